@@ -29,7 +29,7 @@ func (l *loop) send(s *stream) {
 	}
 }
 
-// answered takes a message out of flight. Its stream goes on, or the message is
+// answered takes a message out of flight. Its stream continues, or the message is
 // sent again.
 func (l *loop) answered(a answer) error {
 	s := l.flight[a.msg]
@@ -115,6 +115,9 @@ func (r *refusals) log(log *slog.Logger, key string, seq uint64, err error) {
 // finish waits for the messages in flight, so that the report is right, and
 // returns cause.
 func (l *loop) finish(cause error) error {
+	if errors.Is(cause, nats.ErrPermissionViolation) { // what was refused has no answer
+		return cause
+	}
 	late := time.After(answerTimeout)
 	for len(l.flight) > 0 {
 		select {

@@ -189,6 +189,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 			return err
 		}
 		defer b.close()
+		ctx = b.heed(ctx)
 		lacking = b.lacking
 		s.Dial = func(name string) (*nats.Conn, error) { return b.dial("eusn-stream/" + c.Job + "/" + name) }
 		w.Progress = func(d pipeline.BackfillDone) {

@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
@@ -26,9 +26,7 @@ import (
 type broker struct {
 	dial   func(name string) (*nats.Conn, error)
 	server *natsserver.Server // nil where the server is another's
-
-	mu     sync.Mutex
-	dialed []*nats.Conn // of a server that is another's
+	heeds  *heeding           // nil: what the server refuses is only logged
 }
 
 // openBroker starts the embedded server or makes sure that the configured one
@@ -38,10 +36,8 @@ func openBroker(c config.Config, log *slog.Logger) (*broker, error) {
 		b := new(broker)
 		b.dial = func(name string) (*nats.Conn, error) {
 			nc, err := natsclient.Connect(natsOptions(c.NATS, name, log))
-			if err == nil {
-				b.mu.Lock()
-				b.dialed = append(b.dialed, nc)
-				b.mu.Unlock()
+			if err == nil && b.heeds != nil {
+				b.heeds.listen(nc)
 			}
 			return nc, err
 		}
@@ -67,6 +63,20 @@ func openBroker(c config.Config, log *slog.Logger) (*broker, error) {
 			"eusn-stream doctor --dir %s; choose another --dir or --port; or use a running server with --nats-url", c.Server.Dir))
 	}
 	return &broker{server: s, dial: func(name string) (*nats.Conn, error) { return s.Connect(name, log) }}, nil
+}
+
+// open is a connection of that name, and JetStream over it. The caller closes it.
+func (b *broker) open(name string) (*nats.Conn, jetstream.JetStream, error) {
+	nc, err := b.dial(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return nc, js, nil
 }
 
 // serverOptions are those of the embedded server.
@@ -144,25 +154,10 @@ func connectHint(err error, other string) string {
 	return other
 }
 
-// lacking gives an error its cause where that is a right that the login lacks:
-// the server says so beside the question, which has no answer then.
-func (b *broker) lacking(err error) error {
-	var known *cli.Failure
-	if err == nil || errors.As(err, &known) {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, nc := range b.dialed {
-		if refusal := nc.LastError(); errors.Is(refusal, nats.ErrPermissionViolation) {
-			return cli.Fail(cli.ExitFailure, fmt.Errorf("%w: this login may not do that: %v", err, refusal),
-				"the same command with the login of an operator (docs/secure.md): set -a; . eusn-secure/operator.env; on your own server allow it what docs/nats.md lists")
-		}
-	}
-	return err
-}
-
 func (b *broker) close() {
+	if b.heeds != nil {
+		b.heeds.stop()
+	}
 	if b.server != nil {
 		b.server.Close()
 	}

@@ -46,15 +46,12 @@ func jobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 			return err
 		}
 		defer b.close()
-		nc, err := b.dial("eusn-stream/" + c.Job + "/" + cmd.Name())
+		ctx = b.heed(ctx)
+		nc, js, err := b.open("eusn-stream/" + c.Job + "/" + cmd.Name())
 		if err != nil {
 			return err
 		}
 		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err != nil {
-			return err
-		}
 		err = do(ctx, c, js, args)
 		if errors.Is(err, admin.ErrNoJob) {
 			err = noJob(ctx, b, err, cmd.CommandPath())
@@ -101,15 +98,13 @@ func runningCommand(a *cli.App, cmd *cobra.Command, with besideStage, run func(c
 			return err
 		}
 		defer b.close()
-		nc, err := b.dial("eusn-stream/" + c.Job + "/" + with.as)
+		ctx = b.heed(ctx)
+		nc, js, err := b.open("eusn-stream/" + c.Job + "/" + with.as)
 		if err != nil {
 			return err
 		}
 		defer nc.Close()
-		js, err := jetstream.New(nc)
-		if err == nil {
-			err = run(ctx, js, c.Job, args)
-		}
+		err = run(ctx, js, c.Job, args)
 		if errors.Is(err, with.none) {
 			return noJob(ctx, b, err, cmd.CommandPath())
 		}
@@ -142,15 +137,11 @@ func noJob(ctx context.Context, b *broker, err error, command string) error {
 func jobsOf(ctx context.Context, b *broker) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	nc, err := b.dial("eusn-stream/jobs")
+	nc, js, err := b.open("eusn-stream/jobs")
 	if err != nil {
 		return nil, err
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return nil, err
-	}
 	return admin.Jobs(ctx, js)
 }
 

@@ -25,13 +25,10 @@ func NewLabels(a *cli.App) *cobra.Command {
 
 // ensureLabels makes the NATS stream of a job's labels. The stage works without.
 func ensureLabels(ctx context.Context, b *broker, c config.Config, log *slog.Logger) {
-	nc, err := b.dial("eusn-stream/" + c.Job + "/labels")
+	nc, js, err := b.open("eusn-stream/" + c.Job + "/labels")
 	if err == nil {
 		defer nc.Close()
-		var js jetstream.JetStream
-		if js, err = jetstream.New(nc); err == nil {
-			err = labels.Ensure(ctx, js, c.Job, c.NATS.Replicas)
-		}
+		err = labels.Ensure(ctx, js, c.Job, c.NATS.Replicas)
 	}
 	if err != nil && ctx.Err() == nil {
 		log.Warn("labels cannot be stored", "err", err)

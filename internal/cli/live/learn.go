@@ -197,14 +197,13 @@ func (l *learning) run(ctx context.Context, command string) error {
 		return err
 	}
 	defer b.close()
-	nc, err := b.dial("eusn-stream/" + l.conf.Job + "/learn")
+	ctx = b.heed(ctx)
+	nc, js, err := b.open("eusn-stream/" + l.conf.Job + "/learn")
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	if l.js, err = jetstream.New(nc); err != nil {
-		return err
-	}
+	l.js = js
 	engine, slow, err := engines.Choose(l.conf.Stage.Engine, l.model.Network.Spec)
 	if err != nil {
 		return err

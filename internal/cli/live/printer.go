@@ -30,15 +30,12 @@ type printer struct {
 // nothing it publishes is missed and nothing old is printed. The caller closes
 // nc.
 func newPrinter(ctx context.Context, w io.Writer, job string, b *broker, log *slog.Logger) (*printer, error) {
-	nc, err := b.dial("eusn-stream/" + job + "/print")
+	nc, js, err := b.open("eusn-stream/" + job + "/print")
 	if err != nil {
 		return nil, err
 	}
-	p := &printer{w: w, job: job, nc: nc, from: 1, skipped: foreigners{log: log}}
-	if p.js, err = jetstream.New(nc); err == nil {
-		err = p.findEnd(ctx)
-	}
-	if err != nil {
+	p := &printer{w: w, job: job, nc: nc, js: js, from: 1, skipped: foreigners{log: log}}
+	if err := p.findEnd(ctx); err != nil {
 		nc.Close()
 		return nil, fmt.Errorf("output of job %s: %w", job, err)
 	}

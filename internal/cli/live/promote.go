@@ -23,22 +23,22 @@ func newModelPromote(a *cli.App) *cobra.Command {
 	var c condition
 	cmd := registryCommand(a, &cobra.Command{
 		Use:   "promote FINGERPRINT",
-		Short: "Have another readout of a job's registry predict, while the stage runs",
-		Long: `Have another readout of a job's registry predict, while the stage runs. In each partition
-it predicts from a place in the log on: for each stream from its next sequence, or with
---now for the open sequences, too. (Where sequences never end, always at once.) No state
-changes. A restart, another worker and a replay use the readout that predicted then, and
-each prediction names its readout.
+		Short: "Switch a job to another readout of its registry, while the stage runs",
+		Long: `Switch a job to another readout of its registry, while the stage runs. Each partition
+switches at one place in its log: each stream with its next sequence, or, with --now, in
+the middle of open sequences. (Where sequences never end, it is always in the middle.)
+States do not change. A restart, another worker and a replay use the readout that was
+active at that place, and each prediction names its readout.
 
 The first digits of the fingerprint suffice (model list). The classes must be the job's.
-The command waits until the partitions have taken it. One that nobody works on takes it
-when a worker starts.
+The command waits until every partition has switched. A partition without a worker
+switches when a worker starts.
 
 --if better promotes a shadow (model shadow) only if it is right more often than the
-readout that predicts now, on the sequences that have labels. --if not-worse does where
-it is less than --margin worse. Otherwise the command says what it found, promotes nothing
-and exits with 1. --error is the probability with which it promotes one that is not better,
-or is worse by the margin, for one decision on labelled sequences that do not depend on
+active readout, on the sequences that have labels. --if not-worse promotes it if it is
+worse by less than --margin. Otherwise the command says what it found, promotes nothing
+and exits with 1. --error is the probability of promoting a readout that is not better,
+or is worse by the margin, in one decision on labelled sequences that do not depend on
 each other (docs/models.md).`,
 		Example: "  eusn-stream model promote 3f9a01 --job eusn\n  eusn-stream model promote 3f9a01 --if better --error 0.05",
 		Args:    cobra.ExactArgs(1),
@@ -75,9 +75,9 @@ func newModelRollback(a *cli.App) *cobra.Command {
 	var who string
 	cmd := registryCommand(a, &cobra.Command{
 		Use:   "rollback",
-		Short: "Have the readout predict that did so before the last promotion",
-		Long: `Promote the readout that predicted before the last promotion, as model promote does. A
-second rollback takes the first one back.`,
+		Short: "Return to the readout that was active before the last promotion",
+		Long: `Promote the readout that was active before the last promotion, as model promote does. A
+second rollback undoes the first.`,
 		Example: "  eusn-stream model rollback --job eusn",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, js jetstream.JetStream, job string, _ []string) error {

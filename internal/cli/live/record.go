@@ -215,6 +215,7 @@ func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions
 		return err
 	}
 	defer b.close()
+	ctx = b.heed(ctx)
 	w.Files, w.Rows = files, offline.GroupRows(len(files.channels))
 	p := a.Progress()
 	defer p.Close()
@@ -322,6 +323,7 @@ Exit code 5: a file, or the log, differs.`,
 			return err
 		}
 		defer b.close()
+		ctx = b.heed(ctx)
 		p := a.Progress()
 		v, err := s.VerifyRecording(ctx, pipeline.Record{Dir: args[0], Files: files, Takes: streamsNamed}, func(file, of int) {
 			p.Report(int64(file), int64(of), "files compared")

@@ -29,21 +29,22 @@ func newReplace(a *cli.App) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "replace --with JOB",
-		Short: "Let a job go on with the network and states of another one on its input",
-		Long: `Let a job go on with the network and the states of a second job that reads its input
-(run --job green --input-job eusn). Readers of the first job's predictions notice
-nothing but another model: up to one message of the input, the cut, the network of
-before has predicted, from then on the other one, each prediction once. Open sequences
-go on in the second job's states, which have seen them from their beginning.
+		Short: "Let a job continue with the network and states of another one on its input",
+		Long: `Let a job continue with the network and the states of a second job that reads its
+input (run --job green --input-job eusn). Readers of the first job's predictions see
+the same subjects, and from one message of the input on, the cut, another model. Each
+prediction is made once: by the old network up to the cut, by the new one after it.
+Sequences that are open at the cut continue in the second job's states, which have seen
+them from their beginning.
 
 Let the second job catch up first ("eusn-stream partitions --job green"), look with
---dry-run, and stop the workers of both jobs. Producers may go on: what they send is
+--dry-run, and stop the workers of both jobs. Producers may continue: what they send is
 predicted afterwards. Models come from the jobs' registries; -c is the configuration of
 the stage. Then start the job's workers with the second job's model. The second job
-stays as it was, and may be deleted or go on.
+does not change, and may be deleted or continue.
 
-Ctrl-C, a crash or a lost server do no harm: the same command goes on from where it
-was. --abandon returns to what was, until the other states are published.`,
+Ctrl-C, a crash or a lost server do no harm: run the same command again, and it
+continues. --abandon undoes the change, until the new states are published.`,
 		Example: `  eusn-stream job replace --with green --dry-run --nats-url nats://host:4222
   eusn-stream job replace --with green -c stage.yaml --nats-url nats://host:4222
   eusn-stream job replace --abandon --nats-url nats://host:4222`,
@@ -81,6 +82,7 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 		return err
 	}
 	defer b.close()
+	ctx = b.heed(ctx)
 	failure := func(err error) error {
 		if errors.Is(err, admin.ErrNoJob) {
 			return noJob(ctx, b, err, "eusn-stream job replace, with the same flags and")
@@ -117,7 +119,7 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 	})
 	p.Close()
 	if err != nil {
-		return failure(cli.OrInterrupted(err, "nothing is lost; the same command goes on from here"))
+		return failure(cli.OrInterrupted(err, "nothing is lost; the same command continues from here"))
 	}
 	if a.JSON {
 		return a.PrintJSON(now)
@@ -165,15 +167,11 @@ func planReplace(ctx context.Context, a *cli.App, b *broker, own, other *pipelin
 	if err != nil {
 		return err
 	}
-	nc, err := b.dial("eusn-stream/" + now.Job + "/replace")
+	nc, js, err := b.open("eusn-stream/" + now.Job + "/replace")
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
 	plan := replacePlan{Replaced: now}
 	if plan.Messages, _, err = waiting(ctx, js, now.Job); err != nil {
 		return err
@@ -188,7 +186,7 @@ func planReplace(ctx context.Context, a *cli.App, b *broker, own, other *pipelin
 		a.Print("job %s: this is under way, step %s; run the command without --dry-run to complete it", now.Job, now.Step)
 		return nil
 	}
-	a.Print("job %s would go on with the network and states of job %s; nothing was changed", now.Job, now.With)
+	a.Print("job %s would continue with the network and states of job %s; nothing was changed", now.Job, now.With)
 	a.Print("%d stored messages have no answer of job %s yet, %d none of job %s: they would be answered first, at the speed of the stage", plan.Messages, now.Job, plan.OtherMessages, now.With)
 	a.Print("%.1f MB of states would be stored once more and compared", float64(plan.Bytes)/1e6)
 	return nil
@@ -213,7 +211,7 @@ func waiting(ctx context.Context, js jetstream.JetStream, job string) (messages,
 
 // replaceFailure says what to do next.
 func replaceFailure(err error, o replaceOptions) error {
-	next := fmt.Sprintf("the same command: it goes on from the step that was under way (eusn-stream job replace --with %s --dry-run says which)", cli.QuoteForShell(o.with))
+	next := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job replace --with %s --dry-run says which)", cli.QuoteForShell(o.with))
 	if o.abandon || o.dryRun {
 		next = "the same command, when the server answers: eusn-stream doctor, with the same --nats-url or --dir"
 	}

@@ -172,6 +172,7 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 		return err
 	}
 	defer b.close()
+	ctx = b.heed(ctx)
 	nc, err := b.dial("eusn-stream/" + c.Job + "/replay")
 	if err != nil {
 		return err

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
@@ -93,6 +92,7 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 		return err
 	}
 	defer b.close()
+	ctx = b.heed(ctx)
 	s := &pipeline.Stage{Config: pipelineConfig(c), Dial: b.dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
 	failure := func(err error) error {
 		if errors.Is(err, admin.ErrNoJob) {
@@ -164,26 +164,13 @@ func planResize(ctx context.Context, a *cli.App, s *pipeline.Stage, b *broker, t
 		return err
 	}
 	plan := resizePlan{Resized: now, Asked: to}
-	nc, err := b.dial("eusn-stream/" + now.Job + "/resize")
+	nc, js, err := b.open("eusn-stream/" + now.Job + "/resize")
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
+	if plan.Messages, plan.Bytes, err = waiting(ctx, js, now.Job); err != nil {
 		return err
-	}
-	j, err := admin.Open(ctx, js, now.Job)
-	if err != nil {
-		return err
-	}
-	for p := range j.NumPartitions() {
-		st, err := j.Status(ctx, p)
-		if err != nil {
-			return err
-		}
-		plan.Messages += st.Lag
-		plan.Bytes += st.SnapshotBytes
 	}
 	plan.Seconds = int(float64(plan.Bytes)/statesPerSecond) + 1
 	if a.JSON {

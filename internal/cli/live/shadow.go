@@ -18,18 +18,18 @@ func newModelShadow(a *cli.App) *cobra.Command {
 	var who string
 	cmd := registryCommand(a, &cobra.Command{
 		Use:   "shadow [FINGERPRINT]",
-		Short: "Have a readout of a job's registry score beside the one that predicts",
-		Long: `Have a readout of a job's registry score every prediction beside the one that predicts,
-while the stage runs. What it says goes to a NATS stream of its own, <JOB>-SHADOW, on
-<job>.shadow.<fingerprint>.<partition>. The job's predictions and states do not change.
-Workers follow within seconds. A job may have 8 shadows.
+		Short: "Score a job's predictions with another readout, beside the active one",
+		Long: `Make a readout of a job's registry a shadow: it scores every prediction beside the active
+readout, while the stage runs. Its answers go to a NATS stream of their own,
+<JOB>-SHADOW, on <job>.shadow.<fingerprint>.<partition>. The job's predictions and states
+do not change. Workers begin within seconds. A job may have 8 shadows.
 
-Without a fingerprint, the command lists the shadows. --remove ends one; what it has said
-stays. The first digits of the fingerprint suffice (model list).
+Without a fingerprint, the command lists the shadows. --remove ends one; its answers
+stay. The first digits of the fingerprint suffice (model list).
 
---report says of each shadow, or of one, how often it agrees with the readout that
-predicts now and, on sequences that have labels, how often each of the two is right. p is
-that of McNemar's exact test (two-sided): how likely a difference so large is if both are
+--report shows for each shadow, or for one, how often it agrees with the active readout
+and, on sequences that have labels, how often each of the two is right. p is that of
+McNemar's exact test (two-sided): the probability of a difference this large if both are
 right equally often.`,
 		Example: "  eusn-stream model shadow 3f9a01 --job eusn\n  eusn-stream model shadow --report\n  eusn-stream model shadow 3f9a01 --remove",
 		Args:    cobra.MaximumNArgs(1),

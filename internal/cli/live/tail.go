@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -93,15 +92,12 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		return err
 	}
 	defer b.close()
-	nc, err := b.dial("eusn-stream/" + c.Job + "/tail")
+	ctx = b.heed(ctx)
+	nc, js, err := b.open("eusn-stream/" + c.Job + "/tail")
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		return err
-	}
 	skipped := foreigners{log: log}
 	span := consumer.Span{Since: since, Stored: o.since != "" && !o.follow, Skip: skipped.skip}
 	if !span.Stored {

@@ -35,16 +35,16 @@ func newTrim(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trim",
 		Short: "Remove input that no job needs any more",
-		Long: `Remove from a job's input what none of the jobs that read it needs any more, and what
-is older than --keep. A job needs what follows the stored states of its partitions:
-so nothing is lost, and no prediction is flagged, also where workers are killed. Jobs
-may run, and so may producers.
+		Long: `Remove from a job's input the messages that are older than --keep and that none of the
+jobs that read it needs any more. A job needs the messages after the stored states of
+its partitions: nothing is lost, and no prediction is flagged, even if workers are
+killed. Jobs and producers may run meanwhile.
 
-The slowest job decides, also if none of its workers runs: until its NATS streams are
-deleted, or --without says that it needs nothing. What reads the log later is no job:
-labels that come late, learn, backfill, explain. Nor are clients that resume and
-gateways, which ask the log for the last message of a stream. Choose --keep for them.
---recording keeps what "eusn-stream record" has not written to that folder yet.
+The slowest job decides, even if none of its workers runs: until its NATS streams are
+deleted, or --without says that it needs nothing. Other readers of the log do not count:
+late labels, learn, backfill, explain, and clients and gateways that resume, which read
+the last message of a stream. Choose --keep for them. --recording keeps what
+"eusn-stream record" has not written to that folder yet.
 
 Look first with --dry-run, which removes nothing. --every repeats it until Ctrl-C.`,
 		Example: `  eusn-stream job trim --dry-run --nats-url nats://host:4222
