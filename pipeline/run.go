@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -179,32 +178,6 @@ func (r *run) ensureStreams(ctx context.Context) error {
 	return err
 }
 
-// ensure returns the configuration with its defaults, and with the partitions of
-// the job, whose NATS streams are there then. Where nobody has said how many, a
-// new job gets fresh.
-func ensure(ctx context.Context, js jetstream.JetStream, c Config, fresh int, log *slog.Logger) (Config, error) {
-	if c.Partitions > 0 {
-		c = c.WithDefaults()
-		return c, store.EnsureStreams(ctx, js, c.layout(), log)
-	}
-	for {
-		job := c
-		var err error
-		if job.Partitions, err = store.PartitionsOf(ctx, js, c.WithDefaults().Job); err != nil {
-			return c, err
-		}
-		begun := job.Partitions > 0
-		def(&job.Partitions, fresh)
-		job = job.WithDefaults()
-		if err = store.EnsureStreams(ctx, js, job.layout(), log); err == nil || begun {
-			return job, err
-		}
-		if now, other := store.PartitionsOf(ctx, js, job.Job); other != nil || now == 0 || now == job.Partitions {
-			return job, err // not because another worker was quicker
-		}
-	}
-}
-
 // settleInput decides how this run reads messages, before it makes decoders. A
 // worker that leaves it open takes the job's.
 func (r *run) settleInput(ctx context.Context) error {
@@ -284,8 +257,8 @@ func (r *run) perShard() int { return (r.cfg.Partitions + r.cfg.Shards - 1) / r.
 const joinWait = 3 * store.CommitTimeout
 
 // patiently asks again, a few times, what a loaded server did not answer in
-// time, or a cluster that is choosing leaders not at all. f must be able to go
-// on where it was left.
+// time, or a cluster that is choosing leaders not at all. f must be able to
+// continue where it was left.
 func (r *run) patiently(ctx context.Context, f func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := f()
@@ -324,7 +297,11 @@ func (r *run) openJob(ctx context.Context) error {
 	if r.server.Auxiliary, err = store.OpenAuxiliary(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.server.Snaps, r.counters.Spilled.Load, r.log); err != nil {
 		return err
 	}
-	r.warnOfLoss()
+	others := slices.Collect(maps.Values(r.server.Auxiliary.Known))
+	if r.cfg.Shared.Job == "" {
+		others = append(others, in.CachedInfo())
+	}
+	warnOfLoss(r.server.Out.CachedInfo(), others, r.log)
 	if r.empty, err = r.newEmpty(); err != nil {
 		return err
 	}
@@ -342,34 +319,6 @@ func (r *run) openJob(ctx context.Context) error {
 	}
 	r.owners.Common = owner.NewCommon(r.owners, cmp.Or(r.stage.apart, owner.ApartTime), r.conns.common)
 	return nil
-}
-
-// startsTogether is how far apart a job's NATS streams are made at most.
-const startsTogether = time.Minute
-
-// warnOfLoss tells of a job whose output has never held anything although
-// others of its NATS streams are older: it may have been lost (a power failure
-// under the default sync takes what was made in the last minutes), or it is a
-// new job on an input made before it. Nothing but its operator can know.
-func (r *run) warnOfLoss() {
-	out, in := r.server.Out.CachedInfo(), r.server.In.Stream.CachedInfo()
-	if out.State.LastSeq > 0 {
-		return
-	}
-	var older []string
-	all := slices.Collect(maps.Values(r.server.Auxiliary.Known))
-	if r.cfg.Shared.Job == "" {
-		all = append(all, in)
-	}
-	for _, info := range all {
-		if out.Created.Sub(info.Created) > startsTogether {
-			older = append(older, fmt.Sprintf("%s (%d messages)", info.Config.Name, info.State.Msgs))
-		}
-	}
-	if len(older) > 0 {
-		slices.Sort(older)
-		r.log.Warn("the output is new and empty, but other NATS streams of the job are older: if the job is new, ignore this line; if it has made predictions before, its output is lost, and they will be made again: stop the stage and restore the output", "output", out.Config.Name, "created", wire.CreatedText(out.Created), "older", strings.Join(older, ", "))
-	}
 }
 
 // keeps is how long what a record names no more is kept.

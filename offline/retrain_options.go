@@ -1,0 +1,128 @@
+package offline
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/offline/groups"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// DefaultMemory is how many bytes a training may hold by default.
+const DefaultMemory = 8 << 30
+
+// RetrainOptions say what to train. Zero fields take the defaults; the paper's
+// protocol is reservoir.Paper, Alphas {1}, RawFeatures and RidgeOnly.
+type RetrainOptions struct {
+	EngineOptions
+	Spec        reservoir.Spec   // zero: reservoir.DefaultBank of the data's channels
+	Alphas      []float64        // regularisations to choose from by leave-one-out, ascending; one is taken as it is; nil: readout.DefaultAlphas
+	RawFeatures bool             // penalise weights of raw features, not of features divided by their deviation
+	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see readout.Options.Discriminant
+	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
+	Readout     string           // name of the readout; "": "default"
+	Tool        string           // program and version, for the model's metadata
+	Rate        float64          // sampling rate of the data, Hz; 0: as the times of a recording's samples say
+	Front       Front            // what samples go through before the network; zero: nothing
+	Parts       *groups.Parts    // of which the groups to train on are learnt from; nil: the archive's own training part, or all of a recording
+	Groups      *groups.Rule     // sequences that leave-one-out leaves out together, such as those of a machine; nil: those of one origin, or the groups of Parts
+
+	// Memory bounds what the training holds, in bytes: the data, two blocks of
+	// features, and what the readout learns from. Features that must all be kept
+	// and find no room go to a temporary file; the model is the same. 0:
+	// DefaultMemory.
+	Memory int64
+
+	Planned func(RetrainReport) // optional: told what will be trained on, before the work begins
+}
+
+// RetrainReport says what was trained on and how it went.
+type RetrainReport struct {
+	Dataset      string         `json:"dataset"`
+	Series       int            `json:"series"`                    // of a recording: its streams
+	Samples      int64          `json:"samples"`                   // of all of them
+	Sequences    int            `json:"sequences"`                 // learnt from: what the policy cuts of the series
+	Groups       int            `json:"groups"`                    // of sequences of one origin, which leave-one-out leaves out together
+	Divided      []string       `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
+	MinLength    int64          `json:"min_length"`                // samples of the shortest of them
+	MaxLength    int64          `json:"max_length"`                // samples of the longest of them
+	MedianLength int            `json:"median_length,omitzero"`    // their median; of networks of kind mixed alone, whose lags and scales depend on it
+	Sampling     Sampling       `json:"sampling,omitzero"`         // zero: not known
+	Unused       int64          `json:"unused_samples"`            // behind the last sequence of their series
+	Mixed        int            `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
+	Missing      int64          `json:"missing"`                   // values filled, see Retrain
+	Unlabelled   int            `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
+	Empty        int            `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
+	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
+	Plan         readout.Plan   `json:"plan"`                      // how the readout learns, and the memory it takes with all else
+	Readout      readout.Report `json:"readout"`
+	ByGroup      *groups.Report `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
+	Seconds
+}
+
+// Seconds is what a training took, by the clock on the wall.
+type Seconds struct {
+	StateSeconds float64 `json:"state_seconds"` // of the passes over the series and of adding up their features meanwhile
+	FitSeconds   float64 `json:"fit_seconds"`   // of the readout
+}
+
+// Sampling is how fast the samples of a training came.
+type Sampling struct {
+	Rate    float64 `json:"rate"`                         // Hz
+	Longest int64   `json:"longest_interval_ns,omitzero"` // between two samples, in all but 2 % of the sequences, ns; 0: not known
+}
+
+func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
+	if o.Spec.Channels == 0 {
+		o.Spec = reservoir.DefaultBank(channels)
+	}
+	o.Spec = o.Spec.WithDefaults()
+	if o.Policy == (reservoir.Policy{}) {
+		o.Policy = reservoir.Policy{Kind: reservoir.Marked}
+	}
+	if o.Readout == "" {
+		o.Readout = "default"
+	}
+	return o
+}
+
+// checkTraining checks what can be wrong before anything is read.
+func checkTraining(src labelledData, opt RetrainOptions) error {
+	if err := opt.Policy.Validate(); err != nil {
+		return err
+	}
+	if opt.Spec.Channels != len(src.channels) {
+		return fmt.Errorf("offline: the network reads %d channels, %s has %d", opt.Spec.Channels, src.what, len(src.channels))
+	}
+	if len(src.classes) < 2 {
+		return fmt.Errorf("offline: %s has the one class %q: there is nothing to tell apart, want at least two", src.what, src.classes[0])
+	}
+	if opt.Rate != 0 {
+		if err := reservoir.CheckRate(opt.Rate); err != nil {
+			return fmt.Errorf("offline: %w", err)
+		}
+	}
+	if err := opt.Front.check(opt.Policy); err != nil {
+		return err
+	}
+	return opt.Spec.ForLength(1).Validate() // which no error depends on
+}
+
+// checkNumeric refuses archives that no network reads as they are.
+func checkNumeric(d *Dataset) error {
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	if len(d.Channels) == 0 {
+		return InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name))
+	}
+	return nil
+}
+
+// how says how the regularisation was chosen, and what leave-one-out says.
+func (r *RetrainReport) how() string {
+	if r.ByGroup == nil {
+		return r.Readout.String()
+	}
+	return r.Readout.String() + "; " + r.ByGroup.String()
+}
