@@ -376,7 +376,7 @@
 //
 // # Another network
 //
-// Stage.Replace lets a job go on with the network and the states of another one that
+// Stage.Replace lets a job continue with the network and the states of another one that
 // reads its input: so a new reservoir that has run beside the old one takes over its
 // output. The way is that of another number of partitions, with the same generations
 // and the same rules for what is interrupted; the steps have names of their own
@@ -391,11 +391,11 @@
 //     job, next to the states of before, and stands after the cut. The digest of its
 //     keys must be the same. So far the change can be abandoned;
 //  4. publish: each partition gets a record that names that state, the cut and the
-//     other network. Epochs and Eusn-Outs go on. Then the entry has the other job's
+//     other network. Epochs and Eusn-Outs continue. Then the entry has the other job's
 //     network, readout, classes and way of reading messages.
 //
 // So on the job's output all predictions up to the cut are of the network of before, and
-// all others of the other one. Numbers of promotions go on from the job's own: the
+// all others of the other one. Numbers of promotions continue from the job's own: the
 // other job's first readout stands for the job's last promotion, its promotions follow.
 // An event of before that comes late finds its number behind.
 //

@@ -26,7 +26,7 @@ func underWay(r wire.Resize) error {
 }
 
 // draining makes a stage work on the partitions of before, see Resize, or up to where
-// another job goes on with its states, see Replace.
+// another job continues with its states, see Replace.
 type draining struct {
 	generation uint64
 	to         uint64

@@ -120,7 +120,7 @@ func (w *streamMonitor) ask(ctx context.Context, s jetstream.Stream) (*jetstream
 
 // replicas tells of replicas that stay behind. A consumer on such a server reads
 // old messages, and after a power loss of servers that had not synced, messages
-// that the others never had; its heartbeats go on.
+// that the others never had; its heartbeats continue.
 func (w *streamMonitor) replicas(info *jetstream.StreamInfo) {
 	if info.Cluster == nil {
 		return

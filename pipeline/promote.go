@@ -221,7 +221,7 @@ func nextNumber(ctx context.Context, j *store.Job, all wire.Promotions) (uint64,
 }
 
 // promotionTaken refuses to change the partitions of a job whose newest promotion
-// some of them have not taken: keys of two partitions would have to go on with
+// some of them have not taken: keys of two partitions would have to continue with
 // two readouts in one.
 func promotionTaken(ctx context.Context, js jetstream.JetStream, job string) error {
 	all, err := PromotionsOf(ctx, js, job)

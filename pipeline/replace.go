@@ -14,10 +14,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/registry"
 )
 
-// The reasons for which a job does not go on with the network of another one.
+// The reasons for which a job does not continue with the network of another one.
 var (
 	// ErrUnfit is another job whose states cannot become this one's.
-	ErrUnfit = errors.New("it cannot go on with that job's states")
+	ErrUnfit = errors.New("it cannot continue with that job's states")
 	// ErrOtherJob is a change that was begun with another job.
 	ErrOtherJob = resize.ErrOtherJob
 )
@@ -33,10 +33,10 @@ type Replaced struct {
 	Readout    string `json:"readout"`
 }
 
-// Replace lets a job go on with the network and the states of another one, which
+// Replace lets a job continue with the network and the states of another one, which
 // reads its input beside it: up to an input message, the cut, the network of before
 // has predicted, and from then on the other one, in each partition exactly once, on
-// the job's own output. Open sequences go on in the other job's states. The other job
+// the job's own output. Open sequences continue in the other job's states. The other job
 // stays as it is. No worker of either may run; producers need not stop. Both stages have
 // the models of their jobs. It may be ended at any time, and called again; until it has
 // begun to publish, AbandonResize returns to what was. progress is optional.
@@ -79,7 +79,7 @@ func (s *Stage) Replace(ctx context.Context, with *Stage, progress func(step str
 }
 
 // CheckReplace makes sure, as far as can be known while workers run, that Replace can
-// begin or go on. It changes nothing.
+// begin or continue. It changes nothing.
 func (s *Stage) CheckReplace(ctx context.Context, with *Stage) (Replaced, error) {
 	c, err := s.replacing(ctx, with)
 	if err == nil {
@@ -102,7 +102,7 @@ func (s *Stage) replacing(ctx context.Context, with *Stage) (c replacing, err er
 	c.now = Replaced{Job: s.Config.WithDefaults().Job, With: with.Config.WithDefaults().Job}
 	c.job, c.end, err = s.resizeJob(ctx)
 	if errors.Is(err, ErrShared) {
-		err = fmt.Errorf("pipeline: job %q reads another job's input: only the job whose input it is can go on with the states of another one: %w", c.now.Job, ErrShared)
+		err = fmt.Errorf("pipeline: job %q reads another job's input: only the job whose input it is can continue with the states of another one: %w", c.now.Job, ErrShared)
 	}
 	if err != nil {
 		return c, err
@@ -166,7 +166,7 @@ func (s *Stage) drains(ctx context.Context, with *Stage, j *resize.Job, other *r
 	return nil
 }
 
-// otherJob finds the job with whose states job j is to go on.
+// otherJob finds the job with whose states job j is to continue.
 func (s *Stage) otherJob(ctx context.Context, j *resize.Job) (*resize.Other, error) {
 	name := s.Config.WithDefaults().Job
 	found, snaps, err := openStored(ctx, j.JS, name)
@@ -190,7 +190,7 @@ func (s *Stage) otherJob(ctx context.Context, j *resize.Job) (*resize.Other, err
 	return o, err
 }
 
-// alike makes sure that readers of the job's predictions can go on.
+// alike makes sure that readers of the job's predictions can continue.
 func alike(r Replaced, own, other wire.Entry) error {
 	if own.Network == other.Network && !own.Resize.UnderWay() {
 		return fmt.Errorf("pipeline: jobs %q and %q have one network, and two readouts: %w: publish that readout for job %q and promote it (eusn-stream model publish, model promote)", r.Job, r.With, ErrUnfit, r.Job)

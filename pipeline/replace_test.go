@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// replaced lets a job go on with another one's network.
+// replaced lets a job continue with another one's network.
 func (b *rig) replaced(m *reservoir.Model, c Config, with *reservoir.Model, by Config) Replaced {
 	b.t.Helper()
 	r, err := b.resizer(m, c).Replace(b.t.Context(), b.resizer(with, by), nil)
@@ -26,7 +26,7 @@ func (b *rig) replaced(m *reservoir.Model, c Config, with *reservoir.Model, by C
 		b.t.Fatal(err)
 	}
 	if r.Step != "" || r.With != by.Job {
-		b.t.Fatalf("the job is %+v, want it to go on with job %s", r, by.Job)
+		b.t.Fatalf("the job is %+v, want it to continue with job %s", r, by.Job)
 	}
 	return r
 }
@@ -54,7 +54,7 @@ func follows(t *testing.T, got, first, then map[string][]codec.Prediction) (swit
 	return switched
 }
 
-// A job goes on with the network and states of another one that reads its input, under
+// A job continues with the network and states of another one that reads its input, under
 // load, after kills of both: up to the cut its predictions are those of its own
 // network, then those of the other one, bit for bit, in open sequences, too; none is
 // lost and none is made twice. Its worker is refused then, and it can be done again.
@@ -97,7 +97,7 @@ func TestReplace(t *testing.T) {
 		t.Errorf("a worker with the network of before: %v", err)
 	}
 	next := b.start(green, own)
-	second = b.start(green, other) // it may go on, or be deleted
+	second = b.start(green, other) // it may continue, or be deleted
 	b.publish(packets[3*part : 4*part])
 	next.until(t, "some messages", func(s Stats) bool { return s.Messages > 5 })
 	next.crash(t)
@@ -154,8 +154,8 @@ func (b *rig) stateOfKeys(job string, p int) wire.Digest {
 	return sum
 }
 
-// Ended before each of its writes, the change goes on with the next call; before it has
-// published anything, it can be abandoned, and the job goes on as if nothing was.
+// Ended before each of its writes, the change continues with the next call; before it has
+// published anything, it can be abandoned, and the job continues as if nothing was.
 func TestReplaceInterrupted(t *testing.T) {
 	t.Parallel()
 	streams := pipelinetest.Recordings(12, 60)
@@ -245,7 +245,7 @@ func TestReplaceInterrupted(t *testing.T) {
 	}
 }
 
-// Jobs with promotions: numbers go on, so that a promotion of before that comes late
+// Jobs with promotions: numbers continue, so that a promotion of before that comes late
 // does nothing, and the next one is taken.
 func TestReplaceAndPromotions(t *testing.T) {
 	t.Parallel()

@@ -203,7 +203,7 @@ func stillSettled(ctx context.Context, js jetstream.JetStream, job string, sourc
 }
 
 // settled refuses to read the input of a job whose number of partitions changes, or
-// which is to go on with the states of this very reader.
+// which is to continue with the states of this very reader.
 func settled(e wire.Entry, reader, job string) error {
 	if !e.Resize.UnderWay() || e.Resize.With != "" && e.Resize.With != reader {
 		return nil

@@ -70,7 +70,7 @@ func (f *Front) validate(p Policy, channels int) error {
 	return errors.Join(errs...)
 }
 
-// frontNumbers of each channel go on from one sample to the next: mean, variance,
+// frontNumbers of each channel continue from one sample to the next: mean, variance,
 // envelope, sum. Those of parts that are not in use stay 0.
 const frontNumbers = 4
 

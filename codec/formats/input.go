@@ -41,7 +41,7 @@ var Separators = []string{",", ";", "|", "\t"}
 // A source is where a value is in a message. In JSON it is a path ($.axis.x,
 // $.values[0], $["a name"]); in CSV the name of a column, or its position ([0]);
 // in line protocol a field (a tag for a stream: $.tags.NAME and $.fields.NAME
-// tell them apart); in bare numbers a position. A channel's may go on with a
+// tell them apart); in bare numbers a position. A channel's may continue with a
 // scale, an offset or both: "$.t * 0.1 - 40".
 type Input struct {
 	Format Format `json:"format"`

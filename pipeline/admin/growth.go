@@ -59,7 +59,7 @@ type StreamGrowth struct {
 }
 
 // Since is the growth from an earlier look at the same job. Messages that went
-// meanwhile count as written: a full NATS stream goes on writing.
+// meanwhile count as written: a full NATS stream continues writing.
 func (s Stored) Since(before Stored) Growth {
 	return s.growth(func(i int) (bytes float64, over time.Duration) {
 		over = s.at.Sub(before.at)

@@ -175,7 +175,7 @@ func (g *Gateway) giveUpLate() {
 	}
 }
 
-// setAside keeps a message for another attempt, while other streams go on.
+// setAside keeps a message for another attempt, while other streams continue.
 func (g *Gateway) setAside(s *stream, err error, why string) {
 	g.stats.retries.Add(1)
 	s.again = time.Now().Add(asideEvery)

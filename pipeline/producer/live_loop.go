@@ -120,7 +120,7 @@ func (l *Live) send(s *lane, now time.Time) {
 	}
 }
 
-// answered takes a message out of flight. Its stream goes on, or the message is
+// answered takes a message out of flight. Its stream continues, or the message is
 // sent again.
 func (l *Live) answered(a liveAnswer) {
 	s := l.flight.streams[a.msg]

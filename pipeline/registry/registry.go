@@ -222,7 +222,7 @@ func (r *Models) lost(fingerprint string, err error) error {
 }
 
 // Model reads an entry's model, of which the readout has that fingerprint, and
-// checks that it can go on with the job's states. A retired one is read, too.
+// checks that it can continue with the job's states. A retired one is read, too.
 func (r *Models) Model(ctx context.Context, fingerprint string) (*reservoir.Model, *readout.Linear, Entry, error) {
 	fail := func(err error) (*reservoir.Model, *readout.Linear, Entry, error) { return nil, nil, Entry{}, err }
 	if !hexName.MatchString(fingerprint) {

@@ -32,7 +32,7 @@ type Clock struct {
 // Begin starts with a sequence's first sample, whose time may be NoTime.
 func (c *Clock) Begin(time int64) { *c = Clock{First: time} }
 
-// Take goes on with the next samples of the sequence. before is the time of the
+// Take continues with the next samples of the sequence. before is the time of the
 // sample before them.
 func (c *Clock) Take(times []int64, before int64) {
 	if c.First == NoTime {

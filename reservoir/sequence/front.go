@@ -3,7 +3,7 @@ package sequence
 import "github.com/eusn-stream/eusn-stream/reservoir"
 
 // Front runs the samples of streams through a model's front end, which begins
-// anew where a sequence begins. Windows overlap, so there it goes on from the
+// anew where a sequence begins. Windows overlap, so there it continues from the
 // stream's first sample. It belongs to one goroutine, which may use it for any
 // number of streams: their states are the caller's. A nil Front changes nothing.
 type Front struct {

@@ -11,9 +11,10 @@ import (
 )
 
 // A job gets the network of a second one that has read its input from the beginning:
-// its predictions go on on its own subjects, and a worker with the model of before is
+// its predictions continue on its own subjects, and a worker with the model of before is
 // refused.
 func TestJobReplace(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	blue, green, data := in("blue.safetensors"), in("green.safetensors"), in("data")

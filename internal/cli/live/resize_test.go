@@ -11,8 +11,9 @@ import (
 )
 
 // A job gets more partitions, and fewer again, with what stands in the way of
-// that; its next stage goes on, whatever the number.
+// that; its next stage continues, whatever the number.
 func TestJobResize(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model, data := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "data")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")

@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// OtherRecord is why a worker does not go on from a partition's record: its
+// OtherRecord is why a worker does not continue from a partition's record: its
 // states are of another arithmetic or model than this worker's, or of another
 // form than this program's. nil: nothing is against it.
 func OtherRecord(subject string, r wire.Record, arithmetic string, model wire.Identity) error {
@@ -23,7 +23,7 @@ func OtherRecord(subject string, r wire.Record, arithmetic string, model wire.Id
 	return nil
 }
 
-// otherGeneration is why a worker does not go on from a record of another
+// otherGeneration is why a worker does not continue from a record of another
 // number of partitions than its own. Who drains takes records of before, too.
 func (w *Worker) otherGeneration(subject string, r wire.Record) error {
 	if r.Generation == w.Generation || w.Drain != nil && r.Generation < w.Generation {

@@ -14,7 +14,7 @@ import (
 )
 
 // Other is a job that reads the input of a Job, and with whose network and states that
-// one is to go on. It is read, and stays as it is but for what it answers meanwhile.
+// one is to continue. It is read, and stays as it is but for what it answers meanwhile.
 type Other struct {
 	Name  string
 	In    *store.Input // as that job reads it
@@ -36,7 +36,7 @@ type Other struct {
 // ErrOtherJob is a change that was begun with another job.
 var ErrOtherJob = errors.New("it is being given the network and states of another job")
 
-// Replace lets the job go on with the network and the states of another one, or goes on
+// Replace lets the job continue with the network and the states of another one, or continues
 // with that where it was left: up to a cut, both jobs answer their input; then the
 // other's states become this job's, which stand after the cut. It returns the cut, 0 if
 // there is none yet.

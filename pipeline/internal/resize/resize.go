@@ -109,7 +109,7 @@ func (j *Job) tell(step wire.ResizeStep, done, all int) {
 	}
 }
 
-// Change brings the job to so many partitions, or goes on with that where it
+// Change brings the job to so many partitions, or continues with that where it
 // was left. It returns what the entry says then.
 func (j *Job) Change(ctx context.Context, to int) (wire.Resize, error) {
 	if err := j.look(ctx); err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // compute makes the engine take the runs in hand, and writes the scores into
-// the batch's answers. The batch may go on.
+// the batch's answers. The batch may continue.
 func (s *slots) compute(b *Batch) error {
 	s.fetch()
 	width, from := s.pool.engine.ScoreWidth(), len(b.scores)

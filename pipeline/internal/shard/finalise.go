@@ -81,7 +81,7 @@ func (s *Shard) save(a *Answer) error {
 }
 
 // failPartition ends a partition's ownership for a fault that is the partition's alone, so
-// that the others of the shard go on: it is full of open sequences, or needs
+// that the others of the shard continue: it is full of open sequences, or needs
 // what the store of rows does not give. Any other error is the stage's.
 func (s *Shard) failPartition(p *Partition, err error) error {
 	switch {

@@ -145,7 +145,7 @@ func (d *Direct) Features() ([]state.DeadLetter, error) {
 }
 
 // compute computes the runs in hand in as many engine calls as needed, so that
-// each ends before a slot goes on from features that are wanted.
+// each ends before a slot continues from features that are wanted.
 func (f *follower) compute(s *slots, b *Batch, a *Answer) error {
 	width := s.pool.engine.ScoreWidth()
 	for from := 0; from < len(f.runs); {

@@ -197,7 +197,7 @@ func (r *stateReader) clocks() []monitor.Clock {
 	return all
 }
 
-// frontState reads what a stream's front end goes on from.
+// frontState reads what a stream's front end continues from.
 func (r *stateReader) frontState(st *Stream) []float64 {
 	if r.front == 0 {
 		return nil

@@ -18,7 +18,7 @@ import (
 // one that it got keys from may have.
 
 // ErrRecast is a snapshot that was taken under another policy on missing values
-// than the one that is to go on.
+// than the one that is to continue.
 var ErrRecast = errors.New("its streams remember samples unlike the stage's (non_finite)")
 
 // Redistribute gives the keys of whole decoded partitions to new ones, those

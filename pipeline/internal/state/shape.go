@@ -19,7 +19,7 @@ type Shape struct {
 	Width    int               // of a sample: snapshots with remembered ones and without are read; 0 = only those that fit channels
 	inputs   int               // channels that are watched
 	timed    bool              // the times of open sequences are remembered
-	front    int               // numbers that the model's front end goes on from
+	front    int               // numbers that the model's front end continues from
 }
 
 // ShapeOf is what states of a model have in common, whatever its readouts.

@@ -45,7 +45,7 @@ type last struct {
 	sample   []float32       // its values, where missing ones are held
 	heard    bool            // sample is set
 	clocks   []monitor.Clock // one per state, of a model with a sampling rate; else nil
-	front    []float64       // what the model's front end goes on from; nil: it has none
+	front    []float64       // what the model's front end continues from; nil: it has none
 	began    []uint64        // one per state: the promotion under which its sequence began; nil = before any. No part of the digest
 }
 

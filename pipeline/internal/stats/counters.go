@@ -41,7 +41,7 @@ type classCounts struct {
 	N      []atomic.Uint64
 }
 
-// Classify makes room for the classes of a run. Those of the run before go on
+// Classify makes room for the classes of a run. Those of the run before continue
 // where they are the same.
 func (c *Counters) Classify(labels []string) {
 	if k := c.Classes.Load(); k == nil || !slices.Equal(k.Labels, labels) {

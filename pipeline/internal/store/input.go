@@ -23,7 +23,7 @@ type Input struct {
 // Name is that of its NATS stream.
 func (r *Input) Name() string { return wire.InputStream(r.Job) }
 
-// Before is the message behind which whoever has all up to seq goes on.
+// Before is the message behind which whoever has all up to seq continues.
 func (r *Input) Before(seq uint64) uint64 { return max(seq+1, r.From) - 1 }
 
 // begins makes of what the server has what there is for the reader: input before

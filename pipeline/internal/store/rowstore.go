@@ -26,7 +26,7 @@ const (
 	rowReaders = 16
 	// rowPatience is how long a store is asked that does not answer before the
 	// partition that needs it is given up for a while, so that others of its
-	// shard may go on.
+	// shard may continue.
 	rowPatience = 30 * time.Second
 )
 

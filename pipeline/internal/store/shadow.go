@@ -84,7 +84,7 @@ func (s *Shadows) Send(shadow string, part, n int, outs uint64, body []byte) {
 }
 
 // Await waits until the server has what was sent, not for long. What it does not take
-// is missing for good: the commits behind go on.
+// is missing for good: the commits behind continue.
 func (s *Shadows) Await(ctx context.Context) {
 	if len(s.sent) == 0 {
 		return
@@ -113,7 +113,7 @@ func (s *Shadows) Await(ctx context.Context) {
 	s.until = now.Add(shadowPause)
 	if now.Sub(s.told) >= ToldEvery {
 		s.told = now
-		s.Log.Warn("the server does not store what shadows predict: they are left out for "+shadowPause.String()+" at a time, and the job's own predictions go on; eusn-stream model shadow makes the NATS stream where it is gone, its limits and the stage's rights are in docs/models.md",
+		s.Log.Warn("the server does not store what shadows predict: they are left out for "+shadowPause.String()+" at a time, and the job's own predictions continue; eusn-stream model shadow makes the NATS stream where it is gone, its limits and the stage's rights are in docs/models.md",
 			"stream", wire.ShadowStream(s.Job), "err", failed)
 	}
 }

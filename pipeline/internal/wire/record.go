@@ -192,7 +192,7 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 	return r, nil
 }
 
-// Continues reports whether an engine of that arithmetic may go on from the
+// Continues reports whether an engine of that arithmetic may continue from the
 // record. What lies behind a snapshot is replayed, and comes out as it was in
 // the same arithmetic only. Where nothing was answered nothing is replayed; an
 // imported snapshot is checked by itself (state.Shape).

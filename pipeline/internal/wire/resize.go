@@ -21,10 +21,10 @@ type Resize struct {
 	Stored     int64      `json:"stored,omitempty"` // when the server stored it, ns; 0 = it is gone
 	Epoch      uint64     `json:"epoch,omitempty"`  // of the snapshots and records that begin the new partitions
 
-	// With is the job whose network and states this job is to go on with; empty = its
+	// With is the job whose network and states this job is to continue with; empty = its
 	// number of partitions changes.
 	With string `json:"with,omitempty"`
-	// Promoted is the newest promotion of before, from which numbers go on.
+	// Promoted is the newest promotion of before, from which numbers continue.
 	Promoted uint64 `json:"promoted,omitempty"`
 }
 
@@ -43,7 +43,7 @@ const (
 	// partitions get the records of before.
 	ResizeAbandon ResizeStep = "abandon"
 
-	// The steps of a job that is to go on with another one's network and states. They
+	// The steps of a job that is to continue with another one's network and states. They
 	// have names of their own, so that programs that know them not leave the job alone.
 	ReplaceClaim   ResizeStep = "replace-claim"   // the partitions are taken from all workers
 	ReplaceDrain   ResizeStep = "replace-drain"   // both jobs answer what was stored up to the cut
@@ -100,7 +100,7 @@ func parseResize(text string) (r Resize, err error) {
 		r.With = ""
 	case ReplaceClaim, ReplaceDrain, ReplaceStore, ReplacePublish, ReplaceAbandon:
 		if err := CheckToken(r.With); err != nil {
-			return r, fmt.Errorf("header %s is %q: the job to go on with: %w", HeaderResize, text, err)
+			return r, fmt.Errorf("header %s is %q: the job to continue with: %w", HeaderResize, text, err)
 		}
 	default:
 		return r, fmt.Errorf("header %s names the step %q, which this program does not know: a newer program began it; continue with that one", HeaderResize, r.Step)

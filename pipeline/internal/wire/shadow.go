@@ -50,7 +50,7 @@ func (s Shadows) Text() string {
 	return string(b)
 }
 
-// ParseShadows reads Entry.Shadows. Workers go on without shadows where it is not
+// ParseShadows reads Entry.Shadows. Workers continue without shadows where it is not
 // ours: so an entry is not refused for it.
 func ParseShadows(text string) (all Shadows, err error) {
 	if text == "" {

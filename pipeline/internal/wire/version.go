@@ -10,7 +10,7 @@ const (
 	OldestState  = 2 // that is read
 	// TimedState is that of states of a model with a sampling rate, which hold
 	// the times of open sequences, or of one with a front end, which hold what it
-	// goes on from. Programs that know no rate know no such model.
+	// continues from. Programs that know no rate know no such model.
 	TimedState  = 4
 	NewestState = TimedState
 	// PromotedState is the version of the snapshot of a partition that has had a
@@ -31,7 +31,7 @@ func (e *VersionError) Error() string {
 }
 
 // OtherVersion reports a record whose digest this program cannot compute. It
-// is told before the partition is claimed, so that its own program goes on.
+// is told before the partition is claimed, so that its own program continues.
 func (r *Record) OtherVersion() error {
 	if v := r.Mark.Version; v > 0 && (v < OldestState || v > NewestState) {
 		return fmt.Errorf("digest: %w", &VersionError{v, NewestState})
