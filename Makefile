@@ -2,7 +2,7 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # Every package that starts a goroutine (TestRaceList), those that take longest
 # first, so that no core waits for the last of them.
-RACE        := ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./reservoir ./gpu ./gpu/telemetry ./gpu/internal/... \
+RACE        := ./pipeline ./internal/cli/live ./reservoir ./gpu ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./reservoir ./gpu ./gpu/telemetry ./gpu/internal/... \
                ./internal/dense ./internal/energy ./internal/metrics ./internal/testing/... ./integration/chaos
 # Tests of one goroutine that the race detector takes long for.
 ALONE       := ^(TestGeneric|TestGenericMixed|TestEven)$$
@@ -28,7 +28,7 @@ test: ## all tests
 # Without go test's share of vet, which make check runs whole: no file here is for
 # the race detector alone.
 race: ## the concurrent packages under the race detector
-	go test -race -short -vet=off -p 2 -timeout 15m -skip '$(ALONE)' $(RACE)
+	go test -race -short -vet=off -p 3 -parallel 4 -timeout 15m -skip '$(ALONE)' $(RACE)
 
 # The arm64 engine held to its bits, all kernel shapes; the largest networks are
 # left out because the reference takes minutes on them there, and so is most of what

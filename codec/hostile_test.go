@@ -29,7 +29,7 @@ const (
 	mostForBodies = 3 * inflateSlack
 	mostForZstd   = 2 << 20
 	mostForLZ4    = 4 * 4 << 20
-	mostTime      = time.Second
+	mostTime      = time.Second // the least of three calls: on a busy machine one may wait
 )
 
 // watch calls f on the payload and reports a panic, a slow call, a large
@@ -57,6 +57,13 @@ func watch(t testing.TB, what string, payload []byte, f func([]byte) error) (all
 	}
 	if allocated > uint64(limit) {
 		t.Errorf("%s: %d bytes allocated for a payload of %d\n%.4000x", what, allocated, len(payload), payload)
+	}
+	for range 2 {
+		if took > mostTime {
+			start = time.Now()
+			_ = f(payload)
+			took = min(took, time.Since(start))
+		}
 	}
 	if took > mostTime {
 		t.Errorf("%s: took %v\n%.4000x", what, took, payload)

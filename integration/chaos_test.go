@@ -16,6 +16,7 @@ import (
 // TestChaos runs the short matrix of the fault harness, a program of its own
 // (see integration/chaos/README.md). Runs that fail say how to repeat them.
 func TestChaos(t *testing.T) {
+	t.Parallel()
 	if runtime.GOOS != "linux" {
 		parts.Absent(t, "chaos", "the fault harness needs Linux (stopped processes, process groups)")
 	}

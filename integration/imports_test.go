@@ -95,7 +95,7 @@ var graph = map[string]struct {
 	"integration":                     {[]string{"codec", "codec/formats", "offline", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "tests of everything together"},
 
 	// Packages that only tests import: see testSupport.
-	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "pipeline", "pipeline/consumer", "pipeline/internal/store", "pipeline/natsclient"}, "runs the whole program in tests"},
+	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "internal/testing/pipelinetest", "pipeline", "pipeline/consumer", "pipeline/internal/store", "pipeline/natsclient"}, "runs the whole program in tests"},
 	"internal/testing/enginetest":   {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
 	"internal/testing/sequencetest": {[]string{"reservoir"}, "the definition that cuts are held to"},
 	"internal/testing/parts":        {nil, "ends tests for want of an outside part"},

@@ -12,6 +12,7 @@ import (
 // right more often than the first, live as offline, and after a rollback the first
 // predicts again.
 func TestLoopScript(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("NOT CHECKED: the script takes ten seconds, -short was given")
 	}

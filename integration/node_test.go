@@ -35,6 +35,7 @@ import (
 // of the server and one of its own: each sample is stored once, and the
 // predictions are those of the same samples from Go, bit for bit.
 func TestNodeClient(t *testing.T) {
+	t.Parallel()
 	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
 	subject, names := "sensors.*", []string{"n-0", "n-1", "n-2"}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -148,6 +149,7 @@ func TestNodeReadout(t *testing.T) {
 // The npm package makes the same subjects and keys as Go, and publishes, and
 // resumes, where keys have several tokens.
 func TestNodeSubjects(t *testing.T) {
+	t.Parallel()
 	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -176,6 +178,7 @@ func TestNodeSubjects(t *testing.T) {
 // The npm package goes on where the job's number of partitions changes: a client
 // that is at work, and one that starts afterwards.
 func TestNodeGoesOnInOtherPartitions(t *testing.T) {
+	t.Parallel()
 	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()

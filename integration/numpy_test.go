@@ -20,6 +20,7 @@ import (
 // TestModelInNumPy opens a model file with docs/model_in_numpy.py, which knows
 // nothing of our code, and asks it for the states and classes of a test part.
 func TestModelInNumPy(t *testing.T) {
+	t.Parallel()
 	python := numpy(t)
 	t.Run("simulated machine", func(t *testing.T) {
 		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 80, Test: 60, Samples: 200}, nil)

@@ -14,6 +14,7 @@ import (
 // float64 and do a little work, so that a comparison with it is one with the
 // right sums.
 func TestPeers(t *testing.T) {
+	t.Parallel()
 	python := numpy(t)
 	work := func(t *testing.T, command string, args ...string) {
 		t.Helper()

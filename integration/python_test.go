@@ -52,6 +52,7 @@ func python(t *testing.T, input any, args ...string) string {
 // acknowledgements are lost and its buffer is full. Where pyarrow is installed,
 // its Arrow is held to the program's, too.
 func TestPythonClient(t *testing.T) {
+	t.Parallel()
 	server := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	t.Run("messages", func(t *testing.T) {
 		js := pipelinetest.JetStreamAt(t, server.URL())

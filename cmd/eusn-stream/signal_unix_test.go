@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
 // childArgs holds, as JSON, what a test's child process is to be run with.
@@ -71,7 +72,7 @@ func startChild(t *testing.T, before, text string, args ...string) *child {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Process.Kill() })
-	for end := time.Now().Add(20 * time.Second); !strings.Contains(c.says(), text); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(pipelinetest.Patience); !strings.Contains(c.says(), text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("%v did not say %q:\n%s", args, text, c.says())
 		}

@@ -20,7 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-const patience = 20 * time.Second // far beyond what any test needs, so that only a hang fails by it
+const patience = time.Minute // far beyond what any test needs, so that only a hang fails by it
 
 // testModel has one channel and two classes; sequences end where producers
 // mark it.

@@ -51,13 +51,14 @@ func TestPublisherLogsRefusalsOnceASecond(t *testing.T) {
 	defer cancel()
 	book := &pipelinetest.LogBook{}
 	list := series(200, 60)
+	began := time.Now()
 	got, err := Publisher{Channels: []string{"x", "y"}, RowsPerMessage: 2, Log: book.Logger()}.Publish(ctx, nc, FromSlice(list))
-	if !errors.Is(err, context.DeadlineExceeded) || got.Retries < 100 {
+	if !errors.Is(err, context.DeadlineExceeded) || got.Retries < 50 {
 		t.Fatalf("%+v, %v: too few refusals to see anything", got, err)
 	}
-	// One at the first refusal and one for each whole second; another if the
-	// machine is slow to end it.
-	if n := book.Lines("publish failed, retrying"); n < 1 || n > 3 || book.Lines("refusals=") != n {
+	// One at the first refusal and one for each whole second.
+	most := 1 + int(time.Since(began)/time.Second)
+	if n := book.Lines("publish failed, retrying"); n < 1 || n > most || book.Lines("refusals=") != n {
 		t.Errorf("%d lines for %d refusals:\n%s", n, got.Retries, book)
 	}
 }
@@ -78,20 +79,20 @@ func TestPublisherPaces(t *testing.T) {
 	nc := serve(t, jetstream.StreamConfig{Name: "ALL"})
 	it := Item{Stream: "a", X: make([]float32, 2*101), End: true}
 	for i := range 101 {
-		it.Times = append(it.Times, int64(i)*int64(20*time.Millisecond)) // 2 s of recording
+		it.Times = append(it.Times, int64(i)*int64(200*time.Millisecond)) // 20 s of recording
 	}
 	for _, c := range []struct {
 		p Publisher
 		i Item
 	}{
-		{Publisher{Speed: 10}, it},
+		{Publisher{Speed: 100}, it},
 		{Publisher{Speed: 2, Rate: 252.5}, Item{Stream: "b", X: it.X, End: true}}, // 101 samples at 505 per second
 	} {
 		c.p.Channels, c.p.RowsPerMessage = []string{"x", "y"}, 10
 		got, err := c.p.Publish(t.Context(), nc, FromSlice([]Item{c.i}))
 		// 200 ms as planned; more only where the machine is busy, so the upper
-		// bound is loose: it must not be 1x (2 s).
-		if err != nil || got.Elapsed < 199*time.Millisecond || got.Elapsed > 1500*time.Millisecond {
+		// bound is loose: it must not be 1x (20 s).
+		if err != nil || got.Elapsed < 199*time.Millisecond || got.Elapsed > 15*time.Second {
 			t.Errorf("%+v took %v (%v), want about 200 ms", c.p, got.Elapsed, err)
 		}
 	}

@@ -13,6 +13,7 @@ import (
 
 // A disk that is full: the command says so, and goes on when there is space.
 func TestBackfillOnFullDisk(t *testing.T) {
+	t.Parallel()
 	disk, dir := t.TempDir(), t.TempDir()
 	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=100k"); err != nil {
 		parts.Absent(t, "diskfull", "a full disk needs the right to mount one: %v", err)

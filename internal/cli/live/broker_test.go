@@ -17,6 +17,7 @@ import (
 // A server that refuses a login, or lacks what a job needs, is told apart from
 // one that is not there.
 func TestServerRefusals(t *testing.T) {
+	t.Parallel()
 	start := func(o server.Options) string {
 		t.Helper()
 		o.Host, o.Port, o.NoSigs, o.NoLog = "127.0.0.1", -1, true, true

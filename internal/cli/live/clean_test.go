@@ -15,6 +15,7 @@ import (
 // A producer's key may hold escape sequences, for the server takes them: the
 // stage's log, its JSON, the list of dead letters and the states show them.
 func TestHostileKeys(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--units", "5", "--out", model)

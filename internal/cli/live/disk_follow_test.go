@@ -15,10 +15,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
 // What a running stage logs about its disk, and what doctor says about the job.
 func TestDiskIsForetold(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "5")
@@ -34,7 +36,7 @@ func TestDiskIsForetold(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log clitest.LockedBuffer
-	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, stop := context.WithTimeout(t.Context(), 2*pipelinetest.Patience)
 	defer stop()
 	done := make(chan bool)
 	go func() {

@@ -85,6 +85,7 @@ func (s *script) hears(begin string) string {
 // samples published without a gateway, bit for bit; the first one after the kill has
 // the flag gap.
 func TestFieldbus(t *testing.T) {
+	t.Parallel()
 	fieldbusPrograms(t)
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }

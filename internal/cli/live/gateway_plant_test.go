@@ -17,7 +17,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
@@ -160,7 +159,7 @@ func (p *plant) await(what string, ok func() bool) {
 }
 
 func (p *plant) input() (*jetstream.StreamInfo, error) {
-	ctx, cancel := context.WithTimeout(p.t.Context(), pipelinetest.Patience)
+	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Second)
 	defer cancel()
 	in, err := p.js.Stream(ctx, "EUSN-IN")
 	if err != nil {
@@ -196,7 +195,7 @@ func (p *plant) full(yes bool) {
 		if yes {
 			c.MaxMsgs = max(1, int64(info.State.Msgs))
 		}
-		ctx, cancel := context.WithTimeout(p.t.Context(), pipelinetest.Patience)
+		ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Second)
 		defer cancel()
 		_, err = p.js.UpdateStream(ctx, c)
 		return err == nil

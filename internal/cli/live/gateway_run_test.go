@@ -71,6 +71,9 @@ func TestGatewayRun(t *testing.T) {
 	if _, buf := exec.LookPath("stdbuf"); err != nil || pub != nil || buf != nil {
 		parts.Absent(t, "mosquitto", "no mosquitto, mosquitto_pub or stdbuf here: apt install mosquitto mosquitto-clients coreutils")
 	}
+	if os.Getenv("EUSN_GATEWAY_RUN") == "" {
+		t.Parallel()
+	}
 	devices, each, kills, dir := runSize(t, "EUSN_GATEWAY_RUN", 8, 200, 4)
 	p := newPlant(t, dir)
 	port := freePort(t)

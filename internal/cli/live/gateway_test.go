@@ -130,6 +130,7 @@ func count(m map[string][]string) (n int) {
 // session have handed over, and doubles nothing: the predictions have the bits,
 // and the flags, of the same samples published without a gateway.
 func TestKilledGateway(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", in("archive"))
@@ -215,6 +216,7 @@ func TestKilledGateway(t *testing.T) {
 
 // What is wrong with a gateway's configuration is said before anything starts.
 func TestGatewayRefuses(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for _, c := range []struct {
 		text, says string
@@ -237,6 +239,7 @@ func TestGatewayRefuses(t *testing.T) {
 
 // A gateway that starts before its server waits for it, and says for what.
 func TestGatewayWaitsForTheServer(t *testing.T) {
+	t.Parallel()
 	p := newPlantIn(t, "")
 	p.startGateway("--http-listen", "127.0.0.1:0")
 	p.await("that it says what it waits for", func() bool { return p.says("gateway", "waiting for the NATS server") })
@@ -249,6 +252,7 @@ func TestGatewayWaitsForTheServer(t *testing.T) {
 
 // A gateway ends where the job's stage would not read what it publishes.
 func TestGatewayAndJobDoNotGoTogether(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", in("archive"))
@@ -263,6 +267,7 @@ func TestGatewayAndJobDoNotGoTogether(t *testing.T) {
 
 // HTTP and lines, as a person would try them.
 func TestGatewayOverHTTPAndLines(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", in("archive"))

@@ -30,6 +30,7 @@ func ownersAlone(t *testing.T, paths ...string) {
 // A job seen while its stage runs and after it has stopped; its states as
 // files, compared and taken over by another job.
 func TestJobCommands(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")

@@ -16,6 +16,7 @@ import (
 // labels add, list and export: what is said once counts once, a correction
 // counts instead, and what was withdrawn does not.
 func TestLabels(t *testing.T) {
+	t.Parallel()
 	url := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort}).URL()
 	at := func(args ...string) []string {
 		return append(append([]string{"labels"}, args...), "--nats-url", url)

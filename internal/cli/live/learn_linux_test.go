@@ -21,6 +21,7 @@ import (
 // learning: all are counted, few are listed. With EUSN_LEARN_LABELS=100000, and
 // EUSN_LEARN_MALFORMED, it measures what docs/measurements/learn.md says.
 func TestLearnManyLabels(t *testing.T) {
+	t.Parallel()
 	number := func(name string) int {
 		n, err := strconv.Atoi(os.Getenv(name))
 		if err != nil {

@@ -8,11 +8,13 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
 // What learn publishes is the model that it writes, with where it comes from. The same
 // readout is not published again, and with --follow the next one is.
 func TestLearnPublishes(t *testing.T) {
+	t.Parallel()
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8")
 	j.sayOf(t, func(stream int) bool { return stream > 1 })
 	list := func() map[string]map[string]any { // by fingerprint: two may be of one second
@@ -94,7 +96,7 @@ func TestLearnPublishes(t *testing.T) {
 	slow := clitest.Start(t, "nothing has changed", publish("--shadow", "--follow", "--every", "1s", "--after", "3")...)
 	go io.Copy(io.Discard, slow.Out)
 	j.sayOf(t, func(stream int) bool { return stream == 0 })
-	for end := time.Now().Add(20 * time.Second); len(list()) < 3 || shadows()[0]["readout"] == second || len(shadows()) > 1; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(pipelinetest.Patience); len(list()) < 3 || shadows()[0]["readout"] == second || len(shadows()) > 1; time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after six more labels nothing is published:\n%s", slow.Messages())
 		}

@@ -36,6 +36,7 @@ func nearReadout(t *testing.T, what, got, want string) {
 // features; what is left out or corrected is taken out of them again, with features that
 // the log gives once more, and without the log it is refused.
 func TestLearnSums(t *testing.T) {
+	t.Parallel()
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "1", "--units", "4", "--features", "last")
 	j.sayAll(t)
 	did := j.to(t, "features.safetensors")

@@ -80,6 +80,7 @@ func sayWaiting(ctx context.Context, js jetstream.JetStream, from, to int) error
 // learnt when it comes. With EUSN_LEARN_LABELS=100000 it measures what
 // docs/measurements/learn.md says.
 func TestPendingLabelsSurvive(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("NOT CHECKED: killed programs take seconds, -short was given")
 	}

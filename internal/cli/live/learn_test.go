@@ -16,6 +16,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -184,6 +185,7 @@ func sameReadout(t *testing.T, what, got, want string) {
 // what offline retrain makes of a recording with the same labels: the same readout, bit
 // for bit, whatever network and policy.
 func TestLearnIsRetrain(t *testing.T) {
+	t.Parallel()
 	all := learnStreams * learnSequences
 	for name, c := range map[string]struct {
 		want    int
@@ -223,6 +225,7 @@ func (j *learnJob) to(t *testing.T, out string, more ...string) map[string]any {
 // listed with a reason; what is learnt without a part is what was learnt before that
 // part was labelled.
 func TestLearnLabels(t *testing.T) {
+	t.Parallel()
 	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8")
 	counts := func(what string, did map[string]any, want map[string]float64) {
 		t.Helper()
@@ -312,7 +315,7 @@ func TestLearnLabels(t *testing.T) {
 	awaitFile(t, j.in("follow.safetensors"))
 	before := clitest.Read(t, j.in("follow.safetensors"))
 	j.say(t, j.predicted(t, 3, 8, learnClass(3, 8)), j.predicted(t, 3, 9, learnClass(3, 9)), j.predicted(t, 4, 9, learnClass(4, 9)))
-	for end := time.Now().Add(20 * time.Second); string(clitest.Read(t, j.in("follow.safetensors"))) == string(before); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(pipelinetest.Patience); string(clitest.Read(t, j.in("follow.safetensors"))) == string(before); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatalf("after three more labels there is no other model:\n%s", slow.Messages())
 		}
@@ -326,6 +329,7 @@ func TestLearnLabels(t *testing.T) {
 // A learner that is killed, at any point, loses nothing and doubles nothing. What its
 // store has, it needs no log for.
 func TestLearnKilled(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("NOT CHECKED: killed programs take seconds, -short was given")
 	}

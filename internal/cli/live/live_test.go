@@ -16,11 +16,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
 // A stage and a replay as two programs, joined by TCP; then what goes wrong
 // when a second one comes.
 func TestRunAndReplay(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
@@ -50,8 +52,8 @@ func TestRunAndReplay(t *testing.T) {
 			if p.Class != "fast" && p.Class != "slow" || p.Row != 7 {
 				t.Errorf("prediction %+v, want class fast or slow after row 7 of the last message", p)
 			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("%d of 24 predictions after 10 s:\n%s", n, stage.Messages())
+		case <-time.After(pipelinetest.Patience):
+			t.Fatalf("%d of 24 predictions after %v:\n%s", n, pipelinetest.Patience, stage.Messages())
 		}
 	}
 	r := clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--resume")
@@ -85,6 +87,7 @@ func TestRunAndReplay(t *testing.T) {
 // Samples of two channels for a model of three: each message is a dead letter
 // that says why, and nothing else stops.
 func TestReplayWrongChannels(t *testing.T) {
+	t.Parallel()
 	two, three, dir := clitest.ImportTiny(t, 2), clitest.ImportTiny(t, 3), t.TempDir()
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "offline", "retrain", "--archive", three, "--out", model, "--members", "2", "--units", "5")
@@ -118,6 +121,7 @@ func TestReplayWrongChannels(t *testing.T) {
 
 // A recording keeps its own streams, ends and times.
 func TestReplayRecording(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
@@ -139,6 +143,7 @@ func TestReplayRecording(t *testing.T) {
 }
 
 func TestReplayInterrupted(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
@@ -158,6 +163,7 @@ func TestReplayInterrupted(t *testing.T) {
 
 // A password in the URL must not come back in the messages.
 func TestPasswordsAreNotTold(t *testing.T) {
+	t.Parallel()
 	archive, model := clitest.ImportTiny(t, 1), filepath.Join(t.TempDir(), "m.safetensors")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--out", model)
 	const url = "nats://someone:hunter2@127.0.0.1:1"
@@ -178,6 +184,7 @@ func TestPasswordsAreNotTold(t *testing.T) {
 }
 
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -196,6 +203,7 @@ func TestUnreachable(t *testing.T) {
 // A directory that cannot be written. Root can write everywhere, so for root a
 // plain file has its name.
 func TestReadOnlyDirectory(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "d")
 	if os.Geteuid() == 0 {
 		clitest.Write(t, dir, "")

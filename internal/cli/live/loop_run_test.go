@@ -74,7 +74,9 @@ func TestLoopRun(t *testing.T) {
 	}
 	promotions, kills, dir := 4, 5, ""
 	size := os.Getenv("EUSN_LOOP_RUN")
-	if size != "" {
+	if size == "" {
+		t.Parallel()
+	} else {
 		if _, err := fmt.Sscanf(size, "%dx%d", &promotions, &kills); err != nil {
 			t.Fatalf("EUSN_LOOP_RUN=%q, want promotions x kills, such as 20x24: %v", size, err)
 		}

@@ -17,6 +17,7 @@ import (
 // back, with a new worker each time. Live predictions of either readout
 // have the scores that its model gives offline, name it, and the states verify.
 func TestLoop(t *testing.T) {
+	t.Parallel()
 	const all = learnStreams * learnSequences
 	j := newLearnJob(t, all, "--members", "2", "--units", "8")
 	j.sayOf(t, func(stream int) bool { return stream > 1 }) // less than the model was trained on

@@ -18,6 +18,7 @@ import (
 )
 
 func TestRunMetrics(t *testing.T) {
+	t.Parallel()
 	saved := telemetry.Library
 	telemetry.Library = "/nonexistent/libnvidia-ml.so.1"
 	defer func() { telemetry.Library = saved }()
@@ -77,6 +78,7 @@ func TestRunMetrics(t *testing.T) {
 }
 
 func TestMetricsAddress(t *testing.T) {
+	t.Parallel()
 	for _, addr := range []string{"9464", "localhost", "localhost:http", "localhost:70000", "a:b:1", "http://localhost:9464"} {
 		clitest.Exec(t, t.Context(), "run", "--metrics", addr).Want(t, cli.ExitConfig, "config: --metrics: key metrics.listen: want host:port or :port", "got ")
 	}

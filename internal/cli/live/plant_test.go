@@ -19,6 +19,7 @@ import (
 // The sensors of a plant publish on subjects of several tokens; tail finds one of
 // them, and those of a line, by the names in the input subject.
 func TestPlantSubjectsAtTheCommandLine(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "8")

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,6 +19,7 @@ import (
 // Messages of a job's output that are no predictions are left out and reported,
 // but not each one; later predictions are printed.
 func TestPrinterGoesOn(t *testing.T) {
+	t.Parallel()
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	_, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-OUT", Subjects: []string{"eusn.out.*"}})
 	if err != nil {
@@ -55,7 +55,7 @@ func TestPrinterGoesOn(t *testing.T) {
 	prediction(3)
 
 	var log bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	out := &enough{lines: 3, then: cancel}
 	p := &printer{w: out, job: "eusn", nc: nc, js: js, from: 1, skipped: foreigners{log: slog.New(slog.NewTextHandler(&log, nil))}}

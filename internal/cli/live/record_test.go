@@ -90,6 +90,7 @@ func kills(t *testing.T) int {
 // bit, the one of the same samples imported from CSV, and predicts what the live
 // stage predicts.
 func TestRecord(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("NOT CHECKED: killed programs take seconds, -short was given")
 	}
@@ -263,6 +264,7 @@ func sameAsTable(t *testing.T, dir, table string, streams, samples int) {
 // What may go wrong, each with a sentence and what to do; and a recording continues
 // behind a file that was damaged and taken away.
 func TestRecordRefuses(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, wide, out := in("m.safetensors"), in("wide.safetensors"), in("out")

@@ -17,6 +17,7 @@ import (
 // one, another readout is published, shown and retired, a worker with it follows
 // the job's, and what does not fit is refused with what to do.
 func TestModelRegistry(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	train := func(name string, more ...string) string {
 		file := filepath.Join(dir, name)

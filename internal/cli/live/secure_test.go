@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
@@ -95,7 +96,7 @@ func TestSecurePlant(t *testing.T) {
 
 	as("operator")
 	clitest.Must(t, "replay", "--archive", archive, "--streams", "3")
-	for end := time.Now().Add(20 * time.Second); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(pipelinetest.Patience); ; time.Sleep(50 * time.Millisecond) {
 		as("reader")
 		if r := clitest.Must(t, "tail", "--since", "1h"); strings.Count(r.Out, "\n") == 25 {
 			break

@@ -18,6 +18,7 @@ import (
 // A candidate beside a running stage, by the commands: what the report says is what
 // the two models give offline, and a promotion depends on it.
 func TestShadowCommands(t *testing.T) {
+	t.Parallel()
 	const all = learnStreams * learnSequences
 	j := newLearnJob(t, all, "--members", "1", "--units", "4")
 	j.sayOf(t, func(stream int) bool { return stream%2 == 1 }) // by times

@@ -8,12 +8,14 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
 // A second job with another model reads what one replay has published: both
 // predict all of it, the commands say whose input it is, and what a wrong command
 // would read is refused.
 func TestSecondJobOnOneInput(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	blue, green := filepath.Join(dir, "blue.safetensors"), filepath.Join(dir, "green.safetensors")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", blue, "--members", "2", "--units", "8")
@@ -24,7 +26,7 @@ func TestSecondJobOnOneInput(t *testing.T) {
 	second := clitest.Start(t, "reading the input of job eusn", "run", "--model", green, "--nats-url", url, "--job", "green", "--input-job", "eusn")
 	for _, job := range []string{"eusn", "green"} {
 		got := 0
-		for end := time.Now().Add(10 * time.Second); got < 24 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+		for end := time.Now().Add(pipelinetest.Patience); got < 24 && time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			got = len(clitest.Must(t, "tail", "--nats-url", url, "--job", job, "--since", "1h", "--json").Lines(t))
 		}
 		if got != 24 {

@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
@@ -33,6 +34,7 @@ func tailOf(t *testing.T, args ...string) (lines <-chan string, stop func() clit
 // tail prints what a real stage predicts: as it comes, from a time on, of one
 // stream; and the job is afterwards what it was.
 func TestTail(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
@@ -60,8 +62,8 @@ func TestTail(t *testing.T) {
 			if !strings.HasPrefix(line, `{"stream":"s000`) || !strings.Contains(line, `"stored":"`) || !strings.Contains(line, `"integrity":"complete"`) {
 				t.Errorf("tail --json prints %s", line)
 			}
-		case <-time.After(10 * time.Second):
-			t.Fatalf("%d of 24 predictions after 10 s", n)
+		case <-time.After(pipelinetest.Patience):
+			t.Fatalf("%d of 24 predictions after %v", n, pipelinetest.Patience)
 		}
 	}
 	stopAll().Want(t, cli.ExitOK)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 )
 
@@ -15,7 +16,7 @@ import (
 func awaitAnswers(t *testing.T, url, job string, want uint64) {
 	t.Helper()
 	var got uint64
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(pipelinetest.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		var all []admin.PartitionStatus
 		clitest.Must(t, "partitions", "--nats-url", url, "--job", job, "--json").Parse(t, &all)
 		got = 0
@@ -32,6 +33,7 @@ func awaitAnswers(t *testing.T, url, job string, want uint64) {
 // Input that a stopped job has in its states is removed, but what is young, what a
 // recording lacks, and what another job needs.
 func TestJobTrim(t *testing.T) {
+	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model, data, recording := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "data"), filepath.Join(dir, "recording")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")

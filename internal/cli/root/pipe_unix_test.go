@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
 // Every command refuses a pipe in the place of a file, except for a
@@ -64,7 +65,7 @@ func TestPipesAreRefused(t *testing.T) {
 			select {
 			case r := <-ended:
 				r.Want(t, c.code, "is a pipe, want a file", "try:")
-			case <-time.After(20 * time.Second):
+			case <-time.After(pipelinetest.Patience):
 				t.Fatal("it waits for somebody to write")
 			}
 		})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
@@ -41,17 +43,17 @@ func Start(t *testing.T, text string, args ...string) *background {
 		b.done <- Result{Code: code, ErrOut: b.Messages()}
 	}()
 	t.Cleanup(func() { b.cancel(); r.Close() })
-	for range 200 {
+	for end := time.Now().Add(pipelinetest.Patience); time.Now().Before(end); {
 		if strings.Contains(b.Messages(), text) {
 			return b
 		}
 		select {
 		case r := <-b.done:
 			t.Fatalf("%v ended with code %d:\n%s", args, r.Code, r.ErrOut)
-		case <-time.After(50 * time.Millisecond):
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	t.Fatalf("%v did not say %q within 10 s:\n%s", args, text, b.Messages())
+	t.Fatalf("%v did not say %q within %v:\n%s", args, text, pipelinetest.Patience, b.Messages())
 	return nil
 }
 
@@ -62,8 +64,8 @@ func (b *background) Stop(t *testing.T) Result {
 	select {
 	case r := <-b.done:
 		return r
-	case <-time.After(20 * time.Second):
-		t.Fatalf("did not stop within 20 s:\n%s", b.Messages())
+	case <-time.After(pipelinetest.Patience):
+		t.Fatalf("did not stop within %v:\n%s", pipelinetest.Patience, b.Messages())
 		return Result{}
 	}
 }
@@ -72,7 +74,7 @@ func (b *background) Stop(t *testing.T) Result {
 // if none are wanted, dead letters.
 func Await(t *testing.T, url string, predictions, deadLetters int) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
 	defer cancel()
 	n := 0
 	enough := errors.New("enough")
@@ -93,7 +95,7 @@ func Await(t *testing.T, url string, predictions, deadLetters int) {
 		})
 	})
 	if err != enough {
-		t.Fatalf("%d of %d predictions or %d dead letters after 10 s: %v", n, predictions, deadLetters, err)
+		t.Fatalf("%d of %d predictions or %d dead letters after %v: %v", n, predictions, deadLetters, pipelinetest.Patience, err)
 	}
 }
 
@@ -102,14 +104,13 @@ func Await(t *testing.T, url string, predictions, deadLetters int) {
 func AwaitInput(t *testing.T, url string) {
 	t.Helper()
 	err := withClient(url, func(js jetstream.JetStream) error {
-		for range 500 {
+		for end := time.Now().Add(pipelinetest.Patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 			s, err := js.Stream(t.Context(), "EUSN-IN")
 			if err == nil && s.CachedInfo().State.Msgs > 0 {
 				return nil
 			}
-			time.Sleep(20 * time.Millisecond)
 		}
-		return errors.New("no message in the input within 10 s")
+		return fmt.Errorf("no message in the input within %v", pipelinetest.Patience)
 	})
 	if err != nil {
 		t.Error(err)

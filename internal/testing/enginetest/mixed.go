@@ -175,7 +175,7 @@ func mixedWindows(t *testing.T, open New) {
 	}
 }
 
-// mixedSnapshots: a state read at any place of the ring goes on in another slot
+// mixedSnapshots: a state read at any place of the ring continues in another slot
 // of another engine.
 func mixedSnapshots(t *testing.T, open New) {
 	const lag, length = 13, 40

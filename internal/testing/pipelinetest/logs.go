@@ -10,7 +10,7 @@ import (
 )
 
 // Patience is far beyond what any test needs, so that only a hang fails by it.
-const Patience = 20 * time.Second
+const Patience = time.Minute
 
 // Log writes warnings and errors to the test's log, which is shown when the test
 // fails. Lines that come after the test are dropped: reporting them would panic.

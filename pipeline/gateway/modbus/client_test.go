@@ -393,7 +393,7 @@ func TestAway(t *testing.T) {
 	end := poller(t, b, o)
 	hears(t, b.missed, "no connection")
 	l, err := net.Listen("tcp", o.Addr)
-	for end := time.Now().Add(10 * time.Second); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(pipelinetest.Patience); err != nil && time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
 		l, err = net.Listen("tcp", o.Addr) // another program may have been given the port meanwhile
 	}
 	if err != nil {

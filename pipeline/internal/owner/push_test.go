@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
@@ -100,7 +101,7 @@ func TestPushedConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	late := time.After(30 * time.Second) // for a busy machine; it takes a second
+	late := time.After(pipelinetest.Patience)
 	for want := uint64(3); want <= messages; want++ {
 		select {
 		case got := <-came:
