@@ -127,6 +127,12 @@ func (d *Decoder) Decode(payload []byte, b *Batch) error {
 }
 
 func (d *Decoder) decode(payload []byte, b *Batch) error {
+	d.inflate.reset(len(payload))
+	d.keys.begin()
+	d.dict = d.dict[:0]
+	if p, rb := d.known(payload); p != nil {
+		return d.batch(p, &rb, b)
+	}
 	fr, rest, more, err := nextFrame(payload)
 	if err != nil {
 		return err
@@ -138,16 +144,23 @@ func (d *Decoder) decode(payload []byte, b *Batch) error {
 	if err != nil {
 		return err
 	}
-	d.inflate.reset(len(payload))
-	d.keys.begin()
-	d.dict = d.dict[:0]
-	for {
-		if fr, rest, more, err = nextFrame(rest); err != nil || !more {
+	var rb recordBatch
+	for n, lone := 0, false; ; n++ {
+		if fr, rest, more, err = nextFrame(rest); err != nil {
 			return err
 		}
+		if !more {
+			if lone {
+				p.remember(payload, &rb)
+			}
+			return nil
+		}
+		lone = n == 0 && fr.kind == headerRecordBatch
 		switch fr.kind {
 		case headerRecordBatch:
-			err = d.batch(p, &fr, b)
+			if rb, err = readBatch(&fr, fr.header, &d.inflate); err == nil {
+				err = d.batch(p, &rb, b)
+			}
 		case headerDictionaryBatch:
 			err = d.dictionary(p, &fr)
 		default:
@@ -180,29 +193,28 @@ func (d *Decoder) plan(fr *frame) (*plan, error) {
 }
 
 // batch appends the rows of one record batch to b.
-func (d *Decoder) batch(p *plan, fr *frame, b *Batch) error {
-	rb, err := readBatch(fr, fr.header, &d.inflate)
-	if err != nil || rb.rows == 0 {
-		return err
+func (d *Decoder) batch(p *plan, rb *recordBatch, b *Batch) error {
+	if rb.rows == 0 {
+		return nil
 	}
 	if total := (int64(b.Rows) + int64(rb.rows)) * int64(len(d.schema.Channels)); total > math.MaxInt32 {
 		return malformed("%d values in one message, at most %d fit", total, math.MaxInt32)
 	}
-	if err := d.gather(p, &rb, b); err != nil {
+	if err := d.gather(p, rb, b); err != nil {
 		return err
 	}
 	if p.time != nil {
-		if err := appendTimes(&rb, p.time, b); err != nil {
+		if err := appendTimes(rb, p.time, b); err != nil {
 			return err
 		}
 	}
 	if p.end != nil {
-		if err := appendEnds(&rb, p.end, b); err != nil {
+		if err := appendEnds(rb, p.end, b); err != nil {
 			return err
 		}
 	}
 	if p.stream != nil {
-		if err := d.appendKeys(&rb, p.stream, b); err != nil {
+		if err := d.appendKeys(rb, p.stream, b); err != nil {
 			return err
 		}
 	}

@@ -1,6 +1,8 @@
 package codec
 
 import (
+	"bytes"
+	"encoding/binary"
 	"fmt"
 	"strings"
 )
@@ -13,6 +15,7 @@ type plan struct {
 	time     *column
 	end      *column
 	stream   *column
+	shape    shape // of the last message
 }
 
 // newPlan reads a schema message and checks it against the model's channels.
@@ -137,4 +140,47 @@ func (c *collector) seen() string {
 		s = fmt.Sprintf("%s and %d more", s, more)
 	}
 	return s
+}
+
+// shape is what the metadata of a message say, for one that follows with the same.
+// Messages of a sensor mostly differ in their samples alone: schema and record batch
+// metadata are equal to the byte, and so is what is read from them.
+type shape struct {
+	head  []byte      // of the message, up to the body of its one record batch; empty: none is known
+	body  int         // its length
+	batch recordBatch // without the body
+}
+
+// endBytes is the length of the end-of-stream marker.
+const endBytes = 8
+
+// known finds the plan and the record batch of a message with the metadata of one
+// that was read before; nil = there is none.
+func (d *Decoder) known(payload []byte) (*plan, recordBatch) {
+	for _, p := range d.plans {
+		if p == nil || len(p.shape.head) == 0 {
+			continue
+		}
+		s := &p.shape
+		end := len(s.head) + s.body
+		if len(payload) == end+endBytes && bytes.HasPrefix(payload, s.head) && binary.LittleEndian.Uint64(payload[end:]) == continuation {
+			rb := s.batch
+			rb.body = payload[len(s.head):end]
+			return p, rb
+		}
+	}
+	return nil, recordBatch{}
+}
+
+// remember keeps the shape of a message of one record batch and nothing else but its
+// schema. A compressed one is not worth it.
+func (p *plan) remember(payload []byte, rb *recordBatch) {
+	head := payload[:len(payload)-endBytes-len(rb.body)]
+	if p.schema == nil || rb.compressed || len(head) > maxKnownSchema {
+		return
+	}
+	meta := len(rb.f.b) // it ends where the body begins
+	s := &p.shape
+	s.head, s.body, s.batch = append(s.head[:0], head...), len(rb.body), *rb
+	s.batch.body, s.batch.left, s.batch.f = nil, len(rb.body), flatbuf{b: s.head[len(s.head)-meta:]}
 }
