@@ -182,6 +182,7 @@ func poller(t *testing.T, to *book, o Options) (end func()) {
 func TestPoll(t *testing.T) {
 	d, b := newDevice(t), newBook()
 	o := options(d)
+	o.Timeout = pipelinetest.Patience // a slow machine is no fault here: one connection is wanted
 	o.Registers = map[string]string{"p/x": "holding:5:int16", "p/y": "holding:6:int16 * 2", "q/x": "coil:3", "q/y": "7/input:1:uint32"}
 	poller(t, b, o)
 	for range 3 {
@@ -270,12 +271,13 @@ func TestIllegalAddress(t *testing.T) {
 		return counting(u, c, at, n)
 	}, nil)
 	o := options(d)
+	o.Timeout = pipelinetest.Patience // after a unit's silence everything is asked for again
 	o.Registers = map[string]string{}
 	for i, key := range []string{"p", "q", "r", "s"} {
 		o.Registers[key+"/x"], o.Registers[key+"/y"] = fmt.Sprintf("holding:%d:int16", 8+2*i), fmt.Sprintf("holding:%d:int16", 9+2*i)
 	}
 	poller(t, b, o)
-	if said := hears(t, b.missed, ""); !strings.Contains(said, "1 modbus: server") || !strings.Contains(said, "holding register 12 (r/x)") {
+	if said := hears(t, b.missed, "holding register 12 (r/x)"); !strings.Contains(said, "1 modbus: server") {
 		t.Error(said)
 	}
 	for range 20 {
@@ -306,10 +308,10 @@ func TestUnits(t *testing.T) {
 		return counting(u, c, at, n)
 	}, nil)
 	o := options(d)
-	o.Timeout = 10 * time.Millisecond
+	o.Timeout = 100 * time.Millisecond
 	o.Registers = map[string]string{"p/x": "1/coil:0", "p/y": "1/coil:1", "q/x": "2/coil:0", "q/y": "2/coil:1", "s/x": "3/coil:0", "s/y": "3/coil:1"}
 	poller(t, b, o)
-	hears(t, b.missed, "unit 2, coils 0 to 1 (q/x, q/y): no answer within 10ms")
+	hears(t, b.missed, "unit 2, coils 0 to 1 (q/x, q/y): no answer within 100ms")
 	for begin := time.Now(); time.Since(begin) < 3*firstWait; {
 		hears(t, b.samples, "p ")
 		hears(t, b.samples, "s ")
@@ -338,7 +340,8 @@ func TestHoldBack(t *testing.T) {
 	<-b.taking
 	time.Sleep(2 * heldAfter)
 	close(b.hold)
-	if said := hears(t, b.missed, "polls are left out"); !strings.Contains(said, gateway.ErrHeldBack.Error()) {
+	// On a slow machine polls may have been left out before, for another reason.
+	if said := hears(t, b.missed, gateway.ErrHeldBack.Error()); !strings.Contains(said, "polls are left out") {
 		t.Error(said)
 	}
 	hears(t, b.samples, "p gap ") // the one that was held
