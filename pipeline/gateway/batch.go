@@ -45,11 +45,16 @@ type taken struct {
 	m     *Message
 	sum   uint64
 	parts []Part
+	over  bool // no message: the device may use its ID again
 }
 
 // add puts a message's samples into the batches of their streams.
 func (g *Gateway) add(t *taken, now time.Time) {
 	m := t.m
+	if t.over {
+		g.out.Sessions.Release(m.Session, m.ID)
+		return
+	}
 	o := outbox.Origin{Session: m.Session, ID: m.ID, Sum: t.sum, Again: m.Repeat}
 	if m.Input == HTTP && m.Session != "" && g.out.Sessions.Other(o) {
 		if m.Done != nil {
@@ -61,6 +66,7 @@ func (g *Gateway) add(t *taken, now time.Time) {
 	if len(t.parts) == 1 && t.parts[0].why != "" {
 		ticket.answer = &Unreadable{t.parts[0].why}
 	}
+	o.Kept = m.Kept && ticket.answer == nil // a PUBREC with a fault frees the id at once
 	repeated := 0
 	for i := range t.parts {
 		p := &t.parts[i]

@@ -43,12 +43,13 @@
 // the newest 256 messages of the device (beyond 100,000 devices or 8 million
 // messages, those silent longest are forgotten). A message that was acknowledged proves
 // nothing once the device has used a packet id twice among those, or if it has used
-// one id alone: the repeat may be of a later message, which never arrived. Then it is taken: rather
-// doubled than lost. A message that waited in the outbox when the run began was not
+// one id alone: the repeat may be of a later message, which never arrived. Then it is
+// taken: rather doubled than lost. A message that waited in the outbox when the run began was not
 // acknowledged before, so its repeat is recognised in any case (unless a power loss
-// or damage may have taken the end of the outbox). That a device has sent PUBREL (QoS 2)
-// is not kept, so its first message is in doubt, too, once it is stored. A device that begins a new session (clean session, clean
-// start) says that nothing of the old one comes again.
+// or damage may have taken the end of the outbox). With QoS 2 a device says when it
+// uses an id again (PUBREL): until then a repeat is recognised in any case, too. The
+// outbox does not have that, so it holds within a run. A device that begins a new
+// session (clean session, clean start) says that nothing of the old one comes again.
 //
 // # Guarantees
 //

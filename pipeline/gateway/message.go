@@ -18,6 +18,9 @@ type Message struct {
 	ID      uint64
 	// Repeat: the device may have sent it before, under this ID.
 	Repeat bool
+	// Kept: the device uses the ID for no other message before Gateway.Release, as
+	// with QoS 2 of MQTT.
+	Kept bool
 	// Done is called once, in the gateway's goroutine, which it must not block:
 	// with nil when the server has acknowledged all samples of the message, with
 	// an *Unreadable when it has a payload that is none, or with a *Refused. It may

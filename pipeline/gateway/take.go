@@ -36,6 +36,17 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	if m.Session != "" {
 		t.sum = xxh3.HashSeed(m.Payload, xxh3.HashString(m.Key))
 	}
+	return g.hand(ctx, t)
+}
+
+// Release says that a device may use the ID of a message, which was Kept, for
+// another one. It comes after the messages that were taken before.
+func (g *Gateway) Release(ctx context.Context, session string, id uint64) error {
+	return g.hand(ctx, taken{m: &Message{Session: session, ID: id}, over: true})
+}
+
+// hand gives the loop what it takes in order.
+func (g *Gateway) hand(ctx context.Context, t taken) error {
 	select {
 	case g.doors.messages <- t:
 		return nil

@@ -113,7 +113,7 @@ type hook struct {
 func (h *hook) ID() string { return "gateway" }
 
 func (h *hook) Provides(b byte) bool {
-	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnSessionEstablished, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.OnWillSent, mochi.StoredClients}, []byte{b})
+	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnSessionEstablished, mochi.OnPacketRead, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.OnWillSent, mochi.StoredClients}, []byte{b})
 }
 
 func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
@@ -184,6 +184,19 @@ func (h *hook) device(cl *mochi.Client) *device {
 	return h.devices[cl]
 }
 
+// OnPacketRead hears that a device has the PUBREC of a message, and may use its id
+// again (PUBREL). If the gateway takes nothing, the connection ends without a PUBCOMP,
+// and the device says it again.
+func (h *hook) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
+	if pk.FixedHeader.Type != packets.Pubrel {
+		return pk, nil
+	}
+	if d := h.device(cl); d == nil || h.g.Release(d.ctx, sessionPrefix+cl.ID, uint64(pk.PacketID)) != nil {
+		return pk, packets.ErrRejectPacket
+	}
+	return pk, nil
+}
+
 // OnPublish gives a message to the gateway. It waits while that holds back, and
 // the device's connection with it.
 func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
@@ -206,7 +219,7 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 	}
 	var code packets.Code
 	k := d.acks.add(func() error { return cl.WritePacket(acknowledgement(pk.FixedHeader.Qos, pk.PacketID, code)) })
-	m.Session, m.ID, m.Repeat = sessionPrefix+cl.ID, uint64(pk.PacketID), pk.FixedHeader.Dup
+	m.Session, m.ID, m.Repeat, m.Kept = sessionPrefix+cl.ID, uint64(pk.PacketID), pk.FixedHeader.Dup, pk.FixedHeader.Qos == 2
 	m.Done = func(err error) {
 		if unreadable := new(gateway.Unreadable); errors.As(err, &unreadable) && cl.Properties.ProtocolVersion >= 5 {
 			code = packets.ErrPayloadFormatInvalid

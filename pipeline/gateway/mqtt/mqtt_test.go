@@ -362,6 +362,45 @@ func TestQoS2OfMQTT5(t *testing.T) {
 	}
 }
 
+// A device that has used one packet id alone, with QoS 2, and has no PUBREC, sends the
+// message again: it is there once. When the device has the PUBREC and says so, the
+// same id and content are another message, also if that is marked as a repeat, for the
+// gateway may not have got it the first time.
+func TestOnePacketIDWithQoS2(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	addr := "127.0.0.1:0"
+	r.gateway(r.broker(&addr, gateway.Access{}))
+	const (
+		connect = "\x10\x0d\x00\x04MQTT\x04\x00\x00\x3c\x00\x01d" // MQTT 3.1.1, its session is kept
+		publish = "\x15\x00\x10plant/A/sensor/7\x00\x01" + "1"    // packet id 1, payload 1
+		release = "\x62\x02\x00\x01"
+	)
+	samples := func(want int) {
+		t.Helper()
+		if got := r.stored(); len(got["A/7"]) != want {
+			t.Fatalf("%v, want %d samples of A/7", got, want)
+		}
+	}
+	first := "\x34"
+	for range 3 { // the PUBREC does not reach the device
+		w := dialWire(t, addr)
+		w.ask(0x20, connect)
+		w.ask(0x50, first+publish)
+		w.c.Close()
+		first = "\x3c" // DUP
+	}
+	samples(1)
+	for n := range 3 {
+		w := dialWire(t, addr)
+		w.ask(0x20, connect)
+		w.ask(0x50, "\x3c"+publish)
+		w.ask(0x70, release)
+		w.c.Close()
+		samples(n + 1) // of n = 0 it is the message above
+	}
+}
+
 // A device of MQTT 5 hears that its payload cannot be read, after that is stored.
 // One of MQTT 3.1.1 has the plain acknowledgement, which has no reasons.
 func TestUnreadablePayload(t *testing.T) {

@@ -30,7 +30,7 @@ func written(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	c := &Batch{Subject: "sensors.c", Incarnation: "J", Seq: 7, Payload: []byte("c 7"), Unreadable: "json: no c0"}
-	c.Add(Origin{"left", 9, 7, 8, false}, l.Sessions)
+	c.Add(Origin{"left", 9, 7, 8, false, false}, l.Sessions)
 	if err := l.Put(c); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestStoredOutboxes(t *testing.T) {
 			}
 		}
 		for id, batch := range map[uint64]*Batch{1: nil, 2: left[0], 3: left[1]} {
-			if e, _ := l.Sessions.Find(Origin{"s", id, 7, 8, false}); e == nil || e.Batch != batch {
+			if e, _ := l.Sessions.Find(Origin{"s", id, 7, 8, false, false}); e == nil || e.Batch != batch {
 				t.Errorf("%s: message %d of the device: %+v", c.name, id, e)
 			}
 		}

@@ -26,7 +26,7 @@ func open(t testing.TB, dir string) (*Log, []*Batch) {
 func put(t testing.TB, l *Log, key string, seq uint64, origin uint64) *Batch {
 	t.Helper()
 	b := &Batch{Subject: key, Incarnation: "I", Seq: seq, Payload: fmt.Appendf(nil, "%s %d", key, seq)}
-	b.Add(Origin{"s", origin, 7, 8, false}, l.Sessions)
+	b.Add(Origin{"s", origin, 7, 8, false, false}, l.Sessions)
 	if err := l.Put(b); err != nil {
 		t.Fatal(err)
 	}
@@ -61,10 +61,10 @@ func TestReopen(t *testing.T) {
 		if n := l.Number("a"); n.Seq != 2 {
 			t.Errorf("last number %+v, want 2", n)
 		}
-		if e, _ := l.Sessions.Find(Origin{"s", 1, 7, 8, false}); e == nil || e.Batch != nil {
+		if e, _ := l.Sessions.Find(Origin{"s", 1, 7, 8, false, false}); e == nil || e.Batch != nil {
 			t.Errorf("the message that is stored: %+v", e)
 		}
-		if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8, false}); e == nil || e.Batch != left[0] {
+		if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8, false, false}); e == nil || e.Batch != left[0] {
 			t.Errorf("the message that waits: %+v", e)
 		}
 	}
@@ -74,7 +74,7 @@ func TestReopen(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8, false}); e == nil || e.Batch != nil {
+	if e, _ := l.Sessions.Find(Origin{"s", 2, 7, 8, false, false}); e == nil || e.Batch != nil {
 		t.Errorf("the message is stored: %+v", e)
 	}
 	if err := l.Forget("s"); err != nil {
@@ -96,7 +96,7 @@ func TestReopen(t *testing.T) {
 // device says to repeat is that message, also when the batch is stored and the device
 // has used this one id alone; not after it was told, nor where the log may lack its end.
 func TestUntold(t *testing.T) {
-	again := Origin{"s", 1, 7, 8, true}
+	again := Origin{"s", 1, 7, 8, true, false}
 	for _, powerLoss := range []bool{false, true} {
 		dir := t.TempDir()
 		l, _ := open(t, dir)
@@ -188,7 +188,7 @@ func TestRemembersABoundedNumber(t *testing.T) {
 		if i%2 == 1 {
 			device = i % 4
 		}
-		s.Add(Origin{fmt.Sprint(device), uint64(i), 7, 8, false}, nil)
+		s.Add(Origin{fmt.Sprint(device), uint64(i), 7, 8, false, false}, nil)
 		live := 0
 		for _, one := range s.all {
 			live += one.live
@@ -201,7 +201,7 @@ func TestRemembersABoundedNumber(t *testing.T) {
 	if heard < s.most/2 {
 		t.Errorf("only %d messages were ever remembered", heard)
 	}
-	if e, _ := s.Find(Origin{fmt.Sprint(2999 % 4), 2999, 7, 8, false}); e == nil {
+	if e, _ := s.Find(Origin{fmt.Sprint(2999 % 4), 2999, 7, 8, false, false}); e == nil {
 		t.Error("the newest message is forgotten")
 	}
 	body := s.encode(nil)
@@ -257,7 +257,7 @@ func TestForgetRolls(t *testing.T) {
 	l, _ := open(t, dir)
 	l.roll = 4 << 10
 	for i := range 1000 {
-		l.Sessions.Add(Origin{"s", uint64(i), 7, 8, false}, nil)
+		l.Sessions.Add(Origin{"s", uint64(i), 7, 8, false, false}, nil)
 		if err := l.Forget("s"); err != nil {
 			t.Fatal(err)
 		}

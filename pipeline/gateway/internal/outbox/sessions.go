@@ -20,6 +20,7 @@ type Origin struct {
 	Sum     uint64 // hash of the whole message
 	Part    uint64 // hash of the stream's key
 	Again   bool   // the device says that it may have sent it before
+	Kept    bool   // the device uses the id for no other message before Release (QoS 2)
 }
 
 // Seen is a part of a device's message that was taken. Batch is what holds it;
@@ -29,6 +30,7 @@ type Seen struct {
 	n             uint64 // of the session's messages before it
 	gone          bool
 	untold        bool // surely no device was told that it is stored
+	kept          bool // its id has no later message; in this run alone, the log does not have it
 	Batch         *Batch
 }
 
@@ -68,7 +70,8 @@ func NewSessions(window map[string]int) *Sessions {
 // A message that is acknowledged counts only while the device counts: it has used
 // another id, and none twice within the window. Else the message that it repeats
 // may be a later one, with the same id and content, that never arrived. Of a message
-// that surely nobody was told about, there is no later one.
+// that surely nobody was told about, or whose id the device keeps, there is no later
+// one.
 func (t *Sessions) Find(o Origin) (seen *Seen, known bool) {
 	s := t.all[o.Session]
 	if s == nil {
@@ -76,7 +79,7 @@ func (t *Sessions) Find(o Origin) (seen *Seen, known bool) {
 	}
 	counts := !s.reused && (len(s.byID) > 1 || t.window[o.Session] > 0)
 	for _, e := range s.byID[o.ID] {
-		if e.sum != o.Sum || e.Batch == nil && !e.untold && !counts {
+		if e.sum != o.Sum || e.Batch == nil && !e.untold && !e.kept && !counts {
 			continue
 		}
 		known = true
@@ -119,13 +122,22 @@ func (t *Sessions) Add(o Origin, b *Batch) *Seen {
 			break
 		}
 	}
-	e := &Seen{id: o.ID, sum: o.Sum, part: o.Part, Batch: b}
+	e := &Seen{id: o.ID, sum: o.Sum, part: o.Part, kept: o.Kept, Batch: b}
 	s.add(e)
 	s.trim(limit)
 	for t.live += s.live - before; t.live > t.most && len(t.all) > 1; {
 		t.Forget(t.recent.Back().Value.(*session).name)
 	}
 	return e
+}
+
+// Release says that a device may use an id for another message.
+func (t *Sessions) Release(session string, id uint64) {
+	if s := t.all[session]; s != nil {
+		for _, e := range s.byID[id] {
+			e.kept = false
+		}
+	}
 }
 
 // Forget forgets a session. Its device begins a new one. It reports whether there
