@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -57,6 +56,7 @@ type loop struct {
 	learner  int               // kills that are due
 	learnt   []string          // fingerprints, the job's first readout before all
 	files    map[string]string // their models
+	newest   time.Time         // when the newest was learnt
 }
 
 // TestLoopRun: the loop from a label to a promotion and back, under load. Everything is
@@ -250,9 +250,15 @@ func (l *loop) predicted() {
 	if err := l.client.Flush(l.t.Context()); err != nil {
 		l.t.Fatal(err)
 	}
+	l.predictedBy("eusn")
+}
+
+// predictedBy waits until a job has predicted every sequence of the input.
+func (l *loop) predictedBy(job string) {
+	l.t.Helper()
 	want := l.sequences()
 	for made, last, since := 0, -1, time.Now(); made < want; time.Sleep(20 * time.Millisecond) {
-		if made = l.made("eusn"); made > last {
+		if made = l.made(job); made > last {
 			last, since = made, time.Now()
 		} else if time.Since(since) > runQuiet/2 {
 			l.t.Fatalf("%d predictions, want %d, and no more for %v; the logs are in %s", made, want, runQuiet/2, l.dir)
@@ -352,6 +358,7 @@ func (l *loop) learn() string {
 		}
 		return err == nil
 	})
+	l.newest = time.Now()
 	print := ""
 	l.await("a published readout", func() bool {
 		r := l.exec("model", "publish", file, "--who", "anna")
@@ -392,33 +399,4 @@ func (l *loop) promote(command, print string) {
 		}
 		return l.promoted() > before
 	})
-}
-
-// loopRecord is what the last message of a partition says.
-type loopRecord struct {
-	digest, at string
-	outs       int
-}
-
-// records are those of a job's partitions; fewer where the server does not answer.
-func (p *plant) records(job string) (all []loopRecord) {
-	ctx, cancel := context.WithTimeout(p.t.Context(), 5*time.Second)
-	defer cancel()
-	out, err := p.js.Stream(ctx, strings.ToUpper(job)+"-OUT")
-	for part := 0; part < loopPartitions && err == nil; part++ {
-		var m *jetstream.RawStreamMsg
-		if m, err = out.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.out.%d", job, part)); err == nil {
-			outs, _ := strconv.Atoi(m.Header.Get("Eusn-Outs"))
-			all = append(all, loopRecord{m.Header.Get("Eusn-Digest"), m.Header.Get("Eusn-Digest-In-Seq"), outs})
-		}
-	}
-	return all
-}
-
-// made is how many predictions a job has made.
-func (p *plant) made(job string) (n int) {
-	for _, r := range p.records(job) {
-		n += r.outs
-	}
-	return n
 }
