@@ -191,7 +191,7 @@ func TestSchemaErrors(t *testing.T) {
 		{sampleFields(streamTypes[2]), `codec: field "ax": want float32, got dictionary<int32, utf8>`},
 		{[]arrow.Field{field("x", arrow.FixedSizeListOf(2, f32))}, `codec: field "x": want fixed_size_list<float32>[3], got fixed_size_list<float32>[2]`},
 		{[]arrow.Field{field("x", arrow.FixedSizeListOf(3, text))}, `codec: field "x": want fixed_size_list<float32>[3], got fixed_size_list<another type>[3]`},
-		{[]arrow.Field{field("x", arrow.ListOf(f32))}, `codec: field "x": want fixed_size_list<float32>[3], got list`},
+		{[]arrow.Field{field("x", arrow.ListOf(f32))}, `codec: field "x": want fixed_size_list<float32>[3], got list<float32>`},
 		{with(field("ts", arrow.PrimitiveTypes.Int64)), `codec: field "ts": want timestamp, got int64`},
 		{with(field("end", arrow.PrimitiveTypes.Uint8)), `codec: field "end": want bool, got uint8`},
 		{with(field("stream_id", f32)), `codec: field "stream_id": want utf8, a dictionary of utf8, or an integer, got float32`},

@@ -38,6 +38,12 @@
 // is the last column, and the version stays the same: who does not know it reads
 // the others. The metadata eusn.first_readout is the job's first one.
 //
+// A message in which a model has made sets of classes has one more column, set
+// (list of int32, nullable): the classes that the true one is among, at the model's
+// coverage, as ascending indexes into the labels. One class is an answer; none or
+// several are none. It is null where the readout makes no sets.
+// Other messages have no such column, and the version stays the same.
+//
 // A message of a shadow has column readout, and five more behind it: active_class
 // (int32), active_readout (utf8), began (timestamp, null where not known), input
 // (uint64) and stored (timestamp): what the answering readout said, and of which input

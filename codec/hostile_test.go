@@ -117,11 +117,18 @@ func seeds(t testing.TB) (in, out [][]byte) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		payload, err := e.Encode(randomPredictions(r, 10, columns))
-		if err != nil {
-			t.Fatal(err)
+		sets := randomPredictions(r, 10, columns)
+		plain := slices.Clone(sets)
+		for i := range plain {
+			plain[i].Set = nil
 		}
-		out = append(out, slices.Clone(payload))
+		for i, p := range [][]Prediction{plain, sets} {
+			payload, err := e.Encode(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			out = slices.Insert(out, len(out)/(2-i), slices.Clone(payload)) // those with sets last
+		}
 	}
 	return in, out
 }

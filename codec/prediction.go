@@ -3,6 +3,7 @@ package codec
 import (
 	"cmp"
 	"encoding/json"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -21,6 +22,10 @@ type Prediction struct {
 	Probability float32
 	Scores      []float32 // PredictionMeta.Columns of them
 	Flags       Flag
+	// Set are the classes that the true one is among, at the model's coverage: indexes
+	// into PredictionMeta.Labels, ascending. One class is an answer; with none, nothing
+	// is like the sequence, and with several, these are. nil: the model makes no sets.
+	Set []int32
 	// Readout names the one that answered, where readouts of the job were promoted;
 	// empty = the one that the job began with, or one that a message does not name.
 	Readout string
@@ -71,7 +76,11 @@ const maxColumns = 1 << 20
 type PredictionEncoder struct {
 	columns int
 	first   string // see PredictionMeta
-	t       *template
+	fields  []arrow.Field
+	more    []arrow.Field // behind the extras
+	md      arrow.Metadata
+	made    map[uint]*template // by their extras
+	t       *template          // of the message in hand
 }
 
 // NewPredictionEncoder returns an encoder of messages with this meta.
@@ -109,18 +118,31 @@ func newPredictionEncoder(meta PredictionMeta, more ...arrow.Field) (*Prediction
 	if meta.First != "" {
 		fields = append(fields, arrow.Field{Name: fieldReadout, Type: arrow.BinaryTypes.String})
 	}
-	fields = append(fields, more...)
 	keys := []string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaReadout, metaLabels}
 	values := []string{"prediction", predictionVersion, meta.Model, meta.SHA256, meta.Readout, string(labels)}
 	if meta.First != "" {
 		keys, values = append(keys, metaFirst), append(values, meta.First)
 	}
 	md := arrow.NewMetadata(keys, values)
-	t, err := newTemplate(arrow.NewSchema(fields, &md))
-	if err != nil {
-		return nil, err
+	e := &PredictionEncoder{columns: meta.Columns, first: meta.First, fields: fields, more: more, md: md, made: map[uint]*template{}}
+	return e, e.use(0)
+}
+
+// use takes the template of messages with these extras.
+func (e *PredictionEncoder) use(mask uint) (err error) {
+	if e.t = e.made[mask]; e.t != nil {
+		return nil
 	}
-	return &PredictionEncoder{columns: meta.Columns, first: meta.First, t: t}, nil
+	fields := slices.Clone(e.fields)
+	for k := range extras {
+		if mask>>k&1 != 0 {
+			fields = append(fields, extras[k].field)
+		}
+	}
+	if e.t, err = newTemplate(arrow.NewSchema(append(fields, e.more...), &e.md)); err == nil {
+		e.made[mask] = e.t
+	}
+	return err
 }
 
 // Encode writes p, which may be empty, as one message, valid until the next
@@ -142,6 +164,10 @@ func (e *PredictionEncoder) begin(p []Prediction) error {
 		if !utf8.ValidString(p[i].Stream) {
 			return mismatch("prediction %d: field %q: %q is not UTF-8", i, fieldStream, p[i].Stream)
 		}
+	}
+	mask := extrasOf(p)
+	if err := e.use(mask); err != nil {
+		return err
 	}
 	t := e.t
 	t.begin(len(p))
@@ -165,23 +191,17 @@ func (e *PredictionEncoder) begin(p []Prediction) error {
 			return err
 		}
 	}
+	for k := range extras {
+		if mask>>k&1 != 0 {
+			extras[k].write(t, p)
+		}
+	}
 	return nil
 }
 
 // probabilities writes the nullable field probability; 0 is null.
 func (t *template) probabilities(p []Prediction) {
-	nulls := 0
-	for i := range p {
-		if p[i].Probability == 0 {
-			nulls++
-		}
-	}
-	t.node(len(p), nulls)
-	if nulls > 0 {
-		t.bits(len(p), func(i int) bool { return p[i].Probability != 0 })
-	} else {
-		t.empty()
-	}
+	t.nullable(len(p), func(i int) bool { return p[i].Probability != 0 })
 	t.open()
 	for i := range p {
 		t.f32(p[i].Probability)

@@ -87,6 +87,9 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	for _, f := range predictionFields {
 		names = append(names, f.name)
 	}
+	for k := range extras {
+		names = append(names, extras[k].field.Name)
+	}
 	if r.shadow {
 		names = append(names, shadowNames()...)
 	}
@@ -108,6 +111,11 @@ func (r *predictionReader) readSchema(fr *frame) error {
 			return s.wants("fixed_size_list<float32>[1 or more]")
 		}
 		r.meta.Columns = s.typ.size
+	}
+	for k := range extras {
+		if col := c.want[extras[k].field.Name]; col != nil && col.typ != extras[k].typ {
+			return col.wants(extras[k].typ.String())
+		}
 	}
 	if n := c.want[fieldReadout]; n != nil && n.typ != (dataType{kind: typeUtf8}) {
 		return n.wants(dataType{kind: typeUtf8}.String())
@@ -229,6 +237,13 @@ func (r *predictionReader) batch(fr *frame) error {
 			p.Scores = scores[i*n : (i+1)*n : (i+1)*n]
 		}
 		r.out = append(r.out, p)
+	}
+	for k := range extras {
+		if col := r.cols[extras[k].field.Name]; col != nil {
+			if err := extras[k].read(r, &rb, col, r.out[len(r.out)-rb.rows:]); err != nil {
+				return err
+			}
+		}
 	}
 	if r.shadow {
 		return r.besides(&rb)

@@ -8,6 +8,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,6 +36,9 @@ func randomPredictions(r *rand.Rand, n, columns int) (p []Prediction) {
 		}
 		if n%2 == 1 || i%5 > 0 { // every message of an odd number has no null
 			one.Probability = 1 - r.Float32()
+		}
+		if n != 8 && i%4 > 0 { // a message of 8 has no sets
+			one.Set = [][]int32{{}, {2}, {0, 1, 3}}[i%3]
 		}
 		for range columns {
 			one.Scores = append(one.Scores, r.Float32())
@@ -113,6 +117,12 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 			if meta.Columns > 0 {
 				list := rec.Column(at("scores")).(*array.FixedSizeList)
 				p.Scores = list.ListValues().(*array.Float32).Float32Values()[i*meta.Columns : (i+1)*meta.Columns]
+			}
+			if sets := rec.Schema().FieldIndices("set"); len(sets) > 0 {
+				if list := rec.Column(sets[0]).(*array.List); list.IsValid(i) {
+					from, to := list.ValueOffsets(i)
+					p.Set = slices.Clone(list.ListValues().(*array.Int32).Int32Values()[from:to:to])
+				}
 			}
 			got = append(got, p)
 		}
@@ -199,6 +209,35 @@ func TestPredictionClassOutOfRange(t *testing.T) {
 	}
 }
 
+// Without a set the message has no such field, and the same encoder goes back to that.
+func TestPredictionWithoutSets(t *testing.T) {
+	e, err := NewPredictionEncoder(testMeta(2))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := randomPredictions(newRand(3), 8, 2)
+	encode := func() []byte {
+		b, err := e.Encode(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Clone(b)
+	}
+	before := encode()
+	p[3].Set = []int32{}
+	with := encode()
+	p[3].Set = nil
+	if after := encode(); !bytes.Equal(before, after) || bytes.Contains(before, []byte("\x03\x00\x00\x00set\x00")) || !bytes.Contains(with, []byte("\x03\x00\x00\x00set\x00")) {
+		t.Errorf("%d bytes, with a set %d, then without %d", len(before), len(with), len(after))
+	}
+	for _, set := range [][]int32{{1, 0}, {0, 0}, {4}, {-1}} {
+		p[3].Set = set
+		if _, _, err := DecodePredictions(encode()); !errors.Is(err, ErrMalformed) || !strings.Contains(err.Error(), `field "set": classes`) {
+			t.Errorf("set %v of 4 classes: %v", set, err)
+		}
+	}
+}
+
 // A message of version 1, as the releases before wrote it: flags of uint8, no
 // probability.
 func TestPredictionVersion1(t *testing.T) {
@@ -219,7 +258,7 @@ func TestPredictionVersion1(t *testing.T) {
 	defer b.Release()
 	for i := range want {
 		p := &want[i]
-		p.Flags, p.Probability = p.Flags&255, 0
+		p.Flags, p.Probability, p.Set = p.Flags&255, 0, nil
 		b.Field(0).(*array.StringBuilder).Append(p.Stream)
 		b.Field(1).(*array.Uint64Builder).Append(p.Seq)
 		b.Field(2).(*array.Uint32Builder).Append(p.Row)

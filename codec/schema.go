@@ -83,7 +83,7 @@ func (w *schemaWalk) field(table, depth int) (dataType, error) {
 		if err != nil {
 			return t, err
 		}
-		if t.kind == typeFixedSizeList && count == 1 {
+		if (t.kind == typeFixedSizeList || t.kind == typeList) && count == 1 {
 			t.num = child.scalar()
 		}
 	}

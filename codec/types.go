@@ -74,7 +74,7 @@ func (n number) width() int {
 // dataType is as much of a field's type as the codec tells apart.
 type dataType struct {
 	kind uint8
-	num  number // kind Int or FloatingPoint: which; FixedSizeList: of its elements
+	num  number // kind Int or FloatingPoint: which; List or FixedSizeList: of its elements
 	size int    // FixedSizeList: elements per row
 	unit int16  // Timestamp: 0 s, 1 ms, 2 us, 3 ns
 
@@ -107,6 +107,10 @@ func (t dataType) String() string {
 		}
 	case typeTimestamp:
 		s = "timestamp[" + [...]string{"s", "ms", "us", "ns"}[t.unit&3] + "]"
+	case typeList:
+		if t.num != notNumber {
+			s = fmt.Sprintf("list<%s>", numberNames[t.num])
+		}
 	case typeFixedSizeList:
 		elem := numberNames[t.num]
 		if t.num == notNumber {

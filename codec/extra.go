@@ -1,0 +1,142 @@
+package codec
+
+import (
+	"encoding/binary"
+
+	"github.com/apache/arrow/go/v17/arrow"
+)
+
+// extra is a nullable field that only some models fill. A message has it where one of
+// its predictions has a value, behind the fields that all predictions have. So the
+// messages of other models stay as they were, bit for bit, and who does not know the
+// field reads the others.
+type extra struct {
+	field arrow.Field
+	typ   dataType
+	has   func(p *Prediction) bool // there is a value
+	// write fills in the field's nodes and buffers.
+	write func(t *template, p []Prediction)
+	// read sets the values of the predictions of one record batch, which has rows.
+	read func(r *predictionReader, rb *recordBatch, c *column, to []Prediction) error
+}
+
+const fieldSet = "set"
+
+// extras are in the order of their fields.
+var extras = [...]extra{
+	{
+		field: arrow.Field{Name: fieldSet, Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32), Nullable: true},
+		typ:   dataType{kind: typeList, num: int32s},
+		has:   func(p *Prediction) bool { return p.Set != nil },
+		write: (*template).sets,
+		read:  (*predictionReader).sets,
+	},
+}
+
+// extrasOf says which extras a message of these predictions has, a bit each.
+func extrasOf(p []Prediction) (mask uint) {
+	for k := range extras {
+		for i := range p {
+			if extras[k].has(&p[i]) {
+				mask |= 1 << k
+				break
+			}
+		}
+	}
+	return mask
+}
+
+// nullable writes the node and the bitmap of a field; there says which rows have a
+// value.
+func (t *template) nullable(rows int, there func(i int) bool) {
+	nulls := 0
+	for i := range rows {
+		if !there(i) {
+			nulls++
+		}
+	}
+	t.node(rows, nulls)
+	if nulls > 0 {
+		t.bits(rows, there)
+	} else {
+		t.empty()
+	}
+}
+
+// sets writes the field set: offsets into one list of class indexes.
+func (t *template) sets(p []Prediction) {
+	t.nullable(len(p), func(i int) bool { return p[i].Set != nil })
+	t.open()
+	total := 0
+	t.u32(0)
+	for i := range p {
+		total += len(p[i].Set)
+		t.u32(uint32(total))
+	}
+	t.close()
+	t.node(total, 0)
+	t.empty()
+	t.open()
+	for i := range p {
+		for _, class := range p[i].Set {
+			t.u32(uint32(class))
+		}
+	}
+	t.close()
+}
+
+// sets reads the field set.
+func (r *predictionReader) sets(rb *recordBatch, c *column, to []Prediction) error {
+	valid, err := rb.bitmap(c, 0, 0, 1)
+	if err != nil {
+		return err
+	}
+	offsets, err := rb.buffer(c, 1, 4*(rb.rows+1))
+	if err != nil {
+		return err
+	}
+	at := func(i int) int { return int(binary.LittleEndian.Uint32(offsets[4*i:])) }
+	for i, last := 0, 0; i <= rb.rows; i++ {
+		if at(i) < last || at(i) > maxValues {
+			return malformed("row %d, field %q: offset %d after %d", i, c.name, at(i), last)
+		}
+		last = at(i)
+	}
+	total := at(rb.rows)
+	if err := rb.elements(c, total); err != nil {
+		return err
+	}
+	data, err := rb.buffer(c, 3, 4*total)
+	if err != nil {
+		return err
+	}
+	values := make([]int32, total)
+	for i := range values {
+		values[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
+	}
+	for i := range to {
+		if valid != nil && !bit(valid, i) {
+			continue
+		}
+		from, end := at(i), at(i+1)
+		to[i].Set = values[from:end:end]
+		for k, class := range to[i].Set {
+			if class < 0 || int(class) >= len(r.meta.Labels) || k > 0 && class <= to[i].Set[k-1] {
+				return malformed("row %d, field %q: classes %v, want ascending ones of 0 to %d: the message names %d labels", i, c.name, to[i].Set, len(r.meta.Labels)-1, len(r.meta.Labels))
+			}
+		}
+	}
+	return nil
+}
+
+// elements checks that a list's elements are at least so many, none of them null.
+func (rb *recordBatch) elements(c *column, want int) error {
+	i := c.node + 1
+	if i >= rb.numNodes {
+		return malformed("field %q: record batch has only %d field nodes", c.name, rb.numNodes)
+	}
+	if length, nulls := rb.f.i64(rb.nodes+16*i), rb.f.i64(rb.nodes+16*i+8); length < int64(want) || nulls != 0 {
+		return malformed("field %q: %d elements, %d of them null, want %d and none", c.name, length, nulls, want)
+	}
+	return nil
+}
