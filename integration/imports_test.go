@@ -80,7 +80,7 @@ var graph = map[string]struct {
 	"internal/hardware":               {nil, "what the machine is, not what is done with it"},
 	"internal/cli/engines":            {[]string{"internal/cli", "internal/config", "gpu", "pipeline", "reservoir"}, "the only place that chooses between processor and card"},
 	"internal/cli/archives":           {[]string{"internal/cli", "offline", "offline/groups", "reservoir"}, "opens files; runs nothing"},
-	"internal/cli/models":             {[]string{"internal/cli", "internal/names", "reservoir"}, "reads and shows model files"},
+	"internal/cli/models":             {[]string{"internal/cli", "internal/names", "readout", "reservoir"}, "reads and shows model files"},
 	"internal/cli/source":             {[]string{"offline", "pipeline/producer"}, "archives as a stage's input; needs no command"},
 	"internal/config":                 {nil, "what the keys are and where their values come from: knows neither commands nor the stage"},
 	"internal/cli/configcmd":          {[]string{"internal/certs", "internal/cli", "internal/config", "pipeline/roles"}, "reads and writes configuration files, certificates and users: starts nothing"},

@@ -39,6 +39,9 @@ type Prediction struct {
 	// Probability is the class's among the readout's classes, see
 	// readout.Linear.Probability; 0 where the readout has no temperature.
 	Probability float32
+	// Set are the classes of its set, see readout.Linear.AppendSet; nil where the
+	// readout makes none.
+	Set []int32
 }
 
 // Early reports whether the sequence continued.
@@ -75,6 +78,8 @@ type Marks struct {
 	Accuracy  float64 `json:"accuracy"`          // Correct / Labelled, 0 where Labelled is 0
 	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
 	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
+
+	Sets *quality.Sets `json:"sets,omitempty"` // nil where nothing is labelled, or the readout makes no sets
 }
 
 // EarlyCount counts early predictions.
@@ -178,6 +183,9 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
 				Label: p.label, Class: linear.Class(scores), Scores: slices.Clone(scores), Probability: linear.Probability(scores),
 			}
+			if linear.Coverage != nil {
+				ev.Predictions[p.k].Set = linear.AppendSet([]int32{}, scores)
+			}
 			return nil
 		},
 	}.run(ctx, src.sampleSource, pl, func(done int64) { progress.report(done, pl.work, "samples run") })
@@ -185,7 +193,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 		return err
 	}
 	ev.count()
-	if ev.Quality, err = ev.quality(linear); err != nil {
+	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
 		return err
 	}
 	for k := range mixed {
@@ -299,18 +307,19 @@ func (ev *Evaluation) count() {
 }
 
 // quality measures the predictions that are counted.
-func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, error) {
+func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality.Sets, error) {
 	if ev.Labelled == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var labels []int
+	var sets [][]int32
 	var scores []float64
 	for i := range ev.Predictions {
 		p := &ev.Predictions[i]
 		if !ev.Counts(p) || p.Label < 0 {
 			continue
 		}
-		labels = append(labels, p.Label)
+		labels, sets = append(labels, p.Label), append(sets, p.Set)
 		if len(p.Scores) == 1 { // of two classes
 			scores = append(scores, 0)
 		}
@@ -318,7 +327,12 @@ func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, error) {
 			scores = append(scores, float64(s))
 		}
 	}
-	return quality.New(ev.Classes, labels, scores, linear.Temperature)
+	q, err := quality.New(ev.Classes, labels, scores, linear.Temperature)
+	if err != nil || linear.Coverage == nil {
+		return q, nil, err
+	}
+	s, err := quality.OfSets(ev.Classes, labels, func(i int) []int32 { return sets[i] })
+	return q, s, err
 }
 
 func (ev *Evaluation) countEarly(p *Prediction) {

@@ -21,6 +21,9 @@ type RetrainOptions struct {
 	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see readout.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	Readout     string           // name of the readout; "": "default"
+	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage
+	CoverBy     CoverBy          // what that is a share of
+	Priors      Priors           // how often each class is expected; zero: as in the training
 	Tool        string           // program and version, for the model's metadata
 	Rate        float64          // sampling rate of the data, Hz; 0: as the times of a recording's samples say
 	Front       Front            // what samples go through before the network; zero: nothing
@@ -105,6 +108,9 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 	if err := opt.Front.check(opt.Policy); err != nil {
 		return err
 	}
+	if _, err := opt.Priors.in(src.classes); err != nil {
+		return err
+	}
 	return opt.Spec.ForLength(1).Validate() // which no error depends on
 }
 
@@ -120,9 +126,13 @@ func checkNumeric(d *Dataset) error {
 }
 
 // how says how the regularisation was chosen, and what leave-one-out says.
-func (r *RetrainReport) how() string {
-	if r.ByGroup == nil {
-		return r.Readout.String()
+func (r *RetrainReport) how(p Priors) string {
+	text := r.Readout.String()
+	if p.given() {
+		text += ", before the priors"
 	}
-	return r.Readout.String() + "; " + r.ByGroup.String()
+	if r.ByGroup == nil {
+		return text
+	}
+	return text + "; " + r.ByGroup.String()
 }

@@ -257,7 +257,7 @@ func alone(t testing.TB, m *reservoir.Model, nonFinite codec.NonFinite, packets 
 			t.Fatalf("dead letter: %s", b.Dead[0].Reason)
 		}
 		for _, q := range b.Answers[0].Preds {
-			q.Scores = slices.Clone(q.Scores)
+			q.Scores, q.Set = slices.Clone(q.Scores), slices.Clone(q.Set)
 			out = append(out, q)
 		}
 	}

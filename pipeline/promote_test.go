@@ -22,7 +22,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// several is a model with readouts test, b and c, of the same classes.
+// several is a model with readouts test, b and c, of the same classes; b and c make
+// sets of classes.
 func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	t.Helper()
 	m := pipelinetest.Model(t, 3, policy)
@@ -30,6 +31,7 @@ func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	for _, name := range []string{"b", "c"} {
 		l := *m.Readouts[0]
 		l.Name, l.Weights = name, pipelinetest.Noise(rng, len(l.Weights))
+		l.Temperature, l.Coverage = .5, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.3}, len(l.Classes))}
 		m.Readouts = append(m.Readouts, &l)
 	}
 	if err := m.Validate(); err != nil {

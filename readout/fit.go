@@ -8,6 +8,8 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
+
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
@@ -41,6 +43,18 @@ type Options struct {
 	// chosen, also where there is one alpha, and Report.Outer compares that with
 	// leaving out Groups. nil: there are none.
 	Outer []int
+	// Coverage, where it is not 0, makes a readout with sets of classes, of which such
+	// a share, below 1, hold the true class; see Coverage. It needs leave-one-out, also
+	// where there is one alpha.
+	Coverage float64
+	// CoverageByClass makes it a share of each class.
+	CoverageByClass bool
+	// Priors, where they are not nil, are how often each class is expected, in any
+	// unit: positive numbers in class order. The probabilities, and with them the
+	// prediction, are then of these, not of the training's shares. They need
+	// leave-one-out, also where there is one alpha. What is learnt stays the same, and
+	// so do Trials.
+	Priors []float64
 	// Memory bounds what a Learner holds, in bytes; 0: no bound.
 	Memory int64
 	// Progress, where set, is told the share of the work done, 0 to 1,
@@ -170,6 +184,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Progress == nil {
 		o.Progress = func(float64) {}
 	}
+	if o.Coverage != 0 && !(o.Coverage > 0 && o.Coverage < 1) {
+		return o, fmt.Errorf("readout: coverage %v, want a share above 0 and below 1", o.Coverage)
+	}
 	return o, CheckAlphas(o.Alphas)
 }
 
@@ -231,6 +248,9 @@ func (j *job) finish(ctx context.Context, s space, counts []int, open func(targe
 	if r.Constant == r.Features {
 		return fail(fmt.Errorf("readout: %w: all %d over %d samples", ErrConstant, r.Features, n))
 	}
+	if err := checkPriors(j.opt.Priors, counts); err != nil {
+		return fail(err)
+	}
 	sys, err := open(y)
 	if err != nil {
 		return fail(err)
@@ -246,6 +266,9 @@ func (j *job) finish(ctx context.Context, s space, counts []int, open func(targe
 		}
 	}
 	coef, bias, scores, err := choose(ctx, sys, y, j.opt, &r)
+	if err == nil && j.opt.Priors != nil {
+		bias, err = expect(j.opt.Priors, r.shares(), r.Temperature, bias, scores)
+	}
 	if err == nil && j.opt.steps() > 0 {
 		r.Quality, err = quality.New(j.classes, y.labels, scores.Data, r.Temperature)
 	}
@@ -265,6 +288,11 @@ func (j *job) finish(ctx context.Context, s space, counts []int, open func(targe
 		return fail(err)
 	}
 	linear.Temperature = r.Temperature
+	if j.opt.Coverage != 0 {
+		if linear.Coverage, r.Sets, err = newCoverage(j.opt.Coverage, j.opt.CoverageByClass, j.classes, y.labels, scores, r.Temperature); err != nil {
+			return fail(err)
+		}
+	}
 	j.opt.Progress(1)
 	return linear, r, nil
 }
@@ -321,7 +349,11 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	r.Temperature = temperature(other.other.scores, y.labels) / other.other.tau
 	coef = dense.New(other.coef.Rows, other.coef.Cols)
 	dense.Multiply(coef, 1, other.coef, false, other.other.mix, false)
-	return coef, other.other.bias, other.other.scores, nil
+	scores = other.other.scores.Clone() // as the readout's, which have the discriminant's scale
+	for i := range scores.Rows {
+		floats.Scale(other.other.tau, scores.Row(i))
+	}
+	return coef, other.other.bias, scores, nil
 }
 
 // candidate is the best readout of one kind so far, the first of equals.

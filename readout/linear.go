@@ -27,6 +27,8 @@ type Linear struct {
 
 	// Temperature makes probabilities of scores; 0: it is not known.
 	Temperature float64
+	// Coverage makes sets of classes of scores; nil: there are none.
+	Coverage *Coverage
 }
 
 // Features is the number of features the readout reads.
@@ -90,7 +92,7 @@ func (l *Linear) Validate() error {
 	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
 		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, l.Coverage.check(l.Name, len(l.Classes), l.Temperature))...)
 }
 
 // Scores writes the readout's Columns scores for one feature vector to dst.
@@ -165,6 +167,34 @@ func (l *Linear) Probability(scores []float32) float32 {
 		return 0
 	}
 	return float32(1 / sum)
+}
+
+// AppendSet appends the set of one sample's scores to dst: indexes of classes,
+// ascending. It appends nothing where the readout has no Coverage, or a score is no
+// finite number. The same bits give the same set on every platform.
+func (l *Linear) AppendSet(dst []int32, scores []float32) []int32 {
+	if l.Coverage == nil {
+		return dst
+	}
+	at := func(k int) float64 {
+		if len(l.Classes) == 2 {
+			return float64(k) * float64(scores[0])
+		}
+		return float64(scores[k])
+	}
+	top, sum := math.Inf(-1), 0.0
+	for k := range l.Classes {
+		top = max(top, at(k))
+	}
+	for k := range l.Classes {
+		sum += l.relative(top - at(k))
+	}
+	for k, least := range l.Coverage.Least {
+		if l.relative(top-at(k))/sum >= least {
+			dst = append(dst, int32(k))
+		}
+	}
+	return dst
 }
 
 // relative is the likelihood of a class whose score is so much lower, relative

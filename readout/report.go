@@ -23,6 +23,7 @@ type Report struct {
 	Temperature float64 `json:"temperature,omitempty"` // the readout's, see Linear; 0: unknown, for want of leave-one-out
 
 	Quality *quality.Report `json:"quality,omitempty"` // of what was left out, at the temperature; nil where nothing was
+	Sets    *quality.Sets   `json:"sets,omitempty"`    // of what was left out; nil without Options.Coverage. The thresholds come of the same samples, so that the coverage is what was asked for
 	Outer   *OuterReport    `json:"-"`                 // nil where Options.Outer was
 	given   bool            // there was no choice of alpha
 }
@@ -38,6 +39,18 @@ func (r Report) LeftOut() (accuracy float64, ok bool) {
 		}
 	}
 	return 0, false
+}
+
+// shares are those of the classes that the readout's probabilities are of: the
+// training's, or equal ones for the discriminant.
+func (r Report) shares() []float64 {
+	s := make([]float64, len(r.PerClass))
+	for k, n := range r.PerClass {
+		if s[k] = float64(n); r.Discriminant {
+			s[k] = 1
+		}
+	}
+	return s
 }
 
 // String says which readout was taken, and how it was chosen.

@@ -47,8 +47,8 @@ func (s *Sums) Solve(ctx context.Context, classes []string, kept Kept, opt Optio
 	if err := checkCounts(s.counts, classes); err != nil {
 		return fail(err)
 	}
-	if len(opt.Alphas) > 1 && len(kept.Labels) == 0 {
-		return fail(errors.New("readout: sums without a sample that is kept: nothing to choose alpha by, give one alpha"))
+	if opt.steps() > 0 && len(kept.Labels) == 0 {
+		return fail(errors.New("readout: sums without a sample that is kept: nothing to choose alpha by, give one alpha, and neither coverage nor priors"))
 	}
 	if len(kept.Labels) > 0 {
 		if err := checkSamples(kept.Features, kept.Labels, s.features, len(classes)); err != nil {

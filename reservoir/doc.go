@@ -93,13 +93,15 @@
 //	eusn.version    "1", or "2" where the file holds what 1 did not know: a
 //	                readout's temperature, or in Training min_length or inputs;
 //	                or "3" where the kind is mixed; or "4" where a readout has limits;
-//	                or "5" where Training has a sampling rate; or "6" where there is a front end
+//	                or "5" where Training has a sampling rate; or "6" where there is a front end;
+//	                or "7" where a readout makes sets of classes
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
 //	eusn.front      JSON of Front; absent where there is no front end
 //	eusn.heads      JSON list of {"name", "classes", "temperature", "limited"}: true where
-//	                the readout has limits, else absent
+//	                the readout has limits, else absent; and "coverage" where it makes
+//	                sets of classes: JSON of readout.Coverage
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
 //	                is without this entry; held against the content where it is

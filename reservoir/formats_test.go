@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"reflect"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
@@ -38,7 +40,11 @@ func TestStoredModels(t *testing.T) {
 	timed.Training.Rate, timed.Training.LongestInterval = 25600.5, 1<<40
 	front := testModel(t)
 	front.Front = &Front{Normalise: 60000, Envelope: 16, Decimate: 20, Fill: []float32{.1, -1e10, 3}}
-	for name, m := range map[string]*Model{"front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
+	sets := testModel(t)
+	sets.Readouts[0].Temperature = 1.25
+	sets.Readouts[0].Coverage = &readout.Coverage{Level: .95, ByClass: true, Least: make([]float64, len(sets.Readouts[0].Classes))}
+	sets.Readouts[0].Coverage.Least[1] = 1. / 3
+	for name, m := range map[string]*Model{"sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

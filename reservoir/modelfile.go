@@ -19,7 +19,8 @@ import (
 
 // The form of a model file is in the package's documentation, doc.go.
 const (
-	newestVersion = "6"
+	frontVersion  = "6"
+	newestVersion = "7"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -39,14 +40,21 @@ type readoutInfo struct {
 	Classes     []string `json:"classes"`
 	Temperature float64  `json:"temperature,omitzero"`
 	Limited     bool     `json:"limited,omitzero"` // there are limits
+
+	Coverage *readout.Coverage `json:"coverage,omitempty"`
 }
 
 // version is the oldest file version that can hold the model. So the model
 // that was read from an older file keeps its bytes and its fingerprint, and so
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
+	for _, h := range m.Readouts {
+		if h.Coverage != nil {
+			return "7"
+		}
+	}
 	if m.Front != nil {
-		return "6"
+		return frontVersion
 	}
 	if m.Training.Rate != 0 {
 		return "5"
@@ -86,7 +94,7 @@ func (m *Model) encode(meta map[string]string) ([]byte, error) {
 	}
 	readouts := make([]readoutInfo, len(m.Readouts))
 	for i, h := range m.Readouts {
-		readouts[i] = readoutInfo{h.Name, h.Classes, h.Temperature, h.Limit != nil}
+		readouts[i] = readoutInfo{h.Name, h.Classes, h.Temperature, h.Limit != nil, h.Coverage}
 	}
 	meta["eusn.version"] = m.version()
 	parts := map[string]any{
@@ -207,7 +215,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -223,7 +231,7 @@ func decode(b []byte) (*Model, error) {
 		{"eusn.spec", &m.Network.Spec}, {"eusn.policy", &m.Policy}, {"eusn.channels", &m.Channels},
 		{"eusn.heads", &readouts}, {"eusn.training", &m.Training},
 	}
-	if _, has := meta["eusn.front"]; has || meta["eusn.version"] == newestVersion {
+	if _, has := meta["eusn.front"]; has || meta["eusn.version"] == frontVersion {
 		parts = append(parts, part{"eusn.front", &m.Front})
 	}
 	for _, part := range parts {
@@ -250,7 +258,7 @@ func decode(b []byte) (*Model, error) {
 	}
 	for i, h := range readouts {
 		p := "head." + strconv.Itoa(i) + "."
-		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature,
+		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage,
 			Center: r.floats(p + "center"), Weights: r.floats(p + "weights"), Intercept: r.floats(p + "intercept")}
 		if h.Limited {
 			linear.Limit = r.floats(p + "limit")

@@ -70,6 +70,10 @@ func TestModelFileVersion(t *testing.T) {
 		"min_length":  {func(m *Model) { m.Training.MinLength, m.Training.MaxLength = 3, 3 }, "2"},
 		"inputs":      {func(m *Model) { m.Training.Inputs = make([]InputRange, 3) }, "2"},
 		"rate":        {func(m *Model) { m.Training.Rate = 50 }, "5"},
+		"sets": {func(m *Model) {
+			m.Readouts[0].Temperature = 2
+			m.Readouts[0].Coverage = &readout.Coverage{Level: .9, Least: make([]float64, len(m.Readouts[0].Classes))}
+		}, "7"},
 	} {
 		m := testModel(t)
 		c.change(m)

@@ -34,6 +34,7 @@ export interface Prediction {
   row: number;
   time: bigint | null; // ns since 1970
   readout: string | null; // which one answered, where readouts of the job were promoted (docs/models.md)
+  set: string[] | null; // the classes that the true one is among, at the model's coverage: one is an answer, none or several are none (docs/sets.md)
   message: number; // in the job's output: continue with from one higher
   index: number; // its place in the message
 }

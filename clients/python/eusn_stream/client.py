@@ -38,6 +38,7 @@ class Prediction:
     message: int  # in the job's output: continue with from_ = message + 1
     index: int
     readout: Optional[str] = None  # which one answered, where readouts of the job were promoted (docs/models.md)
+    set: Optional[list[str]] = None  # the classes that the true one is among, at the model's coverage: one is an answer, none or several are none (docs/sets.md)
 
 
 def encoder(channels: Sequence[str]) -> Encode:
@@ -67,12 +68,12 @@ def decode(data: bytes, message: int) -> list[Prediction]:
     labels = json.loads(meta[b"eusn.labels"])
     there = set(table.column_names)
     ts = table.column("ts").cast(pa.int64()).to_pylist() if "ts" in there else [None] * table.num_rows
-    names = ["stream_id", "class", "score", "flags", "seq", "row", "probability", "scores", "readout"]
+    names = ["stream_id", "class", "score", "flags", "seq", "row", "probability", "scores", "readout", "set"]
     column: dict[str, list[Any]] = {n: table.column(n).to_pylist() if n in there else [None] * table.num_rows for n in names}
     return [
         Prediction(column["stream_id"][i], labels[column["class"][i]], column["probability"][i], column["score"][i],
                    column["scores"][i], integrity(column["flags"][i]), column["flags"][i], column["seq"][i], column["row"][i], ts[i], message, i,
-                   column["readout"][i] or None)
+                   column["readout"][i] or None, None if column["set"][i] is None else [labels[c] for c in column["set"][i]])
         for i in range(table.num_rows)
     ]
 

@@ -277,6 +277,11 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 	p := l.app.Progress()
 	defer p.Close()
 	o := offline.RetrainOptions{Readout: head.Name, Tool: cli.ToolName()}
+	if c := head.Coverage; c != nil { // the new readout's sets say what those of before do
+		if o.Coverage = c.Level; c.ByClass {
+			o.CoverBy = offline.CoverClass
+		}
+	}
 	m, report, err := l.relearn(ctx, k, j.Examples, o, p.Report)
 	p.Close()
 	if err == nil {

@@ -70,6 +70,9 @@ type PredictionLine struct {
 	// model makes none of its scores.
 	Probability float32   `json:"probability,omitempty"`
 	Scores      []float32 `json:"scores,omitempty"`
+	// Set are the classes that the true one is among, at the model's coverage; none or
+	// several where it abstains. Absent where the model makes no sets.
+	Set []string `json:"set,omitzero"`
 	// Integrity says in a word how far to trust it, codec.Flag.Integrity;
 	// Flags say all there is.
 	Integrity string `json:"integrity"`
@@ -112,11 +115,24 @@ func (f *foreigners) skip(err *consumer.ForeignError) {
 	}
 }
 
+// setNames are the classes of a prediction's set, nil where it has none.
+func setNames(p codec.Prediction, labels []string) []string {
+	if p.Set == nil {
+		return nil
+	}
+	set := make([]string, len(p.Set))
+	for i, class := range p.Set {
+		set[i] = labels[class]
+	}
+	return set
+}
+
 func newPredictionLine(p codec.Prediction, labels []string) PredictionLine {
 	line := PredictionLine{
 		Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: labels[p.Class],
 		Score: p.Score, Probability: p.Probability, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(), Readout: p.Readout,
 	}
+	line.Set = setNames(p, labels)
 	if p.Time != codec.NoTime {
 		t := time.Unix(0, p.Time).UTC()
 		line.Time = &t

@@ -155,6 +155,13 @@ func tailText(p codec.Prediction, labels []string, stored time.Time) string {
 	if p.Flags != 0 {
 		flags = " (" + p.Flags.String() + ")"
 	}
+	if p.Set != nil {
+		set := setNames(p, labels)
+		for i := range set {
+			set[i] = oneField(set[i])
+		}
+		flags += "  {" + strings.Join(set, ", ") + "}"
+	}
 	return fmt.Sprintf("%s  %s  %s  %s  %s%s\n", stored.UTC().Format("2006-01-02T15:04:05.000Z"),
 		oneField(p.Stream), oneField(labels[p.Class]), certainty, p.Flags.Integrity(), flags)
 }

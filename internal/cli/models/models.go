@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -59,6 +60,8 @@ type headReport struct {
 	Classes     []string `json:"classes"`
 	Features    int      `json:"features"`
 	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: not known
+
+	Coverage *readout.Coverage `json:"coverage,omitempty"` // of sets of classes; nil: it makes none
 }
 
 // Inspect reads the model file at path and describes it.
@@ -84,7 +87,7 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 		r.Weights += int64(len(b.Recurrent) + len(b.Input) + len(b.Bias))
 	}
 	for _, h := range m.Readouts {
-		r.Readouts = append(r.Readouts, headReport{h.Name, h.Classes, h.Features(), h.Temperature})
+		r.Readouts = append(r.Readouts, headReport{h.Name, h.Classes, h.Features(), h.Temperature, h.Coverage})
 	}
 	return r, nil
 }
@@ -128,6 +131,11 @@ func Print(a *cli.App, r Report) {
 			row("", "probabilities at temperature %.4g", h.Temperature)
 		} else {
 			row("", "no probabilities: the model has no temperature")
+		}
+	}
+	for _, h := range r.Readouts {
+		if c := h.Coverage; c != nil {
+			row("sets", "%s", CoverageText(*c))
 		}
 	}
 	if r.Front != nil {
@@ -181,6 +189,15 @@ func RateText(r Report) string {
 }
 
 func seconds(s float64) string { return strconv.FormatFloat(s, 'g', 4, 64) }
+
+// CoverageText says what sets of classes a readout makes.
+func CoverageText(c readout.Coverage) string {
+	of := "all sequences"
+	if c.ByClass {
+		of = "those of each class"
+	}
+	return fmt.Sprintf("the true class is in the set of %.4g %% of %s, seen in leave-one-out", 100*c.Level, of)
+}
 
 // ListText names the first of many, each as long as a table shows it.
 func ListText(all []string) string {

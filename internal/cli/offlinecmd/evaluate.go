@@ -149,6 +149,7 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	}
 	a.Print("%s", ConfusionText(ev.Classes, ev.Confusion))
 	printQuality(a, ev.Quality)
+	printSets(a, ev.Sets)
 	printGroups(a, ev.ByGroup)
 	return ev, nil
 }

@@ -24,6 +24,7 @@ func newRetrain(a *cli.App) *cobra.Command {
 	var group groupFlags
 	var rate rateFlag
 	var front frontFlag
+	var certainty certaintyFlags
 	var threads int
 	cmd := &cobra.Command{
 		Use:   "retrain [--merge FILE...]",
@@ -64,6 +65,7 @@ bits. The same shards always give the same bits.`,
   eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --out plant.safetensors
   eusn-stream offline retrain --archive recorded/ --labels labels.csv --out plant.safetensors
   eusn-stream offline retrain --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --out plant.safetensors
+  eusn-stream offline retrain --archive Adiac.parquet --coverage 0.95 --out adiac.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --bank small --out adiac.safetensors
   eusn-stream offline retrain --archive big.parquet --shard 3/8 --out part3.stats
@@ -81,6 +83,7 @@ bits. The same shards always give the same bits.`,
 	f.IntVar(&threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	net.add(f)
 	pol.Add(f)
+	certainty.add(f)
 	scale.add(f)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := scale.check(cmd, args); err != nil {
@@ -97,7 +100,7 @@ bits. The same shards always give the same bits.`,
 			}
 		}
 		policy, err := pol.Parse(f)
-		if err := errors.Join(err, net.check(f)); err != nil {
+		if err := errors.Join(err, net.check(f), certainty.check(f)); err != nil {
 			return err
 		}
 		if threads < 0 {
@@ -105,6 +108,9 @@ bits. The same shards always give the same bits.`,
 		}
 		if out == "" {
 			return errors.New("--out: want the name of a file")
+		}
+		if scale.shard != "" && (certainty.coverage != 0 || certainty.priors != "") {
+			return errors.New("--coverage or --priors, and --shard: files of statistics do not hold them: train in one job")
 		}
 		rule, parts, err := group.read()
 		if err != nil {
@@ -128,6 +134,7 @@ bits. The same shards always give the same bits.`,
 			o := net.options(src.Channels)
 			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = policy, head, threads, budget, float64(rate), offline.Front(front)
 			o.Groups, o.Parts = rule, parts
+			certainty.set(&o)
 			if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
 				return err
 			}

@@ -24,6 +24,8 @@ func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 	}
 	models.Print(a, r)
 	printQuality(a, report.Readout.Quality)
+	printSets(a, report.Readout.Sets)
+	sayCoverage(a, report.Readout, r.Readouts[0].Coverage)
 	printGroups(a, report.ByGroup)
 	sayGroups(a, report)
 	a.Say("states %.1f s, readout %.1f s", report.StateSeconds, report.FitSeconds)

@@ -21,6 +21,7 @@ type shadowing struct {
 	limit    int    // bytes of a message's body
 	encoders map[string]*codec.ShadowEncoder
 	rows     []codec.ShadowPrediction
+	sets     []int32 // of rows
 }
 
 // Shadow says where what shadows predict goes. It is called before the emitter runs.
@@ -62,7 +63,7 @@ func (s *shadowing) publish(b *shard.Batch, a *shard.Answer, from, to int, outs 
 
 // fill makes rows of a shadow's scores.
 func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
-	s.rows = s.rows[:0]
+	s.rows, s.sets = s.rows[:0], s.sets[:0]
 	l := b.Shadows[k].Linear
 	for i := from; i < to; i++ {
 		p := &a.Preds[i]
@@ -70,6 +71,7 @@ func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
 		row.Scores, row.Readout = a.ShadowScores(len(b.Shadows), k, i), ""
 		class := l.Class(row.Scores)
 		row.Class, row.Score, row.Probability = int32(class), shard.Score(row.Scores, class), l.Probability(row.Scores)
+		s.sets, row.Set = shard.SetOf(s.sets, l, row.Scores)
 		s.rows = append(s.rows, row)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
+	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // compute makes the engine take the runs in hand, and writes the scores into
@@ -32,6 +33,7 @@ func (s *slots) compute(b *Batch) error {
 		b.shadow(e, &s.heads, scores[i*width:])
 		class := h.linear.Class(p.Scores)
 		p.Class, p.Score, p.Probability = int32(class), Score(p.Scores, class), h.linear.Probability(p.Scores)
+		b.sets, p.Set = SetOf(b.sets, h.linear, p.Scores)
 	}
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
 	return s.trim(start)
@@ -53,6 +55,20 @@ func (b *Batch) shadow(e emit, h *heads, row []float32) {
 	for i := range h.shadows {
 		copy(a.Shadow[e.index*each+i*columns:][:columns], row[h.shadows[i].from:])
 	}
+}
+
+// SetOf appends the set of a prediction to sets, where the readout makes any, and is
+// also the set alone; nil where it makes none.
+func SetOf(sets []int32, l *readout.Linear, scores []float32) (all, set []int32) {
+	if l.Coverage == nil {
+		return sets, nil
+	}
+	if sets == nil {
+		sets = make([]int32, 0, len(l.Classes)) // an empty set is not nil
+	}
+	from := len(sets)
+	sets = l.AppendSet(sets, scores) // where the slice grew, those before keep the old array
+	return sets, sets[from:len(sets):len(sets)]
 }
 
 // Score is the chosen class's. With two classes there is one column, the

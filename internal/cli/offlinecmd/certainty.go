@@ -1,0 +1,118 @@
+package offlinecmd
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/quality"
+)
+
+// certaintyFlags say what a model is to say of how sure it is.
+type certaintyFlags struct {
+	coverage float64
+	by       string
+	priors   string
+}
+
+func (c *certaintyFlags) add(f *pflag.FlagSet) {
+	f.Float64Var(&c.coverage, "coverage", 0, "also make a set of classes for each prediction, which holds the true one in this share of the sequences, such as 0.95 (docs/sets.md); 0 = no sets")
+	f.StringVar(&c.by, "coverage-by", "all", "what --coverage is a share of: all sequences together, or those of each class")
+	f.StringVar(&c.priors, "priors", "", "how often each class is expected where the model will work: balanced, or normal=50,worn=1 in any unit; default: as often as in the training")
+}
+
+// check refuses what cannot be meant.
+func (c *certaintyFlags) check(f *pflag.FlagSet) error {
+	if f.Changed("coverage") && !(c.coverage > 0 && c.coverage < 1) {
+		return fmt.Errorf("--coverage %v: want a share above 0 and below 1, such as 0.95", c.coverage)
+	}
+	if c.by != "all" && c.by != "class" {
+		return fmt.Errorf("--coverage-by %s: want all or class", c.by)
+	}
+	if f.Changed("coverage-by") && c.coverage == 0 {
+		return fmt.Errorf("--coverage-by %s: want --coverage, too, such as --coverage 0.95", c.by)
+	}
+	_, err := parsePriors(c.priors)
+	return err
+}
+
+// set puts them into the options of a training.
+func (c *certaintyFlags) set(o *offline.RetrainOptions) {
+	o.Coverage = c.coverage
+	if c.by == "class" {
+		o.CoverBy = offline.CoverClass
+	}
+	o.Priors, _ = parsePriors(c.priors) // check has refused what is wrong
+}
+
+// parsePriors reads --priors.
+func parsePriors(text string) (p offline.Priors, err error) {
+	switch text {
+	case "":
+		return p, nil
+	case "balanced":
+		return offline.Priors{Balanced: true}, nil
+	}
+	p.Of = map[string]float64{}
+	for _, part := range strings.Split(text, ",") {
+		at := strings.LastIndexByte(part, '=') // a class may hold one
+		if at < 1 {
+			return p, fmt.Errorf("--priors %s: want balanced, or CLASS=NUMBER for every class, such as normal=50,worn=1", part)
+		}
+		v, err := strconv.ParseFloat(part[at+1:], 64)
+		if err != nil || !(v > 0) || v > 1e300 {
+			return p, fmt.Errorf("--priors %s: want a positive number behind the class", part)
+		}
+		if _, twice := p.Of[part[:at]]; twice {
+			return p, fmt.Errorf("--priors: class %q twice", part[:at])
+		}
+		p.Of[part[:at]] = v
+	}
+	return p, nil
+}
+
+// printSets prints what is known of sets of classes, if there are any.
+func printSets(a *cli.App, s *quality.Sets) {
+	if s == nil {
+		return
+	}
+	part := func(n int) float64 { return float64(n) / float64(s.Samples) }
+	a.Print("sets       coverage %.4f, %.3f classes in the mean; one class %.1f %%, several %.1f %%, none %.1f %%; one class and wrong %.2f %%",
+		s.Coverage, s.Size, 100*part(s.Single), 100*part(s.Several), 100*part(s.Empty), 100*part(s.Wrong))
+	if len(s.Classes) > maxConfusion {
+		return // printQuality has said where they are
+	}
+	for _, c := range s.Classes {
+		a.Print("           %s: coverage %s, %s classes in the mean", names.Cut(c.Class, models.MaxClassWidth), shown(c.Coverage), shown(c.Size))
+	}
+}
+
+// sayCoverage says what sets do not promise.
+func sayCoverage(a *cli.App, r readout.Report, c *readout.Coverage) {
+	if c == nil {
+		return
+	}
+	a.Say("note: the thresholds of the sets come of these leave-one-out scores, so that their coverage is the one asked for; evaluate shows that of other sequences")
+	if r.Groups > 0 {
+		a.Say("note: leave-one-out left out %d groups: so the coverage is one of new groups only as far as so many tell", r.Groups)
+	}
+	enough := readout.Enough(c.Level)
+	few := []string{}
+	for k, least := range c.Least {
+		if least == 0 && c.ByClass {
+			few = append(few, r.Quality.Classes[k].Class)
+		}
+	}
+	if len(few) > 0 {
+		a.Say("warning: %s: fewer than %d sequences each, too few to leave any out at coverage %v: the class is in every set", models.ListText(few), enough, c.Level)
+	} else if c.Least[0] == 0 {
+		a.Say("warning: fewer than %d sequences, too few to leave any out at coverage %v: every set holds all classes", enough, c.Level)
+	}
+}

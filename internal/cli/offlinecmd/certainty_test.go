@@ -1,0 +1,49 @@
+package offlinecmd_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+func TestCoverageAndPriors(t *testing.T) {
+	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
+	retrain := func(args ...string) []string {
+		return append([]string{"offline", "retrain", "--archive", archive, "--members", "4", "--units", "10", "--out", model}, args...)
+	}
+	var trained struct{ Model models.Report }
+	clitest.Must(t, retrain("--coverage", "0.8", "--coverage-by", "class", "--priors", "slow=2,fast=1", "--json")...).Parse(t, &trained)
+	if c := trained.Model.Readouts[0].Coverage; c == nil || c.Level != .8 || !c.ByClass {
+		t.Errorf("retrain --json gives %+v", trained.Model.Readouts)
+	}
+	var ev offline.Evaluation
+	clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--json").Parse(t, &ev)
+	if ev.Sets == nil || ev.Sets.Samples != ev.Labelled {
+		t.Errorf("evaluate --json gives %+v", ev.Sets)
+	}
+	if r := clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model); !strings.Contains(r.Out, "sets       coverage ") {
+		t.Errorf("no sets:\n%s", r.Out)
+	}
+	if r := clitest.Must(t, "model", "inspect", model); !strings.Contains(r.Out, "in the set of 80 % of those of each class") {
+		t.Errorf("no sets:\n%s", r.Out)
+	}
+	if r := clitest.Must(t, retrain("--coverage", "0.99")...); !strings.Contains(r.ErrOut, "fewer than 99 sequences, too few") {
+		t.Errorf("no warning:\n%s", r.ErrOut)
+	}
+	for want, args := range map[string][]string{
+		"--coverage 1: want a share above 0 and below 1": {"--coverage", "1"},
+		"--coverage-by machine: want all or class":       {"--coverage", "0.9", "--coverage-by", "machine"},
+		"want --coverage, too":                           {"--coverage-by", "class"},
+		"--priors slow: want balanced, or CLASS=NUMBER":  {"--priors", "slow"},
+		"want a positive number":                         {"--priors", "slow=-1,fast=2"},
+		`class "slow" twice`:                             {"--priors", "slow=1,slow=2"},
+		"train in one job":                               {"--coverage", "0.9", "--shard", "1/2"},
+	} {
+		clitest.Exec(t, t.Context(), retrain(args...)...).Want(t, cli.ExitUsage, want)
+	}
+}

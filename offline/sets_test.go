@@ -1,0 +1,65 @@
+package offline
+
+import (
+	"context"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// Sets are in the model, and an evaluation's are those of its scores; without them
+// the model is the one of before.
+func TestRetrainWithCoverage(t *testing.T) {
+	d := tones(60, 30)
+	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Coverage: .8, CoverBy: CoverClass})
+	c := m.Readouts[0].Coverage
+	if c == nil || c.Level != .8 || !c.ByClass || len(c.Least) != 3 || r.Readout.Sets == nil || r.Readout.Sets.Coverage < .8 {
+		t.Fatalf("coverage %+v, report %+v", c, r.Readout.Sets)
+	}
+	ev := evaluated(t, m, d, EvaluateOptions{})
+	held := 0
+	for _, p := range ev.Predictions {
+		if p.Set == nil || !slices.Equal(p.Set, m.Readouts[0].AppendSet(nil, p.Scores)) {
+			t.Fatalf("%+v: another set than that of its scores", p)
+		}
+		if slices.Contains(p.Set, int32(p.Label)) {
+			held++
+		}
+	}
+	if s := ev.Sets; s == nil || s.Samples != 30 || s.Coverage != float64(held)/30 || s.Empty+s.Single+s.Several != 30 {
+		t.Errorf("%d of 30 held, evaluated as %+v", held, ev.Sets)
+	}
+	m.Readouts[0].Coverage = nil
+	if !reflect.DeepEqual(m, plain) {
+		t.Error("coverage changes more than the thresholds")
+	}
+	if before := evaluated(t, plain, d, EvaluateOptions{}); before.Sets != nil || before.Predictions[0].Set != nil {
+		t.Errorf("sets of a model without: %+v", before.Sets)
+	}
+}
+
+func TestRetrainWithPriors(t *testing.T) {
+	d := tones(60, 30)
+	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
+	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Priors: Priors{Of: map[string]float64{d.Classes[0]: 1e6, d.Classes[1]: 1, d.Classes[2]: 1}}})
+	if !strings.Contains(m.Training.Alpha, "before the priors") || m.Readouts[0].Intercept[0] <= plain.Readouts[0].Intercept[0] {
+		t.Errorf("%q, intercepts %v and %v", m.Training.Alpha, m.Readouts[0].Intercept, plain.Readouts[0].Intercept)
+	}
+	for want, p := range map[string]Priors{
+		`priors without class "` + d.Classes[2]: {Of: map[string]float64{d.Classes[0]: 1, d.Classes[1]: 1}},
+		`a prior of class "hum"`:                {Of: map[string]float64{d.Classes[0]: 1, d.Classes[1]: 1, d.Classes[2]: 1, "hum": 1}},
+	} {
+		if _, _, err := Retrain(context.Background(), d, RetrainOptions{Spec: smallBank(2), Priors: p}, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	for _, o := range []RetrainOptions{{Coverage: .9}, {Priors: Priors{Balanced: true}}} {
+		o.Spec = smallBank(2)
+		if _, err := RetrainShard(context.Background(), d, o, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil); err == nil || !strings.Contains(err.Error(), "train in one job") {
+			t.Errorf("a shard: %v", err)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package readout
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout/quality"
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// Coverage makes a set of classes of one sample's scores: those whose probability is
+// at least the class's threshold. A share Level of samples like those learnt from have
+// their true class in the set. A set may be empty, or have several classes.
+//
+// The thresholds are quantiles of the probabilities that the exact leave-one-out
+// scores give the true classes: the jackknife of conformal prediction, with the
+// probability as the score of conformity (Sadinle, Lei and Wasserman, "Least ambiguous
+// set-valued classifiers", 2019). One readout, learnt from all samples, makes the sets.
+//
+// So the share is not guaranteed for every distribution. That of at least
+// 1 - 2 (1 - Level) is proven for the jackknife+ (Barber, Candes, Ramdas and
+// Tibshirani, "Predictive inference with the jackknife+", 2021), which needs the n
+// readouts of leave-one-out at every prediction. For the jackknife the same paper
+// proves Level less 2 sqrt(v), if a margin of e is added to the thresholds and leaving
+// one sample out moves a score of a new sample by more than e with probability v at
+// most; its own example without such stability covers nothing. A ridge classifier's
+// scores move by its hat matrix's entry times a residual, which falls with n and alpha.
+type Coverage struct {
+	Level   float64   `json:"level"`             // above 0, below 1
+	ByClass bool      `json:"by_class,omitzero"` // the share is one of each class, not of all samples together
+	Least   []float64 `json:"least"`             // the thresholds, in class order; 0: the class is in every set
+}
+
+// check reports what is wrong, for a readout of that name.
+func (c *Coverage) check(name string, classes int, temperature float64) error {
+	switch {
+	case c == nil:
+		return nil
+	case !(c.Level > 0 && c.Level < 1):
+		return fmt.Errorf("readout: %q: coverage %v, want a share above 0 and below 1", name, c.Level)
+	case len(c.Least) != classes:
+		return fmt.Errorf("readout: %q: %d thresholds of coverage, want one for each of %d classes", name, len(c.Least), classes)
+	case temperature == 0:
+		return fmt.Errorf("readout: %q: coverage without a temperature, want both", name)
+	}
+	for k, v := range c.Least {
+		if !(v >= 0 && v <= 1) {
+			return fmt.Errorf("readout: %q: threshold %d of coverage is %v, want a probability", name, k, v)
+		}
+	}
+	return nil
+}
+
+// newCoverage learns thresholds from what the samples left out score, one column for
+// each class, at the readout's temperature, and says what they make of the same samples.
+func newCoverage(level float64, byClass bool, classes []string, labels []int, scores dense.Matrix, temperature float64) (*Coverage, *quality.Sets, error) {
+	if temperature == 0 {
+		return nil, nil, errors.New("readout: leave-one-out gives no probabilities, so that there are none to make sets of: take a larger alpha, or no coverage")
+	}
+	c := &Coverage{Level: level, ByClass: byClass, Least: make([]float64, len(classes))}
+	p, all := shares(scores, temperature), make([]float64, len(labels))
+	own := make([][]float64, len(classes))
+	for i, label := range labels {
+		all[i] = p.Row(i)[label]
+		own[label] = append(own[label], all[i])
+	}
+	for k := range c.Least {
+		if !byClass {
+			own[k] = all
+		}
+		c.Least[k] = threshold(own[k], level)
+	}
+	sets, err := quality.OfSets(classes, labels, func(i int) (set []int32) {
+		for k, v := range p.Row(i) {
+			if v >= c.Least[k] {
+				set = append(set, int32(k))
+			}
+		}
+		return set
+	})
+	return c, sets, err
+}
+
+// shares are the probabilities that scores make, as Linear.Probability does.
+func shares(scores dense.Matrix, temperature float64) dense.Matrix {
+	p := dense.New(scores.Rows, scores.Cols)
+	for i := range p.Rows {
+		row, sum := scores.Row(i), 0.0
+		top := slices.Max(row)
+		for k, s := range row {
+			v := canon.ExpNegative(float64(temperature * (top - s)))
+			p.Row(i)[k] = v
+			sum += v
+		}
+		for k := range row {
+			p.Row(i)[k] /= sum
+		}
+	}
+	return p
+}
+
+// threshold is the k-th smallest of n values, k being the largest number of at most
+// (1 - level) (n + 1), which one more value of the same distribution, in any order
+// with them, is below with probability k / (n + 1) at most. 0 where k is 0: too few
+// values to leave one out of the level.
+func threshold(values []float64, level float64) float64 {
+	const rounding = 1e-9 // of a level that is a decimal number
+	k := int((1-level)*float64(len(values)+1) + rounding)
+	if k == 0 {
+		return 0
+	}
+	slices.Sort(values)
+	return values[k-1]
+}
+
+// Enough is how many samples a class needs at least for a threshold above 0.
+func Enough(level float64) int {
+	n := 1
+	for ; n < math.MaxInt32 && int((1-level)*float64(n+1)+1e-9) == 0; n++ {
+	}
+	return n
+}
