@@ -127,7 +127,7 @@ func (s *Stage) replacing(ctx context.Context, with *Stage) (c replacing, err er
 	if err := alike(c.now, e, theirs); err != nil {
 		return c, err
 	}
-	if _, err = s.mayResize(ctx, c.job.Name, c.job.Out); err != nil {
+	if c.job.Shape, err = s.mayResize(ctx, c.job.Name, c.job.Out); err != nil {
 		return c, err
 	}
 	c.other.Shape, err = with.mayResize(ctx, c.other.Name, c.other.Out)

@@ -2,6 +2,7 @@ package pipeline
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -428,5 +429,60 @@ func TestReplaceBesideALateWorker(t *testing.T) {
 	all := b.predictions(own.Job)
 	if n := follows(t, all, direct(t, blue, streams, sent), direct(t, green, streams, sent)); n == 0 {
 		t.Errorf("no stream has predictions of the other network, cut %d", r.Cut)
+	}
+}
+
+// A job that began late knows nothing of keys that were silent since, and of others only
+// messages that wait for earlier ones. What the job of before knows of them stays known:
+// a message that comes again is a repeat, the next one is used at once, no prediction is
+// made twice, and a sequence that goes on in its middle is flagged.
+func TestReplaceWithALateJob(t *testing.T) {
+	t.Parallel()
+	policy := reservoir.Policy{Kind: reservoir.Marked}
+	blue, green := pipelinetest.Model(t, 2, policy), pipelinetest.Bank(t, 2, 9, 2, policy)
+	b := newRig(t)
+	own, other := quick("blue", 2), beside("green", "blue")
+	old := []pipelinetest.Packet{
+		pipelinetest.One("silent", 1, 3, .5, true), pipelinetest.One("silent", 2, 3, .25, true), // between two sequences
+		pipelinetest.One("open", 1, 3, .5, false),
+		pipelinetest.One("waits", 1, 3, .5, true), pipelinetest.One("waits", 3, 3, .125, true), // its second is missing
+		pipelinetest.One("both", 1, 3, .5, true),
+	}
+	b.answer(blue, own, old, len(old))
+	other.Shared.From = FromNow
+	late := b.start(green, other)
+	w := b.start(blue, own)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("both", 2, 3, .5, true)}) // to the late job, it waits for a first
+	b.await(own.Job, 5)
+	late.until(t, "the message", func(s Stats) bool { return s.Messages > 0 && s.Lag == 0 })
+	w.stop(t)
+	late.stop(t)
+	b.replaced(blue, own, green, other)
+	b.publish([]pipelinetest.Packet{
+		pipelinetest.One("silent", 2, 3, .25, true), // again
+		pipelinetest.One("silent", 3, 3, .75, true),
+		pipelinetest.One("open", 2, 3, .5, true),
+		pipelinetest.One("waits", 2, 3, .5, true),
+		pipelinetest.One("both", 2, 3, .5, true), // again
+		pipelinetest.One("both", 3, 3, .5, true),
+	})
+	w = b.start(green, own)
+	w.until(t, "all input", func(s Stats) bool { return s.Lag == 0 && s.Messages > 0 })
+	s := w.counters.Stats()
+	w.stop(t)
+	if s.Duplicates != 2 || s.Parked != 0 {
+		t.Errorf("%d repeats, %d messages wait; want 2 and none", s.Duplicates, s.Parked)
+	}
+	got := map[string]string{}
+	for stream, all := range b.predictions(own.Job) {
+		for _, p := range all {
+			got[stream] += fmt.Sprintf("%d %v; ", p.Seq, p.Flags)
+		}
+	}
+	want := map[string]string{"silent": "1 ; 2 ; 3 ; ", "open": "2 gap; ", "waits": "1 ; 2 ; 3 reordered; ", "both": "1 ; 2 ; 3 ; "}
+	for stream, text := range want {
+		if got[stream] != text {
+			t.Errorf("stream %s has the predictions %q, want %q", stream, got[stream], text)
+		}
 	}
 }

@@ -44,7 +44,8 @@ func (j *Job) Replace(ctx context.Context, by *Other) (cut uint64, err error) {
 	if err := j.begin(ctx, by); err != nil {
 		return 0, err
 	}
-	j.Shape = by.Shape // nothing reads the states of before
+	was := j.Shape
+	j.Shape = by.Shape // of what is stored from now on
 	for j.entry.Resize.UnderWay() && err == nil {
 		switch j.entry.Resize.Step {
 		case wire.ReplaceClaim:
@@ -52,7 +53,7 @@ func (j *Job) Replace(ctx context.Context, by *Other) (cut uint64, err error) {
 		case wire.ReplaceDrain:
 			err = j.drainBoth(ctx, by)
 		case wire.ReplaceStore:
-			err = j.adopt(ctx, by)
+			err = j.adopt(ctx, by, was)
 		default:
 			cut = j.entry.Resize.Cut
 			err = j.continues(ctx, by)
@@ -142,7 +143,7 @@ func (j *Job) drainBoth(ctx context.Context, by *Other) error {
 func (j *Job) furthest(ctx context.Context, by *Other) (uint64, error) {
 	var last uint64
 	for p := range j.entry.Resize.Partitions {
-		for _, from := range []held{{j.Name, j.Out, nil}, {by.Name, by.Out, nil}} {
+		for _, from := range []held{{name: j.Name, out: j.Out}, {name: by.Name, out: by.Out}} {
 			now, _, err := store.ReadRecord(ctx, from.out, from.name, p)
 			if err != nil {
 				return 0, err
@@ -180,16 +181,20 @@ func (o *Other) drained(ctx context.Context, r wire.Resize) error {
 	return nil
 }
 
-// adopt stores the other job's states as this job's, next to those of before. Where the
-// other job has gone on meanwhile, there is another cut.
-func (j *Job) adopt(ctx context.Context, by *Other) error {
+// adopt stores the other job's states as this job's, next to those of before, of shape
+// was. Where the other job has gone on meanwhile, there is another cut.
+func (j *Job) adopt(ctx context.Context, by *Other, was state.Shape) error {
 	r := j.entry.Resize
 	if by.drained(ctx, r) != nil {
 		r.Step = wire.ReplaceDrain
 		return j.note(ctx, r)
 	}
 	for p := range r.Partitions {
-		before, old, err := j.load(ctx, held{by.Name, by.Out, by.Snaps}, []int{p})
+		before, old, err := j.load(ctx, held{by.Name, by.Out, by.Snaps, by.Shape}, []int{p})
+		if err != nil {
+			return err
+		}
+		_, own, err := j.load(ctx, held{j.Name, j.Out, j.Snaps, was}, []int{p})
 		if err != nil {
 			return err
 		}
@@ -198,14 +203,24 @@ func (j *Job) adopt(ctx context.Context, by *Other) error {
 		if err != nil {
 			return err
 		}
+		var moved Digests
+		if err := moved.add(part); err != nil {
+			return err
+		}
 		if part.Len() > j.Largest {
 			return fmt.Errorf("pipeline: partition %d of job %q has %d streams, but max streams (stage.max_streams) is %d: raise it (to stay), and run the command again", p, by.Name, part.Len(), j.Largest)
 		}
-		var after Digests
+		for _, known := range own { // the other job may have begun late
+			part.Acquaint(known, &j.Shape, j.Largest)
+		}
+		var whole, after Digests
+		if err := whole.add(part); err != nil {
+			return err
+		}
 		if err := j.put(ctx, part, &after); err != nil {
 			return err
 		}
-		if after != before {
+		if moved != before || after != whole {
 			return fmt.Errorf("pipeline: the keys of partition %d of job %q have the digest %v (%d streams), but %v (%d streams) after they were stored for job %q: this is a fault of the program or of the server's store; the states of before are untouched",
 				p, by.Name, before.Keys, before.Streams, after.Keys, after.Streams, j.Name)
 		}

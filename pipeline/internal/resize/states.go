@@ -43,7 +43,7 @@ func (j *Job) store(ctx context.Context) error {
 	r := j.entry.Resize
 	n := classes(r.Partitions, r.To)
 	for class := range n {
-		before, old, err := j.load(ctx, held{j.Name, j.Out, j.Snaps}, members(class, n, r.Partitions))
+		before, old, err := j.load(ctx, j.own(), members(class, n, r.Partitions))
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,11 @@ type held struct {
 	name  string
 	out   jetstream.Stream
 	snaps *store.Snapshots
+	shape state.Shape
 }
+
+// own is where the job's states are, of the shape that they are to have.
+func (j *Job) own() held { return held{j.Name, j.Out, j.Snaps, j.Shape} }
 
 // load reads the states of some old partitions, and compares each with the
 // digest in its record.
@@ -88,7 +92,7 @@ func (j *Job) load(ctx context.Context, from held, parts []int) (sum Digests, al
 		if r.Snap == "" {
 			continue // it never had a message
 		}
-		part, err := j.read(ctx, from.snaps, r.Snap, p)
+		part, err := from.read(ctx, r.Snap, p)
 		if err != nil {
 			return sum, nil, err
 		}
@@ -115,14 +119,14 @@ func (d *Digests) add(p *state.Partition) error {
 }
 
 // read reads a snapshot, with the rows that are stored apart.
-func (j *Job) read(ctx context.Context, snaps *store.Snapshots, name string, part int) (*state.Partition, error) {
-	b, err := snaps.Get(ctx, name)
+func (h held) read(ctx context.Context, name string, part int) (*state.Partition, error) {
+	b, err := h.snaps.Get(ctx, name)
 	if err == nil {
-		b, err = owner.Whole(ctx, snaps, b)
+		b, err = owner.Whole(ctx, h.snaps, b)
 	}
 	var p *state.Partition
 	if err == nil {
-		p, err = state.Decode(b, j.Shape, part)
+		p, err = state.Decode(b, h.shape, part)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: snapshot %s of partition %d: %w", name, part, err)
@@ -145,7 +149,7 @@ func (j *Job) put(ctx context.Context, p *state.Partition, sum *Digests) error {
 	if err := j.Snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
-	back, err := j.read(ctx, j.Snaps, name, p.ID)
+	back, err := j.own().read(ctx, name, p.ID)
 	if err != nil {
 		return err
 	}
@@ -168,7 +172,7 @@ func (j *Job) publishAs(ctx context.Context, next wire.Entry) error {
 			Snap: wire.SnapshotName(p, r.Epoch, r.Cut), SnapSeq: r.Cut,
 			Arithmetic: next.Arithmetic, Identity: next.Identity, Generation: r.Generation + 1,
 		}
-		part, err := j.read(ctx, j.Snaps, begin.Snap, p)
+		part, err := j.own().read(ctx, begin.Snap, p)
 		if err != nil {
 			return err
 		}
