@@ -72,7 +72,7 @@ type pastStates struct {
 }
 
 func (s *Stage) newPastStates(ctx context.Context, js jetstream.JetStream, part int) (*pastStates, error) {
-	b, sh, err := s.past(ctx, js)
+	b, sh, err := s.past(ctx, js, "")
 	if err != nil {
 		return nil, err
 	}
@@ -117,16 +117,17 @@ func (r *pastStates) state(ctx context.Context, o AsOf) (a StateAsOf, err error)
 	if a.Encoded, err = r.direct.Encode(); err != nil {
 		return a, err
 	}
-	mark, err := r.b.markAt(ctx, r.part, a.InSeq)
+	at, next, err := r.b.marks(ctx, r.part, a.InSeq+1)
 	if err != nil {
 		return a, err
 	}
-	return a, a.verify(r.part, mark, uint64(r.shard.Machine.Shape.Version()))
+	a.Next = next.record.Mark.Seq
+	return a, a.verify(r.part, at, uint64(r.shard.Machine.Shape.Version()))
 }
 
 // read goes on to the message that is asked for. Nothing up to message behind is read.
 func (r *pastStates) read(ctx context.Context, o AsOf, done *PastDone, behind uint64) error {
-	mark, err := r.b.markAt(ctx, r.part, o.To)
+	_, mark, err := r.b.marks(ctx, r.part, o.To)
 	if err != nil {
 		return err
 	}
@@ -154,7 +155,7 @@ func (b *backfilling) beginNewest(ctx context.Context, sh *shard.Shard, part int
 		return nil, "", err
 	}
 	only := b.in.Pattern.InputFilter(b.in.Job, part)
-	names, unread := b.snapshots(ctx, part, record, done)
+	names, unread := b.snapshots(ctx, part, record, done, done.Last+1)
 	done.Unread = unread
 	for i := range names {
 		d, err := b.from(ctx, sh, part, names[len(names)-1-i], done)
@@ -185,12 +186,14 @@ type marked struct {
 	seq    uint64
 }
 
-// markAt is the first record of a partition with the digest of a state after message
-// to or later; the zero one if there is none. Digests' messages never fall.
-func (b *backfilling) markAt(ctx context.Context, part int, to uint64) (found marked, err error) {
+// marks are the last record of a partition with the digest of a state before message to
+// was taken, and the first with one after that; zero ones where there are none. Digests'
+// messages never fall. Where one message has two digests, the number of partitions has
+// changed behind it: the last is that of the partition as it is now.
+func (b *backfilling) marks(ctx context.Context, part int, to uint64) (before, found marked, err error) {
 	info, err := b.job.Out.Info(ctx)
 	if err != nil {
-		return found, fmt.Errorf("pipeline: %w", err)
+		return before, found, fmt.Errorf("pipeline: %w", err)
 	}
 	low, high := info.State.FirstSeq, info.State.LastSeq+1
 	subject := wire.OutputSubject(b.job.Name, part)
@@ -202,33 +205,32 @@ func (b *backfilling) markAt(ctx context.Context, part int, to uint64) (found ma
 			continue
 		}
 		if err != nil {
-			return found, fmt.Errorf("pipeline: records of partition %d: %w", part, err)
+			return before, found, fmt.Errorf("pipeline: records of partition %d: %w", part, err)
 		}
 		r, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
 		if err != nil {
-			return found, err
+			return before, found, err
 		}
 		if r.Mark.Seq >= to {
 			found, high = marked{r, raw.Sequence}, mid
 			continue
 		}
-		low = raw.Sequence + 1
+		before, low = marked{r, raw.Sequence}, raw.Sequence+1
 	}
-	return found, nil
+	return before, found, nil
 }
 
-// verify compares the digest with the one that the first record from there on has, if
-// that is of the same state: after the same message of the partition.
+// verify compares the digest with the one that a record has, if that is of the same
+// state: after the same message of the partition.
 func (a *StateAsOf) verify(part int, m marked, version uint64) error {
 	mark := m.record.Mark
 	if mark.Seq != a.InSeq || mark.Seq == 0 {
-		a.Next = mark.Seq
 		return nil
 	}
 	if mark.Version != version {
 		return nil
 	}
-	a.Output = m.seq
+	a.Output, a.Next = m.seq, 0
 	if a.Verified = mark.Digest.String() == a.Digest; !a.Verified {
 		return fmt.Errorf("pipeline: partition %d after input message %d: %w: the digest is %s, output message %d says %s: the model, input.non_finite, input.reorder or stage.max_streams differ from the stage's, or input was removed or changed", part, a.InSeq, ErrDigest, a.Digest, m.seq, mark.Digest)
 	}

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,7 @@ import (
 type Past struct {
 	Partition int
 	To        uint64 // the last input message that is read
+	Network   string // as a record has it, of a job that runs another one now; empty: the job's
 	// Of Features, but for Begun.
 	Stream func(name string) bool
 	Want   func(*Sequence) bool
@@ -44,6 +46,8 @@ type PastDone struct {
 	Messages uint64 // read
 	Deleted  int    // messages between First and the end of the log that somebody removed
 	Unread   error  // why a snapshot that is needed could not be used
+	// All partitions were read, because the job's keys were in others before.
+	All bool
 
 	begins uint64 // the job's first message
 }
@@ -57,7 +61,7 @@ func (d *PastDone) Whole() bool { return d.Snapshot != "" || d.First <= max(1, d
 // log has lost. Config, Model and NewEngine are those of the stage; messages are read
 // as the job reads them. Nothing is published.
 func (s *Stage) Past(ctx context.Context, js jetstream.JetStream, o Past) (done PastDone, err error) {
-	b, sh, err := s.past(ctx, js)
+	b, sh, err := s.past(ctx, js, o.Network)
 	if err != nil {
 		return done, err
 	}
@@ -71,6 +75,10 @@ func (s *Stage) Past(ctx context.Context, js jetstream.JetStream, o Past) (done 
 	if err != nil {
 		return done, err
 	}
+	if done.All = only == ""; done.All { // one takes the keys of all
+		m := sh.Machine
+		m.MaxStreams, m.ReorderBytes = m.MaxStreams*b.job.Partitions, m.ReorderBytes*b.job.Partitions
+	}
 	direct.Follow(shard.Followed{Stream: o.Stream, Want: o.Want, Take: o.Take, Keep: o.Keep})
 	r := reading{log: &inlog.Log{Input: b.in, JS: js, Log: b.run.log, Only: only}, direct: direct, done: &done}
 	r.computed = func() error {
@@ -83,8 +91,9 @@ func (s *Stage) Past(ctx context.Context, js jetstream.JetStream, o Past) (done 
 	return done, r.run(ctx)
 }
 
-// past is a shard beside the stage, set as the stage's are.
-func (s *Stage) past(ctx context.Context, js jetstream.JetStream) (*backfilling, *shard.Shard, error) {
+// past is a shard beside the stage, set as the stage's are, of the job's network or the
+// one that is given.
+func (s *Stage) past(ctx context.Context, js jetstream.JetStream, network string) (*backfilling, *shard.Shard, error) {
 	alone := *s
 	alone.Dial = func(string) (*nats.Conn, error) { return nil, errors.New("pipeline: no connection is opened") }
 	r, err := alone.prepare()
@@ -102,8 +111,11 @@ func (s *Stage) past(ctx context.Context, js jetstream.JetStream) (*backfilling,
 		return nil, nil, err
 	}
 	sh.Machine.Begun = wire.CreatedText(b.job.Out.CachedInfo().Created)
-	if what := sh.Machine.Shape.Identity().Differs(wire.Identity{Network: b.entry.Network}); what != "" {
+	if what := sh.Machine.Shape.Identity().Differs(wire.Identity{Network: cmp.Or(network, b.entry.Network)}); what != "" {
 		sh.Close()
+		if network != "" && network != b.entry.Network {
+			return nil, nil, fmt.Errorf("pipeline: this was computed before job %q got the network of another job, with another %s than this model's: %w", b.job.Name, what, ErrOtherModel)
+		}
 		return nil, nil, fmt.Errorf("pipeline: job %q runs with another %s than this model's: %w", b.job.Name, what, ErrOtherModel)
 	}
 	return b, sh, nil
@@ -120,7 +132,7 @@ func (b *backfilling) begin(ctx context.Context, sh *shard.Shard, part int, done
 	}
 	only := b.in.Pattern.InputFilter(b.in.Job, part)
 	if !done.Whole() {
-		names, err := b.snapshots(ctx, part, record, done)
+		names, err := b.snapshots(ctx, part, record, done, done.Last)
 		if err != nil {
 			done.Unread = err
 		}
@@ -139,8 +151,9 @@ func (b *backfilling) begin(ctx context.Context, sh *shard.Shard, part int, done
 	return d, only, err
 }
 
-// snapshots are the names of those to begin from, the oldest first.
-func (b *backfilling) snapshots(ctx context.Context, part int, record wire.Record, done *PastDone) (names []string, err error) {
+// snapshots are the names of those to begin from, of states before an input message, the
+// oldest first.
+func (b *backfilling) snapshots(ctx context.Context, part int, record wire.Record, done *PastDone, before uint64) (names []string, err error) {
 	snaps, err := store.FindSnapshots(ctx, b.job.JS, b.job.Name)
 	if err != nil {
 		return nil, err
@@ -151,7 +164,7 @@ func (b *backfilling) snapshots(ctx context.Context, part int, record wire.Recor
 		return nil, err
 	}
 	for _, e := range slices.Backward(all) {
-		if (e.Seq+1 >= done.First || e.Seq == done.Last) && e.Seq <= done.Last && (record.Generation == 0 || e.Name == record.Snap) {
+		if (e.Seq+1 >= done.First || e.Seq == done.Last) && e.Seq <= done.Last && e.Seq < before && (record.Generation == 0 || e.Name == record.Snap) {
 			names = append(names, e.Name)
 		}
 	}

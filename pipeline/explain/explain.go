@@ -59,10 +59,16 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 	if err != nil {
 		return nil, err
 	}
+	if e.Again.replaced, err = replaced(ctx, x.JS, &f); err != nil {
+		return nil, err
+	}
 	e.Again.from(&f, done)
 	c := p.pick(m.linear)
 	if c == nil {
 		e.Again.Why = "the log gives no such prediction: " + e.Again.reason(done)
+		if done.Snapshot != "" && !e.Again.otherInput {
+			e.Again.Why = fmt.Sprintf("the log gives no such prediction: the log begins with message %d, and snapshot %s, after message %d, may be behind the sequence", done.First, done.Snapshot, done.After)
+		}
 		return e, nil
 	}
 	e.Samples = samplesOf(&c.q)
@@ -88,7 +94,7 @@ type candidate struct {
 
 func (p *pass) run(ctx context.Context, x *Explainer, m *models) (pipeline.PastDone, error) {
 	return m.stage.Past(ctx, x.JS, pipeline.Past{
-		Partition: p.found.Partition, To: p.to, Keep: keptValues, Progress: x.Progress,
+		Partition: p.found.Partition, To: p.to, Network: m.network, Keep: keptValues, Progress: x.Progress,
 		Stream: func(name string) bool { return name == p.found.Prediction.Stream },
 		Want: func(q *pipeline.Sequence) bool {
 			return q.In <= p.to && samePlace(&q.Prediction, &p.found.Prediction)
@@ -171,10 +177,17 @@ func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done pipeline
 	if a.Same = sameBits(a.Scores, f.scores(a.Scores, l)); !a.Same {
 		a.Why = a.reason(done)
 		a.Broken = done.Whole() && !a.otherInput && done.Deleted == 0
+		if first := c.q.Kept.Parts; len(first) > 0 && first[0].Message <= a.replaced {
+			a.Why = fmt.Sprintf("the job got the network and the states of another job after input message %d (job replace), and the sequence began before that, with message %d: the other job may have begun to read later", a.replaced, first[0].Message)
+			a.Broken = false
+		}
 	}
 	if c.q.Flags != f.Prediction.Flags {
 		a.Flags = c.q.Flags.String()
 		a.OtherFlags = true
+	}
+	if done.All { // each partition has its own place of a promotion
+		return
 	}
 	if c.q.Readout != f.Prediction.Readout && !(c.q.Readout == "" && (f.Prediction.Readout == f.Meta.First)) {
 		a.OtherReadout = true

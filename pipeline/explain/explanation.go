@@ -100,6 +100,7 @@ type Again struct {
 	Broken bool `json:"broken"`
 
 	otherInput bool
+	replaced   uint64 // see replaced
 }
 
 // describe is what the output and the registry say.

@@ -42,6 +42,7 @@ type Found struct {
 	Meta       codec.PredictionMeta
 	Prediction codec.Prediction
 
+	job    string
 	record wire.Record
 	same   int // predictions of the message that have the same place as this one, from this one on
 }
@@ -68,14 +69,34 @@ func Find(ctx context.Context, js jetstream.JetStream, job string, a Asked) (Fou
 	f := &finder{js, job, j.Out, info.State.FirstSeq, info.State.LastSeq}
 	switch {
 	case a.Stream != "":
-		return f.ofStream(ctx, a)
+		return f.named(f.ofStream(ctx, a))
 	case a.Output > 0:
-		return f.inMessage(ctx, a)
+		return f.named(f.inMessage(ctx, a))
 	}
 	if a.Partition < 0 || a.Partition >= j.Partitions {
 		return Found{}, fmt.Errorf("explain: partition %d, job %q has 0 to %d: %w", a.Partition, job, j.Partitions-1, ErrNone)
 	}
-	return f.numbered(ctx, a)
+	return f.named(f.numbered(ctx, a))
+}
+
+// named is a prediction with its job.
+func (f *finder) named(p Found, err error) (Found, error) {
+	p.job = f.job
+	return p, err
+}
+
+// Now reports whether the partition of the prediction still has its keys: the number of
+// partitions has not changed since.
+func (p *Found) Now(ctx context.Context, js jetstream.JetStream) (bool, error) {
+	j, err := store.Open(ctx, js, p.job)
+	if err != nil {
+		return false, err
+	}
+	if p.Partition >= j.Partitions {
+		return false, nil
+	}
+	r, err := j.Record(ctx, p.Partition)
+	return r.Generation == p.record.Generation, err
 }
 
 // ofStream looks from the output's end.
@@ -250,4 +271,43 @@ func (m *outputMessage) found(i int) Found {
 // sample, as far as they say.
 func samePlace(a, b *codec.Prediction) bool {
 	return a.Stream == b.Stream && a.Seq == b.Seq && a.Row == b.Row && a.Time == b.Time && (a.Flags^b.Flags)&codec.FlagEarly == 0
+}
+
+// replaced is the input message behind which a prediction's partition has the network
+// that made it, where it had another one before (job replace); else 0.
+func replaced(ctx context.Context, js jetstream.JetStream, p *Found) (cut uint64, err error) {
+	if p.record.Generation == 0 {
+		return 0, nil
+	}
+	j, err := store.Open(ctx, js, p.job)
+	if err != nil {
+		return 0, err
+	}
+	info, err := j.Out.Info(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("explain: %w", err)
+	}
+	f := &finder{js, p.job, j.Out, info.State.FirstSeq, p.Output}
+	first, err := f.next(ctx, p.Partition, f.first)
+	if err != nil || first == nil || first.record.Network == p.record.Network {
+		return 0, err
+	}
+	low, high := f.first, p.Output // the first record of this network and generation is among these
+	for low < high {
+		mid := low + (high-low)/2
+		m, err := f.next(ctx, p.Partition, mid)
+		if err != nil {
+			return 0, err
+		}
+		if m == nil || m.record.Network == p.record.Network && m.record.Generation == p.record.Generation {
+			high = mid
+			continue
+		}
+		low = m.seq + 1
+	}
+	m, err := f.next(ctx, p.Partition, low)
+	if err != nil || m == nil {
+		return 0, err
+	}
+	return m.record.InSeq, nil
 }

@@ -21,6 +21,8 @@ type models struct {
 	first  bool                // the job began with it
 	entry  *registry.Entry     // of the registry; nil: it has none
 	took   *pipeline.Promotion // the newest promotion of it before the prediction; nil: not known
+
+	network string // of the prediction, where the job has another one now (job replace); else empty
 }
 
 // models finds the model of the job and the readout of a prediction.
@@ -39,9 +41,16 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 	if lost != nil && !errors.Is(lost, registry.ErrNone) {
 		return nil, lost
 	}
+	first := entry.Readout
+	if was := f.record.Identity; was.Network != "" && was.Network != entry.Network {
+		m.network, first = was.Network, was.Readout
+	}
+	if m.stage.Model == nil && m.network != "" {
+		return nil, fmt.Errorf("explain: the prediction was made before job %q got the network of another job (job replace), and its registry gives models of the network that it has now: %w", j.Name, ErrNoModel)
+	}
 	if m.stage.Model == nil {
 		if lost == nil {
-			lost = m.firstOf(ctx, all, entry.Readout, entry.Input)
+			lost = m.firstOf(ctx, all, first, entry.Input)
 		}
 		if lost != nil {
 			return nil, fmt.Errorf("explain: the model of job %q is not in its registry: %w: %w", j.Name, lost, ErrNoModel)
@@ -58,11 +67,11 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 	m.name = f.Prediction.Readout
 	m.first = m.name == "" || m.name == f.Meta.First
 	if m.name == "" && all != nil {
-		if e, err := all.Find(ctx, entry.Readout, entry.Input); err == nil {
+		if e, err := all.Find(ctx, first, entry.Input); err == nil {
 			m.name = e.Fingerprint
 		}
 	}
-	if m.name == "" && (all == nil || registry.Identity(own, entry.Input) == entry.Readout) {
+	if m.name == "" && (all == nil || registry.Identity(own, entry.Input) == first) {
 		m.name = own
 	}
 	m.find(ctx, all, head, own)

@@ -141,19 +141,37 @@ func positionOf(flag, text, help string) (o pipeline.AsOf, err error) {
 	return o, err
 }
 
-// home is the partition of a stream: that of its newest prediction, or where messages
-// under its name go.
+// home is the partition of a stream: that of its newest prediction or, if there is none
+// since the number of partitions has changed, the one whose snapshot knows it, or where
+// messages under its name go.
 func home(ctx context.Context, js jetstream.JetStream, job, stream string) (int, error) {
 	f, err := explain.Find(ctx, js, job, explain.Asked{Stream: stream})
+	now := false
 	if err == nil {
-		return f.Partition, nil
+		now, err = f.Now(ctx, js)
 	}
-	if !errors.Is(err, explain.ErrNone) {
+	switch {
+	case now:
+		return f.Partition, nil
+	case err != nil && !errors.Is(err, explain.ErrNone):
 		return 0, err
 	}
 	j, err := admin.Open(ctx, js, job)
 	if err != nil {
 		return 0, err
+	}
+	for p := range j.NumPartitions() { // a stream may be one of many under a key of another name
+		b, err := pipeline.Snapshot(ctx, js, job, p)
+		if err != nil {
+			continue // it says nothing of the stream
+		}
+		s, err := admin.ReadState(b)
+		if err != nil {
+			return 0, err
+		}
+		if slices.ContainsFunc(s.Streams, func(st admin.StreamState) bool { return st.ID == stream }) {
+			return p, nil
+		}
 	}
 	return j.PartitionOf(stream), nil
 }
