@@ -15,6 +15,7 @@ import (
 type plan struct {
 	lanes, members, threads int
 	tiling                  tiling
+	brief                   int     // runs up to so many samples go in tiles of half the lanes
 	perSample, perEmit      float64 // multiply-adds
 	enough                  float64 // for a thread
 
@@ -155,6 +156,11 @@ func (p *plan) sort(runs []Run, order []int32) {
 func (p *plan) items(runs []Run, round int) (work []item, threads int) {
 	order := p.order[p.starts[round]:p.starts[round+1]]
 	lanes, threads := p.lanes, 1
+	if len(order) > 0 {
+		if longest := runs[order[0]]; int(longest.To-longest.From) <= p.brief {
+			lanes /= 2
+		}
+	}
 	if p.threads > 1 {
 		amount := p.amount(runs, order)
 		threads = max(1, min(p.threads, int(amount/p.enough)))

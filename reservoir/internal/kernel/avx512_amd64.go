@@ -118,3 +118,6 @@ func mixedRecurrentCubicAVX512(a *byte)
 //
 //go:noescape
 func mixedRecurrentClipAVX512(a *byte)
+
+// cpuid is the instruction CPUID, sub-leaf 0.
+func cpuid(leaf uint32) (a uint32, b uint32, c uint32, d uint32)

@@ -22,7 +22,7 @@ func Levels() []*Set {
 }
 
 var setAVX512 = Set{
-	Name: "avx512", Vector: 16, Rows: 10, blocks: 14, Tile: 16,
+	Name: "avx512", Vector: 16, Rows: 10, blocks: 14, Tile: tileAVX512(), woven: true,
 	Wide: Shape{
 		Lanes: 32,
 		Steps: func(s *Steps) { stepsWideAVX512((*byte)(unsafe.Pointer(s))) },
@@ -39,6 +39,33 @@ var setAVX512 = Set{
 	Features: FeatureKernels{Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Limited: limitedAVX512},
 	Scores:   scores1xAVX512, ScoresOfMany: scores8xAVX512,
 	Prefetch: prefetchAVX512, Within: withinAVX512, peak: peakAVX512,
+}
+
+// tileAVX512 is which tile of AVX-512 is quicker a stream on this core. Where
+// products take all of two 512-bit units and loads are two a cycle, 16 streams
+// need 11 loads for 10 multiply-adds, 32 streams 12 for 20. So 32 are quicker on
+// AMD's cores of family 26 (Zen 5) that have 512-bit units, and 16 on all others
+// that were measured: Zen 4, Emerald Rapids (docs/measurements/zen5-2026-11-23.md).
+func tileAVX512() int {
+	_, b, c, d := cpuid(0)
+	amd := b == 0x68747541 && d == 0x69746e65 && c == 0x444d4163 // AuthenticAMD
+	id, _, _, _ := cpuid(1)
+	if amd && wideZen5(id) {
+		return 32
+	}
+	return 16
+}
+
+// wideZen5 reports whether an AMD processor's signature is one of Zen 5 with
+// 512-bit units: those for servers and desktops. Those for laptops take 512
+// bits in two halves, as Zen 4 does.
+func wideZen5(signature uint32) bool {
+	family, model := signature>>8&15, signature>>4&15
+	if family == 15 {
+		family += signature >> 20 & 255
+		model |= signature >> 12 & 0xf0
+	}
+	return family == 26 && (model < 0x20 || model >= 0x40 && model < 0x50)
 }
 
 var setAVX2 = Set{

@@ -44,11 +44,16 @@ func TestEveryWay(t *testing.T) {
 	eachLevel(t, func(t *testing.T, s *Set) {
 		for _, shape := range []*Shape{&s.Wide, &s.Narrow} {
 			gone := map[way]bool{}
-			for _, units := range []int{s.Rows - 1, s.Rows, 2*s.Rows - 2, 2 * s.Rows} {
-				for inputs := 1; inputs <= 120 && s.kits != nil; inputs++ {
+			sizes, kits := []int{s.Rows - 1, s.Rows, 2*s.Rows - 2, 2 * s.Rows}, s.kits
+			least, most := s.Rows-1, int64(math.MaxInt64)
+			if s.woven && shape == &s.Wide { // code for every size of a row tile, a loop for more value rows
+				sizes, kits, least, most = ints(1, 2*s.Rows), []int{0, weaveKits, weaveKits + 1}, 1, weaveKits+1
+			}
+			for _, units := range sizes {
+				for inputs := 1; inputs <= 120 && kits != nil; inputs++ {
 					fresh := false
 					for i, tile := range s.tiles(split(units, s.Rows), inputs+units, shape.Lanes) {
-						w := way{tile.rows, tile.kits, i == 0}
+						w := way{tile.rows, min(tile.kits, most), i == 0}
 						fresh = fresh || tile.rows > 0 && !gone[w]
 						gone[w] = true
 					}
@@ -57,8 +62,8 @@ func TestEveryWay(t *testing.T) {
 					}
 				}
 			}
-			for _, k := range s.kits {
-				for _, rows := range []int{s.Rows - 1, s.Rows} {
+			for _, k := range kits {
+				for rows := least; rows <= s.Rows; rows++ {
 					if !gone[way{rows, int64(k), true}] && !gone[way{rows, int64(k), false}] {
 						t.Errorf("%d streams: no network has %d value rows between, in row tiles of %d", shape.Lanes, k, rows)
 					}
@@ -66,6 +71,13 @@ func TestEveryWay(t *testing.T) {
 			}
 		}
 	})
+}
+
+func ints(lo, hi int) (list []int) {
+	for i := lo; i <= hi; i++ {
+		list = append(list, i)
+	}
+	return list
 }
 
 // TestSomeSums: sums that are not asked for stay as they are.

@@ -20,31 +20,45 @@ func TestTanh(t *testing.T) {
 		args = append(args, math.Float32frombits(rng.Uint32()&0x807fffff|uint32(100+rng.IntN(33))<<23))
 	}
 	eachLevel(t, func(t *testing.T, s *Set) {
-		// A ring's kernel and a tile's may have a tanh each.
-		for _, ring := range []bool{true, false} {
-			m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, ring)
+		// A ring's kernel and a tile's may have a tanh each, and a tile's another one
+		// between the products of the next sample, if there are enough of them: here
+		// further inputs, which are zero, and a second sample of zeros.
+		for _, c := range []struct {
+			ring            bool
+			inputs, samples int
+		}{{true, 1, 1}, {false, 1, 1}, {false, weaveKits, 2}} {
+			ring, n := c.ring, c.inputs
+			weights := make([]float32, n)
+			weights[0] = 1
+			m := s.Pack(1, n, []float32{float32(math.Copysign(0, -1))}, weights, []float32{0}, ring)
 			lanes := s.Wide.Lanes
-			cur, next, pending := Aligned(2*lanes), Aligned(2*lanes), Aligned(2*PendingRoom)
-			choose := []int{0}
+			cur, next, pending := Aligned((n+1)*lanes), Aligned((n+1)*lanes), Aligned(2*PendingRoom)
+			x, choose := Aligned(c.samples*n*lanes), make([]int, n)
+			for i := range choose {
+				choose[i] = 4 * lanes * i
+			}
 			for at := 0; at < len(args); at += lanes {
 				clear(cur)
-				a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Next: &next[0], NextState: &next[lanes],
-					Inputs: Address(args[at:]), Select: &choose[0], Selected: 1, Depth: 2,
-					Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Count: 1, Units: 1}
+				copy(x, args[at:at+lanes])
+				a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[n*lanes], Next: &next[0], NextState: &next[n*lanes],
+					Inputs: Address(x), InputStep: 4 * n * lanes, Select: &choose[0], Selected: n, Depth: n + 1,
+					Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Count: c.samples, Units: 1}
 				s.Use(a, &m, lanes)
 				state := next
 				if ring {
 					s.Wide.Ring(a)
-					state = cur
 				} else {
 					s.Wide.Steps(a)
 				}
+				if ring || c.samples == 2 {
+					state = cur
+				}
 				for l := range lanes {
 					// -0 + 0*h and 0 + tanh lose the sign of zero, as they should.
-					x, got := args[at+l], state[lanes+l]
+					x, got := args[at+l], state[n*lanes+l]
 					want := canon.FMA(1, canon.Tanh(canon.FMA(0, 0, canon.FMA(1, x, float32(math.Copysign(0, -1))))), 0)
 					if math.Float32bits(got) != math.Float32bits(want) && (got == got || want == want) {
-						t.Fatalf("ring %v: tanh of %x is %x, want %x", ring, x, got, want)
+						t.Fatalf("ring %v, %d inputs: tanh of %x is %x, want %x", ring, n, x, got, want)
 					}
 				}
 			}
@@ -58,23 +72,34 @@ func TestTanh(t *testing.T) {
 func TestTanhNearOne(t *testing.T) {
 	for _, s := range Levels() {
 		stride := uint32(1)
-		if testing.Short() || s.kits == nil { // an emulator; or it has the limit
+		if testing.Short() || s.kits == nil && !s.woven { // an emulator; or it has the limit
 			stride = 101
 		}
-		m := s.Pack(1, 1, []float32{float32(math.Copysign(0, -1))}, []float32{1}, []float32{0}, false)
+		n, samples := 1, 1
+		if s.woven { // as in TestTanh
+			n, samples = weaveKits, 2
+		}
+		weights := make([]float32, n)
+		weights[0] = 1
+		m := s.Pack(1, n, []float32{float32(math.Copysign(0, -1))}, weights, []float32{0}, false)
 		lanes := s.Wide.Lanes
-		cur, next, pending, x, choose := Aligned(2*lanes), Aligned(2*lanes), Aligned(2*PendingRoom), Aligned(lanes), []int{0}
-		a := &Steps{Consts: Consts(), Cur: &cur[0], CurState: &cur[lanes], Next: &next[0], NextState: &next[lanes],
-			Select: &choose[0], Selected: 1, Depth: 2, Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Units: 1}
+		cur, next, pending := Aligned((n+1)*lanes), Aligned((n+1)*lanes), Aligned(2*PendingRoom)
+		x, choose := Aligned(samples*n*lanes), make([]int, n)
+		for i := range choose {
+			choose[i] = 4 * lanes * i
+		}
+		a := &Steps{Consts: Consts(), InputStep: 4 * n * lanes, Select: &choose[0], Selected: n, Depth: n + 1,
+			Pending: &pending[0], Spare: &pending[PendingRoom], Gain: 1, Keep: 1, Units: 1}
 		s.Use(a, &m, lanes)
 		for bits := math.Float32bits(6.375); bits <= math.Float32bits(canon.Saturation); {
-			for l := range x {
+			for l := range lanes {
 				x[l] = math.Float32frombits(bits | bits<<31)
 				bits += stride
 			}
 			clear(cur)
 			clear(next)
-			a.Inputs, a.Count = Address(x), 1
+			a.Cur, a.CurState, a.Next, a.NextState = &cur[0], &cur[n*lanes], &next[0], &next[n*lanes]
+			a.Inputs, a.Count = Address(x), samples
 			s.Wide.Steps(a)
 			for l, got := range unsafe.Slice(a.CurState, lanes) {
 				if want := canon.Tanh(x[l]); got != want {

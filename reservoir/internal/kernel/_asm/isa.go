@@ -24,6 +24,8 @@ type shape struct {
 	vectors   int
 	rows      int
 	pipelined bool // the tanh of a row tile runs inside the next one's products
+	// woven: instruction by instruction, a unit's two vectors at once; see weave.
+	woven bool
 	// single: one stream, its units in the lanes; rows counts vectors of
 	// units, a value row is one number.
 	single bool
@@ -36,7 +38,7 @@ var avx512 = isa{
 		reg.Z16, reg.Z17, reg.Z18, reg.Z19, reg.Z20, reg.Z21, reg.Z22, reg.Z23, reg.Z24, reg.Z25, reg.Z26, reg.Z27, reg.Z28, reg.Z29, reg.Z30, reg.Z31,
 	},
 	shapes: []shape{
-		{name: "Wide", vectors: 2, rows: 10, pipelined: true},
+		{name: "Wide", vectors: 2, rows: 10, pipelined: true, woven: true},
 		{name: "Narrow", vectors: 1, rows: 10, pipelined: true},
 		{name: "Single", vectors: 1, rows: 14, single: true},
 	},

@@ -55,7 +55,9 @@ func main() {
 			g.mixed(m)
 		}
 	}
-	if !g.masks {
+	if g.masks {
+		cpuid()
+	} else {
 		g.mixedGather()
 		g.mixedFeatures()
 	}

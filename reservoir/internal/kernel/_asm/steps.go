@@ -14,7 +14,7 @@ var (
 	values  = reg.R8  // next value row of Cur
 	entry   = reg.R9  // kernel.rowTile
 	pending = reg.R13 // next vector of tanh arguments to finish
-	waiting = reg.RCX // how many there are
+	waiting = reg.RCX // how many there are; woven: of how many units
 	count   = reg.RDX
 )
 
@@ -141,6 +141,9 @@ func (s shape) flush(id string) {
 	JZ(LabelRef("none_" + id))
 	Label("flush_" + id)
 	s.finishPending("_" + id)
+	if s.woven {
+		s.finishPending("_second_" + id)
+	}
 	DECQ(waiting)
 	JNZ(LabelRef("flush_" + id))
 	Label("none_" + id)
@@ -166,8 +169,12 @@ func (s shape) rowTile(m int) {
 		TESTQ(waiting, waiting)
 		JZ(LabelRef("rest" + id))
 		Label("outer" + id)
-		s.finishPending("_" + id)
-		s.kits(m, id)
+		if s.woven {
+			s.weave(m, id)
+		} else {
+			s.finishPending("_" + id)
+			s.kits(m, id)
+		}
 		DECQ(waiting)
 		JNZ(LabelRef("outer" + id))
 		MOVQ(tileField(entry, "rest"), count)
@@ -187,7 +194,11 @@ func (s shape) rowTile(m int) {
 			VMOVUPS(s.acc(r, v), at(count, (r*s.vectors+v)*s.bytes))
 		}
 	}
-	MOVQ(U32(m*s.vectors), waiting)
+	if s.woven {
+		MOVQ(U32(m), waiting)
+	} else {
+		MOVQ(U32(m*s.vectors), waiting)
+	}
 	JMP(LabelRef("computed"))
 }
 
@@ -218,7 +229,10 @@ func (s shape) kit(m int) {
 }
 
 // kitAt does so with the n-th value row from here.
-func (s shape) kitAt(m, n int) {
+func (s shape) kitAt(m, n int) { s.kitAround(m, n, func() {}) }
+
+// kitAround emits between after each unit's products.
+func (s shape) kitAround(m, n int, between func()) {
 	first := s.rows * s.vectors
 	h, w := s.regs[first:first+s.vectors], s.regs[first+s.vectors]
 	weight := func(r int) Mem { return at(weights, s.weightBytes()*(n*m+r)) }
@@ -242,6 +256,7 @@ func (s shape) kitAt(m, n int) {
 		for v := range s.vectors {
 			VFMADD231PS(h[v], w, s.acc(r, v))
 		}
+		between()
 	}
 }
 

@@ -22,6 +22,7 @@ type temps struct {
 	a, y, t, k, m, l reg.VecPhysical
 	pins             map[int]reg.VecPhysical
 	offset           reg.Register // of the pending vector; nil: in offset
+	disp             int          // in addition
 }
 
 func (r temps) where() reg.Register {
@@ -64,6 +65,10 @@ func (s shape) temps() temps {
 	r := s.isa.temps(first)
 	r.pins = map[int]reg.VecPhysical{}
 	first += max(s.tempCount(), s.vectors+1)
+	pinned := pinned
+	if s.woven {
+		first, pinned = s.firstWoven()+3*s.vectors, wovenPins
+	}
 	for i, c := range pinned {
 		if first+i < len(s.regs) {
 			r.pins[c] = s.regs[first+i]
@@ -108,13 +113,13 @@ func (g *isa) finish(r temps, id string) {
 
 // update takes arguments in x and their tanh in a.
 func (g *isa) update(r temps, id string) {
-	VMOVUPS(scaled(oldState, r.where(), 1, 0), r.k)
+	VMOVUPS(scaled(oldState, r.where(), 1, r.disp), r.k)
 	TESTB(U8(flagKeep), field("Flags"))
 	JZ(LabelRef("whole" + id))
 	g.mulScalar(field("Keep"), r.k, r.t)
 	Label("whole" + id)
 	g.fmaScalar(field("Gain"), r.a, r.k, r.t)
-	VMOVUPS(r.k, scaled(newState, r.where(), 1, 0))
+	VMOVUPS(r.k, scaled(newState, r.where(), 1, r.disp))
 	TESTQ(sums, sums)
 	JZ(LabelRef("finished" + id))
 	g.accumulate(r, id)
@@ -173,7 +178,7 @@ func (g *isa) accumulate(r temps, id string) {
 		next := LabelRef("no" + string(rune('0'+kind)) + id)
 		TESTB(U8(flag), field("Flags"))
 		JZ(next)
-		place := scaled(sums, r.where(), 4, kind*g.bytes)
+		place := scaled(sums, r.where(), 4, kind*g.bytes+4*r.disp)
 		add(place)
 		VMOVUPS(r.t, place)
 		Label(string(next))

@@ -22,9 +22,7 @@ func (g *isa) within() {
 	} else {
 		VXORPS(bad, bad, bad)
 	}
-	if !g.masks {
-		g.withinQuick(bad, limit, abs)
-	}
+	g.withinQuick(bad, limit, abs)
 	Label("block")
 	g.tailMask(g.bytes / 4)
 	g.loadMasked(at(row, 0), v)
@@ -39,10 +37,10 @@ func (g *isa) within() {
 	ADDQ(U32(g.bytes), row)
 	SUBQ(U32(g.bytes/4), left)
 	JG(LabelRef("block"))
+	Label("checked")
 	if g.masks {
 		KMOVW(reg.K1, step.As32())
 	} else {
-		Label("checked")
 		VMOVMSKPS(bad, step.As32())
 	}
 	VZEROUPPER()
@@ -63,15 +61,24 @@ func (g *isa) withinQuick(bad, limit, abs reg.VecPhysical) {
 	SUBQ(U32(g.bytes), left) // numbers in four vectors
 	JL(LabelRef("over"))
 	for i := range v {
-		VPAND(at(row, i*g.bytes), abs, v[i])
+		if g.masks {
+			VPANDD(at(row, i*g.bytes), abs, v[i])
+		} else {
+			VPAND(at(row, i*g.bytes), abs, v[i])
+		}
 		VPMAXSD(v[i], largest[i], largest[i])
 	}
 	ADDQ(U32(4*g.bytes), row)
 	JMP(LabelRef("quick"))
 	Label("over")
 	for i := range largest {
-		VPCMPGTD(limit, largest[i], largest[i])
-		VORPS(largest[i], bad, bad)
+		if g.masks {
+			VPCMPGTD(limit, largest[i], reg.K3)
+			KORW(reg.K3, reg.K1, reg.K1)
+		} else {
+			VPCMPGTD(limit, largest[i], largest[i])
+			VORPS(largest[i], bad, bad)
+		}
 	}
 	ADDQ(U32(g.bytes), left)
 	JZ(LabelRef("checked"))
