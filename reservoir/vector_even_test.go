@@ -24,7 +24,11 @@ func TestEven(t *testing.T) {
 	for name, s := range map[string]Spec{"paper": benchSpec(1, 20, 3), "sums": sums, "sums alone": sumsAlone,
 		"differences alone": differencesAlone, "bank": benchSpec(3, 9, 2)} {
 		for _, set := range kernel.Levels() {
-			for _, streams := range []int{set.Narrow.Lanes - 1, set.Tile, set.Tile + 3} {
+			counts := []int{set.Narrow.Lanes - 1, 16, 19} // the same on every core: internal/testing/bochs names them
+			if set.Tile > 16 {
+				counts = append(counts, set.Tile, set.Tile+3)
+			}
+			for _, streams := range counts {
 				t.Run(fmt.Sprintf("%s/%s/%d", name, set.Name, streams), func(t *testing.T) { newTwins(t, s, set, streams).run() })
 			}
 		}
