@@ -52,12 +52,6 @@ func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, 
 	return v, nil
 }
 
-// briefRuns: a bank's members are loaded and stored for so few samples that what
-// counts is the room in the level 1 cache. 40 members of 50 units, 1024 streams:
-// with 32 a tile and 1, 2, 4 samples a call .83, .87 and .95 of the rate of 16,
-// with 8, 16 and 32 samples 1.0, 1.06 and 1.09 (Zen 5, AVX-512).
-const briefRuns = 7
-
 // planTiles tells the plan what a tile is and what a sample costs.
 func (v *Vector) planTiles() {
 	p, s := &v.plan, &v.net.Spec
@@ -65,7 +59,7 @@ func (v *Vector) planTiles() {
 	if v.set.Rows >= 8 && p.lanes == v.set.Wide.Lanes { // half a tile has products enough to hide their latency
 		p.tiling = halfTiles
 		if s.Members > 1 {
-			p.brief = briefRuns
+			p.tiling = bankTiles
 		}
 	}
 	recurrent := s.Units

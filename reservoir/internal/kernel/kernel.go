@@ -13,7 +13,6 @@ type Set struct {
 	Rows   int    // most units in a row tile
 	blocks int    // most vectors of units in a row tile of Single
 	kits   []int  // value rows there may be between two pending vectors, ascending; nil: any number
-	woven  bool   // Wide finishes a unit's two pending vectors together
 	Wide   Shape  // two vectors of streams
 	Narrow Shape  // one
 	Tile   int    // streams of the tile whose Steps is quickest a stream: Lanes of Wide or of Narrow
@@ -74,6 +73,7 @@ type Shape struct {
 	Lanes int // streams
 	Steps func(*Steps)
 	Ring  func(*Steps)
+	woven bool // Steps finishes a unit's pending vectors together
 }
 
 const (

@@ -22,9 +22,9 @@ func Levels() []*Set {
 }
 
 var setAVX512 = Set{
-	Name: "avx512", Vector: 16, Rows: 10, blocks: 14, Tile: tileAVX512(), woven: true,
+	Name: "avx512", Vector: 16, Rows: 10, blocks: 14, Tile: tileAVX512(),
 	Wide: Shape{
-		Lanes: 32,
+		Lanes: 32, woven: true,
 		Steps: func(s *Steps) { stepsWideAVX512((*byte)(unsafe.Pointer(s))) },
 		Ring:  func(s *Steps) { ringWideAVX512((*byte)(unsafe.Pointer(s))) },
 	},

@@ -44,5 +44,5 @@ const (
 // stagedKits is what Set.kits is where pending vectors are finished in phases.
 var stagedKits = []int{1, 2, 3, 4, 5, 7, 10}
 
-// weaveKits is the least value rows between two units' pending vectors where Set.woven.
+// weaveKits is the least value rows between two units' pending vectors of a woven shape.
 const weaveKits = 4

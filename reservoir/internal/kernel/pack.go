@@ -5,7 +5,7 @@ import "unsafe"
 // rowTile describes one row tile to the assembly. rows = 0 ends the list.
 type rowTile struct {
 	rows   int   // units; of Single vectors of them
-	kits   int64 // value rows between two pending vectors (of Wide where Set.woven: two units' vectors), 0: finish all of them first; of Single bytes to its weights
+	kits   int64 // value rows between two pending vectors (of a woven shape two units' vectors), 0: finish all of them first; of Single bytes to its weights
 	rest   int64 // value rows after the last of them; with Set.kits the upper 32 bits are some before the first
 	offset int   // bytes from unit 0 to the first unit's states
 }
@@ -162,7 +162,7 @@ func (s *Set) tiles(sizes []int, depth, lanes int) []rowTile {
 			room -= sizes[last]
 		}
 		waiting := sizes[before] * lanes / s.Vector
-		woven := s.woven && lanes == s.Wide.Lanes
+		woven := s.Wide.woven && lanes == s.Wide.Lanes
 		if woven {
 			waiting = sizes[before]
 		}

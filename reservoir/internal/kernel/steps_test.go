@@ -46,7 +46,7 @@ func TestEveryWay(t *testing.T) {
 			gone := map[way]bool{}
 			sizes, kits := []int{s.Rows - 1, s.Rows, 2*s.Rows - 2, 2 * s.Rows}, s.kits
 			least, most := s.Rows-1, int64(math.MaxInt64)
-			if s.woven && shape == &s.Wide { // code for every size of a row tile, a loop for more value rows
+			if shape.woven { // code for every size of a row tile, a loop for more value rows
 				sizes, kits, least, most = ints(1, 2*s.Rows), []int{0, weaveKits, weaveKits + 1}, 1, weaveKits+1
 			}
 			for _, units := range sizes {

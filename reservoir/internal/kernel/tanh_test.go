@@ -72,11 +72,11 @@ func TestTanh(t *testing.T) {
 func TestTanhNearOne(t *testing.T) {
 	for _, s := range Levels() {
 		stride := uint32(1)
-		if testing.Short() || s.kits == nil && !s.woven { // an emulator; or it has the limit
+		if testing.Short() || s.kits == nil && !s.Wide.woven { // an emulator; or it has the limit
 			stride = 101
 		}
 		n, samples := 1, 1
-		if s.woven { // as in TestTanh
+		if s.Wide.woven { // as in TestTanh
 			n, samples = weaveKits, 2
 		}
 		weights := make([]float32, n)

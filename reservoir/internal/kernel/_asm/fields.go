@@ -59,7 +59,7 @@ func offsetsFile() []byte {
 	}
 	fmt.Fprint(&b, ")\n", mixedOffsets())
 	fmt.Fprintf(&b, "\n// stagedKits is what Set.kits is where pending vectors are finished in phases.\nvar stagedKits = %#v\n", kits)
-	fmt.Fprintf(&b, "\n// weaveKits is the least value rows between two units' pending vectors where Set.woven.\nconst weaveKits = %d\n", weaveKits)
+	fmt.Fprintf(&b, "\n// weaveKits is the least value rows between two units' pending vectors of a woven shape.\nconst weaveKits = %d\n", weaveKits)
 	src, err := format.Source(b.Bytes())
 	if err != nil {
 		panic(err)
