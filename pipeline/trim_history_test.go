@@ -63,6 +63,12 @@ func TestTrimOtherHistory(t *testing.T) {
 	if d := b.trim(admin.Trim{Job: "blue", Dry: true}); d.Begins != n+1 {
 		t.Errorf("of the input that the record is of: %+v", d)
 	}
+	// Other messages where the record says that there are none of the partition's.
+	b.publish(sequences("t", 3, 3))
+	say(wire.HeaderEmptyTo, fmt.Sprint(n+2))
+	if d := b.trim(admin.Trim{Job: "blue", Dry: true}); d.Begins != n+1 {
+		t.Errorf("of messages that came instead of others: %+v", d)
+	}
 	config := input().CachedInfo().Config
 	if err := b.js.DeleteStream(t.Context(), config.Name); err != nil {
 		t.Fatal(err)

@@ -144,10 +144,14 @@ func needOf(ctx context.Context, js jetstream.JetStream, name string) (Need, err
 		if err == nil {
 			err = job.reads(ctx, p, &r)
 		}
+		at := needed(&r)
+		if err == nil && at > r.InSeq+1 {
+			at, err = job.unread(ctx, p, &r, at)
+		}
 		if err != nil {
 			return least, err
 		}
-		if at := max(needed(&r), job.Source.From, 1); p == 0 || at < least.Message {
+		if at = max(at, job.Source.From, 1); p == 0 || at < least.Message {
 			least.Partition, least.Message = p, at
 		}
 	}
@@ -191,6 +195,21 @@ func (j *Job) reads(ctx context.Context, part int, r *wire.Record) error {
 			r.Mark.Seq, name, wire.CreatedText(m.Time), part, wire.CreatedText(time.Unix(0, r.Mark.Time)))
 	}
 	return nil
+}
+
+// unread is at, or the partition's first message behind its last one, where that is
+// before it: what a record says of messages that there were none of says nothing of an
+// input that has lost its end since, as in a power failure, and has got other messages
+// there. That place has no time of its own to tell; so the input is asked.
+func (j *Job) unread(ctx context.Context, part int, r *wire.Record, at uint64) (uint64, error) {
+	next, err := j.Input(nil).Next(ctx, part, r.InSeq)
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: input of partition %d of job %q: %w", part, j.Name, err)
+	}
+	if next.Seq > 0 {
+		at = min(at, next.Seq)
+	}
+	return at, nil
 }
 
 // needed is the first message that a partition needs by its record: the one behind
