@@ -64,6 +64,9 @@ var graph = map[string]struct {
 	"pipeline/gateway/opcua":          {[]string{"pipeline/gateway", "pipeline/gateway/internal/loop", "pipeline/gateway/internal/image"}, "values of an OPC UA server in, samples out: knows no server of ours"},
 	"pipeline/gateway/web":            {[]string{"pipeline/gateway"}, "HTTP in, messages out: knows no server of ours"},
 	"pipeline/gateway/line":           {[]string{"pipeline/gateway"}, "lines in, messages out: knows no server of ours"},
+	"pipeline/alarm":                  {[]string{"codec"}, "rules, and alarms as a function of predictions: knows no server and no clock"},
+	"pipeline/watch":                  {[]string{"codec", "internal/names", "pipeline/alarm", "pipeline/consumer", "pipeline/internal/store", "pipeline/internal/wire"}, "keeps the alarms of a job, beside its stage: knows no worker"},
+	"internal/cli/alarms":             {[]string{"internal/cli", "internal/cli/live", "internal/config", "pipeline/alarm", "pipeline/watch"}, "the commands for alarms, with live's way to a job's server"},
 	"pipeline/natsclient":             {nil, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/producer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
 	"pipeline/labels":                 {[]string{"internal/names", "pipeline/internal/wire"}, "labels of a job: knows no stage and no readout"},
@@ -91,13 +94,14 @@ var graph = map[string]struct {
 	"internal/load":                   {[]string{"codec", "pipeline", "pipeline/consumer"}, "publishes and times; knows no command"},
 	"internal/cli/past":               {[]string{"internal/cli", "internal/cli/engines", "internal/cli/live", "internal/cli/models", "internal/config", "pipeline", "pipeline/admin", "pipeline/explain", "reservoir"}, "what a job has done: the commands, with live's way to a job's server"},
 	"internal/cli/demo":               {[]string{"codec", "internal/cli", "internal/cli/archives", "internal/cli/engines", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/source", "offline", "pipeline", "pipeline/consumer", "pipeline/natsserver", "pipeline/producer", "reservoir"}, "trains and streams in one process, which no other command does"},
-	"internal/cli/root":               {[]string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/engines", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/past", "internal/cli/term"}, "puts the commands together"},
+	"internal/cli/root":               {[]string{"internal/cli", "internal/cli/alarms", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/engines", "internal/cli/live", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/past", "internal/cli/term"}, "puts the commands together"},
 	"integration":                     {[]string{"codec", "codec/formats", "offline", "pipeline", "pipeline/natsserver", "readout", "reservoir"}, "tests of everything together"},
 
 	// Packages that only tests import: see testSupport.
 	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "internal/testing/pipelinetest", "pipeline", "pipeline/consumer", "pipeline/internal/store", "pipeline/natsclient"}, "runs the whole program in tests"},
 	"internal/testing/enginetest":   {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
 	"internal/testing/sequencetest": {[]string{"reservoir"}, "the definition that cuts are held to"},
+	"internal/testing/alarmtest":    {[]string{"codec", "pipeline/alarm"}, "what alarms must be: of package alarm only the form of events"},
 	"internal/testing/parts":        {nil, "ends tests for want of an outside part"},
 	"internal/testing/pipelinetest": {[]string{"codec", "pipeline/natsserver", "readout", "reservoir"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
 	"internal/testing/bochs":        {nil, "boots test binaries on an emulated machine; knows them by path"},
@@ -118,14 +122,14 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"client", "internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/inlog", "pipeline/internal/owner", "pipeline/internal/record", "pipeline/internal/resize", "pipeline/internal/store", "pipeline/consumer", "pipeline/explain", "pipeline/gateway", "pipeline/labels", "pipeline/learn", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "pipeline/registry", "pipeline/trial", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/cli/past", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"client", "internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/inlog", "pipeline/internal/owner", "pipeline/internal/record", "pipeline/internal/resize", "pipeline/internal/store", "pipeline/consumer", "pipeline/explain", "pipeline/gateway", "pipeline/labels", "pipeline/learn", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "pipeline/registry", "pipeline/trial", "pipeline/watch", "internal/cli/alarms", "internal/cli/bench", "internal/cli/demo", "internal/cli/live", "internal/cli/past", "internal/load", "internal/testing/clitest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/go-json-experiment/", []string{"codec/formats"}, "one package reads JSON that comes from outside, by a tokenizer that is in the standard library from Go 1.27 on"},
 	{"github.com/gopcua/", []string{"pipeline/gateway/opcua"}, "one package speaks OPC UA"},
 	{"github.com/fxamacker/", []string{"codec/formats"}, "one package reads CBOR"},
 	{"google.golang.org/protobuf/", []string{"pipeline/gateway/sparkplug"}, "one package reads protobuf"},
 	{"github.com/influxdata/", []string{"codec/formats"}, "one package reads line protocol"},
-	{"github.com/spf13/", []string{"internal/cli", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/live", "internal/cli/past", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root", "internal/config"}, "flags belong to the commands; internal/config finds values in files, environment and flags"},
+	{"github.com/spf13/", []string{"internal/cli", "internal/cli/alarms", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/live", "internal/cli/past", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root", "internal/config"}, "flags belong to the commands; internal/config finds values in files, environment and flags"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "offline", "offline/compare", "offline/figures", "tools/peers/gonum"}, "the step needs no linear algebra library"},
 	{"github.com/eusn-stream/eusn-stream/offline/internal/baseline", []string{"offline/bench"}, "trained networks are for comparison in experiments only"},
 	{"github.com/prometheus/", []string{"internal/metrics"}, "one package speaks Prometheus; the stage counts in plain numbers"},

@@ -45,6 +45,8 @@ type Config struct {
 	// Field buses that a gateway takes samples from (docs/fieldbus.md). They send one
 	// value at a time. The stage does not use it.
 	Fieldbus Fieldbus `mapstructure:"fieldbus"`
+	// Alarms, with "eusn-stream alarms run" (docs/alarms.md). The stage does not use it.
+	Alarms Alarms `mapstructure:"alarms"`
 	// What is written to standard error.
 	Log Log `mapstructure:"log"`
 	// Metrics for Prometheus and health checks for an orchestrator, over HTTP
@@ -257,6 +259,15 @@ type Stage struct {
 	Lease time.Duration `mapstructure:"lease" default:"3s" minimum:"200ms" maximum:"2m"`
 	// How long a stop waits for the last commit.
 	StopTimeout time.Duration `mapstructure:"stop_timeout" default:"10s" minimum:"1ns"`
+}
+
+// Alarms says when somebody is woken.
+type Alarms struct {
+	// Rules, by their names: a condition and, behind commas, clauses, such as {imbalance:
+	// class imbalance >= 0.8, 3 of 5, hold 10m}. Conditions: class C|D >= P, flag F|G, silent T.
+	// Clauses: K of N, clear below Q, clear after M, hold T, quiet 22:00-06:00, streams S,
+	// by "REGEXP", final.
+	Rules Mapping `mapstructure:"rules" default:"{}" pattern:"^(class|flag|silent)\\s" want:"rules with a text each, such as {imbalance: \"class imbalance >= 0.8, 3 of 5\", dead: flag flat, silent: silent 10m}"`
 }
 
 // Log is the log's.

@@ -203,6 +203,9 @@ func good(r *rand.Rand, f *field) string {
 		if f.key == "fieldbus.modbus_registers" {
 			some = []string{"{}", "{pump7/c0: coil:7}", `{"a b/c0": "3/holding:100:float32:cdab", a/c1: "input:7:int16 * 0.1 - 40"}`}
 		}
+		if f.key == "alarms.rules" {
+			some = []string{"{}", "{a: class b, dead: flag flat}", `{"a": "class \"b c\" >= 0.8, 3 of 5", s: "silent 10m"}`}
+		}
 		return some[r.IntN(len(some))]
 	}
 	between := func(least, most int64) int64 {

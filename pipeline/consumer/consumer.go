@@ -35,6 +35,7 @@ type Span struct {
 	Stored bool                // ends with the last message that is stored at the start; otherwise it follows
 	Begun  func()              // called when the reader is there: it misses nothing that is stored from then on; may be nil
 	Skip   func(*ForeignError) // is told of a message that is no prediction, and reading continues; nil = that ends it
+	Passed func(seq uint64)    // is told of a message that says which model the job runs; may be nil
 }
 
 // DeadLetter is an input message the stage could not use.

@@ -114,6 +114,9 @@ func (s Span) one(m jetstream.Msg, stream string, last uint64, fn func(jetstream
 			err = &wire.ForeignError{Seq: seq, Err: fmt.Errorf("consumer: message %d on %s: the subject ends in no partition, so another program publishes there: look at the message (nats stream get %s %d), stop its sender, then remove the message (nats stream rmm %s %d)", seq, m.Subject(), stream, seq, stream, seq)}
 		}
 	}
+	if m.Headers().Get(wire.HeaderKind) == wire.KindJob && s.Passed != nil {
+		s.Passed(seq)
+	}
 	var other *wire.ForeignError
 	if s.Skip != nil && errors.As(err, &other) {
 		s.Skip(other)

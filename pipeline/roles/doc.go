@@ -1,5 +1,5 @@
 // Package roles says who may do what on the server of a job: sensors, gateways,
-// workers, readers, analysts, labellers, operators. It has the subjects that each role
+// workers, readers, analysts, labellers, processes of alarms, operators. It has the subjects that each role
 // needs and no more, and the file that gives users their roles.
 //
 // A users file has a line for each user: the name, the role and the bcrypt hash

@@ -14,14 +14,15 @@ const (
 	Sensor   Role = "sensor"   // publishes samples
 	Gateway  Role = "gateway"  // publishes samples, reads how far the input has them and what the job reads
 	Stage    Role = "stage"    // is a worker on another machine; makes no NATS streams
-	Reader   Role = "reader"   // reads predictions
+	Reader   Role = "reader"   // reads predictions and alarms
 	Analyst  Role = "analyst"  // reads the input, predictions, states and models, to predict again, explain, record or learn; publishes nothing
 	Labeller Role = "labeller" // reads predictions, writes and reads labels
+	Alarms   Role = "alarms"   // reads predictions, writes the alarm log and what is known of each stream
 	Operator Role = "operator" // looks at the job and mends it
 )
 
 // All are the roles, in the order of the way of a sample.
-var All = []Role{Sensor, Gateway, Stage, Reader, Analyst, Labeller, Operator}
+var All = []Role{Sensor, Gateway, Stage, Reader, Analyst, Labeller, Alarms, Operator}
 
 // Does says what a role is for.
 func (r Role) Does() string {
@@ -29,10 +30,11 @@ func (r Role) Does() string {
 		Sensor:   "publishes samples",
 		Gateway:  "publishes samples and continues where the input is: eusn-stream gateway, clients that resume",
 		Stage:    "is a worker of the job on another machine",
-		Reader:   "reads predictions: eusn-stream tail, the clients",
+		Reader:   "reads predictions and alarms: eusn-stream tail, alarms list, alarms tail, the clients",
 		Analyst:  "reads the job's input, labels and models, predicts it again, explains predictions, records it and learns from it: eusn-stream backfill, explain, record, learn, tail, model list, model show",
 		Labeller: "reads predictions, writes and reads labels",
-		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay, model",
+		Alarms:   "raises alarms for predictions: eusn-stream alarms run",
+		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay, model, alarms ack",
 	}[r]
 }
 
@@ -60,7 +62,7 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		return Rights{}, fmt.Errorf("roles: %w", err)
 	}
 	in, out, labels, models := wire.InputStream(job), wire.OutputStream(job), wire.LabelStream(job), wire.ModelStream(job)
-	rows := wire.RowStream(job)
+	rows, alarms, latest := wire.RowStream(job), wire.AlarmStream(job), wire.LatestStream(job)
 	r := Rights{Subscribe: []string{InboxPrefix(user) + ".>"}}
 	add := func(subjects ...string) { r.Publish = append(r.Publish, subjects...) }
 	switch role {
@@ -76,6 +78,9 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		add(reading(out)...)
 	case Reader:
 		add(reading(out)...)
+		add(reading(alarms)...)
+		add(reading(latest)...)
+		add(api("STREAM.MSG.GET", alarms), api("DIRECT.GET", latest), api("DIRECT.GET", latest+".>"))
 	case Analyst:
 		add(reading(in)...)
 		add(reading(labels)...)
@@ -90,6 +95,15 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		add(wire.LabelSubjects(job))
 		add(reading(out)...)
 		add(reading(labels)...)
+	case Alarms:
+		add(reading(out)...)
+		add(api("STREAM.MSG.GET", out))
+		add(wire.AlarmSubjects(job), "$KV."+wire.LatestBucket(job)+".>", InboxPrefix(">"), "$JS.API.INFO") // answers to those who acknowledge
+		for _, call := range []string{"STREAM.INFO", "STREAM.CREATE"} {
+			add(api(call, alarms), api(call, latest))
+		}
+		add(api("STREAM.MSG.GET", alarms), api("STREAM.PURGE", alarms))
+		r.Subscribe = append(r.Subscribe, wire.AlarmRequestSubjects(job))
 	case Operator:
 		add(pattern.Subjects()...)
 		add(job+".>", "$KV."+wire.MemberBucket(job)+".>", "$O."+wire.SnapshotBucket(job)+".>", "$O."+wire.ModelBucket(job)+".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>")

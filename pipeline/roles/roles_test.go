@@ -99,7 +99,7 @@ func (p *plant) login(role roles.Role) []nats.Option {
 // pipeline.
 func TestRights(t *testing.T) {
 	p := newPlant(t)
-	const s, g, w, r, a, l, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Analyst, roles.Labeller, roles.Operator
+	const s, g, w, r, a, l, m, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Analyst, roles.Labeller, roles.Alarms, roles.Operator
 	table := []struct {
 		act, subject string
 		may          []roles.Role
@@ -123,20 +123,27 @@ func TestRights(t *testing.T) {
 		{"pub", "$JS.API.STREAM.PURGE.OBJ_EUSN-MODELS", []roles.Role{o}},
 		{"pub", "other.in.0.x", nil},
 		{"pub", "$SYS.REQ.SERVER.PING", nil},
-		{"pub", "_INBOX.reader.x", nil},
+		{"pub", "_INBOX.reader.x", []roles.Role{m}},
 		{"pub", "$JS.API.STREAM.INFO.EUSN-IN", []roles.Role{g, w, a, o}},
-		{"pub", "$JS.API.STREAM.INFO.EUSN-OUT", []roles.Role{g, w, r, a, l, o}},
+		{"pub", "$JS.API.STREAM.INFO.EUSN-OUT", []roles.Role{g, w, r, a, l, m, o}},
+		{"pub", "eusn.alarm.a.b", []roles.Role{m, o}},
+		{"pub", "eusn.alarms.acknowledge", []roles.Role{o}},
+		{"pub", "$KV.EUSN-LATEST.s", []roles.Role{m}},
+		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-ALARMS", []roles.Role{r, m, o}},
+		{"pub", "$JS.API.STREAM.PURGE.EUSN-ALARMS", []roles.Role{m, o}},
+		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-ALARMS.c", []roles.Role{r, o}},
+		{"pub", "$JS.API.CONSUMER.CREATE.KV_EUSN-LATEST.c", []roles.Role{r, o}},
 		{"pub", "$JS.API.STREAM.INFO.EUSN-LABELS", []roles.Role{a, l, o}},
 		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-IN", []roles.Role{g, w, a, o}},
-		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-OUT", []roles.Role{g, w, a, o}},
+		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-OUT", []roles.Role{g, w, a, m, o}},
 		{"pub", "$JS.API.STREAM.MSG.DELETE.EUSN-IN", []roles.Role{o}},
 		{"pub", "$JS.API.STREAM.PURGE.EUSN-OUT", []roles.Role{o}},
 		{"pub", "$JS.API.STREAM.DELETE.EUSN-IN", []roles.Role{o}},
 		{"pub", "$JS.API.STREAM.CREATE.MINE", []roles.Role{o}},
 		{"pub", "$JS.API.STREAM.UPDATE.EUSN-IN", []roles.Role{o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-IN.c.eusn.in.0.*", []roles.Role{w, a, o}},
-		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-OUT.c", []roles.Role{w, r, a, l, o}},
-		{"pub", "$JS.API.CONSUMER.MSG.NEXT.EUSN-OUT.c", []roles.Role{w, r, a, l, o}},
+		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-OUT.c", []roles.Role{w, r, a, l, m, o}},
+		{"pub", "$JS.API.CONSUMER.MSG.NEXT.EUSN-OUT.c", []roles.Role{w, r, a, l, m, o}},
 		{"pub", "$JS.API.STREAM.MSG.GET.OBJ_EUSN-SNAP", []roles.Role{w, a, o}},
 		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-ROWS", []roles.Role{w, a, o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-LABELS.c", []roles.Role{a, l, o}},
@@ -145,6 +152,7 @@ func TestRights(t *testing.T) {
 		{"sub", "sensors.*", nil},
 		{"sub", "eusn.out.*", nil},
 		{"sub", "_INBOX.>", nil},
+		{"sub", "eusn.alarms.*", []roles.Role{m}},
 		{"sub", "_INBOX.sensor.>", []roles.Role{s}},
 		{"sub", "_INBOX.analyst.>", []roles.Role{a}},
 		{"sub", "_INBOX.operator.>", []roles.Role{o}},

@@ -82,6 +82,25 @@ type besideStage struct {
 // runningCommand makes a command that works with a job on the server of its stage,
 // which may run.
 func runningCommand(a *cli.App, cmd *cobra.Command, with besideStage, run func(ctx context.Context, js jetstream.JetStream, job string, args []string) error) *cobra.Command {
+	return configuredCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
+		return run(ctx, js, c.Job, args)
+	})
+}
+
+// Beside is such a command of another package. as is the end of its connection's name,
+// none the error for a job that does not exist, next what to do about any other.
+func Beside(a *cli.App, cmd *cobra.Command, as string, none error, next string, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
+	failure := func(err error) error {
+		var known *cli.Failure
+		if err == nil || errors.As(err, &known) {
+			return err
+		}
+		return cli.Fail(cli.ExitFailure, err, next)
+	}
+	return configuredCommand(a, cmd, besideStage{as, none, failure}, run)
+}
+
+func configuredCommand(a *cli.App, cmd *cobra.Command, with besideStage, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
 	var file string
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
@@ -104,7 +123,7 @@ func runningCommand(a *cli.App, cmd *cobra.Command, with besideStage, run func(c
 			return err
 		}
 		defer nc.Close()
-		err = run(ctx, js, c.Job, args)
+		err = run(ctx, c, js, args)
 		if errors.Is(err, with.none) {
 			return noJob(ctx, b, err, cmd.CommandPath())
 		}

@@ -147,6 +147,22 @@ func TestSecurePlant(t *testing.T) {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "this login may not do that", "Permissions Violation", "operator.env")
 	}
 
+	as("alarms")
+	keeper := clitest.Start(t, "0 rules hold", "alarms", "run")
+	as("operator")
+	rules := clitest.Write(t, filepath.Join(dir, "rules.yaml"), "any: class fast|slow\n")
+	clitest.Must(t, "alarms", "rules", "--set", rules)
+	as("reader")
+	if r := clitest.Must(t, "alarms", "rules"); !strings.Contains(r.Out, "any: class fast|slow") {
+		t.Errorf("a reader reads the rules\n%s", r.Out)
+	}
+	clitest.Must(t, "alarms", "list")
+	clitest.Exec(t, t.Context(), "alarms", "ack", "any", "p").Want(t, cli.ExitFailure, "this login may not do that")
+	keeper.Stop(t).Want(t, cli.ExitOK)
+	if said := keeper.Messages(); strings.Contains(strings.ToLower(said), "violation") {
+		t.Errorf("the process of alarms lacks rights:\n%s", said)
+	}
+
 	as("stage")
 	worker := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--partitions", "2")
 	worker.Stop(t).Want(t, cli.ExitOK)

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/alarms"
 	"github.com/eusn-stream/eusn-stream/internal/cli/bench"
 	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/demo"
@@ -86,7 +87,7 @@ Network, which every sample advances. Predictions go out, also as Arrow.
 	root.SetHelpCommand(newHelp())
 	model := models.NewCommand(a)
 	model.AddCommand(live.NewRegistry(a)...)
-	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewBackfill(a), live.NewRecord(a), live.NewGateway(a), live.NewTail(a), live.NewPartitions(a), live.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), live.NewJob(a), live.NewDeadLetter(a), live.NewLabels(a), live.NewLearn(a), past.NewExplain(a), offlinecmd.NewCommand(a), model, configcmd.NewCommand(a),
+	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewBackfill(a), live.NewRecord(a), live.NewGateway(a), live.NewTail(a), alarms.NewCommand(a), live.NewPartitions(a), live.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), live.NewJob(a), live.NewDeadLetter(a), live.NewLabels(a), live.NewLearn(a), past.NewExplain(a), offlinecmd.NewCommand(a), model, configcmd.NewCommand(a),
 		live.NewDoctor(a), bench.NewCommand(a), newVersion(a), cli.NewExitCodesTopic())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know

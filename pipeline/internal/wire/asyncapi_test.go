@@ -120,7 +120,13 @@ func asyncMessages() object {
 			headerSchema([]string{HeaderKind, HeaderDead, HeaderInSeq, HeaderInSubject, HeaderError}, nil, KindSentAgain)),
 		"label": message("label", "what somebody says that a part of a stream was, as JSON: stream; from and to (times of samples), or seq and row (of a prediction); label, or withdrawn: true; who; when (pipeline/labels/doc.go). Nats-Msg-Id is the first 32 hex digits of the body's SHA-256", "application/json",
 			headerSchema([]string{HeaderKind}, nil, KindLabel)),
-		"stateRow": message("stateRow", "the state of a stream that the engine has no room for: 32-bit words, little endian", "application/octet-stream", headerSchema(nil, nil)),
+		"alarm": message("alarm", "what happened to an alarm, as JSON: number, event (raised, acknowledged or cleared), id, alarm (number of the event that raised it), rule, key, stream, class, probability, since, time, position (in the output), who, why; or which rules hold from then on (docs/alarms.md)", "application/json",
+			headerSchema([]string{HeaderKind, HeaderWorker}, nil, KindAlarm)),
+		"alarmState": message("alarmState", "of the process that writes the alarms, for itself: its record, and pieces of its state", "application/octet-stream",
+			headerSchema([]string{HeaderKind, HeaderWorker}, nil, KindAlarm)),
+		"acknowledgement": message("acknowledgement", "a request, as JSON: rule, key, who, and perhaps alarm; the answer has event or error", "application/json", headerSchema(nil, nil)),
+		"ruleSet":         message("ruleSet", "a request, as JSON: rules (names and texts, all that hold from then on), who; the answer has event or error", "application/json", headerSchema(nil, nil)),
+		"stateRow":        message("stateRow", "the state of a stream that the engine has no room for: 32-bit words, little endian", "application/octet-stream", headerSchema(nil, nil)),
 	}
 }
 
@@ -137,6 +143,7 @@ func asyncAPI() object {
 		"job":       object{"description": "name of the job", "default": DefaultJob},
 		"partition": object{"description": "a fixed share of all keys, from 0: FNV-1a-32 mod the number of partitions, of the tokens that * and names in input.subject stand for, without dots; where it ends in >, of the whole subject that was published"},
 		"key":       object{"description": "name of a stream, or of a gateway that sends many: what the wildcards of input.subject stand for, joined by dots; with sensors.* one token. UTF-8, and at most 256 bytes where there are several. Keys whose tokens begin with " + IdlePrefix + " belong to the stage"},
+		"rule":      object{"description": "name of a rule"},
 		"readout":   object{"description": "fingerprint of a readout in the job's registry"},
 		"epoch":     object{"description": "of the partition's claim"},
 	}
@@ -164,12 +171,18 @@ func asyncAPI() object {
 	add("deadLetters", name(DeadLetterSubject(j, part)), "input that could not be used"+stored(DeadLetterStream), "send", "deadLetter", "sentAgain")
 	add("shadows", strings.Replace(name(ShadowSubject(j, k, part)), "{key}", "{readout}", 1), "predictions of readouts that do not answer"+stored(ShadowStream), "send", "shadow")
 	add("labels", name(LabelSubject(j, k)), "labels of streams, for training; the stage does not read them. The key is the name of the stream, with _ for what cannot be in a token"+stored(LabelStream), "receive", "label")
+	add("alarms", name(AlarmSubject(j, "{rule}", k)), "alarms raised, acknowledged and cleared, each once. The key is the name of a stream or of a group of streams; what cannot be in a subject is = and two hex digits"+stored(AlarmStream), "send", "alarm")
+	add("alarmRules", name(AlarmRulesSubject(j)), "the rules that hold from then on"+stored(AlarmStream), "send", "alarm")
+	add("alarmRecord", name(AlarmRecordSubject(j)), "who writes the alarms"+stored(AlarmStream), "send", "alarmState")
+	add("alarmState", name(AlarmStateSubject(j)), "what the writer of the alarms knows"+stored(AlarmStream), "send", "alarmState")
+	add("acknowledge", name(AlarmAckSubject(j)), "requests to acknowledge an alarm; stored nowhere", "receive", "acknowledgement")
+	add("setRules", name(AlarmSetSubject(j)), "requests for other rules; stored nowhere", "receive", "ruleSet")
 	add("stateRows", name(RowSubject(j, part, epoch)), "states of cold streams, of the stage alone"+stored(RowStream), "send", "stateRow")
 	return object{
 		"asyncapi": "3.0.0", "id": "urn:eusn-stream:stage", "defaultContentType": arrow,
 		"info": object{
 			"title": "eusn-stream", "version": fmt.Sprint(StateVersion), "license": object{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
-			"description": "Every subject of a stage of eusn-stream, as the stage sees them: it receives samples and sends predictions. A job also has three buckets, of NATS's own formats: objects in " + SnapshotBucket("<job>") + " (snapshots) and " + ModelBucket("<job>") + " (models), and keys in " + MemberBucket("<job>") + " (workers). The version is that of stored states.",
+			"description": "Every subject of a stage of eusn-stream, as the stage sees them: it receives samples and sends predictions. A job also has three buckets, of NATS's own formats: objects in " + SnapshotBucket("<job>") + " (snapshots) and " + ModelBucket("<job>") + " (models), and keys in " + MemberBucket("<job>") + " (workers). Alarms have a bucket of keys, " + LatestBucket("<job>") + ": last prediction and alarms of each stream, as JSON. The version is that of stored states.",
 			"contact":     object{"name": "eusn-stream", "url": "https://github.com/eusn-stream/eusn-stream"},
 			"tags":        []object{{"name": "nats"}, {"name": "arrow"}},
 		},

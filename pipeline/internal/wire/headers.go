@@ -67,6 +67,7 @@ const (
 	KindSentAgain = "sent-again" // marks a dead letter that was sent again
 	KindShadow    = "shadow"     // predictions of a readout that does not answer
 	KindLabel     = "label"      // what somebody says that a part of a stream was
+	KindAlarm     = "alarm"      // of the log of the job's alarms
 )
 
 // Header is a message's headers. Any client's can be used as one.

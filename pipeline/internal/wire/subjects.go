@@ -14,6 +14,9 @@ func DeadLetterStream(job string) string { return strings.ToUpper(job) + "-DLQ" 
 func RowStream(job string) string        { return strings.ToUpper(job) + "-ROWS" }
 func LabelStream(job string) string      { return strings.ToUpper(job) + "-LABELS" }
 func ShadowStream(job string) string     { return strings.ToUpper(job) + "-SHADOW" }
+func AlarmStream(job string) string      { return strings.ToUpper(job) + "-ALARMS" }
+func LatestBucket(job string) string     { return strings.ToUpper(job) + "-LATEST" }
+func LatestStream(job string) string     { return "KV_" + LatestBucket(job) }
 func SnapshotBucket(job string) string   { return strings.ToUpper(job) + "-SNAP" }
 func SnapshotStream(job string) string   { return "OBJ_" + SnapshotBucket(job) }
 func ModelBucket(job string) string      { return strings.ToUpper(job) + "-MODELS" }
@@ -62,6 +65,25 @@ func ShadowSubject(job, readout string, p int) string {
 	return fmt.Sprintf("%s.%s.%s.%d", job, KindShadow, readout, p)
 }
 func ShadowSubjects(job string) string { return job + "." + KindShadow + ".*.*" }
+
+// AlarmSubject is that of the events of an alarm: its rule, and its key as one or more
+// tokens.
+func AlarmSubject(job, rule, key string) string {
+	return job + "." + KindAlarm + "." + rule + "." + key
+}
+func AlarmEvents(job string) string   { return job + "." + KindAlarm + ".*.>" }
+func AlarmSubjects(job string) string { return job + "." + KindAlarm + ".>" }
+
+// What else the log of a job's alarms has: who writes it and how far that is, what the
+// writer knows, in pieces, and which rules hold.
+func AlarmRecordSubject(job string) string { return job + "." + KindAlarm + ".record" }
+func AlarmStateSubject(job string) string  { return job + "." + KindAlarm + ".state" }
+func AlarmRulesSubject(job string) string  { return job + "." + KindAlarm + ".rules" }
+
+// Subjects of what the process of a job's alarms is asked for.
+func AlarmAckSubject(job string) string      { return job + ".alarms.acknowledge" }
+func AlarmSetSubject(job string) string      { return job + ".alarms.rules" }
+func AlarmRequestSubjects(job string) string { return job + ".alarms.*" }
 
 // EntrySubject is that of a job's Entry, in its output.
 func EntrySubject(job string) string { return job + ".out." + KindJob }

@@ -1,0 +1,250 @@
+package alarms
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"os/user"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/watch"
+)
+
+// line is an event for people.
+func line(e *alarm.Event) string {
+	at := e.Time.UTC().Format("2006-01-02T15:04:05.000Z")
+	if e.Kind == alarm.RulesChanged {
+		return fmt.Sprintf("%s  rules  %d rules by %s", at, len(e.Rules), oneField(e.Who))
+	}
+	text := fmt.Sprintf("%s  %s  %s  %s", at, e.Kind, e.Rule, oneField(e.Key))
+	if e.Class != "" {
+		text += "  " + oneField(e.Class)
+	}
+	if e.Probability > 0 {
+		text += fmt.Sprintf("  %.3f", e.Probability)
+	}
+	for _, more := range []string{e.Who, e.Why} {
+		if more != "" {
+			text += "  (" + more + ")"
+		}
+	}
+	return text
+}
+
+// oneField quotes a text that would be more than one field, or none.
+func oneField(s string) string {
+	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+		return strconv.Quote(s)
+	}
+	return s
+}
+
+func newList(a *cli.App) *cobra.Command {
+	return command(a, &cobra.Command{
+		Use:   "list",
+		Short: "List the alarms that are on",
+		Long: `List the alarms that are on, by rule and key: when it was raised or acknowledged, the rule,
+the key, class and probability of the prediction that raised it, and who has acknowledged
+it. It reads the alarm log: no process of alarms must run.`,
+		Example: "  eusn-stream alarms list\n  eusn-stream alarms list --json",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+		on, err := watch.On(ctx, js, c.Job)
+		if err != nil {
+			return err
+		}
+		if a.JSON {
+			return a.PrintJSON(append([]alarm.Event{}, on...))
+		}
+		for i := range on {
+			a.Print("%s", line(&on[i]))
+		}
+		if len(on) == 0 {
+			a.Say("no alarm is on")
+		}
+		return nil
+	})
+}
+
+func newTail(a *cli.App) *cobra.Command {
+	var since string
+	var follow bool
+	cmd := command(a, &cobra.Command{
+		Use:   "tail",
+		Short: "Print the events of the alarm log: from now on, or from a time on",
+		Long: `Print what happens to alarms, a line each: when, what (raised, acknowledged, cleared), the
+rule, the key, class and probability. --json prints the events as the log has them, a line
+each.
+
+Without --since it begins now and runs until Ctrl-C. With --since it prints what was stored
+since then and ends; with --follow it continues until Ctrl-C.`,
+		Example: "  eusn-stream alarms tail\n  eusn-stream alarms tail --since 24h --json",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+		from, err := live.PointInTime("since", since, time.Now(), "eusn-stream alarms tail --help")
+		if err != nil {
+			return err
+		}
+		enc := json.NewEncoder(a.Stdout)
+		return watch.Events(ctx, js, c.Job, from, follow || from.IsZero(), func(e alarm.Event) error {
+			if a.JSON {
+				return enc.Encode(&e)
+			}
+			a.Print("%s", line(&e))
+			return nil
+		})
+	})
+	cmd.Flags().StringVar(&since, "since", "", "begin with events stored since then: 10m (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z")
+	cmd.Flags().BoolVar(&follow, "follow", false, "with --since: continue with what comes, until Ctrl-C")
+	return cmd
+}
+
+func newAck(a *cli.App) *cobra.Command {
+	var r watch.Acknowledgement
+	cmd := command(a, &cobra.Command{
+		Use:   "ack RULE KEY",
+		Short: "Acknowledge an alarm that is on",
+		Long: `Acknowledge an alarm that is on: somebody has seen it. It stays on until its rule clears
+it. The process of the job's alarms (alarms run) must be running.
+
+Programs can do the same: they send {"rule":"imbalance","key":"pump-7","who":"anna"} to the
+subject <job>.alarms.acknowledge. The answer has the event, or an error.`,
+		Example: "  eusn-stream alarms ack imbalance pump-7\n  eusn-stream alarms ack imbalance pump-7 --alarm 41 --who anna",
+		Args:    cobra.ExactArgs(2),
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
+		var err error
+		r.Rule, r.Key = args[0], args[1]
+		if r.Who, err = whoOr(r.Who); err != nil {
+			return err
+		}
+		e, err := watch.Acknowledge(ctx, js.Conn(), c.Job, r)
+		if err != nil {
+			return asked(err, "eusn-stream alarms list, which shows the alarms that are on")
+		}
+		return show(a, &e)
+	})
+	cmd.Flags().Uint64Var(&r.Alarm, "alarm", 0, "only if it is the alarm of this number (alarms list --json)")
+	cmd.Flags().StringVar(&r.Who, "who", "", "who acknowledges it (default the user of this machine)")
+	return cmd
+}
+
+func newRules(a *cli.App) *cobra.Command {
+	var file, who string
+	cmd := command(a, &cobra.Command{
+		Use:   "rules",
+		Short: "Show the rules that hold, or set others",
+		Long: `Show the rules that hold. --set FILE has the rules of a file hold from now on, instead of
+all that held: YAML with names and texts, as alarms.rules of the configuration has them. The
+process of the job's alarms (alarms run) must be running. They hold until somebody sets
+others, or until that process starts with a configuration whose rules were changed.
+
+Alarms stay on where a rule of their name is about the same streams. Others are cleared.`,
+		Example: "  eusn-stream alarms rules\n  eusn-stream alarms rules --set rules.yaml",
+		Args:    cobra.NoArgs,
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+		if file == "" {
+			return showRules(ctx, a, js, c.Job)
+		}
+		rules, err := readRules(file)
+		if err != nil {
+			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
+		}
+		if who, err = whoOr(who); err != nil {
+			return err
+		}
+		e, err := watch.SetRules(ctx, js.Conn(), c.Job, watch.RuleSet{Rules: rules.Texts(), Who: who})
+		if err != nil {
+			return asked(err, "eusn-stream alarms rules, which shows the rules that hold")
+		}
+		return show(a, &e)
+	})
+	cmd.Flags().StringVar(&file, "set", "", "file with the rules that hold from now on")
+	cmd.Flags().StringVar(&who, "who", "", "who sets them (default the user of this machine)")
+	return cmd
+}
+
+func readRules(file string) (alarm.Rules, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	var texts map[string]string
+	if err := yaml.Unmarshal(text, &texts); err != nil {
+		return nil, fmt.Errorf("%s: want names with a text each, such as imbalance: class imbalance >= 0.8: %w", file, err)
+	}
+	rules, err := alarm.ParseRules(texts)
+	if err == nil && len(rules) == 0 {
+		err = errors.New("it has no rules")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", file, err)
+	}
+	return rules, nil
+}
+
+func showRules(ctx context.Context, a *cli.App, js jetstream.JetStream, job string) error {
+	e, err := watch.CurrentRules(ctx, js, job)
+	if err != nil {
+		return err
+	}
+	if e == nil {
+		e = &alarm.Event{Kind: alarm.RulesChanged, Rules: map[string]string{}}
+	}
+	if a.JSON {
+		return a.PrintJSON(e)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Rules)) {
+		a.Print("%s: %s", name, e.Rules[name])
+	}
+	if len(e.Rules) == 0 {
+		a.Say("no rules hold")
+		return nil
+	}
+	a.Say("since %s, by %s", e.Time.UTC().Format(time.RFC3339), e.Who)
+	return nil
+}
+
+// asked is the failure of a request.
+func asked(err error, refused string) error {
+	switch {
+	case errors.Is(err, watch.ErrNobody):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream alarms run, with the stage's configuration")
+	case errors.Is(err, watch.ErrRefused):
+		return cli.Fail(cli.ExitFailure, err, refused)
+	}
+	return err
+}
+
+func show(a *cli.App, e *alarm.Event) error {
+	if a.JSON {
+		return a.PrintJSON(e)
+	}
+	a.Print("%s", line(e))
+	return nil
+}
+
+func whoOr(who string) (string, error) {
+	if who != "" {
+		return who, nil
+	}
+	u, err := user.Current()
+	if err != nil {
+		return "", cli.Fail(cli.ExitUsage, fmt.Errorf("--who is not given, and this machine does not say who you are: %w", err), "--who NAME")
+	}
+	return u.Username, nil
+}

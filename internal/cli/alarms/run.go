@@ -1,0 +1,100 @@
+package alarms
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/watch"
+)
+
+// NewCommand is "alarms" and what is under it.
+func NewCommand(a *cli.App) *cobra.Command {
+	return cli.Group("alarms", "Raise alarms for a job's predictions by rules, list and acknowledge them", newRun(a), newList(a), newTail(a), newAck(a), newRules(a))
+}
+
+const next = "eusn-stream doctor, with the same --nats-url and --job; the rights that alarms need are in docs/alarms.md"
+
+// command is one of the group.
+func command(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
+	return live.Beside(a, cmd, "alarms", watch.ErrNoJob, next, run)
+}
+
+func newRun(a *cli.App) *cobra.Command {
+	var since, save string
+	var missing bool
+	cmd := command(a, &cobra.Command{
+		Use:   "run",
+		Short: "Raise and clear alarms for a job's predictions, beside its stage",
+		Long: `Read a job's predictions as they come, judge them by the rules in the configuration
+(alarms.rules) and publish what follows on <job>.alarm.<rule>.<key>: raised, acknowledged,
+cleared. Each event is published once, also when this process, the stage or the server is
+killed: start the process again, and it continues where it was. A second process takes the
+alarms over, and the first one ends.
+
+A new alarm log begins now, or with --since. The bucket <JOB>-LATEST has the last
+prediction and the alarms of each stream.
+
+It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
+		Example: `  eusn-stream alarms run -c stage.yaml
+  eusn-stream alarms run -c stage.yaml --since 24h --nats-url nats://host:4222`,
+		Args: cobra.NoArgs,
+	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+		rules, err := alarm.ParseRules(c.Alarms.Rules.Map())
+		if err != nil {
+			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
+		}
+		if len(rules) == 0 {
+			rules = nil // those that hold stand
+		}
+		from, err := live.PointInTime("since", since, time.Now(), "eusn-stream alarms run --help")
+		if err != nil {
+			return err
+		}
+		log := a.Logger(c.Log.Level, c.Log.Format)
+		o := watch.Options{Job: c.Job, Rules: rules, Since: from, Missing: missing, Replicas: 0, Who: "configuration", Log: log}
+		if save != "" {
+			if o.Save, err = time.ParseDuration(save); err != nil || o.Save <= 0 {
+				return cli.Fail(cli.ExitUsage, errors.New("--save "+save+", want a time such as 30s"), "eusn-stream alarms run --help")
+			}
+		}
+		o.Begun = func(hold alarm.Rules) {
+			a.Say("%d rules hold for job %s; Ctrl-C stops", len(hold), c.Job)
+			for _, r := range hold {
+				log.Info("rule", "name", r.Name, "text", r.Text)
+			}
+			if len(hold) == 0 {
+				log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules --set")
+			}
+		}
+		o.Event = func(e *alarm.Event) {
+			if e.Kind != alarm.RulesChanged {
+				log.Info("alarm "+e.Kind, "rule", e.Rule, "key", e.Key, "class", e.Class, "probability", e.Probability, "number", e.Number)
+			}
+		}
+		err = watch.Run(ctx, js.Conn(), o)
+		switch {
+		case errors.Is(err, watch.ErrFenced):
+			return cli.Fail(cli.ExitFailure, err, "run one process for each job; this one is not needed while the other one runs")
+		case errors.Is(err, alarm.ErrMissing):
+			return cli.Fail(cli.ExitIntegrity, err, "the same command with --missing continues with the predictions that are there; a larger output.keep keeps more")
+		case errors.Is(err, watch.ErrDiffers):
+			return cli.Fail(cli.ExitIntegrity, err, "eusn-stream alarms tail --since shows what the log has")
+		case err == nil:
+			a.Say("stopped; the next run continues from here")
+		}
+		return err
+	})
+	f := cmd.Flags()
+	f.StringVar(&since, "since", "", "where a new alarm log begins: 10m (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z (default now)")
+	f.BoolVar(&missing, "missing", false, "continue where predictions are gone that were not judged")
+	f.StringVar(&save, "save", "", "how often the state is stored (default 30s)")
+	return cmd
+}

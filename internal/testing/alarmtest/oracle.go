@@ -1,0 +1,343 @@
+package alarmtest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+)
+
+// Rule is a rule in plain numbers, for the oracle, which shares no code with the
+// fold: it looks at all predictions again for each of them.
+type Rule struct {
+	Name       string
+	Silent     time.Duration
+	Flag       codec.Flag // 0 = class
+	Classes    []string
+	At, Below  float32
+	K, N       int
+	ClearAfter int
+	Hold       time.Duration
+	Quiet      string // "22:00-06:00"
+	Prefix     string // of streams
+	Group      bool   // by what is before the first dot
+	Final      bool
+}
+
+// Text is the rule as users write it.
+func (w *Rule) Text() string {
+	var s string
+	switch {
+	case w.Silent > 0:
+		s = "silent " + w.Silent.String()
+	case w.Flag > 0:
+		s = "flag " + w.Flag.String()
+	default:
+		s = "class " + strings.Join(w.Classes, " | ")
+		if w.At > 0 {
+			s += fmt.Sprintf(" >= %g", w.At)
+		}
+		if w.Below > 0 {
+			s += fmt.Sprintf(", clear below %g", w.Below)
+		}
+	}
+	if w.Silent == 0 {
+		s += fmt.Sprintf(", %d of %d, clear after %d", w.K, w.N, w.ClearAfter)
+	}
+	if w.Hold > 0 {
+		s += ", hold " + w.Hold.String()
+	}
+	if w.Quiet != "" {
+		s += ", quiet " + w.Quiet
+	}
+	if w.Prefix != "" {
+		s += ", streams " + w.Prefix + ".>"
+	}
+	if w.Group {
+		s += `, by "^([^.]*)[.]"`
+	}
+	if w.Final {
+		s += ", final"
+	}
+	return s
+}
+
+// Happened is one thing of the past: a prediction, or a look at the clock.
+type Happened struct {
+	Position uint64
+	Stored   time.Time
+	Look     bool
+	P        codec.Prediction
+	Class    string
+}
+
+func (w *Rule) key(stream string) (string, bool) {
+	head, _, dotted := strings.Cut(stream, ".")
+	if w.Prefix != "" && (head != w.Prefix || !dotted) || w.Group && !dotted {
+		return "", false
+	}
+	if w.Group {
+		return head, true
+	}
+	return stream, true
+}
+
+func (w *Rule) on(h *Happened) bool {
+	if w.Flag > 0 {
+		return h.P.Flags&w.Flag > 0
+	}
+	return slices.Contains(w.Classes, h.Class) && h.P.Probability >= w.At
+}
+
+func (w *Rule) off(h *Happened) bool {
+	if w.Flag > 0 {
+		return !w.on(h)
+	}
+	bound := w.At
+	if w.Below > 0 {
+		bound = w.Below
+	}
+	return !slices.Contains(w.Classes, h.Class) || h.P.Probability > 0 && h.P.Probability < bound
+}
+
+func (w *Rule) isQuiet(t time.Time) bool {
+	if w.Quiet == "" {
+		return false
+	}
+	now, from, to := t.UTC().Format("15:04"), w.Quiet[:5], w.Quiet[6:]
+	if from < to {
+		return from <= now && now < to
+	}
+	return now >= from || now < to
+}
+
+// Said is an event of the oracle.
+type Said struct {
+	Kind, Rule, Key string
+	Position        uint64
+	Time, Since     time.Time
+	Alarm           int // which event raised it
+	Place           int // of what decided, in the past
+}
+
+// Expect is what a past makes of rules, in the order of the log.
+func Expect(rules []Rule, past []Happened) (events []Said) {
+	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
+	places := map[[2]string][]int{} // of the predictions of each rule and key
+	for i := range past {
+		for r := range rules {
+			w := &rules[r]
+			if past[i].Look {
+				if w.Silent > 0 {
+					events = append(events, w.looks(past[:i+1], events)...)
+				}
+				continue
+			}
+			key, mine := w.key(past[i].P.Stream)
+			if !mine || w.Final && past[i].P.Flags&codec.FlagEarly > 0 {
+				continue
+			}
+			which := [2]string{w.Name, key}
+			places[which] = append(places[which], i)
+			if e, ok := w.judges(key, past[:i+1], places[which], events); ok {
+				events = append(events, e)
+			}
+		}
+	}
+	return events
+}
+
+// before is the last event of an alarm; nil without one.
+func (w *Rule) before(key string, events []Said) (last *Said, number int) {
+	for i := range events {
+		if events[i].Rule == w.Name && events[i].Key == key {
+			last, number = &events[i], i+1
+		}
+	}
+	return last, number
+}
+
+// judges says what the last of the past means, which is a prediction of that key.
+func (w *Rule) judges(key string, past []Happened, places []int, events []Said) (Said, bool) {
+	last, number := w.before(key, events)
+	now := past[len(past)-1]
+	e := Said{Rule: w.Name, Key: key, Position: now.Position, Time: now.Stored, Place: len(past) - 1}
+	if w.Silent > 0 {
+		if last == nil || last.Kind == alarm.Cleared || now.Stored.Sub(last.Time) < w.Hold {
+			return e, false
+		}
+		e.Kind, e.Since, e.Alarm = alarm.Cleared, last.Since, number
+		return e, true
+	}
+	var mine []Happened // of this alarm, after its last event
+	skip := -1
+	if last != nil {
+		skip = last.Place
+	}
+	for _, i := range places {
+		if i > skip {
+			mine = append(mine, past[i])
+		}
+	}
+	if last != nil && last.Kind == alarm.Raised {
+		run := 0
+		for i := len(mine) - 1; i >= 0 && w.off(&mine[i]); i-- {
+			run++
+		}
+		e.Kind, e.Since, e.Alarm = alarm.Cleared, last.Since, number
+		return e, run >= w.ClearAfter && now.Stored.Sub(last.Time) >= w.Hold
+	}
+	count := 0
+	for i := range mine {
+		if i >= len(mine)-w.N && w.on(&mine[i]) {
+			count++
+		}
+	}
+	// since: the first of those that are on with never n others between two
+	first := -1
+	for i := range mine {
+		if !w.on(&mine[i]) {
+			continue
+		}
+		alone := true
+		for j := max(0, i-w.N+1); j < i; j++ {
+			alone = alone && !w.on(&mine[j])
+		}
+		if alone {
+			first = i
+		}
+	}
+	if count < w.K || w.isQuiet(now.Stored) {
+		return e, false
+	}
+	e.Kind, e.Since, e.Alarm = alarm.Raised, mine[first].Stored, len(events)+1
+	return e, true
+}
+
+// looks says which silences the clock has found.
+func (w *Rule) looks(past []Happened, events []Said) (all []Said) {
+	now := past[len(past)-1]
+	lasts := map[string]time.Time{}
+	for i := range past {
+		if key, ok := w.key(past[i].P.Stream); !past[i].Look && ok && !(w.Final && past[i].P.Flags&codec.FlagEarly > 0) {
+			lasts[key] = past[i].Stored
+		}
+	}
+	var keys []string
+	for key, at := range lasts {
+		last, _ := w.before(key, events)
+		if now.Stored.Sub(at) >= w.Silent && !w.isQuiet(now.Stored) && (last == nil || last.Kind == alarm.Cleared) {
+			keys = append(keys, key)
+		}
+	}
+	slices.Sort(keys)
+	for _, key := range keys {
+		all = append(all, Said{Kind: alarm.Raised, Rule: w.Name, Key: key, Position: now.Position, Time: now.Stored, Since: lasts[key], Alarm: len(events) + len(all) + 1})
+	}
+	return all
+}
+
+// Shift makes numbers begin at 1 where the rules were event 1.
+func Shift(events []alarm.Event) []alarm.Event {
+	for i := range events {
+		events[i].Number--
+		events[i].Alarm--
+	}
+	return events
+}
+
+// Same compares events with what was expected.
+func Same(t testing.TB, got []alarm.Event, want []Said) {
+	t.Helper()
+	for i := range max(len(got), len(want)) {
+		if i >= len(got) || i >= len(want) {
+			t.Fatalf("%d events, want %d", len(got), len(want))
+		}
+		want[i].Place = 0
+		g := Said{got[i].Kind, got[i].Rule, got[i].Key, got[i].Position, got[i].Time, got[i].Since, int(got[i].Alarm), 0}
+		if g != want[i] || got[i].Number != uint64(i)+1 {
+			t.Fatalf("event %d is number %d:\n%+v\nwant\n%+v", i+1, got[i].Number, g, want[i])
+		}
+	}
+}
+
+// Messages are a random past, in messages as a job's output has them. A message of no
+// predictions is a look at the clock.
+func Messages(rng *rand.Rand, streams, messages int) []alarm.Message {
+	labels := []string{"ok", "imbalance", "rub"}
+	outs := map[int]uint64{}
+	var all []alarm.Message
+	now := time.Date(2026, 1, 31, 20, 0, 0, 0, time.UTC)
+	seq := uint64(0)
+	bad := map[int]bool{}
+	for range messages {
+		seq += 1 + rng.Uint64N(3) // others are records without predictions, or removed
+		now = now.Add(time.Duration(rng.Int64N(int64(4 * time.Minute))))
+		m := alarm.Message{Seq: seq, Stored: now, Partition: rng.IntN(3), Labels: labels}
+		for range rng.IntN(6) {
+			s := 3*rng.IntN((streams+2)/3) + m.Partition // a stream is of one partition
+			if rng.IntN(12) == 0 {
+				bad[s] = !bad[s]
+			}
+			p := codec.Prediction{Stream: fmt.Sprintf("%c.%d", 'A'+s%3, s), Seq: seq, Time: codec.NoTime, Probability: .3 + .7*rng.Float32()}
+			if rng.IntN(8) == 0 {
+				p.Stream = fmt.Sprint("x", s)
+			}
+			if bad[s] {
+				p.Class = 1 + int32(rng.IntN(2))
+			}
+			if rng.IntN(10) == 0 {
+				p.Class = int32(rng.IntN(3))
+			}
+			if rng.IntN(9) == 0 {
+				p.Probability = 0
+			}
+			p.Flags = codec.Flag(1<<rng.IntN(12)) & (codec.FlagGap | codec.FlagFlat | codec.FlagEarly)
+			m.Predictions = append(m.Predictions, p)
+		}
+		outs[m.Partition] += uint64(len(m.Predictions))
+		m.Outs = outs[m.Partition]
+		all = append(all, m)
+	}
+	return all
+}
+
+// Rules are random rules.
+func Rules(rng *rand.Rand) (all []Rule) {
+	for i := range 1 + rng.IntN(5) {
+		w := Rule{Name: fmt.Sprint("rule-", i), N: 1 + rng.IntN(6), ClearAfter: 1 + rng.IntN(4)}
+		w.K = 1 + rng.IntN(w.N)
+		switch rng.IntN(4) {
+		case 0:
+			w.Silent = time.Duration(1+rng.IntN(20)) * time.Minute
+		case 1:
+			w.Flag = []codec.Flag{codec.FlagGap, codec.FlagFlat}[rng.IntN(2)]
+		default:
+			w.Classes = [][]string{{"imbalance"}, {"imbalance", "rub"}}[rng.IntN(2)]
+			if rng.IntN(2) == 0 {
+				w.At = .6
+				if rng.IntN(2) == 0 {
+					w.Below = .4
+				}
+			}
+		}
+		if rng.IntN(3) == 0 {
+			w.Hold = time.Duration(rng.IntN(20)+1) * time.Minute
+		}
+		if rng.IntN(3) == 0 {
+			w.Quiet = []string{"22:00-06:00", "20:10-21:00"}[rng.IntN(2)]
+		}
+		if rng.IntN(3) == 0 {
+			w.Prefix = "A"
+		}
+		w.Group = rng.IntN(4) == 0
+		w.Final = w.Silent == 0 && rng.IntN(4) == 0
+		all = append(all, w)
+	}
+	return all
+}

@@ -1,0 +1,121 @@
+package alarm
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// classes is the condition of kind class.
+type classes struct {
+	names   []string
+	atLeast float32 // probability; 0 = any
+	below   float32 // one of the class is off below it; 0 = below atLeast
+}
+
+func parseClasses(c clause) (*classes, error) {
+	names, rest, err := alternatives("class", c)
+	if err != nil {
+		return nil, err
+	}
+	cond := &classes{names: names}
+	if len(rest) == 0 {
+		return cond, nil
+	}
+	if len(rest) != 2 || rest[0].text != ">=" || rest[0].quoted {
+		return nil, fmt.Errorf("%q behind the classes, want >= and a probability; a name with blanks stands in quotes", rest.String())
+	}
+	cond.atLeast, err = parseProbability(rest[1].text)
+	return cond, err
+}
+
+// Judge is Condition's. A prediction without a probability is neither on nor off
+// where the rule wants one, and the class is one of its.
+func (c *classes) Judge(p *codec.Prediction, class string) (on, off bool) {
+	if !slices.Contains(c.names, class) {
+		return false, true
+	}
+	if c.atLeast == 0 {
+		return true, false
+	}
+	below := c.below
+	if below == 0 {
+		below = c.atLeast
+	}
+	return p.Probability >= c.atLeast, p.Probability > 0 && p.Probability < below
+}
+
+// flags is the condition of kind flag.
+type flags struct{ any codec.Flag }
+
+func parseFlags(c clause) (*flags, error) {
+	names, rest, err := alternatives("flag", c)
+	if err != nil {
+		return nil, err
+	}
+	if len(rest) > 0 {
+		return nil, fmt.Errorf("%q behind the flags, want a comma", rest.String())
+	}
+	cond := new(flags)
+	for _, name := range names {
+		i := slices.Index(codec.FlagNames[:], name)
+		if i < 0 {
+			return nil, fmt.Errorf("flag %q, want one of %s", name, strings.Join(codec.FlagNames[:], ", "))
+		}
+		cond.any |= 1 << i
+	}
+	return cond, nil
+}
+
+// Judge is Condition's.
+func (c *flags) Judge(p *codec.Prediction, _ string) (on, off bool) {
+	on = p.Flags&c.any != 0
+	return on, !on
+}
+
+// alternatives reads names with | between them.
+func alternatives(what string, c clause) (names []string, rest clause, err error) {
+	for {
+		if len(c) == 0 || !c[0].quoted && (c[0].text == "|" || c[0].text == ">=") {
+			return nil, nil, errors.New("want a name behind " + what + ", or several with | between them")
+		}
+		if slices.Contains(names, c[0].text) {
+			return nil, nil, fmt.Errorf("%s %q is there twice", what, c[0].text)
+		}
+		names = append(names, c[0].text)
+		if len(c) == 1 || c[1].quoted || c[1].text != "|" {
+			return names, c[1:], nil
+		}
+		c = c[2:]
+	}
+}
+
+// Unknown are the names of classes in the rules that none of a model's classes has:
+// an alarm for them is never raised.
+func (r Rules) Unknown(labels []string) (rule, class string, found bool) {
+	for _, one := range r {
+		c, ok := one.Condition.(*classes)
+		if !ok {
+			continue
+		}
+		for _, name := range c.names {
+			if !slices.Contains(labels, name) {
+				return one.Name, name, true
+			}
+		}
+	}
+	return "", "", false
+}
+
+// WantsProbability is a rule that needs probabilities, nil where none does.
+func (r Rules) WantsProbability() *Rule {
+	for _, one := range r {
+		if c, ok := one.Condition.(*classes); ok && c.atLeast > 0 {
+			return one
+		}
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+package alarm
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Kinds of events.
+const (
+	Raised       = "raised"
+	Acknowledged = "acknowledged"
+	Cleared      = "cleared"
+	RulesChanged = "rules" // from here on other rules hold
+)
+
+// Event is a message of the alarm log, as JSON.
+type Event struct {
+	Number uint64 `json:"number"` // of the event, from 1, without gaps
+	Kind   string `json:"event"`  // raised, acknowledged, cleared or rules
+	ID     string `json:"id"`     // of the event, for whoever must do something once
+	// Alarm is the number of the event that raised the alarm.
+	Alarm       uint64    `json:"alarm,omitempty"`
+	Rule        string    `json:"rule,omitempty"`
+	Key         string    `json:"key,omitempty"`         // a stream, or what the rule's by makes of it
+	Stream      string    `json:"stream,omitempty"`      // of the prediction that decided
+	Class       string    `json:"class,omitempty"`       // likewise
+	Probability float32   `json:"probability,omitempty"` // likewise; absent where the model gives none
+	Since       time.Time `json:"since,omitzero"`        // when the first prediction was stored that raised the alarm; of a silence, the last one
+	Time        time.Time `json:"time"`                  // when what decided was stored, by the server's clock
+	Position    uint64    `json:"position"`              // in the job's output: all up to this message has been judged
+	Who         string    `json:"who,omitempty"`         // acknowledged it, or changed the rules
+	Why         string    `json:"why,omitempty"`         // it was cleared, if not for a prediction
+
+	Rules      map[string]string `json:"rules,omitempty"`      // of kind rules: all that hold
+	Configured string            `json:"configured,omitempty"` // of kind rules: of the configuration that brought them
+}
+
+// maxEvent bounds the JSON of an event.
+const maxEvent = 2 << 20
+
+// Marshal is an event as it is stored.
+func (e *Event) Marshal() ([]byte, error) {
+	b, err := json.Marshal(e)
+	if err == nil && len(b) > maxEvent {
+		err = fmt.Errorf("it has %d bytes, want at most %d", len(b), maxEvent)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("alarm: event %d: %w", e.Number, err)
+	}
+	return b, nil
+}
+
+// Unmarshal reads an event.
+func Unmarshal(data []byte) (Event, error) {
+	var e Event
+	if len(data) > maxEvent {
+		return e, fmt.Errorf("alarm: an event of %d bytes, want at most %d", len(data), maxEvent)
+	}
+	if err := json.Unmarshal(data, &e); err != nil {
+		return e, fmt.Errorf("alarm: event: %w", err)
+	}
+	switch {
+	case e.Number == 0:
+		return e, errors.New("alarm: event without a number")
+	case e.Kind == RulesChanged:
+	case e.Kind != Raised && e.Kind != Acknowledged && e.Kind != Cleared:
+		return e, fmt.Errorf("alarm: event %d is %q, want raised, acknowledged, cleared or rules", e.Number, e.Kind)
+	case e.Rule == "" || e.Alarm == 0:
+		return e, fmt.Errorf("alarm: event %d names no rule or no alarm", e.Number)
+	}
+	return e, nil
+}
+
+// Token makes a name one that subjects and keys of NATS may have, and no two names the
+// same: letters, digits, - and _ stay, and dots that stand alone between others; every
+// other byte is = and two hex digits. A name of more than 256 bytes becomes == and its
+// SHA-256, an empty one =.
+func Token(name string) string {
+	if name == "" {
+		return "="
+	}
+	if len(name) > 256 {
+		sum := sha256.Sum256([]byte(name))
+		return "==" + hex.EncodeToString(sum[:]) // no name's escapes have == in them
+	}
+	var b strings.Builder
+	for i := range len(name) {
+		c := name[i]
+		dot := c == '.' && i > 0 && i < len(name)-1 && name[i-1] != '.'
+		if dot || c == '-' || c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
+			b.WriteByte(c)
+			continue
+		}
+		fmt.Fprintf(&b, "=%02X", c)
+	}
+	return b.String()
+}

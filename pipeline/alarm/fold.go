@@ -1,0 +1,290 @@
+package alarm
+
+import (
+	"errors"
+	"fmt"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// Message is a message of a job's output.
+type Message struct {
+	Seq         uint64 // its number there
+	Stored      time.Time
+	Partition   int
+	Outs        uint64 // predictions of the partition so far, these included
+	Labels      []string
+	Predictions []codec.Prediction
+}
+
+// ErrMissing is the error where predictions are gone that come before one that is
+// there.
+var ErrMissing = errors.New("predictions are missing")
+
+// at is what an alarm is about.
+type at struct{ rule, key string }
+
+// counter is what a rule remembers of a key. There is none where nothing has to be
+// remembered.
+type counter struct {
+	Last        uint64    `json:"last,omitempty"`  // bit i: the prediction i before the newest was on
+	Off         int       `json:"off,omitempty"`   // how many were off since the last that was not, while the alarm is on
+	Since       time.Time `json:"since,omitzero"`  // when the first was stored of those that are on; of silent, the last of all
+	Alarm       uint64    `json:"alarm,omitempty"` // number of the event that raised it; 0 = the alarm is not on
+	Acked       bool      `json:"acknowledged,omitempty"`
+	RaisedAt    time.Time `json:"raised_at,omitzero"`
+	Stream      string    `json:"stream,omitempty"`
+	Class       string    `json:"class,omitempty"`
+	Probability float32   `json:"probability,omitempty"`
+}
+
+// Fold makes alarms of predictions: what it says is a function of its rules, of the
+// predictions in their order and of the events that came from outside (Apply), and of
+// nothing else. It belongs to one goroutine.
+type Fold struct {
+	prefix     string // of the events' IDs
+	rules      Rules
+	configured string // see Event
+	position   uint64 // in the output
+	number     uint64 // of the last event
+	time       time.Time
+	partitions map[int]uint64 // how many predictions of each have been judged
+	counters   map[at]*counter
+	streams    map[string]*Latest
+	most       int // streams
+
+	changed map[string]bool // streams, since Changed
+	gone    []string        // likewise
+}
+
+// NewFold begins behind a message of the output. Events get IDs that begin with prefix,
+// which no other log of alarms has.
+func NewFold(prefix string, position uint64) *Fold {
+	return &Fold{
+		prefix: prefix, position: position, most: MostStreams,
+		partitions: map[int]uint64{}, counters: map[at]*counter{}, streams: map[string]*Latest{}, changed: map[string]bool{},
+	}
+}
+
+// Position is the last message of the output that was judged.
+func (f *Fold) Position() uint64 { return f.position }
+
+// Number is that of the last event; 0 = none.
+func (f *Fold) Number() uint64 { return f.number }
+
+// Rules are those that hold, and what configuration they came with.
+func (f *Fold) Rules() (Rules, string) { return f.rules, f.configured }
+
+// Take judges a message of the output, and returns the events that follow from it.
+// What was judged before is left out. The error is ErrMissing where predictions before
+// it are not known; then nothing has changed.
+func (f *Fold) Take(m *Message) ([]Event, error) {
+	if m.Seq <= f.position {
+		return nil, nil
+	}
+	if err := f.Missing(m); err != nil {
+		return nil, err
+	}
+	fresh := m.Predictions
+	judged, known := f.partitions[m.Partition]
+	if known {
+		before := m.Outs - uint64(len(fresh))
+		fresh = fresh[min(judged-before, uint64(len(fresh))):]
+	}
+	f.partitions[m.Partition] = max(judged, m.Outs)
+	f.position, f.time = m.Seq, m.Stored.UTC()
+	var events []Event
+	for i := range fresh {
+		events = append(events, f.predict(m, &fresh[i])...)
+	}
+	return events, nil
+}
+
+// Missing is an error that wraps ErrMissing where predictions are gone that come before
+// a message.
+func (f *Fold) Missing(m *Message) error {
+	n := uint64(len(m.Predictions))
+	if n > m.Outs {
+		return fmt.Errorf("alarm: message %d of the output has %d predictions and says that there were %d in all", m.Seq, n, m.Outs)
+	}
+	if judged, known := f.partitions[m.Partition]; known && m.Outs-n > judged {
+		return fmt.Errorf("alarm: partition %d: %w: those with the numbers %d to %d, before message %d of the output", m.Partition, ErrMissing, judged+1, m.Outs-n, m.Seq)
+	}
+	return nil
+}
+
+// Pass notes a message of the output that has no predictions and no partition.
+func (f *Fold) Pass(seq uint64) { f.position = max(f.position, seq) }
+
+// predict judges a prediction by all rules.
+func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
+	class := ""
+	if p.Class >= 0 && int(p.Class) < len(m.Labels) {
+		class = m.Labels[p.Class]
+	}
+	s := f.see(m, p, class)
+	for i, r := range f.rules {
+		if !s.covered[i] || r.Final && p.Flags&codec.FlagEarly != 0 {
+			continue
+		}
+		which := at{r.Name, s.keys[i]}
+		c := f.counters[which]
+		was := c != nil && c.Alarm > 0
+		if c == nil {
+			c = new(counter)
+		}
+		if r.Kind != kindSilent {
+			r.judge(c, p, class, f.time)
+		}
+		kind := ""
+		switch {
+		case was && c.over(r, f.time):
+			kind = Cleared
+		case !was && c.due(r, f.time):
+			kind = Raised
+		}
+		if kind != "" {
+			e := f.next(kind, which, c)
+			e.Stream, e.Class, e.Probability = p.Stream, class, p.Probability
+			f.apply(&e, c)
+			events = append(events, e)
+		}
+		if r.Kind == kindSilent && c.Alarm == 0 {
+			c.Since = f.time
+		}
+		if c.Last != 0 || c.Alarm != 0 || r.Kind == kindSilent {
+			f.counters[which] = c
+		} else {
+			delete(f.counters, which)
+		}
+	}
+	return events
+}
+
+// judge counts a prediction.
+func (r *Rule) judge(c *counter, p *codec.Prediction, class string, now time.Time) {
+	on, off := r.Condition.Judge(p, class)
+	c.Last = c.Last << 1 & (1<<r.N - 1) // all bits where N is Window
+	if on && c.Last == 0 && c.Alarm == 0 {
+		c.Since = now
+	}
+	if on {
+		c.Last |= 1
+	}
+	switch {
+	case c.Alarm == 0:
+	case off:
+		c.Off++
+	default:
+		c.Off = 0
+	}
+}
+
+// due reports whether an alarm that is not on is raised.
+func (c *counter) due(r *Rule, now time.Time) bool {
+	return r.Kind != kindSilent && bits.OnesCount64(c.Last) >= r.K && !r.quietAt(now)
+}
+
+// over reports whether an alarm that is on is cleared, by a prediction.
+func (c *counter) over(r *Rule, now time.Time) bool {
+	return (r.Kind == kindSilent || c.Off >= r.ClearAfter) && now.Sub(c.RaisedAt) >= r.Hold
+}
+
+// next is the next event of an alarm, of now.
+func (f *Fold) next(kind string, which at, c *counter) Event {
+	e := Event{
+		Kind: kind, Rule: which.rule, Key: which.key, Alarm: c.Alarm, Since: c.Since, Time: f.time, Position: f.position,
+		Stream: c.Stream, Class: c.Class, Probability: c.Probability,
+	}
+	f.numbered(&e)
+	if kind == Raised {
+		e.Alarm = e.Number
+	}
+	return e
+}
+
+func (f *Fold) numbered(e *Event) {
+	e.Number = f.number + 1
+	e.ID = fmt.Sprintf("%s-%d", f.prefix, e.Number)
+}
+
+// apply changes a counter as an event of its alarm says.
+func (f *Fold) apply(e *Event, c *counter) {
+	f.number = e.Number
+	switch e.Kind {
+	case Raised:
+		c.Alarm, c.Acked, c.RaisedAt, c.Off = e.Number, false, e.Time, 0
+		c.Stream, c.Class, c.Probability, c.Since = e.Stream, e.Class, e.Probability, e.Since
+	case Acknowledged:
+		c.Acked = true
+	case Cleared:
+		*c = counter{Since: c.Since}
+	}
+	f.touch(e)
+}
+
+// Believe takes an event as it is, of predictions that are gone.
+func (f *Fold) Believe(e Event) error {
+	if e.Kind == RulesChanged {
+		e.Position = max(e.Position, f.position)
+		_, err := f.Apply(e)
+		return err
+	}
+	which := at{e.Rule, e.Key}
+	c := f.counters[which]
+	if c == nil {
+		c = new(counter)
+	}
+	f.apply(&e, c)
+	if delete(f.counters, which); c.Alarm > 0 && f.rules.named(e.Rule) != nil {
+		f.counters[which] = c
+	}
+	return nil
+}
+
+// Rewind continues behind an earlier message of an output that went back in time: the
+// predictions that are made again have the numbers that they had.
+func (f *Fold) Rewind(position uint64) { f.position = position }
+
+// Skip continues behind a message of the output without what was before it: alarms that
+// are on stay on, counting begins anew.
+func (f *Fold) Skip(position uint64) {
+	f.position = max(f.position, position)
+	clear(f.partitions)
+	for which, c := range f.counters {
+		c.Last, c.Off = 0, 0
+		if r := f.rules.named(which.rule); c.Alarm == 0 && (r == nil || r.Kind != kindSilent) {
+			delete(f.counters, which)
+		}
+	}
+}
+
+// On are the alarms that are on, by rule and key.
+func (f *Fold) On() []On {
+	var all []On
+	for which, c := range f.counters {
+		if c.Alarm > 0 {
+			all = append(all, On{
+				Rule: which.rule, Key: which.key, Alarm: c.Alarm, Acknowledged: c.Acked, Raised: c.RaisedAt,
+				Stream: c.Stream, Class: c.Class, Probability: c.Probability,
+			})
+		}
+	}
+	slices.SortFunc(all, func(a, b On) int { return compareAt(at{a.Rule, a.Key}, at{b.Rule, b.Key}) })
+	return all
+}
+
+// On is an alarm that is on.
+type On struct {
+	Rule         string    `json:"rule"`
+	Key          string    `json:"key"`
+	Alarm        uint64    `json:"alarm"` // number of the event that raised it
+	Acknowledged bool      `json:"acknowledged"`
+	Raised       time.Time `json:"raised"`
+	Stream       string    `json:"stream,omitempty"`
+	Class        string    `json:"class,omitempty"`
+	Probability  float32   `json:"probability,omitempty"`
+}

@@ -1,0 +1,123 @@
+package alarm
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+)
+
+// MostStreams is how many streams a Fold remembers. Beyond that, those are left out
+// that had no prediction for longest and have no alarm.
+const MostStreams = 1 << 20
+
+// Latest is what is known of a stream: its last prediction, and its alarms.
+type Latest struct {
+	Stream      string     `json:"stream"`
+	Seq         uint64     `json:"seq"`
+	Row         uint32     `json:"row"`
+	Time        *time.Time `json:"time,omitempty"` // of the last sample
+	Class       string     `json:"class"`
+	Score       float32    `json:"score"`
+	Probability float32    `json:"probability,omitempty"`
+	Integrity   string     `json:"integrity"`
+	Flags       string     `json:"flags,omitempty"`
+	Seen        time.Time  `json:"seen"`     // when the server stored the prediction
+	Position    uint64     `json:"position"` // of it in the job's output
+	// Alarms are those of this stream that are on, raised or acknowledged, by their
+	// rules. Alarms of groups of streams are not here.
+	Alarms map[string]string `json:"alarms,omitempty"`
+
+	keys    []string // of the alarms of each rule; nil = not yet found out
+	covered []bool   // by each rule
+}
+
+// see notes a prediction.
+func (f *Fold) see(m *Message, p *codec.Prediction, class string) *Latest {
+	s := f.streams[p.Stream]
+	if s == nil {
+		if len(f.streams) >= f.most {
+			f.forget()
+		}
+		s = &Latest{Stream: p.Stream}
+		f.streams[p.Stream] = s
+	}
+	s.Seq, s.Row, s.Class, s.Score, s.Probability = p.Seq, p.Row, class, p.Score, p.Probability
+	s.Integrity, s.Flags, s.Seen, s.Position, s.Time = p.Flags.Integrity(), p.Flags.String(), f.time, m.Seq, nil
+	if p.Time != codec.NoTime {
+		t := time.Unix(0, p.Time).UTC()
+		s.Time = &t
+	}
+	if s.keys == nil {
+		s.keys, s.covered = make([]string, len(f.rules)), make([]bool, len(f.rules))
+		for i, r := range f.rules {
+			s.keys[i], s.covered[i] = r.Key(s.Stream)
+		}
+	}
+	f.changed[s.Stream] = true
+	return s
+}
+
+// touch notes an event with the stream that it is about.
+func (f *Fold) touch(e *Event) {
+	s := f.streams[e.Key]
+	if r := f.rules.named(e.Rule); s == nil || r != nil && r.By != nil {
+		return
+	}
+	if e.Kind == Cleared {
+		delete(s.Alarms, e.Rule)
+	} else {
+		if s.Alarms == nil {
+			s.Alarms = map[string]string{}
+		}
+		s.Alarms[e.Rule] = e.Kind
+	}
+	f.changed[s.Stream] = true
+}
+
+// forget leaves a sixteenth of the streams out.
+func (f *Fold) forget() {
+	var idle []*Latest
+	for _, s := range f.streams {
+		if len(s.Alarms) == 0 {
+			idle = append(idle, s)
+		}
+	}
+	slices.SortFunc(idle, func(a, b *Latest) int {
+		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Stream, b.Stream))
+	})
+	for _, s := range idle[:min(len(idle), max(1, f.most/16))] {
+		delete(f.streams, s.Stream)
+		delete(f.changed, s.Stream)
+		f.gone = append(f.gone, s.Stream)
+		for _, r := range f.rules {
+			if key, ok := r.Key(s.Stream); ok && r.By == nil {
+				delete(f.counters, at{r.Name, key})
+			}
+		}
+	}
+}
+
+// Changed are the streams about which something else is known than at the last call,
+// at most so many of them, and those that are known no more.
+func (f *Fold) Changed(most int) (changed []Latest, gone []string) {
+	names := slices.Sorted(maps.Keys(f.changed))
+	for _, name := range names[:min(most, len(names))] {
+		delete(f.changed, name)
+		s := *f.streams[name]
+		s.Alarms = maps.Clone(s.Alarms)
+		changed = append(changed, s)
+	}
+	gone, f.gone = f.gone, nil
+	gone = slices.DeleteFunc(gone, func(name string) bool { return f.streams[name] != nil })
+	return changed, gone
+}
+
+// Again names a stream whose change was not stored: Changed has it once more.
+func (f *Fold) Again(stream string) {
+	if f.streams[stream] != nil {
+		f.changed[stream] = true
+	}
+}

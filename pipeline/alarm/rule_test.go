@@ -1,0 +1,184 @@
+package alarm_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+)
+
+func TestParseRule(t *testing.T) {
+	r, err := alarm.ParseRule("x", ` class "bearing fault"|rub>=0.8, 3 of 5,clear below 0.5 , clear after 10, hold 10m, quiet 22:00-06:00|12:00-12:30, streams A.*.7, by "^([^.]+)[.](.)", final`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.K != 3 || r.N != 5 || r.ClearAfter != 10 || r.Hold != 10*time.Minute || len(r.Quiet) != 2 || r.Quiet[0] != (alarm.Quiet{From: 22 * 60, To: 6 * 60}) || !r.Final {
+		t.Errorf("%+v", r)
+	}
+	for class, on := range map[string]bool{"bearing fault": true, "rub": true, "bearing": false} {
+		if got, _ := r.Condition.Judge(&codec.Prediction{Probability: .8}, class); got != on {
+			t.Errorf("class %q: on is %t", class, got)
+		}
+	}
+	for stream, want := range map[string]string{"A.b.7": "A.b", "A.b.8": "", "A.b": "", "A.b.7.9": ""} {
+		if key, ok := r.Key(stream); key != want || ok != (want != "") {
+			t.Errorf("key of %q is %q, %t; want %q", stream, key, ok, want)
+		}
+	}
+	for text, wants := range map[string]string{
+		"":                               "it is empty",
+		"novel":                          "want class, flag or silent",
+		"class":                          "want a name",
+		"class a,":                       "behind the last comma",
+		"class a,,b":                     "before a comma",
+		"class a b":                      "in quotes",
+		"class a|a":                      "there twice",
+		"class a >= 0":                   "more than 0",
+		"class a >= 1.5":                 "at most 1",
+		"class a >= NaN":                 "more than 0",
+		"class a, 3 of 2":                "at most 2",
+		"class a, 1 of 65":               "want 1 to 64",
+		"class a, clear below 0.5":       "needs a class with a probability",
+		"class a >= 0.5, clear below .6": "more than the probability",
+		"class a, hold -1m":              "want a time",
+		"class a, hold 1m, hold 2m":      "there twice",
+		"class a, quiet 25:00-06:00":     "time of day",
+		"class a, quiet 06:00-06:00":     "time of day",
+		"class a, quiet 06:00-07:00|":    "ends with |",
+		`class a, by "("`:                "missing closing",
+		`class "a`:                       "do not end",
+		"class a, sometimes":             "is no part of a rule",
+		"flag odd":                       "want one of gap",
+		"silent":                         "want silent and a time",
+		"silent 10m, 3 of 5":             "counts no predictions",
+		"class \xff":                     "not UTF-8",
+	} {
+		if _, err := alarm.ParseRule("x", text); err == nil || !strings.Contains(err.Error(), wants) {
+			t.Errorf("%q: %v, want %q", text, err, wants)
+		}
+	}
+	if _, err := alarm.ParseRule("no dots.", "class a"); err == nil {
+		t.Error("a name that is no token is taken")
+	}
+}
+
+func TestUnknown(t *testing.T) {
+	rules, err := alarm.ParseRules(map[string]string{"a": "class ok|bad", "b": "flag flat", "c": "silent 1m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if rule, class, found := rules.Unknown([]string{"ok", "odd"}); !found || rule != "a" || class != "bad" {
+		t.Errorf("%q %q %t", rule, class, found)
+	}
+	if _, _, found := rules.Unknown([]string{"bad", "ok"}); found || rules.WantsProbability() != nil {
+		t.Error("found what is not there")
+	}
+}
+
+// No two names have the same token, and NATS takes each.
+func TestToken(t *testing.T) {
+	seen := map[string]string{}
+	long := strings.Repeat("x", 300)
+	for _, name := range []string{"", "=", "==", "a", "a.b", "a..b", ".a", "a.", ".", "..", "a b", "a*", "a>", "a=20b", "ä", "=2E", long, long + "y", "a\x00", "A/b"} {
+		token := alarm.Token(name)
+		if other, twice := seen[token]; twice {
+			t.Errorf("%q and %q are both %q", name, other, token)
+		}
+		seen[token] = name
+		if token == "" || token[0] == '.' || token[len(token)-1] == '.' || strings.Contains(token, "..") || strings.ContainsAny(token, " *>\x00") {
+			t.Errorf("%q becomes %q", name, token)
+		}
+	}
+	if alarm.Token("plant.A.pump-7") != "plant.A.pump-7" {
+		t.Error("a plain name is changed")
+	}
+}
+
+// A rule that is taken says the same when it is read again, and a fold can use it.
+func FuzzRule(f *testing.F) {
+	for _, text := range []string{"class a|b >= 0.8, 3 of 5, clear below 0.5", `flag flat|gap, by "(.)", final`, "silent 10m, hold 1h, quiet 22:00-06:00|12:00-13:00", `class "a, b"`, "class a >= 1e-40", "class >=", ",,", `"`} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		rules, err := alarm.ParseRules(map[string]string{"r": text})
+		if err != nil {
+			return
+		}
+		again, err := alarm.ParseRules(rules.Texts())
+		if err != nil || again[0].Text != rules[0].Text || again[0].K != rules[0].K || again[0].Silent != rules[0].Silent {
+			t.Fatalf("%q is read otherwise the second time: %v", text, err)
+		}
+		r := rules[0]
+		if r.K < 1 || r.K > r.N || r.N > alarm.Window || r.ClearAfter < 1 || r.Hold < 0 || (r.Silent > 0) != (r.Condition == nil) {
+			t.Fatalf("%q gives %+v", text, r)
+		}
+		fold := alarm.NewFold("f", 0)
+		if _, err := fold.Apply(fold.ChangeRules(rules, "", "", time.Time{})); err != nil {
+			t.Fatal(err)
+		}
+		m := alarm.Message{Seq: 1, Outs: 1, Labels: []string{"a"}, Predictions: []codec.Prediction{{Stream: "s.t", Probability: 1, Flags: 3}}}
+		if _, err := fold.Take(&m); err != nil {
+			t.Fatal(err)
+		}
+	})
+}
+
+// Bytes from elsewhere are no event, or one that is written as it was read.
+func FuzzEvent(f *testing.F) {
+	f.Add([]byte(`{"number":1,"event":"raised","id":"x-1","alarm":1,"rule":"a","key":"s","time":"2026-01-31T12:00:00Z","position":7}`))
+	f.Add([]byte(`{"number":2,"event":"rules","rules":{"a":"class b"},"time":"2026-01-31T12:00:00Z","position":7}`))
+	f.Add([]byte(`{"number":0}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		e, err := alarm.Unmarshal(data)
+		if err != nil {
+			return
+		}
+		b, err := e.Marshal()
+		if err != nil {
+			t.Skip() // a year that RFC 3339 does not have
+		}
+		again, err := alarm.Unmarshal(b)
+		if err != nil || again.Number != e.Number || again.Kind != e.Kind || again.Key != e.Key || !again.Time.Equal(e.Time) {
+			t.Fatalf("%s becomes %s: %v", data, b, err)
+		}
+		fold := alarm.NewFold("f", e.Position)
+		_, _ = fold.Apply(e) // whatever it says
+	})
+}
+
+// FuzzState: a state from elsewhere is refused, or a fold that works.
+func FuzzState(f *testing.F) {
+	rules, err := alarm.ParseRules(map[string]string{"a": "class a, 2 of 3", "b": "silent 1m"})
+	if err != nil {
+		f.Fatal(err)
+	}
+	fold := alarm.NewFold("f", 0)
+	if _, err := fold.Apply(fold.ChangeRules(rules, "", "", time.Time{})); err != nil {
+		f.Fatal(err)
+	}
+	if _, err := fold.Take(&alarm.Message{Seq: 1, Outs: 1, Labels: []string{"a"}, Predictions: []codec.Prediction{{Stream: "s"}}}); err != nil {
+		f.Fatal(err)
+	}
+	b, err := fold.Encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b)
+	f.Add([]byte{0x1f, 0x8b})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		fold, err := alarm.DecodeFold(data)
+		if err != nil {
+			return
+		}
+		m := alarm.Message{Seq: fold.Position() + 1, Outs: 1 << 60, Partition: 1 << 20, Labels: []string{"a"}, Predictions: []codec.Prediction{{Stream: "s"}}}
+		_, _ = fold.Take(&m)
+		fold.Silences(time.Unix(1, 0), time.Time{})
+		fold.Skip(m.Seq)
+		if _, err := fold.Encode(); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

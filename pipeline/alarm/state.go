@@ -1,0 +1,110 @@
+package alarm
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+)
+
+// stateVersion is that of the stored form of a Fold.
+const stateVersion = 1
+
+// MaxState bounds a stored state, and maxPlain what is in it.
+const (
+	MaxState = 1 << 30
+	maxPlain = 2 << 30
+)
+
+// state is a Fold as it is stored: this JSON, compressed with gzip.
+type state struct {
+	Version    int               `json:"version"`
+	Prefix     string            `json:"prefix"`
+	Position   uint64            `json:"position"`
+	Number     uint64            `json:"number"`
+	Time       time.Time         `json:"time"`
+	Rules      map[string]string `json:"rules"`
+	Configured string            `json:"configured"`
+	Partitions map[int]uint64    `json:"partitions"`
+	Counters   []storedCounter   `json:"counters"`
+	Streams    []*Latest         `json:"streams"`
+	Changed    []string          `json:"changed"` // streams, see Fold.Changed
+}
+
+type storedCounter struct {
+	Rule    string   `json:"rule"`
+	Key     string   `json:"key"`
+	Counter *counter `json:"counter"`
+}
+
+// Encode is all that the fold knows, as DecodeFold reads it.
+func (f *Fold) Encode() ([]byte, error) {
+	s := state{
+		Version: stateVersion, Prefix: f.prefix, Position: f.position, Number: f.number, Time: f.time,
+		Rules: f.rules.Texts(), Configured: f.configured, Partitions: f.partitions,
+	}
+	for _, which := range slices.SortedFunc(maps.Keys(f.counters), compareAt) {
+		s.Counters = append(s.Counters, storedCounter{which.rule, which.key, f.counters[which]})
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.streams)) {
+		s.Streams = append(s.Streams, f.streams[name])
+	}
+	s.Changed = slices.Sorted(maps.Keys(f.changed))
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if err := json.NewEncoder(z).Encode(&s); err != nil {
+		return nil, fmt.Errorf("alarm: state: %w", err)
+	}
+	if err := z.Close(); err != nil {
+		return nil, fmt.Errorf("alarm: state: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+// DecodeFold reads what Encode has written.
+func DecodeFold(data []byte) (*Fold, error) {
+	fail := func(err error) (*Fold, error) { return nil, fmt.Errorf("alarm: state: %w", err) }
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return fail(err)
+	}
+	plain, err := io.ReadAll(io.LimitReader(z, maxPlain))
+	if err != nil {
+		return fail(err)
+	}
+	var s state
+	if err := json.Unmarshal(plain, &s); err != nil {
+		return fail(err)
+	}
+	if s.Version != stateVersion {
+		return fail(fmt.Errorf("version %d, and this program reads version %d: use the program that wrote it", s.Version, stateVersion))
+	}
+	f := NewFold(s.Prefix, s.Position)
+	if f.rules, err = ParseRules(s.Rules); err != nil {
+		return fail(err)
+	}
+	f.number, f.time, f.configured = s.Number, s.Time, s.Configured
+	if s.Partitions != nil {
+		f.partitions = s.Partitions
+	}
+	for _, c := range s.Counters {
+		if c.Counter == nil || f.rules.named(c.Rule) == nil {
+			return fail(fmt.Errorf("a counter of %q without a rule", c.Rule))
+		}
+		f.counters[at{c.Rule, c.Key}] = c.Counter
+	}
+	for _, one := range s.Streams {
+		if one == nil {
+			return fail(fmt.Errorf("a stream without a name"))
+		}
+		f.streams[one.Stream] = one
+	}
+	for _, name := range s.Changed {
+		f.Again(name)
+	}
+	return f, nil
+}

@@ -1,0 +1,77 @@
+package alarm
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// word is a part of a clause: a word, a text in quotes, | or >=.
+type word struct {
+	text   string
+	quoted bool
+}
+
+// clause is what stands between two commas.
+type clause []word
+
+func (c clause) String() string {
+	var words []string
+	for _, w := range c {
+		if w.quoted {
+			words = append(words, strconv.Quote(w.text))
+		} else {
+			words = append(words, w.text)
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// split takes a rule's text apart. There is at least one clause, which may be empty.
+func split(text string) ([]clause, error) {
+	if !utf8.ValidString(text) {
+		return nil, errors.New("it is not UTF-8")
+	}
+	all := []clause{nil}
+	last := func() *clause { return &all[len(all)-1] }
+	for text != "" {
+		switch c := text[0]; {
+		case c == ' ' || c == '\t' || c == '\n' || c == '\r':
+			text = text[1:]
+		case c == ',':
+			if len(*last()) == 0 {
+				return nil, errors.New("there is nothing before a comma")
+			}
+			all, text = append(all, nil), text[1:]
+		case c == '|':
+			*last(), text = append(*last(), word{text: "|"}), text[1:]
+		case strings.HasPrefix(text, ">="):
+			*last(), text = append(*last(), word{text: ">="}), text[2:]
+		case c == '"':
+			quoted, err := strconv.QuotedPrefix(text)
+			if err != nil {
+				return nil, fmt.Errorf("the quotes at %q do not end, or hold a wrong escape (write \\\\ for a backslash)", text)
+			}
+			plain, err := strconv.Unquote(quoted)
+			if err != nil || plain == "" || !utf8.ValidString(plain) {
+				return nil, fmt.Errorf("%s is no text", quoted)
+			}
+			*last(), text = append(*last(), word{plain, true}), text[len(quoted):]
+		default:
+			end := strings.IndexAny(text, " \t\r\n,|\"")
+			if end < 0 {
+				end = len(text)
+			}
+			if i := strings.Index(text[:end], ">="); i > 0 {
+				end = i
+			}
+			*last(), text = append(*last(), word{text: text[:end]}), text[end:]
+		}
+	}
+	if len(all) > 1 && len(*last()) == 0 {
+		return nil, errors.New("there is nothing behind the last comma")
+	}
+	return all, nil
+}

@@ -1,0 +1,109 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// begin finds or makes the log, and becomes its writer.
+func (w *watcher) begin(ctx context.Context) error {
+	var err error
+	if w.output, err = w.js.Stream(ctx, wire.OutputStream(w.Job)); err != nil {
+		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
+	}
+	out := w.output.CachedInfo()
+	w.made = out.Created.UTC()
+	for {
+		known, err := w.book.read(ctx)
+		if err != nil {
+			return err
+		}
+		if known {
+			err = w.book.claim(ctx)
+		} else {
+			err = w.new(ctx, out)
+		}
+		if err == nil {
+			break
+		}
+		if !errors.Is(err, ErrFenced) { // another process has published since: look again
+			return err
+		}
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
+			return err
+		}
+	}
+	if !w.book.record.Output.Equal(w.made) {
+		return fmt.Errorf("watch: the alarm log is of an output of job %s that was made %s, and now there is one made %s: remove the log (nats stream rm %s), and a new one begins",
+			w.Job, w.book.record.Output.Format(time.RFC3339), w.made.Format(time.RFC3339), wire.AlarmStream(w.Job))
+	}
+	if w.fold, err = w.book.state(ctx); err != nil {
+		return err
+	}
+	if w.tail, err = w.book.tail(ctx); err != nil {
+		return err
+	}
+	if last := out.State.LastSeq; last < w.fold.Position() {
+		w.Log.Warn("the job's output went back in time: predictions that are made again are left out, by their numbers", "stream", wire.OutputStream(w.Job), "from", w.fold.Position(), "to", last)
+		if err := w.believe(last); err != nil {
+			return err
+		}
+		return w.save(ctx)
+	}
+	return nil
+}
+
+// new begins a log with a state that has judged nothing.
+func (w *watcher) new(ctx context.Context, out *jetstream.StreamInfo) error {
+	position := out.State.LastSeq
+	if !w.Since.IsZero() {
+		var err error
+		if position, err = w.before(ctx, out); err != nil {
+			return err
+		}
+	}
+	prefix := w.Job + "-" + strconv.FormatInt(w.book.stream.CachedInfo().Created.UnixMilli(), 36)
+	return w.book.save(ctx, alarm.NewFold(prefix, position), w.made)
+}
+
+// before is the last message of the output that was stored before Since.
+func (w *watcher) before(ctx context.Context, out *jetstream.StreamInfo) (uint64, error) {
+	cons, err := w.output.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &w.Since})
+	if err != nil {
+		return 0, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
+	}
+	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
+		return out.State.LastSeq, nil
+	}
+	m, err := cons.Next(jetstream.FetchMaxWait(stopTimeout))
+	if err != nil {
+		return 0, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		return 0, err
+	}
+	return meta.Sequence.Stream - 1, nil
+}
+
+// believe takes the tail as it is, because predictions that it follows from are not
+// there, or come again.
+func (w *watcher) believe(position uint64) error {
+	for _, e := range w.tail {
+		if err := w.fold.Believe(e); err != nil {
+			return err
+		}
+	}
+	w.tail = nil
+	w.fold.Rewind(position)
+	return nil
+}

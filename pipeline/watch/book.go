@@ -1,0 +1,290 @@
+package watch
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strconv"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// ErrFenced is the error where another process has taken the alarms over.
+var ErrFenced = errors.New("watch: another process writes the alarms of this job now")
+
+// record is the message that says who writes the log.
+type record struct {
+	Writer  string    `json:"writer"`
+	Output  time.Time `json:"output"`   // when the job's output was made that positions refer to
+	First   uint64    `json:"first"`    // pieces of the state: messages of the log
+	Last    uint64    `json:"last"`     // likewise
+	SHA256  string    `json:"sha256"`   // of the state
+	Number  uint64    `json:"number"`   // of the last event in it
+	InState uint64    `json:"position"` // in the output
+}
+
+const (
+	recordBytes = 64 << 10
+	pieceBytes  = 512 << 10
+)
+
+// book is the alarm log, of which this process is the only writer.
+type book struct {
+	js     jetstream.JetStream
+	stream jetstream.Stream
+	link   *store.Link
+	job    string
+	writer string
+	last   uint64 // number of the last message
+	record record
+	log    *slog.Logger
+}
+
+// openBook finds the log.
+func openBook(ctx context.Context, js jetstream.JetStream, link *store.Link, job, writer string, log *slog.Logger) (*book, error) {
+	s, err := js.Stream(ctx, wire.AlarmStream(job))
+	if err != nil {
+		return nil, fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
+	}
+	return &book{js: js, stream: s, link: link, job: job, writer: writer, log: log}, nil
+}
+
+// read finds the last message, and the newest record; known is false where the log is
+// empty.
+func (b *book) read(ctx context.Context) (known bool, err error) {
+	try, cancel := b.link.Attempt(ctx)
+	defer cancel()
+	info, err := b.stream.Info(try)
+	if err != nil {
+		return false, err
+	}
+	b.last = info.State.LastSeq
+	m, err := b.stream.GetLastMsgForSubject(try, wire.AlarmRecordSubject(b.job))
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound) && b.last == 0:
+		return false, nil
+	case errors.Is(err, jetstream.ErrMsgNotFound):
+		return false, fmt.Errorf("watch: NATS stream %s has messages, but no record: something else was published there, or the record was deleted; remove the NATS stream (nats stream rm %s) to begin a new alarm log", wire.AlarmStream(b.job), wire.AlarmStream(b.job))
+	case err != nil:
+		return false, err
+	}
+	b.record = record{}
+	if len(m.Data) > recordBytes {
+		err = fmt.Errorf("it has %d bytes", len(m.Data))
+	} else {
+		err = json.Unmarshal(m.Data, &b.record)
+	}
+	if err == nil && (b.record.First == 0 || b.record.Last < b.record.First || b.record.Last > b.last) {
+		err = fmt.Errorf("it names the messages %d to %d", b.record.First, b.record.Last)
+	}
+	if err != nil {
+		return false, fmt.Errorf("watch: record %d of %s is damaged: %w", m.Sequence, wire.AlarmStream(b.job), err)
+	}
+	return true, nil
+}
+
+// claim makes this process the writer of a log with a record.
+func (b *book) claim(ctx context.Context) error {
+	r := b.record
+	r.Writer = b.writer
+	return b.putRecord(ctx, r)
+}
+
+func (b *book) putRecord(ctx context.Context, r record) error {
+	data, err := json.Marshal(r)
+	if err != nil {
+		return err
+	}
+	if err := b.put(ctx, wire.AlarmRecordSubject(b.job), data); err != nil {
+		return err
+	}
+	b.record = r
+	return nil
+}
+
+// event publishes an event.
+func (b *book) event(ctx context.Context, e *alarm.Event) error {
+	data, err := e.Marshal()
+	if err != nil {
+		return err
+	}
+	subject := wire.AlarmRulesSubject(b.job)
+	if e.Kind != alarm.RulesChanged {
+		subject = wire.AlarmSubject(b.job, e.Rule, alarm.Token(e.Key))
+	}
+	return b.put(ctx, subject, data)
+}
+
+// put publishes a message behind the last one, and returns when it is stored.
+func (b *book) put(ctx context.Context, subject string, data []byte) error {
+	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
+		wire.HeaderKind: {wire.KindAlarm}, wire.HeaderWorker: {b.writer},
+		jetstream.ExpectedLastSeqHeader: {strconv.FormatUint(b.last, 10)},
+	}}
+	told := time.Time{}
+	for {
+		try, cancel := b.link.Attempt(ctx)
+		ack, err := b.js.PublishMsg(try, m, jetstream.WithRetryAttempts(0))
+		cancel()
+		if err == nil {
+			b.last = ack.Sequence
+			return nil
+		}
+		if errors.Is(err, nats.ErrConnectionClosed) { // for good
+			return fmt.Errorf("watch: %w", err)
+		}
+		if done, err := b.settle(ctx, m, err); done || err != nil {
+			return err
+		}
+		if time.Since(told) > toldEvery {
+			told = time.Now()
+			b.log.Warn("the server does not store the alarms: trying again", "stream", wire.AlarmStream(b.job), "err", err)
+		}
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
+			return err
+		}
+	}
+}
+
+// settle finds out what became of a message without a good answer: done, it is stored;
+// without an error it may be sent again.
+func (b *book) settle(ctx context.Context, m *nats.Msg, cause error) (done bool, err error) {
+	if store.Refused(cause) && !store.OvertakenBy(cause) && !unavailable(cause) {
+		return false, fmt.Errorf("watch: the server refuses a message of %s: %w", wire.AlarmStream(b.job), cause)
+	}
+	try, cancel := b.link.Attempt(ctx)
+	defer cancel()
+	there, err := b.stream.GetMsg(try, b.last+1)
+	switch {
+	case err == nil && there.Subject == m.Subject && bytes.Equal(there.Data, m.Data) && there.Header.Get(wire.HeaderWorker) == b.writer:
+		b.last++
+		return true, nil
+	case err == nil:
+		return false, fmt.Errorf("%w: message %d of %s is of %s", ErrFenced, b.last+1, wire.AlarmStream(b.job), there.Header.Get(wire.HeaderWorker))
+	case !errors.Is(err, jetstream.ErrMsgNotFound):
+		return false, nil // the server is away
+	}
+	return false, b.still(ctx)
+}
+
+// unavailable reports whether a server refuses for now alone.
+func unavailable(err error) bool {
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.Code >= 500
+}
+
+// still is an error where the last message of the log is not the one that we know.
+func (b *book) still(ctx context.Context) error {
+	try, cancel := b.link.Attempt(ctx)
+	defer cancel()
+	info, err := b.stream.Info(try)
+	switch {
+	case errors.Is(err, jetstream.ErrStreamNotFound):
+		return fmt.Errorf("watch: NATS stream %s was deleted", wire.AlarmStream(b.job))
+	case err != nil:
+		return nil // not known
+	case info.State.LastSeq > b.last:
+		return fmt.Errorf("%w: %s has message %d, and ours was %d", ErrFenced, wire.AlarmStream(b.job), info.State.LastSeq, b.last)
+	case info.State.LastSeq < b.last:
+		return fmt.Errorf("watch: %s went back in time, from message %d to %d (a power failure? a restored backup?): start again, and the lost events are made again", wire.AlarmStream(b.job), b.last, info.State.LastSeq)
+	}
+	return nil
+}
+
+// save stores a state, and a record that names it.
+func (b *book) save(ctx context.Context, f *alarm.Fold, output time.Time) error {
+	data, err := f.Encode()
+	if err != nil {
+		return err
+	}
+	if len(data) > alarm.MaxState {
+		return fmt.Errorf("watch: a state of %d bytes, want at most %d", len(data), alarm.MaxState)
+	}
+	sum := sha256.Sum256(data)
+	r := record{Writer: b.writer, Output: output, First: b.last + 1, SHA256: hex.EncodeToString(sum[:]), Number: f.Number(), InState: f.Position()}
+	for len(data) > 0 {
+		piece := data[:min(len(data), pieceBytes, int(b.js.Conn().MaxPayload())/2)]
+		if err := b.put(ctx, wire.AlarmStateSubject(b.job), piece); err != nil {
+			return err
+		}
+		data = data[len(piece):]
+	}
+	r.Last = b.last
+	if err := b.putRecord(ctx, r); err != nil {
+		return err
+	}
+	try, cancel := b.link.Attempt(ctx)
+	defer cancel()
+	for subject, before := range map[string]uint64{wire.AlarmStateSubject(b.job): r.First, wire.AlarmRecordSubject(b.job): b.last} {
+		if err := b.stream.Purge(try, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before)); err != nil && ctx.Err() == nil {
+			b.log.Debug("an earlier state is removed later", "err", err)
+		}
+	}
+	return nil
+}
+
+// state reads the state that the record names.
+func (b *book) state(ctx context.Context) (*alarm.Fold, error) {
+	var data []byte
+	for seq := b.record.First; seq <= b.record.Last; seq++ {
+		m, err := b.get(ctx, seq)
+		if err != nil {
+			return nil, fmt.Errorf("watch: message %d of %s, a piece of the state: %w; remove the NATS stream (nats stream rm %s) to begin a new alarm log", seq, wire.AlarmStream(b.job), err, wire.AlarmStream(b.job))
+		}
+		if data = append(data, m.Data...); len(data) > alarm.MaxState {
+			break
+		}
+	}
+	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != b.record.SHA256 {
+		return nil, fmt.Errorf("watch: the state in %s, messages %d to %d, is damaged; remove the NATS stream (nats stream rm %s) to begin a new alarm log", wire.AlarmStream(b.job), b.record.First, b.record.Last, wire.AlarmStream(b.job))
+	}
+	return alarm.DecodeFold(data)
+}
+
+// tail are the events behind the state.
+func (b *book) tail(ctx context.Context) (events []alarm.Event, err error) {
+	for seq := b.record.Last + 1; seq <= b.last; seq++ {
+		m, err := b.get(ctx, seq)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			continue // of a state that was removed
+		}
+		if err != nil {
+			return nil, err
+		}
+		if m.Subject == wire.AlarmRecordSubject(b.job) || m.Subject == wire.AlarmStateSubject(b.job) {
+			continue
+		}
+		e, err := alarm.Unmarshal(m.Data)
+		if err != nil {
+			return nil, fmt.Errorf("watch: message %d of %s: %w", seq, wire.AlarmStream(b.job), err)
+		}
+		events = append(events, e)
+	}
+	return events, nil
+}
+
+// get reads a message, and waits while the server is away.
+func (b *book) get(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+	for {
+		try, cancel := b.link.Attempt(ctx)
+		m, err := b.stream.GetMsg(try, seq)
+		cancel()
+		if err == nil || errors.Is(err, jetstream.ErrMsgNotFound) || errors.Is(err, nats.ErrConnectionClosed) {
+			return m, err
+		}
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
+			return nil, err
+		}
+	}
+}

@@ -1,0 +1,52 @@
+// Package watch keeps the alarms of a job: a process beside the stage that reads the
+// job's predictions, judges them by rules (package alarm) and publishes what follows,
+// each event once. The stage does not know of it.
+//
+// # On the server
+//
+// The NATS stream <JOB>-ALARMS is the alarm log. One process at a time writes it:
+//
+//	<job>.alarm.<rule>.<key>  raised, acknowledged, cleared, as JSON (alarm.Event); the key as
+//	                          alarm.Token writes it
+//	<job>.alarm.rules         other rules hold from this position of the output on, likewise
+//	<job>.alarm.record        who writes the log, and which state it began or begins with (JSON)
+//	<job>.alarm.state         pieces of that state (alarm.Fold.Encode)
+//
+// The bucket <JOB>-LATEST has for each stream its last prediction and its alarms
+// (alarm.Latest, JSON), under the stream's name as alarm.Token writes it. It is written
+// after the log, within a second while no more than 10,000 streams change in a second.
+//
+// # Each event once
+//
+// Every message of the log names the number of the message before it, and the server
+// refuses it if another one is the last (compare-and-set on the whole log).
+//
+//  1. A process that starts reads the newest record and publishes one of its own behind
+//     the last message. From then on the server refuses what an earlier process publishes:
+//     it is fenced, and ends with ErrFenced.
+//  2. It takes the state that the record names. The messages behind that state are the
+//     tail: events that were published since.
+//  3. It reads the job's output from the state's position on. Each event that follows is
+//     the next of the tail, byte for byte, as long as there is one; then it is published.
+//     Events of the tail that do not follow from predictions (other rules, an
+//     acknowledgement, a silence) are taken at their position.
+//  4. After some time, and when it ends, it stores its state, and a record that names it.
+//     What was stored before is removed.
+//
+// If the answer to a message does not come, the process reads which message has the next
+// number. It is its own (it was stored), none (it is sent again) or another's (fenced).
+//
+// A rule about silence is decided when the server says, in one answer, what time it is
+// and that the output has nothing that was not judged. The event has this time. From then
+// on it is part of the log. Silence is counted from the stream's last prediction, or from
+// when the process began to listen, or had its connection again, whichever is later.
+//
+// # When predictions are gone
+//
+// The predictions of each partition are numbered. If some are gone that have not been
+// judged (output.keep), the process ends with alarm.ErrMissing. With Options.Missing it
+// continues with those that are there: alarms that are on stay on.
+//
+// If the output went back in time, the stage makes its lost predictions again under the
+// same numbers: those that were judged are left out.
+package watch

@@ -1,0 +1,123 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// ErrNoAlarms is that of a job whose alarms nobody has kept.
+var ErrNoAlarms = errors.New("the job has no alarm log: eusn-stream alarms run makes it")
+
+const forgetAfter = 30 * time.Second
+
+// On are the alarms that are on: the event of each that raised or acknowledged it, by
+// rule and key.
+func On(ctx context.Context, js jetstream.JetStream, job string) (on []alarm.Event, err error) {
+	err = read(ctx, js, job, false, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubjects: []string{wire.AlarmEvents(job)}}, func(e alarm.Event) error {
+		if e.Kind != alarm.Cleared {
+			on = append(on, e)
+		}
+		return nil
+	})
+	slices.SortFunc(on, func(a, b alarm.Event) int {
+		return cmp.Or(strings.Compare(a.Rule, b.Rule), strings.Compare(a.Key, b.Key))
+	})
+	return on, err
+}
+
+// Events hands the events of the alarm log to fn in their order: those that were stored
+// since a time (zero: those that come from now on), then with follow those that come, until
+// ctx ends (nil) or fn returns an error, which it returns.
+func Events(ctx context.Context, js jetstream.JetStream, job string, since time.Time, follow bool, fn func(alarm.Event) error) error {
+	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, FilterSubjects: []string{wire.AlarmEvents(job), wire.AlarmRulesSubject(job)}}
+	if !since.IsZero() {
+		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &since
+	}
+	return read(ctx, js, job, follow, cfg, fn)
+}
+
+// CurrentRules are the rules that hold, and the event that says so; nil without any.
+func CurrentRules(ctx context.Context, js jetstream.JetStream, job string) (*alarm.Event, error) {
+	s, err := open(ctx, js, job)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.GetLastMsgForSubject(ctx, wire.AlarmRulesSubject(job))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
+	}
+	e, err := alarm.Unmarshal(m.Data)
+	if err != nil {
+		return nil, fmt.Errorf("watch: message %d of %s: %w", m.Sequence, wire.AlarmStream(job), err)
+	}
+	return &e, nil
+}
+
+func open(ctx context.Context, js jetstream.JetStream, job string) (jetstream.Stream, error) {
+	s, err := js.Stream(ctx, wire.AlarmStream(job))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("watch: job %q: %w", job, ErrNoAlarms)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
+	}
+	return s, nil
+}
+
+func read(ctx context.Context, js jetstream.JetStream, job string, follow bool, cfg jetstream.OrderedConsumerConfig, fn func(alarm.Event) error) error {
+	if _, err := open(ctx, js, job); err != nil {
+		return err
+	}
+	failed := func(err error) error {
+		if err == nil || ctx.Err() != nil && follow {
+			return nil
+		}
+		return fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
+	}
+	cfg.InactiveThreshold = forgetAfter
+	cons, err := js.OrderedConsumer(ctx, wire.AlarmStream(job), cfg)
+	if err != nil {
+		return failed(err)
+	}
+	if info := cons.CachedInfo(); !follow && info != nil && info.NumPending == 0 {
+		return nil
+	}
+	it, err := cons.Messages()
+	if err != nil {
+		return failed(err)
+	}
+	defer it.Stop()
+	for {
+		m, err := it.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return failed(err)
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return failed(err)
+		}
+		e, err := alarm.Unmarshal(m.Data())
+		if err != nil {
+			return failed(fmt.Errorf("message %d: %w", meta.Sequence.Stream, err))
+		}
+		if err := fn(e); err != nil {
+			return err
+		}
+		if !follow && meta.NumPending == 0 {
+			return nil
+		}
+	}
+}
