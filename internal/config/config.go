@@ -268,6 +268,11 @@ type Alarms struct {
 	// Clauses: K of N, clear below Q, clear after M, hold T, quiet 22:00-06:00, streams S,
 	// by "REGEXP", final.
 	Rules Mapping `mapstructure:"rules" default:"{}" pattern:"^(class|flag|silent)\\s" want:"rules with a text each, such as {imbalance: \"class imbalance >= 0.8, 3 of 5\", dead: flag flat, silent: silent 10m}"`
+	// URL to which each event is posted, at least once and in order. Empty: none.
+	Webhook string `mapstructure:"webhook" default:"" pattern:"^$|^https?://[^ ]+$" want:"a URL such as https://host/path, or nothing"`
+	// Secret with which the posts are signed (HMAC-SHA256). Set it as an environment
+	// variable rather than in a file.
+	WebhookSecret string `mapstructure:"webhook_secret" default:""`
 }
 
 // Log is the log's.

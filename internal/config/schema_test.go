@@ -229,6 +229,7 @@ func good(r *rand.Rand, f *field) string {
 		return map[string][]string{
 			"job":                 {"a", `"0"`, "a-b_c", strings.Repeat("z", 32)},
 			"input.subject":       {"a.*", "sensors.eu.1.*", `"ü$.*"`, "a$b.$c.*"},
+			"alarms.webhook":      {`""`, "http://h", "https://host:8443/p?q=1", `""`},
 			"input.job":           {`""`, "other", `"7"`, "b-c_d"},
 			"input.from":          {"beginning", `"beginning"`, "beginning", "beginning"}, // others need input.job
 			"input.rows":          {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},

@@ -103,6 +103,8 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 			add(api(call, alarms), api(call, latest))
 		}
 		add(api("STREAM.MSG.GET", alarms), api("STREAM.PURGE", alarms))
+		add(reading(alarms)...) // the webhook
+		add("$JS.ACK." + alarms + ".>")
 		r.Subscribe = append(r.Subscribe, wire.AlarmRequestSubjects(job))
 	case Operator:
 		add(pattern.Subjects()...)

@@ -131,7 +131,7 @@ func TestRights(t *testing.T) {
 		{"pub", "$KV.EUSN-LATEST.s", []roles.Role{m}},
 		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-ALARMS", []roles.Role{r, m, o}},
 		{"pub", "$JS.API.STREAM.PURGE.EUSN-ALARMS", []roles.Role{m, o}},
-		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-ALARMS.c", []roles.Role{r, o}},
+		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-ALARMS.c", []roles.Role{r, m, o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.KV_EUSN-LATEST.c", []roles.Role{r, o}},
 		{"pub", "$JS.API.STREAM.INFO.EUSN-LABELS", []roles.Role{a, l, o}},
 		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-IN", []roles.Role{g, w, a, o}},

@@ -3,8 +3,10 @@ package alarms
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
@@ -24,7 +26,36 @@ const next = "eusn-stream doctor, with the same --nats-url and --job; the rights
 
 // command is one of the group.
 func command(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
-	return live.Beside(a, cmd, "alarms", watch.ErrNoJob, next, run)
+	return live.Beside(a, cmd, "alarms", watch.ErrNoJob, next, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
+		err := run(ctx, c, js, args)
+		if err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) { // a right that the login lacks
+			err = ctx.Err()
+		}
+		return err
+	})
+}
+
+// runWith keeps the alarms and, where there is one, sends them to the webhook.
+func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, c config.Alarms) error {
+	ctx, stop := context.WithCancel(ctx)
+	var hook sync.WaitGroup
+	defer hook.Wait()
+	defer stop()
+	if c.Webhook != "" {
+		begun, once := o.Begun, sync.Once{}
+		o.Begun = func(r alarm.Rules) { // there is an alarm log
+			begun(r)
+			once.Do(func() {
+				w := watch.Webhook{Job: o.Job, URL: c.Webhook, Secret: c.WebhookSecret, Log: o.Log}
+				hook.Go(func() {
+					if err := w.Run(ctx, nc); err != nil {
+						o.Log.Error("webhook: no events are sent", "err", err)
+					}
+				})
+			})
+		}
+	}
+	return watch.Run(ctx, nc, o)
 }
 
 func newRun(a *cli.App) *cobra.Command {
@@ -79,7 +110,7 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 				log.Info("alarm "+e.Kind, "rule", e.Rule, "key", e.Key, "class", e.Class, "probability", e.Probability, "number", e.Number)
 			}
 		}
-		err = watch.Run(ctx, js.Conn(), o)
+		err = runWith(ctx, js.Conn(), o, c.Alarms)
 		switch {
 		case errors.Is(err, watch.ErrFenced):
 			return cli.Fail(cli.ExitFailure, err, "run one process for each job; this one is not needed while the other one runs")
