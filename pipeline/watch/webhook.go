@@ -25,10 +25,10 @@ import (
 )
 
 const (
-	webhookName = "webhook"       // of the consumer, which remembers what was delivered
-	webhookHeld = 2 * time.Minute // after that without a word, an event goes to the next process
+	webhookName = "webhook"        // of the consumer, which remembers what was delivered
+	webhookHeld = 30 * time.Second // after that without a word, an event goes to the next process
 	postTimeout = 10 * time.Second
-	mostBackoff = 30 * time.Second
+	mostBackoff = 15 * time.Second // with a post, less than webhookHeld
 )
 
 // Headers of a webhook's requests.
@@ -89,6 +89,7 @@ func (w *Webhook) send(ctx context.Context, js jetstream.JetStream) error {
 			return err
 		}
 		if err := w.deliver(ctx, m); err != nil {
+			_ = m.Nak() // the next process, or this one, gets it at once
 			return err
 		}
 	}
@@ -102,7 +103,7 @@ func (w *Webhook) deliver(ctx context.Context, m jetstream.Msg) error {
 	e, err := alarm.Unmarshal(m.Data())
 	if err != nil {
 		w.Log.Warn("webhook: a message of the alarm log is no event, and is left out", "subject", m.Subject(), "err", err)
-		return m.DoubleAck(ctx)
+		return acknowledge(ctx, m)
 	}
 	for wait := cmp.Or(w.First, time.Second); ; wait = min(2*wait, mostBackoff) {
 		err := w.post(ctx, &e, m.Data())
@@ -111,7 +112,7 @@ func (w *Webhook) deliver(ctx context.Context, m jetstream.Msg) error {
 			err = nil
 		}
 		if err == nil {
-			return m.DoubleAck(ctx)
+			return acknowledge(ctx, m)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
@@ -121,6 +122,13 @@ func (w *Webhook) deliver(ctx context.Context, m jetstream.Msg) error {
 			return err
 		}
 	}
+}
+
+// acknowledge says that an event is delivered, also where ctx ends now.
+func acknowledge(ctx context.Context, m jetstream.Msg) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), postTimeout)
+	defer cancel()
+	return m.DoubleAck(ctx)
 }
 
 // post sends an event once.
