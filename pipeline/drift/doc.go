@@ -1,0 +1,42 @@
+// Package drift tells when a series of values is no longer what it was: its level or
+// its spread has changed. All values since the last change are the reference of the next
+// one; nothing is assumed about their distribution.
+//
+// # The test
+//
+// Value n gets its rank among the values so far, n included: with those equal or in the
+// same bin in random order, p = (values below + u * values alike) / n, with u uniform in
+// 0..1. As long as all values are independent and of one distribution, whatever it is,
+// the p are independent and uniform: that is exact (Vovk, Gammerman and Shafer,
+// "Algorithmic Learning in a Random World", 2005, section 2.3; McDonald, "A CUSUM
+// procedure based on sequential ranks", 1990). z is the standard normal value of p
+// (Conover, Tercero-Gomez and Cordero-Franco, "The sequential normal scores
+// transformation", 2017), between -Deviations and +Deviations. Four cumulative sums
+// (Page 1954) watch it:
+//
+//	up      S = max(0, S + z - k)    the level has risen
+//	down    S = max(0, S - z - k)    it has fallen
+//
+// and the same two of the ranks of |value - median|: wider, narrower. There is drift
+// when one of them comes to h; then the detector begins anew, so that each change is
+// found once. k is half of the shift that should be found soonest,
+// h follows from the number of values between two false alarms (Plan).
+//
+// # Bins
+//
+// The first Learning values are kept, and judged by nothing. Then they become Bins bins
+// with about equally many in each, and from then on a value only counts in its bin.
+// So a detector has a constant size. The p stay exact, because bins that the first
+// values have made are as good as any.
+//
+// All sums are integers, in units of 1/Unit deviation: the same values and the same u
+// give the same answers on every machine.
+//
+// # What it cannot do
+//
+// Values of one machine in short succession are often alike: they are not independent,
+// and false alarms come earlier. Judge every tenth, or the mean of ten. A change that
+// comes before Learning values have been seen is part of the reference. One that comes
+// soon after is found later than one that comes late, since its own values count in the
+// ranks of the next ones.
+package drift

@@ -1,0 +1,232 @@
+package drift
+
+import (
+	"math"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// What finds changes in a series of numbers.
+type rival interface{ update(x float64) bool }
+
+type ours struct {
+	Plan
+	Detector
+	*rand.Rand
+}
+
+func (o *ours) update(x float64) bool { return o.Detector.Update(o.Plan, float32(x), o.Uint64()) != 0 }
+
+// pageHinkley is the two-sided test of Page 1954 as Hinkley 1971 has it, with the
+// parameters that River takes where none are given: least values 30, delta .005, threshold
+// 50, and the sums forget with alpha .9999.
+type pageHinkley struct{ n, mean, up, down, least, most float64 }
+
+func (p *pageHinkley) update(x float64) bool {
+	p.n++
+	p.mean += (x - p.mean) / p.n
+	p.up = .9999*p.up + x - p.mean - .005
+	p.down = .9999*p.down + x - p.mean + .005
+	p.least, p.most = min(p.least, p.up), max(p.most, p.down)
+	if p.n >= 30 && (p.up-p.least > 50 || p.most-p.down > 50) {
+		*p = pageHinkley{}
+		return true
+	}
+	return false
+}
+
+// kswin is Raab, Heusinger and Schleif 2020: the last 30 of 100 values beside 30 of the 70
+// before them, drawn at random, by the test of Kolmogorov and Smirnov at .005.
+type kswin struct {
+	*rand.Rand
+	window []float64
+}
+
+func (k *kswin) update(x float64) bool {
+	if len(k.window) == 100 {
+		k.window = k.window[1:]
+	}
+	if k.window = append(k.window, x); len(k.window) < 100 {
+		return false
+	}
+	recent := slices.Clone(k.window[70:])
+	var older []float64
+	for _, i := range k.Perm(70)[:30] {
+		older = append(older, k.window[i])
+	}
+	slices.Sort(recent)
+	slices.Sort(older)
+	if 30*distance(recent, older) < ksLeast-.5 {
+		return false
+	}
+	k.window = slices.Clone(k.window[70:])
+	return true
+}
+
+// distance is the largest difference of two distributions.
+func distance(a, b []float64) (most float64) {
+	i, j := 0, 0
+	for i < len(a) && j < len(b) {
+		if a[i] <= b[j] {
+			i++
+		} else {
+			j++
+		}
+		most = max(most, math.Abs(float64(i)/float64(len(a))-float64(j)/float64(len(b))))
+	}
+	return most
+}
+
+// ksLeast is the least 30 D of two samples of 30 that has a p of .005 at most: the sum over
+// the reflected paths of Gnedenko and Korolyuk 1951.
+var ksLeast = func() float64 {
+	for d := 1.; ; d++ {
+		p, sign := 0., 2.
+		for j := d; j <= 30; j += d {
+			a, _ := math.Lgamma(31 + j)
+			b, _ := math.Lgamma(31 - j)
+			c, _ := math.Lgamma(31)
+			p += sign * math.Exp(2*c-a-b)
+			sign = -sign
+		}
+		if p <= .005 {
+			return d
+		}
+	}
+}()
+
+// adwin is Bifet and Gavalda 2007, with River's parameters: delta .002, a look every 32
+// values, 5 buckets of each size, at least 5 values on each side of a cut and 10 in all.
+type adwin struct {
+	rows            [][]bucket // row i: buckets of 2^i values, the oldest last
+	n               int
+	total, variance float64 // variance: sum of squared deviations
+	seen            int
+}
+
+type bucket struct{ total, variance float64 }
+
+func (a *adwin) update(x float64) bool {
+	if a.rows == nil {
+		a.rows = [][]bucket{nil}
+	}
+	if a.n++; a.n > 1 {
+		before := a.total / float64(a.n-1)
+		a.variance += float64(a.n-1) * (x - before) * (x - before) / float64(a.n)
+	}
+	a.total += x
+	a.rows[0] = slices.Insert(a.rows[0], 0, bucket{x, 0})
+	for i := 0; i < len(a.rows) && len(a.rows[i]) > 5; i++ {
+		row := a.rows[i]
+		p, q := row[len(row)-1], row[len(row)-2]
+		a.rows[i] = row[:len(row)-2]
+		m := math.Ldexp(1, i)
+		merged := bucket{p.total + q.total, p.variance + q.variance + (p.total/m-q.total/m)*(p.total/m-q.total/m)*m/2}
+		if i+1 == len(a.rows) {
+			a.rows = append(a.rows, nil)
+		}
+		a.rows[i+1] = slices.Insert(a.rows[i+1], 0, merged)
+	}
+	a.seen++
+	found := false
+	for a.seen%32 == 0 && a.n > 10 && a.cut() {
+		found = true
+	}
+	return found
+}
+
+// cut drops the oldest bucket where two parts of the window differ.
+func (a *adwin) cut() bool {
+	n0, sum0 := 0., 0.
+	for i := len(a.rows) - 1; i >= 0; i-- {
+		for j := len(a.rows[i]) - 1; j >= 0; j-- {
+			n0 += math.Ldexp(1, i)
+			sum0 += a.rows[i][j].total
+			n1 := float64(a.n) - n0
+			if n0 < 5 || n1 < 5 {
+				continue
+			}
+			about := math.Log(2 * math.Log(float64(a.n)) / .002)
+			recip := 1/(n0-5+1) + 1/(n1-5+1)
+			eps := math.Sqrt(2*recip*a.variance/float64(a.n)*about) + 2./3*recip*about
+			if math.Abs(sum0/n0-(a.total-sum0)/n1) > eps {
+				a.drop()
+				return true
+			}
+		}
+	}
+	return false
+}
+
+func (a *adwin) drop() {
+	last := len(a.rows) - 1
+	row := a.rows[last]
+	b, m := row[len(row)-1], math.Ldexp(1, last)
+	if a.rows[last] = row[:len(row)-1]; len(row) == 1 && last > 0 {
+		a.rows = a.rows[:last]
+	}
+	rest := float64(a.n) - m
+	a.n -= int(m)
+	a.total -= b.total
+	d := b.total/m - a.total/rest
+	a.variance = max(0, a.variance-b.variance-m*rest/(m+rest)*d*d)
+}
+
+// The figures of docs/measurements/drift.md: with EUSN_DRIFT, the number of runs of a million
+// stable values. The others are here only to compare, written from the papers.
+func TestRivals(t *testing.T) {
+	runs, _ := strconv.Atoi(os.Getenv("EUSN_DRIFT"))
+	if runs == 0 {
+		t.Skip("a measurement: set EUSN_DRIFT to a number of runs, such as 20")
+	}
+	plan := func(shift float64) Plan {
+		p, err := NewPlan(1e6, shift)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	for _, c := range []struct {
+		name string
+		new  func(r *rand.Rand) rival
+	}{
+		{"ours, shift .5", func(r *rand.Rand) rival { return &ours{Plan: plan(.5), Rand: r} }},
+		{"ours, shift 1", func(r *rand.Rand) rival { return &ours{Plan: plan(1), Rand: r} }},
+		{"ADWIN", func(*rand.Rand) rival { return new(adwin) }},
+		{"Page-Hinkley", func(*rand.Rand) rival { return new(pageHinkley) }},
+		{"KSWIN", func(r *rand.Rand) rival { return &kswin{Rand: r} }},
+	} {
+		r := rand.New(rand.NewPCG(3, 4))
+		alarms := 0
+		for range runs {
+			d := c.new(r)
+			for range 1_000_000 {
+				if d.update(r.NormFloat64()) {
+					alarms++
+				}
+			}
+		}
+		t.Logf("%s: %d false alarms in %d million values", c.name, alarms, runs)
+		for _, before := range []int{500, 5_000, 50_000} {
+			for _, shift := range []float64{.5, 1, 2} {
+				var delays []int
+				for range 200 {
+					d := c.new(r)
+					for range before {
+						d.update(r.NormFloat64())
+					}
+					n := 1
+					for !d.update(shift+r.NormFloat64()) && n < 100_000 {
+						n++
+					}
+					delays = append(delays, n)
+				}
+				slices.Sort(delays)
+				t.Logf("%s: %d values, then a shift of %v deviations: found after %d (median), %d (95 of 100)", c.name, before, shift, delays[100], delays[190])
+			}
+		}
+	}
+}
