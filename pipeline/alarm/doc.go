@@ -7,6 +7,7 @@
 // A rule has a name and a text. The text is a condition and, behind commas, clauses:
 //
 //	class imbalance|rub >= 0.8, 3 of 5, clear below 0.5, clear after 10, hold 10m
+//	drift probability, by "^([^.]+)", between 100000
 //	flag flat|out-of-range, hold 1m, quiet 22:00-06:00|12:00-12:30
 //	silent 10m, streams plant.A.>
 //	class "bearing fault", final, by "^(plant[.][^.]+)"
@@ -18,12 +19,19 @@
 //	                 class is another one, or its probability is less than P
 //	flag F|G         a prediction is on when it has one of these flags (codec.Flag), and off
 //	                 when it has none
+//	drift S          the series S of the predictions' probability, score, interval (time
+//	                 between their last samples) or class C (1 for this class, 0 for others)
+//	                 is no longer what it was (package drift). It is found once; the alarm is
+//	                 cleared after as many predictions as it takes to learn what is now
 //	silent T         no prediction has been stored for so long
 //
 // Clauses:
 //
 //	K of N           the alarm is raised when K of the last N predictions are on (N <= 64);
 //	                 without it, by one
+//	between N        of drift: predictions of a key between two false alarms, in the mean;
+//	                 1000000 without it
+//	shift D          of drift: the change to find soonest, in deviations of the series; .5
 //	clear below Q    the alarm that is on: of its classes, only predictions with a
 //	                 probability less than Q are off (hysteresis)
 //	clear after M    the alarm is cleared after M predictions that are off, one after the

@@ -33,6 +33,7 @@ type Event struct {
 	Since       time.Time `json:"since,omitzero"`        // when the first prediction was stored that raised the alarm; of a silence, the last one
 	Time        time.Time `json:"time"`                  // when what decided was stored, by the server's clock
 	Position    uint64    `json:"position"`              // in the job's output: all up to this message has been judged
+	Change      string    `json:"change,omitempty"`      // of a drift: up, down, wider, narrower, or several with + between
 	Who         string    `json:"who,omitempty"`         // acknowledged it, or changed the rules
 	Why         string    `json:"why,omitempty"`         // it was cleared, if not for a prediction
 

@@ -111,7 +111,12 @@ func (f *Fold) use(rules Rules, now time.Time) (events []Event) {
 	}
 	for _, which := range slices.SortedFunc(maps.Keys(f.counters), compareAt) {
 		c := f.counters[which]
-		stays := rules.named(which.rule).alike(old.named(which.rule))
+		next, before := rules.named(which.rule), old.named(which.rule)
+		if next != nil && before != nil && next.Kind == kindDrift && next.Text == before.Text {
+			continue // what a series has been is not learned twice
+		}
+		c.Drift = nil
+		stays := next.alike(before)
 		if !stays && c.Alarm > 0 {
 			e := f.next(Cleared, which, c)
 			e.Time, e.Why = now, "the rule was changed or removed"
@@ -119,7 +124,7 @@ func (f *Fold) use(rules Rules, now time.Time) (events []Event) {
 			events = append(events, e)
 		}
 		c.Last, c.Off = 0, 0
-		if !stays || c.Alarm == 0 && rules.named(which.rule).Kind != kindSilent {
+		if !stays || c.Alarm == 0 && next.Kind != kindSilent {
 			delete(f.counters, which)
 		}
 	}

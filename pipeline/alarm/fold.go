@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/drift"
 )
 
 // Message is a message of a job's output.
@@ -39,6 +40,11 @@ type counter struct {
 	Stream      string    `json:"stream,omitempty"`
 	Class       string    `json:"class,omitempty"`
 	Probability float32   `json:"probability,omitempty"`
+
+	// Of rules of kind drift.
+	Drift  *drift.Detector `json:"drift,omitempty"`
+	Before int64           `json:"before,omitempty"` // time of the prediction before, ns since 1970; 0 = none
+	Change string          `json:"change,omitempty"` // what was found last
 }
 
 // Fold makes alarms of predictions: what it says is a function of its rules, of the
@@ -149,13 +155,16 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 		if kind != "" {
 			e := f.next(kind, which, c)
 			e.Stream, e.Class, e.Probability = p.Stream, class, p.Probability
+			if kind == Raised {
+				e.Change = c.Change
+			}
 			f.apply(&e, c)
 			events = append(events, e)
 		}
 		if r.Kind == kindSilent && c.Alarm == 0 {
 			c.Since = f.time
 		}
-		if c.Last != 0 || c.Alarm != 0 || r.Kind == kindSilent {
+		if c.Last != 0 || c.Alarm != 0 || r.Kind == kindSilent || r.Kind == kindDrift {
 			f.counters[which] = c
 		} else {
 			delete(f.counters, which)
@@ -167,6 +176,11 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 // judge counts a prediction.
 func (r *Rule) judge(c *counter, p *codec.Prediction, class string, now time.Time) {
 	on, off := r.Condition.Judge(p, class)
+	if s, ok := r.Condition.(*series); ok {
+		if on, off = s.judge(c, p, class); c.Alarm == 0 && c.Last != 0 {
+			return // found in a quiet time: it stays found
+		}
+	}
 	c.Last = c.Last << 1 & (1<<r.N - 1) // all bits where N is Window
 	if on && c.Last == 0 && c.Alarm == 0 {
 		c.Since = now
@@ -221,7 +235,7 @@ func (f *Fold) apply(e *Event, c *counter) {
 	case Acknowledged:
 		c.Acked = true
 	case Cleared:
-		*c = counter{Since: c.Since}
+		*c = counter{Since: c.Since, Drift: c.Drift, Before: c.Before}
 	}
 	f.touch(e)
 }
@@ -256,7 +270,7 @@ func (f *Fold) Skip(position uint64) {
 	clear(f.partitions)
 	for which, c := range f.counters {
 		c.Last, c.Off = 0, 0
-		if r := f.rules.named(which.rule); c.Alarm == 0 && (r == nil || r.Kind != kindSilent) {
+		if r := f.rules.named(which.rule); c.Alarm == 0 && (r == nil || r.Kind != kindSilent && r.Kind != kindDrift) {
 			delete(f.counters, which)
 		}
 	}

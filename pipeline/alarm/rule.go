@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/drift"
 )
 
 const (
@@ -37,7 +38,7 @@ type Condition interface {
 type Rule struct {
 	Name       string
 	Text       string        // as it was written
-	Kind       string        // class, flag or silent
+	Kind       string        // class, flag, drift or silent
 	Condition  Condition     // nil for silent
 	Silent     time.Duration // without a prediction; 0 for other kinds
 	K, N       int           // raised when K of the last N predictions are on
@@ -114,6 +115,12 @@ func ParseRule(name, text string) (*Rule, error) {
 	}
 	if r.ClearAfter == 0 {
 		r.ClearAfter = r.N
+		if r.Kind == kindDrift {
+			r.ClearAfter = drift.Learning
+		}
+	}
+	if r.Kind == kindDrift && said["of"] {
+		return fail(errSeries)
 	}
 	if r.Kind == kindSilent && (said["of"] || said["clear"] || said["final"]) {
 		return fail(errors.New("silent counts no predictions: of its clauses only hold, quiet, streams and by are possible"))
@@ -125,26 +132,29 @@ func ParseRule(name, text string) (*Rule, error) {
 const (
 	kindClass  = "class"
 	kindFlag   = "flag"
+	kindDrift  = "drift"
 	kindSilent = "silent"
 )
 
 // condition reads what the rule looks for.
 func (r *Rule) condition(c clause) (err error) {
 	if len(c) == 0 {
-		return errors.New("it is empty: want class, flag or silent first, such as: class imbalance >= 0.8, 3 of 5")
+		return errors.New("it is empty: want class, flag, drift or silent first, such as: class imbalance >= 0.8, 3 of 5")
 	}
 	switch r.Kind = c[0].text; r.Kind {
 	case kindClass:
 		r.Condition, err = parseClasses(c[1:])
 	case kindFlag:
 		r.Condition, err = parseFlags(c[1:])
+	case kindDrift:
+		r.Condition, err = parseSeries(c[1:])
 	case kindSilent:
 		if len(c) != 2 {
 			return errors.New("want silent and a time, such as: silent 10m")
 		}
 		r.Silent, err = parseTime("silent", c[1].text)
 	default:
-		return fmt.Errorf("it begins with %q, want class, flag or silent", c[0].text)
+		return fmt.Errorf("it begins with %q, want class, flag, drift or silent", c[0].text)
 	}
 	return err
 }
@@ -188,6 +198,12 @@ func (r *Rule) clause(c clause, said map[string]bool) (err error) {
 			err = fmt.Errorf("clear below %s is more than the probability that raises the alarm", c[2].text)
 		}
 		return err
+	case (what == "between" || what == "shift") && len(c) == 2:
+		s, ok := r.Condition.(*series)
+		if !ok {
+			return fmt.Errorf("%s belongs to drift, such as: drift probability, between 1000000, shift 0.5", what)
+		}
+		return s.clause(what, c[1].text)
 	case what == "hold" && len(c) == 2:
 		r.Hold, err = parseTime("hold", c[1].text)
 		return err

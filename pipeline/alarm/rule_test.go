@@ -29,7 +29,7 @@ func TestParseRule(t *testing.T) {
 	}
 	for text, wants := range map[string]string{
 		"":                               "it is empty",
-		"novel":                          "want class, flag or silent",
+		"novel":                          "want class, flag, drift or silent",
 		"class":                          "want a name",
 		"class a,":                       "behind the last comma",
 		"class a,,b":                     "before a comma",

@@ -38,7 +38,7 @@ func line(e *alarm.Event) string {
 	if e.Probability > 0 {
 		text += fmt.Sprintf("  %.3f", e.Probability)
 	}
-	for _, more := range []string{e.Who, e.Why} {
+	for _, more := range []string{e.Change, e.Who, e.Why} {
 		if more != "" {
 			text += "  (" + more + ")"
 		}

@@ -1,0 +1,163 @@
+package alarm_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+)
+
+// drifting are predictions of two streams, every second, of which b changes: from 1,000 on
+// it is less sure, from 2,000 on it is another class more often, from 3,000 on it predicts
+// every two seconds.
+func drifting() (all []alarm.Message) {
+	r := rand.New(rand.NewPCG(1, 2))
+	begin := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
+	at := [2]int64{begin.UnixNano(), begin.UnixNano()}
+	for i := range 4000 {
+		m := alarm.Message{Seq: uint64(i + 1), Stored: begin.Add(time.Duration(i) * time.Second), Labels: []string{"x", "y"}, Outs: uint64(2 * (i + 1))}
+		for s, name := range []string{"a", "b"} {
+			p := codec.Prediction{Stream: name, Seq: uint64(i + 1), Score: r.Float32(), Probability: .8 + .2*r.Float32()}
+			every, mix := int64(1e9), 10
+			if name == "b" && i >= 1000 {
+				p.Probability -= .1
+			}
+			if name == "b" && i >= 2000 {
+				mix = 2
+			}
+			if name == "b" && i >= 3000 {
+				every = 2e9
+			}
+			if r.IntN(mix) == 0 {
+				p.Class = 1
+			}
+			at[s] += every + int64(r.IntN(1e7))
+			p.Time = at[s]
+			m.Predictions = append(m.Predictions, p)
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+func TestDrift(t *testing.T) {
+	rules, err := alarm.ParseRules(map[string]string{
+		"sure":  "drift probability, shift 1",
+		"mix":   "drift class y, shift 1, clear after 20",
+		"rate":  "drift interval, shift 1",
+		"score": "drift score, shift 1",
+		"both":  `drift probability, by "()", shift 1`,
+		"quiet": "drift probability, shift 1, quiet 00:15-00:40",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []struct {
+		rule, key, change string
+		from, to          uint64 // positions
+	}{
+		{"both", "", "wider", 1000, 1150}, {"sure", "b", "down", 1000, 1060}, {"mix", "b", "wider", 2000, 2080},
+		{"quiet", "b", "down", 2401, 2401}, {"rate", "b", "up", 3000, 3060},
+	}
+	var first []alarm.Event
+	for _, every := range []int{0, 7} { // the fold is stored, and read again, so often
+		f := alarm.NewFold("log", 0)
+		if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
+			t.Fatal(err)
+		}
+		var events []alarm.Event
+		for i, m := range drifting() {
+			if i == 1500 { // another rule, which must not touch what the series have been
+				texts := rules.Texts()
+				texts["other"] = "class z"
+				more, err := alarm.ParseRules(texts)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, err := f.Apply(f.ChangeRules(more, "", "test", time.Time{})); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now, err := f.Take(&m)
+			if err != nil {
+				t.Fatal(err)
+			}
+			events = append(events, now...)
+			if every > 0 && i%every == 0 && i%200 < 50 {
+				data, err := f.Encode()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if f, err = alarm.DecodeFold(data); err != nil {
+					t.Fatal(err)
+				}
+				if again, err := f.Encode(); err != nil || !bytes.Equal(data, again) {
+					t.Fatalf("the state is not the same after it was read: %v", err)
+				}
+			}
+		}
+		if every == 0 {
+			first = events
+		} else if !reflect.DeepEqual(first, events) {
+			t.Errorf("stored every %d messages: other events", every)
+		}
+	}
+	var raised []alarm.Event
+	cleared := 0
+	for _, e := range first {
+		if e.Kind == alarm.Raised {
+			raised = append(raised, e)
+		} else {
+			cleared++
+		}
+	}
+	if len(raised) != len(want) || cleared != len(raised) {
+		t.Fatalf("%d raised, %d cleared, want %d of each: %v", len(raised), cleared, len(want), first)
+	}
+	for i, w := range want {
+		found := false
+		for _, e := range raised {
+			found = found || e.Rule == w.rule && e.Key == w.key && strings.HasPrefix(e.Change, w.change) && e.Position >= w.from && e.Position <= w.to
+		}
+		if !found {
+			t.Errorf("%v was not found: %v", want[i], raised)
+		}
+	}
+}
+
+func TestDriftRules(t *testing.T) {
+	for text, says := range map[string]string{
+		"drift":                             "want probability, score, interval",
+		"drift novelty":                     "want probability, score, interval",
+		`drift "probability"`:               "want probability",
+		"drift class":                       "want probability",
+		"drift class a|b":                   "want probability",
+		"drift score, 3 of 5":               "counts no single predictions",
+		"drift score, clear below .5":       "clear below needs a class",
+		"drift score, between 5":            "values between false alarms, want 100",
+		"drift score, between x":            "want a number",
+		"drift score, shift 9":              "deviations, want 0.1",
+		"drift score, shift NaN":            "deviations, want 0.1",
+		"class a, shift 1":                  "belongs to drift",
+		"drift score, shift 1, shift 2":     "twice",
+		"drift probability, between 1 2":    "is no part of a rule",
+		"drift probability, clear after -1": "want 1 to",
+	} {
+		if _, err := alarm.ParseRule("r", text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", text, err, says)
+		}
+	}
+	r, err := alarm.ParseRule("r", `drift class "bearing fault", final, between 1e5, clear after 10`)
+	if err != nil || r.Kind != "drift" || r.ClearAfter != 10 || !r.Final {
+		t.Error(r, err)
+	}
+	if fmt.Sprint(alarm.Rules{r}.Texts()) == "" {
+		t.Error("no text")
+	}
+}
