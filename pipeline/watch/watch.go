@@ -113,7 +113,10 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	err = w.loop(ctx)
 	stop()
 	<-ended
-	if err != nil && ctx.Err() == nil {
+	if err != nil && ctx.Err() != nil { // amid the events of a message: the state has them, the log not yet
+		return nil
+	}
+	if err != nil {
 		return err
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
