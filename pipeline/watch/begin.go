@@ -52,6 +52,11 @@ func (w *watcher) begin(ctx context.Context) error {
 	if w.tail, err = w.book.tail(ctx); err != nil {
 		return err
 	}
+	// Asked again: the process before may have judged and stored more since it was asked
+	// first. From the claim on, it cannot.
+	if out, err = w.output.Info(ctx); err != nil {
+		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
+	}
 	if last := out.State.LastSeq; last < w.fold.Position() {
 		w.Log.Warn("the job's output went back in time: predictions that are made again are left out, by their numbers", "stream", wire.OutputStream(w.Job), "from", w.fold.Position(), "to", last)
 		if err := w.believe(last); err != nil {

@@ -258,8 +258,11 @@ func (w *watcher) reached(ctx context.Context, position uint64) error {
 	}
 	try, cancel := w.book.link.Attempt(ctx)
 	defer cancel()
-	if _, lost := w.output.GetMsg(try, w.tail[0].Position); errors.Is(lost, jetstream.ErrMsgNotFound) {
+	switch _, lost := w.output.GetMsg(try, w.tail[0].Position); {
+	case errors.Is(lost, jetstream.ErrMsgNotFound):
 		return fmt.Errorf("watch: %w: those in message %d of %s, of which event %d was made", alarm.ErrMissing, w.tail[0].Position, wire.OutputStream(w.Job), w.tail[0].Number)
+	case lost != nil: // not known
+		return fmt.Errorf("watch: message %d of %s: %w", w.tail[0].Position, wire.OutputStream(w.Job), lost)
 	}
 	return err
 }

@@ -72,11 +72,31 @@ func (w *Webhook) Run(ctx context.Context, nc *nats.Conn) error {
 	}
 }
 
-func (w *Webhook) send(ctx context.Context, js jetstream.JetStream) error {
-	cons, err := js.CreateOrUpdateConsumer(ctx, wire.AlarmStream(w.Job), jetstream.ConsumerConfig{
+// Begin has the server remember from now on what has to be sent. It belongs before the
+// first event that is published with a webhook.
+func (w *Webhook) Begin(ctx context.Context, nc *nats.Conn) error {
+	js, err := jetstream.New(nc)
+	if err == nil {
+		err = Ensure(ctx, js, w.Job, 0)
+	}
+	if err == nil {
+		_, err = w.consumer(ctx, js)
+	}
+	if err != nil {
+		return fmt.Errorf("watch: webhook: %w", err)
+	}
+	return nil
+}
+
+func (w *Webhook) consumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
+	return js.CreateOrUpdateConsumer(ctx, wire.AlarmStream(w.Job), jetstream.ConsumerConfig{
 		Durable: webhookName, FilterSubject: wire.AlarmEvents(w.Job), DeliverPolicy: jetstream.DeliverNewPolicy,
 		AckPolicy: jetstream.AckExplicitPolicy, AckWait: webhookHeld, MaxAckPending: 1, MaxDeliver: -1,
 	})
+}
+
+func (w *Webhook) send(ctx context.Context, js jetstream.JetStream) error {
+	cons, err := w.consumer(ctx, js)
 	if err != nil {
 		return err
 	}
@@ -131,6 +151,10 @@ func acknowledge(ctx context.Context, m jetstream.Msg) error {
 	return m.DoubleAck(ctx)
 }
 
+// client follows no redirect: another address would be asked with GET and without the
+// event, and its answer would not be about it.
+var client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 // post sends an event once.
 func (w *Webhook) post(ctx context.Context, e *alarm.Event, body []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, postTimeout)
@@ -145,7 +169,7 @@ func (w *Webhook) post(ctx context.Context, e *alarm.Event, body []byte) error {
 		now := strconv.FormatInt(time.Now().Unix(), 10)
 		r.Header.Set(HeaderSignature, "t="+now+",v1="+Sign(w.Secret, now, body))
 	}
-	answer, err := http.DefaultClient.Do(r)
+	answer, err := client.Do(r)
 	if err != nil {
 		return withoutURL(err)
 	}

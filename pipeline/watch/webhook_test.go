@@ -25,6 +25,10 @@ func TestWebhook(t *testing.T) {
 	var taken []uint64
 	calls := 0
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if q.URL.Path != "/" { // a redirect was followed
+			t.Errorf("%s %s", q.Method, q.URL.Path)
+			return
+		}
 		body, err := io.ReadAll(q.Body)
 		e, wrong := alarm.Unmarshal(body)
 		at, signature, _ := strings.Cut(strings.TrimPrefix(q.Header.Get(watch.HeaderSignature), "t="), ",v1=")
@@ -39,7 +43,8 @@ func TestWebhook(t *testing.T) {
 		case calls%3 == 0:
 			taken = append(taken, e.Number)
 		default:
-			w.WriteHeader([]int{http.StatusServiceUnavailable, http.StatusNotFound}[calls%2])
+			w.Header().Set("Location", "/elsewhere")
+			w.WriteHeader([]int{http.StatusServiceUnavailable, http.StatusFound}[calls%2])
 		}
 	}))
 	defer receiver.Close()

@@ -42,18 +42,15 @@ func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, c config.Alarm
 	defer hook.Wait()
 	defer stop()
 	if c.Webhook != "" {
-		begun, once := o.Begun, sync.Once{}
-		o.Begun = func(r alarm.Rules) { // there is an alarm log
-			begun(r)
-			once.Do(func() {
-				w := watch.Webhook{Job: o.Job, URL: c.Webhook, Secret: c.WebhookSecret, Log: o.Log}
-				hook.Go(func() {
-					if err := w.Run(ctx, nc); err != nil {
-						o.Log.Error("webhook: no events are sent", "err", err)
-					}
-				})
-			})
+		w := watch.Webhook{Job: o.Job, URL: c.Webhook, Secret: c.WebhookSecret, Log: o.Log}
+		if err := w.Begin(ctx, nc); err != nil { // before the first event
+			return err
 		}
+		hook.Go(func() {
+			if err := w.Run(ctx, nc); err != nil {
+				o.Log.Error("webhook: no events are sent", "err", err)
+			}
+		})
 	}
 	return watch.Run(ctx, nc, o)
 }
