@@ -128,6 +128,7 @@ func (f *Fold) use(rules Rules, now time.Time) (events []Event) {
 			delete(f.counters, which)
 		}
 	}
+	f.countSeries()
 	return events
 }
 

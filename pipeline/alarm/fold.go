@@ -60,7 +60,10 @@ type Fold struct {
 	partitions map[int]uint64 // how many predictions of each have been judged
 	counters   map[at]*counter
 	streams    map[string]*Latest
-	most       int // streams
+	most       int  // streams
+	series     int  // counters of rules of kind drift
+	crowded    bool // there were keys without one
+	told       bool // Crowded has said so
 
 	changed map[string]bool // streams, since Changed
 	gone    []string        // likewise
@@ -104,7 +107,11 @@ func (f *Fold) Take(m *Message) ([]Event, error) {
 	f.position, f.time = m.Seq, m.Stored.UTC()
 	var events []Event
 	for i := range fresh {
-		events = append(events, f.predict(m, &fresh[i])...)
+		p := fresh[i]
+		if !finite(p.Probability) { // JSON has no such numbers
+			p.Probability = 0
+		}
+		events = append(events, f.predict(m, &p)...)
 	}
 	return events, nil
 }
@@ -140,6 +147,13 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 		c := f.counters[which]
 		was := c != nil && c.Alarm > 0
 		if c == nil {
+			if r.Kind == kindDrift {
+				if f.series >= MostSeries {
+					f.crowded = true
+					continue
+				}
+				f.series++
+			}
 			c = new(counter)
 		}
 		if r.Kind != kindSilent {
@@ -172,6 +186,8 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 	}
 	return events
 }
+
+func finite(x float32) bool { return x-x == 0 }
 
 // judge counts a prediction.
 func (r *Rule) judge(c *counter, p *codec.Prediction, class string, now time.Time) {

@@ -45,6 +45,9 @@ func (f *Fold) see(m *Message, p *codec.Prediction, class string) *Latest {
 		f.streams[p.Stream] = s
 	}
 	s.Seq, s.Row, s.Class, s.Score, s.Probability = p.Seq, p.Row, class, p.Score, p.Probability
+	if !finite(p.Score) {
+		s.Score = 0
+	}
 	s.Integrity, s.Flags, s.Seen, s.Position, s.Time = p.Flags.Integrity(), p.Flags.String(), f.time, m.Seq, nil
 	if p.Time != codec.NoTime {
 		t := time.Unix(0, p.Time).UTC()
@@ -98,6 +101,7 @@ func (f *Fold) forget() {
 			}
 		}
 	}
+	f.countSeries()
 }
 
 // Changed are the streams about which something else is known than at the last call,

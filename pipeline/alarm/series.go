@@ -97,6 +97,26 @@ func (s *series) judge(c *counter, p *codec.Prediction, class string) (on, off b
 	return v != 0, v == 0
 }
 
+// MostSeries is how many keys rules of kind drift may have in all. Those that come later
+// have no alarm of drift. Each takes 2 kB of the state, which is stored as a whole.
+const MostSeries = 20_000
+
+// Crowded reports once that there are more keys for rules of kind drift than MostSeries.
+func (f *Fold) Crowded() bool {
+	now := f.crowded && !f.told
+	f.told = f.told || now
+	return now
+}
+
+func (f *Fold) countSeries() {
+	f.series = 0
+	for which := range f.counters {
+		if r := f.rules.named(which.rule); r != nil && r.Kind == kindDrift {
+			f.series++
+		}
+	}
+}
+
 // place is a number that has nothing to do with what a prediction says: a hash of which
 // it is.
 func place(p *codec.Prediction) uint64 {

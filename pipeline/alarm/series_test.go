@@ -3,6 +3,7 @@ package alarm_test
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"reflect"
 	"strings"
@@ -159,5 +160,39 @@ func TestDriftRules(t *testing.T) {
 	}
 	if fmt.Sprint(alarm.Rules{r}.Texts()) == "" {
 		t.Error("no text")
+	}
+}
+
+// Numbers that JSON does not have, and more keys than there may be series.
+func TestDriftOfMany(t *testing.T) {
+	rules, err := alarm.ParseRules(map[string]string{"score": "drift score", "sure": "drift probability", "c": "class x >= 0.5"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := alarm.NewFold("log", 0)
+	if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
+		t.Fatal(err)
+	}
+	crowded := 0
+	for i := range alarm.MostSeries { // two rules: half of the streams fit
+		nan := float32(math.NaN())
+		m := alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Labels: []string{"x"}, Predictions: []codec.Prediction{{
+			Stream: fmt.Sprint(i), Seq: uint64(i + 1), Score: nan, Probability: nan, Time: codec.NoTime,
+		}}}
+		if events, err := f.Take(&m); err != nil || len(events) > 0 {
+			t.Fatal(events, err)
+		}
+		if f.Crowded() {
+			crowded++
+			if i != alarm.MostSeries/2 {
+				t.Errorf("crowded at stream %d", i)
+			}
+		}
+	}
+	if crowded != 1 {
+		t.Errorf("said %d times that there are too many keys", crowded)
+	}
+	if _, err := f.Encode(); err != nil {
+		t.Error(err)
 	}
 }

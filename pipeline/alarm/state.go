@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -41,6 +42,22 @@ type storedCounter struct {
 	Counter *counter `json:"counter"`
 }
 
+// ErrLarge is a state that no process could read again.
+var ErrLarge = errors.New("the alarms of too many streams to store: give rules fewer streams (streams S) or count groups of them (by)")
+
+// bounded writes so many bytes at most.
+type bounded struct {
+	to   io.Writer
+	left int64
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	if b.left -= int64(len(p)); b.left < 0 {
+		return 0, ErrLarge
+	}
+	return b.to.Write(p)
+}
+
 // Encode is all that the fold knows, as DecodeFold reads it.
 func (f *Fold) Encode() ([]byte, error) {
 	s := state{
@@ -56,7 +73,7 @@ func (f *Fold) Encode() ([]byte, error) {
 	s.Changed = slices.Sorted(maps.Keys(f.changed))
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if err := json.NewEncoder(z).Encode(&s); err != nil {
+	if err := json.NewEncoder(&bounded{z, maxPlain}).Encode(&s); err != nil {
 		return nil, fmt.Errorf("alarm: state: %w", err)
 	}
 	if err := z.Close(); err != nil {
@@ -106,5 +123,6 @@ func DecodeFold(data []byte) (*Fold, error) {
 	for _, name := range s.Changed {
 		f.Again(name)
 	}
+	f.countSeries()
 	return f, nil
 }

@@ -209,7 +209,7 @@ func (b *book) save(ctx context.Context, f *alarm.Fold, output time.Time) error 
 		return err
 	}
 	if len(data) > alarm.MaxState {
-		return fmt.Errorf("watch: a state of %d bytes, want at most %d", len(data), alarm.MaxState)
+		return fmt.Errorf("watch: a state of %d bytes: %w", len(data), alarm.ErrLarge)
 	}
 	sum := sha256.Sum256(data)
 	r := record{Writer: b.writer, Output: output, First: b.last + 1, SHA256: hex.EncodeToString(sum[:]), Number: f.Number(), InState: f.Position()}

@@ -229,6 +229,9 @@ func (w *watcher) take(ctx context.Context, o *consumer.Output) error {
 	}
 	w.note(&m)
 	events, err := w.fold.Take(&m)
+	if w.fold.Crowded() {
+		w.Log.Warn("rules of kind drift have too many keys: those that come now have no alarm of drift; give the rules fewer streams (streams S) or count groups of them (by)", "keys", alarm.MostSeries)
+	}
 	if err == nil {
 		err = w.emit(ctx, events)
 	}
