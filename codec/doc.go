@@ -49,6 +49,11 @@
 // (uint64) and stored (timestamp): what the answering readout said, and of which input
 // message. See ShadowPrediction.
 //
+// A message of predictions that carry their features has column readout, and six more
+// behind it: number (uint64: of the prediction in its partition), samples (int64: of
+// its sequence), began, input and stored as a shadow's, and features (a list of float32
+// of one length). See CarriedPrediction.
+//
 // seq, row and ts say where the last sample of the prediction's sequence came
 // from. seq is the Eusn-Seq of its message, 0 if messages have none. row is its
 // row in that message, from 0, counted over all of the message's record batches

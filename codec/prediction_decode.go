@@ -51,12 +51,12 @@ func (r *predictionReader) read(payload []byte) error {
 
 // predictionReader holds what one call of DecodePredictions knows.
 type predictionReader struct {
-	shadow  bool // the message has the fields of a shadow's predictions, too
+	more    []moreField                 // fields that the message must have, too
+	beyond  func(rb *recordBatch) error // reads these; nil: there are none
 	meta    PredictionMeta
 	cols    map[string]*column
 	inflate inflater
 	out     []Prediction
-	beside  []ShadowPrediction // where shadow: one for each of out, without that
 }
 
 // predictionFields are the fields of one value per row, and their types.
@@ -90,8 +90,8 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	for k := range extras {
 		names = append(names, extras[k].field.Name)
 	}
-	if r.shadow {
-		names = append(names, shadowNames()...)
+	for _, f := range r.more {
+		names = append(names, f.name)
 	}
 	c := newCollector(names)
 	if err := walkSchema(fr, c.visit); err != nil {
@@ -120,10 +120,8 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	if n := c.want[fieldReadout]; n != nil && n.typ != (dataType{kind: typeUtf8}) {
 		return n.wants(dataType{kind: typeUtf8}.String())
 	}
-	if r.shadow {
-		if err := checkShadow(c); err != nil {
-			return err
-		}
+	if err := r.checkMore(c); err != nil {
+		return err
 	}
 	r.cols = c.want
 	return r.readMeta(fr)
@@ -197,7 +195,7 @@ func (r *predictionReader) batch(fr *frame) error {
 		}
 	}
 	probabilities, narrow := fixed[fieldProbability], r.cols[fieldFlags].typ == flagsOf1
-	scores, err := r.scores(&rb)
+	scores, err := r.list(&rb, fieldScores)
 	if err != nil {
 		return err
 	}
@@ -245,8 +243,8 @@ func (r *predictionReader) batch(fr *frame) error {
 			}
 		}
 	}
-	if r.shadow {
-		return r.besides(&rb)
+	if r.beyond != nil {
+		return r.beyond(&rb)
 	}
 	return nil
 }
@@ -271,28 +269,6 @@ func (t *texts) plain(i int) (string, error) {
 		err = errors.New("not UTF-8")
 	}
 	return string(b), err
-}
-
-// scores reads the field scores of one record batch, if the message has it.
-func (r *predictionReader) scores(rb *recordBatch) ([]float32, error) {
-	c := r.cols[fieldScores]
-	if c == nil {
-		return nil, nil
-	}
-	if err := noNulls(rb, c, 0, 1); err != nil {
-		return nil, err
-	}
-	if err := noNulls(rb, c, 1, c.typ.size); err != nil {
-		return nil, err
-	}
-	n := rb.rows * c.typ.size
-	data, err := rb.buffer(c, 2, 4*n)
-	if err != nil {
-		return nil, err
-	}
-	scores := make([]float32, n)
-	gatherFloat32(scores, 1, data)
-	return scores, nil
 }
 
 // noNulls refuses nulls where the format has none.

@@ -77,22 +77,20 @@ func (e *ShadowEncoder) Encode(p []ShadowPrediction) ([]byte, error) {
 
 // DecodeShadow reads a message of a shadow.
 func DecodeShadow(payload []byte) (PredictionMeta, []ShadowPrediction, error) {
-	r := predictionReader{shadow: true}
+	r := predictionReader{more: shadowFields}
+	var out []ShadowPrediction
+	r.beyond = func(rb *recordBatch) error { return r.shadow(rb, &out) }
 	if err := r.read(payload); err != nil {
 		return PredictionMeta{}, nil, err
 	}
 	for i := range r.out {
-		r.beside[i].Prediction = r.out[i]
+		out[i].Prediction = r.out[i]
 	}
-	return r.meta, r.beside, nil
+	return r.meta, out, nil
 }
 
 // shadowFields are the fields behind a prediction's, and their types.
-var shadowFields = []struct {
-	name     string
-	typ      dataType
-	nullable bool
-}{
+var shadowFields = []moreField{
 	{fieldActive, dataType{kind: typeInt, num: int32s}, false},
 	{fieldActiveReadout, dataType{kind: typeUtf8}, false},
 	{fieldBegan, dataType{kind: typeTimestamp, unit: 3}, true},
@@ -100,72 +98,28 @@ var shadowFields = []struct {
 	{fieldStored, dataType{kind: typeTimestamp, unit: 3}, true},
 }
 
-func shadowNames() (names []string) {
-	for _, f := range shadowFields {
-		names = append(names, f.name)
-	}
-	return names
-}
-
-// checkShadow wants the fields of a shadow.
-func checkShadow(c *collector) error {
-	for _, f := range shadowFields {
-		switch col := c.want[f.name]; {
-		case col == nil:
-			return mismatch("field %q: want it, got %s", f.name, c.seen())
-		case col.typ != f.typ:
-			return col.wants(f.typ.String())
-		}
-	}
-	return nil
-}
-
-// besides appends what the rows of a record batch have behind a prediction's fields.
-func (r *predictionReader) besides(rb *recordBatch) error {
+// shadow appends what the rows of a record batch have behind a prediction's fields.
+func (r *predictionReader) shadow(rb *recordBatch, out *[]ShadowPrediction) error {
 	names, err := textsOf(rb, r.cols[fieldActiveReadout])
 	if err != nil {
 		return err
 	}
-	fixed, valid := map[string][]byte{}, map[string][]byte{}
-	for _, f := range shadowFields {
-		col := r.cols[f.name]
-		if f.name == fieldActiveReadout {
-			continue
-		}
-		if f.nullable {
-			valid[f.name], err = rb.bitmap(col, 0, 0, 1)
-		} else {
-			err = noNulls(rb, col, 0, 1)
-		}
-		if err != nil {
-			return err
-		}
-		width := 8
-		if f.name == fieldActive {
-			width = 4
-		}
-		if fixed[f.name], err = rb.buffer(col, 1, rb.rows*width); err != nil {
-			return err
-		}
-	}
-	timeOf := func(name string, i int) int64 {
-		if valid[name] != nil && !bit(valid[name], i) {
-			return NoTime
-		}
-		return int64(binary.LittleEndian.Uint64(fixed[name][8*i:]))
+	fixed, valid, err := r.fixed(rb)
+	if err != nil {
+		return err
 	}
 	for i := range rb.rows {
 		b := ShadowPrediction{
 			Active: int32(binary.LittleEndian.Uint32(fixed[fieldActive][4*i:])),
-			Began:  timeOf(fieldBegan, i), Input: binary.LittleEndian.Uint64(fixed[fieldInput][8*i:]), Stored: timeOf(fieldStored, i),
+			Began:  timeAt(fixed, valid, fieldBegan, i), Input: binary.LittleEndian.Uint64(fixed[fieldInput][8*i:]), Stored: timeAt(fixed, valid, fieldStored, i),
 		}
 		if b.ActiveReadout, err = names.plain(i); err != nil {
-			return malformed("row %d, field %q: %v", len(r.beside), fieldActiveReadout, err)
+			return malformed("row %d, field %q: %v", len(*out), fieldActiveReadout, err)
 		}
 		if b.Active < 0 || int(b.Active) >= len(r.meta.Labels) {
-			return malformed("row %d: active class %d, want 0 to %d: the message names %d labels", len(r.beside), b.Active, len(r.meta.Labels)-1, len(r.meta.Labels))
+			return malformed("row %d: active class %d, want 0 to %d: the message names %d labels", len(*out), b.Active, len(r.meta.Labels)-1, len(r.meta.Labels))
 		}
-		r.beside = append(r.beside, b)
+		*out = append(*out, b)
 	}
 	return nil
 }

@@ -71,7 +71,7 @@ var graph = map[string]struct {
 	"pipeline/natsclient":             {nil, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/producer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
 	"pipeline/labels":                 {[]string{"internal/names", "pipeline/internal/wire"}, "labels of a job: knows no stage and no readout"},
-	"pipeline/learn":                  {[]string{"codec", "internal/dirlock", "pipeline", "pipeline/labels", "readout", "reservoir"}, "joins labels and sequences of a job, and keeps features, or readout's sums of them: fits nothing"},
+	"pipeline/learn":                  {[]string{"codec", "internal/dirlock", "pipeline", "pipeline/consumer", "pipeline/labels", "readout", "reservoir"}, "joins labels and sequences of a job, or predictions that carry their features, and keeps features, or readout's sums of them: fits nothing"},
 	"pipeline/trial":                  {[]string{"codec", "pipeline", "pipeline/consumer", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/learn", "pipeline/registry", "reservoir"}, "judges shadows by what they said, by labels, and by how many predictions the job's records count: joins these by learn's rule; knows no worker"},
 	"pipeline/explain":                {[]string{"codec", "pipeline", "pipeline/admin", "pipeline/consumer", "pipeline/internal/state", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/registry", "readout", "reservoir"}, "how one prediction came about: what the stage computes again, it reads; publishes nothing"},
 	"pipeline/roles":                  {[]string{"pipeline/internal/wire"}, "who may use which subjects: knows no server"},

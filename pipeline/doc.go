@@ -532,6 +532,20 @@
 // Eusn-Out-Created says when the job's output was made: a job that begins anew counts
 // from 1 again.
 //
+// # Features in predictions
+//
+// With Stage.Carry, a share of the predictions carries its features, for a readout that
+// is learnt when the samples are gone. Which ones is a function of stream, sequence
+// number and row alone (internal/wire/carry.go), so that a replay and another worker
+// find the same. The shard reads them from the engine behind the call that made the
+// prediction, before another sequence gets the slot. The emitter publishes them on
+// <job>.features.<p> and waits until the server has them, then it commits the
+// predictions: so each prediction of the share that is committed has its features
+// there, once or more, under its number. As with dead letters, a server that refuses
+// them holds the partition up. No state, commit or prediction depends on it, and
+// workers may differ in their shares: those of a smaller one are among those of a
+// larger one.
+//
 // # When room or input runs out
 //
 // A partition full of open sequences (MaxStreams) stops with an error: it

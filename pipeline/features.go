@@ -11,6 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/backfill"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -37,6 +38,7 @@ type Features struct {
 type FeaturesLog struct {
 	Created     time.Time // of the input
 	First, Last uint64    // its messages
+	Begun       string    // when the job's output was made
 	Network     string    // identity of the model without readouts, and of the arithmetic
 	Settings    string    // what else features depend on
 	JobNetwork  bool      // the job runs that network
@@ -102,7 +104,7 @@ func (b *backfilling) features(ctx context.Context, sh *shard.Shard) (FeaturesDo
 	theirs := b.entry.Identity
 	theirs.Readout = "" // features do not depend on it
 	return FeaturesDone{FeaturesLog: FeaturesLog{
-		Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq,
+		Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq, Begun: wire.CreatedText(b.job.Out.CachedInfo().Created),
 		Network: own.Network, JobNetwork: own.Differs(theirs) == "",
 		Settings: fmt.Sprintf("input %s, non_finite %s, reorder %d", c.Input.Text(), c.NonFinite, c.Reorder),
 	}}, nil

@@ -26,6 +26,7 @@ type rig struct {
 	now     func() time.Time                      // if set, the clock of stages that are started
 	keep    time.Duration                         // how long their replaced snapshots are kept; 0 = not
 	apart   time.Duration                         // see Stage.apart
+	carry   float64                               // see Stage.Carry
 	js      jetstream.JetStream
 	log     *slog.Logger
 }

@@ -59,6 +59,9 @@ func (s *Stage) prepare() (*run, error) {
 	if s.NewPartitions < 0 || s.NewPartitions > maxPartitions {
 		return nil, fmt.Errorf("pipeline: new partitions = %d, want 0 to %d", s.NewPartitions, maxPartitions)
 	}
+	if !(s.Carry >= 0 && s.Carry <= 1) {
+		return nil, fmt.Errorf("pipeline: a share of %g of the predictions carries its features, want 0 to 1", s.Carry)
+	}
 	if err := errors.Join(s.Config.Validate(), s.Model.Validate(), s.Model.CheckLengths()); err != nil {
 		return nil, err
 	}
@@ -236,6 +239,13 @@ func (r *run) openShards(ctx context.Context) error {
 			return err
 		}
 		e.Shadow(&store.Shadows{JS: shadows, Job: r.cfg.Job, Begun: begun, Patience: patience, Log: r.log}, &r.shown.shadows)
+		if r.stage.Carry > 0 {
+			s.Carry(r.stage.Carry)
+			carried := &store.Features{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Network: s.Machine.Shape.Identity().Network, Begun: begun, Limit: r.limit, Retries: func() { r.counters.Retries.Add(1) }}
+			if err := e.Carry(carried, r.stage.Model.Network.Spec.FeatureCount()); err != nil {
+				return err
+			}
+		}
 		r.emitters = append(r.emitters, e)
 	}
 	r.self.model, r.self.arithmetic = r.shards[0].Machine.Shape.Identity(), r.shards[0].Arithmetic
@@ -294,7 +304,12 @@ func (r *run) openJob(ctx context.Context) error {
 	if r.members, err = openMembers(ctx, r.server.JS, r.cfg, r.self.worker, r.now); err != nil {
 		return err
 	}
-	if r.server.Auxiliary, err = store.OpenAuxiliary(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.server.Snaps, r.counters.Spilled.Load, r.log); err != nil {
+	if r.stage.Carry > 0 {
+		if err := store.MakeFeatures(ctx, r.server.JS, r.cfg.Job, r.server.Out); err != nil {
+			return err
+		}
+	}
+	if r.server.Auxiliary, err = store.OpenAuxiliary(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.server.Snaps, r.stage.Carry > 0, r.counters.Spilled.Load, r.log); err != nil {
 		return err
 	}
 	others := slices.Collect(maps.Values(r.server.Auxiliary.Known))

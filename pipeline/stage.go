@@ -37,6 +37,11 @@ type Stage struct {
 	// NewPartitions is what a new job gets where Config leaves the number open.
 	// Optional: DefaultPartitions.
 	NewPartitions int
+	// Carry is the share of predictions, 0 to 1, that carry their features, as a
+	// readout reads them, for somebody to learn from when the samples are gone (package
+	// pipeline/learn). They go to a NATS stream of their own. Which ones they are
+	// depends on stream, sequence number and row alone. Optional: none.
+	Carry float64
 
 	keep      time.Duration // how long what a record names no more is kept; 0 = keepReplaced, less = not
 	apart     time.Duration // how long partitions read by their own consumers after a common one; 0 = owner.ApartTime; tests

@@ -204,6 +204,10 @@ type Output struct {
 	// How many messages of predictions each partition stores. 0: all, until the
 	// disk is full.
 	Keep int64 `mapstructure:"keep" default:"0" minimum:"0"`
+	// One in so many predictions carries its features, for "learn" when the samples
+	// are gone (docs/learn.md): 100 is one in a hundred, 1 is all. 0: none. Use the
+	// same value for all workers of a job.
+	FeaturesOneIn int `mapstructure:"features_one_in" default:"0" minimum:"0" maximum:"1000000"`
 }
 
 // DeadLetters says how many messages that could not be used are stored.

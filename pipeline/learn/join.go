@@ -200,8 +200,8 @@ func (j *joining) example(e *Entry, v verdict) {
 	if n > 0 {
 		last := &j.Examples[n-1]
 		x.Group = last.Group
-		apart := j.policy.Kind == reservoir.Marked || j.policy.Kind == reservoir.Gap
-		if apart || last.Stream != e.Stream || last.Class != class || e.Before == (Place{}) || last.Last.before(e.Before) {
+		apart := j.policy.Kind == reservoir.Marked || j.policy.Kind == reservoir.Gap || j.policy.Kind == reservoir.Endless && e.Carried
+		if apart || last.Stream != e.Stream || last.Class != class || !follows(&last.Entry, e) {
 			x.Group++
 		}
 	}

@@ -30,6 +30,12 @@ type Pass struct {
 	Whole    bool                        // also for labels that were looked for before
 	Progress func(pipeline.FeaturesDone) // optional
 	Begun    func(pipeline.FeaturesLog)  // optional: the log is about to be read
+
+	// JS, optional, reads the features that predictions carry (pipeline.Stage.Carry),
+	// where the log lacks its first messages. Carried, optional, is told how many were
+	// taken.
+	JS      jetstream.JetStream
+	Carried func(sequences int)
 }
 
 // Run looks for the sequences that labels are about and keeps their features. Where
@@ -50,6 +56,13 @@ func (p Pass) Run(ctx context.Context, s *Store, b *Book) (pipeline.FeaturesDone
 				return false, err
 			}
 			read := f.look(log)
+			if read && log.First > 1 {
+				if err := p.carried(ctx, f, log); err != nil {
+					return false, err
+				}
+				// Of a stream that never ends, the log has only states that lack samples.
+				read = f.policy.Kind != reservoir.Endless
+			}
 			if read && p.Begun != nil {
 				p.Begun(log)
 			}

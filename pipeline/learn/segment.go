@@ -43,6 +43,8 @@ type Entry struct {
 	Rows     int64      `json:"rows"` // behind the front end
 	Earliest int64      `json:"earliest"`
 	Latest   int64      `json:"latest"` // of the samples' times; codec.NoTime: one has none
+	// Carried: the features came with the prediction. Before is not known.
+	Carried bool `json:"carried,omitempty"`
 }
 
 // Place is where a sample of a stream is.

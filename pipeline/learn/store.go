@@ -238,7 +238,11 @@ func (s *Store) Has(q *pipeline.Sequence) bool {
 
 // Add keeps the features of a sequence that is not here.
 func (s *Store) Add(q *pipeline.Sequence, features []float32) error {
-	if s.Has(q) {
+	return s.add(entryOf(q), features)
+}
+
+func (s *Store) add(e Entry, features []float32) error {
+	if s.entries[keyOf(&e)].segment != "" {
 		return nil
 	}
 	if s.writing == nil {
@@ -248,7 +252,7 @@ func (s *Store) Add(q *pipeline.Sequence, features []float32) error {
 		}
 		s.writing = w
 	}
-	if err := s.writing.add(entryOf(q), features); err != nil {
+	if err := s.writing.add(e, features); err != nil {
 		return err
 	}
 	s.take(s.writing.entries[len(s.writing.entries)-1:])

@@ -85,6 +85,7 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		add(reading(in)...)
 		add(reading(labels)...)
 		add(reading(wire.ShadowStream(job))...)
+		add(reading(wire.FeatureStream(job))...)
 		add(api("STREAM.MSG.GET", in)) // whether it is still what it was
 		add(reading(out)...)
 		add(api("STREAM.MSG.GET", out)) // how the job reads its messages, which model it runs, who made a prediction
@@ -130,10 +131,10 @@ func stage(job string) []string {
 	in, out, dead, rows := wire.InputStream(job), wire.OutputStream(job), wire.DeadLetterStream(job), wire.RowStream(job)
 	snaps, members := wire.SnapshotStream(job), wire.MemberStream(job)
 	s := []string{
-		job + ".out.*", job + ".dlq.*", wire.ShadowSubjects(job), job + ".rows.*.*", "$KV." + wire.MemberBucket(job) + ".>", "$O." + wire.SnapshotBucket(job) + ".>",
+		job + ".out.*", job + ".dlq.*", wire.ShadowSubjects(job), wire.FeatureSubjects(job), job + ".rows.*.*", "$KV." + wire.MemberBucket(job) + ".>", "$O." + wire.SnapshotBucket(job) + ".>",
 		"$JS.API.INFO", "$JS.API.STREAM.NAMES", "$JS.FC." + snaps + ".>", "$JS.FC." + in + ".>",
 	}
-	for _, name := range []string{in, out, dead, rows, snaps, members} {
+	for _, name := range []string{in, out, dead, rows, snaps, members, wire.FeatureStream(job)} {
 		s = append(s, api("STREAM.INFO", name))
 	}
 	for _, name := range []string{in, out, rows, snaps} {

@@ -233,7 +233,10 @@ func (l *learning) read(ctx context.Context, book *learn.Book) error {
 	defer p.Close()
 	had := l.store.Len()
 	pass := learn.Pass{
-		Stage: l.stage, Whole: l.opt.whole,
+		Stage: l.stage, Whole: l.opt.whole, JS: l.js,
+		Carried: func(n int) {
+			l.app.Say("features of %d sequences came with their predictions (output.features_one_in)", n)
+		},
 		Begun: func(log pipeline.FeaturesLog) {
 			if !log.JobNetwork {
 				l.app.Say("warning: job %s runs another network than %s (or another front end, policy or channels): labels of predictions may be about no sequence of this one", l.conf.Job, l.conf.Model)

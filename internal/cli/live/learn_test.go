@@ -36,16 +36,18 @@ func learnLabelled(stream, k int) bool { return (stream*7+k)%10 < 3 }
 
 // labelledCSV is a recording of streams of sequences, one stream after the other, with
 // the labels that learn gets later.
-func labelledCSV() string {
+func labelledCSV() string { return labelledCSVOf(learnClass, learnLabelled) }
+
+func labelledCSVOf(class func(stream, k int) string, labelled func(stream, k int) bool) string {
 	var b strings.Builder
 	b.WriteString("stream,time,end,c0,c1,label\n")
 	for s := range learnStreams {
 		for i := range learnSequences * learnLength {
 			k, label := i/learnLength, ""
-			if learnLabelled(s, k) {
-				label = learnClass(s, k)
+			if labelled(s, k) {
+				label = class(s, k)
 			}
-			step := map[string]float64{"fast": .6, "slow": .2, "odd": 1.3}[learnClass(s, k)]
+			step := map[string]float64{"fast": .6, "slow": .2, "odd": 1.3}[class(s, k)]
 			x := step*float64(i) + float64(s)
 			fmt.Fprintf(&b, "m%d,%d,%t,%.6f,%.6f,%s\n", s, learnBegin+int64(i)*learnStep, i%learnLength == learnLength-1, math.Sin(x), math.Cos(x), label)
 		}
@@ -66,10 +68,15 @@ func (j *learnJob) in(name string) string { return filepath.Join(j.dir, name) }
 // predict all of it.
 func newLearnJob(t *testing.T, want int, retrain ...string) *learnJob {
 	t.Helper()
+	return newLearnJobOf(t, labelledCSV(), want, retrain...)
+}
+
+func newLearnJobOf(t *testing.T, recording string, want int, retrain ...string) *learnJob {
+	t.Helper()
 	j := &learnJob{dir: t.TempDir()}
 	j.model = j.in("m.safetensors")
 	table, archive := j.in("r.csv"), j.in("r.parquet")
-	clitest.Write(t, table, labelledCSV())
+	clitest.Write(t, table, recording)
 	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
 	clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--out", j.model}, retrain...)...)
 	server, err := natsserver.Start(natsserver.Options{Dir: j.in("data"), Port: natsserver.RandomPort})

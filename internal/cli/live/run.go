@@ -121,6 +121,9 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		Config: pipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
 		Dial: b.dial, Log: log, Counters: counters,
 	}
+	if n := c.Output.FeaturesOneIn; n > 0 {
+		stage.Carry = 1 / float64(n)
+	}
 	if b.server != nil {
 		stage.NewPartitions = pipeline.EmbeddedPartitions
 	}

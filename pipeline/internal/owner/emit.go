@@ -26,6 +26,7 @@ type Emitter struct {
 	bodies  [][]byte // likewise: of the commits in hand
 	from    []int    // likewise: their first predictions
 	shadows shadowing
+	carries carrying
 }
 
 // NewEmitter makes the emitter of a shard with so many partitions. first is what
@@ -110,7 +111,7 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 // side by side, and reports whether any has more. An answer without
 // predictions and dead letters needs no commit: a replay repeats it.
 func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
-	e.encode(b)
+	e.encode(ctx, b)
 	e.shadows.await(ctx)
 	e.reassure(ctx, b) // last: an answer is not relied on for long
 	for _, i := range b.Touched {
@@ -146,8 +147,8 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 }
 
 // encode makes the bodies of the next commits, and publishes what shadows say of the
-// predictions in them.
-func (e *Emitter) encode(b *shard.Batch) {
+// predictions in them, and those that carry their features.
+func (e *Emitter) encode(ctx context.Context, b *shard.Batch) {
 	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
 			continue
@@ -160,6 +161,11 @@ func (e *Emitter) encode(b *shard.Batch) {
 		}
 		body, to, err := e.splitter.Encode(a, from)
 		if err != nil {
+			t.Fail(err)
+			e.cursor[i] = -1
+			continue
+		}
+		if err := e.carries.publish(ctx, a, from, to, t.c.Record.Outs); err != nil {
 			t.Fail(err)
 			e.cursor[i] = -1
 			continue

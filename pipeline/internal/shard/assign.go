@@ -32,6 +32,11 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 				return err
 			}
 		}
+		if s.carry.holds(*slot) { // the sequence that was there is over
+			if err := s.compute(b); err != nil {
+				return err
+			}
+		}
 		s.residents.use(r.Stream)
 		r.Stream.InUse = r.Open
 		if r.Emit {
@@ -43,6 +48,10 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 				return err
 			}
 			b.emits = append(b.emits, emit{a.Part.index, next, head})
+			if s.carry.wants(&a.Preds[next]) {
+				s.carry.hands = append(s.carry.hands, carriedRun{*slot, a.Part.index, next})
+				b.carried += 4 * s.carry.features
+			}
 			next++
 		}
 		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})

@@ -40,6 +40,7 @@ type Batch struct {
 	Dead     []rejected
 	Shadows  []Shadow // those whose scores the answers have
 	Refused  []Shadow // those that the engine has not taken beside the readouts that answer
+	carried  int      // bytes of features in the answers
 }
 
 // rejected is a dead letter of a partition.
@@ -70,6 +71,9 @@ type Answer struct {
 	Snapshot []byte        // of that state, where one is due
 	// Shadow are the scores of Batch.Shadows, those of each prediction together.
 	Shadow []float32
+	// Carried are the predictions that carry their features, in order.
+	Carried  []Carried
+	features []float32
 }
 
 // NewBatch makes the batch of a shard with so many partitions.
@@ -79,7 +83,7 @@ func NewBatch(partitions int) *Batch { return &Batch{Answers: make([]Answer, par
 func (b *Batch) Reset() {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
-		*a = Answer{Predictions: state.Predictions{Preds: a.Preds[:0], At: a.At[:0], Stored: a.Stored[:0], Began: a.Began[:0]}, Shadow: a.Shadow[:0]}
+		*a = Answer{Predictions: a.Emptied(), Shadow: a.Shadow[:0], Carried: a.Carried[:0], features: a.features[:0]}
 	}
 	clear(b.Dead) // let the messages go
 	clear(b.Fx.Dead)
@@ -105,3 +109,6 @@ func (a *Answer) ShadowScores(shadows, shadow, prediction int) []float32 {
 	columns := len(a.Preds[prediction].Scores)
 	return a.Shadow[(prediction*shadows+shadow)*columns:][:columns]
 }
+
+// FeaturesOf are those of a prediction that carries them, n of them.
+func (a *Answer) FeaturesOf(c Carried, n int) []float32 { return a.features[c.features:][:n:n] }

@@ -25,6 +25,9 @@ func (s *slots) compute(b *Batch) error {
 	if len(b.runs) > 0 {
 		s.counters.StepTime.Add(stats.StepBounds, took)
 	}
+	if err := s.takeFeatures(b); err != nil {
+		return err
+	}
 	for i, e := range b.emits {
 		p := &b.Answers[e.part].Preds[e.index]
 		h := &s.heads.all[e.head]
@@ -37,6 +40,22 @@ func (s *slots) compute(b *Batch) error {
 	}
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
 	return s.trim(start)
+}
+
+// takeFeatures reads those that predictions carry, after an engine call.
+func (s *slots) takeFeatures(b *Batch) error {
+	c, e := &s.carry, s.pool.engine
+	for _, r := range c.hands {
+		a := &b.Answers[r.part]
+		from := len(a.features)
+		a.features = slices.Grow(a.features, c.features)[:from+c.features]
+		if err := e.Features(r.slot, a.features[from:]); err != nil {
+			return fmt.Errorf("pipeline: engine %s: features: %w", e.Name(), err)
+		}
+		a.Carried = append(a.Carried, Carried{r.index, from})
+	}
+	c.hands = c.hands[:0]
+	return nil
 }
 
 // shadow keeps the scores of the shadows for a prediction. row are the engine's.

@@ -110,6 +110,12 @@ func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFacto
 // called before the shard runs.
 func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, s.last = in, last }
 
+// Carry has so large a share of the predictions carry their features. It is called
+// before the shard runs.
+func (s *Shard) Carry(share float64) {
+	s.carry = carrying{share: share, policy: s.Machine.Policy, features: s.pool.engine.Network().Spec.FeatureCount()}
+}
+
 // Follow says where promoted readouts are. It is called before the shard runs.
 func (s *Shard) Follow(all Readouts) { s.heads.source = all }
 
@@ -302,9 +308,13 @@ func (s *Shard) take(b *Batch, j Job) error {
 	return s.ingest(b, j)
 }
 
+// mostCarried is how many bytes of features a batch may have when it takes one more
+// message.
+const mostCarried = 64 << 20
+
 // room bounds messages too: many may hold no row.
 func (s *Shard) room(b *Batch) bool {
-	return !b.full && len(b.Fx.X) < s.pace.rowBudget*s.Machine.Channels && b.messages < s.pace.rowBudget
+	return !b.full && b.carried < mostCarried && len(b.Fx.X) < s.pace.rowBudget*s.Machine.Channels && b.messages < s.pace.rowBudget
 }
 
 // warn logs at most a line per second: a bad producer must not fill a disk.

@@ -24,6 +24,7 @@ type slots struct {
 	arrivals  []arrival        // stored rows that the runs in hand need
 	usedSlots int              // as counted last
 	follow    following        // nil but where features are wanted
+	carry     carrying
 	counters  *stats.Counters
 }
 

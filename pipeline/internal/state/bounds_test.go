@@ -119,7 +119,7 @@ func TestApplyAllocates(t *testing.T) {
 	apply := func() {
 		m.Seq++
 		*o.fx = Effects{X: o.fx.X[:0], Runs: o.fx.Runs[:0], Dead: o.fx.Dead[:0], Notes: o.fx.Notes[:0]}
-		o.out = Predictions{Preds: o.out.Preds[:0], At: o.out.At[:0], Stored: o.out.Stored[:0], Began: o.out.Began[:0]}
+		o.out = o.out.Emptied()
 		if err := o.m.Apply(o.p, &m, o.fx, &o.out); err != nil {
 			t.Fatal(err)
 		}

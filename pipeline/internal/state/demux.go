@@ -303,6 +303,7 @@ func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags co
 	a := m.out
 	a.Preds = append(a.Preds, p)
 	a.At, a.Stored, a.Began = append(a.At, m.inSeq), append(a.Stored, m.stored), append(a.Began, s.began(st, c.Phase))
+	a.Length = append(a.Length, c.Age+int64(c.To-c.From))
 }
 
 // began is when the sequence of a state began, where its samples' times say so.

@@ -53,6 +53,12 @@ type Predictions struct {
 	At     []uint64           // the input message each belongs to, ascending
 	Stored []int64            // when it was stored, ns
 	Began  []int64            // time of the sequence's first sample, ns; codec.NoTime: not known, or time went back in it
+	Length []int64            // samples of the sequence, as they came in
+}
+
+// Emptied is p without its predictions, with their room.
+func (p Predictions) Emptied() Predictions {
+	return Predictions{Preds: p.Preds[:0], At: p.At[:0], Stored: p.Stored[:0], Began: p.Began[:0], Length: p.Length[:0]}
 }
 
 // DeadLetter is an input message that could not be used.

@@ -37,12 +37,16 @@ type Auxiliary struct {
 	gone  uint64                           // dead letters that made room for newer ones, when last told
 }
 
-// OpenAuxiliary notes what there is when the stage starts.
-func OpenAuxiliary(ctx context.Context, js jetstream.JetStream, link *Link, job string, snaps *Snapshots, spilled func() uint64, log *slog.Logger) (*Auxiliary, error) {
+// OpenAuxiliary notes what there is when the stage starts. carries: predictions of the
+// job carry their features.
+func OpenAuxiliary(ctx context.Context, js jetstream.JetStream, link *Link, job string, snaps *Snapshots, carries bool, spilled func() uint64, log *slog.Logger) (*Auxiliary, error) {
 	b := &Auxiliary{
 		js: js, link: link, job: job, snaps: snaps, spilled: spilled, log: log,
 		names: []string{wire.DeadLetterStream(job), wire.RowStream(job), wire.SnapshotStream(job), wire.MemberStream(job)},
 		Known: map[string]*jetstream.StreamInfo{}, told: map[string]time.Time{},
+	}
+	if carries {
+		b.names = append(b.names, wire.FeatureStream(job))
 	}
 	for _, name := range b.names {
 		s, err := js.Stream(ctx, name)
@@ -142,6 +146,8 @@ func (b *Auxiliary) lacks(name string) string {
 		return "a partition that has a dead letter waits: restore the NATS stream, or allow the stage to create NATS streams"
 	case wire.RowStream(b.job):
 		return "a partition that needs it waits: restore it from a backup. Without a backup delete nothing more, and restart a worker: it creates the NATS stream, empty. The states that were stored there are lost; a partition that needs one of them stops"
+	case wire.FeatureStream(b.job):
+		return "a partition that has a prediction which carries its features waits: restore the NATS stream, allow the stage to create NATS streams, or set output.features_one_in to 0"
 	case wire.SnapshotStream(b.job):
 		return "no snapshots are stored. If a worker ends now, its partitions can continue only if the input still has message 1: allow the stage to create NATS streams, or start a worker that may"
 	}
@@ -155,6 +161,8 @@ func (b *Auxiliary) lost(name string) string {
 		return "the dead letters in it are lost; new ones are stored"
 	case wire.RowStream(b.job):
 		return "the states that were stored there are lost; a partition that needs one of them stops"
+	case wire.FeatureStream(b.job):
+		return "the features in it are lost; learn computes those whose samples the input still has"
 	case wire.SnapshotStream(b.job):
 		return "every partition stores its state again"
 	}

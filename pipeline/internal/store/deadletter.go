@@ -3,13 +3,11 @@ package store
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -22,8 +20,6 @@ const (
 	// letter repeats. With ours added to 64 kB of them the server would refuse
 	// the dead letter; Config.MaxMessage leaves room for this much.
 	copiedHeaders = 8 << 10
-	// deadLetterPatience is longer than a cluster takes to choose a leader.
-	deadLetterPatience = 2 * CommitTimeout
 )
 
 // DeadLetter is an input message that could not be used, and why.
@@ -74,40 +70,8 @@ func (e *DeadLetters) Publish(ctx context.Context, d *DeadLetter, w Waiter) erro
 		h.Set(wire.HeaderTruncated, strconv.Itoa(len(d.Data)))
 		msg.Data = msg.Data[:max(0, most-headerBytes(h))]
 	}
-	return e.publishOnce(ctx, msg, w)
-}
-
-// publishOnce publishes a message with an id until the server has it. A server
-// that is there and refuses it, or does not answer for deadLetterPatience,
-// gives the partition up for a while: the others' answers wait behind it.
-func (e *DeadLetters) publishOnce(ctx context.Context, msg *nats.Msg, w Waiter) error {
-	what := "dead letter on " + msg.Subject
-	var since time.Time // when the server, being there, first did not answer
-	for {
-		try, cancel := e.Link.Attempt(ctx)
-		_, err := e.JS.PublishMsg(try, msg)
-		late := try.Err() == context.DeadlineExceeded
-		cancel()
-		switch {
-		case err == nil:
-			w.Taken()
-			return nil
-		case ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed):
-			return fmt.Errorf("%w: %s", ErrUnfinished, what)
-		case !Refused(err) && !Unheard(err) && !late: // the server is away
-			since = time.Time{}
-		case since.IsZero():
-			since = time.Now()
-		}
-		if Refused(err) || !since.IsZero() && time.Since(since) > deadLetterPatience {
-			return fmt.Errorf("pipeline: %s cannot be stored: %w: make space in %s, restore it or undo what was changed, or allow the stage to publish there: %w", what, err, wire.DeadLetterStream(e.Job), ErrLater)
-		}
-		e.Retries()
-		if err := w.Waits(what, err); err != nil {
-			return err
-		}
-		_ = Pause(ctx, RetryWait) // the next attempt fails by itself if ctx has ended
-	}
+	p := patiently{e.JS, e.Link, e.Retries}
+	return p.publish(ctx, msg, "dead letter", wire.DeadLetterStream(e.Job), w)
 }
 
 // id is the same for each attempt to publish a dead letter. A message

@@ -114,6 +114,8 @@ func asyncMessages() object {
 			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput, HeaderResize, HeaderSource, HeaderFirst, HeaderPromotions, HeaderShadows}, identity...), KindJob)),
 		"shadow": message("shadow", "what a readout that does not answer says of predictions, before they are published: an Arrow IPC stream with the columns of predictions, and active_class, active_readout, began, input and stored (codec/doc.go)", arrow,
 			headerSchema([]string{HeaderKind, HeaderOuts, HeaderOutCreated}, nil, KindShadow)),
+		"features": message("features", "predictions that carry their features, before they are published: an Arrow IPC stream with the columns of predictions, and number, samples, began, input, stored and features (codec/doc.go)", arrow,
+			headerSchema([]string{HeaderKind, HeaderNetwork, HeaderOutCreated}, nil, KindFeatures)),
 		"deadLetter": message("deadLetter", "an input message that could not be used: its bytes and headers, and why", "application/octet-stream",
 			headerSchema([]string{HeaderError, HeaderReason, HeaderInSeq, HeaderInSubject}, []string{HeaderTruncated, HeaderDropped, HeaderDead})),
 		"sentAgain": message("sentAgain", "marks a dead letter that was sent to the input again, as input message Eusn-In-Seq", "application/octet-stream",
@@ -170,6 +172,7 @@ func asyncAPI() object {
 	add("job", name(EntrySubject(j)), "the model of the job"+stored(OutputStream), "send", "job")
 	add("deadLetters", name(DeadLetterSubject(j, part)), "input that could not be used"+stored(DeadLetterStream), "send", "deadLetter", "sentAgain")
 	add("shadows", strings.Replace(name(ShadowSubject(j, k, part)), "{key}", "{readout}", 1), "predictions of readouts that do not answer"+stored(ShadowStream), "send", "shadow")
+	add("features", name(FeatureSubject(j, part)), "predictions that carry their features (output.features_one_in)"+stored(FeatureStream), "send", "features")
 	add("labels", name(LabelSubject(j, k)), "labels of streams, for training; the stage does not read them. The key is the name of the stream, with _ for what cannot be in a token"+stored(LabelStream), "receive", "label")
 	add("alarms", name(AlarmSubject(j, "{rule}", k)), "alarms raised, acknowledged and cleared, each once. The key is the name of a stream or of a group of streams; what cannot be in a subject is = and two hex digits"+stored(AlarmStream), "send", "alarm")
 	add("alarmRules", name(AlarmRulesSubject(j)), "the rules that hold from then on"+stored(AlarmStream), "send", "alarm")

@@ -66,6 +66,7 @@ const (
 	KindPromote   = "promote"    // another readout answers from now on, likewise
 	KindSentAgain = "sent-again" // marks a dead letter that was sent again
 	KindShadow    = "shadow"     // predictions of a readout that does not answer
+	KindFeatures  = "features"   // predictions that carry their features
 	KindLabel     = "label"      // what somebody says that a part of a stream was
 	KindAlarm     = "alarm"      // of the log of the job's alarms
 )

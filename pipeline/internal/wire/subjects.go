@@ -17,6 +17,7 @@ func ShadowStream(job string) string     { return strings.ToUpper(job) + "-SHADO
 func AlarmStream(job string) string      { return strings.ToUpper(job) + "-ALARMS" }
 func LatestBucket(job string) string     { return strings.ToUpper(job) + "-LATEST" }
 func LatestStream(job string) string     { return "KV_" + LatestBucket(job) }
+func FeatureStream(job string) string    { return strings.ToUpper(job) + "-FEATURES" }
 func SnapshotBucket(job string) string   { return strings.ToUpper(job) + "-SNAP" }
 func SnapshotStream(job string) string   { return "OBJ_" + SnapshotBucket(job) }
 func ModelBucket(job string) string      { return strings.ToUpper(job) + "-MODELS" }
@@ -84,6 +85,10 @@ func AlarmRulesSubject(job string) string  { return job + "." + KindAlarm + ".ru
 func AlarmAckSubject(job string) string      { return job + ".alarms.acknowledge" }
 func AlarmSetSubject(job string) string      { return job + ".alarms.rules" }
 func AlarmRequestSubjects(job string) string { return job + ".alarms.*" }
+
+// FeatureSubject is that of predictions that carry their features.
+func FeatureSubject(job string, p int) string { return fmt.Sprintf("%s.%s.%d", job, KindFeatures, p) }
+func FeatureSubjects(job string) string       { return job + "." + KindFeatures + ".*" }
 
 // EntrySubject is that of a job's Entry, in its output.
 func EntrySubject(job string) string { return job + ".out." + KindJob }

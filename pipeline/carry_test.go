@@ -1,0 +1,192 @@
+package pipeline
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// carriedOf are the predictions of a job that carry their features, each once.
+func (b *rig) carriedOf(job string) map[string]codec.CarriedPrediction {
+	b.t.Helper()
+	all := map[string]codec.CarriedPrediction{}
+	err := consumer.Carried(b.t.Context(), b.js, job, consumer.Span{From: 1, Stored: true}, func(o consumer.CarriedOutput) error {
+		for _, p := range o.Predictions {
+			at := fmt.Sprint(p.Stream, " ", p.Input, " ", p.Seq, " ", p.Row)
+			if _, twice := all[at]; twice {
+				b.t.Errorf("%s comes twice", at)
+			}
+			all[at] = p
+		}
+		return nil
+	})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return all
+}
+
+// Predictions carry their features while workers are killed and a readout is promoted,
+// under each policy: those of the share and no others, each once, with the bits that
+// the log's samples have, and with the scores of the prediction. The job's predictions
+// and states are as without them.
+func TestFeaturesAreCarriedThroughCrashes(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		policy reservoir.Policy
+		share  float64
+	}{
+		{"marked", reservoir.Policy{Kind: reservoir.Marked, Early: 3}, 1},
+		{"sampled", reservoir.Policy{Kind: reservoir.Count, Length: 1}, .3},
+		{"windows", reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 2}, 1},
+		{"endless", reservoir.Policy{Kind: reservoir.Endless, Early: 3}, .5},
+	} {
+		t.Run(c.name, func(t *testing.T) { carried(t, "carry-"+c.name, c.policy, c.share) })
+	}
+}
+
+func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
+	m := several(t, policy)
+	b := newRig(t)
+	b.carry = share
+	c := quick(job, 3)
+	rng := rand.New(rand.NewPCG(8, 9))
+	const keys, rounds = 7, 3
+	seqs, sent := map[string]uint64{}, map[string][]pipelinetest.Packet{}
+	more := func() {
+		for range 3 * keys {
+			key := fmt.Sprint("k", rng.IntN(keys))
+			seqs[key]++
+			p := pipelinetest.One(key, seqs[key], 4, rng.Float32(), rng.IntN(4) == 0)
+			sent[key] = append(sent[key], p)
+			b.publish([]pipelinetest.Packet{p})
+		}
+	}
+	r := b.start(m, c)
+	for round := range rounds {
+		more()
+		if round == 1 {
+			if _, err := Promote(t.Context(), b.js, job, b.published(job, m, "b"), false, "anna"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if round%2 == 0 {
+			r.crash(t)
+			b.expire(job)
+		} else {
+			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.stop(t)
+		}
+		more()
+		r = b.start(m, c)
+	}
+	all := 0
+	for _, packets := range sent {
+		all += len(alone(t, m, codec.Reject, packets...))
+	}
+	predicted := map[string]codec.Prediction{} // those that should carry features
+	for _, ps := range b.await(job, all) {
+		for _, p := range ps {
+			if wire.Carries(p.Stream, p.Seq, p.Row, share) && (p.Flags&codec.FlagEarly != 0) == (policy.Kind == reservoir.Endless) {
+				predicted[fmt.Sprint(p.Stream, " ", p.Seq, " ", p.Row)] = p
+			}
+		}
+	}
+	r.stop(t)
+	b.repeatCarried(job)
+	got := b.carriedOf(job)
+	if len(got) != len(predicted) || len(got) < 10 || len(got) == all != (policy.Kind == reservoir.Window) {
+		t.Fatalf("%d predictions carry features, want %d, of %d", len(got), len(predicted), all)
+	}
+	// The log's bits.
+	s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+	seen := 0
+	_, err := s.Features(t.Context(), Features{
+		Stream: func(string) bool { return true }, Want: func(q *Sequence) bool { return Ends(policy, q) },
+		Begun: func(FeaturesLog) (bool, error) { return true, nil },
+		Take: func(q *Sequence, features []float32) error {
+			p, carries := got[fmt.Sprint(q.Stream, " ", q.In, " ", q.Seq, " ", q.Row)]
+			if carries != wire.Carries(q.Stream, q.Seq, q.Row, share) {
+				t.Errorf("%s, %d, %d (message %d) carries features: %t", q.Stream, q.Seq, q.Row, q.In, carries)
+			}
+			if !carries {
+				return nil
+			}
+			seen++
+			made := predicted[fmt.Sprint(q.Stream, " ", q.Seq, " ", q.Row)]
+			if !slices.Equal(p.Features, features) || p.Stored != q.Stored || p.Samples != q.Samples {
+				t.Errorf("%s, %d, %d: not the features, time and length of the log: %d samples, stored %d, want %d, %d", q.Stream, q.Seq, q.Row, p.Samples, p.Stored, q.Samples, q.Stored)
+			}
+			if !slices.Equal(p.Scores, made.Scores) || p.Class != made.Class || p.Flags != made.Flags {
+				t.Errorf("%s, %d, %d: not the prediction that was made", q.Stream, q.Seq, q.Row)
+			}
+			return nil
+		},
+	})
+	if err != nil || seen != len(got) {
+		t.Errorf("%d of %d are in the log: %v", seen, len(got), err)
+	}
+	for p := range 3 {
+		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
+			t.Errorf("partition %d: %+v, %v", p, v, err)
+		}
+	}
+}
+
+// repeatCarried publishes the last messages with features once more, as a worker does
+// that takes over.
+func (b *rig) repeatCarried(job string) {
+	b.t.Helper()
+	s, err := b.js.Stream(b.t.Context(), wire.FeatureStream(job))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	last := s.CachedInfo().State.LastSeq
+	for seq := last - min(last, 5) + 1; seq <= last; seq++ {
+		m, err := s.GetMsg(b.t.Context(), seq)
+		if err == nil {
+			_, err = b.js.PublishMsg(b.t.Context(), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data})
+		}
+		if err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
+// A NATS stream of features that is deleted under a running stage is made again, and a
+// partition that needs it goes on.
+func TestFeatureStreamIsMadeAgain(t *testing.T) {
+	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
+	b := newRig(t)
+	b.carry = 1
+	c := quick("again", 1)
+	r := b.start(m, c)
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, .5, false)})
+	b.await("again", 2)
+	b.remove(wire.FeatureStream("again"))
+	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 3, .5, false)})
+	b.await("again", 5)
+	r.stop(t)
+	if got := b.carriedOf("again"); len(got) != 3 {
+		t.Errorf("%d predictions carry features after it, want 3", len(got))
+	}
+}
+
+// A share that cannot be one is refused before anything is asked of a server.
+func TestCarryRefused(t *testing.T) {
+	for _, share := range []float64{-.1, 1.1} {
+		s := &Stage{Config: quick("x", 1), Model: several(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(string) (*nats.Conn, error) { panic("dialled") }, Carry: share}
+		if err := s.Run(t.Context()); err == nil {
+			t.Errorf("a share of %g is taken", share)
+		}
+	}
+}

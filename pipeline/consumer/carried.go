@@ -1,0 +1,53 @@
+package consumer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// CarriedOutput is a message of predictions that carry their features, without what was
+// read before.
+type CarriedOutput struct {
+	Seq         uint64 // in the NATS stream of these
+	Stored      time.Time
+	Network     string // identity of the model without its readouts, which made them
+	Begun       string // when the output was made whose predictions are numbered
+	Partition   int
+	Meta        codec.PredictionMeta
+	Predictions []codec.CarriedPrediction
+}
+
+// Carried hands a job's predictions that carry their features to fn, in the order of
+// their NATS stream. A worker that takes over repeats what was not committed: repeats
+// are left out, so that fn gets each once. The last ones may not be committed yet.
+func Carried(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(CarriedOutput) error) error {
+	last := map[numbered]uint64{} // that was read
+	return read(ctx, js, wire.FeatureStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+		o := CarriedOutput{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Network: m.Headers().Get(wire.HeaderNetwork), Begun: m.Headers().Get(wire.HeaderOutCreated)}
+		var err error
+		if o.Meta, o.Predictions, err = codec.DecodeCarried(m.Data()); err != nil {
+			return wire.Foreign(o.Seq, m.Subject(), err)
+		}
+		which, fresh := numbered{begun: o.Begun, part: part}, o.Predictions[:0]
+		for i := range o.Predictions {
+			p := &o.Predictions[i]
+			if p.Number == 0 {
+				return wire.Foreign(o.Seq, m.Subject(), fmt.Errorf("row %d has number 0: predictions are numbered from 1", i))
+			}
+			if p.Number > last[which] {
+				last[which] = p.Number
+				fresh = append(fresh, *p)
+			}
+		}
+		if o.Predictions = fresh; len(fresh) == 0 {
+			return nil
+		}
+		return fn(o)
+	})
+}
