@@ -109,8 +109,10 @@ loop-run: ## learning and promoting under load, with everything killed in betwee
 	EUSN_LOOP_RUN=$(LOOP) go test -count=1 -v -timeout 1h -run '^TestLoopRun$$' ./internal/cli/live
 
 older: ## a program from before there were promotions works beside one of today: built from the history
-	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	git archive "$$(git log --diff-filter=A --format=%H -- pipeline/promote.go | tail -1)^" | tar -x -C $$dir && \
+	@added=$$(git log --diff-filter=A --format=%H -- pipeline/promote.go | tail -1); \
+	git cat-file -e "$$added^" 2>/dev/null || { echo "the history here does not have the program from before there were promotions: git fetch --unshallow, then make older"; exit 1; }; \
+	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	git archive "$$added^" | tar -x -C $$dir && \
 	go build -C $$dir -o $$dir/older ./cmd/eusn-stream && \
 	EUSN_OLDER=$$dir/older go test -count=1 -v -run '^TestOlderWorker$$' ./internal/cli/live
 
