@@ -42,6 +42,10 @@ type Prediction struct {
 	// Set are the classes of its set, see readout.Linear.AppendSet; nil where the
 	// readout makes none.
 	Set []int32
+	// Novelty is how unlike the training part the sequence is (novelty.Detector.Score)
+	// and P its p-value; both 0 where the readout has no detector.
+	Novelty, P float32
+	Unknown    bool // the label is a class that the readout does not know
 }
 
 // Early reports whether the sequence continued.
@@ -67,9 +71,12 @@ type Evaluation struct {
 	Marks
 	Quality     *quality.Report `json:"quality,omitempty"`  // nil where nothing is labelled
 	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
+	Novelty     *NoveltyCount   `json:"novelty,omitempty"`  // nil where the readout has no detector
 	Early       *EarlyCount     `json:"early,omitempty"`    // nil where there are none, or they are counted above
 	Flagged     map[string]int  `json:"flagged,omitempty"`  // predictions that carry a flag of unlikeness to the training, by its name; early ones, too
 	Predictions []Prediction    `json:"-"`                  // all, those of a series in order
+
+	detects bool // the readout knows no faults: its class 1 is all that is not its class 0
 }
 
 // Marks are what an evaluation counts.
@@ -143,7 +150,7 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 	}
 	ev := &Evaluation{
 		Dataset: src.name, Split: opt.Split, Fingerprint: src.fingerprint(), Readout: linear.Name,
-		Policy: m.Policy, Classes: linear.Classes,
+		Policy: m.Policy, Classes: linear.Classes, detects: linear.Detects,
 	}
 	ev.Model, err = m.Fingerprint()
 	return ev, err
@@ -153,7 +160,12 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 func (ev *Evaluation) index(names []string) []int {
 	class := make([]int, len(names))
 	for i, name := range names {
-		class[i] = slices.Index(ev.Classes, name)
+		if class[i] = slices.Index(ev.Classes, name); class[i] < 0 {
+			class[i] = len(ev.Classes) // which matchModel allows where there is a detector
+			if ev.detects {
+				class[i] = 1
+			}
+		}
 	}
 	return class
 }
@@ -177,15 +189,23 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	ev.Missing, err = pass{
 		EngineOptions: opt.EngineOptions, net: m.Network, first: m.FirstMissing(), front: m.Front, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs),
 		rate: monitor.NewRate(m.Training, cmp.Or(opt.RateTolerance, monitor.DefaultTolerance)), readouts: []*readout.Linear{linear},
-		take: func(_ reservoir.Engine, _ int32, s *cutSequence, p *point, scores []float32) error {
+		take: func(e reservoir.Engine, slot int32, s *cutSequence, p *point, scores []float32) error {
 			mixed[p.k], sites[p.k] = p.mixed, p.site
-			ev.Predictions[p.k] = Prediction{
+			pr := Prediction{
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
-				Label: p.label, Class: linear.Class(scores), Scores: slices.Clone(scores), Probability: linear.Probability(scores),
+				Label: p.label, Scores: slices.Clone(scores),
+			}
+			if err := pr.detect(linear, e, slot); err != nil {
+				return err
+			}
+			pr.Class, pr.Probability = linear.Class(pr.Scores), linear.Probability(pr.Scores)
+			if pr.Label == len(ev.Classes) {
+				pr.Label, pr.Unknown = -1, true
 			}
 			if linear.Coverage != nil {
-				ev.Predictions[p.k].Set = linear.AppendSet([]int32{}, scores)
+				pr.Set = linear.AppendSet([]int32{}, pr.Scores)
 			}
+			ev.Predictions[p.k] = pr
 			return nil
 		},
 	}.run(ctx, src.sampleSource, pl, func(done int64) { progress.report(done, pl.work, "samples run") })
@@ -193,6 +213,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 		return err
 	}
 	ev.count()
+	ev.Novelty = ev.novelty(linear)
 	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
 		return err
 	}
@@ -243,7 +264,7 @@ func matchModel(m *reservoir.Model, linear *readout.Linear, src labelledData) er
 		return fmt.Errorf("offline: the model reads channels %q, %s has %q: want the same names in the same order", m.Channels, src.what, src.channels)
 	}
 	for _, c := range src.classes {
-		if !slices.Contains(linear.Classes, c) {
+		if !slices.Contains(linear.Classes, c) && linear.Novelty == nil { // what it does not know is new
 			return fmt.Errorf("offline: class %q of %s is not among the %d classes of readout %q", c, src.what, len(linear.Classes), linear.Name)
 		}
 	}

@@ -16,6 +16,8 @@ var predictionFields = []arrow.Field{
 	{Name: "position", Type: arrow.PrimitiveTypes.Int64},
 	{Name: "flags", Type: arrow.PrimitiveTypes.Uint32},
 	{Name: "probability", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	{Name: "novelty", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	{Name: "novelty_p", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 }
 
 // WritePredictions writes a row per prediction to a Parquet file: id utf8 of
@@ -24,7 +26,8 @@ var predictionFields = []arrow.Field{
 // the order of the metadata key eusn.classes (one score for two classes),
 // position int64 (samples of the series so far), flags uint32 (codec.Flag; 16 is
 // an early prediction), probability float32 of predicted (null where the readout has
-// no temperature; see package codec). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
+// no temperature; see package codec), novelty float32 and novelty_p float32 (how unlike the
+// training part it is, and the p-value; null where the readout has no detector). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
 // eusn.head. Like an archive it appears whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	meta := arrow.MetadataFrom(map[string]string{
@@ -52,10 +55,15 @@ func (ev *Evaluation) WritePredictions(path string) error {
 		list.ValueBuilder().(*array.Float32Builder).AppendValues(p.Scores, nil)
 		b.Field(5).(*array.Int64Builder).Append(p.Position)
 		b.Field(6).(*array.Uint32Builder).Append(uint32(p.Flags))
-		if p.Probability == 0 {
-			b.Field(7).AppendNull()
-		} else {
-			b.Field(7).(*array.Float32Builder).Append(p.Probability)
+		for i, v := range []struct {
+			value float32
+			null  bool
+		}{{p.Probability, p.Probability == 0}, {p.Novelty, p.P == 0}, {p.P, p.P == 0}} {
+			if v.null {
+				b.Field(7 + i).AppendNull()
+			} else {
+				b.Field(7 + i).(*array.Float32Builder).Append(v.value)
+			}
 		}
 	}
 	if err := writeGroup(file, b); err != nil {

@@ -274,7 +274,7 @@ func RetrainFiles(ctx context.Context, from RecordingFiles, opt RetrainOptions, 
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
-	if len(src.classes) == 0 {
+	if len(src.classes) == 0 && !opt.Novelty.all() {
 		return nil, RetrainReport{}, InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
 	}
 	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)

@@ -39,7 +39,7 @@ func Retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progr
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
-	src, unlabelled, err := trainingPart(d)
+	src, unlabelled, err := trainingPart(d, opt.Novelty)
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
@@ -62,13 +62,13 @@ type labelledData struct {
 }
 
 // trainingPart lists the labelled training series.
-func trainingPart(d *Dataset) (src labelledData, unlabelled int, err error) {
+func trainingPart(d *Dataset, o *NoveltyOptions) (src labelledData, unlabelled int, err error) {
 	if err := checkNumeric(d); err != nil {
 		return src, 0, err
 	}
 	t := &seriesSource{d: d}
 	for _, i := range d.Part(Train) {
-		if d.Series[i].Label < 0 {
+		if d.Series[i].Label < 0 && !o.all() {
 			unlabelled++
 			continue
 		}
@@ -85,9 +85,25 @@ func trainingPart(d *Dataset) (src labelledData, unlabelled int, err error) {
 
 func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
+	if err := opt.Novelty.check(opt); err != nil {
+		return fail(err)
+	}
+	if opt.Novelty.alone() {
+		var err error
+		if src, err = opt.Novelty.healthy(src); err != nil {
+			return fail(InContent(err))
+		}
+	}
 	t, err := newTraining(ctx, src, opt)
 	if err != nil {
 		return fail(err)
+	}
+	if err := t.keep(); err != nil {
+		return fail(err)
+	}
+	if opt.Novelty.alone() {
+		m, err := t.healthyOnly(ctx, progress)
+		return m, t.report, err
 	}
 	l, err := t.learner(0, len(t.examples.labels))
 	if err != nil {
@@ -120,6 +136,7 @@ type training struct {
 	net      *reservoir.Network
 	front    *reservoir.Front // nil: none
 	inputs   []reservoir.InputRange
+	kept     *keeper // what a detector is learnt from; nil: none is
 	report   RetrainReport
 }
 
@@ -182,7 +199,7 @@ func (t *training) readout(origins []int, beside int64) readout.Options {
 // learner is for the examples [from, to).
 func (t *training) learner(from, to int) (*readout.Learner, error) {
 	f := t.opt.Spec.FeatureCount()
-	beside := t.src.bytes + collectorBytes(f, len(t.examples.labels), t.opt.threads())
+	beside := t.src.bytes + t.kept.bytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())
 	l, err := readout.NewPart(f, t.src.classes, t.examples.labels, from, to, t.readout(t.examples.groups, beside))
 	if err != nil {
 		return nil, fmt.Errorf("offline: %s, which takes %s itself: %w", t.src.what, readout.Size(beside), err)
@@ -199,7 +216,7 @@ func (t *training) measure(ctx context.Context, l *readout.Learner, cast *foreca
 	if l.Plan().Passes < 2 {
 		return nil
 	}
-	_, err := t.run(ctx, t.src.sampleSource, t.plan, cast, l.Measure)
+	_, err := t.run(ctx, t.src.sampleSource, t.plan, cast.ran, l.Measure)
 	cast.passed()
 	return err
 }
@@ -207,8 +224,9 @@ func (t *training) measure(ctx context.Context, l *readout.Learner, cast *foreca
 // feed runs the source of a plan through the network and gives the features to
 // the learner of its examples.
 func (t *training) feed(ctx context.Context, l *readout.Learner, sampleSource sampleSource, pl *plan, cast *forecast) (err error) {
-	t.report.Missing, err = t.run(ctx, sampleSource, pl, cast, func(features []float32) error {
+	t.report.Missing, err = t.run(ctx, sampleSource, pl, cast.ran, func(features []float32) error {
 		cast.adding()
+		t.kept.add(features)
 		err := l.Add(features)
 		cast.added(len(features) / t.opt.Spec.FeatureCount())
 		return err
@@ -218,7 +236,7 @@ func (t *training) feed(ctx context.Context, l *readout.Learner, sampleSource sa
 
 // run runs the source of a plan through the network and hands the features on in
 // the order of the plan's examples.
-func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan, cast *forecast, take func(features []float32) error) (missing int64, err error) {
+func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan, ran func(samples int64), take func(features []float32) error) (missing int64, err error) {
 	start := time.Now()
 	arrival := make([]int, len(pl.examples))
 	for _, example := range pl.examples {
@@ -232,7 +250,7 @@ func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan,
 		take: func(e reservoir.Engine, slot int32, _ *cutSequence, p *point, _ []float32) error {
 			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })
 		},
-	}.run(ctx, sampleSource, pl, cast.ran)
+	}.run(ctx, sampleSource, pl, ran)
 	t.report.StateSeconds += time.Since(start).Seconds()
 	if err != nil {
 		return missing, fmt.Errorf("offline: %s: %w", t.src.what, err)
@@ -253,6 +271,9 @@ func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecas
 		return nil, fmt.Errorf("offline: %s: %w", t.src.what, err)
 	}
 	t.report.FitSeconds = time.Since(start).Seconds()
+	if err := t.detect(ctx, linear); err != nil {
+		return nil, err
+	}
 	return t.model(linear, fit)
 }
 

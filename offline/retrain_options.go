@@ -5,6 +5,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -30,6 +31,8 @@ type RetrainOptions struct {
 	Parts       *groups.Parts    // of which the groups to train on are learnt from; nil: the archive's own training part, or all of a recording
 	Groups      *groups.Rule     // sequences that leave-one-out leaves out together, such as those of a machine; nil: those of one origin, or the groups of Parts
 
+	Novelty *NoveltyOptions // also learn what is unlike the training part; nil: no
+
 	// Memory bounds what the training holds, in bytes: the data, two blocks of
 	// features, and what the readout learns from. Features that must all be kept
 	// and find no room go to a temporary file; the model is the same. 0:
@@ -41,25 +44,26 @@ type RetrainOptions struct {
 
 // RetrainReport says what was trained on and how it went.
 type RetrainReport struct {
-	Dataset      string         `json:"dataset"`
-	Series       int            `json:"series"`                    // of a recording: its streams
-	Samples      int64          `json:"samples"`                   // of all of them
-	Sequences    int            `json:"sequences"`                 // learnt from: what the policy cuts of the series
-	Groups       int            `json:"groups"`                    // of sequences of one origin, which leave-one-out leaves out together
-	Divided      []string       `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
-	MinLength    int64          `json:"min_length"`                // samples of the shortest of them
-	MaxLength    int64          `json:"max_length"`                // samples of the longest of them
-	MedianLength int            `json:"median_length,omitzero"`    // their median; of networks of kind mixed alone, whose lags and scales depend on it
-	Sampling     Sampling       `json:"sampling,omitzero"`         // zero: not known
-	Unused       int64          `json:"unused_samples"`            // behind the last sequence of their series
-	Mixed        int            `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
-	Missing      int64          `json:"missing"`                   // values filled, see Retrain
-	Unlabelled   int            `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
-	Empty        int            `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
-	Silent       []string       `json:"silent_channels,omitempty"` // channels without a single value in the training part
-	Plan         readout.Plan   `json:"plan"`                      // how the readout learns, and the memory it takes with all else
-	Readout      readout.Report `json:"readout"`
-	ByGroup      *groups.Report `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
+	Dataset      string          `json:"dataset"`
+	Series       int             `json:"series"`                    // of a recording: its streams
+	Samples      int64           `json:"samples"`                   // of all of them
+	Sequences    int             `json:"sequences"`                 // learnt from: what the policy cuts of the series
+	Groups       int             `json:"groups"`                    // of sequences of one origin, which leave-one-out leaves out together
+	Divided      []string        `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
+	MinLength    int64           `json:"min_length"`                // samples of the shortest of them
+	MaxLength    int64           `json:"max_length"`                // samples of the longest of them
+	MedianLength int             `json:"median_length,omitzero"`    // their median; of networks of kind mixed alone, whose lags and scales depend on it
+	Sampling     Sampling        `json:"sampling,omitzero"`         // zero: not known
+	Unused       int64           `json:"unused_samples"`            // behind the last sequence of their series
+	Mixed        int             `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
+	Missing      int64           `json:"missing"`                   // values filled, see Retrain
+	Unlabelled   int             `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
+	Empty        int             `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
+	Silent       []string        `json:"silent_channels,omitempty"` // channels without a single value in the training part
+	Plan         readout.Plan    `json:"plan"`                      // how the readout learns, and the memory it takes with all else
+	Readout      readout.Report  `json:"readout"`
+	ByGroup      *groups.Report  `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
+	Novelty      *novelty.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
 	Seconds
 }
 
@@ -127,6 +131,9 @@ func checkNumeric(d *Dataset) error {
 
 // how says how the regularisation was chosen, and what leave-one-out says.
 func (r *RetrainReport) how(p Priors) string {
+	if r.Novelty != nil && r.Readout.Alpha == 0 {
+		return "none: healthy data alone"
+	}
 	text := r.Readout.String()
 	if p.given() {
 		text += ", before the priors"

@@ -126,7 +126,7 @@ func stateSeconds(t *testing.T, d *Dataset, spec reservoir.Spec) float64 {
 	for _, i := range d.Part(Train)[:min(1000, len(d.Part(Train)))] {
 		few.Series = append(few.Series, d.Series[i])
 	}
-	src, _, err := trainingPart(&few)
+	src, _, err := trainingPart(&few, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -76,6 +76,9 @@ type shardOwn struct {
 // files of all shards.
 func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, path string, progress Progress) (RetrainReport, error) {
 	fail := func(err error) (RetrainReport, error) { return RetrainReport{}, err }
+	if opt.Novelty != nil {
+		return fail(errors.New("offline: a shard of a training with a detector of what is new: that is learnt from all sequences at once: train in one job"))
+	}
 	if opt.Groups != nil || opt.Parts != nil {
 		return fail(errors.New("offline: a shard of a training by groups: a group has sequences in several shards, and must be left out of all at once: train in one job"))
 	}
@@ -83,7 +86,7 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 		return fail(errors.New("offline: a shard of a training with coverage or priors: files of statistics do not hold them: train in one job"))
 	}
 	opt = opt.withDefaults(len(d.Channels))
-	src, unlabelled, err := trainingPart(d)
+	src, unlabelled, err := trainingPart(d, nil)
 	if err != nil {
 		return fail(err)
 	}

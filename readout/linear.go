@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
@@ -29,6 +30,12 @@ type Linear struct {
 	Temperature float64
 	// Coverage makes sets of classes of scores; nil: there are none.
 	Coverage *Coverage
+
+	// Novelty says how unlike the training part features are; nil: it is not known.
+	Novelty *novelty.Detector
+	// Detects says that the readout knows no faults: class 1 is what Novelty finds
+	// novel, see Detected. Its weights and scores say nothing.
+	Detects bool
 }
 
 // Features is the number of features the readout reads.
@@ -89,6 +96,7 @@ func (l *Linear) Validate() error {
 			}
 		}
 	}
+	errs = append(errs, l.checkNovelty())
 	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
 		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
 	}

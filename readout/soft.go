@@ -43,6 +43,13 @@ func (s *Soft) check(features int) error {
 	return nil
 }
 
+// Scales are what features of these means and variances are multiplied by once they
+// are centred, for whatever learns beside a readout; 0 takes one out. Without s that
+// is 1 over the deviation. mean and variance may change.
+func (s *Soft) Scales(mean, variance []float64) []float64 {
+	return newSpace(mean, variance, scaling{standardise: true, soft: s}).scale
+}
+
 // soften turns scales of one over the deviation, 0 where a feature does not
 // vary, into soft ones.
 func (s *Soft) soften(scale []float64) {

@@ -94,14 +94,16 @@
 //	                readout's temperature, or in Training min_length or inputs;
 //	                or "3" where the kind is mixed; or "4" where a readout has limits;
 //	                or "5" where Training has a sampling rate; or "6" where there is a front end;
-//	                or "7" where a readout makes sets of classes
+//	                or "7" where a readout makes sets of classes; or "8" where one has a
+//	                detector of what is new
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
 //	eusn.front      JSON of Front; absent where there is no front end
 //	eusn.heads      JSON list of {"name", "classes", "temperature", "limited"}: true where
 //	                the readout has limits, else absent; and "coverage" where it makes
-//	                sets of classes: JSON of readout.Coverage
+//	                sets of classes: JSON of readout.Coverage; and "novelty": {"level", "unit", "detects"}
+//	                where it has a detector, detects where that makes its class, else absent
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
 //	                is without this entry; held against the content where it is
@@ -123,10 +125,14 @@
 //	head.K.limit                          [Features]    of readouts with limits alone; positive
 //	head.K.weights                        [Columns, Features]
 //	head.K.intercept                      [Columns]
+//	head.K.novelty.center                 [Features]    these four of readouts with a detector alone
+//	head.K.novelty.scale                  [Features]
+//	head.K.novelty.axes                   [dimensions, Features]
+//	head.K.novelty.left                   [sequences]    scores of left-out training sequences, ascending
 //
 // Columns is the number of classes, 1 where there are two. The tensors are in
 // this order, without gaps: the three of the norm, then the five or six of each member
-// in turn, then the three or four of each readout in turn. A reader takes them by name and
+// in turn, then the three to eight of each readout in turn. A reader takes them by name and
 // range, whatever their order. The same model gives the same bytes, and so the
 // same fingerprint: the header is JSON without blanks, keys sorted by their
 // bytes within each object ("<", ">" and "&" written \u003c, \u003e, \u0026),

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
@@ -44,7 +45,16 @@ func TestStoredModels(t *testing.T) {
 	sets.Readouts[0].Temperature = 1.25
 	sets.Readouts[0].Coverage = &readout.Coverage{Level: .95, ByClass: true, Least: make([]float64, len(sets.Readouts[0].Classes))}
 	sets.Readouts[0].Coverage.Least[1] = 1. / 3
-	for name, m := range map[string]*Model{"sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
+	novel := testModel(t)
+	h := novel.Readouts[0]
+	h.Novelty = &novelty.Detector{Center: h.Center, Scale: h.Center, Level: .001, Unit: 12.5, Left: []float32{0, .5, .5, 1, 4}}
+	for i := range 3 * len(h.Center) {
+		h.Novelty.Axes = append(h.Novelty.Axes, float32(i%7)-3)
+	}
+	healthy := testModel(t)
+	*healthy.Readouts[0] = readout.Linear{Name: "h", Classes: []string{"normal", "novel"}, Center: h.Center, Weights: make([]float32, len(h.Center)), Intercept: []float32{-1}, Novelty: h.Novelty, Detects: true}
+	healthy.Readouts = healthy.Readouts[:1]
+	for name, m := range map[string]*Model{"novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

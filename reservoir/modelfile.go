@@ -15,12 +15,13 @@ import (
 	"strconv"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // The form of a model file is in the package's documentation, doc.go.
 const (
 	frontVersion  = "6"
-	newestVersion = "7"
+	newestVersion = "8"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -42,12 +43,25 @@ type readoutInfo struct {
 	Limited     bool     `json:"limited,omitzero"` // there are limits
 
 	Coverage *readout.Coverage `json:"coverage,omitempty"`
+	Novelty  *noveltyInfo      `json:"novelty,omitempty"` // version 8; nil: no detector
+}
+
+// noveltyInfo is what is known of a detector beside its tensors.
+type noveltyInfo struct {
+	Level   float32 `json:"level"`
+	Unit    float32 `json:"unit"`
+	Detects bool    `json:"detects,omitzero"` // the readout's class is whether it is novel
 }
 
 // version is the oldest file version that can hold the model. So the model
 // that was read from an older file keeps its bytes and its fingerprint, and so
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
+	for _, h := range m.Readouts {
+		if h.Novelty != nil {
+			return "8"
+		}
+	}
 	for _, h := range m.Readouts {
 		if h.Coverage != nil {
 			return "7"
@@ -78,6 +92,14 @@ func (m *Model) version() string {
 	return "1"
 }
 
+func newReadoutInfo(h *readout.Linear) readoutInfo {
+	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage}
+	if h.Novelty != nil {
+		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects}
+	}
+	return info
+}
+
 // Encode returns the model's file form. The same model gives the same bytes.
 func (m *Model) Encode() ([]byte, error) {
 	sum, err := m.Fingerprint()
@@ -94,7 +116,7 @@ func (m *Model) encode(meta map[string]string) ([]byte, error) {
 	}
 	readouts := make([]readoutInfo, len(m.Readouts))
 	for i, h := range m.Readouts {
-		readouts[i] = readoutInfo{h.Name, h.Classes, h.Temperature, h.Limit != nil, h.Coverage}
+		readouts[i] = newReadoutInfo(h)
 	}
 	meta["eusn.version"] = m.version()
 	parts := map[string]any{
@@ -215,7 +237,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -262,6 +284,10 @@ func decode(b []byte) (*Model, error) {
 			Center: r.floats(p + "center"), Weights: r.floats(p + "weights"), Intercept: r.floats(p + "intercept")}
 		if h.Limited {
 			linear.Limit = r.floats(p + "limit")
+		}
+		if n := h.Novelty; n != nil {
+			linear.Detects = n.Detects
+			linear.Novelty = &novelty.Detector{Level: n.Level, Unit: n.Unit, Center: r.floats(p + "novelty.center"), Scale: r.floats(p + "novelty.scale"), Axes: r.floats(p + "novelty.axes"), Left: r.floats(p + "novelty.left")}
 		}
 		m.Readouts = append(m.Readouts, linear)
 	}
@@ -324,6 +350,13 @@ func (m *Model) tensors() []tensor {
 		ts = append(ts,
 			tensor{p + "weights", []int64{k, f}, h.Weights, nil},
 			tensor{p + "intercept", []int64{k}, h.Intercept, nil})
+		if d := h.Novelty; d != nil {
+			ts = append(ts,
+				tensor{p + "novelty.center", []int64{f}, d.Center, nil},
+				tensor{p + "novelty.scale", []int64{f}, d.Scale, nil},
+				tensor{p + "novelty.axes", []int64{int64(d.Dimensions()), f}, d.Axes, nil},
+				tensor{p + "novelty.left", []int64{int64(len(d.Left))}, d.Left, nil})
+		}
 	}
 	return ts
 }

@@ -39,6 +39,9 @@ func NewStream(m *Model) (*Stream, error) {
 	if len(m.Readouts) == 0 {
 		return nil, errors.New("reservoir: stream: want a model with a readout, got none: train one")
 	}
+	if m.Readouts[0].Detects {
+		return nil, fmt.Errorf("reservoir: stream: %w", readout.ErrDetects)
+	}
 	e, err := NewCPU(m.Network, 1, "auto", 1)
 	if err != nil {
 		return nil, err

@@ -62,6 +62,15 @@ type headReport struct {
 	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: not known
 
 	Coverage *readout.Coverage `json:"coverage,omitempty"` // of sets of classes; nil: it makes none
+	Novelty  *noveltyReport    `json:"novelty,omitempty"`  // nil: no detector
+}
+
+// noveltyReport is a detector of what is unlike the training part.
+type noveltyReport struct {
+	Dimensions int     `json:"dimensions"`
+	Sequences  int     `json:"sequences"` // of which the p-values are
+	Level      float32 `json:"level"`     // p-values up to it are novel
+	Detects    bool    `json:"detects"`   // the readout's class is whether it is novel
 }
 
 // Inspect reads the model file at path and describes it.
@@ -87,9 +96,17 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 		r.Weights += int64(len(b.Recurrent) + len(b.Input) + len(b.Bias))
 	}
 	for _, h := range m.Readouts {
-		r.Readouts = append(r.Readouts, headReport{h.Name, h.Classes, h.Features(), h.Temperature, h.Coverage})
+		r.Readouts = append(r.Readouts, newHeadReport(h))
 	}
 	return r, nil
+}
+
+func newHeadReport(h *readout.Linear) headReport {
+	r := headReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage}
+	if d := h.Novelty; d != nil {
+		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects}
+	}
+	return r
 }
 
 func newModelInspect(a *cli.App) *cobra.Command {
@@ -127,6 +144,16 @@ func Print(a *cli.App, r Report) {
 	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
 	for _, h := range r.Readouts {
 		row("readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
+		if n := h.Novelty; n != nil {
+			more := ""
+			if n.Detects {
+				more = "; its class is whether it is novel"
+			}
+			row("novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, more)
+		}
+		if h.Novelty != nil && h.Novelty.Detects {
+			continue
+		}
 		if h.Temperature > 0 {
 			row("", "probabilities at temperature %.4g", h.Temperature)
 		} else {

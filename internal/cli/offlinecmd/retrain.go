@@ -25,6 +25,7 @@ func newRetrain(a *cli.App) *cobra.Command {
 	var rate rateFlag
 	var front frontFlag
 	var certainty certaintyFlags
+	var novel noveltyFlags
 	var threads int
 	cmd := &cobra.Command{
 		Use:   "retrain [--merge FILE...]",
@@ -85,6 +86,7 @@ bits. The same shards always give the same bits.`,
 	pol.Add(f)
 	certainty.add(f)
 	scale.add(f)
+	novel.add(f)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := scale.check(cmd, args); err != nil {
 			return err
@@ -112,6 +114,13 @@ bits. The same shards always give the same bits.`,
 		if scale.shard != "" && (certainty.coverage != 0 || certainty.priors != "") {
 			return errors.New("--coverage or --priors, and --shard: files of statistics do not hold them: train in one job")
 		}
+		detector, err := novel.options(f)
+		if err != nil {
+			return err
+		}
+		if detector != nil && (scale.shard != "" || scale.merge) {
+			return errors.New("--novelty or --healthy-only, and --shard or --merge: a detector is learnt from all sequences at once: train in one job")
+		}
 		rule, parts, err := group.read()
 		if err != nil {
 			return err
@@ -133,7 +142,7 @@ bits. The same shards always give the same bits.`,
 			}
 			o := net.options(src.Channels)
 			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = policy, head, threads, budget, float64(rate), offline.Front(front)
-			o.Groups, o.Parts = rule, parts
+			o.Groups, o.Parts, o.Novelty = rule, parts, detector
 			certainty.set(&o)
 			if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
 				return err

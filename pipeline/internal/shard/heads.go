@@ -76,6 +76,9 @@ func (h *heads) find(name string) (*readout.Linear, error) {
 // CanFollow says why a readout cannot answer in a job that began with another
 // one.
 func CanFollow(first, l *readout.Linear) error {
+	if l.Detects {
+		return readout.ErrDetects
+	}
 	if l.Features() != first.Features() {
 		return fmt.Errorf("it reads %d features, the job's states have %d: it was trained on another network", l.Features(), first.Features())
 	}

@@ -1,0 +1,92 @@
+package offlinecmd
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// noveltyFlags ask for a detector of what is unlike the training part.
+type noveltyFlags struct {
+	novelty bool
+	healthy string
+	alarms  string
+	perDay  float64
+}
+
+// allHealthy is --healthy-only without a class.
+const allHealthy = "*"
+
+func (n *noveltyFlags) add(f *pflag.FlagSet) {
+	f.BoolVar(&n.novelty, "novelty", false, "also learn what is unlike the training part: predictions then have a novelty and its p-value (docs/novelty.md)")
+	f.StringVar(&n.healthy, "healthy-only", "", "learn from healthy data alone and predict normal or novel; --healthy-only=CLASS learns from that class only")
+	f.Lookup("healthy-only").NoOptDefVal = allHealthy
+	f.StringVar(&n.alarms, "false-alarms", "", "how often healthy data may be novel: a share of predictions, such as 0.001, or a rate for each stream, such as 1/day or 2/month (default 0.01)")
+	f.Float64Var(&n.perDay, "predictions-per-day", 0, "predictions that a stream makes in a day, for --false-alarms with a rate (default: as sampling rate and policy say)")
+}
+
+// options reads them; nil: no detector is wanted.
+func (n *noveltyFlags) options(f *pflag.FlagSet) (*offline.NoveltyOptions, error) {
+	if !n.novelty && n.healthy == "" {
+		for _, name := range []string{"false-alarms", "predictions-per-day", "healthy-only"} {
+			if f.Changed(name) {
+				return nil, fmt.Errorf("--%s: want it with --novelty or --healthy-only", name)
+			}
+		}
+		return nil, nil
+	}
+	o := &offline.NoveltyOptions{HealthyOnly: n.healthy != "", PerDay: n.perDay}
+	if n.healthy != allHealthy {
+		o.Healthy = n.healthy
+	}
+	if f.Changed("predictions-per-day") && !(n.perDay > 0 && n.perDay <= 1e12) {
+		return nil, fmt.Errorf("--predictions-per-day %v: want a positive number", n.perDay)
+	}
+	if !f.Changed("false-alarms") {
+		return o, nil
+	}
+	number, period, rate := strings.Cut(n.alarms, "/")
+	v, err := strconv.ParseFloat(number, 64)
+	days := map[string]float64{"hour": 1. / 24, "day": 1, "week": 7, "month": 30, "year": 365}[period]
+	switch {
+	case err != nil || !(v > 0) || rate && (days == 0 || v > 1e12) || !rate && v >= 1:
+		return nil, fmt.Errorf("--false-alarms %q: want a share of predictions between 0 and 1, such as 0.001, or a rate, such as 1/day, of hour, day, week, month (30 days) or year", n.alarms)
+	case rate:
+		o.AlarmsPerDay = v / days
+	default:
+		o.Level = v
+	}
+	return o, nil
+}
+
+// sayNovelty says what a detector was learnt from, and what it can say.
+func sayNovelty(a *cli.App, r offline.RetrainReport) {
+	n := r.Novelty
+	if n == nil {
+		return
+	}
+	a.Print("novelty    from %d sequences in %d groups; a share of %.3g of sequences like these will be novel; p-values from %.3g", n.Sequences, n.Groups, n.Level, n.Least)
+	if n.Level < n.Least {
+		a.Say("warning: nothing will be novel: that needs at least %.0f training sequences, or --false-alarms %.2g", math.Ceil(1/n.Level)-1, math.Ceil(n.Least*1000)/1000)
+	}
+	if n.Sequences < r.Sequences {
+		a.Say("note: %d of %d sequences were kept for the detector", n.Sequences, r.Sequences)
+	}
+}
+
+// printNovelty prints what an evaluation says of a detector.
+func printNovelty(a *cli.App, n *offline.NoveltyCount) {
+	if n == nil {
+		return
+	}
+	a.Print("novelty    at a level of %.3g: %d of %d sequences of known classes are novel", n.Level, n.FalseAlarms, n.Known)
+	if n.Unknown > 0 {
+		a.Print("           of other classes: %d of %d are novel; AUROC %s", n.Found, n.Unknown, shown(n.AUROC))
+	}
+}

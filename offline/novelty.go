@@ -1,0 +1,268 @@
+package offline
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// NoveltyOptions ask for a detector of what is unlike the training part (package
+// novelty).
+type NoveltyOptions struct {
+	Level float64 // share of predictions like the training's that may be novel; 0: AlarmsPerDay says, else novelty.DefaultLevel
+	// AlarmsPerDay is how many false alarms a stream may have in a day, on average, and
+	// PerDay how many predictions it makes; 0: as rate and policy say.
+	AlarmsPerDay, PerDay float64
+	// HealthyOnly trains a detector and nothing else: the classes are Healthy and
+	// Novel. Healthy is the class to learn from; empty: all that there is, with and
+	// without a label.
+	HealthyOnly bool
+	Healthy     string
+}
+
+// Names of classes of a model that knows no faults.
+const (
+	Normal = "normal" // where the data give the healthy ones no name
+	Novel  = "novel"
+)
+
+// alone reports whether nothing else is trained, all whether that learns from
+// everything.
+func (o *NoveltyOptions) alone() bool { return o != nil && o.HealthyOnly }
+func (o *NoveltyOptions) all() bool   { return o.alone() && o.Healthy == "" }
+
+// healthy makes src healthy data alone: a single class, and no label for the rest.
+func (o *NoveltyOptions) healthy(src labelledData) (labelledData, error) {
+	of := -1
+	switch {
+	case o.Healthy == Novel:
+		return src, fmt.Errorf("offline: %s: the healthy class is %q, which is what this model calls everything else: give it another name", src.what, Novel)
+	case o.Healthy != "":
+		if of = slices.Index(src.classes, o.Healthy); of < 0 {
+			return src, fmt.Errorf("offline: %s has no class %q, it has %s", src.what, o.Healthy, names.Cut(fmt.Sprintf("%q", src.classes), 200))
+		}
+	case len(src.classes) > 1:
+		return src, fmt.Errorf("offline: %s has the classes %s: say which is the healthy one", src.what, names.Cut(fmt.Sprintf("%q", src.classes), 200))
+	}
+	name := o.Healthy
+	if name == "" && len(src.classes) == 1 && src.classes[0] != Novel {
+		name = src.classes[0]
+	}
+	src.classes = []string{cmp.Or(name, Normal), Novel}
+	src.sampleSource = healthySource{src.sampleSource, of}
+	return src, nil
+}
+
+// check refuses what a model of healthy data alone has no use for.
+func (o *NoveltyOptions) check(opt RetrainOptions) error {
+	if o.alone() && (opt.Coverage != 0 || opt.Priors.given()) {
+		return errors.New("offline: healthy data alone, and a coverage or priors: a model without faults makes no sets of classes and has no shares of them: leave these out")
+	}
+	return nil
+}
+
+// healthySource has one class: that of the samples of class of, or of all.
+type healthySource struct {
+	sampleSource
+	of int // -1: all
+}
+
+func (h healthySource) read(ctx context.Context, yield func(*chunk) error) error {
+	var labels []int
+	return h.sampleSource.read(ctx, func(c *chunk) error {
+		labels = labels[:0]
+		for _, l := range c.labels {
+			if h.of >= 0 && l != h.of {
+				labels = append(labels, -1)
+			} else {
+				labels = append(labels, 0)
+			}
+		}
+		c.labels, c.told, c.counts = labels, nil, false
+		return yield(c)
+	})
+}
+
+// keeper keeps what a detector is learnt from: all sequences, or groups of them
+// drawn by a generator of a fixed seed.
+type keeper struct {
+	level  float64
+	f      int
+	of     []int // place of each sequence among those kept, -1 for none
+	at     int   // sequences seen
+	x      []float32
+	groups []int
+}
+
+// keep prepares for a detector, where one is asked for.
+func (t *training) keep() (err error) {
+	if t.opt.Novelty == nil {
+		return nil
+	}
+	groups := t.examples.groups
+	if t.examples.sites != nil {
+		groups = t.examples.sites
+	}
+	t.kept = newKeeper(t.opt.Spec.FeatureCount(), groups)
+	t.kept.level, err = t.level()
+	return err
+}
+
+// newKeeper is for sequences of these groups.
+func newKeeper(f int, groups []int) *keeper {
+	k := &keeper{f: f, of: make([]int, len(groups))}
+	size := map[int]int{}
+	var order []int
+	for _, g := range groups {
+		if size[g]++; size[g] == 1 {
+			order = append(order, g)
+		}
+	}
+	if len(groups) > novelty.Most {
+		rand.New(rand.NewPCG(1, 1)).Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
+	}
+	kept, total := map[int]bool{}, 0
+	for _, g := range order {
+		if total+size[g] <= novelty.Most || len(kept) < 2 {
+			kept[g] = true
+			total += size[g]
+		}
+	}
+	for i, g := range groups {
+		k.of[i] = -1
+		if kept[g] {
+			k.of[i] = len(k.groups)
+			k.groups = append(k.groups, g)
+		}
+	}
+	return k
+}
+
+// level is the share of predictions that may be novel. It is refused where there are
+// too few sequences to know it.
+func (t *training) level() (float64, error) {
+	o := t.opt.Novelty
+	level, asked := o.Level, fmt.Sprintf("a share of %.3g of predictions", o.Level)
+	perDay := 0.
+	if o.AlarmsPerDay > 0 {
+		if perDay = cmp.Or(o.PerDay, perDayOf(t.opt.Policy, t.report.Sampling.Rate)); perDay == 0 {
+			return 0, fmt.Errorf("offline: %s: %.4g false alarms a day: how many predictions a day does a stream make? The policy %s and the sampling rate do not say", t.src.what, o.AlarmsPerDay, policyName(t.opt.Policy))
+		}
+		level = o.AlarmsPerDay / perDay
+		asked = fmt.Sprintf("%.4g false alarms a day, of %.6g predictions a day, is a share of %.3g, which", o.AlarmsPerDay, perDay, level)
+	}
+	if level == 0 {
+		return novelty.DefaultLevel, nil
+	}
+	if level >= 1 {
+		return 0, fmt.Errorf("offline: %s: %s: want less than one for each prediction", t.src.what, asked)
+	}
+	least := 1 / float64(len(t.kept.groups)+1)
+	if float32(level) >= float32(least) { // as the detector compares
+		return level, nil
+	}
+	fewest := fmt.Sprintf("a share of %.3g", least)
+	if perDay > 0 {
+		fewest = fmt.Sprintf("%.4g a day", least*perDay)
+	}
+	return 0, InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, predict less often, or train on more", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), novelty.Most, fewest))
+}
+
+// perDayOf is how many predictions a day a stream makes under a policy; 0: it depends
+// on the stream.
+func perDayOf(p reservoir.Policy, hertz float64) float64 {
+	every := 0
+	switch {
+	case p.Kind == reservoir.Endless:
+		every = p.Early
+	case p.Early > 0:
+	case p.Kind == reservoir.Window:
+		every = p.Hop
+	case p.Kind == reservoir.Count:
+		every = p.Length
+	}
+	if every == 0 {
+		return 0
+	}
+	return 86400 * hertz / float64(every)
+}
+
+// bytes is what it will hold.
+func (k *keeper) bytes() int64 {
+	if k == nil {
+		return 0
+	}
+	return 4 * int64(k.f) * int64(len(k.groups)+min(len(k.groups), novelty.Learnt))
+}
+
+// add takes the features of the next sequences.
+func (k *keeper) add(features []float32) {
+	if k == nil {
+		return
+	}
+	if k.x == nil {
+		k.x = make([]float32, len(k.groups)*k.f)
+	}
+	for ; len(features) > 0; features, k.at = features[k.f:], k.at+1 {
+		if to := k.of[k.at]; to >= 0 {
+			copy(k.x[to*k.f:], features[:k.f])
+		}
+	}
+}
+
+// fit learns the detector.
+func (k *keeper) fit(ctx context.Context, soft *readout.Soft, level float64) (*novelty.Detector, *novelty.Report, error) {
+	d, r, err := novelty.Fit(ctx, k.x, len(k.groups), novelty.Options{Scale: soft.Scales, Groups: k.groups, Level: level})
+	if err != nil {
+		return nil, nil, err
+	}
+	return d, &r, nil
+}
+
+// detect adds a detector to the readout that was learnt.
+func (t *training) detect(ctx context.Context, linear *readout.Linear) (err error) {
+	if t.kept == nil {
+		return nil
+	}
+	start := time.Now()
+	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, t.opt.Spec.SoftScaling(t.report.MedianLength), t.kept.level)
+	t.report.FitSeconds += time.Since(start).Seconds()
+	if err != nil {
+		return fmt.Errorf("offline: %s: %w", t.src.what, err)
+	}
+	return nil
+}
+
+// healthyOnly trains on healthy data alone.
+func (t *training) healthyOnly(ctx context.Context, progress Progress) (*reservoir.Model, error) {
+	if t.opt.Planned != nil {
+		f := t.opt.Spec.FeatureCount()
+		t.report.Plan = readout.Plan{Passes: 1, Adding: t.src.bytes + t.kept.bytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())}
+		t.report.Plan.Solving = t.report.Plan.Adding
+		t.opt.Planned(t.report)
+	}
+	cast := func(done int64) { progress.report(done, t.plan.work, "samples run") }
+	_, err := t.run(ctx, t.src.sampleSource, t.plan, cast, func(features []float32) error {
+		t.kept.add(features)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	f := t.opt.Spec.FeatureCount()
+	linear := &readout.Linear{Classes: t.src.classes, Center: make([]float32, f), Weights: make([]float32, f), Intercept: []float32{-1}, Detects: true}
+	if err := t.detect(ctx, linear); err != nil {
+		return nil, err
+	}
+	return t.model(linear, readout.Report{Samples: len(t.examples.labels), Features: f})
+}

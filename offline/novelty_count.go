@@ -1,0 +1,91 @@
+package offline
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// NoveltyCount is what an evaluation says of a detector. Known are the sequences whose
+// class the training had; others are of classes that it did not have.
+type NoveltyCount struct {
+	Level       float64  `json:"level"` // the share of known ones that may be novel
+	Least       float64  `json:"least"` // the smallest p-value there is
+	Novel       int      `json:"novel"` // predictions at or below the level, of all that are counted
+	Known       int      `json:"known"` // sequences
+	FalseAlarms int      `json:"false_alarms"`
+	Unknown     int      `json:"unknown"` // sequences
+	Found       int      `json:"found"`   // of Unknown, those that are novel
+	AUROC       *float64 `json:"auroc"`   // share of pairs of an unknown and a known sequence in which the unknown one is more novel; null without both
+}
+
+func (ev *Evaluation) novelty(linear *readout.Linear) *NoveltyCount {
+	d := linear.Novelty
+	if d == nil {
+		return nil
+	}
+	n := &NoveltyCount{Level: float64(d.Level), Least: d.Least()}
+	var known, unknown []float32
+	for i := range ev.Predictions {
+		p := &ev.Predictions[i]
+		if !ev.Counts(p) {
+			continue
+		}
+		novel := 0
+		if d.Novel(p.P) {
+			novel = 1
+		}
+		n.Novel += novel
+		switch {
+		case p.Unknown || ev.detects && p.Label == 1:
+			n.Found += novel
+			unknown = append(unknown, p.Novelty)
+		case p.Label >= 0:
+			n.FalseAlarms += novel
+			known = append(known, p.Novelty)
+		}
+	}
+	n.Known, n.Unknown = len(known), len(unknown)
+	n.AUROC = auroc(known, unknown)
+	return n
+}
+
+// detect says how unlike the training part a sequence is, whose state is in a slot.
+func (p *Prediction) detect(linear *readout.Linear, e reservoir.Engine, slot int32) error {
+	d := linear.Novelty
+	if d == nil {
+		return nil
+	}
+	features := make([]float32, d.Features())
+	if err := e.Features(slot, features); err != nil {
+		return err
+	}
+	p.Novelty = d.Score(features)
+	p.P = d.P(p.Novelty)
+	if linear.Detects {
+		p.Scores[0] = linear.Detected(p.Novelty)
+	}
+	return nil
+}
+
+// auroc is the share of pairs in which the second is larger, half of those that are
+// equal (Mann and Whitney's U); nil where there are none.
+func auroc(low, high []float32) *float64 {
+	if len(low) == 0 || len(high) == 0 {
+		return nil
+	}
+	low = slices.SortedFunc(slices.Values(low), cmp.Compare)
+	won := 0.0
+	for _, v := range high {
+		below, _ := slices.BinarySearch(low, v)
+		equal := 0
+		for below+equal < len(low) && low[below+equal] == v {
+			equal++
+		}
+		won += float64(below) + float64(equal)/2
+	}
+	share := won / float64(len(low)) / float64(len(high))
+	return &share
+}

@@ -1,0 +1,262 @@
+package offline
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// noveltyCase is healthy series to learn from, and series to judge.
+type noveltyCase struct {
+	name string
+	set  *Dataset // its test part has the classes normal and other
+}
+
+// oneClass is a set with the classes that known says as the class normal. Of its test
+// part at most so many series of each kind are taken, the first ones; 0: all.
+func oneClass(d *Dataset, name string, most int, known func(class string) bool) noveltyCase {
+	c := *d
+	c.Name, c.Classes, c.Series = name, []string{"normal", "other"}, nil
+	taken := map[int]int{}
+	for _, s := range d.Series {
+		if s.Label < 0 {
+			continue
+		}
+		label := 1
+		if known(d.Classes[s.Label]) {
+			label = 0
+		}
+		if s.Split == Train && label == 1 || s.Split == Test && most > 0 && taken[label] == most {
+			continue
+		}
+		if s.Split == Test {
+			taken[label]++
+		}
+		s.Label = label
+		c.Series = append(c.Series, s)
+	}
+	return noveltyCase{name, &c}
+}
+
+// simulated is a machine of which a class is left out of the training.
+func simulated(t *testing.T, seed uint64, train, test int) *Dataset {
+	t.Helper()
+	d, err := SimulateMachine(context.Background(), MachineOptions{Train: train, Test: test, Seed: seed}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// spoilt are sensors that fail.
+var spoilt = []struct {
+	name  string
+	spoil func(r *rand.Rand, x []float32, channels int)
+}{
+	{"zeros", func(_ *rand.Rand, x []float32, _ int) { clear(x) }},
+	{"stuck", func(_ *rand.Rand, x []float32, channels int) {
+		for i := len(x) / 2 / channels * channels; i < len(x); i++ { // from the middle on
+			x[i] = x[i-channels]
+		}
+	}},
+	{"noise", func(r *rand.Rand, x []float32, _ int) { // within the range, as in docs/faults.md
+		for i := range x {
+			x[i] = float32(r.NormFloat64())
+		}
+	}},
+	{"white noise of the same deviation", func(r *rand.Rand, x []float32, _ int) {
+		var sum float64
+		for _, v := range x {
+			sum += float64(v) * float64(v)
+		}
+		for i := range x {
+			x[i] = float32(r.NormFloat64() * math.Sqrt(sum/float64(len(x))))
+		}
+	}},
+	{"x1000", func(_ *rand.Rand, x []float32, _ int) {
+		for i := range x {
+			x[i] *= 1000
+		}
+	}},
+	{"x.001", func(_ *rand.Rand, x []float32, _ int) {
+		for i := range x {
+			x[i] *= .001
+		}
+	}},
+	{"one channel dead", func(_ *rand.Rand, x []float32, channels int) {
+		for i := 0; i < len(x); i += channels {
+			x[i] = 0
+		}
+	}},
+}
+
+// spoil gives the normal test series of a case again, spoilt, in place of the others.
+func (c noveltyCase) spoil(name string, spoil func(r *rand.Rand, x []float32, channels int)) noveltyCase {
+	set := *c.set
+	set.Series = nil
+	r := rand.New(rand.NewPCG(3, 3))
+	for _, s := range c.set.Series {
+		if s.Split == Train || s.Label == 1 {
+			continue
+		}
+		set.Series = append(set.Series, s)
+		s.ID, s.Label, s.Values = s.ID+" "+name, 1, slices.Clone(s.Values)
+		spoil(r, s.Values, len(set.Channels))
+		set.Series = append(set.Series, s)
+	}
+	return noveltyCase{name, &set}
+}
+
+// judged is what became of a case.
+type judged struct {
+	Name        string
+	Learnt      int
+	AUROC       float64
+	FalseAlarms float64 // share of the known at the level
+	Found       float64 // share of the unknown
+}
+
+// learn trains on the normal series of a case.
+func (c noveltyCase) learn(t *testing.T, o NoveltyOptions) (*reservoir.Model, int) {
+	t.Helper()
+	o.HealthyOnly, o.Healthy = true, "normal"
+	m, r, err := Retrain(context.Background(), c.set, RetrainOptions{Novelty: &o}, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	return m, r.Novelty.Sequences
+}
+
+// judge tells the others of a case from the normal series.
+func (c noveltyCase) judge(t *testing.T, m *reservoir.Model, learnt int) judged {
+	t.Helper()
+	ev, err := Evaluate(context.Background(), m, c.set, EvaluateOptions{}, nil)
+	if err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	n := ev.Novelty
+	return judged{c.name, learnt, *n.AUROC, float64(n.FalseAlarms) / float64(n.Known), float64(n.Found) / float64(n.Unknown)}
+}
+
+// leftOutFaults are the simulated machine without each of its faults in turn, and
+// with the healthy class alone.
+func leftOutFaults(d *Dataset) (cases []noveltyCase) {
+	for _, fault := range []string{"imbalance", "inner-race", "outer-race"} {
+		c := oneClass(d, "without "+fault, 0, func(class string) bool { return class != fault })
+		cases = append(cases, c)
+	}
+	return append(cases, oneClass(d, "healthy alone", 0, func(class string) bool { return class == "healthy" }))
+}
+
+// The measurement of docs/measurements/novelty.md: EUSN_NOVELTY=DIR writes what is
+// found, and the features and series of the open sets for other programs, there.
+func TestNoveltyMeasure(t *testing.T) {
+	dir := os.Getenv("EUSN_NOVELTY")
+	if dir == "" {
+		t.Skip("minutes: EUSN_NOVELTY names a folder")
+	}
+	which := os.Getenv("EUSN_NOVELTY_CASES")
+	for _, seed := range []uint64{1, 2, 3} {
+		if strings.Contains(which, "machine") {
+			for _, c := range leftOutFaults(simulated(t, seed, 1200, 600)) {
+				m, n := c.learn(t, NoveltyOptions{})
+				t.Logf("seed %d: %+v", seed, c.judge(t, m, n))
+			}
+		}
+		if strings.Contains(which, "sensor") {
+			c := oneClass(simulated(t, seed, 8000, 1200), "healthy", 0, func(class string) bool { return class == "healthy" })
+			m, n := c.learn(t, NoveltyOptions{Level: .001})
+			for _, s := range spoilt {
+				t.Logf("seed %d: %+v", seed, c.spoil(s.name, s.spoil).judge(t, m, n))
+			}
+		}
+	}
+	if !strings.Contains(which, "open") {
+		return
+	}
+	for _, name := range []string{"PowerCons", "RacketSports", "CBF", "SyntheticControl", "Plane", "Strawberry", "NATOPS", "JapaneseVowels", "ArticularyWordRecognition", "OSULeaf", "FaceAll", "SwedishLeaf", "CricketX", "CharacterTrajectories", "ECG5000"} {
+		d := realDataset(t, name)
+		for _, class := range d.Classes[:min(3, len(d.Classes))] {
+			c := oneClass(d, name+"/"+class, 100, func(other string) bool { return other == class })
+			if len(c.set.Part(Train)) < 8 {
+				continue
+			}
+			m, n := c.learn(t, NoveltyOptions{})
+			t.Logf("%+v", c.judge(t, m, n))
+			c.export(t, m, filepath.Join(dir, strings.ReplaceAll("open-"+c.name, "/", "-")))
+		}
+	}
+}
+
+func realDataset(t *testing.T, name string) *Dataset {
+	t.Helper()
+	dir := requireDatasets(t)
+	path := filepath.Join(dir, name)
+	if _, err := os.Stat(path); err != nil {
+		path = filepath.Join(dir, "extra", name)
+	}
+	d, err := Import(context.Background(), ImportOptions{Dir: path}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// export writes a case's features and samples as float32, one row a series, and a
+// JSON file that says what they are.
+func (c noveltyCase) export(t *testing.T, m *reservoir.Model, path string) {
+	t.Helper()
+	d := c.set
+	e, err := reservoir.NewCPU(m.Network, 1, "auto", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer e.Close()
+	longest, channels := 0, len(d.Channels)
+	for i := range d.Series {
+		longest = max(longest, d.Len(i))
+	}
+	features := make([]float32, m.Network.Spec.FeatureCount())
+	var rows, raw bytes.Buffer
+	var train []bool
+	var labels []int
+	for i, s := range d.Series {
+		x := slices.Clone(s.Values)
+		for j, v := range x {
+			if v != v {
+				x[j] = m.Network.Norm.Mean[j%channels]
+				if j >= channels {
+					x[j] = x[j-channels]
+				}
+			}
+		}
+		if err := e.Advance(x, []reservoir.Run{{Reset: true, To: int32(d.Len(i))}}, nil); err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Features(0, features); err != nil {
+			t.Fatal(err)
+		}
+		binary.Write(&rows, binary.LittleEndian, features)
+		binary.Write(&raw, binary.LittleEndian, append(x, make([]float32, longest*channels-len(x))...))
+		train, labels = append(train, s.Split == Train), append(labels, s.Label)
+	}
+	info, err := json.Marshal(map[string]any{"features": len(features), "values": longest * channels, "length": longest, "train": train, "labels": labels})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for suffix, b := range map[string][]byte{".features": rows.Bytes(), ".raw": raw.Bytes(), ".json": info} {
+		if err := os.WriteFile(path+suffix, b, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,182 @@
+package offline
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A model of healthy machines alone finds faults that it has never seen, raises about as
+// many false alarms as it was asked for, and says the same after it was stored, on
+// another engine and on other threads.
+func TestHealthyOnly(t *testing.T) {
+	d := simulated(t, 5, 480, 240) // 120 and 60 of them healthy
+	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(3), Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "healthy", Level: .02}})
+	if l := m.Readouts[0]; !slices.Equal(l.Classes, []string{"healthy", "novel"}) || !l.Detects || l.Novelty == nil {
+		t.Fatalf("readout of classes %q, detects %v", l.Classes, l.Detects)
+	}
+	if n := r.Novelty; n == nil || n.Sequences != 120 || n.Groups != 120 || n.Dimensions != novelty.Dimensions || n.Level != .02 {
+		t.Errorf("report %+v", n)
+	}
+	ev := evaluated(t, m, d, EvaluateOptions{})
+	n := ev.Novelty
+	// 60 at .02: more than 6 has a probability below 1e-3, and the seed is fixed
+	if n.Known != 60 || n.Unknown != 180 || n.FalseAlarms > 6 || n.Found < 90 || n.AUROC == nil || *n.AUROC < .9 || n.Novel != n.FalseAlarms+n.Found {
+		t.Errorf("found %+v, AUROC %v", n, *n.AUROC)
+	}
+	if ev.Confusion[0][1] != n.FalseAlarms || ev.Confusion[1][1] != n.Found || ev.Labelled != 240 {
+		t.Errorf("confusion %v beside %+v", ev.Confusion, n)
+	}
+	path := filepath.Join(t.TempDir(), "m.safetensors")
+	if err := m.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	stored, err := reservoir.Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := evaluated(t, stored, d, EvaluateOptions{EngineOptions: EngineOptions{Threads: 3, NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewGeneric(net, slots)
+	}}})
+	for i, p := range ev.Predictions {
+		q := again.Predictions[i]
+		if math.Float32bits(p.Novelty) != math.Float32bits(q.Novelty) || p.P != q.P || p.Class != q.Class || math.Float32bits(p.Scores[0]) != math.Float32bits(q.Scores[0]) {
+			t.Fatalf("%s: %v, p %v, class %d; from its file, on the plain engine: %v, %v, %d", p.ID, p.Novelty, p.P, p.Class, q.Novelty, q.P, q.Class)
+		}
+		if novel := p.P <= .02; novel != (p.Class == 1) {
+			t.Fatalf("%s: class %d at p %v", p.ID, p.Class, p.P)
+		}
+	}
+	if _, err := reservoir.NewStream(stored); err == nil || !strings.Contains(err.Error(), "healthy data alone") {
+		t.Errorf("a stream of a model that only detects: %v", err)
+	}
+}
+
+// A detector beside a readout changes nothing of it. Classes that the training did not
+// have are counted as novel, not as wrong; without a detector they are refused.
+func TestNoveltyBesideClasses(t *testing.T) {
+	d := simulated(t, 6, 240, 120)
+	part := *d
+	part.Series = slices.Clone(d.Series)
+	for i := range part.Series {
+		if s := &part.Series[i]; s.Split == Train && d.Classes[s.Label] == "imbalance" {
+			s.Label = -1
+		}
+	}
+	part.Classes = nil
+	for _, c := range d.Classes {
+		if c != "imbalance" {
+			part.Classes = append(part.Classes, c)
+		}
+	}
+	for i := range part.Series {
+		if s := &part.Series[i]; s.Label >= 0 && d.Classes[s.Label] == "imbalance" {
+			s.Label = -1
+		} else if s.Label >= 0 {
+			s.Label = slices.Index(part.Classes, d.Classes[s.Label])
+		}
+	}
+	opt := RetrainOptions{Spec: tinyBank(3)}
+	plain, _ := retrained(t, &part, opt)
+	opt.Novelty = &NoveltyOptions{}
+	m, r := retrained(t, &part, opt)
+	if r.Novelty.Sequences != 180 || r.Novelty.Level != novelty.DefaultLevel {
+		t.Errorf("report %+v", r.Novelty)
+	}
+	if a, b := plain.Readouts[0], m.Readouts[0]; !slices.Equal(a.Weights, b.Weights) || !slices.Equal(a.Intercept, b.Intercept) || a.Temperature != b.Temperature {
+		t.Error("the detector changed the readout")
+	}
+	if _, err := Evaluate(context.Background(), plain, d, EvaluateOptions{}, nil); err == nil || !strings.Contains(err.Error(), `class "imbalance"`) {
+		t.Errorf("without a detector: %v", err)
+	}
+	ev := evaluated(t, m, d, EvaluateOptions{})
+	if n := ev.Novelty; ev.Labelled != 90 || n.Known != 90 || n.Unknown != 30 || n.AUROC == nil || *n.AUROC < .8 {
+		t.Errorf("%d labelled, novelty %+v", ev.Labelled, n)
+	}
+}
+
+// All of a recording is healthy where nothing else is said, with a label or without.
+func TestHealthyWithoutLabels(t *testing.T) {
+	d := tones(24, 0)
+	for i := range d.Series {
+		d.Series[i].Label = -1
+	}
+	d.Classes = nil
+	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(2), Novelty: &NoveltyOptions{HealthyOnly: true, Level: .1}})
+	if !slices.Equal(m.Readouts[0].Classes, []string{Normal, Novel}) || r.Sequences != 24 || r.Unlabelled != 0 {
+		t.Errorf("classes %q of %d sequences, %d without a label", m.Readouts[0].Classes, r.Sequences, r.Unlabelled)
+	}
+	ev := evaluated(t, m, d, EvaluateOptions{Split: Train})
+	if n := ev.Novelty; n.Novel > 2 || n.Known != 0 || n.AUROC != nil { // of what was learnt from
+		t.Errorf("%+v", n)
+	}
+}
+
+// What cannot be promised is refused before the work, with what it takes.
+func TestNoveltyRefused(t *testing.T) {
+	d := tones(30, 0)
+	healthy := func(o NoveltyOptions) NoveltyOptions { o.HealthyOnly, o.Healthy = true, d.Classes[0]; return o }
+	window := reservoir.Policy{Kind: reservoir.Count, Length: 20}
+	for _, c := range []struct {
+		o      NoveltyOptions
+		policy reservoir.Policy
+		rate   float64
+		want   string
+	}{
+		{NoveltyOptions{HealthyOnly: true}, reservoir.Policy{}, 0, "say which is the healthy one"},
+		{NoveltyOptions{HealthyOnly: true, Healthy: "none"}, reservoir.Policy{}, 0, `has no class "none"`},
+		{healthy(NoveltyOptions{Level: .001}), reservoir.Policy{}, 0, "needs at least 999 training sequences"},
+		{healthy(NoveltyOptions{AlarmsPerDay: 1}), reservoir.Policy{}, 100, "how many predictions a day"},
+		{healthy(NoveltyOptions{AlarmsPerDay: 1. / 30}), window, 100, // a length of 20 samples at 100 Hz
+			"0.03333 false alarms a day, of 432000 predictions a day, is a share of 7.72e-08"},
+		{healthy(NoveltyOptions{AlarmsPerDay: 1. / 30, PerDay: 24}), window, 0, "needs at least 719 training sequences"},
+		{healthy(NoveltyOptions{AlarmsPerDay: 24, PerDay: 24}), window, 0, "less than one for each prediction"},
+	} {
+		_, _, err := Retrain(context.Background(), d, RetrainOptions{Spec: tinyBank(2), Policy: c.policy, Rate: c.rate, Novelty: &c.o}, nil)
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
+	}
+	opt := RetrainOptions{Spec: tinyBank(2), Novelty: &NoveltyOptions{}}
+	if _, err := RetrainShard(context.Background(), d, opt, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil); err == nil || !strings.Contains(err.Error(), "train in one job") {
+		t.Errorf("a shard: %v", err)
+	}
+}
+
+// Of more sequences than are kept, whole groups are drawn, always the same.
+func TestKeeper(t *testing.T) {
+	groups := make([]int, 3*novelty.Most)
+	for i := range groups {
+		groups[i] = i / 100
+	}
+	k, again := newKeeper(1, groups), newKeeper(1, groups)
+	if !slices.Equal(k.of, again.of) || len(k.groups) > novelty.Most || len(k.groups) < novelty.Most-100 {
+		t.Fatalf("%d kept", len(k.groups))
+	}
+	features := make([]float32, len(groups))
+	whole := map[int]int{}
+	for i := range features {
+		features[i] = float32(groups[i])
+		if k.of[i] >= 0 {
+			whole[groups[i]]++
+		}
+	}
+	k.add(features[:1000])
+	k.add(features[1000:])
+	for i, g := range k.groups {
+		if k.x[i] != float32(g) {
+			t.Fatalf("place %d of group %d has features of group %v", i, g, k.x[i])
+		}
+	}
+	for g, n := range whole {
+		if n != 100 && g != groups[len(groups)-1] {
+			t.Errorf("%d of 100 sequences of group %d are kept", n, g)
+		}
+	}
+}

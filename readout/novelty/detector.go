@@ -1,0 +1,123 @@
+package novelty
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// Detector says how unlike its training part a feature vector is. It is immutable
+// once a readout holds it.
+type Detector struct {
+	Center []float32 // of each feature
+	Scale  []float32 // of each feature; 0 takes one out
+	Axes   []float32 // dimensions x features, row-major: the principal directions of what is centred and scaled
+	Left   []float32 // scores of training sequences that were left out, ascending
+	Unit   float32   // the residual whose score is 1
+	Level  float32   // a sequence whose p-value is not above it is novel; in (0, 1)
+}
+
+// Features is the number of features it reads.
+func (d *Detector) Features() int { return len(d.Center) }
+
+// Dimensions is the number of principal directions.
+func (d *Detector) Dimensions() int { return len(d.Axes) / max(1, len(d.Center)) }
+
+// MaxDimensions bounds those of a detector.
+const MaxDimensions = 1024
+
+// Validate reports every problem of shape or value.
+func (d *Detector) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf("novelty: "+format, args...)) }
+	if f := len(d.Center); f == 0 || len(d.Scale) != f || len(d.Axes) == 0 || len(d.Axes)%f != 0 || len(d.Axes)/f > MaxDimensions {
+		bad("%d features, %d scales and %d values of directions, want a scale for each feature and whole directions, 1 to %d", f, len(d.Scale), len(d.Axes), MaxDimensions)
+	}
+	if !(d.Unit > 0) || math.IsInf(float64(d.Unit), 0) {
+		bad("unit %v, want a positive number", d.Unit)
+	}
+	for _, t := range []struct {
+		name string
+		v    []float32
+	}{{"center", d.Center}, {"scale", d.Scale}, {"axes", d.Axes}, {"left", d.Left}} {
+		for i, x := range t.v {
+			if x != x || math.IsInf(float64(x), 0) {
+				bad("%s[%d] is %v, want a finite number", t.name, i, x)
+				break
+			}
+		}
+	}
+	if len(d.Left) == 0 || !slices.IsSorted(d.Left) || d.Left[0] < 0 {
+		bad("want scores of left-out sequences, ascending and not negative")
+	}
+	if !(d.Level > 0 && d.Level < 1) {
+		bad("level %v, want a share between 0 and 1", d.Level)
+	}
+	return errors.Join(errs...)
+}
+
+// Score is how far a vector is from what the training part has: the squared length of
+// its residual, over Unit. 1 is usual; there is no upper bound. It overwrites the
+// vector. Canonical arithmetic, all float32: with z = (f - Center) * Scale, a rounded
+// difference and a rounded product, |z|^2 and the product with each direction are chains
+// of fused multiply-adds over the features in ascending order; the squares of these
+// products are subtracted from |z|^2 in order, by fused multiply-adds; what is below
+// zero is zero; then one rounded quotient.
+func (d *Detector) Score(features []float32) float32 {
+	z := features[:len(d.Center)]
+	var residual float32
+	for j, f := range z {
+		z[j] = float32(float32(f-d.Center[j]) * d.Scale[j])
+		residual = canon.FMA(z[j], z[j], residual)
+	}
+	for axes := d.Axes; len(axes) > 0; axes = axes[len(z):] {
+		var t float32
+		for j, v := range axes[:len(z)] {
+			t = canon.FMA(v, z[j], t)
+		}
+		residual = canon.FMA(-t, t, residual)
+	}
+	if residual < 0 { // rounding
+		residual = 0
+	}
+	return residual / d.Unit
+}
+
+// P is the p-value of a score: the share of sequences like the training's that have
+// one at least as large, estimated so that it is rather too large than too small.
+// From 1/(n+1) to 1 for n scores in Left; the same bits on every platform.
+func (d *Detector) P(score float32) float32 {
+	n := len(d.Left)
+	below := sort.Search(n, func(i int) bool { return !(d.Left[i] < score) })
+	if score != score { // it is no number: as unlike as can be
+		below = n
+	}
+	return d.share(n - below)
+}
+
+// Novel reports whether a p-value is at or below the level.
+func (d *Detector) Novel(p float32) bool { return p <= d.Level }
+
+// Least is the smallest p-value there is.
+func (d *Detector) Least() float64 { return 1 / float64(len(d.Left)+1) }
+
+// Limit is the score above which a vector is novel; false: none is, because there
+// are too few scores in Left.
+func (d *Detector) Limit() (score float32, ok bool) {
+	n := len(d.Left)
+	allowed := sort.Search(n+1, func(larger int) bool { return !d.Novel(d.share(larger)) })
+	if allowed == 0 {
+		return 0, false
+	}
+	if allowed > n {
+		return -1, true // a level that every score reaches
+	}
+	return d.Left[n-allowed], true
+}
+
+// share is the p-value where that many of Left are at least as large.
+func (d *Detector) share(larger int) float32 { return float32(1+larger) / float32(len(d.Left)+1) }

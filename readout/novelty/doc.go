@@ -1,0 +1,43 @@
+// Package novelty measures how unlike the training part a feature vector is, and
+// how often a sequence like the training's would be as unlike.
+//
+// The features f of n training sequences are centred and scaled, z_j = (f_j -
+// mean_j) * scale_j. V holds their leading principal directions, Dimensions of them
+// at most, and n-1 at most. What a vector has outside of them is its residual
+//
+//	r = z - V V' z
+//
+// whose squared length is the reconstruction error of a principal component analysis
+// (J. E. Jackson, G. S. Mudholkar: Control procedures for residuals associated with
+// principal component analysis, Technometrics 21 (1979) 341-349: the statistic Q),
+//
+//	score = (|z|^2 - |V' z|^2) / unit
+//
+// The unit is the median of the squared residuals of left-out training sequences: a
+// score of 1 is what is usual. V comes from the n x n kernel Z Z' and not from the
+// features' covariance. Detector.Score says in which order its float32 operations are,
+// so that other programs get the same bits. A residual that is estimated from 32
+// random projections of it, so that an engine could compute it as it computes a
+// readout, was measured and is much worse (docs/measurements/novelty.md).
+//
+// # The p-value
+//
+// The training sequences are divided into Folds parts. For each, mean, scale and V
+// are computed again from the others alone, and then the scores of the part. These
+// scores are of sequences that had no part in what scores them, as a new one has
+// none. With n of them
+//
+//	p = (1 + those that are not smaller) / (n + 1)
+//
+// is at most alpha in a share alpha of sequences like the training's, for every alpha
+// (V. Vovk: Cross-conformal predictors, Annals of Mathematics and Artificial
+// Intelligence 74 (2015) 9-28: to a factor of two in the worst case, and closely in
+// practice; the last V is of all sequences, more than in each part, so that p is
+// rather too large). p is never below 1/(n+1): a false-alarm rate of .001 needs 999
+// training sequences. Where sequences are not independent of each other, such as
+// windows of one stream, groups are left out together, and the share holds for new
+// groups.
+//
+// Everything is learnt in float64. It depends neither on the number of threads nor
+// on the instruction sets of an amd64 processor.
+package novelty

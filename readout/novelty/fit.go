@@ -1,0 +1,305 @@
+package novelty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+)
+
+// What was measured to be enough: docs/measurements/novelty.md.
+const (
+	Dimensions = 32   // of the subspace
+	Folds      = 10   // parts that are left out in turn
+	Learnt     = 512  // sequences that a subspace is learnt from, at most
+	Most       = 8192 // sequences that are kept to learn from, and to leave out
+	Fewest     = 8    // sequences that there must be
+)
+
+// ErrConstant says that no feature varies, so that nothing is unusual.
+var ErrConstant = errors.New("novelty: features are constant")
+
+// Options of Fit.
+type Options struct {
+	// Scale is what features of these deviations are multiplied by, once they are
+	// centred; 0 takes one out. It may change what it is given. nil: 1 over the
+	// deviation.
+	Scale func(mean, variance []float64) []float64
+	// Groups says of each sequence which group it is of; those of one are left out
+	// together. nil: each is by itself.
+	Groups []int
+	Level  float64 // of the detector; 0: DefaultLevel
+	dims   int     // 0: Dimensions
+}
+
+// DefaultLevel is how often a sequence like the training's may be novel.
+const DefaultLevel = 0.01
+
+// Report says what was learnt.
+type Report struct {
+	Sequences  int     `json:"sequences"`  // learnt from and left out in turn
+	Groups     int     `json:"groups"`     // of them
+	Dimensions int     `json:"dimensions"` // of the subspace
+	Level      float64 `json:"level"`      // p-values up to it are novel
+	Least      float64 `json:"least"`      // the smallest p-value there is
+}
+
+// Fit learns a detector from n feature vectors; features is their row-major matrix
+// and stays the caller's. Time: for each fold and once more, with m = min(n, Learnt),
+// k dimensions and F features, m m F/2 + m F k multiply-adds, and n F k in all for
+// those left out. Memory: m F float32 and k F float64.
+func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector, Report, error) {
+	if n < Fewest || len(features)%n != 0 || len(features) == 0 {
+		return nil, Report{}, fmt.Errorf("novelty: %d values of %d sequences, want whole rows of at least %d sequences", len(features), n, Fewest)
+	}
+	o := opt.withDefaults()
+	if !(o.Level > 0 && o.Level < 1) {
+		return nil, Report{}, fmt.Errorf("novelty: level %v, want a share between 0 and 1", o.Level)
+	}
+	group, groups, err := grouped(o.Groups, n)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	l := learner{x: features, f: len(features) / n, opt: o}
+	left := make([]float64, n)
+	folds := min(Folds, groups)
+	for fold := range folds {
+		var inside, outside []int
+		for i, g := range group {
+			if g%folds == fold {
+				outside = append(outside, i)
+			} else {
+				inside = append(inside, i)
+			}
+		}
+		s, err := l.learn(ctx, inside)
+		if err != nil {
+			return nil, Report{}, err
+		}
+		l.scores(s, outside, left)
+	}
+	all := make([]int, n)
+	for i := range all {
+		all[i] = i
+	}
+	s, err := l.learn(ctx, all)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	d := l.detector(s, left)
+	return d, Report{Sequences: n, Groups: groups, Dimensions: s.axes.Cols, Level: o.Level, Least: d.Least()}, d.Validate()
+}
+
+func (o Options) withDefaults() Options {
+	if o.Scale == nil {
+		o.Scale = deviation
+	}
+	if o.Level == 0 {
+		o.Level = DefaultLevel
+	}
+	if o.dims == 0 {
+		o.dims = Dimensions
+	}
+	return o
+}
+
+// grouped numbers the groups in the order in which they come.
+func grouped(of []int, n int) (group []int, groups int, err error) {
+	if of == nil {
+		group = make([]int, n)
+		for i := range group {
+			group[i] = i
+		}
+		return group, n, nil
+	}
+	if len(of) != n {
+		return nil, 0, fmt.Errorf("novelty: groups of %d sequences, want %d", len(of), n)
+	}
+	number := map[int]int{}
+	for _, g := range of {
+		if _, known := number[g]; !known {
+			number[g] = len(number)
+		}
+		group = append(group, number[g])
+	}
+	if len(number) < 2 {
+		return nil, 0, errors.New("novelty: all sequences are of one group, want at least two: what is left out must not be learnt from")
+	}
+	return group, len(number), nil
+}
+
+// deviation is 1 over the deviation; 0 where that is rounding of the mean.
+func deviation(mean, variance []float64) []float64 {
+	scale := make([]float64, len(mean))
+	for j, v := range variance {
+		if dev := math.Sqrt(v); dev > 0x1p-22*math.Abs(mean[j]) && dev > math.SmallestNonzeroFloat32 {
+			scale[j] = 1 / dev
+		}
+	}
+	return scale
+}
+
+// learner has what all folds share.
+type learner struct {
+	x   []float32 // sequences x f
+	f   int
+	opt Options
+}
+
+// subspace is what is learnt from some sequences.
+type subspace struct {
+	mean, scale []float64
+	axes        dense.Matrix // f x dimensions, orthonormal
+}
+
+// learn learns from some sequences, of which it takes Learnt at even distances.
+func (l *learner) learn(ctx context.Context, rows []int) (*subspace, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if most := Learnt; len(rows) > most {
+		some := make([]int, most)
+		for i := range some {
+			some[i] = rows[i*len(rows)/most]
+		}
+		rows = some
+	}
+	z := l.gather(rows)
+	s := &subspace{}
+	s.mean, s.scale = statistics(z, l.opt.Scale)
+	if !slices.ContainsFunc(s.scale, func(v float64) bool { return v != 0 }) {
+		return nil, ErrConstant
+	}
+	z.Center, z.Scale = s.mean, s.scale
+	n := len(rows)
+	kernel := dense.New(n, n)
+	dense.AddKernel(kernel, z)
+	vectors, values, err := leading(kernel, min(l.opt.dims, n-1))
+	if err != nil {
+		return nil, err
+	}
+	for i := range vectors.Rows { // the axes are Z'U / sqrt(values)
+		for c, v := range values {
+			vectors.Row(i)[c] /= math.Sqrt(v)
+		}
+	}
+	s.axes = dense.New(l.f, len(values))
+	dense.MultiplySamples(s.axes, 1, z, true, vectors)
+	return s, nil
+}
+
+// gather copies some sequences next to each other.
+func (l *learner) gather(rows []int) dense.Samples {
+	x := make([]float32, len(rows)*l.f)
+	for i, r := range rows {
+		copy(x[i*l.f:(i+1)*l.f], l.x[r*l.f:(r+1)*l.f])
+	}
+	return dense.Samples{Rows: len(rows), Cols: l.f, X: x, Stride: l.f}
+}
+
+// statistics are the means of the features, and what they are multiplied by.
+func statistics(z dense.Samples, scale func(mean, variance []float64) []float64) ([]float64, []float64) {
+	mean, variance := make([]float64, z.Cols), make([]float64, z.Cols)
+	dense.Parallel(z.Cols, 256, func(lo, hi int) {
+		for i := range z.Rows {
+			for j := lo; j < hi; j++ {
+				mean[j] += float64(z.X[i*z.Stride+j])
+			}
+		}
+		for j := lo; j < hi; j++ {
+			mean[j] /= float64(z.Rows)
+		}
+		for i := range z.Rows {
+			for j := lo; j < hi; j++ {
+				d := float64(z.X[i*z.Stride+j]) - mean[j]
+				variance[j] += float64(d * d)
+			}
+		}
+		for j := lo; j < hi; j++ {
+			variance[j] /= float64(z.Rows)
+		}
+	})
+	return mean, scale(mean, variance)
+}
+
+// leading are the leading eigenvectors of a symmetric matrix, of which the lower
+// triangle is set, as columns, with their eigenvalues; fewer where the rest is
+// rounding.
+func leading(kernel dense.Matrix, dims int) (vectors dense.Matrix, values []float64, err error) {
+	n := kernel.Rows
+	sym := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			sym.SetSym(i, j, kernel.Row(i)[j])
+		}
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(sym, true) {
+		return vectors, nil, errors.New("novelty: the eigenvalues of the training part did not converge")
+	}
+	all := eigen.Values(nil) // ascending
+	var basis mat.Dense
+	eigen.VectorsTo(&basis)
+	const rounding = 1e-10 // of the largest
+	for dims > 0 && !(all[n-dims] > rounding*all[n-1]) {
+		dims--
+	}
+	vectors = dense.New(n, dims)
+	for c := range dims {
+		values = append(values, all[n-1-c])
+		for i := range n {
+			vectors.Row(i)[c] = basis.At(i, n-1-c)
+		}
+	}
+	return vectors, values, nil
+}
+
+// scores writes the squared residuals of some sequences to their places.
+func (l *learner) scores(s *subspace, rows []int, to []float64) {
+	for len(rows) > 0 {
+		some := rows[:min(len(rows), Learnt)]
+		rows = rows[len(some):]
+		z := l.gather(some)
+		z.Center, z.Scale = s.mean, s.scale
+		inside := dense.New(len(some), s.axes.Cols)
+		dense.MultiplySamples(inside, 1, z, false, s.axes)
+		dense.Parallel(len(some), 8, func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				sum := 0.
+				for j, f := range z.X[i*l.f : (i+1)*l.f] {
+					v := (float64(f) - s.mean[j]) * s.scale[j]
+					sum += float64(v * v)
+				}
+				for _, t := range inside.Row(i) {
+					sum -= float64(t * t)
+				}
+				to[some[i]] = max(0, sum)
+			}
+		})
+	}
+}
+
+// detector rounds what was learnt, in units of the median of what was left out.
+func (l *learner) detector(s *subspace, left []float64) *Detector {
+	sorted := slices.Sorted(slices.Values(left))
+	unit := sorted[len(sorted)/2]
+	if float32(unit) == 0 { // of equal sequences: then everything else is far
+		unit = 1
+	}
+	d := &Detector{Center: make([]float32, l.f), Scale: make([]float32, l.f), Axes: make([]float32, l.f*s.axes.Cols), Left: make([]float32, len(left)), Unit: float32(unit), Level: float32(l.opt.Level)}
+	for i, v := range sorted {
+		d.Left[i] = float32(v / unit)
+	}
+	for j := range l.f {
+		d.Center[j], d.Scale[j] = float32(s.mean[j]), float32(s.scale[j])
+		for i, v := range s.axes.Row(j) {
+			d.Axes[i*l.f+j] = float32(v)
+		}
+	}
+	return d
+}

@@ -1,0 +1,202 @@
+package novelty
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"math"
+	"math/rand/v2"
+	"os"
+	"reflect"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+type reference struct {
+	N, Dims, Width int
+	Groups         []int
+	Features, New  []float32
+	Left, Scores   []float64
+	P              []float64
+}
+
+func fit(t *testing.T, x []float32, n int, o Options) (*Detector, Report) {
+	t.Helper()
+	d, r, err := Fit(context.Background(), x, n, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d, r
+}
+
+func score(d *Detector, features []float32) float32 {
+	return d.Score(slices.Clone(features))
+}
+
+// Another program, in NumPy, gives the same scores and p-values.
+func TestReference(t *testing.T) {
+	b, err := os.ReadFile("testdata/reference.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r reference
+	if err := json.Unmarshal(b, &r); err != nil {
+		t.Fatal(err)
+	}
+	d, report := fit(t, r.Features, r.N, Options{Groups: r.Groups, dims: r.Dims})
+	if report.Dimensions != r.Dims || report.Groups != 12 || report.Sequences != r.N {
+		t.Errorf("report %+v", report)
+	}
+	// float32 sums of 40 squares, of which most cancels
+	near := func(got float32, want float64) bool { return math.Abs(float64(got)-want) <= 2e-4*want+1e-4 }
+	for i, want := range r.Left {
+		if !near(d.Left[i], want) {
+			t.Errorf("left[%d] is %v, NumPy has %v", i, d.Left[i], want)
+		}
+	}
+	f := d.Features()
+	for i, want := range r.Scores {
+		s := score(d, r.New[i*f:(i+1)*f])
+		if !near(s, want) || math.Abs(float64(d.P(s))-r.P[i]) > 1e-6 {
+			t.Errorf("vector %d: score %v, p %v, NumPy has %v and %v", i, s, d.P(s), want, r.P[i])
+		}
+	}
+}
+
+// cloud is vectors around a plane of few dimensions.
+func cloud(seed uint64, n, f int, noise float64) []float32 {
+	plane, r := rand.New(rand.NewPCG(4, 4)), rand.New(rand.NewPCG(seed, 9))
+	axes := make([]float64, 3*f)
+	for i := range axes {
+		axes[i] = plane.NormFloat64()
+	}
+	x := make([]float32, n*f)
+	for i := range n {
+		a, b, c := r.NormFloat64(), r.NormFloat64(), r.NormFloat64()
+		for j := range f {
+			x[i*f+j] = float32(a*axes[j] + b*axes[f+j] + c*axes[2*f+j] + noise*r.NormFloat64())
+		}
+	}
+	return x
+}
+
+// Of vectors like the training's, a share alpha has a p-value of at most alpha, for
+// every alpha. A threshold of four deviations of that share, of 4,000 vectors and of
+// the training's own 200, is passed once in 10^4 seeds; the seed is fixed.
+func TestShareOfFalseAlarms(t *testing.T) {
+	const n, f, fresh = 200, 100, 4000
+	d, _ := fit(t, cloud(1, n, f, .5), n, Options{})
+	x := cloud(2, fresh, f, .5)
+	p := make([]float64, fresh)
+	for i := range p {
+		p[i] = float64(d.P(score(d, x[i*f:(i+1)*f])))
+	}
+	for _, alpha := range []float64{.005, .02, .1, .5} {
+		count := 0
+		for _, v := range p {
+			if v <= alpha {
+				count++
+			}
+		}
+		share := float64(count) / fresh
+		if most := alpha + 4*math.Sqrt(alpha*(1-alpha)*(1./fresh+1./n)); share > most {
+			t.Errorf("%.4f of fresh vectors have a p-value of at most %v, want at most %.4f", share, alpha, most)
+		}
+	}
+	far := cloud(3, 50, f, 2)
+	for i := range 50 {
+		if got := d.P(score(d, far[i*f:(i+1)*f])); got != float32(1)/(n+1) {
+			t.Fatalf("a vector four times as far from the plane has the p-value %v", got)
+		}
+	}
+}
+
+// What is learnt does not depend on the number of threads.
+func TestThreads(t *testing.T) {
+	const n, f = 90, 700
+	x := cloud(1, n, f, .3)
+	one, _ := fit(t, x, n, Options{})
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(5))
+	if five, _ := fit(t, x, n, Options{}); !reflect.DeepEqual(one, five) {
+		t.Error("other threads learn another detector")
+	}
+}
+
+// A limit is where a level begins, whatever the level.
+func TestLimit(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 1))
+	for _, n := range []int{1, 2, 9, 99, 1000} {
+		d := &Detector{}
+		for range n {
+			d.Left = append(d.Left, float32(r.IntN(40))/8) // with ties
+		}
+		slices.Sort(d.Left)
+		for _, d.Level = range []float32{1e-4, .001, .01, .05, .5, .999} {
+			limit, ok := d.Limit()
+			for s := float32(0); s < 7; s += 1. / 16 {
+				if novel := d.Novel(d.P(s)); novel != (ok && s > limit) {
+					t.Fatalf("%d left out, level %v: score %v has p %v, and the limit is %v, %v", n, d.Level, s, d.P(s), limit, ok)
+				}
+			}
+		}
+		nan := float32(math.NaN())
+		if d.P(nan) != d.P(float32(math.Inf(1))) || d.P(nan) != float32(d.Least()) {
+			t.Errorf("no number has the p-value %v", d.P(nan))
+		}
+	}
+}
+
+func TestRefused(t *testing.T) {
+	x := cloud(1, 20, 5, .1)
+	for _, c := range []struct {
+		n    int
+		o    Options
+		want string
+	}{
+		{7, Options{}, "at least 8"},
+		{20, Options{Groups: make([]int, 20)}, "of one group"},
+		{20, Options{Groups: []int{1}}, "groups of 1"},
+		{20, Options{Level: 1}, "level"},
+	} {
+		if _, _, err := Fit(context.Background(), x[:c.n*5], c.n, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v, want %q", c.o, err, c.want)
+		}
+	}
+	if _, _, err := Fit(context.Background(), make([]float32, 100), 20, Options{}); !errors.Is(err, ErrConstant) {
+		t.Errorf("equal vectors: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, _, err := Fit(ctx, x, 20, Options{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	good, _ := fit(t, x, 20, Options{})
+	for what, spoil := range map[string]func(d *Detector){
+		"axes":   func(d *Detector) { d.Axes = d.Axes[1:] },
+		"scale":  func(d *Detector) { d.Scale = d.Scale[1:] },
+		"unit":   func(d *Detector) { d.Unit = 0 },
+		"left":   func(d *Detector) { d.Left = nil },
+		"order":  func(d *Detector) { d.Left = []float32{2, 1} },
+		"number": func(d *Detector) { d.Center = []float32{0, 0, float32(math.NaN()), 0, 0} },
+		"level":  func(d *Detector) { d.Level = 0 },
+	} {
+		bad := *good
+		if spoil(&bad); bad.Validate() == nil {
+			t.Errorf("%s: no error", what)
+		}
+	}
+}
+
+// What the live stage does for every prediction costs no memory.
+func TestNoAllocation(t *testing.T) {
+	x := cloud(1, 50, 64, .1)
+	d, _ := fit(t, x, 50, Options{})
+	if n := testing.AllocsPerRun(100, func() {
+		d.Novel(d.P(d.Score(x)))
+		d.Limit()
+	}); n > 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
