@@ -63,11 +63,9 @@ type Evaluation struct {
 	Classes     []string         `json:"classes"`        // the readout's, in its order
 	Series      int              `json:"series"`         // all of the part; of a recording: its streams
 	Sequences   int              `json:"sequences"`      // predictions counted below: those that close a sequence; under the policy endless, which closes none, the early ones
-	Unused      int64            `json:"unused_samples"` // behind the last prediction of their series
 	Mixed       int              `json:"mixed,omitzero"` // of Sequences, those whose samples have several labels
 	Labelled    int              `json:"labelled"`       // of Sequences, those with a known class; all that follows counts only these
-	Missing     int64            `json:"missing"`        // values filled, see Retrain
-	Empty       int              `json:"empty"`          // series without a single value, predicted all the same
+	Lacking
 	Marks
 	Quality     *quality.Report `json:"quality,omitempty"`  // nil where nothing is labelled
 	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
@@ -77,6 +75,13 @@ type Evaluation struct {
 	Predictions []Prediction    `json:"-"`                  // all, those of a series in order
 
 	detects bool // the readout knows no faults: its class 1 is all that is not its class 0
+}
+
+// Lacking is what an evaluation found missing, or left out.
+type Lacking struct {
+	Unused  int64 `json:"unused_samples"` // samples behind the last prediction of their series
+	Missing int64 `json:"missing"`        // values filled, see Retrain
+	Empty   int   `json:"empty"`          // series without a single value, predicted all the same
 }
 
 // Marks are what an evaluation counts.

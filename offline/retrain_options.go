@@ -44,27 +44,32 @@ type RetrainOptions struct {
 
 // RetrainReport says what was trained on and how it went.
 type RetrainReport struct {
-	Dataset      string          `json:"dataset"`
-	Series       int             `json:"series"`                    // of a recording: its streams
-	Samples      int64           `json:"samples"`                   // of all of them
-	Sequences    int             `json:"sequences"`                 // learnt from: what the policy cuts of the series
-	Groups       int             `json:"groups"`                    // of sequences of one origin, which leave-one-out leaves out together
-	Divided      []string        `json:"divided,omitempty"`         // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
-	MinLength    int64           `json:"min_length"`                // samples of the shortest of them
-	MaxLength    int64           `json:"max_length"`                // samples of the longest of them
-	MedianLength int             `json:"median_length,omitzero"`    // their median; of networks of kind mixed alone, whose lags and scales depend on it
-	Sampling     Sampling        `json:"sampling,omitzero"`         // zero: not known
-	Unused       int64           `json:"unused_samples"`            // behind the last sequence of their series
-	Mixed        int             `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
-	Missing      int64           `json:"missing"`                   // values filled, see Retrain
-	Unlabelled   int             `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
-	Empty        int             `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
-	Silent       []string        `json:"silent_channels,omitempty"` // channels without a single value in the training part
-	Plan         readout.Plan    `json:"plan"`                      // how the readout learns, and the memory it takes with all else
-	Readout      readout.Report  `json:"readout"`
-	ByGroup      *groups.Report  `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
-	Novelty      *novelty.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
+	Dataset   string   `json:"dataset"`
+	Series    int      `json:"series"`            // of a recording: its streams
+	Samples   int64    `json:"samples"`           // of all of them
+	Sequences int      `json:"sequences"`         // learnt from: what the policy cuts of the series
+	Groups    int      `json:"groups"`            // of sequences of one origin, which leave-one-out leaves out together
+	Divided   []string `json:"divided,omitempty"` // classes of one group alone, which was divided for leave-one-out: that sees neighbours, and is too good
+	Lengths
+	Sampling   Sampling        `json:"sampling,omitzero"`         // zero: not known
+	Unused     int64           `json:"unused_samples"`            // behind the last sequence of their series
+	Mixed      int             `json:"mixed,omitzero"`            // sequences left out because their samples have several labels
+	Missing    int64           `json:"missing"`                   // values filled, see Retrain
+	Unlabelled int             `json:"unlabelled"`                // training series, or a recording's sequences, left out for want of a class
+	Empty      int             `json:"empty"`                     // training series without a single value: the class learns what no signal looks like
+	Silent     []string        `json:"silent_channels,omitempty"` // channels without a single value in the training part
+	Plan       readout.Plan    `json:"plan"`                      // how the readout learns, and the memory it takes with all else
+	Readout    readout.Report  `json:"readout"`
+	ByGroup    *groups.Report  `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
+	Novelty    *novelty.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
 	Seconds
+}
+
+// Lengths are those of the sequences that were learnt from, in samples.
+type Lengths struct {
+	MinLength    int64 `json:"min_length"`             // of the shortest
+	MaxLength    int64 `json:"max_length"`             // of the longest
+	MedianLength int   `json:"median_length,omitzero"` // of networks of kind mixed alone, whose lags and scales depend on it
 }
 
 // Seconds is what a training took, by the clock on the wall.
