@@ -246,8 +246,8 @@ func TestTrim(t *testing.T) {
 		return d.Needs[0].Partition == wire.PartitionOf("s", 8) || d.Begins == 2*n+1
 	})
 	first.stop(t)
-	if d = b.trim(admin.Trim{Job: "blue"}); d.Begins != held || d.Needs[0].Job != "green" || d.Needs[0].Message != held || d.Needs[1].Message != 2*n+1 {
-		t.Errorf("a job that is away needs message %d: %+v", held, d)
+	if d = b.trim(admin.Trim{Job: "blue"}); d.Begins < held || d.Begins > n+1 || d.Needs[0].Job != "green" || d.Needs[0].Message != d.Begins || d.Needs[1].Message != 2*n+1 {
+		t.Errorf("a job that is away needs a message from %d, or from a commit that was under way when it was killed, to %d: %+v", held, n+1, d)
 	}
 	if d = b.trim(admin.Trim{Job: "blue", Without: []string{"green"}, Also: []admin.Need{{Job: "a recording", Partition: -1, Message: n + 2}}}); d.Begins != n+2 || d.Needs[0].Job != "a recording" {
 		t.Errorf("a recording needs message %d: %+v", n+2, d)
