@@ -4,8 +4,10 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # first, so that no core waits for the last of them.
 RACE        := ./pipeline ./internal/cli/live ./reservoir ./gpu ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./reservoir ./gpu ./gpu/telemetry ./gpu/internal/... \
                ./internal/dense ./internal/energy ./internal/metrics ./internal/testing/... ./integration/chaos
-# Tests of one goroutine that the race detector takes long for.
-ALONE       := ^(TestGeneric|TestGenericMixed|TestEven)$$
+# Tests of one goroutine that the race detector takes long for: the plain engine,
+# vector engines on one thread, and what the GPU engine's host side does the same way
+# again, with other batches and shapes. Of the shapes that threads share, the small ones.
+ALONE       := ^(TestGeneric|TestGenericMixed|TestEven|TestManyFeatures)$$|^TestVector$$/./^(1_thread|single|narrow|wide)$$|^TestVectorMixed$$/./^threads=1$$|^TestHostConforms$$/^(BatchComposition|Shapes)$$|^TestVector$$/./^3_threads$$/^Shapes$$/./^(127|200|255|1024)$$
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 

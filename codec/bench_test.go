@@ -16,7 +16,7 @@ var sixChannels = []string{"f0", "f1", "f2", "f3", "f4", "f5"}
 // row; "library" is what the Arrow library's reader needs to reach the same
 // matrix.
 func BenchmarkDecode(b *testing.B) {
-	for _, rows := range []int{64, 1000, 16000} {
+	for _, rows := range []int{1, 10, 64, 1000, 16000} {
 		for _, form := range []struct {
 			name string
 			opts InputOptions

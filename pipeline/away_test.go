@@ -12,6 +12,7 @@ import (
 
 // The commit point survives a server that goes away in the middle.
 func TestServerAway(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: natsserver.RandomPort})

@@ -119,6 +119,7 @@ func (b *rig) published(job string, m *reservoir.Model, head string) string {
 // readout between two sequences and in the order of the promotions, the states are
 // those of a job without promotions, and Verify says so.
 func TestPromotionsThroughCrashes(t *testing.T) {
+	t.Parallel()
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
 	c := quick("promote", 3)

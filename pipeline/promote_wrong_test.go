@@ -18,6 +18,7 @@ import (
 // Another number of partitions after promotions: each open sequence keeps the readout
 // that it began with, wherever its key is now, and later promotions reach all.
 func TestResizeKeepsReadouts(t *testing.T) {
+	t.Parallel()
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
 	c := quick("moves", 3)
@@ -93,6 +94,7 @@ func TestResizeKeepsReadouts(t *testing.T) {
 // An entry of the registry that is torn is not promoted. If it is torn after that, a
 // worker that needs it keeps the readout before, until the entry is repaired.
 func TestPromotionOfTornEntry(t *testing.T) {
+	t.Parallel()
 	m := several(t, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b, book := newRig(t), &pipelinetest.LogBook{}
 	b.log = book.Logger()

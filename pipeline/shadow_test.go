@@ -76,6 +76,7 @@ func (r *running) shadowing(t *testing.T, b *rig, job string, n int) {
 // shadow has, for each prediction of the job, once, the scores that a job with this
 // readout makes. The job's own predictions and states are as without them.
 func TestShadowsThroughCrashes(t *testing.T) {
+	t.Parallel()
 	m := several(t, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	b := newRig(t)
 	c := quick("shadow", 3)

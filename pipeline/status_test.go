@@ -127,6 +127,7 @@ func TestStatus(t *testing.T) {
 
 // A partition is ready when what must be replayed has been, not before.
 func TestReplayingIsNotReady(t *testing.T) {
+	t.Parallel()
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	c := Config{Partitions: 1, SnapshotEvery: time.Hour}
