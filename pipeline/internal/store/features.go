@@ -31,7 +31,7 @@ func MakeFeatures(ctx context.Context, js jetstream.JetStream, job string, out j
 		})
 	}
 	if err != nil {
-		return fmt.Errorf("pipeline: NATS stream %s for predictions that carry their features (output.features_one_in): %w: allow this worker to see it, and where it is not there to make it, of at most %d bytes", name, err, FeatureBytes)
+		return fmt.Errorf("pipeline: NATS stream %s for predictions that carry their features (output.features_one_in): %w: allow this worker to see it, and where it is not there to make it, of at most %d bytes", name, err, int64(FeatureBytes))
 	}
 	return nil
 }
