@@ -163,19 +163,24 @@ func (b *book) settle(ctx context.Context, m *nats.Msg, cause error) (done bool,
 	if store.Refused(cause) && !store.OvertakenBy(cause) && !unavailable(cause) {
 		return false, fmt.Errorf("watch: the server refuses a message of %s: %w", wire.AlarmStream(b.job), cause)
 	}
-	try, cancel := b.link.Attempt(ctx)
-	defer cancel()
-	there, err := b.stream.GetMsg(try, b.last+1)
-	switch {
-	case err == nil && there.Subject == m.Subject && bytes.Equal(there.Data, m.Data) && there.Header.Get(wire.HeaderWorker) == b.writer:
-		b.last++
-		return true, nil
-	case err == nil:
-		return false, fmt.Errorf("%w: message %d of %s is of %s", ErrFenced, b.last+1, wire.AlarmStream(b.job), there.Header.Get(wire.HeaderWorker))
-	case !errors.Is(err, jetstream.ErrMsgNotFound):
-		return false, nil // the server is away
+	for again := false; ; again = true {
+		try, cancel := b.link.Attempt(ctx)
+		there, err := b.stream.GetMsg(try, b.last+1)
+		cancel()
+		switch {
+		case err == nil && there.Subject == m.Subject && bytes.Equal(there.Data, m.Data) && there.Header.Get(wire.HeaderWorker) == b.writer:
+			b.last++
+			return true, nil
+		case err == nil:
+			return false, fmt.Errorf("%w: message %d of %s is of %s", ErrFenced, b.last+1, wire.AlarmStream(b.job), there.Header.Get(wire.HeaderWorker))
+		case !errors.Is(err, jetstream.ErrMsgNotFound):
+			return false, nil // the server is away
+		}
+		if err = b.still(ctx); again || !errors.Is(err, ErrFenced) {
+			return false, err
+		}
+		// Something was stored between the two answers: it may be this message.
 	}
-	return false, b.still(ctx)
 }
 
 // unavailable reports whether a server refuses for now alone.
