@@ -186,19 +186,13 @@ func TestOnceUnderKills(t *testing.T) {
 			running = append(running, r.start(o))
 		}
 		if len(running) > 1 && i%300 == 30 {
-			first, other, err := running[0], running[1], error(nil)
-			select { // whoever came second has the alarms
-			case err = <-first.done:
-				running = running[1:]
-			case err = <-other.done:
-				running = running[:1]
-			}
-			if !errors.Is(err, watch.ErrFenced) {
-				t.Fatalf("one of two processes ends with %v", err)
-			}
+			running = one(t, running)
 		}
 	}
-	last := running[len(running)-1]
+	if len(running) > 1 { // both may have begun at once: either may have the alarms
+		running = one(t, running)
+	}
+	last := running[0]
 	r.await("all to be judged", func() bool { return r.position() >= r.sent[len(r.sent)-1].Seq })
 	r.end(last)
 	got := r.events()
@@ -211,6 +205,22 @@ func TestOnceUnderKills(t *testing.T) {
 		t.Errorf("only %d events", len(want))
 	}
 	r.latest(want)
+}
+
+// one waits until one of two processes has lost the alarms to the other, which remains.
+func one(t *testing.T, running []*process) []*process {
+	t.Helper()
+	var err error
+	rest := running[:1]
+	select {
+	case err = <-running[0].done:
+		rest = running[1:]
+	case err = <-running[1].done:
+	}
+	if !errors.Is(err, watch.ErrFenced) {
+		t.Fatalf("one of two processes ends with %v", err)
+	}
+	return rest
 }
 
 // position is that of the newest stored state.
