@@ -21,6 +21,7 @@ import (
 type running struct {
 	counters Counters
 	before   int // input messages that the snapshots hold it began from
+	mu       sync.Mutex
 	conns    []*nats.Conn
 	cancel   context.CancelFunc
 	done     chan error
@@ -42,7 +43,6 @@ func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *run
 func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *running {
 	b.t.Helper()
 	r := &running{done: make(chan error, 1)}
-	var mu sync.Mutex
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	ready := make(chan struct{})
@@ -50,8 +50,8 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters, clock: b.now, keep: cmp.Or(b.keep, -1), apart: b.apart, shadowing: patience, Carry: b.carry,
 		Dial: func(name string) (*nats.Conn, error) {
 			nc, err := b.dial(name)
-			mu.Lock()
-			defer mu.Unlock()
+			r.mu.Lock()
+			defer r.mu.Unlock()
 			if err == nil {
 				r.conns = append(r.conns, nc)
 			}
@@ -119,9 +119,11 @@ func (r *running) stop(t testing.TB) {
 // server, no last commit, no release.
 func (r *running) crash(t testing.TB) {
 	t.Helper()
+	r.mu.Lock() // it may be opening one more
 	for _, nc := range r.conns {
 		nc.Close()
 	}
+	r.mu.Unlock()
 	r.cancel()
 	_ = r.wait(t) // whatever it says about that
 }
