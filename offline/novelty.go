@@ -65,8 +65,8 @@ func (o *NoveltyOptions) healthy(src labelledData) (labelledData, error) {
 
 // check refuses what a model of healthy data alone has no use for.
 func (o *NoveltyOptions) check(opt RetrainOptions) error {
-	if o.alone() && (opt.Coverage != 0 || opt.Priors.given()) {
-		return errors.New("offline: healthy data alone, and a coverage or priors: a model without faults makes no sets of classes and has no shares of them: leave these out")
+	if o.alone() && (opt.Coverage != 0 || opt.Priors.given() || opt.Weights.given()) {
+		return errors.New("offline: healthy data alone, and a coverage, priors or class weights: a model without faults makes no sets of classes, and has one class to learn from: leave these out")
 	}
 	return nil
 }

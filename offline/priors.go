@@ -6,19 +6,18 @@ import (
 	"slices"
 )
 
-// Priors say how often each class is expected where a model will work, in any unit,
-// where that is not how often it is in the training; see readout.Options.Priors. The
-// zero value says nothing.
-type Priors struct {
-	Balanced bool               // all classes are equally likely
+// PerClass is a positive number of each class, in any unit. The zero value is none.
+type PerClass struct {
+	Balanced bool               // those that make all classes alike
 	Of       map[string]float64 // of every class, by its name; nil: none
 }
 
 // given reports whether anything is said.
-func (p Priors) given() bool { return p.Balanced || p.Of != nil }
+func (p PerClass) given() bool { return p.Balanced || p.Of != nil }
 
-// in gives the priors in the order of classes, nil where there are none.
-func (p Priors) in(classes []string) ([]float64, error) {
+// in gives the numbers in the order of classes, 1 each if balanced, nil where there are
+// none. what they are is for errors.
+func (p PerClass) in(what string, classes []string) ([]float64, error) {
 	if !p.given() {
 		return nil, nil
 	}
@@ -29,16 +28,33 @@ func (p Priors) in(classes []string) ([]float64, error) {
 			v, known = 1, true
 		}
 		if !known {
-			return nil, fmt.Errorf("offline: priors without class %q, want one for each of %q", class, classes)
+			return nil, fmt.Errorf("offline: %s without class %q, want one for each of %q", what, class, classes)
 		}
 		values[k] = v
 	}
 	for _, class := range slices.Sorted(maps.Keys(p.Of)) {
 		if !slices.Contains(classes, class) {
-			return nil, fmt.Errorf("offline: a prior of class %q, the classes are %q", class, classes)
+			return nil, fmt.Errorf("offline: %s with class %q, the classes are %q", what, class, classes)
 		}
 	}
 	return values, nil
+}
+
+// of gives the weights of classes whose samples have these labels. Balanced ones are
+// one over the number of samples.
+func (p PerClass) of(classes []string, labels []int) []float64 {
+	weights, _ := p.in("class weights", classes) // checkTraining refuses what is wrong
+	if !p.Balanced {
+		return weights
+	}
+	counts := make([]int, len(classes))
+	for _, l := range labels {
+		counts[l]++
+	}
+	for k, c := range counts {
+		weights[k] = 1 / float64(max(1, c))
+	}
+	return weights
 }
 
 // CoverBy says what a coverage is a share of.

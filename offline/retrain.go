@@ -188,11 +188,12 @@ func (t *training) sampling() Sampling {
 // held leaves.
 func (t *training) readout(origins []int, beside int64) readout.Options {
 	o := &t.opt
-	priors, _ := o.Priors.in(t.src.classes) // checkTraining refuses what is wrong
+	priors, _ := o.Priors.in("priors", t.src.classes) // checkTraining refuses what is wrong
 	return readout.Options{
 		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: o.Spec.SoftScaling(t.report.MedianLength), Discriminant: !o.RidgeOnly,
 		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
 		Coverage: o.Coverage, CoverageByClass: o.CoverBy == CoverClass, Priors: priors,
+		ClassWeights: o.Weights.of(t.src.classes, t.examples.labels),
 	}
 }
 
@@ -303,7 +304,7 @@ func newModel(src labelledData, net *reservoir.Network, linear *readout.Linear, 
 		Network: net, Readouts: []*readout.Linear{linear}, Policy: opt.Policy, Channels: slices.Clone(src.channels),
 		Training: reservoir.Training{
 			Dataset: src.name, Fingerprint: src.fingerprint(), Series: r.Series, Samples: r.Samples,
-			MinLength: int(r.MinLength), MaxLength: int(r.MaxLength), Alpha: r.how(opt.Priors), Tool: opt.Tool, Inputs: inputs,
+			MinLength: int(r.MinLength), MaxLength: int(r.MaxLength), Alpha: r.how(opt), Tool: opt.Tool, Inputs: inputs,
 			Rate: r.Sampling.Rate, LongestInterval: r.Sampling.Longest,
 		},
 	}

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/offline/groups"
@@ -24,7 +25,8 @@ type RetrainOptions struct {
 	Readout     string           // name of the readout; "": "default"
 	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage
 	CoverBy     CoverBy          // what that is a share of
-	Priors      Priors           // how often each class is expected; zero: as in the training
+	Priors      PerClass         // how often each class is expected where the model will work; zero: as in the training; see readout.Options.Priors
+	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see readout.Options.ClassWeights
 	Tool        string           // program and version, for the model's metadata
 	Rate        float64          // sampling rate of the data, Hz; 0: as the times of a recording's samples say
 	Front       Front            // what samples go through before the network; zero: nothing
@@ -117,8 +119,9 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 	if err := opt.Front.check(opt.Policy); err != nil {
 		return err
 	}
-	if _, err := opt.Priors.in(src.classes); err != nil {
-		return err
+	_, wrong := opt.Priors.in("priors", src.classes)
+	if _, err := opt.Weights.in("class weights", src.classes); cmp.Or(wrong, err) != nil {
+		return cmp.Or(wrong, err)
 	}
 	return opt.Spec.ForLength(1).Validate() // which no error depends on
 }
@@ -135,12 +138,15 @@ func checkNumeric(d *Dataset) error {
 }
 
 // how says how the regularisation was chosen, and what leave-one-out says.
-func (r *RetrainReport) how(p Priors) string {
+func (r *RetrainReport) how(opt RetrainOptions) string {
 	if r.Novelty != nil && r.Readout.Alpha == 0 {
 		return "none: healthy data alone"
 	}
 	text := r.Readout.String()
-	if p.given() {
+	if r.Readout.Weights != nil {
+		text += ", with class weights"
+	}
+	if opt.Priors.given() {
 		text += ", before the priors"
 	}
 	if r.ByGroup == nil {

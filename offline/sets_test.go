@@ -2,6 +2,7 @@ package offline
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -44,22 +45,51 @@ func TestRetrainWithCoverage(t *testing.T) {
 func TestRetrainWithPriors(t *testing.T) {
 	d := tones(60, 30)
 	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
-	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Priors: Priors{Of: map[string]float64{d.Classes[0]: 1e6, d.Classes[1]: 1, d.Classes[2]: 1}}})
+	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Priors: PerClass{Of: map[string]float64{d.Classes[0]: 1e6, d.Classes[1]: 1, d.Classes[2]: 1}}})
 	if !strings.Contains(m.Training.Alpha, "before the priors") || m.Readouts[0].Intercept[0] <= plain.Readouts[0].Intercept[0] {
 		t.Errorf("%q, intercepts %v and %v", m.Training.Alpha, m.Readouts[0].Intercept, plain.Readouts[0].Intercept)
 	}
-	for want, p := range map[string]Priors{
+	for want, p := range map[string]PerClass{
 		`priors without class "` + d.Classes[2]: {Of: map[string]float64{d.Classes[0]: 1, d.Classes[1]: 1}},
-		`a prior of class "hum"`:                {Of: map[string]float64{d.Classes[0]: 1, d.Classes[1]: 1, d.Classes[2]: 1, "hum": 1}},
+		`priors with class "hum"`:               {Of: map[string]float64{d.Classes[0]: 1, d.Classes[1]: 1, d.Classes[2]: 1, "hum": 1}},
 	} {
 		if _, _, err := Retrain(context.Background(), d, RetrainOptions{Spec: smallBank(2), Priors: p}, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	for _, o := range []RetrainOptions{{Coverage: .9}, {Priors: Priors{Balanced: true}}} {
+	for _, o := range []RetrainOptions{{Coverage: .9}, {Priors: PerClass{Balanced: true}}, {Weights: PerClass{Balanced: true}}} {
 		o.Spec = smallBank(2)
 		if _, err := RetrainShard(context.Background(), d, o, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil); err == nil || !strings.Contains(err.Error(), "train in one job") {
 			t.Errorf("a shard: %v", err)
 		}
+	}
+}
+
+// Balanced weights are one over the number of sequences of each class, and reach the
+// readout; what is wrong is refused before anything is computed.
+func TestRetrainWithClassWeights(t *testing.T) {
+	d := tones(60, 30)
+	for i := range d.Series { // fewer of the first class
+		if i%2 == 0 && d.Series[i].Split == Train && d.Series[i].Label == 0 {
+			d.Series[i].Label = 1
+		}
+	}
+	plain, p := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Weights: PerClass{Balanced: true}})
+	for k, n := range r.Readout.PerClass {
+		if got, want := r.Readout.Weights[k], float64(r.Sequences)/float64(3*n); math.Abs(got-want) > 1e-12*want {
+			t.Errorf("class %d of %d sequences has weight %v, want %v", k, n, got, want)
+		}
+	}
+	if p.Readout.Weights != nil || slices.Equal(m.Readouts[0].Weights, plain.Readouts[0].Weights) || !strings.Contains(m.Training.Alpha, "with class weights") {
+		t.Errorf("%q, without weights %q", m.Training.Alpha, plain.Training.Alpha)
+	}
+	of := map[string]float64{d.Classes[0]: 1 / float64(r.Readout.PerClass[0]), d.Classes[1]: 1 / float64(r.Readout.PerClass[1]), d.Classes[2]: 1 / float64(r.Readout.PerClass[2])}
+	if same, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Weights: PerClass{Of: of}}); !reflect.DeepEqual(same, m) {
+		t.Error("the same weights by name make another model")
+	}
+	delete(of, d.Classes[1])
+	if _, _, err := Retrain(context.Background(), d, RetrainOptions{Spec: smallBank(2), Weights: PerClass{Of: of}}, nil); err == nil || !strings.Contains(err.Error(), "class weights without class") {
+		t.Errorf("a class without a weight: %v", err)
 	}
 }

@@ -80,7 +80,7 @@ func (p *projection) leaveOneOut(scores dense.Matrix, rest []float64, labels, co
 // discriminant is that of a projection whose samples have leave-one-out scores.
 func (p *projection) discriminant(scores dense.Matrix, y targets, counts []int) (d discriminant) {
 	d.scores = scores
-	d.tau, d.loss = temper(scores, y.labels, 0)
+	d.tau, d.loss = temper(scores, y.labels, nil, 0)
 	d.accuracy = hits(scores, y.labels)
 	d.fold(p.o, p.m, d.tau, counts, len(y.mean))
 	return d

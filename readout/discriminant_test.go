@@ -102,7 +102,7 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		y := targets{labels, c.n, targetMeans(counts)}
+		y := newTargets(labels, counts, nil)
 		tab := tableOf(t, x, c.n, true)
 		sys := bothSystems(t, x, y, nil, true)[map[bool]string{true: "kernel", false: "moments"}[c.n <= c.features]]
 		s, err := sys.solve(context.Background(), c.alpha, true)
@@ -121,7 +121,7 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 			others := slices.Delete(slices.Clone(z), i, i+1)
 			copy(want.Row(i), distances(t, others, slices.Delete(slices.Clone(labels), i, i+1), c.classes, c.alpha, z[i]))
 		}
-		tau, loss := temper(want, labels, 0)
+		tau, loss := temper(want, labels, nil, 0)
 		if math.Abs(loss-d.loss) > 1e-8 || d.accuracy != hits(want, labels) {
 			t.Errorf("%+v: log-loss %.12g and accuracy %g, want %.12g and %g", c, d.loss, d.accuracy, loss, hits(want, labels))
 		}
@@ -244,7 +244,7 @@ func TestTemper(t *testing.T) {
 	for i := range 4 {
 		s.Row(i)[0] = math.Log(3) / 8
 	}
-	tau, loss := temper(s, []int{0, 0, 0, 1}, 0)
+	tau, loss := temper(s, []int{0, 0, 0, 1}, nil, 0)
 	if math.Abs(tau-8) > 8./1024 {
 		t.Errorf("tau %g, want 8 within a thousandth", tau)
 	}
@@ -252,17 +252,17 @@ func TestTemper(t *testing.T) {
 		t.Errorf("loss %g, want %g", loss, want)
 	}
 	// With doubt in the labels, all right is no certainty: p = 1 - 1/8.
-	if tau, _ := temper(s, []int{0, 0, 0, 0}, 1./8); math.Abs(tau-8*math.Log(7)/math.Log(3)) > 16./1024 {
+	if tau, _ := temper(s, []int{0, 0, 0, 0}, nil, 1./8); math.Abs(tau-8*math.Log(7)/math.Log(3)) > 16./1024 {
 		t.Errorf("all right but for a doubt of 1/8: tau %g, want %g", tau, 8*math.Log(7)/math.Log(3))
 	}
 	// All right: finite. All the same, or not numbers: nothing to say.
-	if tau, loss := temper(s, []int{0, 0, 0, 0}, 0); !(loss < 1e-9) || math.IsInf(tau, 0) {
+	if tau, loss := temper(s, []int{0, 0, 0, 0}, nil, 0); !(loss < 1e-9) || math.IsInf(tau, 0) {
 		t.Errorf("all right: tau %g, loss %g", tau, loss)
 	}
 	for _, v := range []float64{0, math.NaN(), math.Inf(1)} {
 		s := dense.New(1, 2)
 		s.Row(0)[1] = v
-		if tau, loss := temper(s, []int{0}, 0); tau != 1 || !math.IsInf(loss, 1) {
+		if tau, loss := temper(s, []int{0}, nil, 0); tau != 1 || !math.IsInf(loss, 1) {
 			t.Errorf("score %g: tau %g, loss %g, want 1 and infinity", v, tau, loss)
 		}
 	}

@@ -22,6 +22,9 @@
 // the deviation becomes part of Weights. Soft divides by a little more, and may clip
 // what comes out; that becomes Limit.
 //
+// With class weights (Options.ClassWeights) each sample's term is multiplied by its
+// class's weight, and the mean is that of the weighted samples.
+//
 //   - Fit has all samples in memory. A Learner gets them block by block.
 //   - If there are at most as many samples as features, both solve through the
 //     n x n kernel. It needs all features: in memory, or beyond Options.Memory in

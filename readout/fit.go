@@ -55,6 +55,14 @@ type Options struct {
 	// leave-one-out, also where there is one alpha. What is learnt stays the same, and
 	// so do Trials.
 	Priors []float64
+	// ClassWeights, where they are not nil, are how much a sample of each class counts,
+	// in any unit: positive numbers in class order. A sample of weight 2 counts as two
+	// samples do: in the weights and the intercept, in the mean and the deviation of the
+	// features, in Trial.Error and in the temperature. So the probabilities are of
+	// classes as often as their samples' weights say. Leave-one-out is exact for weights
+	// that stay as they are. The mean weight of the samples becomes 1. With weights no
+	// discriminant is tried, which counts all classes alike by itself.
+	ClassWeights []float64
 	// Memory bounds what a Learner holds, in bytes; 0: no bound.
 	Memory int64
 	// Progress, where set, is told the share of the work done, 0 to 1,
@@ -88,7 +96,7 @@ type system interface {
 // solution is the ridge classifier of one alpha.
 type solution struct {
 	coef     dense.Matrix // in the system's own terms
-	residual dense.Matrix // targets less fitted values, samples x columns
+	residual dense.Matrix // targets less fitted values, samples x columns, times targets.root
 	// rest is what each sample leaves to the others to determine, 1 less the
 	// hat matrix's diagonal; not a number where that is rounding.
 	// It is for groups of one.
@@ -121,6 +129,10 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	}
 	n := len(labels)
 	f := len(features) / n
+	weights, err := weightsOf(opt.ClassWeights, counts)
+	if err != nil {
+		return nil, Report{}, err
+	}
 	groups, err := spans(opt.Groups, n)
 	if err != nil {
 		return nil, Report{}, err
@@ -144,13 +156,15 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 			return nil, Report{}, err
 		}
 		m := newMeasures(f)
-		m.add(features)
+		m.weights = weights
+		m.add(features, labels)
 		s := m.space(opt.scaling())
 		clipped := make([]float32, len(features))
 		s.clip.samples(clipped, features)
 		raw, features = &s, clipped
 	}
 	g := newMoments(f, len(counts))
+	g.weights = weights
 	share := setupShare(f, len(classes), n, opt)
 	for i0 := 0; i0 < n; i0 += panel {
 		if err := ctx.Err(); err != nil {
@@ -212,11 +226,22 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, er
 	if err := checkCounts(counts, j.classes); err != nil {
 		return nil, Report{}, err
 	}
+	weights, err := weightsOf(j.opt.ClassWeights, counts)
+	if err != nil {
+		return nil, Report{}, err
+	}
+	if weights != nil {
+		r.weights = make([]float64, r.n)
+		for i, l := range j.labels {
+			r.weights[i] = weights[l]
+		}
+	}
 	t, err := newTable(r, j.opt.scaling())
 	if err != nil {
 		return nil, Report{}, err
 	}
-	return j.finish(ctx, t.space, counts, func(y targets) (system, error) {
+	y := newTargets(j.labels, counts, weights)
+	return j.finish(ctx, t.space, counts, y, func() (system, error) {
 		share := setupShare(r.features, len(j.classes), r.n, j.opt)
 		progress := j.opt.Progress
 		j.opt.Progress = func(done float64) { progress(share + (1-share)*done) }
@@ -229,29 +254,26 @@ func (j job) throughMoments(ctx context.Context, g sums) (*Linear, Report, error
 	if err := errors.Join(j.opt.Soft.check(g.all.features()), checkCounts(g.all.counts, j.classes)); err != nil {
 		return nil, Report{}, err
 	}
-	sys, err := newPrimal(g, targets{j.labels, g.all.count(), targetMeans(g.all.counts)}, j.groups, j.opt.scaling())
+	counts, y := g.all.counts, newTargets(j.labels, g.all.counts, g.all.weights)
+	sys, err := newPrimal(g, y, j.groups, j.opt.scaling())
 	if err != nil {
 		return nil, Report{}, err
 	}
 	defer sys.gram.close()
-	return j.finish(ctx, sys.space, g.all.counts, func(targets) (system, error) { return sys, nil })
+	return j.finish(ctx, sys.space, counts, y, func() (system, error) { return sys, nil })
 }
 
-func (j *job) finish(ctx context.Context, s space, counts []int, open func(targets) (system, error)) (*Linear, Report, error) {
+func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open func() (system, error)) (*Linear, Report, error) {
 	fail := func(err error) (*Linear, Report, error) { return nil, Report{}, err }
-	n := 0
-	for _, c := range counts {
-		n += c
-	}
-	y := targets{j.labels, n, targetMeans(counts)}
-	r := Report{Samples: n, Features: len(s.mean), Constant: s.constants(), PerClass: counts, Kernel: n <= len(s.mean)}
+	n := y.n
+	r := Report{Samples: n, Weights: y.weights, Features: len(s.mean), Constant: s.constants(), PerClass: counts, Kernel: n <= len(s.mean)}
 	if r.Constant == r.Features {
 		return fail(fmt.Errorf("readout: %w: all %d over %d samples", ErrConstant, r.Features, n))
 	}
 	if err := checkPriors(j.opt.Priors, counts); err != nil {
 		return fail(err)
 	}
-	sys, err := open(y)
+	sys, err := open()
 	if err != nil {
 		return fail(err)
 	}
@@ -306,7 +328,7 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 		s, err := sys.solve(ctx, r.Alpha, false)
 		return s.coef, y.mean, scores, err
 	}
-	discriminants := opt.Discriminant && len(opt.Alphas) > 1 && slices.Min(r.PerClass) > 0
+	discriminants := opt.Discriminant && y.weights == nil && len(opt.Alphas) > 1 && slices.Min(r.PerClass) > 0
 	ridge, other := candidate{least: math.Inf(1)}, candidate{least: math.Inf(1)}
 	steps := opt.steps()
 	_, err = search(len(opt.Alphas), func(i int) (float64, error) {
@@ -342,11 +364,11 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	slices.SortFunc(r.Trials, func(a, b Trial) int { return cmp.Compare(a.Alpha, b.Alpha) })
 	if other.accuracy <= ridge.accuracy {
 		scores = ridge.perClass()
-		r.Alpha, r.Temperature = ridge.Alpha, temperature(scores, y.labels)
+		r.Alpha, r.Temperature = ridge.Alpha, temperature(scores, y)
 		return ridge.coef, y.mean, scores, nil
 	}
 	r.Alpha, r.Discriminant = other.Alpha, true
-	r.Temperature = temperature(other.other.scores, y.labels) / other.other.tau
+	r.Temperature = temperature(other.other.scores, y) / other.other.tau
 	coef = dense.New(other.coef.Rows, other.coef.Cols)
 	dense.Multiply(coef, 1, other.coef, false, other.other.mix, false)
 	scores = other.other.scores.Clone() // as the readout's, which have the discriminant's scale

@@ -268,7 +268,7 @@ func TestTemperatureIsOfLeaveOneOut(t *testing.T) {
 				scores.Row(i)[classes-len(row)+c] = float64(s)
 			}
 		}
-		want, _ := temper(scores, labels, 1./(n+2))
+		want, _ := temper(scores, labels, nil, 1./(n+2))
 		if math.Abs(linear.Temperature/want-1) > 3./1024 { // steps of the grid, which rounding may move
 			t.Errorf("%d classes: temperature %v, want %v", classes, linear.Temperature, want)
 		}

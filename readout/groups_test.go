@@ -94,7 +94,7 @@ func TestLeaveOneGroupOutIsRefitting(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		y := targets{labels, c.n, targetMeans(counts)}
+		y := newTargets(labels, counts, nil)
 		z := standardised(t, x, c.n)
 		for name, sys := range bothSystems(t, x, y, list, true) {
 			s, err := sys.solve(context.Background(), c.alpha, true)

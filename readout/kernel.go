@@ -19,8 +19,13 @@ import (
 // stays, but the matrix keeps its condition at small alpha. Without it the
 // term 1/(n*alpha) would drown the rest of the inverse's diagonal that
 // leave-one-out needs.
+//
+// With weights each row of Z and y is multiplied by the root r of its sample's weight,
+// and the features and targets are centred at their weighted means. Then r takes the
+// place of the ones; its length is that of the ones, n.
 type kernel struct {
 	t      table
+	of     targets
 	y      dense.Matrix // centred targets, n x columns
 	k      dense.Matrix // lower triangle
 	mass   float64
@@ -29,7 +34,7 @@ type kernel struct {
 }
 
 func newKernel(ctx context.Context, t table, y targets, groups []span, progress func(float64)) (*kernel, error) {
-	s := &kernel{t: t, y: y.centred(), k: dense.New(t.n, t.n), work: dense.New(t.n, t.n), groups: groups}
+	s := &kernel{t: t, of: y, y: y.centred(), k: dense.New(t.n, t.n), work: dense.New(t.n, t.n), groups: groups}
 	for j0 := 0; j0 < t.features; j0 += panel {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -41,15 +46,33 @@ func newKernel(ctx context.Context, t table, y targets, groups []span, progress 
 		dense.AddKernel(s.k, part)
 		progress(float64(j0+part.Cols) / float64(t.features))
 	}
+	roots := s.roots(span{0, t.n})
+	if y.weights != nil {
+		y.scale(s.y)
+		for i := range t.n {
+			for j := range i + 1 {
+				s.k.Row(i)[j] *= roots[i] * roots[j]
+			}
+		}
+	}
 	for i := range t.n {
 		s.mass += s.k.Row(i)[i] / float64(t.n)
 	}
 	for i := range t.n {
 		for j := range i + 1 {
-			s.k.Row(i)[j] += s.mass / float64(t.n)
+			s.k.Row(i)[j] += s.mass / float64(t.n) * (roots[i] * roots[j])
 		}
 	}
 	return s, nil
+}
+
+// roots are those of some samples' weights.
+func (s *kernel) roots(part span) []float64 {
+	r := make([]float64, part.size())
+	for i, l := range s.of.labels[part.from:part.to] {
+		r[i] = s.of.root(l)
+	}
+	return r
 }
 
 // solve returns the dual coefficients c = (K + alpha I)^-1 y, n x columns.
@@ -73,6 +96,7 @@ func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 	dense.SolveLower(l, r.coef)
 	dense.SolveLowerT(l, r.coef)
 	if !leaveOneOut {
+		s.of.scale(r.coef) // for weights
 		return r, nil
 	}
 	if err = dense.InvertLower(ctx, l); err != nil {
@@ -83,13 +107,15 @@ func (s *kernel) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 	for i := range r.residual.Rows {
 		floats.Scale(alpha, r.residual.Row(i))
 	}
+	s.of.scale(r.coef)
 	if s.groups != nil {
 		r.groups = s.sweep(l, alpha, ones)
 		return r, nil
 	}
 	r.rest = dense.ColumnSquares(l)
-	for i, d := range r.rest {
-		r.rest[i] = alpha * rest(d-ones, d)
+	for i, root := range s.roots(span{0, s.t.n}) {
+		d := r.rest[i]
+		r.rest[i] = alpha * rest(d-ones*(root*root), d)
 	}
 	return r, nil
 }
@@ -108,10 +134,11 @@ func (s *kernel) sweep(l dense.Matrix, alpha, ones float64) sweep {
 				clear(part.Row(i)[i+1:]) // above the diagonal there may be anything
 			}
 			dense.Multiply(b.left, alpha, part, true, part, false)
+			roots := s.roots(g)
 			for i := range g.size() {
 				b.whole[i] = b.left.Row(i)[i]
 				for j := range g.size() {
-					b.left.Row(i)[j] -= alpha * ones
+					b.left.Row(i)[j] -= alpha * ones * (roots[i] * roots[j])
 				}
 			}
 			if err := visit(b); err != nil {
@@ -134,7 +161,7 @@ func rest(left, whole float64) float64 {
 
 func (s *kernel) leave(groups []span) { s.groups = groups }
 
-// weights is Z' c.
+// weights is Z' c, c being multiplied by the roots.
 func (s *kernel) weights(coef dense.Matrix) (dense.Matrix, error) {
 	w := dense.New(s.t.features, coef.Cols)
 	for j0 := 0; j0 < s.t.features; j0 += panel {

@@ -80,6 +80,10 @@ func NewPart(features int, classes []string, labels []int, from, to int, opt Opt
 	if err := opt.Soft.check(features); err != nil {
 		return nil, err
 	}
+	weights, err := l.weigh(opt.ClassWeights)
+	if err != nil {
+		return nil, err
+	}
 	plan := NewPlan(features, len(classes), len(labels), opt)
 	if err := plan.check(l.whole(), opt.Memory); err != nil {
 		return nil, err
@@ -87,11 +91,12 @@ func NewPart(features int, classes []string, labels []int, from, to int, opt Opt
 	l.kernel, l.plan, l.scaling = plan.Kernel, plan, opt.scaling()
 	if plan.Passes > 1 {
 		l.measured = newMeasures(features)
+		l.measured.weights = weights
 	}
 	if err := l.places(groups, plan); err != nil {
 		return nil, err
 	}
-	return l, l.open(plan.Kernel && plan.Spilled && l.whole())
+	return l, l.open(plan.Kernel && plan.Spilled && l.whole(), weights)
 }
 
 func (l *Learner) check() error {
@@ -102,6 +107,21 @@ func (l *Learner) check() error {
 		return fmt.Errorf("readout: samples %d to %d of %d, want a part that is not empty", l.from, l.to, l.samples)
 	}
 	return nil
+}
+
+// weigh gives the weights of the classes of all samples.
+func (l *Learner) weigh(given []float64) ([]float64, error) {
+	if given == nil {
+		return nil, nil
+	}
+	if !l.whole() {
+		return nil, fmt.Errorf("readout: samples %d to %d of %d with class weights, want all samples in one part", l.from, l.to, l.samples)
+	}
+	counts := make([]int, len(l.classes))
+	for _, label := range l.labels {
+		counts[label]++
+	}
+	return weightsOf(given, counts)
 }
 
 func (l *Learner) whole() bool { return l.from == 0 && l.to == l.samples }
@@ -144,12 +164,13 @@ func (l *Learner) places(groups [][]int32, plan Plan) error {
 }
 
 // open makes room for what will be added.
-func (l *Learner) open(spill bool) (err error) {
+func (l *Learner) open(spill bool, weights []float64) (err error) {
 	if l.kept, err = newSamples(l.features, len(l.keptLabels), spill); err != nil {
 		return err
 	}
 	if !l.kernel {
 		l.moments = newMoments(l.features, len(l.classes))
+		l.moments.weights = weights
 	}
 	return nil
 }
@@ -168,7 +189,7 @@ func (l *Learner) Measure(features []float32) error {
 	if err := checkSamples(features, l.labels[l.measured.n:][:n], l.features, len(l.classes)); err != nil {
 		return err
 	}
-	l.measured.add(features)
+	l.measured.add(features, l.labels[l.measured.n:][:n])
 	return nil
 }
 

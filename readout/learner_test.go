@@ -192,7 +192,7 @@ func verdictOf(t *testing.T, l *Learner, classes int, opt Options) verdict {
 	if err != nil {
 		t.Fatal(err)
 	}
-	y := targets{l.keptLabels, l.samples, targetMeans(l.moments.counts)}
+	y := newTargets(l.keptLabels, l.moments.counts, nil)
 	sys, err := newPrimal(sums{copied(l.moments), l.kept.x, l.raw, false}, y, groups, opt.scaling())
 	if err != nil {
 		t.Fatal(err)

@@ -73,15 +73,15 @@ func examine(ctx context.Context, s solution, y targets, counts []int, discrimin
 	return v, nil
 }
 
-// judge sums up the ridge classifier's leave-one-out errors, infinite where
-// one is not a number, and turns them into scores.
+// judge sums up the ridge classifier's leave-one-out errors, times the roots of the
+// samples' weights, infinite where one is not a number, and turns them into scores.
 func judge(errs dense.Matrix, y targets) (t Trial, scores dense.Matrix) {
 	scores = dense.New(errs.Rows, errs.Cols)
 	for i, label := range y.labels {
 		predicted, top := 0, math.Inf(-1)
 		for c, e := range errs.Row(i) {
 			t.Error += e * e
-			s := y.sign(label, c) - e
+			s := y.sign(label, c) - e/y.root(label)
 			scores.Row(i)[c] = s
 			if s > top {
 				predicted, top = c, s
@@ -124,8 +124,9 @@ func (o *outer) plain(ctx context.Context, sys system, y targets, r Report) (flo
 
 // whitened visits the blocks of groups whose part of the hat matrix is
 // 11'/n + u u', u being what whiten makes of their samples: some hundred
-// samples at a time, or one group. means are those of the classes, whitened.
-func whitened(groups []span, n int, means dense.Matrix, whiten func(span) (dense.Matrix, error)) sweep {
+// samples at a time, or one group; with weights their roots are in place of the ones.
+// means are those of the classes, whitened.
+func whitened(groups []span, y targets, means dense.Matrix, whiten func(span) (dense.Matrix, error)) sweep {
 	return func(ctx context.Context, visit func(block) error) error {
 		for len(groups) > 0 {
 			if err := ctx.Err(); err != nil {
@@ -142,7 +143,7 @@ func whitened(groups []span, n int, means dense.Matrix, whiten func(span) (dense
 			for _, g := range groups[:some] {
 				part := u.Sub(g.from-groups[0].from, 0, g.size(), u.Cols)
 				if g.size() > u.Cols {
-					if err := visit(block{span: g, wide: &wide{part, means, n}}); err != nil {
+					if err := visit(block{span: g, wide: &wide{part, y.labels[g.from:g.to], y, means, y.n}}); err != nil {
 						return err
 					}
 					continue
@@ -153,7 +154,7 @@ func whitened(groups []span, n int, means dense.Matrix, whiten func(span) (dense
 					b.whole[i] = 1
 					b.left.Row(i)[i]++
 					for j := range g.size() {
-						b.left.Row(i)[j] -= 1 / float64(n)
+						b.left.Row(i)[j] -= y.root(y.labels[g.from+i]) * y.root(y.labels[g.from+j]) / float64(y.n)
 					}
 				}
 				if err := visit(b); err != nil {

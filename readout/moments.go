@@ -1,6 +1,7 @@
 package readout
 
 import (
+	"math"
 	"slices"
 
 	"gonum.org/v1/gonum/floats"
@@ -24,10 +25,11 @@ const panel = 4 * dense.Block
 // lose its positive definiteness; float32 sums lose it on ordinary reservoir
 // states.
 type moments struct {
-	counts []int
-	shift  []float64    // nil before the first sample
-	sums   dense.Matrix // classes x features, of x - shift
-	outer  dense.Matrix // features x features, lower triangle, of (x-shift)(x-shift)'
+	counts  []int
+	weights []float64    // of the classes; nil: all 1. They are in outer, not in counts and sums
+	shift   []float64    // nil before the first sample
+	sums    dense.Matrix // classes x features, of x - shift
+	outer   dense.Matrix // features x features, lower triangle, of (x-shift)(x-shift)'
 }
 
 func newMoments(features, classes int) *moments {
@@ -63,9 +65,17 @@ func (g *moments) add(features []float32, labels []int) {
 			g.shift[j] /= float64(len(labels))
 		}
 	}
-	ones := make([]float64, f)
-	floats.AddConst(1, ones)
-	dense.AddGram(g.outer, dense.Samples{Rows: len(labels), Cols: f, X: features, Stride: f, Center: g.shift, Scale: ones})
+	if scale := make([]float64, f); g.weights == nil {
+		floats.AddConst(1, scale)
+		dense.AddGram(g.outer, dense.Samples{Rows: len(labels), Cols: f, X: features, Stride: f, Center: g.shift, Scale: scale})
+	} else {
+		eachWeight(features, labels, g.weights, func(w float64, some []float32) {
+			for j := range scale {
+				scale[j] = math.Sqrt(w)
+			}
+			dense.AddGram(g.outer, dense.Samples{Rows: len(some) / f, Cols: f, X: some, Stride: f, Center: g.shift, Scale: scale})
+		})
+	}
 	dense.Parallel(f, 256, func(lo, hi int) {
 		shift := g.shift[lo:hi]
 		for i, l := range labels {
@@ -92,7 +102,7 @@ func (g *moments) merge(other *moments, next func(i int) ([]float64, error)) err
 	// x - a = (x - b) + d with d = b - a, for other's samples about g's shift.
 	d := slices.Clone(other.shift)
 	floats.Sub(d, g.shift)
-	n, sum := float64(other.count()), other.sum()
+	n, sum := total(other.counts, other.weights), other.sum()
 	for i := range g.outer.Rows {
 		src, err := next(i)
 		if err != nil {
@@ -111,11 +121,11 @@ func (g *moments) merge(other *moments, next func(i int) ([]float64, error)) err
 	return nil
 }
 
-// sum is the sum of x - shift over all classes.
+// sum is the sum of x - shift over all classes, times their weights.
 func (g *moments) sum() []float64 {
 	s := make([]float64, g.features())
 	for k := range g.sums.Rows {
-		floats.Add(s, g.sums.Row(k))
+		floats.AddScaled(s, weightAt(g.weights, k), g.sums.Row(k))
 	}
 	return s
 }
@@ -125,7 +135,7 @@ func (g *moments) sum() []float64 {
 // product with the targets. The moments are used up. raw is the space of the
 // features before they were clipped, whose scales they keep; nil: they were not.
 func (g *moments) centre(o scaling, raw *space) (s space, gram, cross dense.Matrix) {
-	f, n, sum := g.features(), float64(g.count()), g.sum()
+	f, n, sum := g.features(), total(g.counts, g.weights), g.sum()
 	gram = g.outer
 	mean, variance := make([]float64, f), make([]float64, f)
 	dense.Parallel(f, 64, func(lo, hi int) {
@@ -147,15 +157,16 @@ func (g *moments) centre(o scaling, raw *space) (s space, gram, cross dense.Matr
 		}
 	})
 	// The sum of x*y over the samples, x and y centred, y = +1 in class k and
-	// -1 elsewhere, is twice what class k's sum has beyond its share.
+	// -1 elsewhere, is twice what class k's sum has beyond its share, both with weights.
 	cross = dense.New(f, columnsFor(len(g.counts)))
 	for c := range cross.Cols {
 		k := c
 		if cross.Cols == 1 {
 			k = 1
 		}
+		w := weightAt(g.weights, k)
 		for j := range f {
-			cross.Row(j)[c] = 2 * (g.sums.Row(k)[j] - sum[j]*float64(g.counts[k])/n) * s.scale[j]
+			cross.Row(j)[c] = 2 * (w*g.sums.Row(k)[j] - sum[j]*(w*float64(g.counts[k]))/n) * s.scale[j]
 		}
 	}
 	return s, gram, cross

@@ -171,7 +171,7 @@ func TestQualityIsOfWhatIsLeftOut(t *testing.T) {
 		x, labels := blobs(n, f, classes)
 		unequal(labels, classes)
 		z := standardised(t, x, n)
-		y := targets{labels, n, targetMeans(countsOf(labels, classes))}
+		y := newTargets(labels, countsOf(labels, classes), nil)
 		for _, outer := range [][]int{nil, grouped(n)} {
 			linear, r, err := Fit(context.Background(), x, labels, classNames(classes), Options{Standardise: true, Alphas: []float64{1, 10, 100}, Outer: outer})
 			if err != nil {

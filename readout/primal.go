@@ -19,6 +19,7 @@ type primal struct {
 	cross  dense.Matrix // Z' y, F x columns
 	means  dense.Matrix // of the classes
 	kept   []float32    // the samples left out in turn
+	of     targets      // their labels and weights
 	y      dense.Matrix // their centred targets
 	groups []span       // of them, left out together; nil: none
 	u      []float64    // memory of whiten
@@ -35,7 +36,7 @@ type sums struct {
 // newPrimal uses the moments up. y are the targets of the samples kept, with
 // the means of all.
 func newPrimal(g sums, y targets, groups []span, o scaling) (s *primal, err error) {
-	s = &primal{n: g.all.count(), kept: g.kept, y: y.centred(), groups: groups}
+	s = &primal{n: g.all.count(), kept: g.kept, of: y, y: y.centred(), groups: groups}
 	s.space, s.work, s.cross = g.all.centre(o, g.raw)
 	s.means = g.all.means(s.space)
 	s.gram, err = newTriangle(s.work, g.spill)
@@ -62,6 +63,7 @@ func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 		part := span{from, min(from+panel, s.y.Rows)}
 		dense.MultiplySamples(r.residual.Sub(from, 0, part.size(), s.y.Cols), -1, s.samples(part), false, r.coef)
 	}
+	s.of.scale(r.residual)
 	if s.y.Rows < s.n {
 		r.centres = dense.New(s.means.Rows, s.y.Cols)
 		dense.Multiply(r.centres, 1, s.means, false, r.coef, false)
@@ -70,11 +72,12 @@ func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 	if s.groups != nil {
 		means := s.means.Clone()
 		dense.SolveRightT(means, l)
-		r.groups = whitened(s.groups, s.n, means, whiten)
+		r.groups = whitened(s.groups, s.of, means, whiten)
 		return r, nil
 	}
 	// What each sample leaves, 1 - h_i, the hat diagonal with free intercept
-	// being h_i = 1/n + z_i' (G + alpha I)^-1 z_i = 1/n + |L^-1 z_i|^2.
+	// being h_i = 1/n + z_i' (G + alpha I)^-1 z_i = 1/n + |L^-1 z_i|^2, and with
+	// weights their roots' square in place of the 1.
 	r.rest = make([]float64, s.y.Rows)
 	for from := 0; from < s.y.Rows; from += panel {
 		u, err := whiten(span{from, min(from+panel, s.y.Rows)})
@@ -82,7 +85,8 @@ func (s *primal) solve(ctx context.Context, alpha float64, leaveOneOut bool) (r 
 			return r, err
 		}
 		for i := range u.Rows {
-			h := 1/float64(s.n) + floats.Dot(u.Row(i), u.Row(i))
+			root := s.of.root(s.of.labels[from+i])
+			h := root*root/float64(s.n) + floats.Dot(u.Row(i), u.Row(i))
 			r.rest[from+i] = rest(1-h, 1)
 		}
 	}
@@ -95,8 +99,8 @@ func (s *primal) samples(part span) dense.Samples {
 	return dense.Samples{Rows: part.size(), Cols: f, X: s.kept[part.from*f : part.to*f], Stride: f, Center: s.mean, Scale: s.scale}
 }
 
-// whiten is z L'^-1 of some samples z, G + alpha I being L L', until the next
-// call.
+// whiten is z L'^-1 of some samples z, times their roots, G + alpha I being L L',
+// until the next call.
 func (s *primal) whiten(ctx context.Context, l dense.Matrix, part span) (dense.Matrix, error) {
 	f := len(s.mean)
 	if need := part.size() * f; cap(s.u) < need {
@@ -104,9 +108,9 @@ func (s *primal) whiten(ctx context.Context, l dense.Matrix, part span) (dense.M
 	}
 	u := dense.Matrix{Rows: part.size(), Cols: f, Stride: f, Data: s.u[:part.size()*f]}
 	for i := range u.Rows {
-		z := u.Row(i)
+		z, root := u.Row(i), s.of.root(s.of.labels[part.from+i])
 		for j, x := range s.kept[(part.from+i)*f:][:f] {
-			z[j] = (float64(x) - s.mean[j]) * s.scale[j]
+			z[j] = (float64(x) - s.mean[j]) * s.scale[j] * root
 		}
 	}
 	dense.SolveRightT(u, l)

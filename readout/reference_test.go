@@ -121,7 +121,16 @@ func TestMomentsAreScikitLearns(t *testing.T) {
 // samples one by one or in groups.
 func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardise bool) map[string]system {
 	t.Helper()
-	tab := tableOf(t, x, y.n, standardise)
+	all := &samples{features: len(x) / y.n, n: y.n, x: x}
+	if y.weights != nil {
+		for _, l := range y.labels {
+			all.weights = append(all.weights, y.weights[l])
+		}
+	}
+	tab, err := newTable(all, scaling{standardise: standardise})
+	if err != nil {
+		t.Fatal(err)
+	}
 	k, err := newKernel(context.Background(), tab, y, groups, func(float64) {})
 	if err != nil {
 		t.Fatal(err)
@@ -134,6 +143,7 @@ func bothSystems(t *testing.T, x []float32, y targets, groups []span, standardis
 		counts[l]++
 	}
 	g := newMoments(tab.features, len(counts))
+	g.weights = y.weights
 	g.add(x, y.labels)
 	m, err := newPrimal(sums{all: g, kept: x}, y, groups, scaling{standardise: standardise})
 	if err != nil {
@@ -156,7 +166,7 @@ func tableOf(t *testing.T, x []float32, n int, standardise bool) table {
 func TestLeaveOneOutIsRefitting(t *testing.T) {
 	for _, r := range references(t) {
 		for _, f := range r.Fits {
-			y := targets{r.Labels, len(r.Labels), targetMeans(countsOf(r.Labels, r.Classes))}
+			y := newTargets(r.Labels, countsOf(r.Labels, r.Classes), nil)
 			for name, sys := range bothSystems(t, r.X, y, nil, f.Standardise) {
 				fitted, err := sys.solve(context.Background(), f.Alpha, true)
 				if err != nil {

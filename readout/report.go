@@ -8,15 +8,16 @@ import (
 
 // Report says how a readout was fitted.
 type Report struct {
-	Samples        int     `json:"samples"`
-	Features       int     `json:"features"`
-	Constant       int     `json:"constant"` // features taken out because they never vary
-	PerClass       []int   `json:"per_class"`
-	Alpha          float64 `json:"alpha"`
-	Trials         []Trial `json:"trials,omitempty"`           // alphas tried, ascending; none where there was no choice
-	Groups         int     `json:"groups,omitempty"`           // of samples left out together; 0: each by itself
-	LeftOutSamples int     `json:"left_out_samples,omitempty"` // samples the trials are of, each left out of all; 0: all
-	Kernel         bool    `json:"kernel"`                     // solved through the n x n kernel, not the features' Gram matrix
+	Samples        int       `json:"samples"`
+	Features       int       `json:"features"`
+	Constant       int       `json:"constant"` // features taken out because they never vary
+	PerClass       []int     `json:"per_class"`
+	Weights        []float64 `json:"class_weights,omitempty"` // of a sample of each class, 1 in the mean over the samples; nil: all count alike
+	Alpha          float64   `json:"alpha"`
+	Trials         []Trial   `json:"trials,omitempty"`           // alphas tried, ascending; none where there was no choice
+	Groups         int       `json:"groups,omitempty"`           // of samples left out together; 0: each by itself
+	LeftOutSamples int       `json:"left_out_samples,omitempty"` // samples the trials are of, each left out of all; 0: all
+	Kernel         bool      `json:"kernel"`                     // solved through the n x n kernel, not the features' Gram matrix
 
 	Discriminant bool `json:"discriminant,omitempty"` // the readout is the linear discriminant, not the ridge classifier
 
@@ -42,11 +43,11 @@ func (r Report) LeftOut() (accuracy float64, ok bool) {
 }
 
 // shares are those of the classes that the readout's probabilities are of: the
-// training's, or equal ones for the discriminant.
+// training's, as the samples' weights have them, or equal ones for the discriminant.
 func (r Report) shares() []float64 {
 	s := make([]float64, len(r.PerClass))
 	for k, n := range r.PerClass {
-		if s[k] = float64(n); r.Discriminant {
+		if s[k] = weightAt(r.Weights, k) * float64(n); r.Discriminant {
 			s[k] = 1
 		}
 	}
@@ -82,7 +83,7 @@ func (r Report) String() string {
 // features' scale alone is still that of all samples.
 type Trial struct {
 	Alpha    float64 `json:"alpha"`
-	Error    float64 `json:"error"`    // mean squared error over samples and columns
+	Error    float64 `json:"error"`    // mean squared error over samples, by their weights, and columns
 	Accuracy float64 `json:"accuracy"` // share of samples whose class is predicted
 
 	Discriminant *DiscriminantTrial `json:"discriminant,omitempty"` // nil where it was not asked for, or alpha is too small for it

@@ -20,6 +20,7 @@ type samples struct {
 	bytes       []byte
 	panel       []float32 // the columns read last
 	clip        *clip     // of what columns gives; nil: as they are
+	weights     []float64 // of each in means and variances; nil: all 1
 }
 
 // newSamples makes room for samples, in memory or in a file.
@@ -158,6 +159,10 @@ func newTable(r *samples, o scaling) (table, error) {
 func (r *samples) statistics() (mean, variance []float64, err error) {
 	n, f := r.n, r.features
 	mean, variance = make([]float64, f), make([]float64, f)
+	sum := 0.0
+	for i := range n {
+		sum += weightAt(r.weights, i)
+	}
 	for j0 := 0; j0 < f; j0 += panel {
 		width := min(panel, f-j0)
 		x, stride, err := r.columns(j0, width)
@@ -167,21 +172,23 @@ func (r *samples) statistics() (mean, variance []float64, err error) {
 		dense.Parallel(width, 256, func(lo, hi int) {
 			mean, variance := mean[j0:], variance[j0:]
 			for i := range n {
+				w := weightAt(r.weights, i)
 				for j := lo; j < hi; j++ {
-					mean[j] += float64(x[i*stride+j])
+					mean[j] += float64(w * float64(x[i*stride+j]))
 				}
 			}
 			for j := lo; j < hi; j++ {
-				mean[j] /= float64(n)
+				mean[j] /= sum
 			}
 			for i := range n {
+				w := weightAt(r.weights, i)
 				for j := lo; j < hi; j++ {
 					d := float64(x[i*stride+j]) - mean[j]
-					variance[j] += d * d
+					variance[j] += float64(w * (d * d))
 				}
 			}
 			for j := lo; j < hi; j++ {
-				variance[j] /= float64(n)
+				variance[j] /= sum
 			}
 		})
 	}

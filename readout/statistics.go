@@ -49,6 +49,9 @@ func (l *Learner) Encode(w io.Writer) error {
 	if l.within != nil {
 		return errors.New("readout: statistics of samples with outer groups, want none: the format has no place for them")
 	}
+	if l.moments != nil && l.moments.weights != nil {
+		return errors.New("readout: statistics of samples with class weights, want none: the format has no place for them")
+	}
 	h := partHeader{
 		Features: l.features, Classes: l.classes, Samples: l.samples, From: l.from, To: l.to,
 		Kernel: l.kernel, Measured: l.measured != nil, Labels: l.keptLabels, Groups: l.keptGroups,
@@ -300,7 +303,7 @@ func (l *Learner) absorbMeasured(h partHeader, from io.Reader) error {
 		return nil
 	}
 	m := newMeasures(l.features)
-	m.n = l.samples
+	m.n, m.total = l.samples, float64(l.samples)
 	if err := errors.Join(readDoubles(from, m.mean), readDoubles(from, m.square)); err != nil {
 		return err
 	}

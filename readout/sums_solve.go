@@ -27,7 +27,7 @@ func MostKept(features int) int { return keptValues / features }
 // Solve is the readout of the samples in the sums. kept are some of them, by which
 // alpha is chosen as a Learner does, each left out of all. The sums stay as they are.
 // The readout is a Learner's of the same samples, but for the rounding of its sums. Of
-// opt it does not read Groups and Memory.
+// opt it does not read Groups and Memory, and it refuses ClassWeights.
 func (s *Sums) Solve(ctx context.Context, classes []string, kept Kept, opt Options) (*Linear, Report, error) {
 	fail := func(err error) (*Linear, Report, error) { return nil, Report{}, err }
 	opt, err := opt.withDefaults()
@@ -36,6 +36,8 @@ func (s *Sums) Solve(ctx context.Context, classes []string, kept Kept, opt Optio
 		return fail(err)
 	case len(classes) != len(s.counts):
 		return fail(fmt.Errorf("readout: sums of %d classes, and %d names", len(s.counts), len(classes)))
+	case opt.ClassWeights != nil:
+		return fail(errors.New("readout: class weights of sums: sums count all samples alike: keep the features, or take no weights"))
 	case opt.scaling().clip() > 0:
 		return fail(fmt.Errorf("readout: %w", ErrClipped))
 	case s.Samples() <= s.features:

@@ -221,7 +221,7 @@ func TestSumsAreALearner(t *testing.T) {
 					t.Fatalf("%s: weight %d is %v, want %v", name, i, w, want.Weights[i])
 				}
 			}
-			y := targets{labels, n, targetMeans(s.counts)}
+			y := newTargets(labels, s.counts, nil)
 			coef := func(g *moments) dense.Matrix {
 				p, err := newPrimal(sums{all: g, kept: x}, y, nil, opt.scaling())
 				must(t, err)

@@ -15,9 +15,9 @@ import (
 // exponential do not show. Where all scores are right the least is at
 // infinity: tau ends where the loss has no more to lose.
 //
-// doubt is the part of each sample that is taken to be of the other classes,
+// weights are those of the classes, nil for none; doubt is the part of each sample that is taken to be of the other classes,
 // in equal shares, whatever its label says; see temperature.
-func temper(scores dense.Matrix, labels []int, doubt float64) (tau, loss float64) {
+func temper(scores dense.Matrix, labels []int, weights []float64, doubt float64) (tau, loss float64) {
 	const grid = 10 // steps per octave, as a power of two: 1024
 	largest := 0.0
 	for i, label := range labels {
@@ -37,13 +37,13 @@ func temper(scores dense.Matrix, labels []int, doubt float64) (tau, loss float64
 	}
 	for hi-lo > 1 {
 		mid := (lo + hi) >> 1
-		if _, slope := logLoss(scores, labels, at(mid), doubt); slope < -1e-12*largest {
+		if _, slope := logLoss(scores, labels, weights, at(mid), doubt); slope < -1e-12*largest {
 			lo = mid
 		} else {
 			hi = mid
 		}
 	}
-	loss, _ = logLoss(scores, labels, at(lo), doubt)
+	loss, _ = logLoss(scores, labels, weights, at(lo), doubt)
 	return at(lo), loss
 }
 
@@ -53,8 +53,8 @@ func temper(scores dense.Matrix, labels []int, doubt float64) (tau, loss float64
 // show that the next is never wrong. So each label is doubted as much as the
 // rule of succession says of n successes, 1/(n+2), as Platt does for support
 // vector machines ("Probabilistic outputs for support vector machines", 1999).
-func temperature(scores dense.Matrix, labels []int) float64 {
-	tau, loss := temper(scores, labels, 1/float64(len(labels)+2))
+func temperature(scores dense.Matrix, y targets) float64 {
+	tau, loss := temper(scores, y.labels, y.weights, 1/float64(len(y.labels)+2))
 	if math.IsInf(loss, 0) {
 		return 0
 	}
@@ -63,7 +63,8 @@ func temperature(scores dense.Matrix, labels []int) float64 {
 
 // logLoss is the mean of -log softmax(tau * scores) at the labels, and its
 // slope in tau, with the given doubt in the labels.
-func logLoss(scores dense.Matrix, labels []int, tau, doubt float64) (loss, slope float64) {
+func logLoss(scores dense.Matrix, labels []int, weights []float64, tau, doubt float64) (loss, slope float64) {
+	n := 0.0
 	for i, label := range labels {
 		row := scores.Row(i)
 		top := slices.Max(row)
@@ -83,9 +84,10 @@ func logLoss(scores dense.Matrix, labels []int, tau, doubt float64) (loss, slope
 			}
 			own += doubt * (others/float64(len(row)-1) - own)
 		}
-		loss += math.Log(sum) - tau*own
-		slope += weighted/sum - own
+		w := weightAt(weights, label)
+		loss += w * (math.Log(sum) - tau*own)
+		slope += w * (weighted/sum - own)
+		n += w
 	}
-	n := float64(len(labels))
 	return loss / n, slope / n
 }

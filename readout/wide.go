@@ -11,11 +11,13 @@ import (
 
 // wide is a group of more samples than features, left out through matrices of
 // the features' size: its block of I - H would be larger, and is I - V V' with
-// V = [u, 1/sqrt(n)].
+// V = [u, 1/sqrt(n)]; with weights the samples' roots are in place of the 1.
 type wide struct {
-	u     dense.Matrix // its samples, whitened: L^-1 z each, for G + alpha I = L L'
-	means dense.Matrix // the classes', whitened
-	n     int          // samples in all
+	u      dense.Matrix // its samples, whitened: L^-1 z each, for G + alpha I = L L'
+	labels []int        // of these
+	of     targets
+	means  dense.Matrix // the classes', whitened
+	n      int          // samples in all
 }
 
 // solve is (I - V V')^-1 e = e + V (I - V' V)^-1 V' e.
@@ -24,7 +26,7 @@ func (w *wide) solve(ctx context.Context, residual dense.Matrix) error {
 	v := dense.New(w.u.Rows, f+1)
 	for i := range v.Rows {
 		copy(v.Row(i), w.u.Row(i))
-		v.Row(i)[f] = 1 / math.Sqrt(float64(w.n))
+		v.Row(i)[f] = w.of.root(w.labels[i]) / math.Sqrt(float64(w.n))
 	}
 	s, whole := identity(f + 1)
 	dense.Multiply(s, -1, v, true, v, false)

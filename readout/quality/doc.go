@@ -13,6 +13,8 @@
 //	log-loss   mean of -log p at the label
 //	ECE        mean over samples of |accuracy - mean p| of their bin, p being that of
 //	           the predicted class: 15 bins of equal width
+//	by chance  the mean ECE of labels drawn with the p: what is left of it where each p
+//	           is exactly right, as n is not infinite
 //
 // Fawcett, "An introduction to ROC analysis", 2006; Guo et al., "On calibration of
 // modern neural networks", 2017. The tests hold all of it to scikit-learn.

@@ -11,12 +11,13 @@ import (
 // known: of a class that is not there, or without a temperature.
 type Report struct {
 	Samples  int      `json:"samples"`
-	Balanced float64  `json:"balanced_accuracy"` // mean recall of the classes that are there
-	F1       float64  `json:"f1"`                // mean of these classes
-	AUROC    *float64 `json:"auroc"`             // mean of these classes
-	LogLoss  *float64 `json:"log_loss"`          // nats
-	ECE      *float64 `json:"calibration_error"` // of the predicted class, in 15 bins
-	Classes  []Class  `json:"by_class"`          // in the readout's order
+	Balanced float64  `json:"balanced_accuracy"`           // mean recall of the classes that are there
+	F1       float64  `json:"f1"`                          // mean of these classes
+	AUROC    *float64 `json:"auroc"`                       // mean of these classes
+	LogLoss  *float64 `json:"log_loss"`                    // nats
+	ECE      *float64 `json:"calibration_error"`           // of the predicted class, in 15 bins
+	Chance   *float64 `json:"calibration_error_by_chance"` // what that is in the mean where each probability is exactly right
+	Classes  []Class  `json:"by_class"`                    // in the readout's order
 }
 
 // Class is one class against all others.
@@ -109,6 +110,7 @@ func (r *Report) probabilities(labels []int, scores []float64, temperature float
 	odds := make([]float64, n*k) // their logarithms: as probabilities they would be equal near 1
 	p, loss := make([]float64, k), 0.0
 	var right, sum [bins]float64
+	var sure [bins][]float64
 	for i, label := range labels {
 		row := scores[i*k : (i+1)*k]
 		top, total := slices.Max(row), 0.0
@@ -124,6 +126,7 @@ func (r *Report) probabilities(labels []int, scores []float64, temperature float
 		loss -= math.Log(max(leastProbability, p[label]))
 		bin := min(bins-1, int(math.Ceil(p[best]*bins))-1)
 		sum[bin] += p[best]
+		sure[bin] = append(sure[bin], p[best])
 		if best == label {
 			right[bin]++
 		}
@@ -133,7 +136,8 @@ func (r *Report) probabilities(labels []int, scores []float64, temperature float
 		ece += math.Abs(right[b]-sum[b]) / float64(n)
 	}
 	loss /= float64(n)
-	r.LogLoss, r.ECE = &loss, &ece
+	expected := chance(sure, n)
+	r.LogLoss, r.ECE, r.Chance = &loss, &ece, &expected
 	for c := range r.Classes {
 		if of := r.Classes[c].Samples; of > 0 && of < n {
 			a := area(odds[c:], k, labels, c)

@@ -25,7 +25,7 @@ func TestQualityIsScikitLearns(t *testing.T) {
 		Balanced                     float64
 		MeanF1                       float64 `json:"mean_f1"`
 		LogLoss                      float64 `json:"log_loss"`
-		ECE                          float64
+		ECE, Chance                  float64
 	}
 	if err := json.Unmarshal(data, &all); err != nil {
 		t.Fatal(err)
@@ -61,6 +61,7 @@ func TestQualityIsScikitLearns(t *testing.T) {
 		near("mean F1", &r.F1, &c.MeanF1)
 		near("log-loss", r.LogLoss, &c.LogLoss)
 		near("calibration error", r.ECE, &c.ECE)
+		near("calibration error by chance", r.Chance, &c.Chance)
 	}
 }
 
@@ -80,6 +81,28 @@ func TestQualityWithoutTemperature(t *testing.T) {
 	both, err := New([]string{"a", "b"}, []int{1, 1}, []float64{0, 1, 0, 2}, 1)
 	if err != nil || both.Classes[1].AUROC != nil || both.AUROC != nil || both.LogLoss == nil || both.Balanced != 1 {
 		t.Errorf("one class: %+v, %v", both, err)
+	}
+}
+
+// Of many samples the normal distribution's deviation is that of the exact one, within
+// what the type's comment says; certain ones have none.
+func TestDeviationOfManySamples(t *testing.T) {
+	for _, p := range []float64{.03, .5, .9} {
+		var many []float64
+		for n := 0; float64(n)*p*(1-p) < 99.5; n++ {
+			many = append(many, p)
+		}
+		exact := deviation(many)
+		variance := float64(len(many)) * p * (1 - p)
+		if near := math.Sqrt(2 * variance / math.Pi); math.Abs(exact-near) > 1e-3*exact {
+			t.Errorf("p %v: %v, the normal distribution has %v", p, exact, near)
+		}
+	}
+	if d := deviation([]float64{1, 1, 0}); d != 0 {
+		t.Errorf("certain samples are %v off", d)
+	}
+	if d := deviation([]float64{.5}); d != .5 {
+		t.Errorf("a coin is %v off, want a half", d)
 	}
 }
 

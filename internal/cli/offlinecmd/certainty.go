@@ -1,6 +1,7 @@
 package offlinecmd
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,12 +21,14 @@ type certaintyFlags struct {
 	coverage float64
 	by       string
 	priors   string
+	weights  string
 }
 
 func (c *certaintyFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&c.coverage, "coverage", 0, "also make a set of classes for each prediction, which holds the true one in this share of the sequences, such as 0.95 (docs/sets.md); 0 = no sets")
 	f.StringVar(&c.by, "coverage-by", "all", "what --coverage is a share of: all sequences together, or those of each class")
 	f.StringVar(&c.priors, "priors", "", "how often each class is expected where the model will work: balanced, or normal=50,worn=1 in any unit; default: as often as in the training")
+	f.StringVar(&c.weights, "class-weights", "", "how much a sequence of each class counts in the training: balanced, or normal=1,worn=20 in any unit (docs/sets.md); default: all alike")
 }
 
 // check refuses what cannot be meant.
@@ -39,8 +42,9 @@ func (c *certaintyFlags) check(f *pflag.FlagSet) error {
 	if f.Changed("coverage-by") && c.coverage == 0 {
 		return fmt.Errorf("--coverage-by %s: want --coverage, too, such as --coverage 0.95", c.by)
 	}
-	_, err := parsePriors(c.priors)
-	return err
+	_, priors := parsePerClass("--priors", c.priors)
+	_, weights := parsePerClass("--class-weights", c.weights)
+	return errors.Join(priors, weights)
 }
 
 // set puts them into the options of a training.
@@ -49,29 +53,30 @@ func (c *certaintyFlags) set(o *offline.RetrainOptions) {
 	if c.by == "class" {
 		o.CoverBy = offline.CoverClass
 	}
-	o.Priors, _ = parsePriors(c.priors) // check has refused what is wrong
+	o.Priors, _ = parsePerClass("--priors", c.priors) // check has refused what is wrong
+	o.Weights, _ = parsePerClass("--class-weights", c.weights)
 }
 
-// parsePriors reads --priors.
-func parsePriors(text string) (p offline.Priors, err error) {
+// parsePerClass reads a flag that has a number of each class.
+func parsePerClass(flag, text string) (p offline.PerClass, err error) {
 	switch text {
 	case "":
 		return p, nil
 	case "balanced":
-		return offline.Priors{Balanced: true}, nil
+		return offline.PerClass{Balanced: true}, nil
 	}
 	p.Of = map[string]float64{}
 	for _, part := range strings.Split(text, ",") {
 		at := strings.LastIndexByte(part, '=') // a class may hold one
 		if at < 1 {
-			return p, fmt.Errorf("--priors %s: want balanced, or CLASS=NUMBER for every class, such as normal=50,worn=1", part)
+			return p, fmt.Errorf("%s %s: want balanced, or CLASS=NUMBER for every class, such as normal=50,worn=1", flag, part)
 		}
 		v, err := strconv.ParseFloat(part[at+1:], 64)
 		if err != nil || !(v > 0) || v > 1e300 {
-			return p, fmt.Errorf("--priors %s: want a positive number behind the class", part)
+			return p, fmt.Errorf("%s %s: want a positive number behind the class", flag, part)
 		}
 		if _, twice := p.Of[part[:at]]; twice {
-			return p, fmt.Errorf("--priors: class %q twice", part[:at])
+			return p, fmt.Errorf("%s: class %q twice", flag, part[:at])
 		}
 		p.Of[part[:at]] = v
 	}

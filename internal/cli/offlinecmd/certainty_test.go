@@ -32,6 +32,14 @@ func TestCoverageAndPriors(t *testing.T) {
 	if r := clitest.Must(t, "model", "inspect", model); !strings.Contains(r.Out, "in the set of 80 % of those of each class") {
 		t.Errorf("no sets:\n%s", r.Out)
 	}
+	var weighted struct{ Report offline.RetrainReport }
+	clitest.Must(t, retrain("--class-weights", "slow=3,fast=1", "--json")...).Parse(t, &weighted)
+	if w := weighted.Report.Readout.Weights; len(w) != 2 || max(w[0], w[1]) < 2.99*min(w[0], w[1]) {
+		t.Errorf("retrain --json gives the weights %v", w)
+	}
+	if r := clitest.Must(t, retrain("--class-weights", "balanced")...); !strings.Contains(r.Out, "with class weights") {
+		t.Errorf("no weights:\n%s", r.Out)
+	}
 	if r := clitest.Must(t, retrain("--coverage", "0.99")...); !strings.Contains(r.ErrOut, "fewer than 99 sequences, too few") {
 		t.Errorf("no warning:\n%s", r.ErrOut)
 	}
@@ -41,6 +49,7 @@ func TestCoverageAndPriors(t *testing.T) {
 		"want --coverage, too":                           {"--coverage-by", "class"},
 		"--priors slow: want balanced, or CLASS=NUMBER":  {"--priors", "slow"},
 		"want a positive number":                         {"--priors", "slow=-1,fast=2"},
+		"--class-weights slow: want balanced":            {"--class-weights", "slow"},
 		`class "slow" twice`:                             {"--priors", "slow=1,slow=2"},
 		"train in one job":                               {"--coverage", "0.9", "--shard", "1/2"},
 	} {

@@ -15,8 +15,8 @@ func printQuality(a *cli.App, r *quality.Report) {
 	if r == nil {
 		return
 	}
-	a.Print("quality    of %d sequences: balanced accuracy %.4f, F1 %.4f, AUROC %s, log-loss %s, calibration error %s",
-		r.Samples, r.Balanced, r.F1, shown(r.AUROC), shown(r.LogLoss), shown(r.ECE))
+	a.Print("quality    of %d sequences: balanced accuracy %.4f, F1 %.4f, AUROC %s, log-loss %s, calibration error %s, by chance %s",
+		r.Samples, r.Balanced, r.F1, shown(r.AUROC), shown(r.LogLoss), shown(r.ECE), shown(r.Chance))
 	if len(r.Classes) > maxConfusion {
 		a.Print("           (%d classes: the figures of each are in the --json output)", len(r.Classes))
 		return

@@ -111,8 +111,8 @@ bits. The same shards always give the same bits.`,
 		if out == "" {
 			return errors.New("--out: want the name of a file")
 		}
-		if scale.shard != "" && (certainty.coverage != 0 || certainty.priors != "") {
-			return errors.New("--coverage or --priors, and --shard: files of statistics do not hold them: train in one job")
+		if scale.shard != "" && (certainty.coverage != 0 || certainty.priors != "" || certainty.weights != "") {
+			return errors.New("--coverage, --priors or --class-weights, and --shard: files of statistics do not hold them: train in one job")
 		}
 		detector, err := novel.options(f)
 		if err != nil {

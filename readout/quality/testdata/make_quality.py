@@ -4,7 +4,8 @@
 usage: make_quality.py > quality.json    (numpy 1.24, scikit-learn 1.2)
 
 Each case is labels, scores and a temperature. scikit-learn has no calibration error;
-it is computed here from its definition, bin by bin.
+it is computed here from its definition, bin by bin, and its mean over labels drawn with
+the probabilities from the polynomial whose coefficients are the chances of so many right.
 """
 import json
 import sys
@@ -46,6 +47,18 @@ def calibration_error(p, y, bins=15):
     return error
 
 
+def by_chance(p, bins=15):
+    confidence = p.max(1)
+    error = 0
+    for low, high in zip(np.arange(bins) / bins, np.arange(1, bins + 1) / bins):
+        inside = confidence[(confidence > low) & (confidence <= high)]
+        chances = np.ones(1)
+        for v in inside:
+            chances = np.convolve(chances, [1 - v, v])
+        error += (chances * abs(np.arange(len(chances)) - inside.sum())).sum()
+    return error / len(p)
+
+
 def main():
     out = []
     for name, t, y, s in cases(np.random.default_rng(19)):
@@ -64,7 +77,7 @@ def main():
             recall=[float(v) if there[c] else None for c, v in enumerate(recall)],
             f1=[float(v) if there[c] else None for c, v in enumerate(f1)], auroc=auroc,
             balanced=balanced_accuracy_score(y, predicted) if set(predicted) <= set(y) else float(recall[there].mean()),
-            mean_f1=float(f1[there].mean()), log_loss=float(log_loss(y, p, labels=range(k))), ece=float(calibration_error(p, y))))
+            mean_f1=float(f1[there].mean()), log_loss=float(log_loss(y, p, labels=range(k))), ece=float(calibration_error(p, y)), chance=float(by_chance(p))))
     json.dump(out, sys.stdout, separators=(",", ":"))
     sys.stdout.write("\n")
 
