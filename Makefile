@@ -2,7 +2,7 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # Every package that starts a goroutine (TestRaceList), those that take longest
 # first, so that no core waits for the last of them.
-RACE        := ./pipeline ./internal/cli/live ./reservoir ./gpu ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./reservoir ./gpu ./gpu/telemetry ./gpu/internal/... \
+RACE        := ./pipeline ./internal/cli/live ./internal/cli/loop ./reservoir ./gpu ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./reservoir ./gpu ./gpu/telemetry ./gpu/internal/... \
                ./internal/dense ./internal/energy ./internal/metrics ./internal/testing/... ./integration/chaos
 # Tests of one goroutine that the race detector takes long for: the plain engine,
 # vector engines on one thread, and what the GPU engine's host side does the same way
@@ -108,7 +108,7 @@ gateway-run: ## the gateway's acceptance run: 10^6 samples through Debian's mosq
 
 LOOP ?= 20x24
 loop-run: ## learning and promoting under load, with everything killed in between (LOOP=promotions x kills), minutes
-	EUSN_LOOP_RUN=$(LOOP) go test -count=1 -v -timeout 1h -run '^TestLoopRun$$' ./internal/cli/live
+	EUSN_LOOP_RUN=$(LOOP) go test -count=1 -v -timeout 1h -run '^TestLoopRun$$' ./internal/cli/loop
 
 older: ## a program from before there were promotions works beside one of today: built from the history
 	@added=$$(git log --diff-filter=A --format=%H -- pipeline/promote.go | tail -1); \
@@ -116,7 +116,7 @@ older: ## a program from before there were promotions works beside one of today:
 	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	git archive "$$added^" | tar -x -C $$dir && \
 	go build -C $$dir -o $$dir/older ./cmd/eusn-stream && \
-	EUSN_OLDER=$$dir/older go test -count=1 -v -run '^TestOlderWorker$$' ./internal/cli/live
+	EUSN_OLDER=$$dir/older go test -count=1 -v -run '^TestOlderWorker$$' ./internal/cli/loop
 
 demo: ## the whole stage on simulated sensors
 	go run ./cmd/eusn-stream demo

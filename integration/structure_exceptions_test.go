@@ -51,8 +51,8 @@ var embeddings = map[string]string{
 	"pipeline/explain.Share: pipeline/explain.Part":                         "JSON: a part of the scores, and which features it is of",
 	"pipeline/explain.Member: pipeline/explain.Part":                        "likewise",
 	"pipeline/explain.OfFeature: pipeline/explain.Part":                     "likewise",
-	"internal/cli/live.listedModel: pipeline/registry.Entry":                "JSON: an entry, and whether the job predicts with it",
-	"internal/cli/live.printEntry(): pipeline/registry.Entry":               "JSON: an entry, and what its model file holds",
+	"internal/cli/loop.listedModel: pipeline/registry.Entry":                "JSON: an entry, and whether the job predicts with it",
+	"internal/cli/loop.printEntry(): pipeline/registry.Entry":               "JSON: an entry, and what its model file holds",
 	"offline/bench.Store: offline/bench.Results":                            "a results file that is written has all that one that is read has",
 	"readout.table: readout.samples":                                        "samples as a solver sees them: raw, and how they are mapped",
 	"reservoir.channelStatistics: reservoir.spread":                         "a spread with the least and the greatest value",
@@ -62,5 +62,5 @@ var embeddings = map[string]string{
 	"integration/chaos.worker: integration/chaos.proc":                      "a process that works",
 	"internal/testing/bochs.initramfs: bytes.Buffer":                        "a buffer that knows its format",
 	"pipeline/internal/wire.PromoteEvent: pipeline/internal/wire.Promotion": "JSON: the promotion's fields and its partition",
-	"internal/cli/live.printRecorded(): pipeline/internal/record.Done":      "JSON: the counts of a recording and where they are",
+	"internal/cli/loop.printRecorded(): pipeline/internal/record.Done":      "JSON: the counts of a recording and where they are",
 }

@@ -95,7 +95,7 @@ func (p *plant) login(role roles.Role) []nats.Option {
 }
 
 // Each role may use the subjects that its work needs, and none else. What the
-// roles do with them is tested where it is done: in internal/cli/live and
+// roles do with them is tested where it is done: in internal/cli and
 // pipeline.
 func TestRights(t *testing.T) {
 	p := newPlant(t)

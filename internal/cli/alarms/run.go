@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
@@ -26,7 +26,8 @@ const next = "eusn-stream doctor, with the same --nats-url and --job; the rights
 
 // command is one of the group.
 func command(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
-	return live.Beside(a, cmd, "alarms", watch.ErrNoJob, next, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
+	with := server.Beside{As: "alarms", None: watch.ErrNoJob, Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, next) }}
+	return server.RunningCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		err := run(ctx, c, js, args)
 		if err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) { // a right that the login lacks
 			err = ctx.Err()
@@ -82,7 +83,7 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 		if len(rules) == 0 {
 			rules = nil // those that hold stand
 		}
-		from, err := live.PointInTime("since", since, time.Now(), "eusn-stream alarms run --help")
+		from, err := cli.PointInTime("since", since, time.Now(), "eusn-stream alarms run --help")
 		if err != nil {
 			return err
 		}

@@ -13,6 +13,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -21,9 +23,6 @@ import (
 
 // backfillFlags are the flags of backfill that override keys of the configuration.
 var backfillFlags = []string{"nats-url", "job", "model"}
-
-// fromStart is the --from of all that the log has.
-const fromStart = "start"
 
 const backfillHelp = "eusn-stream backfill --help"
 
@@ -88,7 +87,7 @@ uses one core; --rate bounds the samples per second.`,
 			return err
 		}
 		return a.Do(func(ctx context.Context, _ []string) error {
-			c, err := stageConfig(a, file, f, backfillFlags)
+			c, err := server.StageConfig(a, file, f, backfillFlags)
 			if err != nil {
 				return err
 			}
@@ -111,8 +110,8 @@ func (o *backfillOptions) work(now time.Time, args []string, split bool) (w pipe
 		return w, fmt.Errorf("--split %s: want train or test", o.split)
 	}
 	from, when := time.Time{}, error(nil)
-	if o.from != fromStart {
-		from, when = pointInTime("from", o.from, now, backfillHelp)
+	if o.from != cli.FromStart {
+		from, when = cli.PointInTime("from", o.from, now, backfillHelp)
 	}
 	if o.from == "" {
 		return w, errors.New("--from is empty: want how long ago, a time, start, or a file")
@@ -130,7 +129,7 @@ func (o *backfillOptions) work(now time.Time, args []string, split bool) (w pipe
 	if w.From = from; from.After(now) {
 		return w, fmt.Errorf("--from %s is in the future: nothing is stored then", o.from)
 	}
-	if w.To, err = pointInTime("to", o.to, now, backfillHelp); err != nil {
+	if w.To, err = cli.PointInTime("to", o.to, now, backfillHelp); err != nil {
 		return w, err
 	}
 	if o.to != "" && !w.To.After(w.From) {
@@ -156,7 +155,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 	if err := cli.OutputFile(o.out, append(o.files, c.Model)...); err != nil {
 		return err
 	}
-	m, err := loadForStage(c.Model)
+	m, err := models.LoadForStage(c.Model)
 	if err != nil {
 		return err
 	}
@@ -168,7 +167,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 		a.Say("note: %s", slow)
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	s := &pipeline.Stage{Config: pipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New(engine), Log: log}
+	s := &pipeline.Stage{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New(engine), Log: log}
 	p := a.Progress()
 	defer p.Close()
 	lacking := func(err error) error { return err }
@@ -184,14 +183,14 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 			p.Report(int64(d.Samples-before.Samples), old.rows-int64(before.Samples), "samples predicted")
 		}
 	} else {
-		b, err := openRunning(c, log)
+		b, err := server.OpenRunning(c, log)
 		if err != nil {
 			return err
 		}
-		defer b.close()
-		ctx = b.heed(ctx)
-		lacking = b.lacking
-		s.Dial = func(name string) (*nats.Conn, error) { return b.dial("eusn-stream/" + c.Job + "/" + name) }
+		defer b.Close()
+		ctx = b.Heed(ctx)
+		lacking = b.Lacking
+		s.Dial = func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + c.Job + "/" + name) }
 		w.Progress = func(d pipeline.BackfillDone) {
 			p.Report(int64(messagesRead(d)-messagesRead(before)), int64(d.All-messagesRead(before)), "messages read")
 		}

@@ -19,7 +19,7 @@ func TestBackfillOnFullDisk(t *testing.T) {
 		parts.Absent(t, "diskfull", "a full disk needs the right to mount one: %v", err)
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
-	model, table := filepath.Join(dir, "m"), clitest.Write(t, filepath.Join(dir, "old.csv"), recordingCSV(6, 6000))
+	model, table := filepath.Join(dir, "m"), clitest.Write(t, filepath.Join(dir, "old.csv"), clitest.RecordingCSV(6, 6000))
 	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "1", "--units", "8")
 	args := func(dir string) []string {
 		return []string{"backfill", "--from", table, "--model", model, "--out", filepath.Join(dir, "out.jsonl")}

@@ -6,9 +6,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
-	"math"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,22 +17,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
-
-// recordingCSV is a recording of some streams, whose sequences end now and then.
-func recordingCSV(streams, samples int) string {
-	var b strings.Builder
-	b.WriteString("stream,time,end,c0,c1\n")
-	for i := range samples {
-		for s := range streams {
-			x := float64(i) / float64(2+s)
-			fmt.Fprintf(&b, "m %d,%d,%t,%.6f,%.6f\n", s, 1_700_000_000_000_000_000+int64(i)*1_000_000, (i+s)%40 == 39, math.Sin(x), math.Cos(x))
-		}
-	}
-	return b.String()
-}
 
 // keys are prediction lines without what tells one reading from another, sorted.
 func predictionKeys(t *testing.T, lines []map[string]any) []string {
@@ -54,17 +39,6 @@ func predictionKeys(t *testing.T, lines []map[string]any) []string {
 	return keys
 }
 
-func awaitFile(t *testing.T, path string) {
-	t.Helper()
-	for end := time.Now().Add(pipelinetest.Patience); ; time.Sleep(20 * time.Millisecond) {
-		if _, err := os.Stat(path); err == nil {
-			return
-		} else if time.Now().After(end) {
-			t.Fatal(err)
-		}
-	}
-}
-
 func linesIn(t *testing.T, path string) []map[string]any {
 	t.Helper()
 	return clitest.Result{Out: string(clitest.Read(t, path))}.Lines(t)
@@ -82,7 +56,7 @@ func TestBackfill(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, table, archive := in("m.safetensors"), in("old.csv"), in("old.parquet")
 	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "2", "--units", "8")
-	clitest.Write(t, table, strings.ReplaceAll(recordingCSV(6, 6000), "m ", "m"))
+	clitest.Write(t, table, strings.ReplaceAll(clitest.RecordingCSV(6, 6000), "m ", "m"))
 	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
 	server, err := natsserver.Start(natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
 	if err != nil {
@@ -117,12 +91,11 @@ func TestBackfill(t *testing.T) {
 			kills = 3
 		}
 		for kill := range kills { // 36,000 samples take 4.5 s at this rate
-			cmd := exec.Command(os.Args[0], append(args, "--rate", "8000")...)
-			cmd.Env = append(os.Environ(), asProgram+"=1")
+			cmd := planttest.Command(append(args, "--rate", "8000")...)
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
-			awaitFile(t, out+".position")
+			clitest.AwaitFile(t, out+".position")
 			time.Sleep(1200 * time.Millisecond) // at least one position more
 			cmd.Process.Kill()
 			cmd.Wait()
@@ -165,7 +138,7 @@ func TestBackfillRefuses(t *testing.T) {
 	model, wide := in("m.safetensors"), in("wide.safetensors")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "8")
 	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 3), "--out", wide, "--members", "1", "--units", "8")
-	table := clitest.Write(t, in("old.csv"), recordingCSV(2, 100))
+	table := clitest.Write(t, in("old.csv"), clitest.RecordingCSV(2, 100))
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", in("data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
@@ -211,7 +184,7 @@ func TestBackfillRefuses(t *testing.T) {
 
 	args := []string{"backfill", "--from", table, "--model", model, "--out", out}
 	slow := clitest.Start(t, "", append(args, "--rate", "20", "--progress", "none")...)
-	awaitFile(t, out+".position")
+	clitest.AwaitFile(t, out+".position")
 	try(cli.ExitFailure, "another program is writing it", "--from", table)
 	slow.Stop(t).Want(t, cli.ExitInterrupted, "interrupted: ") // of the first message, or before it
 	try(cli.ExitFailure, "begun with something else: another model", "--from", table, "--model", wide1(t, dir))

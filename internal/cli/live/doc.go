@@ -1,3 +1,3 @@
-// Package live holds the commands of the live stage: run, replay, tail, and those that
-// look at a job (partitions, state, deadletter) or at what a job needs (doctor).
+// Package live holds the commands of the live stage: run, and what feeds it and reads
+// from it (replay, gateway, tail); and backfill, which predicts beside it.
 package live

@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
@@ -81,7 +82,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f.String("metrics", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
 	config.ShowDefaults(f, gatewayFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
-		c, err := stageConfig(a, file, f, gatewayFlags)
+		c, err := server.StageConfig(a, file, f, gatewayFlags)
 		if err != nil {
 			return err
 		}
@@ -100,7 +101,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		return err
 	}
 	schema := codec.Schema{Channels: m.Channels, NonFinite: codec.Hold} // the stage decides, so nothing is lost here
-	in := inputOf(c.Input)
+	in := server.InputOf(c.Input)
 	decoder, err := newPayloads(in, formats.Format(c.Gateway.Format), schema)
 	if err != nil {
 		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
@@ -113,9 +114,9 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		lines = noLines{err}
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	nc, err := awaitServer(ctx, natsOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log), log)
+	nc, err := awaitServer(ctx, server.NATSOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log), log)
 	if err != nil {
-		return cli.Fail(cli.ExitUnreachable, err, connectHint(err, "eusn-stream run in another terminal, or --nats-url with the address of the server"))
+		return cli.Fail(cli.ExitUnreachable, err, server.ConnectHint(err, "eusn-stream run in another terminal, or --nats-url with the address of the server"))
 	}
 	if nc == nil {
 		a.Say("stopped: there was no NATS server to publish to")

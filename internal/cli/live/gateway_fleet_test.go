@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
 // fleet is one mosquitto_pub for each device, which sends its lines in order.
@@ -39,7 +41,7 @@ func (f *fleet) resume() {
 		f.running.Go(func() {
 			for f.left(d) && !over(stop) {
 				if err := f.publish(d, stop); err != nil {
-					f.p.t.Error(err)
+					f.p.T.Error(err)
 					return
 				}
 			}
@@ -133,7 +135,7 @@ func (f *fleet) publish(d int, stop chan struct{}) error {
 
 // reach returns when so many lines are acknowledged.
 func (f *fleet) reach(n int) {
-	f.p.t.Helper()
+	f.p.T.Helper()
 	last, since := -1, time.Now()
 	for {
 		f.mu.Lock()
@@ -144,8 +146,8 @@ func (f *fleet) reach(n int) {
 		}
 		if total != last {
 			last, since = total, time.Now()
-		} else if time.Since(since) > runQuiet {
-			f.p.t.Fatalf("%d lines are acknowledged, and no more for %v; the logs are in %s", total, runQuiet, f.p.dir)
+		} else if time.Since(since) > planttest.Quiet {
+			f.p.T.Fatalf("%d lines are acknowledged, and no more for %v; the logs are in %s", total, planttest.Quiet, f.p.Dir)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -155,9 +157,9 @@ func (f *fleet) reach(n int) {
 // gateway that was killed before. Otherwise it has none: mosquitto does not mark
 // (DUP) what it has sent after it has saved, if that was still in its queue then.
 func (f *fleet) killBroker(behind bool) {
-	gateway, broker := f.p.services["gateway"], f.p.services["mosquitto"]
+	gateway, broker := f.p.Services["gateway"], f.p.Services["mosquitto"]
 	if behind {
-		gateway.kill(true)
+		gateway.Kill(true)
 		f.mu.Lock()
 		n := min(f.total+20*len(f.all), len(f.all)*len(f.all[0].lines))
 		f.mu.Unlock()
@@ -168,10 +170,10 @@ func (f *fleet) killBroker(behind bool) {
 		f.p.still()
 	}
 	f.p.saved()
-	broker.kill(false)
-	time.Sleep(restarting)
-	f.p.listens(f.port)
-	gateway.release()
+	broker.Kill(false)
+	time.Sleep(planttest.Restarting)
+	f.p.Listens(f.port)
+	gateway.Release()
 	f.resume()
 }
 
@@ -179,10 +181,10 @@ func (f *fleet) killBroker(behind bool) {
 // killed meanwhile.
 func (f *fleet) fullInput(how time.Duration, kill bool) {
 	f.p.full(true)
-	f.p.await("that the gateway holds back", func() bool { return f.p.says("gateway", "the job's input is full") })
+	f.p.Await("that the gateway holds back", func() bool { return f.p.Says("gateway", "the job's input is full") })
 	time.Sleep(how / 2)
 	if kill {
-		f.p.services["gateway"].kill(false)
+		f.p.Services["gateway"].Kill(false)
 	}
 	time.Sleep(how / 2)
 	f.p.full(false)

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
 // nodeDevices are devices of the mqtt client of npm, in one process.
@@ -72,7 +73,7 @@ func startNodeDevices(t *testing.T, url string, all []sent) *nodeDevices {
 
 // reach returns when so many lines are acknowledged.
 func (n *nodeDevices) reach(p *plant, want int) {
-	p.t.Helper()
+	p.T.Helper()
 	for last, since := -1, time.Now(); ; time.Sleep(5 * time.Millisecond) {
 		got := n.acked()
 		if got >= want {
@@ -80,8 +81,8 @@ func (n *nodeDevices) reach(p *plant, want int) {
 		}
 		if got != last {
 			last, since = got, time.Now()
-		} else if time.Since(since) > runQuiet {
-			p.t.Fatalf("%d lines are acknowledged, want %d, and no more for %v; the logs are in %s", got, want, runQuiet, p.dir)
+		} else if time.Since(since) > planttest.Quiet {
+			p.T.Fatalf("%d lines are acknowledged, want %d, and no more for %v; the logs are in %s", got, want, planttest.Quiet, p.Dir)
 		}
 	}
 }
@@ -95,22 +96,22 @@ func TestGatewayRunNode(t *testing.T) {
 	}
 	devices, each, kills, dir := runSize(t, "EUSN_GATEWAY_NODE", 6, 200, 3)
 	p := newPlant(t, dir)
-	port := freePort(t)
+	port := planttest.FreePort(t)
 	p.gateway("--mqtt-listen", "127.0.0.1:"+port)
 	all := makeSent(devices, each)
 	n := startNodeDevices(t, "mqtt://127.0.0.1:"+port, all)
 	total := devices * each
 	for k := range kills {
 		n.reach(p, total*(k+1)/(kills+1))
-		p.services[[]string{"gateway", "nats", "stage"}[k%3]].kill(false)
+		p.Services[[]string{"gateway", "nats", "stage"}[k%3]].Kill(false)
 	}
 	select {
 	case err := <-n.ended:
 		if n.said.Acked != total || err != nil {
 			t.Errorf("%d of %d lines are acknowledged, %d failed: %v (%v)", n.said.Acked, total, n.said.Failed, n.said.Refusals, err)
 		}
-	case <-time.After(20 * runQuiet):
-		t.Fatalf("%d of %d lines are acknowledged; the logs are in %s", n.acked(), total, p.dir)
+	case <-time.After(20 * planttest.Quiet):
+		t.Fatalf("%d of %d lines are acknowledged; the logs are in %s", n.acked(), total, p.Dir)
 	}
 	p.check(all)
 }

@@ -18,14 +18,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-)
-
-const (
-	runLength = 20              // samples of a prediction
-	runQuiet  = 2 * time.Minute // without any progress: it hangs
 )
 
 // runSize is the size of a test that kills: devices x samples of each x kills, from
@@ -76,10 +73,10 @@ func TestGatewayRun(t *testing.T) {
 	}
 	devices, each, kills, dir := runSize(t, "EUSN_GATEWAY_RUN", 8, 200, 4)
 	p := newPlant(t, dir)
-	port := freePort(t)
+	port := planttest.FreePort(t)
 	p.mosquitto(mosquitto, port)
 	p.gateway("--broker", "tcp://127.0.0.1:"+port)
-	p.await("a subscription", func() bool { return p.says("gateway", "connected to the broker") })
+	p.Await("a subscription", func() bool { return p.Says("gateway", "connected to the broker") })
 
 	all := makeSent(devices, each)
 	f := &fleet{p: p, port: port, all: all, quick: os.Getenv("EUSN_GATEWAY_RUN") == "", acked: make([]int, devices)}
@@ -96,7 +93,7 @@ func TestGatewayRun(t *testing.T) {
 		case k == kills/8*4:
 			f.fullInput(time.Duration(kills)*time.Second/3, true)
 		default:
-			p.services[who].kill(false)
+			p.Services[who].Kill(false)
 		}
 	}
 	f.reach(total * (kills + 1) / (kills + 2))
@@ -133,22 +130,22 @@ func makeSent(devices, n int) []sent {
 
 // check reads the input and the predictions, and compares them with what was sent.
 func (p *plant) check(all []sent) {
-	t := p.t
+	t := p.T
 	t.Helper()
 	total := 0
 	for _, s := range all {
 		total += len(s.lines)
 	}
-	for last, since := -1, time.Now(); last < total/runLength; time.Sleep(200 * time.Millisecond) {
-		if n := count(liveAnswers(t, p.url)); n > last {
+	for last, since := -1, time.Now(); last < total/planttest.Length; time.Sleep(200 * time.Millisecond) {
+		if n := count(liveAnswers(t, p.URL)); n > last {
 			last, since = n, time.Now()
-		} else if time.Since(since) > runQuiet {
-			t.Fatalf("%d predictions, want %d, and no more for %v; the logs are in %s", n, total/runLength, runQuiet, p.dir)
+		} else if time.Since(since) > planttest.Quiet {
+			t.Fatalf("%d predictions, want %d, and no more for %v; the logs are in %s", n, total/planttest.Length, planttest.Quiet, p.Dir)
 		}
 	}
 	time.Sleep(time.Second) // for doubled samples
 	got := map[string][]float32{}
-	readInput(t, p.url, func(key string, b *codec.Batch) { got[key] = append(got[key], b.X...) })
+	readInput(t, p.URL, func(key string, b *codec.Batch) { got[key] = append(got[key], b.X...) })
 	lost, doubled, disorder := 0, 0, 0
 	for _, s := range all {
 		seen := map[[2]float32]int{}
@@ -163,7 +160,7 @@ func (p *plant) check(all []sent) {
 			disorder++
 		}
 	}
-	live, want := liveAnswers(t, p.url), p.evaluate(all)
+	live, want := liveAnswers(t, p.URL), p.evaluate(all)
 	same := 0
 	for key, w := range want {
 		for i, text := range w {
@@ -174,40 +171,30 @@ func (p *plant) check(all []sent) {
 	}
 	t.Logf("%d samples of %d devices: %d lost, %d doubled, %d devices not as sent; %d of %d predictions equal the offline evaluation", total, len(all), lost, doubled, disorder, same, count(want))
 	if lost+doubled+disorder > 0 || same != count(want) || count(live) != same {
-		t.Errorf("%d predictions, want %d, all equal, and each sample once, in order; the logs are in %s", count(live), count(want), p.dir)
+		t.Errorf("%d predictions, want %d, all equal, and each sample once, in order; the logs are in %s", count(live), count(want), p.Dir)
 	}
 }
 
 // evaluate is what an offline evaluation makes of the samples that were sent.
 func (p *plant) evaluate(all []sent) map[string][]string {
-	p.t.Helper()
-	m, err := reservoir.Load(p.model)
+	p.T.Helper()
+	m, err := reservoir.Load(p.Model)
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	d := &offline.Dataset{Name: "sent", Channels: m.Channels, Classes: m.Readouts[0].Classes}
 	for _, s := range all {
 		d.Series = append(d.Series, offline.Series{ID: s.key, Split: offline.Test, Label: -1, Values: s.x})
 	}
-	ev, err := offline.Evaluate(p.t.Context(), m, d, offline.EvaluateOptions{}, nil)
+	ev, err := offline.Evaluate(p.T.Context(), m, d, offline.EvaluateOptions{}, nil)
 	if err != nil {
-		p.t.Fatal(err)
+		p.T.Fatal(err)
 	}
 	want := map[string][]string{}
 	for _, w := range ev.Predictions {
-		want[w.ID] = append(want[w.ID], predictionText(int32(w.Class), w.Flags, w.Scores, w.Probability))
+		want[w.ID] = append(want[w.ID], pipelinetest.PredictionText(int32(w.Class), w.Flags, w.Scores, w.Probability))
 	}
 	return want
-}
-
-// predictionText has all bits of a prediction that live and offline share.
-func predictionText(class int32, flags codec.Flag, scores []float32, probability float32) string {
-	var b strings.Builder
-	fmt.Fprint(&b, class, " ", flags)
-	for _, s := range append(slices.Clone(scores), probability) {
-		fmt.Fprintf(&b, " %08x", math.Float32bits(s))
-	}
-	return b.String()
 }
 
 func liveAnswers(t *testing.T, url string) map[string][]string {
@@ -216,7 +203,7 @@ func liveAnswers(t *testing.T, url string) map[string][]string {
 	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
 		return consumer.Read(t.Context(), js, "eusn", consumer.Span{From: 1, Stored: true}, func(o consumer.Output) error {
 			for _, p := range o.Predictions {
-				all[p.Stream] = append(all[p.Stream], predictionText(p.Class, p.Flags, p.Scores, p.Probability))
+				all[p.Stream] = append(all[p.Stream], pipelinetest.PredictionText(p.Class, p.Flags, p.Scores, p.Probability))
 			}
 			return nil
 		})
@@ -247,7 +234,7 @@ func readInput(t *testing.T, url string, use func(key string, b *codec.Batch)) {
 		defer all.Stop()
 		seen := map[string]bool{}
 		for pending := uint64(1); pending > 0; {
-			m, err := all.Next(jetstream.NextMaxWait(runQuiet))
+			m, err := all.Next(jetstream.NextMaxWait(planttest.Quiet))
 			if err != nil {
 				return err
 			}

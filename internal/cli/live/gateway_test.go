@@ -2,14 +2,12 @@ package live_test
 
 import (
 	"bufio"
-	"context"
 	"fmt"
 	"io"
 	"maps"
 	"math"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -23,28 +21,15 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/root"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 
-// asProgram makes the test binary the program, so that a test can kill it.
-const asProgram = "EUSN_TEST_AS_PROGRAM"
-
-func TestMain(m *testing.M) {
-	switch os.Getenv(asProgram) {
-	case "":
-	case "nats":
-		fmt.Fprintln(os.Stderr, natsProcess(os.Args[1:]))
-		os.Exit(1)
-	default:
-		os.Exit(root.Run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
-	}
-	os.Exit(m.Run())
-}
+func TestMain(m *testing.M) { planttest.Main(m) }
 
 // process is the program in a process of its own.
 type process struct {
@@ -60,8 +45,7 @@ var listening = regexp.MustCompile(`MQTT broker at (\S+)`)
 
 func startProcess(t *testing.T, args ...string) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0], args...), book: &pipelinetest.LogBook{}}
-	p.Env = append(os.Environ(), asProgram+"=1")
+	p := &process{Cmd: planttest.Command(args...), book: &pipelinetest.LogBook{}}
 	out, err := p.StderrPipe()
 	if err == nil {
 		err = p.Start()
@@ -240,14 +224,14 @@ func TestGatewayRefuses(t *testing.T) {
 // A gateway that starts before its server waits for it, and says for what.
 func TestGatewayWaitsForTheServer(t *testing.T) {
 	t.Parallel()
-	p := newPlantIn(t, "")
+	p := &plant{planttest.Idle(t, "")}
 	p.startGateway("--http-listen", "127.0.0.1:0")
-	p.await("that it says what it waits for", func() bool { return p.says("gateway", "waiting for the NATS server") })
-	if p.says("gateway", "publishing to") {
+	p.Await("that it says what it waits for", func() bool { return p.Says("gateway", "waiting for the NATS server") })
+	if p.Says("gateway", "publishing to") {
 		t.Error("it works without a server")
 	}
-	p.serve()
-	p.await("the gateway", func() bool { return p.says("gateway", "publishing to") })
+	p.Serve()
+	p.Await("the gateway", func() bool { return p.Says("gateway", "publishing to") })
 }
 
 // A gateway ends where the job's stage would not read what it publishes.

@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
 
@@ -29,8 +30,8 @@ type printer struct {
 // newPrinter notes where the output ends before the stage starts, so that
 // nothing it publishes is missed and nothing old is printed. The caller closes
 // nc.
-func newPrinter(ctx context.Context, w io.Writer, job string, b *broker, log *slog.Logger) (*printer, error) {
-	nc, js, err := b.open("eusn-stream/" + job + "/print")
+func newPrinter(ctx context.Context, w io.Writer, job string, b *server.Broker, log *slog.Logger) (*printer, error) {
+	nc, js, err := b.Open("eusn-stream/" + job + "/print")
 	if err != nil {
 		return nil, err
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -97,7 +98,7 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 			}
 		}
 		return a.Do(func(ctx context.Context, _ []string) error {
-			c, err := stageConfig(a, file, f, replayFlags)
+			c, err := server.StageConfig(a, file, f, replayFlags)
 			if err != nil {
 				return err
 			}
@@ -167,13 +168,13 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 		a.Say("note: %s is a recording: all of it is published with its own streams; %s applies to data sets only", o.archive, strings.Join(o.ofSets, ", "))
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	b, err := openRunning(c, log)
+	b, err := server.OpenRunning(c, log)
 	if err != nil {
 		return err
 	}
-	defer b.close()
-	ctx = b.heed(ctx)
-	nc, err := b.dial("eusn-stream/" + c.Job + "/replay")
+	defer b.Close()
+	ctx = b.Heed(ctx)
+	nc, err := b.Dial("eusn-stream/" + c.Job + "/replay")
 	if err != nil {
 		return err
 	}
@@ -185,7 +186,7 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 		Progress: func(now producer.Published) { p.Report(int64(now.Rows), src.rows, "samples published") },
 	}.Publish(ctx, nc, source.Until(ctx, src))
 	p.Close()
-	err = b.lacking(err)
+	err = b.Lacking(err)
 	if err == nil || done.Streams > 0 {
 		err = errors.Join(printPublished(a, done), err)
 	}

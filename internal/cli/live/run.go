@@ -12,11 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/disk"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 )
 
 // statusEvery is how often a running stage logs what it has done.
@@ -69,7 +71,7 @@ which returns 200 when all its partitions are restored and being read.`,
 	f.String("metrics", "", "serve /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
 	config.ShowDefaults(f, runFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
-		c, err := stageConfig(a, file, f, runFlags)
+		c, err := server.StageConfig(a, file, f, runFlags)
 		if err != nil {
 			return err
 		}
@@ -78,23 +80,11 @@ which returns 200 when all its partitions are restored and being read.`,
 	return cmd
 }
 
-// loadForStage loads a model that a stage may run.
-func loadForStage(path string) (*reservoir.Model, error) {
-	m, err := models.Load(path)
-	if err != nil {
-		return nil, err
-	}
-	if err := m.CheckLengths(); err != nil {
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", path, err), "eusn-stream offline retrain with the same --policy: the training then uses sequences of that length")
-	}
-	return m, nil
-}
-
 func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if err := engines.Check(c.Stage.Engine); err != nil {
 		return err
 	}
-	m, err := loadForStage(c.Model)
+	m, err := models.LoadForStage(c.Model)
 	if err != nil {
 		return err
 	}
@@ -109,22 +99,22 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		return err
 	}
 	defer closeMetrics()
-	b, err := openBroker(c, log)
+	b, err := server.Open(c, log)
 	if err != nil {
 		return err
 	}
-	defer b.close()
-	if b.server != nil && b.server.URL() != "" {
-		a.Say("embedded NATS server at %s, data in %s", b.server.URL(), c.Server.Dir)
+	defer b.Close()
+	if b.Embedded != nil && b.Embedded.URL() != "" {
+		a.Say("embedded NATS server at %s, data in %s", b.Embedded.URL(), c.Server.Dir)
 	}
 	stage := &pipeline.Stage{
-		Config: pipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
-		Dial: b.dial, Log: log, Counters: counters,
+		Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
+		Dial: b.Dial, Log: log, Counters: counters,
 	}
 	if n := c.Output.FeaturesOneIn; n > 0 {
 		stage.Carry = 1 / float64(n)
 	}
-	if b.server != nil {
+	if b.Embedded != nil {
 		stage.NewPartitions = pipeline.EmbeddedPartitions
 	}
 	if slow != "" {
@@ -145,7 +135,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		}
 		defer printer.nc.Close()
 	}
-	if b.server != nil { // of this process, so that a labeller need not have the right to make it
+	if b.Embedded != nil { // of this process, so that a labeller need not have the right to make it
 		ensureLabels(ctx, b, c, log)
 	}
 	var followers sync.WaitGroup
@@ -157,7 +147,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		}
 		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
 		followers.Go(func() { logStatus(ctx, log, counters) })
-		followers.Go(func() { followDisk(ctx, log, b, c, diskFirst, diskEvery) })
+		followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })
 		if printer != nil {
 			followers.Go(func() {
 				if printed = printer.run(ctx); printed != nil {
@@ -178,6 +168,18 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		a.Say("before that: %s", done)
 	}
 	return errors.Join(stopFailure(err, c.Stage.StopTimeout), printed)
+}
+
+// ensureLabels makes the NATS stream of a job's labels. The stage works without.
+func ensureLabels(ctx context.Context, b *server.Broker, c config.Config, log *slog.Logger) {
+	nc, js, err := b.Open("eusn-stream/" + c.Job + "/labels")
+	if err == nil {
+		defer nc.Close()
+		err = labels.Ensure(ctx, js, c.Job, c.NATS.Replicas)
+	}
+	if err != nil && ctx.Err() == nil {
+		log.Warn("labels cannot be stored", "err", err)
+	}
 }
 
 // stopFailure words the error of a stop whose last batch found no server to

@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // envOf reads an .env file of config init --secure.
@@ -122,7 +123,10 @@ func TestSecurePlant(t *testing.T) {
 	clitest.Exec(t, t.Context(), "labels", "add", "--stream", "p", "--from", "1", "--to", "2", "--class", "fast", "--who", "anna").Want(t, cli.ExitFailure, "this login may not do that", "operator.env")
 
 	// Another readout: an analyst may not have it predict, an operator may.
-	m := loadModel(t, model)
+	m, err := reservoir.Load(model)
+	if err != nil {
+		t.Fatal(err)
+	}
 	m.Readouts[0].Intercept[0]++
 	other := filepath.Join(dir, "other.safetensors")
 	if err := m.Save(other); err != nil {

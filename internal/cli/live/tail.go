@@ -5,15 +5,15 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
+	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
@@ -68,7 +68,7 @@ with the job's data does.`,
 	f.String("job", "", "name of the stage's job")
 	config.ShowDefaults(f, tailFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
-		c, err := stageConfig(a, file, f, tailFlags)
+		c, err := server.StageConfig(a, file, f, tailFlags)
 		if err != nil {
 			return err
 		}
@@ -78,7 +78,7 @@ with the job's data does.`,
 }
 
 func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error {
-	since, err := pointInTime("since", o.since, time.Now(), "eusn-stream tail --help")
+	since, err := cli.PointInTime("since", o.since, time.Now(), "eusn-stream tail --help")
 	if err != nil {
 		return err
 	}
@@ -87,13 +87,13 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		return cli.Fail(cli.ExitUsage, err, "eusn-stream tail --help")
 	}
 	log := a.Logger("warn", c.Log.Format)
-	b, err := openRunning(c, log)
+	b, err := server.OpenRunning(c, log)
 	if err != nil {
 		return err
 	}
-	defer b.close()
-	ctx = b.heed(ctx)
-	nc, js, err := b.open("eusn-stream/" + c.Job + "/tail")
+	defer b.Close()
+	ctx = b.Heed(ctx)
+	nc, js, err := b.Open("eusn-stream/" + c.Job + "/tail")
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,7 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		span.Begun = func() { a.Say("reading the predictions of job %s; Ctrl-C stops", c.Job) }
 	}
 	var printed int
-	err = b.lacking(consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, &chosen, &printed)))
+	err = b.Lacking(consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, &chosen, &printed)))
 	if err == nil && span.Stored {
 		err = cli.OrInterrupted(ctx.Err(), "not all stored predictions were printed")
 	}
@@ -158,18 +158,10 @@ func tailText(p codec.Prediction, labels []string, stored time.Time) string {
 	if p.Set != nil {
 		set := setNames(p, labels)
 		for i := range set {
-			set[i] = oneField(set[i])
+			set[i] = term.OneField(set[i])
 		}
 		flags += "  {" + strings.Join(set, ", ") + "}"
 	}
 	return fmt.Sprintf("%s  %s  %s  %s  %s%s\n", stored.UTC().Format("2006-01-02T15:04:05.000Z"),
-		oneField(p.Stream), oneField(labels[p.Class]), certainty, p.Flags.Integrity(), flags)
-}
-
-// oneField quotes a text that would be more than one field, or none.
-func oneField(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		return strconv.Quote(s)
-	}
-	return s
+		term.OneField(p.Stream), term.OneField(labels[p.Class]), certainty, p.Flags.Integrity(), flags)
 }

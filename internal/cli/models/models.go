@@ -41,6 +41,18 @@ func Load(path string) (*reservoir.Model, error) {
 	return m, cli.Fail(cli.ExitFailure, err, "another file")
 }
 
+// LoadForStage loads a model that a stage may run.
+func LoadForStage(path string) (*reservoir.Model, error) {
+	m, err := Load(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := m.CheckLengths(); err != nil {
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", path, err), "eusn-stream offline retrain with the same --policy: the training then uses sequences of that length")
+	}
+	return m, nil
+}
+
 // Report is what inspect prints.
 type Report struct {
 	Path     string             `json:"path"`

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
@@ -33,7 +33,7 @@ type asOfOptions struct {
 func NewStateAsOf(a *cli.App) *cobra.Command {
 	var o asOfOptions
 	var cmd *cobra.Command
-	cmd = live.JobCommand(a, &cobra.Command{
+	cmd = server.JobCommand(a, &cobra.Command{
 		Use:   "as-of (--stream S | --partition P) --at SEQ|TIME",
 		Short: "Show the state of a stream or a partition as it was after an input message, or at a time",
 		Long: `Compute the state that a partition had after an input message (--at 4711), or after all
@@ -134,7 +134,7 @@ func positionOf(flag, text, help string) (o pipeline.AsOf, err error) {
 		return o, err
 	}
 	now := time.Now()
-	o.Before, err = live.PointInTime(flag, text, now, help)
+	o.Before, err = cli.PointInTime(flag, text, now, help)
 	if err == nil && o.Before.After(now) {
 		err = cli.Fail(cli.ExitUsage, fmt.Errorf("--%s %s is in the future", flag, text), help)
 	}

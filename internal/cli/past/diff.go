@@ -10,7 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/cli/jobcmd"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
@@ -51,7 +52,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
   eusn-stream state diff --stream pump-3 --from 4711 --to 5000 --units 20`,
 	}
 	given := func(flag string) bool { return cmd.Flags().Changed(flag) }
-	live.JobCommand(a, cmd, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
+	server.JobCommand(a, cmd, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
 		w := &diffing{app: a, conf: c, js: js, opt: o}
 		if given("partition") {
 			w.parts = []int{o.partition}
@@ -85,7 +86,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 					return cli.Fail(cli.ExitUsage, fmt.Errorf("--%s is for two places of a job's log, not for files: give --from and --to", flag), diffHelp)
 				}
 			}
-			return a.Do(func(_ context.Context, args []string) error { return live.DiffStates(a, args[0], args[1]) })(cmd, args)
+			return a.Do(func(_ context.Context, args []string) error { return jobcmd.DiffStates(a, args[0], args[1]) })(cmd, args)
 		}
 		switch {
 		case o.from == "" || o.to == "":

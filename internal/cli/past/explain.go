@@ -11,8 +11,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/explain"
@@ -35,7 +35,7 @@ type explainOptions struct {
 func NewExplain(a *cli.App) *cobra.Command {
 	var o explainOptions
 	var cmd *cobra.Command
-	cmd = live.JobCommand(a, &cobra.Command{
+	cmd = server.JobCommand(a, &cobra.Command{
 		Use:   "explain",
 		Short: "Explain a prediction: what made it, of which samples; and compute it again",
 		Long: `Explain one prediction: which worker made it, with which readout, of which samples, and
@@ -153,7 +153,7 @@ func explainer(a *cli.App, c config.Config, js jetstream.JetStream, ownModel boo
 	p := a.Progress()
 	x = &explain.Explainer{
 		JS: js,
-		Stage: pipeline.Stage{Config: live.PipelineConfig(c), NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		Stage: pipeline.Stage{Config: server.PipelineConfig(c), NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 			kind, _, err := engines.Choose(c.Stage.Engine, net.Spec)
 			if err != nil {
 				return nil, err

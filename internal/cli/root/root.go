@@ -15,7 +15,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/demo"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/jobcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/cli/loop"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/offlinecmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/past"
@@ -86,9 +88,9 @@ Network, which every sample advances. Predictions go out, also as Arrow.
 	}
 	root.SetHelpCommand(newHelp())
 	model := models.NewCommand(a)
-	model.AddCommand(live.NewRegistry(a)...)
-	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewBackfill(a), live.NewRecord(a), live.NewGateway(a), live.NewTail(a), alarms.NewCommand(a), live.NewPartitions(a), live.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), live.NewJob(a), live.NewDeadLetter(a), live.NewLabels(a), live.NewLearn(a), past.NewExplain(a), offlinecmd.NewCommand(a), model, configcmd.NewCommand(a),
-		live.NewDoctor(a), bench.NewCommand(a), newVersion(a), cli.NewExitCodesTopic())
+	model.AddCommand(loop.NewRegistry(a)...)
+	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewBackfill(a), loop.NewRecord(a), live.NewGateway(a), live.NewTail(a), alarms.NewCommand(a), jobcmd.NewPartitions(a), jobcmd.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), jobcmd.NewJob(a), jobcmd.NewDeadLetter(a), loop.NewLabels(a), loop.NewLearn(a), past.NewExplain(a), offlinecmd.NewCommand(a), model, configcmd.NewCommand(a),
+		jobcmd.NewDoctor(a), bench.NewCommand(a), newVersion(a), cli.NewExitCodesTopic())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }

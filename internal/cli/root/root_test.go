@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
+	"github.com/eusn-stream/eusn-stream/internal/cli/jobcmd"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
@@ -110,7 +110,7 @@ func TestVersion(t *testing.T) {
 
 func TestDoctor(t *testing.T) {
 	dir := t.TempDir()
-	var found []live.Finding
+	var found []jobcmd.Finding
 	clitest.Must(t, "doctor", "--json", "--dir", filepath.Join(dir, "a", "b")).Parse(t, &found)
 	seen := map[string]string{}
 	for _, f := range found {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -114,6 +115,18 @@ func AwaitInput(t *testing.T, url string) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// AwaitFile returns when there is a file.
+func AwaitFile(t *testing.T, path string) {
+	t.Helper()
+	for end := time.Now().Add(pipelinetest.Patience); ; time.Sleep(20 * time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		} else if time.Now().After(end) {
+			t.Fatal(err)
+		}
 	}
 }
 

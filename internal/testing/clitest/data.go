@@ -52,3 +52,16 @@ func ImportTiny(t *testing.T, channels int) string {
 	Must(t, "offline", "import", TinyData(t, "Tiny", channels, 24, 40), "--out", archive)
 	return archive
 }
+
+// RecordingCSV is a recording of some streams, whose sequences end now and then.
+func RecordingCSV(streams, samples int) string {
+	var b strings.Builder
+	b.WriteString("stream,time,end,c0,c1\n")
+	for i := range samples {
+		for s := range streams {
+			x := float64(i) / float64(2+s)
+			fmt.Fprintf(&b, "m %d,%d,%t,%.6f,%.6f\n", s, 1_700_000_000_000_000_000+int64(i)*1_000_000, (i+s)%40 == 39, math.Sin(x), math.Cos(x))
+		}
+	}
+	return b.String()
+}

@@ -49,3 +49,13 @@ func Flags(ps []codec.Prediction) string {
 	}
 	return strings.Join(s, " ")
 }
+
+// PredictionText has all bits of a prediction that live and offline share.
+func PredictionText(class int32, flags codec.Flag, scores []float32, probability float32) string {
+	var b strings.Builder
+	fmt.Fprint(&b, class, " ", flags)
+	for _, s := range append(slices.Clone(scores), probability) {
+		fmt.Fprintf(&b, " %08x", math.Float32bits(s))
+	}
+	return b.String()
+}

@@ -1,0 +1,122 @@
+package alarms_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/client"
+	"github.com/eusn-stream/eusn-stream/internal/testing/alarmtest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/pipeline/producer"
+	"github.com/eusn-stream/eusn-stream/pipeline/watch"
+)
+
+func TestMain(m *testing.M) { planttest.Main(m) }
+
+// TestAlarmsRun: NATS server, stage and two processes of alarms, which take the alarms
+// from each other, are killed (kill -9) while 1,000 streams are predicted. Then the alarm
+// log is what an oracle says of all predictions that the job has: raised and cleared,
+// each once.
+//
+// EUSN_ALARMS_RUN=streams x sequences x kills is a longer run.
+func TestAlarmsRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("NOT CHECKED: killed programs take seconds to begin again, -short was given")
+	}
+	streams, sequences, kills := 1000, 3, 4
+	if size := os.Getenv("EUSN_ALARMS_RUN"); size != "" {
+		if _, err := fmt.Sscanf(size, "%dx%dx%d", &streams, &sequences, &kills); err != nil {
+			t.Fatalf("EUSN_ALARMS_RUN=%q, want streams x sequences x kills, such as 1000x60x60: %v", size, err)
+		}
+	}
+	p := planttest.New(t, "")
+	rules := []alarmtest.Rule{
+		{Name: "one", Classes: []string{"fast"}, K: 1, N: 1, ClearAfter: 1},
+		{Name: "some", Classes: []string{"fast"}, At: .55, K: 2, N: 3, ClearAfter: 2},
+		{Name: "twice", Classes: []string{"slow"}, K: 2, N: 2, ClearAfter: 1},
+	}
+	texts := "alarms:\n  rules:\n"
+	for _, w := range rules {
+		texts += fmt.Sprintf("    %s: '%s'\n", w.Name, w.Text())
+	}
+	conf := clitest.Write(t, filepath.Join(p.Dir, "alarms.yaml"), texts)
+	for i := range 2 {
+		p.Program(fmt.Sprint("alarms-", i), "alarms", "run", "-c", conf, "--nats-url", p.URL, "--since", "1h", "--save", "500ms")
+	}
+	c, err := client.Connect(t.Context(), client.Options{URL: p.URL, Channels: []string{"c0", "c1"}, Rows: planttest.Length, Latency: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(t.Context()) }()
+	rng := rand.New(rand.NewPCG(19, 7))
+	victims := []string{"alarms-0", "stage", "nats", "alarms-1"}
+	total := streams * sequences
+	for i := range total {
+		if kills > 0 && i%max(1, total/kills) == total/kills/2 {
+			p.Services[victims[(i*kills/total)%len(victims)]].Kill(false)
+		}
+		item := producer.Item{Stream: fmt.Sprint("m", i%streams)}
+		step := .1 + .9*rng.Float64()
+		for j := range planttest.Length {
+			item.X = append(item.X, float32(math.Sin(step*float64(j))), float32(math.Cos(step*float64(j))))
+		}
+		if err := c.Publish(t.Context(), item); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	p.Await("all predictions", func() bool { return p.Made("eusn") == total })
+	past := predictions(p, total)
+	want := alarmtest.Expect(rules, past)
+	var got []alarm.Event
+	p.Await("all events", func() bool {
+		got = nil
+		err := watch.Events(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
+			got = append(got, e)
+			return nil
+		})
+		return err == nil && len(got) > len(want)
+	})
+	if got[0].Kind != alarm.RulesChanged {
+		t.Fatalf("the log begins with %+v", got[0])
+	}
+	alarmtest.Same(t, alarmtest.Shift(got[1:]), want)
+	fenced := 0
+	for i := range 2 {
+		log, err := os.ReadFile(p.Services[fmt.Sprint("alarms-", i)].Log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fenced += strings.Count(string(log), "another process writes the alarms")
+	}
+	t.Logf("%d predictions, %d events, %d kills; alarms were taken over %d times", total, len(want), kills, fenced)
+	if len(want) < total/20 || fenced == 0 {
+		t.Errorf("too little has happened: %d events, %d times taken over", len(want), fenced)
+	}
+}
+
+// predictions are those that a job has made, as an oracle wants them.
+func predictions(p *planttest.Plant, n int) (all []alarmtest.Happened) {
+	p.T.Helper()
+	err := consumer.Read(p.T.Context(), p.JS, "eusn", consumer.Span{From: 1, Stored: true}, func(o consumer.Output) error {
+		for _, one := range o.Predictions {
+			all = append(all, alarmtest.Happened{Position: o.Seq, Stored: o.Stored.UTC(), P: one, Class: o.Meta.Labels[one.Class]})
+		}
+		return nil
+	})
+	if err != nil || len(all) != n {
+		p.T.Fatalf("%d predictions, want %d: %v", len(all), n, err)
+	}
+	return all
+}

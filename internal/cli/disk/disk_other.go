@@ -1,0 +1,6 @@
+//go:build !linux && !darwin
+
+package disk
+
+// diskFree is not known on this system; the server's own limit is.
+func diskFree(string) (bytes uint64, ok bool) { return 0, false }

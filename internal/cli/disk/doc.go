@@ -1,0 +1,3 @@
+// Package disk says how a job fills its server's disk: what "run" logs about it, and
+// what "doctor" finds.
+package disk

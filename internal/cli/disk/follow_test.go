@@ -1,0 +1,104 @@
+package disk_test
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/disk"
+	"github.com/eusn-stream/eusn-stream/internal/cli/jobcmd"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+)
+
+// What a running stage logs about its disk, and what doctor says about the job.
+func TestDiskIsForetold(t *testing.T) {
+	t.Parallel()
+	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
+	model := filepath.Join(dir, "m")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "5")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	c, err := config.Load("", nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.NATS.URL = url
+	b, err := server.Open(c, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var log clitest.LockedBuffer
+	ctx, stop := context.WithTimeout(t.Context(), 2*pipelinetest.Patience)
+	defer stop()
+	done := make(chan bool)
+	go func() {
+		defer close(done)
+		disk.Follow(ctx, slog.New(slog.NewTextHandler(&log, nil)), b, c, 300*time.Millisecond, 300*time.Millisecond)
+	}()
+	for !strings.Contains(log.String(), "in_gb=") { // the first line is of a job at rest
+		time.Sleep(20 * time.Millisecond)
+		if ctx.Err() != nil {
+			t.Fatalf("nothing said of the disk:\n%s", log.String())
+		}
+	}
+	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
+	for !strings.Contains(log.String(), "in_gb_a_day=") || strings.Count(log.String(), "in_gb_a_day=0 ") == strings.Count(log.String(), "in_gb_a_day=") {
+		time.Sleep(20 * time.Millisecond)
+		if ctx.Err() != nil {
+			t.Fatalf("nothing said of what was published:\n%s", log.String())
+		}
+	}
+	stop()
+	<-done
+	for _, want := range []string{"no limit on EUSN-IN (input.max_age or input.max_bytes) and EUSN-OUT (output.keep)", "limits: EUSN-DLQ by max_msgs 100000", "dlq_gb_a_day=0"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("the log lacks %q:\n%s", want, log.String())
+		}
+	}
+	var found []jobcmd.Finding
+	clitest.Must(t, "doctor", "--json", "--nats-url", url).Parse(t, &found)
+	if f := found[len(found)-1]; f.Subject != "disk" || f.Status != "note" || !strings.Contains(f.Sentence, "EUSN-IN holds") || !strings.Contains(f.Sentence, "no limit on EUSN-IN") {
+		t.Errorf("doctor finds %+v", f)
+	}
+	for i := range 3 {
+		publishJunk(t, url, i)
+	}
+	clitest.Await(t, url, 0, 3)
+	purgeFirst(t, url)
+	r := clitest.Must(t, "deadletter", "list", "--nats-url", url)
+	r.Want(t, cli.ExitOK, "note: 1 older dead letters were dropped")
+	if strings.Count(r.Out, "\n") != 2 {
+		t.Errorf("listed:\n%s", r.Out)
+	}
+	stage.Stop(t).Want(t, cli.ExitOK, "3 dead letters")
+}
+
+func publishJunk(t *testing.T, url string, n int) {
+	t.Helper()
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+		_, err := js.PublishMsg(t.Context(), &nats.Msg{Subject: "sensors.junk", Data: []byte{byte(n)}})
+		return err
+	})
+}
+
+// purgeFirst drops the oldest dead letter, as the server does for newer ones.
+func purgeFirst(t *testing.T, url string) {
+	t.Helper()
+	clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+		s, err := js.Stream(t.Context(), "EUSN-DLQ")
+		if err == nil {
+			err = s.Purge(t.Context(), jetstream.WithPurgeSequence(2))
+		}
+		return err
+	})
+}

@@ -1,0 +1,103 @@
+package jobcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+)
+
+// checkJob says on which subject the job takes messages and how it reads them,
+// and where the configuration says otherwise.
+func checkJob(ctx context.Context, c config.Config) Finding {
+	planned := fmt.Sprintf("a new job %q would take messages on %s, %s.", c.Job, c.Input.Subject, formatText(server.InputOf(c.Input)))
+	if c.Input.Job != "" {
+		planned = fmt.Sprintf("a new job %q would read the input of job %q, from: %s.", c.Job, c.Input.Job, c.Input.From)
+	}
+	if c.NATS.URL == "" {
+		return Finding{"job", "ok", planned}
+	}
+	is, err := lookAtJob(ctx, c)
+	switch {
+	case errors.Is(err, admin.ErrNoJob):
+		return Finding{"job", "ok", planned}
+	case err != nil:
+		return Finding{"job", "note", fmt.Sprintf("what job %q reads is unknown: %v.", c.Job, err)}
+	}
+	f := Finding{"job", "ok", fmt.Sprintf("job %q takes messages on %s, %d partitions", c.Job, is.subject, is.partitions)}
+	if is.inputJob != c.Job {
+		f.Sentence = fmt.Sprintf("job %q reads the input of job %q, which takes messages on %s, %d partitions", c.Job, is.inputJob, is.subject, is.partitions)
+	} else if len(is.readers) > 0 {
+		f.Sentence += "; its input is also read by job " + strings.Join(is.readers, ", ")
+	}
+	if !is.decided {
+		f.Sentence += "; no stage has run it yet, so nothing says how it reads them."
+		return f
+	}
+	in, err := formats.Parse(is.input)
+	if err != nil {
+		return Finding{"job", "note", f.Sentence + fmt.Sprintf("; it reads them in a way that this program does not know: %v.", err)}
+	}
+	f.Sentence += ", " + formatText(in) + "."
+	if own := server.InputOf(c.Input); !own.IsPlain() && own.Text() != in.Text() {
+		f.Status = "note"
+		f.Sentence += " This configuration reads them in another way, with which run is refused: in the job, " + strings.Join(in.Differs(own), "; ") + "."
+	}
+	return f
+}
+
+// jobState is what a job on the server says of its input.
+type jobState struct {
+	subject    string
+	partitions int
+	inputJob   string   // whose input it is
+	readers    []string // other jobs that read it
+	input      string   // how the job reads it
+	decided    bool     // whether the job has said so
+}
+
+// lookAtJob asks the job.
+func lookAtJob(ctx context.Context, c config.Config) (is jobState, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	nc, err := natsclient.Connect(server.NATSOptions(c.NATS, "eusn-doctor/job", nil))
+	if err != nil {
+		return is, errors.New("the server cannot be reached")
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return is, err
+	}
+	j, err := admin.Open(ctx, js, c.Job)
+	if err != nil {
+		return is, err
+	}
+	is.subject, is.partitions, is.inputJob = j.Subject(), j.NumPartitions(), j.InputJob()
+	if is.input, is.decided, err = j.Reads(ctx); err != nil {
+		return is, err
+	}
+	is.readers, _ = j.Readers(ctx) // a login may be allowed to see this job alone
+	return is, nil
+}
+
+// formatText words how messages are read.
+func formatText(in formats.Input) string {
+	in = in.WithDefaults()
+	switch {
+	case in.Format == formats.Arrow:
+		return "written as Arrow"
+	case in.IsPlain():
+		return "in any of the formats (auto)"
+	}
+	return "read as " + in.Text()
+}

@@ -1,0 +1,238 @@
+package jobcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+)
+
+// resizeFlags are the flags of job resize that override keys of the configuration.
+var resizeFlags = []string{"model", "job", "nats-url", "dir", "engine", "non-finite"}
+
+// statesPerSecond is a low estimate, in bytes, of what a server stores and reads
+// back of states: 95 to 270 MB/s were measured for each.
+const statesPerSecond = 30e6
+
+// NewJob is "job" and what is under it.
+func NewJob(a *cli.App) *cobra.Command {
+	return cli.Group("job", "Change a job as a whole", newResize(a), newReplace(a), newTrim(a))
+}
+
+type resizeOptions struct {
+	to              int
+	dryRun, abandon bool
+}
+
+func newResize(a *cli.App) *cobra.Command {
+	var o resizeOptions
+	var file string
+	cmd := &cobra.Command{
+		Use:   "resize --to PARTITIONS",
+		Short: "Change the number of a job's partitions",
+		Long: `Change the number of a job's partitions, up or down, for more workers or less work
+of the server. Stop the workers first. Producers may continue: nothing of theirs is
+refused or lost, and what they send is predicted afterwards. The states of all
+streams are kept, and their digests compared before and after.
+
+The command needs the model and the configuration of the stage, because it answers
+what was stored before the change. Look first with --dry-run, which changes nothing.
+
+Ctrl-C, a crash or a lost server do no harm: the same command continues from where it
+was. Until the server gives keys to the new partitions, --abandon returns to the
+number of before; after that, complete the change, and then change back.`,
+		Example: `  eusn-stream job resize --to 64 --model m.safetensors --dry-run
+  eusn-stream job resize --to 64 --model m.safetensors --nats-url nats://host:4222
+  eusn-stream job resize --abandon --dir eusn-data`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	f.IntVar(&o.to, "to", 0, "number of partitions, 1 to 4096")
+	f.BoolVar(&o.dryRun, "dry-run", false, "only say what would be done")
+	f.BoolVar(&o.abandon, "abandon", false, "return to the number of before, if that is still possible")
+	f.String("model", "", "model file of the stage")
+	f.String("job", "", "name of the job")
+	f.String("nats-url", "", "NATS server; a running embedded one is at nats://127.0.0.1:4222")
+	f.String("dir", "", "without a URL: data directory of an embedded server that is not running")
+	f.String("non-finite", "", "how the stage treats nulls, NaN and infinities: reject, hold or zero")
+	config.ShowDefaults(f, resizeFlags)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		switch {
+		case o.abandon && (o.dryRun || f.Changed("to")):
+			return errors.New("--abandon goes alone: without --to and --dry-run")
+		case !o.abandon && !f.Changed("to"):
+			return fmt.Errorf("--to is missing: the number of partitions that the job is to have, 1 to %d; or --abandon", pipeline.MaxPartitions)
+		case !o.abandon && (o.to < 1 || o.to > pipeline.MaxPartitions):
+			return fmt.Errorf("--to %d: want 1 to %d", o.to, pipeline.MaxPartitions)
+		}
+		return a.Do(func(ctx context.Context, _ []string) error {
+			c, err := server.StageConfig(a, file, f, resizeFlags)
+			if err != nil {
+				return err
+			}
+			return resize(ctx, a, c, o)
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) error {
+	b, err := server.OpenOfJob(a, c, "eusn-stream job resize", false)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	ctx = b.Heed(ctx)
+	s := &pipeline.Stage{Config: server.PipelineConfig(c), Dial: b.Dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
+	failure := func(err error) error {
+		if errors.Is(err, admin.ErrNoJob) {
+			return server.NoJob(ctx, b, err, "eusn-stream job resize, with the same flags and")
+		}
+		return resizeFailure(b.Lacking(err), o)
+	}
+	switch {
+	case o.abandon:
+		if err := s.AbandonResize(ctx); err != nil {
+			return failure(err)
+		}
+		now, err := s.Resizing(ctx)
+		if err != nil {
+			return failure(err)
+		}
+		return printResized(a, now)
+	case o.dryRun:
+		return failure(planResize(ctx, a, s, b, o.to))
+	}
+	if s.Model, err = models.Load(c.Model); err != nil {
+		return err
+	}
+	engine, _, err := engines.Choose(c.Stage.Engine, s.Model.Network.Spec)
+	if err != nil {
+		return err
+	}
+	s.NewEngine, _ = engines.ForStage(engine, s.Config.WithDefaults().MaxSlots, s.Log)
+	step := ""
+	p := a.Progress()
+	now, err := s.Resize(ctx, o.to, func(is string, done, all int) {
+		if is != step {
+			step = is
+			a.Say("%s", resizeSteps[is])
+		}
+		p.Report(int64(done), int64(all), resizeUnits[is])
+	})
+	p.Close()
+	if err != nil {
+		return failure(cli.OrInterrupted(err, "nothing is lost; the same command continues from here"))
+	}
+	return printResized(a, now)
+}
+
+// What each step does, in the words of pipeline's documentation.
+var (
+	resizeSteps = map[string]string{
+		"claim":   "taking the partitions from all workers",
+		"switch":  "giving the server the new number, and finding the first message that follows it",
+		"drain":   "the server uses the new partitions; answering what was stored before",
+		"store":   "giving every stream's state to its new partition, and comparing digests",
+		"publish": "starting the new partitions",
+	}
+	resizeUnits = map[string]string{"claim": "partitions taken", "switch": "messages looked at", "drain": "partitions answered", "store": "parts stored", "publish": "partitions started"}
+)
+
+// resizePlan is what a change would do.
+type resizePlan struct {
+	pipeline.Resized
+	Asked    int    `json:"asked"`
+	Messages uint64 `json:"messages"` // stored, without an answer yet
+	Bytes    uint64 `json:"bytes"`    // of snapshots
+	Seconds  int    `json:"seconds"`  // for the states alone
+}
+
+func planResize(ctx context.Context, a *cli.App, s *pipeline.Stage, b *server.Broker, to int) error {
+	now, err := s.Resizing(ctx)
+	if err != nil {
+		return err
+	}
+	plan := resizePlan{Resized: now, Asked: to}
+	nc, js, err := b.Open("eusn-stream/" + now.Job + "/resize")
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	if plan.Messages, plan.Bytes, err = waiting(ctx, js, now.Job); err != nil {
+		return err
+	}
+	plan.Seconds = int(float64(plan.Bytes)/statesPerSecond) + 1
+	if a.JSON {
+		return a.PrintJSON(plan)
+	}
+	if now.With != "" {
+		a.Print("job %s: it is being given the network and states of job %s, step %s; complete that with eusn-stream job replace --with %s, or --abandon", now.Job, now.With, now.Step, now.With)
+		return nil
+	}
+	if now.Step == pipeline.StepAbandon {
+		a.Print("job %s: a change from %d to %d partitions is being abandoned; complete that with --abandon", now.Job, now.Partitions, now.To)
+		return nil
+	}
+	if now.Step != "" {
+		a.Print("job %s: a change from %d to %d partitions is under way, step %s; run the command with --to %d to complete it", now.Job, now.Partitions, now.To, now.Step, now.To)
+		return nil
+	}
+	if now.Partitions == to {
+		a.Print("job %s has %d partitions: nothing to do", now.Job, to)
+		return nil
+	}
+	a.Print("job %s: %d partitions now, %d then; nothing was changed", now.Job, now.Partitions, to)
+	a.Print("%d stored messages have no answer yet and would be answered first, at the speed of the stage", plan.Messages)
+	a.Print("%.1f MB of states would be stored once more and compared: about %v", float64(plan.Bytes)/1e6, time.Duration(plan.Seconds)*time.Second)
+	return nil
+}
+
+func printResized(a *cli.App, now pipeline.Resized) error {
+	if a.JSON {
+		return a.PrintJSON(now)
+	}
+	a.Print("job %s has %d partitions", now.Job, now.Partitions)
+	a.Say("start the stage without stage.partitions, or with stage.partitions: %d", now.Partitions)
+	return nil
+}
+
+// resizeFailure says what to do next.
+func resizeFailure(err error, o resizeOptions) error {
+	again := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job resize --to %d --dry-run says which)", o.to)
+	if o.abandon || o.dryRun {
+		again = "the same command, when the server answers: eusn-stream doctor, with the same --nats-url or --dir"
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, pipeline.ErrOtherModel):
+		return cli.Fail(cli.ExitOtherModel, err, "the same command with --model and the job's model file, and the stage's configuration")
+	case pipeline.WrongState(err):
+		return cli.Fail(cli.ExitFailure, err, "the same command with the configuration that the workers had (-c), or with --non-finite as they had it")
+	case errors.Is(err, pipeline.ErrShared):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor with the same --nats-url and --job says which jobs read an input")
+	case errors.Is(err, pipeline.ErrWorkers):
+		return cli.Fail(cli.ExitFailure, err, "stop the workers (Ctrl-C or SIGTERM), then the same command")
+	case errors.Is(err, pipeline.ErrOtherChange):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream job replace, which completes that change")
+	case errors.Is(err, pipeline.ErrResizeOther):
+		return cli.Fail(cli.ExitFailure, err, "the same command with the number of that change")
+	case errors.Is(err, pipeline.ErrAbandoning):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream job resize --abandon, then the same command")
+	case errors.Is(err, pipeline.ErrPastCut):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream job resize --to with the number of that change, then --to with the number of before")
+	}
+	return cli.Fail(cli.ExitFailure, err, again)
+}

@@ -1,0 +1,65 @@
+package jobcmd_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// A job gets more partitions, and fewer again, with what stands in the way of
+// that; its next stage continues, whatever the number.
+func TestJobResize(t *testing.T) {
+	t.Parallel()
+	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
+	model, data := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "data")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16")
+	clitest.Await(t, url, 24, 0)
+	at := []string{"job", "resize", "--model", model, "--dir", data}
+	clitest.Exec(t, t.Context(), "job", "resize", "--to", "3", "--model", model, "--nats-url", url).
+		Want(t, cli.ExitFailure, "workers of the job are running", "stop the workers")
+	stage.Stop(t).Want(t, cli.ExitOK)
+
+	for says, wrong := range map[string][]string{
+		"--to 0: want 1 to":    {"--to", "0"},
+		"--to 5000: want 1 to": {"--to", "5000"},
+		"--to is missing":      {},
+		"--abandon goes alone": {"--abandon", "--to", "3"},
+	} {
+		clitest.Exec(t, t.Context(), append(at, wrong...)...).Want(t, cli.ExitUsage, says)
+	}
+	clitest.Exec(t, t.Context(), append(at, "--to", "3", "--job", "nosuch")...).Want(t, cli.ExitFailure, `"nosuch"`, "--job")
+	if out := clitest.Must(t, append(at, "--to", "5", "--dry-run")...).Out; !strings.Contains(out, "2 partitions now, 5 then") {
+		t.Errorf("the plan is %q", out)
+	}
+	clitest.Must(t, "job", "resize", "--abandon", "--dir", data) // there is none
+	other := filepath.Join(dir, "other.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", other, "--members", "2", "--units", "9")
+	var now pipeline.Resized
+	clitest.Exec(t, t.Context(), "job", "resize", "--to", "5", "--model", other, "--dir", data).Want(t, cli.ExitOtherModel, "--model")
+	clitest.Must(t, append(at, "--to", "5", "--dry-run", "--json")...).Parse(t, &now)
+	if now.Step != "" || now.Partitions != 2 {
+		t.Errorf("with another model, the change has begun: %+v", now)
+	}
+	for _, to := range []string{"5", "1"} {
+		clitest.Must(t, append(at, "--to", to, "--json")...).Parse(t, &now)
+	}
+	if now.Partitions != 1 || now.Generation != 2 || now.Step != "" {
+		t.Errorf("the job is %+v", now)
+	}
+	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2").Want(t, cli.ExitFailure, "partition(1,1)", "job resize")
+	stage = clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1")
+	url = clitest.ServerURL.FindString(stage.Messages())
+	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16", "--split", "train")
+	clitest.Await(t, url, 48, 0)
+	if out := clitest.Must(t, "state", "verify", "--model", model, "--nats-url", url).Out; !strings.Contains(out, ": equal up to") {
+		t.Errorf("state verify says %q", out)
+	}
+	stage.Stop(t).Want(t, cli.ExitOK, "24 predictions committed")
+}

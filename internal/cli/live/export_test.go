@@ -1,7 +1,0 @@
-package live
-
-// What tests of the whole program also look into.
-var (
-	OpenBroker = openBroker
-	FollowDisk = followDisk
-)

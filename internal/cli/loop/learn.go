@@ -1,0 +1,340 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/labels"
+	"github.com/eusn-stream/eusn-stream/pipeline/learn"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// learnFlags are the flags of learn that override keys of the configuration.
+var learnFlags = []string{"nats-url", "job", "model"}
+
+// learnOptions are what only learn knows.
+type learnOptions struct {
+	store, out string
+	publish    bool
+	shadow     bool
+	who        string
+	without    []string
+	leaveOut   string
+	sums       string
+	keep       int
+	solve      bool
+	whole      bool
+	follow     bool
+	every      time.Duration
+	after      int
+}
+
+// NewLearn is "learn".
+func NewLearn(a *cli.App) *cobra.Command {
+	var o learnOptions
+	var file string
+	cmd := &cobra.Command{
+		Use:   "learn --store DIR {--out NEW | --publish}",
+		Short: "Learn a new readout from a job's labels and its log",
+		Long: `Learn a new readout for the job's model from labels that came after the predictions.
+It reads all labels of the job, finds the sequences that they are about in the job's
+log, computes the features of these with the bits of the live stage, and fits a readout
+as offline retrain does. The running job is not touched.
+
+--store is a directory that keeps the features of labelled sequences: later runs read
+the log only for what is new, and still know what the log has lost by then. It belongs
+to one network; another readout may use it.
+
+A label by times counts for each sequence whose samples all lie in its interval, one by
+--seq and --row for the sequence of that prediction. Of what one person says, the last
+word counts. If two people say different classes of a sequence, it is not learnt from. A
+label for which there is no sequence is listed with the reason, and looked for again
+when there is new input.
+
+--solve fits with what the store has, and does not read the log. --without learns without
+a part: stream=PATTERN (* and ? are wildcards), who=NAME, or FROM..TO; it may be given
+several times, and nothing in the store changes. --leave-out stream tests each stream with
+a readout that has learnt from the others only; with a regular expression, what its first
+group matches is the site.
+
+--publish stores the new model in the job's registry, with where it comes from: labels,
+messages, leave-one-out figures, this command, and the model that it was made from. The
+job's predictions do not change: that is eusn-stream model promote. Where the readout is
+the same as before, nothing is published. --shadow has it score beside the one that
+predicts (eusn-stream model shadow), in place of the one that learn set before.
+
+--sums gives up most features for their sums, which do not grow with the number of
+sequences: in groups of a site, and of the people who have said what they are, where that
+is smaller. --keep sequences keep their features. Whole groups can be left out afterwards;
+for a part of one, its features must still be in the log.
+
+--follow continues: it reads labels and log every --every, and fits when --after more labels
+have come. After Ctrl-C or a kill the same command continues where it was.`,
+		Example: `  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors
+  eusn-stream learn --model machine.safetensors --store learnt --out trial.safetensors --solve --without who=anna --without 'stream=hall2-*'
+  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors --leave-out '^(hall[0-9]+)-'
+  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors --follow --every 1h --after 100
+  eusn-stream learn --model machine.safetensors --store learnt --publish --shadow --follow`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	f.StringVar(&o.store, "store", "", "directory for the features of labelled sequences")
+	f.StringVarP(&o.out, "out", "o", "", "model file to write; replaces an older one when it is complete")
+	f.BoolVar(&o.publish, "publish", false, "store the new model in the job's registry")
+	f.BoolVar(&o.shadow, "shadow", false, "with --publish: have the new model score beside the one that predicts")
+	f.StringVar(&o.who, "who", "", "with --publish: who publishes it (default the user of this machine)")
+	f.StringArrayVar(&o.without, "without", nil, "do not learn from stream=PATTERN, who=NAME or FROM..TO; may be repeated")
+	f.StringVar(&o.leaveOut, "leave-out", "", "test each group with a readout of the others: stream, or a regular expression with a group")
+	f.StringVar(&o.sums, "sums", "", "keep sums instead of features, for each site: all, stream, or a regular expression with a group")
+	f.IntVar(&o.keep, "keep", 0, "with --sums: sequences that keep their features (default 160 MiB of them)")
+	f.BoolVar(&o.solve, "solve", false, "fit with what the store has; do not read the log")
+	f.BoolVar(&o.whole, "whole", false, "look for all labels in the whole log again")
+	f.BoolVar(&o.follow, "follow", false, "continue until Ctrl-C")
+	f.DurationVar(&o.every, "every", time.Hour, "with --follow: time between two readings")
+	f.IntVar(&o.after, "after", 100, "with --follow: fit again after so many more labels")
+	f.String("model", "", "model file")
+	f.String("job", "", "name of the stage's job")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	config.ShowDefaults(f, learnFlags)
+	cobra.CheckErr(cmd.MarkFlagRequired("store"))
+	cmd.MarkFlagsOneRequired("out", "publish")
+	cmd.MarkFlagsMutuallyExclusive("solve", "whole")
+	cmd.MarkFlagsMutuallyExclusive("solve", "follow")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		without, err := learn.ParseWithout(o.without)
+		if err != nil {
+			return err
+		}
+		site, err := parseSite("--leave-out", o.leaveOut)
+		if err != nil {
+			return err
+		}
+		sumsOf, err := parseSite("--sums", o.sums)
+		if err != nil {
+			return err
+		}
+		switch {
+		case o.store == "" || o.out == "" && (f.Changed("out") || !o.publish):
+			return errors.New("--store and --out: want a directory and the name of a file; --publish needs no file")
+		case (o.who != "" || o.shadow) && !o.publish:
+			return errors.New("--who and --shadow are for --publish: want both")
+		case o.every < time.Second || o.after < 1:
+			return errors.New("--every and --after: want at least 1s, and at least 1")
+		case f.Changed("keep") && (o.sums == "" || o.keep < 1):
+			return errors.New("--keep is for --sums: want at least 1 sequence")
+		case !o.follow && (f.Changed("every") || f.Changed("after")):
+			return errors.New("--every and --after are for --follow")
+		}
+		return a.Do(func(ctx context.Context, _ []string) error {
+			c, err := server.StageConfig(a, file, f, learnFlags)
+			if err != nil {
+				return err
+			}
+			l := &learning{app: a, conf: c, opt: o, without: without, site: site, sumsOf: sumsOf}
+			if o.publish {
+				l.command = commandOf(cmd)
+				if l.opt.who, err = whoOr(o.who); err != nil {
+					return err
+				}
+			}
+			return l.run(ctx, cmd.CommandPath())
+		})(cmd, args)
+	}
+	return cmd
+}
+
+// learning is learn at work.
+type learning struct {
+	app     *cli.App
+	conf    config.Config
+	opt     learnOptions
+	without *learn.Without
+	site    func(stream string) string // nil: no sites are left out
+	sumsOf  func(stream string) string // the site whose features are added up; nil: of none
+	model   *reservoir.Model
+	store   *learn.Store
+	stage   *pipeline.Stage
+	js      jetstream.JetStream
+	command string // with --publish: as it was given
+}
+
+func (l *learning) run(ctx context.Context, command string) error {
+	var err error
+	if l.opt.out != "" {
+		if err := cli.OutputFile(l.opt.out, l.conf.Model); err != nil {
+			return err
+		}
+	}
+	if l.model, err = models.LoadForStage(l.conf.Model); err != nil {
+		return err
+	}
+	if l.sumsOf != nil {
+		if err := offline.SumsFit(l.model); err != nil {
+			return cli.Fail(cli.ExitUsage, err, "eusn-stream learn without --sums")
+		}
+	}
+	if l.store, err = learn.Open(l.opt.store); err != nil {
+		return l.failure(err)
+	}
+	defer l.store.Close()
+	log := l.app.Logger(l.conf.Log.Level, l.conf.Log.Format)
+	b, err := server.OpenRunning(l.conf, log)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	ctx = b.Heed(ctx)
+	nc, js, err := b.Open("eusn-stream/" + l.conf.Job + "/learn")
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	l.js = js
+	engine, slow, err := engines.Choose(l.conf.Stage.Engine, l.model.Network.Spec)
+	if err != nil {
+		return err
+	}
+	if slow != "" {
+		l.app.Say("note: %s", slow)
+	}
+	l.stage = &pipeline.Stage{
+		Config: server.PipelineConfig(l.conf), Model: l.model, ModelName: filepath.Base(l.conf.Model), NewEngine: engines.New(engine), Log: log,
+		Dial: func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + l.conf.Job + "/" + name) },
+	}
+	if err = labels.Exists(ctx, l.js, l.conf.Job); err == nil && l.opt.publish {
+		_, err = registry.Make(ctx, l.js, l.conf.Job) // before the work: it may be forbidden
+	}
+	if err == nil {
+		err = l.rounds(ctx)
+	}
+	if errors.Is(err, admin.ErrNoJob) || errors.Is(err, labels.ErrNoJob) {
+		return server.NoJob(ctx, b, err, command)
+	}
+	return l.failure(b.Lacking(err))
+}
+
+// read looks for labelled sequences in the log.
+func (l *learning) read(ctx context.Context, book *learn.Book) error {
+	p := l.app.Progress()
+	defer p.Close()
+	had := l.store.Len()
+	pass := learn.Pass{
+		Stage: l.stage, Whole: l.opt.whole, JS: l.js,
+		Carried: func(n int) {
+			l.app.Say("features of %d sequences came with their predictions (output.features_one_in)", n)
+		},
+		Begun: func(log pipeline.FeaturesLog) {
+			if !log.JobNetwork {
+				l.app.Say("warning: job %s runs another network than %s (or another front end, policy or channels): labels of predictions may be about no sequence of this one", l.conf.Job, l.conf.Model)
+			}
+			if log.First > 1 && (l.model.Policy.Kind == reservoir.Window || l.model.Policy.Kind == reservoir.Count) {
+				l.app.Say("note: the log begins with message %d: windows and counts may lie at other places than the job's, so that labels of predictions find none", log.First)
+			}
+		},
+		Progress: func(d pipeline.FeaturesDone) {
+			p.Report(int64(d.Messages), int64(d.Last+1-d.First), "messages read")
+		},
+	}
+	done, err := pass.Run(ctx, l.store, book)
+	p.Close()
+	if err != nil {
+		return err
+	}
+	if done.Messages == 0 {
+		l.app.Say("no label needs the log: nothing of it is read")
+		return nil
+	}
+	l.app.Say("read messages %d to %d of the log: features of %d more sequences", done.First, done.Last, l.store.Len()-had)
+	if done.Unusable > 0 {
+		l.app.Say("warning: %d messages could not be used, the first because: %s", done.Unusable, done.Reason)
+	}
+	return nil
+}
+
+// fit learns a readout, and writes the model.
+func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) error {
+	head, err := l.stage.Readout()
+	if err != nil {
+		return err
+	}
+	k := l.known(book, j)
+	for _, class := range head.Classes {
+		if j.Report.Classes[class] == 0 {
+			l.app.Say("warning: no labelled sequence is of class %q: the new readout does not know it", class)
+		}
+	}
+	p := l.app.Progress()
+	defer p.Close()
+	o := offline.RetrainOptions{Readout: head.Name, Tool: cli.ToolName()}
+	if c := head.Coverage; c != nil { // the new readout's sets say what those of before do
+		if o.Coverage = c.Level; c.ByClass {
+			o.CoverBy = offline.CoverClass
+		}
+	}
+	m, report, err := l.relearn(ctx, k, j.Examples, o, p.Report)
+	p.Close()
+	if err == nil {
+		err = ctx.Err()
+	}
+	if err == nil && l.opt.out != "" {
+		err = m.Save(l.opt.out)
+	}
+	if err != nil {
+		return err
+	}
+	f := fitted{model: m, report: &report}
+	if f.sites, err = l.sites(ctx, k, j, o); err != nil {
+		return err
+	}
+	if l.opt.publish {
+		if f.entry, err = l.publish(ctx, j, f); err != nil {
+			return err
+		}
+	}
+	return l.print(j, &f)
+}
+
+// fitted is what was learnt.
+type fitted struct {
+	model  *reservoir.Model
+	report *offline.RetrainReport
+	sites  []siteResult
+	entry  *publishedModel // nil: without --publish
+}
+
+// failure says what to do next.
+func (l *learning) failure(err error) error {
+	store := cli.QuoteForShell(l.opt.store)
+	out := "the registry"
+	if l.opt.out != "" {
+		out = l.opt.out
+	}
+	err = cli.OrInterrupted(err, "%s is unchanged, or complete and new; the same command continues with %s", out, l.opt.store)
+	switch {
+	case errors.Is(err, learn.ErrGone):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream learn without --solve, which computes them again if the log has them; or --without for a whole group, such as --without who=NAME")
+	case isRegistry(err):
+		return registryFailure(err)
+	case errors.Is(err, learn.ErrInUse):
+		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --store")
+	case errors.Is(err, learn.ErrOther):
+		return cli.Fail(cli.ExitFailure, err, "another --store than "+store+", or the model and the job that it is of")
+	}
+	return cli.Fail(cli.ExitFailure, err, "eusn-stream labels list, which shows the labels that count; eusn-stream learn --help")
+}

@@ -1,0 +1,78 @@
+package loop
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline/learn"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// known is what a readout is learnt from.
+func (l *learning) known(book *learn.Book, j learn.Joined) offline.Known {
+	classes := slices.Sorted(maps.Keys(j.Report.Classes))
+	sum := sha256.New()
+	enc := json.NewEncoder(sum)
+	k := offline.Known{
+		Name:    fmt.Sprintf("job %q, labels up to %d, input up to %d", l.conf.Job, book.Last, l.store.Through().Input),
+		Streams: len(j.Report.Streams), Classes: classes,
+		Features: func(i int, row []float32) error { return l.store.Features(&j.Examples[i].Entry, row) },
+	}
+	about, _ := l.store.About()
+	enc.Encode(about) // into a hash, which takes all
+	for i := range j.Examples {
+		x := &j.Examples[i]
+		class, _ := slices.BinarySearch(classes, x.Class)
+		k.Sequences = append(k.Sequences, offline.KnownSequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows)})
+		enc.Encode([]any{x.Stream, x.In, x.Seq, x.Row, x.Class})
+	}
+	k.Fingerprint = hex.EncodeToString(sum.Sum(nil))
+	return k
+}
+
+// relearn learns from features, or where some are given up, from sums. examples are the
+// sequences of k.
+func (l *learning) relearn(ctx context.Context, k offline.Known, examples []learn.Example, o offline.RetrainOptions, progress offline.Progress) (*reservoir.Model, offline.RetrainReport, error) {
+	if !l.store.Summed(examples) {
+		return offline.Relearn(ctx, l.model, k, o, progress)
+	}
+	sums, err := l.store.Total(ctx, examples, k.Classes)
+	if err != nil {
+		return nil, offline.RetrainReport{}, err
+	}
+	return offline.RelearnSums(ctx, l.model, k, offline.Summed{Sums: sums, Kept: l.store.Sample(examples, l.keep())}, o, progress)
+}
+
+// keep is how many sequences keep their features, and choose the regularisation.
+func (l *learning) keep() int {
+	if l.opt.keep > 0 {
+		return l.opt.keep
+	}
+	return offline.MostKept(l.model)
+}
+
+// compact gives features up, with --sums. What --without names is not left out here: it
+// is for one readout.
+func (l *learning) compact(ctx context.Context, book *learn.Book) error {
+	if l.sumsOf == nil {
+		return nil
+	}
+	all := learn.Join(l.store, book, l.model.Policy, nil).Examples
+	keep := l.store.Sample(all, l.keep())
+	if len(keep) == len(all) {
+		l.app.Say("all %d sequences keep their features, by --keep: nothing is given up", len(all))
+		return nil
+	}
+	did, err := l.store.Compact(ctx, all, l.sumsOf, keep)
+	if err != nil {
+		return err
+	}
+	l.app.Say("features of %d sequences (%.1f MB) are given up for sums: %d groups have sums, features of %d sequences stay", did.Sequences, float64(did.Bytes)/1e6, did.Groups, l.store.Len())
+	return nil
+}

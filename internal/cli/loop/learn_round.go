@@ -1,0 +1,85 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/learn"
+)
+
+// rounds is one, or one after the other.
+func (l *learning) rounds(ctx context.Context) error {
+	fitted, err := l.round(ctx, 0)
+	if err != nil || !l.opt.follow {
+		return err
+	}
+	for {
+		select {
+		case <-time.After(l.opt.every):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		next, err := l.round(ctx, fitted)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			l.app.Say("warning: %v; tried again in %v", err, l.opt.every)
+		default:
+			fitted = next
+		}
+	}
+}
+
+// round reads what is new, and fits if there are enough labels more than the fitted
+// ones. It returns how many there are now that are fitted.
+func (l *learning) round(ctx context.Context, fitted int) (int, error) {
+	book, err := learn.ReadLabels(ctx, l.js, l.conf.Job)
+	if err != nil {
+		return fitted, err
+	}
+	if !l.opt.solve {
+		if n := l.store.Need(learn.Join(l.store, book, l.model.Policy, l.without).Examples); n > 0 {
+			l.app.Say("features of %d sequences are in sums alone, and are computed again from the log", n)
+		}
+		if err := l.read(ctx, book); err != nil {
+			return fitted, err
+		}
+	}
+	if fitted > 0 && book.Read < fitted+l.opt.after {
+		return fitted, nil
+	}
+	j := learn.Join(l.store, book, l.model.Policy, l.without)
+	if few := tooFew(j.Report); few != nil {
+		if err := l.print(j, nil); err != nil {
+			return fitted, err
+		}
+		if l.opt.follow {
+			l.app.Say("nothing is learnt yet: %v", few)
+			return fitted, nil
+		}
+		return fitted, few
+	}
+	if err := l.fit(ctx, book, j); err != nil {
+		return fitted, err
+	}
+	if err := l.compact(ctx, book); err != nil {
+		return fitted, err
+	}
+	return max(1, book.Read), nil
+}
+
+// tooFew is why nothing can be learnt; nil where it can.
+func tooFew(r learn.Report) error {
+	switch {
+	case r.Current == 0:
+		return errors.New("the job has no labels: say what streams were, with eusn-stream labels add or a client")
+	case r.Sequences == 0:
+		return fmt.Errorf("none of %d labels is about a sequence that can be learnt from", r.Current)
+	case len(r.Classes) < 2:
+		return fmt.Errorf("all %d labelled sequences are of one class: want labels of at least two", r.Sequences)
+	}
+	return nil
+}

@@ -1,0 +1,97 @@
+package loop
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/groups"
+	"github.com/eusn-stream/eusn-stream/pipeline/learn"
+)
+
+// parseSite reads a flag: what is the site of a stream; empty: of none.
+func parseSite(flag, text string) (func(stream string) string, error) {
+	switch text {
+	case "":
+		return nil, nil
+	case "all":
+		if flag != "--sums" {
+			break
+		}
+		return func(string) string { return "all" }, nil
+	case "stream":
+		return func(stream string) string { return stream }, nil
+	}
+	p, err := groups.Expression(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return func(stream string) string { return groups.Capture(p, stream) }, nil
+}
+
+// siteResult is how a readout that has not seen a site does there.
+type siteResult struct {
+	Site      string `json:"site"`
+	Sequences int    `json:"sequences"`        // whose features are there, and which are tested
+	Summed    int    `json:"summed,omitempty"` // of which sums alone are there
+	Correct   int    `json:"correct"`
+	Why       string `json:"why,omitempty"` // it could not be tested
+}
+
+func (r siteResult) String() string {
+	if r.Why != "" {
+		return fmt.Sprintf("%d sequences, not tested: %s", r.Sequences, r.Why)
+	}
+	more := ""
+	if r.Summed > 0 {
+		more = fmt.Sprintf("; of %d others the features were given up", r.Summed)
+	}
+	return fmt.Sprintf("%d of %d sequences right (%.1f %%)%s", r.Correct, r.Sequences, 100*float64(r.Correct)/float64(max(1, r.Sequences)), more)
+}
+
+// mostSites bounds how many readouts are learnt.
+const mostSites = 100
+
+// sites tests each site with a readout that was learnt from the others alone.
+func (l *learning) sites(ctx context.Context, k offline.Known, j learn.Joined, o offline.RetrainOptions) (all []siteResult, err error) {
+	if l.site == nil {
+		return nil, nil
+	}
+	of := map[string][]int{}
+	for i := range j.Examples {
+		if site := l.site(j.Examples[i].Stream); site != "" {
+			of[site] = append(of[site], i)
+		}
+	}
+	names := slices.Sorted(maps.Keys(of))
+	if len(names) > mostSites {
+		return nil, fmt.Errorf("--leave-out makes %d groups, each of which needs a readout of its own: want at most %d", len(names), mostSites)
+	}
+	p := l.app.Progress()
+	defer p.Close()
+	for n, site := range names {
+		p.Report(int64(n), int64(len(names)), "groups left out")
+		var rest []learn.Example
+		var tested []int
+		for i := range j.Examples {
+			switch {
+			case l.site(j.Examples[i].Stream) != site:
+				rest = append(rest, j.Examples[i])
+			case !l.store.Summed(j.Examples[i : i+1]):
+				tested = append(tested, i)
+			}
+		}
+		r := siteResult{Site: site, Sequences: len(tested), Summed: len(of[site]) - len(tested)}
+		if m, _, err := l.relearn(ctx, k.Without(of[site]), rest, o, nil); ctx.Err() != nil {
+			return nil, ctx.Err()
+		} else if err != nil {
+			r.Why = err.Error()
+		} else if r.Correct, err = k.Test(m, tested); err != nil {
+			return nil, err
+		}
+		all = append(all, r)
+	}
+	return all, nil
+}

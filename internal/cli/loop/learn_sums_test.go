@@ -1,0 +1,83 @@
+package loop_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// nearReadout wants two models' readouts to decide alike: the same weights but for a
+// common scale, which for the discriminant follows from the sequences that are left out in
+// turn, as the temperature does. Scale and weights are rounded to float32, 6e-8 each.
+func nearReadout(t *testing.T, what, got, want string) {
+	t.Helper()
+	a, b := loadModel(t, got), loadModel(t, want)
+	alpha := func(m *reservoir.Model) string { text, _, _ := strings.Cut(m.Training.Alpha, ","); return text }
+	if alpha(a) != alpha(b) {
+		t.Fatalf("%s: alpha %s, want %s", what, a.Training.Alpha, b.Training.Alpha)
+	}
+	v, w := a.Readouts[0].Weights, b.Readouts[0].Weights
+	scale := float64(v[0]) / float64(w[0])
+	if scale < .9 || scale > 1.1 {
+		t.Fatalf("%s: the scale is %v, want about 1", what, scale)
+	}
+	for i := range v {
+		if x, y := float64(v[i]), scale*float64(w[i]); math.Abs(x-y) > 4e-7*math.Abs(y) {
+			t.Errorf("%s: weight %d is %v, want %v", what, i, x, y)
+		}
+	}
+}
+
+// With --sums most features are given up. What is learnt from sums is what was learnt from
+// features; what is left out or corrected is taken out of them again, with features that
+// the log gives once more, and without the log it is refused.
+func TestLearnSums(t *testing.T) {
+	t.Parallel()
+	j := newLearnJob(t, learnStreams*learnSequences, "--members", "1", "--units", "4", "--features", "last")
+	j.sayAll(t)
+	did := j.to(t, "features.safetensors")
+	r := clitest.Must(t, j.args("first.safetensors", "--sums", "all", "--keep", "30")...)
+	if !strings.Contains(r.ErrOut, "features of 6 sequences (0.0 MB) are given up for sums: 1 groups have sums, features of 30 sequences stay") {
+		t.Errorf("it says\n%s", r.ErrOut)
+	}
+	sameReadout(t, "before features are given up", j.in("first.safetensors"), j.in("features.safetensors"))
+	summed := j.to(t, "sums.safetensors", "--solve")
+	if summed["sequences"] != did["sequences"] || summed["features_stored"] != 30. || summed["fingerprint"] != did["fingerprint"] {
+		t.Errorf("it counts %v, before %v", summed, did)
+	}
+	nearReadout(t, "from sums", j.in("sums.safetensors"), j.in("features.safetensors"))
+
+	// A part of the group.
+	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--solve", "--without", "stream=m*")...).Want(t, cli.ExitFailure, "none of 36 labels", "try: ")
+	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--solve", "--without", "stream=m0", "--without", "stream=m1", "--without", "stream=m2")...).
+		Want(t, cli.ExitFailure, `site "all", labelled by anna`, "features were given up", "try: eusn-stream learn without --solve")
+	r = clitest.Must(t, j.args("without.safetensors", "--without", "stream=m0", "--without", "stream=m1", "--without", "stream=m2")...)
+	if !strings.Contains(r.ErrOut, "are in sums alone, and are computed again from the log") {
+		t.Errorf("it says\n%s", r.ErrOut)
+	}
+	never := append(j.args("never.safetensors", "--without", "stream=m0", "--without", "stream=m1", "--without", "stream=m2"), "--store", j.in("never"))
+	clitest.Must(t, never...)
+	nearReadout(t, "without three streams", j.in("without.safetensors"), j.in("never.safetensors"))
+
+	// A correction, and the next sequences.
+	j.say(t, j.predicted(t, 4, 3, "slow"), j.predicted(t, 4, 4, learnClass(4, 4)))
+	clitest.Must(t, j.args("more.safetensors", "--sums", "all", "--keep", "30")...)
+	clitest.Must(t, append(j.args("fresh.safetensors"), "--store", j.in("fresh"))...)
+	nearReadout(t, "corrected", j.in("more.safetensors"), j.in("fresh.safetensors"))
+	again := j.to(t, "again.safetensors", "--solve", "--leave-out", "stream")
+	nearReadout(t, "corrected, from sums", j.in("again.safetensors"), j.in("fresh.safetensors"))
+	if left := again["left_out"].([]any); len(left) != learnStreams {
+		t.Errorf("left out: %v", left)
+	}
+
+	for says, args := range map[string][]string{"--keep is for --sums": {"--keep", "3"}, "--sums: m.: want": {"--sums", "m."}, "--leave-out: all: want": {"--leave-out", "all"}} {
+		clitest.Exec(t, t.Context(), j.args("x.safetensors", args...)...).Want(t, cli.ExitUsage, says, "try: ")
+	}
+	mixed := j.in("mixed.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", j.in("r.parquet"), "--out", mixed, "--bank", "tiny")
+	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--model", mixed, "--sums", "all")...).Want(t, cli.ExitUsage, "limits depend on all samples", "try: eusn-stream learn without --sums")
+}

@@ -1,0 +1,358 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
+	"github.com/eusn-stream/eusn-stream/internal/cli/source"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+)
+
+// recordFlags are the flags of record that override keys of the configuration.
+var recordFlags = []string{"nats-url", "job", "model"}
+
+const (
+	recordHelp = "eusn-stream record --help"
+	untilNow   = "now"
+)
+
+// recordOptions are what only record knows.
+type recordOptions struct {
+	dir                 string
+	from, until, leadIn string
+	streams             []string
+	size                string
+	every               time.Duration
+}
+
+// NewRecord is "record" and "record verify".
+func NewRecord(a *cli.App) *cobra.Command {
+	var o recordOptions
+	var file string
+	cmd := &cobra.Command{
+		Use:   "record --out DIR",
+		Short: "Record the input of a running job to Parquet files, each sample once",
+		Long: `Record the input of a job to Parquet files: the samples that the stage uses, each once,
+in the stage's order. offline retrain and offline evaluate take the folder as one archive.
+The job is not touched: nothing is published, and nobody waits for the recorder.
+
+It records what the log has from --from on, and then what comes, until Ctrl-C; --until
+ends it. A file is complete when it has --max-size or has grown for --every. After Ctrl-C,
+a kill or a full disk, the same command continues where it was: the newest file says
+how far the recording has come, so leave that one in the folder. "record verify DIR"
+compares a recording with the log.
+
+Messages that the stage cannot use (dead letters) are not recorded; they are counted, and
+the files name them. Where messages were lost or late, the column eusn_flags says so.
+Each sample has the number of its message and its row, as predictions have them. It reads
+the stage's settings that samples depend on from -c (input.non_finite, input.reorder, ...),
+and of the model only channels and policy.`,
+		Example: `  eusn-stream record --model m.safetensors --out recording
+  eusn-stream record --model m.safetensors --out recording --until now --nats-url nats://host:4222
+  eusn-stream record --model m.safetensors --out pumps --stream 'pump-*' --from 24h --every 1h
+  eusn-stream offline retrain --archive recording --labels labels.csv`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.dir, "out", "o", "", "folder to write to; a recording that is there is continued")
+	f.StringVar(&o.from, "from", cli.FromStart, "24h (ago), a time like 2026-01-31T12:00:00Z, or start: all that the log has")
+	f.StringVar(&o.until, "until", "", "only what was stored before then: now, or in the same form (default: until Ctrl-C)")
+	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --from, such as 1h, to know which messages are repeats (default: from its first message)")
+	f.StringArrayVar(&o.streams, "stream", nil, "only streams of this name; * stands for any characters. May be given several times")
+	f.StringVar(&o.size, "max-size", "256MiB", "size of a file, about")
+	f.DurationVar(&o.every, "every", 0, "complete a file after this time, such as 1h; 0 = when it has its size")
+	recordCommand(a, cmd, &file, func(ctx context.Context, a *cli.App, c config.Config, _ []string) error {
+		work, err := o.work(time.Now())
+		if err != nil {
+			return cli.Fail(cli.ExitUsage, err, recordHelp)
+		}
+		return recordJob(ctx, a, c, o, work)
+	})
+	cobra.CheckErr(cmd.MarkFlagRequired("out"))
+	cmd.AddCommand(newRecordVerify(a))
+	return cmd
+}
+
+// recordCommand gives a command what it needs to work with a job.
+func recordCommand(a *cli.App, cmd *cobra.Command, file *string, run func(context.Context, *cli.App, config.Config, []string) error) {
+	f := cmd.Flags()
+	f.StringVarP(file, "config", "c", "", "configuration file of the stage")
+	f.String("model", "", "model file, of the job or with its channels and policy")
+	f.String("job", "", "name of the stage's job")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	config.ShowDefaults(f, recordFlags)
+	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+		c, err := server.StageConfig(a, *file, f, recordFlags)
+		if err != nil {
+			return err
+		}
+		return run(ctx, a, c, args)
+	})
+}
+
+// work is what the flags ask for.
+func (o *recordOptions) work(now time.Time) (w pipeline.Record, err error) {
+	w = pipeline.Record{Dir: o.dir, LeadIn: -1, Follow: o.until == "", Streams: strings.Join(o.streams, "\n"), Takes: streamsNamed, MaxAge: o.every}
+	if o.dir == "" {
+		return w, errors.New("--out is empty: want the name of a folder")
+	}
+	size, err := config.ParseBytes(o.size)
+	if err != nil || size < 1 {
+		return w, fmt.Errorf("--max-size %s: want a size such as 256MiB", o.size)
+	}
+	w.MaxBytes = int64(size)
+	if o.every < 0 {
+		return w, fmt.Errorf("--every %v: want a time such as 1h, or 0", o.every)
+	}
+	for _, name := range o.streams {
+		if name == "" || strings.Contains(name, "\n") {
+			return w, fmt.Errorf("--stream %q: want a name, in which * stands for any characters", name)
+		}
+	}
+	if o.from != cli.FromStart {
+		if w.From, err = cli.PointInTime("from", o.from, now, recordHelp); err != nil {
+			return w, err
+		}
+		if w.From.IsZero() || w.From.After(now) {
+			return w, fmt.Errorf("--from %q: want a time that is past, like 24h or 2026-01-31T12:00:00Z, or start", o.from)
+		}
+	}
+	if o.until != "" && o.until != untilNow {
+		if w.To, err = cli.PointInTime("until", o.until, now, recordHelp); err != nil {
+			return w, err
+		}
+		if !w.To.After(w.From) {
+			return w, fmt.Errorf("--until %s is not after --from %s", o.until, o.from)
+		}
+	}
+	if o.leadIn != "" {
+		if w.LeadIn, err = time.ParseDuration(o.leadIn); err != nil || w.LeadIn < 0 {
+			return w, fmt.Errorf("--lead-in %s: want a duration such as 1h, or 0s", o.leadIn)
+		}
+		if w.From.IsZero() {
+			return w, errors.New("--lead-in is for a --from that is a time")
+		}
+	}
+	if w.FromText = o.from; o.leadIn != "" {
+		w.FromText += " --lead-in " + o.leadIn
+	}
+	return w, nil
+}
+
+// streamsNamed takes streams whose names fit one of the lines, in which * stands for
+// any characters; none: all streams.
+func streamsNamed(lines string) (func(string) bool, error) {
+	if lines == "" {
+		return func(string) bool { return true }, nil
+	}
+	patterns := strings.Split(lines, "\n")
+	known := map[string]bool{} // what was decided; bounded
+	return func(stream string) bool {
+		takes, ok := known[stream]
+		if ok {
+			return takes
+		}
+		for _, p := range patterns {
+			takes = takes || fitsStars(p, stream)
+		}
+		if len(known) < 1<<16 {
+			known[strings.Clone(stream)] = takes
+		}
+		return takes
+	}, nil
+}
+
+// fitsStars reports whether a text is what a pattern says.
+func fitsStars(pattern, text string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == text
+	}
+	rest, ok := strings.CutPrefix(text, parts[0])
+	if !ok {
+		return false
+	}
+	last := parts[len(parts)-1]
+	for _, part := range parts[1 : len(parts)-1] {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			return false
+		}
+		rest = after
+	}
+	return strings.HasSuffix(rest, last)
+}
+
+// recordStage is the stage whose input is read, and the server.
+func recordStage(a *cli.App, c config.Config) (*pipeline.Stage, source.RecordFiles, *server.Broker, error) {
+	m, err := models.LoadForStage(c.Model)
+	if err != nil {
+		return nil, source.RecordFiles{}, nil, err
+	}
+	log := a.Logger(c.Log.Level, c.Log.Format)
+	b, err := server.OpenRunning(c, log)
+	if err != nil {
+		return nil, source.RecordFiles{}, nil, err
+	}
+	s := &pipeline.Stage{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New("generic"), Log: log}
+	s.Dial = func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + c.Job + "/" + name) }
+	return s, source.RecordFiles{Job: c.Job, Channels: m.Channels}, b, nil
+}
+
+func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions, w pipeline.Record) error {
+	s, files, b, err := recordStage(a, c)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	ctx = b.Heed(ctx)
+	w.Files, w.Rows = files, offline.GroupRows(len(files.Channels))
+	p := a.Progress()
+	defer p.Close()
+	w.Progress = func(d pipeline.RecordDone) { p.Report(int64(d.Samples), 0, "samples recorded") }
+	w.Begun = func(at pipeline.RecordPosition, again bool) {
+		if again {
+			a.Say("continuing in %s: %d files with %d samples, up to message %d of the log", o.dir, at.File, at.Total.Samples, at.To.Seq)
+			return
+		}
+		a.Say("recording job %s from message %d of its log on", c.Job, at.First)
+		if at.Begin < at.First {
+			a.Say("messages %d to %d are read to know which messages are repeats; --lead-in makes that shorter", at.Begin, at.First-1)
+		}
+	}
+	complete := func(path string, at pipeline.RecordPosition) {
+		a.Say("%s: %d samples, up to message %d", path, at.Part.Samples, at.To.Seq)
+	}
+	w.Committed = complete
+	at, err := s.Record(ctx, w)
+	p.Close()
+	if w.Follow && errors.Is(err, context.Canceled) && at.Recording != "" { // what ends it
+		err = nil
+	}
+	if known := new(cli.Failure); errors.As(b.Lacking(err), &known) {
+		return known
+	}
+	if err != nil {
+		return recordFailure(err, o.dir, at)
+	}
+	return printRecorded(a, o.dir, at)
+}
+
+func printRecorded(a *cli.App, dir string, at pipeline.RecordPosition) error {
+	d := at.Total
+	for _, n := range []struct {
+		count uint64
+		text  string
+	}{
+		{d.Removed, "%d messages were removed from the log before they could be read; the column eusn_flags says where"},
+		{d.Gaps, "the numbers of messages have %d gaps; the column eusn_flags says where"},
+		{d.Unusable, "%d messages are dead letters and were not recorded; eusn-stream deadletter list shows them"},
+		{d.Unnamed, "%d samples were left out: an archive cannot hold the names of their streams (longer than 256 bytes, or with control characters)"},
+	} {
+		if n.count > 0 {
+			a.Say("warning: "+n.text, n.count)
+		}
+	}
+	if at.Waiting > 0 {
+		a.Say("note: %d messages wait for others before them, and are not recorded yet", at.Waiting)
+	}
+	if a.JSON {
+		return a.PrintJSON(struct {
+			Folder  string `json:"folder"`
+			Files   int    `json:"files"`
+			To      uint64 `json:"to"` // message of the log
+			Waiting int    `json:"waiting"`
+			pipeline.RecordDone
+		}{dir, at.File, at.To.Seq, at.Waiting, d})
+	}
+	a.Print("%d samples of %d messages in %d files in %s, up to message %d of the log; fingerprint %s", d.Samples, d.Messages, at.File, dir, at.To.Seq, d.Fingerprint)
+	return nil
+}
+
+// recordFailure says what to do next.
+func recordFailure(err error, dir string, at pipeline.RecordPosition) error {
+	err = cli.OrInterrupted(err, "%d samples are recorded in %s; the same command continues from there", at.Total.Samples, cli.QuoteForShell(dir))
+	next := ""
+	switch {
+	case errors.Is(err, pipeline.ErrRecordInUse):
+		next = "wait for its end, or another --out"
+	case errors.Is(err, pipeline.ErrRecordOther), errors.Is(err, pipeline.ErrRecordLog):
+		next = "another --out, for a new recording"
+	case errors.Is(err, pipeline.ErrRecordDamaged):
+		next = "if the file is really damaged, move it out of the folder and run the same command: its samples are recorded again from the log"
+	case errors.Is(err, pipeline.ErrRecordUseless):
+		next = "the same command with -c and the stage's configuration, and with the job's model"
+	case errors.Is(err, pipeline.ErrBackfillRange):
+		next = "--from start, which is all that the log holds"
+	case errors.Is(err, admin.ErrNoJob):
+		next = "the same command with --job and the stage's job name, and --nats-url with its server"
+	case errors.Is(err, fs.ErrPermission):
+		next = "another --out"
+	default:
+		next = "the same command, when the cause is gone: it continues where it stopped"
+	}
+	return cli.Fail(cli.ExitFailure, err, next)
+}
+
+func newRecordVerify(a *cli.App) *cobra.Command {
+	var file string
+	cmd := &cobra.Command{
+		Use:   "verify DIR",
+		Short: "Compare a recording with itself, and with the job's log as far as that goes back",
+		Long: `Read all files of a recording, compute the fingerprint of their samples again, and
+compare it with what each file says. Then read the job's log again, from the first file
+whose messages the log still has, and compare what would be recorded now.
+
+Exit code 5: a file, or the log, differs.`,
+		Example: "  eusn-stream record verify recording --model m.safetensors",
+		Args:    cobra.ExactArgs(1),
+	}
+	recordCommand(a, cmd, &file, func(ctx context.Context, a *cli.App, c config.Config, args []string) error {
+		s, files, b, err := recordStage(a, c)
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		ctx = b.Heed(ctx)
+		p := a.Progress()
+		v, err := s.VerifyRecording(ctx, pipeline.Record{Dir: args[0], Files: files, Takes: streamsNamed}, func(file, of int) {
+			p.Report(int64(file), int64(of), "files compared")
+		})
+		p.Close()
+		switch {
+		case errors.Is(err, pipeline.ErrRecordDiffers):
+			return cli.Fail(cli.ExitIntegrity, err, "another --out, for a new recording of what the log has; keep the old one apart")
+		case errors.Is(err, fs.ErrNotExist):
+			return cli.Fail(cli.ExitFailure, err, "the folder that record wrote to, and --job with the job's name")
+		case err != nil:
+			return recordFailure(b.Lacking(err), args[0], pipeline.RecordPosition{})
+		}
+		if a.JSON {
+			return a.PrintJSON(v)
+		}
+		a.Print("%d files with %d samples have the fingerprints that they say; the recording has %s", v.Files, v.Samples, v.Fingerprint)
+		if v.Compared < v.Files {
+			a.Say("note: %d of them were not compared with the log, which does not have their messages any more", v.Files-v.Compared)
+		}
+		if v.Compared > 0 {
+			a.Print("%d of them, from %s on, equal what the log has", v.Compared, v.First)
+		}
+		return nil
+	})
+	return cmd
+}

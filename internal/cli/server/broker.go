@@ -1,0 +1,164 @@
+package server
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline/roles"
+)
+
+// Broker is the NATS server a command works with: one by URL, or an embedded
+// one that lives as long as the command.
+type Broker struct {
+	Dial     func(name string) (*nats.Conn, error)
+	Embedded *natsserver.Server // nil where the server is another's
+	heeds    *heeding           // nil: what the server refuses is only logged
+}
+
+// Open starts the embedded server or makes sure that the configured one
+// answers.
+func Open(c config.Config, log *slog.Logger) (*Broker, error) {
+	if c.NATS.URL != "" {
+		b := new(Broker)
+		b.Dial = func(name string) (*nats.Conn, error) {
+			nc, err := natsclient.Connect(NATSOptions(c.NATS, name, log))
+			if err == nil && b.heeds != nil {
+				b.heeds.listen(nc)
+			}
+			return nc, err
+		}
+		nc, err := b.Dial("eusn-stream/" + c.Job + "/probe")
+		if err != nil {
+			return nil, cli.Fail(cli.ExitUnreachable, err, ConnectHint(err, "eusn-stream doctor, with the same --nats-url or configuration")) // not the URL: it may hold a password
+		}
+		nc.Close()
+		return b, nil
+	}
+	o, err := serverOptions(c, log)
+	if err != nil {
+		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it; eusn-stream config init --secure makes one")
+	}
+	s, err := natsserver.Start(o)
+	switch {
+	case errors.Is(err, natsserver.ErrOpen):
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and users; or server.listen: 127.0.0.1")
+	case errors.Is(err, natsserver.ErrExpired):
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure --renew makes a new certificate with the same authority: nothing changes for clients")
+	case err != nil:
+		return nil, cli.Fail(cli.ExitFailure, err, fmt.Sprintf(
+			"eusn-stream doctor --dir %s; choose another --dir or --port; or use a running server with --nats-url", c.Server.Dir))
+	}
+	return &Broker{Embedded: s, Dial: func(name string) (*nats.Conn, error) { return s.Connect(name, log) }}, nil
+}
+
+// Open is a connection of that name, and JetStream over it. The caller closes it.
+func (b *Broker) Open(name string) (*nats.Conn, jetstream.JetStream, error) {
+	nc, err := b.Dial(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	js, err := jetstream.New(nc)
+	if err != nil {
+		nc.Close()
+		return nil, nil, err
+	}
+	return nc, js, nil
+}
+
+// serverOptions are those of the embedded server.
+func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error) {
+	o := natsserver.Options{
+		Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == config.SyncAlways, Log: log,
+		Host: c.Server.Listen, MQTT: c.Server.MQTT, WebSocket: c.Server.WebSocket, Cert: c.Server.TLSCert, Key: c.Server.TLSKey,
+	}
+	if c.Server.Users == "" {
+		return o, nil
+	}
+	f, err := os.Open(c.Server.Users)
+	if err != nil {
+		return o, fmt.Errorf("server.users: %w", err)
+	}
+	defer f.Close()
+	users, err := roles.ReadUsers(f)
+	if err != nil {
+		return o, fmt.Errorf("server.users: %s: %w", c.Server.Users, err)
+	}
+	for _, u := range users {
+		r, err := roles.RightsOf(u.Role, u.Name, c.Job, c.Input.Subject)
+		if err != nil {
+			return o, err
+		}
+		o.Users = append(o.Users, natsserver.User{Name: u.Name, Password: u.Hash, Publish: r.Publish, Subscribe: r.Subscribe})
+	}
+	return o, nil
+}
+
+// OpenRunning finds the server that a stage works with now: the configured one,
+// or the embedded one of a stage on this machine, which belongs to its process.
+func OpenRunning(c config.Config, log *slog.Logger) (*Broker, error) {
+	local := c.NATS.URL == ""
+	if local {
+		c.NATS.URL = localURL(c.Server)
+	}
+	b, err := Open(c, log)
+	var f *cli.Failure
+	if local && errors.As(err, &f) && errors.Is(err, nats.ErrNoServers) {
+		f.Next = "eusn-stream run --model MODEL, in another terminal"
+	}
+	return b, err
+}
+
+// localURL is where this machine reaches the embedded server of a stage.
+func localURL(s config.Server) string {
+	scheme, host := "nats", s.Listen
+	if s.TLSCert != "" {
+		scheme = "tls"
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		host = "127.0.0.1"
+	}
+	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(s.Port))
+}
+
+// ConnectHint says what a server that refused a connection wants, or other.
+func ConnectHint(err error, other string) string {
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(err.Error(), w) })
+	}
+	switch {
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), says("nonce"):
+		return "set nats.creds, nats.nkey, nats.user with nats.password, or nats.token, in the configuration or as environment variables such as EUSN_NATS_CREDS (docs/nats.md); for a server of config init --secure: set -a; . eusn-secure/operator.env"
+	case says("unknown authority"):
+		return "set nats.tls_ca or EUSN_NATS_TLS_CA to the certificate of the authority that signed the server's certificate; for a server of config init --secure: set -a; . eusn-secure/operator.env"
+	case says("certificate required", "bad certificate"):
+		return "set nats.tls_cert and nats.tls_key to a client certificate from an authority that the server trusts"
+	case says("not valid for any names", "doesn't contain any IP SANs", "certificate is valid for"):
+		return "use a host name in --nats-url that is in the server's certificate"
+	case errors.Is(err, io.EOF):
+		return "set nats.tls_first: true if the server requires TLS from the first byte"
+	}
+	return other
+}
+
+func (b *Broker) Close() {
+	if b.heeds != nil {
+		b.heeds.stop()
+	}
+	if b.Embedded != nil {
+		b.Embedded.Close()
+	}
+}

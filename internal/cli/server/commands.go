@@ -1,0 +1,171 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// jobFlags are those of the commands that look at a job.
+var jobFlags = []string{"job", "nats-url", "dir"}
+
+// JobCommand makes a command that works on a job's NATS server: the one given
+// by URL, or the embedded one's directory while no stage runs in it.
+func JobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
+	var file string
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	AddJobFlags(f)
+	config.ShowDefaults(f, jobFlags)
+	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+		names := jobFlags
+		if f.Lookup("model") != nil {
+			names = append(slices.Clone(jobFlags), "model")
+		}
+		c, err := StageConfig(a, file, f, names)
+		if err != nil {
+			return err
+		}
+		b, err := OpenOfJob(a, c, cmd.CommandPath(), cmd.Name() == "import")
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		ctx = b.Heed(ctx)
+		nc, js, err := b.Open("eusn-stream/" + c.Job + "/" + cmd.Name())
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		err = do(ctx, c, js, args)
+		if errors.Is(err, admin.ErrNoJob) {
+			err = NoJob(ctx, b, err, cmd.CommandPath())
+		}
+		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
+			err = cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url or configuration: check that JetStream is enabled on the server and for the account")
+		}
+		return b.Lacking(err)
+	})
+	return cmd
+}
+
+// runningFlags are those of the commands that look at a job beside its running stage.
+var runningFlags = []string{"nats-url", "job"}
+
+// Beside says how a command speaks with the server of a running stage.
+type Beside struct {
+	As      string            // the end of its connection's name
+	None    error             // the job does not exist
+	Failure func(error) error // gives an error its exit code and what to do
+}
+
+// RunningCommand makes a command that works with a job on the server of its stage,
+// which may run.
+func RunningCommand(a *cli.App, cmd *cobra.Command, with Beside, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
+	var file string
+	f := cmd.Flags()
+	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	f.String("job", "", "name of the stage's job")
+	config.ShowDefaults(f, runningFlags)
+	cmd.RunE = a.Do(func(ctx context.Context, args []string) error {
+		c, err := StageConfig(a, file, f, runningFlags)
+		if err != nil {
+			return err
+		}
+		b, err := OpenRunning(c, a.Logger("warn", c.Log.Format))
+		if err != nil {
+			return err
+		}
+		defer b.Close()
+		ctx = b.Heed(ctx)
+		nc, js, err := b.Open("eusn-stream/" + c.Job + "/" + with.As)
+		if err != nil {
+			return err
+		}
+		defer nc.Close()
+		err = run(ctx, c, js, args)
+		if errors.Is(err, with.None) {
+			return NoJob(ctx, b, err, cmd.CommandPath())
+		}
+		return with.Failure(b.Lacking(err))
+	})
+	return cmd
+}
+
+// listWait is how long a server may take to list its jobs. It does not answer a
+// login that may not ask.
+const listWait = 2 * time.Second
+
+// NoJob is err, of a job that does not exist, with the jobs that there are.
+func NoJob(ctx context.Context, b *Broker, err error, command string) error {
+	next := command + " --job with the stage's job name, and --nats-url with its server"
+	names, unlisted := jobsOf(ctx, b)
+	switch {
+	case unlisted != nil:
+		return cli.Fail(cli.ExitFailure, err, next)
+	case len(names) == 0:
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%w (this server has no jobs)", err), "eusn-stream run --model MODEL, which makes the job; or "+next)
+	}
+	next = command + " --job " + cli.QuoteForShell(names[0])
+	if more := len(names) - listed; more > 0 {
+		names = append(names[:listed:listed], fmt.Sprintf("and %d more", more))
+	}
+	return cli.Fail(cli.ExitFailure, fmt.Errorf("%w (the jobs here are: %s)", err, strings.Join(names, ", ")), next)
+}
+
+func jobsOf(ctx context.Context, b *Broker) ([]string, error) {
+	ctx, cancel := context.WithTimeout(ctx, listWait)
+	defer cancel()
+	nc, js, err := b.Open("eusn-stream/jobs")
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	return admin.Jobs(ctx, js)
+}
+
+// listed is how many jobs are named at most.
+const listed = 20
+
+// OpenOfJob is the server of a job that a command works on: the one given by
+// URL, or the embedded one's directory, which nobody else may be using. fresh says
+// that it may be a new directory.
+func OpenOfJob(a *cli.App, c config.Config, command string, fresh bool) (*Broker, error) {
+	if c.NATS.URL == "" {
+		// The server would make the directory, and an empty job's answer hide the mistake.
+		if _, err := os.Stat(filepath.Join(c.Server.Dir, "jetstream")); errors.Is(err, os.ErrNotExist) && !fresh {
+			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not the data directory of an embedded server", c.Server.Dir),
+				command+" --nats-url nats://127.0.0.1:4222, or --dir with the data directory of eusn-stream run")
+		}
+		c.Server.Port, c.Server.MQTT, c.Server.WebSocket = natsserver.InProcess, "", ""
+	}
+	b, err := Open(c, a.Logger("warn", c.Log.Format))
+	var f *cli.Failure
+	if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
+		f.Next = command + " --nats-url nats://127.0.0.1:4222 if a stage is using that directory; otherwise choose another --dir"
+	}
+	return b, err
+}
+
+// AddJobFlags adds those that say which server has a job.
+func AddJobFlags(f *pflag.FlagSet) {
+	f.String("job", "", "name of the job")
+	f.String("nats-url", "", "NATS server; a running embedded one is at nats://127.0.0.1:4222")
+	f.String("dir", "", "without a URL: data directory of an embedded server that is not running")
+}

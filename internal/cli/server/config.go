@@ -1,0 +1,67 @@
+package server
+
+import (
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+)
+
+// StageConfig loads the configuration and takes over its form of messages.
+func StageConfig(a *cli.App, path string, flags *pflag.FlagSet, names []string) (config.Config, error) {
+	c, err := configcmd.Load(path, flags, names)
+	if c.Log.Format == cli.FormatJSON {
+		a.LogAsJSON()
+	}
+	return c, err
+}
+
+// PipelineConfig is the part of c that package pipeline knows.
+func PipelineConfig(c config.Config) pipeline.Config {
+	subject := c.Input.Subject
+	if c.Input.Job != "" && subject == pipeline.DefaultInputSubject { // nobody chose it: it is the other job's
+		subject = ""
+	}
+	return pipeline.Config{
+		Input: InputOf(c.Input), Shared: pipeline.SharedInput{Job: c.Input.Job, From: c.Input.From},
+		Job: c.Job, InputSubject: subject, NonFinite: codec.NonFinite(c.Input.NonFinite),
+		MaxMessage: int(c.Input.MaxMessage), InputMaxAge: c.Input.MaxAge, InputMaxBytes: int64(c.Input.MaxBytes),
+		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
+		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
+		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Head: c.Stage.Head, StopTimeout: c.Stage.StopTimeout,
+		RateTolerance: rateTolerance(c.Input.RateTolerance), Reorder: c.Input.Reorder, ReorderBytes: int(c.Input.ReorderBytes), Lease: c.Stage.Lease,
+		SnapshotMessages: c.Stage.SnapshotMessages, SnapshotEvery: c.Stage.SnapshotEvery,
+		Idle: c.Stage.Idle, Forget: c.Stage.Forget,
+	}
+}
+
+// rateTolerance is a share, of percent; no percent switch the flag off.
+func rateTolerance(percent int) float64 {
+	if percent == 0 {
+		return -1
+	}
+	return float64(percent) / 100
+}
+
+// InputOf is how messages are read.
+func InputOf(c config.Input) formats.Input {
+	return formats.Input{
+		Format: formats.Format(c.Format), Channels: c.Channels.Map(), Rows: c.Rows, Time: c.Time, TimeUnit: c.TimeUnit, TimeStep: c.TimeStep,
+		Stream: c.Stream, End: c.End, Separator: c.CSVSeparator, RawType: c.RawType,
+	}
+}
+
+// NATSOptions is how to reach a server, for a connection of that name.
+func NATSOptions(c config.NATS, name string, log *slog.Logger) natsclient.Options {
+	return natsclient.Options{
+		URL: c.URL, Name: name, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token,
+		CA: c.TLSCA, Cert: c.TLSCert, Key: c.TLSKey, TLSHandshakeFirst: c.TLSFirst, InboxPrefix: c.InboxPrefix, Log: log,
+	}
+}

@@ -1,0 +1,79 @@
+package server
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// The documented defaults are those of the libraries, except for one: a Go program
+// that says nothing of formats is from before there were any, and reads Arrow.
+func TestDefaultsAreThePipelines(t *testing.T) {
+	c, err := config.Load("", nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, want := PipelineConfig(c), pipeline.Config{Shards: c.Stage.Shards}.WithDefaults()
+	want.Shards = 0     // one per core, whatever this machine has
+	want.Partitions = 0 // the job's
+	if !got.Input.IsPlain() || len(want.Input.Differs(formats.Input{Format: formats.Arrow})) > 0 {
+		t.Errorf("default.yaml reads messages as %+v, the pipeline as %+v", got.Input, want.Input)
+	}
+	got.Input = want.Input
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("default.yaml gives\n%+v, the pipeline's defaults are\n%+v", got, want)
+	}
+}
+
+// The configuration and the pipeline accept the same values, key by key. Each has
+// its own ranges; these are the values next to the limits.
+func TestRangesAreThePipelines(t *testing.T) {
+	numbers := []string{"-9223372036854775808", "-2147483648", "-2", "-1", "1", "2", "5", "6", "64", "65"}
+	for bits := 10; bits <= 32; bits++ {
+		for _, n := range []int64{-1, 0, 1} {
+			numbers = append(numbers, fmt.Sprint(int64(1)<<bits+n))
+		}
+	}
+	durations := []string{"-1h", "-1ns", "1ns", "199999999ns", "200ms", "1s", "1m", "60000000001ns", "2m", "120000000001ns", "1000h"}
+	texts := []string{"a", "A", "a b", "-a", "_", "0-_", strings.Repeat("a", 32), strings.Repeat("a", 33), "ü",
+		"a.*", ".*", `"*"`, "a.b.*", "a..*", "$a.*", "a$.*", "a.$b.*", "a.>", "a.*.b", "a b.*", `"a\t.*"`, `"a\0.*"`, `">.*"`, "ü.*", "reject", "hold", "zero", "Hold"}
+	defaults, err := config.Load("", nil, nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	values := slices.Concat(numbers, durations, texts)
+	compared := map[bool]int{}
+	for _, key := range config.Keys() {
+		switch {
+		case key == "nats.replicas":
+		case strings.HasPrefix(key, "nats."), strings.HasPrefix(key, "server."), strings.HasPrefix(key, "log."), strings.HasPrefix(key, "metrics."),
+			key == "model", key == "stage.engine":
+			continue // not the pipeline's
+		}
+		for _, v := range values {
+			group, name, in := strings.Cut(key, ".")
+			yaml := fmt.Sprintf("%s: %s\n", group, v)
+			if in {
+				yaml = fmt.Sprintf("%s:\n  %s: %s\n", group, name, v)
+			}
+			c, err := config.Load("c.yaml", []byte(yaml), nil, nil)
+			if reflect.DeepEqual(PipelineConfig(c), PipelineConfig(defaults)) {
+				continue // the default, or a text that is no value of this type
+			}
+			byPipeline := PipelineConfig(c).Validate()
+			compared[err == nil]++
+			if (err == nil) != (byPipeline == nil) {
+				t.Errorf("%q: configuration: %v; pipeline: %v", yaml, err, byPipeline)
+			}
+		}
+	}
+	if compared[true] < 300 || compared[false] < 300 {
+		t.Errorf("%d values were compared that both take, %d that both refuse: too few", compared[true], compared[false])
+	}
+}

@@ -1,0 +1,102 @@
+package source
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// RecordFiles writes and reads the files of a recording: archives of recorded
+// samples. To read, it needs neither job nor channels.
+type RecordFiles struct {
+	Job      string
+	Channels []string
+}
+
+// Create implements pipeline.RecordFiles.
+func (f RecordFiles) Create(path string) (pipeline.RecordFile, error) {
+	w, err := offline.WriteRecording(path, offline.RecordingInfo{
+		Name: f.Job, Channels: f.Channels, Recorded: true,
+		Source: offline.Provenance{Format: "nats", Tool: cli.ToolName()},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &recordFile{w: w}, nil
+}
+
+// recordFile is one that grows.
+type recordFile struct {
+	w     *offline.RecordingWriter
+	chunk offline.RecordingChunk
+}
+
+func (f *recordFile) Write(r *pipeline.RecordRows) error {
+	c := &f.chunk
+	c.Reset()
+	c.Stream, c.Seq, c.Time, c.Values, c.End = r.Stream, r.Number, r.Time, r.Values, r.End
+	c.Label = slices.Grow(c.Label, r.Len())[:r.Len()] // empty: nobody has said what they are
+	o := &c.Origin
+	o.Key, o.Flags = r.Key, r.Flags
+	for i := range r.Len() {
+		o.Input, o.Message, o.Row = append(o.Input, int64(r.Input[i])), append(o.Message, int64(r.Message[i])), append(o.Row, int64(r.Row[i]))
+	}
+	return f.w.Write(c)
+}
+
+func (f *recordFile) Size() int64 { return f.w.Size() }
+
+func (f *recordFile) Close(meta map[string]string) error {
+	f.w.Meta = meta
+	return f.w.Close()
+}
+
+func (f *recordFile) Abort() { f.w.Abort() }
+
+// Read implements pipeline.RecordFiles.
+func (f RecordFiles) Read(path string, take func(*pipeline.RecordRows) error) (map[string]string, error) {
+	r, err := offline.ReadRecording(path)
+	if err != nil {
+		return nil, err
+	}
+	meta, err := f.read(path, r, take)
+	return meta, errors.Join(err, r.Close())
+}
+
+func (f RecordFiles) read(path string, r *offline.RecordingReader, take func(*pipeline.RecordRows) error) (map[string]string, error) {
+	if !r.Recorded {
+		return nil, fmt.Errorf("%s is a recording, but none of eusn-stream record", path)
+	}
+	var c offline.RecordingChunk
+	for take != nil {
+		if err := r.Next(&c); err == io.EOF {
+			break
+		} else if err != nil {
+			return nil, err
+		}
+		if err := take(rowsOf(&c)); err != nil {
+			return nil, err
+		}
+	}
+	meta := map[string]string{}
+	for _, key := range pipeline.RecordKeys {
+		if text := r.Meta(key); text != "" {
+			meta[key] = text
+		}
+	}
+	return meta, nil
+}
+
+func rowsOf(c *offline.RecordingChunk) *pipeline.RecordRows {
+	r := &pipeline.RecordRows{Stream: c.Stream, Key: c.Origin.Key, Number: c.Seq, Time: c.Time, Values: c.Values, End: c.End, Flags: c.Origin.Flags}
+	for i := range c.Rows() {
+		r.Input, r.Message = append(r.Input, uint64(c.Origin.Input[i])), append(r.Message, uint64(c.Origin.Message[i]))
+		r.Row = append(r.Row, uint32(c.Origin.Row[i]))
+	}
+	return r
+}

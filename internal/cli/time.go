@@ -1,0 +1,26 @@
+package cli
+
+import (
+	"fmt"
+	"time"
+)
+
+// FromStart is the --from of all that a job's log has.
+const FromStart = "start"
+
+// PointInTime reads how long ago, or when; a date is its first moment in UTC, and
+// empty the zero time.
+func PointInTime(flag, text string, now time.Time, help string) (time.Time, error) {
+	if text == "" {
+		return time.Time{}, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil && d >= 0 {
+		return now.Add(-d), nil
+	}
+	for _, layout := range []string{time.RFC3339, time.DateOnly} {
+		if t, err := time.Parse(layout, text); err == nil {
+			return t, nil
+		}
+	}
+	return time.Time{}, Fail(ExitUsage, fmt.Errorf("--%s %q: want how long ago, like 30m, a date, like 2026-01-31 (from 00:00 UTC on), or a time, like 2026-01-31T12:00:00Z", flag, text), help)
+}

@@ -1,0 +1,70 @@
+package planttest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli/root"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// variable says what a test binary is in a process of its own.
+const (
+	variable  = "EUSN_TEST_AS_PROGRAM"
+	asProgram = "1"    // eusn-stream
+	asServer  = "nats" // a NATS server
+)
+
+// Main is TestMain of a package whose tests start programs: its test binary is each of
+// them, so that it can be killed.
+func Main(m *testing.M) {
+	switch os.Getenv(variable) {
+	case "":
+	case asServer:
+		fmt.Fprintln(os.Stderr, natsProcess(os.Args[1:]))
+		os.Exit(1)
+	default:
+		os.Exit(root.Run(context.Background(), os.Args[1:], os.Stdout, os.Stderr))
+	}
+	os.Exit(m.Run())
+}
+
+// Command is the program, to be started in a process of its own.
+func Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), variable+"="+asProgram)
+	return cmd
+}
+
+// FreePort is a port that nobody uses now.
+func FreePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, _ := net.SplitHostPort(l.Addr().String())
+	return port
+}
+
+// natsProcess is a NATS server until it is killed.
+func natsProcess(args []string) error {
+	if len(args) != 2 {
+		return errors.New("want a directory and a port")
+	}
+	port, err := strconv.Atoi(args[1])
+	if err == nil {
+		_, err = natsserver.Start(natsserver.Options{Dir: args[0], Port: port})
+	}
+	if err != nil {
+		return err
+	}
+	select {}
+}
