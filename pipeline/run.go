@@ -232,6 +232,7 @@ func (r *run) openShards(ctx context.Context) error {
 			s.Machine.Turn = r.stage.guard.turn
 		}
 		s.Follow(r.self.readouts)
+		s.Look(&r.shown.states)
 		s.Machine.Begun = begun
 		r.shards = append(r.shards, s)
 		e, err := owner.NewEmitter(dead, r.self.meta, first, r.limit, r.perShard(), r.counters)

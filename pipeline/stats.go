@@ -18,6 +18,7 @@ import (
 type Counters struct {
 	counts  stats.Counters
 	shadows stats.Shadows
+	states  stats.States
 	running atomic.Pointer[run] // for Status; nil while none is connected
 }
 
@@ -37,6 +38,21 @@ func (c *Counters) Shadows() []ShadowStats {
 	})
 	slices.SortFunc(all, func(a, b ShadowStats) int { return strings.Compare(a.Readout, b.Readout) })
 	return all
+}
+
+// StateStats is what the states of open sequences were like that a stage looked at, some
+// of those in each snapshot: package reservoir/dynamics says what the figures mean.
+type StateStats struct {
+	Saturated Histogram // share of units that have come to their limit; one value a state
+	Size      Histogram // root of the mean square of the units; one value a state
+}
+
+// States are those looked at since the start.
+func (c *Counters) States() StateStats {
+	return StateStats{
+		Saturated: Histogram(c.states.Saturated.Read(stats.ShareBounds, stats.StateUnit)),
+		Size:      Histogram(c.states.Size.Read(stats.SizeBounds, stats.StateUnit)),
+	}
 }
 
 // Stats is a snapshot of Counters: totals since the start unless they say

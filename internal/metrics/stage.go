@@ -63,6 +63,8 @@ var (
 	batchRows   = define(histogram, "eusn_batch_rows", "Samples per batch, replayed ones included.")
 	stepTime    = define(histogram, "eusn_step_seconds", "Time per engine call.")
 	commitTime  = define(histogram, "eusn_commit_seconds", "Time from a batch's first publish until the server had all of it.")
+	saturated   = define(histogram, "eusn_state_saturated_ratio", "Units of a state that have come to their activation's limit in its sequence, of some states of each snapshot.")
+	stateSize   = define(histogram, "eusn_state_size", "Root of the mean square of a state's units, of the same states.")
 	ready       = define(gauge, "eusn_ready", "1 where /readyz says 200.")
 	engineInfo  = define(gauge, "eusn_engine_info", "1: what computes, and which model.", "engine", "arithmetic", "model", "version")
 	partitions  = define(gauge, "eusn_partitions", "Partitions of this worker, by what it does with them.", "phase")
@@ -87,7 +89,7 @@ func newStage(c *pipeline.Counters, version string) *stage {
 }
 
 func (s *stage) metrics() []*metric {
-	return append([]*metric{predictions, flagged, classes, deadLetters, shadows, missed, agreeing, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime,
+	return append([]*metric{predictions, flagged, classes, deadLetters, shadows, missed, agreeing, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime, saturated, stateSize,
 		ready, engineInfo, partitions, epoch, lag, unsaved}, s.plain...)
 }
 
@@ -126,6 +128,9 @@ func (s *stage) Collect(out chan<- prometheus.Metric) {
 	batchRows.sendHistogram(out, stats.BatchRows)
 	stepTime.sendHistogram(out, stats.StepTime)
 	commitTime.sendHistogram(out, stats.CommitTime)
+	states := s.counters.States()
+	saturated.sendHistogram(out, states.Saturated)
+	stateSize.sendHistogram(out, states.Size)
 	ready.send(out, boolean(len(status.Unready()) == 0))
 	s.collectStatus(out, &status)
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // A known input gives known numbers, over real HTTP.
@@ -184,6 +185,33 @@ eusn_streams_capacity 40
 		"eusn_messages_total": 12, "eusn_snapshots_total": 2, "eusn_snapshot_bytes_total": float64(before.SnapshotSize),
 		"eusn_held_messages": 0, "eusn_streams": 0, "eusn_ready": 0, "eusn_restores_total": 0, "eusn_state_rows_capacity": 0,
 	})
+	// One sequence was open, of the samples 1 and 2: its state as an engine has it.
+	net := testModel(t).Network
+	e, err := reservoir.NewGeneric(net, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Advance([]float32{1, 2}, []reservoir.Run{{Reset: true, To: 2}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	l := net.Spec.Layout()
+	state, units := make([]uint32, l.Words), make([]float32, net.Spec.Members*net.Spec.Units)
+	if err := e.ReadState(0, state); err != nil {
+		t.Fatal(err)
+	}
+	l.UnitsOf(net.Spec, state, units)
+	squares := 0.
+	for _, h := range units {
+		squares += float64(h) * float64(h)
+	}
+	size := math.Sqrt(squares / float64(len(units)))
+	// Counted in units of 1/10,000.
+	if got := sample(t, page, "eusn_state_size_sum"); math.Abs(got-size) > 1e-4 || size == 0 || sample(t, page, "eusn_state_size_count") != 1 {
+		t.Errorf("a state of size %v, want one of %v\n%s", got, size, page)
+	}
+	if n := sample(t, page, `eusn_state_saturated_ratio_bucket{le="1"}`); n != 1 || sample(t, page, "eusn_state_saturated_ratio_count") != 1 {
+		t.Errorf("%v states have a share of saturated units up to 1, want the one", n)
+	}
 	r.start(&counters, c)
 	until(t, "readiness", func() bool { code, _ := get(t, base+"/readyz"); return code == 200 })
 	_, page = get(t, base+"/metrics")

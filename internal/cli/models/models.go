@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/dynamics"
 )
 
 // MaxClassWidth is how many characters of a class a table shows.
@@ -65,6 +66,7 @@ type Report struct {
 	Policy   reservoir.Policy   `json:"policy"`
 	Front    *reservoir.Front   `json:"front,omitempty"`
 	Training reservoir.Training `json:"training"`
+	Modes    *modesReport       `json:"modes,omitempty"` // how the states forget; absent where members are too large
 }
 
 type headReport struct {
@@ -110,6 +112,9 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 	for _, h := range m.Readouts {
 		r.Readouts = append(r.Readouts, newHeadReport(h))
 	}
+	if modes, err := dynamics.Of(m.Network); err == nil {
+		r.Modes = newModesReport(modes, r)
+	}
 	return r, nil
 }
 
@@ -154,6 +159,9 @@ func Print(a *cli.App, r Report) {
 	row("input", "%s; standardise %v, difference %v", ListText(r.Channels), s.Standardise, s.Difference)
 	row("features", "%d: %v of each unit", s.FeatureCount(), s.Features)
 	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
+	if r.Modes != nil {
+		row("forgetting", "%s", forgettingText(r))
+	}
 	for _, h := range r.Readouts {
 		row("readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
 		if n := h.Novelty; n != nil {

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir/dynamics"
 )
 
 // due reports whether a snapshot is: by count or by time, or because the last
@@ -66,7 +68,7 @@ func (s *Shard) save(a *Answer) error {
 		return nil
 	}
 	var err error
-	if a.Snapshot, err = p.State.Encode(s.Machine.Shape, state.RowsIn{Rows: s}); err != nil {
+	if a.Snapshot, err = p.State.Encode(s.Machine.Shape, state.RowsIn{Rows: s.looked()}); err != nil {
 		return err
 	}
 	p.sinceSnapshot, p.snapshotAt = 0, now
@@ -78,6 +80,42 @@ func (s *Shard) save(a *Answer) error {
 		s.Uploads.Add(int64(len(a.Snapshot)))
 	}
 	return nil
+}
+
+// mostLooked is about how many states of a snapshot are looked at. A look takes some
+// microseconds, and a shard may have a hundred thousand rows.
+const mostLooked = 16
+
+// looking is how a shard looks at states.
+type looking struct {
+	at     *dynamics.Look // nil: not at all
+	states *stats.States
+	rows   uint64 // of all snapshots so far
+}
+
+// lookedRows reads rows for a snapshot, and looks at one of so many: over several
+// snapshots, at others each time.
+type lookedRows struct {
+	shard *Shard
+	every uint64
+}
+
+func (s *Shard) looked() state.RowReader {
+	if s.looking.at == nil {
+		return s
+	}
+	return lookedRows{s, uint64(1 + s.pool.used()/mostLooked)}
+}
+
+// ReadRow is state.RowReader's.
+func (r lookedRows) ReadRow(slot int32) ([]uint32, error) {
+	row, err := r.shard.ReadRow(slot)
+	l := &r.shard.looking
+	if l.rows++; err == nil && l.rows%r.every == 0 {
+		f := l.at.At(row)
+		l.states.Add(f.Saturated, f.Size)
+	}
+	return row, err
 }
 
 // failPartition ends a partition's ownership for a fault that is the partition's alone, so

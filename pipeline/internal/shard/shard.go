@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/dynamics"
 )
 
 const (
@@ -47,6 +48,7 @@ type Shard struct {
 	log      *slog.Logger
 	rejects  rarely // of messages, and what else s.warn says
 	oddities rarely // of samples
+	looking  looking
 }
 
 // manyUploads is how many bytes of snapshots may be on their way when another is
@@ -114,6 +116,12 @@ func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, 
 // before the shard runs.
 func (s *Shard) Carry(share float64) {
 	s.carry = carrying{share: share, policy: s.Machine.Policy, features: s.pool.engine.Network().Spec.FeatureCount()}
+}
+
+// Look counts what states are like in states, of some in each snapshot. It is called
+// before the shard runs.
+func (s *Shard) Look(states *stats.States) {
+	s.looking = looking{at: dynamics.NewLook(s.pool.engine.Network().Spec), states: states}
 }
 
 // Follow says where promoted readouts are. It is called before the shard runs.

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"errors"
+	"fmt"
+	"math"
 	"reflect"
 	"testing"
 	"time"
@@ -12,8 +14,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/dynamics"
 )
 
 // No bytes make the decoder of snapshots panic or allocate out of proportion;
@@ -115,6 +119,51 @@ func TestSnapshotOfTheFormBefore(t *testing.T) {
 	before, now := read(wire.OldestState), read(wire.StateVersion)
 	if !reflect.DeepEqual(before, now) || len(now.Streams) != 3 {
 		t.Errorf("read as\n%+v, want\n%+v", before, now)
+	}
+}
+
+// About 16 states of a snapshot are looked at, whatever is in it, and over several
+// snapshots all of them. The snapshot is the same.
+func TestSnapshotLooksAtStates(t *testing.T) {
+	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{})
+	const streams = 100
+	for i := range streams {
+		l.feedAll(pipelinetest.Packet{Key: fmt.Sprint("s", i), Batch: codec.Batch{Rows: 2, X: []float32{float32(i), 1, 2, 3}}})
+	}
+	plain, err := l.snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	states := new(stats.States)
+	l.Look(states)
+	count := func() (n uint64) {
+		for _, c := range states.Size.Read(stats.SizeBounds, stats.StateUnit).Counts {
+			n += c
+		}
+		return n
+	}
+	for k := range 7 { // every seventh row: 100 is 2 more than a multiple of 7
+		b, err := l.p.State.Encode(l.Machine.Shape, state.RowsIn{Rows: l.looked()})
+		if err != nil || !bytes.Equal(b, plain) {
+			t.Fatalf("another snapshot of %d bytes, want %d: %v", len(b), len(plain), err)
+		}
+		if n, want := count(), uint64((k+1)*streams/7); n != want {
+			t.Errorf("%d states looked at after %d snapshots, want %d", n, k+1, want)
+		}
+	}
+	// In seven snapshots each of the states was one: their sizes are all there.
+	want := 0.
+	look := dynamics.NewLook(l.pool.engine.Network().Spec)
+	for st := range l.p.State.Oldest() {
+		row, err := l.ReadRow(st.Slots[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		want += look.At(row).Size
+	}
+	// Each is rounded to 1/10,000.
+	if got := states.Size.Read(stats.SizeBounds, stats.StateUnit).Sum; math.Abs(got-want) > streams*1e-4 || want == 0 {
+		t.Errorf("the states looked at have %v together, want %v", got, want)
 	}
 }
 

@@ -14,6 +14,28 @@ var (
 	CommitBounds = times("300us", "1ms", "2ms", "5ms", "10ms", "20ms", "50ms", "100ms", "200ms", "500ms", "1s", "2s", "5s", "10s")
 )
 
+// Bounds of States: shares of units, and sizes of states, a decade in
+// two, both in units of 1/StateUnit.
+var (
+	ShareBounds = []int64{100, 200, 500, 1000, 2000, 3000, 4000, 5000, 6000, 7000, 8000, 9000, 10000}
+	SizeBounds  = []int64{100, 300, 1e3, 3e3, 1e4, 3e4, 1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8}
+)
+
+// StateUnit is one in the units of ShareBounds and SizeBounds.
+const StateUnit = 10_000
+
+// States are what the states looked at were like. The zero value is ready.
+type States struct {
+	Saturated Histogram // share of units, ShareBounds
+	Size      Histogram // SizeBounds
+}
+
+// Add counts a state.
+func (s *States) Add(saturated, size float64) {
+	s.Saturated.Add(ShareBounds, int64(saturated*StateUnit+.5))
+	s.Size.Add(SizeBounds, int64(min(size, 1e9)*StateUnit+.5))
+}
+
 func times(text ...string) []int64 {
 	ns := make([]int64, len(text))
 	for i, s := range text {
