@@ -63,13 +63,25 @@ func TestOlderWorker(t *testing.T) {
 		t.Errorf("beside the older worker, predictions by readout: %v, want some of two", used)
 	}
 
+	before := workers(p)
 	p.Services["new"].Kill(true) // its partitions know of the promotion: the older worker must leave them alone
 	p.Await("the older worker's refusal", func() bool { return p.Says("older", "a newer") })
 	p.Services["new"].Release()
-	o.send(2)
-	o.check(print)
+	p.Await("the new worker again", func() bool {
+		for name := range workers(p) {
+			if before[name] == 0 {
+				return true
+			}
+		}
+		return false
+	})
+	o.publish(2)
 
+	// By the names of the two, which are drawn, some of what it refuses may fall to the
+	// older worker: that waits until it ends.
 	p.Services["older"].End()
+	o.awaitAll()
+	o.check(print)
 	p.Await("the promotion in every partition", func() bool {
 		all, err := pipeline.PromotionsOf(t.Context(), p.JS, "eusn")
 		return err == nil && all.Complete()
@@ -95,8 +107,20 @@ type olderRun struct {
 	sent int                  // sequences
 }
 
-// send sends sequences of each stream, and waits for their predictions.
+// send publishes, and waits for the predictions.
 func (o *olderRun) send(part int) {
+	o.T.Helper()
+	o.publish(part)
+	o.awaitAll()
+}
+
+func (o *olderRun) awaitAll() {
+	o.T.Helper()
+	o.Await("all predictions", func() bool { return o.Made("eusn") >= o.sent })
+}
+
+// publish sends sequences of each stream.
+func (o *olderRun) publish(part int) {
 	t := o.T
 	t.Helper()
 	c, err := client.Connect(t.Context(), client.Options{URL: o.URL, Channels: []string{"c0", "c1"}, Resume: true})
@@ -117,7 +141,6 @@ func (o *olderRun) send(part int) {
 	if err := c.Close(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	o.Await("all predictions", func() bool { return o.Made("eusn") >= o.sent })
 }
 
 // check compares all predictions with those of the readouts that they name, and
