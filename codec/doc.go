@@ -44,6 +44,11 @@
 // several are none. It is null where the readout makes no sets.
 // Other messages have no such column, and the version stays the same.
 //
+// A message in which a model has a detector of what is unlike its training part
+// (docs/novelty.md) has two more, novelty (float32, nullable: 1 is usual, there is no upper
+// bound) and novelty_p (float32, nullable, in (0, 1]: the share of sequences like the
+// training's that are as unlike, or more). Both are null where the readout has no detector.
+//
 // A message of a shadow has column readout, and five more behind it: active_class
 // (int32), active_readout (utf8), began (timestamp, null where not known), input
 // (uint64) and stored (timestamp): what the answering readout said, and of which input

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"encoding/binary"
+	"math"
 
 	"github.com/apache/arrow/go/v17/arrow"
 )
@@ -20,7 +21,11 @@ type extra struct {
 	read func(r *predictionReader, rb *recordBatch, c *column, to []Prediction) error
 }
 
-const fieldSet = "set"
+const (
+	fieldSet      = "set"
+	fieldNovelty  = "novelty"
+	fieldNoveltyP = "novelty_p"
+)
 
 // extras are in the order of their fields.
 var extras = [...]extra{
@@ -31,6 +36,42 @@ var extras = [...]extra{
 		write: (*template).sets,
 		read:  (*predictionReader).sets,
 	},
+	floatField(fieldNovelty, func(p *Prediction) *float32 { return &p.Novelty }),
+	floatField(fieldNoveltyP, func(p *Prediction) *float32 { return &p.NoveltyP }),
+}
+
+// floatField is a field of float32 that predictions with a p-value of their novelty have.
+func floatField(name string, of func(p *Prediction) *float32) extra {
+	has := func(p *Prediction) bool { return p.NoveltyP != 0 }
+	return extra{
+		field: arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+		typ:   dataType{kind: typeFloatingPoint, num: float32s},
+		has:   has,
+		write: func(t *template, p []Prediction) {
+			t.nullable(len(p), func(i int) bool { return has(&p[i]) })
+			t.open()
+			for i := range p {
+				t.f32(*of(&p[i]))
+			}
+			t.close()
+		},
+		read: func(r *predictionReader, rb *recordBatch, c *column, to []Prediction) error {
+			valid, err := rb.bitmap(c, 0, 0, 1)
+			if err != nil {
+				return err
+			}
+			data, err := rb.buffer(c, 1, 4*rb.rows)
+			if err != nil {
+				return err
+			}
+			for i := range to {
+				if valid == nil || bit(valid, i) {
+					*of(&to[i]) = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+				}
+			}
+			return nil
+		},
+	}
 }
 
 // extrasOf says which extras a message of these predictions has, a bit each.

@@ -26,6 +26,10 @@ type Prediction struct {
 	// into PredictionMeta.Labels, ascending. One class is an answer; with none, nothing
 	// is like the sequence, and with several, these are. nil: the model makes no sets.
 	Set []int32
+	// Novelty is how unlike the training part the sequence is: 1 is usual, there is no
+	// upper bound. NoveltyP is its p-value, in (0, 1]: the share of sequences like the
+	// training's that are as unlike, or more; 0: the model says nothing of novelty.
+	Novelty, NoveltyP float32
 	// Readout names the one that answered, where readouts of the job were promoted;
 	// empty = the one that the job began with, or one that a message does not name.
 	Readout string

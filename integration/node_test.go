@@ -122,7 +122,8 @@ func TestNodeClient(t *testing.T) {
 	comparePredictions(t, ctx, url, subject, names, series, got)
 }
 
-// The npm package says which readout has made a prediction, where a message says it.
+// The npm package says which readout has made a prediction, and how novel it is, where a
+// message says it.
 func TestNodeReadout(t *testing.T) {
 	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
 	promoted, readouts := promotedMessage(t)
@@ -130,11 +131,15 @@ func TestNodeReadout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	plain, err := enc.Encode([]codec.Prediction{{Stream: "p", Time: codec.NoTime}})
+	plain, err := enc.Encode([]codec.Prediction{{Stream: "p", Time: codec.NoTime}, {Stream: "p", Time: codec.NoTime, Novelty: 2.5, NoveltyP: .25}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := json.Marshal([]any{readouts, []any{nil}})
+	silent := make([][]any, len(readouts)) // of novelty
+	for i := range silent {
+		silent[i] = []any{nil, nil}
+	}
+	want, err := json.Marshal([]any{readouts, silent, []any{nil, nil}, [][]any{{nil, nil}, {2.5, .25}}})
 	if err != nil {
 		t.Fatal(err)
 	}

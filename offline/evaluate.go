@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
@@ -191,6 +192,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	ev.Series, ev.Unused, ev.Empty = pl.streams, pl.rest, pl.empty
 	ev.Predictions = make([]Prediction, pl.points)
 	mixed, sites := make([]bool, pl.points), make([]int, pl.points)
+	var scorers sync.Pool // one for each thread
 	ev.Missing, err = pass{
 		EngineOptions: opt.EngineOptions, net: m.Network, first: m.FirstMissing(), front: m.Front, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs),
 		rate: monitor.NewRate(m.Training, cmp.Or(opt.RateTolerance, monitor.DefaultTolerance)), readouts: []*readout.Linear{linear},
@@ -200,7 +202,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
 				Label: p.label, Scores: slices.Clone(scores),
 			}
-			if err := pr.detect(linear, e, slot); err != nil {
+			if err := pr.detect(linear, &scorers, e, slot); err != nil {
 				return err
 			}
 			pr.Class, pr.Probability = linear.Class(pr.Scores), linear.Probability(pr.Scores)

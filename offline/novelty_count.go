@@ -3,6 +3,7 @@ package offline
 import (
 	"cmp"
 	"slices"
+	"sync"
 
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -53,20 +54,21 @@ func (ev *Evaluation) novelty(linear *readout.Linear) *NoveltyCount {
 }
 
 // detect says how unlike the training part a sequence is, whose state is in a slot.
-func (p *Prediction) detect(linear *readout.Linear, e reservoir.Engine, slot int32) error {
-	d := linear.Novelty
-	if d == nil {
+// scorers has the reservoir.Novelty of this readout that no thread uses.
+func (p *Prediction) detect(linear *readout.Linear, scorers *sync.Pool, e reservoir.Engine, slot int32) error {
+	if linear.Novelty == nil {
 		return nil
 	}
-	features := make([]float32, d.Features())
-	if err := e.Features(slot, features); err != nil {
+	scorer, _ := scorers.Get().(*reservoir.Novelty)
+	if scorer == nil {
+		scorer = reservoir.NewNovelty(linear.Novelty)
+	}
+	defer scorers.Put(scorer)
+	var score [1]float32
+	if err := scorer.Score(score[:], e, []int32{slot}); err != nil {
 		return err
 	}
-	p.Novelty = d.Score(features)
-	p.P = d.P(p.Novelty)
-	if linear.Detects {
-		p.Scores[0] = linear.Detected(p.Novelty)
-	}
+	p.Novelty, p.P = score[0], linear.Detect(p.Scores, score[0])
 	return nil
 }
 

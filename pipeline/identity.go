@@ -60,9 +60,6 @@ func (r *run) setModel() error {
 	if r.self.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
 		return err
 	}
-	if r.self.head.Detects {
-		return fmt.Errorf("pipeline: readout %q: %w", r.self.head.Name, readout.ErrDetects)
-	}
 	sum, err := s.Model.Fingerprint()
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)

@@ -18,7 +18,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -127,11 +126,6 @@ func TestStageRefuses(t *testing.T) {
 	good := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	headless := *good
 	headless.Readouts = nil
-	healthy, only := *good, *good.Readouts[0]
-	flat := make([]float32, only.Features())
-	only.Classes, only.Weights, only.Intercept, only.Temperature, only.Detects = []string{"normal", "novel"}, flat, []float32{-1}, 0, true
-	only.Novelty = &novelty.Detector{Center: flat, Scale: flat, Axes: flat, Left: []float32{1}, Unit: 1, Level: .5}
-	healthy.Readouts = []*readout.Linear{&only}
 	badPolicy := *good
 	badPolicy.Policy = reservoir.Policy{Kind: "sometimes"}
 	away := func(string) (*nats.Conn, error) {
@@ -144,7 +138,6 @@ func TestStageRefuses(t *testing.T) {
 	}{
 		{Stage{Dial: b.dial, NewEngine: pipelinetest.Generic}, "without model"},
 		{Stage{Model: &headless, Dial: b.dial, NewEngine: pipelinetest.Generic}, "no readout"},
-		{Stage{Model: &healthy, Dial: b.dial, NewEngine: pipelinetest.Generic}, "healthy data alone"},
 		{Stage{Model: &badPolicy, Dial: b.dial, NewEngine: pipelinetest.Generic}, "sometimes"},
 		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Head: "other"}}, `"other"`},
 		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Partitions: -2}}, "partitions"},

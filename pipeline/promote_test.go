@@ -23,7 +23,7 @@ import (
 )
 
 // several is a model with readouts test, b and c, of the same classes; b and c make
-// sets of classes.
+// sets of classes, test and c say how unlike their training part a sequence is.
 func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	t.Helper()
 	m := pipelinetest.Model(t, 3, policy)
@@ -34,6 +34,7 @@ func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 		l.Temperature, l.Coverage = .5, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.3}, len(l.Classes))}
 		m.Readouts = append(m.Readouts, &l)
 	}
+	m.Readouts[0].Novelty, m.Readouts[2].Novelty = pipelinetest.Detector(m, 1), pipelinetest.Detector(m, 2)
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,28 @@
 package readout
 
 import (
-	"errors"
 	"fmt"
+	"slices"
 )
 
-// ErrDetects says that a readout answers by its detector alone, which engines do not
-// compute.
-var ErrDetects = errors.New("the model was trained on healthy data alone (--healthy-only): only offline evaluate computes how unlike them a sequence is, no stage yet")
+// Detect is the p-value of a novelty that Novelty has given a sequence. Where the
+// readout detects, it also puts the score that Class reads into scores[0], in the place of
+// what the weights made.
+func (l *Linear) Detect(scores []float32, novelty float32) (p float32) {
+	if l.Detects {
+		scores[0] = l.Detected(novelty)
+	}
+	return l.Novelty.P(novelty)
+}
+
+// Answer writes the scores by which the readout answers for one feature vector: those of
+// Scores, or what its detector says where it detects.
+func (l *Linear) Answer(dst, features []float32) {
+	l.Scores(dst, features)
+	if l.Detects {
+		l.Detect(dst, l.Novelty.Score(slices.Clone(features)))
+	}
+}
 
 // Detected is the score of a readout that detects, from the detector's: that less the
 // limit above which it is novel, so that Class says which. Without a limit it is -1.

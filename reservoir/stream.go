@@ -23,7 +23,9 @@ type Stream struct {
 	inputs  []float32 // a copy, so that no caller's slice escapes
 	scores  []float32
 	run     [1]Run
-	reset   bool // before the next sample
+	reset   bool     // before the next sample
+	novelty *Novelty // nil: the readout has no detector
+	novel   [1]float32
 
 	front *Front    // nil: none
 	state []float64 // of the front end
@@ -39,9 +41,6 @@ func NewStream(m *Model) (*Stream, error) {
 	if len(m.Readouts) == 0 {
 		return nil, errors.New("reservoir: stream: want a model with a readout, got none: train one")
 	}
-	if m.Readouts[0].Detects {
-		return nil, fmt.Errorf("reservoir: stream: %w", readout.ErrDetects)
-	}
 	e, err := NewCPU(m.Network, 1, "auto", 1)
 	if err != nil {
 		return nil, err
@@ -49,11 +48,15 @@ func NewStream(m *Model) (*Stream, error) {
 	if err := e.SetReadouts(m.Readouts[:1]); err != nil {
 		return nil, err
 	}
-	return &Stream{
+	s := &Stream{
 		engine: e, readout: m.Readouts[0],
 		inputs: make([]float32, streamSamples*m.Network.Spec.Channels), scores: make([]float32, e.ScoreWidth()),
 		front: m.Front, state: make([]float64, m.Front.StateSize(len(m.Channels))),
-	}, nil
+	}
+	if d := s.readout.Novelty; d != nil {
+		s.novelty = NewNovelty(d)
+	}
+	return s, nil
 }
 
 // Step takes the next sample, Channels values, or several, one after the other.
@@ -89,12 +92,37 @@ func (s *Stream) Step(samples ...float32) error {
 // Further samples may follow. Before the first one it says nothing of the
 // stream.
 func (s *Stream) Classify() (class string, probability float32) {
+	s.score()
+	if s.readout.Detects {
+		s.Novelty()
+	}
+	return s.readout.Classes[s.readout.Class(s.scores)], s.readout.Probability(s.scores)
+}
+
+// score asks the engine for the scores of now.
+func (s *Stream) score() {
 	s.run[0] = Run{Reset: s.reset, Emit: true}
 	if err := s.engine.Advance(nil, s.run[:], s.scores); err != nil {
 		panic(err) // a run without samples, of a slot that is there
 	}
 	s.reset = false
-	return s.readout.Classes[s.readout.Class(s.scores)], s.readout.Probability(s.scores)
+}
+
+// Novelty is how unlike the training part the samples are since the stream began or was
+// reset, and the p-value of that (novelty.Detector); both 0 where the readout has no
+// detector. Further samples may follow.
+func (s *Stream) Novelty() (score, p float32) {
+	if s.novelty == nil {
+		return 0, 0
+	}
+	if s.reset {
+		s.score()
+	}
+	var slot [1]int32
+	if err := s.novelty.Score(s.novel[:], s.engine, slot[:]); err != nil {
+		panic(err) // as above
+	}
+	return s.novel[0], s.readout.Detect(s.scores, s.novel[0])
 }
 
 // Reset begins a new sequence: what came before is forgotten.

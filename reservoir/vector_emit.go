@@ -10,26 +10,32 @@ import (
 // readout is a readout arranged for the kernels: its columns in vectors.
 type linear struct {
 	*readout.Linear
-	// For each vector of columns: one vector of intercepts, then one of
-	// weights for each feature; columns that do not exist are zeros.
-	blocks []float32
+	blocks []float32 // see packColumns
 	center []float32 // zeros where the features come centred, because they are limited
 }
 
 func packReadout(l *readout.Linear, vector int) linear {
-	n, columns := l.Features(), l.Columns()
-	h := linear{Linear: l, blocks: kernel.Aligned((columns + vector - 1) / vector * vector * (1 + n)), center: l.Center}
+	h := linear{Linear: l, blocks: packColumns(l.Weights, l.Intercept, l.Features(), vector), center: l.Center}
 	if l.Limit != nil {
-		h.center = make([]float32, n)
-	}
-	for c := range columns {
-		block := h.blocks[c/vector*vector*(1+n):]
-		block[c%vector] = l.Intercept[c]
-		for f := range n {
-			block[(1+f)*vector+c%vector] = l.Weights[c*n+f]
-		}
+		h.center = make([]float32, l.Features())
 	}
 	return h
+}
+
+// packColumns arranges columns of weights, of n features each, for the kernels: for each
+// vector of columns one vector of intercepts, then one of weights for each feature;
+// columns that do not exist are zeros.
+func packColumns(weights, intercepts []float32, n, vector int) []float32 {
+	columns := len(intercepts)
+	blocks := kernel.Aligned((columns + vector - 1) / vector * vector * (1 + n))
+	for c := range columns {
+		block := blocks[c/vector*vector*(1+n):]
+		block[c%vector] = intercepts[c]
+		for f := range n {
+			block[(1+f)*vector+c%vector] = weights[c*n+f]
+		}
+	}
+	return blocks
 }
 
 // limit is the features of states, each centred and limited, at the front of room.

@@ -35,6 +35,8 @@ export interface Prediction {
   time: bigint | null; // ns since 1970
   readout: string | null; // which one answered, where readouts of the job were promoted (docs/models.md)
   set: string[] | null; // the classes that the true one is among, at the model's coverage: one is an answer, none or several are none (docs/sets.md)
+  novelty: number | null; // how unlike the training part it is: 1 is usual (docs/novelty.md); null: the model does not say
+  noveltyP: number | null; // the share of sequences like the training's that are as unlike
   message: number; // in the job's output: continue with from one higher
   index: number; // its place in the message
 }

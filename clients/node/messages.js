@@ -46,14 +46,15 @@ export function decodePredictions(data) {
   if (table.schema.metadata.get("eusn.schema") !== "prediction") throw new Error("not a message of predictions");
   const labels = JSON.parse(table.schema.metadata.get("eusn.labels"));
   const column = (name) => table.getChild(name);
-  const [stream, seq, row, cls, score, probability, scores, flags, readout, set] =
-    ["stream_id", "seq", "row", "class", "score", "probability", "scores", "flags", "readout", "set"].map(column);
+  const [stream, seq, row, cls, score, probability, scores, flags, readout, set, novelty, noveltyP] =
+    ["stream_id", "seq", "row", "class", "score", "probability", "scores", "flags", "readout", "set", "novelty", "novelty_p"].map(column);
   const times = nanoseconds(column("ts"));
   return Array.from({ length: table.numRows }, (_, i) => ({
     stream: stream.get(i), class: labels[cls.get(i)], probability: probability?.get(i) ?? null, score: score.get(i),
     scores: scores ? Array.from(scores.get(i)) : null, integrity: integrity(flags.get(i)), flags: flags.get(i),
     seq: seq.get(i), row: row.get(i), time: times[i], readout: readout?.get(i) || null,
     set: set?.isValid(i) ? Array.from(set.get(i), (c) => labels[c]) : null,
+    novelty: novelty?.get(i) ?? null, noveltyP: noveltyP?.get(i) ?? null,
   }));
 }
 

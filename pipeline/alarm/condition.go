@@ -76,6 +76,22 @@ func (c *flags) Judge(p *codec.Prediction, _ string) (on, off bool) {
 	return on, !on
 }
 
+// novel is the condition of kind novel.
+type novel struct{ atMost float32 } // p-value
+
+func parseNovel(c clause) (*novel, error) {
+	if len(c) != 1 {
+		return nil, errors.New("want novel and a p-value, such as: novel 0.001")
+	}
+	p, err := parseProbability(c[0].text)
+	return &novel{p}, err
+}
+
+// Judge is Condition's. A prediction of a readout without a detector is neither.
+func (c *novel) Judge(p *codec.Prediction, _ string) (on, off bool) {
+	return p.NoveltyP > 0 && p.NoveltyP <= c.atMost, p.NoveltyP > c.atMost
+}
+
 // alternatives reads names with | between them.
 func alternatives(what string, c clause) (names []string, rest clause, err error) {
 	for {
@@ -108,6 +124,16 @@ func (r Rules) Unknown(labels []string) (rule, class string, found bool) {
 		}
 	}
 	return "", "", false
+}
+
+// WantsNovelty is a rule that needs a detector of what is novel, nil where none does.
+func (r Rules) WantsNovelty() *Rule {
+	for _, one := range r {
+		if one.Kind == kindNovel {
+			return one
+		}
+	}
+	return nil
 }
 
 // WantsProbability is a rule that needs probabilities, nil where none does.

@@ -9,6 +9,7 @@
 //	class imbalance|rub >= 0.8, 3 of 5, clear below 0.5, clear after 10, hold 10m
 //	drift probability, by "^([^.]+)", between 100000
 //	flag flat|out-of-range, hold 1m, quiet 22:00-06:00|12:00-12:30
+//	novel 0.001, 3 of 5
 //	silent 10m, streams plant.A.>
 //	class "bearing fault", final, by "^(plant[.][^.]+)"
 //
@@ -19,6 +20,8 @@
 //	                 class is another one, or its probability is less than P
 //	flag F|G         a prediction is on when it has one of these flags (codec.Flag), and off
 //	                 when it has none
+//	novel P          a prediction is on when its p-value of novelty is P or less, and off when
+//	                 it is more; it is neither where the readout says nothing of novelty
 //	drift S          the series S of the predictions' probability, score, interval (time
 //	                 between their last samples) or class C (1 for this class, 0 for others)
 //	                 is no longer what it was (package drift). It is found once; the alarm is

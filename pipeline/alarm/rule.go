@@ -38,7 +38,7 @@ type Condition interface {
 type Rule struct {
 	Name       string
 	Text       string        // as it was written
-	Kind       string        // class, flag, drift or silent
+	Kind       string        // class, flag, novel, drift or silent
 	Condition  Condition     // nil for silent
 	Silent     time.Duration // without a prediction; 0 for other kinds
 	K, N       int           // raised when K of the last N predictions are on
@@ -132,6 +132,7 @@ func ParseRule(name, text string) (*Rule, error) {
 const (
 	kindClass  = "class"
 	kindFlag   = "flag"
+	kindNovel  = "novel"
 	kindDrift  = "drift"
 	kindSilent = "silent"
 )
@@ -139,13 +140,15 @@ const (
 // condition reads what the rule looks for.
 func (r *Rule) condition(c clause) (err error) {
 	if len(c) == 0 {
-		return errors.New("it is empty: want class, flag, drift or silent first, such as: class imbalance >= 0.8, 3 of 5")
+		return errors.New("it is empty: want class, flag, novel, drift or silent first, such as: class imbalance >= 0.8, 3 of 5")
 	}
 	switch r.Kind = c[0].text; r.Kind {
 	case kindClass:
 		r.Condition, err = parseClasses(c[1:])
 	case kindFlag:
 		r.Condition, err = parseFlags(c[1:])
+	case kindNovel:
+		r.Condition, err = parseNovel(c[1:])
 	case kindDrift:
 		r.Condition, err = parseSeries(c[1:])
 	case kindSilent:
@@ -154,7 +157,7 @@ func (r *Rule) condition(c clause) (err error) {
 		}
 		r.Silent, err = parseTime("silent", c[1].text)
 	default:
-		return fmt.Errorf("it begins with %q, want class, flag, drift or silent", c[0].text)
+		return fmt.Errorf("it begins with %q, want class, flag, novel, drift or silent", c[0].text)
 	}
 	return err
 }

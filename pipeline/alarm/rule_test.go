@@ -29,7 +29,10 @@ func TestParseRule(t *testing.T) {
 	}
 	for text, wants := range map[string]string{
 		"":                               "it is empty",
-		"novel":                          "want class, flag, drift or silent",
+		"odd":                            "want class, flag, novel, drift or silent",
+		"novel":                          "want novel and a p-value",
+		"novel 0":                        "more than 0",
+		"novel 0.1 0.2":                  "want novel and a p-value",
 		"class":                          "want a name",
 		"class a,":                       "behind the last comma",
 		"class a,,b":                     "before a comma",

@@ -73,6 +73,10 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 	}
 	e.Samples = samplesOf(&c.q)
 	e.Again.compare(&f, c, m.linear, done)
+	if m.linear.Detects {
+		e.HeldWhy = "the readout knows no faults, and answers by how unlike the training the sequence is: that is a distance, of which no member and no channel has a share"
+		return e, nil
+	}
 	e.Score = m.score(c, x.Features)
 	e.Held, e.HeldWhy, err = m.hold(ctx, &c.q, e.Score, e.Again.Scores)
 	return e, err
@@ -122,7 +126,7 @@ func (p *pass) pick(l *readout.Linear) *candidate {
 	}
 	scores := make([]float32, l.Columns())
 	for i := range slices.Backward(p.last) {
-		if l.Scores(scores, p.last[i].features); sameBits(scores, p.found.scores(scores, l)) {
+		if l.Answer(scores, p.last[i].features); sameBits(scores, p.found.scores(scores, l)) {
 			return &p.last[i]
 		}
 	}
@@ -172,7 +176,7 @@ func (a *Again) reason(done pipeline.PastDone) string {
 // compare holds what was computed now against the output.
 func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done pipeline.PastDone) {
 	a.Found, a.Scores = true, make([]float32, l.Columns())
-	l.Scores(a.Scores, c.features)
+	l.Answer(a.Scores, c.features)
 	a.Class = l.Classes[l.Class(a.Scores)]
 	if a.Same = sameBits(a.Scores, f.scores(a.Scores, l)); !a.Same {
 		a.Why = a.reason(done)

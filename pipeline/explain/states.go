@@ -88,7 +88,7 @@ func (m *models) open(row []uint32) Open {
 }
 
 func (o *Open) take(l *readout.Linear, features []float32) {
-	l.Scores(o.Scores, features)
+	l.Answer(o.Scores, features)
 	class := l.Class(o.Scores)
 	o.Class, o.Score, o.Probability = l.Classes[class], scoreOf(o.Scores, class), l.Probability(o.Scores)
 }

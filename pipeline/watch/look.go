@@ -101,6 +101,18 @@ func (w *watcher) note(m *alarm.Message) {
 	if r := rules.WantsProbability(); r != nil && withoutProbability(m.Predictions) {
 		say("probability "+r.Name, "a rule wants a probability, and the job's model gives none: its alarm is never raised; write the rule without >=, or train the model again", "rule", r.Name)
 	}
+	if r := rules.WantsNovelty(); r != nil && withoutNovelty(m.Predictions) {
+		say("novelty "+r.Name, "a rule is about what is novel, and the job's model says nothing of that: its alarm is never raised; train the model with --novelty or --healthy-only", "rule", r.Name)
+	}
+}
+
+func withoutNovelty(all []codec.Prediction) bool {
+	for i := range all {
+		if all[i].NoveltyP != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 func withoutProbability(all []codec.Prediction) bool {

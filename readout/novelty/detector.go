@@ -61,30 +61,63 @@ func (d *Detector) Validate() error {
 }
 
 // Score is how far a vector is from what the training part has: the squared length of
-// its residual, over Unit. 1 is usual; there is no upper bound. It overwrites the
-// vector. Canonical arithmetic, all float32: with z = (f - Center) * Scale, a rounded
-// difference and a rounded product, |z|^2 and the product with each direction are chains
-// of fused multiply-adds over the features in ascending order; the squares of these
-// products are subtracted from |z|^2 in order, by fused multiply-adds; what is below
-// zero is zero; then one rounded quotient.
+// its residual, over Unit. 1 is usual; the largest is math.MaxFloat32, also where
+// numbers overflow. It overwrites the vector. Canonical arithmetic: Scale, then the
+// product of z with each direction, which is a chain of float32 fused multiply-adds over
+// the features in ascending order, then Of.
 func (d *Detector) Score(features []float32) float32 {
 	z := features[:len(d.Center)]
-	var residual float32
-	for j, f := range z {
-		z[j] = float32(float32(f-d.Center[j]) * d.Scale[j])
-		residual = canon.FMA(z[j], z[j], residual)
-	}
+	length := d.Scaled(z)
+	within := make([]float32, 0, MaxDimensions)
 	for axes := d.Axes; len(axes) > 0; axes = axes[len(z):] {
 		var t float32
 		for j, v := range axes[:len(z)] {
 			t = canon.FMA(v, z[j], t)
 		}
-		residual = canon.FMA(-t, t, residual)
+		within = append(within, t)
 	}
-	if residual < 0 { // rounding
-		residual = 0
+	return d.Of(length, within)
+}
+
+// Scaled puts z = (f - Center) * Scale, a rounded float32 difference and a rounded
+// product, in the place of features, and is the squared length of z: feature j is of
+// float64 sum j mod 4, in ascending order; the four are added in order.
+func (d *Detector) Scaled(features []float32) float64 {
+	center, scale := d.Center, d.Scale
+	z := features[:len(center)]
+	scale = scale[:len(center)]
+	var sums [4]float64
+	j := 0
+	for ; j+4 <= len(center); j += 4 {
+		c, s, f := center[j:j+4:j+4], scale[j:j+4:j+4], z[j:j+4:j+4]
+		f[0] = float32(float32(f[0]-c[0]) * s[0])
+		f[1] = float32(float32(f[1]-c[1]) * s[1])
+		f[2] = float32(float32(f[2]-c[2]) * s[2])
+		f[3] = float32(float32(f[3]-c[3]) * s[3])
+		sums[0] += float64(float64(f[0]) * float64(f[0])) // exact
+		sums[1] += float64(float64(f[1]) * float64(f[1]))
+		sums[2] += float64(float64(f[2]) * float64(f[2]))
+		sums[3] += float64(float64(f[3]) * float64(f[3]))
 	}
-	return residual / d.Unit
+	for ; j < len(center); j++ {
+		z[j] = float32(float32(z[j]-center[j]) * scale[j])
+		sums[j%4] += float64(float64(z[j]) * float64(z[j]))
+	}
+	return sums[0] + sums[1] + sums[2] + sums[3]
+}
+
+// Of is the score of a vector of a squared length, of which the products with the
+// directions are within: their squares are subtracted in order, in float64; what is below
+// zero is zero; the rest is rounded to float32, and so is its quotient with Unit.
+func (d *Detector) Of(length float64, within []float32) float32 {
+	for _, t := range within {
+		length -= float64(float64(t) * float64(t)) // the square is exact
+	}
+	score := float32(max(0, length)) / d.Unit
+	if !(score <= math.MaxFloat32) {
+		return math.MaxFloat32
+	}
+	return score
 }
 
 // P is the p-value of a score: the share of sequences like the training's that have

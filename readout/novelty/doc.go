@@ -15,7 +15,7 @@
 //
 // The unit is the median of the squared residuals of left-out training sequences: a
 // score of 1 is what is usual. V comes from the n x n kernel Z Z' and not from the
-// features' covariance. Detector.Score says in which order its float32 operations are,
+// features' covariance. Detector.Score says in which order its operations are,
 // so that other programs get the same bits. A residual that is estimated from 32
 // random projections of it, so that an engine could compute it as it computes a
 // readout, was measured and is much worse (docs/measurements/novelty.md).

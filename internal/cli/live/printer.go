@@ -74,6 +74,10 @@ type PredictionLine struct {
 	// Set are the classes that the true one is among, at the model's coverage; none or
 	// several where it abstains. Absent where the model makes no sets.
 	Set []string `json:"set,omitzero"`
+	// Novelty is how unlike the training part the sequence is, and NoveltyP its p-value;
+	// absent where the model has no detector.
+	Novelty  *float32 `json:"novelty,omitempty"`
+	NoveltyP float32  `json:"novelty_p,omitempty"`
 	// Integrity says in a word how far to trust it, codec.Flag.Integrity;
 	// Flags say all there is.
 	Integrity string `json:"integrity"`
@@ -134,6 +138,9 @@ func newPredictionLine(p codec.Prediction, labels []string) PredictionLine {
 		Score: p.Score, Probability: p.Probability, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(), Readout: p.Readout,
 	}
 	line.Set = setNames(p, labels)
+	if p.NoveltyP != 0 {
+		line.Novelty, line.NoveltyP = &p.Novelty, p.NoveltyP
+	}
 	if p.Time != codec.NoTime {
 		t := time.Unix(0, p.Time).UTC()
 		line.Time = &t

@@ -38,7 +38,8 @@ func NewTail(a *cli.App) *cobra.Command {
 		Short: "Print a job's predictions: from now on, or from a time on",
 		Long: `Print the predictions of a job as they come, a line each: when the server stored it
 (UTC), the stream, the class, its probability (or the score, where the model gives no
-probability), and the integrity with its flags. --json prints lines of JSON with
+probability), the integrity with its flags, and where the model has them, the set of
+classes, and the novelty with its p-value. --json prints lines of JSON with
 everything that is known, in the form of "run --json" and with the field "stored".
 
 Without --since it begins now and runs until Ctrl-C. With --since it prints what was
@@ -161,6 +162,9 @@ func tailText(p codec.Prediction, labels []string, stored time.Time) string {
 			set[i] = term.OneField(set[i])
 		}
 		flags += "  {" + strings.Join(set, ", ") + "}"
+	}
+	if p.NoveltyP != 0 {
+		flags += fmt.Sprintf("  novelty %.3g (p %.2g)", p.Novelty, p.NoveltyP)
 	}
 	return fmt.Sprintf("%s  %s  %s  %s  %s%s\n", stored.UTC().Format("2006-01-02T15:04:05.000Z"),
 		term.OneField(p.Stream), term.OneField(labels[p.Class]), certainty, p.Flags.Integrity(), flags)

@@ -98,7 +98,7 @@ func TestRecord(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, table, archive, out := in("m.safetensors"), in("old.csv"), in("old.parquet"), in("recording")
 	const streams, samples = 6, 6000
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "2", "--units", "8", "--novelty")
 	clitest.Write(t, table, strings.ReplaceAll(clitest.RecordingCSV(streams, samples), "m ", "m"))
 	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
 	server, err := natsserver.Start(natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
@@ -210,7 +210,7 @@ func evaluated(t *testing.T, model, dir string) (lines []string) {
 		t.Fatal(err)
 	}
 	for _, p := range ev.Predictions {
-		lines = append(lines, fmt.Sprintf("%s %s %v %v %s", p.ID, ev.Classes[p.Class], p.Scores, p.Probability, p.Flags))
+		lines = append(lines, fmt.Sprintf("%s %s %v %v %s %v %v", p.ID, ev.Classes[p.Class], p.Scores, p.Probability, p.Flags, p.Novelty, p.P))
 	}
 	slices.Sort(lines)
 	return lines
@@ -225,7 +225,9 @@ func livePredictions(all []map[string]any) (lines []string) {
 		}
 		probability, _ := l["probability"].(float64)
 		flags, _ := l["flags"].(string)
-		lines = append(lines, fmt.Sprintf("%s %s %v %v %s", l["stream"], l["class"], scores, float32(probability), flags))
+		novelty, _ := l["novelty"].(float64)
+		p, _ := l["novelty_p"].(float64)
+		lines = append(lines, fmt.Sprintf("%s %s %v %v %s %v %v", l["stream"], l["class"], scores, float32(probability), flags, float32(novelty), float32(p)))
 	}
 	slices.Sort(lines)
 	return lines

@@ -30,6 +30,8 @@ func text(e *explain.Explanation, job string, most int) string {
 	if e.Score != nil {
 		p.score(e.Score, most)
 		p.held(e)
+	} else if e.HeldWhy != "" {
+		p.line("score", "it cannot be taken apart: %s", e.HeldWhy)
 	}
 	return strings.TrimSuffix(p.text.String(), "\n")
 }

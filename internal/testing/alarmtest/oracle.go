@@ -18,6 +18,7 @@ type Rule struct {
 	Name       string
 	Silent     time.Duration
 	Flag       codec.Flag // 0 = class
+	Novel      float32    // p-value; 0 = class or flag
 	Classes    []string
 	At, Below  float32
 	K, N       int
@@ -35,6 +36,8 @@ func (w *Rule) Text() string {
 	switch {
 	case w.Silent > 0:
 		s = "silent " + w.Silent.String()
+	case w.Novel > 0:
+		s = fmt.Sprintf("novel %g", w.Novel)
 	case w.Flag > 0:
 		s = "flag " + w.Flag.String()
 	default:
@@ -88,6 +91,9 @@ func (w *Rule) key(stream string) (string, bool) {
 }
 
 func (w *Rule) on(h *Happened) bool {
+	if w.Novel > 0 {
+		return 0 < h.P.NoveltyP && h.P.NoveltyP <= w.Novel
+	}
 	if w.Flag > 0 {
 		return h.P.Flags&w.Flag > 0
 	}
@@ -95,6 +101,9 @@ func (w *Rule) on(h *Happened) bool {
 }
 
 func (w *Rule) off(h *Happened) bool {
+	if w.Novel > 0 {
+		return h.P.NoveltyP > w.Novel
+	}
 	if w.Flag > 0 {
 		return !w.on(h)
 	}
@@ -297,6 +306,9 @@ func Messages(rng *rand.Rand, streams, messages int) []alarm.Message {
 			if rng.IntN(9) == 0 {
 				p.Probability = 0
 			}
+			if rng.IntN(7) > 0 {
+				p.NoveltyP = []float32{.001, .01, .5, 1}[rng.IntN(4)]
+			}
 			p.Flags = codec.Flag(1<<rng.IntN(12)) & (codec.FlagGap | codec.FlagFlat | codec.FlagEarly)
 			m.Predictions = append(m.Predictions, p)
 		}
@@ -316,7 +328,9 @@ func Rules(rng *rand.Rand) (all []Rule) {
 		case 0:
 			w.Silent = time.Duration(1+rng.IntN(20)) * time.Minute
 		case 1:
-			w.Flag = []codec.Flag{codec.FlagGap, codec.FlagFlat}[rng.IntN(2)]
+			if w.Flag = []codec.Flag{codec.FlagGap, codec.FlagFlat}[rng.IntN(2)]; rng.IntN(2) == 0 {
+				w.Novel, w.Flag = .01, 0
+			}
 		default:
 			w.Classes = [][]string{{"imbalance"}, {"imbalance", "rub"}}[rng.IntN(2)]
 			if rng.IntN(2) == 0 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -49,6 +50,21 @@ func Bank(t testing.TB, members int, seed uint64, classes int, policy reservoir.
 		t.Fatal(err)
 	}
 	return m
+}
+
+// Detector is one of drawn numbers, of so many directions, for a readout of the model. In
+// these tests, what it says goes from the least p-value to the largest.
+func Detector(m *reservoir.Model, dimensions int) *novelty.Detector {
+	rng := rand.New(rand.NewPCG(17, uint64(dimensions)))
+	f := m.Network.Spec.FeatureCount()
+	d := &novelty.Detector{Center: Noise(rng, f), Scale: Noise(rng, f), Axes: Noise(rng, dimensions*f), Unit: 2, Level: .3, Left: make([]float32, 19)}
+	for i := range d.Axes {
+		d.Axes[i] /= float32(f) // shorter than a direction of a training, so that a residual is left
+	}
+	for i := range d.Left {
+		d.Left[i] = 1.2 + float32(i)/16
+	}
+	return d
 }
 
 // Ranged gives a model what trained ones have: ranges of its channels, which

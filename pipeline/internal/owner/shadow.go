@@ -68,7 +68,11 @@ func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
 	for i := from; i < to; i++ {
 		p := &a.Preds[i]
 		row := codec.ShadowPrediction{Prediction: *p, Active: p.Class, ActiveReadout: p.Readout, Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i]}
-		row.Scores, row.Readout = a.ShadowScores(len(b.Shadows), k, i), ""
+		row.Readout, row.NoveltyP = "", 0
+		row.Scores, row.Novelty = a.ShadowScores(len(b.Shadows), k, i)
+		if l.Novelty != nil {
+			row.NoveltyP = l.Detect(row.Scores, row.Novelty)
+		}
 		class := l.Class(row.Scores)
 		row.Class, row.Score, row.Probability = int32(class), shard.Score(row.Scores, class), l.Probability(row.Scores)
 		s.sets, row.Set = shard.SetOf(s.sets, l, row.Scores)

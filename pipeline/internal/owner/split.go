@@ -19,6 +19,9 @@ type Splitter struct {
 // included: a first guess of what fits a message.
 const predictionBytes = 48
 
+// noveltyBytes are those of the two fields that some models fill.
+const noveltyBytes = 8
+
 // Encode writes as many predictions from on as fit one message, up to an
 // input message's last if possible, and returns where it stopped.
 func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err error) {
@@ -29,6 +32,9 @@ func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err e
 	size, to := 0, from
 	for ; to < len(a.Preds) && size <= e.Limit; to++ {
 		size += predictionBytes + len(a.Preds[to].Stream) + len(a.Preds[to].Readout) + 4*len(a.Preds[to].Scores) + 4*len(a.Preds[to].Set)
+		if a.Preds[to].NoveltyP != 0 {
+			size += noveltyBytes
+		}
 	}
 	for {
 		payload, err := enc.Encode(a.Preds[from:boundary(a.At, from, to)])

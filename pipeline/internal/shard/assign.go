@@ -32,13 +32,9 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 				return err
 			}
 		}
-		if s.carry.holds(*slot) { // the sequence that was there is over
-			if err := s.compute(b); err != nil {
-				return err
-			}
-		}
 		s.residents.use(r.Stream)
 		r.Stream.InUse = r.Open
+		read := false // its features, after the engine call
 		if r.Emit {
 			head, err := 0, error(nil)
 			if s.follow == nil { // who follows takes features, no scores
@@ -47,14 +43,19 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 			if err != nil {
 				return err
 			}
-			b.emits = append(b.emits, emit{a.Part.index, next, head})
-			if s.carry.wants(&a.Preds[next]) {
-				s.carry.hands = append(s.carry.hands, carriedRun{*slot, a.Part.index, next})
+			carry := s.carry.wants(&a.Preds[next])
+			b.emits = append(b.emits, emit{a.Part.index, next, head, *slot, carry})
+			if carry {
 				b.carried += 4 * s.carry.features
 			}
+			read = carry || s.follow == nil && s.heads.detects(head)
 			next++
 		}
 		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
+		s.waves.add(*slot)
+		if read {
+			s.waves.read(*slot)
+		}
 		if r.End {
 			s.closed = append(s.closed, r.Stream)
 		}

@@ -50,7 +50,11 @@ type rejected struct {
 }
 
 // emit says where a score row goes, and which of the readouts makes it.
-type emit struct{ part, index, head int }
+type emit struct {
+	part, index, head int
+	slot              int32
+	carry             bool // it carries its features
+}
 
 // Answer is what a batch has to say on one partition.
 type Answer struct {
@@ -69,7 +73,8 @@ type Answer struct {
 	Losses   string        // since the snapshot in the record
 	Promoted wire.Promoted // of the state after inSeq; Known is left to the owner
 	Snapshot []byte        // of that state, where one is due
-	// Shadow are the scores of Batch.Shadows, those of each prediction together.
+	// Shadow are the scores of Batch.Shadows, and behind each one's its novelty, those of
+	// each prediction together.
 	Shadow []float32
 	// Carried are the predictions that carry their features, in order.
 	Carried  []Carried
@@ -104,10 +109,12 @@ func (b *Batch) answer(p *Partition) *Answer {
 	return a
 }
 
-// ShadowScores are those of a shadow, of so many, for a prediction of the answer.
-func (a *Answer) ShadowScores(shadows, shadow, prediction int) []float32 {
+// ShadowScores are those of a shadow, of so many, for a prediction of the answer, and
+// the novelty that it gives the sequence, where it has a detector.
+func (a *Answer) ShadowScores(shadows, shadow, prediction int) (scores []float32, novelty float32) {
 	columns := len(a.Preds[prediction].Scores)
-	return a.Shadow[(prediction*shadows+shadow)*columns:][:columns]
+	all := a.Shadow[(prediction*shadows+shadow)*(columns+1):]
+	return all[:columns], all[columns]
 }
 
 // FeaturesOf are those of a prediction that carries them, n of them.

@@ -1,8 +1,6 @@
 package shard
 
 import (
-	"slices"
-
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -13,14 +11,7 @@ import (
 type carrying struct {
 	share    float64 // of the predictions; 0 = of none
 	policy   reservoir.Policy
-	features int          // of a prediction
-	hands    []carriedRun // those of the runs in hand
-}
-
-// carriedRun is a run whose prediction carries its features.
-type carriedRun struct {
-	slot        int32
-	part, index int // of the prediction
+	features int // of a prediction
 }
 
 // Carried is a prediction of an answer that carries its features.
@@ -33,9 +24,4 @@ type Carried struct {
 // is learnt from, that is of a whole sequence where sequences end.
 func (c *carrying) wants(p *codec.Prediction) bool {
 	return c.share > 0 && (p.Flags&codec.FlagEarly != 0) == (c.policy.Kind == reservoir.Endless) && wire.Carries(p.Stream, p.Seq, p.Row, c.share)
-}
-
-// holds reports whether features are to be read from a slot behind the runs in hand.
-func (c *carrying) holds(slot int32) bool {
-	return slices.ContainsFunc(c.hands, func(r carriedRun) bool { return r.slot == slot })
 }

@@ -7,58 +7,87 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // compute makes the engine take the runs in hand, and writes the scores into
 // the batch's answers. The batch may continue.
 func (s *slots) compute(b *Batch) error {
 	s.fetch()
+	start := time.Now()
+	for k := range s.waves.most + 1 {
+		runs, emits := s.waves.take(k, b.runs, b.emits)
+		if err := s.advance(b, runs, emits); err != nil {
+			return err
+		}
+	}
+	if s.waves.most > 0 {
+		for _, i := range b.Touched {
+			slices.SortFunc(b.Answers[i].Carried, func(x, y Carried) int { return x.Pred - y.Pred })
+		}
+	}
+	s.waves.done()
+	b.runs, b.emits = b.runs[:0], b.emits[:0]
+	return s.trim(start)
+}
+
+// advance is one engine call, and what the runs in it predict.
+func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 	width, from := s.pool.engine.ScoreWidth(), len(b.scores)
-	b.scores = slices.Grow(b.scores, len(b.emits)*width)[:from+len(b.emits)*width]
+	b.scores = slices.Grow(b.scores, len(emits)*width)[:from+len(emits)*width]
 	scores := b.scores[from:] // where the slice grew, those before keep the old array
 	start := time.Now()
-	if err := s.pool.engine.Advance(b.Fx.X, b.runs, scores); err != nil {
+	if err := s.pool.engine.Advance(b.Fx.X, runs, scores); err != nil {
 		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
 	}
 	took := int64(time.Since(start))
 	s.counters.EngineNS.Add(took)
-	if len(b.runs) > 0 {
+	if len(runs) > 0 {
 		s.counters.StepTime.Add(stats.StepBounds, took)
 	}
-	if err := s.takeFeatures(b); err != nil {
+	if err := s.takeFeatures(b, emits); err != nil {
 		return err
 	}
-	for i, e := range b.emits {
+	if err := s.detect(emits); err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	for i, e := range emits {
 		p := &b.Answers[e.part].Preds[e.index]
 		h := &s.heads.all[e.head]
 		h.used = true
 		p.Scores = scores[i*width+h.from:][:h.linear.Columns()]
+		p.Novelty, p.NoveltyP = 0, 0
+		if h.novel != nil {
+			p.Novelty = h.novel.take()
+			p.NoveltyP = h.linear.Detect(p.Scores, p.Novelty)
+		}
 		b.shadow(e, &s.heads, scores[i*width:])
 		class := h.linear.Class(p.Scores)
 		p.Class, p.Score, p.Probability = int32(class), Score(p.Scores, class), h.linear.Probability(p.Scores)
 		b.sets, p.Set = SetOf(b.sets, h.linear, p.Scores)
 	}
-	b.runs, b.emits = b.runs[:0], b.emits[:0]
-	return s.trim(start)
-}
-
-// takeFeatures reads those that predictions carry, after an engine call.
-func (s *slots) takeFeatures(b *Batch) error {
-	c, e := &s.carry, s.pool.engine
-	for _, r := range c.hands {
-		a := &b.Answers[r.part]
-		from := len(a.features)
-		a.features = slices.Grow(a.features, c.features)[:from+c.features]
-		if err := e.Features(r.slot, a.features[from:]); err != nil {
-			return fmt.Errorf("pipeline: engine %s: features: %w", e.Name(), err)
-		}
-		a.Carried = append(a.Carried, Carried{r.index, from})
-	}
-	c.hands = c.hands[:0]
 	return nil
 }
 
-// shadow keeps the scores of the shadows for a prediction. row are the engine's.
+// takeFeatures reads those that predictions carry, after an engine call.
+func (s *slots) takeFeatures(b *Batch, emits []emit) error {
+	n, e := s.carry.features, s.pool.engine
+	for _, one := range emits {
+		if !one.carry {
+			continue
+		}
+		a := &b.Answers[one.part]
+		from := len(a.features)
+		a.features = slices.Grow(a.features, n)[:from+n]
+		if err := e.Features(one.slot, a.features[from:]); err != nil {
+			return fmt.Errorf("pipeline: engine %s: features: %w", e.Name(), err)
+		}
+		a.Carried = append(a.Carried, Carried{one.index, from})
+	}
+	return nil
+}
+
+// shadow keeps what the shadows say of a prediction. row are the engine's.
 func (b *Batch) shadow(e emit, h *heads, row []float32) {
 	if len(h.shadows) != len(b.Shadows) { // refused since the batch began
 		b.Refused, b.Shadows = b.Shadows, nil
@@ -67,12 +96,17 @@ func (b *Batch) shadow(e emit, h *heads, row []float32) {
 		return
 	}
 	a, columns := &b.Answers[e.part], h.first.Columns()
-	each := columns * len(b.Shadows)
+	each := (columns + 1) * len(b.Shadows)
 	if need := (e.index + 1) * each; need > len(a.Shadow) {
 		a.Shadow = slices.Grow(a.Shadow, need-len(a.Shadow))[:need]
 	}
 	for i := range h.shadows {
-		copy(a.Shadow[e.index*each+i*columns:][:columns], row[h.shadows[i].from:])
+		to := a.Shadow[e.index*each+i*(columns+1):]
+		copy(to[:columns], row[h.shadows[i].from:])
+		to[columns] = 0
+		if d := h.shadows[i].novel; d != nil {
+			to[columns] = d.take()
+		}
 	}
 }
 

@@ -135,6 +135,7 @@ func (d *Direct) Features() ([]state.DeadLetter, error) {
 	err := f.compute(&s.slots, b, &b.Answers[0])
 	f.runs = f.runs[:0]
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
+	s.waves.done()
 	s.releaseSlots()
 	d.part.State.Unhashed()
 	var dead []state.DeadLetter

@@ -19,8 +19,9 @@ type Readouts interface {
 type scored struct {
 	name   string // empty = the one that the job began with
 	linear *readout.Linear
-	from   int  // its first column among the engine's scores
-	used   bool // since trim last looked
+	novel  *detecting // nil: it has no detector
+	from   int        // its first column among the engine's scores
+	used   bool       // since trim last looked
 }
 
 // keepHead is how long a readout that answers nothing is still scored.
@@ -53,7 +54,7 @@ func (s *slots) adopt(name string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: readout %s, which was promoted for the sequences of this partition: %w: %w", name, err, store.ErrLater)
 	}
-	if err := s.score(append(slices.Clone(s.heads.all), scored{name: name, linear: l})); err != nil {
+	if err := s.score(append(slices.Clone(s.heads.all), scoredBy(name, l))); err != nil {
 		return 0, fmt.Errorf("pipeline: readout %s beside %d others: %w: %w", name, len(s.heads.all), err, store.ErrLater)
 	}
 	return len(s.heads.all) - 1, nil
@@ -76,9 +77,6 @@ func (h *heads) find(name string) (*readout.Linear, error) {
 // CanFollow says why a readout cannot answer in a job that began with another
 // one.
 func CanFollow(first, l *readout.Linear) error {
-	if l.Detects {
-		return readout.ErrDetects
-	}
 	if l.Features() != first.Features() {
 		return fmt.Errorf("it reads %d features, the job's states have %d: it was trained on another network", l.Features(), first.Features())
 	}
@@ -124,7 +122,7 @@ func (s *slots) shadow() (all, left []Shadow, refused, err error) {
 		h.have, h.shadows, h.refused = want, nil, nil
 		if want != nil {
 			for _, one := range *want {
-				h.shadows = append(h.shadows, scored{name: one.Name, linear: one.Linear})
+				h.shadows = append(h.shadows, scoredBy(one.Name, one.Linear))
 			}
 		}
 		if err := s.score(slices.Clone(h.all)); err != nil {

@@ -98,7 +98,7 @@ func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFacto
 	}
 	return &Shard{
 		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, newTimed(dec, counters, log)), names: m.Channels, Arithmetic: arithmetic,
-		slots: slots{pool: p, heads: heads{first: head, all: []scored{{linear: head}}}, words: r.Shape.Words, counters: counters},
+		slots: slots{pool: p, heads: heads{first: head, all: []scored{scoredBy("", head)}}, words: r.Shape.Words, counters: counters},
 		log:   log,
 		pace: pacing{
 			rowBudget: c.RowBudget, snapshotMessages: c.SnapshotMessages, latency: c.Latency, snapshotEvery: c.SnapshotEvery,

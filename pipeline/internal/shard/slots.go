@@ -25,6 +25,7 @@ type slots struct {
 	usedSlots int              // as counted last
 	follow    following        // nil but where features are wanted
 	carry     carrying
+	waves     waves
 	counters  *stats.Counters
 }
 

@@ -1,0 +1,69 @@
+package shard
+
+import (
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// detecting says how unlike the training part sequences are, by a readout's detector.
+type detecting struct {
+	by     *reservoir.Novelty
+	slots  []int32   // of the sequences in hand
+	scores []float32 // of them
+	next   int       // the first that no prediction has
+}
+
+// scoredBy is a readout that the engine is to score.
+func scoredBy(name string, l *readout.Linear) scored {
+	s := scored{name: name, linear: l}
+	if l.Novelty != nil {
+		s.novel = &detecting{by: reservoir.NewNovelty(l.Novelty)}
+	}
+	return s
+}
+
+// score computes the novelty of the sequences that some runs end: of those that readout
+// head answers, or of all where that is a shadow (head < 0).
+func (d *detecting) score(e reservoir.Engine, emits []emit, head int) error {
+	d.slots, d.next = d.slots[:0], 0
+	for i := range emits {
+		if head < 0 || emits[i].head == head {
+			d.slots = append(d.slots, emits[i].slot)
+		}
+	}
+	d.scores = slices.Grow(d.scores[:0], len(d.slots))[:len(d.slots)]
+	return d.by.Score(d.scores, e, d.slots)
+}
+
+// take is the next score, in the order of the runs.
+func (d *detecting) take() float32 {
+	d.next++
+	return d.scores[d.next-1]
+}
+
+// detect computes the novelty of what the runs in hand end, after an engine call.
+func (s *slots) detect(emits []emit) error {
+	for i := range s.heads.all {
+		if d := s.heads.all[i].novel; d != nil {
+			if err := d.score(s.pool.engine, emits, i); err != nil {
+				return err
+			}
+		}
+	}
+	for i := range s.heads.shadows {
+		if d := s.heads.shadows[i].novel; d != nil {
+			if err := d.score(s.pool.engine, emits, -1); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// detects reports whether a prediction of a readout needs its features after the engine
+// call, for a detector.
+func (h *heads) detects(head int) bool {
+	return h.all[head].novel != nil || slices.ContainsFunc(h.shadows, func(s scored) bool { return s.novel != nil })
+}

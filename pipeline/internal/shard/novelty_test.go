@@ -1,0 +1,135 @@
+package shard
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// calls counts those of an engine.
+type calls struct {
+	reservoir.Engine
+	advanced int
+}
+
+func (c *calls) Advance(inputs []float32, runs []reservoir.Run, scores []float32) error {
+	c.advanced++
+	return c.Engine.Advance(inputs, runs, scores)
+}
+
+// Each prediction says how novel the features are that its sequence had, whatever else is
+// in the batch, and a batch needs no more engine calls than one stream has sequences in
+// it.
+func TestNovelty(t *testing.T) {
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 4})
+	d := pipelinetest.Detector(m, 3)
+	m.Readouts[0].Novelty = d
+	l := newLone(t, m, Config{})
+	l.Carry(1)
+	engine := &calls{Engine: l.pool.engine}
+	l.pool.engine = engine
+	l.b.Reset()
+	const streams, sequences = 9, 3
+	for s := range streams {
+		values := make([]float32, 2*(4*sequences+1))
+		for i := range values {
+			values[i] = float32(math.Sin(float64(i*(s+1)))) * float32(s)
+		}
+		if err := l.ingest(l.b, l.job(pipelinetest.Rows(fmt.Sprint("s", s), 1, false, values...))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Advance(l.b); err != nil {
+		t.Fatal(err)
+	}
+	a := &l.b.Answers[0]
+	if len(a.Preds) != streams*sequences || len(a.Carried) != len(a.Preds) || engine.advanced != sequences+1 {
+		t.Fatalf("%d predictions, %d with features, %d engine calls; want %d, all, and %d", len(a.Preds), len(a.Carried), engine.advanced, streams*sequences, sequences+1)
+	}
+	seen := map[float32]bool{}
+	for i, c := range a.Carried {
+		p := a.Preds[i]
+		want := d.Score(slices.Clone(a.FeaturesOf(c, d.Features())))
+		if c.Pred != i || math.Float32bits(p.Novelty) != math.Float32bits(want) || p.NoveltyP != d.P(want) {
+			t.Fatalf("prediction %d has the novelty %v, p %v; its features, of prediction %d, have %v, %v", i, p.Novelty, p.NoveltyP, c.Pred, want, d.P(want))
+		}
+		seen[p.NoveltyP] = true
+	}
+	if len(seen) < 5 {
+		t.Fatalf("p-values %v: the test has lost its subject", seen)
+	}
+	again := newLone(t, m, Config{}) // message by message
+	var got []codec.Prediction
+	for s := range streams {
+		values := make([]float32, 2*(4*sequences+1))
+		for i := range values {
+			values[i] = float32(math.Sin(float64(i*(s+1)))) * float32(s)
+		}
+		got = append(got, again.feedAll(pipelinetest.Rows(fmt.Sprint("s", s), 1, false, values[:10]...), pipelinetest.Rows(fmt.Sprint("s", s), 2, false, values[10:]...))...)
+	}
+	for i := range got {
+		if p := a.Preds[i]; got[i].Novelty != p.Novelty || got[i].NoveltyP != p.NoveltyP || !pipelinetest.SameBits(got[i].Scores, p.Scores) {
+			t.Fatalf("prediction %d, message by message: %+v, all at once %+v", i, got[i], p)
+		}
+	}
+}
+
+// A readout that knows no faults answers by its detector alone.
+func TestDetects(t *testing.T) {
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Count, Length: 4})
+	h := m.Readouts[0]
+	h.Novelty, h.Detects, h.Classes = pipelinetest.Detector(m, 2), true, []string{"normal", "novel"}
+	h.Novelty.Level = .88 // in the middle of these scores
+	l := newLone(t, m, Config{})
+	count := [2]int{}
+	for s := range 40 {
+		values := make([]float32, 8)
+		for i := range values {
+			values[i] = float32(s) / 10 * float32(math.Sin(float64(i*s)))
+		}
+		for _, p := range l.feedAll(pipelinetest.Rows(fmt.Sprint(s), 1, false, values...)) {
+			if novel := h.Novelty.Novel(p.NoveltyP); novel != (p.Class == 1) || p.Scores[0] != h.Detected(p.Novelty) {
+				t.Fatalf("%+v: novel is %v", p, novel)
+			}
+			count[p.Class]++
+		}
+	}
+	if count[0] < 3 || count[1] < 3 {
+		t.Fatalf("%v: the test has lost its subject", count)
+	}
+}
+
+// Novelty costs no memory once a shard has had as much.
+func TestNoveltyNoAllocation(t *testing.T) {
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 16})
+	m.Readouts[0].Novelty = pipelinetest.Detector(m, 3)
+	l := newLone(t, m, Config{})
+	values := make([]float32, 2*64)
+	for i := range values {
+		values[i] = float32(math.Sin(float64(i)))
+	}
+	j := l.job(pipelinetest.Rows("s", 0, false, values...))
+	step := func() {
+		l.next++
+		j.Msg.Seq = l.next
+		l.b.Reset()
+		if err := l.ingest(l.b, j); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Advance(l.b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("%v allocations for 4 predictions with novelty, want 0", n)
+	}
+	if a := l.b.Answers[0]; len(a.Preds) != 4 || a.Preds[3].NoveltyP == 0 {
+		t.Errorf("%+v: the test has lost its subject", a.Preds)
+	}
+}

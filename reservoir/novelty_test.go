@@ -1,0 +1,73 @@
+package reservoir
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
+	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+)
+
+// featured is an engine whose slots have these features.
+type featured struct {
+	Engine
+	of [][]float32
+}
+
+func (featured) Name() string { return "featured" }
+
+func (e featured) Features(slot int32, dst []float32) error {
+	copy(dst, e.of[slot])
+	return nil
+}
+
+// On every instruction set, and however many sequences are scored at once, a score has
+// the bits of novelty.Detector.Score.
+func TestNovelty(t *testing.T) {
+	rng := rand.New(rand.NewPCG(2, 3))
+	noise := func(n int, scale float32) []float32 {
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = scale * float32(rng.NormFloat64())
+		}
+		return v
+	}
+	for _, c := range []struct{ features, dims int }{{1, 1}, {7, 2}, {130, 16}, {301, 33}} {
+		d := &novelty.Detector{Center: noise(c.features, 3), Scale: noise(c.features, 1), Axes: noise(c.features*c.dims, 1/float32(c.features)), Left: []float32{1}, Unit: .5, Level: .5}
+		e := featured{of: make([][]float32, 19)}
+		var slots []int32
+		var want []float32
+		for i := range e.of {
+			e.of[i] = noise(c.features, []float32{1, 1e-3, 1e3, 1e30}[i%4])
+			slots = append(slots, int32(i))
+			want = append(want, d.Score(slices.Clone(e.of[i])))
+		}
+		if want[0] == 0 || want[3] != math.MaxFloat32 && c.features > 1 {
+			t.Fatalf("scores %v: the test has lost its subject", want)
+		}
+		for _, set := range append(kernel.Levels(), nil) {
+			n, name := newNovelty(d, set), "plain"
+			if set != nil {
+				name = set.Name
+			}
+			for _, some := range []int{1, 2, 8, 9, 19} {
+				got := make([]float32, some)
+				if err := n.Score(got, e, slots[:some]); err != nil {
+					t.Fatal(err)
+				}
+				for i := range got {
+					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
+						t.Fatalf("%s, %d features, %d directions, %d of %d at once: %v, want %v", name, c.features, c.dims, i, some, got[i], want[i])
+					}
+				}
+			}
+			got := make([]float32, len(slots))
+			var as Engine = e
+			if n := testing.AllocsPerRun(20, func() { _ = n.Score(got, as, slots) }); n != 0 {
+				t.Errorf("%s: %v allocations", name, n)
+			}
+		}
+	}
+}
