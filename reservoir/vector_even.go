@@ -8,7 +8,7 @@ import "github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 // difference. It reports whether it could. Calls with one sample a stream are
 // made of such tiles, and spend most of what is not arithmetic on looking at
 // each stream.
-func (w *worker) advanceEven(c *call, it *item, runs []Run) bool {
+func (w *worker) advanceEven(c *call, it, next *item, runs []Run) bool {
 	v := w.v
 	n := int(runs[0].To - runs[0].From)
 	if n == 0 || n > w.chunk || !v.even(runs, n) {
@@ -22,19 +22,37 @@ func (w *worker) advanceEven(c *call, it *item, runs []Run) bool {
 	}
 	w.gatherEven(c, runs, lanes, n)
 	w.transform(lanes, n)
+	if v.set.Ahead() && n > prefetchSteps {
+		w.args.Ahead = c.samplesAhead(next, v.channels)
+	}
 	for m := it.first; m < it.last; m++ {
 		w.use(m, shape)
 		w.args.Inputs = kernel.Address(w.x)
 		if !held {
 			w.load(m, w.slots[:lanes])
 		}
-		if n <= prefetchSteps && v.far {
+		if v.far && (v.set.Ahead() || n <= prefetchSteps) {
 			w.prefetch(m+1, it.last, len(runs))
 		}
 		w.steps(n)
+		w.args.Ahead = 0 // all asked for
 		w.store(m, w.slots[:lanes])
 	}
 	return true
+}
+
+// samplesAhead is where the samples of an item's runs begin, or 0 where they are not
+// one after another.
+func (c *call) samplesAhead(it *item, channels int) uintptr {
+	if it == nil || it.tile.list == nil {
+		return 0
+	}
+	list := it.tile.list
+	first, last := list[0], list[len(list)-1]
+	if n := int(first.To - first.From); n == 0 || int(last.To-first.From) != n*len(list) {
+		return 0
+	}
+	return kernel.Address(c.inputs[int(first.From)*channels:])
 }
 
 // gatherEven brings n samples of every run side by side into raw, and the

@@ -247,3 +247,31 @@ func (w *twins) run() {
 		w.evenly("after "+between.name, 1, true)
 	}
 }
+
+// TestSamplesAhead: samples are asked for where they are one after another.
+func TestSamplesAhead(t *testing.T) {
+	const channels = 3
+	c := call{inputs: make([]float32, 100*channels)}
+	for name, test := range map[string]struct {
+		item *item
+		from int // -1: not asked for
+	}{
+		"none":        {nil, -1},
+		"scattered":   {&item{tile: &tile{runs: []int32{4, 2}}}, -1},
+		"in a row":    {&item{tile: &tile{list: []Run{{From: 10, To: 20}, {From: 20, To: 30}, {From: 30, To: 40}}}}, 10},
+		"one":         {&item{tile: &tile{list: []Run{{From: 99, To: 100}}}}, 99},
+		"a gap":       {&item{tile: &tile{list: []Run{{From: 10, To: 20}, {From: 30, To: 40}}}}, -1},
+		"backwards":   {&item{tile: &tile{list: []Run{{From: 30, To: 40}, {From: 10, To: 20}}}}, -1},
+		"the same":    {&item{tile: &tile{list: []Run{{From: 10, To: 20}, {From: 10, To: 20}}}}, -1},
+		"no samples":  {&item{tile: &tile{list: []Run{{From: 100, To: 100}}}}, -1},
+		"none begins": {&item{tile: &tile{list: []Run{{From: 10, To: 10}, {From: 10, To: 20}}}}, -1},
+	} {
+		want := uintptr(0)
+		if test.from >= 0 {
+			want = kernel.Address(c.inputs[test.from*channels:])
+		}
+		if got := c.samplesAhead(test.item, channels); got != want {
+			t.Errorf("%s: %#x, want %#x", name, got, want)
+		}
+	}
+}

@@ -100,7 +100,7 @@ func (w *worker) advance(c *call, it, next *item) {
 		pointWords(w.next[:], v.states, v.layout.Words, v.layout.Member(next.first), c.list(next.tile, w.runs[:]))
 	}
 	runs := c.list(it.tile, w.runs[:])
-	if len(runs) <= v.singles || !w.advanceEven(c, it, runs) {
+	if len(runs) <= v.singles || !w.advanceEven(c, it, next, runs) {
 		w.held = w.held[:0]
 		w.open(it, runs)
 		for w.lanes[0].left > 0 {

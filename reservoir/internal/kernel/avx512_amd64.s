@@ -5,7 +5,7 @@
 #include "textflag.h"
 
 // func stepsWideAVX512(a *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·stepsWideAVX512(SB), NOSPLIT, $0-8
 	MOVQ    a+0(FP), DI
 	MOVQ    (DI), BX
@@ -33,9 +33,23 @@ input:
 	JNZ     input
 	ADDQ    64(DI), SI
 	MOVQ    SI, 56(DI)
-	MOVQ    104(DI), R13
-	MOVQ    8(DI), SI
-	MOVQ    16(DI), R9
+	MOVQ    160(DI), R9
+	TESTQ   R9, R9
+	JZ      asked
+	MOVQ    80(DI), DX
+
+ask:
+	PREFETCHT1 (R9)
+	PREFETCHT1 64(R9)
+	ADDQ       $0x00000080, R9
+	DECQ       DX
+	JNZ        ask
+	MOVQ       R9, 160(DI)
+
+asked:
+	MOVQ 104(DI), R13
+	MOVQ 8(DI), SI
+	MOVQ 16(DI), R9
 
 tile:
 	CMPQ  8(R9), $0x00
@@ -3268,7 +3282,7 @@ none_end:
 	RET
 
 // func ringWideAVX512(a *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·ringWideAVX512(SB), NOSPLIT, $0-8
 	MOVQ a+0(FP), DI
 	MOVQ (DI), BX
@@ -3292,6 +3306,20 @@ input:
 	JNZ     input
 	ADDQ    64(DI), SI
 	MOVQ    SI, 56(DI)
+	MOVQ    160(DI), R9
+	TESTQ   R9, R9
+	JZ      asked
+	MOVQ    80(DI), DX
+
+ask:
+	PREFETCHT1 (R9)
+	PREFETCHT1 64(R9)
+	ADDQ       $0x00000080, R9
+	DECQ       DX
+	JNZ        ask
+	MOVQ       R9, 160(DI)
+
+asked:
 	MOVQ    104(DI), R13
 	MOVQ    8(DI), SI
 	MOVQ    40(DI), R10

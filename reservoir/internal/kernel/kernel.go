@@ -76,6 +76,10 @@ type Shape struct {
 	woven bool // Steps finishes a unit's pending vectors together
 }
 
+// Ahead reports whether it pays to ask for the next tile's samples and states even
+// where a tile takes many samples; see Steps.Ahead.
+func (s *Set) Ahead() bool { return s.Wide.woven && s.Tile == s.Wide.Lanes }
+
 const (
 	peakChains = 12
 	// Streams is how many streams ScoresOfMany takes.
@@ -134,9 +138,11 @@ type Steps struct {
 	Gain  float32
 	_     float32
 	Keep  float32
-	_     float32
 	Count int // at least 1
 	Units int
+	// Ahead is the address of samples that will be needed next, or 0. A woven shape
+	// asks for as many bytes of them as it takes inputs, a little with each sample.
+	Ahead uintptr
 }
 
 // consts is what the assembly reads through Steps.Consts: 64-byte vectors, in

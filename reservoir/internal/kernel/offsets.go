@@ -24,6 +24,7 @@ const (
 	offsetKeep      = 136
 	offsetCount     = 144
 	offsetUnits     = 152
+	offsetAhead     = 160
 )
 
 // Offsets in MixedSteps.

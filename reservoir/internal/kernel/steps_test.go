@@ -201,7 +201,8 @@ func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool, flags
 	}
 	a := &Steps{Consts: Consts(), Cur: &cur[0], Next: &next[0], CurState: &cur[first], NextState: &next[first],
 		Inputs: Address(x), InputStep: 4 * inputs * lanes, Select: &choose[0], Selected: inputs, Depth: inputs + units,
-		Pending: &pending[0], Spare: &spare[0], Sums: &acc[0], Flags: flags, Gain: p.gain, Keep: p.keep, Count: samples, Units: units}
+		Pending: &pending[0], Spare: &spare[0], Sums: &acc[0], Flags: flags, Gain: p.gain, Keep: p.keep, Count: samples, Units: units,
+		Ahead: Address(x)}
 	if p.keep != 1 {
 		a.Flags |= KeepNot1
 	}
@@ -216,6 +217,10 @@ func checkSteps(t *testing.T, s *Set, lanes, units, inputs int, ring bool, flags
 		shape.Ring(a)
 	default:
 		shape.Steps(a)
+	}
+	if shape != nil && shape.woven && a.Ahead-Address(x) != uintptr(4*len(x)) {
+		t.Errorf("%d units, %d inputs, %d lanes, ring %v: %d bytes asked for ahead, want those of the samples taken, %d",
+			units, inputs, lanes, ring, a.Ahead-Address(x), 4*len(x))
 	}
 	for k := range samples {
 		p.step(k, ring)

@@ -13,7 +13,7 @@ import (
 // the compiler compare them with the Go structure.
 var fields = []string{
 	"Consts", "Weights", "Tiles", "Cur", "Next", "CurState", "NextState", "Inputs", "InputStep",
-	"Select", "Selected", "Depth", "Pending", "Spare", "Sums", "Flags", "Gain", "Keep", "Count", "Units",
+	"Select", "Selected", "Depth", "Pending", "Spare", "Sums", "Flags", "Gain", "Keep", "Count", "Units", "Ahead",
 }
 
 // args points to the kernel.Steps.

@@ -110,7 +110,29 @@ func (s shape) copyInputs() {
 	JNZ(LabelRef("input"))
 	ADDQ(field("InputStep"), weights)
 	MOVQ(weights, field("Inputs"))
+	if s.woven {
+		s.askAhead()
+	}
 	MOVQ(field("Spare"), pending)
+}
+
+// askAhead asks for the next bytes of the samples ahead, as many as the inputs of one
+// sample, in the level 2 cache: in small portions, because a core waits for few lines at
+// a time.
+func (s shape) askAhead() {
+	MOVQ(field("Ahead"), entry)
+	TESTQ(entry, entry)
+	JZ(LabelRef("asked"))
+	MOVQ(field("Selected"), count)
+	Label("ask")
+	for i := range s.vectors {
+		PREFETCHT1(at(entry, i*s.bytes))
+	}
+	ADDQ(U32(s.rowBytes()), entry)
+	DECQ(count)
+	JNZ(LabelRef("ask"))
+	MOVQ(entry, field("Ahead"))
+	Label("asked")
 }
 
 // finishPending finishes the next pending vector.
