@@ -168,9 +168,9 @@ func (w *worker) advanceMember(m, last, active, lanes, n int) {
 	}
 }
 
-// With so few samples of a tile its states take longer to come from memory than
-// they are worked on: they are asked for one member or tile ahead. Not where
-// all states are near; see nearBytes.
+// With so few samples of a tile its states take longer to come from memory than they
+// are worked on: they are asked for one member or tile ahead, and by kernel.Set.Ahead
+// with more samples, too. Not where all states are near; see nearBytes.
 const prefetchSteps = 8
 
 // prefetch asks for the slots' words of member m, or, where m is beyond the
