@@ -43,8 +43,8 @@ func (w *watcher) begin(ctx context.Context) error {
 		}
 	}
 	if !w.book.record.Output.Equal(w.made) {
-		return fmt.Errorf("watch: the alarm log is of an output of job %s that was made %s, and now there is one made %s: remove the log (nats stream rm %s), and a new one begins",
-			w.Job, w.book.record.Output.Format(time.RFC3339), w.made.Format(time.RFC3339), wire.AlarmStream(w.Job))
+		return fmt.Errorf("watch: the alarm log is of an output of job %s that was made %s, and now there is one made %s; %s",
+			w.Job, w.book.record.Output.Format(time.RFC3339), w.made.Format(time.RFC3339), anew(w.Job))
 	}
 	if w.fold, err = w.book.state(ctx); err != nil {
 		return err
@@ -77,6 +77,9 @@ func (w *watcher) new(ctx context.Context, out *jetstream.StreamInfo) error {
 		}
 	}
 	prefix := w.Job + "-" + strconv.FormatInt(w.book.stream.CachedInfo().Created.UnixMilli(), 36)
+	if w.book.last > 0 { // of a log whose messages were removed
+		prefix += "-" + strconv.FormatUint(w.book.last, 10)
+	}
 	return w.book.save(ctx, alarm.NewFold(prefix, position), w.made)
 }
 

@@ -60,8 +60,8 @@ func openBook(ctx context.Context, js jetstream.JetStream, link *store.Link, job
 	return &book{js: js, stream: s, link: link, job: job, writer: writer, log: log}, nil
 }
 
-// read finds the last message, and the newest record; known is false where the log is
-// empty.
+// read finds the last message, and the newest record; known is false where the log has
+// not begun.
 func (b *book) read(ctx context.Context) (known bool, err error) {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
@@ -72,10 +72,8 @@ func (b *book) read(ctx context.Context) (known bool, err error) {
 	b.last = info.State.LastSeq
 	m, err := b.stream.GetLastMsgForSubject(try, wire.AlarmRecordSubject(b.job))
 	switch {
-	case errors.Is(err, jetstream.ErrMsgNotFound) && b.last == 0:
-		return false, nil
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return false, fmt.Errorf("watch: NATS stream %s has messages, but no record: something else was published there, or the record was deleted; remove the NATS stream (nats stream rm %s) to begin a new alarm log", wire.AlarmStream(b.job), wire.AlarmStream(b.job))
+		return false, b.unbegun(try)
 	case err != nil:
 		return false, err
 	}
@@ -89,9 +87,30 @@ func (b *book) read(ctx context.Context) (known bool, err error) {
 		err = fmt.Errorf("it names the messages %d to %d", b.record.First, b.record.Last)
 	}
 	if err != nil {
-		return false, fmt.Errorf("watch: record %d of %s is damaged: %w", m.Sequence, wire.AlarmStream(b.job), err)
+		return false, fmt.Errorf("watch: record %d of %s is damaged: %w; %s", m.Sequence, wire.AlarmStream(b.job), err, anew(b.job))
 	}
 	return true, nil
+}
+
+// unbegun is an error where a log without a record has events. Pieces of a state are
+// those of a process that was killed, or is not done, before its first record.
+func (b *book) unbegun(ctx context.Context) error {
+	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(wire.AlarmSubjects(b.job)))
+	if err != nil {
+		return err
+	}
+	for subject := range info.State.Subjects {
+		if subject != wire.AlarmStateSubject(b.job) {
+			return fmt.Errorf("watch: NATS stream %s has messages on %s, but no record: something else was published there, or the record was deleted; %s", wire.AlarmStream(b.job), subject, anew(b.job))
+		}
+	}
+	return nil
+}
+
+// anew says how a new alarm log is begun, and nothing is destroyed.
+func anew(job string) string {
+	name := wire.AlarmStream(job)
+	return fmt.Sprintf("look at it first (eusn-stream alarms tail --since, nats stream view %s), keep a copy (nats stream backup %s DIRECTORY), and only then remove it (nats stream rm %s): a new alarm log begins", name, name, name)
 }
 
 // claim makes this process the writer of a log with a record.
@@ -229,9 +248,13 @@ func (b *book) save(ctx context.Context, f *alarm.Fold, output time.Time) error 
 	if err := b.putRecord(ctx, r); err != nil {
 		return err
 	}
-	try, cancel := b.link.Attempt(ctx)
+	// Not ended by ctx: what is removed is numbered, and nobody may do that later.
+	try, cancel := b.link.Attempt(context.WithoutCancel(ctx))
 	defer cancel()
 	for subject, before := range map[string]uint64{wire.AlarmStateSubject(b.job): r.First, wire.AlarmRecordSubject(b.job): b.last} {
+		if before < 2 { // nothing is before the first; some servers take 1 for all
+			continue
+		}
 		if err := b.stream.Purge(try, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before)); err != nil && ctx.Err() == nil {
 			b.log.Debug("an earlier state is removed later", "err", err)
 		}
@@ -245,14 +268,14 @@ func (b *book) state(ctx context.Context) (*alarm.Fold, error) {
 	for seq := b.record.First; seq <= b.record.Last; seq++ {
 		m, err := b.get(ctx, seq)
 		if err != nil {
-			return nil, fmt.Errorf("watch: message %d of %s, a piece of the state: %w; remove the NATS stream (nats stream rm %s) to begin a new alarm log", seq, wire.AlarmStream(b.job), err, wire.AlarmStream(b.job))
+			return nil, fmt.Errorf("watch: message %d of %s, a piece of the state: %w; %s", seq, wire.AlarmStream(b.job), err, anew(b.job))
 		}
 		if data = append(data, m.Data...); len(data) > alarm.MaxState {
 			break
 		}
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != b.record.SHA256 {
-		return nil, fmt.Errorf("watch: the state in %s, messages %d to %d, is damaged; remove the NATS stream (nats stream rm %s) to begin a new alarm log", wire.AlarmStream(b.job), b.record.First, b.record.Last, wire.AlarmStream(b.job))
+		return nil, fmt.Errorf("watch: the state in %s, messages %d to %d, is damaged; %s", wire.AlarmStream(b.job), b.record.First, b.record.Last, anew(b.job))
 	}
 	return alarm.DecodeFold(data)
 }

@@ -98,7 +98,9 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	if w.book, err = openBook(ctx, js, store.Follow(nc), o.Job, rand.Text(), o.Log); err != nil {
 		return err
 	}
-	if err := w.begin(ctx); err != nil {
+	if err := w.begin(ctx); ctx.Err() != nil {
+		return nil
+	} else if err != nil {
 		return err
 	}
 	sub, err := nc.ChanSubscribe(wire.AlarmRequestSubjects(o.Job), w.requests)
@@ -294,7 +296,7 @@ func (w *watcher) facts(ctx context.Context, position uint64) error {
 var ErrDiffers = errors.New("the alarm log is not what follows from the job's predictions")
 
 func differs(job string, e *alarm.Event, why error) error {
-	return fmt.Errorf("watch: %w: event %d at position %d: %w: it was written by another program, or the output was changed; use the program that wrote it, or remove the log (nats stream rm %s) to begin a new one", ErrDiffers, e.Number, e.Position, why, wire.AlarmStream(job))
+	return fmt.Errorf("watch: %w: event %d at position %d: %w: it was written by another program, or the output was changed; use the program that wrote it; or %s", ErrDiffers, e.Number, e.Position, why, anew(job))
 }
 
 // emit publishes events, or finds them in the tail.

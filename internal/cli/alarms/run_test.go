@@ -1,6 +1,8 @@
 package alarms_test
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -59,10 +61,13 @@ func TestAlarmsRun(t *testing.T) {
 	defer func() { _ = c.Close(t.Context()) }()
 	rng := rand.New(rand.NewPCG(19, 7))
 	victims := []string{"alarms-0", "stage", "nats", "alarms-1"}
-	total := streams * sequences
+	total, killed, before := streams*sequences, 0, uint64(0)
 	for i := range total {
-		if kills > 0 && i%max(1, total/kills) == total/kills/2 {
-			p.Services[victims[(i*kills/total)%len(victims)]].Kill(false)
+		if killed < kills && i >= (2*killed+1)*total/(2*kills) { // amid the work: alarms were written since the last kill
+			p.Await("the alarms to be written", func() bool { return written(p, "eusn") > before })
+			p.Services[victims[killed%len(victims)]].Kill(false)
+			killed++
+			p.Await("the server after a kill", func() bool { before = written(p, "eusn"); return before > 0 })
 		}
 		item := producer.Item{Stream: fmt.Sprint("m", i%streams)}
 		step := .1 + .9*rng.Float64()
@@ -79,31 +84,68 @@ func TestAlarmsRun(t *testing.T) {
 	p.Await("all predictions", func() bool { return p.Made("eusn") == total })
 	past := predictions(p, total)
 	want := alarmtest.Expect(rules, past)
-	var got []alarm.Event
-	p.Await("all events", func() bool {
-		got = nil
-		err := watch.Events(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
-			got = append(got, e)
-			return nil
-		})
-		return err == nil && len(got) > len(want)
+	// While two processes begin again whenever they end, each takes the alarms from the
+	// other. Then one of them goes on alone.
+	fenced := 0
+	p.Await("the alarms to be taken over", func() bool {
+		fenced = 0
+		for i := range 2 {
+			log, err := os.ReadFile(p.Services[fmt.Sprint("alarms-", i)].Log)
+			if err == nil {
+				fenced += strings.Count(string(log), "another process writes the alarms")
+			}
+		}
+		return fenced > 0
 	})
-	if got[0].Kind != alarm.RulesChanged {
-		t.Fatalf("the log begins with %+v", got[0])
+	p.Services["alarms-1"].End()
+	last := past[len(past)-1].Position
+	p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= last })
+	var got []alarm.Event
+	if err := watch.Events(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
+		got = append(got, e)
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if len(got) == 0 || got[0].Kind != alarm.RulesChanged {
+		t.Fatalf("the log begins with %+v", got[:min(1, len(got))])
 	}
 	alarmtest.Same(t, alarmtest.Shift(got[1:]), want)
-	fenced := 0
-	for i := range 2 {
-		log, err := os.ReadFile(p.Services[fmt.Sprint("alarms-", i)].Log)
-		if err != nil {
-			t.Fatal(err)
-		}
-		fenced += strings.Count(string(log), "another process writes the alarms")
+	t.Logf("%d predictions, %d events, %d kills; alarms were taken over %d times", total, len(want), killed, fenced)
+	if len(want) < total/20 || killed != kills {
+		t.Errorf("too little has happened: %d events, %d kills", len(want), killed)
 	}
-	t.Logf("%d predictions, %d events, %d kills; alarms were taken over %d times", total, len(want), kills, fenced)
-	if len(want) < total/20 || fenced == 0 {
-		t.Errorf("too little has happened: %d events, %d times taken over", len(want), fenced)
+}
+
+// written is the number of the last message of a job's alarm log; 0 where it is not
+// known.
+func written(p *planttest.Plant, job string) uint64 {
+	ctx, cancel := context.WithTimeout(p.T.Context(), 5*time.Second)
+	defer cancel()
+	log, err := p.JS.Stream(ctx, strings.ToUpper(job)+"-ALARMS")
+	if err != nil {
+		return 0
 	}
+	return log.CachedInfo().State.LastSeq
+}
+
+// judged is how far the state of a job's alarms is that was stored last; 0 where it is
+// not known.
+func judged(p *planttest.Plant, job string) uint64 {
+	ctx, cancel := context.WithTimeout(p.T.Context(), 5*time.Second)
+	defer cancel()
+	log, err := p.JS.Stream(ctx, strings.ToUpper(job)+"-ALARMS")
+	if err != nil {
+		return 0
+	}
+	m, err := log.GetLastMsgForSubject(ctx, job+".alarm.record")
+	var record struct {
+		Position uint64 `json:"position"`
+	}
+	if err != nil || json.Unmarshal(m.Data, &record) != nil {
+		return 0
+	}
+	return record.Position
 }
 
 // predictions are those that a job has made, as an oracle wants them.

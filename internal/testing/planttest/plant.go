@@ -43,7 +43,20 @@ func Empty(t *testing.T, dir string) *Plant {
 	}
 	p := &Plant{T: t, Dir: dir, Model: filepath.Join(dir, "model"), Services: map[string]*Service{}, Port: FreePort(t)}
 	p.URL = "nats://127.0.0.1:" + p.Port
+	t.Cleanup(p.logs)
 	return p
+}
+
+// logs shows the end of what each program says, if the test has failed.
+func (p *Plant) logs() {
+	if !p.T.Failed() {
+		return
+	}
+	for name, s := range p.Services {
+		if b, err := os.ReadFile(s.Log); err == nil {
+			p.T.Logf("%s ends with\n%s", name, b[max(0, len(b)-4000):])
+		}
+	}
 }
 
 // Idle is a plant with its model, in which nothing runs.
@@ -131,7 +144,7 @@ func (p *Plant) Await(what string, ok func() bool) {
 	p.T.Helper()
 	for end := time.Now().Add(Quiet); !ok(); time.Sleep(20 * time.Millisecond) {
 		if time.Now().After(end) {
-			p.T.Fatalf("%s: not within %v; the logs are in %s", what, Quiet, p.Dir)
+			p.T.Fatalf("%s: not within %v", what, Quiet)
 		}
 	}
 }

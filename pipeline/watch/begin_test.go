@@ -1,0 +1,116 @@
+package watch_test
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/alarmtest"
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/watch"
+)
+
+// A process may be killed behind each message of its log: the first ones of a new log,
+// an event, a piece of a state, a record. Whichever it was, the next one makes the same
+// events of what the log has up to there.
+func TestKilledBehindEachMessage(t *testing.T) {
+	r := newRig(t, -1)
+	rng := rand.New(rand.NewPCG(1, 7))
+	for _, m := range alarmtest.Messages(rng, 5, 20) {
+		r.send(m)
+	}
+	rules := []alarmtest.Rule{
+		{Name: "one", Classes: []string{"rub"}, K: 1, N: 1, ClearAfter: 1},
+		{Name: "some", Classes: []string{"imbalance", "rub"}, K: 2, N: 3, ClearAfter: 1},
+	}
+	want := alarmtest.Expect(rules, r.past())
+	run := func() {
+		begun := make(chan struct{})
+		p := r.start(watch.Options{Rules: rulesOf(t, rules), Since: time.Unix(1, 0), Save: 1, Begun: func(alarm.Rules) { close(begun) }})
+		select {
+		case <-begun:
+		case err := <-p.done:
+			t.Fatalf("the process ends: %v", err)
+		}
+		r.await("all to be judged", func() bool { return r.position() >= r.sent[len(r.sent)-1].Seq })
+		r.end(p)
+		got := r.events()
+		if got[0].Kind != alarm.RulesChanged {
+			t.Fatalf("the log begins with %+v", got[0])
+		}
+		alarmtest.Same(t, alarmtest.Shift(got[1:]), want)
+	}
+	messages := map[int]*nats.Msg{} // of the first log, by their numbers; earlier states are removed from it
+	sub, err := r.js.Conn().SubscribeSync(wire.AlarmSubjects("job"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	run()
+	log, err := r.js.Stream(t.Context(), wire.AlarmStream("job"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := int(log.CachedInfo().State.LastSeq)
+	r.await("the messages of the log", func() bool {
+		for {
+			m, err := sub.NextMsg(time.Millisecond)
+			if err != nil {
+				return len(messages) == last
+			}
+			before, err := strconv.Atoi(m.Header.Get(jetstream.ExpectedLastSeqHeader))
+			if err != nil {
+				t.Fatal(err)
+			}
+			messages[before+1] = m
+		}
+	})
+	for n := range last {
+		r.await("an empty log", func() bool { // the server may remove the files of the one before later
+			if err := errors.Join(r.js.DeleteStream(t.Context(), wire.AlarmStream("job")), watch.Ensure(t.Context(), r.js, "job", 0)); err != nil {
+				t.Fatal(err)
+			}
+			log, err := r.js.Stream(t.Context(), wire.AlarmStream("job"))
+			return err == nil && log.CachedInfo().State.LastSeq == 0
+		})
+		for i := range n {
+			m := messages[i+1]
+			m.Header.Del(jetstream.ExpectedLastSeqHeader)
+			if _, err := r.js.PublishMsg(t.Context(), &nats.Msg{Subject: m.Subject, Header: m.Header, Data: m.Data}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		run()
+	}
+	if len(want) < 8 || last < 40 {
+		t.Errorf("only %d events and %d messages", len(want), last)
+	}
+}
+
+// A log that has events and no record is left as it is, and the first advice is to look.
+func TestEventsWithoutRecord(t *testing.T) {
+	r := newRig(t, -1)
+	if err := watch.Ensure(t.Context(), r.js, "job", 0); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.js.Publish(t.Context(), wire.AlarmSubject("job", "rub", "s"), []byte("{}")); err != nil {
+		t.Fatal(err)
+	}
+	err := watch.Run(t.Context(), r.js.Conn(), watch.Options{Job: "job"})
+	text := fmt.Sprint(err)
+	look, keep, remove := strings.Index(text, "look at it first"), strings.Index(text, "nats stream backup JOB-ALARMS"), strings.Index(text, "nats stream rm JOB-ALARMS")
+	if !strings.Contains(text, "no record") || look < 0 || keep < look || remove < keep {
+		t.Errorf("%v", err)
+	}
+	log, err := r.js.Stream(t.Context(), wire.AlarmStream("job"))
+	if err != nil || log.CachedInfo().State.Msgs != 1 {
+		t.Errorf("%v, %+v", err, log.CachedInfo().State)
+	}
+}
