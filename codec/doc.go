@@ -30,7 +30,7 @@
 // which is read, too, had flags of uint8 and no probability. class is an
 // index into the labels. flags holds the bits of type Flag: 1 gap, 2
 // reordered, 4 held, 8 warm-up, 16 early, 32 poison-skipped, 64 idle, 128
-// out-of-range, 256 flat, 512 length, 1024 rate; Flag.Integrity says in one word
+// out-of-range, 256 flat, 512 length, 1024 rate, 2048 decided; Flag.Integrity says in one word
 // how far to trust the prediction.
 //
 // A message of a partition in which a readout was promoted has one more column,
@@ -48,6 +48,11 @@
 // (docs/novelty.md) has two more, novelty (float32, nullable: 1 is usual, there is no upper
 // bound) and novelty_p (float32, nullable, in (0, 1]: the share of sequences like the
 // training's that are as unlike, or more). Both are null where the readout has no detector.
+//
+// A message in which a model has said of early predictions how likely it is that the
+// class changes until the end has one more column, behind these if there are any: change
+// (float32, nullable). It is null of predictions at an end, and where the readout has no
+// such rule.
 //
 // A message of a shadow has column readout, and five more behind it: active_class
 // (int32), active_readout (utf8), began (timestamp, null where not known), input

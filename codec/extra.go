@@ -25,6 +25,7 @@ const (
 	fieldSet      = "set"
 	fieldNovelty  = "novelty"
 	fieldNoveltyP = "novelty_p"
+	fieldChange   = "change"
 )
 
 // extras are in the order of their fields.
@@ -36,13 +37,15 @@ var extras = [...]extra{
 		write: (*template).sets,
 		read:  (*predictionReader).sets,
 	},
-	floatField(fieldNovelty, func(p *Prediction) *float32 { return &p.Novelty }),
-	floatField(fieldNoveltyP, func(p *Prediction) *float32 { return &p.NoveltyP }),
+	floatField(fieldNovelty, hasNovelty, func(p *Prediction) *float32 { return &p.Novelty }),
+	floatField(fieldNoveltyP, hasNovelty, func(p *Prediction) *float32 { return &p.NoveltyP }),
+	floatField(fieldChange, func(p *Prediction) bool { return p.Change != 0 }, func(p *Prediction) *float32 { return &p.Change }),
 }
 
-// floatField is a field of float32 that predictions with a p-value of their novelty have.
-func floatField(name string, of func(p *Prediction) *float32) extra {
-	has := func(p *Prediction) bool { return p.NoveltyP != 0 }
+func hasNovelty(p *Prediction) bool { return p.NoveltyP != 0 }
+
+// floatField is a field of float32 of some predictions.
+func floatField(name string, has func(p *Prediction) bool, of func(p *Prediction) *float32) extra {
 	return extra{
 		field: arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 		typ:   dataType{kind: typeFloatingPoint, num: float32s},

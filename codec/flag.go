@@ -23,10 +23,11 @@ const (
 	FlagFlat                           // a channel had one value for far longer than ever in training
 	FlagLength                         // the sequence is far shorter or longer than any in training
 	FlagRate                           // the samples came at another rate than in training, or with a jump in time
+	FlagDecided                        // of an early prediction: by the model's rule the samples so far suffice
 )
 
 // FlagNames are the names of the flags, in order of their bits.
-var FlagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate"}
+var FlagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided"}
 
 // String lists the flags that are set, "gap|held"; without any it is empty. A
 // flag of a later version of the format is its number.
@@ -66,7 +67,7 @@ const known = 1<<len(FlagNames) - 1
 // filled value, a value out of range or a flat channel concerns every later
 // prediction of the same sequence, for a state forgets nothing; a new sequence
 // begins as complete. FlagReordered does not lessen integrity: what came out of
-// order was used in order. FlagWarmUp comes with FlagEarly only.
+// order was used in order. FlagWarmUp and FlagDecided come with FlagEarly only.
 func (f Flag) Integrity() string {
 	switch {
 	case f&^known != 0:
@@ -81,7 +82,7 @@ func (f Flag) Integrity() string {
 		return IntegrityHeld
 	case f&FlagIdle != 0:
 		return IntegrityIdle
-	case f&(FlagEarly|FlagWarmUp) != 0:
+	case f&(FlagEarly|FlagWarmUp|FlagDecided) != 0:
 		return IntegrityEarly
 	}
 	return IntegrityComplete

@@ -8,12 +8,12 @@ func TestIntegrity(t *testing.T) {
 		flag Flag
 		want string
 	}{
-		{1 << 11, "unknown"}, {1 << 31, "unknown"}, {FlagOutOfRange, "unlike-training"}, {FlagFlat, "unlike-training"},
+		{1 << 12, "unknown"}, {1 << 31, "unknown"}, {FlagOutOfRange, "unlike-training"}, {FlagFlat, "unlike-training"},
 		{FlagLength, "unlike-training"}, {FlagRate, "unlike-training"}, {FlagGap, "gap"}, {FlagPoisonSkipped, "poison-skipped"}, {FlagHeld, "held"},
-		{FlagIdle, "idle"}, {FlagEarly, "early"}, {FlagWarmUp, "early"}, {FlagReordered, "complete"},
+		{FlagIdle, "idle"}, {FlagEarly, "early"}, {FlagWarmUp, "early"}, {FlagDecided, "early"}, {FlagReordered, "complete"},
 	}
-	for i := range 1 << 13 {
-		f := Flag(i)&(1<<12-1) | Flag(i)>>12<<31 // the flags there are, the next, and the last
+	for i := range 1 << 14 {
+		f := Flag(i)&(1<<13-1) | Flag(i)>>13<<31 // the flags there are, the next, and the last
 		want := "complete"
 		for _, o := range order {
 			if f&o.flag != 0 {

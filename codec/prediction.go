@@ -30,6 +30,10 @@ type Prediction struct {
 	// upper bound. NoveltyP is its p-value, in (0, 1]: the share of sequences like the
 	// training's that are as unlike, or more; 0: the model says nothing of novelty.
 	Novelty, NoveltyP float32
+	// Change is the probability that the class changes until the end of the sequence, of an
+	// early prediction (FlagEarly). 0: the model does not know it. FlagDecided says that it
+	// is as small as the model's rule wants.
+	Change float32
 	// Readout names the one that answered, where readouts of the job were promoted;
 	// empty = the one that the job began with, or one that a message does not name.
 	Readout string

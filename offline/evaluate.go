@@ -46,7 +46,10 @@ type Prediction struct {
 	// Novelty is how unlike the training part the sequence is (novelty.Detector.Score)
 	// and P its p-value; both 0 where the readout has no detector.
 	Novelty, P float32
-	Unknown    bool // the label is a class that the readout does not know
+	// Change is the probability that the class changes until the end, of an early
+	// prediction (readout.Linear.Change); 0 of others, or where the readout has no rule.
+	Change  float32
+	Unknown bool // the label is a class that the readout does not know
 }
 
 // Early reports whether the sequence continued.
@@ -101,6 +104,8 @@ type EarlyCount struct {
 	Labelled    int     `json:"labelled"`
 	Correct     int     `json:"correct"`
 	Accuracy    float64 `json:"accuracy"` // Correct / Labelled, 0 where Labelled is 0
+
+	Decided *EarlyReport `json:"decided,omitempty"` // nil where the readout has no rule when a prefix suffices
 }
 
 // Evaluate makes the predictions that the stage would make for every series of
@@ -193,10 +198,20 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	ev.Predictions = make([]Prediction, pl.points)
 	mixed, sites := make([]bool, pl.points), make([]int, pl.points)
 	var scorers sync.Pool // one for each thread
+	readouts := []*readout.Linear{linear}
+	if linear.Prefixes != nil {
+		readouts = append(readouts, linear.Prefixes.Linear)
+	}
 	ev.Missing, err = pass{
 		EngineOptions: opt.EngineOptions, net: m.Network, first: m.FirstMissing(), front: m.Front, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs),
-		rate: monitor.NewRate(m.Training, cmp.Or(opt.RateTolerance, monitor.DefaultTolerance)), readouts: []*readout.Linear{linear},
+		rate: monitor.NewRate(m.Training, cmp.Or(opt.RateTolerance, monitor.DefaultTolerance)), readouts: readouts,
 		take: func(e reservoir.Engine, slot int32, s *cutSequence, p *point, scores []float32) error {
+			of := linear.For(p.early)
+			if n := linear.Columns(); of != linear {
+				scores = scores[n:]
+			} else {
+				scores = scores[:n]
+			}
 			mixed[p.k], sites[p.k] = p.mixed, p.site
 			pr := Prediction{
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
@@ -205,12 +220,18 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 			if err := pr.detect(linear, &scorers, e, slot); err != nil {
 				return err
 			}
-			pr.Class, pr.Probability = linear.Class(pr.Scores), linear.Probability(pr.Scores)
+			pr.Class, pr.Probability = of.Class(pr.Scores), of.Probability(pr.Scores)
 			if pr.Label == len(ev.Classes) {
 				pr.Label, pr.Unknown = -1, true
 			}
-			if linear.Coverage != nil {
-				pr.Set = linear.AppendSet([]int32{}, pr.Scores)
+			if pr.Early() {
+				var decided bool
+				if pr.Change, decided = linear.Change(p.samples(), pr.Scores); decided {
+					pr.Flags |= codec.FlagDecided
+				}
+			}
+			if of.Coverage != nil {
+				pr.Set = of.AppendSet([]int32{}, pr.Scores)
 			}
 			ev.Predictions[p.k] = pr
 			return nil
@@ -221,6 +242,9 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	}
 	ev.count()
 	ev.Novelty = ev.novelty(linear)
+	if ev.Early != nil {
+		ev.Early.Decided = ev.decided(linear)
+	}
 	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
 		return err
 	}

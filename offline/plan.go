@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -24,13 +25,23 @@ type plan struct {
 
 // example is what is learnt from a point. They come sequence by sequence, in the order
 // in which these end.
-type example struct{ arrival, point, label, group, site, length int }
+type example struct {
+	arrival, point, label, group, site, length int
+	prefix                                     prefix
+}
+
+// prefix is which part of its sequence an example is.
+type prefix struct {
+	sequence int // a number that every plan of one source and policy gives it
+	samples  int64
+	early    bool // the sequence continues
+}
 
 // makePlan cuts the source for a front end, which may be nil. also sees every
 // chunk, unless it is nil.
 func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, training bool, front *reservoir.Front, also func(*chunk)) (*plan, error) {
 	pl := &plan{cutter: newCutter(src.sampleSource, p, training, src.channels, nil, front)}
-	pl.sites = src.sites
+	pl.sites, pl.prefixes = src.sites, src.prefixes
 	var done []*cutSequence
 	err := src.read(ctx, func(pc *chunk) (err error) {
 		if done, err = pl.cut(done[:0], pc); err != nil {
@@ -43,7 +54,7 @@ func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, trainin
 			pl.sequences++
 			pl.work += s.points[len(s.points)-1].rows
 			for i := range s.points {
-				pl.count(&s.points[i])
+				pl.count(s, &s.points[i])
 			}
 		}
 		if pc.last {
@@ -54,13 +65,13 @@ func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, trainin
 	return pl, err
 }
 
-func (pl *plan) count(p *point) {
+func (pl *plan) count(s *cutSequence, p *point) {
 	if n := p.samples(); pl.shortest == 0 || n < pl.shortest {
 		pl.shortest = n
 	}
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
-		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, p.site, int(p.rows)})
+		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, p.site, int(p.rows), prefix{s.group, p.samples(), p.early}})
 		pl.pulse.add(p.pace)
 	}
 }
@@ -160,4 +171,45 @@ func policyName(p reservoir.Policy) string {
 		return fmt.Sprintf("endless, early %d", p.Early)
 	}
 	return string(p.Kind)
+}
+
+// pulse collects how fast the samples of training sequences came, where they
+// have times.
+type pulse struct {
+	periods []float64 // of each sequence whose period is known
+	longest []int64   // interval of two samples in each of these, ns
+}
+
+func (s *pulse) add(p pace) {
+	if p.period > 0 {
+		s.periods, s.longest = append(s.periods, p.period), append(s.longest, p.longest)
+	}
+}
+
+// longestInterval is what at most one in usual of the sequences exceeds, ns: in a
+// recording of several days few windows hold the time between two of them, which
+// is not how samples come.
+func (s *pulse) longestInterval() int64 {
+	n := len(s.longest)
+	if n == 0 {
+		return 0
+	}
+	slices.Sort(s.longest)
+	return s.longest[n-1-n/usual]
+}
+
+const usual = 50
+
+// rate is the sampling rate in Hz, to six digits: that of the median of the
+// sequences' periods, so that a few sequences with pauses do not change it. 0
+// where no sequence has a period.
+func (s *pulse) rate() float64 {
+	n := len(s.periods)
+	if n == 0 {
+		return 0
+	}
+	slices.Sort(s.periods)
+	low, high := s.periods[(n-1)/2], s.periods[n/2]
+	hertz, _ := strconv.ParseFloat(strconv.FormatFloat(1e9/(low+(high-low)/2), 'g', 6, 64), 64) // its own text
+	return hertz
 }

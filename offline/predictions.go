@@ -18,6 +18,7 @@ var predictionFields = []arrow.Field{
 	{Name: "probability", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 	{Name: "novelty", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 	{Name: "novelty_p", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	{Name: "change", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 }
 
 // WritePredictions writes a row per prediction to a Parquet file: id utf8 of
@@ -27,7 +28,8 @@ var predictionFields = []arrow.Field{
 // position int64 (samples of the series so far), flags uint32 (codec.Flag; 16 is
 // an early prediction), probability float32 of predicted (null where the readout has
 // no temperature; see package codec), novelty float32 and novelty_p float32 (how unlike the
-// training part it is, and the p-value; null where the readout has no detector). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
+// training part it is, and the p-value; null where the readout has no detector), change float32 (probability that the class changes until the end;
+// null of a prediction at an end, or where the readout has no rule; flag 2048 says that it suffices). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
 // eusn.head. Like an archive it appears whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	meta := arrow.MetadataFrom(map[string]string{
@@ -58,7 +60,7 @@ func (ev *Evaluation) WritePredictions(path string) error {
 		for i, v := range []struct {
 			value float32
 			null  bool
-		}{{p.Probability, p.Probability == 0}, {p.Novelty, p.P == 0}, {p.P, p.P == 0}} {
+		}{{p.Probability, p.Probability == 0}, {p.Novelty, p.P == 0}, {p.P, p.P == 0}, {p.Change, p.Change == 0}} {
 			if v.null {
 				b.Field(7 + i).AppendNull()
 			} else {

@@ -59,6 +59,7 @@ type labelledData struct {
 	classes     []string
 	bytes       int64         // in memory
 	sites       *groups.Table // of the groups that are asked for; nil: none
+	prefixes    bool          // early points are learnt from, too
 }
 
 // trainingPart lists the labelled training series.
@@ -105,26 +106,34 @@ func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress
 		m, err := t.healthyOnly(ctx, progress)
 		return m, t.report, err
 	}
-	l, err := t.learner(0, len(t.examples.labels))
-	if err != nil {
-		return fail(err)
+	m, err := t.learn(ctx, progress)
+	if err == nil {
+		err = t.decide(ctx, m, progress)
 	}
-	defer l.Close()
-	if opt.Planned != nil {
-		opt.Planned(t.report)
-	}
-	cast := newForecast(progress, l.Plan(), int64(l.Plan().Passes)*t.plan.work, t.plan.points)
-	if err := t.measure(ctx, l, cast); err != nil {
-		return fail(err)
-	}
-	if err := t.feed(ctx, l, src.sampleSource, t.plan, cast); err != nil {
-		return fail(err)
-	}
-	m, err := t.finish(ctx, l, cast)
 	if err != nil {
 		return fail(err)
 	}
 	return m, t.report, nil
+}
+
+// learn makes the model.
+func (t *training) learn(ctx context.Context, progress Progress) (*reservoir.Model, error) {
+	l, err := t.learner(0, len(t.examples.labels))
+	if err != nil {
+		return nil, err
+	}
+	defer l.Close()
+	if t.opt.Planned != nil {
+		t.opt.Planned(t.report)
+	}
+	cast := newForecast(progress, l.Plan(), int64(l.Plan().Passes)*t.plan.work, t.plan.points)
+	if err := t.measure(ctx, l, cast); err != nil {
+		return nil, err
+	}
+	if err := t.feed(ctx, l, t.src.sampleSource, t.plan, cast); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx, l, cast)
 }
 
 // training is a job whose plan is made.
@@ -192,7 +201,7 @@ func (t *training) readout(origins []int, beside int64) readout.Options {
 	return readout.Options{
 		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: o.Spec.SoftScaling(t.report.MedianLength), Discriminant: !o.RidgeOnly,
 		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
-		Coverage: o.Coverage, CoverageByClass: o.CoverBy == CoverClass, Priors: priors,
+		Coverage: o.Coverage, CoverageByClass: o.CoverBy == CoverClass, Priors: priors, Left: o.Early != nil,
 		ClassWeights: o.Weights.of(t.src.classes, t.examples.labels),
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -33,6 +34,7 @@ type RetrainOptions struct {
 	Parts       *groups.Parts    // of which the groups to train on are learnt from; nil: the archive's own training part, or all of a recording
 	Groups      *groups.Rule     // sequences that leave-one-out leaves out together, such as those of a machine; nil: those of one origin, or the groups of Parts
 
+	Early   *EarlyOptions   // also learn from prefixes, and when one suffices; nil: no
 	Novelty *NoveltyOptions // also learn what is unlike the training part; nil: no
 
 	// Memory bounds what the training holds, in bytes: the data, two blocks of
@@ -63,6 +65,7 @@ type RetrainReport struct {
 	Plan       readout.Plan    `json:"plan"`                      // how the readout learns, and the memory it takes with all else
 	Readout    readout.Report  `json:"readout"`
 	ByGroup    *groups.Report  `json:"by_group,omitempty"` // nil: RetrainOptions.Groups was
+	Early      *early.Report   `json:"early,omitempty"`    // nil: RetrainOptions.Early was
 	Novelty    *novelty.Report `json:"novelty,omitempty"`  // nil: RetrainOptions.Novelty was
 	Seconds
 }
@@ -117,6 +120,9 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 		}
 	}
 	if err := opt.Front.check(opt.Policy); err != nil {
+		return err
+	}
+	if err := opt.Early.check(opt); err != nil {
 		return err
 	}
 	_, wrong := opt.Priors.in("priors", src.classes)

@@ -56,6 +56,7 @@ type cutter struct {
 	training bool            // keep only points to learn from: the last of each sequence, of one label
 	mean     []float32       // takes the place of values missing at a beginning; nil: samples are not kept
 	front    *sequence.Front // of the samples kept; nil: none
+	prefixes bool            // training: keep the early points, too
 	rows     func(*chunk)    // optional: told what comes out of the front end
 	limits   *monitor.Limits // of the samples kept; nil: no flags are wanted
 	rate     monitor.Rate    // that sequences should have
@@ -351,6 +352,7 @@ func (c *streamCutter) keeps(p *point) bool {
 	switch {
 	case !c.training:
 		return true
+	case p.early && c.prefixes:
 	case p.early != (c.policy.Kind == reservoir.Endless): // an endless sequence has no other
 		return false
 	case p.mixed:

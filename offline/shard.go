@@ -79,6 +79,9 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	if opt.Novelty != nil {
 		return fail(errors.New("offline: a shard of a training with a detector of what is new: that is learnt from all sequences at once: train in one job"))
 	}
+	if opt.Early != nil {
+		return fail(errors.New("offline: a shard of a training that decides early: when a prefix suffices is learnt from all sequences at once: train in one job"))
+	}
 	if opt.Groups != nil || opt.Parts != nil {
 		return fail(errors.New("offline: a shard of a training by groups: a group has sequences in several shards, and must be left out of all at once: train in one job"))
 	}

@@ -95,7 +95,7 @@ func (p pass) run(ctx context.Context, t sampleSource, pl *plan, ran func(sample
 // within the limits.
 func (p pass) feed(ctx context.Context, t sampleSource, pl *plan, most int, calls chan<- []*cutSequence) (missing int64, err error) {
 	cuts := newCutter(t, pl.policy, pl.training, pl.channels, p.first, p.front)
-	cuts.limits, cuts.rate, cuts.sites = p.limits, p.rate, pl.sites
+	cuts.limits, cuts.rate, cuts.sites, cuts.prefixes = p.limits, p.rate, pl.sites, pl.prefixes
 	var done, call []*cutSequence
 	values, points := 0, 0
 	send := func() error {

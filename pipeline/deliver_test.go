@@ -12,6 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -23,12 +25,17 @@ func TestRestart(t *testing.T) {
 		"marked": {Kind: reservoir.Marked, Early: 3},
 		"window": {Kind: reservoir.Window, Length: 10, Hop: 2},
 		"gap":    {Kind: reservoir.Gap, Gap: 5 * time.Millisecond},
+
+		"decided": {Kind: reservoir.Marked, Early: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			streams := pipelinetest.Recordings(30, 80)
 			packets, sent := pipelinetest.Mixed(streams, 8)
 			m := pipelinetest.Model(t, 3, policy)
+			if name == "decided" {
+				deciding(m.Readouts[0])
+			}
 			b := newRig(t)
 			c := Config{Job: "again", Partitions: 6, Shards: 2, RowBudget: 40}
 			at := 0
@@ -50,9 +57,33 @@ func TestRestart(t *testing.T) {
 				r.stop(t)
 				at = to
 			}
-			same(t, b.predictions("again"), direct(t, m, streams, sent))
+			want := direct(t, m, streams, sent)
+			if early, decided := flagged(want, codec.FlagEarly), flagged(want, codec.FlagDecided); name == "decided" && (decided == 0 || decided == early) {
+				t.Fatalf("%d of %d early predictions are decided, want some", decided, early)
+			}
+			same(t, b.predictions("again"), want)
 		})
 	}
+}
+
+// deciding gives a readout another one for prefixes, by whose rule some suffice.
+func deciding(l *readout.Linear) {
+	of := *l
+	of.Coverage = nil
+	of.Temperature, of.Weights = .5, pipelinetest.Noise(rand.New(rand.NewPCG(3, 9)), len(l.Weights))
+	l.Prefixes = &readout.Prefixes{Linear: &of, Rule: early.Rule{Length: 20, Coefficients: [4]float64{-1, .5, .7, .25}, Most: .3}}
+}
+
+// flagged counts the predictions with a flag.
+func flagged(all map[string][]codec.Prediction, f codec.Flag) (n int) {
+	for _, ps := range all {
+		for _, p := range ps {
+			if p.Flags&f != 0 {
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // Whatever was published survives the server too.

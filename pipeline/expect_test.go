@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -172,7 +173,6 @@ func (b *rig) forgetOutput(job string) {
 func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, seqOf map[string][]pipelinetest.Packet) map[string][]codec.Prediction {
 	t.Helper()
 	out := map[string][]codec.Prediction{}
-	head := m.Readouts[0]
 	for _, r := range streams {
 		type place struct {
 			seq uint64
@@ -190,7 +190,8 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := e.SetReadouts(m.Readouts); err != nil {
+			head := m.Readouts[0].For(!sp.End)
+			if err := e.SetReadouts([]*readout.Linear{head}); err != nil {
 				t.Fatal(err)
 			}
 			scores := make([]float32, e.ScoreWidth())
@@ -220,6 +221,10 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 				p.Flags |= codec.FlagEarly
 				if m.Policy.Kind == reservoir.Window && sp.To < m.Policy.Length {
 					p.Flags |= codec.FlagWarmUp
+				}
+				var decided bool
+				if p.Change, decided = m.Readouts[0].Change(int64(sp.To-sp.From), scores); decided {
+					p.Flags |= codec.FlagDecided
 				}
 			}
 			out[r.Name] = append(out[r.Name], p)

@@ -23,7 +23,8 @@ import (
 )
 
 // several is a model with readouts test, b and c, of the same classes; b and c make
-// sets of classes, test and c say how unlike their training part a sequence is.
+// sets of classes, test and c say how unlike their training part a sequence is,
+// and c when early predictions of marked sequences suffice.
 func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	t.Helper()
 	m := pipelinetest.Model(t, 3, policy)
@@ -32,6 +33,9 @@ func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 		l := *m.Readouts[0]
 		l.Name, l.Weights = name, pipelinetest.Noise(rng, len(l.Weights))
 		l.Temperature, l.Coverage = .5, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.3}, len(l.Classes))}
+		if name == "c" && policy.Kind == reservoir.Marked && policy.Early > 0 {
+			deciding(&l)
+		}
 		m.Readouts = append(m.Readouts, &l)
 	}
 	m.Readouts[0].Novelty, m.Readouts[2].Novelty = pipelinetest.Detector(m, 1), pipelinetest.Detector(m, 2)

@@ -63,6 +63,8 @@ type Options struct {
 	// that stay as they are. The mean weight of the samples becomes 1. With weights no
 	// discriminant is tried, which counts all classes alike by itself.
 	ClassWeights []float64
+	// Left makes Report.Left. It needs leave-one-out, also where there is one alpha.
+	Left bool
 	// Memory bounds what a Learner holds, in bytes; 0: no bound.
 	Memory int64
 	// Progress, where set, is told the share of the work done, 0 to 1,
@@ -137,7 +139,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	if err != nil {
 		return nil, Report{}, err
 	}
-	j := job{slices.Clone(classes), labels, groups, opt, nil}
+	j := job{slices.Clone(classes), labels, groups, opt, nil, nil}
 	if opt.Outer != nil {
 		if _, err := opt.groups(n); err != nil {
 			return nil, Report{}, err
@@ -212,6 +214,7 @@ type job struct {
 	groups  []span
 	opt     Options
 	outer   *outer // nil: none
+	left    []int  // the samples' numbers; nil: all samples, in order
 }
 
 // throughKernel keeps all samples.
@@ -310,6 +313,9 @@ func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open
 		return fail(err)
 	}
 	linear.Temperature = r.Temperature
+	if j.opt.Left {
+		r.Left = &Left{j.left, scores}
+	}
 	if j.opt.Coverage != 0 {
 		if linear.Coverage, r.Sets, err = newCoverage(j.opt.Coverage, j.opt.CoverageByClass, j.classes, y.labels, scores, r.Temperature); err != nil {
 			return fail(err)

@@ -277,7 +277,7 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, erro
 	if err != nil {
 		return nil, Report{}, err
 	}
-	j := job{l.classes, l.keptLabels, groups, opt, nil}
+	j := job{l.classes, l.keptLabels, groups, opt, nil, l.keptNumbers()}
 	if l.within != nil {
 		if j.outer, err = newOuter(l.within.keptOuter, l.within.kept, len(l.keptLabels)); err != nil {
 			return nil, Report{}, err
@@ -294,6 +294,17 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, erro
 	m := l.moments
 	l.moments = nil
 	return j.throughMoments(ctx, sums{m, l.kept.x, raw, l.plan.Spilled})
+}
+
+// keptNumbers are the kept samples' numbers among all.
+func (l *Learner) keptNumbers() []int {
+	numbers := make([]int, len(l.keptLabels))
+	for i, place := range l.place {
+		if place >= 0 {
+			numbers[place] = l.from + i
+		}
+	}
+	return numbers
 }
 
 // unclipped is the space of the samples before they were clipped; nil: they were

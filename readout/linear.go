@@ -31,6 +31,10 @@ type Linear struct {
 	// Coverage makes sets of classes of scores; nil: there are none.
 	Coverage *Coverage
 
+	// Prefixes scores sequences that have not ended, and says when they suffice; nil: it is
+	// not known, and they are scored as whole ones.
+	Prefixes *Prefixes
+
 	// Novelty says how unlike the training part features are; nil: it is not known.
 	Novelty *novelty.Detector
 	// Detects says that the readout knows no faults: class 1 is what Novelty finds
@@ -96,7 +100,7 @@ func (l *Linear) Validate() error {
 			}
 		}
 	}
-	errs = append(errs, l.checkNovelty())
+	errs = append(errs, l.checkNovelty(), l.checkPrefixes())
 	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
 		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
 	}

@@ -40,7 +40,7 @@ var keptValues = 40 << 20 // a variable for tests
 const keptGroups = 8
 
 // NewPlan plans for samples of features. It reads the options Alphas, Groups,
-// Outer, Coverage, Priors, Memory, Standardise and Soft.
+// Outer, Coverage, Priors, Left, Memory, Standardise and Soft.
 func NewPlan(features, classes, samples int, opt Options) Plan {
 	n, f, c := float64(samples), float64(features), float64(columnsFor(classes))
 	steps := opt.steps()
@@ -88,12 +88,12 @@ func (p *Plan) spillSums(memory int64) {
 }
 
 // steps is how many alphas are tried; 0: there is one, and nothing is left out.
-// Coverage and priors want something left out also where there is one.
+// Coverage, priors and Left want something left out also where there is one.
 func (o Options) steps() int {
 	if o.Outer != nil {
 		return searchSteps(cmp.Or(len(o.Alphas), len(DefaultAlphas()))) + 1 // see outer.report
 	}
-	if alphas := len(o.Alphas); alphas != 1 || o.Coverage != 0 || o.Priors != nil {
+	if alphas := len(o.Alphas); alphas != 1 || o.Coverage != 0 || o.Priors != nil || o.Left {
 		return searchSteps(cmp.Or(alphas, len(DefaultAlphas())))
 	}
 	return 0

@@ -3,6 +3,7 @@ package readout
 import (
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
@@ -26,7 +27,15 @@ type Report struct {
 	Quality *quality.Report `json:"quality,omitempty"` // of what was left out, at the temperature; nil where nothing was
 	Sets    *quality.Sets   `json:"sets,omitempty"`    // of what was left out; nil without Options.Coverage. The thresholds come of the same samples, so that the coverage is what was asked for
 	Outer   *OuterReport    `json:"-"`                 // nil where Options.Outer was
+	Left    *Left           `json:"-"`                 // nil without Options.Left
 	given   bool            // there was no choice of alpha
+}
+
+// Left is what the samples that were left out in turn score, each by the readout of all
+// others, at the scale of the readout's Temperature.
+type Left struct {
+	Samples []int        // their numbers, in the order in which they were added; nil: all, in that order
+	Scores  dense.Matrix // a row for each, a column for each class; of two classes 0 and the score
 }
 
 // LeftOut is the leave-one-out accuracy of the readout that was taken; false

@@ -95,7 +95,7 @@
 //	                or "3" where the kind is mixed; or "4" where a readout has limits;
 //	                or "5" where Training has a sampling rate; or "6" where there is a front end;
 //	                or "7" where a readout makes sets of classes; or "8" where one has a
-//	                detector of what is new
+//	                detector of what is new; or "9" where one says when a prefix suffices
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
@@ -103,7 +103,9 @@
 //	eusn.heads      JSON list of {"name", "classes", "temperature", "limited"}: true where
 //	                the readout has limits, else absent; and "coverage" where it makes
 //	                sets of classes: JSON of readout.Coverage; and "novelty": {"level", "unit", "detects"}
-//	                where it has a detector, detects where that makes its class, else absent
+//	                where it has a detector, detects where that makes its class, else absent; and "early"
+//	                {"temperature", "limited", "rule"} where it has another one for prefixes,
+//	                with a rule that says when they suffice: JSON of early.Rule
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
 //	                is without this entry; held against the content where it is
@@ -125,6 +127,7 @@
 //	head.K.limit                          [Features]    of readouts with limits alone; positive
 //	head.K.weights                        [Columns, Features]
 //	head.K.intercept                      [Columns]
+//	head.K.early.center, .limit, .weights, .intercept      as the four above, of the readout of prefixes
 //	head.K.novelty.center                 [Features]    these four of readouts with a detector alone
 //	head.K.novelty.scale                  [Features]
 //	head.K.novelty.axes                   [dimensions, Features]
@@ -132,7 +135,7 @@
 //
 // Columns is the number of classes, 1 where there are two. The tensors are in
 // this order, without gaps: the three of the norm, then the five or six of each member
-// in turn, then the three to eight of each readout in turn. A reader takes them by name and
+// in turn, then the three to twelve of each readout in turn. A reader takes them by name and
 // range, whatever their order. The same model gives the same bytes, and so the
 // same fingerprint: the header is JSON without blanks, keys sorted by their
 // bytes within each object ("<", ">" and "&" written \u003c, \u003e, \u0026),

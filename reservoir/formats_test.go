@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
@@ -54,7 +55,14 @@ func TestStoredModels(t *testing.T) {
 	healthy := testModel(t)
 	*healthy.Readouts[0] = readout.Linear{Name: "h", Classes: []string{"normal", "novel"}, Center: h.Center, Weights: make([]float32, len(h.Center)), Intercept: []float32{-1}, Novelty: h.Novelty, Detects: true}
 	healthy.Readouts = healthy.Readouts[:1]
-	for name, m := range map[string]*Model{"novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
+	decides := testModel(t)
+	of := *decides.Readouts[0]
+	of.Temperature, of.Intercept = .75, []float32{.5, -1, 2}
+	for i := range of.Center {
+		of.Limit = append(of.Limit, float32(1+i%3)/2)
+	}
+	decides.Readouts[0].Prefixes = &readout.Prefixes{Linear: &of, Rule: early.Rule{Length: 320, Coefficients: [4]float64{-1. / 3, 0, 1e-300, 4}, Most: .0625}}
+	for name, m := range map[string]*Model{"decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

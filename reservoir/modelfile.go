@@ -15,13 +15,14 @@ import (
 	"strconv"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // The form of a model file is in the package's documentation, doc.go.
 const (
 	frontVersion  = "6"
-	newestVersion = "8"
+	newestVersion = "9"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -44,6 +45,14 @@ type readoutInfo struct {
 
 	Coverage *readout.Coverage `json:"coverage,omitempty"`
 	Novelty  *noveltyInfo      `json:"novelty,omitempty"` // version 8; nil: no detector
+	Early    *earlyInfo        `json:"early,omitempty"`   // version 9; nil: there is none of prefixes
+}
+
+// earlyInfo is what is known of a readout of prefixes beside its tensors.
+type earlyInfo struct {
+	Temperature float64    `json:"temperature"`
+	Limited     bool       `json:"limited,omitzero"`
+	Rule        early.Rule `json:"rule"`
 }
 
 // noveltyInfo is what is known of a detector beside its tensors.
@@ -57,6 +66,11 @@ type noveltyInfo struct {
 // that was read from an older file keeps its bytes and its fingerprint, and so
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
+	for _, h := range m.Readouts {
+		if h.Prefixes != nil {
+			return newestVersion
+		}
+	}
 	for _, h := range m.Readouts {
 		if h.Novelty != nil {
 			return "8"
@@ -96,6 +110,9 @@ func newReadoutInfo(h *readout.Linear) readoutInfo {
 	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage}
 	if h.Novelty != nil {
 		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects}
+	}
+	if p := h.Prefixes; p != nil {
+		info.Early = &earlyInfo{p.Linear.Temperature, p.Linear.Limit != nil, p.Rule}
 	}
 	return info
 }
@@ -237,7 +254,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -280,10 +297,12 @@ func decode(b []byte) (*Model, error) {
 	}
 	for i, h := range readouts {
 		p := "head." + strconv.Itoa(i) + "."
-		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage,
-			Center: r.floats(p + "center"), Weights: r.floats(p + "weights"), Intercept: r.floats(p + "intercept")}
-		if h.Limited {
-			linear.Limit = r.floats(p + "limit")
+		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage}
+		r.linear(linear, p, h.Limited)
+		if e := h.Early; e != nil {
+			of := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: e.Temperature}
+			r.linear(of, p+"early.", e.Limited)
+			linear.Prefixes = &readout.Prefixes{Linear: of, Rule: e.Rule}
 		}
 		if n := h.Novelty; n != nil {
 			linear.Detects = n.Detects
@@ -342,14 +361,11 @@ func (m *Model) tensors() []tensor {
 	}
 	for i, h := range m.Readouts {
 		p := "head." + strconv.Itoa(i) + "."
-		f, k := int64(h.Features()), int64(h.Columns())
-		ts = append(ts, tensor{p + "center", []int64{f}, h.Center, nil})
-		if h.Limit != nil {
-			ts = append(ts, tensor{p + "limit", []int64{f}, h.Limit, nil})
+		f := int64(h.Features())
+		ts = append(ts, linearTensors(h, p)...)
+		if e := h.Prefixes; e != nil {
+			ts = append(ts, linearTensors(e.Linear, p+"early.")...)
 		}
-		ts = append(ts,
-			tensor{p + "weights", []int64{k, f}, h.Weights, nil},
-			tensor{p + "intercept", []int64{k}, h.Intercept, nil})
 		if d := h.Novelty; d != nil {
 			ts = append(ts,
 				tensor{p + "novelty.center", []int64{f}, d.Center, nil},
@@ -359,4 +375,16 @@ func (m *Model) tensors() []tensor {
 		}
 	}
 	return ts
+}
+
+// linearTensors are those of a readout's scores.
+func linearTensors(l *readout.Linear, prefix string) []tensor {
+	f, k := int64(l.Features()), int64(l.Columns())
+	ts := []tensor{{prefix + "center", []int64{f}, l.Center, nil}}
+	if l.Limit != nil {
+		ts = append(ts, tensor{prefix + "limit", []int64{f}, l.Limit, nil})
+	}
+	return append(ts,
+		tensor{prefix + "weights", []int64{k, f}, l.Weights, nil},
+		tensor{prefix + "intercept", []int64{k}, l.Intercept, nil})
 }

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // tensorReader reads the tensors of one safetensors file, remembering the
@@ -115,6 +117,14 @@ func (r *tensorReader) words(name, dtype string) []byte {
 	}
 	r.read[name] = true
 	return r.body[t.Offsets[0]:t.Offsets[1]]
+}
+
+// linear reads what a readout's scores are made of.
+func (r *tensorReader) linear(l *readout.Linear, prefix string, limited bool) {
+	l.Center, l.Weights, l.Intercept = r.floats(prefix+"center"), r.floats(prefix+"weights"), r.floats(prefix+"intercept")
+	if limited {
+		l.Limit = r.floats(prefix + "limit")
+	}
 }
 
 func (r *tensorReader) floats(name string) []float32 {

@@ -37,6 +37,7 @@ export interface Prediction {
   set: string[] | null; // the classes that the true one is among, at the model's coverage: one is an answer, none or several are none (docs/sets.md)
   novelty: number | null; // how unlike the training part it is: 1 is usual (docs/novelty.md); null: the model does not say
   noveltyP: number | null; // the share of sequences like the training's that are as unlike
+  change: number | null; // of an early prediction: the probability that the class changes until the end (docs/early.md)
   message: number; // in the job's output: continue with from one higher
   index: number; // its place in the message
 }

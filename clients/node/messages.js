@@ -21,7 +21,7 @@ export function encodeSamples(channels, columns, times) {
   return tableToIPC(new Table(fields), "stream"); // not the file format; without compression
 }
 
-const flagNames = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate"];
+const flagNames = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided"];
 const bit = (name) => 1 << flagNames.indexOf(name);
 
 // The worst of a prediction's flags wins.
@@ -31,7 +31,7 @@ const judgements = [
   ["poison-skipped", bit("poison-skipped")],
   ["held", bit("held")],
   ["idle", bit("idle")],
-  ["early", bit("early") | bit("warm-up")],
+  ["early", bit("early") | bit("warm-up") | bit("decided")],
 ];
 
 // integrity says in a word how far to trust a prediction.
@@ -46,8 +46,8 @@ export function decodePredictions(data) {
   if (table.schema.metadata.get("eusn.schema") !== "prediction") throw new Error("not a message of predictions");
   const labels = JSON.parse(table.schema.metadata.get("eusn.labels"));
   const column = (name) => table.getChild(name);
-  const [stream, seq, row, cls, score, probability, scores, flags, readout, set, novelty, noveltyP] =
-    ["stream_id", "seq", "row", "class", "score", "probability", "scores", "flags", "readout", "set", "novelty", "novelty_p"].map(column);
+  const [stream, seq, row, cls, score, probability, scores, flags, readout, set, novelty, noveltyP, change] =
+    ["stream_id", "seq", "row", "class", "score", "probability", "scores", "flags", "readout", "set", "novelty", "novelty_p", "change"].map(column);
   const times = nanoseconds(column("ts"));
   return Array.from({ length: table.numRows }, (_, i) => ({
     stream: stream.get(i), class: labels[cls.get(i)], probability: probability?.get(i) ?? null, score: score.get(i),
@@ -55,6 +55,7 @@ export function decodePredictions(data) {
     seq: seq.get(i), row: row.get(i), time: times[i], readout: readout?.get(i) || null,
     set: set?.isValid(i) ? Array.from(set.get(i), (c) => labels[c]) : null,
     novelty: novelty?.get(i) ?? null, noveltyP: noveltyP?.get(i) ?? null,
+    change: change?.get(i) ?? null,
   }));
 }
 

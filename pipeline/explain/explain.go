@@ -55,6 +55,7 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 	case f.record.Rests.Seq > 0:
 		p.ring += beyond
 	}
+	m.linear = m.linear.For(f.Prediction.Flags&codec.FlagEarly != 0)
 	done, err := p.run(ctx, x, m)
 	if err != nil {
 		return nil, err
@@ -186,7 +187,7 @@ func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done pipeline
 			a.Broken = false
 		}
 	}
-	if c.q.Flags != f.Prediction.Flags {
+	if c.q.Flags != f.Prediction.Flags&^codec.FlagDecided { // which follows from the scores
 		a.Flags = c.q.Flags.String()
 		a.OtherFlags = true
 	}

@@ -83,7 +83,7 @@ func (m *models) open(row []uint32) Open {
 	features := make([]float32, spec.FeatureCount())
 	layout.FeaturesOf(spec, row, features)
 	o.Scores = make([]float32, m.linear.Columns())
-	o.take(m.linear, features)
+	o.take(m.linear.For(true), features)
 	return o
 }
 

@@ -41,6 +41,7 @@ class Prediction:
     set: Optional[list[str]] = None  # the classes that the true one is among, at the model's coverage: one is an answer, none or several are none (docs/sets.md)
     novelty: Optional[float] = None  # how unlike the training part it is: 1 is usual (docs/novelty.md)
     novelty_p: Optional[float] = None  # the share of sequences like the training's that are as unlike
+    change: Optional[float] = None  # of an early prediction: the probability that the class changes until the end (docs/early.md)
 
 
 def encoder(channels: Sequence[str]) -> Encode:
@@ -70,13 +71,13 @@ def decode(data: bytes, message: int) -> list[Prediction]:
     labels = json.loads(meta[b"eusn.labels"])
     there = set(table.column_names)
     ts = table.column("ts").cast(pa.int64()).to_pylist() if "ts" in there else [None] * table.num_rows
-    names = ["stream_id", "class", "score", "flags", "seq", "row", "probability", "scores", "readout", "set", "novelty", "novelty_p"]
+    names = ["stream_id", "class", "score", "flags", "seq", "row", "probability", "scores", "readout", "set", "novelty", "novelty_p", "change"]
     column: dict[str, list[Any]] = {n: table.column(n).to_pylist() if n in there else [None] * table.num_rows for n in names}
     return [
         Prediction(column["stream_id"][i], labels[column["class"][i]], column["probability"][i], column["score"][i],
                    column["scores"][i], integrity(column["flags"][i]), column["flags"][i], column["seq"][i], column["row"][i], ts[i], message, i,
                    column["readout"][i] or None, None if column["set"][i] is None else [labels[c] for c in column["set"][i]],
-                   column["novelty"][i], column["novelty_p"][i])
+                   column["novelty"][i], column["novelty_p"][i], column["change"][i])
         for i in range(table.num_rows)
     ]
 

@@ -48,6 +48,8 @@ type demoOptions struct {
 	continuous   bool
 	pol          offlinecmd.PolicyFlags
 	policy       reservoir.Policy
+	decide       offlinecmd.DecideFlags
+	early        *offline.EarlyOptions
 	kept         []string // files that are complete
 }
 
@@ -69,6 +71,9 @@ func (o *demoOptions) setPolicy(f *pflag.FlagSet) (err error) {
 		}
 	}
 	if o.policy, err = o.pol.Parse(f); err != nil {
+		return err
+	}
+	if o.early, err = o.decide.Options(f); err != nil {
 		return err
 	}
 	if o.continuous && (o.archive != "" || o.policy.Kind != reservoir.Window && o.policy.Kind != reservoir.Count) {
@@ -108,6 +113,7 @@ The archive and the model stay in --dir; the server's data are removed.`,
 		Example: `  eusn-stream demo
   eusn-stream demo --policy window
   eusn-stream demo --policy window --continuous
+  eusn-stream demo --early 32 --decide
   eusn-stream demo --dataset Adiac.parquet --streams 100`,
 		Args: cobra.NoArgs,
 	}
@@ -116,6 +122,7 @@ The archive and the model stay in --dir; the server's data are removed.`,
 	f.StringVar(&o.archive, "dataset", "", "use this archive instead of simulated data")
 	f.BoolVar(&o.continuous, "continuous", false, "simulate machines whose condition changes while they run, and train on, evaluate and replay recordings of them")
 	o.pol.Add(f)
+	o.decide.Add(f)
 	f.IntVar(&o.streams, "streams", demoStreams, "concurrent streams of the replay")
 	f.StringVar(&o.bank, "bank", "small", "recipe of the bank: "+strings.Join(reservoir.Banks, ", "))
 	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank v1 (default %d; asks for that bank)", reservoir.BankV1(1).Members))
@@ -312,7 +319,7 @@ func demoModel(ctx context.Context, a *cli.App, o *demoOptions, train archives.L
 	a.Say("2/5  training a bank of %d x %d units", spec.Members, spec.Units)
 	p := a.Progress()
 	m, report, err := train.Retrain(ctx, offline.RetrainOptions{
-		EngineOptions: offline.EngineOptions{NewEngine: engines.New(a.Engine)}, Spec: spec, Policy: o.policy, Tool: cli.ToolName(),
+		EngineOptions: offline.EngineOptions{NewEngine: engines.New(a.Engine)}, Spec: spec, Policy: o.policy, Early: o.early, Tool: cli.ToolName(),
 		Planned: func(r offline.RetrainReport) { offlinecmd.SayPlanned(a, train, o.policy, r) },
 	}, p.Report)
 	p.Close()

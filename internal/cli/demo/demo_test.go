@@ -45,7 +45,7 @@ func TestDemoPolicies(t *testing.T) {
 		policy, more         string
 		sequences, all, rows int
 	}{
-		{"marked", "--early 100", 40, 40 + 3*40, 320},
+		{"marked", "--early 100 --decide --decide-loss 0.2", 40, 40 + 3*40, 320},
 		{"gap", "--gap 300ms --early 150", 40, 40 + 2*40, 320},
 		{"window", "--length 64 --hop 32 --early 24", 40 * 19, 40 * (19 + 20), 640}, // early at the 26 multiples of 24 but 6 where a window ends
 		{"count", "--length 100 --early 30", 40 * 6, 40 * (6 + 19), 640},            // and early once after the last

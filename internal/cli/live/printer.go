@@ -78,6 +78,9 @@ type PredictionLine struct {
 	// absent where the model has no detector.
 	Novelty  *float32 `json:"novelty,omitempty"`
 	NoveltyP float32  `json:"novelty_p,omitempty"`
+	// Change is the probability that the class changes until the end of the sequence;
+	// absent of a prediction at an end, and where the model does not know it.
+	Change float32 `json:"change,omitzero"`
 	// Integrity says in a word how far to trust it, codec.Flag.Integrity;
 	// Flags say all there is.
 	Integrity string `json:"integrity"`
@@ -137,7 +140,7 @@ func newPredictionLine(p codec.Prediction, labels []string) PredictionLine {
 		Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: labels[p.Class],
 		Score: p.Score, Probability: p.Probability, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(), Readout: p.Readout,
 	}
-	line.Set = setNames(p, labels)
+	line.Set, line.Change = setNames(p, labels), p.Change
 	if p.NoveltyP != 0 {
 		line.Novelty, line.NoveltyP = &p.Novelty, p.NoveltyP
 	}

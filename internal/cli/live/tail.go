@@ -156,6 +156,9 @@ func tailText(p codec.Prediction, labels []string, stored time.Time) string {
 	if p.Flags != 0 {
 		flags = " (" + p.Flags.String() + ")"
 	}
+	if p.Change != 0 {
+		flags += fmt.Sprintf("  change %.3f", p.Change)
+	}
 	if p.Set != nil {
 		set := setNames(p, labels)
 		for i := range set {

@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/dynamics"
 )
@@ -76,6 +77,7 @@ type headReport struct {
 	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: not known
 
 	Coverage *readout.Coverage `json:"coverage,omitempty"` // of sets of classes; nil: it makes none
+	Early    *early.Rule       `json:"early,omitempty"`    // when a prefix suffices; nil: it does not know
 	Novelty  *noveltyReport    `json:"novelty,omitempty"`  // nil: no detector
 }
 
@@ -120,6 +122,9 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 
 func newHeadReport(h *readout.Linear) headReport {
 	r := headReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage}
+	if p := h.Prefixes; p != nil {
+		r.Early = &p.Rule
+	}
 	if d := h.Novelty; d != nil {
 		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects}
 	}
@@ -183,6 +188,9 @@ func Print(a *cli.App, r Report) {
 	for _, h := range r.Readouts {
 		if c := h.Coverage; c != nil {
 			row("sets", "%s", CoverageText(*c))
+		}
+		if e := h.Early; e != nil {
+			row("early", "a prefix is decided where its class changes until the end with a probability of at most %.4g", e.Most)
 		}
 	}
 	if r.Front != nil {

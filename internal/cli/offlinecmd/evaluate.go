@@ -168,6 +168,7 @@ func printCuts(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *offlin
 	}
 	if e := ev.Early; e != nil {
 		a.Print("early: %d of %d right, accuracy %.4f", e.Correct, e.Labelled, e.Accuracy)
+		printDecided(a, e.Decided)
 	}
 	if err := m.CheckLengths(); err != nil {
 		a.Say("warning: %v", err)

@@ -26,6 +26,7 @@ func newRetrain(a *cli.App) *cobra.Command {
 	var front frontFlag
 	var certainty certaintyFlags
 	var novel noveltyFlags
+	var decide DecideFlags
 	var threads int
 	cmd := &cobra.Command{
 		Use:   "retrain [--merge FILE...]",
@@ -87,6 +88,7 @@ bits. The same shards always give the same bits.`,
 	certainty.add(f)
 	scale.add(f)
 	novel.add(f)
+	decide.Add(f)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := scale.check(cmd, args); err != nil {
 			return err
@@ -121,6 +123,13 @@ bits. The same shards always give the same bits.`,
 		if detector != nil && (scale.shard != "" || scale.merge) {
 			return errors.New("--novelty or --healthy-only, and --shard or --merge: a detector is learnt from all sequences at once: train in one job")
 		}
+		early, err := decide.Options(f)
+		if err != nil {
+			return err
+		}
+		if early != nil && (scale.shard != "" || scale.merge) {
+			return errors.New("--decide, and --shard or --merge: when a prefix suffices is learnt from all sequences at once: train in one job")
+		}
 		rule, parts, err := group.read()
 		if err != nil {
 			return err
@@ -142,7 +151,7 @@ bits. The same shards always give the same bits.`,
 			}
 			o := net.options(src.Channels)
 			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = policy, head, threads, budget, float64(rate), offline.Front(front)
-			o.Groups, o.Parts, o.Novelty = rule, parts, detector
+			o.Groups, o.Parts, o.Novelty, o.Early = rule, parts, detector, early
 			certainty.set(&o)
 			if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
 				return err

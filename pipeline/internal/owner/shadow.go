@@ -73,9 +73,11 @@ func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
 		if l.Novelty != nil {
 			row.NoveltyP = l.Detect(row.Scores, row.Novelty)
 		}
-		class := l.Class(row.Scores)
-		row.Class, row.Score, row.Probability = int32(class), shard.Score(row.Scores, class), l.Probability(row.Scores)
-		s.sets, row.Set = shard.SetOf(s.sets, l, row.Scores)
+		of := l.For(p.Flags&codec.FlagEarly != 0)
+		class := of.Class(row.Scores)
+		row.Class, row.Score, row.Probability = int32(class), shard.Score(row.Scores, class), of.Probability(row.Scores)
+		s.sets, row.Set = shard.SetOf(s.sets, of, row.Scores)
+		shard.Decide(&row.Prediction, l, a.Length[i])
 		s.rows = append(s.rows, row)
 	}
 }

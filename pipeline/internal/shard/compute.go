@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -55,16 +56,18 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 		p := &b.Answers[e.part].Preds[e.index]
 		h := &s.heads.all[e.head]
 		h.used = true
-		p.Scores = scores[i*width+h.from:][:h.linear.Columns()]
+		l, from := h.of(p)
+		p.Scores = scores[i*width+from:][:l.Columns()]
 		p.Novelty, p.NoveltyP = 0, 0
 		if h.novel != nil {
 			p.Novelty = h.novel.take()
 			p.NoveltyP = h.linear.Detect(p.Scores, p.Novelty)
 		}
 		b.shadow(e, &s.heads, scores[i*width:])
-		class := h.linear.Class(p.Scores)
-		p.Class, p.Score, p.Probability = int32(class), Score(p.Scores, class), h.linear.Probability(p.Scores)
-		b.sets, p.Set = SetOf(b.sets, h.linear, p.Scores)
+		class := l.Class(p.Scores)
+		p.Class, p.Score, p.Probability = int32(class), Score(p.Scores, class), l.Probability(p.Scores)
+		b.sets, p.Set = SetOf(b.sets, l, p.Scores)
+		Decide(p, h.linear, b.Answers[e.part].Length[e.index])
 	}
 	return nil
 }
@@ -102,7 +105,8 @@ func (b *Batch) shadow(e emit, h *heads, row []float32) {
 	}
 	for i := range h.shadows {
 		to := a.Shadow[e.index*each+i*(columns+1):]
-		copy(to[:columns], row[h.shadows[i].from:])
+		_, from := h.shadows[i].of(&a.Preds[e.index])
+		copy(to[:columns], row[from:])
 		to[columns] = 0
 		if d := h.shadows[i].novel; d != nil {
 			to[columns] = d.take()
@@ -122,6 +126,19 @@ func SetOf(sets []int32, l *readout.Linear, scores []float32) (all, set []int32)
 	from := len(sets)
 	sets = l.AppendSet(sets, scores) // where the slice grew, those before keep the old array
 	return sets, sets[from:len(sets):len(sets)]
+}
+
+// Decide says of an early prediction whether its class may change, and whether the
+// samples suffice, by the rule of the readout that scored it, if that has one.
+func Decide(p *codec.Prediction, l *readout.Linear, samples int64) {
+	p.Change, p.Flags = 0, p.Flags&^codec.FlagDecided
+	if p.Flags&codec.FlagEarly == 0 {
+		return
+	}
+	var decided bool
+	if p.Change, decided = l.Change(samples, p.Scores); decided {
+		p.Flags |= codec.FlagDecided
+	}
 }
 
 // Score is the chosen class's. With two classes there is one column, the

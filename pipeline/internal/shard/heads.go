@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/readout"
 )
@@ -26,6 +27,15 @@ type scored struct {
 
 // keepHead is how long a readout that answers nothing is still scored.
 const keepHead = 10 * time.Second
+
+// of is the readout that scores a prediction, and its first column.
+func (h *scored) of(p *codec.Prediction) (l *readout.Linear, from int) {
+	l, from = h.linear.For(p.Flags&codec.FlagEarly != 0), h.from
+	if l != h.linear {
+		from += h.linear.Columns()
+	}
+	return l, from
+}
 
 // heads are the readouts that the engine scores: the one that the job began with
 // and, where another was promoted, those that open sequences need. One that is
@@ -94,8 +104,9 @@ func (s *slots) score(all []scored) error {
 	add := func(some []scored) {
 		for i := range some {
 			some[i].from = columns
-			list = append(list, some[i].linear)
-			columns += some[i].linear.Columns()
+			from := len(list)
+			list = appendLinear(list, some[i].linear)
+			columns += (len(list) - from) * some[i].linear.Columns()
 		}
 	}
 	add(all)

@@ -36,7 +36,7 @@ type pool struct {
 
 // newPool makes a pool of at most max slots for the states that a readout reads.
 func newPool(factory engineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
-	p := &pool{make: factory, heads: []*readout.Linear{head}, max: max, row: make([]uint32, net.Spec.Layout().Words)}
+	p := &pool{make: factory, heads: appendLinear(nil, head), max: max, row: make([]uint32, net.Spec.Layout().Words)}
 	e, err := p.newEngine(net, min(firstSlots, max))
 	if err != nil {
 		return nil, err
@@ -136,4 +136,12 @@ func arithmeticOf(e reservoir.Engine) string {
 		return a
 	}
 	return ""
+}
+
+// appendLinear appends a readout as the engine scores it: behind it the one of prefixes.
+func appendLinear(list []*readout.Linear, l *readout.Linear) []*readout.Linear {
+	if list = append(list, l); l.Prefixes != nil {
+		list = append(list, l.Prefixes.Linear)
+	}
+	return list
 }

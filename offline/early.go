@@ -1,0 +1,174 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/early"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// EarlyOptions say that a readout is also learnt from the prefixes that the policy
+// predicts, and when such a prefix suffices; see package early.
+type EarlyOptions struct {
+	Loss float64 // of accuracy that is allowed, by leave-one-out: above 0, below 1
+}
+
+// check reports what is wrong with the options.
+func (e *EarlyOptions) check(opt RetrainOptions) error {
+	switch p := opt.Policy; {
+	case e == nil:
+		return nil
+	case !(e.Loss > 0 && e.Loss < 1):
+		return fmt.Errorf("offline: deciding early: a loss of accuracy of %v, want a share above 0 and below 1", e.Loss)
+	case p.Kind == reservoir.Endless:
+		return errors.New("offline: deciding early: an endless sequence has no end that a prediction could come before: take the policy marked, gap or count")
+	case p.Kind == reservoir.Window:
+		return fmt.Errorf("offline: deciding early: a window predicts every %d samples already: take the policy marked, gap or count", p.Hop)
+	case p.Early < 1:
+		return errors.New("offline: deciding early: the policy predicts at ends alone, want early predictions every N samples (--early N)")
+	case opt.Novelty.alone():
+		return errors.New("offline: deciding early: healthy data alone have no classes to decide for")
+	}
+	return nil
+}
+
+// decide learns a readout of prefixes, and when these suffice, for a model whose readout
+// of whole sequences is there.
+func (t *training) decide(ctx context.Context, m *reservoir.Model, progress Progress) error {
+	if t.opt.Early == nil {
+		return nil
+	}
+	of := *t // with a plan of its own
+	of.src.prefixes, of.kept, of.opt.Coverage, of.opt.Planned = true, nil, 0, nil
+	var err error
+	if of.plan, err = makePlan(ctx, of.src, of.opt.Policy, true, of.front, nil); err != nil {
+		return err
+	}
+	of.examples = of.plan.trainingOrder(of.src.classes)
+	if of.plan.points == t.plan.points {
+		return fmt.Errorf("offline: %s: no sequence has a prefix of %d samples, and the longest %d: predict more often (--early)", t.src.what, t.opt.Policy.Early, t.report.MaxLength)
+	}
+	prefixes, err := of.learn(ctx, progress)
+	t.report.StateSeconds, t.report.FitSeconds = of.report.StateSeconds, t.report.FitSeconds+of.report.FitSeconds
+	if err != nil {
+		return err
+	}
+	linear := prefixes.Readouts[0]
+	if linear.Temperature == 0 {
+		return fmt.Errorf("offline: %s: leave-one-out gives no probabilities, so that nothing says when a prefix suffices: take a larger alpha, or do not decide early", t.src.what)
+	}
+	rule, report, err := early.Learn(sequencesOf(t, &of), t.opt.Early.Loss)
+	if err != nil {
+		return fmt.Errorf("offline: %s: %w", t.src.what, err)
+	}
+	m.Readouts[0].Prefixes, t.report.Early = &readout.Prefixes{Linear: linear, Rule: *rule}, &report
+	return m.Validate()
+}
+
+// sequencesOf is what leave-one-out says of sequences and their prefixes.
+func sequencesOf(whole, prefixes *training) (all []early.Sequence) {
+	ends := map[int]early.Prefix{} // of each sequence
+	whole.eachLeft(func(e *example, p early.Prefix) { ends[e.prefix.sequence] = p })
+	last := -1
+	prefixes.eachLeft(func(e *example, p early.Prefix) {
+		end, ok := ends[e.prefix.sequence]
+		if !ok {
+			return
+		}
+		if e.prefix.sequence != last {
+			all = append(all, early.Sequence{Label: e.label})
+			last = e.prefix.sequence
+		}
+		if !e.prefix.early {
+			p = end
+		}
+		s := &all[len(all)-1]
+		s.Prefixes = append(s.Prefixes, p)
+	})
+	return all
+}
+
+// eachLeft visits the examples that were left out, in their order.
+func (t *training) eachLeft(visit func(*example, early.Prefix)) {
+	of := make([]*example, len(t.plan.examples))
+	for i := range t.plan.examples {
+		of[t.plan.examples[i].arrival] = &t.plan.examples[i]
+	}
+	rows := make([][]float64, len(of)) // scores; nil: it was not left out
+	left := t.report.Readout.Left
+	for i := range left.Scores.Rows {
+		rows[left.Samples[i]] = left.Scores.Row(i)
+	}
+	for i, e := range of {
+		if rows[i] != nil {
+			visit(e, prefixOf(rows[i], e.prefix.samples, t.report.Readout.Temperature))
+		}
+	}
+}
+
+// prefixOf is what scores, a number for each class, say of a prefix.
+func prefixOf(scores []float64, samples int64, temperature float64) early.Prefix {
+	class := 0
+	for k, s := range scores {
+		if s > scores[class] {
+			class = k
+		}
+	}
+	second := math.Inf(-1)
+	for k, s := range scores {
+		if k != class {
+			second = max(second, s)
+		}
+	}
+	return early.Prefix{Samples: samples, Class: class, Margin: temperature * (scores[class] - second)}
+}
+
+// EarlyReport says what comes of taking the first prediction of each sequence that is
+// decided, or else the one at its end.
+type EarlyReport struct {
+	Sequences int `json:"sequences"` // that have ended, with a known class
+	early.Result
+}
+
+// decided is that; nil where the readout has no rule, or nothing is labelled.
+func (ev *Evaluation) decided(linear *readout.Linear) *EarlyReport {
+	if linear.Prefixes == nil {
+		return nil
+	}
+	r := new(EarlyReport)
+	first := map[string]*Prediction{} // of each stream's open sequence, the first one that is decided
+	for i := range ev.Predictions {
+		p := &ev.Predictions[i]
+		if p.Early() {
+			if p.Flags&codec.FlagDecided != 0 && first[p.ID] == nil {
+				first[p.ID] = p
+			}
+			continue
+		}
+		at := first[p.ID]
+		delete(first, p.ID)
+		if p.Label < 0 {
+			continue
+		}
+		if at == nil {
+			at = p
+		} else {
+			r.Decided++
+		}
+		if r.Sequences++; at.Class == p.Label {
+			r.Accuracy++
+		}
+		r.Earliness += float64(at.Samples) / float64(p.Samples)
+	}
+	if r.Sequences == 0 {
+		return nil
+	}
+	n := float64(r.Sequences)
+	r.Result = early.Result{Accuracy: r.Accuracy / n, Earliness: r.Earliness / n, Decided: r.Decided / n}
+	return r
+}

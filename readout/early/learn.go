@@ -1,0 +1,205 @@
+package early
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Sequence is what leave-one-out says of a training sequence.
+type Sequence struct {
+	Label    int      // the true class
+	Prefixes []Prefix // ascending; the last is the whole sequence
+}
+
+// Prefix is one of its prefixes.
+type Prefix struct {
+	Samples int64
+	Class   int     // the predicted one
+	Margin  float64 // see Rule
+}
+
+// Report says what the rule makes of the sequences that it was learnt from.
+type Report struct {
+	Loss      float64 `json:"loss"`      // of accuracy that was allowed
+	Sequences int     `json:"sequences"` // that have prefixes
+	Prefixes  int     `json:"prefixes"`  // of these
+	Whole     float64 `json:"whole"`     // accuracy of the whole sequences
+	Result
+}
+
+// Result is what comes of deciding early.
+type Result struct {
+	Accuracy  float64 `json:"accuracy"`  // of the first prefix that is decided, or of the whole sequence
+	Earliness float64 `json:"earliness"` // mean share of a sequence's samples at which it is decided
+	Decided   float64 `json:"decided"`   // share of the sequences that are decided before their end
+}
+
+// Least is how many sequences a rule needs.
+const Least = 10
+
+// Learn makes a rule from at least Least sequences with prefixes. loss is above 0 and below 1.
+func Learn(all []Sequence, loss float64) (*Rule, Report, error) {
+	if !(loss > 0 && loss < 1) {
+		return nil, Report{}, fmt.Errorf("early: loss %v of accuracy, want a share above 0 and below 1", loss)
+	}
+	var some []Sequence
+	var lengths []int64
+	prefixes := 0
+	for _, s := range all {
+		if len(s.Prefixes) > 1 {
+			some, prefixes = append(some, s), prefixes+len(s.Prefixes)-1
+			lengths = append(lengths, s.Prefixes[len(s.Prefixes)-1].Samples)
+		}
+	}
+	if len(some) < Least {
+		return nil, Report{}, fmt.Errorf("early: %d of %d sequences have a prefix, want at least %d to learn when one suffices: predict more often (--early)", len(some), len(all), Least)
+	}
+	slices.Sort(lengths)
+	r := &Rule{Length: lengths[len(lengths)/2]}
+	var err error
+	if r.Coefficients, err = regress(some, r.Length); err != nil {
+		return nil, Report{}, err
+	}
+	report := Report{Loss: loss, Sequences: len(some), Prefixes: prefixes}
+	report.Result, _ = r.apply(some)
+	report.Whole = report.Accuracy // at a threshold of 0
+	for k := range thresholds {
+		next := *r
+		next.Most = float32(math.Ldexp(1+float64(k%8)/8, k/8-octaves))
+		result, change := next.apply(some)
+		if result.Accuracy < report.Whole-loss-1e-9 || change > loss { // 1e-9 is for rounding
+			break
+		}
+		r.Most, report.Result = next.Most, result
+	}
+	return r, report, r.Validate()
+}
+
+// thresholds are tried: eight for each octave from 1/4096 to 1.
+const (
+	octaves    = 12
+	thresholds = 8 * octaves
+)
+
+// apply decides the sequences. change is the mean probability of a change at the
+// decisions, 0 at an end.
+func (r *Rule) apply(all []Sequence) (res Result, change float64) {
+	for _, s := range all {
+		whole := s.Prefixes[len(s.Prefixes)-1]
+		at := whole
+		for _, p := range s.Prefixes[:len(s.Prefixes)-1] {
+			if c := r.Change(p.Samples, p.Margin); r.Decided(c) {
+				at, change = p, change+float64(c)
+				res.Decided++
+				break
+			}
+		}
+		if at.Class == s.Label {
+			res.Accuracy++
+		}
+		res.Earliness += float64(at.Samples) / float64(whole.Samples)
+	}
+	n := float64(len(all))
+	return Result{res.Accuracy / n, res.Earliness / n, res.Decided / n}, change / n
+}
+
+// regress is a logistic regression of whether the class stays, with a penalty of half
+// the sum of the squared coefficients but the first, of terms divided by their root
+// mean squares: Newton's method, which converges from 0 in some ten steps.
+func regress(all []Sequence, length int64) (c [4]float64, err error) {
+	var rows [][4]float64
+	var stays []bool
+	var scale [4]float64
+	for _, s := range all {
+		whole := s.Prefixes[len(s.Prefixes)-1]
+		for _, p := range s.Prefixes[:len(s.Prefixes)-1] {
+			x := terms(p.Samples, length, p.Margin)
+			rows, stays = append(rows, x), append(stays, p.Class == whole.Class)
+			for k := range x {
+				scale[k] += float64(x[k] * x[k])
+			}
+		}
+	}
+	for k := range scale {
+		if scale[k] = math.Sqrt(scale[k] / float64(len(rows))); !(scale[k] > 0) {
+			scale[k] = 1
+		}
+	}
+	kept := 0.0 // of the labels, as Platt's: a few that all stay do not show that none changes
+	for _, s := range stays {
+		if s {
+			kept++
+		}
+	}
+	n := float64(len(rows))
+	yes, no := (kept+1)/(kept+2), 1/(n-kept+2)
+	for range 50 {
+		var g [4]float64
+		var h [4][5]float64
+		for k := 1; k < 4; k++ {
+			g[k], h[k][k] = -c[k], 1
+		}
+		for i, row := range rows {
+			z, x := 0.0, row
+			for k := range x {
+				x[k] /= scale[k]
+				z += float64(c[k] * x[k])
+			}
+			p, y := 1/(1+math.Exp(-z)), no
+			if stays[i] {
+				y = yes
+			}
+			for j := range x {
+				g[j] += float64((y - p) * x[j])
+				for k := range x {
+					h[j][k] += float64(float64(p*(1-p)*x[j]) * x[k])
+				}
+			}
+		}
+		h[0][0] += 1e-6
+		for k := range g {
+			h[k][4] = g[k]
+		}
+		step := eliminate(h)
+		most := 0.0
+		for k := range c {
+			most = max(most, math.Abs(step[k]))
+		}
+		if most != most {
+			return c, errors.New("early: the scores of the prefixes are no numbers: take a larger alpha")
+		}
+		damp := min(1, 4/max(most, 1e-300)) // far from the solution a whole step may overshoot
+		for k := range c {
+			c[k] += float64(damp * step[k])
+		}
+		if most < 1e-9 {
+			break
+		}
+	}
+	for k := range c {
+		c[k] /= scale[k]
+	}
+	return c, nil
+}
+
+// eliminate solves four equations with a positive definite matrix.
+func eliminate(h [4][5]float64) (x [4]float64) {
+	for k := range 4 {
+		for i := k + 1; i < 4; i++ {
+			f := h[i][k] / h[k][k]
+			for j := k; j < 5; j++ {
+				h[i][j] -= float64(f * h[k][j])
+			}
+		}
+	}
+	for k := 3; k >= 0; k-- {
+		x[k] = h[k][4]
+		for j := k + 1; j < 4; j++ {
+			x[k] -= float64(h[k][j] * x[j])
+		}
+		x[k] /= h[k][k]
+	}
+	return x
+}

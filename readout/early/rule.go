@@ -1,0 +1,68 @@
+package early
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// Rule says when a prefix suffices. It is immutable.
+type Rule struct {
+	Length       int64      `json:"length"`       // samples of the median training sequence
+	Coefficients [4]float64 `json:"coefficients"` // c[0] to c[3]
+	Most         float32    `json:"most"`         // a prefix is decided at most at this probability of a change; 0: none is
+}
+
+// Validate reports what is wrong.
+func (r *Rule) Validate() error {
+	if r.Length < 1 {
+		return fmt.Errorf("early: length %d, want at least 1 sample", r.Length)
+	}
+	for k, c := range r.Coefficients {
+		if c != c || math.IsInf(c, 0) {
+			return fmt.Errorf("early: coefficient %d is %v, want a finite number", k, c)
+		}
+	}
+	if !(r.Most >= 0 && r.Most <= 1) {
+		return fmt.Errorf("early: threshold %v, want a probability", r.Most)
+	}
+	return nil
+}
+
+// least is the smallest probability that is given, above 0 because 0 stands for none.
+const least = 0x1p-30
+
+// Change is P(change until the end) of a prefix with so many samples and that margin,
+// which is not negative: above 0, at most 1; 1 where the margin is no finite number.
+// Every product and sum is rounded to float64 by itself, in the order written; the
+// exponential is canon.ExpNegative; so the same bits come out on every platform.
+func (r *Rule) Change(samples int64, margin float64) float32 {
+	if !(margin >= 0 && margin <= math.MaxFloat64) {
+		return 1
+	}
+	z := r.logit(samples, margin)
+	e := canon.ExpNegative(math.Abs(z))
+	p := 1 / (1 + e)
+	if z >= 0 {
+		p = float64(e * p)
+	}
+	return float32(max(p, least))
+}
+
+func (r *Rule) logit(samples int64, margin float64) float64 {
+	z, c := 0.0, &r.Coefficients
+	for k, x := range terms(samples, r.Length, margin) {
+		z = float64(z + float64(c[k]*x))
+	}
+	return min(max(z, -700), 700)
+}
+
+// terms are what the coefficients are multiplied by.
+func terms(samples, length int64, margin float64) [4]float64 {
+	t := min(1, float64(samples)/float64(length))
+	return [4]float64{1, t, margin, float64(margin * t)}
+}
+
+// Decided reports whether a prefix with that probability of a change suffices.
+func (r *Rule) Decided(change float32) bool { return change <= r.Most }

@@ -1,0 +1,81 @@
+package readout
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/readout/early"
+)
+
+// Prefixes is what a readout knows of sequences that have not ended.
+type Prefixes struct {
+	Linear *Linear // scores prefixes; of the same features and classes, without sets and detector
+	Rule   early.Rule
+}
+
+// For is the readout that scores a sequence: the one of prefixes, where there is one and
+// the sequence has not ended.
+func (l *Linear) For(early bool) *Linear {
+	if early && l.Prefixes != nil {
+		return l.Prefixes.Linear
+	}
+	return l
+}
+
+// Margin is how much larger the largest of one sample's scores is than the second, times
+// the temperature: the logarithm of the ratio of their probabilities. 0 where the
+// temperature is not known; no finite number where the two scores are none. The same
+// bits on every platform.
+func (l *Linear) Margin(scores []float32) float64 {
+	if len(l.Classes) == 2 {
+		return float64(l.Temperature * math.Abs(float64(scores[0])))
+	}
+	top, second := math.Inf(-1), math.Inf(-1)
+	for _, s := range scores[:len(l.Classes)] {
+		switch x := float64(s); {
+		case x != x:
+			return x
+		case x > top:
+			top, second = x, top
+		case x > second:
+			second = x
+		}
+	}
+	return float64(l.Temperature * (top - second))
+}
+
+// Change is the probability that a sequence gets another class by its end than one of its
+// prefixes has, which has so many samples and those scores of For(true), and whether that
+// prefix suffices; see package early. 0 and false where the readout does not know.
+func (l *Linear) Change(samples int64, scores []float32) (change float32, decided bool) {
+	if l.Prefixes == nil {
+		return 0, false
+	}
+	change = l.Prefixes.Rule.Change(samples, l.Prefixes.Linear.Margin(scores))
+	return change, l.Prefixes.Rule.Decided(change)
+}
+
+func (l *Linear) checkPrefixes() error {
+	p := l.Prefixes
+	if p == nil {
+		return nil
+	}
+	bad := func(err error) error { return fmt.Errorf("readout: %q: of prefixes: %w", l.Name, err) }
+	switch q := p.Linear; {
+	case q == nil:
+		return bad(errors.New("want a readout"))
+	case q.Prefixes != nil || q.Coverage != nil || q.Novelty != nil || l.Detects || q.Detects:
+		return bad(errors.New("want classes and scores alone"))
+	case q.Features() != l.Features() || !slices.Equal(q.Classes, l.Classes):
+		return bad(fmt.Errorf("it reads %d features and has classes %q, want %d and %q", q.Features(), q.Classes, l.Features(), l.Classes))
+	case q.Temperature == 0:
+		return bad(errors.New("want a temperature: without one it has no probabilities"))
+	default:
+		if err := errors.Join(q.Validate(), p.Rule.Validate()); err != nil {
+			return bad(err)
+		}
+		return nil
+	}
+}
