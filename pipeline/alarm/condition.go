@@ -129,7 +129,7 @@ func (r Rules) Unknown(labels []string) (rule, class string, found bool) {
 // WantsNovelty is a rule that needs a detector of what is novel, nil where none does.
 func (r Rules) WantsNovelty() *Rule {
 	for _, one := range r {
-		if one.Kind == kindNovel {
+		if s, ok := one.Condition.(*series); one.Kind == kindNovel || ok && s.signal == "novelty" {
 			return one
 		}
 	}

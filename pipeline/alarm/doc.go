@@ -22,9 +22,9 @@
 //	                 when it has none
 //	novel P          a prediction is on when its p-value of novelty is P or less, and off when
 //	                 it is more; it is neither where the readout says nothing of novelty
-//	drift S          the series S of the predictions' probability, score, interval (time
-//	                 between their last samples) or class C (1 for this class, 0 for others)
-//	                 is no longer what it was (package drift). It is found once; the alarm is
+//	drift S          the series S of the predictions' probability, score, novelty, interval
+//	                 (time between their last samples) or class C (1 for this class, 0 for
+//	                 others) is no longer what it was (package drift). It is found once; the alarm is
 //	                 cleared after as many predictions as it takes to learn what is now
 //	silent T         no prediction has been stored for so long
 //

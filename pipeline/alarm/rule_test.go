@@ -75,8 +75,17 @@ func TestUnknown(t *testing.T) {
 	if rule, class, found := rules.Unknown([]string{"ok", "odd"}); !found || rule != "a" || class != "bad" {
 		t.Errorf("%q %q %t", rule, class, found)
 	}
-	if _, _, found := rules.Unknown([]string{"bad", "ok"}); found || rules.WantsProbability() != nil {
+	if _, _, found := rules.Unknown([]string{"bad", "ok"}); found || rules.WantsProbability() != nil || rules.WantsNovelty() != nil {
 		t.Error("found what is not there")
+	}
+	for _, text := range []string{"novel 0.01", "drift novelty"} {
+		rules, err := alarm.ParseRules(map[string]string{"a": "class ok", "n": text, "s": "drift score"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := rules.WantsNovelty(); r == nil || r.Name != "n" {
+			t.Errorf("%q: the rule that wants a detector is %v", text, r)
+		}
 	}
 }
 

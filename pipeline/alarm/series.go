@@ -13,7 +13,7 @@ import (
 // series is the condition of kind drift: one number of each prediction, which package
 // drift watches. A prediction is on when the series is found to have changed.
 type series struct {
-	signal         string // probability, score, class or interval
+	signal         string // probability, score, novelty, class or interval
 	class          string
 	between, shift float64
 	plan           drift.Plan
@@ -31,11 +31,11 @@ func parseSeries(c clause) (*series, error) {
 		s.signal = c[0].text
 	}
 	switch {
-	case len(c) == 1 && (s.signal == "probability" || s.signal == "score" || s.signal == "interval"):
+	case len(c) == 1 && (s.signal == "probability" || s.signal == "score" || s.signal == "novelty" || s.signal == "interval"):
 	case len(c) == 2 && s.signal == "class" && c[1].text != "|":
 		s.class = c[1].text
 	default:
-		return nil, fmt.Errorf("%q behind drift, want probability, score, interval, or class and one name", c.String())
+		return nil, fmt.Errorf("%q behind drift, want probability, score, novelty, interval, or class and one name", c.String())
 	}
 	return s, s.settle()
 }
@@ -73,6 +73,11 @@ func (s *series) judge(c *counter, p *codec.Prediction, class string) (on, off b
 		x = p.Probability
 	case "score":
 		x = p.Score
+	case "novelty":
+		if p.NoveltyP == 0 {
+			return false, false
+		}
+		x = p.Novelty
 	case "class":
 		if class == s.class {
 			x = 1

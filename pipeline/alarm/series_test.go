@@ -16,15 +16,21 @@ import (
 
 // drifting are predictions of two streams, every second, of which b changes: from 1,000 on
 // it is less sure, from 2,000 on it is another class more often, from 3,000 on it predicts
-// every two seconds.
+// every two seconds. From 3,500 on a is more novel.
 func drifting() (all []alarm.Message) {
-	r := rand.New(rand.NewPCG(1, 2))
+	r, novel := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
 	begin := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
 	at := [2]int64{begin.UnixNano(), begin.UnixNano()}
 	for i := range 4000 {
 		m := alarm.Message{Seq: uint64(i + 1), Stored: begin.Add(time.Duration(i) * time.Second), Labels: []string{"x", "y"}, Outs: uint64(2 * (i + 1))}
 		for s, name := range []string{"a", "b"} {
 			p := codec.Prediction{Stream: name, Seq: uint64(i + 1), Score: r.Float32(), Probability: .8 + .2*r.Float32()}
+			if i >= 200 { // a readout without a detector answered before
+				p.Novelty, p.NoveltyP = 1+.1*novel.Float32(), .5
+			}
+			if name == "a" && i >= 3500 {
+				p.Novelty += .03
+			}
 			every, mix := int64(1e9), 10
 			if name == "b" && i >= 1000 {
 				p.Probability -= .1
@@ -53,6 +59,7 @@ func TestDrift(t *testing.T) {
 		"mix":   "drift class y, shift 1, clear after 20",
 		"rate":  "drift interval, shift 1",
 		"score": "drift score, shift 1",
+		"input": "drift novelty, shift 1",
 		"both":  `drift probability, by "()", shift 1`,
 		"quiet": "drift probability, shift 1, quiet 00:15-00:40",
 	})
@@ -65,6 +72,7 @@ func TestDrift(t *testing.T) {
 	}{
 		{"both", "", "wider", 1000, 1150}, {"sure", "b", "down", 1000, 1060}, {"mix", "b", "wider", 2000, 2080},
 		{"quiet", "b", "down", 2401, 2401}, {"rate", "b", "up", 3000, 3060},
+		{"input", "a", "up", 3500, 3560},
 	}
 	var first []alarm.Event
 	for _, every := range []int{0, 7} { // the fold is stored, and read again, so often
@@ -134,8 +142,9 @@ func TestDrift(t *testing.T) {
 
 func TestDriftRules(t *testing.T) {
 	for text, says := range map[string]string{
-		"drift":                             "want probability, score, interval",
-		"drift novelty":                     "want probability, score, interval",
+		"drift":                             "want probability, score, novelty, interval",
+		"drift row":                         "want probability, score, novelty, interval",
+		"drift novelty 0.1":                 "want probability, score, novelty, interval",
 		`drift "probability"`:               "want probability",
 		"drift class":                       "want probability",
 		"drift class a|b":                   "want probability",

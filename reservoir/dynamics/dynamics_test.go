@@ -283,3 +283,15 @@ func TestLookLastAlone(t *testing.T) {
 		t.Errorf("%+v, want a size alone", f)
 	}
 }
+
+// BenchmarkLook: a state of the default bank.
+func BenchmarkLook(b *testing.B) {
+	s := reservoir.DefaultBank(2).ForLength(256)
+	state := make([]uint32, s.Layout().Words)
+	s.Layout().Reset(s, state)
+	state[0] = 100 // samples
+	look := dynamics.NewLook(s)
+	for b.Loop() {
+		look.At(state)
+	}
+}
