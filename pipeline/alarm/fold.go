@@ -66,7 +66,9 @@ type Fold struct {
 	told       bool // Crowded has said so
 
 	changed map[string]bool // streams, since Changed
-	gone    []string        // likewise
+	gone    map[string]bool // likewise
+	busy    bool            // there are as many streams as may be, all with alarms
+	said    bool            // Full has said so
 }
 
 // NewFold begins behind a message of the output. Events get IDs that begin with prefix,
@@ -74,7 +76,7 @@ type Fold struct {
 func NewFold(prefix string, position uint64) *Fold {
 	return &Fold{
 		prefix: prefix, position: position, most: MostStreams,
-		partitions: map[int]uint64{}, counters: map[at]*counter{}, streams: map[string]*Latest{}, changed: map[string]bool{},
+		partitions: map[int]uint64{}, counters: map[at]*counter{}, streams: map[string]*Latest{}, changed: map[string]bool{}, gone: map[string]bool{},
 	}
 }
 
@@ -139,6 +141,9 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 		class = m.Labels[p.Class]
 	}
 	s := f.see(m, p, class)
+	if s == nil {
+		return nil
+	}
 	for i, r := range f.rules {
 		if !s.covered[i] || r.Final && p.Flags&codec.FlagEarly != 0 {
 			continue

@@ -255,3 +255,53 @@ func TestForget(t *testing.T) {
 		t.Errorf("%+v are on", on)
 	}
 }
+
+// Where all streams that may be remembered have an alarm, others are not judged, until
+// one is over. What was said to be gone and is not stored is said again, also behind a
+// stored state.
+func TestFull(t *testing.T) {
+	f := begin(t, []alarmtest.Rule{{Name: "a", Classes: []string{"bad"}, K: 1, N: 1, ClearAfter: 1}})
+	alarm.SetMost(f, 4)
+	seq := uint64(0)
+	take := func(stream string, class int32) int {
+		t.Helper()
+		seq++
+		events, err := f.Take(&alarm.Message{Seq: seq, Outs: seq, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{{Stream: stream, Class: class}}, Stored: time.Unix(int64(seq), 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(events)
+	}
+	for i := range 4 {
+		if n := take(fmt.Sprint("s", i), 1); n != 1 || f.Full() {
+			t.Fatalf("stream %d: %d events", i, n)
+		}
+	}
+	if n := take("late", 1) + take("later", 1); n != 0 || len(f.On()) != 4 {
+		t.Errorf("%d events of streams that are too many, %d alarms", n, len(f.On()))
+	}
+	if !f.Full() || f.Full() {
+		t.Error("that is said once")
+	}
+	if n := take("s2", 0) + take("late", 1); n != 2 || len(f.On()) != 4 {
+		t.Errorf("%d events once an alarm is over, %d alarms", n, len(f.On()))
+	}
+	for range 2 {
+		if changed, gone := f.Changed(4); len(changed) != 4 || len(gone) != 0 {
+			t.Errorf("%+v changed and %v gone, of at most 4", changed, gone)
+		}
+		if changed, gone := f.Changed(4); len(changed) != 0 || fmt.Sprint(gone) != "[s2]" {
+			t.Errorf("%+v changed and %v gone, want s2", changed, gone)
+		}
+		for _, name := range []string{"s0", "s1", "s2", "s3", "late"} { // nothing was stored
+			f.Again(name)
+		}
+		state, err := f.Encode()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if f, err = alarm.DecodeFold(state); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

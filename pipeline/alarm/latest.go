@@ -10,7 +10,8 @@ import (
 )
 
 // MostStreams is how many streams a Fold remembers. Beyond that, those are left out
-// that had no prediction for longest and have no alarm.
+// that had no prediction for longest and have no alarm. If all have one, streams that
+// come then are not judged.
 const MostStreams = 1 << 20
 
 // Latest is what is known of a stream: its last prediction, and its alarms.
@@ -34,12 +35,16 @@ type Latest struct {
 	covered []bool   // by each rule
 }
 
-// see notes a prediction.
+// see notes a prediction; nil where there are too many streams.
 func (f *Fold) see(m *Message, p *codec.Prediction, class string) *Latest {
 	s := f.streams[p.Stream]
 	if s == nil {
-		if len(f.streams) >= f.most {
+		if len(f.streams) >= f.most && !f.busy {
 			f.forget()
+		}
+		if len(f.streams) >= f.most {
+			f.busy = true
+			return nil
 		}
 		s = &Latest{Stream: p.Stream}
 		f.streams[p.Stream] = s
@@ -71,6 +76,7 @@ func (f *Fold) touch(e *Event) {
 	}
 	if e.Kind == Cleared {
 		delete(s.Alarms, e.Rule)
+		f.busy = false
 	} else {
 		if s.Alarms == nil {
 			s.Alarms = map[string]string{}
@@ -94,7 +100,7 @@ func (f *Fold) forget() {
 	for _, s := range idle[:min(len(idle), max(1, f.most/16))] {
 		delete(f.streams, s.Stream)
 		delete(f.changed, s.Stream)
-		f.gone = append(f.gone, s.Stream)
+		f.gone[s.Stream] = true
 		for _, r := range f.rules {
 			if key, ok := r.Key(s.Stream); ok && r.By == nil {
 				delete(f.counters, at{r.Name, key})
@@ -105,7 +111,7 @@ func (f *Fold) forget() {
 }
 
 // Changed are the streams about which something else is known than at the last call,
-// at most so many of them, and those that are known no more.
+// and those that are known no more: at most so many in all.
 func (f *Fold) Changed(most int) (changed []Latest, gone []string) {
 	names := slices.Sorted(maps.Keys(f.changed))
 	for _, name := range names[:min(most, len(names))] {
@@ -114,14 +120,31 @@ func (f *Fold) Changed(most int) (changed []Latest, gone []string) {
 		s.Alarms = maps.Clone(s.Alarms)
 		changed = append(changed, s)
 	}
-	gone, f.gone = f.gone, nil
-	gone = slices.DeleteFunc(gone, func(name string) bool { return f.streams[name] != nil })
+	for name := range f.gone {
+		if f.streams[name] == nil && len(changed)+len(gone) >= most {
+			break
+		}
+		delete(f.gone, name)
+		if f.streams[name] == nil {
+			gone = append(gone, name)
+		}
+	}
 	return changed, gone
 }
 
-// Again names a stream whose change was not stored: Changed has it once more.
+// Again names a stream of which was not stored what Changed said: it says so once more.
 func (f *Fold) Again(stream string) {
 	if f.streams[stream] != nil {
 		f.changed[stream] = true
+	} else {
+		f.gone[stream] = true
 	}
+}
+
+// Full reports once that there are MostStreams streams, all with alarms, and that others
+// are not judged.
+func (f *Fold) Full() bool {
+	now := f.busy && !f.said
+	f.said = f.said || now
+	return now
 }

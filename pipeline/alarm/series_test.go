@@ -167,8 +167,8 @@ func TestDriftRules(t *testing.T) {
 	if err != nil || r.Kind != "drift" || r.ClearAfter != 10 || !r.Final {
 		t.Error(r, err)
 	}
-	if fmt.Sprint(alarm.Rules{r}.Texts()) == "" {
-		t.Error("no text")
+	if text := (alarm.Rules{r}).Texts()["r"]; text != `drift class "bearing fault", final, between 1e5, clear after 10` {
+		t.Errorf("the rule's text is %q", text)
 	}
 }
 

@@ -33,7 +33,7 @@ type state struct {
 	Partitions map[int]uint64    `json:"partitions"`
 	Counters   []storedCounter   `json:"counters"`
 	Streams    []*Latest         `json:"streams"`
-	Changed    []string          `json:"changed"` // streams, see Fold.Changed
+	Changed    []string          `json:"changed"` // streams, see Fold.Changed: also those that are gone
 }
 
 type storedCounter struct {
@@ -71,6 +71,7 @@ func (f *Fold) Encode() ([]byte, error) {
 		s.Streams = append(s.Streams, f.streams[name])
 	}
 	s.Changed = slices.Sorted(maps.Keys(f.changed))
+	s.Changed = append(s.Changed, slices.Sorted(maps.Keys(f.gone))...)
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	if err := json.NewEncoder(&bounded{z, maxPlain}).Encode(&s); err != nil {

@@ -234,6 +234,9 @@ func (w *watcher) take(ctx context.Context, o *consumer.Output) error {
 	if w.fold.Crowded() {
 		w.Log.Warn("rules of kind drift have too many keys: those that come now have no alarm of drift; give the rules fewer streams (streams S) or count groups of them (by)", "keys", alarm.MostSeries)
 	}
+	if w.fold.Full() {
+		w.Log.Warn("too many streams, and all of them have alarms: those that come now are not judged; run jobs of fewer streams, or find out why every stream has an alarm", "streams", alarm.MostStreams)
+	}
 	if err == nil {
 		err = w.emit(ctx, events)
 	}
