@@ -10,8 +10,7 @@
 // They are assembly generated with avo by the program in _asm (its own
 // module), for AVX-512 and for AVX2. A product is cut along the summed index
 // into Blocks; both factors' parts are packed into panels as wide as a tile;
-// threads take blocks of rows; a factor of many small products is packed once
-// (Packed). See Goto and van de Geijn, Anatomy of
+// threads take blocks of rows. See Goto and van de Geijn, Anatomy of
 // High-Performance Matrix Multiplication, 2008.
 //
 // Results do not depend on the number of threads, nor, on amd64, on the

@@ -73,19 +73,6 @@ func MultiplySamples(c Matrix, alpha float64, s Samples, trans bool, b Matrix) {
 	multiply(c, alpha, byFeature{s}, byColumn{b}, s.Cols)
 }
 
-// MultiplySamplesLowerT computes c += s * l', l lower triangular. It overwrites
-// the values of l above the diagonal.
-func MultiplySamplesLowerT(c Matrix, s Samples, l Matrix) {
-	for j := 0; j < l.Rows; j += rowBlock {
-		n := min(rowBlock, l.Rows-j)
-		for i := range n {
-			clear(l.Row(j + i)[j+i+1 : j+n])
-		}
-		end := j + n
-		multiply(c.Sub(0, j, c.Rows, n), 1, byFeature{s.Sub(0, 0, s.Rows, end)}, byRow{l.Sub(j, 0, n, end)}, end)
-	}
-}
-
 // AddOuter computes the lower triangle of c += alpha * a * a'. c is square;
 // above its diagonal anything may be left behind.
 func AddOuter(c Matrix, alpha float64, a Matrix) {

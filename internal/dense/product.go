@@ -77,17 +77,13 @@ func aligned(buffer *[]float64, n int) []float64 {
 	return v[skip : skip+n]
 }
 
-// pack fills a, from row i0 on, and b, unless that is packed, in the buffer.
+// pack fills a, from row i0 on, and b in the buffer.
 func (p *product) pack(buffer *[]float64, a operand, i0 int, b operand, k0 int) {
 	width := p.tile.width()
 	panel := width * p.depth
 	cols, rows := ceil(p.c.Cols, width), ceil(p.c.Rows, width)
 	if p.lower {
 		rows = 0
-	}
-	packed, _ := b.(*Packed)
-	if packed != nil {
-		cols = 0
 	}
 	all := aligned(buffer, (cols+rows)*panel)
 	p.b, p.a = all[:cols*panel], all[cols*panel:]
@@ -100,11 +96,8 @@ func (p *product) pack(buffer *[]float64, a operand, i0 int, b operand, k0 int) 
 			a.pack(dst, width, i0+j, min(width, p.c.Rows-j), k0)
 		}
 	})
-	switch {
-	case p.lower:
+	if p.lower {
 		p.a = p.b
-	case packed != nil:
-		p.b = packed.block(k0)
 	}
 }
 

@@ -111,30 +111,6 @@ func TestLargeProducts(t *testing.T) {
 	})
 }
 
-// A product with a lower triangle leaves its other half out.
-func TestSamplesByTriangle(t *testing.T) {
-	rng := rand.New(rand.NewPCG(10, 10))
-	for _, n := range []int{1, 50, rowBlock, 2*rowBlock + 1} {
-		s, l := samples(rng, 20, n), random(rng, n, n)
-		for i := range n {
-			for j := i + 1; j < n; j++ {
-				l.Row(i)[j] = math.NaN()
-			}
-		}
-		want, got, full := New(20, n), New(20, n), New(20, n)
-		for i := range full.Rows {
-			for j := range n {
-				full.Row(i)[j] = s.at(i, j)
-			}
-		}
-		Multiply(want, 1, full, false, lower(l), true)
-		MultiplySamplesLowerT(got, s, l)
-		if d := difference(want, got); d != 0 {
-			t.Errorf("n=%d: off by %g", n, d)
-		}
-	}
-}
-
 // Values that are not finite go where the plain sums would take them and, past
 // the zeros that fill up panels, nowhere else.
 func TestNonFinite(t *testing.T) {
