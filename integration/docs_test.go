@@ -194,13 +194,14 @@ func documentedCommand(words []string, helpOf func([]string) string) (path []str
 
 func subcommands(help string) string {
 	var b strings.Builder
-	in := false
+	usage, in := false, false
 	for line := range strings.Lines(help) {
+		title := strings.TrimSpace(line)
 		switch {
-		case strings.HasSuffix(strings.TrimSpace(line), "ommands:"), strings.HasPrefix(line, "Additional help topics:"):
-			in = true
-		case in && strings.TrimSpace(line) != "" && !strings.HasPrefix(line, " "):
-			in = false
+		case title == "":
+		case !strings.HasPrefix(line, " "): // a title; the groups of commands come after the usage
+			in = usage && strings.HasSuffix(title, ":") && !slices.Contains([]string{"Aliases:", "Examples:", "Flags:", "Global Flags:"}, title)
+			usage = usage || title == "Usage:"
 		case in:
 			b.WriteString(strings.Replace(line, "  eusn-stream ", "  ", 1))
 		}

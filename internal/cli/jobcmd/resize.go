@@ -26,7 +26,7 @@ const statesPerSecond = 30e6
 
 // NewJob is "job" and what is under it.
 func NewJob(a *cli.App) *cobra.Command {
-	return cli.Group("job", "Change a job as a whole", newResize(a), newReplace(a), newTrim(a))
+	return cli.Group("job", "Change a job as a whole: its partitions, its network, how much input it keeps", newResize(a), newReplace(a), newTrim(a))
 }
 
 type resizeOptions struct {

@@ -38,7 +38,7 @@ func NewGateway(a *cli.App) *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "gateway",
-		Short: "Take samples over MQTT, HTTP and line protocol",
+		Short: "Take samples over MQTT, HTTP, line protocol and field buses",
 		Long: `Take samples from devices that do not speak NATS, and publish them to the input of
 a job: batched, numbered, each stream in order. The model names the channels, and
 input.* in the configuration (-c) says where they are in a message.

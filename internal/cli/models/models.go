@@ -24,7 +24,7 @@ const MaxClassWidth = 24
 
 // NewCommand is "model" and what is under it.
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("model", "Inspect and verify model files; publish, list, show and retire the models of a job", newModelInspect(a), newModelVerify(a))
+	return cli.Group("model", "Inspect model files; publish, try, promote and roll back the models of a job", newModelInspect(a), newModelVerify(a))
 }
 
 // Load reads a model file.

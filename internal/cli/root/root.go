@@ -48,9 +48,10 @@ func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "eusn-stream",
 		Short: "Streaming time-series classification with Euler State Networks on NATS",
-		Long: `eusn-stream classifies sensor streams as they arrive. Samples come in as Arrow
-record batches on NATS subjects. Each stream has its own state of an Euler State
-Network, which every sample advances. Predictions go out, also as Arrow.
+		Long: `eusn-stream says which of the classes in your recordings each stream of sensor samples
+is, as they arrive. Samples come in on NATS subjects (Arrow, JSON, CSV, line protocol) or
+through the gateway (MQTT, HTTP, field buses). Each stream has its own state of a network,
+which every sample advances. Predictions go out as Arrow, and as text with tail.
 
   eusn-stream demo                 try everything, in under a minute
   eusn-stream offline import ...   make a Parquet archive of a data set
@@ -89,8 +90,22 @@ Network, which every sample advances. Predictions go out, also as Arrow.
 	root.SetHelpCommand(newHelp())
 	model := models.NewCommand(a)
 	model.AddCommand(loop.NewRegistry(a)...)
-	root.AddCommand(demo.NewCommand(a), live.NewRun(a), live.NewReplay(a), live.NewBackfill(a), loop.NewRecord(a), live.NewGateway(a), live.NewTail(a), alarms.NewCommand(a), jobcmd.NewPartitions(a), jobcmd.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), jobcmd.NewJob(a), jobcmd.NewDeadLetter(a), loop.NewLabels(a), loop.NewLearn(a), past.NewExplain(a), offlinecmd.NewCommand(a), model, configcmd.NewCommand(a),
-		jobcmd.NewDoctor(a), bench.NewCommand(a), newVersion(a), cli.NewExitCodesTopic())
+	for _, g := range []struct {
+		id, title string
+		commands  []*cobra.Command
+	}{
+		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a)}},
+		{"train", "Train:", []*cobra.Command{offlinecmd.NewCommand(a), model}},
+		{"loop", "Learn while it runs (with eusn-stream model promote):", []*cobra.Command{loop.NewRecord(a), loop.NewLabels(a), loop.NewLearn(a)}},
+		{"look", "Look and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewPartitions(a), jobcmd.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), jobcmd.NewJob(a), jobcmd.NewDeadLetter(a), past.NewExplain(a), live.NewBackfill(a), bench.NewCommand(a)}},
+	} {
+		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
+		for _, c := range g.commands {
+			c.GroupID = g.id
+			root.AddCommand(c)
+		}
+	}
+	root.AddCommand(newVersion(a), cli.NewExitCodesTopic())
 	root.InitDefaultCompletionCmd()
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
