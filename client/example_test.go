@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/client"
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -96,4 +97,12 @@ func startStage(ctx context.Context) (url string, end func()) {
 		server.Close()
 		os.RemoveAll(dir)
 	}
+}
+
+// Somebody looks at a machine, and says what it was when it was predicted.
+func ExampleLabelOf() {
+	p := &client.Prediction{Prediction: codec.Prediction{Stream: "pump-1", Seq: 7, Row: 2}, Class: "healthy"}
+	l := client.LabelOf(p, "bearing worn", "anna")
+	fmt.Printf("%s, message %d, row %d: %s, says %s\n", l.Stream, l.Seq, l.Row, l.Class, l.Who)
+	// Output: pump-1, message 7, row 2: bearing worn, says anna
 }

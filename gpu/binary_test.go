@@ -20,7 +20,7 @@ const command = "github.com/eusn-stream/eusn-stream/cmd/eusn-stream"
 func build(t *testing.T, dir string, environment []string, flags ...string) string {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("builds the program, which takes a minute")
+		t.Skip("NOT CHECKED: builds the program, which takes a minute")
 	}
 	out := filepath.Join(dir, "eusn-stream")
 	cmd := exec.Command("go", append(append([]string{"build", "-o", out}, flags...), command)...)
@@ -76,7 +76,7 @@ func run(t *testing.T, program string, environment []string, args ...string) (co
 // driver, and --engine gpu says in a sentence what is missing.
 func TestProgramStartsWithoutDriver(t *testing.T) {
 	if _, err := Devices(); err == nil {
-		t.Skip("this machine has a GPU")
+		t.Skip("NOT CHECKED: this machine has a GPU")
 	}
 	program := buildPlain(t)
 	for _, c := range []struct {

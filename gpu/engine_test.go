@@ -29,7 +29,7 @@ func TestHostConforms(t *testing.T) {
 // embedded PTX in the interpreter.
 func TestConforms(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the interpreter takes half a minute for the whole suite")
+		t.Skip("NOT CHECKED: the interpreter takes half a minute for the whole suite")
 	}
 	cudatest.Use(t, cudatest.Interpreter())
 	enginetest.Results(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -41,7 +41,7 @@ func TestConforms(t *testing.T) {
 // end anywhere in a run.
 func TestMixedConforms(t *testing.T) {
 	if testing.Short() {
-		t.Skip("the interpreter takes half a minute for the whole suite")
+		t.Skip("NOT CHECKED: the interpreter takes half a minute for the whole suite")
 	}
 	cudatest.Use(t, cudatest.Interpreter())
 	enginetest.MixedResults(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {

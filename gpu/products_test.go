@@ -45,7 +45,7 @@ func TestProducts(t *testing.T) {
 // TestRealGPUProducts is TestProducts on this machine's own GPU.
 func TestRealGPUProducts(t *testing.T) {
 	if os.Getenv("EUSN_REAL_GPU") == "" {
-		t.Skip("runs on a real GPU only: EUSN_REAL_GPU=1 go test -run RealGPU ./gpu")
+		t.Skip("NOT CHECKED: runs on a real GPU only: EUSN_REAL_GPU=1 go test -run RealGPU ./gpu")
 	}
 	checkProducts(t)
 }

@@ -12,7 +12,7 @@ import (
 // EUSN_REAL_GPU it is skipped; with it, a machine without a GPU fails.
 func TestRealGPU(t *testing.T) {
 	if os.Getenv("EUSN_REAL_GPU") == "" {
-		t.Skip("runs on a real GPU only: EUSN_REAL_GPU=1 go test -run RealGPU ./gpu")
+		t.Skip("NOT CHECKED: runs on a real GPU only: EUSN_REAL_GPU=1 go test -run RealGPU ./gpu")
 	}
 	list, err := Devices()
 	if err != nil {

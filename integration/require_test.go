@@ -4,6 +4,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
@@ -32,4 +34,25 @@ func datasets(t *testing.T) string {
 		parts.Absent(t, "datasets", "no folder ../shared/datasets beside the project")
 	}
 	return dir
+}
+
+// A test that is skipped says so in the words that the README searches for.
+func TestSkipsSaySo(t *testing.T) {
+	skip := regexp.MustCompile(`\.Skipf?\("([^"]*)`)
+	found := 0
+	for _, name := range tracked(t, "*_test.go") {
+		src, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range skip.FindAllStringSubmatch(string(src), -1) {
+			found++
+			if !strings.HasPrefix(m[1], "NOT CHECKED") {
+				t.Errorf("%s skips with %q: begin with NOT CHECKED", name, m[1])
+			}
+		}
+	}
+	if found < 20 {
+		t.Errorf("%d skips found: the test has lost its subject", found)
+	}
 }

@@ -32,7 +32,7 @@ var differingParts = []string{"Blink", "Computers", "FaceAll"}
 // deviation of about sqrt(c (1-c) (1/n + 1/m)); four of them, for 54 draws.
 func TestCalibrationOfRealData(t *testing.T) {
 	if !parts.Accuracy("calibration") {
-		t.Skip("NOT TESTED: takes minutes, EUSN_ACCURACY=all asks for it")
+		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
 	}
 	root := requireDatasets(t)
 	var raw, tempered []float64

@@ -252,7 +252,7 @@ func TestEmbedStops(t *testing.T) {
 // where the texts, the learning or its seed do.
 func TestEmbedReuters(t *testing.T) {
 	if testing.Short() {
-		t.Skip("NOT TESTED: -short, and the text of Reuters takes seconds")
+		t.Skip("NOT CHECKED: -short, and the text of Reuters takes seconds")
 	}
 	d, err := Import(t.Context(), ImportOptions{Dir: filepath.Join(requireDatasets(t), "Reuters")}, nil)
 	if err != nil {

@@ -156,7 +156,7 @@ func TestWritePredictions(t *testing.T) {
 func benchmark(t *testing.T, name string) *Dataset {
 	t.Helper()
 	if testing.Short() {
-		t.Skip("NOT TESTED: -short, and " + name + " takes seconds to minutes")
+		t.Skip("NOT CHECKED: -short, and " + name + " takes seconds to minutes")
 	}
 	d, err := Import(context.Background(), ImportOptions{Dir: filepath.Join(requireDatasets(t), name)}, nil)
 	if err != nil {
@@ -175,7 +175,7 @@ func TestDefaultBankAccuracy(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "Adiac" && !parts.Accuracy(name) {
-				t.Skip("NOT TESTED: can take minutes, EUSN_ACCURACY=all asks for it")
+				t.Skip("NOT CHECKED: can take minutes, EUSN_ACCURACY=all asks for it")
 			}
 			d := benchmark(t, name)
 			m, r := retrained(t, d, RetrainOptions{})

@@ -13,7 +13,7 @@ import (
 // its noise.
 func TestFrontAccuracyOfFastMachine(t *testing.T) {
 	if !parts.Accuracy("front") {
-		t.Skip("NOT TESTED: takes 15 s, EUSN_ACCURACY=all asks for it")
+		t.Skip("NOT CHECKED: takes 15 s, EUSN_ACCURACY=all asks for it")
 	}
 	bank, err := reservoir.Bank("small", 3)
 	if err != nil {

@@ -102,7 +102,7 @@ var extraSets = []realSet{
 // through an archive unchanged.
 func TestRealDatasets(t *testing.T) {
 	if testing.Short() {
-		t.Skip("NOT TESTED: -short, and the sets take half a minute, with the race detector minutes")
+		t.Skip("NOT CHECKED: -short, and the sets take half a minute, with the race detector minutes")
 	}
 	dir := requireDatasets(t)
 	sums := readSums(t, filepath.Join(dir, "PROVENANCE.md"))

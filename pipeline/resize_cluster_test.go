@@ -79,7 +79,7 @@ func (b *rig) burst(packets []pipelinetest.Packet) {
 // by the partition that has its key.
 func TestResizeInCluster(t *testing.T) {
 	if testing.Short() { // three servers under the race detector; what is ours is raced by the other tests of a resize
-		t.Skip("NOT TESTED: takes three minutes under the race detector; runs without -short")
+		t.Skip("NOT CHECKED: takes three minutes under the race detector; runs without -short")
 	}
 	streams := pipelinetest.Recordings(120, 1200)
 	packets, sent := pipelinetest.Mixed(streams, 4)

@@ -15,7 +15,7 @@ import (
 // as in the plain engine.
 func TestEven(t *testing.T) {
 	if len(kernel.Levels()) == 0 {
-		t.Skip("NOT TESTED: this machine or build has no vector kernels")
+		t.Skip("NOT CHECKED: this machine or build has no vector kernels")
 	}
 	sums := benchSpec(1, 11, 3)
 	sums.Standardise, sums.Difference, sums.Features = true, true, AllFeatures

@@ -84,7 +84,7 @@ func startChild(t *testing.T, before, text string, args ...string) *child {
 // started with nohup continues.
 func TestHangUp(t *testing.T) {
 	if signal.Ignored(syscall.SIGHUP) {
-		t.Skip("SIGHUP is ignored here, as under nohup, and every program started from here ignores it too: run the tests without nohup")
+		t.Skip("NOT CHECKED: SIGHUP is ignored here, as under nohup, and every program started from here ignores it too: run the tests without nohup")
 	}
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")

@@ -44,7 +44,7 @@ func TestPaperExact(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if testing.Short() || c.name != "Adiac" && !parts.Accuracy(c.name) {
-				t.Skip("NOT TESTED: takes minutes, EUSN_ACCURACY=all asks for it")
+				t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
 			}
 			cells, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 200, 10, "eusn")}, dataset(t, c.name))
 			cell := cells[0]
@@ -108,7 +108,7 @@ func (r redrawn) share(i int, seed uint64, a assessment) float64 {
 // weights; another one has the paper's 170 units and gives the paper's accuracy.
 func TestECG5000IsATie(t *testing.T) {
 	if testing.Short() {
-		t.Skip("NOT TESTED: short")
+		t.Skip("NOT CHECKED: short")
 	}
 	r := redraw(t, dataset(t, "ECG5000"), "eusn")
 	paper, _ := Paper("ECG5000", "eusn")
@@ -146,7 +146,7 @@ func TestUnitsAreATie(t *testing.T) {
 	} {
 		t.Run(c.name+"/"+c.model, func(t *testing.T) {
 			if testing.Short() || !parts.Accuracy(c.name) {
-				t.Skip("NOT TESTED: takes minutes, EUSN_ACCURACY=all asks for it")
+				t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
 			}
 			d := dataset(t, c.name)
 			if len(d.Series[0].Tokens) > 0 {

@@ -99,7 +99,7 @@ func TestOtherArithmetic(t *testing.T) {
 // Exact results of a short run: the same on any number of threads.
 func TestTrainedModels(t *testing.T) {
 	if testing.Short() {
-		t.Skip("NOT TESTED: short; threads are in TestTrainedOnAnyThreads")
+		t.Skip("NOT CHECKED: short; threads are in TestTrainedOnAnyThreads")
 	}
 	for _, c := range []struct {
 		protocol Protocol

@@ -180,7 +180,7 @@ func (a *adwin) drop() {
 func TestRivals(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("EUSN_DRIFT"))
 	if runs == 0 {
-		t.Skip("a measurement: set EUSN_DRIFT to a number of runs, such as 20")
+		t.Skip("NOT CHECKED: a measurement: set EUSN_DRIFT to a number of runs, such as 20")
 	}
 	plan := func(shift float64) Plan {
 		p, err := NewPlan(1e6, shift)

@@ -73,7 +73,7 @@ func TestServerRefuses(t *testing.T) {
 
 func TestReadOnlyDirectory(t *testing.T) {
 	if os.Geteuid() == 0 {
-		t.Skip("SKIPPED: permissions do not bind the superuser; run as another user to test a read-only data directory")
+		t.Skip("NOT CHECKED: permissions do not bind the superuser; run as another user to test a read-only data directory")
 	}
 	dir := t.TempDir()
 	if err := os.Chmod(dir, 0o500); err != nil {

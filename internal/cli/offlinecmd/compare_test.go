@@ -101,7 +101,7 @@ func TestCompare(t *testing.T) {
 // opens and closes by the mean alone.
 func TestCompareGate(t *testing.T) {
 	if testing.Short() {
-		t.Skip("NOT TESTED: -short, and 82 trainings take half a minute with the race detector")
+		t.Skip("NOT CHECKED: -short, and 82 trainings take half a minute with the race detector")
 	}
 	dir, out := madeUp(t, compare.Sets()...), filepath.Join(t.TempDir(), "c.jsonl")
 	args := []string{"offline", "compare", dir, "--banks", "v1", "--draws", "1", "--gate", "--out"}
@@ -176,7 +176,7 @@ func TestCompareUsage(t *testing.T) {
 // that tolerance.
 func TestCompareQuickSets(t *testing.T) {
 	if testing.Short() {
-		t.Skip("NOT TESTED: -short, and the sets take seconds")
+		t.Skip("NOT CHECKED: -short, and the sets take seconds")
 	}
 	dir := filepath.Join("..", "..", "..", "..", "shared", "datasets")
 	if _, err := os.Stat(dir); err != nil {

@@ -27,7 +27,7 @@ func eachLevel(t *testing.T, test func(t *testing.T, s *Set)) {
 		}
 	}
 	if len(found) == 0 {
-		t.Skip("NOT TESTED: this machine or build has no vector kernels")
+		t.Skip("NOT CHECKED: this machine or build has no vector kernels")
 	}
 }
 

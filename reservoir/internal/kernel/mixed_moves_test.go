@@ -14,7 +14,7 @@ func TestMixedGather(t *testing.T) {
 	eachLevel(t, func(t *testing.T, s *Set) {
 		m := s.Mixed(true)
 		if m == nil {
-			t.Skip("no kernels of kind mixed")
+			t.Skip("NOT CHECKED: no kernels of kind mixed")
 		}
 		rng := rand.New(rand.NewPCG(2, 2))
 		for n := 1; n <= 33; n++ {
@@ -43,7 +43,7 @@ func TestMixedFeatures(t *testing.T) {
 		for _, cubic := range []bool{false, true} {
 			m := s.Mixed(cubic)
 			if m == nil {
-				t.Skip("no kernels of kind mixed")
+				t.Skip("NOT CHECKED: no kernels of kind mixed")
 			}
 			for _, count := range []int{1, 3, 1000, 32767} {
 				b, state := randomMixedBlock(rng, count), guarded[uint32](t, 768, guardAtEnd)
