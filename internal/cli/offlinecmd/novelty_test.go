@@ -1,7 +1,13 @@
 package offlinecmd_test
 
 import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -52,4 +58,99 @@ func TestNoveltyCommands(t *testing.T) {
 	clitest.Exec(t, t.Context(), append(retrain, "--healthy-only")...).Want(t, cli.ExitIntegrity, "say which is the healthy one")
 	clitest.Exec(t, t.Context(), append(retrain, "--healthy-only=slow", "--false-alarms", "1/month", "--predictions-per-day", "24")...).
 		Want(t, cli.ExitIntegrity, "needs at least 719 training sequences")
+}
+
+// A machine of which nothing but its health was ever seen: whatever happens to its sensors
+// is novel live, and the live stage says what the evaluation says. With EUSN_NOVELTY_LIVE
+// for the bank that is trained without a choice, and one false alarm in a thousand
+// predictions; without, a small bank and one in a hundred.
+func TestFailingSensorsLive(t *testing.T) {
+	t.Parallel()
+	train, bank, share := 480, "tiny", .01
+	if os.Getenv("EUSN_NOVELTY_LIVE") != "" {
+		train, bank, share = 4000, "standard", .001
+	}
+	d, err := offline.SimulateMachine(t.Context(), offline.MachineOptions{Train: train, Test: 160, Seed: 9}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng, of := rand.New(rand.NewPCG(3, 3)), len(d.Channels)
+	spoil := map[string]func(i int, x []float32) float32{ // value i of a series
+		"fine":   func(i int, x []float32) float32 { return x[i] },
+		"zeros":  func(int, []float32) float32 { return 0 },
+		"stuck":  func(i int, x []float32) float32 { return x[min(i, len(x)/2/of*of+i%of)] },
+		"noise":  func(int, []float32) float32 { return float32(rng.NormFloat64()) },
+		"x1000":  func(i int, x []float32) float32 { return 1000 * x[i] },
+		"x0.001": func(i int, x []float32) float32 { return .001 * x[i] },
+		"one-dead": func(i int, x []float32) float32 {
+			if i%of == 0 {
+				return 0
+			}
+			return x[i]
+		},
+	}
+	set := *d
+	set.Classes, set.Series = append([]string{"healthy"}, "spoilt"), nil
+	kinds := slices.Sorted(maps.Keys(spoil))
+	count := 0
+	for _, s := range d.Series {
+		if d.Classes[s.Label] != "healthy" {
+			continue
+		}
+		s.Label = 0
+		if s.Split == offline.Train {
+			set.Series = append(set.Series, s)
+			continue
+		}
+		count++
+		for _, what := range kinds {
+			one := s
+			one.ID, one.Values = fmt.Sprintf("%s-%d", what, count), make([]float32, len(s.Values))
+			if what != "fine" {
+				one.Label = 1
+			}
+			for i := range one.Values {
+				one.Values[i] = spoil[what](i, s.Values)
+			}
+			set.Series = append(set.Series, one)
+		}
+	}
+	dir := t.TempDir()
+	archive, model := filepath.Join(dir, "machine.parquet"), filepath.Join(dir, "m.safetensors")
+	if err := offline.WriteArchive(archive, &set); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--bank", bank, "--healthy-only=healthy", "--false-alarms", fmt.Sprint(share))
+	var ev offline.Evaluation
+	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--json").Parse(t, &ev)
+	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1")
+	url := clitest.ServerURL.FindString(stage.Messages())
+	clitest.Must(t, "replay", "--archive", archive, "--streams", "0", "--nats-url", url)
+	clitest.Await(t, url, count*len(spoil), 0)
+	novel, most := map[string]int{}, 0.
+	for _, l := range clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", url).Lines(t) {
+		k, err := strconv.Atoi(strings.TrimPrefix(l["stream"].(string), "s")) // the series of that place
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := kinds[k%len(kinds)]
+		if l["class"] == "novel" {
+			novel[what]++
+			most = max(most, l["novelty_p"].(float64))
+		}
+	}
+	total := 0
+	for what, n := range novel {
+		if total += n; what != "fine" && n != count {
+			t.Errorf("%s: %d of %d series are novel", what, n, count)
+		}
+	}
+	t.Logf("novel of %d each: %v", count, novel)
+	// Of 40 at .01, 5 or more have a probability below 1e-3; the seed is fixed.
+	if len(novel) < len(spoil)-1 || novel["fine"] > 4 || most > share {
+		t.Errorf("novel are %v of %d each, with a p-value of %v at most", novel, count, most)
+	}
+	if n := ev.Novelty; n.Novel != total || n.FalseAlarms != novel["fine"] || n.Known != count {
+		t.Errorf("live, %d are novel and %d of these falsely; offline %+v", total, novel["fine"], n)
+	}
 }

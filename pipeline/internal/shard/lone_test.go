@@ -27,6 +27,12 @@ type lone struct {
 // without a setting.
 func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
 	t.Helper()
+	return newLoneOn(t, m, c, pipelinetest.Generic)
+}
+
+// newLoneOn makes one on other engines.
+func newLoneOn(t testing.TB, m *reservoir.Model, c Config, engines engineFactory) *lone {
+	t.Helper()
 	c.RowBudget = cmp.Or(c.RowBudget, 32_000)
 	c.MaxMessage = cmp.Or(c.MaxMessage, 1<<20-16<<10)
 	c.MaxSlots = cmp.Or(c.MaxSlots, 1<<16)
@@ -38,7 +44,7 @@ func newLone(t testing.TB, m *reservoir.Model, c Config) *lone {
 	c.Latency = cmp.Or(c.Latency, 5*time.Millisecond)
 	c.SnapshotEvery = cmp.Or(c.SnapshotEvery, 30*time.Second)
 	c.Lease = cmp.Or(c.Lease, 3*time.Second)
-	s, err := New(c, m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), slog.New(slog.DiscardHandler))
+	s, err := New(c, m, m.Readouts[0], engines, new(stats.Counters), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,11 +3,15 @@ package shard
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -131,5 +135,79 @@ func TestNoveltyNoAllocation(t *testing.T) {
 	}
 	if a := l.b.Answers[0]; len(a.Preds) != 4 || a.Preds[3].NoveltyP == 0 {
 		t.Errorf("%+v: the test has lost its subject", a.Preds)
+	}
+}
+
+// What novelty costs beside the bank that is trained without a choice: 64 streams in
+// messages of 128 samples, a prediction every so many samples, decoding included. In turns,
+// so that both see the same machine; the medians and what one has more than the other.
+func BenchmarkNovelty(b *testing.B) {
+	for _, length := range []int{128, 512, 2048, 8192} {
+		b.Run(fmt.Sprint(length), func(b *testing.B) {
+			plain, novel := noveltyLoad(b, length, false), noveltyLoad(b, length, true)
+			times := [2][]float64{}
+			for b.Loop() {
+				times[0], times[1] = append(times[0], plain()), append(times[1], novel())
+			}
+			var median [2]float64
+			for i := range times {
+				slices.Sort(times[i])
+				median[i] = times[i][len(times[i])/2]
+			}
+			b.ReportMetric(median[0], "ns/sample")
+			b.ReportMetric(median[1], "ns/sample-novel")
+			b.ReportMetric(100*(median[1]/median[0]-1), "%more")
+			b.ReportMetric((median[1]-median[0])*float64(length)/1000, "us/prediction")
+		})
+	}
+}
+
+// noveltyLoad makes a shard and what gives it a sequence of each stream, which tells how
+// long a sample took, in ns.
+func noveltyLoad(b *testing.B, length int, novel bool) func() float64 {
+	const streams, message = 64, 128
+	spec := reservoir.DefaultBank(2).ForLength(length)
+	net, err := reservoir.Draw(spec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	net.Norm = reservoir.Norm{Mean: make([]float32, 2), Scale: []float32{1, 1}, Diff: []float32{1, 1}}
+	rng, f := rand.New(rand.NewPCG(1, 2)), spec.FeatureCount()
+	h := &readout.Linear{Name: "bench", Classes: []string{"a", "b", "c", "d"}, Center: make([]float32, f), Weights: pipelinetest.Noise(rng, 4*f), Intercept: make([]float32, 4)}
+	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{h}, Policy: reservoir.Policy{Kind: reservoir.Count, Length: length}, Channels: []string{"x", "y"}}
+	if novel {
+		h.Novelty = pipelinetest.Detector(m, novelty.Dimensions)
+	}
+	if err := m.Validate(); err != nil {
+		b.Fatal(err)
+	}
+	l := newLoneOn(b, m, Config{}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewCPU(net, slots, "auto", 1)
+	})
+	values := pipelinetest.Noise(rng, 2*message)
+	var jobs []Job
+	for s := range streams {
+		jobs = append(jobs, l.job(pipelinetest.Packet{Key: fmt.Sprint("s", s), Batch: codec.Batch{Rows: message, X: values}}))
+	}
+	return func() float64 {
+		start := time.Now()
+		for range length / message {
+			l.b.Reset()
+			for _, j := range jobs {
+				l.next++
+				j.Msg.Seq = l.next
+				if err := l.ingest(l.b, j); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := l.Advance(l.b); err != nil {
+				b.Fatal(err)
+			}
+		}
+		took := float64(time.Since(start))
+		if n := len(l.b.Answers[0].Preds); n != streams || (l.b.Answers[0].Preds[0].NoveltyP != 0) != novel {
+			b.Fatalf("%d predictions, the first %+v", n, l.b.Answers[0].Preds[0])
+		}
+		return took / float64(streams*length)
 	}
 }
