@@ -43,6 +43,9 @@ func randomPredictions(r *rand.Rand, n, columns int) (p []Prediction) {
 		if n != 8 && i%5 != 2 { // nor novelty
 			one.Novelty, one.NoveltyP = 10*r.Float32(), 1-r.Float32()
 		}
+		if n != 8 && i%5 > 2 { // nor changes
+			one.Change = 1 - r.Float32()
+		}
 		for range columns {
 			one.Scores = append(one.Scores, r.Float32())
 		}
@@ -127,7 +130,7 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 					p.Set = slices.Clone(list.ListValues().(*array.Int32).Int32Values()[from:to:to])
 				}
 			}
-			for name, to := range map[string]*float32{"novelty": &p.Novelty, "novelty_p": &p.NoveltyP} {
+			for name, to := range map[string]*float32{"novelty": &p.Novelty, "novelty_p": &p.NoveltyP, "change": &p.Change} {
 				if at := rec.Schema().FieldIndices(name); len(at) > 0 && rec.Column(at[0]).IsValid(i) {
 					*to = rec.Column(at[0]).(*array.Float32).Value(i)
 				}
@@ -266,7 +269,7 @@ func TestPredictionVersion1(t *testing.T) {
 	defer b.Release()
 	for i := range want {
 		p := &want[i]
-		p.Flags, p.Probability, p.Set, p.Novelty, p.NoveltyP = p.Flags&255, 0, nil, 0, 0
+		p.Flags, p.Probability, p.Set, p.Novelty, p.NoveltyP, p.Change = p.Flags&255, 0, nil, 0, 0, 0
 		b.Field(0).(*array.StringBuilder).Append(p.Stream)
 		b.Field(1).(*array.Uint64Builder).Append(p.Seq)
 		b.Field(2).(*array.Uint32Builder).Append(p.Row)

@@ -112,7 +112,7 @@ var graph = map[string]struct {
 	"internal/testing/sequencetest": {[]string{"reservoir"}, "the definition that cuts are held to"},
 	"internal/testing/alarmtest":    {[]string{"codec", "pipeline/alarm"}, "what alarms must be: of package alarm only the form of events"},
 	"internal/testing/parts":        {nil, "ends tests for want of an outside part"},
-	"internal/testing/pipelinetest": {[]string{"codec", "pipeline/natsserver", "readout", "readout/novelty", "reservoir"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
+	"internal/testing/pipelinetest": {[]string{"codec", "pipeline/natsserver", "readout", "readout/early", "readout/novelty", "reservoir"}, "what tests of pipeline and of the packages below it share; imports no stage, so that the stage's own tests can use it"},
 	"internal/testing/bochs":        {nil, "boots test binaries on an emulated machine; knows them by path"},
 	"internal/testing/bochs/guest":  {nil, "the emulated machine's init: runs what it finds"},
 	"internal/testing/ptx":          {[]string{"reservoir/canon"}, "interprets kernels; knows no driver"},

@@ -12,8 +12,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
-	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -34,7 +32,7 @@ func TestRestart(t *testing.T) {
 			packets, sent := pipelinetest.Mixed(streams, 8)
 			m := pipelinetest.Model(t, 3, policy)
 			if name == "decided" {
-				deciding(m.Readouts[0])
+				pipelinetest.Deciding(m.Readouts[0])
 			}
 			b := newRig(t)
 			c := Config{Job: "again", Partitions: 6, Shards: 2, RowBudget: 40}
@@ -64,14 +62,6 @@ func TestRestart(t *testing.T) {
 			same(t, b.predictions("again"), want)
 		})
 	}
-}
-
-// deciding gives a readout another one for prefixes, by whose rule some suffice.
-func deciding(l *readout.Linear) {
-	of := *l
-	of.Coverage = nil
-	of.Temperature, of.Weights = .5, pipelinetest.Noise(rand.New(rand.NewPCG(3, 9)), len(l.Weights))
-	l.Prefixes = &readout.Prefixes{Linear: &of, Rule: early.Rule{Length: 20, Coefficients: [4]float64{-1, .5, .7, .25}, Most: .3}}
 }
 
 // flagged counts the predictions with a flag.

@@ -34,7 +34,7 @@ func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 		l.Name, l.Weights = name, pipelinetest.Noise(rng, len(l.Weights))
 		l.Temperature, l.Coverage = .5, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.3}, len(l.Classes))}
 		if name == "c" && policy.Kind == reservoir.Marked && policy.Early > 0 {
-			deciding(&l)
+			pipelinetest.Deciding(&l)
 		}
 		m.Readouts = append(m.Readouts, &l)
 	}

@@ -228,6 +228,7 @@ func TestExplainsEveryPolicy(t *testing.T) {
 		"count":        {reservoir.Policy{Kind: reservoir.Count, Length: 7}, 2, false},
 		"gap":          {reservoir.Policy{Kind: reservoir.Gap, Gap: 5 * time.Millisecond}, 3, false},
 		"endless":      {reservoir.Policy{Kind: reservoir.Endless, Early: 9}, 2, false},
+		"decided":      {reservoir.Policy{Kind: reservoir.Marked, Early: 5}, 3, false},
 		"window front": {reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, 3, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -235,6 +236,9 @@ func TestExplainsEveryPolicy(t *testing.T) {
 			m := pipelinetest.Ranged(pipelinetest.Bank(t, 2, 7, c.classes, c.policy))
 			if c.fronted {
 				m = pipelinetest.Fronted(m)
+			}
+			if name == "decided" {
+				pipelinetest.Deciding(m.Readouts[0])
 			}
 			r := newRig(t, m)
 			packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(4, 40), 3)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -161,4 +162,12 @@ func InArithmetic(name string) func(net *reservoir.Network, slots int) (reservoi
 		e, err := reservoir.NewGeneric(net, slots)
 		return otherwise{e, name}, err
 	}
+}
+
+// Deciding gives a readout another one for prefixes, by whose rule some suffice.
+func Deciding(l *readout.Linear) {
+	of := *l
+	of.Coverage, of.Novelty = nil, nil
+	of.Temperature, of.Weights = .5, Noise(rand.New(rand.NewPCG(3, 9)), len(l.Weights))
+	l.Prefixes = &readout.Prefixes{Linear: &of, Rule: early.Rule{Length: 20, Coefficients: [4]float64{-1, .5, .7, .25}, Most: .3}}
 }
