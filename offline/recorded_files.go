@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 )
 
@@ -105,22 +104,7 @@ func (j *joined) read(ctx context.Context, file *recordedFile, groups string) (e
 		return fmt.Errorf("offline: %s changed while it was read", file.path)
 	}
 	r.ends, r.silent, r.groups = file.ends, file.silent, groups
-	var c RecordingChunk
-	for {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		switch err := r.Next(&c); err {
-		case nil:
-		case io.EOF:
-			return nil
-		default:
-			return err
-		}
-		if err := j.add(file.path, &c); err != nil {
-			return err
-		}
-	}
+	return r.each(ctx, func(c *RecordingChunk) error { return j.add(file.path, c) })
 }
 
 // add takes a chunk of a file.

@@ -151,6 +151,11 @@ func eachChunk(ctx context.Context, path, groups string, take func(*RecordingChu
 	}
 	r.groups = groups
 	defer func() { err = errors.Join(err, r.Close()) }()
+	return r.each(ctx, take)
+}
+
+// each hands on what is left of a recording.
+func (r *RecordingReader) each(ctx context.Context, take func(*RecordingChunk) error) error {
 	var c RecordingChunk
 	for {
 		if err := context.Cause(ctx); err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
@@ -14,7 +13,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/pipeline/registry"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -101,23 +99,7 @@ func TestStatesBetween(t *testing.T) {
 	streams := pipelinetest.Recordings(5, 40)
 	packets, _ := pipelinetest.Mixed(streams, 3)
 	log := r.send(packets[:len(packets)/2])
-	other := *m
-	other.Readouts = append(slices.Clone(m.Readouts), &next)
-	models, err := registry.Open(t.Context(), r.js, job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entry, _, err := models.Publish(t.Context(), &other, "other.safetensors", "next", registry.Lineage{Who: "anna", When: registry.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pipeline.Promote(t.Context(), r.js, job, entry.Fingerprint, false, "berta"); err != nil {
-		t.Fatal(err)
-	}
-	pipelinetest.Until(t, "the promotion is taken", func() bool {
-		all, err := pipeline.PromotionsOf(t.Context(), r.js, job)
-		return err == nil && all.Complete()
-	})
+	entry := r.promote(m, &next)
 	r.settled()
 	stop()
 	stop = r.stage()

@@ -21,6 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -105,6 +106,30 @@ func (r *rig) outputs() (all []place) {
 		r.Fatal(err)
 	}
 	return all
+}
+
+// promote has another readout of a model predict, as anna's entry and by berta's
+// promotion, and waits until every partition has taken it.
+func (r *rig) promote(m *reservoir.Model, next *readout.Linear) registry.Entry {
+	r.Helper()
+	other := *m
+	other.Readouts = append(slices.Clone(m.Readouts), next)
+	models, err := registry.Open(r.Context(), r.js, job)
+	if err != nil {
+		r.Fatal(err)
+	}
+	entry, _, err := models.Publish(r.Context(), &other, "other.safetensors", "next", registry.Lineage{Who: "anna", When: registry.Now()})
+	if err != nil {
+		r.Fatal(err)
+	}
+	if _, err := pipeline.Promote(r.Context(), r.js, job, entry.Fingerprint, false, "berta"); err != nil {
+		r.Fatal(err)
+	}
+	pipelinetest.Until(r, "the promotion is taken", func() bool {
+		all, err := pipeline.PromotionsOf(r.Context(), r.js, job)
+		return err == nil && all.Complete()
+	})
+	return entry
 }
 
 // settled waits until the running stage has answered all that was published since it
@@ -317,23 +342,7 @@ func TestExplainsPromotions(t *testing.T) {
 	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(4, 40), 3)
 	half := len(packets) / 2
 	r.publish(packets[:half]...)
-	other := *m
-	other.Readouts = append(slices.Clone(m.Readouts), &next)
-	models, err := registry.Open(t.Context(), r.js, job)
-	if err != nil {
-		t.Fatal(err)
-	}
-	entry, _, err := models.Publish(t.Context(), &other, "other.safetensors", "next", registry.Lineage{Who: "anna", When: registry.Now()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := pipeline.Promote(t.Context(), r.js, job, entry.Fingerprint, false, "berta"); err != nil {
-		t.Fatal(err)
-	}
-	pipelinetest.Until(t, "the promotion is taken", func() bool {
-		all, err := pipeline.PromotionsOf(t.Context(), r.js, job)
-		return err == nil && all.Complete()
-	})
+	entry := r.promote(m, &next)
 	r.publish(packets[half:]...)
 	r.settled()
 	stop()
