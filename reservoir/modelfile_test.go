@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // testModel has every part a file can hold, small.
@@ -311,6 +313,14 @@ func FuzzDecode(f *testing.F) {
 	f.Add(bare)
 	newer.Front = &Front{Centre: 3, Decimate: 2, Fill: []float32{1, 2, 3}}
 	if bare, err = newer.encode(map[string]string{}); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(bare)
+	sure := testModel(f)
+	l := sure.Readouts[0]
+	l.Temperature, l.Coverage = 1, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.3}, len(l.Classes))}
+	l.Novelty = &novelty.Detector{Center: make([]float32, l.Features()), Scale: make([]float32, l.Features()), Axes: make([]float32, 2*l.Features()), Left: []float32{.5, 1, 3}, Unit: 1, Level: .3}
+	if bare, err = sure.encode(map[string]string{}); err != nil {
 		f.Fatal(err)
 	}
 	f.Add(bare)

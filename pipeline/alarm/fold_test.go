@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -302,6 +304,32 @@ func TestFull(t *testing.T) {
 		}
 		if f, err = alarm.DecodeFold(state); err != nil {
 			t.Fatal(err)
+		}
+	}
+}
+
+// What is known of a stream has the novelty of its last prediction, as far as JSON has
+// such numbers.
+func TestLatestNovelty(t *testing.T) {
+	f := begin(t, nil)
+	nan := float32(math.NaN())
+	for i, c := range []struct {
+		novelty, p float32
+		want       string
+	}{
+		{6.5, .25, `"novelty":6.5,"novelty_p":0.25`}, {0, 0, ""}, {math.MaxFloat32, .5, `"novelty":3.4028235e+38,"novelty_p":0.5`},
+		{nan, .5, ""}, {1, nan, ""}, {float32(math.Inf(1)), .5, ""},
+	} {
+		m := alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Stored: time.Unix(int64(i), 0), Labels: []string{"a"}, Predictions: []codec.Prediction{
+			{Stream: "s", Time: codec.NoTime, Novelty: c.novelty, NoveltyP: c.p},
+		}}
+		if _, err := f.Take(&m); err != nil {
+			t.Fatal(err)
+		}
+		changed, _ := f.Changed(10)
+		got, err := json.Marshal(changed)
+		if err != nil || len(changed) != 1 || !strings.Contains(string(got), c.want) || c.want == "" && strings.Contains(string(got), "novelty") {
+			t.Errorf("novelty %v, p %v: %s, %v; want %q", c.novelty, c.p, got, err, c.want)
 		}
 	}
 }

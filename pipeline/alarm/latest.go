@@ -23,6 +23,8 @@ type Latest struct {
 	Class       string     `json:"class"`
 	Score       float32    `json:"score"`
 	Probability float32    `json:"probability,omitempty"`
+	Novelty     float32    `json:"novelty,omitempty"`   // how unlike the training it is
+	NoveltyP    float32    `json:"novelty_p,omitempty"` // the p-value of that; absent where the model does not say
 	Integrity   string     `json:"integrity"`
 	Flags       string     `json:"flags,omitempty"`
 	Seen        time.Time  `json:"seen"`     // when the server stored the prediction
@@ -52,6 +54,9 @@ func (f *Fold) see(m *Message, p *codec.Prediction, class string) *Latest {
 	s.Seq, s.Row, s.Class, s.Score, s.Probability = p.Seq, p.Row, class, p.Score, p.Probability
 	if !finite(p.Score) {
 		s.Score = 0
+	}
+	if s.Novelty, s.NoveltyP = 0, 0; p.NoveltyP > 0 && finite(p.NoveltyP) && finite(p.Novelty) {
+		s.Novelty, s.NoveltyP = p.Novelty, p.NoveltyP
 	}
 	s.Integrity, s.Flags, s.Seen, s.Position, s.Time = p.Flags.Integrity(), p.Flags.String(), f.time, m.Seq, nil
 	if p.Time != codec.NoTime {

@@ -30,10 +30,16 @@ type States struct {
 	Size      Histogram // SizeBounds
 }
 
+// mostSize is what the size of a larger state counts as, and one that is no number.
+const mostSize = 1e9
+
 // Add counts a state.
 func (s *States) Add(saturated, size float64) {
+	if !(size <= mostSize) {
+		size = mostSize
+	}
 	s.Saturated.Add(ShareBounds, int64(saturated*StateUnit+.5))
-	s.Size.Add(SizeBounds, int64(min(size, 1e9)*StateUnit+.5))
+	s.Size.Add(SizeBounds, int64(size*StateUnit+.5))
 }
 
 func times(text ...string) []int64 {

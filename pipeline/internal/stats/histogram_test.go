@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"math"
 	"slices"
 	"testing"
 )
@@ -21,5 +22,18 @@ func TestHistogram(t *testing.T) {
 		if len(bounds) >= MostBuckets || !slices.IsSorted(bounds) {
 			t.Errorf("%v: want ascending, fewer than %d", bounds, MostBuckets)
 		}
+	}
+}
+
+// Samples near the largest float32 make states that are no numbers. They are counted as
+// the largest ones, and the mean stays one.
+func TestStatesNoNumber(t *testing.T) {
+	var s States
+	for _, size := range []float64{.5, math.NaN(), math.Inf(1), 1e300} {
+		s.Add(.25, size)
+	}
+	got := s.Size.Read(SizeBounds, StateUnit)
+	if beyond := got.Counts[len(SizeBounds)]; beyond != 3 || got.Sum != 3*mostSize+.5 {
+		t.Errorf("%d beyond all bounds, sum %v; want 3 and %v", beyond, got.Sum, 3*mostSize+.5)
 	}
 }
