@@ -161,7 +161,8 @@ func newInputs(t *testing.T, d *offline.Dataset) *inputs {
 	return in
 }
 
-// names are the numbers that are compared.
+// names are the numbers that are compared: of the detector the residual, the squared
+// distance within its directions and both; of the first channel itself; of the classes.
 func (in *inputs) names() []string {
 	return []string{"novelty", "within", "both", "mean", "variance", "crossings", "probability", "score"}
 }
