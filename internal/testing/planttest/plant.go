@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
@@ -93,12 +94,14 @@ func (p *Plant) StartServer() {
 	p.T.Helper()
 	p.start("nats", asServer, os.Args[0], filepath.Join(p.Dir, "nats"), p.Port)
 	p.Listens(p.Port)
-	nc, err := natsclient.Connect(natsclient.Options{URL: p.URL})
-	if err == nil {
-		p.T.Cleanup(nc.Close)
-		p.JS, err = jetstream.New(nc)
-	}
-	if err != nil {
+	var nc *nats.Conn
+	var err error
+	p.Await("a connection to the server", func() bool { // one that comes as the server begins may be reset
+		nc, err = natsclient.Connect(natsclient.Options{URL: p.URL})
+		return err == nil
+	})
+	p.T.Cleanup(nc.Close)
+	if p.JS, err = jetstream.New(nc); err != nil {
 		p.T.Fatal(err)
 	}
 }
