@@ -43,6 +43,13 @@ func TestNoveltyCommands(t *testing.T) {
 	if want := "warning: nothing will be novel: that needs at least 99 training sequences, or --false-alarms 0.04"; !strings.Contains(r.Out+r.ErrOut, want) {
 		t.Errorf("retrain --novelty does not say %q:\n%s%s", want, r.Out, r.ErrOut)
 	}
+	const prefixes = "of early predictions nearly all will be novel"
+	if strings.Contains(r.Out+r.ErrOut, prefixes) {
+		t.Errorf("retrain without --early says %q", prefixes)
+	}
+	if r = clitest.Must(t, append(retrain, "--novelty", "--early", "2")...); !strings.Contains(r.Out+r.ErrOut, prefixes) {
+		t.Errorf("retrain --novelty --early 2 does not say %q:\n%s%s", prefixes, r.Out, r.ErrOut)
+	}
 	for _, c := range []struct {
 		flags []string
 		want  string

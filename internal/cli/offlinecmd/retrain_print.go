@@ -27,7 +27,7 @@ func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 	printSets(a, report.Readout.Sets)
 	sayCoverage(a, report.Readout, r.Readouts[0].Coverage)
 	printGroups(a, report.ByGroup)
-	sayNovelty(a, report)
+	sayNovelty(a, report, r.Policy)
 	sayEarly(a, report)
 	sayGroups(a, report)
 	a.Say("states %.1f s, readout %.1f s", report.StateSeconds, report.FitSeconds)
