@@ -33,7 +33,10 @@ type Explainer struct {
 	// nil: the job's registry has it.
 	Stage    pipeline.Stage
 	Features int // how many of the strongest features are listed
-	Progress func(pipeline.PastDone)
+	// Stretches is into how many parts the samples are divided at most, to hold one at a
+	// time; fewer where that is too much to compute.
+	Stretches int
+	Progress  func(pipeline.PastDone)
 }
 
 // Explain computes a prediction again and says what made it. Where that is not
@@ -79,7 +82,8 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 		return e, nil
 	}
 	e.Score = m.score(c, x.Features)
-	e.Held, e.HeldWhy, err = m.hold(ctx, &c.q, e.Score, e.Again.Scores)
+	e.Values = valuesOf(&c.q)
+	e.Held, e.Stretches, e.HeldWhy, err = m.hold(ctx, &c.q, e.Score, e.Again.Scores, x.Stretches)
 	return e, err
 }
 

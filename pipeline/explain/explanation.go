@@ -16,7 +16,9 @@ type Explanation struct {
 	Again      Again      `json:"computed_again"`
 	Score      *Score     `json:"score,omitempty"` // what made it; nil: it could not be computed again
 	Held       []Held     `json:"channel_held,omitempty"`
-	HeldWhy    string     `json:"channel_held_missing,omitempty"` // why there is nothing of it
+	Stretches  []Stretch  `json:"stretch_held,omitempty"`
+	HeldWhy    string     `json:"channel_held_missing,omitempty"` // why there is nothing of both
+	Values     []float32  `json:"-"`                              // samples as the network got them, one after the other, channels as in Held; nil: not all are known
 }
 
 // Prediction is what the output says.

@@ -194,13 +194,3 @@ func (m *models) members() []Member {
 	}
 	return all
 }
-
-// Held is what the prediction would be if a channel had its training mean in all
-// samples.
-type Held struct {
-	Channel    string  `json:"channel"`
-	Value      float32 `json:"value"`
-	Class      string  `json:"class"`      // that would be predicted
-	Difference float64 `json:"difference"` // between the scores of the two classes then
-	Change     float64 `json:"change"`     // of that difference; negative: the channel speaks for the class
-}

@@ -86,9 +86,33 @@ func TestHold(t *testing.T) {
 	p, class, other := pairOf(m.Readouts[0], now)
 	s := &Score{pair: p}
 	s.Score.add(float64(now[class]), float64(now[other]))
-	all, why, err := with.hold(t.Context(), q, s, now)
-	if err != nil || why != "" || len(all) != 2 {
-		t.Fatalf("%+v, %q, %v", all, why, err)
+	all, parts, why, err := with.hold(t.Context(), q, s, now, 3)
+	if err != nil || why != "" || len(all) != 2 || len(parts) != 2 {
+		t.Fatalf("%+v, %+v, %q, %v", all, parts, why, err)
+	}
+	at := 0
+	for _, part := range parts {
+		// one channel after the other, then both
+		for c, change := range append(slices.Clone(part.Channels), part.Change) {
+			held := slices.Clone(x)
+			for i := 2 * part.From; i < 2*part.To; i++ {
+				if c == 2 || i%2 == c {
+					held[i] = m.Network.Norm.Mean[i%2]
+				}
+			}
+			scores := of(held)
+			want := float64(scores[class]) - float64(scores[other]) - s.Score.Difference
+			if change != want || c == 2 && part.Class != m.Readouts[0].Classes[m.Readouts[0].Class(scores)] {
+				t.Errorf("samples %d to %d, channel %d: %v (%+v), want %v", part.From, part.To, c, change, part, want)
+			}
+		}
+		if part.From != at || part.To != at+2 || len(part.Channels) != 2 {
+			t.Errorf("%+v after sample %d", part, at)
+		}
+		at = part.To
+	}
+	if at != 4 {
+		t.Errorf("stretches end with sample %d, want 4", at)
 	}
 	for c, h := range all {
 		held := slices.Clone(x)
@@ -101,7 +125,7 @@ func TestHold(t *testing.T) {
 			t.Errorf("%+v, want a difference of %v", h, want)
 		}
 	}
-	if all, why, err = with.hold(t.Context(), q, s, of(slices.Repeat([]float32{1}, 8))); err != nil || len(all) > 0 || why == "" {
+	if all, _, why, err = with.hold(t.Context(), q, s, of(slices.Repeat([]float32{1}, 8)), 3); err != nil || len(all) > 0 || why == "" {
 		t.Errorf("other scores: %+v, %q, %v", all, why, err)
 	}
 }

@@ -29,6 +29,8 @@ type explainOptions struct {
 	partition int
 	number    uint64
 	features  int
+	stretches int
+	picture   string
 }
 
 // NewExplain is "explain".
@@ -52,14 +54,18 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 (-c), because what the samples are depends on it.`,
 		Example: `  eusn-stream explain --last --stream pump-3
   eusn-stream explain --stream pump-3 --seq 412 --row 99 --nats-url nats://host:4222
-  eusn-stream explain --output 90817 --number 2 --json`,
+  eusn-stream explain --output 90817 --number 2 --json
+  eusn-stream explain --last --stream pump-3 --picture why.svg`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
 		asked, err := o.asked(cmd.Flags().Changed)
 		if err != nil {
 			return cli.Fail(cli.ExitUsage, err, "eusn-stream explain --help")
 		}
-		return explainOne(ctx, a, c, js, asked, o.features, cmd.Flags().Changed("model"))
+		if err := cli.OutputFile(o.picture, c.Model); err != nil {
+			return err
+		}
+		return explainOne(ctx, a, c, js, asked, &o, cmd.Flags().Changed("model"))
 	})
 	f := cmd.Flags()
 	f.StringVar(&o.stream, "stream", "", "stream of the prediction")
@@ -70,8 +76,21 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 	f.IntVar(&o.partition, "partition", 0, "partition")
 	f.Uint64Var(&o.number, "number", 0, "which prediction of the message or of the partition, from 1")
 	f.IntVar(&o.features, "features", 5, "how many of the strongest features and members are shown")
+	f.IntVar(&o.stretches, "stretches", 24, "into how many parts the samples are divided at most, to compute the prediction without each; 0 = none")
+	f.StringVar(&o.picture, "picture", "", "also draw it: an SVG file, which a browser shows; replaces an older one")
 	f.String("model", "", "model file of the stage (default the one in the job's registry)")
 	return cmd
+}
+
+// mostStretches is how many a picture has room for.
+const mostStretches = 200
+
+// drawn writes the picture of an explanation to a file.
+func drawn(e *explain.Explanation, path string) error {
+	if e.Score == nil {
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s: nothing to draw: the prediction could not be computed again: %s", path, e.Again.Why), "the same command without --picture, which says what is known")
+	}
+	return cli.ReplaceFile(path, picture(e), 0o644)
 }
 
 // asked is what the flags name.
@@ -88,6 +107,8 @@ func (o *explainOptions) asked(given func(flag string) bool) (explain.Asked, err
 	switch {
 	case o.features < 0:
 		return a, fmt.Errorf("--features %d, want 0 or more", o.features)
+	case o.stretches < 0 || o.stretches > mostStretches:
+		return a, fmt.Errorf("--stretches %d, want 0 to %d", o.stretches, mostStretches)
 	case has("stream", "last", "seq", "row") && has("output", "partition", "number"):
 		return a, errors.New("want --stream, or --output, or --partition with --number: each names a prediction in another way")
 	case has("stream", "last", "seq", "row"):
@@ -118,7 +139,7 @@ func (o *explainOptions) asked(given func(flag string) bool) (explain.Asked, err
 }
 
 // explainOne explains a prediction and prints that.
-func explainOne(ctx context.Context, a *cli.App, c config.Config, js jetstream.JetStream, asked explain.Asked, features int, ownModel bool) error {
+func explainOne(ctx context.Context, a *cli.App, c config.Config, js jetstream.JetStream, asked explain.Asked, o *explainOptions, ownModel bool) error {
 	found, err := explain.Find(ctx, js, c.Job, asked)
 	if errors.Is(err, explain.ErrNone) {
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream tail --since 1h --json, which shows the stream, seq and row of predictions")
@@ -131,16 +152,22 @@ func explainOne(ctx context.Context, a *cli.App, c config.Config, js jetstream.J
 		return err
 	}
 	defer done()
-	x.Features = features
+	x.Features, x.Stretches = o.features, o.stretches
 	e, err := x.Explain(ctx, found)
 	done()
 	if err != nil {
 		return explainFailure(cli.OrInterrupted(err, "nothing was changed"))
 	}
+	if o.picture != "" {
+		if err := drawn(e, o.picture); err != nil {
+			return err
+		}
+		a.Say("%s: the picture of it", o.picture)
+	}
 	if a.JSON {
 		err = a.PrintJSON(e)
 	} else {
-		a.Print("%s", text(e, c.Job, features))
+		a.Print("%s", text(e, c.Job, o.features))
 	}
 	if err == nil && e.Again.Broken {
 		err = cli.Fail(cli.ExitIntegrity, errors.New("the prediction was computed again and has other scores: "+e.Again.Why), "eusn-stream state verify, with the stage's configuration and model")

@@ -1,6 +1,7 @@
 package past_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -56,11 +57,16 @@ func TestExplain(t *testing.T) {
 			t.Errorf("the explanation lacks %q:\n%s", want, r.Out)
 		}
 	}
+	svg := filepath.Join(t.TempDir(), "why.svg")
+	p.run(t, "explain", "--last", "--stream", stream, "--picture", svg, "--stretches", "8").Want(t, cli.ExitOK, "the picture of it")
+	if text, err := os.ReadFile(svg); err != nil || !strings.Contains(string(text), stream+": why "+last["class"].(string)) || strings.Count(string(text), "<title>samples ") != 8*3 {
+		t.Errorf("the picture (%v):\n%s", err, text)
+	}
 	for _, line := range p.lines[:6] { // each test series is a stream of one sequence
 		stream := line["stream"].(string)
 		var e explain.Explanation
 		p.run(t, "explain", "--last", "--stream", stream, "--json").Parse(t, &e)
-		if e.Prediction.Class != line["class"] || !e.Again.Same || e.Score == nil || len(e.Held) != 2 || e.Samples.Count != 40 || len(e.Score.Strong) != 5 || e.Readout.Entry == nil {
+		if e.Prediction.Class != line["class"] || !e.Again.Same || e.Score == nil || len(e.Held) != 2 || len(e.Stretches) != 20 || e.Samples.Count != 40 || len(e.Score.Strong) != 5 || e.Readout.Entry == nil {
 			t.Errorf("%v is explained as %+v", line, e)
 		}
 	}
@@ -74,6 +80,7 @@ func TestExplain(t *testing.T) {
 	for _, args := range []string{
 		"", "--stream S", "--last", "--seq 3", "--last --seq 3 --stream S", "--row 1 --last --stream S", "--last --stream S --output 3", "--output 0",
 		"--output 3 --number 0", "--output 3 --partition 1", "--partition 1", "--number 3", "--partition 1 --number 0", "--last --stream S --features -1",
+		"--last --stream S --stretches -1", "--last --stream S --stretches 201",
 	} {
 		p.run(t, append([]string{"explain"}, strings.Fields(args)...)...).Want(t, cli.ExitUsage, "try:")
 	}

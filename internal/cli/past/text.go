@@ -30,6 +30,7 @@ func text(e *explain.Explanation, job string, most int) string {
 	if e.Score != nil {
 		p.score(e.Score, most)
 		p.held(e)
+		p.stretches(e, most)
 	} else if e.HeldWhy != "" {
 		p.line("score", "it cannot be taken apart: %s", e.HeldWhy)
 	}
@@ -191,4 +192,31 @@ func (p *page) held(e *explain.Explanation) {
 		}
 		p.line(name, "%s at its training mean %.4g: %.4g instead of %.4g (%+.4g)%s", h.Channel, h.Value, h.Difference, e.Score.Score.Difference, h.Change, becomes)
 	}
+}
+
+// stretches says which part of the samples matters most.
+func (p *page) stretches(e *explain.Explanation, most int) {
+	strongest := slices.Clone(e.Stretches)
+	slices.SortStableFunc(strongest, func(a, b explain.Stretch) int { return cmp.Compare(math.Abs(b.Change), math.Abs(a.Change)) })
+	for i, s := range strongest[:min(most, len(strongest))] {
+		name := ""
+		if i == 0 {
+			name = "when"
+		}
+		becomes := ""
+		if s.Class != e.Score.Class {
+			becomes = fmt.Sprintf("; the class would be %q", s.Class)
+		}
+		p.line(name, "%s at the means: %.4g (%+.4g)%s", stretch(s), s.Difference, s.Change, becomes)
+	}
+	if more := len(strongest) - most; more > 0 && most > 0 {
+		p.line("", "and %d more stretches", more)
+	}
+}
+
+func stretch(s explain.Stretch) string {
+	if s.To == s.From+1 {
+		return fmt.Sprintf("sample %d", s.From)
+	}
+	return fmt.Sprintf("samples %d to %d", s.From, s.To-1)
 }
