@@ -54,6 +54,12 @@
 // (float32, nullable). It is null of predictions at an end, and where the readout has no
 // such rule.
 //
+// A message of a regression has three more columns, value, low and high (float32,
+// nullable): the number that the model predicts, and the interval that the true one is
+// in, at the model's coverage. class is then 0, the one label is the name of the number,
+// probability is null, score and the one of scores are the value. So who does not know
+// the columns reads one class, always the same, and the value as its score.
+//
 // A message of a shadow has column readout, and five more behind it: active_class
 // (int32), active_readout (utf8), began (timestamp, null where not known), input
 // (uint64) and stored (timestamp): what the answering readout said, and of which input

@@ -26,6 +26,9 @@ const (
 	fieldNovelty  = "novelty"
 	fieldNoveltyP = "novelty_p"
 	fieldChange   = "change"
+	fieldValue    = "value"
+	fieldLow      = "low"
+	fieldHigh     = "high"
 )
 
 // extras are in the order of their fields.
@@ -37,15 +40,23 @@ var extras = [...]extra{
 		write: (*template).sets,
 		read:  (*predictionReader).sets,
 	},
-	floatField(fieldNovelty, hasNovelty, func(p *Prediction) *float32 { return &p.Novelty }),
-	floatField(fieldNoveltyP, hasNovelty, func(p *Prediction) *float32 { return &p.NoveltyP }),
-	floatField(fieldChange, func(p *Prediction) bool { return p.Change != 0 }, func(p *Prediction) *float32 { return &p.Change }),
+	floatField(fieldNovelty, hasNovelty, func(p *Prediction) *float32 { return &p.Novelty }, alone),
+	floatField(fieldNoveltyP, hasNovelty, func(p *Prediction) *float32 { return &p.NoveltyP }, alone),
+	floatField(fieldChange, func(p *Prediction) bool { return p.Change != 0 }, func(p *Prediction) *float32 { return &p.Change }, alone),
+	numberField(fieldValue, func(p *Prediction) *float32 { return &p.Number.Value }),
+	numberField(fieldLow, func(p *Prediction) *float32 { return &p.Number.Low }),
+	numberField(fieldHigh, func(p *Prediction) *float32 { return &p.Number.High }),
 }
 
+// hasNovelty: a p-value is never 0.
 func hasNovelty(p *Prediction) bool { return p.NoveltyP != 0 }
 
-// floatField is a field of float32 of some predictions.
-func floatField(name string, has func(p *Prediction) bool, of func(p *Prediction) *float32) extra {
+// alone: a field's rows are there or not whatever other fields say.
+func alone(*Prediction, bool) bool { return true }
+
+// floatField is a field of float32 that some predictions have. agrees says whether its
+// being there in a row is what the fields before it say.
+func floatField(name string, has func(p *Prediction) bool, of func(p *Prediction) *float32, agrees func(p *Prediction, there bool) bool) extra {
 	return extra{
 		field: arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 		typ:   dataType{kind: typeFloatingPoint, num: float32s},
@@ -68,13 +79,38 @@ func floatField(name string, has func(p *Prediction) bool, of func(p *Prediction
 				return err
 			}
 			for i := range to {
-				if valid == nil || bit(valid, i) {
+				there := valid == nil || bit(valid, i)
+				if !agrees(&to[i], there) {
+					return malformed("row %d, field %q: want a value where field %q has one", i, c.name, fieldValue)
+				}
+				if there {
 					*of(&to[i]) = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 				}
 			}
 			return nil
 		},
 	}
+}
+
+// numberField is a field of a part of a prediction's number. A row has all three or none.
+func numberField(name string, of func(p *Prediction) *float32) extra {
+	has := func(p *Prediction) bool { return p.Number.Known }
+	e := floatField(name, has, of, func(p *Prediction, there bool) bool {
+		if name == fieldValue {
+			p.Number.Known = there
+		}
+		return there == p.Number.Known
+	})
+	values := e.read
+	e.read = func(r *predictionReader, rb *recordBatch, c *column, to []Prediction) error {
+		for _, other := range []string{fieldValue, fieldLow, fieldHigh} {
+			if r.cols[other] == nil {
+				return mismatch("field %q without field %q: want value, low and high, or none of them", c.name, other)
+			}
+		}
+		return values(r, rb, c, to)
+	}
+	return e
 }
 
 // extrasOf says which extras a message of these predictions has, a bit each.

@@ -34,9 +34,19 @@ type Prediction struct {
 	// early prediction (FlagEarly). 0: the model does not know it. FlagDecided says that it
 	// is as small as the model's rule wants.
 	Change float32
+	// Number is what a regression predicts; Class is then 0, whose label is the name of
+	// the number, and Score the value.
+	Number Number
 	// Readout names the one that answered, where readouts of the job were promoted;
 	// empty = the one that the job began with, or one that a message does not name.
 	Readout string
+}
+
+// Number is a number that a regression predicts, and its interval, in its own unit.
+type Number struct {
+	Value     float32
+	Low, High float32 // a share of the true numbers, the model's coverage, is within these
+	Known     bool    // false: the model predicts classes
 }
 
 // PredictionMeta is what all predictions of a message have in common.

@@ -46,6 +46,9 @@ func randomPredictions(r *rand.Rand, n, columns int) (p []Prediction) {
 		if n != 8 && i%5 > 2 { // nor changes
 			one.Change = 1 - r.Float32()
 		}
+		if n != 8 && i%3 != 1 { // nor numbers
+			one.Number = Number{r.Float32(), -r.Float32(), 1 + r.Float32(), true}
+		}
 		for range columns {
 			one.Scores = append(one.Scores, r.Float32())
 		}
@@ -133,6 +136,12 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 			for name, to := range map[string]*float32{"novelty": &p.Novelty, "novelty_p": &p.NoveltyP, "change": &p.Change} {
 				if at := rec.Schema().FieldIndices(name); len(at) > 0 && rec.Column(at[0]).IsValid(i) {
 					*to = rec.Column(at[0]).(*array.Float32).Value(i)
+				}
+			}
+			if rec.Schema().HasField("value") {
+				part := func(name string) *array.Float32 { return rec.Column(at(name)).(*array.Float32) }
+				if v := part("value"); v.IsValid(i) {
+					p.Number = Number{v.Value(i), part("low").Value(i), part("high").Value(i), part("low").IsValid(i) && part("high").IsValid(i)}
 				}
 			}
 			got = append(got, p)
@@ -249,6 +258,41 @@ func TestPredictionWithoutSets(t *testing.T) {
 	}
 }
 
+// A message has all three fields of a number or none, and a row likewise.
+func TestPredictionNumbersWhole(t *testing.T) {
+	number := arrow.PrimitiveTypes.Float32
+	more := []arrow.Field{{Name: fieldValue, Type: number, Nullable: true}, {Name: fieldLow, Type: number, Nullable: true}, {Name: fieldHigh, Type: number, Nullable: true}}
+	for want, c := range map[string]struct {
+		fields []arrow.Field
+		valid  [3][2]bool
+	}{
+		"":                          {more, [3][2]bool{{true, false}, {true, false}, {true, false}}},
+		`without field "high"`:      {more[:2], [3][2]bool{}},
+		`without field "value"`:     {more[1:], [3][2]bool{}},
+		`row 1, field "low": want`:  {more, [3][2]bool{{true, true}, {true, false}, {true, true}}},
+		`row 0, field "high": want`: {more, [3][2]bool{{false, true}, {false, true}, {true, true}}},
+	} {
+		e, err := newPredictionEncoder(testMeta(0), c.fields...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.begin(make([]Prediction, 2)); err != nil {
+			t.Fatal(err)
+		}
+		for k := range c.fields {
+			e.t.nullable(2, func(i int) bool { return c.valid[k][i] })
+			e.t.open()
+			e.t.f32(1)
+			e.t.f32(2)
+			e.t.close()
+		}
+		_, got, err := DecodePredictions(e.t.finish())
+		if want == "" && (err != nil || got[0].Number != Number{1, 1, 1, true} || got[1].Number.Known) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%+v, %v, want %q", got, err, want)
+		}
+	}
+}
+
 // A message of version 1, as the releases before wrote it: flags of uint8, no
 // probability.
 func TestPredictionVersion1(t *testing.T) {
@@ -269,7 +313,7 @@ func TestPredictionVersion1(t *testing.T) {
 	defer b.Release()
 	for i := range want {
 		p := &want[i]
-		p.Flags, p.Probability, p.Set, p.Novelty, p.NoveltyP, p.Change = p.Flags&255, 0, nil, 0, 0, 0
+		p.Flags, p.Probability, p.Set, p.Novelty, p.NoveltyP, p.Change, p.Number = p.Flags&255, 0, nil, 0, 0, 0, Number{}
 		b.Field(0).(*array.StringBuilder).Append(p.Stream)
 		b.Field(1).(*array.Uint64Builder).Append(p.Seq)
 		b.Field(2).(*array.Uint32Builder).Append(p.Row)

@@ -4,10 +4,14 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"strings"
 
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/file"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // parquetFile reads columns by name from a Parquet file that may be damaged
@@ -263,3 +267,36 @@ func interner() func(parquet.ByteArray) string {
 }
 
 func same[T any](v T) T { return v }
+
+// hasColumn wants a column of what it is to be, unless its name is empty.
+func (p *parquetFile) hasColumn(path, name, what string) error {
+	if name == "" {
+		return nil
+	}
+	if _, ok := p.columns[name]; ok {
+		return nil
+	}
+	var have []string
+	for c := range p.columns {
+		have = append(have, names.Cut(c, 40))
+	}
+	slices.Sort(have)
+	return fmt.Errorf("offline: %s has no column %q, whose values are to be %s; it has %s", path, names.Cut(name, 60), what, strings.Join(have[:min(30, len(have))], ", "))
+}
+
+// HasColumn reports whether the Parquet file at path has a column.
+func HasColumn(path, column string) bool {
+	in, err := openQuietly(path)
+	if err != nil {
+		return false
+	}
+	defer in.file.Close()
+	_, has := in.columns[column]
+	return has
+}
+
+// openQuietly opens a file that may be damaged; its reader says what is wrong.
+func openQuietly(path string) (in *parquetFile, err error) {
+	defer guard(path, &err)
+	return openParquet(path)
+}

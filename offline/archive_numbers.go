@@ -1,10 +1,15 @@
 package offline
 
 import (
+	"cmp"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/schema"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // Our archives hold float32 samples and integers of one size. Other tools
@@ -102,3 +107,48 @@ func (g *rowGroup) number(name string) (kind parquet.Type, unsigned bool, err er
 	}
 	return descr.PhysicalType(), unsigned, nil
 }
+
+// hasTarget wants a column of numbers that is no channel, unless its name is empty.
+func (p *parquetFile) hasTarget(path, column string, channels []string) error {
+	if column == "" {
+		return nil
+	}
+	if slices.Contains(channels, column) {
+		return fmt.Errorf("offline: %s: column %q is a channel, which the model would see: want a column that is not among the channels (metadata key %s)", path, column, keyChannels)
+	}
+	return cmp.Or(p.hasColumn(path, column, "numbers to learn"), names.Check("column", column))
+}
+
+// numberColumn reads a column of numbers. Null is not a number.
+func numberColumn(g *rowGroup, name string) (values []float64, err error) {
+	kind, unsigned, err := g.number(name)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case kind == parquet.Types.Float:
+		values, err = flat(g, name, func(v float32) float64 { return float64(v) }, math.NaN)
+	case kind == parquet.Types.Int32 && unsigned:
+		values, err = flat(g, name, func(v int32) float64 { return float64(uint32(v)) }, math.NaN)
+	case kind == parquet.Types.Int32:
+		values, err = flat(g, name, func(v int32) float64 { return float64(v) }, math.NaN)
+	case kind == parquet.Types.Int64 && unsigned:
+		values, err = flat(g, name, func(v int64) float64 { return float64(uint64(v)) }, math.NaN)
+	case kind == parquet.Types.Int64:
+		values, err = flat(g, name, func(v int64) float64 { return float64(v) }, math.NaN)
+	default:
+		values, err = flat(g, name, same[float64], math.NaN)
+	}
+	if err != nil {
+		return nil, err
+	}
+	for i, v := range values {
+		if math.Abs(v) > largestNumber {
+			return nil, fmt.Errorf("column %q, row %d of the row group: %v, want a magnitude of at most %g", name, i, v, float64(largestNumber))
+		}
+	}
+	return values, nil
+}
+
+// largestNumber is what package readout takes.
+const largestNumber = 1e30

@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/apache/arrow/go/v17/parquet"
@@ -146,4 +147,45 @@ func (a *archiveReader) values(g *rowGroup, series []Series, lengths []int64) er
 		}
 	}
 	return nil
+}
+
+// SetTarget makes d a data set of numbers: those of a column of the archive at path,
+// which d was read from. Null and NaN are unknown. The labels are gone: Classes is the
+// column's name alone, and Label 0 where there is a number.
+func (d *Dataset) SetTarget(path, column string) error {
+	missing, err := d.setTarget(path, column)
+	return cmp.Or(missing, err)
+}
+
+// setTarget also says if there is no such column, which is no fault of the file.
+func (d *Dataset) setTarget(path, column string) (missing, err error) {
+	defer guard(path, &err)
+	in, err := openParquet(path)
+	if err != nil {
+		return nil, err
+	}
+	defer in.file.Close()
+	if err := in.hasTarget(path, column, d.Channels); err != nil {
+		return err, nil
+	}
+	var all []float64
+	for i := range in.rd.NumRowGroups() {
+		g, err := in.group(i)
+		if err != nil {
+			return nil, err
+		}
+		some, err := numberColumn(g, column)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+	}
+	if len(all) != len(d.Series) {
+		return nil, fmt.Errorf("%d series, want %d: the file changed while it was read", len(all), len(d.Series))
+	}
+	d.Target, d.Classes = column, []string{column}
+	for i := range d.Series {
+		d.Series[i].number(all[i])
+	}
+	return nil, nil
 }

@@ -30,6 +30,7 @@ type Series struct {
 	Values []float32 // samples x channels, row-major; NaN where the source has a missing value
 	Tokens []int32   // instead of Values where the data set holds token lists
 	Group  string    // value in the column of groups, if SetGroups read one
+	Number float64   // value in the target's column, if SetTarget read one; NaN where unknown
 }
 
 // Dataset is a collection of labelled sequences, whole in memory.
@@ -39,6 +40,7 @@ type Dataset struct {
 	Classes  []string // sorted labels
 	Series   []Series
 	Source   Provenance
+	Target   string // the column of Series.Number, if SetTarget read one; empty: labels are learnt
 }
 
 // Provenance says where an archive's data came from; it travels in the
@@ -182,7 +184,7 @@ func checkChannels(channels, reserved []string) error {
 // not count. The hashed bytes are: "eusn-dataset-1", then class and channel
 // names as two lists (count, then length and bytes of each), then per series
 // label, number of samples and the float32 bits or token ids in row-major
-// order. All numbers are 32-bit little-endian.
+// order. All numbers are 32-bit little-endian. With numbers see targetPrint.
 func (d *Dataset) Fingerprint(split Split) string {
 	h := sha256.New()
 	h.Write([]byte("eusn-dataset-1"))
@@ -201,7 +203,15 @@ func (d *Dataset) Fingerprint(split Split) string {
 		}
 		h.Write(buf)
 	}
-	return hex.EncodeToString(h.Sum(nil))
+	sum := hex.EncodeToString(h.Sum(nil))
+	if d.Target == "" {
+		return sum
+	}
+	var numbers targetPrint
+	for _, i := range d.Part(split) {
+		numbers.add(d.Series[i].Number)
+	}
+	return numbers.sum(sum, d.Target)
 }
 
 func hashNames(h hash.Hash, names []string) {
@@ -211,4 +221,43 @@ func hashNames(h hash.Hash, names []string) {
 		buf = append(buf, n...)
 	}
 	h.Write(buf)
+}
+
+// number gives a series a number, and the label that goes with it.
+func (s *Series) number(v float64) {
+	if s.Number, s.Label = v, 0; v != v {
+		s.Label = -1
+	}
+}
+
+// withoutNumbers is d as one of numbers of which none is known.
+func (d *Dataset) withoutNumbers(target string) *Dataset {
+	next := *d
+	next.Target, next.Classes, next.Series = target, []string{target}, slices.Clone(d.Series)
+	for i := range next.Series {
+		next.Series[i].number(math.NaN())
+	}
+	return &next
+}
+
+// targetPrint identifies data with numbers: the SHA-256, in hex, of "eusn-target-1", the
+// fingerprint of the data without them, length (32-bit) and bytes of the target's name,
+// and the float64 bits of the numbers, NaN being 0x7ff8000000000001; little-endian.
+type targetPrint struct{ buf []byte }
+
+func (p *targetPrint) add(v float64) {
+	bits := math.Float64bits(v)
+	if v != v {
+		bits = 0x7ff8000000000001
+	}
+	p.buf = binary.LittleEndian.AppendUint64(p.buf, bits)
+}
+
+func (p *targetPrint) sum(data, target string) string {
+	h := sha256.New()
+	h.Write([]byte("eusn-target-1" + data))
+	h.Write(binary.LittleEndian.AppendUint32(nil, uint32(len(target))))
+	h.Write([]byte(target))
+	h.Write(p.buf)
+	return hex.EncodeToString(h.Sum(nil))
 }

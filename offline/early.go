@@ -49,7 +49,7 @@ func (t *training) decide(ctx context.Context, m *reservoir.Model, progress Prog
 	if of.plan, err = makePlan(ctx, of.src, of.opt.Policy, true, of.front, nil); err != nil {
 		return err
 	}
-	of.examples = of.plan.trainingOrder(of.src.classes)
+	of.examples = of.plan.trainingOrder(of.src.classes, false)
 	if of.plan.points == t.plan.points {
 		return fmt.Errorf("offline: %s: no sequence has a prefix of %d samples, and the longest %d: predict more often (--early)", t.src.what, t.opt.Policy.Early, t.report.MaxLength)
 	}

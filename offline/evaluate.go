@@ -27,34 +27,6 @@ type EvaluateOptions struct {
 	Parts         *groups.Parts // which groups are of which part; nil: as the archive says, and all of a recording
 }
 
-// Prediction is what the stage predicts at one place of a series, or of a
-// stream of a recording.
-type Prediction struct {
-	ID       string     // of the series, or of the stream
-	Position int64      // samples of it so far
-	Samples  int        // of them, those of the sequence
-	Flags    codec.Flag // those of them that come of the samples, as the stage sets them
-	Label    int        // index into Evaluation.Classes of the class that all samples of the sequence have; -1 where there is none
-	Class    int        // the predicted one
-	Scores   []float32  // of each class; for two classes one, positive for class 1
-	// Probability is the class's among the readout's classes, see
-	// readout.Linear.Probability; 0 where the readout has no temperature.
-	Probability float32
-	// Set are the classes of its set, see readout.Linear.AppendSet; nil where the
-	// readout makes none.
-	Set []int32
-	// Novelty is how unlike the training part the sequence is (novelty.Detector.Score)
-	// and P its p-value; both 0 where the readout has no detector.
-	Novelty, P float32
-	// Change is the probability that the class changes until the end, of an early
-	// prediction (readout.Linear.Change); 0 of others, or where the readout has no rule.
-	Change  float32
-	Unknown bool // the label is a class that the readout does not know
-}
-
-// Early reports whether the sequence continued.
-func (p *Prediction) Early() bool { return p.Flags&codec.FlagEarly != 0 }
-
 // Evaluation is what a readout makes of one part of a data set, or of a
 // recording.
 type Evaluation struct {
@@ -95,6 +67,8 @@ type Marks struct {
 	Balanced  float64 `json:"balanced_accuracy"` // mean over the classes present of the share recognised
 	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
 
+	Numbers *quality.Numbers `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil where no number is known, or classes are predicted
+
 	Sets *quality.Sets `json:"sets,omitempty"` // nil where nothing is labelled, or the readout makes no sets
 }
 
@@ -130,10 +104,13 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 	if err == nil {
 		d, err = d.divided(opt.Parts)
 	}
+	if err == nil {
+		d, err = d.forModel(m, opt.Readout)
+	}
 	if err != nil {
 		return nil, err
 	}
-	src := labelledData{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes}
+	src := labelledData{what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes, target: d.Target}
 	src.fingerprint = func() string { return d.Fingerprint(opt.Split) }
 	t := &seriesSource{d: d, series: d.Part(opt.Split)}
 	ev, err := newEvaluation(m, src, opt)
@@ -224,6 +201,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 			if pr.Label == len(ev.Classes) {
 				pr.Label, pr.Unknown = -1, true
 			}
+			pr.number(linear, p.number)
 			if pr.Early() {
 				var decided bool
 				if pr.Change, decided = linear.Change(p.samples(), pr.Scores); decided {
@@ -244,6 +222,10 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	ev.Novelty = ev.novelty(linear)
 	if ev.Early != nil {
 		ev.Early.Decided = ev.decided(linear)
+	}
+	if linear.Interval != nil {
+		ev.Numbers = numbersOf(ev.Predictions, ev.Counts)
+		return nil
 	}
 	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
 		return err
@@ -309,7 +291,9 @@ func (ev *Evaluation) Counts(p *Prediction) bool {
 
 // count fills in everything that follows from the predictions.
 func (ev *Evaluation) count() {
-	ev.Confusion = make([][]int, len(ev.Classes))
+	if !ev.numeric() {
+		ev.Confusion = make([][]int, len(ev.Classes))
+	}
 	for i := range ev.Confusion {
 		ev.Confusion[i] = make([]int, len(ev.Classes))
 	}
@@ -332,6 +316,9 @@ func (ev *Evaluation) count() {
 			continue
 		}
 		ev.Labelled++
+		if ev.numeric() {
+			continue
+		}
 		ev.Confusion[p.Label][p.Class]++
 		if p.Label == p.Class {
 			ev.Correct++
@@ -340,7 +327,7 @@ func (ev *Evaluation) count() {
 	if e := ev.Early; e != nil && e.Labelled > 0 {
 		e.Accuracy = float64(e.Correct) / float64(e.Labelled)
 	}
-	if ev.Labelled == 0 {
+	if ev.Labelled == 0 || ev.numeric() {
 		return
 	}
 	ev.Accuracy = float64(ev.Correct) / float64(ev.Labelled)
@@ -394,8 +381,11 @@ func (ev *Evaluation) countEarly(p *Prediction) {
 	ev.Early.Predictions++
 	if p.Label >= 0 {
 		ev.Early.Labelled++
-		if p.Label == p.Class {
+		if p.Label == p.Class && !ev.numeric() {
 			ev.Early.Correct++
 		}
 	}
 }
+
+// numeric reports whether the readout is a regression.
+func (ev *Evaluation) numeric() bool { return len(ev.Classes) == 1 }

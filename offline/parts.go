@@ -3,6 +3,7 @@ package offline
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
@@ -136,7 +137,7 @@ func (t *partSource) read(ctx context.Context, yield func(*chunk) error) error {
 // labelled reports whether something is known of a sample.
 func (p *chunk) labelled() bool {
 	known := func(l int) bool { return l >= 0 }
-	return slices.ContainsFunc(p.labels, known) || slices.ContainsFunc(p.told, known)
+	return slices.ContainsFunc(p.labels, known) || slices.ContainsFunc(p.told, known) || slices.ContainsFunc(p.numbers, func(v float64) bool { return v == v })
 }
 
 // slice is the samples [from, to) of p.
@@ -145,7 +146,7 @@ func (p *chunk) slice(from, to, channels int) *chunk {
 	one := *p
 	one.values, one.labels = p.values[from*channels:to*channels], p.labels[from:to]
 	one.times, one.ends, one.groups = some(p.times, from, to), some(p.ends, from, to), some(p.groups, from, to)
-	one.flags, one.told = some(p.flags, from, to), some(p.told, from, to)
+	one.flags, one.told, one.numbers = some(p.flags, from, to), some(p.told, from, to), some(p.numbers, from, to)
 	one.last, one.silent = p.last && to == n, p.silent && to == n
 	return &one
 }
@@ -161,6 +162,9 @@ func some[T any](list []T, from, to int) []T {
 func (p *chunk) hide() {
 	p.labels = slices.Repeat([]int{-1}, len(p.labels))
 	p.told, p.counts = nil, false
+	if p.numbers != nil {
+		p.numbers = slices.Repeat([]float64{math.NaN()}, len(p.labels))
+	}
 }
 
 // eachSite visits the first sample of the chunk, and each where the group changes.

@@ -28,6 +28,7 @@ type plan struct {
 type example struct {
 	arrival, point, label, group, site, length int
 	prefix                                     prefix
+	number                                     float64
 }
 
 // prefix is which part of its sequence an example is.
@@ -71,7 +72,7 @@ func (pl *plan) count(s *cutSequence, p *point) {
 	}
 	pl.farthest = max(pl.farthest, p.samples())
 	if pl.training {
-		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, p.site, int(p.rows), prefix{s.group, p.samples(), p.early}})
+		pl.examples = append(pl.examples, example{len(pl.examples), p.k, p.label, p.group, p.site, int(p.rows), prefix{s.group, p.samples(), p.early}, p.number})
 		pl.pulse.add(p.pace)
 	}
 }
@@ -87,12 +88,13 @@ func (pl *plan) medianLength() int {
 
 // trainingOrder is the examples in the order in which they come.
 type trainingOrder struct {
-	arrival []int    // of each point: its place in that order
-	labels  []int    // of each place
-	groups  []int    // of each place, of one origin
-	sites   []int    // of each place: the group that the user's rule gives; nil: there is no rule
-	count   int      // of groups
-	divided []string // classes whose only group had to be divided
+	arrival []int     // of each point: its place in that order
+	labels  []int     // of each place
+	groups  []int     // of each place, of one origin
+	sites   []int     // of each place: the group that the user's rule gives; nil: there is no rule
+	numbers []float64 // of each place, of the target; nil: there is none
+	count   int       // of groups
+	divided []string  // classes whose only group had to be divided
 }
 
 // blocks is how many groups the only one of a class is divided into.
@@ -102,7 +104,7 @@ const blocks = 5
 // is of a class, for then it says nothing. Where windows or counts of a class
 // come of one labelled part alone, that is taken for as many groups as there are
 // blocks, of neighbours.
-func (pl *plan) trainingOrder(classes []string) trainingOrder {
+func (pl *plan) trainingOrder(classes []string, numeric bool) trainingOrder {
 	slices.SortFunc(pl.examples, func(a, b example) int { return cmp.Or(a.group-b.group, a.point-b.point) })
 	of, size := make([]map[int]bool, len(classes)), map[int]int{}
 	for _, l := range pl.examples {
@@ -122,6 +124,9 @@ func (pl *plan) trainingOrder(classes []string) trainingOrder {
 	if pl.sites != nil {
 		s.sites = make([]int, n)
 	}
+	if numeric {
+		s.numbers = make([]float64, n)
+	}
 	group, last, site, block, taken := -1, -1, groups.None, 0, 0
 	for _, l := range pl.examples {
 		if l.group != last || l.site != site {
@@ -135,6 +140,9 @@ func (pl *plan) trainingOrder(classes []string) trainingOrder {
 		s.labels[l.arrival], s.groups[l.arrival] = l.label, group
 		if s.sites != nil {
 			s.sites[l.arrival] = l.site
+		}
+		if numeric {
+			s.numbers[l.arrival] = l.number
 		}
 	}
 	s.count = group + 1

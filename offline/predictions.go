@@ -19,6 +19,10 @@ var predictionFields = []arrow.Field{
 	{Name: "novelty", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 	{Name: "novelty_p", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 	{Name: "change", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	{Name: "number", Type: arrow.PrimitiveTypes.Float64, Nullable: true},
+	{Name: "value", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	{Name: "low", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	{Name: "high", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 }
 
 // WritePredictions writes a row per prediction to a Parquet file: id utf8 of
@@ -29,7 +33,8 @@ var predictionFields = []arrow.Field{
 // an early prediction), probability float32 of predicted (null where the readout has
 // no temperature; see package codec), novelty float32 and novelty_p float32 (how unlike the
 // training part it is, and the p-value; null where the readout has no detector), change float32 (probability that the class changes until the end;
-// null of a prediction at an end, or where the readout has no rule; flag 2048 says that it suffices). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
+// null of a prediction at an end, or where the readout has no rule; flag 2048 says that it suffices), and of a regression number float64 (the true
+// one, null where unknown), value, low and high float32 (else null). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
 // eusn.head. Like an archive it appears whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	meta := arrow.MetadataFrom(map[string]string{
@@ -43,6 +48,7 @@ func (ev *Evaluation) WritePredictions(path string) error {
 	}
 	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
 	defer b.Release()
+	numeric := ev.numeric()
 	for _, p := range ev.Predictions {
 		b.Field(0).(*array.StringBuilder).Append(p.ID)
 		b.Field(1).(*array.Int32Builder).Append(int32(p.Samples))
@@ -65,6 +71,18 @@ func (ev *Evaluation) WritePredictions(path string) error {
 				b.Field(7 + i).AppendNull()
 			} else {
 				b.Field(7 + i).(*array.Float32Builder).Append(v.value)
+			}
+		}
+		if number := b.Field(11).(*array.Float64Builder); numeric && p.Label >= 0 {
+			number.Append(p.Number)
+		} else {
+			number.AppendNull()
+		}
+		for i, v := range []float32{p.Value, p.Low, p.High} {
+			if to := b.Field(12 + i).(*array.Float32Builder); numeric {
+				to.Append(v)
+			} else {
+				to.AppendNull()
 			}
 		}
 	}

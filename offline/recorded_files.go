@@ -14,6 +14,7 @@ type RecordingFiles struct {
 	Paths  []string
 	Labels *LabelFile // nil: the column label
 
+	target string // column of numbers that are learnt; "": labels are
 	groups string // column whose values are the groups of samples; "": none
 }
 
@@ -25,7 +26,7 @@ func (f RecordingFiles) open() (all []*recordedFile, err error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := cmp.Or(r.in.hasColumn(path, f.groups), r.Close()); err != nil {
+		if err := cmp.Or(r.in.hasColumn(path, f.groups, "the groups"), r.in.hasTarget(path, f.target, r.Channels), r.Close()); err != nil {
 			return nil, err
 		}
 		if len(all) > 0 {
@@ -65,7 +66,7 @@ type recordedFile struct {
 // samples.
 func (f RecordingFiles) each(ctx context.Context, files []*recordedFile, take func(*RecordingChunk) error) error {
 	if !files[0].info.Recorded {
-		return eachChunk(ctx, files[0].path, f.groups, func(c *RecordingChunk) error {
+		return eachChunk(ctx, files[0].path, f, func(c *RecordingChunk) error {
 			if err := f.Labels.set(c); err != nil {
 				return err
 			}
@@ -79,7 +80,7 @@ func (f RecordingFiles) each(ctx context.Context, files []*recordedFile, take fu
 		return take(c)
 	}}
 	for _, file := range files {
-		if err := j.read(ctx, file, f.groups); err != nil {
+		if err := j.read(ctx, file, f); err != nil {
 			return err
 		}
 	}
@@ -94,7 +95,7 @@ type joined struct {
 	take     func(*RecordingChunk) error
 }
 
-func (j *joined) read(ctx context.Context, file *recordedFile, groups string) (err error) {
+func (j *joined) read(ctx context.Context, file *recordedFile, of RecordingFiles) (err error) {
 	r, err := ReadRecording(file.path)
 	if err != nil {
 		return err
@@ -103,7 +104,7 @@ func (j *joined) read(ctx context.Context, file *recordedFile, groups string) (e
 	if r.recording != file.info.recording {
 		return fmt.Errorf("offline: %s changed while it was read", file.path)
 	}
-	r.ends, r.silent, r.groups = file.ends, file.silent, groups
+	r.ends, r.silent, r.groups, r.target = file.ends, file.silent, of.groups, of.target
 	return r.each(ctx, func(c *RecordingChunk) error { return j.add(file.path, c) })
 }
 
@@ -145,6 +146,9 @@ func (c *RecordingChunk) append(o *RecordingChunk, i, channels int) {
 	c.Stream, c.Seq, c.Time = append(c.Stream, o.Stream[i]), append(c.Seq, o.Seq[i]), append(c.Time, o.Time[i])
 	c.Values = append(c.Values, o.Values[i*channels:(i+1)*channels]...)
 	c.End, c.Label = append(c.End, o.End[i]), append(c.Label, o.Label[i])
+	if o.number != nil {
+		c.number = append(c.number, o.number[i])
+	}
 	if o.group != nil {
 		c.group = append(c.group, o.group[i])
 	}
@@ -161,3 +165,8 @@ func (c *RecordingChunk) append(o *RecordingChunk, i, channels int) {
 
 // silentAt reports whether silence ended a sequence with a sample.
 func (c *RecordingChunk) silentAt(i int) bool { return i < len(c.silent) && c.silent[i] }
+
+// has reports whether the first file has a column; what is wrong with it, open says.
+func (f RecordingFiles) has(column string) bool {
+	return len(f.Paths) > 0 && HasColumn(f.Paths[0], column)
+}

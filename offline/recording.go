@@ -36,10 +36,11 @@ type RecordingChunk struct {
 	Label  []string  // class of the sequence the sample is in; "" where unknown
 	Origin Origin    // of a recording that is Recorded, else empty
 
-	silent   []bool   // Recorded: silence ended the sequence, not a message; nil: nowhere
-	told     []string // the class of the sequence whose prediction comes with the sample; "" unknown; nil: nowhere
-	group    []string // the values of the column of groups; nil: none is asked for
-	restarts bool     // samples are missing before the first: its streams begin anew
+	silent   []bool    // Recorded: silence ended the sequence, not a message; nil: nowhere
+	told     []string  // the class of the sequence whose prediction comes with the sample; "" unknown; nil: nowhere
+	number   []float64 // the values of the target's column; nil: none is asked for
+	group    []string  // the values of the column of groups; nil: none is asked for
+	restarts bool      // samples are missing before the first: its streams begin anew
 }
 
 // Rows is the number of samples of c.

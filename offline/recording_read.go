@@ -17,6 +17,7 @@ type RecordingReader struct {
 
 	recording    string   // which; of one that is Recorded
 	ends, silent numbered // samples with which sequences end, besides the column end
+	target       string   // column of numbers to learn; "": none
 	groups       string   // column whose values are the groups of samples; "": none
 
 	path  string
@@ -163,6 +164,11 @@ func (r *RecordingReader) read(g *rowGroup, c *RecordingChunk) (err error) {
 	}
 	if c.Label, err = flat(g, "label", interner(), func() string { return "" }); err != nil {
 		return err
+	}
+	if r.target != "" {
+		if c.number, err = numberColumn(g, r.target); err != nil {
+			return err
+		}
 	}
 	if r.groups != "" {
 		if c.group, err = groupColumn(g, r.groups); err != nil {

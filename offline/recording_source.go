@@ -124,13 +124,16 @@ func (t *recordingSource) classOf(label string) int {
 
 // gather makes a chunk of one stream's rows.
 func (t *recordingSource) gather(c *RecordingChunk, rows []int) *chunk {
-	p := &chunk{counts: t.from.Labels.Tells()}
+	p := &chunk{counts: t.from.Labels.Tells() || c.number != nil}
 	for _, r := range rows {
 		p.values = append(p.values, c.Values[r*t.channels:(r+1)*t.channels]...)
 		p.times, p.ends = append(p.times, c.Time[r]), append(p.ends, c.End[r])
 		p.labels = append(p.labels, t.classOf(c.Label[r]))
 		if c.Origin.Key != nil {
 			p.flags = append(p.flags, codec.Flag(c.Origin.Flags[r]))
+		}
+		if c.number != nil {
+			p.numbers = append(p.numbers, c.number[r])
 		}
 		if c.group != nil {
 			p.groups = append(p.groups, c.group[r])
@@ -143,13 +146,13 @@ func (t *recordingSource) gather(c *RecordingChunk, rows []int) *chunk {
 	return p
 }
 
-// eachChunk reads a recording from front to back, with a column of groups, or "".
-func eachChunk(ctx context.Context, path, groups string, take func(*RecordingChunk) error) (err error) {
+// eachChunk reads a recording from front to back, with the columns that are asked for.
+func eachChunk(ctx context.Context, path string, of RecordingFiles, take func(*RecordingChunk) error) (err error) {
 	r, err := ReadRecording(path)
 	if err != nil {
 		return err
 	}
-	r.groups = groups
+	r.groups, r.target = of.groups, of.target
 	defer func() { err = errors.Join(err, r.Close()) }()
 	return r.each(ctx, take)
 }
@@ -186,11 +189,16 @@ func openLabelled(ctx context.Context, from RecordingFiles, rule *groups.Rule) (
 		return src, err
 	}
 	src.name, src.channels = files[0].info.Name, files[0].info.Channels
+	src.target = from.target
 	labels := map[string]int{}
+	var numbers targetPrint
 	sum := newRecordingSum(src.channels)
 	err = from.each(ctx, files, func(c *RecordingChunk) error {
+		for _, v := range c.number {
+			numbers.add(v)
+		}
 		for _, label := range slices.Concat(c.Label, c.told) {
-			if label != "" {
+			if label != "" && from.target == "" {
 				labels[label] = -1
 			}
 		}
@@ -203,6 +211,10 @@ func openLabelled(ctx context.Context, from RecordingFiles, rule *groups.Rule) (
 	}
 	src.what = fmt.Sprintf("recording %q", src.name)
 	src.fingerprint = func() string { return hex.EncodeToString(sum.h.Sum(nil)) }
+	if from.target != "" {
+		src.classes = []string{from.target}
+		src.fingerprint = func() string { return numbers.sum(hex.EncodeToString(sum.h.Sum(nil)), from.target) }
+	}
 	src.sampleSource = &recordingSource{from, files, len(src.channels), labels}
 	return src, err
 }
@@ -272,6 +284,7 @@ func RetrainFiles(ctx context.Context, from RecordingFiles, opt RetrainOptions, 
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
+	from.target = opt.Target
 	src, err := openLabelled(ctx, from, rule)
 	if err == nil {
 		src.sampleSource, err = inPart(src.sampleSource, len(src.channels), opt.Parts, Train)
@@ -302,7 +315,7 @@ func EvaluateFiles(ctx context.Context, m *reservoir.Model, from RecordingFiles,
 	if err != nil {
 		return nil, err
 	}
-	src, err := openLabelled(ctx, from, rule)
+	src, err := openEvaluated(ctx, m, from, rule, opt)
 	if err != nil {
 		return nil, err
 	}
@@ -326,4 +339,21 @@ func EvaluateFiles(ctx context.Context, m *reservoir.Model, from RecordingFiles,
 		return nil, err
 	}
 	return ev, nil
+}
+
+// openEvaluated opens a recording for a model, whose target it need not have.
+func openEvaluated(ctx context.Context, m *reservoir.Model, from RecordingFiles, rule *groups.Rule, opt EvaluateOptions) (labelledData, error) {
+	target, err := ofModel(m, opt.Readout)
+	if err != nil {
+		return labelledData{}, err
+	}
+	if target != "" && from.has(target) {
+		from.target = target
+	}
+	src, err := openLabelled(ctx, from, rule)
+	if err == nil && target != "" { // labels say nothing of numbers
+		src.target, src.classes = target, []string{target}
+		clear(src.sampleSource.(*recordingSource).class)
+	}
+	return src, err
 }

@@ -134,6 +134,11 @@ func (k Known) Test(m *reservoir.Model, some []int) (correct int, err error) {
 
 // newRelearning is a training whose network is there, and whose examples are known.
 func newRelearning(m *reservoir.Model, k Known, opt RetrainOptions) (*training, error) {
+	for _, h := range m.Readouts {
+		if h.Interval != nil {
+			return nil, fmt.Errorf("offline: %s: the model predicts numbers (%s), and labels are classes: train again with offline retrain --target", k.Name, h.Classes[0])
+		}
+	}
 	if len(k.Sequences) == 0 {
 		return nil, fmt.Errorf("offline: %s: no sequence to learn from", k.Name)
 	}
@@ -163,7 +168,7 @@ func newRelearning(m *reservoir.Model, k Known, opt RetrainOptions) (*training, 
 	if opt.Spec.Kind == reservoir.Mixed {
 		t.report.MedianLength = pl.medianLength()
 	}
-	t.examples = pl.trainingOrder(k.Classes)
+	t.examples = pl.trainingOrder(k.Classes, false)
 	t.report.Groups, t.report.Divided = t.examples.count, t.examples.divided
 	t.report.Sampling = Sampling{m.Training.Rate, m.Training.LongestInterval}
 	return t, nil

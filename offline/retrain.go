@@ -58,6 +58,7 @@ type labelledData struct {
 	channels    []string
 	classes     []string
 	bytes       int64         // in memory
+	target      string        // of what the samples have numbers; empty: they have classes
 	sites       *groups.Table // of the groups that are asked for; nil: none
 	prefixes    bool          // early points are learnt from, too
 }
@@ -79,7 +80,7 @@ func trainingPart(d *Dataset, o *NoveltyOptions) (src labelledData, unlabelled i
 		return src, 0, fmt.Errorf("offline: data set %q has no labelled training series", d.Name)
 	}
 	return labelledData{
-		sampleSource: t, what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes,
+		sampleSource: t, what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes, target: d.Target,
 		fingerprint: func() string { return d.Fingerprint(Train) }, bytes: 4 * d.values(),
 	}, unlabelled, nil
 }
@@ -169,7 +170,7 @@ func newTraining(ctx context.Context, src labelledData, opt RetrainOptions) (*tr
 		return nil, err
 	}
 	net.Norm = seen.statistics.Norm(opt.Spec)
-	t := &training{src: src, opt: opt, plan: pl, examples: pl.trainingOrder(src.classes), net: net, inputs: seen.statistics.Ranges(), report: pl.report(src.name)}
+	t := &training{src: src, opt: opt, plan: pl, examples: pl.trainingOrder(src.classes, src.target != ""), net: net, inputs: seen.statistics.Ranges(), report: pl.report(src.name)}
 	t.report.Groups, t.report.Divided = t.examples.count, t.examples.divided
 	if t.report.ByGroup, err = t.examples.byGroup(pl, src); err != nil {
 		return nil, err
@@ -201,7 +202,7 @@ func (t *training) readout(origins []int, beside int64) readout.Options {
 	return readout.Options{
 		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: o.Spec.SoftScaling(t.report.MedianLength), Discriminant: !o.RidgeOnly,
 		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
-		Coverage: o.Coverage, CoverageByClass: o.CoverBy == CoverClass, Priors: priors, Left: o.Early != nil,
+		Coverage: o.Coverage, CoverageByClass: o.CoverBy == CoverClass, Priors: priors, Left: o.Early != nil, Numbers: t.examples.numbers,
 		ClassWeights: o.Weights.of(t.src.classes, t.examples.labels),
 	}
 }
@@ -291,6 +292,9 @@ func (t *training) finish(ctx context.Context, l *readout.Learner, cast *forecas
 func (t *training) model(linear *readout.Linear, fit readout.Report) (*reservoir.Model, error) {
 	linear.Name = t.opt.Readout
 	t.report.Readout = fit
+	if fit.Numbers != nil {
+		t.report.ByGroup = nil // which counts what is right
+	}
 	if fit.Outer != nil {
 		t.report.ByGroup = leftOut(t.report.ByGroup, t.plan.sites, fit.Outer)
 	}

@@ -2,6 +2,7 @@ package offline
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/offline/groups"
@@ -10,6 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
+
+// DefaultCoverage is that of the intervals of numbers.
+const DefaultCoverage = 0.95
 
 // DefaultMemory is how many bytes a training may hold by default.
 const DefaultMemory = 8 << 30
@@ -24,7 +28,8 @@ type RetrainOptions struct {
 	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see readout.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	Readout     string           // name of the readout; "": "default"
-	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage
+	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage. With a Target that of its intervals; 0: DefaultCoverage
+	Target      string           // column of numbers that are learnt instead of classes; of a data set that SetTarget has read
 	CoverBy     CoverBy          // what that is a share of
 	Priors      PerClass         // how often each class is expected where the model will work; zero: as in the training; see readout.Options.Priors
 	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see readout.Options.ClassWeights
@@ -100,6 +105,9 @@ func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
 	if o.Readout == "" {
 		o.Readout = "default"
 	}
+	if o.Target != "" && o.Coverage == 0 {
+		o.Coverage = DefaultCoverage
+	}
 	return o
 }
 
@@ -111,7 +119,13 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 	if opt.Spec.Channels != len(src.channels) {
 		return fmt.Errorf("offline: the network reads %d channels, %s has %d", opt.Spec.Channels, src.what, len(src.channels))
 	}
-	if len(src.classes) < 2 {
+	if err := opt.checkTarget(); err != nil {
+		return err
+	}
+	if src.target != opt.Target {
+		return fmt.Errorf("offline: %s has numbers of %q, want those of %q", src.what, src.target, opt.Target)
+	}
+	if len(src.classes) < 2 && opt.Target == "" {
 		return fmt.Errorf("offline: %s has the one class %q: there is nothing to tell apart, want at least two", src.what, src.classes[0])
 	}
 	if opt.Rate != 0 {
@@ -159,4 +173,19 @@ func (r *RetrainReport) how(opt RetrainOptions) string {
 		return text
 	}
 	return text + "; " + r.ByGroup.String()
+}
+
+// checkTarget refuses what numbers have no use for.
+func (o RetrainOptions) checkTarget() error {
+	switch {
+	case o.Target == "":
+		return nil
+	case o.Priors.given() || o.Weights.given() || o.CoverBy == CoverClass:
+		return errors.New("offline: a target, and priors, class weights or a coverage by class: numbers have no classes: leave these out")
+	case o.Early != nil:
+		return errors.New("offline: a target, and a rule that says when an early prediction suffices: that is about classes: want one of them")
+	case o.Novelty.alone():
+		return errors.New("offline: a target, and healthy data alone: a model of numbers, or one that knows only what is healthy: want one of them")
+	}
+	return nil
 }

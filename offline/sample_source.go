@@ -2,6 +2,7 @@ package offline
 
 import (
 	"context"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -29,6 +30,8 @@ type chunk struct {
 	times  []int64   // of each sample, ns, NoTime where unknown; nil: none has one
 	ends   []bool    // whether a sequence ends with the sample; nil: nowhere
 	last   bool      // the stream ends here
+
+	numbers []float64 // of each sample: its value in the column of the target, NaN where unknown; nil: labels are wanted
 
 	groups []string     // of each sample: its value in the column of groups; nil: no column is asked for
 	flags  []codec.Flag // of each sample: what happened before it; nil: not known
@@ -60,6 +63,7 @@ func (t *seriesSource) read(ctx context.Context, yield func(*chunk) error) error
 	var labels []int
 	var ends []bool
 	var groups []string
+	var numbers []float64
 	for k, i := range t.series {
 		if err := context.Cause(ctx); err != nil {
 			return err
@@ -70,10 +74,13 @@ func (t *seriesSource) read(ctx context.Context, yield func(*chunk) error) error
 			label = t.class[label]
 		}
 		labels, ends, groups = labels[:0], ends[:0], groups[:0]
+		if t.d.Target != "" {
+			numbers = slices.Repeat([]float64{s.Number}, n)
+		}
 		for r := range n {
 			labels, ends, groups = append(labels, label), append(ends, r == n-1), append(groups, s.Group)
 		}
-		if err := yield(&chunk{stream: k, id: s.ID, values: s.Values, labels: labels, ends: ends, groups: groups, last: true}); err != nil {
+		if err := yield(&chunk{stream: k, id: s.ID, values: s.Values, labels: labels, ends: ends, groups: groups, numbers: numbers, last: true}); err != nil {
 			return err
 		}
 	}

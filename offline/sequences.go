@@ -36,6 +36,7 @@ type point struct {
 	flags    codec.Flag // of its samples, as the stage sets them
 	rows     int64      // what the front end makes of its samples
 	site     int        // the group that it is in; groups.None: in none
+	number   float64    // what its last sample has in the target's column; NaN where unknown, or there is no target
 	pace
 }
 
@@ -151,6 +152,7 @@ type streamCutter struct {
 	before []float32 // the last sample, none missing; nil: none was seen
 	time   int64     // of the last sample of the chunk before
 	holes  []int32   // samples of the chunk of which a value was missing
+	number numberBehind
 	watch  []monitor.Channel
 	found  monitor.Findings // in the chunk
 
@@ -212,6 +214,7 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 	if n > 0 {
 		c.time = timeOf(p.times, n-1)
 	}
+	c.number.pass(p)
 	if p.last {
 		for i, s := range c.open {
 			if s != nil {
@@ -327,6 +330,7 @@ func (c *streamCutter) point(s *cutSequence, samples *chunk, u sequence.Cut, las
 	if p.mixed {
 		p.label = -1
 	}
+	c.number.set(&p, samples, u)
 	if u.To > 0 && samples.told != nil && samples.told[u.To-1] >= 0 {
 		p.label, p.mixed = samples.told[u.To-1], false
 	}

@@ -85,6 +85,9 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	if opt.Groups != nil || opt.Parts != nil {
 		return fail(errors.New("offline: a shard of a training by groups: a group has sequences in several shards, and must be left out of all at once: train in one job"))
 	}
+	if opt.Target != "" {
+		return fail(errors.New("offline: a shard of a training on numbers: files of statistics do not hold them: train in one job"))
+	}
 	if opt.Coverage != 0 || opt.Priors.given() || opt.Weights.given() {
 		return fail(errors.New("offline: a shard of a training with coverage, priors or class weights: files of statistics do not hold them: train in one job"))
 	}

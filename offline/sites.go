@@ -3,10 +3,10 @@ package offline
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"sort"
 	"strconv"
-	"strings"
 
 	"github.com/apache/arrow/go/v17/parquet"
 
@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
 
 // labelRun is samples of one label, up to the next run's first.
@@ -176,7 +177,7 @@ func (d *Dataset) setGroups(path, column string) (missing, err error) {
 		return nil, err
 	}
 	defer in.file.Close()
-	if err := in.hasColumn(path, column); err != nil {
+	if err := in.hasColumn(path, column, "the groups"); err != nil {
 		return err, nil
 	}
 	return nil, d.readGroups(in, column)
@@ -207,22 +208,6 @@ func (d *Dataset) readGroups(in *parquetFile, column string) error {
 	return nil
 }
 
-// hasColumn wants a column, unless its name is empty.
-func (p *parquetFile) hasColumn(path, name string) error {
-	if name == "" {
-		return nil
-	}
-	if _, ok := p.columns[name]; ok {
-		return nil
-	}
-	var have []string
-	for c := range p.columns {
-		have = append(have, names.Cut(c, 40))
-	}
-	slices.Sort(have)
-	return fmt.Errorf("offline: %s has no column %q, whose values are to be the groups; it has %s", path, names.Cut(name, 60), strings.Join(have[:min(30, len(have))], ", "))
-}
-
 // groupColumn reads a column of text or of whole numbers. Null is the empty text.
 func groupColumn(g *rowGroup, name string) ([]string, error) {
 	var values []string
@@ -250,4 +235,56 @@ func groupColumn(g *rowGroup, name string) ([]string, error) {
 		}
 	}
 	return values, nil
+}
+
+// numberBehind is the number of the last sample of the chunks before.
+type numberBehind struct {
+	known bool // there is a target
+	last  float64
+}
+
+// pass remembers the last of a chunk.
+func (b *numberBehind) pass(p *chunk) {
+	if n := len(p.numbers); n > 0 {
+		b.known, b.last = true, p.numbers[n-1]
+	}
+}
+
+// set gives a point the number of its last sample. What else its samples have does not
+// count: a number is of the moment at which it is predicted.
+func (b *numberBehind) set(p *point, samples *chunk, u sequence.Cut) {
+	p.number = math.NaN()
+	switch {
+	case u.To > 0 && samples.numbers != nil:
+		p.number = samples.numbers[u.To-1]
+	case b.known:
+		p.number = b.last
+	case samples.numbers == nil:
+		return
+	}
+	if p.label, p.mixed = 0, false; p.number != p.number {
+		p.label = -1
+	}
+}
+
+// ofModel is what a model's readout says the numbers are of; empty: classes.
+func ofModel(m *reservoir.Model, name string) (string, error) {
+	linear, err := chooseReadout(m, name)
+	if err != nil || linear.Interval == nil {
+		return "", err
+	}
+	return linear.Classes[0], nil
+}
+
+// forModel is d as a model's readout wants it: a regression can predict a data set
+// whose numbers nobody knows.
+func (d *Dataset) forModel(m *reservoir.Model, name string) (*Dataset, error) {
+	target, err := ofModel(m, name)
+	if err != nil || target == d.Target {
+		return d, err
+	}
+	if target == "" {
+		return nil, fmt.Errorf("offline: data set %q has numbers of %q, and the model predicts classes", d.Name, d.Target)
+	}
+	return d.withoutNumbers(target), nil
 }

@@ -211,7 +211,7 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 			}
 			p := codec.Prediction{
 				Stream: r.Name, Seq: at.seq, Row: at.row, Time: r.Times[sp.To-1],
-				Class: int32(class), Score: shard.Score(scores, class), Scores: scores,
+				Class: int32(class), Score: shard.Score(head, scores, class), Scores: scores,
 				Probability: head.Probability(scores), Flags: pipelinetest.Unlike(m, r.X[2*sp.From:2*sp.To]),
 			}
 			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, DefaultRateTolerance, sequencetest.Timed(m.Policy, spans, i, r.Times)) {

@@ -165,7 +165,7 @@ func TestHeadByName(t *testing.T) {
 	only := *m
 	only.Readouts = []*readout.Linear{&second}
 	exp := alone(t, &only, codec.Reject, pipelinetest.One("a", 1, 3, 1, true))[0]
-	if !sameBits(got.Scores, exp.Scores) || got.Score != shard.Score(got.Scores, int(got.Class)) || got.Score <= 0 {
+	if !sameBits(got.Scores, exp.Scores) || got.Score != shard.Score(&second, got.Scores, int(got.Class)) || got.Score <= 0 {
 		t.Errorf("%+v, want %+v", got, exp)
 	}
 }

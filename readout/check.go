@@ -24,8 +24,11 @@ func checkSamples(features []float32, labels []int, width, classes int) error {
 	return nil
 }
 
-// checkCounts wants at least two classes with a sample.
-func checkCounts(counts []int, classes []string) error {
+// checkCounts wants at least two classes with a sample; numbers have one class.
+func checkCounts(counts []int, classes []string, numbers bool) error {
+	if numbers {
+		return nil
+	}
 	present, last := 0, ""
 	for k, c := range counts {
 		if c > 0 {
@@ -58,10 +61,11 @@ func CheckAlphas(alphas []float64) error {
 	return nil
 }
 
-// checkFit checks everything Fit is given and counts the samples per class.
-func checkFit(features []float32, labels []int, classes []string) ([]int, error) {
+// checkFit checks everything Fit is given and counts the samples per class; numbers
+// have one.
+func checkFit(features []float32, labels []int, classes []string, numbers bool) ([]int, error) {
 	n := len(labels)
-	if len(classes) < 2 || n == 0 || len(features) == 0 {
+	if len(classes) < 2 && !numbers || n == 0 || len(features) == 0 {
 		return nil, fmt.Errorf("readout: %d classes, %d samples, %d feature values, want at least 2, 2 and 2", len(classes), n, len(features))
 	}
 	if err := checkSamples(features, labels, len(features)/n, len(classes)); err != nil {
@@ -71,5 +75,5 @@ func checkFit(features []float32, labels []int, classes []string) ([]int, error)
 	for _, l := range labels {
 		counts[l]++
 	}
-	return counts, checkCounts(counts, classes)
+	return counts, checkCounts(counts, classes, numbers)
 }

@@ -123,3 +123,55 @@ func Enough(level float64) int {
 	}
 	return n
 }
+
+// Interval makes a number of a regression's score, and an interval: the true number is
+// at least value + Low, and at most value + High, in a share Level of samples like those
+// learnt from. Below and above are a share of (1 - Level) / 2 each.
+//
+// Low and High are quantiles of the exact leave-one-out residuals, the true numbers less
+// the predicted ones: the jackknife of conformal prediction, for each side by itself.
+// What is proven of it is said at Coverage.
+type Interval struct {
+	Level float64 `json:"level"` // above 0, below 1
+	Low   float32 `json:"low"`   // in the unit of the number
+	High  float32 `json:"high"`  // likewise; not below Low
+}
+
+// check reports what is wrong, for a readout of that name, which has classes where it
+// has what only they have.
+func (v *Interval) check(name string, classes bool) error {
+	switch {
+	case v == nil:
+		return nil
+	case !(v.Level > 0 && v.Level < 1):
+		return fmt.Errorf("readout: %q: an interval of coverage %v, want a share above 0 and below 1", name, v.Level)
+	case !(v.Low <= v.High) || math.IsInf(float64(v.Low), 0) || math.IsInf(float64(v.High), 0):
+		return fmt.Errorf("readout: %q: an interval from %v to %v, want finite numbers in order", name, v.Low, v.High)
+	case classes:
+		return fmt.Errorf("readout: %q: an interval, and what only classes have: a coverage of sets, a temperature or a detector as class", name)
+	}
+	return nil
+}
+
+// newInterval learns one from what the samples left out score.
+func newInterval(level float64, y targets, scores dense.Matrix) (*Interval, error) {
+	side := (1 + level) / 2
+	if n, enough := len(y.numbers), Enough(side); n < enough {
+		return nil, fmt.Errorf("readout: an interval of coverage %v needs at least %d samples to be left out in turn, there are %d: take a lower coverage, or more samples", level, enough, n)
+	}
+	below, above := make([]float64, len(y.numbers)), make([]float64, len(y.numbers))
+	for i, number := range y.numbers {
+		below[i] = number - scores.Row(i)[0]
+		above[i] = -below[i]
+	}
+	return &Interval{level, -up(-threshold(below, side)), up(-threshold(above, side))}, nil
+}
+
+// up is the float32 next to x that is not below it.
+func up(x float64) float32 {
+	v := float32(x)
+	if float64(v) < x {
+		return math.Nextafter32(v, math.MaxFloat32)
+	}
+	return v
+}

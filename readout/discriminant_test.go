@@ -98,7 +98,7 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 	}{{40, 60, 4, 3}, {40, 60, 2, .01}, {60, 20, 4, 1}, {60, 20, 2, 100}} {
 		x, labels := blobs(c.n, c.features, c.classes)
 		unequal(labels, c.classes)
-		counts, err := checkFit(x, labels, classNames(c.classes))
+		counts, err := checkFit(x, labels, classNames(c.classes), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -132,7 +132,7 @@ func TestDiscriminantIsItsDefinition(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		linear, err := newLinear(classNames(c.classes), tab.space, w, d.bias)
+		linear, err := newLinear(classNames(c.classes), tab.space, w, d.bias, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,14 +1,11 @@
 package readout
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
-
-	"gonum.org/v1/gonum/floats"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
@@ -65,6 +62,11 @@ type Options struct {
 	ClassWeights []float64
 	// Left makes Report.Left. It needs leave-one-out, also where there is one alpha.
 	Left bool
+	// Numbers, where they are not nil, are learnt instead of classes, one for each
+	// sample: the readout is a regression, see Interval. They have a magnitude of at most
+	// 1e30. There is one class, whose name is that of what the numbers are of, and all
+	// labels are 0. Coverage is then that of the intervals, and must be given.
+	Numbers []float64
 	// Memory bounds what a Learner holds, in bytes; 0: no bound.
 	Memory int64
 	// Progress, where set, is told the share of the work done, 0 to 1,
@@ -125,7 +127,11 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	if err != nil {
 		return nil, Report{}, err
 	}
-	counts, err := checkFit(features, labels, classes)
+	numbers, err := newNumbers(opt.Numbers, len(labels), len(classes), opt.Coverage, opt.forClasses())
+	if err != nil {
+		return nil, Report{}, err
+	}
+	counts, err := checkFit(features, labels, classes, numbers != nil)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -139,7 +145,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	if err != nil {
 		return nil, Report{}, err
 	}
-	j := job{slices.Clone(classes), labels, groups, opt, nil, nil}
+	j := job{classes: slices.Clone(classes), labels: labels, groups: groups, opt: opt, numbers: numbers}
 	if opt.Outer != nil {
 		if _, err := opt.groups(n); err != nil {
 			return nil, Report{}, err
@@ -174,6 +180,9 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 		}
 		end := min(n, i0+panel)
 		g.add(features[i0*f:end*f], labels[i0:end])
+		if numbers != nil {
+			g.addNumbers(features[i0*f:end*f], numbers.some(nil, i0, end-i0))
+		}
 		opt.Progress(share * float64(end) / float64(n))
 	}
 	j.opt.Progress = func(done float64) { opt.Progress(share + (1-share)*done) }
@@ -189,6 +198,11 @@ func setupShare(f, classes, n int, opt Options) float64 {
 	}
 	setup := p.AddWork * float64(n)
 	return setup / (setup + p.SolveWork)
+}
+
+// forClasses reports whether something is asked for that only classes have.
+func (o Options) forClasses() bool {
+	return o.Priors != nil || o.ClassWeights != nil || o.CoverageByClass
 }
 
 func (o Options) scaling() scaling { return scaling{o.Standardise, o.Soft} }
@@ -213,8 +227,9 @@ type job struct {
 	labels  []int
 	groups  []span
 	opt     Options
-	outer   *outer // nil: none
-	left    []int  // the samples' numbers; nil: all samples, in order
+	outer   *outer   // nil: none
+	left    []int    // the samples' numbers; nil: all samples, in order
+	numbers *numbers // of the samples left out in turn; nil: labels are learnt
 }
 
 // throughKernel keeps all samples.
@@ -226,7 +241,7 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, er
 	for _, l := range j.labels {
 		counts[l]++
 	}
-	if err := checkCounts(counts, j.classes); err != nil {
+	if err := checkCounts(counts, j.classes, j.numbers != nil); err != nil {
 		return nil, Report{}, err
 	}
 	weights, err := weightsOf(j.opt.ClassWeights, counts)
@@ -243,7 +258,7 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, er
 	if err != nil {
 		return nil, Report{}, err
 	}
-	y := newTargets(j.labels, counts, weights)
+	y := j.numbers.targets(j.labels, counts, weights)
 	return j.finish(ctx, t.space, counts, y, func() (system, error) {
 		share := setupShare(r.features, len(j.classes), r.n, j.opt)
 		progress := j.opt.Progress
@@ -254,10 +269,10 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, er
 
 // throughMoments uses the moments up.
 func (j job) throughMoments(ctx context.Context, g sums) (*Linear, Report, error) {
-	if err := errors.Join(j.opt.Soft.check(g.all.features()), checkCounts(g.all.counts, j.classes)); err != nil {
+	if err := errors.Join(j.opt.Soft.check(g.all.features()), checkCounts(g.all.counts, j.classes, j.numbers != nil)); err != nil {
 		return nil, Report{}, err
 	}
-	counts, y := g.all.counts, newTargets(j.labels, g.all.counts, g.all.weights)
+	counts, y := g.all.counts, j.numbers.targets(j.labels, g.all.counts, g.all.weights)
 	sys, err := newPrimal(g, y, j.groups, j.opt.scaling())
 	if err != nil {
 		return nil, Report{}, err
@@ -294,10 +309,18 @@ func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open
 	if err == nil && j.opt.Priors != nil {
 		bias, err = expect(j.opt.Priors, r.shares(), r.Temperature, bias, scores)
 	}
-	if err == nil && j.opt.steps() > 0 {
+	if err == nil && j.opt.steps() > 0 && j.numbers == nil {
 		r.Quality, err = quality.New(j.classes, y.labels, scores.Data, r.Temperature)
 	}
-	if err == nil && j.outer != nil {
+	var interval *Interval
+	if err == nil && j.numbers != nil {
+		if interval, err = newInterval(j.opt.Coverage, y, scores); err == nil {
+			r.Numbers = quality.OfNumbers(len(y.labels), func(i int) (number, value, low, high float64) {
+				value = scores.Row(i)[0]
+				return y.numbers[i], value, value + float64(interval.Low), value + float64(interval.High)
+			})
+		}
+	} else if err == nil && j.outer != nil {
 		r.Outer = j.outer.count(scores, y.labels)
 		r.Outer.Plain, err = j.outer.plain(ctx, sys, y, r)
 	}
@@ -308,7 +331,7 @@ func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open
 	if err != nil {
 		return fail(err)
 	}
-	linear, err := newLinear(j.classes, s, w, bias)
+	linear, err := newLinear(j.classes, s, w, bias, interval)
 	if err != nil {
 		return fail(err)
 	}
@@ -316,83 +339,11 @@ func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open
 	if j.opt.Left {
 		r.Left = &Left{j.left, scores}
 	}
-	if j.opt.Coverage != 0 {
+	if j.opt.Coverage != 0 && interval == nil {
 		if linear.Coverage, r.Sets, err = newCoverage(j.opt.Coverage, j.opt.CoverageByClass, j.classes, y.labels, scores, r.Temperature); err != nil {
 			return fail(err)
 		}
 	}
 	j.opt.Progress(1)
 	return linear, r, nil
-}
-
-// choose fills in the report's Alpha, Trials and Discriminant and returns the
-// coefficients, the scores' means over the samples, and what each sample scores
-// left out, one column per class, if any is.
-func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) (coef dense.Matrix, bias []float64, scores dense.Matrix, err error) {
-	if opt.steps() == 0 {
-		r.Alpha = opt.Alphas[0]
-		s, err := sys.solve(ctx, r.Alpha, false)
-		return s.coef, y.mean, scores, err
-	}
-	discriminants := opt.Discriminant && y.weights == nil && len(opt.Alphas) > 1 && slices.Min(r.PerClass) > 0
-	ridge, other := candidate{least: math.Inf(1)}, candidate{least: math.Inf(1)}
-	steps := opt.steps()
-	_, err = search(len(opt.Alphas), func(i int) (float64, error) {
-		s, err := sys.solve(ctx, opt.Alphas[i], true)
-		if errors.Is(err, dense.ErrSingular) {
-			return math.Inf(1), nil // too small an alpha for these features: not a candidate
-		}
-		if err != nil {
-			return 0, err
-		}
-		v, err := examine(ctx, s, y, r.PerClass, discriminants)
-		if err != nil {
-			return 0, err
-		}
-		v.Alpha = opt.Alphas[i]
-		ridge.offer(v.Error, v.Accuracy, v, s.coef)
-		if d := v.Discriminant; d != nil {
-			other.offer(d.LogLoss, d.Accuracy, v, s.coef)
-		}
-		if !math.IsInf(v.Error, 0) {
-			r.Trials = append(r.Trials, v.Trial)
-		}
-		opt.Progress(min(1, float64(len(r.Trials))/float64(steps)))
-		return v.Error, nil
-	})
-	if err != nil {
-		return ridge.coef, nil, scores, err
-	}
-	if math.IsInf(ridge.least, 1) {
-		return ridge.coef, nil, scores, fmt.Errorf("readout: no alpha in %g..%g gives a leave-one-out error: %w, take larger ones",
-			opt.Alphas[0], opt.Alphas[len(opt.Alphas)-1], dense.ErrSingular)
-	}
-	slices.SortFunc(r.Trials, func(a, b Trial) int { return cmp.Compare(a.Alpha, b.Alpha) })
-	if other.accuracy <= ridge.accuracy {
-		scores = ridge.perClass()
-		r.Alpha, r.Temperature = ridge.Alpha, temperature(scores, y)
-		return ridge.coef, y.mean, scores, nil
-	}
-	r.Alpha, r.Discriminant = other.Alpha, true
-	r.Temperature = temperature(other.other.scores, y) / other.other.tau
-	coef = dense.New(other.coef.Rows, other.coef.Cols)
-	dense.Multiply(coef, 1, other.coef, false, other.other.mix, false)
-	scores = other.other.scores.Clone() // as the readout's, which have the discriminant's scale
-	for i := range scores.Rows {
-		floats.Scale(other.other.tau, scores.Row(i))
-	}
-	return coef, other.other.bias, scores, nil
-}
-
-// candidate is the best readout of one kind so far, the first of equals.
-type candidate struct {
-	least, accuracy float64
-	verdict
-	coef dense.Matrix
-}
-
-func (c *candidate) offer(value, accuracy float64, v verdict, coef dense.Matrix) {
-	if value < c.least {
-		*c = candidate{value, accuracy, v, coef}
-	}
 }

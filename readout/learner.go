@@ -35,10 +35,8 @@ type Learner struct {
 	place  []int32 // of each sample of the part: its place among those kept, -1 for none
 	at     int     // samples added
 
-	kept       *samples // those of a group next to each other
-	keptLabels []int    // of kept
-	keptGroups []int    // of kept: the first sample of their group; nil where each is by itself
-	within     *nested  // of groups that are Options.Outer; else nil
+	kept *samples // those of a group next to each other
+	left
 
 	moments  *moments
 	buffer   []float32 // whole panels enter the moments, whatever Add is given
@@ -46,6 +44,16 @@ type Learner struct {
 	measured *measures // of all samples, before the first is added; nil: not wanted
 	raw      *space    // of them, once the first is added
 	clipped  []float32 // a panel
+}
+
+// left is what is known of the samples that are kept.
+type left struct {
+	keptLabels []int
+	keptGroups []int   // the first sample of their group; nil where each is by itself
+	within     *nested // of groups that are Options.Outer; else nil
+
+	numbers     *numbers // of a regression, of all samples; else nil
+	numbersKept []float64
 }
 
 // NewLearner prepares for samples with the given labels, in this order; those
@@ -59,8 +67,15 @@ func NewLearner(features int, classes []string, labels []int, opt Options) (*Lea
 // the other parts: no group has samples in two of them.
 func NewPart(features int, classes []string, labels []int, from, to int, opt Options) (*Learner, error) {
 	l := &Learner{classes: slices.Clone(classes), features: features, samples: len(labels), from: from, to: to, labels: labels}
+	var err error
+	if l.numbers, err = newNumbers(opt.Numbers, len(labels), len(classes), opt.Coverage, opt.forClasses()); err != nil {
+		return nil, err
+	}
 	if err := l.check(); err != nil {
 		return nil, err
+	}
+	if l.numbers != nil && !l.whole() {
+		return nil, fmt.Errorf("readout: samples %d to %d of %d with numbers, want all samples in one part", from, to, len(labels))
 	}
 	for i, label := range labels {
 		if label < 0 || label >= len(classes) {
@@ -100,7 +115,7 @@ func NewPart(features int, classes []string, labels []int, from, to int, opt Opt
 }
 
 func (l *Learner) check() error {
-	if l.features < 1 || len(l.classes) < 2 {
+	if l.features < 1 || len(l.classes) < 2 && l.numbers == nil {
 		return fmt.Errorf("readout: %d features and %d classes, want at least 1 and 2", l.features, len(l.classes))
 	}
 	if l.from < 0 || l.from >= l.to || l.to > l.samples {
@@ -137,6 +152,9 @@ func (l *Learner) places(groups [][]int32, plan Plan) error {
 	add := func(i, group int32) {
 		l.place[int(i)-l.from] = int32(len(l.keptLabels))
 		l.keptLabels = append(l.keptLabels, l.labels[i])
+		if l.numbers != nil {
+			l.numbersKept = append(l.numbersKept, l.numbers.of[i])
+		}
 		if groups != nil {
 			l.keptGroups = append(l.keptGroups, int(group))
 		}
@@ -229,7 +247,6 @@ func (l *Learner) Add(features []float32) error {
 func (l *Learner) take(features []float32) error {
 	f := l.features
 	n := len(features) / f
-	labels := l.labels[l.from+l.at:][:n]
 	for i, place := range l.place[l.at : l.at+n] {
 		if place < 0 {
 			continue
@@ -243,7 +260,7 @@ func (l *Learner) take(features []float32) error {
 		return nil
 	}
 	if len(l.buffer) == 0 && (n == panel || n < panel && l.at == l.to-l.from) {
-		l.moments.add(features, labels)
+		l.learn(features, l.from+l.at)
 		return nil
 	}
 	for len(features) > 0 {
@@ -251,12 +268,20 @@ func (l *Learner) take(features []float32) error {
 		l.buffer = append(l.buffer, features[:some]...)
 		features = features[some:]
 		if len(l.buffer) == panel*f || l.at == l.to-l.from && len(features) == 0 {
-			done := l.from + l.at - len(features)/f
-			l.moments.add(l.buffer, l.labels[done-len(l.buffer)/f:done])
+			l.learn(l.buffer, l.from+l.at-len(features)/f)
 			l.buffer = l.buffer[:0]
 		}
 	}
 	return nil
+}
+
+// learn adds samples to the moments, those before one of all.
+func (l *Learner) learn(features []float32, before int) {
+	n := len(features) / l.features
+	l.moments.add(features, l.labels[before-n:before])
+	if l.numbers != nil {
+		l.moments.addNumbers(features, l.numbers.some(nil, before-n, n))
+	}
 }
 
 // Plan is how it learns, and what that takes.
@@ -277,7 +302,10 @@ func (l *Learner) Solve(ctx context.Context, opt Options) (*Linear, Report, erro
 	if err != nil {
 		return nil, Report{}, err
 	}
-	j := job{l.classes, l.keptLabels, groups, opt, nil, l.keptNumbers()}
+	j := job{classes: l.classes, labels: l.keptLabels, groups: groups, opt: opt, left: l.keptNumbers()}
+	if l.numbers != nil {
+		j.numbers = &numbers{l.numbersKept, l.numbers.mean}
+	}
 	if l.within != nil {
 		if j.outer, err = newOuter(l.within.keptOuter, l.within.kept, len(l.keptLabels)); err != nil {
 			return nil, Report{}, err

@@ -1,9 +1,14 @@
 package readout
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/floats"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
@@ -75,13 +80,14 @@ func examine(ctx context.Context, s solution, y targets, counts []int, discrimin
 
 // judge sums up the ridge classifier's leave-one-out errors, times the roots of the
 // samples' weights, infinite where one is not a number, and turns them into scores.
+// Numbers have no accuracy.
 func judge(errs dense.Matrix, y targets) (t Trial, scores dense.Matrix) {
 	scores = dense.New(errs.Rows, errs.Cols)
 	for i, label := range y.labels {
 		predicted, top := 0, math.Inf(-1)
 		for c, e := range errs.Row(i) {
 			t.Error += e * e
-			s := y.sign(label, c) - e/y.root(label)
+			s := y.at(i, c) - e/y.root(label)
 			scores.Row(i)[c] = s
 			if s > top {
 				predicted, top = c, s
@@ -90,7 +96,7 @@ func judge(errs dense.Matrix, y targets) (t Trial, scores dense.Matrix) {
 		if errs.Cols == 1 && top > 0 {
 			predicted = 1
 		}
-		if predicted == label {
+		if predicted == label && y.numbers == nil {
 			t.Accuracy++
 		}
 	}
@@ -164,5 +170,81 @@ func whitened(groups []span, y targets, means dense.Matrix, whiten func(span) (d
 			groups = groups[some:]
 		}
 		return nil
+	}
+}
+
+// choose fills in the report's Alpha, Trials and Discriminant and returns the
+// coefficients, the scores' means over the samples, and what each sample scores
+// left out, one column per class, if any is.
+func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) (coef dense.Matrix, bias []float64, scores dense.Matrix, err error) {
+	if opt.steps() == 0 {
+		r.Alpha = opt.Alphas[0]
+		s, err := sys.solve(ctx, r.Alpha, false)
+		return s.coef, y.mean, scores, err
+	}
+	discriminants := opt.Discriminant && y.weights == nil && y.numbers == nil && len(opt.Alphas) > 1 && slices.Min(r.PerClass) > 0
+	ridge, other := candidate{least: math.Inf(1)}, candidate{least: math.Inf(1)}
+	steps := opt.steps()
+	_, err = search(len(opt.Alphas), func(i int) (float64, error) {
+		s, err := sys.solve(ctx, opt.Alphas[i], true)
+		if errors.Is(err, dense.ErrSingular) {
+			return math.Inf(1), nil // too small an alpha for these features: not a candidate
+		}
+		if err != nil {
+			return 0, err
+		}
+		v, err := examine(ctx, s, y, r.PerClass, discriminants)
+		if err != nil {
+			return 0, err
+		}
+		v.Alpha = opt.Alphas[i]
+		ridge.offer(v.Error, v.Accuracy, v, s.coef)
+		if d := v.Discriminant; d != nil {
+			other.offer(d.LogLoss, d.Accuracy, v, s.coef)
+		}
+		if !math.IsInf(v.Error, 0) {
+			r.Trials = append(r.Trials, v.Trial)
+		}
+		opt.Progress(min(1, float64(len(r.Trials))/float64(steps)))
+		return v.Error, nil
+	})
+	if err != nil {
+		return ridge.coef, nil, scores, err
+	}
+	if math.IsInf(ridge.least, 1) {
+		return ridge.coef, nil, scores, fmt.Errorf("readout: no alpha in %g..%g gives a leave-one-out error: %w, take larger ones",
+			opt.Alphas[0], opt.Alphas[len(opt.Alphas)-1], dense.ErrSingular)
+	}
+	slices.SortFunc(r.Trials, func(a, b Trial) int { return cmp.Compare(a.Alpha, b.Alpha) })
+	if y.numbers != nil {
+		r.Alpha = ridge.Alpha
+		return ridge.coef, y.mean, ridge.ridge, nil
+	}
+	if other.accuracy <= ridge.accuracy {
+		scores = ridge.perClass()
+		r.Alpha, r.Temperature = ridge.Alpha, temperature(scores, y)
+		return ridge.coef, y.mean, scores, nil
+	}
+	r.Alpha, r.Discriminant = other.Alpha, true
+	r.Temperature = temperature(other.other.scores, y) / other.other.tau
+	coef = dense.New(other.coef.Rows, other.coef.Cols)
+	dense.Multiply(coef, 1, other.coef, false, other.other.mix, false)
+	scores = other.other.scores.Clone() // as the readout's, which have the discriminant's scale
+	for i := range scores.Rows {
+		floats.Scale(other.other.tau, scores.Row(i))
+	}
+	return coef, other.other.bias, scores, nil
+}
+
+// candidate is the best readout of one kind so far, the first of equals.
+type candidate struct {
+	least, accuracy float64
+	verdict
+	coef dense.Matrix
+}
+
+func (c *candidate) offer(value, accuracy float64, v verdict, coef dense.Matrix) {
+	if value < c.least {
+		*c = candidate{value, accuracy, v, coef}
 	}
 }

@@ -20,7 +20,7 @@ import (
 // A Linear is immutable once an engine or a model holds it.
 type Linear struct {
 	Name      string    // unique within a model; names the readout in predictions
-	Classes   []string  // label of each class, at least two, in class order
+	Classes   []string  // label of each class, at least two, in class order; of a regression, what the number is
 	Center    []float32 // Features values
 	Limit     []float32 // Features positive values, or nil: f - Center is not limited
 	Weights   []float32 // Columns x Features, row-major
@@ -30,6 +30,9 @@ type Linear struct {
 	Temperature float64
 	// Coverage makes sets of classes of scores; nil: there are none.
 	Coverage *Coverage
+	// Interval says that the readout is a regression, and makes numbers of its one score;
+	// nil: it knows classes. There is then one class, whose name is that of the number.
+	Interval *Interval
 
 	// Prefixes scores sequences that have not ended, and says when they suffice; nil: it is
 	// not known, and they are scored as whole ones.
@@ -46,7 +49,7 @@ type Linear struct {
 func (l *Linear) Features() int { return len(l.Center) }
 
 // Columns is the number of scores: one for two classes (positive means class
-// 1), otherwise one per class.
+// 1) and for a regression, otherwise one per class.
 func (l *Linear) Columns() int {
 	if len(l.Classes) == 2 {
 		return 1
@@ -58,7 +61,10 @@ func (l *Linear) Columns() int {
 func (l *Linear) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if len(l.Classes) < 2 {
+	if l.Interval != nil && len(l.Classes) != 1 {
+		bad("readout: %q: a regression with %d names, want one: of what its number is", l.Name, len(l.Classes))
+	}
+	if len(l.Classes) < 2 && l.Interval == nil {
 		bad("readout: %q: want at least 2 classes, got %d", l.Name, len(l.Classes))
 	}
 	if err := names.Check("name", l.Name); err != nil {
@@ -100,7 +106,7 @@ func (l *Linear) Validate() error {
 			}
 		}
 	}
-	errs = append(errs, l.checkNovelty(), l.checkPrefixes())
+	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.Interval.check(l.Name, l.Coverage != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
 	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
 		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
 	}
@@ -207,6 +213,13 @@ func (l *Linear) AppendSet(dst []int32, scores []float32) []int32 {
 		}
 	}
 	return dst
+}
+
+// Number is the number of one sample's score, and its interval; not for classes. The
+// same bits on every platform.
+func (l *Linear) Number(scores []float32) (value, low, high float32) {
+	value = scores[0]
+	return value, value + l.Interval.Low, value + l.Interval.High
 }
 
 // relative is the likelihood of a class whose score is so much lower, relative

@@ -30,6 +30,7 @@ type moments struct {
 	shift   []float64    // nil before the first sample
 	sums    dense.Matrix // classes x features, of x - shift
 	outer   dense.Matrix // features x features, lower triangle, of (x-shift)(x-shift)'
+	cross   []float64    // of a regression: features, of (x-shift) times the centred number; nil: classes
 }
 
 func newMoments(features, classes int) *moments {
@@ -88,6 +89,22 @@ func (g *moments) add(features []float32, labels []int) {
 	for _, l := range labels {
 		g.counts[l]++
 	}
+}
+
+// addNumbers takes the centred numbers of samples that add has taken.
+func (g *moments) addNumbers(features []float32, numbers []float64) {
+	f := g.features()
+	if g.cross == nil {
+		g.cross = make([]float64, f)
+	}
+	dense.Parallel(f, 256, func(lo, hi int) {
+		shift, cross := g.shift[lo:hi], g.cross[lo:hi]
+		for i, y := range numbers {
+			for j, x := range features[i*f+lo : i*f+hi] {
+				cross[j] += float64((float64(x) - shift[j]) * y)
+			}
+		}
+	})
 }
 
 // merge adds other's samples, whose rows of outer, i+1 values each, next
@@ -156,6 +173,13 @@ func (g *moments) centre(o scaling, raw *space) (s space, gram, cross dense.Matr
 			floats.Scale(s.scale[i], gram.Row(i)[:i+1])
 		}
 	})
+	if g.cross != nil { // numbers are centred, so that their sum with the shift is nothing
+		cross = dense.New(f, 1)
+		for j, v := range g.cross {
+			cross.Row(j)[0] = v * s.scale[j]
+		}
+		return s, gram, cross
+	}
 	// The sum of x*y over the samples, x and y centred, y = +1 in class k and
 	// -1 elsewhere, is twice what class k's sum has beyond its share, both with weights.
 	cross = dense.New(f, columnsFor(len(g.counts)))

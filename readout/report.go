@@ -2,6 +2,7 @@ package readout
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
@@ -24,11 +25,12 @@ type Report struct {
 
 	Temperature float64 `json:"temperature,omitempty"` // the readout's, see Linear; 0: unknown, for want of leave-one-out
 
-	Quality *quality.Report `json:"quality,omitempty"` // of what was left out, at the temperature; nil where nothing was
-	Sets    *quality.Sets   `json:"sets,omitempty"`    // of what was left out; nil without Options.Coverage. The thresholds come of the same samples, so that the coverage is what was asked for
-	Outer   *OuterReport    `json:"-"`                 // nil where Options.Outer was
-	Left    *Left           `json:"-"`                 // nil without Options.Left
-	given   bool            // there was no choice of alpha
+	Quality *quality.Report  `json:"quality,omitempty"` // of what was left out, at the temperature; nil where nothing was
+	Sets    *quality.Sets    `json:"sets,omitempty"`    // of what was left out; nil without Options.Coverage. The thresholds come of the same samples, so that the coverage is what was asked for
+	Numbers *quality.Numbers `json:"numbers,omitempty"` // of what was left out; nil where classes were learnt. The interval comes of the same samples
+	Outer   *OuterReport     `json:"-"`                 // nil where Options.Outer was
+	Left    *Left            `json:"-"`                 // nil without Options.Left
+	given   bool             // there was no choice of alpha
 }
 
 // Left is what the samples that were left out in turn score, each by the readout of all
@@ -75,6 +77,12 @@ func (r Report) String() string {
 	if r.LeftOutSamples > 0 {
 		of += fmt.Sprintf(" of %d", r.LeftOutSamples)
 	}
+	if n := r.Numbers; n != nil {
+		if r.Groups > 0 {
+			of = strings.Replace(of, "by leave-one-out", fmt.Sprintf("by leaving out each of %d groups", r.Groups), 1)
+		}
+		return fmt.Sprintf("%.4g, %s (root mean squared error %.4g)", r.Alpha, of, n.RMSE)
+	}
 	for _, t := range r.Trials {
 		switch {
 		case t.Alpha != r.Alpha:
@@ -93,7 +101,7 @@ func (r Report) String() string {
 type Trial struct {
 	Alpha    float64 `json:"alpha"`
 	Error    float64 `json:"error"`    // mean squared error over samples, by their weights, and columns
-	Accuracy float64 `json:"accuracy"` // share of samples whose class is predicted
+	Accuracy float64 `json:"accuracy"` // share of samples whose class is predicted; 0 for numbers
 
 	Discriminant *DiscriminantTrial `json:"discriminant,omitempty"` // nil where it was not asked for, or alpha is too small for it
 }

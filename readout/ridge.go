@@ -12,11 +12,12 @@ import (
 // Center cannot hold the means exactly, nor Weights the solution, so the
 // intercept is computed for the rounded values of both: the scores' mean over
 // the training samples stays the targets' mean. Of a clip, Center and Limit are
-// the solver's own.
-func newLinear(classes []string, s space, w dense.Matrix, yMean []float64) (*Linear, error) {
+// the solver's own. interval is that of a regression; nil: it is none.
+func newLinear(classes []string, s space, w dense.Matrix, yMean []float64, interval *Interval) (*Linear, error) {
 	f := len(s.mean)
 	l := &Linear{
 		Name:      "default",
+		Interval:  interval,
 		Classes:   classes,
 		Center:    make([]float32, f),
 		Weights:   make([]float32, len(yMean)*f),

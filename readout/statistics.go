@@ -46,6 +46,9 @@ func (l *Learner) Encode(w io.Writer) error {
 	if err := l.added(); err != nil {
 		return err
 	}
+	if l.numbers != nil {
+		return errors.New("readout: statistics of numbers, want classes: the format has no place for them")
+	}
 	if l.within != nil {
 		return errors.New("readout: statistics of samples with outer groups, want none: the format has no place for them")
 	}

@@ -34,6 +34,8 @@ func (s *Sums) Solve(ctx context.Context, classes []string, kept Kept, opt Optio
 	switch {
 	case err != nil:
 		return fail(err)
+	case opt.Numbers != nil:
+		return fail(errors.New("readout: sums of numbers, want classes"))
 	case len(classes) != len(s.counts):
 		return fail(fmt.Errorf("readout: sums of %d classes, and %d names", len(s.counts), len(classes)))
 	case opt.ClassWeights != nil:
@@ -46,7 +48,7 @@ func (s *Sums) Solve(ctx context.Context, classes []string, kept Kept, opt Optio
 	if err := opt.Soft.check(s.features); err != nil {
 		return fail(err)
 	}
-	if err := checkCounts(s.counts, classes); err != nil {
+	if err := checkCounts(s.counts, classes, false); err != nil {
 		return fail(err)
 	}
 	if opt.steps() > 0 && len(kept.Labels) == 0 {

@@ -1,17 +1,29 @@
 package readout
 
 import (
+	"errors"
+	"fmt"
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// targets is the ridge classifier's coding of labels: +1 and -1, centred.
+// targets is what is learnt, centred: the ridge classifier's coding of labels, +1 and
+// -1, or numbers.
 type targets struct {
 	labels  []int     // of the samples left out in turn
 	n       int       // samples in all
 	mean    []float64 // one per column
 	weights []float64 // of the classes, with a mean of 1 over all samples; nil: all 1
+	numbers []float64 // of the samples left out in turn; nil: labels are coded
+}
+
+// at is the target of a sample in a column.
+func (y targets) at(i, column int) float64 {
+	if y.numbers != nil {
+		return y.numbers[i]
+	}
+	return y.sign(y.labels[i], column)
 }
 
 // newTargets are those of samples, of which so many are of each class.
@@ -20,7 +32,7 @@ func newTargets(labels, counts []int, weights []float64) targets {
 	for _, c := range counts {
 		n += c
 	}
-	return targets{labels, n, targetMeans(counts, weights), weights}
+	return targets{labels, n, targetMeans(counts, weights), weights, nil}
 }
 
 // columnsFor is Linear.Columns for a number of classes.
@@ -60,9 +72,9 @@ func targetMeans(counts []int, weights []float64) []float64 {
 // centred is the n x columns matrix of targets.
 func (y targets) centred() dense.Matrix {
 	m := dense.New(len(y.labels), len(y.mean))
-	for i, label := range y.labels {
+	for i := range y.labels {
 		for c := range m.Row(i) {
-			m.Row(i)[c] = y.sign(label, c) - y.mean[c]
+			m.Row(i)[c] = y.at(i, c) - y.mean[c]
 		}
 	}
 	return m
@@ -83,4 +95,61 @@ func (y targets) scale(m dense.Matrix) {
 			row[c] *= root
 		}
 	}
+}
+
+// numbers are those that a regression learns.
+type numbers struct {
+	of   []float64 // of all samples; of a job, those left out in turn
+	mean float64   // of all samples
+}
+
+// newNumbers checks Options.Numbers for so many samples and names; nil where there are
+// none. classes says that something is asked for that only classes have.
+func newNumbers(of []float64, samples, names int, coverage float64, classes bool) (*numbers, error) {
+	switch {
+	case of == nil:
+		return nil, nil
+	case len(of) != samples:
+		return nil, fmt.Errorf("readout: %d numbers, want one for each of %d samples", len(of), samples)
+	case names != 1:
+		return nil, fmt.Errorf("readout: numbers with %d names, want one: of what they are", names)
+	case coverage == 0:
+		return nil, errors.New("readout: numbers without a coverage of their intervals, such as 0.95")
+	case classes:
+		return nil, errors.New("readout: numbers with priors, class weights or a coverage by class: there are no classes")
+	}
+	m, varies := &numbers{of: of}, false
+	for i, v := range m.of {
+		if !(math.Abs(v) <= mostNumber) {
+			return nil, fmt.Errorf("readout: sample %d: number %v, want a magnitude of at most %g", i, v, float64(mostNumber))
+		}
+		m.mean += v
+		varies = varies || v != m.of[0]
+	}
+	if !varies {
+		return nil, fmt.Errorf("readout: all %d numbers are %v: there is nothing to learn", len(m.of), m.of[:min(1, len(m.of))])
+	}
+	m.mean /= float64(len(m.of))
+	return m, nil
+}
+
+// mostNumber bounds numbers, so that neither their squares nor float32 weights
+// overflow.
+const mostNumber = 1e30
+
+// some are the centred numbers of samples from one on.
+func (m *numbers) some(dst []float64, from, n int) []float64 {
+	for _, v := range m.of[from : from+n] {
+		dst = append(dst, v-m.mean)
+	}
+	return dst
+}
+
+// targets are those of numbers, counts being the samples of all; of labels where there
+// are none.
+func (m *numbers) targets(labels, counts []int, weights []float64) targets {
+	if m == nil {
+		return newTargets(labels, counts, weights)
+	}
+	return targets{labels, counts[0], []float64{m.mean}, nil, m.of}
 }

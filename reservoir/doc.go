@@ -95,7 +95,8 @@
 //	                or "3" where the kind is mixed; or "4" where a readout has limits;
 //	                or "5" where Training has a sampling rate; or "6" where there is a front end;
 //	                or "7" where a readout makes sets of classes; or "8" where one has a
-//	                detector of what is new; or "9" where one says when a prefix suffices
+//	                detector of what is new; or "9" where one says when a prefix suffices;
+//	                or "10" where one is a regression
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
@@ -105,7 +106,9 @@
 //	                sets of classes: JSON of readout.Coverage; and "novelty": {"level", "unit", "detects"}
 //	                where it has a detector, detects where that makes its class, else absent; and "early"
 //	                {"temperature", "limited", "rule"} where it has another one for prefixes,
-//	                with a rule that says when they suffice: JSON of early.Rule
+//	                with a rule that says when they suffice: JSON of early.Rule; and "interval"
+//	                where it is a regression, with one class, whose name is that of the
+//	                number: JSON of readout.Interval
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
 //	                is without this entry; held against the content where it is

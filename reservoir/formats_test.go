@@ -62,7 +62,10 @@ func TestStoredModels(t *testing.T) {
 		of.Limit = append(of.Limit, float32(1+i%3)/2)
 	}
 	decides.Readouts[0].Prefixes = &readout.Prefixes{Linear: &of, Rule: early.Rule{Length: 320, Coefficients: [4]float64{-1. / 3, 0, 1e-300, 4}, Most: .0625}}
-	for name, m := range map[string]*Model{"decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
+	number := testModel(t)
+	*number.Readouts[0] = readout.Linear{Name: "n", Classes: []string{"remaining life"}, Center: h.Center, Weights: h.Center, Intercept: []float32{120.5}, Interval: &readout.Interval{Level: .9, Low: -3.25, High: 1. / 3}}
+	number.Readouts = number.Readouts[:1]
+	for name, m := range map[string]*Model{"number-10": number, "decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

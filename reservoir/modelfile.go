@@ -22,7 +22,7 @@ import (
 // The form of a model file is in the package's documentation, doc.go.
 const (
 	frontVersion  = "6"
-	newestVersion = "9"
+	newestVersion = "10"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -44,8 +44,9 @@ type readoutInfo struct {
 	Limited     bool     `json:"limited,omitzero"` // there are limits
 
 	Coverage *readout.Coverage `json:"coverage,omitempty"`
-	Novelty  *noveltyInfo      `json:"novelty,omitempty"` // version 8; nil: no detector
-	Early    *earlyInfo        `json:"early,omitempty"`   // version 9; nil: there is none of prefixes
+	Novelty  *noveltyInfo      `json:"novelty,omitempty"`  // version 8; nil: no detector
+	Interval *readout.Interval `json:"interval,omitempty"` // version 10: a regression; nil: classes
+	Early    *earlyInfo        `json:"early,omitempty"`    // version 9; nil: there is none of prefixes
 }
 
 // earlyInfo is what is known of a readout of prefixes beside its tensors.
@@ -67,8 +68,13 @@ type noveltyInfo struct {
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
 	for _, h := range m.Readouts {
-		if h.Prefixes != nil {
+		if h.Interval != nil {
 			return newestVersion
+		}
+	}
+	for _, h := range m.Readouts {
+		if h.Prefixes != nil {
+			return "9"
 		}
 	}
 	for _, h := range m.Readouts {
@@ -107,7 +113,7 @@ func (m *Model) version() string {
 }
 
 func newReadoutInfo(h *readout.Linear) readoutInfo {
-	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage}
+	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Interval: h.Interval}
 	if h.Novelty != nil {
 		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects}
 	}
@@ -254,7 +260,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -297,7 +303,7 @@ func decode(b []byte) (*Model, error) {
 	}
 	for i, h := range readouts {
 		p := "head." + strconv.Itoa(i) + "."
-		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage}
+		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage, Interval: h.Interval}
 		r.linear(linear, p, h.Limited)
 		if e := h.Early; e != nil {
 			of := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: e.Temperature}

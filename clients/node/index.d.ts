@@ -38,6 +38,9 @@ export interface Prediction {
   novelty: number | null; // how unlike the training part it is: 1 is usual (docs/novelty.md); null: the model does not say
   noveltyP: number | null; // the share of sequences like the training's that are as unlike
   change: number | null; // of an early prediction: the probability that the class changes until the end (docs/early.md)
+  value: number | null; // what a regression predicts; class is then the name of the number, always the same (docs/regression.md)
+  low: number | null; // the true number is from low to high, in a share of the model's coverage
+  high: number | null;
   message: number; // in the job's output: continue with from one higher
   index: number; // its place in the message
 }

@@ -81,6 +81,10 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 		e.HeldWhy = "the readout knows no faults, and answers by how unlike the training the sequence is: that is a distance, of which no member and no channel has a share"
 		return e, nil
 	}
+	if m.linear.Interval != nil {
+		e.HeldWhy = "the prediction is a number: only what makes a class can be taken apart"
+		return e, nil
+	}
 	e.Score = m.score(c, x.Features)
 	e.Values = valuesOf(&c.q)
 	e.Held, e.Stretches, e.HeldWhy, err = m.hold(ctx, &c.q, e.Score, e.Again.Scores, x.Stretches)
@@ -145,7 +149,7 @@ func (f *Found) scores(computed []float32, l *readout.Linear) []float32 {
 	if len(p.Scores) > 0 {
 		return p.Scores
 	}
-	if class := l.Class(computed); class == int(p.Class) && sameBits([]float32{scoreOf(computed, class)}, []float32{p.Score}) {
+	if class := l.Class(computed); class == int(p.Class) && sameBits([]float32{scoreOf(l, computed, class)}, []float32{p.Score}) {
 		return computed
 	}
 	return nil

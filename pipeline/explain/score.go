@@ -103,11 +103,11 @@ func (p pair) of(column func(c int) float64) (class, other float64) {
 }
 
 // scoreOf is a class's score; see codec.
-func scoreOf(scores []float32, class int) float32 {
+func scoreOf(l *readout.Linear, scores []float32, class int) float32 {
 	if len(scores) > 1 {
 		return scores[class]
 	}
-	if class == 0 {
+	if class == 0 && l.Interval == nil {
 		return -scores[0]
 	}
 	return scores[0]

@@ -3,6 +3,7 @@ package explain
 import (
 	"errors"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -127,5 +128,25 @@ func TestHold(t *testing.T) {
 	}
 	if all, _, why, err = with.hold(t.Context(), q, s, of(slices.Repeat([]float32{1}, 8)), 3); err != nil || len(all) > 0 || why == "" {
 		t.Errorf("other scores: %+v, %q, %v", all, why, err)
+	}
+}
+
+// A number has its score as it is, and an open sequence too.
+func TestOpenNumber(t *testing.T) {
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+	l := m.Readouts[0]
+	features := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), l.Features())
+	take := func() Open {
+		o := Open{Scores: make([]float32, 1)}
+		o.take(l, features)
+		return o
+	}
+	l.Intercept[0] = -100 // class 0
+	if o := take(); o.Class != "c0" || o.Score != -o.Scores[0] || o.Score <= 0 {
+		t.Errorf("of classes: %+v", o)
+	}
+	l.Classes, l.Interval = []string{"wear"}, &readout.Interval{Level: .9, Low: -1, High: 1}
+	if o := take(); o.Class != "wear" || o.Score != o.Scores[0] || o.Score >= 0 || o.Probability != 0 {
+		t.Errorf("a number: %+v", o)
 	}
 }

@@ -90,5 +90,5 @@ func (m *models) open(row []uint32) Open {
 func (o *Open) take(l *readout.Linear, features []float32) {
 	l.Answer(o.Scores, features)
 	class := l.Class(o.Scores)
-	o.Class, o.Score, o.Probability = l.Classes[class], scoreOf(o.Scores, class), l.Probability(o.Scores)
+	o.Class, o.Score, o.Probability = l.Classes[class], scoreOf(l, o.Scores, class), l.Probability(o.Scores)
 }

@@ -153,6 +153,29 @@ func (m *Labelled) ReadGroups(rule *groups.Rule) error {
 	return cli.Fail(cli.ExitFailure, m.Set.SetGroups(archiveAt(m.Path), column), "the same command with one of these columns, or with a regular expression over the series' ids")
 }
 
+// ReadTarget reads a column of numbers of a data set, unless its name is empty; a
+// recording is read for it later.
+func (m *Labelled) ReadTarget(column string) error {
+	if m.Set == nil || column == "" {
+		return nil
+	}
+	return cli.Fail(cli.ExitFailure, m.Set.SetTarget(archiveAt(m.Path), column), "the same command with one of these columns; docs/parquet.md shows how numbers stand in an archive")
+}
+
+// ReadTargetOf reads the column that a model's readout predicts, if a data set has it.
+func (m *Labelled) ReadTargetOf(model *reservoir.Model, name string) error {
+	for _, h := range model.Readouts {
+		if name != "" && h.Name != name {
+			continue
+		}
+		if h.Interval != nil && m.Set != nil && offline.HasColumn(archiveAt(m.Path), h.Classes[0]) {
+			return m.ReadTarget(h.Classes[0])
+		}
+		return nil
+	}
+	return nil
+}
+
 // GroupSizes counts what is labelled in each group of a rule, whose groups were read.
 func (m *Labelled) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
 	if m.Set == nil {

@@ -81,6 +81,11 @@ type PredictionLine struct {
 	// Change is the probability that the class changes until the end of the sequence;
 	// absent of a prediction at an end, and where the model does not know it.
 	Change float32 `json:"change,omitzero"`
+	// Value is the number that a regression predicts, and Low to High its interval; Class
+	// is then the number's name. Absent where the model predicts classes.
+	Value *float32 `json:"value,omitempty"`
+	Low   *float32 `json:"low,omitempty"`
+	High  *float32 `json:"high,omitempty"`
 	// Integrity says in a word how far to trust it, codec.Flag.Integrity;
 	// Flags say all there is.
 	Integrity string `json:"integrity"`
@@ -143,6 +148,9 @@ func newPredictionLine(p codec.Prediction, labels []string) PredictionLine {
 	line.Set, line.Change = setNames(p, labels), p.Change
 	if p.NoveltyP != 0 {
 		line.Novelty, line.NoveltyP = &p.Novelty, p.NoveltyP
+	}
+	if n := &p.Number; n.Known {
+		line.Value, line.Low, line.High = &n.Value, &n.Low, &n.High
 	}
 	if p.Time != codec.NoTime {
 		t := time.Unix(0, p.Time).UTC()

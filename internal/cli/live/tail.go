@@ -152,6 +152,9 @@ func tailText(p codec.Prediction, labels []string, stored time.Time) string {
 	if p.Probability == 0 { // the model gives none
 		certainty = fmt.Sprintf("score %.4g", p.Score)
 	}
+	if n := p.Number; n.Known {
+		certainty = fmt.Sprintf("%.6g [%.6g, %.6g]", n.Value, n.Low, n.High)
+	}
 	flags := ""
 	if p.Flags != 0 {
 		flags = " (" + p.Flags.String() + ")"

@@ -79,6 +79,7 @@ type headReport struct {
 	Coverage *readout.Coverage `json:"coverage,omitempty"` // of sets of classes; nil: it makes none
 	Early    *early.Rule       `json:"early,omitempty"`    // when a prefix suffices; nil: it does not know
 	Novelty  *noveltyReport    `json:"novelty,omitempty"`  // nil: no detector
+	Interval *readout.Interval `json:"interval,omitempty"` // nil: it predicts classes; else a number, called as its one class
 }
 
 // noveltyReport is a detector of what is unlike the training part.
@@ -121,7 +122,7 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 }
 
 func newHeadReport(h *readout.Linear) headReport {
-	r := headReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage}
+	r := headReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage, Interval: h.Interval}
 	if p := h.Prefixes; p != nil {
 		r.Early = &p.Rule
 	}
@@ -168,7 +169,12 @@ func Print(a *cli.App, r Report) {
 		row("forgetting", "%s", forgettingText(r))
 	}
 	for _, h := range r.Readouts {
-		row("readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
+		if v := h.Interval; v != nil {
+			row("readout", "%s: a number: %s", h.Name, ListText(h.Classes))
+			row("interval", "from %.4g to %+.4g about the value, which holds %.4g %% of the true numbers, seen in leave-one-out", v.Low, v.High, 100*v.Level)
+		} else {
+			row("readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
+		}
 		if n := h.Novelty; n != nil {
 			more := ""
 			if n.Detects {
@@ -176,7 +182,7 @@ func Print(a *cli.App, r Report) {
 			}
 			row("novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, more)
 		}
-		if h.Novelty != nil && h.Novelty.Detects {
+		if h.Novelty != nil && h.Novelty.Detects || h.Interval != nil {
 			continue
 		}
 		if h.Temperature > 0 {

@@ -22,10 +22,12 @@ type certaintyFlags struct {
 	by       string
 	priors   string
 	weights  string
+	target   string
 }
 
 func (c *certaintyFlags) add(f *pflag.FlagSet) {
-	f.Float64Var(&c.coverage, "coverage", 0, "also make a set of classes for each prediction, which holds the true one in this share of the sequences, such as 0.95 (docs/sets.md); 0 = no sets")
+	f.Float64Var(&c.coverage, "coverage", 0, "also make a set of classes for each prediction, which holds the true one in this share of the sequences, such as 0.95 (docs/sets.md); 0 = no sets. With --target the share that the intervals hold; default 0.95")
+	f.StringVar(&c.target, "target", "", "column of numbers to learn instead of classes, such as the remaining life: of each series of a data set, or of each sample of a recording (docs/regression.md)")
 	f.StringVar(&c.by, "coverage-by", "all", "what --coverage is a share of: all sequences together, or those of each class")
 	f.StringVar(&c.priors, "priors", "", "how often each class is expected where the model will work: balanced, or normal=50,worn=1 in any unit; default: as often as in the training")
 	f.StringVar(&c.weights, "class-weights", "", "how much a sequence of each class counts in the training: balanced, or normal=1,worn=20 in any unit (docs/sets.md); default: all alike")
@@ -42,6 +44,9 @@ func (c *certaintyFlags) check(f *pflag.FlagSet) error {
 	if f.Changed("coverage-by") && c.coverage == 0 {
 		return fmt.Errorf("--coverage-by %s: want --coverage, too, such as --coverage 0.95", c.by)
 	}
+	if c.target != "" && (c.priors != "" || c.weights != "" || c.by == "class") {
+		return errors.New("--target, and --priors, --class-weights or --coverage-by class: numbers have no classes: leave these out")
+	}
 	_, priors := parsePerClass("--priors", c.priors)
 	_, weights := parsePerClass("--class-weights", c.weights)
 	return errors.Join(priors, weights)
@@ -49,7 +54,7 @@ func (c *certaintyFlags) check(f *pflag.FlagSet) error {
 
 // set puts them into the options of a training.
 func (c *certaintyFlags) set(o *offline.RetrainOptions) {
-	o.Coverage = c.coverage
+	o.Coverage, o.Target = c.coverage, c.target
 	if c.by == "class" {
 		o.CoverBy = offline.CoverClass
 	}
@@ -130,5 +135,29 @@ func sayCoverage(a *cli.App, r readout.Report, c *readout.Coverage) {
 		a.Say("warning: %s: fewer than %d sequences each, too few to leave any out at coverage %v: the class is in every set", models.ListText(few), enough, c.Level)
 	} else if c.Least[0] == 0 {
 		a.Say("warning: fewer than %d sequences, too few to leave any out at coverage %v: every set holds all classes", enough, c.Level)
+	}
+}
+
+// printNumbers prints how well numbers are predicted, if any are.
+func printNumbers(a *cli.App, n *quality.Numbers) {
+	if n == nil {
+		return
+	}
+	r2 := "not known, for all are equal"
+	if n.R2 != nil {
+		r2 = fmt.Sprintf("%.4f", *n.R2)
+	}
+	a.Print("errors     root mean square %.4g, mean %.4g, bias %+.3g; R2 %s", n.RMSE, n.MAE, n.Bias, r2)
+	a.Print("intervals  hold %.2f %%, %.2f %% are below and %.2f %% above; %.4g wide in the mean", 100*n.Coverage, 100*n.Below, 100*n.Above, n.Width)
+}
+
+// sayNumbers says what intervals do not promise.
+func sayNumbers(a *cli.App, r readout.Report) {
+	if r.Numbers == nil {
+		return
+	}
+	a.Say("note: these errors are of leave-one-out, and the intervals come of them, so that their coverage is the one asked for; evaluate shows that of other sequences")
+	if r.Groups > 0 {
+		a.Say("note: leave-one-out left out %d groups: so the intervals are those of new groups only as far as so many tell", r.Groups)
 	}
 }

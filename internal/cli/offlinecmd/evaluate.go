@@ -81,6 +81,9 @@ those of the live stage bit for bit.`,
 			if err != nil {
 				return cli.OrInterrupted(err, "nothing was written")
 			}
+			if least > 0 && ev.Numbers != nil {
+				return errors.New("--min-accuracy: the model predicts numbers, which have no accuracy: leave it out, and see the errors in the --json output")
+			}
 			if ev.Accuracy < least {
 				return cli.Fail(cli.ExitTolerance, fmt.Errorf("accuracy %.4f is below the requested %.4f", ev.Accuracy, least), "")
 			}
@@ -111,6 +114,9 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	if o.NewEngine, err = engineFor(a, m.Network.Spec); err != nil {
 		return nil, err
 	}
+	if err := src.ReadTargetOf(m, o.Readout); err != nil {
+		return nil, err
+	}
 	p := a.Progress()
 	ev, err := src.Evaluate(ctx, m, o, p.Report)
 	p.Close()
@@ -131,8 +137,13 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	if ev.Split != "" {
 		part = string(ev.Split) + " part"
 	}
-	a.Print("%s, %s: %d of %d right, accuracy %.4f, balanced accuracy %.4f",
-		ev.Dataset, part, ev.Correct, ev.Labelled, ev.Accuracy, ev.Balanced)
+	numeric := len(ev.Classes) == 1
+	if numeric {
+		a.Print("%s, %s: %s of %d sequences, %d of them known", ev.Dataset, part, names.Cut(ev.Classes[0], models.MaxClassWidth), ev.Sequences, ev.Labelled)
+	} else {
+		a.Print("%s, %s: %d of %d right, accuracy %.4f, balanced accuracy %.4f",
+			ev.Dataset, part, ev.Correct, ev.Labelled, ev.Accuracy, ev.Balanced)
+	}
 	printCuts(a, src, m, ev)
 	if ev.Missing > 0 {
 		a.Print("%d missing values were filled with the value before them", ev.Missing)
@@ -143,6 +154,14 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	}
 	if ev.Empty > 0 {
 		a.Say("warning: %d %s have no values; their predictions mean nothing", ev.Empty, src.Words())
+	}
+	if numeric {
+		if ev.Labelled == 0 {
+			a.Say("warning: the data have no numbers in a column %s, so that there is nothing to compare with", names.Cut(ev.Classes[0], models.MaxClassWidth))
+		}
+		printNumbers(a, ev.Numbers)
+		printNovelty(a, ev.Novelty)
+		return ev, nil
 	}
 	if ev.Labelled == 0 {
 		a.Say("warning: the data have no labels, so the accuracy means nothing")
@@ -166,7 +185,7 @@ func printCuts(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *offlin
 	if ev.Unused > 0 {
 		a.Print("%d samples after the last prediction of their %s are in no sequence", ev.Unused, src.Words())
 	}
-	if e := ev.Early; e != nil {
+	if e := ev.Early; e != nil && len(ev.Classes) > 1 {
 		a.Print("early: %d of %d right, accuracy %.4f", e.Correct, e.Labelled, e.Accuracy)
 		printDecided(a, e.Decided)
 	}

@@ -39,6 +39,9 @@ these come again, and shows what a new one can expect.
 A recording has no test part: the training uses all of it. The label of a sequence is
 the one that all its samples have; a sequence with several labels is not used.
 
+--target learns a number instead of a class: ridge regression, with an interval for each
+prediction.
+
 The default is a bank of 120 networks of 16 units (--bank standard). Leave-one-out chooses
 between ridge classifier and linear discriminant, and the regularisation. --network eusn,
 esn or resn, or one of their parameters, gives a single network as in the paper. The
@@ -68,6 +71,7 @@ bits. The same shards always give the same bits.`,
   eusn-stream offline retrain --archive recorded/ --labels labels.csv --out plant.safetensors
   eusn-stream offline retrain --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --out plant.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --coverage 0.95 --out adiac.safetensors
+  eusn-stream offline retrain --archive wear.parquet --target remaining --coverage 0.9 --out wear.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --bank small --out adiac.safetensors
   eusn-stream offline retrain --archive big.parquet --shard 3/8 --out part3.stats
@@ -113,6 +117,12 @@ bits. The same shards always give the same bits.`,
 		if out == "" {
 			return errors.New("--out: want the name of a file")
 		}
+		if certainty.target != "" && (scale.shard != "" || scale.merge) {
+			return errors.New("--target, and --shard or --merge: files of statistics do not hold numbers: train in one job")
+		}
+		if certainty.target != "" && labels != "" {
+			return errors.New("--target and --labels: numbers come from a column of the archive: leave --labels out")
+		}
 		if scale.shard != "" && (certainty.coverage != 0 || certainty.priors != "" || certainty.weights != "") {
 			return errors.New("--coverage, --priors or --class-weights, and --shard: files of statistics do not hold them: train in one job")
 		}
@@ -146,6 +156,9 @@ bits. The same shards always give the same bits.`,
 				return mergeShards(ctx, a, files, offline.RetrainOptions{Memory: budget}, out)
 			}
 			src, err := openGrouped(archive, labels, rule)
+			if err == nil {
+				err = src.ReadTarget(certainty.target)
+			}
 			if err != nil {
 				return err
 			}

@@ -25,6 +25,8 @@ func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 	models.Print(a, r)
 	printQuality(a, report.Readout.Quality)
 	printSets(a, report.Readout.Sets)
+	printNumbers(a, report.Readout.Numbers)
+	sayNumbers(a, report.Readout)
 	sayCoverage(a, report.Readout, r.Readouts[0].Coverage)
 	printGroups(a, report.ByGroup)
 	sayNovelty(a, report, r.Policy)

@@ -75,7 +75,8 @@ func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
 		}
 		of := l.For(p.Flags&codec.FlagEarly != 0)
 		class := of.Class(row.Scores)
-		row.Class, row.Score, row.Probability = int32(class), shard.Score(row.Scores, class), of.Probability(row.Scores)
+		row.Class, row.Score, row.Probability = int32(class), shard.Score(of, row.Scores, class), of.Probability(row.Scores)
+		row.Number = shard.NumberOf(l, row.Scores)
 		s.sets, row.Set = shard.SetOf(s.sets, of, row.Scores)
 		shard.Decide(&row.Prediction, l, a.Length[i])
 		s.rows = append(s.rows, row)

@@ -65,7 +65,8 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 		}
 		b.shadow(e, &s.heads, scores[i*width:])
 		class := l.Class(p.Scores)
-		p.Class, p.Score, p.Probability = int32(class), Score(p.Scores, class), l.Probability(p.Scores)
+		p.Class, p.Score, p.Probability = int32(class), Score(l, p.Scores, class), l.Probability(p.Scores)
+		p.Number = NumberOf(h.linear, p.Scores)
 		b.sets, p.Set = SetOf(b.sets, l, p.Scores)
 		Decide(p, h.linear, b.Answers[e.part].Length[e.index])
 	}
@@ -141,11 +142,20 @@ func Decide(p *codec.Prediction, l *readout.Linear, samples int64) {
 	}
 }
 
+// NumberOf is the number that a regression predicts.
+func NumberOf(l *readout.Linear, scores []float32) codec.Number {
+	if l.Interval == nil {
+		return codec.Number{}
+	}
+	value, low, high := l.Number(scores)
+	return codec.Number{Value: value, Low: low, High: high, Known: true}
+}
+
 // Score is the chosen class's. With two classes there is one column, the
-// score of class 1; class 0's is its opposite.
-func Score(scores []float32, class int) float32 {
+// score of class 1; class 0's is its opposite. A regression's is its value.
+func Score(l *readout.Linear, scores []float32, class int) float32 {
 	if len(scores) == 1 {
-		if class == 0 {
+		if class == 0 && l.Interval == nil {
 			return -scores[0]
 		}
 		return scores[0]

@@ -90,6 +90,9 @@ func CanFollow(first, l *readout.Linear) error {
 	if l.Features() != first.Features() {
 		return fmt.Errorf("it reads %d features, the job's states have %d: it was trained on another network", l.Features(), first.Features())
 	}
+	if (l.Interval == nil) != (first.Interval == nil) {
+		return fmt.Errorf("one of the two predicts a number and the other classes (%q and %q): a job keeps to what it predicts; for the other, start a new job", l.Classes, first.Classes)
+	}
 	if !slices.Equal(l.Classes, first.Classes) {
 		return fmt.Errorf("its classes are %q, those of the job are %q: a job keeps its classes and their order; for others, start a new job", l.Classes, first.Classes)
 	}

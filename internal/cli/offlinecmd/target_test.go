@@ -1,0 +1,55 @@
+package offlinecmd_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// A number from the command line: how many samples of its stream a recording has so far,
+// which is a column that each one has.
+func TestTarget(t *testing.T) {
+	dir := t.TempDir()
+	csv := clitest.Write(t, filepath.Join(dir, "plant.csv"), clitest.RecordingCSV(3, 400))
+	archive, model := filepath.Join(dir, "plant.parquet"), filepath.Join(dir, "m")
+	clitest.Must(t, "offline", "import", "--csv", csv, "--out", archive)
+	retrain := func(args ...string) []string {
+		return append([]string{"offline", "retrain", "--archive", archive, "--policy", "count", "--length", "10", "--members", "4", "--units", "10", "--out", model}, args...)
+	}
+	var trained struct {
+		Model  models.Report
+		Report offline.RetrainReport
+	}
+	clitest.Must(t, retrain("--target", "seq", "--json")...).Parse(t, &trained)
+	if h, n := trained.Model.Readouts[0], trained.Report.Readout.Numbers; h.Interval == nil || h.Interval.Level != .95 || len(h.Classes) != 1 || n == nil || n.Samples != 120 {
+		t.Errorf("retrain --json gives %+v, %+v", h, n)
+	}
+	if r := clitest.Must(t, retrain("--target", "seq", "--coverage", "0.8")...); !strings.Contains(r.Out, "errors     root mean square ") || !strings.Contains(r.Out, "readout    default: a number: seq") || !strings.Contains(r.Out, "which holds 80 % of the true numbers") || !strings.Contains(r.ErrOut, "these errors are of leave-one-out") {
+		t.Errorf("retrain prints\n%s%s", r.Out, r.ErrOut)
+	}
+	var ev offline.Evaluation
+	evaluate := []string{"offline", "evaluate", "--archive", archive, "--model", model}
+	clitest.Must(t, append(evaluate, "--json")...).Parse(t, &ev)
+	if ev.Numbers == nil || ev.Numbers.Samples != 120 || ev.Labelled != 120 {
+		t.Errorf("evaluate --json gives %+v", ev.Numbers)
+	}
+	if r := clitest.Must(t, evaluate...); !strings.Contains(r.Out, "plant, recording: seq of 120 sequences, 120 of them known") || !strings.Contains(r.Out, "intervals  hold ") {
+		t.Errorf("evaluate prints\n%s", r.Out)
+	}
+	clitest.Exec(t, t.Context(), append(evaluate, "--min-accuracy", "0.5")...).Want(t, cli.ExitFailure, "numbers, which have no accuracy")
+	for want, args := range map[string][]string{
+		"numbers have no classes": {"--target", "seq", "--priors", "balanced"},
+		"train in one job":        {"--target", "seq", "--shard", "1/2"},
+		"leave --labels out":      {"--target", "seq", "--labels", csv},
+	} {
+		clitest.Exec(t, t.Context(), retrain(args...)...).Want(t, cli.ExitUsage, want)
+	}
+	clitest.Exec(t, t.Context(), retrain("--target", "wear")...).Want(t, cli.ExitFailure, `no column "wear", whose values are to be numbers to learn`)
+	set := clitest.ImportTiny(t, 2)
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--target", "wear", "--out", model).Want(t, cli.ExitFailure, `no column "wear"`, "docs/parquet.md")
+}

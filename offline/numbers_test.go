@@ -1,0 +1,302 @@
+package offline
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/parquet"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// shaken is the simulated machine with a number for each series: how strongly it shakes,
+// the logarithm of the mean square of all axes. Every tenth of the training is not known.
+func shaken(t *testing.T, train, test int) *Dataset {
+	t.Helper()
+	o := MachineOptions{Seed: 5, Train: train, Test: test, Samples: 256}
+	d, err := SimulateMachine(context.Background(), o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Target, d.Classes = "shaking", []string{"shaking"}
+	for k, split := range []Split{Train, Test} {
+		for n, i := range d.Part(split) {
+			squares := 0.
+			for _, v := range d.Series[i].Values {
+				squares += float64(v) * float64(v) / float64(len(d.Series[i].Values))
+			}
+			if d.Series[i].number(math.Log(squares)); k == 0 && n%10 == 9 {
+				d.Series[i].number(math.NaN())
+			}
+		}
+	}
+	return d
+}
+
+// A regression: its numbers are what the predictions say, its errors are theirs, and it
+// is far better than the mean. What is not
+// known is not learnt, and changes no prediction.
+func TestRetrainOnNumbers(t *testing.T) {
+	d := shaken(t, 240, 120)
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(3), Target: "shaking", Coverage: .8})
+	l, left := m.Readouts[0], r.Readout.Numbers
+	if l.Interval == nil || l.Interval.Level != .8 || !slices.Equal(l.Classes, []string{"shaking"}) || l.Temperature != 0 || r.Unlabelled != 24 || left == nil || left.Samples != 216 {
+		t.Fatalf("%+v of %v, report %+v", l.Interval, l.Classes, r)
+	}
+	if !strings.Contains(m.Training.Alpha, "root mean squared error") || m.Training.Fingerprint == d.withoutNumbers("shaking").Fingerprint(Train) {
+		t.Errorf("alpha %q, fingerprint %s", m.Training.Alpha, m.Training.Fingerprint)
+	}
+	ev := evaluated(t, m, d, EvaluateOptions{})
+	inside, squares, magnitude := 0, 0., 0.
+	for i, p := range ev.Predictions {
+		value, low, high := l.Number(p.Scores)
+		if p.Value != value || p.Low != low || p.High != high || p.Class != 0 || p.Probability != 0 || p.Number != d.Series[d.Part(Test)[i]].Number {
+			t.Fatalf("%+v: another number than that of its scores", p)
+		}
+		e := float64(value) - p.Number
+		squares, magnitude = squares+e*e, magnitude+math.Abs(e)
+		if float64(low) <= p.Number && p.Number <= float64(high) {
+			inside++
+		}
+	}
+	n := ev.Numbers
+	if n == nil || n.Samples != 120 || math.Abs(n.Coverage-float64(inside)/120) > 1e-9 || math.Abs(n.RMSE-math.Sqrt(squares/120)) > 1e-9 || math.Abs(n.MAE-magnitude/120) > 1e-9 {
+		t.Fatalf("evaluated as %+v, want %d inside and errors of %v, %v", n, inside, math.Sqrt(squares/120), magnitude/120)
+	}
+	if ev.Confusion != nil || ev.Quality != nil || ev.Correct != 0 || ev.Accuracy != 0 {
+		t.Errorf("a regression has classes: %+v", ev.Marks)
+	}
+	// Of the seed in use; far from both ends of what it could be.
+	if *n.R2 < .5 || *left.R2 < .5 || n.Coverage < .6 || n.Coverage > .95 {
+		t.Errorf("R2 %v and %v, coverage %v: worse than it was", *n.R2, *left.R2, n.Coverage)
+	}
+	blind := evaluated(t, m, d.withoutNumbers("wrong"), EvaluateOptions{})
+	if blind.Numbers != nil || blind.Labelled != 0 || len(blind.Predictions) != 120 || blind.Predictions[7].Value != ev.Predictions[7].Value {
+		t.Errorf("without numbers: %+v", blind)
+	}
+	path := filepath.Join(t.TempDir(), "p.parquet")
+	if err := ev.WritePredictions(path); err != nil {
+		t.Fatal(err)
+	}
+	in, err := openParquet(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.file.Close()
+	g, err := in.group(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, of := range map[string]func(Prediction) float64{
+		"number": func(p Prediction) float64 { return p.Number }, "value": func(p Prediction) float64 { return float64(p.Value) },
+		"low": func(p Prediction) float64 { return float64(p.Low) }, "high": func(p Prediction) float64 { return float64(p.High) },
+	} {
+		got, err := numberColumn(g, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range ev.Predictions {
+			if got[i] != of(p) {
+				t.Fatalf("column %s, row %d: %v, want %v", name, i, got[i], of(p))
+			}
+		}
+	}
+}
+
+func TestNumbersRefused(t *testing.T) {
+	d := shaken(t, 60, 20)
+	for want, o := range map[string]RetrainOptions{
+		"numbers have no classes":        {Target: "shaking", CoverBy: CoverClass},
+		"healthy data alone":             {Target: "shaking", Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "shaking"}},
+		`has numbers of "shaking", want`: {Target: "wear"},
+		`want those of ""`:               {},
+		"needs at least 199 samples":     {Target: "shaking", Coverage: .99},
+	} {
+		o.Spec = smallBank(3)
+		if _, _, err := Retrain(context.Background(), d, o, nil); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	if _, err := RetrainShard(context.Background(), d, RetrainOptions{Spec: smallBank(3), Target: "shaking"}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil); err == nil || !strings.Contains(err.Error(), "train in one job") {
+		t.Errorf("a shard: %v", err)
+	}
+	classes := tones(60, 30)
+	m, _ := retrained(t, classes, RetrainOptions{Spec: smallBank(2)})
+	numbers := tones(60, 30)
+	numbers.Target, numbers.Classes = "pitch", []string{"pitch"}
+	for i := range numbers.Series {
+		numbers.Series[i].number(float64(i))
+	}
+	if _, err := Evaluate(context.Background(), m, numbers, EvaluateOptions{}, nil); err == nil || !strings.Contains(err.Error(), "the model predicts classes") {
+		t.Errorf("classes of numbers: %v", err)
+	}
+	regression, _ := retrained(t, numbers, RetrainOptions{Spec: smallBank(2), Target: "pitch"})
+	if _, _, err := Relearn(context.Background(), regression, Known{Name: "known", Classes: []string{"a", "b"}, Sequences: make([]KnownSequence, 3)}, RetrainOptions{}, nil); err == nil || !strings.Contains(err.Error(), "predicts numbers") {
+		t.Errorf("learning classes for a regression: %v", err)
+	}
+}
+
+// A column of numbers of any type, and what is none.
+func TestSetTarget(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.parquet")
+	columns := append(setColumns(),
+		foreignColumn{"half", number, `[0.5,null]`}, foreignColumn{"double", arrow.PrimitiveTypes.Float64, `[0.1,-2e20]`},
+		foreignColumn{"whole", arrow.PrimitiveTypes.Int64, `[-7,null]`}, foreignColumn{"short", arrow.PrimitiveTypes.Int32, `[-7,3]`},
+		foreignColumn{"count", arrow.PrimitiveTypes.Uint32, `[4294967295,1]`}, foreignColumn{"large", arrow.PrimitiveTypes.Uint64, `[9223372036854775808,1]`},
+		foreignColumn{"much", arrow.PrimitiveTypes.Float64, `[1,2e30]`}, foreignColumn{"day", arrow.FixedWidthTypes.Date32, `["2026-01-01",null]`},
+		foreignColumn{"yes", arrow.FixedWidthTypes.Boolean, `[true,null]`}, foreignColumn{"price", &arrow.Decimal128Type{Precision: 9, Scale: 2}, `["1.00","2.00"]`})
+	if err := os.WriteFile(path, foreign(t, setMeta(), columns), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	none := math.NaN()
+	for name, want := range map[string][]float64{
+		"half": {.5, none}, "double": {.1, -2e20}, "whole": {-7, none}, "short": {-7, 3}, "count": {1<<32 - 1, 1}, "large": {1 << 63, 1},
+	} {
+		d, err := ReadArchive(path)
+		if err == nil {
+			err = d.SetTarget(path, name)
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if d.Target != name || !slices.Equal(d.Classes, []string{name}) {
+			t.Errorf("%s: target %q, classes %q", name, d.Target, d.Classes)
+		}
+		for i, s := range d.Series {
+			if known := want[i] == want[i]; known != (s.Label == 0) || known && s.Number != want[i] || !known && (s.Label != -1 || s.Number == s.Number) {
+				t.Errorf("%s of series %d: %v, label %d, want %v", name, i, s.Number, s.Label, want[i])
+			}
+		}
+	}
+	for name, want := range map[string]string{
+		"wear":    `has no column "wear", whose values are to be numbers to learn; it has a, b,`,
+		"a":       `column "a" is a channel, which the model would see`,
+		"comment": `column "comment": stored as`, "yes": `column "yes": stored as`, "day": `want numbers`, "price": `want numbers`,
+		"much": `row 1 of the row group: 2e+30, want a magnitude of at most 1e+30`,
+	} {
+		d, err := ReadArchive(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := d.SetTarget(path, name); err == nil || !strings.Contains(err.Error(), want) || d.Target != "" {
+			t.Errorf("%s: %v, want %q", name, err, want)
+		}
+	}
+}
+
+// wearing is a recording of machines that wear: what they have left falls from sample to
+// sample, and their vibration grows. Pauses of a minute separate runs of 30 samples. Of
+// machine 0 nobody knows what is left of the second half.
+func wearing(t *testing.T, rows int64) string {
+	t.Helper()
+	const machines, runs, length = 6, 12, 30
+	var stream, at []string
+	var machine, seq []int
+	var a []float64
+	var end []bool
+	var left []any
+	draw := newDraw(3, Train, 0)
+	start := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
+	for n := range runs * length {
+		for k := range machines {
+			wear := float64(n) / (runs * length)
+			stream, machine, seq = append(stream, fmt.Sprintf("m%d", k)), append(machine, k), append(seq, n+1)
+			at = append(at, start.Add(time.Duration(n)*time.Second+time.Duration(n/length)*time.Minute).Format(time.RFC3339))
+			a, end = append(a, (1+3*wear)*math.Sin(.9*float64(n)+float64(k))+.1*draw.normal()), append(end, n%length == length-1)
+			if left = append(left, 100*(1-wear)); k == 0 && n >= runs*length/2 {
+				left[len(left)-1] = nil
+			}
+		}
+	}
+	meta := map[string]string{keyArchive: layoutRecording, keyVersion: "1", keyProblem: "wear", keyChannels: `["a"]`, keyProvenance: `{}`}
+	path := filepath.Join(t.TempDir(), "wear.parquet")
+	if err := os.WriteFile(path, foreign(t, meta, []foreignColumn{
+		{"stream", text, toJSON(stream)}, {"seq", arrow.PrimitiveTypes.Int64, toJSON(seq)}, {"time", arrow.FixedWidthTypes.Timestamp_us, toJSON(at)},
+		{"a", number, toJSON(a)}, {"end", arrow.FixedWidthTypes.Boolean, toJSON(end)}, {"label", text, toJSON(make([]*string, len(a)))},
+		{"machine", arrow.PrimitiveTypes.Int32, toJSON(machine)}, {"left", arrow.PrimitiveTypes.Float64, toJSON(left)},
+	}, parquet.WithMaxRowGroupLength(rows)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A sequence of a recording has the number of its last sample, wherever the file's row
+// groups end, under every policy; a sequence without one is not learnt from.
+func TestNumbersOfRecordings(t *testing.T) {
+	whole, pieces := wearing(t, 1<<20), wearing(t, 7)
+	rule := parsedRule(t, "machine")
+	for name, c := range map[string]struct {
+		policy         reservoir.Policy
+		unknown, least int
+		last           func(p Prediction) int64 // sample of the stream that the number is of
+	}{
+		"count":  {reservoir.Policy{Kind: reservoir.Count, Length: 20}, 9, 99, func(p Prediction) int64 { return p.Position }},
+		"window": {reservoir.Policy{Kind: reservoir.Window, Length: 30, Hop: 10}, 18, 186, func(p Prediction) int64 { return p.Position }},
+		"marked": {reservoir.Policy{Kind: reservoir.Marked}, 6, 66, func(p Prediction) int64 { return p.Position }},
+		"gap":    {reservoir.Policy{Kind: reservoir.Gap, Gap: 20 * time.Second}, 6, 66, func(p Prediction) int64 { return p.Position }},
+	} {
+		o := RetrainOptions{Spec: smallBank(1), Policy: c.policy, Target: "left", Groups: rule, Coverage: .8}
+		m, r, err := RetrainRecording(context.Background(), whole, o, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if r.Unlabelled != c.unknown || r.Sequences != c.least || r.Readout.Groups != 6 || r.ByGroup != nil {
+			t.Errorf("%s: %d sequences, %d unknown, %d groups, want %d, %d and 6", name, r.Sequences, r.Unlabelled, r.Readout.Groups, c.least, c.unknown)
+		}
+		other, _, err := RetrainRecording(context.Background(), pieces, o, nil)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if other.Training.Fingerprint != m.Training.Fingerprint || !reflect.DeepEqual(other.Readouts, m.Readouts) {
+			t.Errorf("%s: other row groups, another model", name)
+		}
+		for _, path := range []string{whole, pieces} {
+			ev, err := EvaluateRecording(context.Background(), m, path, EvaluateOptions{}, nil)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if ev.Numbers == nil || ev.Numbers.Samples != c.least || ev.Labelled != c.least || ev.Sequences != c.least+c.unknown || *ev.Numbers.R2 < .5 {
+				t.Errorf("%s: %+v of %d sequences, %d known", name, ev.Numbers, ev.Sequences, ev.Labelled)
+			}
+			for _, p := range ev.Predictions {
+				want := 100 * (1 - float64(c.last(p)-1)/360)
+				if p.ID == "m0" && c.last(p) > 180 {
+					want = math.NaN()
+				}
+				if !(math.Abs(p.Number-want) < 1e-9) && !(want != want && p.Number != p.Number) {
+					t.Fatalf("%s: %s up to sample %d has %v, want %v", name, p.ID, p.Position, p.Number, want)
+				}
+			}
+		}
+	}
+	if _, _, err := RetrainRecording(context.Background(), whole, RetrainOptions{Spec: smallBank(1), Target: "a"}, nil); err == nil || !strings.Contains(err.Error(), "is a channel") {
+		t.Errorf("a channel as target: %v", err)
+	}
+	if _, _, err := RetrainRecording(context.Background(), whole, RetrainOptions{Spec: smallBank(1), Target: "rest"}, nil); err == nil || !strings.Contains(err.Error(), `no column "rest"`) {
+		t.Errorf("no such column: %v", err)
+	}
+}
+
+// A recording without the target's column is predicted all the same.
+func TestNumbersOfRecordingsUnknown(t *testing.T) {
+	m, _, err := RetrainRecording(context.Background(), wearing(t, 1<<20), RetrainOptions{Spec: smallBank(1), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}, Target: "left", Coverage: .8}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ev, err := EvaluateRecording(context.Background(), m, fleet(t, 3), EvaluateOptions{}, nil) // which has labels
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ev.Numbers != nil || ev.Labelled != 0 || ev.Sequences == 0 || ev.Predictions[0].Value == 0 {
+		t.Errorf("%+v", ev)
+	}
+}

@@ -1,0 +1,51 @@
+package quality
+
+import "math"
+
+// Numbers says how well numbers are predicted, in their own unit.
+type Numbers struct {
+	Samples int     `json:"samples"`
+	RMSE    float64 `json:"rmse"` // root of the mean squared error
+	MAE     float64 `json:"mae"`  // mean magnitude of the error
+	Bias    float64 `json:"bias"` // mean of what is predicted too much
+	// R2 is 1 less the sum of squared errors over that of always predicting the mean of
+	// these samples: 1 is perfect, 0 as good as the mean, below worse. nil: all are equal.
+	R2       *float64 `json:"r2"`
+	Coverage float64  `json:"coverage"` // share of the numbers in their interval
+	Below    float64  `json:"below"`    // share of the numbers below their interval
+	Above    float64  `json:"above"`    // share above
+	Width    float64  `json:"mean_width"`
+}
+
+// OfNumbers measures n predictions, at least one: each number, the predicted value, and
+// the interval from low to high.
+func OfNumbers(n int, at func(i int) (number, value, low, high float64)) *Numbers {
+	r := &Numbers{Samples: n}
+	count := float64(n)
+	mean, squares, spread := 0.0, 0.0, 0.0
+	for i := range n {
+		number, value, low, high := at(i)
+		e := value - number
+		mean += number / count
+		squares += e * e
+		r.MAE += math.Abs(e) / count
+		r.Bias += e / count
+		r.Width += (high - low) / count
+		switch {
+		case number < low:
+			r.Below += 1 / count
+		case number > high:
+			r.Above += 1 / count
+		}
+	}
+	for i := range n {
+		number, _, _, _ := at(i)
+		spread += (number - mean) * (number - mean)
+	}
+	r.RMSE, r.Coverage = math.Sqrt(squares/count), 1-r.Below-r.Above
+	if spread > 0 {
+		r2 := 1 - squares/spread
+		r.R2 = &r2
+	}
+	return r
+}
