@@ -42,6 +42,11 @@ type RetrainOptions struct {
 	Early   *EarlyOptions   // also learn from prefixes, and when one suffices; nil: no
 	Novelty *NoveltyOptions // also learn what is unlike the training part; nil: no
 
+	Budget
+}
+
+// Budget is what a training may take, and whom it tells.
+type Budget struct {
 	// Memory bounds what the training holds, in bytes: the data, two blocks of
 	// features, and what the readout learns from. Features that must all be kept
 	// and find no room go to a temporary file; the model is the same. 0:

@@ -153,7 +153,7 @@ bits. The same shards always give the same bits.`,
 				return err
 			}
 			if scale.merge {
-				return mergeShards(ctx, a, files, offline.RetrainOptions{Memory: budget}, out)
+				return mergeShards(ctx, a, files, offline.RetrainOptions{Budget: offline.Budget{Memory: budget}}, out)
 			}
 			src, err := openGrouped(archive, labels, rule)
 			if err == nil {
