@@ -35,7 +35,7 @@ func TestCalibrationOfRealData(t *testing.T) {
 		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
 	}
 	root := requireDatasets(t)
-	var raw, tempered []float64
+	var raw, tempered, chance, random, byChance []float64
 	for _, name := range calibrationSets {
 		dir := filepath.Join(root, name)
 		if _, err := os.Stat(dir); err != nil {
@@ -46,8 +46,9 @@ func TestCalibrationOfRealData(t *testing.T) {
 			t.Fatal(err)
 		}
 		plain, ev := calibrated(t, name, d)
-		raw, tempered = append(raw, *plain.ECE), append(tempered, *ev.Quality.ECE)
-		calibrated(t, name+", at random", shuffled(d))
+		raw, tempered, chance = append(raw, *plain.ECE), append(tempered, *ev.Quality.ECE), append(chance, *ev.Quality.Chance)
+		_, ev = calibrated(t, name+", at random", shuffled(d))
+		random, byChance = append(random, *ev.Quality.ECE), append(byChance, *ev.Quality.Chance)
 	}
 	mean := func(v []float64) float64 {
 		sum := 0.0
@@ -56,7 +57,8 @@ func TestCalibrationOfRealData(t *testing.T) {
 		}
 		return sum / float64(len(v))
 	}
-	t.Logf("mean calibration error: %.4f of softmax of the scores, %.4f at the temperature", mean(raw), mean(tempered))
+	t.Logf("mean calibration error: %.4f of softmax of the scores, %.4f at the temperature, %.4f of it by chance; at random %.4f, %.4f by chance",
+		mean(raw), mean(tempered), mean(chance), mean(random), mean(byChance))
 	if mean(tempered) > .04 {
 		t.Errorf("mean calibration error %.4f, want .04 at most", mean(tempered))
 	}
@@ -105,8 +107,8 @@ func calibrated(t *testing.T, name string, d *Dataset) (plain *quality.Report, e
 	}
 	s, n, tested := ev.Sets, float64(r.Sequences), float64(ev.Labelled)
 	off := math.Sqrt(level * (1 - level) * (1/n + 1/tested))
-	t.Logf("| %s | %.0f | %.0f | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.2f | %.3f |", name, n, tested, ev.Accuracy,
-		*plain.ECE, *ev.Quality.ECE, *ev.Quality.LogLoss, s.Coverage, off, s.Size, float64(s.Wrong)/tested)
+	t.Logf("| %s | %.0f | %.0f | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.3f | %.2f | %.3f |", name, n, tested, ev.Accuracy,
+		*plain.ECE, *ev.Quality.ECE, *ev.Quality.Chance, *ev.Quality.LogLoss, s.Coverage, off, s.Size, float64(s.Wrong)/tested)
 	if !slices.Contains(differingParts, name) && math.Abs(s.Coverage-level) > 4*off {
 		t.Errorf("%s: coverage %.3f, want %v", name, s.Coverage, level)
 	}
