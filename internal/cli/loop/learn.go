@@ -279,6 +279,7 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 			l.app.Say("warning: no labelled sequence is of class %q: the new readout does not know it", class)
 		}
 	}
+	l.sayLost(head.Novelty != nil, head.Prefixes != nil)
 	p := l.app.Progress()
 	defer p.Close()
 	o := offline.RetrainOptions{Readout: head.Name, Tool: cli.ToolName()}
@@ -308,6 +309,17 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 		}
 	}
 	return l.print(j, &f)
+}
+
+// sayLost says what the readout in use does and one from labels cannot.
+func (l *learning) sayLost(novelty, early bool) {
+	const what = "warning: the readout of before %s, and the new one does not: once it is promoted, %s; for one that does, train with offline retrain %s and publish that"
+	if novelty {
+		l.app.Say(what, "says how novel a sequence is", "predictions have no novelty, and alarm rules about it are silent", "--novelty")
+	}
+	if early {
+		l.app.Say(what, "says when an early prediction suffices", "none is decided early", "--early N --decide")
+	}
 }
 
 // fitted is what was learnt.

@@ -15,7 +15,7 @@ import (
 // readout is not published again, and with --follow the next one is.
 func TestLearnPublishes(t *testing.T) {
 	t.Parallel()
-	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8")
+	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--novelty")
 	j.sayOf(t, func(stream int) bool { return stream > 1 })
 	list := func() map[string]map[string]any { // by fingerprint: two may be of one second
 		t.Helper()
@@ -53,7 +53,10 @@ func TestLearnPublishes(t *testing.T) {
 		}
 	}
 	var did published
-	clitest.Must(t, publish("--leave-out", "stream", "--without", "who=bert", "--json")...).Parse(t, &did)
+	r := clitest.Must(t, publish("--leave-out", "stream", "--without", "who=bert", "--json")...)
+	if r.Parse(t, &did); !strings.Contains(r.ErrOut, "predictions have no novelty") || strings.Contains(r.ErrOut, "decided early") {
+		t.Errorf("of a readout with a detector, which the new one has not: %s", r.ErrOut)
+	}
 	second := did.Published.Fingerprint
 	if all := list(); len(all) != 2 || !did.Published.New || did.Published.Parent != first || other(first) != second || all[second]["parent"] != first || all[second]["active"] != false {
 		t.Fatalf("published %+v, the registry has %v", did, all)
@@ -73,7 +76,7 @@ func TestLearnPublishes(t *testing.T) {
 	if strings.Contains(show, j.url) {
 		t.Errorf("it shows the server's address, which may hold a password:\n%s", show)
 	}
-	r := clitest.Must(t, publish("--json")...)
+	r = clitest.Must(t, publish("--json")...)
 	r.Parse(t, &did)
 	if did.Published.New || len(list()) != 2 || !strings.Contains(r.ErrOut, "nothing has changed: the registry has this readout since ") {
 		t.Errorf("published again: %+v\n%s", did, r.ErrOut)
