@@ -22,7 +22,7 @@ var (
 // of .01, and took .51 of the samples. The limits are that loss, and .6.
 func TestEarlyOfRealData(t *testing.T) {
 	if !parts.Accuracy("early") {
-		t.Skip("NOT TESTED: takes minutes, EUSN_ACCURACY=all asks for it")
+		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
 	}
 	root := requireDatasets(t)
 	for _, sets := range [][]string{earlyLooked, earlyOthers} {
