@@ -1,6 +1,7 @@
 package past
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -88,7 +89,7 @@ const mostStretches = 200
 // drawn writes the picture of an explanation to a file.
 func drawn(e *explain.Explanation, path string) error {
 	if e.Score == nil {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s: nothing to draw: the prediction could not be computed again: %s", path, e.Again.Why), "the same command without --picture, which says what is known")
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s: nothing to draw: %s", path, cmp.Or(e.HeldWhy, e.Again.Why)), "the same command without --picture, which says what is known")
 	}
 	return cli.ReplaceFile(path, picture(e), 0o644)
 }
