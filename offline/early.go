@@ -31,8 +31,6 @@ func (e *EarlyOptions) check(opt RetrainOptions) error {
 		return fmt.Errorf("offline: deciding early: a window predicts every %d samples already: take the policy marked, gap or count", p.Hop)
 	case p.Early < 1:
 		return errors.New("offline: deciding early: the policy predicts at ends alone, want early predictions every N samples (--early N)")
-	case opt.Novelty.alone():
-		return errors.New("offline: deciding early: healthy data alone have no classes to decide for")
 	}
 	return nil
 }

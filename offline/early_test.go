@@ -110,7 +110,7 @@ func TestDecideEarlyRefuses(t *testing.T) {
 		{marked(40), 0, nil, "above 0"},
 		{marked(40), math.NaN(), nil, "above 0"},
 		{marked(400), .01, nil, "no sequence has a prefix of 400 samples"}, // series too short
-		{marked(40), .01, func(o *RetrainOptions) { o.Novelty = &NoveltyOptions{HealthyOnly: true, Healthy: d.Classes[0]} }, "no classes to decide for"},
+		{marked(40), .01, func(o *RetrainOptions) { o.Novelty = &NoveltyOptions{HealthyOnly: true, Healthy: d.Classes[0]} }, "predict at ends"},
 	} {
 		o := RetrainOptions{Spec: tinyBank(3), Policy: c.policy, Early: &EarlyOptions{Loss: c.loss}}
 		if c.more != nil {

@@ -194,8 +194,10 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
 				Label: p.label, Scores: slices.Clone(scores),
 			}
-			if err := pr.detect(linear, &scorers, e, slot); err != nil {
-				return err
+			if m.Policy.Whole(p.early) {
+				if err := pr.detect(linear, &scorers, e, slot); err != nil {
+					return err
+				}
 			}
 			pr.Class, pr.Probability = of.Class(pr.Scores), of.Probability(pr.Scores)
 			if pr.Label == len(ev.Classes) {
@@ -286,7 +288,7 @@ func matchModel(m *reservoir.Model, linear *readout.Linear, src labelledData) er
 
 // Counts reports whether a prediction is one of Sequences.
 func (ev *Evaluation) Counts(p *Prediction) bool {
-	return p.Early() == (ev.Policy.Kind == reservoir.Endless)
+	return ev.Policy.Whole(p.Early())
 }
 
 // count fills in everything that follows from the predictions.

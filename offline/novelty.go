@@ -68,6 +68,9 @@ func (o *NoveltyOptions) check(opt RetrainOptions) error {
 	if o.alone() && (opt.Coverage != 0 || opt.Priors.given() || opt.Weights.given()) {
 		return errors.New("offline: healthy data alone, and a coverage, priors or class weights: a model without faults makes no sets of classes, and has one class to learn from: leave these out")
 	}
+	if o.alone() && opt.Policy.Early > 0 && opt.Policy.Kind != reservoir.Endless {
+		return fmt.Errorf("offline: healthy data alone, and early predictions: how unlike the training a sequence is, is known of whole ones alone: predict at ends (--early 0), or in shorter sequences (the policies %s and %s)", reservoir.Window, reservoir.Count)
+	}
 	return nil
 }
 
@@ -178,14 +181,13 @@ func (t *training) level() (float64, error) {
 	return 0, InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, predict less often, or train on more", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), novelty.Most, fewest))
 }
 
-// perDayOf is how many predictions a day a stream makes under a policy; 0: it depends
-// on the stream.
+// perDayOf is how many predictions of whole sequences a stream makes in a day under a
+// policy; 0: it depends on the stream.
 func perDayOf(p reservoir.Policy, hertz float64) float64 {
 	every := 0
 	switch {
 	case p.Kind == reservoir.Endless:
 		every = p.Early
-	case p.Early > 0:
 	case p.Kind == reservoir.Window:
 		every = p.Hop
 	case p.Kind == reservoir.Count:

@@ -53,7 +53,7 @@ func (ev *Evaluation) novelty(linear *readout.Linear) *NoveltyCount {
 	return n
 }
 
-// detect says how unlike the training part a sequence is, whose state is in a slot.
+// detect says how unlike the training part a whole sequence is, whose state is in a slot.
 // scorers has the reservoir.Novelty of this readout that no thread uses.
 func (p *Prediction) detect(linear *readout.Linear, scorers *sync.Pool, e reservoir.Engine, slot int32) error {
 	if linear.Novelty == nil {

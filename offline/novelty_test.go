@@ -113,6 +113,31 @@ func TestNoveltyBesideClasses(t *testing.T) {
 	}
 }
 
+// Early predictions are of no whole sequence, and have no novelty. Ends have that which
+// they have without early ones.
+func TestNoveltyAtEnds(t *testing.T) {
+	d := simulated(t, 6, 120, 40)
+	var ends [2][]float32
+	for i, early := range []int{0, 100} {
+		m, _ := retrained(t, d, RetrainOptions{Spec: tinyBank(3), Policy: reservoir.Policy{Kind: reservoir.Marked, Early: early}, Novelty: &NoveltyOptions{Level: .05}})
+		ev := evaluated(t, m, d, EvaluateOptions{})
+		for _, p := range ev.Predictions {
+			switch {
+			case !p.Early():
+				ends[i] = append(ends[i], p.Novelty, p.P)
+			case p.Novelty != 0 || p.P != 0:
+				t.Errorf("%s, an early prediction: novelty %v, p %v", p.ID, p.Novelty, p.P)
+			}
+		}
+		if many := len(ev.Predictions) > 2*40; many != (early > 0) {
+			t.Errorf("early every %d: %d predictions", early, len(ev.Predictions))
+		}
+	}
+	if len(ends[0]) != 2*40 || slices.Contains(ends[0], 0) || !slices.Equal(ends[0], ends[1]) {
+		t.Errorf("novelty at ends: %v, beside early predictions %v", ends[0], ends[1])
+	}
+}
+
 // All of a recording is healthy where nothing else is said, with a label or without.
 func TestHealthyWithoutLabels(t *testing.T) {
 	d := tones(24, 0)

@@ -29,6 +29,10 @@ type Policy struct {
 	Early  int           `json:"early,omitzero"`  // also predict every Early samples, marked early; 0 = never
 }
 
+// Whole reports whether a prediction, early or not, is of all that its sequence will
+// have, as readouts are learnt: those at ends, or, where there are no ends, all.
+func (p Policy) Whole(early bool) bool { return early == (p.Kind == Endless) }
+
 // MaxPhases bounds Length/Hop: the states one windowed stream needs.
 const MaxPhases = 256
 

@@ -10,7 +10,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // noveltyFlags ask for a detector of what is unlike the training part.
@@ -67,7 +66,7 @@ func (n *noveltyFlags) options(f *pflag.FlagSet) (*offline.NoveltyOptions, error
 }
 
 // sayNovelty says what a detector was learnt from, and what it can say.
-func sayNovelty(a *cli.App, r offline.RetrainReport, p reservoir.Policy) {
+func sayNovelty(a *cli.App, r offline.RetrainReport) {
 	n := r.Novelty
 	if n == nil {
 		return
@@ -75,9 +74,6 @@ func sayNovelty(a *cli.App, r offline.RetrainReport, p reservoir.Policy) {
 	a.Print("novelty    from %d sequences in %d groups; a share of %.3g of sequences like these will be novel; p-values from %.3g", n.Sequences, n.Groups, n.Level, n.Least)
 	if n.Level < n.Least {
 		a.Say("warning: nothing will be novel: that needs at least %.0f training sequences, or --false-alarms %.2g", math.Ceil(1/n.Level)-1, math.Ceil(n.Least*1000)/1000)
-	}
-	if p.Early > 0 && p.Kind != reservoir.Endless {
-		a.Say("warning: the detector knows whole sequences: of early predictions nearly all will be novel, whatever they are of; look at novelty at the ends alone (in alarm rules the clause final), or train without --early")
 	}
 	if n.Sequences < r.Sequences {
 		a.Say("note: %d of %d sequences were kept for the detector", n.Sequences, r.Sequences)

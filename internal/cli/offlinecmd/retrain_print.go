@@ -29,7 +29,7 @@ func sayTrained(a *cli.App, out string, report offline.RetrainReport) error {
 	sayNumbers(a, report.Readout)
 	sayCoverage(a, report.Readout, r.Readouts[0].Coverage)
 	printGroups(a, report.ByGroup)
-	sayNovelty(a, report, r.Policy)
+	sayNovelty(a, report)
 	sayEarly(a, report)
 	sayGroups(a, report)
 	a.Say("states %.1f s, readout %.1f s", report.StateSeconds, report.FitSeconds)

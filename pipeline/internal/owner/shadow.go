@@ -70,7 +70,9 @@ func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
 		row := codec.ShadowPrediction{Prediction: *p, Active: p.Class, ActiveReadout: p.Readout, Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i]}
 		row.Readout, row.NoveltyP = "", 0
 		row.Scores, row.Novelty = a.ShadowScores(len(b.Shadows), k, i)
-		if l.Novelty != nil {
+		if row.Novelty == shard.NotJudged {
+			row.Novelty = 0
+		} else {
 			row.NoveltyP = l.Detect(row.Scores, row.Novelty)
 		}
 		of := l.For(p.Flags&codec.FlagEarly != 0)

@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -43,12 +44,13 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 			if err != nil {
 				return err
 			}
-			carry := s.carry.wants(&a.Preds[next])
-			b.emits = append(b.emits, emit{a.Part.index, next, head, *slot, carry})
+			whole := s.policy.Whole(a.Preds[next].Flags&codec.FlagEarly != 0)
+			carry := whole && s.carry.wants(&a.Preds[next])
+			b.emits = append(b.emits, emit{a.Part.index, next, head, *slot, carry, whole})
 			if carry {
 				b.carried += 4 * s.carry.features
 			}
-			read = carry || s.follow == nil && s.heads.detects(head)
+			read = carry || whole && s.follow == nil && s.heads.detects(head)
 			next++
 		}
 		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})

@@ -54,6 +54,7 @@ type emit struct {
 	part, index, head int
 	slot              int32
 	carry             bool // it carries its features
+	whole             bool // it is of a whole sequence: detectors say how novel
 }
 
 // Answer is what a batch has to say on one partition.

@@ -59,7 +59,7 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 		l, from := h.of(p)
 		p.Scores = scores[i*width+from:][:l.Columns()]
 		p.Novelty, p.NoveltyP = 0, 0
-		if h.novel != nil {
+		if h.novel != nil && e.whole {
 			p.Novelty = h.novel.take()
 			p.NoveltyP = h.linear.Detect(p.Scores, p.Novelty)
 		}
@@ -108,8 +108,8 @@ func (b *Batch) shadow(e emit, h *heads, row []float32) {
 		to := a.Shadow[e.index*each+i*(columns+1):]
 		_, from := h.shadows[i].of(&a.Preds[e.index])
 		copy(to[:columns], row[from:])
-		to[columns] = 0
-		if d := h.shadows[i].novel; d != nil {
+		to[columns] = NotJudged
+		if d := h.shadows[i].novel; d != nil && e.whole {
 			to[columns] = d.take()
 		}
 	}

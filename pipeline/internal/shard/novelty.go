@@ -24,12 +24,12 @@ func scoredBy(name string, l *readout.Linear) scored {
 	return s
 }
 
-// score computes the novelty of the sequences that some runs end: of those that readout
-// head answers, or of all where that is a shadow (head < 0).
+// score computes the novelty of the whole sequences that some runs end: of those that
+// readout head answers, or of all where that is a shadow (head < 0).
 func (d *detecting) score(e reservoir.Engine, emits []emit, head int) error {
 	d.slots, d.next = d.slots[:0], 0
 	for i := range emits {
-		if head < 0 || emits[i].head == head {
+		if emits[i].whole && (head < 0 || emits[i].head == head) {
 			d.slots = append(d.slots, emits[i].slot)
 		}
 	}
@@ -62,7 +62,11 @@ func (s *slots) detect(emits []emit) error {
 	return nil
 }
 
-// detects reports whether a prediction of a readout needs its features after the engine
+// NotJudged stands where the novelty of a shadow's prediction would: it is not of a whole
+// sequence, and a detector learns from no others.
+const NotJudged = -1
+
+// detects reports whether a prediction of a whole sequence by a readout needs its features after the engine
 // call, for a detector.
 func (h *heads) detects(head int) bool {
 	return h.all[head].novel != nil || slices.ContainsFunc(h.shadows, func(s scored) bool { return s.novel != nil })

@@ -83,6 +83,52 @@ func TestNovelty(t *testing.T) {
 	}
 }
 
+// Early predictions are of no whole sequence, and have no novelty. Ends have that which
+// they have without early ones, also where a shadow says it.
+func TestNoveltyAtEnds(t *testing.T) {
+	var ends [2][]codec.Prediction
+	for i, early := range []int{0, 2} {
+		m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 4, Early: early})
+		m.Readouts[0].Novelty = pipelinetest.Detector(m, 3)
+		l := newLone(t, m, Config{})
+		l.SetShadows(&[]Shadow{{Name: "shadow", Linear: m.Readouts[0]}})
+		values := make([]float32, 2*4*5)
+		for k := range values {
+			values[k] = float32(math.Sin(float64(k * k)))
+		}
+		l.b.Reset()
+		if err := l.shadowOf(l.b); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.ingest(l.b, l.job(pipelinetest.Rows("s", 1, false, values...))); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Advance(l.b); err != nil {
+			t.Fatal(err)
+		}
+		a := &l.b.Answers[0]
+		for k, p := range a.Preds {
+			_, shadow := a.ShadowScores(1, 0, k)
+			if p.Flags&codec.FlagEarly == 0 {
+				if shadow != p.Novelty {
+					t.Errorf("early every %d, prediction %d: novelty %v, its shadow's %v", early, k, p.Novelty, shadow)
+				}
+				ends[i] = append(ends[i], p)
+			} else if p.Novelty != 0 || p.NoveltyP != 0 || shadow != NotJudged {
+				t.Errorf("early prediction %d has novelty %v, p %v, its shadow %v", k, p.Novelty, p.NoveltyP, shadow)
+			}
+		}
+		if got, want := len(a.Preds), 5*(1+early/2); got != want {
+			t.Fatalf("early every %d: %d predictions, want %d", early, got, want)
+		}
+	}
+	if len(ends[1]) != 5 || !slices.EqualFunc(ends[0], ends[1], func(p, q codec.Prediction) bool {
+		return p.NoveltyP > 0 && p.NoveltyP == q.NoveltyP && math.Float32bits(p.Novelty) == math.Float32bits(q.Novelty)
+	}) {
+		t.Errorf("ends without early predictions %+v, with %+v", ends[0], ends[1])
+	}
+}
+
 // A readout that knows no faults answers by its detector alone.
 func TestDetects(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Count, Length: 4})

@@ -98,7 +98,7 @@ func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFacto
 	}
 	return &Shard{
 		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, newTimed(dec, counters, log)), names: m.Channels, Arithmetic: arithmetic,
-		slots: slots{pool: p, heads: heads{first: head, all: []scored{scoredBy("", head)}}, words: r.Shape.Words, counters: counters},
+		slots: slots{pool: p, heads: heads{first: head, all: []scored{scoredBy("", head)}}, words: r.Shape.Words, policy: m.Policy, counters: counters},
 		log:   log,
 		pace: pacing{
 			rowBudget: c.RowBudget, snapshotMessages: c.SnapshotMessages, latency: c.Latency, snapshotEvery: c.SnapshotEvery,
@@ -115,7 +115,7 @@ func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, 
 // Carry has so large a share of the predictions carry their features. It is called
 // before the shard runs.
 func (s *Shard) Carry(share float64) {
-	s.carry = carrying{share: share, policy: s.Machine.Policy, features: s.pool.engine.Network().Spec.FeatureCount()}
+	s.carry = carrying{share: share, features: s.pool.engine.Network().Spec.FeatureCount()}
 }
 
 // Look counts what states are like in states, of some in each snapshot. It is called

@@ -7,6 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // slots are where a shard has the states of its streams: in the engine, or
@@ -15,6 +16,7 @@ type slots struct {
 	pool      *pool
 	heads     heads
 	words     int // of a state
+	policy    reservoir.Policy
 	residents residents
 	store     *store.Snapshots // for states that find no slot; nil = none may be stored
 	last      context.Context  // for the store: ends when a stop has taken too long
