@@ -11,7 +11,7 @@ import (
 )
 
 // earlyLooked are sets on which the rule was made, earlyOthers those that no choice was
-// made on. All are among the 45 of the paper of TEASER.
+// made on.
 var (
 	earlyLooked = []string{"CBF", "ECGFiveDays", "GunPoint", "ItalyPowerDemand", "TwoLeadECG"}
 	earlyOthers = []string{"Adiac", "Coffee", "ECG200", "FaceAll", "Fish", "MedicalImages", "MoteStrain", "Plane", "SwedishLeaf", "SyntheticControl"}
