@@ -20,7 +20,7 @@ func TestIntervalsOfRealData(t *testing.T) {
 		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
 	}
 	const draws, most = 10, 1000
-	for _, name := range []string{"machine", "CharacterTrajectories", "JapaneseVowels", "MotionSenseHAR", "SpokenArabicDigits", "ArticularyWordRecognition", "NATOPS", "RacketSports"} {
+	for _, name := range []string{"machine", "CharacterTrajectories", "JapaneseVowels", "MotionSenseHAR", "SpokenArabicDigits", "NATOPS", "RacketSports"} {
 		var set *Dataset
 		if name != "machine" {
 			set = virtualSensor(realDataset(t, name))
