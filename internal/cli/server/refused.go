@@ -29,6 +29,9 @@ type heeding struct {
 // it lives on while somebody changes its rights.
 func (b *Broker) Heed(ctx context.Context) context.Context {
 	b.heeds = &heeding{Context: ctx, done: make(chan struct{})}
+	if err := ctx.Err(); err != nil { // AfterFunc would say so a moment later
+		b.heeds.end(err)
+	}
 	b.heeds.stop = context.AfterFunc(ctx, func() { b.heeds.end(ctx.Err()) })
 	return b.heeds
 }
