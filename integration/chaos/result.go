@@ -18,7 +18,8 @@ type result struct {
 	Why     []string `json:"why,omitempty"`
 	Skipped string   `json:"skipped,omitempty"` // why it did not run
 
-	Attempts int `json:"attempts"` // 1, or of a negative control up to controlAttempts
+	Attempts int `json:"attempts"` // 1; of a negative control, and of a run that shows nothing, up to mostAttempts
+	vacuous  bool
 
 	Nodes       int      `json:"nodes"`
 	Workers     []int    `json:"workers"`
