@@ -150,13 +150,16 @@ func (o *options) prepare() (err error) {
 // promotion comes between two others and the kills, most of all on a busy machine.
 const mostAttempts = 3
 
+// shownNothing is the end of why a run failed that has met none of what it is for.
+const shownNothing = "the run has lost its subject"
+
 // attempt runs a run once, a negative control again if nothing was found, and a run again
 // of which nothing is known but that it has shown nothing.
 func attempt(ctx context.Context, s *scenario, seed uint64, worker, dir string) *result {
 	for n := 1; ; n++ {
 		r := runScenario(ctx, s, seed, worker, dir)
 		r.Attempts = n
-		if again := s.control() != "" || r.vacuous && len(r.Why) == 1; r.OK || !again || n == mostAttempts || ctx.Err() != nil {
+		if again := s.control() != "" || len(r.Why) == 1 && strings.HasSuffix(r.Why[0], shownNothing); r.OK || !again || n == mostAttempts || ctx.Err() != nil {
 			return r
 		}
 		os.RemoveAll(dir)

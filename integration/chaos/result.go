@@ -19,7 +19,6 @@ type result struct {
 	Skipped string   `json:"skipped,omitempty"` // why it did not run
 
 	Attempts int `json:"attempts"` // 1; of a negative control, and of a run that shows nothing, up to mostAttempts
-	vacuous  bool
 
 	Nodes       int      `json:"nodes"`
 	Workers     []int    `json:"workers"`
