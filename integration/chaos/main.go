@@ -150,9 +150,6 @@ func (o *options) prepare() (err error) {
 // promotion comes between two others and the kills, most of all on a busy machine.
 const mostAttempts = 3
 
-// shownNothing is the end of why a run failed that has met none of what it is for.
-const shownNothing = "the run has lost its subject"
-
 // attempt runs a run once, a negative control again if nothing was found, and a run again
 // of which nothing is known but that it has shown nothing.
 func attempt(ctx context.Context, s *scenario, seed uint64, worker, dir string) *result {

@@ -64,6 +64,9 @@ const (
 	promotedWithin = 30 * time.Second // by when a promotion is in the job's entry, and, with all workers there, in every partition
 )
 
+// shownNothing is the end of why a run failed that has met none of what it is for.
+const shownNothing = "the run has lost its subject"
+
 // promotions are so many promotions and rollbacks, each at a random moment of its part
 // of the load (schedule).
 func promotions(n int) (all []harm) {
