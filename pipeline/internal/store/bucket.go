@@ -99,12 +99,14 @@ var errChunks = errors.New("pieces of it are missing")
 
 // get reads an object of at most so many bytes. What seems lost in a cluster is
 // asked for again during StaleGrace: its pieces come from any server, and one
-// that lags hands out too few of them. lost says which errors mean that.
+// that lags hands out too few of them. lost says which errors mean that. An object
+// that was stored anew while it was read, whose old pieces are gone therefore, is
+// read again, too.
 func (s *bucket) get(ctx context.Context, name string, most int64, lost func(error) bool) ([]byte, *jetstream.ObjectInfo, error) {
 	late := time.Now().Add(StaleGrace)
 	for {
 		b, info, err := s.read(ctx, name, most)
-		if err == nil || !lost(err) || !s.replicated() || time.Now().After(late) {
+		if err == nil || time.Now().After(late) || !s.storedAnew(ctx, name, info) && !(lost(err) && s.replicated()) {
 			return b, info, err
 		}
 		if err := Pause(ctx, RetryWait); err != nil {
@@ -113,7 +115,20 @@ func (s *bucket) get(ctx context.Context, name string, most int64, lost func(err
 	}
 }
 
-// read reads an object, which the client checks against its stored sha256.
+// storedAnew reports whether an object is another one than the one of that entry, nil
+// for none.
+func (s *bucket) storedAnew(ctx context.Context, name string, was *jetstream.ObjectInfo) bool {
+	if was == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, CommitTimeout)
+	defer cancel()
+	is, err := s.objects.GetInfo(ctx, name)
+	return err == nil && is.NUID != was.NUID
+}
+
+// read reads an object, which the client checks against its stored sha256. With an
+// error it returns the entry, where it has found one.
 func (s *bucket) read(ctx context.Context, name string, most int64) ([]byte, *jetstream.ObjectInfo, error) {
 	try, cancel := context.WithTimeout(ctx, CommitTimeout)
 	defer cancel()
@@ -122,20 +137,20 @@ func (s *bucket) read(ctx context.Context, name string, most int64) ([]byte, *je
 		return nil, nil, err
 	}
 	if info.Size > uint64(most) {
-		return nil, nil, fmt.Errorf("it has %d bytes, want at most %d", info.Size, most)
+		return nil, info, fmt.Errorf("it has %d bytes, want at most %d", info.Size, most)
 	}
 	// A reader of pieces that are not there would wait for them.
 	switch n, err := s.count(try, s.chunks(info.NUID)); {
 	case err != nil: // says nothing of the pieces
-		return nil, nil, err
+		return nil, info, err
 	case n < uint64(info.Chunks) || n == 0 && info.Size > 0:
-		return nil, nil, fmt.Errorf("%w: %d of %d are there", errChunks, n, info.Chunks)
+		return nil, info, fmt.Errorf("%w: %d of %d are there", errChunks, n, info.Chunks)
 	}
 	all, cancel := context.WithTimeout(ctx, transferTime(info.Size))
 	defer cancel()
 	res, err := s.objects.Get(all, name)
 	if err != nil {
-		return nil, nil, err
+		return nil, info, err
 	}
 	defer res.Close()
 	b := bytes.NewBuffer(make([]byte, 0, min(info.Size, 1<<30)+bytes.MinRead))

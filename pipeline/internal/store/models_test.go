@@ -76,3 +76,39 @@ func TestHalfModelsAreRemoved(t *testing.T) {
 		t.Errorf("the model that was not stored: %v", err)
 	}
 }
+
+// A model that another worker publishes again while it is read is read: either time.
+func TestModelIsStoredAnewMeanwhile(t *testing.T) {
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	m, err := OpenModels(t.Context(), js, "anew", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := bytes.Repeat([]byte("model"), bucketChunk)
+	if err := m.Put(t.Context(), "model", "about", content); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for range 8 {
+			if err = m.Put(t.Context(), "model", "about", content); err != nil {
+				break
+			}
+		}
+		ended <- err
+	}()
+	for n := 0; ; n++ {
+		if b, _, err := m.Get(t.Context(), "model"); err != nil || !bytes.Equal(b, content) {
+			t.Fatalf("reading %d: %d bytes, %v", n, len(b), err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+}
