@@ -100,7 +100,7 @@ uses one core; --rate bounds the samples per second.`,
 // work checks the flags, and says what they ask for.
 func (o *backfillOptions) work(now time.Time, args []string, split bool) (w pipeline.Backfill, err error) {
 	w = pipeline.Backfill{Out: o.out, Rate: o.rate, LeadIn: -1}
-	if w.Head, w.Line = linesFor(o.out); w.Line == nil {
+	if !writesLines(o.out) {
 		return w, fmt.Errorf("--out %s: want a name that ends in .jsonl or .csv", o.out)
 	}
 	if !(o.rate >= 0 && o.rate <= maxRate) {
@@ -159,6 +159,14 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 	if err != nil {
 		return err
 	}
+	var says says
+	for _, h := range m.Readouts {
+		if c.Stage.Head == "" || c.Stage.Head == h.Name {
+			says.sets, says.novelty, says.change, says.numbers = h.Coverage != nil, h.Novelty != nil, h.Prefixes != nil, h.Interval != nil
+			break
+		}
+	}
+	w.Head, w.Line = linesFor(o.out, says)
 	engine, slow, err := engines.Choose(c.Stage.Engine, m.Network.Spec)
 	if err != nil {
 		return err
@@ -194,6 +202,9 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 		w.Progress = func(d pipeline.BackfillDone) {
 			p.Report(int64(messagesRead(d)-messagesRead(before)), int64(d.All-messagesRead(before)), "messages read")
 		}
+	}
+	if w.Head != nil && says.more() { // an earlier program began such a file with fewer columns
+		w.Range += ", with all columns of the model"
 	}
 	began := time.Now()
 	w.Begun = func(plan pipeline.BackfillPlan) {
