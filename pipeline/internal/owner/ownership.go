@@ -288,7 +288,7 @@ func (t *Ownership) hasToSay(seq uint64) bool {
 }
 
 // lastLookTime is how long whoever gives a partition up waits for the answer.
-const lastLookTime = time.Second
+const lastLookTime = 2 * time.Second
 
 // checkSnapshots asks for the snapshots before a partition is given up: the release
 // names the last one, and takes another only where that is lost.
@@ -298,7 +298,8 @@ func (t *Ownership) checkSnapshots() {
 	}
 	ctx, cancel := context.WithTimeout(t.shard.Last(), lastLookTime)
 	defer cancel()
-	t.w.Server.Auxiliary.Look(ctx, wire.SnapshotStream(t.w.Job))
+	for t.w.Server.Auxiliary.Look(ctx, wire.SnapshotStream(t.w.Job)) && store.Pause(ctx, store.RetryWait) == nil {
+	}
 }
 
 // explainLostRow finds out whether a stored row was missing because another worker

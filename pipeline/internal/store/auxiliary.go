@@ -33,8 +33,9 @@ type Auxiliary struct {
 	Mu    sync.Mutex
 	Known map[string]*jetstream.StreamInfo // as last seen
 	told  map[string]time.Time             // when their absence was last said
+	gone  map[string]time.Time             // when their absence was first seen
 	rows  uint64                           // stored apart by this run, when it was last looked
-	gone  uint64                           // dead letters that made room for newer ones, when last told
+	full  uint64                           // dead letters that made room for newer ones, when last told
 }
 
 // OpenAuxiliary notes what there is when the stage starts. carries: predictions of the
@@ -43,7 +44,7 @@ func OpenAuxiliary(ctx context.Context, js jetstream.JetStream, link *Link, job 
 	b := &Auxiliary{
 		js: js, link: link, job: job, snaps: snaps, spilled: spilled, log: log,
 		names: []string{wire.DeadLetterStream(job), wire.RowStream(job), wire.SnapshotStream(job), wire.MemberStream(job)},
-		Known: map[string]*jetstream.StreamInfo{}, told: map[string]time.Time{},
+		Known: map[string]*jetstream.StreamInfo{}, told: map[string]time.Time{}, gone: map[string]time.Time{},
 	}
 	if carries {
 		b.names = append(b.names, wire.FeatureStream(job))
@@ -66,9 +67,16 @@ func (b *Auxiliary) LookAll(ctx context.Context) {
 	}
 }
 
-// Look asks for one of them, and creates it again if it is gone. What cannot be
-// asked for or made now is so at the next look.
-func (b *Auxiliary) Look(ctx context.Context, name string) {
+// settling is how long a NATS stream must be gone before it is created again: the
+// server (2.15.2) forgets its name before it has removed its folder. A stream that is
+// created in between can lose its folder, and takes no message until the server
+// starts again.
+const settling = 500 * time.Millisecond
+
+// Look asks for one of them, and creates it again if it is gone, though not at the
+// first look. What cannot be asked for or made now is so at a later look. It reports
+// whether the stream is missing.
+func (b *Auxiliary) Look(ctx context.Context, name string) (missing bool) {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
 	stored := b.spilled() // before the question
@@ -77,6 +85,12 @@ func (b *Auxiliary) Look(ctx context.Context, name string) {
 	defer b.Mu.Unlock()
 	gone := errors.Is(err, jetstream.ErrStreamNotFound)
 	if gone {
+		if _, seen := b.gone[name]; !seen {
+			b.gone[name] = time.Now()
+		}
+		if time.Since(b.gone[name]) < settling {
+			return true
+		}
 		s, err = b.restore(try, name)
 	}
 	switch {
@@ -86,7 +100,7 @@ func (b *Auxiliary) Look(ctx context.Context, name string) {
 		b.log.Error("a NATS stream of the job was deleted and is not created again: "+b.lacks(name), "stream", name, "err", err)
 		fallthrough
 	default:
-		return
+		return gone
 	}
 	if name == wire.RowStream(b.job) {
 		b.rows = stored
@@ -98,13 +112,15 @@ func (b *Auxiliary) Look(ctx context.Context, name string) {
 	anew := !info.Created.Equal(b.Known[name].Created)
 	b.Known[name] = info
 	delete(b.told, name)
+	delete(b.gone, name)
 	if !anew {
-		return
+		return false
 	}
 	b.log.Warn("a NATS stream of the job was deleted and created again: "+b.lost(name), "stream", name)
 	if name == wire.SnapshotStream(b.job) {
 		b.snaps.Generation.Add(1)
 	}
+	return false
 }
 
 // dropped tells of dead letters that made room for newer ones, again when there
@@ -113,8 +129,8 @@ func (b *Auxiliary) dropped(info *jetstream.StreamInfo) {
 	if most := info.Config.MaxMsgs; most <= 0 || info.State.Msgs < uint64(most) {
 		return
 	}
-	if gone := info.State.FirstSeq - 1; gone > 0 && gone >= 2*b.gone {
-		b.gone = gone
+	if gone := info.State.FirstSeq - 1; gone > 0 && gone >= 2*b.full {
+		b.full = gone
 		b.log.Warn("the oldest dead letters are dropped to make space for newer ones: find out why so many messages cannot be used; the original messages are in the input as long as it keeps them",
 			"stream", info.Config.Name, "dropped", gone, "kept", info.State.Msgs)
 	}
