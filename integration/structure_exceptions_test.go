@@ -48,6 +48,7 @@ var embeddings = map[string]string{
 	"reservoir.linear: readout.Linear":                                      "a readout arranged for the kernels: a readout everywhere else",
 	"pipeline/registry.Entry: pipeline/registry.Lineage":                    "JSON: what a file does not say stands beside what it says",
 	"pipeline/registry.about: pipeline/registry.Lineage":                    "JSON: an entry as it is stored",
+	"pipeline/alarm.Evidence: pipeline/alarm.Estimate":                      "JSON: value, low and high are there or are not, all of them",
 	"pipeline/explain.Share: pipeline/explain.Part":                         "JSON: a part of the scores, and which features it is of",
 	"pipeline/explain.Member: pipeline/explain.Part":                        "likewise",
 	"pipeline/explain.OfFeature: pipeline/explain.Part":                     "likewise",

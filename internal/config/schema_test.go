@@ -204,7 +204,7 @@ func good(r *rand.Rand, f *field) string {
 			some = []string{"{}", "{pump7/c0: coil:7}", `{"a b/c0": "3/holding:100:float32:cdab", a/c1: "input:7:int16 * 0.1 - 40"}`}
 		}
 		if f.key == "alarms.rules" {
-			some = []string{"{}", "{a: class b, dead: flag flat}", `{"a": "class \"b c\" >= 0.8, 3 of 5", s: "silent 10m"}`}
+			some = []string{"{}", "{a: class b, dead: flag flat}", `{"a": "class \"b c\" >= 0.8, 3 of 5", s: "silent 10m", n: novel 0.01, v: "low > 80, clear below 75"}`}
 		}
 		return some[r.IntN(len(some))]
 	}

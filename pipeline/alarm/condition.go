@@ -48,6 +48,22 @@ func (c *classes) Judge(p *codec.Prediction, class string) (on, off bool) {
 	return p.Probability >= c.atLeast, p.Probability > 0 && p.Probability < below
 }
 
+// clearer is a condition that may say otherwise when it is off: clear below, clear above.
+type clearer interface {
+	clear(side, text string) error
+}
+
+func (c *classes) clear(side, text string) (err error) {
+	if c.atLeast == 0 || side != "below" {
+		return errors.New("clear below needs a class with a probability, such as: class imbalance >= 0.8, clear below 0.5")
+	}
+	c.below, err = parseProbability(text)
+	if err == nil && c.below > c.atLeast {
+		err = fmt.Errorf("clear below %s is more than the probability that raises the alarm", text)
+	}
+	return err
+}
+
 // flags is the condition of kind flag.
 type flags struct{ any codec.Flag }
 
@@ -130,6 +146,16 @@ func (r Rules) Unknown(labels []string) (rule, class string, found bool) {
 func (r Rules) WantsNovelty() *Rule {
 	for _, one := range r {
 		if s, ok := one.Condition.(*series); one.Kind == kindNovel || ok && s.signal == "novelty" {
+			return one
+		}
+	}
+	return nil
+}
+
+// WantsNumber is a rule that needs the number of a regression, nil where none does.
+func (r Rules) WantsNumber() *Rule {
+	for _, one := range r {
+		if _, ok := one.Condition.(*level); ok {
 			return one
 		}
 	}

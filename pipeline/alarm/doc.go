@@ -10,6 +10,7 @@
 //	drift probability, by "^([^.]+)", between 100000
 //	flag flat|out-of-range, hold 1m, quiet 22:00-06:00|12:00-12:30
 //	novel 0.001, 3 of 5
+//	value > 80, clear below 75
 //	silent 10m, streams plant.A.>
 //	class "bearing fault", final, by "^(plant[.][^.]+)"
 //
@@ -22,6 +23,9 @@
 //	                 when it has none
 //	novel P          a prediction is on when its p-value of novelty is P or less, and off when
 //	                 it is more; it is neither where the readout says nothing of novelty
+//	value > X        a prediction is on when its number is more than X, and off when it is not;
+//	                 also >=, < and <=. low and high are the ends of the number's interval. It
+//	                 is neither where the model predicts classes
 //	drift S          the series S of the predictions' probability, score, novelty, interval
 //	                 (time between their last samples) or class C (1 for this class, 0 for
 //	                 others) is no longer what it was (package drift). It is found once; the alarm is
@@ -37,6 +41,8 @@
 //	shift D          of drift: the change to find soonest, in deviations of the series; .5
 //	clear below Q    the alarm that is on: of its classes, only predictions with a
 //	                 probability less than Q are off (hysteresis)
+//	clear below X    of value, low, high: while the alarm is on, only numbers below X are off;
+//	                 of < and <=, clear above X
 //	clear after M    the alarm is cleared after M predictions that are off, one after the
 //	                 other; without it, after N
 //	hold T           the alarm is on for so long at least. It is cleared by the first

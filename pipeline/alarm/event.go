@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
 )
 
 // Kinds of events.
@@ -24,21 +26,51 @@ type Event struct {
 	Kind   string `json:"event"`  // raised, acknowledged, cleared or rules
 	ID     string `json:"id"`     // of the event, for whoever must do something once
 	// Alarm is the number of the event that raised the alarm.
-	Alarm       uint64    `json:"alarm,omitempty"`
-	Rule        string    `json:"rule,omitempty"`
-	Key         string    `json:"key,omitempty"`         // a stream, or what the rule's by makes of it
-	Stream      string    `json:"stream,omitempty"`      // of the prediction that decided
-	Class       string    `json:"class,omitempty"`       // likewise
-	Probability float32   `json:"probability,omitempty"` // likewise; absent where the model gives none
-	Since       time.Time `json:"since,omitzero"`        // when the first prediction was stored that raised the alarm; of a silence, the last one
-	Time        time.Time `json:"time"`                  // when what decided was stored, by the server's clock
-	Position    uint64    `json:"position"`              // in the job's output: all up to this message has been judged
-	Change      string    `json:"change,omitempty"`      // of a drift: up, down, wider, narrower, or several with + between
-	Who         string    `json:"who,omitempty"`         // acknowledged it, or changed the rules
-	Why         string    `json:"why,omitempty"`         // it was cleared, if not for a prediction
+	Alarm    uint64    `json:"alarm,omitempty"`
+	Rule     string    `json:"rule,omitempty"`
+	Key      string    `json:"key,omitempty"`    // a stream, or what the rule's by makes of it
+	Stream   string    `json:"stream,omitempty"` // of the prediction that decided
+	Class    string    `json:"class,omitempty"`  // likewise
+	Evidence           // likewise
+	Since    time.Time `json:"since,omitzero"`   // when the first prediction was stored that raised the alarm; of a silence, the last one
+	Time     time.Time `json:"time"`             // when what decided was stored, by the server's clock
+	Position uint64    `json:"position"`         // in the job's output: all up to this message has been judged
+	Change   string    `json:"change,omitempty"` // of a drift: up, down, wider, narrower, or several with + between
+	Who      string    `json:"who,omitempty"`    // acknowledged it, or changed the rules
+	Why      string    `json:"why,omitempty"`    // it was cleared, if not for a prediction
 
 	Rules      map[string]string `json:"rules,omitempty"`      // of kind rules: all that hold
 	Configured string            `json:"configured,omitempty"` // of kind rules: of the configuration that brought them
+}
+
+// Evidence is what a prediction says beside its class. What the model does not say is
+// absent in JSON.
+type Evidence struct {
+	Probability float32 `json:"probability,omitempty"` // of the class, in (0, 1]
+	Novelty     float32 `json:"novelty,omitempty"`     // how unlike the training it is: 1 is usual, there is no upper bound
+	NoveltyP    float32 `json:"novelty_p,omitempty"`   // the p-value of that, in (0, 1]
+	*Estimate           // nil: the model predicts classes. What it points to does not change
+}
+
+// Estimate is what a regression predicts, in its own unit.
+type Estimate struct {
+	Value float32 `json:"value"`
+	Low   float32 `json:"low"` // of the interval around it
+	High  float32 `json:"high"`
+}
+
+// evidence is what a prediction says. JSON has no numbers that are not finite.
+func evidence(p *codec.Prediction) (e Evidence) {
+	if finite(p.Probability) {
+		e.Probability = p.Probability
+	}
+	if p.NoveltyP > 0 && finite(p.NoveltyP) && finite(p.Novelty) {
+		e.Novelty, e.NoveltyP = p.Novelty, p.NoveltyP
+	}
+	if n := p.Number; n.Known && finite(n.Value) && finite(n.Low) && finite(n.High) {
+		e.Estimate = &Estimate{n.Value, n.Low, n.High}
+	}
+	return e
 }
 
 // maxEvent bounds the JSON of an event.
@@ -75,6 +107,19 @@ func Unmarshal(data []byte) (Event, error) {
 		return e, fmt.Errorf("alarm: event %d names no rule or no alarm", e.Number)
 	}
 	return e, nil
+}
+
+// As is an event as the program would have written it that has stored another one.
+// Earlier programs said nothing of novelty and of numbers.
+func (e *Event) As(stored *Event) Event {
+	c := *e
+	if stored.NoveltyP == 0 {
+		c.Novelty, c.NoveltyP = 0, 0
+	}
+	if stored.Estimate == nil {
+		c.Estimate = nil
+	}
+	return c
 }
 
 // Token makes a name one that subjects and keys of NATS may have, and no two names the

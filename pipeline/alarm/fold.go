@@ -31,15 +31,15 @@ type at struct{ rule, key string }
 // counter is what a rule remembers of a key. There is none where nothing has to be
 // remembered.
 type counter struct {
-	Last        uint64    `json:"last,omitempty"`  // bit i: the prediction i before the newest was on
-	Off         int       `json:"off,omitempty"`   // how many were off since the last that was not, while the alarm is on
-	Since       time.Time `json:"since,omitzero"`  // when the first was stored of those that are on; of silent, the last of all
-	Alarm       uint64    `json:"alarm,omitempty"` // number of the event that raised it; 0 = the alarm is not on
-	Acked       bool      `json:"acknowledged,omitempty"`
-	RaisedAt    time.Time `json:"raised_at,omitzero"`
-	Stream      string    `json:"stream,omitempty"`
-	Class       string    `json:"class,omitempty"`
-	Probability float32   `json:"probability,omitempty"`
+	Last     uint64    `json:"last,omitempty"`  // bit i: the prediction i before the newest was on
+	Off      int       `json:"off,omitempty"`   // how many were off since the last that was not, while the alarm is on
+	Since    time.Time `json:"since,omitzero"`  // when the first was stored of those that are on; of silent, the last of all
+	Alarm    uint64    `json:"alarm,omitempty"` // number of the event that raised it; 0 = the alarm is not on
+	Acked    bool      `json:"acknowledged,omitempty"`
+	RaisedAt time.Time `json:"raised_at,omitzero"`
+	Stream   string    `json:"stream,omitempty"`
+	Class    string    `json:"class,omitempty"`
+	Evidence
 
 	// Of rules of kind drift.
 	Drift  *drift.Detector `json:"drift,omitempty"`
@@ -173,7 +173,7 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 		}
 		if kind != "" {
 			e := f.next(kind, which, c)
-			e.Stream, e.Class, e.Probability = p.Stream, class, p.Probability
+			e.Stream, e.Class, e.Evidence = p.Stream, class, evidence(p)
 			if kind == Raised {
 				e.Change = c.Change
 			}
@@ -232,7 +232,7 @@ func (c *counter) over(r *Rule, now time.Time) bool {
 func (f *Fold) next(kind string, which at, c *counter) Event {
 	e := Event{
 		Kind: kind, Rule: which.rule, Key: which.key, Alarm: c.Alarm, Since: c.Since, Time: f.time, Position: f.position,
-		Stream: c.Stream, Class: c.Class, Probability: c.Probability,
+		Stream: c.Stream, Class: c.Class, Evidence: c.Evidence,
 	}
 	f.numbered(&e)
 	if kind == Raised {
@@ -252,7 +252,7 @@ func (f *Fold) apply(e *Event, c *counter) {
 	switch e.Kind {
 	case Raised:
 		c.Alarm, c.Acked, c.RaisedAt, c.Off = e.Number, false, e.Time, 0
-		c.Stream, c.Class, c.Probability, c.Since = e.Stream, e.Class, e.Probability, e.Since
+		c.Stream, c.Class, c.Evidence, c.Since = e.Stream, e.Class, e.Evidence, e.Since
 	case Acknowledged:
 		c.Acked = true
 	case Cleared:
@@ -304,7 +304,7 @@ func (f *Fold) On() []On {
 		if c.Alarm > 0 {
 			all = append(all, On{
 				Rule: which.rule, Key: which.key, Alarm: c.Alarm, Acknowledged: c.Acked, Raised: c.RaisedAt,
-				Stream: c.Stream, Class: c.Class, Probability: c.Probability,
+				Stream: c.Stream, Class: c.Class, Evidence: c.Evidence,
 			})
 		}
 	}
@@ -321,5 +321,5 @@ type On struct {
 	Raised       time.Time `json:"raised"`
 	Stream       string    `json:"stream,omitempty"`
 	Class        string    `json:"class,omitempty"`
-	Probability  float32   `json:"probability,omitempty"`
+	Evidence
 }

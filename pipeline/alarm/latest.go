@@ -16,19 +16,17 @@ const MostStreams = 1 << 20
 
 // Latest is what is known of a stream: its last prediction, and its alarms.
 type Latest struct {
-	Stream      string     `json:"stream"`
-	Seq         uint64     `json:"seq"`
-	Row         uint32     `json:"row"`
-	Time        *time.Time `json:"time,omitempty"` // of the last sample
-	Class       string     `json:"class"`
-	Score       float32    `json:"score"`
-	Probability float32    `json:"probability,omitempty"`
-	Novelty     float32    `json:"novelty,omitempty"`   // how unlike the training it is
-	NoveltyP    float32    `json:"novelty_p,omitempty"` // the p-value of that; absent where the model does not say
-	Integrity   string     `json:"integrity"`
-	Flags       string     `json:"flags,omitempty"`
-	Seen        time.Time  `json:"seen"`     // when the server stored the prediction
-	Position    uint64     `json:"position"` // of it in the job's output
+	Stream string     `json:"stream"`
+	Seq    uint64     `json:"seq"`
+	Row    uint32     `json:"row"`
+	Time   *time.Time `json:"time,omitempty"` // of the last sample
+	Class  string     `json:"class"`
+	Score  float32    `json:"score"`
+	Evidence
+	Integrity string    `json:"integrity"`
+	Flags     string    `json:"flags,omitempty"`
+	Seen      time.Time `json:"seen"`     // when the server stored the prediction
+	Position  uint64    `json:"position"` // of it in the job's output
 	// Alarms are those of this stream that are on, raised or acknowledged, by their
 	// rules. Alarms of groups of streams are not here.
 	Alarms map[string]string `json:"alarms,omitempty"`
@@ -51,12 +49,9 @@ func (f *Fold) see(m *Message, p *codec.Prediction, class string) *Latest {
 		s = &Latest{Stream: p.Stream}
 		f.streams[p.Stream] = s
 	}
-	s.Seq, s.Row, s.Class, s.Score, s.Probability = p.Seq, p.Row, class, p.Score, p.Probability
+	s.Seq, s.Row, s.Class, s.Score, s.Evidence = p.Seq, p.Row, class, p.Score, evidence(p)
 	if !finite(p.Score) {
 		s.Score = 0
-	}
-	if s.Novelty, s.NoveltyP = 0, 0; p.NoveltyP > 0 && finite(p.NoveltyP) && finite(p.Novelty) {
-		s.Novelty, s.NoveltyP = p.Novelty, p.NoveltyP
 	}
 	s.Integrity, s.Flags, s.Seen, s.Position, s.Time = p.Flags.Integrity(), p.Flags.String(), f.time, m.Seq, nil
 	if p.Time != codec.NoTime {

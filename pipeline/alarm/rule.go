@@ -38,7 +38,7 @@ type Condition interface {
 type Rule struct {
 	Name       string
 	Text       string        // as it was written
-	Kind       string        // class, flag, novel, drift or silent
+	Kind       string        // class, flag, novel, value, low, high, drift or silent
 	Condition  Condition     // nil for silent
 	Silent     time.Duration // without a prediction; 0 for other kinds
 	K, N       int           // raised when K of the last N predictions are on
@@ -133,14 +133,25 @@ const (
 	kindClass  = "class"
 	kindFlag   = "flag"
 	kindNovel  = "novel"
+	kindValue  = "value"
+	kindLow    = "low"
+	kindHigh   = "high"
 	kindDrift  = "drift"
 	kindSilent = "silent"
 )
 
+// Kinds are the words that a rule may begin with.
+var Kinds = []string{kindClass, kindFlag, kindNovel, kindValue, kindLow, kindHigh, kindDrift, kindSilent}
+
+func kinds() string {
+	last := len(Kinds) - 1
+	return strings.Join(Kinds[:last], ", ") + " or " + Kinds[last]
+}
+
 // condition reads what the rule looks for.
 func (r *Rule) condition(c clause) (err error) {
 	if len(c) == 0 {
-		return errors.New("it is empty: want class, flag, novel, drift or silent first, such as: class imbalance >= 0.8, 3 of 5")
+		return errors.New("it is empty: want " + kinds() + " first, such as: class imbalance >= 0.8, 3 of 5")
 	}
 	switch r.Kind = c[0].text; r.Kind {
 	case kindClass:
@@ -149,6 +160,8 @@ func (r *Rule) condition(c clause) (err error) {
 		r.Condition, err = parseFlags(c[1:])
 	case kindNovel:
 		r.Condition, err = parseNovel(c[1:])
+	case kindValue, kindLow, kindHigh:
+		r.Condition, err = parseLevel(r.Kind, c[1:])
 	case kindDrift:
 		r.Condition, err = parseSeries(c[1:])
 	case kindSilent:
@@ -157,7 +170,7 @@ func (r *Rule) condition(c clause) (err error) {
 		}
 		r.Silent, err = parseTime("silent", c[1].text)
 	default:
-		return fmt.Errorf("it begins with %q, want class, flag, novel, drift or silent", c[0].text)
+		return fmt.Errorf("it begins with %q, want %s, with blanks between words", c[0].text, kinds())
 	}
 	return err
 }
@@ -191,16 +204,12 @@ func (r *Rule) clause(c clause, said map[string]bool) (err error) {
 	case what == "clear" && len(c) == 3 && c[1].text == "after":
 		r.ClearAfter, err = parseCount("clear after", c[2].text, maxClear)
 		return err
-	case what == "clear" && len(c) == 3 && c[1].text == "below":
-		classes, ok := r.Condition.(*classes)
-		if !ok || classes.atLeast == 0 {
-			return errors.New("clear below needs a class with a probability, such as: class imbalance >= 0.8, clear below 0.5")
+	case what == "clear" && len(c) == 3 && (c[1].text == "below" || c[1].text == "above"):
+		cond, ok := r.Condition.(clearer)
+		if !ok {
+			return fmt.Errorf("clear %s needs a class with a probability, or a number: class imbalance >= 0.8, clear below 0.5; value > 80, clear below 75; value < 10, clear above 12", c[1].text)
 		}
-		classes.below, err = parseProbability(c[2].text)
-		if err == nil && classes.below > classes.atLeast {
-			err = fmt.Errorf("clear below %s is more than the probability that raises the alarm", c[2].text)
-		}
-		return err
+		return cond.clear(c[1].text, c[2].text)
 	case (what == "between" || what == "shift") && len(c) == 2:
 		s, ok := r.Condition.(*series)
 		if !ok {

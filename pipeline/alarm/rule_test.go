@@ -1,6 +1,7 @@
 package alarm_test
 
 import (
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +30,7 @@ func TestParseRule(t *testing.T) {
 	}
 	for text, wants := range map[string]string{
 		"":                               "it is empty",
-		"odd":                            "want class, flag, novel, drift or silent",
+		"odd":                            "want class, flag, novel, value, low, high, drift or silent",
 		"novel":                          "want novel and a p-value",
 		"novel 0":                        "more than 0",
 		"novel 0.1 0.2":                  "want novel and a p-value",
@@ -45,6 +46,20 @@ func TestParseRule(t *testing.T) {
 		"class a, 1 of 65":               "want 1 to 64",
 		"class a, clear below 0.5":       "needs a class with a probability",
 		"class a >= 0.5, clear below .6": "more than the probability",
+		"class a >= 0.5, clear above .6": "needs a class with a probability",
+		"value":                          "want >, >=, < or <= and a number",
+		"value>80":                       "with blanks between words",
+		"value >80":                      "with blanks between",
+		"value = 80":                     "want >, >=, < or <= and a number",
+		"value > much":                   "want a number",
+		"value > NaN":                    "want a number",
+		"value > 1e39":                   "want a number",
+		"low < 80, clear below 75":       "want clear above",
+		"value > 80, clear above 85":     "want clear below",
+		"value > 80, clear below 85":     "beyond the number",
+		"high <= 80, clear above 75":     "beyond the number",
+		"value > 80, clear below x":      "want a number",
+		"flag flat, clear above 3":       "needs a class with a probability, or a number",
 		"class a, hold -1m":              "want a time",
 		"class a, hold 1m, hold 2m":      "there twice",
 		"class a, quiet 25:00-06:00":     "time of day",
@@ -78,6 +93,18 @@ func TestUnknown(t *testing.T) {
 	if _, _, found := rules.Unknown([]string{"bad", "ok"}); found || rules.WantsProbability() != nil || rules.WantsNovelty() != nil {
 		t.Error("found what is not there")
 	}
+	if r := rules.WantsNumber(); r != nil {
+		t.Errorf("rule %s wants no number", r.Name)
+	}
+	for _, text := range []string{"value > 3", "high < 3"} {
+		rules, err := alarm.ParseRules(map[string]string{"a": "class ok", "n": text})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := rules.WantsNumber(); r == nil || r.Name != "n" {
+			t.Errorf("%q: the rule that wants a number is %v", text, r)
+		}
+	}
 	for _, text := range []string{"novel 0.01", "drift novelty"} {
 		rules, err := alarm.ParseRules(map[string]string{"a": "class ok", "n": text, "s": "drift score"})
 		if err != nil {
@@ -85,6 +112,39 @@ func TestUnknown(t *testing.T) {
 		}
 		if r := rules.WantsNovelty(); r == nil || r.Name != "n" {
 			t.Errorf("%q: the rule that wants a detector is %v", text, r)
+		}
+	}
+}
+
+// A number is judged by itself or by an end of its interval, on the side that the rule
+// says; without one it is neither on nor off.
+func TestLevel(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for _, c := range []struct {
+		text    string
+		number  codec.Number
+		on, off bool
+	}{
+		{"value > 80", codec.Number{Value: 80, Known: true}, false, true},
+		{"value >= 80", codec.Number{Value: 80, Known: true}, true, false},
+		{"value < -0.5", codec.Number{Value: -1, Known: true}, true, false},
+		{"value <= 80", codec.Number{Value: 81, Known: true}, false, true},
+		{"value > 80, clear below 75", codec.Number{Value: 78, Known: true}, false, false},
+		{"value > 80, clear below 75", codec.Number{Value: 74, Known: true}, false, true},
+		{"value < 10, clear above 12", codec.Number{Value: 11, Known: true}, false, false},
+		{"value < 10, clear above 12", codec.Number{Value: 13, Known: true}, false, true},
+		{"low > 80", codec.Number{Value: 90, Low: 70, High: 95, Known: true}, false, true},
+		{"high < 10", codec.Number{Value: 5, Low: 1, High: 9, Known: true}, true, false},
+		{"value > 80.1", codec.Number{Value: 80.1, Known: true}, false, true}, // both are float32
+		{"value < 80", codec.Number{}, false, false},
+		{"value > 80", codec.Number{Value: inf, Known: true}, false, false},
+	} {
+		r, err := alarm.ParseRule("x", c.text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if on, off := r.Condition.Judge(&codec.Prediction{Number: c.number}, ""); on != c.on || off != c.off {
+			t.Errorf("%s of %+v: on %t, off %t", c.text, c.number, on, off)
 		}
 	}
 }
@@ -110,7 +170,7 @@ func TestToken(t *testing.T) {
 
 // A rule that is taken says the same when it is read again, and a fold can use it.
 func FuzzRule(f *testing.F) {
-	for _, text := range []string{"class a|b >= 0.8, 3 of 5, clear below 0.5", `flag flat|gap, by "(.)", final`, "silent 10m, hold 1h, quiet 22:00-06:00|12:00-13:00", `class "a, b"`, "class a >= 1e-40", "class >=", ",,", `"`} {
+	for _, text := range []string{"class a|b >= 0.8, 3 of 5, clear below 0.5", `flag flat|gap, by "(.)", final`, "silent 10m, hold 1h, quiet 22:00-06:00|12:00-13:00", `class "a, b"`, "class a >= 1e-40", "value > 80, clear below 75", "high <= -1e3, 2 of 3, clear above 0", "class >=", ",,", `"`} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

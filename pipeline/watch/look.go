@@ -104,6 +104,18 @@ func (w *watcher) note(m *alarm.Message) {
 	if r := rules.WantsNovelty(); r != nil && withoutNovelty(m.Predictions) {
 		say("novelty "+r.Name, "a rule is about what is novel, and the job's model says nothing of that: its alarm is never raised; train the model with --novelty or --healthy-only", "rule", r.Name)
 	}
+	if r := rules.WantsNumber(); r != nil && withoutNumber(m.Predictions) {
+		say("number "+r.Name, "a rule is about a predicted number, and the job's model predicts classes: its alarm is never raised; write a rule of kind class, or train the model with --target", "rule", r.Name)
+	}
+}
+
+func withoutNumber(all []codec.Prediction) bool {
+	for i := range all {
+		if all[i].Number.Known {
+			return false
+		}
+	}
+	return true
 }
 
 func withoutNovelty(all []codec.Prediction) bool {

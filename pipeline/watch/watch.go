@@ -313,7 +313,8 @@ func (w *watcher) emit(ctx context.Context, events []alarm.Event) error {
 			continue
 		}
 		was := w.tail[0]
-		a, err1 := e.Marshal()
+		same := e.As(&was)
+		a, err1 := same.Marshal()
 		b, err2 := was.Marshal()
 		if err := errors.Join(err1, err2); err != nil {
 			return err

@@ -37,6 +37,12 @@ func line(e *alarm.Event) string {
 	if e.Probability > 0 {
 		text += fmt.Sprintf("  %.3f", e.Probability)
 	}
+	if e.Estimate != nil {
+		text += fmt.Sprintf("  %.6g [%.6g, %.6g]", e.Value, e.Low, e.High)
+	}
+	if e.NoveltyP > 0 {
+		text += fmt.Sprintf("  (novelty p %.3g)", e.NoveltyP)
+	}
 	for _, more := range []string{e.Change, e.Who, e.Why} {
 		if more != "" {
 			text += "  (" + more + ")"

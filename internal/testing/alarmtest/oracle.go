@@ -19,6 +19,8 @@ type Rule struct {
 	Silent     time.Duration
 	Flag       codec.Flag // 0 = class
 	Novel      float32    // p-value; 0 = class or flag
+	Op         string     // of a predicted number: >, >=, < or <=; "" = another kind
+	Bound, Off float32    // of it; Off is where it is off, Bound where that is not said
 	Classes    []string
 	At, Below  float32
 	K, N       int
@@ -38,6 +40,13 @@ func (w *Rule) Text() string {
 		s = "silent " + w.Silent.String()
 	case w.Novel > 0:
 		s = fmt.Sprintf("novel %g", w.Novel)
+	case w.Op != "":
+		s = fmt.Sprintf("value %s %g", w.Op, w.Bound)
+		if w.Off < w.Bound {
+			s += fmt.Sprintf(", clear below %g", w.Off)
+		} else if w.Off > w.Bound {
+			s += fmt.Sprintf(", clear above %g", w.Off)
+		}
 	case w.Flag > 0:
 		s = "flag " + w.Flag.String()
 	default:
@@ -94,6 +103,10 @@ func (w *Rule) on(h *Happened) bool {
 	if w.Novel > 0 {
 		return 0 < h.P.NoveltyP && h.P.NoveltyP <= w.Novel
 	}
+	if w.Op != "" {
+		x := h.P.Number.Value
+		return h.P.Number.Known && (x > w.Bound && w.Op[0] == '>' || x < w.Bound && w.Op[0] == '<' || x == w.Bound && len(w.Op) == 2)
+	}
 	if w.Flag > 0 {
 		return h.P.Flags&w.Flag > 0
 	}
@@ -103,6 +116,13 @@ func (w *Rule) on(h *Happened) bool {
 func (w *Rule) off(h *Happened) bool {
 	if w.Novel > 0 {
 		return h.P.NoveltyP > w.Novel
+	}
+	if w.Op != "" && w.Off != w.Bound {
+		x := h.P.Number.Value
+		return h.P.Number.Known && (x < w.Off) == (w.Off < w.Bound) && x != w.Off
+	}
+	if w.Op != "" {
+		return h.P.Number.Known && !w.on(h)
 	}
 	if w.Flag > 0 {
 		return !w.on(h)
@@ -309,6 +329,10 @@ func Messages(rng *rand.Rand, streams, messages int) []alarm.Message {
 			if rng.IntN(7) > 0 {
 				p.NoveltyP = []float32{.001, .01, .5, 1}[rng.IntN(4)]
 			}
+			if rng.IntN(7) > 0 {
+				x := float32(rng.IntN(20))
+				p.Number = codec.Number{Value: x, Low: x - 1, High: x + 2, Known: true}
+			}
 			p.Flags = codec.Flag(1<<rng.IntN(12)) & (codec.FlagGap | codec.FlagFlat | codec.FlagEarly)
 			m.Predictions = append(m.Predictions, p)
 		}
@@ -324,12 +348,20 @@ func Rules(rng *rand.Rand) (all []Rule) {
 	for i := range 1 + rng.IntN(5) {
 		w := Rule{Name: fmt.Sprint("rule-", i), N: 1 + rng.IntN(6), ClearAfter: 1 + rng.IntN(4)}
 		w.K = 1 + rng.IntN(w.N)
-		switch rng.IntN(4) {
+		switch rng.IntN(5) {
 		case 0:
 			w.Silent = time.Duration(1+rng.IntN(20)) * time.Minute
 		case 1:
 			if w.Flag = []codec.Flag{codec.FlagGap, codec.FlagFlat}[rng.IntN(2)]; rng.IntN(2) == 0 {
 				w.Novel, w.Flag = .01, 0
+			}
+		case 2:
+			w.Op, w.Bound = []string{">", ">=", "<", "<="}[rng.IntN(4)], float32(5+rng.IntN(10))
+			if w.Off = w.Bound; rng.IntN(2) == 0 {
+				w.Off += 4
+				if w.Op[0] == '>' {
+					w.Off -= 8
+				}
 			}
 		default:
 			w.Classes = [][]string{{"imbalance"}, {"imbalance", "rub"}}[rng.IntN(2)]
