@@ -68,6 +68,15 @@ func TestHealthyOnly(t *testing.T) {
 			t.Errorf("%s as a stream: %v, p %v, class %s; evaluated: %v, %v, %d", p.ID, score, q, class, p.Novelty, p.P, p.Class)
 		}
 	}
+	strange := Known{Classes: m.Readouts[0].Classes, Sequences: []KnownSequence{{Class: 1}}, Features: func(_ int, row []float32) error {
+		for j := range row {
+			row[j] = 1e6
+		}
+		return nil
+	}}
+	if right, err := strange.Test(m, []int{0}); err != nil || right != 1 {
+		t.Errorf("features that no sequence has: %d right, want 1, %v", right, err)
+	}
 }
 
 // A detector beside a readout changes nothing of it. Classes that the training did not

@@ -116,7 +116,8 @@ func (k Known) Without(some []int) Known {
 	return rest
 }
 
-// Test counts the sequences, of some, whose class a model's readout says.
+// Test counts the sequences, of some, whose class is the model's answer for the whole
+// sequence.
 func (k Known) Test(m *reservoir.Model, some []int) (correct int, err error) {
 	r := m.Readouts[0]
 	row, scores := make([]float32, r.Features()), make([]float32, r.Columns())
@@ -124,7 +125,7 @@ func (k Known) Test(m *reservoir.Model, some []int) (correct int, err error) {
 		if err := k.Features(i, row); err != nil {
 			return 0, err
 		}
-		r.Scores(scores, row)
+		r.Answer(scores, row)
 		if r.Classes[r.Class(scores)] == k.Classes[k.Sequences[i].Class] {
 			correct++
 		}

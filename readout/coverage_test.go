@@ -203,15 +203,15 @@ func TestCoverageRefuses(t *testing.T) {
 	for want, opt := range map[string]Options{
 		"coverage 1, want a share above 0 and below 1": {Coverage: 1},
 		"coverage NaN": {Coverage: math.NaN()},
-		"3 priors, want one for each of 2 classes": {Priors: []float64{1, 1, 1}},
-		"prior 1 is 0, want a positive number":     {Priors: []float64{1, 0}},
-		"prior 0 is +Inf":                          {Priors: []float64{math.Inf(1), 1}},
+		"3 priors, want one for each of 2 classes":                  {Priors: []float64{1, 1, 1}},
+		`the prior of class "class 1" is 0, want a positive number`: {Priors: []float64{1, 0}},
+		`the prior of class "class 0" is +Inf`:                      {Priors: []float64{math.Inf(1), 1}},
 	} {
 		if _, _, err := Fit(context.Background(), x, labels, classNames(2), opt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	if _, _, err := Fit(context.Background(), x, labels, classNames(3), Options{Priors: []float64{1, 1, 1}}); err == nil || !strings.Contains(err.Error(), "class 2 has no sample") {
+	if _, _, err := Fit(context.Background(), x, labels, classNames(3), Options{Priors: []float64{1, 1, 1}}); err == nil || !strings.Contains(err.Error(), `class "class 2" has no sample`) {
 		t.Errorf("a prior of a class without a sample: %v", err)
 	}
 	good := Linear{Name: "n", Classes: classNames(2), Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{0}, Temperature: 1}

@@ -137,7 +137,7 @@ func Fit(ctx context.Context, features []float32, labels []int, classes []string
 	}
 	n := len(labels)
 	f := len(features) / n
-	weights, err := weightsOf(opt.ClassWeights, counts)
+	weights, err := weightsOf(opt.ClassWeights, classes, counts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -244,7 +244,7 @@ func (j job) throughKernel(ctx context.Context, r *samples) (*Linear, Report, er
 	if err := checkCounts(counts, j.classes, j.numbers != nil); err != nil {
 		return nil, Report{}, err
 	}
-	weights, err := weightsOf(j.opt.ClassWeights, counts)
+	weights, err := weightsOf(j.opt.ClassWeights, j.classes, counts)
 	if err != nil {
 		return nil, Report{}, err
 	}
@@ -288,7 +288,7 @@ func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open
 	if r.Constant == r.Features {
 		return fail(fmt.Errorf("readout: %w: all %d over %d samples", ErrConstant, r.Features, n))
 	}
-	if err := checkPriors(j.opt.Priors, counts); err != nil {
+	if err := checkPriors(j.opt.Priors, j.classes, counts); err != nil {
 		return fail(err)
 	}
 	sys, err := open()

@@ -136,7 +136,7 @@ func (l *Learner) weigh(given []float64) ([]float64, error) {
 	for _, label := range l.labels {
 		counts[label]++
 	}
-	return weightsOf(given, counts)
+	return weightsOf(given, l.classes, counts)
 }
 
 func (l *Learner) whole() bool { return l.from == 0 && l.to == l.samples }

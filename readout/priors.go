@@ -11,8 +11,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// checkPriors reports what is wrong with Options.Priors.
-func checkPriors(priors []float64, counts []int) error {
+// checkPriors reports what is wrong with Options.Priors; counts are the samples of each
+// class.
+func checkPriors(priors []float64, classes []string, counts []int) error {
 	if priors == nil {
 		return nil
 	}
@@ -21,10 +22,10 @@ func checkPriors(priors []float64, counts []int) error {
 	}
 	for k, p := range priors {
 		if !(p > 0) || math.IsInf(p, 0) {
-			return fmt.Errorf("readout: prior %d is %v, want a positive number", k, p)
+			return fmt.Errorf("readout: the prior of class %q is %v, want a positive number", classes[k], p)
 		}
 		if counts[k] == 0 {
-			return fmt.Errorf("readout: priors, and class %d has no sample: nothing says how often it was expected", k)
+			return fmt.Errorf("readout: priors, and class %q has no sample: nothing says how often it was expected", classes[k])
 		}
 	}
 	return nil

@@ -6,8 +6,9 @@ import (
 )
 
 // weightsOf are Options.ClassWeights with a mean of 1 over the samples, so that an alpha
-// means what it does without them; nil: there are none.
-func weightsOf(given []float64, counts []int) ([]float64, error) {
+// means what it does without them; nil: there are none. counts are the samples of each
+// class.
+func weightsOf(given []float64, classes []string, counts []int) ([]float64, error) {
 	if given == nil {
 		return nil, nil
 	}
@@ -17,7 +18,7 @@ func weightsOf(given []float64, counts []int) ([]float64, error) {
 	n, largest, sum := 0, 0.0, 0.0
 	for k, w := range given {
 		if !(w > 0) || math.IsInf(w, 0) {
-			return nil, fmt.Errorf("readout: the weight of class %d is %v, want a positive number", k, w)
+			return nil, fmt.Errorf("readout: the weight of class %q is %v, want a positive number", classes[k], w)
 		}
 		n += counts[k]
 		largest = max(largest, w)
@@ -30,7 +31,7 @@ func weightsOf(given []float64, counts []int) ([]float64, error) {
 	for k := range weights {
 		weights[k] *= float64(n) / sum
 		if !(weights[k] >= 1/mostWeight) || weights[k] > mostWeight {
-			return nil, fmt.Errorf("readout: the weight of class %d is %v of the mean, want one between %g and %g", k, weights[k], 1/mostWeight, mostWeight)
+			return nil, fmt.Errorf("readout: the weight of class %q is %.3g times the mean of all samples, want %g to %g times: give it one nearer to the others", classes[k], weights[k], 1/mostWeight, mostWeight)
 		}
 	}
 	return weights, nil

@@ -99,7 +99,7 @@ func TestClassWeightsAreScikitLearns(t *testing.T) {
 			if e := r.Trials[0].Error; r.Discriminant || !(math.Abs(e-f.LOOError) <= 1e-8*f.LOOError) {
 				t.Errorf("%s, alpha %g, weights %v: error %.12g, want %.12g (a discriminant: %v)", c.Name, f.Alpha, f.Weights, e, f.LOOError, r.Discriminant)
 			}
-			weights, err := weightsOf(opt.ClassWeights, counts)
+			weights, err := weightsOf(opt.ClassWeights, classNames(c.Classes), counts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -265,13 +265,13 @@ func TestClassWeightsRefused(t *testing.T) {
 	opt := Options{ClassWeights: []float64{1, 2, 3}}
 	l := learnt(t, x, labels, 3, opt, 0, 60)
 	for want, err := range map[string]error{
-		"2 class weights, want one for each of 3": fit(1, 2),
-		"the weight of class 1 is 0":              fit(1, 0, 1),
-		"the weight of class 2 is NaN":            fit(1, 1, math.NaN()),
-		"the weight of class 0 is +Inf":           fit(math.Inf(1), 1, 1),
-		"of the mean, want one between":           fit(1e-12, 1, 1),
-		"want all samples in one part":            part(),
-		"the format has no place for them":        l.Encode(io.Discard),
+		"2 class weights, want one for each of 3":        fit(1, 2),
+		`the weight of class "class 1" is 0,`:            fit(1, 0, 1),
+		`the weight of class "class 2" is NaN`:           fit(1, 1, math.NaN()),
+		`the weight of class "class 0" is +Inf`:          fit(math.Inf(1), 1, 1),
+		`the weight of class "class 0" is 1.5e-12 times`: fit(1e-12, 1, 1),
+		"want all samples in one part":                   part(),
+		"the format has no place for them":               l.Encode(io.Discard),
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
