@@ -1,8 +1,11 @@
 package watch_test
 
 import (
+	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"testing"
@@ -92,6 +95,64 @@ func TestKilledBehindEachMessage(t *testing.T) {
 	if len(want) < 8 || last < 40 {
 		t.Errorf("only %d events and %d messages", len(want), last)
 	}
+}
+
+// slow is a connection on which something happens behind each look at a stream.
+type slow struct {
+	jetstream.JetStream
+	then func(name string)
+}
+
+func (s slow) Stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	found, err := s.JetStream.Stream(ctx, name)
+	s.then(name)
+	return found, err
+}
+
+// While a process takes the alarms over, the one before judges and stores more than the
+// output had when the new one looked at it first. That is no output that went back in
+// time: nothing is said, and nothing is left out.
+func TestJudgedDuringTakeOver(t *testing.T) {
+	r := newRig(t, -1)
+	rules := []alarmtest.Rule{{Name: "one", Classes: []string{"rub"}, K: 1, N: 1, ClearAfter: 1}}
+	outs := uint64(0)
+	judged := func() {
+		for range 2 {
+			outs++
+			r.send(bad("s", outs, int32(outs%2)*2))
+		}
+		r.await("all to be judged", func() bool { return r.position() >= r.sent[len(r.sent)-1].Seq })
+	}
+	begun := make(chan struct{})
+	before := r.start(watch.Options{Rules: rulesOf(t, rules), Save: 1, Begun: func(alarm.Rules) { close(begun) }})
+	<-begun
+	judged()
+
+	nc, err := r.server.Connect("alarms", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	looked := 0
+	js := slow{r.js, func(name string) {
+		if name == wire.OutputStream("job") {
+			looked++
+			judged()
+		}
+	}}
+	var said bytes.Buffer
+	ctx, stop := context.WithCancel(t.Context())
+	o := watch.Options{Job: "job", Rules: rulesOf(t, rules), Save: 1, Log: slog.New(slog.NewTextHandler(&said, nil)), Begun: func(alarm.Rules) { stop() }}
+	if err := watch.RunWith(ctx, nc, js, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-before.done; !errors.Is(err, watch.ErrFenced) {
+		t.Errorf("the process before ends with %v", err)
+	}
+	if looked == 0 || strings.Contains(said.String(), "back in time") {
+		t.Errorf("%d looks at the output; said\n%s", looked, said.String())
+	}
+	alarmtest.Same(t, alarmtest.Shift(r.events()[1:]), alarmtest.Expect(rules, r.past()))
 }
 
 // A log that has events and no record is left as it is, and the first advice is to look.

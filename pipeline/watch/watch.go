@@ -85,6 +85,10 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
+	return run(ctx, nc, js, o)
+}
+
+func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) error {
 	if err := Ensure(ctx, js, o.Job, o.Replicas); err != nil {
 		return err
 	}
@@ -92,6 +96,7 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 		Options: o, js: js, outputs: make(chan consumer.Output, queue), failed: make(chan error, 1),
 		requests: make(chan *nats.Msg, queue), noted: map[string]bool{},
 	}
+	var err error
 	if w.latest, err = newLatest(nc, o.Job, o.Log); err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
