@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,6 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
+	"github.com/eusn-stream/eusn-stream/internal/systemd"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/line"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/mqtt"
@@ -160,7 +162,18 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		return cli.Fail(cli.ExitUnreachable, err, "addresses of this machine with free ports; port 0 chooses one")
 	}
 	a.Say("publishing to %s of job %s; Ctrl-C stops", c.Input.Subject, c.Job)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var told sync.WaitGroup
+	told.Go(func() {
+		systemd.Follow(ctx, log, func() string {
+			s := g.Stats()
+			return fmt.Sprintf("%d samples taken, %d batches wait in the outbox", s.Samples, s.Waiting)
+		})
+	})
 	err = g.Run(ctx)
+	cancel()
+	told.Wait()
 	closeInputs()
 	s := g.Stats()
 	if errors.Is(err, gateway.ErrOtherInput) {

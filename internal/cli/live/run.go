@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/systemd"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 )
@@ -147,6 +148,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		}
 		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
 		followers.Go(func() { logStatus(ctx, log, counters) })
+		followers.Go(func() { systemd.Follow(ctx, log, func() string { return statusLine(counters) }) })
 		followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })
 		if printer != nil {
 			followers.Go(func() {
@@ -201,6 +203,20 @@ func stopFailure(err error, timeout time.Duration) error {
 	}
 	return cli.Fail(cli.ExitFailure, fmt.Errorf("stopped, but the last batch could not be committed within %v; the next run processes it again (%v)", timeout, err),
 		"eusn-stream doctor: check that the NATS server runs and that its disk is not full")
+}
+
+// statusLine says in a line what the stage does.
+func statusLine(counters *pipeline.Counters) string {
+	status, stats := counters.Status(), counters.Stats()
+	did := fmt.Sprintf("%d messages behind, %d predictions, %d dead letters", stats.Lag, stats.Predictions, stats.DeadLetters)
+	switch why := status.Unready(); len(why) {
+	case 0:
+		return fmt.Sprintf("reading %d partitions: %s", len(status.Partitions), did)
+	case 1:
+		return fmt.Sprintf("not ready: %s; %s", why[0], did)
+	default:
+		return fmt.Sprintf("not ready: %s, and %d more (eusn-stream doctor); %s", why[0], len(why)-1, did)
+	}
 }
 
 // logStatus logs what the stage has done, whenever that has changed.
