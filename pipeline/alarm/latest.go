@@ -132,6 +132,9 @@ func (f *Fold) Changed(most int) (changed []Latest, gone []string) {
 	return changed, gone
 }
 
+// HasChanged reports whether Changed has something to say.
+func (f *Fold) HasChanged() bool { return len(f.changed)+len(f.gone) > 0 }
+
 // Again names a stream of which was not stored what Changed said: it says so once more.
 func (f *Fold) Again(stream string) {
 	if f.streams[stream] != nil {

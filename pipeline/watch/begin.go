@@ -57,6 +57,7 @@ func (w *watcher) begin(ctx context.Context) error {
 	if out, err = w.output.Info(ctx); err != nil {
 		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
 	}
+	w.target, w.started = out.State.LastSeq, time.Now()
 	if last := out.State.LastSeq; last < w.fold.Position() {
 		w.Log.Warn("the job's output went back in time: predictions that are made again are left out, by their numbers", "stream", wire.OutputStream(w.Job), "from", w.fold.Position(), "to", last)
 		if err := w.believe(last); err != nil {

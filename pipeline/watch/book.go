@@ -208,8 +208,19 @@ func unavailable(err error) bool {
 	return errors.As(err, &api) && api.Code >= 500
 }
 
-// still is an error where the last message of the log is not the one that we know.
+// errUnknown is the error where the server does not say whose the log is.
+var errUnknown = errors.New("the server does not answer")
+
+// still is an error where the last message of the log is known not to be ours.
 func (b *book) still(ctx context.Context) error {
+	if err := b.sure(ctx); !errors.Is(err, errUnknown) {
+		return err
+	}
+	return nil
+}
+
+// sure is an error where it is not certain that the last message of the log is ours.
+func (b *book) sure(ctx context.Context) error {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
 	info, err := b.stream.Info(try)
@@ -217,7 +228,7 @@ func (b *book) still(ctx context.Context) error {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("watch: NATS stream %s was deleted", wire.AlarmStream(b.job))
 	case err != nil:
-		return nil // not known
+		return fmt.Errorf("watch: NATS stream %s: %w: %w", wire.AlarmStream(b.job), errUnknown, err)
 	case info.State.LastSeq > b.last:
 		return fmt.Errorf("%w: %s has message %d, and ours was %d", ErrFenced, wire.AlarmStream(b.job), info.State.LastSeq, b.last)
 	case info.State.LastSeq < b.last:

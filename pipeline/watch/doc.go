@@ -15,6 +15,11 @@
 // The bucket <JOB>-LATEST has for each stream its last prediction and its alarms
 // (alarm.Latest, JSON), under the stream's name as alarm.Token writes it. It is written
 // after the log, within a second while no more than 10,000 streams change in a second.
+// Each message names the number of the message before it there, and a process that begins
+// first stores the deletion of a key that is never there (=writer), then asks the log
+// whether it is still its writer. So the server refuses what an earlier process writes, also
+// one that was stopped for long and goes on. A process that begins writes nothing there until
+// it has judged what the output had when it began, for 10 s at most.
 //
 // # Each event once
 //

@@ -3,13 +3,17 @@ package watch
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -17,21 +21,32 @@ const (
 	latestEvery  = 500 * time.Millisecond
 	latestAtOnce = 5000 // streams
 	latestWait   = 5 * time.Second
+	// latestMark is a key that is never there: no stream's token has = before a w.
+	latestMark = "=writer"
 )
 
 // latest writes what is known of each stream. It belongs to one goroutine.
+//
+// Each message names the number of the message before it in the bucket, so the server
+// refuses those of a process that was stopped for long and goes on: the next process has
+// written since. Where that number is not known, claim finds it out.
 type latest struct {
-	js    jetstream.JetStream // of its own: what waits for an answer holds up nothing else
-	job   string
-	sent  map[string]jetstream.PubAckFuture // streams whose answer is not here
-	since time.Time                         // when they were sent
-	told  time.Time
-	log   *slog.Logger
+	js     jetstream.JetStream // of its own: what waits for an answer holds up nothing else
+	job    string
+	writer string
+	link   *store.Link
+	sure   func(context.Context) error       // an error where it is not certain that the log is ours
+	last   uint64                            // message of the bucket
+	ours   bool                              // last is known, and the log was ours after it was stored
+	sent   map[string]jetstream.PubAckFuture // streams whose answer is not here
+	since  time.Time                         // when they were sent
+	told   time.Time
+	log    *slog.Logger
 }
 
-func newLatest(nc *nats.Conn, job string, log *slog.Logger) (*latest, error) {
+func newLatest(nc *nats.Conn, b *book) (*latest, error) {
 	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(latestWait), jetstream.WithPublishAsyncMaxPending(2*latestAtOnce))
-	return &latest{js: js, job: job, sent: map[string]jetstream.PubAckFuture{}, log: log}, err
+	return &latest{js: js, job: b.job, writer: b.writer, link: b.link, sure: b.sure, sent: map[string]jetstream.PubAckFuture{}, log: b.log}, err
 }
 
 // settle looks at the answers. What was not stored is written again.
@@ -41,27 +56,63 @@ func (l *latest) settle(f *alarm.Fold) (all bool) {
 		select {
 		case <-future.Ok():
 		case err := <-future.Err():
-			failed = err
+			if l.ours = false; !store.OvertakenBy(err) { // those behind one that failed name a number that never came
+				failed = err
+			}
 			f.Again(name)
 		default:
 			if time.Since(l.since) < 2*latestWait {
 				continue
 			}
+			l.ours = false
 			f.Again(name)
 		}
 		delete(l.sent, name)
 	}
-	if failed != nil && time.Since(l.told) > toldEvery {
-		l.told = time.Now()
-		l.log.Warn("the server does not store what is known of the streams: trying again", "bucket", wire.LatestBucket(l.job), "err", failed)
+	if failed != nil {
+		l.tell(failed)
 	}
 	return len(l.sent) == 0
 }
 
-// flush writes what has changed, if what was written before has been stored.
-func (l *latest) flush(f *alarm.Fold) {
-	if !l.settle(f) || !l.js.Conn().IsConnected() {
-		return
+func (l *latest) tell(err error) {
+	if time.Since(l.told) > toldEvery {
+		l.told = time.Now()
+		l.log.Warn("the server does not store what is known of the streams: trying again", "bucket", wire.LatestBucket(l.job), "err", err)
+	}
+}
+
+// claim stores a mark in the bucket, and asks the log whether this process is still its
+// writer. What an earlier process sends names a number before the mark: the server
+// refuses it. If the log was taken over before the mark, the error is ErrFenced; if it is
+// later, the next process marks the bucket behind ours.
+func (l *latest) claim(ctx context.Context) error {
+	try, cancel := l.link.Attempt(ctx)
+	defer cancel()
+	mark := &nats.Msg{Subject: "$KV." + wire.LatestBucket(l.job) + "." + latestMark, Header: nats.Header{"KV-Operation": {"DEL"}, wire.HeaderWorker: {l.writer}}}
+	ack, err := l.js.PublishMsg(try, mark, jetstream.WithRetryAttempts(0))
+	if err == nil {
+		err = l.sure(ctx)
+	}
+	if err == nil {
+		l.last, l.ours = ack.Sequence, true
+	}
+	return err
+}
+
+// flush writes what has changed, if what was written before has been stored. Its error is
+// that of a process that writes no more.
+func (l *latest) flush(ctx context.Context, f *alarm.Fold) error {
+	if !l.settle(f) || !l.js.Conn().IsConnected() || !f.HasChanged() {
+		return nil
+	}
+	if !l.ours {
+		if err := l.claim(ctx); errors.Is(err, ErrFenced) {
+			return err
+		} else if err != nil {
+			l.tell(err)
+			return nil
+		}
 	}
 	changed, gone := f.Changed(latestAtOnce)
 	l.since = time.Now()
@@ -71,20 +122,23 @@ func (l *latest) flush(f *alarm.Fold) {
 			l.log.Warn("what is known of a stream cannot be written", "stream", changed[i].Stream, "err", err)
 			continue
 		}
-		l.publish(f, changed[i].Stream, data, nil)
+		l.publish(f, changed[i].Stream, data, nats.Header{})
 	}
 	for _, name := range gone {
 		l.publish(f, name, nil, nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}, "KV-Operation": {"PURGE"}})
 	}
+	return nil
 }
 
 func (l *latest) publish(f *alarm.Fold, name string, data []byte, h nats.Header) {
+	h.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(l.last, 10))
 	m := &nats.Msg{Subject: "$KV." + wire.LatestBucket(l.job) + "." + alarm.Token(name), Data: data, Header: h}
 	future, err := l.js.PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
 	if err != nil {
 		f.Again(name)
 		return
 	}
+	l.last++
 	l.sent[name] = future
 }
 
@@ -96,17 +150,19 @@ func (l *latest) unsure(f *alarm.Fold) {
 }
 
 // finish writes all that has changed, for a while.
-func (l *latest) finish(ctx context.Context, f *alarm.Fold) {
+func (l *latest) finish(ctx context.Context, f *alarm.Fold) error {
 	tick := time.NewTicker(latestEvery / 50)
 	defer tick.Stop()
 	for {
-		l.flush(f)
-		if len(l.sent) == 0 {
-			return
+		if err := l.flush(ctx, f); err != nil {
+			return fmt.Errorf("%w; what is known of the streams is written by the process that took over", err)
+		}
+		if len(l.sent) == 0 && (!f.HasChanged() || !l.ours) {
+			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return
+			return nil
 		case <-tick.C:
 		}
 	}

@@ -24,7 +24,10 @@ const (
 	lookEvery   = time.Second
 	saveEvery   = 30 * time.Second
 	stopTimeout = 10 * time.Second
-	queue       = 64 // messages that were read and not judged
+	// catchUp is how long a process that begins writes nothing of what is known of the
+	// streams while it judges again what the one before has written: it would be older.
+	catchUp = 10 * time.Second
+	queue   = 64 // messages that were read and not judged
 )
 
 // Options say how alarms are made.
@@ -64,6 +67,8 @@ type watcher struct {
 	requests  chan *nats.Msg
 	looked    mark
 	listening time.Time // since then, by the server's clock; zero = not yet
+	target    uint64    // last message of the output when this process began
+	started   time.Time // it began
 	saved     time.Time
 	savedAt   [2]uint64 // position and number
 	begun     bool
@@ -97,11 +102,11 @@ func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) 
 		requests: make(chan *nats.Msg, queue), noted: map[string]bool{},
 	}
 	var err error
-	if w.latest, err = newLatest(nc, o.Job, o.Log); err != nil {
-		return fmt.Errorf("watch: %w", err)
-	}
 	if w.book, err = openBook(ctx, js, store.Follow(nc), o.Job, rand.Text(), o.Log); err != nil {
 		return err
+	}
+	if w.latest, err = newLatest(nc, w.book); err != nil {
+		return fmt.Errorf("watch: %w", err)
 	}
 	if err := w.begin(ctx); ctx.Err() != nil {
 		return nil
@@ -128,7 +133,9 @@ func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) 
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	w.latest.finish(end, w.fold)
+	if err := w.latest.finish(end, w.fold); err != nil {
+		return err
+	}
 	return w.save(end)
 }
 
@@ -192,7 +199,9 @@ func (w *watcher) loop(ctx context.Context) error {
 		case m := <-requests:
 			err = w.answer(ctx, m)
 		case <-flush.C:
-			w.latest.flush(w.fold)
+			if w.fold.Position() >= w.target || time.Since(w.started) > catchUp {
+				err = w.latest.flush(ctx, w.fold)
+			}
 		case <-look.C:
 			if err = w.look(ctx); err == nil {
 				err = w.saveIfDue(ctx)
