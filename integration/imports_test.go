@@ -71,7 +71,8 @@ var graph = map[string]struct {
 	"pipeline/drift":                  {nil, "numbers alone"},
 	"pipeline/alarm":                  {[]string{"codec", "pipeline/drift"}, "rules, and alarms as a function of predictions: knows no server and no clock"},
 	"pipeline/watch":                  {[]string{"codec", "internal/names", "pipeline/alarm", "pipeline/consumer", "pipeline/internal/store", "pipeline/internal/wire"}, "keeps the alarms of a job, beside its stage: knows no worker"},
-	"internal/cli/alarms":             {[]string{"internal/cli", "internal/cli/server", "internal/config", "pipeline/alarm", "pipeline/watch"}, "the commands for alarms"},
+	"pipeline/notify":                 {[]string{"pipeline/alarm", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/watch"}, "sends a job's alarms elsewhere, from their log: what it waits for holds up nobody"},
+	"internal/cli/alarms":             {[]string{"internal/cli", "internal/cli/server", "internal/config", "pipeline/alarm", "pipeline/notify", "pipeline/watch"}, "the commands for alarms"},
 	"pipeline/natsclient":             {nil, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/producer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},
 	"pipeline/labels":                 {[]string{"internal/names", "pipeline/internal/wire"}, "labels of a job: knows no stage and no readout"},
@@ -132,7 +133,7 @@ var forbidden = []struct {
 	allowed []string
 	why     string
 }{
-	{"github.com/nats-io/", []string{"client", "internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/inlog", "pipeline/internal/owner", "pipeline/internal/record", "pipeline/internal/resize", "pipeline/internal/store", "pipeline/consumer", "pipeline/explain", "pipeline/gateway", "pipeline/labels", "pipeline/learn", "pipeline/natsclient", "pipeline/natsserver", "pipeline/producer", "pipeline/registry", "pipeline/trial", "pipeline/watch", "internal/cli/alarms", "internal/cli/bench", "internal/cli/demo", "internal/cli/disk", "internal/cli/jobcmd", "internal/cli/live", "internal/cli/loop", "internal/cli/past", "internal/cli/server", "internal/load", "internal/testing/clitest", "internal/testing/planttest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
+	{"github.com/nats-io/", []string{"client", "internal/testing/pipelinetest", "pipeline", "pipeline/admin", "pipeline/internal/inlog", "pipeline/internal/owner", "pipeline/internal/record", "pipeline/internal/resize", "pipeline/internal/store", "pipeline/consumer", "pipeline/explain", "pipeline/gateway", "pipeline/labels", "pipeline/learn", "pipeline/natsclient", "pipeline/natsserver", "pipeline/notify", "pipeline/producer", "pipeline/registry", "pipeline/trial", "pipeline/watch", "internal/cli/alarms", "internal/cli/bench", "internal/cli/demo", "internal/cli/disk", "internal/cli/jobcmd", "internal/cli/live", "internal/cli/loop", "internal/cli/past", "internal/cli/server", "internal/load", "internal/testing/clitest", "internal/testing/planttest", "integration", "integration/chaos"}, "the live stage and what stands around it speak NATS"},
 	{"github.com/apache/arrow/", []string{"codec", "offline", "integration"}, "Arrow types stay behind codec and the archives"},
 	{"github.com/go-json-experiment/", []string{"codec/formats"}, "one package reads JSON that comes from outside, by a tokenizer that is in the standard library from Go 1.27 on"},
 	{"github.com/gopcua/", []string{"pipeline/gateway/opcua"}, "one package speaks OPC UA"},
@@ -145,7 +146,7 @@ var forbidden = []struct {
 	{"github.com/coreos/", []string{"internal/systemd"}, "one package speaks to the service manager"},
 	{"github.com/prometheus/", []string{"internal/metrics"}, "one package speaks Prometheus; the stage counts in plain numbers"},
 	{"github.com/mochi-mqtt/", []string{"pipeline/gateway/mqtt"}, "one package speaks MQTT"},
-	{"github.com/eclipse/", []string{"pipeline/gateway/mqtt"}, "one package speaks MQTT"},
+	{"github.com/eclipse/", []string{"pipeline/gateway/mqtt", "pipeline/notify"}, "one package takes samples over MQTT, one sends alarms"},
 	{"github.com/NVIDIA/", []string{"gpu/telemetry"}, "one package speaks NVML, and defines the functions that the binding leaves open"},
 	{"gonum.org/v1/plot", []string{"offline/figures"}, "one package draws"},
 }

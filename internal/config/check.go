@@ -32,6 +32,7 @@ type rule struct {
 func (c *Config) rules() []rule {
 	return append(c.Server.open(c.NATS.URL != ""), []rule{
 		{[]string{"nats.password", "nats.user"}, c.NATS.Password != "" && c.NATS.User == "", "nats.user with it", ""},
+		{[]string{"alarms.mqtt_password", "alarms.mqtt_user"}, c.Alarms.MQTTPassword != "" && c.Alarms.MQTTUser == "", "alarms.mqtt_user with it", ""},
 		{[]string{"nats.tls_cert", "nats.tls_key"}, (c.NATS.TLSCert == "") != (c.NATS.TLSKey == ""), "both of nats.tls_cert and nats.tls_key, or none", ""},
 		{[]string{"server.dir", "nats.url"}, c.Server.Dir == "" && c.NATS.URL == "", "a directory for the embedded server, or nats.url", "nothing"},
 		{[]string{"server.tls_cert", "server.tls_key"}, (c.Server.TLSCert == "") != (c.Server.TLSKey == ""), "both of server.tls_cert and server.tls_key, or none", ""},

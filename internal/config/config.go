@@ -278,6 +278,30 @@ type Alarms struct {
 	// Secret with which the posts are signed (HMAC-SHA256). Set it as an environment
 	// variable rather than in a file.
 	WebhookSecret string `mapstructure:"webhook_secret" default:""`
+	// URL of Prometheus' Alertmanager (0.16 or later), which is told again and again what
+	// is on; of a cluster all, with commas between. A user and a password may stand in it:
+	// then set it as an environment variable. Empty: none.
+	Alertmanager string `mapstructure:"alertmanager" default:"" pattern:"^$|^https?://[^ ,?#]+(,https?://[^ ,?#]+)*$" want:"URLs such as http://host:9093, with commas between, or nothing"`
+	// Labels that Alertmanager gets beside alertname (the rule), job and key: of all rules
+	// under the label's name, of one rule under RULE/LABEL.
+	AlertmanagerLabels Mapping `mapstructure:"alertmanager_labels" default:"{}" pattern:"." want:"labels with a text each, such as {severity: warning, imbalance/severity: critical}"`
+	// MQTT broker to which each event is published with QoS 1, at least once and in order:
+	// tcp://host:1883, ssl://host:8883, ws:// or wss://. Empty: none.
+	MQTT string `mapstructure:"mqtt" default:"" pattern:"^$|^(tcp|mqtt|ssl|tls|mqtts|ws|wss)://[^ ]+$" want:"a URL such as tcp://host:1883 or ssl://host:8883, or nothing"`
+	// Client id at that broker. Empty: eusn-alarms- and the job.
+	MQTTID string `mapstructure:"mqtt_id" default:""`
+	// Name to log in with at that broker.
+	MQTTUser string `mapstructure:"mqtt_user" default:""`
+	// The password that belongs to mqtt_user. Set it as an environment variable rather
+	// than in a file.
+	MQTTPassword string `mapstructure:"mqtt_password" default:""`
+	// Beginning of the topics, PREFIX/JOB/alarm/RULE/KEY.
+	MQTTPrefix string `mapstructure:"mqtt_prefix" default:"eusn-stream" pattern:"^[^ $/+#\x00][^+#\x00]*$" want:"words with / between, without + and #, such as plant/alarms"`
+	// The broker keeps the last event of each alarm, for clients that come later.
+	MQTTRetain bool `mapstructure:"mqtt_retain" default:"false"`
+	// TLS: path of the certificate of the authority that signed the certificates of
+	// webhook, Alertmanager and broker. Empty: those that the system trusts.
+	TLSCA string `mapstructure:"tls_ca" default:""`
 }
 
 // Log is the log's.

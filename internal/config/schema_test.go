@@ -230,6 +230,9 @@ func good(r *rand.Rand, f *field) string {
 			"job":                 {"a", `"0"`, "a-b_c", strings.Repeat("z", 32)},
 			"input.subject":       {"a.*", "sensors.eu.1.*", `"ü$.*"`, "a$b.$c.*"},
 			"alarms.webhook":      {`""`, "http://h", "https://host:8443/p?q=1", `""`},
+			"alarms.alertmanager": {`""`, "http://h:9093", "https://a/prefix,http://b:9093", `""`},
+			"alarms.mqtt":         {`""`, "tcp://h:1883", "wss://h/mqtt", "ssl://h:8883"},
+			"alarms.mqtt_prefix":  {"eusn-stream", "plant/x", `"a b/c"`, "a.b"},
 			"input.job":           {`""`, "other", `"7"`, "b-c_d"},
 			"input.from":          {"beginning", `"beginning"`, "beginning", "beginning"}, // others need input.job
 			"input.rows":          {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},

@@ -46,6 +46,12 @@ func Events(ctx context.Context, js jetstream.JetStream, job string, since time.
 	return read(ctx, js, job, follow, cfg, fn)
 }
 
+// State hands the last event of each alarm to fn, in their order, then those that come,
+// until ctx ends (nil) or fn returns an error, which it returns.
+func State(ctx context.Context, js jetstream.JetStream, job string, fn func(alarm.Event) error) error {
+	return read(ctx, js, job, true, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubjects: []string{wire.AlarmEvents(job)}}, fn)
+}
+
 // CurrentRules are the rules that hold, and the event that says so; nil without any.
 func CurrentRules(ctx context.Context, js jetstream.JetStream, job string) (*alarm.Event, error) {
 	s, err := open(ctx, js, job)

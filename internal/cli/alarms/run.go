@@ -3,6 +3,9 @@ package alarms
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/notify"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
 
@@ -36,20 +40,45 @@ func command(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c con
 	})
 }
 
-// runWith keeps the alarms and, where there is one, sends them to the webhook.
-func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, c config.Alarms) error {
-	ctx, stop := context.WithCancel(ctx)
-	var hook sync.WaitGroup
-	defer hook.Wait()
-	defer stop()
+// outputs are those of the configuration, and what is wrong with them.
+func outputs(c config.Alarms, job string, log *slog.Logger) (all []notify.Output, err error) {
+	trusted, err := notify.TLS(c.TLSCA)
+	if err != nil {
+		return nil, fmt.Errorf("alarms.tls_ca: %w", err)
+	}
 	if c.Webhook != "" {
-		w := watch.Webhook{Job: o.Job, URL: c.Webhook, Secret: c.WebhookSecret, Log: o.Log}
-		if err := w.Begin(ctx, nc); err != nil { // before the first event
+		all = append(all, &notify.Webhook{Job: job, URL: c.Webhook, Secret: c.WebhookSecret, TLS: trusted, Log: log})
+	}
+	if c.MQTT != "" {
+		err = errors.Join(notify.CheckBroker(c.MQTT), notify.CheckPrefix(c.MQTTPrefix))
+		all = append(all, &notify.MQTT{
+			Job: job, URL: c.MQTT, ID: c.MQTTID, User: c.MQTTUser, Password: c.MQTTPassword, Prefix: c.MQTTPrefix, Retain: c.MQTTRetain, TLS: trusted, Log: log,
+		})
+	}
+	if c.Alertmanager != "" {
+		labels := c.AlertmanagerLabels.Map()
+		err = errors.Join(err, notify.CheckLabels(labels))
+		for address := range strings.SplitSeq(c.Alertmanager, ",") {
+			err = errors.Join(err, notify.CheckAlertmanager(address))
+			all = append(all, &notify.Alertmanager{Job: job, URL: address, Labels: labels, TLS: trusted, Log: log})
+		}
+	}
+	return all, err
+}
+
+// runWith keeps the alarms and sends them.
+func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, to []notify.Output) error {
+	ctx, stop := context.WithCancel(ctx)
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	defer stop()
+	for _, out := range to {
+		if err := out.Begin(ctx, nc); err != nil { // before the first event
 			return err
 		}
-		hook.Go(func() {
-			if err := w.Run(ctx, nc); err != nil {
-				o.Log.Error("webhook: no events are sent", "err", err)
+		sending.Go(func() {
+			if err := out.Run(ctx, nc); err != nil {
+				o.Log.Error("alarms are not sent on: start the process again", "err", err)
 			}
 		})
 	}
@@ -68,6 +97,9 @@ cleared. Each event is published once, also when this process, the stage or the 
 killed: start the process again, and it continues where it was. A second process takes the
 alarms over, and the first one ends.
 
+Where the configuration says so, they are sent on: to a webhook, an MQTT broker, Prometheus'
+Alertmanager (alarms.webhook, alarms.mqtt, alarms.alertmanager).
+
 A new alarm log begins now, or with --since. The bucket <JOB>-LATEST has the last
 prediction and the alarms of each stream.
 
@@ -83,11 +115,15 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 		if len(rules) == 0 {
 			rules = nil // those that hold stand
 		}
+		log := a.Logger(c.Log.Level, c.Log.Format)
+		to, err := outputs(c.Alarms, c.Job, log)
+		if err != nil {
+			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says where alarms can be sent")
+		}
 		from, err := cli.PointInTime("since", since, time.Now(), "eusn-stream alarms run --help")
 		if err != nil {
 			return err
 		}
-		log := a.Logger(c.Log.Level, c.Log.Format)
 		o := watch.Options{Job: c.Job, Rules: rules, Since: from, Missing: missing, Replicas: 0, Who: "configuration", Log: log}
 		if save != "" {
 			if o.Save, err = time.ParseDuration(save); err != nil || o.Save <= 0 {
@@ -108,7 +144,7 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 				log.Info("alarm "+e.Kind, "rule", e.Rule, "key", e.Key, "class", e.Class, "probability", e.Probability, "number", e.Number)
 			}
 		}
-		err = runWith(ctx, js.Conn(), o, c.Alarms)
+		err = runWith(ctx, js.Conn(), o, to)
 		switch {
 		case errors.Is(err, watch.ErrFenced):
 			return cli.Fail(cli.ExitFailure, err, "run one process for each job; this one is not needed while the other one runs")
