@@ -30,7 +30,7 @@
 // which is read, too, had flags of uint8 and no probability. class is an
 // index into the labels. flags holds the bits of type Flag: 1 gap, 2
 // reordered, 4 held, 8 warm-up, 16 early, 32 poison-skipped, 64 idle, 128
-// out-of-range, 256 flat, 512 length, 1024 rate, 2048 decided; Flag.Integrity says in one word
+// out-of-range, 256 flat, 512 length, 1024 rate, 2048 decided, 4096 abstain; Flag.Integrity says in one word
 // how far to trust the prediction.
 //
 // A message of a partition in which a readout was promoted has one more column,

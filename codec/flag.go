@@ -24,10 +24,11 @@ const (
 	FlagLength                         // the sequence is far shorter or longer than any in training
 	FlagRate                           // the samples came at another rate than in training, or with a jump in time
 	FlagDecided                        // of an early prediction: by the model's rule the samples so far suffice
+	FlagAbstain                        // the model is not sure enough to answer: the class is only the likeliest
 )
 
 // FlagNames are the names of the flags, in order of their bits.
-var FlagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided"}
+var FlagNames = [...]string{"gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided", "abstain"}
 
 // String lists the flags that are set, "gap|held"; without any it is empty. A
 // flag of a later version of the format is its number.
@@ -67,7 +68,8 @@ const known = 1<<len(FlagNames) - 1
 // filled value, a value out of range or a flat channel concerns every later
 // prediction of the same sequence, for a state forgets nothing; a new sequence
 // begins as complete. FlagReordered does not lessen integrity: what came out of
-// order was used in order. FlagWarmUp and FlagDecided come with FlagEarly only.
+// order was used in order. Nor does FlagAbstain, which says how sure the model is and
+// nothing of the samples. FlagWarmUp and FlagDecided come with FlagEarly only.
 func (f Flag) Integrity() string {
 	switch {
 	case f&^known != 0:

@@ -10,7 +10,7 @@ func TestIntegrity(t *testing.T) {
 	}{
 		{1 << 12, "unknown"}, {1 << 31, "unknown"}, {FlagOutOfRange, "unlike-training"}, {FlagFlat, "unlike-training"},
 		{FlagLength, "unlike-training"}, {FlagRate, "unlike-training"}, {FlagGap, "gap"}, {FlagPoisonSkipped, "poison-skipped"}, {FlagHeld, "held"},
-		{FlagIdle, "idle"}, {FlagEarly, "early"}, {FlagWarmUp, "early"}, {FlagDecided, "early"}, {FlagReordered, "complete"},
+		{FlagIdle, "idle"}, {FlagEarly, "early"}, {FlagWarmUp, "early"}, {FlagDecided, "early"}, {FlagReordered, "complete"}, {FlagAbstain, "complete"}, {FlagAbstain | FlagEarly, "early"},
 	}
 	for i := range 1 << 14 {
 		f := Flag(i)&(1<<13-1) | Flag(i)>>13<<31 // the flags there are, the next, and the last

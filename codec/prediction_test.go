@@ -186,7 +186,7 @@ func TestPredictionErrors(t *testing.T) {
 func TestFlagString(t *testing.T) {
 	for f, want := range map[Flag]string{
 		0: "", FlagGap: "gap", FlagGap | FlagHeld: "gap|held", FlagReordered | FlagWarmUp | FlagEarly | FlagPoisonSkipped: "reordered|warm-up|early|poison-skipped", FlagIdle: "idle",
-		FlagOutOfRange | FlagFlat | FlagLength | FlagRate: "out-of-range|flat|length|rate", FlagEarly | FlagDecided: "early|decided", 1 << 12: "4096", 1<<31 | FlagGap: "gap|2147483648",
+		FlagOutOfRange | FlagFlat | FlagLength | FlagRate: "out-of-range|flat|length|rate", FlagEarly | FlagDecided: "early|decided", FlagAbstain: "abstain", 1 << 13: "8192", 1<<31 | FlagGap: "gap|2147483648",
 	} {
 		if got := f.String(); got != want {
 			t.Errorf("Flag(%d) is %q, want %q", uint32(f), got, want)

@@ -42,7 +42,7 @@ func (t *training) decide(ctx context.Context, m *reservoir.Model, progress Prog
 		return nil
 	}
 	of := *t // with a plan of its own
-	of.src.prefixes, of.kept, of.opt.Coverage, of.opt.Planned = true, nil, 0, nil
+	of.src.prefixes, of.kept, of.opt.Coverage, of.opt.MaxError, of.opt.Planned = true, nil, 0, 0, nil
 	var err error
 	if of.plan, err = makePlan(ctx, of.src, of.opt.Policy, true, of.front, nil); err != nil {
 		return err

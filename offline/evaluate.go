@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
@@ -68,6 +69,8 @@ type Marks struct {
 	Confusion [][]int `json:"confusion"`         // sequences of class row predicted as class column
 
 	Numbers *quality.Numbers `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil where no number is known, or classes are predicted
+
+	Answers *abstain.Count `json:"answers,omitempty"` // nil where nothing is labelled, or the readout answers always
 
 	Sets *quality.Sets `json:"sets,omitempty"` // nil where nothing is labelled, or the readout makes no sets
 }
@@ -210,6 +213,9 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 					pr.Flags |= codec.FlagDecided
 				}
 			}
+			if of.Abstains(pr.Probability) {
+				pr.Flags |= codec.FlagAbstain
+			}
 			if of.Coverage != nil {
 				pr.Set = of.AppendSet([]int32{}, pr.Scores)
 			}
@@ -232,6 +238,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
 		return err
 	}
+	ev.Answers = ev.answers(linear)
 	for k := range mixed {
 		if mixed[k] && ev.Counts(&ev.Predictions[k]) {
 			ev.Mixed++
@@ -374,6 +381,20 @@ func (ev *Evaluation) quality(linear *readout.Linear) (*quality.Report, *quality
 	}
 	s, err := quality.OfSets(ev.Classes, labels, func(i int) []int32 { return sets[i] })
 	return q, s, err
+}
+
+// answers counts what is answered of the predictions that are counted.
+func (ev *Evaluation) answers(linear *readout.Linear) *abstain.Count {
+	if ev.Labelled == 0 || linear.Abstain == nil {
+		return nil
+	}
+	var of []*Prediction
+	for i := range ev.Predictions {
+		if p := &ev.Predictions[i]; ev.Counts(p) && p.Label >= 0 {
+			of = append(of, p)
+		}
+	}
+	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&codec.FlagAbstain == 0 }, func(i int) bool { return of[i].Class == of[i].Label })
 }
 
 func (ev *Evaluation) countEarly(p *Prediction) {

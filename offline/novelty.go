@@ -65,8 +65,8 @@ func (o *NoveltyOptions) healthy(src labelledData) (labelledData, error) {
 
 // check refuses what a model of healthy data alone has no use for.
 func (o *NoveltyOptions) check(opt RetrainOptions) error {
-	if o.alone() && (opt.Coverage != 0 || opt.Priors.given() || opt.Weights.given()) {
-		return errors.New("offline: healthy data alone, and a coverage, priors or class weights: a model without faults makes no sets of classes, and has one class to learn from: leave these out")
+	if o.alone() && (opt.Coverage != 0 || opt.MaxError != 0 || opt.Priors.given() || opt.Weights.given()) {
+		return errors.New("offline: healthy data alone, and a coverage, a largest error, priors or class weights: a model without faults makes no sets of classes, is never wrong about one, and has one class to learn from: leave these out")
 	}
 	if o.alone() && opt.Policy.Early > 0 && opt.Policy.Kind != reservoir.Endless {
 		return fmt.Errorf("offline: healthy data alone, and early predictions: how unlike the training a sequence is, is known of whole ones alone: predict at ends (--early 0), or in shorter sequences (the policies %s and %s)", reservoir.Window, reservoir.Count)

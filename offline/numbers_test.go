@@ -115,7 +115,7 @@ func TestRetrainOnNumbers(t *testing.T) {
 func TestNumbersRefused(t *testing.T) {
 	d := shaken(t, 60, 20)
 	for want, o := range map[string]RetrainOptions{
-		"numbers have no classes":        {Target: "shaking", CoverBy: CoverClass},
+		"numbers have no classes":        {Target: "shaking", Doubt: Doubt{CoverBy: CoverClass}},
 		"healthy data alone":             {Target: "shaking", Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "shaking"}},
 		`has numbers of "shaking", want`: {Target: "wear"},
 		`want those of ""`:               {},

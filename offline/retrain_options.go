@@ -15,6 +15,9 @@ import (
 // DefaultCoverage is that of the intervals of numbers.
 const DefaultCoverage = 0.95
 
+// DefaultConfidence is that of a largest error.
+const DefaultConfidence = 0.95
+
 // DefaultMemory is how many bytes a training may hold by default.
 const DefaultMemory = 8 << 30
 
@@ -30,7 +33,6 @@ type RetrainOptions struct {
 	Readout     string           // name of the readout; "": "default"
 	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage. With a Target that of its intervals; 0: DefaultCoverage
 	Target      string           // column of numbers that are learnt instead of classes; of a data set that SetTarget has read
-	CoverBy     CoverBy          // what that is a share of
 	Priors      PerClass         // how often each class is expected where the model will work; zero: as in the training; see readout.Options.Priors
 	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see readout.Options.ClassWeights
 	Tool        string           // program and version, for the model's metadata
@@ -42,7 +44,15 @@ type RetrainOptions struct {
 	Early   *EarlyOptions   // also learn from prefixes, and when one suffices; nil: no
 	Novelty *NoveltyOptions // also learn what is unlike the training part; nil: no
 
+	Doubt
 	Budget
+}
+
+// Doubt is what a readout of classes is to make of being unsure, beside Coverage.
+type Doubt struct {
+	CoverBy    CoverBy // what the Coverage is a share of
+	MaxError   float64 // of the answers: the share that may be wrong; the others abstain; 0: all answer; see package abstain
+	Confidence float64 // that it is not larger; 0: DefaultConfidence
 }
 
 // Budget is what a training may take, and whom it tells.
@@ -112,6 +122,9 @@ func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
 	}
 	if o.Target != "" && o.Coverage == 0 {
 		o.Coverage = DefaultCoverage
+	}
+	if o.MaxError != 0 && o.Confidence == 0 {
+		o.Confidence = DefaultConfidence
 	}
 	return o
 }
@@ -185,8 +198,8 @@ func (o RetrainOptions) checkTarget() error {
 	switch {
 	case o.Target == "":
 		return nil
-	case o.Priors.given() || o.Weights.given() || o.CoverBy == CoverClass:
-		return errors.New("offline: a target, and priors, class weights or a coverage by class: numbers have no classes: leave these out")
+	case o.Priors.given() || o.Weights.given() || o.CoverBy == CoverClass || o.MaxError != 0:
+		return errors.New("offline: a target, and priors, class weights, a coverage by class or a largest error: numbers have no classes: leave these out")
 	case o.Early != nil:
 		return errors.New("offline: a target, and a rule that says when an early prediction suffices: that is about classes: want one of them")
 	case o.Novelty.alone():

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
 )
 
 // Sets are in the model, and an evaluation's are those of its scores; without them
@@ -15,7 +17,7 @@ import (
 func TestRetrainWithCoverage(t *testing.T) {
 	d := tones(60, 30)
 	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
-	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Coverage: .8, CoverBy: CoverClass})
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Coverage: .8, Doubt: Doubt{CoverBy: CoverClass}})
 	c := m.Readouts[0].Coverage
 	if c == nil || c.Level != .8 || !c.ByClass || len(c.Least) != 3 || r.Readout.Sets == nil || r.Readout.Sets.Coverage < .8 {
 		t.Fatalf("coverage %+v, report %+v", c, r.Readout.Sets)
@@ -91,5 +93,52 @@ func TestRetrainWithClassWeights(t *testing.T) {
 	delete(of, d.Classes[1])
 	if _, _, err := Retrain(context.Background(), d, RetrainOptions{Spec: smallBank(2), Weights: PerClass{Of: of}}, nil); err == nil || !strings.Contains(err.Error(), "class weights without class") {
 		t.Errorf("a class without a weight: %v", err)
+	}
+}
+
+// An answer is what the readout's rule says, and evaluate counts just these; without the
+// rule the model is the one of before.
+func TestRetrainThatAbstains(t *testing.T) {
+	d := tones(240, 60)
+	for i := range d.Series { // some of the wrong class, so that it cannot be sure
+		if i%12 == 0 {
+			d.Series[i].Label = (d.Series[i].Label + 1) % 3
+		}
+	}
+	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Doubt: Doubt{MaxError: .25}})
+	rule := m.Readouts[0].Abstain
+	if rule == nil || rule.MaxError != .25 || rule.Confidence != DefaultConfidence || r.Readout.Answers == nil || r.Readout.Answers.Answered == 0 {
+		t.Fatalf("rule %+v, report %+v", rule, r.Readout.Answers)
+	}
+	if r.Readout.Answers.Bound > .25 {
+		t.Errorf("%+v: more than was asked for", r.Readout.Answers)
+	}
+	rule.Above = .9 // somewhere among the probabilities
+	ev := evaluated(t, m, d, EvaluateOptions{})
+	answered, wrong := 0, 0
+	for _, p := range ev.Predictions {
+		abstains := p.Flags&codec.FlagAbstain != 0
+		if abstains != m.Readouts[0].Abstains(p.Probability) {
+			t.Fatalf("%+v: want it to abstain at most at %v", p, rule.Above)
+		}
+		if !abstains {
+			if answered++; p.Class != p.Label {
+				wrong++
+			}
+		}
+	}
+	if a := ev.Answers; a == nil || a.Samples != 60 || a.Answered != answered || a.Wrong != wrong || answered == 0 || answered == 60 || a.Bound != 0 {
+		t.Errorf("%d answered, %d of them wrong, evaluated as %+v", answered, wrong, ev.Answers)
+	}
+	m.Readouts[0].Abstain = nil
+	if !reflect.DeepEqual(m, plain) {
+		t.Error("a largest error changes more than the rule")
+	}
+	if before := evaluated(t, plain, d, EvaluateOptions{}); before.Answers != nil {
+		t.Errorf("answers of a model that always answers: %+v", before.Answers)
+	}
+	if _, err := RetrainShard(context.Background(), d, RetrainOptions{Spec: smallBank(2), Doubt: Doubt{MaxError: .1}}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil); err == nil || !strings.Contains(err.Error(), "train in one job") {
+		t.Errorf("a shard: %v", err)
 	}
 }

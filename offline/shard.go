@@ -88,8 +88,8 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	if opt.Target != "" {
 		return fail(errors.New("offline: a shard of a training on numbers: files of statistics do not hold them: train in one job"))
 	}
-	if opt.Coverage != 0 || opt.Priors.given() || opt.Weights.given() {
-		return fail(errors.New("offline: a shard of a training with coverage, priors or class weights: files of statistics do not hold them: train in one job"))
+	if opt.Coverage != 0 || opt.MaxError != 0 || opt.Priors.given() || opt.Weights.given() {
+		return fail(errors.New("offline: a shard of a training with coverage, a largest error, priors or class weights: files of statistics do not hold them: train in one job"))
 	}
 	opt = opt.withDefaults(len(d.Channels))
 	src, unlabelled, err := trainingPart(d, nil)

@@ -24,7 +24,8 @@ func TestRestart(t *testing.T) {
 		"window": {Kind: reservoir.Window, Length: 10, Hop: 2},
 		"gap":    {Kind: reservoir.Gap, Gap: 5 * time.Millisecond},
 
-		"decided": {Kind: reservoir.Marked, Early: 3},
+		"decided":  {Kind: reservoir.Marked, Early: 3},
+		"abstains": {Kind: reservoir.Marked, Early: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -33,6 +34,9 @@ func TestRestart(t *testing.T) {
 			m := pipelinetest.Model(t, 3, policy)
 			if name == "decided" {
 				pipelinetest.Deciding(m.Readouts[0])
+			}
+			if name == "abstains" {
+				pipelinetest.Abstaining(m.Readouts[0])
 			}
 			b := newRig(t)
 			c := Config{Job: "again", Partitions: 6, Shards: 2, RowBudget: 40}
@@ -59,16 +63,20 @@ func TestRestart(t *testing.T) {
 			if early, decided := flagged(want, codec.FlagEarly), flagged(want, codec.FlagDecided); name == "decided" && (decided == 0 || decided == early) {
 				t.Fatalf("%d of %d early predictions are decided, want some", decided, early)
 			}
+			all, abstain := flagged(want, 0), flagged(want, codec.FlagAbstain)
+			if name == "abstains" && (abstain == 0 || abstain == all) {
+				t.Fatalf("%d of %d predictions abstain, want some", abstain, all)
+			}
 			same(t, b.predictions("again"), want)
 		})
 	}
 }
 
-// flagged counts the predictions with a flag.
+// flagged counts the predictions with a flag; 0: all.
 func flagged(all map[string][]codec.Prediction, f codec.Flag) (n int) {
 	for _, ps := range all {
 		for _, p := range ps {
-			if p.Flags&f != 0 {
+			if p.Flags&f == f {
 				n++
 			}
 		}

@@ -217,6 +217,9 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, DefaultRateTolerance, sequencetest.Timed(m.Policy, spans, i, r.Times)) {
 				p.Flags |= codec.FlagRate
 			}
+			if head.Abstains(p.Probability) {
+				p.Flags |= codec.FlagAbstain
+			}
 			if !sp.End {
 				p.Flags |= codec.FlagEarly
 				if m.Policy.Kind == reservoir.Window && sp.To < m.Policy.Length {

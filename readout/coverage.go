@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
@@ -84,6 +85,21 @@ func newCoverage(level float64, byClass bool, classes []string, labels []int, sc
 	return c, sets, err
 }
 
+// newAbstain learns a threshold from what the samples left out score, as newCoverage does.
+func newAbstain(o Options, labels []int, scores dense.Matrix, temperature float64) (*abstain.Rule, *abstain.Count, error) {
+	if temperature == 0 {
+		return nil, nil, errors.New("readout: leave-one-out gives no probabilities, so that nothing says where to abstain: take a larger alpha, or no largest error")
+	}
+	p, right := shares(scores, temperature), make([]bool, len(labels))
+	predicted := make([]float32, len(labels))
+	for i, label := range labels {
+		top := slices.Max(scores.Row(i))
+		class := slices.Index(scores.Row(i), top)
+		predicted[i], right[i] = float32(p.Row(i)[class]), class == label
+	}
+	return abstain.Learn(o.MaxError, o.Confidence, scores.Cols, predicted, right)
+}
+
 // shares are the probabilities that scores make, as Linear.Probability does.
 func shares(scores dense.Matrix, temperature float64) dense.Matrix {
 	p := dense.New(scores.Rows, scores.Cols)
@@ -148,7 +164,7 @@ func (v *Interval) check(name string, classes bool) error {
 	case !(v.Low <= v.High) || math.IsInf(float64(v.Low), 0) || math.IsInf(float64(v.High), 0):
 		return fmt.Errorf("readout: %q: an interval from %v to %v, want finite numbers in order", name, v.Low, v.High)
 	case classes:
-		return fmt.Errorf("readout: %q: an interval, and what only classes have: a coverage of sets, a temperature or a detector as class", name)
+		return fmt.Errorf("readout: %q: an interval, and what only classes have: a coverage of sets, answers, a temperature or a detector as class", name)
 	}
 	return nil
 }

@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
@@ -240,7 +242,7 @@ func TestCoverageRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := sums.Solve(context.Background(), classNames(2), Kept{}, Options{Alphas: []float64{1}, Coverage: .9}); err == nil || !strings.Contains(err.Error(), "neither coverage nor priors") {
+	if _, _, err := sums.Solve(context.Background(), classNames(2), Kept{}, Options{Alphas: []float64{1}, Coverage: .9}); err == nil || !strings.Contains(err.Error(), "neither coverage, a largest error nor priors") {
 		t.Errorf("sums without a sample that is kept: %v", err)
 	}
 }
@@ -257,5 +259,75 @@ func TestEnough(t *testing.T) {
 		if want > 1 && threshold(slices.Repeat([]float64{.5}, want-1), level) != 0 {
 			t.Errorf("threshold of %d at %v is above 0", want-1, level)
 		}
+	}
+}
+
+// The threshold is that of the probabilities and errors that leave-one-out gives: what
+// abstain.Learn makes of Report.Left. Nothing else of the readout changes.
+func TestAbstainOfLeaveOneOut(t *testing.T) {
+	for _, classes := range []int{2, 3} {
+		x, labels := blobs(300, 10, classes)
+		fit := func(opt Options) (*Linear, Report) {
+			opt.Standardise = true
+			l, r, err := Fit(context.Background(), x, labels, classNames(classes), opt)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return l, r
+		}
+		plain, left := fit(Options{Left: true})
+		l, r := fit(Options{MaxError: .1, Confidence: .9})
+		var p []float32
+		var right []bool
+		scores := make([]float32, plain.Columns())
+		for i := range labels {
+			row := left.Left.Scores.Row(i)
+			for k := range scores {
+				scores[k] = float32(row[len(row)-len(scores)+k])
+			}
+			p, right = append(p, plain.Probability(scores)), append(right, plain.Class(scores) == labels[i])
+		}
+		rule, count, err := abstain.Learn(.1, .9, classes, p, right)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if *l.Abstain != *rule || r.Answers.Answered != count.Answered || r.Answers.Wrong != count.Wrong || count.Answered == 0 || count.Answered == 300 {
+			t.Errorf("%d classes: %+v, %+v; want %+v, %+v, some answered", classes, l.Abstain, r.Answers, rule, count)
+		}
+		if at := float32(rule.Above); l.Abstains(math.Nextafter32(at, 2)) || !l.Abstains(math.Nextafter32(at, 0)) || plain.Abstains(0) {
+			t.Error("abstains on the other side of the threshold")
+		}
+		l.Abstain = nil
+		if !reflect.DeepEqual(l, plain) {
+			t.Errorf("%d classes: a largest error changes more than the threshold", classes)
+		}
+	}
+}
+
+func TestAbstainRefuses(t *testing.T) {
+	x, labels := blobs(30, 4, 2)
+	for want, opt := range map[string]Options{
+		"a largest error of 1":        {MaxError: 1, Confidence: .9},
+		"confidence 0, want":          {MaxError: .1},
+		"a largest error, and priors": {MaxError: .1, Confidence: .9, Priors: []float64{1, 2}},
+	} {
+		if _, _, err := Fit(context.Background(), x, labels, classNames(2), opt); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q", err, want)
+		}
+	}
+	numbers := Options{MaxError: .1, Confidence: .9, Numbers: make([]float64, 30), Coverage: .9}
+	if _, _, err := Fit(context.Background(), x, make([]int, 30), []string{"n"}, numbers); err == nil || !strings.Contains(err.Error(), "or a largest error: there are no classes") {
+		t.Errorf("numbers: %v", err)
+	}
+	l := Linear{Name: "n", Classes: classNames(2), Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{0}, Abstain: &abstain.Rule{MaxError: .1, Confidence: .9}}
+	if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "no temperature") {
+		t.Errorf("no temperature: %v", err)
+	}
+	l.Temperature, l.Abstain = 1, &abstain.Rule{MaxError: .1, Confidence: .9, Above: 2}
+	if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "threshold 2, want") {
+		t.Errorf("a threshold of 2: %v", err)
+	}
+	if _, _, err := newAbstain(Options{MaxError: .1, Confidence: .9}, []int{0}, dense.New(1, 2), 0); err == nil {
+		t.Error("no temperature to learn a threshold at")
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
@@ -46,6 +47,10 @@ type Options struct {
 	Coverage float64
 	// CoverageByClass makes it a share of each class.
 	CoverageByClass bool
+	// MaxError, where it is not 0, makes a readout that abstains where it is not sure: of
+	// its answers at most such a share is wrong, with a probability of Confidence; see
+	// package abstain. It needs leave-one-out, also where there is one alpha.
+	MaxError, Confidence float64
 	// Priors, where they are not nil, are how often each class is expected, in any
 	// unit: positive numbers in class order. The probabilities, and with them the
 	// prediction, are then of these, not of the training's shares. They need
@@ -202,7 +207,7 @@ func setupShare(f, classes, n int, opt Options) float64 {
 
 // forClasses reports whether something is asked for that only classes have.
 func (o Options) forClasses() bool {
-	return o.Priors != nil || o.ClassWeights != nil || o.CoverageByClass
+	return o.MaxError != 0 || o.Priors != nil || o.ClassWeights != nil || o.CoverageByClass
 }
 
 func (o Options) scaling() scaling { return scaling{o.Standardise, o.Soft} }
@@ -216,6 +221,14 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Coverage != 0 && !(o.Coverage > 0 && o.Coverage < 1) {
 		return o, fmt.Errorf("readout: coverage %v, want a share above 0 and below 1", o.Coverage)
+	}
+	if o.MaxError != 0 {
+		if err := abstain.Check(o.MaxError, o.Confidence); err != nil {
+			return o, fmt.Errorf("readout: %w", err)
+		}
+		if o.Priors != nil {
+			return o, errors.New("readout: a largest error, and priors: errors are counted as often as the classes are there: leave the priors out")
+		}
 	}
 	return o, CheckAlphas(o.Alphas)
 }
@@ -341,6 +354,11 @@ func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open
 	}
 	if j.opt.Coverage != 0 && interval == nil {
 		if linear.Coverage, r.Sets, err = newCoverage(j.opt.Coverage, j.opt.CoverageByClass, j.classes, y.labels, scores, r.Temperature); err != nil {
+			return fail(err)
+		}
+	}
+	if j.opt.MaxError != 0 {
+		if linear.Abstain, r.Answers, err = newAbstain(j.opt, y.labels, scores, r.Temperature); err != nil {
 			return fail(err)
 		}
 	}

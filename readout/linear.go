@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
@@ -30,6 +31,8 @@ type Linear struct {
 	Temperature float64
 	// Coverage makes sets of classes of scores; nil: there are none.
 	Coverage *Coverage
+	// Abstain says which predictions are answers; nil: all are.
+	Abstain *abstain.Rule
 	// Interval says that the readout is a regression, and makes numbers of its one score;
 	// nil: it knows classes. There is then one class, whose name is that of the number.
 	Interval *Interval
@@ -106,7 +109,7 @@ func (l *Linear) Validate() error {
 			}
 		}
 	}
-	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.Interval.check(l.Name, l.Coverage != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
+	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.checkAbstain(), l.Interval.check(l.Name, l.Coverage != nil || l.Abstain != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
 	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
 		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
 	}
@@ -213,6 +216,24 @@ func (l *Linear) AppendSet(dst []int32, scores []float32) []int32 {
 		}
 	}
 	return dst
+}
+
+// Abstains reports whether a prediction with that Probability is no answer.
+func (l *Linear) Abstains(probability float32) bool {
+	return l.Abstain != nil && !l.Abstain.Answers(probability)
+}
+
+func (l *Linear) checkAbstain() error {
+	if l.Abstain == nil {
+		return nil
+	}
+	if l.Temperature == 0 {
+		return fmt.Errorf("readout: %q: a threshold below which it abstains, and no temperature, want both", l.Name)
+	}
+	if err := l.Abstain.Validate(); err != nil {
+		return fmt.Errorf("readout: %q: %w", l.Name, err)
+	}
+	return nil
 }
 
 // Number is the number of one sample's score, and its interval; not for classes. The

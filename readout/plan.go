@@ -88,12 +88,12 @@ func (p *Plan) spillSums(memory int64) {
 }
 
 // steps is how many alphas are tried; 0: there is one, and nothing is left out.
-// Coverage, priors and Left want something left out also where there is one.
+// Coverage, MaxError, priors and Left want something left out also where there is one.
 func (o Options) steps() int {
 	if o.Outer != nil {
 		return searchSteps(cmp.Or(len(o.Alphas), len(DefaultAlphas()))) + 1 // see outer.report
 	}
-	if alphas := len(o.Alphas); alphas != 1 || o.Coverage != 0 || o.Priors != nil || o.Left {
+	if alphas := len(o.Alphas); alphas != 1 || o.Coverage != 0 || o.MaxError != 0 || o.Priors != nil || o.Left {
 		return searchSteps(cmp.Or(alphas, len(DefaultAlphas())))
 	}
 	return 0

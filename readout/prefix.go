@@ -66,7 +66,7 @@ func (l *Linear) checkPrefixes() error {
 	switch q := p.Linear; {
 	case q == nil:
 		return bad(errors.New("want a readout"))
-	case q.Prefixes != nil || q.Coverage != nil || q.Novelty != nil || l.Detects || q.Detects:
+	case q.Prefixes != nil || q.Coverage != nil || q.Abstain != nil || q.Novelty != nil || l.Detects || q.Detects:
 		return bad(errors.New("want classes and scores alone"))
 	case q.Features() != l.Features() || !slices.Equal(q.Classes, l.Classes):
 		return bad(fmt.Errorf("it reads %d features and has classes %q, want %d and %q", q.Features(), q.Classes, l.Features(), l.Classes))

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
@@ -28,6 +29,7 @@ type Report struct {
 	Quality *quality.Report  `json:"quality,omitempty"` // of what was left out, at the temperature; nil where nothing was
 	Sets    *quality.Sets    `json:"sets,omitempty"`    // of what was left out; nil without Options.Coverage. The thresholds come of the same samples, so that the coverage is what was asked for
 	Numbers *quality.Numbers `json:"numbers,omitempty"` // of what was left out; nil where classes were learnt. The interval comes of the same samples
+	Answers *abstain.Count   `json:"answers,omitempty"` // of what was left out; nil without Options.MaxError
 	Outer   *OuterReport     `json:"-"`                 // nil where Options.Outer was
 	Left    *Left            `json:"-"`                 // nil without Options.Left
 	given   bool             // there was no choice of alpha

@@ -52,7 +52,7 @@ func (s *Sums) Solve(ctx context.Context, classes []string, kept Kept, opt Optio
 		return fail(err)
 	}
 	if opt.steps() > 0 && len(kept.Labels) == 0 {
-		return fail(errors.New("readout: sums without a sample that is kept: nothing to choose alpha by, give one alpha, and neither coverage nor priors"))
+		return fail(errors.New("readout: sums without a sample that is kept: nothing to choose alpha by, give one alpha, and neither coverage, a largest error nor priors"))
 	}
 	if len(kept.Labels) > 0 {
 		if err := checkSamples(kept.Features, kept.Labels, s.features, len(classes)); err != nil {

@@ -116,7 +116,7 @@ func newNumbers(of []float64, samples, names int, coverage float64, classes bool
 	case coverage == 0:
 		return nil, errors.New("readout: numbers without a coverage of their intervals, such as 0.95")
 	case classes:
-		return nil, errors.New("readout: numbers with priors, class weights or a coverage by class: there are no classes")
+		return nil, errors.New("readout: numbers with priors, class weights, a coverage by class or a largest error: there are no classes")
 	}
 	m, varies := &numbers{of: of}, false
 	for i, v := range m.of {

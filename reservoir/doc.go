@@ -96,7 +96,7 @@
 //	                or "5" where Training has a sampling rate; or "6" where there is a front end;
 //	                or "7" where a readout makes sets of classes; or "8" where one has a
 //	                detector of what is new; or "9" where one says when a prefix suffices;
-//	                or "10" where one is a regression
+//	                or "10" where one is a regression; or "11" where one abstains
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
@@ -108,7 +108,8 @@
 //	                {"temperature", "limited", "rule"} where it has another one for prefixes,
 //	                with a rule that says when they suffice: JSON of early.Rule; and "interval"
 //	                where it is a regression, with one class, whose name is that of the
-//	                number: JSON of readout.Interval
+//	                number: JSON of readout.Interval; and "abstain" where it does not answer
+//	                always: JSON of abstain.Rule
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
 //	                is without this entry; held against the content where it is

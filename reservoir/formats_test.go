@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
@@ -65,7 +66,9 @@ func TestStoredModels(t *testing.T) {
 	number := testModel(t)
 	*number.Readouts[0] = readout.Linear{Name: "n", Classes: []string{"remaining life"}, Center: h.Center, Weights: h.Center, Intercept: []float32{120.5}, Interval: &readout.Interval{Level: .9, Low: -3.25, High: 1. / 3}}
 	number.Readouts = number.Readouts[:1]
-	for name, m := range map[string]*Model{"number-10": number, "decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
+	abstains := testModel(t)
+	abstains.Readouts[0].Temperature, abstains.Readouts[0].Abstain = 1.25, &abstain.Rule{MaxError: .02, Confidence: .95, Above: 2. / 3}
+	for name, m := range map[string]*Model{"abstains-11": abstains, "number-10": number, "decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

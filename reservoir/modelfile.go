@@ -15,6 +15,7 @@ import (
 	"strconv"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
@@ -22,7 +23,7 @@ import (
 // The form of a model file is in the package's documentation, doc.go.
 const (
 	frontVersion  = "6"
-	newestVersion = "10"
+	newestVersion = "11"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -46,6 +47,7 @@ type readoutInfo struct {
 	Coverage *readout.Coverage `json:"coverage,omitempty"`
 	Novelty  *noveltyInfo      `json:"novelty,omitempty"`  // version 8; nil: no detector
 	Interval *readout.Interval `json:"interval,omitempty"` // version 10: a regression; nil: classes
+	Abstain  *abstain.Rule     `json:"abstain,omitempty"`  // version 11; nil: every prediction is an answer
 	Early    *earlyInfo        `json:"early,omitempty"`    // version 9; nil: there is none of prefixes
 }
 
@@ -68,8 +70,13 @@ type noveltyInfo struct {
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
 	for _, h := range m.Readouts {
-		if h.Interval != nil {
+		if h.Abstain != nil {
 			return newestVersion
+		}
+	}
+	for _, h := range m.Readouts {
+		if h.Interval != nil {
+			return "10"
 		}
 	}
 	for _, h := range m.Readouts {
@@ -113,7 +120,7 @@ func (m *Model) version() string {
 }
 
 func newReadoutInfo(h *readout.Linear) readoutInfo {
-	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Interval: h.Interval}
+	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
 	if h.Novelty != nil {
 		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects}
 	}
@@ -260,7 +267,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != "10" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -303,7 +310,7 @@ func decode(b []byte) (*Model, error) {
 	}
 	for i, h := range readouts {
 		p := "head." + strconv.Itoa(i) + "."
-		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage, Interval: h.Interval}
+		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
 		r.linear(linear, p, h.Limited)
 		if e := h.Early; e != nil {
 			of := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: e.Temperature}

@@ -21,7 +21,7 @@ export function encodeSamples(channels, columns, times) {
   return tableToIPC(new Table(fields), "stream"); // not the file format; without compression
 }
 
-const flagNames = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided"];
+const flagNames = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided", "abstain"];
 const bit = (name) => 1 << flagNames.indexOf(name);
 
 // The worst of a prediction's flags wins.

@@ -101,6 +101,7 @@ eusn_predictions_by_class_total{class="a"} 1
 eusn_predictions_by_class_total{class="b"} 3
 # HELP eusn_predictions_flagged_total Predictions the server has acknowledged that carry a flag; one with two flags counts for each.
 # TYPE eusn_predictions_flagged_total counter
+eusn_predictions_flagged_total{flag="abstain"} 0
 eusn_predictions_flagged_total{flag="decided"} 0
 eusn_predictions_flagged_total{flag="early"} 0
 eusn_predictions_flagged_total{flag="flat"} 0

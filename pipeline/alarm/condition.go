@@ -33,8 +33,11 @@ func parseClasses(c clause) (*classes, error) {
 }
 
 // Judge is Condition's. A prediction without a probability is neither on nor off
-// where the rule wants one, and the class is one of its.
+// where the rule wants one, and the class is one of its. Nor is one that abstains.
 func (c *classes) Judge(p *codec.Prediction, class string) (on, off bool) {
+	if p.Flags&codec.FlagAbstain != 0 {
+		return false, false
+	}
 	if !slices.Contains(c.names, class) {
 		return false, true
 	}

@@ -254,3 +254,20 @@ func FuzzState(f *testing.F) {
 		}
 	})
 }
+
+// A prediction that abstains says nothing of a class: it neither raises nor clears. Its
+// flag does.
+func TestAbstaining(t *testing.T) {
+	rules, err := alarm.ParseRules(map[string]string{"c": "class worn >= 0.4", "f": "flag abstain"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := codec.Prediction{Probability: .5, Flags: codec.FlagAbstain}
+	for _, r := range rules {
+		for _, class := range []string{"worn", "normal"} {
+			if on, off := r.Condition.Judge(&p, class); on != (r.Name == "f") || off {
+				t.Errorf("rule %s, class %s: on %v, off %v", r.Name, class, on, off)
+			}
+		}
+	}
+}

@@ -195,7 +195,7 @@ func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done pipeline
 			a.Broken = false
 		}
 	}
-	if c.q.Flags != f.Prediction.Flags&^codec.FlagDecided { // which follows from the scores
+	if c.q.Flags != f.Prediction.Flags&^(codec.FlagDecided|codec.FlagAbstain) { // which follow from the scores
 		a.Flags = c.q.Flags.String()
 		a.OtherFlags = true
 	}

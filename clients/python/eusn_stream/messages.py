@@ -12,7 +12,7 @@ from typing import Optional, Union
 
 Time = Union[datetime, int]  # an int is in ns since 1970
 
-_FLAGS = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided"]
+_FLAGS = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided", "abstain"]
 _BIT = {name: 1 << i for i, name in enumerate(_FLAGS)}
 _WORST_FIRST = [
     ("unlike-training", _BIT["out-of-range"] | _BIT["flat"] | _BIT["length"] | _BIT["rate"]),

@@ -288,6 +288,9 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 			o.CoverBy = offline.CoverClass
 		}
 	}
+	if r := head.Abstain; r != nil { // and it answers as seldom wrong
+		o.MaxError, o.Confidence = r.MaxError, r.Confidence
+	}
 	m, report, err := l.relearn(ctx, k, j.Examples, o, p.Report)
 	p.Close()
 	if err == nil {

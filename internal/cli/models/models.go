@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/dynamics"
@@ -77,6 +78,7 @@ type headReport struct {
 	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: not known
 
 	Coverage *readout.Coverage `json:"coverage,omitempty"` // of sets of classes; nil: it makes none
+	Abstain  *abstain.Rule     `json:"abstain,omitempty"`  // nil: every prediction is an answer
 	Early    *early.Rule       `json:"early,omitempty"`    // when a prefix suffices; nil: it does not know
 	Novelty  *noveltyReport    `json:"novelty,omitempty"`  // nil: no detector
 	Interval *readout.Interval `json:"interval,omitempty"` // nil: it predicts classes; else a number, called as its one class
@@ -122,7 +124,7 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 }
 
 func newHeadReport(h *readout.Linear) headReport {
-	r := headReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage, Interval: h.Interval}
+	r := headReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
 	if p := h.Prefixes; p != nil {
 		r.Early = &p.Rule
 	}
@@ -195,6 +197,9 @@ func Print(a *cli.App, r Report) {
 		if c := h.Coverage; c != nil {
 			row("sets", "%s", CoverageText(*c))
 		}
+		if r := h.Abstain; r != nil {
+			row("answers", "%s", AnswersText(*r))
+		}
 		if e := h.Early; e != nil {
 			row("early", "a prefix is decided where its class changes until the end with a probability of at most %.4g", e.Most)
 		}
@@ -258,6 +263,14 @@ func CoverageText(c readout.Coverage) string {
 		of = "those of each class"
 	}
 	return fmt.Sprintf("the true class is in the set of %.4g %% of %s, seen in leave-one-out", 100*c.Level, of)
+}
+
+// AnswersText says which predictions of a readout are answers.
+func AnswersText(r abstain.Rule) string {
+	if r.Above >= 1 {
+		return fmt.Sprintf("none: every prediction abstains, for the training did not show an error of at most %.4g %%", 100*r.MaxError)
+	}
+	return fmt.Sprintf("where the probability is above %.4g: at most %.4g %% of these are wrong, with a confidence of %.4g %%; the others abstain", r.Above, 100*r.MaxError, 100*r.Confidence)
 }
 
 // ListText names the first of many, each as long as a table shows it.

@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
@@ -23,11 +24,15 @@ type certaintyFlags struct {
 	priors   string
 	weights  string
 	target   string
+	maxError float64
+	sure     float64
 }
 
 func (c *certaintyFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&c.coverage, "coverage", 0, "also make a set of classes for each prediction, which holds the true one in this share of the sequences, such as 0.95 (docs/sets.md); 0 = no sets. With --target the share that the intervals hold; default 0.95")
 	f.StringVar(&c.target, "target", "", "column of numbers to learn instead of classes, such as the remaining life: of each series of a data set, or of each sample of a recording (docs/regression.md)")
+	f.Float64Var(&c.maxError, "max-error", 0, "abstain where the model is not sure, so that at most this share of the answers is wrong, such as 0.02 (docs/sets.md); 0 = answer always")
+	f.Float64Var(&c.sure, "confidence", offline.DefaultConfidence, "with --max-error: probability that the share is not larger")
 	f.StringVar(&c.by, "coverage-by", "all", "what --coverage is a share of: all sequences together, or those of each class")
 	f.StringVar(&c.priors, "priors", "", "how often each class is expected where the model will work: balanced, or normal=50,worn=1 in any unit; default: as often as in the training")
 	f.StringVar(&c.weights, "class-weights", "", "how much a sequence of each class counts in the training: balanced, or normal=1,worn=20 in any unit (docs/sets.md); default: all alike")
@@ -38,14 +43,26 @@ func (c *certaintyFlags) check(f *pflag.FlagSet) error {
 	if f.Changed("coverage") && !(c.coverage > 0 && c.coverage < 1) {
 		return fmt.Errorf("--coverage %v: want a share above 0 and below 1, such as 0.95", c.coverage)
 	}
+	if f.Changed("max-error") && !(c.maxError > 0 && c.maxError < 1) {
+		return fmt.Errorf("--max-error %v: want a share above 0 and below 1, such as 0.02", c.maxError)
+	}
+	if !(c.sure > 0 && c.sure < 1) {
+		return fmt.Errorf("--confidence %v: want a probability above 0 and below 1, such as 0.95", c.sure)
+	}
+	if f.Changed("confidence") && c.maxError == 0 {
+		return fmt.Errorf("--confidence %v: want --max-error, too, such as --max-error 0.02", c.sure)
+	}
+	if c.maxError != 0 && c.priors != "" {
+		return errors.New("--max-error and --priors: errors are counted as often as the training has each class: want one of them")
+	}
 	if c.by != "all" && c.by != "class" {
 		return fmt.Errorf("--coverage-by %s: want all or class", c.by)
 	}
 	if f.Changed("coverage-by") && c.coverage == 0 {
 		return fmt.Errorf("--coverage-by %s: want --coverage, too, such as --coverage 0.95", c.by)
 	}
-	if c.target != "" && (c.priors != "" || c.weights != "" || c.by == "class") {
-		return errors.New("--target, and --priors, --class-weights or --coverage-by class: numbers have no classes: leave these out")
+	if c.target != "" && (c.priors != "" || c.weights != "" || c.by == "class" || c.maxError != 0) {
+		return errors.New("--target, and --priors, --class-weights, --coverage-by class or --max-error: numbers have no classes: leave these out")
 	}
 	_, priors := parsePerClass("--priors", c.priors)
 	_, weights := parsePerClass("--class-weights", c.weights)
@@ -57,6 +74,9 @@ func (c *certaintyFlags) set(o *offline.RetrainOptions) {
 	o.Coverage, o.Target = c.coverage, c.target
 	if c.by == "class" {
 		o.CoverBy = offline.CoverClass
+	}
+	if c.maxError != 0 {
+		o.MaxError, o.Confidence = c.maxError, c.sure
 	}
 	o.Priors, _ = parsePerClass("--priors", c.priors) // check has refused what is wrong
 	o.Weights, _ = parsePerClass("--class-weights", c.weights)
@@ -135,6 +155,34 @@ func sayCoverage(a *cli.App, r readout.Report, c *readout.Coverage) {
 		a.Say("warning: %s: fewer than %d sequences each, too few to leave any out at coverage %v: the class is in every set", models.ListText(few), enough, c.Level)
 	} else if c.Least[0] == 0 {
 		a.Say("warning: fewer than %d sequences, too few to leave any out at coverage %v: every set holds all classes", enough, c.Level)
+	}
+}
+
+// printAnswers prints what answers are worth, where not all predictions are.
+func printAnswers(a *cli.App, c *abstain.Count) {
+	if c == nil {
+		return
+	}
+	wrong := "-"
+	if c.Error != nil {
+		wrong = fmt.Sprintf("%.2f %%", 100**c.Error)
+	}
+	a.Print("answers    %.1f %% of %d sequences, the others abstain; of the answers %s are wrong, of all predictions %.2f %%", 100*float64(c.Answered)/float64(c.Samples), c.Samples, wrong, 100*c.All)
+}
+
+// sayAnswers says what answers do not promise.
+func sayAnswers(a *cli.App, r readout.Report, rule *abstain.Rule) {
+	if rule == nil {
+		return
+	}
+	c := r.Answers
+	if c.Answered == 0 {
+		a.Say("warning: leave-one-out shows for no threshold that at most %v of the answers are wrong, with a confidence of %v: so every prediction abstains; that takes at least %d sequences that are answered, none of them wrong; allow more (--max-error), or train on more", rule.MaxError, rule.Confidence, abstain.Enough(rule.MaxError, rule.Confidence))
+		return
+	}
+	a.Say("note: these answers are of leave-one-out, and the threshold comes of them; they show an error of at most %.4f with a confidence of %v, for sequences like these", c.Bound, rule.Confidence)
+	if r.Groups > 0 {
+		a.Say("note: leave-one-out left out %d groups, and the confidence counts %d sequences as if each were independent: for new groups it is less", r.Groups, c.Samples)
 	}
 }
 

@@ -11,6 +11,45 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 )
 
+func TestMaxError(t *testing.T) {
+	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
+	retrain := func(args ...string) []string {
+		return append([]string{"offline", "retrain", "--archive", archive, "--members", "4", "--units", "10", "--out", model}, args...)
+	}
+	var trained struct {
+		Model  models.Report
+		Report offline.RetrainReport
+	}
+	clitest.Must(t, retrain("--max-error", "0.3", "--confidence", "0.8", "--json")...).Parse(t, &trained)
+	if r, c := trained.Model.Readouts[0].Abstain, trained.Report.Readout.Answers; r == nil || r.MaxError != .3 || r.Confidence != .8 || c == nil || c.Answered == 0 {
+		t.Errorf("retrain --json gives %+v and %+v", r, c)
+	}
+	var ev offline.Evaluation
+	clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--json").Parse(t, &ev)
+	if ev.Answers == nil || ev.Answers.Samples != ev.Labelled {
+		t.Errorf("evaluate --json gives %+v", ev.Answers)
+	}
+	if r := clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model); !strings.Contains(r.Out, "answers    ") {
+		t.Errorf("no answers:\n%s", r.Out)
+	}
+	if r := clitest.Must(t, "model", "inspect", model); !strings.Contains(r.Out, "at most 30 % of these are wrong, with a confidence of 80 %") {
+		t.Errorf("no answers:\n%s", r.Out)
+	}
+	if r := clitest.Must(t, retrain("--max-error", "0.0001")...); !strings.Contains(r.ErrOut, "every prediction abstains; that takes at least 29956 sequences") || !strings.Contains(r.Out, "answers    0.0 %") {
+		t.Errorf("no warning:\n%s\n%s", r.ErrOut, r.Out)
+	}
+	for want, args := range map[string][]string{
+		"--max-error 1: want a share above 0 and below 1":        {"--max-error", "1"},
+		"--confidence 1: want a probability above 0 and below 1": {"--max-error", "0.1", "--confidence", "1"},
+		"--confidence 0.9: want --max-error, too":                {"--confidence", "0.9"},
+		"--max-error and --priors":                               {"--max-error", "0.1", "--priors", "balanced"},
+		"numbers have no classes":                                {"--max-error", "0.1", "--target", "x"},
+		"train in one job":                                       {"--max-error", "0.1", "--shard", "1/2"},
+	} {
+		clitest.Exec(t, t.Context(), retrain(args...)...).Want(t, cli.ExitUsage, want)
+	}
+}
+
 func TestCoverageAndPriors(t *testing.T) {
 	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
 	retrain := func(args ...string) []string {

@@ -169,6 +169,7 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	a.Print("%s", ConfusionText(ev.Classes, ev.Confusion))
 	printQuality(a, ev.Quality)
 	printSets(a, ev.Sets)
+	printAnswers(a, ev.Answers)
 	printNovelty(a, ev.Novelty)
 	printGroups(a, ev.ByGroup)
 	return ev, nil

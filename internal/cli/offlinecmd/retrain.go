@@ -71,6 +71,7 @@ bits. The same shards always give the same bits.`,
   eusn-stream offline retrain --archive recorded/ --labels labels.csv --out plant.safetensors
   eusn-stream offline retrain --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --out plant.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --coverage 0.95 --out adiac.safetensors
+  eusn-stream offline retrain --archive Adiac.parquet --max-error 0.02 --out adiac.safetensors
   eusn-stream offline retrain --archive wear.parquet --target remaining --coverage 0.9 --out wear.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors
   eusn-stream offline retrain --archive Adiac.parquet --bank small --out adiac.safetensors
@@ -123,8 +124,8 @@ bits. The same shards always give the same bits.`,
 		if certainty.target != "" && labels != "" {
 			return errors.New("--target and --labels: numbers come from a column of the archive: leave --labels out")
 		}
-		if scale.shard != "" && (certainty.coverage != 0 || certainty.priors != "" || certainty.weights != "") {
-			return errors.New("--coverage, --priors or --class-weights, and --shard: files of statistics do not hold them: train in one job")
+		if scale.shard != "" && (certainty.coverage != 0 || certainty.maxError != 0 || certainty.priors != "" || certainty.weights != "") {
+			return errors.New("--coverage, --max-error, --priors or --class-weights, and --shard: files of statistics do not hold them: train in one job")
 		}
 		detector, err := novel.options(f)
 		if err != nil {

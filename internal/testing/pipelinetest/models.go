@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -164,10 +165,15 @@ func InArithmetic(name string) func(net *reservoir.Network, slots int) (reservoi
 	}
 }
 
+// Abstaining gives a readout a rule by which some of its predictions are answers.
+func Abstaining(l *readout.Linear) {
+	l.Temperature, l.Abstain = .5, &abstain.Rule{MaxError: .02, Confidence: .95, Above: .7}
+}
+
 // Deciding gives a readout another one for prefixes, by whose rule some suffice.
 func Deciding(l *readout.Linear) {
 	of := *l
-	of.Coverage, of.Novelty = nil, nil
+	of.Coverage, of.Abstain, of.Novelty = nil, nil, nil
 	of.Temperature, of.Weights = .5, Noise(rand.New(rand.NewPCG(3, 9)), len(l.Weights))
 	l.Prefixes = &readout.Prefixes{Linear: &of, Rule: early.Rule{Length: 20, Coefficients: [4]float64{-1, .5, .7, .25}, Most: .3}}
 }

@@ -129,11 +129,16 @@ func SetOf(sets []int32, l *readout.Linear, scores []float32) (all, set []int32)
 	return sets, sets[from:len(sets):len(sets)]
 }
 
-// Decide says of an early prediction whether its class may change, and whether the
-// samples suffice, by the rule of the readout that scored it, if that has one.
+// Decide says whether a prediction, whose probability is there, is an answer; and of an
+// early one whether its class may change, and whether the samples suffice, by the rules
+// of the readout that scored it, if that has any.
 func Decide(p *codec.Prediction, l *readout.Linear, samples int64) {
-	p.Change, p.Flags = 0, p.Flags&^codec.FlagDecided
-	if p.Flags&codec.FlagEarly == 0 {
+	p.Change, p.Flags = 0, p.Flags&^(codec.FlagDecided|codec.FlagAbstain)
+	early := p.Flags&codec.FlagEarly != 0
+	if l.For(early).Abstains(p.Probability) {
+		p.Flags |= codec.FlagAbstain
+	}
+	if !early {
 		return
 	}
 	var decided bool

@@ -257,3 +257,24 @@ func noveltyLoad(b *testing.B, length int, novel bool) func() float64 {
 		return took / float64(streams*length)
 	}
 }
+
+// A shadow's row begins as the answer of the readout that predicts: its flags are taken
+// back, and set anew by the shadow's own rules.
+func TestDecideSetsAndTakesBack(t *testing.T) {
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
+	l := m.Readouts[0]
+	for _, abstains := range []bool{false, true} {
+		if abstains {
+			pipelinetest.Abstaining(l)
+		}
+		for _, p := range []codec.Prediction{{Probability: .9}, {Probability: .6}, {Probability: .6, Flags: codec.FlagAbstain}, {Probability: .9, Flags: codec.FlagAbstain | codec.FlagDecided | codec.FlagEarly | codec.FlagGap}} {
+			want := p.Flags &^ (codec.FlagAbstain | codec.FlagDecided)
+			if abstains && p.Probability < .7 {
+				want |= codec.FlagAbstain
+			}
+			if Decide(&p, l, 4); p.Flags != want {
+				t.Errorf("abstains %v, probability %v: flags %v, want %v", abstains, p.Probability, p.Flags, want)
+			}
+		}
+	}
+}

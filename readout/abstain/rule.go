@@ -1,0 +1,154 @@
+package abstain
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// Rule says which predictions are answers. It is immutable.
+type Rule struct {
+	MaxError   float64 `json:"max_error"`  // share of the answers that may be wrong, above 0 and below 1
+	Confidence float64 `json:"confidence"` // that it is not larger, above 0 and below 1
+	Above      float64 `json:"above"`      // a prediction answers where its probability is above this; 1: none does, 0: all do
+}
+
+// Validate reports what is wrong.
+func (r *Rule) Validate() error {
+	if err := Check(r.MaxError, r.Confidence); err != nil {
+		return err
+	}
+	if !(r.Above >= 0 && r.Above <= 1) {
+		return fmt.Errorf("abstain: threshold %v, want a probability", r.Above)
+	}
+	return nil
+}
+
+// Check refuses what no rule can hold.
+func Check(maxError, confidence float64) error {
+	if !(maxError > 0 && maxError < 1) {
+		return fmt.Errorf("abstain: a largest error of %v, want a share above 0 and below 1", maxError)
+	}
+	if !(confidence > 0 && confidence < 1) {
+		return fmt.Errorf("abstain: confidence %v, want a probability above 0 and below 1", confidence)
+	}
+	return nil
+}
+
+// Answers reports whether a prediction with that probability of its class is an answer.
+// One without a probability, which is 0, is none.
+func (r *Rule) Answers(probability float32) bool { return float64(probability) > r.Above }
+
+// Count says what answers are worth.
+type Count struct {
+	Samples  int      `json:"samples"`
+	Answered int      `json:"answered"`
+	Wrong    int      `json:"wrong"`           // of Answered
+	Error    *float64 `json:"error"`           // Wrong / Answered; nil: nothing is answered
+	All      float64  `json:"error_of_all"`    // the share of wrong classes if nothing abstained
+	Bound    float64  `json:"bound,omitempty"` // of what Learn counted: what the error is at most, at the rule's confidence; 0: not known
+}
+
+// Of counts n samples with labels.
+func Of(n int, answers, right func(i int) bool) *Count {
+	c, wrong := &Count{Samples: n}, 0
+	for i := range n {
+		ok := right(i)
+		if !ok {
+			wrong++
+		}
+		if !answers(i) {
+			continue
+		}
+		if c.Answered++; !ok {
+			c.Wrong++
+		}
+	}
+	if n > 0 {
+		c.All = float64(wrong) / float64(n)
+	}
+	if c.Answered > 0 {
+		share := float64(c.Wrong) / float64(c.Answered)
+		c.Error = &share
+	}
+	return c
+}
+
+const perOctave = 8 // thresholds for each doubling of the doubt
+
+// Learn takes the probabilities of the predicted classes of samples that the readout has
+// not seen, among so many classes, and whether they are right.
+func Learn(maxError, confidence float64, classes int, probability []float32, right []bool) (*Rule, *Count, error) {
+	if err := Check(maxError, confidence); err != nil {
+		return nil, nil, err
+	}
+	if len(probability) == 0 || len(probability) != len(right) || classes < 2 {
+		return nil, nil, errors.New("abstain: want samples, each with a probability and whether it is right, and two classes or more")
+	}
+	rule, level, enough := &Rule{maxError, confidence, 1}, 1-confidence, Enough(maxError, confidence)
+	for j, last := 0, false; !last; j++ {
+		at := *rule
+		if at.Above = 1 - maxError*math.Exp2(float64(j)/perOctave); at.Above < 1/float64(classes) {
+			at.Above, last = 0, true
+		}
+		n, wrong := 0, 0
+		for i, p := range probability {
+			if at.Answers(p) {
+				if n++; !right[i] {
+					wrong++
+				}
+			}
+		}
+		if n < enough {
+			continue
+		}
+		if atMost(wrong, n, maxError) > level {
+			break
+		}
+		*rule = at
+	}
+	c := Of(len(right), func(i int) bool { return rule.Answers(probability[i]) }, func(i int) bool { return right[i] })
+	if c.Answered > 0 {
+		c.Bound = upper(c.Wrong, c.Answered, level)
+	}
+	return rule, c, nil
+}
+
+// Enough is how many samples must be answered, none of them wrong, to show that error.
+func Enough(maxError, confidence float64) int {
+	const rounding = 1e-9 // of levels that are decimal numbers
+	return max(1, int(math.Ceil(math.Log(1-confidence)/math.Log1p(-maxError)-rounding)))
+}
+
+// atMost is P(X <= k) of a binomial X with n trials of probability p.
+func atMost(k, n int, p float64) float64 {
+	if k >= n {
+		return 1
+	}
+	lg := func(x int) float64 {
+		v, _ := math.Lgamma(float64(x + 1))
+		return v
+	}
+	sum := 0.0
+	for i := range k + 1 {
+		sum += math.Exp(lg(n) - lg(i) - lg(n-i) + float64(i)*math.Log(p) + float64(n-i)*math.Log1p(-p))
+	}
+	return min(1, sum)
+}
+
+// upper is the bound of Clopper and Pearson: the probability at which k of n or fewer are
+// seen with that of level.
+func upper(k, n int, level float64) float64 {
+	lo, hi := float64(k)/float64(n), 1.0
+	if k == n {
+		return 1
+	}
+	for range 60 {
+		if mid := (lo + hi) / 2; atMost(k, n, mid) > level {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return hi
+}
