@@ -86,7 +86,7 @@ func newCoverage(level float64, byClass bool, classes []string, labels []int, sc
 }
 
 // newAbstain learns a threshold from what the samples left out score, as newCoverage does.
-func newAbstain(o Options, labels []int, scores dense.Matrix, temperature float64) (*abstain.Rule, *abstain.Count, error) {
+func newAbstain(maxError, confidence float64, labels []int, scores dense.Matrix, temperature float64) (*abstain.Rule, *abstain.Count, error) {
 	if temperature == 0 {
 		return nil, nil, errors.New("readout: leave-one-out gives no probabilities, so that nothing says where to abstain: take a larger alpha, or no largest error")
 	}
@@ -97,7 +97,7 @@ func newAbstain(o Options, labels []int, scores dense.Matrix, temperature float6
 		class := slices.Index(scores.Row(i), top)
 		predicted[i], right[i] = float32(p.Row(i)[class]), class == label
 	}
-	return abstain.Learn(o.MaxError, o.Confidence, scores.Cols, predicted, right)
+	return abstain.Learn(maxError, confidence, scores.Cols, predicted, right)
 }
 
 // shares are the probabilities that scores make, as Linear.Probability does.

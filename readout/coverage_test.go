@@ -327,7 +327,7 @@ func TestAbstainRefuses(t *testing.T) {
 	if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "threshold 2, want") {
 		t.Errorf("a threshold of 2: %v", err)
 	}
-	if _, _, err := newAbstain(Options{MaxError: .1, Confidence: .9}, []int{0}, dense.New(1, 2), 0); err == nil {
+	if _, _, err := newAbstain(.1, .9, []int{0}, dense.New(1, 2), 0); err == nil {
 		t.Error("no temperature to learn a threshold at")
 	}
 }

@@ -358,7 +358,7 @@ func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open
 		}
 	}
 	if j.opt.MaxError != 0 {
-		if linear.Abstain, r.Answers, err = newAbstain(j.opt, y.labels, scores, r.Temperature); err != nil {
+		if linear.Abstain, r.Answers, err = newAbstain(j.opt.MaxError, j.opt.Confidence, y.labels, scores, r.Temperature); err != nil {
 			return fail(err)
 		}
 	}

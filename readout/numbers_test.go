@@ -136,7 +136,7 @@ func TestNumbersAreRefused(t *testing.T) {
 		"numbers with 2 names, want one":                 {numbers, []string{"a", "b"}, Options{Coverage: .9}},
 		"numbers without a coverage":                     {numbers, one, Options{}},
 		"numbers with priors, class weights":             {numbers, one, Options{Coverage: .9, Priors: []float64{1}}},
-		"a coverage by class or a largest error":                 {numbers, one, Options{Coverage: .9, ClassWeights: []float64{1}}},
+		"a coverage by class or a largest error":         {numbers, one, Options{Coverage: .9, ClassWeights: []float64{1}}},
 		"sample 3: number NaN":                           {with(3, math.NaN()), one, Options{Coverage: .9}},
 		"sample 4: number +Inf":                          {with(4, math.Inf(1)), one, Options{Coverage: .9}},
 		"sample 5: number -1e+31":                        {with(5, -1e31), one, Options{Coverage: .9}},
