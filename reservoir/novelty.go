@@ -13,28 +13,44 @@ import (
 type Novelty struct {
 	detector *novelty.Detector
 	set      *kernel.Set // nil: plain Go
-	axes     []float32   // of the detector, as packColumns has them
-	zeros    []float32   // what the kernels subtract
-	rows     []float32   // features of kernel.Streams sequences
-	dst      []float32   // a vector for each of them
-	within   []float32   // of each of them, its products with the directions
-	lengths  [kernel.Streams]float64
+	rows     []float32   // features of kernel.Streams sequences, or of one in plain Go
+	stride   int         // from a sequence's to the next: whole vectors, zeros behind the features
+	center   []float32   // of the detector, as many
+	scale    []float32
+	axes     []float32 // of the detector, as packColumns has them, without intercepts
+	products []float32 // with them: by Axes of the kernels, then by sequence
+	within   []float32 // the same of one sequence
+	sums     [kernel.Streams][4]float64
 }
+
+// noveltyBlock is how many features of all sequences are taken at once: few enough that
+// they are in the level 1 cache when they are multiplied. It is a number of whole vectors.
+const noveltyBlock = 512
 
 // NewNovelty makes one. The detector must be valid.
 func NewNovelty(d *novelty.Detector) *Novelty { return newNovelty(d, fastest()) }
 
 func newNovelty(d *novelty.Detector, set *kernel.Set) *Novelty {
-	n := &Novelty{detector: d, set: set, rows: make([]float32, d.Features())}
+	f, dims := d.Features(), d.Dimensions()
+	n := &Novelty{detector: d, set: set, stride: f}
 	if set == nil {
+		n.rows = make([]float32, f)
 		return n
 	}
-	dims := d.Dimensions()
-	n.axes = packColumns(d.Axes, make([]float32, dims), d.Features(), set.Vector)
-	n.zeros = make([]float32, d.Features())
-	n.rows = make([]float32, kernel.Streams*d.Features())
-	n.dst = kernel.Aligned(kernel.Streams * set.Vector)
-	n.within = make([]float32, kernel.Streams*dims)
+	n.stride = (f + set.Vector - 1) / set.Vector * set.Vector
+	n.rows = kernel.Aligned(kernel.Streams * n.stride)
+	n.center, n.scale = kernel.Aligned(n.stride), kernel.Aligned(n.stride)
+	copy(n.center, d.Center)
+	copy(n.scale, d.Scale)
+	once := set.Features.Novelty.Axes
+	n.axes = kernel.Aligned((dims + once - 1) / once * once * f)
+	for axis := range dims {
+		for j, w := range d.Axes[axis*f : (axis+1)*f] {
+			n.axes[(axis/once*f+j)*once+axis%once] = w
+		}
+	}
+	n.products = kernel.Aligned(kernel.Streams * len(n.axes) / f)
+	n.within = make([]float32, len(n.axes)/f)
 	return n
 }
 
@@ -42,11 +58,11 @@ func newNovelty(d *novelty.Detector, set *kernel.Set) *Novelty {
 // score each.
 func (n *Novelty) Score(dst []float32, e Engine, slots []int32) error {
 	f := n.detector.Features()
-	most := len(n.rows) / f
+	most := len(n.rows) / n.stride
 	for len(slots) > 0 {
 		some := min(len(slots), most)
 		for i, slot := range slots[:some] {
-			if err := e.Features(slot, n.rows[i*f:(i+1)*f]); err != nil {
+			if err := e.Features(slot, n.rows[i*n.stride:][:f]); err != nil {
 				return fmt.Errorf("reservoir: engine %s: features: %w", e.Name(), err)
 			}
 		}
@@ -63,21 +79,24 @@ func (n *Novelty) score(dst []float32) {
 		dst[0] = d.Score(n.rows)
 		return
 	}
-	f, dims, vector, scores := d.Features(), d.Dimensions(), n.set.Vector, n.set.ScoresOfMany
+	k := &n.set.Features.Novelty
+	scale, project := k.ScaleMany, k.ProjectMany
 	if len(dst) == 1 {
-		scores = n.set.Scores
+		scale, project = k.Scale, k.Project
 	}
-	for i := range dst {
-		n.lengths[i] = d.Scaled(n.rows[i*f : (i+1)*f])
-	}
-	for axis := 0; axis < dims; axis += vector {
-		block := n.axes[axis*(1+f):]
-		scores(&n.dst[0], &block[vector], &block[0], &n.zeros[0], &n.rows[0], 4*f, f)
-		for i := range dst {
-			copy(n.within[i*dims+axis:(i+1)*dims], n.dst[i*vector:(i+1)*vector])
+	f, once, stride := d.Features(), k.Axes, 4*n.stride
+	clear(n.sums[:])
+	clear(n.products)
+	for at := 0; at < f; at += noveltyBlock {
+		scale(&n.sums[0][0], &n.rows[at], &n.center[at], &n.scale[at], stride, min(noveltyBlock, n.stride-at))
+		for group := 0; group < len(n.within); group += once {
+			project(&n.products[group*kernel.Streams], &n.axes[group*f+at*once], &n.rows[at], stride, min(noveltyBlock, f-at))
 		}
 	}
 	for i := range dst {
-		dst[i] = d.Of(n.lengths[i], n.within[i*dims:(i+1)*dims])
+		for group := 0; group < len(n.within); group += once {
+			copy(n.within[group:], n.products[group*kernel.Streams+i*once:][:once])
+		}
+		dst[i] = d.Of(n.sums[i], n.within[:d.Dimensions()])
 	}
 }

@@ -64,10 +64,10 @@ func (d *Detector) Validate() error {
 // its residual, over Unit. 1 is usual; the largest is math.MaxFloat32, also where
 // numbers overflow. It overwrites the vector. Canonical arithmetic: Scale, then the
 // product of z with each direction, which is a chain of float32 fused multiply-adds over
-// the features in ascending order, then Of.
+// the features in ascending order, then Of. reservoir.Novelty has the same bits in less time.
 func (d *Detector) Score(features []float32) float32 {
 	z := features[:len(d.Center)]
-	length := d.Scaled(z)
+	sums := d.scaled(z)
 	within := make([]float32, 0, MaxDimensions)
 	for axes := d.Axes; len(axes) > 0; axes = axes[len(z):] {
 		var t float32
@@ -76,17 +76,16 @@ func (d *Detector) Score(features []float32) float32 {
 		}
 		within = append(within, t)
 	}
-	return d.Of(length, within)
+	return d.Of(sums, within)
 }
 
-// Scaled puts z = (f - Center) * Scale, a rounded float32 difference and a rounded
-// product, in the place of features, and is the squared length of z: feature j is of
-// float64 sum j mod 4, in ascending order; the four are added in order.
-func (d *Detector) Scaled(features []float32) float64 {
+// scaled puts z = (f - Center) * Scale, a rounded float32 difference and a rounded
+// product, in the place of features, and adds up their squares: that of feature j is of
+// float64 sum j mod 4, in ascending order.
+func (d *Detector) scaled(features []float32) (sums [4]float64) {
 	center, scale := d.Center, d.Scale
 	z := features[:len(center)]
 	scale = scale[:len(center)]
-	var sums [4]float64
 	j := 0
 	for ; j+4 <= len(center); j += 4 {
 		c, s, f := center[j:j+4:j+4], scale[j:j+4:j+4], z[j:j+4:j+4]
@@ -103,13 +102,15 @@ func (d *Detector) Scaled(features []float32) float64 {
 		z[j] = float32(float32(z[j]-center[j]) * scale[j])
 		sums[j%4] += float64(float64(z[j]) * float64(z[j]))
 	}
-	return sums[0] + sums[1] + sums[2] + sums[3]
+	return sums
 }
 
-// Of is the score of a vector of a squared length, of which the products with the
-// directions are within: their squares are subtracted in order, in float64; what is below
-// zero is zero; the rest is rounded to float32, and so is its quotient with Unit.
-func (d *Detector) Of(length float64, within []float32) float32 {
+// Of is the score of a vector of which these are the four sums of squares, and within the
+// products with the directions. The sums are added in order; from that the products'
+// squares are subtracted in order, in float64; what is below zero is zero; the rest is
+// rounded to float32, and so is its quotient with Unit.
+func (d *Detector) Of(sums [4]float64, within []float32) float32 {
+	length := sums[0] + sums[1] + sums[2] + sums[3]
 	for _, t := range within {
 		length -= float64(float64(t) * float64(t)) // the square is exact
 	}

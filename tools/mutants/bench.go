@@ -89,6 +89,9 @@ func (b *bench) tests(kernel string) []string {
 	if strings.HasPrefix(kernel, "mixed") {
 		return []string{"^TestVectorMixed$/^" + b.engine + "$/^threads=1$", "^Test(Mixed|MaxOfZeros)/^" + b.engine + "$"}
 	}
+	if strings.HasPrefix(kernel, "scale") || strings.HasPrefix(kernel, "project") {
+		return []string{"^TestNovelty$", "^TestNovelty$/^" + b.engine + "$"}
+	}
 	return []string{"^TestVector$/^" + b.engine + "$/^(1_thread|single|narrow|wide)$", "/^" + b.engine + "$"}
 }
 

@@ -84,6 +84,26 @@ func scores1xAVX2(dst *float32, weights *float32, intercept *float32, center *fl
 //go:noescape
 func scores8xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
 
+// scale1xAVX2 puts (f - center) * scale in the place of n features f of 1 streams, and adds the square of feature j to sum j mod 4 of the stream's four.
+//
+//go:noescape
+func scale1xAVX2(sums *float64, features *float32, center *float32, scale *float32, stride int, n int)
+
+// scale8xAVX2 puts (f - center) * scale in the place of n features f of 8 streams, and adds the square of feature j to sum j mod 4 of the stream's four.
+//
+//go:noescape
+func scale8xAVX2(sums *float64, features *float32, center *float32, scale *float32, stride int, n int)
+
+// project1xAVX2 adds the products with 8 directions for 1 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func project1xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
+
+// project8xAVX2 adds the products with 8 directions for 8 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func project8xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
+
 // withinAVX2 reports whether n values are numbers of magnitude at most limit.
 //
 //go:noescape

@@ -55,7 +55,7 @@ type Set struct {
 	peak func(n int)
 }
 
-// FeatureKernels make features, and what a readout with limits multiplies.
+// FeatureKernels make features, and what a readout with limits and a detector make of them.
 type FeatureKernels struct {
 	// Features of n units from their accumulators; count is the number of
 	// samples, at least 1. Share takes counts below 2^31.
@@ -66,6 +66,23 @@ type FeatureKernels struct {
 	// Limited writes features - center, each limited to [-limit, limit], to dst,
 	// which may be features: n values of each. Limits are positive.
 	Limited func(dst, features, center, limit *float32, n int)
+
+	Novelty NoveltyKernels
+}
+
+// NoveltyKernels are what a detector needs (readout/novelty), for one stream or for
+// Streams of them whose features are stride bytes apart.
+type NoveltyKernels struct {
+	Axes int // directions that Project takes at once
+
+	// Scale puts (f - center) * scale in the place of n features f, a whole number of
+	// vectors, and adds the square of feature j to float64 sum j mod 4 of the
+	// four that each stream has in sums.
+	Scale, ScaleMany func(sums *float64, features, center, scale *float32, stride, n int)
+
+	// Project adds to dst, Axes for each stream, the products of n features with as
+	// many directions; axes has Axes for each feature.
+	Project, ProjectMany func(dst, axes, features *float32, stride, n int)
 }
 
 // Shape is a tile size and its kernels.

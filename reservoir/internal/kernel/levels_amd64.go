@@ -36,7 +36,7 @@ var setAVX512 = Set{
 	Single:     func(s *Steps) { stepsSingleAVX512((*byte)(unsafe.Pointer(s))) },
 	RingSingle: func(s *Steps) { ringSingleAVX512((*byte)(unsafe.Pointer(s))) },
 	Load:       loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512,
-	Features: FeatureKernels{Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Limited: limitedAVX512},
+	Features: FeatureKernels{Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Limited: limitedAVX512, Novelty: noveltyAVX512},
 	Scores:   scores1xAVX512, ScoresOfMany: scores8xAVX512,
 	Prefetch: prefetchAVX512, Within: withinAVX512, peak: peakAVX512,
 }
@@ -83,7 +83,11 @@ var setAVX2 = Set{
 	Single:     func(s *Steps) { stepsSingleAVX2((*byte)(unsafe.Pointer(s))) },
 	RingSingle: func(s *Steps) { ringSingleAVX2((*byte)(unsafe.Pointer(s))) },
 	Load:       loadAVX2, Store: storeAVX2, Spread: spreadAVX2, Collect: collectAVX2,
-	Features: FeatureKernels{Mean: meanAVX2, Share: shareAVX2, Deviation: deviationAVX2, Limited: limitedAVX2},
+	Features: FeatureKernels{Mean: meanAVX2, Share: shareAVX2, Deviation: deviationAVX2, Limited: limitedAVX2, Novelty: noveltyAVX2},
 	Scores:   scores1xAVX2, ScoresOfMany: scores8xAVX2,
 	Prefetch: prefetchAVX2, Within: withinAVX2, peak: peakAVX2,
 }
+
+var noveltyAVX512 = NoveltyKernels{Axes: 32, Scale: scale1xAVX512, ScaleMany: scale8xAVX512, Project: project1xAVX512, ProjectMany: project8xAVX512}
+
+var noveltyAVX2 = NoveltyKernels{Axes: 8, Scale: scale1xAVX2, ScaleMany: scale8xAVX2, Project: project1xAVX2, ProjectMany: project8xAVX2}

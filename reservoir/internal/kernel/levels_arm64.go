@@ -13,7 +13,9 @@ var setNEON = Set{
 	Narrow: Shape{Lanes: 8, Steps: stepsNarrowNEON, Ring: ringNarrowNEON},
 	Single: stepsSingleNEON,
 	Load:   loadNEON, Store: storeNEON, Spread: spreadNEON, Collect: collectNEON,
-	Features: FeatureKernels{Mean: meanNEON, Share: shareNEON, Deviation: deviationNEON, Limited: limitedNEON},
+	Features: FeatureKernels{Mean: meanNEON, Share: shareNEON, Deviation: deviationNEON, Limited: limitedNEON, Novelty: noveltyNEON},
 	Scores:   scores1xNEON, ScoresOfMany: scores8xNEON,
 	Prefetch: prefetchNEON, Within: withinNEON, peak: peakNEON,
 }
+
+var noveltyNEON = NoveltyKernels{Axes: 8, Scale: scale1xNEON, ScaleMany: scale8xNEON, Project: project1xNEON, ProjectMany: project8xNEON}

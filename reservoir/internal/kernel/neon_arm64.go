@@ -84,6 +84,26 @@ func scores1xNEON(dst, weights, intercept, center, features *float32, stride, n 
 //go:noescape
 func scores8xNEON(dst, weights, intercept, center, features *float32, stride, n int)
 
+// scale1xNEON puts (f - center) * scale in the place of n features f of 1 streams, and adds the square of feature j to sum j mod 4 of the stream's four.
+//
+//go:noescape
+func scale1xNEON(sums *float64, features, center, scale *float32, stride, n int)
+
+// scale8xNEON puts (f - center) * scale in the place of n features f of 8 streams, and adds the square of feature j to sum j mod 4 of the stream's four.
+//
+//go:noescape
+func scale8xNEON(sums *float64, features, center, scale *float32, stride, n int)
+
+// project1xNEON adds the products with 8 directions for 1 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func project1xNEON(dst, axes, features *float32, stride, n int)
+
+// project8xNEON adds the products with 8 directions for 8 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func project8xNEON(dst, axes, features *float32, stride, n int)
+
 // withinNEON reports whether n values are numbers of magnitude at most limit.
 //
 //go:noescape

@@ -4176,6 +4176,209 @@ feature:
 	FSTPQ (F14, F15), 224(R0)
 	RET
 
+// func scale1xNEON(sums *float64, features, center, scale *float32, stride, n int)
+TEXT ·scale1xNEON(SB), NOSPLIT, $0-48
+	MOVD sums+0(FP), R0
+	MOVD features+8(FP), R5
+	MOVD center+16(FP), R1
+	MOVD scale+24(FP), R2
+	MOVD n+40(FP), R3
+	FLDPQ 0(R0), (F0, F1)
+block:
+	FMOVQ.P 16(R1), F16
+	FMOVQ.P 16(R2), F17
+	FMOVQ (R5), F18
+	WORD $0x4eb0d652 // fsub v18.4s, v18.4s, v16.4s
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	FMOVQ.P F18, 16(R5)
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	VFMLA V19.D2, V19.D2, V0.D2
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	VFMLA V20.D2, V20.D2, V1.D2
+	SUBS $4, R3
+	BGT block
+	FSTPQ (F0, F1), 0(R0)
+	RET
+
+// func scale8xNEON(sums *float64, features, center, scale *float32, stride, n int)
+TEXT ·scale8xNEON(SB), NOSPLIT, $0-48
+	MOVD sums+0(FP), R0
+	MOVD features+8(FP), R5
+	MOVD stride+32(FP), R21
+	ADD R21, R5, R6
+	ADD R21, R6, R7
+	ADD R21, R7, R8
+	ADD R21, R8, R9
+	ADD R21, R9, R10
+	ADD R21, R10, R11
+	ADD R21, R11, R12
+	MOVD center+16(FP), R1
+	MOVD scale+24(FP), R2
+	MOVD n+40(FP), R3
+	FLDPQ 0(R0), (F0, F1)
+	FLDPQ 32(R0), (F2, F3)
+	FLDPQ 64(R0), (F4, F5)
+	FLDPQ 96(R0), (F6, F7)
+	FLDPQ 128(R0), (F8, F9)
+	FLDPQ 160(R0), (F10, F11)
+	FLDPQ 192(R0), (F12, F13)
+	FLDPQ 224(R0), (F14, F15)
+block:
+	FMOVQ.P 16(R1), F16
+	FMOVQ.P 16(R2), F17
+	FMOVQ (R5), F18
+	WORD $0x4eb0d652 // fsub v18.4s, v18.4s, v16.4s
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	FMOVQ.P F18, 16(R5)
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	VFMLA V19.D2, V19.D2, V0.D2
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	VFMLA V20.D2, V20.D2, V1.D2
+	FMOVQ (R6), F18
+	WORD $0x4eb0d652 // fsub v18.4s, v18.4s, v16.4s
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	FMOVQ.P F18, 16(R6)
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	VFMLA V19.D2, V19.D2, V2.D2
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	VFMLA V20.D2, V20.D2, V3.D2
+	FMOVQ (R7), F18
+	WORD $0x4eb0d652 // fsub v18.4s, v18.4s, v16.4s
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	FMOVQ.P F18, 16(R7)
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	VFMLA V19.D2, V19.D2, V4.D2
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	VFMLA V20.D2, V20.D2, V5.D2
+	FMOVQ (R8), F18
+	WORD $0x4eb0d652 // fsub v18.4s, v18.4s, v16.4s
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	FMOVQ.P F18, 16(R8)
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	VFMLA V19.D2, V19.D2, V6.D2
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	VFMLA V20.D2, V20.D2, V7.D2
+	FMOVQ (R9), F18
+	WORD $0x4eb0d652 // fsub v18.4s, v18.4s, v16.4s
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	FMOVQ.P F18, 16(R9)
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	VFMLA V19.D2, V19.D2, V8.D2
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	VFMLA V20.D2, V20.D2, V9.D2
+	FMOVQ (R10), F18
+	WORD $0x4eb0d652 // fsub v18.4s, v18.4s, v16.4s
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	FMOVQ.P F18, 16(R10)
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	VFMLA V19.D2, V19.D2, V10.D2
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	VFMLA V20.D2, V20.D2, V11.D2
+	FMOVQ (R11), F18
+	WORD $0x4eb0d652 // fsub v18.4s, v18.4s, v16.4s
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	FMOVQ.P F18, 16(R11)
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	VFMLA V19.D2, V19.D2, V12.D2
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	VFMLA V20.D2, V20.D2, V13.D2
+	FMOVQ (R12), F18
+	WORD $0x4eb0d652 // fsub v18.4s, v18.4s, v16.4s
+	WORD $0x6e31de52 // fmul v18.4s, v18.4s, v17.4s
+	FMOVQ.P F18, 16(R12)
+	WORD $0x0e617a53 // fcvtl v19.2d, v18.2s
+	VFMLA V19.D2, V19.D2, V14.D2
+	WORD $0x4e617a54 // fcvtl2 v20.2d, v18.4s
+	VFMLA V20.D2, V20.D2, V15.D2
+	SUBS $4, R3
+	BGT block
+	FSTPQ (F0, F1), 0(R0)
+	FSTPQ (F2, F3), 32(R0)
+	FSTPQ (F4, F5), 64(R0)
+	FSTPQ (F6, F7), 96(R0)
+	FSTPQ (F8, F9), 128(R0)
+	FSTPQ (F10, F11), 160(R0)
+	FSTPQ (F12, F13), 192(R0)
+	FSTPQ (F14, F15), 224(R0)
+	RET
+
+// func project1xNEON(dst, axes, features *float32, stride, n int)
+TEXT ·project1xNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD axes+8(FP), R1
+	MOVD features+16(FP), R5
+	MOVD n+32(FP), R3
+	FLDPQ 0(R0), (F0, F1)
+feature:
+	FLDPQ.P 32(R1), (F16, F17)
+	FMOVS.P 4(R5), F18
+	WORD $0x4f921200 // fmla v0.4s, v16.4s, v18.s[0]
+	WORD $0x4f921221 // fmla v1.4s, v17.4s, v18.s[0]
+	SUBS $1, R3
+	BNE feature
+	FSTPQ (F0, F1), 0(R0)
+	RET
+
+// func project8xNEON(dst, axes, features *float32, stride, n int)
+TEXT ·project8xNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD axes+8(FP), R1
+	MOVD features+16(FP), R5
+	MOVD stride+24(FP), R21
+	ADD R21, R5, R6
+	ADD R21, R6, R7
+	ADD R21, R7, R8
+	ADD R21, R8, R9
+	ADD R21, R9, R10
+	ADD R21, R10, R11
+	ADD R21, R11, R12
+	MOVD n+32(FP), R3
+	FLDPQ 0(R0), (F0, F1)
+	FLDPQ 32(R0), (F2, F3)
+	FLDPQ 64(R0), (F4, F5)
+	FLDPQ 96(R0), (F6, F7)
+	FLDPQ 128(R0), (F8, F9)
+	FLDPQ 160(R0), (F10, F11)
+	FLDPQ 192(R0), (F12, F13)
+	FLDPQ 224(R0), (F14, F15)
+feature:
+	FLDPQ.P 32(R1), (F16, F17)
+	FMOVS.P 4(R5), F18
+	WORD $0x4f921200 // fmla v0.4s, v16.4s, v18.s[0]
+	WORD $0x4f921221 // fmla v1.4s, v17.4s, v18.s[0]
+	FMOVS.P 4(R6), F19
+	WORD $0x4f931202 // fmla v2.4s, v16.4s, v19.s[0]
+	WORD $0x4f931223 // fmla v3.4s, v17.4s, v19.s[0]
+	FMOVS.P 4(R7), F20
+	WORD $0x4f941204 // fmla v4.4s, v16.4s, v20.s[0]
+	WORD $0x4f941225 // fmla v5.4s, v17.4s, v20.s[0]
+	FMOVS.P 4(R8), F21
+	WORD $0x4f951206 // fmla v6.4s, v16.4s, v21.s[0]
+	WORD $0x4f951227 // fmla v7.4s, v17.4s, v21.s[0]
+	FMOVS.P 4(R9), F22
+	WORD $0x4f961208 // fmla v8.4s, v16.4s, v22.s[0]
+	WORD $0x4f961229 // fmla v9.4s, v17.4s, v22.s[0]
+	FMOVS.P 4(R10), F23
+	WORD $0x4f97120a // fmla v10.4s, v16.4s, v23.s[0]
+	WORD $0x4f97122b // fmla v11.4s, v17.4s, v23.s[0]
+	FMOVS.P 4(R11), F24
+	WORD $0x4f98120c // fmla v12.4s, v16.4s, v24.s[0]
+	WORD $0x4f98122d // fmla v13.4s, v17.4s, v24.s[0]
+	FMOVS.P 4(R12), F25
+	WORD $0x4f99120e // fmla v14.4s, v16.4s, v25.s[0]
+	WORD $0x4f99122f // fmla v15.4s, v17.4s, v25.s[0]
+	SUBS $1, R3
+	BNE feature
+	FSTPQ (F0, F1), 0(R0)
+	FSTPQ (F2, F3), 32(R0)
+	FSTPQ (F4, F5), 64(R0)
+	FSTPQ (F6, F7), 96(R0)
+	FSTPQ (F8, F9), 128(R0)
+	FSTPQ (F10, F11), 160(R0)
+	FSTPQ (F12, F13), 192(R0)
+	FSTPQ (F14, F15), 224(R0)
+	RET
+
 // func withinNEON(v *float32, n int, limit float32) bool
 TEXT ·withinNEON(SB), NOSPLIT, $0-25
 	MOVD v+0(FP), R2

@@ -95,6 +95,67 @@ func TestReadout(t *testing.T) {
 	})
 }
 
+// TestNovelty holds what a detector needs to its plain form. Calls go on where others
+// have ended.
+func TestNovelty(t *testing.T) {
+	eachLevel(t, func(t *testing.T, s *Set) {
+		rng := rand.New(rand.NewPCG(3, 7))
+		k := &s.Features.Novelty
+		for _, n := range []int{1, 2, 3, 5} { // vectors of features
+			n *= s.Vector
+			stride := n + 16*rng.IntN(2)
+			for _, streams := range []int{1, Streams} {
+				scale, project := k.Scale, k.Project
+				if streams > 1 {
+					scale, project = k.ScaleMany, k.ProjectMany
+				}
+				what := fmt.Sprintf("%d streams, %d features", streams, n)
+				features, center, by := floats(t, (streams-1)*stride+n), floats(t, n), floats(t, n)
+				for _, v := range [][]float32{features, center, by} {
+					random(rng, v)
+				}
+				features[rng.IntN(n)], by[rng.IntN(n)] = 1e25, 0 // squares beyond float32
+				sums := guarded[float64](t, 4*streams, guardAtEnd)
+				for i := range sums {
+					sums[i] = rng.Float64()
+				}
+				want, z := slices.Clone(sums), slices.Clone(features)
+				for i := range streams {
+					for j := range n {
+						v := float32(float32(features[i*stride+j]-center[j]) * by[j])
+						z[i*stride+j] = v
+						want[4*i+j%4] += float64(float64(v) * float64(v))
+					}
+				}
+				scale(&sums[0], &features[0], &center[0], &by[0], 4*stride, n)
+				for i := range want {
+					if math.Float64bits(sums[i]) != math.Float64bits(want[i]) {
+						t.Fatalf("%s: sum %d of stream %d is %v, want %v", what, i%4, i/4, sums[i], want[i])
+					}
+				}
+				for i, v := range z { // also what is between the rows
+					same(t, what, "scaled feature", i%stride, i/stride, features[i], v)
+				}
+				// Any number of features, and none behind it.
+				for m := n - s.Vector + 1; m <= n; m++ {
+					rows, axes, dst := floats(t, (streams-1)*stride+m), floats(t, m*k.Axes), floats(t, streams*k.Axes)
+					for _, v := range [][]float32{rows, axes, dst} {
+						random(rng, v)
+					}
+					want := slices.Clone(dst)
+					project(&dst[0], &axes[0], &rows[0], 4*stride, m)
+					for i := range want {
+						for j := range m {
+							want[i] = canon.FMA(axes[j*k.Axes+i%k.Axes], rows[i/k.Axes*stride+j], want[i])
+						}
+						same(t, fmt.Sprintf("%d streams, %d features", streams, m), "product", i%k.Axes, i/k.Axes, dst[i], want[i])
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestWithin plants each kind of bad value at every place.
 func TestWithin(t *testing.T) {
 	const limit = 1e15

@@ -37,6 +37,10 @@ func main() {
 	f.limited()
 	f.scores(1)
 	f.scores(8)
+	f.scale(1)
+	f.scale(8)
+	f.project(1)
+	f.project(8)
 	f.within()
 	f.peak()
 	for _, m := range []mixed{{false, true}, {false, false}, {true, true}, {true, false}} {

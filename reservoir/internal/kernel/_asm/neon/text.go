@@ -92,6 +92,15 @@ func (f *file) fsqrt(d, n vec)     { f.two(0x6ea1f800, "fsqrt", "", d, n) }
 func (f *file) ucvtf(d, n vec)     { f.two(0x6e21d800, "ucvtf", "", d, n) }
 func (f *file) fcmgtZero(d, n vec) { f.two(0x4ea0c800, "fcmgt", "#0.0", d, n) }
 
+// fcvtl makes float64 of two lanes of n, of the first half or the second.
+func (f *file) fcvtl(d, n vec, half int) {
+	code, name, lanes := uint32(0x0e617800), "fcvtl", "2s"
+	if half == 1 {
+		code, name, lanes = 0x4e617800, "fcvtl2", "4s"
+	}
+	f.word(code|uint32(n)<<5|uint32(d), fmt.Sprintf("%s v%d.2d, v%d.%s", name, d, n, lanes))
+}
+
 // element writes an operation with one lane of m.
 func (f *file) element(code uint32, name string, d, n, m vec, lane int) {
 	code |= uint32(lane&1)<<21 | uint32(lane>>1)<<11
