@@ -247,6 +247,31 @@ func TestCoverageRefuses(t *testing.T) {
 	}
 }
 
+// Of n + 1 values in any order each is as likely the last one. So it is at least the
+// threshold of the n others for n + 1 - k of n + 1, k being rounded down: exactly, or more
+// often where some are equal. In whole percent, k is one of whole numbers.
+func TestThresholdIsExact(t *testing.T) {
+	for _, percent := range []int{5, 50, 80, 90, 95, 99} {
+		for n := 1; n <= 120; n++ {
+			for _, equal := range []int{1, 4} {
+				values, held := make([]float64, n+1), 0
+				for i := range values {
+					values[i] = float64(i/equal+1) / float64(n+2)
+				}
+				for last, v := range values {
+					if v >= threshold(slices.Delete(slices.Clone(values), last, last+1), float64(percent)/100) {
+						held++
+					}
+				}
+				want := n + 1 - (100-percent)*(n+1)/100
+				if held < want || equal == 1 && held != want {
+					t.Errorf("%d %% of %d values, %d equal: %d are held, want %d", percent, n+1, equal, held, want)
+				}
+			}
+		}
+	}
+}
+
 // 19 samples are the fewest of which one may be left out at .95; of fewer, none.
 func TestEnough(t *testing.T) {
 	for level, want := range map[float64]int{.95: 19, .9: 9, .5: 1, .99: 99, .2: 1} {

@@ -15,8 +15,9 @@ import (
 // exponential do not show. Where all scores are right the least is at
 // infinity: tau ends where the loss has no more to lose.
 //
-// weights are those of the classes, nil for none; doubt is the part of each sample that is taken to be of the other classes,
-// in equal shares, whatever its label says; see temperature.
+// weights are those of the classes, nil for none; doubt is the part of each sample
+// that is taken to be of the other classes, in equal shares, whatever its label says;
+// see temperature.
 func temper(scores dense.Matrix, labels []int, weights []float64, doubt float64) (tau, loss float64) {
 	const grid = 10 // steps per octave, as a power of two: 1024
 	largest := 0.0
@@ -50,16 +51,22 @@ func temper(scores dense.Matrix, labels []int, weights []float64, doubt float64)
 // temperature is the scale at which the scores that leave-one-out gives are
 // log-likelihoods, for predictions' probabilities; 0 where there is none. Where
 // all samples are right, no scale is too large for them; but n of them do not
-// show that the next is never wrong. So each label is doubted as much as the
-// rule of succession says of n successes, 1/(n+2), as Platt does for support
-// vector machines ("Probabilistic outputs for support vector machines", 1999).
+// show that the next is never wrong. So each label is doubted a little, as Platt
+// does for support vector machines ("Probabilistic outputs for support vector
+// machines", 1999): by 1/(4n+2), which is a quarter of a wrong sample, and as much
+// of a right one, beside the n. The rule of succession, which he takes, is a whole
+// one: 1/(n+2). A quarter has the least log-loss on draws of 14 data sets, and was
+// confirmed on others (docs/measurements/calibration.md).
 func temperature(scores dense.Matrix, y targets) float64 {
-	tau, loss := temper(scores, y.labels, y.weights, 1/float64(len(y.labels)+2))
+	tau, loss := temper(scores, y.labels, y.weights, doubt(len(y.labels)))
 	if math.IsInf(loss, 0) {
 		return 0
 	}
 	return tau
 }
+
+// doubt is that of n labels.
+func doubt(n int) float64 { return 1 / float64(4*n+2) }
 
 // logLoss is the mean of -log softmax(tau * scores) at the labels, and its
 // slope in tau, with the given doubt in the labels.
