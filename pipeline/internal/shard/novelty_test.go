@@ -10,7 +10,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -187,16 +189,28 @@ func TestNoveltyNoAllocation(t *testing.T) {
 // What novelty costs beside the bank that is trained without a choice: 64 streams in
 // messages of 128 samples, a prediction every so many samples, decoding included. In turns,
 // so that both see the same machine; medians, also of what one has more than the other.
-func BenchmarkNovelty(b *testing.B) {
+func BenchmarkNovelty(b *testing.B) { benchAnswers(b, answering{novel: true}) }
+
+// What all costs that a model and its job can say beside a class, together: probabilities,
+// sets, novelty, and alarms of them, in the same thread, where they are a process of
+// their own; with early predictions at a quarter, half and three quarters, and without.
+func BenchmarkAnswers(b *testing.B) {
+	all := answering{probable: true, novel: true, alarms: true}
+	b.Run("ends", func(b *testing.B) { benchAnswers(b, all) })
+	all.early = true
+	b.Run("early", func(b *testing.B) { benchAnswers(b, all) })
+}
+
+func benchAnswers(b *testing.B, on answering) {
 	for _, length := range []int{128, 512, 2048, 8192} {
 		b.Run(fmt.Sprint(length), func(b *testing.B) {
-			plain, novel := noveltyLoad(b, length, false), noveltyLoad(b, length, true)
+			loads := [2]func() float64{answering{}.load(b, length), on.load(b, length)}
 			var times [2][]float64
 			var more []float64
 			for i := 0; b.Loop(); i++ {
 				var took [2]float64
 				for _, on := range []int{i % 2, 1 - i%2} {
-					took[on] = []func() float64{plain, novel}[on]()
+					took[on] = loads[on]()
 					times[on] = append(times[on], took[on])
 				}
 				more = append(more, took[1]/took[0]-1)
@@ -206,17 +220,23 @@ func BenchmarkNovelty(b *testing.B) {
 				return v[len(v)/2]
 			}
 			b.ReportMetric(median(times[0]), "ns/sample")
-			b.ReportMetric(median(times[1]), "ns/sample-novel")
+			b.ReportMetric(median(times[1]), "ns/sample-on")
 			b.ReportMetric(100*median(more), "%more")
-			b.ReportMetric(median(more)*median(times[0])*float64(length)/1000, "us/prediction")
+			b.ReportMetric(median(more)*median(times[0])*float64(length)/1000, "us/end")
 		})
 	}
 }
 
-// noveltyLoad makes a shard and what gives it a sequence of each stream, which tells how
-// long a sample took, in ns.
-func noveltyLoad(b *testing.B, length int, novel bool) func() float64 {
-	const streams, message = 64, 128
+// answering is what a model and its job say beside a class.
+type answering struct {
+	probable bool // probabilities and sets
+	novel    bool
+	early    bool // predictions, with a readout of their own that decides
+	alarms   bool
+}
+
+// model is the one of the benchmark, of so many samples a sequence.
+func (on answering) model(b *testing.B, length int) *reservoir.Model {
 	spec := reservoir.DefaultBank(2).ForLength(length)
 	net, err := reservoir.Draw(spec)
 	if err != nil {
@@ -224,24 +244,44 @@ func noveltyLoad(b *testing.B, length int, novel bool) func() float64 {
 	}
 	net.Norm = reservoir.Norm{Mean: make([]float32, 2), Scale: []float32{1, 1}, Diff: []float32{1, 1}}
 	rng, f := rand.New(rand.NewPCG(1, 2)), spec.FeatureCount()
-	h := &readout.Linear{Name: "bench", Classes: []string{"a", "b", "c", "d"}, Center: make([]float32, f), Weights: pipelinetest.Noise(rng, 4*f), Intercept: make([]float32, 4)}
+	linear := func() *readout.Linear {
+		return &readout.Linear{Name: "bench", Classes: []string{"a", "b", "c", "d"}, Center: make([]float32, f), Weights: pipelinetest.Noise(rng, 4*f), Intercept: make([]float32, 4)}
+	}
+	h := linear()
 	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{h}, Policy: reservoir.Policy{Kind: reservoir.Count, Length: length}, Channels: []string{"x", "y"}}
-	if novel {
+	if on.probable {
+		h.Temperature, h.Coverage = 1, &readout.Coverage{Level: .95, Least: []float64{.01, .01, .01, .01}}
+	}
+	if on.novel {
 		h.Novelty = pipelinetest.Detector(m, novelty.Dimensions)
+	}
+	if on.early {
+		m.Policy.Early = length / 4
+		h.Prefixes = &readout.Prefixes{Linear: linear(), Rule: early.Rule{Length: int64(length), Coefficients: [4]float64{1, -1, 1, -1}, Most: .1}}
+		h.Prefixes.Linear.Temperature = 1
 	}
 	if err := m.Validate(); err != nil {
 		b.Fatal(err)
 	}
+	return m
+}
+
+// load makes a shard and what gives it a sequence of each stream, which tells how long a
+// sample took, in ns.
+func (on answering) load(b *testing.B, length int) func() float64 {
+	const streams, message = 64, 128
+	m := on.model(b, length)
 	l := newLoneOn(b, m, Config{}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return reservoir.NewCPU(net, slots, "auto", 1)
 	})
-	values := pipelinetest.Noise(rng, 2*message)
+	values := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), 2*message)
 	var jobs []Job
 	for s := range streams {
 		jobs = append(jobs, l.job(pipelinetest.Packet{Key: fmt.Sprint("s", s), Batch: codec.Batch{Rows: message, X: values}}))
 	}
+	told := on.output(b, m)
 	return func() float64 {
-		start := time.Now()
+		start, ends, all := time.Now(), 0, 0
 		for range length / message {
 			l.b.Reset()
 			for _, j := range jobs {
@@ -254,32 +294,55 @@ func noveltyLoad(b *testing.B, length int, novel bool) func() float64 {
 			if err := l.Advance(l.b); err != nil {
 				b.Fatal(err)
 			}
+			if preds := l.b.Answers[0].Preds; len(preds) > 0 {
+				told(preds)
+				all += len(preds)
+				for i := range preds {
+					if preds[i].Flags&codec.FlagEarly == 0 && (preds[i].NoveltyP != 0) == on.novel {
+						ends++
+					}
+				}
+			}
 		}
 		took := float64(time.Since(start))
-		if n := len(l.b.Answers[0].Preds); n != streams || (l.b.Answers[0].Preds[0].NoveltyP != 0) != novel {
-			b.Fatalf("%d predictions, the first %+v", n, l.b.Answers[0].Preds[0])
+		want := streams
+		if on.early {
+			want *= 4
+		}
+		if ends != streams || all != want {
+			b.Fatalf("%d predictions, %d of them at ends as they should be; want %d and %d", all, ends, want, streams)
 		}
 		return took / float64(streams*length)
 	}
 }
 
-// A shadow's row begins as the answer of the readout that predicts: its flags are taken
-// back, and set anew by the shadow's own rules.
-func TestDecideSetsAndTakesBack(t *testing.T) {
-	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
-	l := m.Readouts[0]
-	for _, abstains := range []bool{false, true} {
-		if abstains {
-			pipelinetest.Abstaining(l)
+// output makes a message of predictions; with alarms, it also reads it and judges it.
+func (on answering) output(b *testing.B, m *reservoir.Model) func([]codec.Prediction) {
+	meta := codec.PredictionMeta{Readout: m.Readouts[0].Name, Labels: m.Readouts[0].Classes, Columns: 4}
+	encoder, err := codec.NewPredictionEncoder(meta)
+	if err != nil {
+		b.Fatal(err)
+	}
+	fold, message := alarm.NewFold("x", 0), alarm.Message{Labels: meta.Labels}
+	rules, err := alarm.ParseRules(map[string]string{"c": "class b >= 0.9, 3 of 5", "n": "novel 0.001, 3 of 5", "d": "drift score"})
+	if err == nil {
+		_, err = fold.Apply(fold.ChangeRules(rules, "", "bench", time.Unix(1, 0)))
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(p []codec.Prediction) {
+		data, err := encoder.Encode(p)
+		if err == nil && on.alarms {
+			message.Seq++
+			message.Outs += uint64(len(p))
+			message.Stored = time.Unix(int64(message.Seq), 0)
+			if _, message.Predictions, err = codec.DecodePredictions(data); err == nil {
+				_, err = fold.Take(&message)
+			}
 		}
-		for _, p := range []codec.Prediction{{Probability: .9}, {Probability: .6}, {Probability: .6, Flags: codec.FlagAbstain}, {Probability: .9, Flags: codec.FlagAbstain | codec.FlagDecided | codec.FlagEarly | codec.FlagGap}} {
-			want := p.Flags &^ (codec.FlagAbstain | codec.FlagDecided)
-			if abstains && p.Probability < .7 {
-				want |= codec.FlagAbstain
-			}
-			if Decide(&p, l, 4); p.Flags != want {
-				t.Errorf("abstains %v, probability %v: flags %v, want %v", abstains, p.Probability, p.Flags, want)
-			}
+		if err != nil {
+			b.Fatal(err)
 		}
 	}
 }
