@@ -73,7 +73,8 @@ type teller struct {
 	client  *http.Client
 	address string
 	known   map[at]*told // what is on, and what was cleared lately
-	reached bool         // the last request was taken
+	asked   time.Time    // the last request
+	reached bool         // it was taken
 	clock   bool         // that the clocks differ was said
 }
 
@@ -145,27 +146,37 @@ func (t *teller) tell(ctx context.Context, js jetstream.JetStream) error {
 	}
 }
 
+// over reports whether an alarm was cleared so long ago that it has ended there by itself.
+func over(e *alarm.Event, now time.Time) bool {
+	return e.Kind == alarm.Cleared && now.Sub(e.Time) > 2*Expire
+}
+
 // note takes an event of the log.
 func (t *teller) note(e alarm.Event) {
+	if over(&e, time.Now()) { // of before: one for each key that ever had an alarm
+		delete(t.known, at{e.Rule, e.Key})
+		return
+	}
 	t.known[at{e.Rule, e.Key}] = &told{event: e}
 }
 
-// send tells of what has changed, and again of what was told long ago. With ask it sends a
-// request also where there is nothing to tell.
+// send tells of what has changed, and again of what was told long ago. Where there is
+// nothing to tell, it asks now and then whether somebody is there, with ask at once: that
+// must not be found out by the first alarm.
 func (t *teller) send(ctx context.Context, ask bool) error {
-	now := time.Now()
+	now, every := time.Now(), cmp.Or(t.o.Resend, Resend)
 	var due []*told
 	for which, one := range t.known {
-		if one.event.Kind == alarm.Cleared && now.Sub(one.event.Time) > 2*Expire {
-			delete(t.known, which) // it has ended there by itself
+		if over(&one.event, now) {
+			delete(t.known, which)
 			continue
 		}
-		if !one.refused && (one.sent.IsZero() || now.Sub(one.sent) >= cmp.Or(t.o.Resend, Resend)) {
+		if !one.refused && (one.sent.IsZero() || now.Sub(one.sent) >= every) {
 			due = append(due, one)
 		}
 	}
 	slices.SortFunc(due, func(a, b *told) int { return cmp.Compare(a.event.Number, b.event.Number) })
-	if len(due) == 0 && ask {
+	if len(due) == 0 && (ask || now.Sub(t.asked) >= every) {
 		return t.post(ctx, nil, now)
 	}
 	for some := range slices.Chunk(due, mostAlerts) {
@@ -209,6 +220,7 @@ func (t *teller) post(ctx context.Context, some []*told, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	t.asked = now
 	limited, cancel := context.WithTimeout(ctx, sendTimeout)
 	defer cancel()
 	answer, err := post(limited, t.client, t.address, body, nil)
@@ -283,21 +295,18 @@ func annotations(e *alarm.Event) map[string]string {
 			said = append(said, fmt.Sprintf(format, text))
 		}
 	}
-	number := func(x float32) string {
-		if x == 0 {
-			return ""
-		}
-		return fmt.Sprint(x)
-	}
 	add("class", e.Class, "%s")
-	add("probability", number(e.Probability), "probability %s")
+	if e.Probability > 0 {
+		all["probability"] = fmt.Sprint(e.Probability)
+		said = append(said, fmt.Sprintf("probability %.3g", e.Probability))
+	}
 	if e.Estimate != nil {
-		all["low"], all["high"] = fmt.Sprint(e.Low), fmt.Sprint(e.High)
-		add("value", fmt.Sprint(e.Value), "%s ["+all["low"]+", "+all["high"]+"]")
+		all["value"], all["low"], all["high"] = fmt.Sprint(e.Value), fmt.Sprint(e.Low), fmt.Sprint(e.High)
+		said = append(said, fmt.Sprintf("%.6g [%.6g, %.6g]", e.Value, e.Low, e.High))
 	}
 	if e.NoveltyP > 0 {
-		all["novelty"] = fmt.Sprint(e.Novelty)
-		add("novelty_p", number(e.NoveltyP), "novelty p %s")
+		all["novelty"], all["novelty_p"] = fmt.Sprint(e.Novelty), fmt.Sprint(e.NoveltyP)
+		said = append(said, fmt.Sprintf("novelty p %.3g", e.NoveltyP))
 	}
 	add("change", e.Change, "%s")
 	if e.Kind == alarm.Acknowledged {

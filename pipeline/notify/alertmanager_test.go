@@ -292,4 +292,11 @@ func TestAlertmanagerWrong(t *testing.T) {
 		r.await(says, func() bool { return strings.Contains(said.String(), says) }) // without an alarm
 		r.end(p)
 	}
+	m := newManager(t)
+	p := r.start(&notify.Alertmanager{Job: "job", URL: m.URL + "/prefix", Resend: time.Millisecond, Log: r.log})
+	r.await("being asked again, without an alarm", func() (again bool) {
+		m.set(func() { again = m.n > 3 && m.taken == 0 })
+		return again
+	})
+	r.end(p)
 }

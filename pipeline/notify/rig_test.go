@@ -25,6 +25,8 @@ type rig struct {
 	js     jetstream.JetStream
 	log    *slog.Logger
 	number uint64
+	// connect is how an output reaches the server.
+	connect func() (*nats.Conn, error)
 }
 
 func newRig(t *testing.T) *rig { return newRigWith(t, natsserver.Options{}) }
@@ -32,6 +34,7 @@ func newRig(t *testing.T) *rig { return newRigWith(t, natsserver.Options{}) }
 func newRigWith(t *testing.T, o natsserver.Options) *rig {
 	t.Helper()
 	r := &rig{t: t, server: pipelinetest.Server(t, o), log: pipelinetest.Log(t)}
+	r.connect = func() (*nats.Conn, error) { return r.server.Connect("out", nil) }
 	_, r.js = pipelinetest.Connect(t, r.server)
 	_, err := r.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}})
 	if err == nil {
@@ -82,7 +85,7 @@ type process struct {
 
 func (r *rig) start(o notify.Output) *process {
 	r.t.Helper()
-	nc, err := r.server.Connect("out", nil)
+	nc, err := r.connect()
 	if err != nil {
 		r.t.Fatal(err)
 	}

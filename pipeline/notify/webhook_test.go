@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -13,9 +14,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/notify"
+	"github.com/eusn-stream/eusn-stream/pipeline/roles"
 )
 
 // A receiver that fails, is away and is slow gets each event at least once and in order,
@@ -67,6 +72,52 @@ func TestWebhook(t *testing.T) {
 	p = r.start(hook)
 	r.await("the event of meanwhile", func() bool { return strings.HasSuffix(got(), " 5]") })
 	r.end(p)
+}
+
+// The rights of the process of alarms are enough for all outputs.
+func TestRights(t *testing.T) {
+	u, password, err := roles.NewUser("a", roles.Alarms)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rights, err := roles.RightsOf(roles.Alarms, u.Name, "job", "sensors.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRigWith(t, natsserver.Options{Port: natsserver.RandomPort, Users: []natsserver.User{{Name: u.Name, Password: u.Hash, Publish: rights.Publish, Subscribe: rights.Subscribe}}})
+	refused := make(chan error, 64)
+	r.connect = func() (*nats.Conn, error) {
+		return nats.Connect(r.server.URL(), nats.UserInfo(u.Name, password), nats.CustomInboxPrefix(roles.InboxPrefix(u.Name)),
+			nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { refused <- err }))
+	}
+	m, b := newManager(t), new(broker)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	b.serve(t, address, nil)
+	posted := make(chan string, 8)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { posted <- q.Header.Get(notify.HeaderIdempotency) }))
+	defer hook.Close()
+	all := []*process{
+		r.start(&notify.Webhook{Job: "job", URL: hook.URL, First: time.Millisecond, Log: r.log}),
+		r.start(&notify.MQTT{Job: "job", URL: "tcp://" + address, User: "u", Password: "right", Prefix: "p", First: time.Millisecond, Log: r.log}),
+		r.start(&notify.Alertmanager{Job: "job", URL: m.URL + "/prefix", First: time.Millisecond, Log: r.log}),
+	}
+	r.put(raised("rub", "a"))
+	r.await("the event to be posted", func() bool { return len(posted) > 0 })
+	r.await("the event to be published", func() bool { return len(b.got()) == 1 })
+	r.await("the alert", func() bool { on, _ := m.keys(); return on == "a" })
+	for _, p := range all {
+		r.end(p)
+	}
+	select {
+	case err := <-refused:
+		t.Error(err)
+	default:
+	}
 }
 
 // A receiver that wants TLS answers 400 to what comes without: nothing is left out then.
