@@ -113,18 +113,29 @@ func (m *models) hold(ctx context.Context, q *pipeline.Sequence, s *Score, now [
 	return all, parts, "", err
 }
 
-// stretches holds each of at most so many parts of the samples. All but the last are
-// equally long.
+// evenly divides samples into at most so many parts whose lengths differ by one at most,
+// so that what they change can be compared. It gives where each begins, and the end.
+func evenly(samples, most int) []int {
+	long := (samples + most - 1) / most
+	many := (samples + long - 1) / long
+	ends := make([]int, many+1)
+	for k := range ends {
+		ends[k] = samples * k / many
+	}
+	return ends
+}
+
+// stretches holds each of at most so many parts of the samples.
 func (h *holding) stretches(ctx context.Context, most int) (parts []Stretch, err error) {
 	n, samples := h.channels(), len(h.x)/h.channels()
 	most = min(most, mostHeld/max(1, len(h.x)))
 	if most < 1 || samples == 0 {
 		return nil, nil
 	}
-	long := (samples + most - 1) / most
+	ends := evenly(samples, most)
 	byChannel := n > 1 && (n+1)*most <= mostHeld/len(h.x)
-	for from := 0; from < samples; from += long {
-		p := Stretch{From: from, To: min(from+long, samples)}
+	for k, to := range ends[1:] {
+		p := Stretch{From: ends[k], To: to}
 		if p.Without, err = h.without(ctx, p.From, p.To, 0, n); err != nil {
 			return nil, err
 		}

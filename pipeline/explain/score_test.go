@@ -131,6 +131,25 @@ func TestHold(t *testing.T) {
 	}
 }
 
+// Stretches are about equally long, at most as many as asked for, and in one piece.
+func TestEvenly(t *testing.T) {
+	for samples := 1; samples < 300; samples++ {
+		for most := 1; most < 30; most++ {
+			ends := evenly(samples, most)
+			if ends[0] != 0 || ends[len(ends)-1] != samples || len(ends) > most+1 {
+				t.Fatalf("%d samples in at most %d parts: %v", samples, most, ends)
+			}
+			shortest, longest := samples, 0
+			for k, to := range ends[1:] {
+				shortest, longest = min(shortest, to-ends[k]), max(longest, to-ends[k])
+			}
+			if shortest < 1 || longest > shortest+1 {
+				t.Fatalf("%d samples in at most %d parts: %d to %d long", samples, most, shortest, longest)
+			}
+		}
+	}
+}
+
 // A number has its score as it is, and an open sequence too.
 func TestOpenNumber(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})

@@ -80,7 +80,12 @@ func TestJobCommands(t *testing.T) {
 	if _, err := os.Stat(absent); err == nil {
 		t.Error("a command that only looks made a data directory")
 	}
-	clitest.Exec(t, t.Context(), "partitions", "--dir", dir).Want(t, cli.ExitFailure, "is not the data directory", "try: eusn-stream partitions --nats-url")
+	clitest.Exec(t, t.Context(), "partitions", "--dir", dir).Want(t, cli.ExitFailure, "is not the data directory", "try: eusn-stream partitions --nats-url nats://127.0.0.1:4222")
+	elsewhere := filepath.Join(dir, "elsewhere.yaml")
+	if err := os.WriteFile(elsewhere, []byte("server:\n  port: 4733\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Exec(t, t.Context(), "partitions", "-c", elsewhere, "--dir", dir).Want(t, cli.ExitFailure, "--nats-url nats://127.0.0.1:4733")
 	states := filepath.Join(dir, "states")
 	clitest.Must(t, "state", "export", "--dir", data, "-o", states)
 	p0, p1 := filepath.Join(states, "p0.state"), filepath.Join(states, "p1.state")

@@ -16,16 +16,17 @@ import (
 // Places, in pixels.
 const (
 	pictureWidth = 1000
-	plotLeft     = 150 // of samples
+	plotLeft     = 190 // of samples
 	plotRight    = 976
-	plotTop      = 96
+	plotTop      = 114
 	stripHeight  = 62 // of a channel
 	stripGap     = 8
 	whenHeight   = 62 // of all channels together
 	barHeight    = 18
 	mostStrips   = 8
 	mostBars     = 8
-	mostName     = 24 // characters of a channel's or class's name
+	mostName     = 22 // characters of a channel's or class's name
+	mostBarName  = 30 // of what a bar is about
 )
 
 // Colours that people with colour-blindness tell apart (Okabe and Ito).
@@ -84,35 +85,44 @@ func picture(e *explain.Explanation) []byte {
 }
 
 func headline(e *explain.Explanation) string {
-	sure := ""
-	if e.Prediction.Probability > 0 {
-		sure = fmt.Sprintf(", probability %.3f", e.Prediction.Probability)
+	return fmt.Sprintf("%s: why %s, and not %s", names.Cut(e.Prediction.Stream, 34), names.Cut(e.Score.Class, mostName), names.Cut(e.Score.RunnerUp, mostName))
+}
+
+// which says of the prediction what the headline does not.
+func which(p *explain.Prediction) string {
+	text := fmt.Sprintf("seq %d, row %d; integrity %s", p.Seq, p.Row, p.Integrity)
+	if p.Flags != "" {
+		text += " (" + p.Flags + ")"
 	}
-	return fmt.Sprintf("%s: why %s, and not %s%s", names.Cut(e.Prediction.Stream, 40), names.Cut(e.Score.Class, mostName), names.Cut(e.Score.RunnerUp, mostName), sure)
+	if p.Probability > 0 {
+		text = fmt.Sprintf("probability %.3f; %s", p.Probability, text)
+	}
+	return names.Cut(text, 110)
 }
 
 // body draws all, and says how high that is.
 func (d *drawing) body() (height float64) {
 	e := d.e
 	d.add(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">%s</text>`, inkColour, escaped(headline(e)))
-	d.write(16, 48, "start", quietColour, 13, fmt.Sprintf("seq %d, row %d; the score of %s is %.4g above that of %s: %+.4g of the features, %+.4g bias",
-		e.Prediction.Seq, e.Prediction.Row, names.Cut(e.Score.Class, mostName), e.Score.Score.Difference, names.Cut(e.Score.RunnerUp, mostName), e.Score.Features.Difference, e.Score.Bias.Difference))
-	d.add(`<rect x="16" y="60" width="14" height="14" fill="%s"/>`, speaksFor)
-	d.write(36, 72, "start", inkColour, 13, "speaks for "+names.Cut(e.Score.Class, mostName))
-	d.add(`<rect x="290" y="60" width="14" height="14" fill="%s"/>`, speaksAgainst)
-	d.write(310, 72, "start", inkColour, 13, "speaks for "+names.Cut(e.Score.RunnerUp, mostName))
+	d.write(16, 48, "start", inkColour, 13, which(&e.Prediction))
+	d.write(16, 66, "start", quietColour, 13, fmt.Sprintf("the score of %s is %.4g above that of %s: %+.4g of the features, %+.4g bias",
+		names.Cut(e.Score.Class, mostName), e.Score.Score.Difference, names.Cut(e.Score.RunnerUp, mostName), e.Score.Features.Difference, e.Score.Bias.Difference))
+	d.add(`<rect x="16" y="78" width="14" height="14" fill="%s"/>`, speaksFor)
+	d.write(36, 90, "start", inkColour, 13, "speaks for "+names.Cut(e.Score.Class, mostName))
+	d.add(`<rect x="322" y="78" width="14" height="14" fill="%s"/>`, speaksAgainst)
+	d.write(342, 90, "start", inkColour, 13, "speaks for "+names.Cut(e.Score.RunnerUp, mostName))
 	if d.samples > 0 && len(e.Stretches) > 0 {
-		d.write(plotRight, 72, "end", quietColour, 12, "shades: what is lost with the channel at its mean there")
+		d.write(plotRight, 90, "end", quietColour, 12, "shades: lost with the channel at its mean there")
 	}
 	y := float64(plotTop)
 	if d.samples > 0 && len(e.Stretches) > 0 {
 		y = d.when(y)
 	} else {
-		d.write(16, y+6, "start", quietColour, 13, "When and where: not known, "+cmp.Or(e.HeldWhy, "no stretch was held at the means (--stretches)"))
+		d.write(16, y+6, "start", quietColour, 13, names.Cut("When and where: not known, "+cmp.Or(e.HeldWhy, "no stretch was held at the means (--stretches)"), 125))
 		y += 30
 	}
 	y = d.panels(y)
-	d.write(16, y+6, "start", quietColour, 12, "Bars are contributions to the difference of the scores, or what that difference would lose. They say how the readout reads the samples; they are no causes.")
+	d.write(16, y+6, "start", quietColour, 12, "Bars: contributions to the difference of the scores, or what it would lose. They show how the readout reads, and are no causes.")
 	return y + 24
 }
 
@@ -221,13 +231,16 @@ func (d *drawing) together(y float64) float64 {
 	}
 	d.add(`<path d="M%d %.1fH%d" stroke="%s" stroke-width="0.8"/>`, plotLeft, zero, plotRight, quietColour)
 	d.write(plotLeft-10, zero-4, "end", inkColour, 13, "all channels")
-	d.write(plotLeft-10, zero+12, "end", quietColour, 11, fmt.Sprintf("at most %.3g", largest))
+	d.write(plotLeft-10, zero+12, "end", quietColour, 11, fmt.Sprintf("score, up to %.3g", largest))
 	y += whenHeight + 16
 	const ticks = 5
 	for k := range ticks + 1 {
 		sample, anchor := d.samples*k/ticks, "middle"
 		x := d.at(sample)
-		if k == ticks {
+		switch k {
+		case 0:
+			anchor = "start"
+		case ticks:
 			sample, anchor = d.samples-1, "end"
 		}
 		d.write(x, y, anchor, quietColour, 11, fmt.Sprintf("sample %d", sample))
@@ -290,7 +303,7 @@ func (d *drawing) panel(x, y float64, title string, bars []bar) float64 {
 	bars = bars[:min(len(bars), mostBars)]
 	largest := math.Abs(bars[0].part)
 	d.add(`<text x="%.1f" y="%.1f" font-size="13" font-weight="bold" fill="%s">%s</text>`, x, y+12, inkColour, escaped(title))
-	const room, names0, value = 200.0, 160.0, 64.0 // of bars, before them, of their numbers
+	const names0, room, value = 225.0, 170.0, 64.0 // of names, of bars, of numbers
 	zero := x + names0 + room/2
 	y += 24
 	d.add(`<path d="M%.1f %.1fV%.1f" stroke="%s" stroke-width="0.8"/>`, zero, y, y+barHeight*float64(len(bars)), quietColour)
@@ -304,7 +317,7 @@ func (d *drawing) panel(x, y float64, title string, bars []bar) float64 {
 			from = zero - width
 		}
 		d.add(`<rect x="%.1f" y="%.1f" width="%.1f" height="%d" fill="%s"/>`, from, y+2, width, barHeight-5, colourOf(b.part))
-		d.write(x+names0-8, y+13, "end", inkColour, 12, names.Cut(b.name, mostName))
+		d.write(x+names0-8, y+13, "end", inkColour, 12, names.Cut(b.name, mostBarName))
 		d.write(x+names0+room+value, y+13, "end", quietColour, 12, fmt.Sprintf("%+.3g", b.part))
 		y += barHeight
 	}

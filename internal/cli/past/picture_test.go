@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/explain"
 )
@@ -16,7 +17,7 @@ import (
 // drawable is an explanation of a sequence of so many channels and samples.
 func drawable(channels, samples, stretches int) *explain.Explanation {
 	e := &explain.Explanation{
-		Prediction: explain.Prediction{Stream: "pump-3", Seq: 7, Row: 4, Class: "worn", Probability: .93},
+		Prediction: explain.Prediction{Stream: "pump-3", Seq: 7, Row: 4, Class: "worn", Probability: .93, Integrity: "unlike-training", Flags: "flat"},
 		Score: &explain.Score{
 			Class: "worn", RunnerUp: "healthy", Score: explain.Part{Difference: 1.5}, Features: explain.Part{Difference: 1.6}, Bias: explain.Part{Difference: -.1},
 			Kinds:   []explain.Share{{What: "mean", Part: explain.Part{Difference: 2}}, {What: "last", Part: explain.Part{Difference: -.4}}},
@@ -56,7 +57,12 @@ func (s *shape) number(t *testing.T, key string) float64 {
 	return v
 }
 
-// shapesOf reads a picture. Everything in it lies within its frame.
+// letter is how wide a character is at most in the mean, beside its height: 0.6 in
+// DejaVu Sans, which is wider than what a browser takes.
+const letter = .6
+
+// shapesOf reads a picture. Everything in it lies within its frame, and no text is
+// longer than there is room for.
 func shapesOf(t *testing.T, svg []byte) (all []shape) {
 	t.Helper()
 	d := xml.NewDecoder(strings.NewReader(string(svg)))
@@ -94,6 +100,28 @@ func shapesOf(t *testing.T, svg []byte) (all []shape) {
 			if len(all) > 0 {
 				all[len(all)-1].text += string(v)
 			}
+		}
+	}
+	ends := map[string]float64{} // of text that begins on the left, by its line
+	for _, s := range all {
+		if s.name != "text" {
+			continue
+		}
+		x, long := s.number(t, "x"), letter*s.number(t, "font-size")*float64(utf8.RuneCountInString(strings.TrimSpace(s.text)))
+		from, to := x, x+long
+		switch s.at["text-anchor"] {
+		case "end":
+			from, to = x-long, x
+		case "middle":
+			from, to = x-long/2, x+long/2
+		}
+		if from < 0 || to > width {
+			t.Errorf("a text from %.0f to %.0f of %.0f: %q", from, to, width, s.text)
+		}
+		if line := s.at["y"]; s.at["text-anchor"] == "end" && from < ends[line] {
+			t.Errorf("%q begins at %.0f, and a text before it ends at %.0f", s.text, from, ends[line])
+		} else if s.at["text-anchor"] != "end" {
+			ends[line] = max(ends[line], to)
 		}
 	}
 	return all
@@ -138,7 +166,7 @@ func TestPicture(t *testing.T) {
 	for _, s := range all {
 		text += s.text + "\n"
 	}
-	for _, want := range []string{"pump-3: why worn, and not healthy, probability 0.930", "speaks for worn", "speaks for healthy", "all channels", "sample 99", "Contributions of the kinds of features", "member 3 (c0)", "no causes"} {
+	for _, want := range []string{"pump-3: why worn, and not healthy", "probability 0.930; seq 7, row 4; integrity unlike-training (flat)", "speaks for worn", "speaks for healthy", "all channels", "sample 99", "Contributions of the kinds of features", "member 3 (c0)", "no causes"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the picture lacks %q", want)
 		}
@@ -155,6 +183,14 @@ func TestPictureOfAnything(t *testing.T) {
 	shapesOf(t, picture(none))
 	shapesOf(t, picture(drawable(1, 1, 1)))
 	shapesOf(t, picture(drawable(3, 100000, 200)))
+	long := drawable(4, 100, 10)
+	name := strings.Repeat("name of it ", 20)
+	long.Prediction.Stream, long.Prediction.Class, long.Score.Class, long.Score.RunnerUp = name, name, name, name
+	long.Prediction.Flags = "gap|reordered|held|warm-up|early|poison-skipped|idle|out-of-range|flat|length|rate"
+	for c := range long.Held {
+		long.Held[c].Channel, long.Score.Channels[c].What = name, name
+	}
+	shapesOf(t, picture(long))
 	many := drawable(40, 50, 10)
 	for k := range many.Stretches {
 		many.Stretches[k].Channels = nil

@@ -147,18 +147,19 @@ const listed = 20
 // URL, or the embedded one's directory, which nobody else may be using. fresh says
 // that it may be a new directory.
 func OpenOfJob(a *cli.App, c config.Config, command string, fresh bool) (*Broker, error) {
+	running := command + " --nats-url " + cli.QuoteForShell(localURL(c.Server))
 	if c.NATS.URL == "" {
 		// The server would make the directory, and an empty job's answer hide the mistake.
 		if _, err := os.Stat(filepath.Join(c.Server.Dir, "jetstream")); errors.Is(err, os.ErrNotExist) && !fresh {
 			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not the data directory of an embedded server", c.Server.Dir),
-				command+" --nats-url nats://127.0.0.1:4222, or --dir with the data directory of eusn-stream run")
+				running+", or --dir with the data directory of eusn-stream run")
 		}
 		c.Server.Port, c.Server.MQTT, c.Server.WebSocket = natsserver.InProcess, "", ""
 	}
 	b, err := Open(c, a.Logger("warn", c.Log.Format))
 	var f *cli.Failure
 	if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
-		f.Next = command + " --nats-url nats://127.0.0.1:4222 if a stage is using that directory; otherwise choose another --dir"
+		f.Next = running + " if a stage is using that directory; otherwise choose another --dir"
 	}
 	return b, err
 }
