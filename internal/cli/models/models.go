@@ -177,20 +177,19 @@ func Print(a *cli.App, r Report) {
 		} else {
 			row("readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
 		}
+		switch {
+		case h.Novelty != nil && h.Novelty.Detects || h.Interval != nil: // neither has any
+		case h.Temperature > 0:
+			row("", "probabilities at temperature %.4g", h.Temperature)
+		default:
+			row("", "no probabilities: the model has no temperature")
+		}
 		if n := h.Novelty; n != nil {
 			more := ""
 			if n.Detects {
 				more = "; its class is whether it is novel"
 			}
 			row("novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, more)
-		}
-		if h.Novelty != nil && h.Novelty.Detects || h.Interval != nil {
-			continue
-		}
-		if h.Temperature > 0 {
-			row("", "probabilities at temperature %.4g", h.Temperature)
-		} else {
-			row("", "no probabilities: the model has no temperature")
 		}
 	}
 	for _, h := range r.Readouts {

@@ -3,6 +3,7 @@ package offlinecmd
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -138,7 +139,12 @@ func sayCoverage(a *cli.App, r readout.Report, c *readout.Coverage) {
 		return
 	}
 	a.Say("note: the thresholds of the sets come of these leave-one-out scores, so that their coverage is the one asked for; evaluate shows that of other sequences")
-	if right := 1 - float64(wrongOf(r.Quality))/float64(r.Quality.Samples); right > c.Level {
+	right, always := 1-float64(wrongOf(r.Quality))/float64(r.Quality.Samples), slices.Contains(c.Least, 0)
+	switch {
+	case right <= c.Level || always: // a class that is in every set leaves none empty
+	case right == 1:
+		a.Say("note: leave-one-out is right for all sequences: most sets without a class are of sequences whose class is right, but less typical than most; a coverage nearer to 1 makes fewer of these")
+	default:
 		a.Say("note: leave-one-out is right in a share of %.4f, more than the coverage of %v: most sets that miss the true class hold none; a coverage above %.4f makes fewer of these", right, c.Level, right)
 	}
 	if r.Groups > 0 {
@@ -152,7 +158,11 @@ func sayCoverage(a *cli.App, r readout.Report, c *readout.Coverage) {
 		}
 	}
 	if len(few) > 0 {
-		a.Say("warning: %s: fewer than %d sequences each, too few to leave any out at coverage %v: the class is in every set", models.ListText(few), enough, c.Level)
+		instead := ""
+		if len(few) > 1 {
+			instead = ", so that no set has one class alone; leave --coverage-by out, or train on more of them"
+		}
+		a.Say("warning: %s: fewer than %d sequences each, too few to leave any out at coverage %v: the class is in every set%s", models.ListText(few), enough, c.Level, instead)
 	} else if c.Least[0] == 0 {
 		a.Say("warning: fewer than %d sequences, too few to leave any out at coverage %v: every set holds all classes", enough, c.Level)
 	}

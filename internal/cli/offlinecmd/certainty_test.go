@@ -82,6 +82,13 @@ func TestCoverageAndPriors(t *testing.T) {
 	if r := clitest.Must(t, retrain("--coverage", "0.99")...); !strings.Contains(r.ErrOut, "fewer than 99 sequences, too few") {
 		t.Errorf("no warning:\n%s", r.ErrOut)
 	}
+	// by class, where each is in every set, none is empty and none is an answer
+	if r := clitest.Must(t, retrain("--coverage", "0.99", "--coverage-by", "class")...); !strings.Contains(r.ErrOut, "no set has one class alone") || strings.Contains(r.ErrOut, "hold none") {
+		t.Errorf("of classes that are in every set:\n%s", r.ErrOut)
+	}
+	if r := clitest.Must(t, retrain("--coverage", "0.8")...); !strings.Contains(r.ErrOut, "leave-one-out is right for all sequences") || strings.Contains(r.ErrOut, "above 1.0000") {
+		t.Errorf("no sets that hold none:\n%s", r.ErrOut)
+	}
 	for want, args := range map[string][]string{
 		"--coverage 1: want a share above 0 and below 1": {"--coverage", "1"},
 		"--coverage-by machine: want all or class":       {"--coverage", "0.9", "--coverage-by", "machine"},
