@@ -223,8 +223,8 @@ func (k *keeper) add(features []float32) {
 }
 
 // fit learns the detector.
-func (k *keeper) fit(ctx context.Context, soft *readout.Soft, level float64) (*novelty.Detector, *novelty.Report, error) {
-	d, r, err := novelty.Fit(ctx, k.x, len(k.groups), novelty.Options{Scale: soft.Scales, Groups: k.groups, Level: level})
+func (k *keeper) fit(ctx context.Context, soft *readout.Soft, level float64, byPlace bool) (*novelty.Detector, *novelty.Report, error) {
+	d, r, err := novelty.Fit(ctx, k.x, len(k.groups), novelty.Options{Scale: soft.Scales, Groups: k.groups, Level: level, ByPlace: byPlace})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -237,7 +237,7 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 		return nil
 	}
 	start := time.Now()
-	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, t.opt.Spec.SoftScaling(t.report.MedianLength), t.kept.level)
+	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, t.opt.Spec.SoftScaling(t.report.MedianLength), t.kept.level, len(t.src.classes) > 1 && !t.opt.Novelty.alone())
 	t.report.FitSeconds += time.Since(start).Seconds()
 	if err != nil {
 		return fmt.Errorf("offline: %s: %w", t.src.what, err)

@@ -53,22 +53,26 @@ func TestStoredModels(t *testing.T) {
 	for i := range 3 * len(h.Center) {
 		h.Novelty.Axes = append(h.Novelty.Axes, float32(i%7)-3)
 	}
+	places := testModel(t)
+	of := *h.Novelty
+	of.Usual = &novelty.Usual{Offset: -1. / 3, Most: 2.5, Linear: []float32{1e-10, -2}, Square: []float32{0, 1. / 3}}
+	places.Readouts[0].Novelty = &of
 	healthy := testModel(t)
 	*healthy.Readouts[0] = readout.Linear{Name: "h", Classes: []string{"normal", "novel"}, Center: h.Center, Weights: make([]float32, len(h.Center)), Intercept: []float32{-1}, Novelty: h.Novelty, Detects: true}
 	healthy.Readouts = healthy.Readouts[:1]
 	decides := testModel(t)
-	of := *decides.Readouts[0]
-	of.Temperature, of.Intercept = .75, []float32{.5, -1, 2}
-	for i := range of.Center {
-		of.Limit = append(of.Limit, float32(1+i%3)/2)
+	prefix := *decides.Readouts[0]
+	prefix.Temperature, prefix.Intercept = .75, []float32{.5, -1, 2}
+	for i := range prefix.Center {
+		prefix.Limit = append(prefix.Limit, float32(1+i%3)/2)
 	}
-	decides.Readouts[0].Prefixes = &readout.Prefixes{Linear: &of, Rule: early.Rule{Length: 320, Coefficients: [4]float64{-1. / 3, 0, 1e-300, 4}, Most: .0625}}
+	decides.Readouts[0].Prefixes = &readout.Prefixes{Linear: &prefix, Rule: early.Rule{Length: 320, Coefficients: [4]float64{-1. / 3, 0, 1e-300, 4}, Most: .0625}}
 	number := testModel(t)
 	*number.Readouts[0] = readout.Linear{Name: "n", Classes: []string{"remaining life"}, Center: h.Center, Weights: h.Center, Intercept: []float32{120.5}, Interval: &readout.Interval{Level: .9, Low: -3.25, High: 1. / 3}}
 	number.Readouts = number.Readouts[:1]
 	abstains := testModel(t)
 	abstains.Readouts[0].Temperature, abstains.Readouts[0].Abstain = 1.25, &abstain.Rule{MaxError: .02, Confidence: .95, Above: 2. / 3}
-	for name, m := range map[string]*Model{"abstains-11": abstains, "number-10": number, "decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
+	for name, m := range map[string]*Model{"places-12": places, "abstains-11": abstains, "number-10": number, "decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

@@ -12,6 +12,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -23,7 +24,7 @@ import (
 // The form of a model file is in the package's documentation, doc.go.
 const (
 	frontVersion  = "6"
-	newestVersion = "11"
+	newestVersion = "12"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -60,69 +61,49 @@ type earlyInfo struct {
 
 // noveltyInfo is what is known of a detector beside its tensors.
 type noveltyInfo struct {
-	Level   float32 `json:"level"`
-	Unit    float32 `json:"unit"`
-	Detects bool    `json:"detects,omitzero"` // the readout's class is whether it is novel
+	Level   float32        `json:"level"`
+	Unit    float32        `json:"unit"`
+	Detects bool           `json:"detects,omitzero"` // the readout's class is whether it is novel
+	Usual   *novelty.Usual `json:"usual,omitempty"`  // version 12; nil: nothing divides the residual
 }
 
 // version is the oldest file version that can hold the model. So the model
 // that was read from an older file keeps its bytes and its fingerprint, and so
 // does a network without readouts, which states in snapshots name.
 func (m *Model) version() string {
-	for _, h := range m.Readouts {
-		if h.Abstain != nil {
-			return newestVersion
-		}
-	}
-	for _, h := range m.Readouts {
-		if h.Interval != nil {
-			return "10"
-		}
-	}
-	for _, h := range m.Readouts {
-		if h.Prefixes != nil {
-			return "9"
-		}
-	}
-	for _, h := range m.Readouts {
-		if h.Novelty != nil {
-			return "8"
-		}
-	}
-	for _, h := range m.Readouts {
-		if h.Coverage != nil {
-			return "7"
-		}
-	}
-	if m.Front != nil {
+	one := func(has func(h *readout.Linear) bool) bool { return slices.ContainsFunc(m.Readouts, has) }
+	switch {
+	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Usual != nil }):
+		return newestVersion
+	case one(func(h *readout.Linear) bool { return h.Abstain != nil }):
+		return "11"
+	case one(func(h *readout.Linear) bool { return h.Interval != nil }):
+		return "10"
+	case one(func(h *readout.Linear) bool { return h.Prefixes != nil }):
+		return "9"
+	case one(func(h *readout.Linear) bool { return h.Novelty != nil }):
+		return "8"
+	case one(func(h *readout.Linear) bool { return h.Coverage != nil }):
+		return "7"
+	case m.Front != nil:
 		return frontVersion
-	}
-	if m.Training.Rate != 0 {
+	case m.Training.Rate != 0:
 		return "5"
-	}
-	for _, h := range m.Readouts {
-		if h.Limit != nil {
-			return "4"
-		}
-	}
-	if m.Network.Spec.Kind == Mixed {
+	case one(func(h *readout.Linear) bool { return h.Limit != nil }):
+		return "4"
+	case m.Network.Spec.Kind == Mixed:
 		return "3"
-	}
-	if m.Training.MinLength != 0 || m.Training.Inputs != nil {
+	case m.Training.MinLength != 0 || m.Training.Inputs != nil || one(func(h *readout.Linear) bool { return h.Temperature != 0 }):
 		return "2"
+	default:
+		return "1"
 	}
-	for _, h := range m.Readouts {
-		if h.Temperature != 0 {
-			return "2"
-		}
-	}
-	return "1"
 }
 
 func newReadoutInfo(h *readout.Linear) readoutInfo {
 	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
 	if h.Novelty != nil {
-		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects}
+		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects, h.Novelty.Usual}
 	}
 	if p := h.Prefixes; p != nil {
 		info.Early = &earlyInfo{p.Linear.Temperature, p.Linear.Limit != nil, p.Rule}
@@ -267,7 +248,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != "10" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != "10" && v != "11" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -319,7 +300,10 @@ func decode(b []byte) (*Model, error) {
 		}
 		if n := h.Novelty; n != nil {
 			linear.Detects = n.Detects
-			linear.Novelty = &novelty.Detector{Level: n.Level, Unit: n.Unit, Center: r.floats(p + "novelty.center"), Scale: r.floats(p + "novelty.scale"), Axes: r.floats(p + "novelty.axes"), Left: r.floats(p + "novelty.left")}
+			linear.Novelty = &novelty.Detector{Level: n.Level, Unit: n.Unit, Center: r.floats(p + "novelty.center"), Scale: r.floats(p + "novelty.scale"), Axes: r.floats(p + "novelty.axes"), Left: r.floats(p + "novelty.left"), Usual: n.Usual}
+			if n.Usual != nil {
+				n.Usual.Linear, n.Usual.Square = r.floats(p+"novelty.linear"), r.floats(p+"novelty.square")
+			}
 		}
 		m.Readouts = append(m.Readouts, linear)
 	}
@@ -385,6 +369,11 @@ func (m *Model) tensors() []tensor {
 				tensor{p + "novelty.scale", []int64{f}, d.Scale, nil},
 				tensor{p + "novelty.axes", []int64{int64(d.Dimensions()), f}, d.Axes, nil},
 				tensor{p + "novelty.left", []int64{int64(len(d.Left))}, d.Left, nil})
+			if u := d.Usual; u != nil {
+				ts = append(ts,
+					tensor{p + "novelty.linear", []int64{int64(len(u.Linear))}, u.Linear, nil},
+					tensor{p + "novelty.square", []int64{int64(len(u.Square))}, u.Square, nil})
+			}
 		}
 	}
 	return ts

@@ -19,6 +19,7 @@ type Detector struct {
 	Left   []float32 // scores of training sequences that were left out, ascending
 	Unit   float32   // the residual whose score is 1
 	Level  float32   // a sequence whose p-value is not above it is novel; in (0, 1)
+	Usual  *Usual    // what residuals are divided by; nil: nothing
 }
 
 // Features is the number of features it reads.
@@ -57,6 +58,7 @@ func (d *Detector) Validate() error {
 	if !(d.Level > 0 && d.Level < 1) {
 		bad("level %v, want a share between 0 and 1", d.Level)
 	}
+	d.Usual.check(d.Dimensions(), bad)
 	return errors.Join(errs...)
 }
 
@@ -107,14 +109,18 @@ func (d *Detector) scaled(features []float32) (sums [4]float64) {
 
 // Of is the score of a vector of which these are the four sums of squares, and within the
 // products with the directions. The sums are added in order; from that the products'
-// squares are subtracted in order, in float64; what is below zero is zero; the rest is
-// rounded to float32, and so is its quotient with Unit.
+// squares are subtracted in order, in float64; what is below zero is zero; with Usual it is
+// multiplied by 1/exp(x); the rest is rounded to float32, and so is its quotient with Unit.
 func (d *Detector) Of(sums [4]float64, within []float32) float32 {
 	length := sums[0] + sums[1] + sums[2] + sums[3]
 	for _, t := range within {
 		length -= float64(float64(t) * float64(t)) // the square is exact
 	}
-	score := float32(max(0, length)) / d.Unit
+	length = max(0, length)
+	if d.Usual != nil {
+		length = float64(length * d.Usual.over(within))
+	}
+	score := float32(length) / d.Unit
 	if !(score <= math.MaxFloat32) {
 		return math.MaxFloat32
 	}

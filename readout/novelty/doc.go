@@ -22,10 +22,25 @@
 // distances within classes: they find more of what lies between two classes, and less of
 // the rest.
 //
+// # By place
+//
+// Classes differ in their residuals: what is usual for a loud class is far too much for
+// a quiet one. So where there are several, Fit divides a residual by what is usual at
+// its place within the subspace (Usual): a ridge regression of the logarithm of left-out
+// residuals on the products with the Places leading directions and on their squares
+// (R. J. Carroll, D. Ruppert: Transformation and Weighting in Regression, 1988, chapter
+// 3: regression of a variance). The products are those that the directions of the left-out
+// part's fold would have, turned onto those of all sequences (placed). The penalty is
+// chosen by leaving out folds, and what is usual is limited to what it is for the middle
+// four fifths of the training part, so that a place that nothing has been at explains
+// nothing. Where it predicts no better than a constant, there is no division. For one
+// class it was measured to be a little worse, and is not asked for.
+//
 // # The p-value
 //
 // The training sequences are divided into Folds parts. For each, mean, scale and V
-// are computed again from the others alone, and then the scores of the part. These
+// are computed again from the others alone, and then the scores of the part, divided by
+// what a regression without the part calls usual. These
 // scores are of sequences that had no part in what scores them, as a new one has
 // none. With n of them
 //

@@ -34,7 +34,10 @@ type Options struct {
 	// together. nil: each is by itself.
 	Groups []int
 	Level  float64 // of the detector; 0: DefaultLevel
-	dims   int     // 0: Dimensions
+	// ByPlace divides residuals by what is usual where a sequence is within the
+	// subspace (Usual): for several classes, of which each has its own.
+	ByPlace bool
+	dims    int // 0: Dimensions
 }
 
 // DefaultLevel is how often a sequence like the training's may be novel.
@@ -66,23 +69,6 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 		return nil, Report{}, err
 	}
 	l := learner{x: features, f: len(features) / n, opt: o}
-	left := make([]float64, n)
-	folds := min(Folds, groups)
-	for fold := range folds {
-		var inside, outside []int
-		for i, g := range group {
-			if g%folds == fold {
-				outside = append(outside, i)
-			} else {
-				inside = append(inside, i)
-			}
-		}
-		s, err := l.learn(ctx, inside)
-		if err != nil {
-			return nil, Report{}, err
-		}
-		l.scores(s, outside, left)
-	}
 	all := make([]int, n)
 	for i := range all {
 		all[i] = i
@@ -91,7 +77,36 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 	if err != nil {
 		return nil, Report{}, err
 	}
+	left, products := make([]float64, n), dense.New(n, min(Places, s.axes.Cols))
+	folds := min(Folds, groups)
+	of := make([]int, n)
+	for fold := range folds {
+		var inside, outside []int
+		for i, g := range group {
+			if of[i] = g % folds; of[i] == fold {
+				outside = append(outside, i)
+			} else {
+				inside = append(inside, i)
+			}
+		}
+		other, err := l.learn(ctx, inside)
+		if err != nil {
+			return nil, Report{}, err
+		}
+		place, err := s.placed(other, products.Cols)
+		if err != nil {
+			return nil, Report{}, err
+		}
+		l.scores(other, outside, left, place, products)
+	}
+	var usual *Usual
+	if o.ByPlace {
+		if usual, err = byPlace(ctx, products, of, left); err != nil {
+			return nil, Report{}, err
+		}
+	}
 	d := l.detector(s, left)
+	d.Usual = usual
 	return d, Report{Sequences: n, Groups: groups, Dimensions: s.axes.Cols, Level: o.Level, Least: d.Least()}, d.Validate()
 }
 
@@ -259,8 +274,9 @@ func leading(kernel dense.Matrix, dims int) (vectors dense.Matrix, values []floa
 	return vectors, values, nil
 }
 
-// scores writes the squared residuals of some sequences to their places.
-func (l *learner) scores(s *subspace, rows []int, to []float64) {
+// scores writes the squared residuals of some sequences to their places, and what they
+// have within the subspace, as place says, to theirs.
+func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, products dense.Matrix) {
 	for len(rows) > 0 {
 		some := rows[:min(len(rows), Learnt)]
 		rows = rows[len(some):]
@@ -268,6 +284,9 @@ func (l *learner) scores(s *subspace, rows []int, to []float64) {
 		z.Center, z.Scale = s.mean, s.scale
 		inside := dense.New(len(some), s.axes.Cols)
 		dense.MultiplySamples(inside, 1, z, false, s.axes)
+		for i, row := range some {
+			place.of(products.Row(row), inside.Row(i))
+		}
 		dense.Parallel(len(some), 8, func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				sum := 0.

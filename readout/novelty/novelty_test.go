@@ -20,6 +20,7 @@ type reference struct {
 	Features, New  []float32
 	Left, Scores   []float64
 	P              []float64
+	Classes        *reference // with what is usual by place
 }
 
 func fit(t *testing.T, x []float32, n int, o Options) (*Detector, Report) {
@@ -45,8 +46,20 @@ func TestReference(t *testing.T) {
 	if err := json.Unmarshal(b, &r); err != nil {
 		t.Fatal(err)
 	}
-	d, report := fit(t, r.Features, r.N, Options{Groups: r.Groups, dims: r.Dims})
-	if report.Dimensions != r.Dims || report.Groups != 12 || report.Sequences != r.N {
+	t.Run("residual", func(t *testing.T) { r.hold(t, Options{Groups: r.Groups, dims: r.Dims}, 12) })
+	t.Run("by place", func(t *testing.T) {
+		d := r.Classes.hold(t, Options{dims: r.Classes.Dims, ByPlace: true}, r.Classes.N)
+		if d.Usual == nil || len(d.Usual.Linear) != Places || d.Usual.Most < 1 {
+			t.Errorf("usual residuals %+v, want one class louder than the other", d.Usual)
+		}
+	})
+}
+
+// hold holds what Fit learns against the other program.
+func (r *reference) hold(t *testing.T, o Options, groups int) *Detector {
+	t.Helper()
+	d, report := fit(t, r.Features, r.N, o)
+	if report.Dimensions != r.Dims || report.Groups != groups || report.Sequences != r.N {
 		t.Errorf("report %+v", report)
 	}
 	// float32 sums of 40 squares, of which most cancels
@@ -63,6 +76,7 @@ func TestReference(t *testing.T) {
 			t.Errorf("vector %d: score %v, p %v, NumPy has %v and %v", i, s, d.P(s), want, r.P[i])
 		}
 	}
+	return d
 }
 
 // cloud is vectors around a plane of few dimensions.
@@ -113,13 +127,45 @@ func TestShareOfFalseAlarms(t *testing.T) {
 	}
 }
 
+// quietAndLoud are two classes in turns, of which the second is further from its plane.
+func quietAndLoud(seed uint64, n, f int) []float32 {
+	quiet, loud := cloud(seed, n, f, .2), cloud(seed+100, n, f, .6)
+	for i := 1; i < n; i += 2 {
+		for j := range f {
+			quiet[i*f+j] = loud[i*f+j] + float32(6*(j%2))
+		}
+	}
+	return quiet
+}
+
+// Where residuals are divided by what is usual at their place, each class has its share
+// of small p-values; where they are not, the quiet class has none. The tolerance is four
+// deviations, as above, of 1,000 fresh vectors and 100 learnt ones of a class.
+func TestByPlace(t *testing.T) {
+	const n, f, fresh, alpha = 200, 60, 2000, .1
+	x := quietAndLoud(2, fresh, f)
+	for _, byPlace := range []bool{false, true} {
+		d, _ := fit(t, quietAndLoud(1, n, f), n, Options{ByPlace: byPlace})
+		var counts [2]float64
+		for i := range fresh {
+			if float64(d.P(score(d, x[i*f:(i+1)*f]))) <= alpha {
+				counts[i%2] += 2. / fresh
+			}
+		}
+		tolerance := 4 * math.Sqrt(alpha*(1-alpha)*(2./fresh+2./n))
+		if byPlace && max(math.Abs(counts[0]-alpha), math.Abs(counts[1]-alpha)) > tolerance || !byPlace && counts[0] != 0 {
+			t.Errorf("by place %v: shares of %.3f of the quiet class and %.3f of the loud one have a p-value of at most %v", byPlace, counts[0], counts[1], alpha)
+		}
+	}
+}
+
 // What is learnt does not depend on the number of threads.
 func TestThreads(t *testing.T) {
 	const n, f = 90, 700
-	x := cloud(1, n, f, .3)
-	one, _ := fit(t, x, n, Options{})
+	x, o := quietAndLoud(1, n, f), Options{ByPlace: true}
+	one, _ := fit(t, x, n, o)
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(5))
-	if five, _ := fit(t, x, n, Options{}); !reflect.DeepEqual(one, five) {
+	if five, _ := fit(t, x, n, o); !reflect.DeepEqual(one, five) {
 		t.Error("other threads learn another detector")
 	}
 }
@@ -181,6 +227,14 @@ func TestRefused(t *testing.T) {
 		"order":  func(d *Detector) { d.Left = []float32{2, 1} },
 		"number": func(d *Detector) { d.Center = []float32{0, 0, float32(math.NaN()), 0, 0} },
 		"level":  func(d *Detector) { d.Level = 0 },
+		"places": func(d *Detector) { d.Usual = &Usual{} },
+		"square": func(d *Detector) { d.Usual = &Usual{Linear: []float32{1}} },
+		"most":   func(d *Detector) { d.Usual = &Usual{Linear: []float32{1}, Square: []float32{1}, Most: 65} },
+		"offset": func(d *Detector) {
+			d.Usual = &Usual{Linear: []float32{1}, Square: []float32{1}, Offset: float32(math.NaN())}
+		},
+		"linear": func(d *Detector) { d.Usual = &Usual{Linear: []float32{float32(math.Inf(1))}, Square: []float32{1}} },
+		"many":   func(d *Detector) { d.Usual = &Usual{Linear: make([]float32, 20), Square: make([]float32, 20)} },
 	} {
 		bad := *good
 		if spoil(&bad); bad.Validate() == nil {
@@ -193,6 +247,7 @@ func TestRefused(t *testing.T) {
 func TestNoAllocation(t *testing.T) {
 	x := cloud(1, 50, 64, .1)
 	d, _ := fit(t, x, 50, Options{})
+	d.Usual = &Usual{Most: 2, Linear: []float32{1}, Square: []float32{1}}
 	if n := testing.AllocsPerRun(100, func() {
 		d.Novel(d.P(d.Score(x)))
 		d.Limit()

@@ -59,7 +59,7 @@ func Bank(t testing.TB, members int, seed uint64, classes int, policy reservoir.
 func Detector(m *reservoir.Model, dimensions int) *novelty.Detector {
 	rng := rand.New(rand.NewPCG(17, uint64(dimensions)))
 	f := m.Network.Spec.FeatureCount()
-	d := &novelty.Detector{Center: Noise(rng, f), Scale: Noise(rng, f), Axes: Noise(rng, dimensions*f), Unit: 2, Level: .3, Left: make([]float32, 19)}
+	d := &novelty.Detector{Center: Noise(rng, f), Scale: Noise(rng, f), Axes: Noise(rng, dimensions*f), Unit: 2, Level: .3, Left: make([]float32, 19), Usual: &novelty.Usual{Most: .25, Linear: []float32{1}, Square: []float32{-.5}}}
 	for i := range d.Axes {
 		d.Axes[i] /= float32(f) // shorter than a direction of a training, so that a residual is left
 	}

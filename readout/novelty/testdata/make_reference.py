@@ -1,5 +1,6 @@
 """Scores and p-values of package novelty, computed another way: residuals of NumPy's
-singular value decomposition of the centred and scaled features, all in float64.
+singular value decomposition of the centred and scaled features, all in float64. What is
+usual by place: ridge regressions as least squares with further rows for the penalty.
 
     python3 make_reference.py > reference.json
 """
@@ -18,6 +19,70 @@ class Subspace:
         z = (x - self.mean) * self.scale
         residual = z - z @ self.axes.T @ self.axes
         return (residual**2).sum(1)
+
+
+def ridge(x, y, penalty):
+    """Coefficients of centred columns, and the constant."""
+    middle, level = x.mean(0), y.mean()
+    rows = np.concatenate([x - middle, np.sqrt(penalty * len(x)) * np.eye(x.shape[1])])
+    w = np.linalg.lstsq(rows, np.concatenate([y - level, np.zeros(x.shape[1])]), rcond=None)[0]
+    return w, level - middle @ w
+
+
+def by_place(products, left, fold, new_products, new):
+    """Squared residuals over what is usual for them: of left-out sequences, of new ones."""
+    design = lambda t: np.concatenate([t, t**2], 1)
+    raw = design(products)
+    z, y = (raw - raw.mean(0)) / raw.std(0), np.log(left)
+    tried = []
+    for penalty in [1e-3, 1e-2, 1e-1, 1, 10, 100, 1e4]:
+        out = np.zeros(len(y))
+        for k in set(fold):
+            w, constant = ridge(z[fold != k], y[fold != k], penalty)
+            out[fold == k] = z[fold == k] @ w + constant
+        tried.append((((out - y) ** 2).sum(), penalty, out))
+    loss, penalty, out = min(tried, key=lambda t: t[0])
+    assert loss < sum((y[i] - y[fold != fold[i]].mean()) ** 2 for i in range(len(y)))
+    w, constant = ridge(z, y, penalty)
+    fitted = np.sort(z @ w + constant)
+    low, high = fitted[len(y) // 10], fitted[len(y) - 1 - len(y) // 10]
+    usual = lambda x: np.exp(np.clip(x, low, high) - low)
+    at = (design(new_products) - raw.mean(0)) / raw.std(0) @ w + constant
+    return left / usual(out), new / usual(at), penalty
+
+
+def classes():
+    """A quiet class and a loud one, which are apart."""
+    random = np.random.default_rng(8)
+    n, features, dims, folds = 70, 50, 10, 10
+    spread, apart = random.normal(size=(4, features)), 4 * random.normal(size=features)
+
+    def make(k):
+        loud = np.arange(k) % 2
+        x = random.normal(size=(k, 4)) @ spread + loud[:, None] * apart
+        return (x + (0.2 + 0.6 * loud)[:, None] * random.normal(size=(k, features))).astype(np.float32)
+
+    x, new = make(n), make(12)
+    new[8:] += (0.8 * random.normal(size=(4, features))).astype(np.float32)
+    fold = np.arange(n) % folds
+    x64, last = x.astype(float), Subspace(x.astype(float), dims)
+    left, products = np.zeros(n), np.zeros((n, 8))
+    for k in range(folds):
+        part = Subspace(x64[fold != k], dims)
+        left[fold == k] = part.scores(x64[fold == k])
+        z = (x64[fold == k] - last.mean) * part.scale
+        u, _, v = np.linalg.svd(part.axes @ last.axes[:8].T, full_matrices=False)
+        products[fold == k] = z @ part.axes.T @ u @ v
+    z = (new.astype(float) - last.mean) * last.scale
+    left, scores, penalty = by_place(products, left, fold, (z @ last.axes.T)[:, :8], last.scores(new.astype(float)))
+    median = np.sort(left)[n // 2]
+    left, scores = np.sort(left) / median, scores / median
+    return {
+        "n": n, "dims": dims, "groups": None, "penalty": penalty,
+        "features": [float(v) for v in x.ravel()], "new": [float(v) for v in new.ravel()],
+        "left": left.tolist(), "scores": scores.tolist(),
+        "p": [(1 + int((left >= s).sum())) / (n + 1) for s in scores],
+    }
 
 
 def main():
@@ -43,6 +108,7 @@ def main():
         "features": [float(v) for v in x.ravel()], "new": [float(v) for v in new.ravel()],
         "left": left.tolist(), "scores": last.tolist(),
         "p": [(1 + int((left >= s).sum())) / (n + 1) for s in last],
+        "classes": classes(),
     }))
 
 
