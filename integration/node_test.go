@@ -122,30 +122,26 @@ func TestNodeClient(t *testing.T) {
 	comparePredictions(t, ctx, url, subject, names, series, got)
 }
 
-// The npm package says which readout has made a prediction, and how novel it is, where a
-// message says it.
+// The npm package hands over all columns that only some messages have, and null where a
+// prediction has no value.
 func TestNodeReadout(t *testing.T) {
 	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
 	promoted, readouts := promotedMessage(t)
-	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b"}})
-	if err != nil {
-		t.Fatal(err)
+	later, laterRows := laterMessage(t)
+	rows := [][]any{}
+	for _, r := range readouts {
+		rows = append(rows, append([]any{r}, make([]any, 7)...))
 	}
-	plain, err := enc.Encode([]codec.Prediction{{Stream: "p", Time: codec.NoTime}, {Stream: "p", Time: codec.NoTime, Novelty: 2.5, NoveltyP: .25}})
-	if err != nil {
-		t.Fatal(err)
+	for _, r := range laterRows {
+		rows = append(rows, append([]any{nil}, r...))
 	}
-	silent := make([][]any, len(readouts)) // of novelty
-	for i := range silent {
-		silent[i] = []any{nil, nil}
-	}
-	want, err := json.Marshal([]any{readouts, silent, []any{nil, nil}, [][]any{{nil, nil}, {2.5, .25}}})
+	want, err := json.Marshal(rows)
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "node", "test/readout.mjs")
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
-	cmd.Stdin = strings.NewReader(base64.StdEncoding.EncodeToString(promoted) + "\n" + base64.StdEncoding.EncodeToString(plain) + "\n")
+	cmd.Stdin = strings.NewReader(base64.StdEncoding.EncodeToString(promoted) + "\n" + base64.StdEncoding.EncodeToString(later) + "\n")
 	if out, err := cmd.Output(); err != nil || strings.TrimSpace(string(out)) != string(want) {
 		t.Errorf("node says %s, want %s: %v", out, want, err)
 	}

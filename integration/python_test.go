@@ -151,9 +151,36 @@ func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]an
 	for _, r := range readouts {
 		rows = append(rows, []any{r})
 	}
+	later, laterRows := laterMessage(t)
 	return map[string]any{"integrity": words, "labels": said, "sample": sample,
+		"later":      message{Payload: base64.StdEncoding.EncodeToString(later), Rows: laterRows},
 		"promoted":   message{Payload: base64.StdEncoding.EncodeToString(promoted), Rows: rows},
 		"prediction": message{Payload: base64.StdEncoding.EncodeToString(text), Rows: [][]any{{"p", "b", codec.Flag(1).Integrity(), 3, 4}}}}
+}
+
+// laterMessage is one with all columns that only some messages have, and of each
+// prediction set, novelty, its p-value, change, value, low and high; nil where it has none.
+// The numbers are the same in float32 and in decimal digits.
+func laterMessage(t *testing.T) (data []byte, rows [][]any) {
+	t.Helper()
+	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b"}})
+	if err == nil {
+		data, err = enc.Encode([]codec.Prediction{
+			{Stream: "p", Time: codec.NoTime},
+			{Stream: "p", Time: codec.NoTime, Set: []int32{0, 1}, Novelty: 2.5, NoveltyP: .25},
+			{Stream: "p", Time: codec.NoTime, Set: []int32{}, Change: .125},
+			{Stream: "p", Time: codec.NoTime, Number: codec.Number{Value: 1.5, Low: -2, High: 4.5, Known: true}},
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data, [][]any{
+		make([]any, 7),
+		{[]string{"a", "b"}, 2.5, .25, nil, nil, nil, nil},
+		{[]string{}, nil, nil, .125, nil, nil, nil},
+		{nil, nil, nil, nil, 1.5, -2, 4.5},
+	}
 }
 
 // promotedMessage is one of a job in which a readout was promoted, and the readout of

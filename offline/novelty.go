@@ -52,7 +52,7 @@ func (o *NoveltyOptions) healthy(src labelledData) (labelledData, error) {
 			return src, fmt.Errorf("offline: %s has no class %q, it has %s", src.what, o.Healthy, names.Cut(fmt.Sprintf("%q", src.classes), 200))
 		}
 	case len(src.classes) > 1:
-		return src, fmt.Errorf("offline: %s has the classes %s: say which is the healthy one", src.what, names.Cut(fmt.Sprintf("%q", src.classes), 200))
+		return src, fmt.Errorf("offline: %s has the classes %s: say which is the healthy one (--healthy-only=CLASS)", src.what, names.Cut(fmt.Sprintf("%q", src.classes), 200))
 	}
 	name := o.Healthy
 	if name == "" && len(src.classes) == 1 && src.classes[0] != Novel {
