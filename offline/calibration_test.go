@@ -40,7 +40,9 @@ var coverages = []struct {
 
 // The tables of docs/measurements/calibration.md: what probabilities and sets of classes
 // are worth on published test parts, and in the mean of draws at random. The mean
-// calibration error of the 27 sets was .030 on the published parts and .026 on draws.
+// calibration error of the 27 sets was .011 above what chance shows on the published
+// parts and .009 on draws, of the others .010 and .007; .015 leaves room for a change of
+// the readout that is none of its probabilities'.
 // The mean coverage of draws has a standard error; three of it, and what rounding to the
 // safe side and so few series as 20 do, .02.
 func TestCalibrationOfRealData(t *testing.T) {
@@ -53,8 +55,8 @@ func TestCalibrationOfRealData(t *testing.T) {
 		var sum [7]float64
 		for _, name := range group {
 			d := realDataset(t, name)
-			// 10,000 training series in all: the mean of their coverages has an error of .003.
-			n := min(200, max(20, 10000/len(d.Part(Train))))
+			// 5,000 training series: the mean of their coverages has an error of .004; or few draws.
+			n := min(100, max(20, 5000/len(d.Part(Train))))
 			all := draws(t, d, n+1, RetrainOptions{}, dir)
 			published, raw := all[0].measure(t, all[0].Temperature), all[0].measure(t, 1)
 			mean := [7]float64{*raw.ECE, *published.ECE, *published.Chance, *published.LogLoss}
@@ -92,8 +94,8 @@ func TestCalibrationOfRealData(t *testing.T) {
 		}
 		t.Logf("means of %d sets: calibration error %.4f raw, %.4f published, %.4f of it by chance, log-loss %.4f; of draws %.4f, %.4f by chance, log-loss %.4f",
 			len(group), sum[0], sum[1], sum[2], sum[3], sum[4], sum[5], sum[6])
-		if sum[1] > .035 || sum[4] > .035 {
-			t.Errorf("mean calibration error %.4f on published parts, %.4f on draws, want .035 at most", sum[1], sum[4])
+		if sum[1]-sum[2] > .015 || sum[4]-sum[5] > .015 {
+			t.Errorf("mean calibration error %.4f on published parts, %.4f of it by chance; on draws %.4f, %.4f: want .015 more than chance at most", sum[1], sum[2], sum[4], sum[5])
 		}
 	}
 }
