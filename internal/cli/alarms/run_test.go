@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"sort"
 	"strings"
 	"testing"
 	"time"
@@ -27,7 +28,9 @@ func TestMain(m *testing.M) { planttest.Main(m) }
 // TestAlarmsRun: NATS server, stage and two processes of alarms, which take the alarms
 // from each other, are killed (kill -9) while 1,000 streams are predicted. Then the alarm
 // log is what an oracle says of all predictions that the job has: raised and cleared,
-// each once.
+// each once. Then one process alone has the alarms, and nothing is killed. How long a
+// prediction takes until <JOB>-LATEST has it, or a later one of its stream, is logged of
+// both.
 //
 // EUSN_ALARMS_RUN=streams x sequences x kills is a longer run.
 func TestAlarmsRun(t *testing.T) {
@@ -54,6 +57,7 @@ func TestAlarmsRun(t *testing.T) {
 	for i := range 2 {
 		p.Program(fmt.Sprint("alarms-", i), "alarms", "run", "-c", conf, "--nats-url", p.URL, "--since", "1h", "--save", "500ms")
 	}
+	entries := follow(p)
 	c, err := client.Connect(t.Context(), client.Options{URL: p.URL, Channels: []string{"c0", "c1"}, Rows: planttest.Length, Latency: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -62,13 +66,7 @@ func TestAlarmsRun(t *testing.T) {
 	rng := rand.New(rand.NewPCG(19, 7))
 	victims := []string{"alarms-0", "stage", "nats", "alarms-1"}
 	total, killed, before := streams*sequences, 0, uint64(0)
-	for i := range total {
-		if killed < kills && i >= (2*killed+1)*total/(2*kills) { // amid the work: alarms were written since the last kill
-			p.Await("the alarms to be written", func() bool { return written(p, "eusn") > before })
-			p.Services[victims[killed%len(victims)]].Kill(false)
-			killed++
-			p.Await("the server after a kill", func() bool { before = written(p, "eusn"); return before > 0 })
-		}
+	publish := func(i int) {
 		item := producer.Item{Stream: fmt.Sprint("m", i%streams)}
 		step := .1 + .9*rng.Float64()
 		for j := range planttest.Length {
@@ -78,12 +76,19 @@ func TestAlarmsRun(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for i := range total {
+		if killed < kills && i >= (2*killed+1)*total/(2*kills) { // amid the work: alarms were written since the last kill
+			p.Await("the alarms to be written", func() bool { return written(p, "eusn") > before })
+			p.Services[victims[killed%len(victims)]].Kill(false)
+			killed++
+			p.Await("the server after a kill", func() bool { before = written(p, "eusn"); return before > 0 })
+		}
+		publish(i)
+	}
 	if err := c.Flush(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p.Await("all predictions", func() bool { return p.Made("eusn") == total })
-	past := predictions(p, total)
-	want := alarmtest.Expect(rules, past)
 	// While two processes begin again whenever they end, each takes the alarms from the
 	// other. Then one of them goes on alone.
 	fenced := 0
@@ -98,7 +103,21 @@ func TestAlarmsRun(t *testing.T) {
 		return fenced > 0
 	})
 	p.Services["alarms-1"].End()
-	last := past[len(past)-1].Position
+	past := predictions(p, total)
+	p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= past[len(past)-1].Position })
+	troubled, more := past[len(past)-1].Position, (sequences+5)/6*streams
+	for i := range more {
+		if publish(i); sequences > 3 && i%10 == 9 { // what a stage with so many streams may say
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	if err := c.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	total += more
+	p.Await("the last predictions", func() bool { return p.Made("eusn") == total })
+	past = predictions(p, total)
+	want, last := alarmtest.Expect(rules, past), past[len(past)-1].Position
 	p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= last })
 	var got []alarm.Event
 	if err := watch.Events(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
@@ -111,6 +130,10 @@ func TestAlarmsRun(t *testing.T) {
 		t.Fatalf("the log begins with %+v", got[:min(1, len(got))])
 	}
 	alarmtest.Same(t, alarmtest.Shift(got[1:]), want)
+	p.Await("the bucket to have all predictions", func() bool { return len(delays(past, entries())) == total })
+	all := delays(past, entries())
+	calm := sort.Search(total, func(i int) bool { return past[i].Position > troubled })
+	t.Logf("until the bucket has a prediction: %s under kills, %s without", spread(all[:calm]), spread(all[calm:]))
 	t.Logf("%d predictions, %d events, %d kills; alarms were taken over %d times", total, len(want), killed, fenced)
 	if len(want) < total/20 || killed != kills {
 		t.Errorf("too little has happened: %d events, %d kills", len(want), killed)
