@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -41,6 +42,9 @@ type Event struct {
 
 	Rules      map[string]string `json:"rules,omitempty"`      // of kind rules: all that hold
 	Configured string            `json:"configured,omitempty"` // of kind rules: of the configuration that brought them
+
+	judged []Place // see Logged
+	by     Place
 }
 
 // Evidence is what a prediction says beside its class. What the model does not say is
@@ -120,6 +124,52 @@ func (e *Event) As(stored *Event) Event {
 		c.Estimate = nil
 	}
 	return c
+}
+
+// Place is a prediction, by its number in its partition: 1, 2, 3, ...
+type Place struct {
+	Partition int    `json:"partition"`
+	Number    uint64 `json:"number"`
+}
+
+// Logged is an event as the log has it: with what had been judged when it was made.
+type Logged struct {
+	Event Event `json:"event"`
+	// Judged are how many predictions of each partition had been judged, of those
+	// partitions that had any since the event before.
+	Judged []Place `json:"judged,omitempty"`
+	// By is the prediction that decided; the zero Place of an event that follows from none.
+	By Place `json:"by,omitzero"`
+}
+
+// Judged is what Logged has of an event that Take has returned; of others, By is zero.
+func (e *Event) Judged() (judged []Place, by Place) { return e.judged, e.by }
+
+// PlacesText is places as a header has them: 0:877 3:1201.
+func PlacesText(all []Place) string {
+	var b strings.Builder
+	for i, p := range all {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		fmt.Fprintf(&b, "%d:%d", p.Partition, p.Number)
+	}
+	return b.String()
+}
+
+// ParsePlaces reads what PlacesText has written.
+func ParsePlaces(text string) ([]Place, error) {
+	var all []Place
+	for one := range strings.FieldsSeq(text) {
+		partition, number, ok := strings.Cut(one, ":")
+		p, err1 := strconv.ParseUint(partition, 10, 31)
+		n, err2 := strconv.ParseUint(number, 10, 64)
+		if err := errors.Join(err1, err2); !ok || err != nil {
+			return nil, fmt.Errorf("alarm: %q is no partition and number, such as 3:1201", one)
+		}
+		all = append(all, Place{int(p), n})
+	}
+	return all, nil
 }
 
 // Token makes a name one that subjects and keys of NATS may have, and no two names the

@@ -57,6 +57,7 @@ var (
 // Acknowledge is the event that acknowledges an alarm that is on: of that number, or
 // with 0 the one that is on now. It becomes true when it is stored and applied.
 func (f *Fold) Acknowledge(rule, key string, number uint64, who string, now time.Time) (Event, error) {
+	f.settle(at{rule, key})
 	c := f.counters[at{rule, key}]
 	switch {
 	case c == nil || c.Alarm == 0, number != 0 && number != c.Alarm:
@@ -80,11 +81,18 @@ func (f *Fold) ChangeRules(rules Rules, configured, who string, now time.Time) E
 // Apply takes an event that does not follow from predictions: rules, an
 // acknowledgement, an alarm for a silence. It returns the events that follow from it.
 func (f *Fold) Apply(e Event) ([]Event, error) {
-	if e.Number != f.number+1 || e.Position < f.position {
+	resumed := e.Kind == RulesChanged && e.Why != "" // the output went back in time: the same rules hold
+	if e.Number != f.number+1 || e.Position < f.position && !resumed {
 		return nil, fmt.Errorf("alarm: event %d at position %d does not follow event %d at position %d", e.Number, e.Position, f.number, f.position)
+	}
+	f.again.trail = nil
+	if resumed {
+		f.number = e.Number
+		return nil, nil
 	}
 	f.position = e.Position
 	if e.Kind == RulesChanged {
+		f.settleAll()
 		rules, err := ParseRules(e.Rules)
 		if err != nil {
 			return nil, err
@@ -139,4 +147,148 @@ func (r Rules) named(name string) *Rule {
 		}
 	}
 	return nil
+}
+
+// Judged is what Logged has of an event that is not Take's, and is stored now.
+func (f *Fold) Judged() []Place { return slices.Clone(f.again.trail) }
+
+// tread notes how far the predictions of a partition have been judged.
+func (f *Fold) tread(p Place) {
+	f.again.trail = append(slices.DeleteFunc(f.again.trail, func(q Place) bool { return q.Partition == p.Partition }), p)
+}
+
+// place gives an event what had been judged.
+func (f *Fold) place(e *Event) {
+	e.judged, e.by = f.again.trail, f.again.now
+	f.again.trail = nil
+	f.tread(f.again.now)
+}
+
+// Taken is the last message of the output whose predictions were judged, and when it was
+// stored, ns since 1970; 0 = none, or not known.
+func (f *Fold) Taken() (seq uint64, stored int64) {
+	if f.taken == 0 {
+		return 0, 0
+	}
+	return f.taken, f.time.UnixNano()
+}
+
+// Resume continues behind a message of an output that went back in time, where the log has
+// events of what was behind it. The log stands. The predictions come again, in other
+// messages: each one that was judged before the last of these events is counted, and
+// decides nothing; the events become true as the predictions come again that they follow
+// from, those of a key in their order. What was judged by other rules than now, and what a
+// clock has decided, is true at once.
+func (f *Fold) Resume(log []Logged, position uint64) error {
+	f.position, f.taken = position, 0
+	barrier := -1
+	for i := range log {
+		if e := &log[i].Event; e.Kind == RulesChanged && e.Why == "" {
+			barrier = i
+		}
+	}
+	if barrier >= 0 {
+		f.settleAll()
+	}
+	for i := range log {
+		e := &log[i].Event
+		for _, p := range log[i].Judged {
+			switch {
+			case i <= barrier:
+				f.partitions[p.Partition] = max(f.partitions[p.Partition], p.Number)
+			case p.Number > f.partitions[p.Partition]:
+				f.again.until[p.Partition] = max(f.again.until[p.Partition], p.Number)
+			}
+		}
+		r, which := f.rules.named(e.Rule), at{e.Rule, e.Key}
+		atOnce := r == nil || r.Kind == kindSilent || e.Kind == Cleared && e.Why != "" || log[i].By == Place{} && len(f.again.ahead[which]) == 0
+		switch {
+		case e.Kind == RulesChanged && e.Why != "": // of an output that went back before
+			f.number = e.Number
+		case i <= barrier || atOnce:
+			if err := f.Believe(*e); err != nil {
+				return err
+			}
+		default:
+			f.again.ahead[which] = append(f.again.ahead[which], log[i])
+			f.number = e.Number
+		}
+	}
+	f.position = position
+	for name := range f.streams { // what is known of them may be lost, too
+		f.changed[name] = true
+	}
+	return nil
+}
+
+// Resumed is the event that says that the output went back in time, and that the log
+// stands.
+func (f *Fold) Resumed(why, who string, now time.Time) Event {
+	e := f.ChangeRules(f.rules, f.configured, who, now)
+	e.Why = why
+	return e
+}
+
+// come makes true what the log says of a key, as far as its predictions have come again;
+// all: whether or not.
+func (f *Fold) come(which at, c *counter, all bool) {
+	queue := f.again.ahead[which]
+	for len(queue) > 0 && (all || f.reached(queue[0].By)) {
+		f.mark(&queue[0].Event, c)
+		queue = queue[1:]
+	}
+	if f.again.ahead[which] = queue; len(queue) == 0 {
+		delete(f.again.ahead, which)
+	}
+}
+
+// reached reports whether a prediction has come again. The zero Place is that of an
+// acknowledgement, which comes behind what raised the alarm.
+func (f *Fold) reached(p Place) bool {
+	if p.Partition == f.again.now.Partition {
+		return p.Number <= f.again.now.Number
+	}
+	return p.Number <= f.partitions[p.Partition]
+}
+
+// settle makes all true that the log says of a key.
+func (f *Fold) settle(which at) {
+	if len(f.again.ahead[which]) == 0 {
+		return
+	}
+	c := f.counters[which]
+	if c == nil {
+		c = new(counter)
+	}
+	f.come(which, c, true)
+	if c.Alarm > 0 || c.Last != 0 || c.Drift != nil {
+		f.counters[which] = c
+	} else {
+		delete(f.counters, which)
+	}
+}
+
+// settleAll makes all true that the log says: what has not come again is not counted.
+func (f *Fold) settleAll() {
+	for which := range f.again.ahead {
+		f.settle(which)
+	}
+	for p, n := range f.again.until {
+		f.partitions[p] = max(f.partitions[p], n)
+	}
+	clear(f.again.until)
+}
+
+// waiting are the events that settle would make true, by their numbers.
+func (f *Fold) waiting() (all []Logged) {
+	for _, queue := range f.again.ahead {
+		all = append(all, queue...)
+	}
+	slices.SortFunc(all, func(a, b Logged) int {
+		if a.Event.Number < b.Event.Number {
+			return -1
+		}
+		return 1
+	})
+	return all
 }

@@ -67,8 +67,20 @@ type Fold struct {
 
 	changed map[string]bool // streams, since Changed
 	gone    map[string]bool // likewise
-	busy    bool            // there are as many streams as may be, all with alarms
-	said    bool            // Full has said so
+	taken   uint64          // last message that had predictions; 0 = not known
+	again   again
+
+	busy bool // there are as many streams as may be, all with alarms
+	said bool // Full has said so
+}
+
+// again is what a Fold knows of predictions that may come again, see Resume.
+type again struct {
+	trail []Place         // how far partitions have been judged since the last event, in that order
+	now   Place           // the prediction that is judged
+	ahead map[at][]Logged // events that the log has, of predictions that come again
+	until map[int]uint64  // predictions of each partition of which the log says what follows
+	tail  []Logged        // see Tail
 }
 
 // NewFold begins behind a message of the output. Events get IDs that begin with prefix,
@@ -77,6 +89,7 @@ func NewFold(prefix string, position uint64) *Fold {
 	return &Fold{
 		prefix: prefix, position: position, most: MostStreams,
 		partitions: map[int]uint64{}, counters: map[at]*counter{}, streams: map[string]*Latest{}, changed: map[string]bool{}, gone: map[string]bool{},
+		again: again{ahead: map[at][]Logged{}, until: map[int]uint64{}},
 	}
 }
 
@@ -106,14 +119,22 @@ func (f *Fold) Take(m *Message) ([]Event, error) {
 		fresh = fresh[min(judged-before, uint64(len(fresh))):]
 	}
 	f.partitions[m.Partition] = max(judged, m.Outs)
-	f.position, f.time = m.Seq, m.Stored.UTC()
+	f.position, f.taken, f.time = m.Seq, m.Seq, m.Stored.UTC()
 	var events []Event
 	for i := range fresh {
 		p := fresh[i]
+		f.again.now = Place{m.Partition, m.Outs - uint64(len(fresh)-1-i)}
+		if i == 0 {
+			f.tread(f.again.now)
+		}
+		f.again.trail[len(f.again.trail)-1] = f.again.now
 		if !finite(p.Probability) { // JSON has no such numbers
 			p.Probability = 0
 		}
 		events = append(events, f.predict(m, &p)...)
+	}
+	if f.again.until[m.Partition] <= m.Outs {
+		delete(f.again.until, m.Partition)
 	}
 	return events, nil
 }
@@ -164,8 +185,14 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 		if r.Kind != kindSilent {
 			r.judge(c, p, class, f.time)
 		}
+		decided := f.again.now.Number <= f.again.until[m.Partition] // by the log
+		if decided || len(f.again.ahead[which]) > 0 {
+			f.come(which, c, !decided)
+			was = c.Alarm > 0
+		}
 		kind := ""
 		switch {
+		case decided:
 		case was && c.over(r, f.time):
 			kind = Cleared
 		case !was && c.due(r, f.time):
@@ -177,6 +204,7 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 			if kind == Raised {
 				e.Change = c.Change
 			}
+			f.place(&e)
 			f.apply(&e, c)
 			events = append(events, e)
 		}
@@ -246,9 +274,14 @@ func (f *Fold) numbered(e *Event) {
 	e.ID = fmt.Sprintf("%s-%d", f.prefix, e.Number)
 }
 
-// apply changes a counter as an event of its alarm says.
+// apply takes the next event.
 func (f *Fold) apply(e *Event, c *counter) {
 	f.number = e.Number
+	f.mark(e, c)
+}
+
+// mark changes a counter as an event of its alarm says.
+func (f *Fold) mark(e *Event, c *counter) {
 	switch e.Kind {
 	case Raised:
 		c.Alarm, c.Acked, c.RaisedAt, c.Off = e.Number, false, e.Time, 0
@@ -282,11 +315,12 @@ func (f *Fold) Believe(e Event) error {
 
 // Rewind continues behind an earlier message of an output that went back in time: the
 // predictions that are made again have the numbers that they had.
-func (f *Fold) Rewind(position uint64) { f.position = position }
+func (f *Fold) Rewind(position uint64) { f.position, f.taken = position, 0 }
 
 // Skip continues behind a message of the output without what was before it: alarms that
 // are on stay on, counting begins anew.
 func (f *Fold) Skip(position uint64) {
+	f.settleAll()
 	f.position = max(f.position, position)
 	clear(f.partitions)
 	for which, c := range f.counters {

@@ -12,8 +12,12 @@ import (
 	"time"
 )
 
-// stateVersion is that of the stored form of a Fold.
-const stateVersion = 1
+// Versions of the stored form of a Fold. The second one is written only where events of
+// the log are not in the state yet: programs that do not know of them would make them twice.
+const (
+	stateVersion = 1
+	tailVersion  = 2
+)
 
 // MaxState bounds a stored state, and maxPlain what is in it.
 const (
@@ -34,6 +38,12 @@ type state struct {
 	Counters   []storedCounter   `json:"counters"`
 	Streams    []*Latest         `json:"streams"`
 	Changed    []string          `json:"changed"` // streams, see Fold.Changed: also those that are gone
+	Taken      uint64            `json:"taken,omitempty"`
+
+	// Of version 2.
+	Ahead []Logged       `json:"ahead,omitempty"` // by their numbers, see Fold.Resume
+	Until map[int]uint64 `json:"until,omitempty"`
+	Tail  []Logged       `json:"tail,omitempty"` // events of the log behind this state
 }
 
 type storedCounter struct {
@@ -58,11 +68,16 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.to.Write(p)
 }
 
-// Encode is all that the fold knows, as DecodeFold reads it.
-func (f *Fold) Encode() ([]byte, error) {
+// Encode is all that the fold knows, as DecodeFold reads it, and the events of the log
+// that it has not come to.
+func (f *Fold) Encode(tail ...Logged) ([]byte, error) {
 	s := state{
 		Version: stateVersion, Prefix: f.prefix, Position: f.position, Number: f.number, Time: f.time,
 		Rules: f.rules.Texts(), Configured: f.configured, Partitions: f.partitions,
+	}
+	s.Taken, s.Ahead, s.Until, s.Tail = f.taken, f.waiting(), f.again.until, tail
+	if len(s.Ahead)+len(s.Until)+len(s.Tail) > 0 {
+		s.Version = tailVersion
 	}
 	for _, which := range slices.SortedFunc(maps.Keys(f.counters), compareAt) {
 		s.Counters = append(s.Counters, storedCounter{which.rule, which.key, f.counters[which]})
@@ -98,12 +113,20 @@ func DecodeFold(data []byte) (*Fold, error) {
 	if err := json.Unmarshal(plain, &s); err != nil {
 		return fail(err)
 	}
-	if s.Version != stateVersion {
-		return fail(fmt.Errorf("version %d, and this program reads version %d: use the program that wrote it", s.Version, stateVersion))
+	if s.Version != stateVersion && s.Version != tailVersion {
+		return fail(fmt.Errorf("version %d, and this program reads versions %d and %d: use the program that wrote it", s.Version, stateVersion, tailVersion))
 	}
 	f := NewFold(s.Prefix, s.Position)
 	if f.rules, err = ParseRules(s.Rules); err != nil {
 		return fail(err)
+	}
+	f.taken = s.Taken
+	for _, e := range s.Ahead {
+		which := at{e.Event.Rule, e.Event.Key}
+		f.again.ahead[which] = append(f.again.ahead[which], e)
+	}
+	if s.Until != nil {
+		f.again.until = s.Until
 	}
 	f.number, f.time, f.configured = s.Number, s.Time, s.Configured
 	if s.Partitions != nil {
@@ -125,5 +148,9 @@ func DecodeFold(data []byte) (*Fold, error) {
 		f.Again(name)
 	}
 	f.countSeries()
+	f.again.tail = s.Tail
 	return f, nil
 }
+
+// Tail are the events that Encode got, of a Fold that DecodeFold has read.
+func (f *Fold) Tail() []Logged { return f.again.tail }

@@ -49,23 +49,18 @@ func (w *watcher) begin(ctx context.Context) error {
 	if w.fold, err = w.book.state(ctx); err != nil {
 		return err
 	}
-	if w.tail, err = w.book.tail(ctx); err != nil {
+	behind, err := w.book.tail(ctx)
+	if err != nil {
 		return err
 	}
+	w.tail = append(w.fold.Tail(), behind...)
 	// Asked again: the process before may have judged and stored more since it was asked
 	// first. From the claim on, it cannot.
 	if out, err = w.output.Info(ctx); err != nil {
 		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
 	}
-	w.target, w.started = out.State.LastSeq, time.Now()
-	if last := out.State.LastSeq; last < w.fold.Position() {
-		w.Log.Warn("the job's output went back in time: predictions that are made again are left out, by their numbers", "stream", wire.OutputStream(w.Job), "from", w.fold.Position(), "to", last)
-		if err := w.believe(last); err != nil {
-			return err
-		}
-		return w.save(ctx)
-	}
-	return nil
+	w.target = target{out.State.LastSeq, time.Now()}
+	return w.compare(ctx, w.target.last)
 }
 
 // new begins a log with a state that has judged nothing.
@@ -73,7 +68,7 @@ func (w *watcher) new(ctx context.Context, out *jetstream.StreamInfo) error {
 	position := out.State.LastSeq
 	if !w.Since.IsZero() {
 		var err error
-		if position, err = w.before(ctx, out); err != nil {
+		if position, err = w.until(ctx, w.Since, position); err != nil {
 			return err
 		}
 	}
@@ -81,17 +76,18 @@ func (w *watcher) new(ctx context.Context, out *jetstream.StreamInfo) error {
 	if w.book.last > 0 { // of a log whose messages were removed
 		prefix += "-" + strconv.FormatUint(w.book.last, 10)
 	}
-	return w.book.save(ctx, alarm.NewFold(prefix, position), w.made)
+	return w.book.save(ctx, alarm.NewFold(prefix, position), nil, w.made)
 }
 
-// before is the last message of the output that was stored before Since.
-func (w *watcher) before(ctx context.Context, out *jetstream.StreamInfo) (uint64, error) {
-	cons, err := w.output.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &w.Since})
+// until is the last message of the output that was stored before a time: last, where none
+// was stored since.
+func (w *watcher) until(ctx context.Context, since time.Time, last uint64) (uint64, error) {
+	cons, err := w.output.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since})
 	if err != nil {
 		return 0, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
 	}
 	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
-		return out.State.LastSeq, nil
+		return last, nil
 	}
 	m, err := cons.Next(jetstream.FetchMaxWait(stopTimeout))
 	if err != nil {
@@ -108,7 +104,7 @@ func (w *watcher) before(ctx context.Context, out *jetstream.StreamInfo) (uint64
 // there, or come again.
 func (w *watcher) believe(position uint64) error {
 	for _, e := range w.tail {
-		if err := w.fold.Believe(e); err != nil {
+		if err := w.fold.Believe(e.Event); err != nil {
 			return err
 		}
 	}

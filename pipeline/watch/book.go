@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strconv"
 	"time"
 
@@ -125,7 +126,7 @@ func (b *book) putRecord(ctx context.Context, r record) error {
 	if err != nil {
 		return err
 	}
-	if err := b.put(ctx, wire.AlarmRecordSubject(b.job), data); err != nil {
+	if err := b.put(ctx, wire.AlarmRecordSubject(b.job), data, nil); err != nil {
 		return err
 	}
 	b.record = r
@@ -133,24 +134,33 @@ func (b *book) putRecord(ctx context.Context, r record) error {
 }
 
 // event publishes an event.
-func (b *book) event(ctx context.Context, e *alarm.Event) error {
-	data, err := e.Marshal()
+func (b *book) event(ctx context.Context, e *alarm.Logged) error {
+	data, err := e.Event.Marshal()
 	if err != nil {
 		return err
 	}
 	subject := wire.AlarmRulesSubject(b.job)
-	if e.Kind != alarm.RulesChanged {
-		subject = wire.AlarmSubject(b.job, e.Rule, alarm.Token(e.Key))
+	if e.Event.Kind != alarm.RulesChanged {
+		subject = wire.AlarmSubject(b.job, e.Event.Rule, alarm.Token(e.Event.Key))
 	}
-	return b.put(ctx, subject, data)
+	more := nats.Header{}
+	if text := alarm.PlacesText(e.Judged); text != "" {
+		more.Set(wire.HeaderJudged, text)
+	}
+	if e.By != (alarm.Place{}) {
+		more.Set(wire.HeaderPrediction, alarm.PlacesText([]alarm.Place{e.By}))
+	}
+	return b.put(ctx, subject, data, more)
 }
 
-// put publishes a message behind the last one, and returns when it is stored.
-func (b *book) put(ctx context.Context, subject string, data []byte) error {
+// put publishes a message behind the last one, with more headers, and returns when it is
+// stored.
+func (b *book) put(ctx context.Context, subject string, data []byte, more nats.Header) error {
 	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
 		wire.HeaderKind: {wire.KindAlarm}, wire.HeaderWorker: {b.writer},
 		jetstream.ExpectedLastSeqHeader: {strconv.FormatUint(b.last, 10)},
 	}}
+	maps.Copy(m.Header, more)
 	told := time.Time{}
 	for {
 		try, cancel := b.link.Attempt(ctx)
@@ -208,6 +218,10 @@ func unavailable(err error) bool {
 	return errors.As(err, &api) && api.Code >= 500
 }
 
+// errBack is the error where a NATS stream went back in time. What is known begins again
+// with what the server has.
+var errBack = errors.New("watch: a NATS stream went back in time (a power failure? a restored backup?)")
+
 // errUnknown is the error where the server does not say whose the log is.
 var errUnknown = errors.New("the server does not answer")
 
@@ -232,14 +246,14 @@ func (b *book) sure(ctx context.Context) error {
 	case info.State.LastSeq > b.last:
 		return fmt.Errorf("%w: %s has message %d, and ours was %d", ErrFenced, wire.AlarmStream(b.job), info.State.LastSeq, b.last)
 	case info.State.LastSeq < b.last:
-		return fmt.Errorf("watch: %s went back in time, from message %d to %d (a power failure? a restored backup?): start again, and the lost events are made again", wire.AlarmStream(b.job), b.last, info.State.LastSeq)
+		return fmt.Errorf("%w: %s, from message %d to %d", errBack, wire.AlarmStream(b.job), b.last, info.State.LastSeq)
 	}
 	return nil
 }
 
-// save stores a state, and a record that names it.
-func (b *book) save(ctx context.Context, f *alarm.Fold, output time.Time) error {
-	data, err := f.Encode()
+// save stores a state and the events that it has not come to, and a record that names it.
+func (b *book) save(ctx context.Context, f *alarm.Fold, tail []alarm.Logged, output time.Time) error {
+	data, err := f.Encode(tail...)
 	if err != nil {
 		return err
 	}
@@ -250,7 +264,7 @@ func (b *book) save(ctx context.Context, f *alarm.Fold, output time.Time) error 
 	r := record{Writer: b.writer, Output: output, First: b.last + 1, SHA256: hex.EncodeToString(sum[:]), Number: f.Number(), InState: f.Position()}
 	for len(data) > 0 {
 		piece := data[:min(len(data), pieceBytes, int(b.js.Conn().MaxPayload())/2)]
-		if err := b.put(ctx, wire.AlarmStateSubject(b.job), piece); err != nil {
+		if err := b.put(ctx, wire.AlarmStateSubject(b.job), piece, nil); err != nil {
 			return err
 		}
 		data = data[len(piece):]
@@ -292,7 +306,7 @@ func (b *book) state(ctx context.Context) (*alarm.Fold, error) {
 }
 
 // tail are the events behind the state.
-func (b *book) tail(ctx context.Context) (events []alarm.Event, err error) {
+func (b *book) tail(ctx context.Context) (events []alarm.Logged, err error) {
 	for seq := b.record.Last + 1; seq <= b.last; seq++ {
 		m, err := b.get(ctx, seq)
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
@@ -308,7 +322,18 @@ func (b *book) tail(ctx context.Context) (events []alarm.Event, err error) {
 		if err != nil {
 			return nil, fmt.Errorf("watch: message %d of %s: %w", seq, wire.AlarmStream(b.job), err)
 		}
-		events = append(events, e)
+		one := alarm.Logged{Event: e}
+		var by []alarm.Place
+		if one.Judged, err = alarm.ParsePlaces(m.Header.Get(wire.HeaderJudged)); err == nil {
+			by, err = alarm.ParsePlaces(m.Header.Get(wire.HeaderPrediction))
+		}
+		if err != nil {
+			return nil, fmt.Errorf("watch: message %d of %s: %w", seq, wire.AlarmStream(b.job), err)
+		}
+		if len(by) > 0 {
+			one.By = by[0]
+		}
+		events = append(events, one)
 	}
 	return events, nil
 }

@@ -36,7 +36,8 @@
 //     Events of the tail that do not follow from predictions (other rules, an
 //     acknowledgement, a silence) are taken at their position.
 //  4. After some time, and when it ends, it stores its state, and a record that names it.
-//     What was stored before is removed.
+//     What was stored before is removed. The state has the rest of the tail in it, so that
+//     what has been compared is not compared again by the next process.
 //
 // If the answer to a message does not come, the process reads which message has the next
 // number. It is its own (it was stored), none (it is sent again) or another's (fenced).
@@ -52,6 +53,16 @@
 // judged (output.keep), the process ends with alarm.ErrMissing. With Options.Missing it
 // continues with those that are there: alarms that are on stay on.
 //
-// If the output went back in time, the stage makes its lost predictions again under the
-// same numbers: those that were judged are left out.
+// # When the output goes back in time
+//
+// A power failure may take the end of the output, and the stage makes the lost predictions
+// again, in other messages, under the same numbers. Each event has the headers Eusn-Judged
+// (partition:number of the predictions that had been judged, of the partitions with any
+// since the event before) and, if it follows from a prediction, Eusn-Prediction (which one).
+// Its time is that at which the output's message was stored. A process that begins compares
+// that of what was judged last (compare). If the output has another message there, or ends
+// before, the log is compared with what is left. The rest of it stands (alarm.Fold.Resume):
+// its predictions are counted when they come again and decide nothing, and each event
+// becomes true in the state with its prediction. An event of kind rules with a why says so,
+// and the state is stored. A process that notices it at work begins again.
 package watch

@@ -39,7 +39,7 @@ func newWriter(t *testing.T, s *natsserver.Server, name string) *writer {
 	if err == nil && known {
 		err = w.book.claim(t.Context())
 	} else if err == nil {
-		err = w.book.save(t.Context(), w.fold, time.Unix(1, 0))
+		err = w.book.save(t.Context(), w.fold, nil, time.Unix(1, 0))
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -30,7 +30,7 @@ func (w *watcher) look(ctx context.Context) error {
 	case !info.Created.Equal(w.made):
 		return fmt.Errorf("watch: NATS stream %s was deleted and made again", wire.OutputStream(w.Job))
 	case info.State.LastSeq < w.fold.Position():
-		return fmt.Errorf("watch: NATS stream %s went back in time, from message %d to %d (a power failure? a restored backup?): start again; predictions that are made again are left out", wire.OutputStream(w.Job), w.fold.Position(), info.State.LastSeq)
+		return fmt.Errorf("%w: %s, from message %d to %d", errBack, wire.OutputStream(w.Job), w.fold.Position(), info.State.LastSeq)
 	}
 	w.looked = mark{info.State.LastSeq, info.TimeStamp.UTC()}
 	if w.listening.IsZero() {
@@ -43,7 +43,7 @@ func (w *watcher) look(ctx context.Context) error {
 		return err
 	}
 	if len(w.tail) > 0 {
-		return differs(w.Job, &w.tail[0], errors.New("the output does not have that message"))
+		return differs(w.Job, &w.tail[0].Event, errors.New("the output does not have that message"))
 	}
 	return w.silences(ctx, w.looked.last+1)
 }

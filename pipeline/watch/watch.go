@@ -59,20 +59,38 @@ type watcher struct {
 	latest *latest
 	fold   *alarm.Fold
 	output jetstream.Stream
-	made   time.Time // the output
-	tail   []alarm.Event
+	made   time.Time      // the output
+	tail   []alarm.Logged // events of the log that have not been judged again
+	lost   *lost          // what the output has lost; nil = nothing, or it is dealt with
 
 	outputs   chan consumer.Output // what was read; those without a time have no predictions
 	failed    chan error           // reading
 	requests  chan *nats.Msg
 	looked    mark
 	listening time.Time // since then, by the server's clock; zero = not yet
-	target    uint64    // last message of the output when this process began
-	started   time.Time // it began
-	saved     time.Time
-	savedAt   [2]uint64 // position and number
+	target    target
+	saved     saved
 	begun     bool
 	noted     map[string]bool // what was said once
+}
+
+// lost is what the output has lost.
+type lost struct {
+	back uint64         // the last message before it
+	rest []alarm.Logged // events of what was behind that
+}
+
+// target is what the output had when the process began.
+type target struct {
+	last  uint64
+	since time.Time // when it began
+}
+
+// saved is what is known of the stored state.
+type saved struct {
+	when time.Time // it was stored, or there was nothing to store
+	at   [2]uint64 // position and number
+	took time.Duration
 }
 
 // mark is what the server said of the output, and when.
@@ -90,7 +108,16 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	return run(ctx, nc, js, o)
+	for {
+		err := run(ctx, nc, js, o)
+		if !errors.Is(err, errBack) {
+			return err
+		}
+		o.Log.Warn("beginning again with what the server has; each event that the log has stands", "err", err)
+		if store.Pause(ctx, lookEvery) != nil {
+			return nil
+		}
+	}
 }
 
 func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) error {
@@ -121,6 +148,9 @@ func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) 
 	reading, stop := context.WithCancel(ctx)
 	ended := make(chan struct{})
 	from := w.fold.Position() + 1
+	if w.lost != nil {
+		from = min(from, w.lost.back+1)
+	}
 	go func() { defer close(ended); w.read(reading, from) }()
 	err = w.loop(ctx)
 	stop()
@@ -199,7 +229,7 @@ func (w *watcher) loop(ctx context.Context) error {
 		case m := <-requests:
 			err = w.answer(ctx, m)
 		case <-flush.C:
-			if w.fold.Position() >= w.target || time.Since(w.started) > catchUp {
+			if w.fold.Position() >= w.target.last || time.Since(w.target.since) > catchUp {
 				err = w.latest.flush(ctx, w.fold)
 			}
 		case <-look.C:
@@ -227,6 +257,11 @@ func (w *watcher) take(ctx context.Context, o *consumer.Output) error {
 	}
 	m := alarm.Message{Seq: o.Seq, Stored: o.Stored, Partition: o.Partition, Outs: o.Outs, Labels: o.Meta.Labels, Predictions: o.Predictions}
 	err := w.fold.Missing(&m)
+	if errors.Is(err, alarm.ErrMissing) {
+		if back, _, again := w.replaced(ctx); again == nil && back {
+			return fmt.Errorf("%w: messages of %s that were judged are others now", errBack, wire.OutputStream(w.Job))
+		}
+	}
 	if err == nil {
 		err = w.reached(ctx, o.Seq-1)
 	}
@@ -263,8 +298,14 @@ func (w *watcher) take(ctx context.Context, o *consumer.Output) error {
 	return err
 }
 
+// saveIfDue stores the state from time to time. A process that catches up does it more
+// often: if another one takes over meanwhile, that one goes on from there.
 func (w *watcher) saveIfDue(ctx context.Context) error {
-	if time.Since(w.saved) < cmp.Or(w.Save, saveEvery) {
+	every := cmp.Or(w.Save, saveEvery)
+	if w.fold.Position() < w.target.last || len(w.tail) > 0 {
+		every = min(every, max(time.Second, 10*w.saved.took))
+	}
+	if time.Since(w.saved.when) < every {
 		return nil
 	}
 	return w.save(ctx)
@@ -280,11 +321,11 @@ func (w *watcher) reached(ctx context.Context, position uint64) error {
 	}
 	try, cancel := w.book.link.Attempt(ctx)
 	defer cancel()
-	switch _, lost := w.output.GetMsg(try, w.tail[0].Position); {
+	switch _, lost := w.output.GetMsg(try, w.tail[0].Event.Position); {
 	case errors.Is(lost, jetstream.ErrMsgNotFound):
-		return fmt.Errorf("watch: %w: those in message %d of %s, of which event %d was made", alarm.ErrMissing, w.tail[0].Position, wire.OutputStream(w.Job), w.tail[0].Number)
+		return fmt.Errorf("watch: %w: those in message %d of %s, of which event %d was made", alarm.ErrMissing, w.tail[0].Event.Position, wire.OutputStream(w.Job), w.tail[0].Event.Number)
 	case lost != nil: // not known
-		return fmt.Errorf("watch: message %d of %s: %w", w.tail[0].Position, wire.OutputStream(w.Job), lost)
+		return fmt.Errorf("watch: message %d of %s: %w", w.tail[0].Event.Position, wire.OutputStream(w.Job), lost)
 	}
 	return err
 }
@@ -292,19 +333,24 @@ func (w *watcher) reached(ctx context.Context, position uint64) error {
 // facts takes the events of the tail that come at or before a position and follow from
 // no prediction, and begins when there is no tail any more.
 func (w *watcher) facts(ctx context.Context, position uint64) error {
-	for len(w.tail) > 0 && w.tail[0].Position <= position {
-		e := w.tail[0]
-		follows, err := w.fold.Apply(e)
+	for len(w.tail) > 0 && w.tail[0].Event.Position <= position {
+		e := &w.tail[0].Event
+		follows, err := w.fold.Apply(*e)
 		if err != nil {
-			return differs(w.Job, &e, err)
+			return differs(w.Job, e, err)
 		}
 		w.tail = w.tail[1:]
 		if err := w.emit(ctx, follows); err != nil {
 			return err
 		}
 	}
-	if len(w.tail) > 0 {
+	if len(w.tail) > 0 || w.lost != nil && position < w.lost.back {
 		return nil
+	}
+	if w.lost != nil {
+		if err := w.resume(ctx); err != nil {
+			return err
+		}
 	}
 	return w.start(ctx)
 }
@@ -321,12 +367,13 @@ func (w *watcher) emit(ctx context.Context, events []alarm.Event) error {
 	for i := range events {
 		e := &events[i]
 		if len(w.tail) == 0 {
-			if err := w.publish(ctx, e); err != nil {
+			judged, by := e.Judged()
+			if err := w.publish(ctx, &alarm.Logged{Event: *e, Judged: judged, By: by}); err != nil {
 				return err
 			}
 			continue
 		}
-		was := w.tail[0]
+		was := w.tail[0].Event
 		same := e.As(&was)
 		a, err1 := same.Marshal()
 		b, err2 := was.Marshal()
@@ -342,19 +389,19 @@ func (w *watcher) emit(ctx context.Context, events []alarm.Event) error {
 }
 
 // publish stores an event.
-func (w *watcher) publish(ctx context.Context, e *alarm.Event) error {
+func (w *watcher) publish(ctx context.Context, e *alarm.Logged) error {
 	if err := w.book.event(ctx, e); err != nil {
 		return err
 	}
 	if w.Event != nil {
-		w.Event(e)
+		w.Event(&e.Event)
 	}
 	return nil
 }
 
 // add stores a fact and takes it.
 func (w *watcher) add(ctx context.Context, e alarm.Event) error {
-	if err := w.publish(ctx, &e); err != nil {
+	if err := w.publish(ctx, &alarm.Logged{Event: e, Judged: w.fold.Judged()}); err != nil {
 		return err
 	}
 	follows, err := w.fold.Apply(e)
@@ -367,14 +414,14 @@ func (w *watcher) add(ctx context.Context, e alarm.Event) error {
 // save stores the state, if it is another one than before.
 func (w *watcher) save(ctx context.Context) error {
 	now := [2]uint64{w.fold.Position(), w.fold.Number()}
-	w.saved = time.Now()
-	if now == w.savedAt || len(w.tail) > 0 { // with a tail, the state of before is as good
+	w.saved.when = time.Now()
+	if now == w.saved.at || w.lost != nil { // what the rest is about is not reached yet
 		return nil
 	}
 	w.latest.unsure(w.fold)
-	if err := w.book.save(ctx, w.fold, w.made); err != nil {
+	if err := w.book.save(ctx, w.fold, w.tail, w.made); err != nil {
 		return err
 	}
-	w.savedAt = now
+	w.saved.at, w.saved.took = now, time.Since(w.saved.when)
 	return nil
 }

@@ -26,6 +26,7 @@ import (
 // rig is a server with a job's output that a test writes.
 type rig struct {
 	t      *testing.T
+	dir    string
 	server *natsserver.Server
 	js     jetstream.JetStream
 	enc    *codec.PredictionEncoder
@@ -35,8 +36,8 @@ type rig struct {
 
 func newRig(t *testing.T, keep int64) *rig {
 	t.Helper()
-	r := &rig{t: t, server: pipelinetest.Server(t, natsserver.Options{}), stored: map[uint64]time.Time{}}
-	_, r.js = pipelinetest.Connect(t, r.server)
+	r := &rig{t: t, dir: t.TempDir(), stored: map[uint64]time.Time{}}
+	r.serve()
 	_, err := r.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}, MaxMsgsPerSubject: keep})
 	if err != nil {
 		t.Fatal(err)
@@ -45,6 +46,13 @@ func newRig(t *testing.T, keep int64) *rig {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// serve starts the server.
+func (r *rig) serve() {
+	r.t.Helper()
+	r.server = pipelinetest.Server(r.t, natsserver.Options{Dir: r.dir})
+	_, r.js = pipelinetest.Connect(r.t, r.server)
 }
 
 // send publishes a message of the output, as a worker does.

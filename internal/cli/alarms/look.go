@@ -27,6 +27,9 @@ import (
 // line is an event for people.
 func line(e *alarm.Event) string {
 	at := e.Time.UTC().Format("2006-01-02T15:04:05.000Z")
+	if e.Kind == alarm.RulesChanged && e.Why != "" {
+		return fmt.Sprintf("%s  %s", at, e.Why)
+	}
 	if e.Kind == alarm.RulesChanged {
 		return fmt.Sprintf("%s  rules  %d rules by %s", at, len(e.Rules), oneField(e.Who))
 	}

@@ -64,6 +64,8 @@ var headerMeanings = map[string]string{
 	HeaderDead:        "number of the dead letter that was sent again",
 	HeaderTruncated:   "original length of a payload that did not fit",
 	HeaderDropped:     "headers that did not fit",
+	HeaderJudged:      "of an event: partition:number of the predictions that had been judged, of the partitions with any since the event before",
+	HeaderPrediction:  "of an event that follows from a prediction: its partition:number",
 }
 
 // headerSchema is the schema of a message's headers; kinds are the values that
@@ -123,7 +125,7 @@ func asyncMessages() object {
 		"label": message("label", "what somebody says that a part of a stream was, as JSON: stream; from and to (times of samples), or seq and row (of a prediction); label, or withdrawn: true; who; when (pipeline/labels/doc.go). Nats-Msg-Id is the first 32 hex digits of the body's SHA-256", "application/json",
 			headerSchema([]string{HeaderKind}, nil, KindLabel)),
 		"alarm": message("alarm", "what happened to an alarm, as JSON: number, event (raised, acknowledged or cleared), id, alarm (number of the event that raised it), rule, key, stream, class, probability, novelty, novelty_p, value, low, high, since, time, position (in the output), who, why; or which rules hold from then on (docs/alarms.md)", "application/json",
-			headerSchema([]string{HeaderKind, HeaderWorker}, nil, KindAlarm)),
+			headerSchema([]string{HeaderKind, HeaderWorker}, []string{HeaderJudged, HeaderPrediction}, KindAlarm)),
 		"alarmState": message("alarmState", "of the process that writes the alarms, for itself: its record, and pieces of its state", "application/octet-stream",
 			headerSchema([]string{HeaderKind, HeaderWorker}, nil, KindAlarm)),
 		"acknowledgement": message("acknowledgement", "a request, as JSON: rule, key, who, and perhaps alarm; the answer has event or error", "application/json", headerSchema(nil, nil)),

@@ -53,6 +53,9 @@ const (
 	HeaderPromotions = "Eusn-Promotions"
 	HeaderShadows    = "Eusn-Shadows"
 	HeaderOutCreated = "Eusn-Out-Created"
+
+	HeaderJudged     = "Eusn-Judged"
+	HeaderPrediction = "Eusn-Prediction"
 )
 
 // Kinds of messages, in Eusn-Kind: those of a partition's records, and others.
