@@ -11,6 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
+	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
@@ -24,8 +25,13 @@ type EvaluateOptions struct {
 	// RateTolerance is the stage's: the share by which a sequence's sampling rate
 	// may differ from the model's. 0: monitor.DefaultTolerance; negative: any.
 	RateTolerance float64
-	Groups        *groups.Rule  // whose accuracies are wanted, too; nil: none, or those of Parts
-	Parts         *groups.Parts // which groups are of which part; nil: as the archive says, and all of a recording
+	// Adaptive, where it is not 0, also shows what sets become whose thresholds labels move
+	// at this rate, in the order of the predictions; see package adaptive. LabelDelay is
+	// how many predictions more are made before a label comes.
+	Adaptive   float64
+	LabelDelay int
+	Groups     *groups.Rule  // whose accuracies are wanted, too; nil: none, or those of Parts
+	Parts      *groups.Parts // which groups are of which part; nil: as the archive says, and all of a recording
 }
 
 // Evaluation is what a readout makes of one part of a data set, or of a
@@ -71,6 +77,8 @@ type Marks struct {
 	Numbers *quality.Numbers `json:"numbers,omitempty"` // of a regression, which has no accuracy; nil where no number is known, or classes are predicted
 
 	Answers *abstain.Count `json:"answers,omitempty"` // nil where nothing is labelled, or the readout answers always
+
+	Adaptive *adaptive.Report `json:"adaptive,omitempty"` // nil: EvaluateOptions.Adaptive was 0, or nothing is labelled
 
 	Sets *quality.Sets `json:"sets,omitempty"` // nil where nothing is labelled, or the readout makes no sets
 }
@@ -135,6 +143,9 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 	linear, err := chooseReadout(m, opt.Readout)
 	if err != nil {
 		return nil, err
+	}
+	if opt.Adaptive != 0 && linear.Coverage == nil {
+		return nil, fmt.Errorf("offline: sets that adapt, and a model without sets of classes: train it with a coverage")
 	}
 	if err := matchModel(m, linear, src); err != nil {
 		return nil, InContent(err)
@@ -239,6 +250,9 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 		return err
 	}
 	ev.Answers = ev.answers(linear)
+	if ev.Adaptive, err = ev.adaptive(linear, opt); err != nil {
+		return err
+	}
 	for k := range mixed {
 		if mixed[k] && ev.Counts(&ev.Predictions[k]) {
 			ev.Mixed++
@@ -388,13 +402,31 @@ func (ev *Evaluation) answers(linear *readout.Linear) *abstain.Count {
 	if ev.Labelled == 0 || linear.Abstain == nil {
 		return nil
 	}
-	var of []*Prediction
+	of := ev.labelled()
+	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&codec.FlagAbstain == 0 }, func(i int) bool { return of[i].Class == of[i].Label })
+}
+
+// adaptive lets the labels of the predictions that are counted move the thresholds of their
+// sets.
+func (ev *Evaluation) adaptive(linear *readout.Linear, opt EvaluateOptions) (*adaptive.Report, error) {
+	if opt.Adaptive == 0 || ev.Labelled == 0 {
+		return nil, nil
+	}
+	of, set := ev.labelled(), make([]int32, 0, len(ev.Classes))
+	return adaptive.Run(linear.Coverage.Level, opt.Adaptive, opt.LabelDelay, len(of), func(i int, share float64) (held bool, size int) {
+		set = linear.AppendSetAt(set[:0], of[i].Scores, linear.Coverage.At(share))
+		return slices.Contains(set, int32(of[i].Label)), len(set)
+	})
+}
+
+// labelled are the predictions that are counted and whose class is known.
+func (ev *Evaluation) labelled() (of []*Prediction) {
 	for i := range ev.Predictions {
 		if p := &ev.Predictions[i]; ev.Counts(p) && p.Label >= 0 {
 			of = append(of, p)
 		}
 	}
-	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&codec.FlagAbstain == 0 }, func(i int) bool { return of[i].Class == of[i].Label })
+	return of
 }
 
 func (ev *Evaluation) countEarly(p *Prediction) {

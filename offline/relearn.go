@@ -1,10 +1,12 @@
 package offline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -25,6 +27,10 @@ type KnownSequence struct {
 	Class, Group int
 	Samples      int64 // as they came in
 	Rows         int   // behind the front end
+
+	// Labelled numbers the label that says the class, in the order in which labels came;
+	// sequences of one label are in the order of the list. It is for an adaptive coverage.
+	Labelled uint64
 }
 
 // knownBlock is how many features are handed on at a time.
@@ -64,7 +70,41 @@ func Relearn(ctx context.Context, m *reservoir.Model, k Known, opt RetrainOption
 	if err != nil {
 		return fail(err)
 	}
+	if err := t.adapt(next.Readouts[0], k, nil); err != nil {
+		return fail(err)
+	}
 	return next, t.report, nil
+}
+
+// adapt lets labels move the thresholds of sets. kept are the sequences that were left
+// out, where these are not the report's.
+func (t *training) adapt(linear *readout.Linear, k Known, kept []int) error {
+	left := t.report.Readout.Left
+	if t.opt.Adaptive == 0 {
+		return nil
+	}
+	if linear.Coverage == nil {
+		return fmt.Errorf("offline: %s: an adaptive coverage, and no coverage: want both", k.Name)
+	}
+	if kept == nil {
+		kept = left.Samples
+	}
+	labels, order, of := make([]int, left.Scores.Rows), make([]int, left.Scores.Rows), func(row int) int { return row }
+	if kept != nil {
+		of = func(row int) int { return kept[row] }
+	}
+	for row := range labels {
+		labels[row], order[row] = k.Sequences[of(row)].Class, row
+	}
+	slices.SortFunc(order, func(x, y int) int {
+		return cmp.Or(cmp.Compare(k.Sequences[of(x)].Labelled, k.Sequences[of(y)].Labelled), cmp.Compare(of(x), of(y)))
+	})
+	c, r, err := linear.Coverage.Adapt(t.opt.Adaptive, linear.Temperature, left.Scores, labels, order)
+	if err != nil {
+		return fmt.Errorf("offline: %s: %w", k.Name, err)
+	}
+	linear.Coverage, t.report.Readout.Adaptive = c, r
+	return nil
 }
 
 // each hands on all features, some sequences at a time.

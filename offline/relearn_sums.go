@@ -70,5 +70,8 @@ func RelearnSums(ctx context.Context, m *reservoir.Model, k Known, s Summed, opt
 	}
 	t.report.FitSeconds = time.Since(start).Seconds()
 	next, err := t.model(linear, fit)
+	if err == nil {
+		err = t.adapt(linear, k, s.Kept)
+	}
 	return next, t.report, err
 }

@@ -52,6 +52,7 @@ type RetrainOptions struct {
 type Doubt struct {
 	CoverBy    CoverBy // what the Coverage is a share of
 	MaxError   float64 // of the answers: the share that may be wrong; the others abstain; 0: all answer; see package abstain
+	Adaptive   float64 // of Relearn: the rate at which labels move the sets' thresholds, in the order in which they came; 0: they do not; see package adaptive
 	Confidence float64 // that it is not larger; 0: DefaultConfidence
 }
 

@@ -142,3 +142,110 @@ func TestRetrainThatAbstains(t *testing.T) {
 		t.Errorf("a shard: %v", err)
 	}
 }
+
+// Adapting as the paper's recursion says, on the predictions of evaluate: labels that come
+// at once, and 7 predictions late; the model and its own sets do not change.
+func TestEvaluateAdaptive(t *testing.T) {
+	d := tones(60, 90)
+	test := 0
+	for i := range d.Series { // a planted shift: the second half of the test part is noisier
+		if d.Series[i].Split == Test {
+			if test++; test > 45 {
+				for k := range d.Series[i].Values {
+					d.Series[i].Values[k] += float32((k*7919)%13) / 8
+				}
+			}
+		}
+	}
+	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Coverage: .9})
+	plain := evaluated(t, m, d, EvaluateOptions{})
+	const rate = .1
+	l := m.Readouts[0]
+	for _, late := range []int{0, 7} {
+		ev := evaluated(t, m, d, EvaluateOptions{Adaptive: rate, LabelDelay: late})
+		if ev.Adaptive == nil || plain.Adaptive != nil || !reflect.DeepEqual(ev.Sets, plain.Sets) {
+			t.Fatalf("%+v, without %+v", ev.Adaptive, plain.Adaptive)
+		}
+		share, missed, size := 1-l.Coverage.Level, []float64{}, 0
+		for i := range ev.Predictions {
+			if i > late {
+				share += rate * (1 - l.Coverage.Level - missed[i-late-1])
+			}
+			set := l.AppendSetAt(nil, ev.Predictions[i].Scores, l.Coverage.At(share))
+			size += len(set)
+			missed = append(missed, 1)
+			if slices.Contains(set, int32(ev.Predictions[i].Label)) {
+				missed[i] = 0
+			}
+		}
+		total := 0.0
+		for _, v := range missed {
+			total += v
+		}
+		a := ev.Adaptive
+		if math.Abs(a.Coverage-(1-total/90)) > 1e-12 || math.Abs(a.Size-float64(size)/90) > 1e-12 || a.Fixed != plain.Sets.Coverage || math.Abs(a.FixSize-plain.Sets.Size) > 1e-12 {
+			t.Errorf("%d late: %+v, want coverage %v and size %v; without %+v", late, a, 1-total/90, float64(size)/90, plain.Sets)
+		}
+		if math.Abs(a.Coverage-.9) > a.Bound || math.Abs(a.Bound-(.9+float64(late+1)*rate)/(rate*90)) > 1e-12 {
+			t.Errorf("%d late: %+v is out of its bound", late, a)
+		}
+	}
+	m.Readouts[0].Coverage = nil
+	if _, err := Evaluate(context.Background(), m, d, EvaluateOptions{Adaptive: .1}, nil); err == nil || !strings.Contains(err.Error(), "a model without sets") {
+		t.Errorf("a model without sets: %v", err)
+	}
+}
+
+// What is learnt from labels has thresholds moved in the order in which the labels came,
+// whatever the order of the sequences, and of kept sequences alone.
+func TestRelearnAdapts(t *testing.T) {
+	d := tones(60, 30)
+	const rate = .1
+	m, report, err := Retrain(context.Background(), d, RetrainOptions{EngineOptions: EngineOptions{}, Spec: smallBank(2), Coverage: .8, Doubt: Doubt{Adaptive: rate}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	left := report.Readout.Left
+	k := Known{Name: "known", Classes: m.Readouts[0].Classes}
+	want := map[bool][]int{}
+	var labels []int
+	for i, at := range d.Part(Train) {
+		label := d.Series[at].Label
+		k.Sequences = append(k.Sequences, KnownSequence{Class: label, Labelled: uint64(100 - i/2)}) // two of each label
+		labels = append(labels, label)
+	}
+	for i := len(labels) - 2; i >= 0; i -= 2 {
+		want[false] = append(want[false], i, i+1)
+	}
+	kept := make([]int, left.Scores.Rows)
+	for i := range kept { // another numbering: the rows are those of the sequences backwards
+		kept[i] = len(kept) - 1 - i
+	}
+	for row := range kept {
+		want[true] = append(want[true], row^1) // the labels came so; of two the first sequence is the later row
+	}
+	for _, summed := range []bool{false, true} {
+		linear, of := *m.Readouts[0], labels
+		tr := &training{opt: RetrainOptions{Doubt: Doubt{Adaptive: rate}}, report: report}
+		var rows []int
+		if summed {
+			rows, of = kept, slices.Clone(labels)
+			slices.Reverse(of)
+		}
+		if err := tr.adapt(&linear, k, rows); err != nil {
+			t.Fatal(err)
+		}
+		c, r, err := m.Readouts[0].Coverage.Adapt(rate, linear.Temperature, left.Scores, of, want[summed])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(linear.Coverage, c) || !reflect.DeepEqual(tr.report.Readout.Adaptive, r) || c.Adapted == 0 {
+			t.Errorf("summed %v: %+v, %+v; want %+v, %+v", summed, linear.Coverage, tr.report.Readout.Adaptive, c, r)
+		}
+	}
+	linear := *m.Readouts[0]
+	linear.Coverage = nil
+	if err := (&training{opt: RetrainOptions{Doubt: Doubt{Adaptive: rate}}, report: report}).adapt(&linear, k, nil); err == nil || !strings.Contains(err.Error(), "no coverage") {
+		t.Errorf("without sets: %v", err)
+	}
+}

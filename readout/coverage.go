@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
+	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
@@ -33,6 +34,9 @@ type Coverage struct {
 	Level   float64   `json:"level"`             // above 0, below 1
 	ByClass bool      `json:"by_class,omitzero"` // the share is one of each class, not of all samples together
 	Least   []float64 `json:"least"`             // the thresholds, in class order; 0: the class is in every set
+	// Adapted is the level at which Least acts, where labels have moved it (Adapt); above 0,
+	// at most 1, which has all classes in every set. 0: Level, as in the training.
+	Adapted float64 `json:"adapted,omitzero"`
 }
 
 // check reports what is wrong, for a readout of that name.
@@ -44,6 +48,8 @@ func (c *Coverage) check(name string, classes int, temperature float64) error {
 		return fmt.Errorf("readout: %q: coverage %v, want a share above 0 and below 1", name, c.Level)
 	case len(c.Least) != classes:
 		return fmt.Errorf("readout: %q: %d thresholds of coverage, want one for each of %d classes", name, len(c.Least), classes)
+	case !(c.Adapted >= 0 && c.Adapted <= 1):
+		return fmt.Errorf("readout: %q: coverage adapted to %v, want a share", name, c.Adapted)
 	case temperature == 0:
 		return fmt.Errorf("readout: %q: coverage without a temperature, want both", name)
 	}
@@ -83,6 +89,43 @@ func newCoverage(level float64, byClass bool, classes []string, labels []int, sc
 		return set
 	})
 	return c, sets, err
+}
+
+// At are the thresholds at a share of true classes that sets may lack; see package
+// adaptive. Above 1: the class is in no set.
+func (c *Coverage) At(share float64) []float64 {
+	least := make([]float64, len(c.Least))
+	for k, v := range c.Least {
+		least[k] = adaptive.Threshold(v, c.Level, share)
+	}
+	return least
+}
+
+// Adapt lets labels move the thresholds, as package adaptive does: those of the samples
+// that were left out, one for each row of scores, in that order of the rows. It returns
+// the thresholds at which the next set would act, and what the labels were worth. The sets
+// are of what the samples left out score, so that no label judges a readout that has
+// learnt from it.
+func (c *Coverage) Adapt(rate, temperature float64, scores dense.Matrix, labels, order []int) (*Coverage, *adaptive.Report, error) {
+	p := shares(scores, temperature)
+	r, err := adaptive.Run(c.Level, rate, 0, len(order), func(i int, share float64) (held bool, size int) {
+		for k, v := range p.Row(order[i]) {
+			if v >= adaptive.Threshold(c.Least[k], c.Level, share) {
+				size++
+				held = held || k == labels[order[i]]
+			}
+		}
+		return held, size
+	})
+	if err != nil {
+		return nil, nil, fmt.Errorf("readout: %w", err)
+	}
+	const none = 1e-9 // of a level below which no set has a class
+	adapted := &Coverage{Level: c.Level, ByClass: c.ByClass, Least: c.At(r.Share), Adapted: min(1, max(none, 1-r.Share))}
+	for k := range adapted.Least {
+		adapted.Least[k] = min(1, adapted.Least[k])
+	}
+	return adapted, r, nil
 }
 
 // newAbstain learns a threshold from what the samples left out score, as newCoverage does.

@@ -197,6 +197,11 @@ func (l *Linear) AppendSet(dst []int32, scores []float32) []int32 {
 	if l.Coverage == nil {
 		return dst
 	}
+	return l.AppendSetAt(dst, scores, l.Coverage.Least)
+}
+
+// AppendSetAt is AppendSet with other thresholds than the Coverage's, in class order.
+func (l *Linear) AppendSetAt(dst []int32, scores []float32, thresholds []float64) []int32 {
 	at := func(k int) float64 {
 		if len(l.Classes) == 2 {
 			return float64(k) * float64(scores[0])
@@ -210,7 +215,7 @@ func (l *Linear) AppendSet(dst []int32, scores []float32) []int32 {
 	for k := range l.Classes {
 		sum += l.relative(top - at(k))
 	}
-	for k, least := range l.Coverage.Least {
+	for k, least := range thresholds {
 		if l.relative(top-at(k))/sum >= least {
 			dst = append(dst, int32(k))
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
+	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 )
 
@@ -30,9 +31,12 @@ type Report struct {
 	Sets    *quality.Sets    `json:"sets,omitempty"`    // of what was left out; nil without Options.Coverage. The thresholds come of the same samples, so that the coverage is what was asked for
 	Numbers *quality.Numbers `json:"numbers,omitempty"` // of what was left out; nil where classes were learnt. The interval comes of the same samples
 	Answers *abstain.Count   `json:"answers,omitempty"` // of what was left out; nil without Options.MaxError
-	Outer   *OuterReport     `json:"-"`                 // nil where Options.Outer was
-	Left    *Left            `json:"-"`                 // nil without Options.Left
-	given   bool             // there was no choice of alpha
+	// Adaptive is what labels in the order in which they came made of the sets; nil: they
+	// have no order here.
+	Adaptive *adaptive.Report `json:"adaptive,omitempty"`
+	Outer    *OuterReport     `json:"-"` // nil where Options.Outer was
+	Left     *Left            `json:"-"` // nil without Options.Left
+	given    bool             // there was no choice of alpha
 }
 
 // Left is what the samples that were left out in turn score, each by the readout of all

@@ -96,8 +96,9 @@
 //	                or "5" where Training has a sampling rate; or "6" where there is a front end;
 //	                or "7" where a readout makes sets of classes; or "8" where one has a
 //	                detector of what is new; or "9" where one says when a prefix suffices;
-//	                or "10" where one is a regression; or "11" where one abstains;
-//	                or "12" where a detector says what is usual by place
+//	                or "10" where one is a regression; or "11" where one abstains, or labels have
+//	                moved the thresholds of its sets; or "12" where a detector says what is
+//	                usual by place
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names

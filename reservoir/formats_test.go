@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -72,7 +73,9 @@ func TestStoredModels(t *testing.T) {
 	number.Readouts = number.Readouts[:1]
 	abstains := testModel(t)
 	abstains.Readouts[0].Temperature, abstains.Readouts[0].Abstain = 1.25, &abstain.Rule{MaxError: .02, Confidence: .95, Above: 2. / 3}
-	for name, m := range map[string]*Model{"places-12": places, "abstains-11": abstains, "number-10": number, "decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
+	adapted := testModel(t)
+	adapted.Readouts[0].Temperature, adapted.Readouts[0].Coverage = 1.25, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.125}, len(adapted.Readouts[0].Classes)), Adapted: .96875}
+	for name, m := range map[string]*Model{"places-12": places, "abstains-11": abstains, "adapted-11": adapted, "number-10": number, "decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

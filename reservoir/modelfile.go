@@ -75,7 +75,7 @@ func (m *Model) version() string {
 	switch {
 	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Usual != nil }):
 		return newestVersion
-	case one(func(h *readout.Linear) bool { return h.Abstain != nil }):
+	case one(func(h *readout.Linear) bool { return h.Abstain != nil || h.Coverage != nil && h.Coverage.Adapted != 0 }):
 		return "11"
 	case one(func(h *readout.Linear) bool { return h.Interval != nil }):
 		return "10"

@@ -13,7 +13,9 @@ type Example struct {
 	Entry
 	Class string
 	Who   string // say so: names, one a line
-	Group int    // of neighbours: a readout is not judged by one after learning from another
+	// Labelled is the number of the last label that says so, in the labels' NATS stream.
+	Labelled uint64
+	Group    int // of neighbours: a readout is not judged by one after learning from another
 }
 
 // Joined is what sequences and labels make together.
@@ -197,6 +199,9 @@ func (j *joining) entry(e *Entry, all []Label, without *Without) {
 func (j *joining) example(e *Entry, v verdict) {
 	r, n, class := &j.Report, len(j.Examples), v.class
 	x := Example{Entry: *e, Class: class, Who: v.who()}
+	for _, l := range v.says {
+		x.Labelled = max(x.Labelled, l.number)
+	}
 	if n > 0 {
 		last := &j.Examples[n-1]
 		x.Group = last.Group

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -42,6 +43,7 @@ type learnOptions struct {
 	follow     bool
 	every      time.Duration
 	after      int
+	adaptive   float64
 }
 
 // NewLearn is "learn".
@@ -83,6 +85,9 @@ sequences: in groups of a site, and of the people who have said what they are, w
 is smaller. --keep sequences keep their features. Whole groups can be left out afterwards;
 for a part of one, its features must still be in the log.
 
+--adaptive has the labels move the thresholds of the sets, in the order in which they came:
+where the data change, the share of sets without the true class stays as stated.
+
 --follow continues: it reads labels and log every --every, and fits when --after more labels
 have come. After Ctrl-C or a kill the same command continues where it was.`,
 		Example: `  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors
@@ -103,6 +108,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 	f.StringVar(&o.leaveOut, "leave-out", "", "test each group with a readout of the others: stream, or a regular expression with a group")
 	f.StringVar(&o.sums, "sums", "", "keep sums instead of features, for each site: all, stream, or a regular expression with a group")
 	f.IntVar(&o.keep, "keep", 0, "with --sums: sequences that keep their features (default 160 MiB of them)")
+	f.Float64Var(&o.adaptive, "adaptive", 0, "of a model with sets: labels move the sets' thresholds in the order in which they came, at this rate, such as 0.01 (docs/sets.md); 0 = they do not")
 	f.BoolVar(&o.solve, "solve", false, "fit with what the store has; do not read the log")
 	f.BoolVar(&o.whole, "whole", false, "look for all labels in the whole log again")
 	f.BoolVar(&o.follow, "follow", false, "continue until Ctrl-C")
@@ -138,6 +144,8 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 			return errors.New("--every and --after: want at least 1s, and at least 1")
 		case f.Changed("keep") && (o.sums == "" || o.keep < 1):
 			return errors.New("--keep is for --sums: want at least 1 sequence")
+		case f.Changed("adaptive") && !(o.adaptive > 0 && o.adaptive < 1):
+			return fmt.Errorf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.adaptive)
 		case !o.follow && (f.Changed("every") || f.Changed("after")):
 			return errors.New("--every and --after are for --follow")
 		}
@@ -287,6 +295,9 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 		if o.Coverage = c.Level; c.ByClass {
 			o.CoverBy = offline.CoverClass
 		}
+	}
+	if o.Adaptive = l.opt.adaptive; o.Adaptive != 0 && head.Coverage == nil {
+		return cli.Fail(cli.ExitUsage, fmt.Errorf("--adaptive: readout %q of %s makes no sets of classes", head.Name, l.conf.Model), "eusn-stream offline retrain --coverage 0.95, and promote that; or learn without --adaptive")
 	}
 	if r := head.Abstain; r != nil { // and it answers as seldom wrong
 		o.MaxError, o.Confidence = r.MaxError, r.Confidence

@@ -29,7 +29,7 @@ func (l *learning) known(book *learn.Book, j learn.Joined) offline.Known {
 	for i := range j.Examples {
 		x := &j.Examples[i]
 		class, _ := slices.BinarySearch(classes, x.Class)
-		k.Sequences = append(k.Sequences, offline.KnownSequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows)})
+		k.Sequences = append(k.Sequences, offline.KnownSequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows), Labelled: x.Labelled})
 		enc.Encode([]any{x.Stream, x.In, x.Seq, x.Row, x.Class})
 	}
 	k.Fingerprint = hex.EncodeToString(sum.Sum(nil))

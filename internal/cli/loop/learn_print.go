@@ -44,6 +44,9 @@ func (l *learning) print(j learn.Joined, f *fitted) error {
 		return nil
 	}
 	l.app.Print("readout    %s", f.report.Readout.String())
+	if r := f.report.Readout.Adaptive; r != nil {
+		l.app.Print("adaptive   %s", r)
+	}
 	for _, s := range f.sites {
 		l.app.Print("left out   %s: %s", term.OneField(s.Site), s)
 	}

@@ -69,6 +69,7 @@ func (l *learning) sites(ctx context.Context, k offline.Known, j learn.Joined, o
 	if len(names) > mostSites {
 		return nil, fmt.Errorf("--leave-out makes %d groups, each of which needs a readout of its own: want at most %d", len(names), mostSites)
 	}
+	o.Adaptive = 0 // what is tested are classes
 	p := l.app.Progress()
 	defer p.Close()
 	for n, site := range names {

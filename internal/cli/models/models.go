@@ -261,7 +261,11 @@ func CoverageText(c readout.Coverage) string {
 	if c.ByClass {
 		of = "those of each class"
 	}
-	return fmt.Sprintf("the true class is in the set of %.4g %% of %s, seen in leave-one-out", 100*c.Level, of)
+	text := fmt.Sprintf("the true class is in the set of %.4g %% of %s, seen in leave-one-out", 100*c.Level, of)
+	if c.Adapted != 0 {
+		text += fmt.Sprintf("; adapted by labels, to what was %.4g %%", 100*c.Adapted)
+	}
+	return text
 }
 
 // AnswersText says which predictions of a readout are answers.

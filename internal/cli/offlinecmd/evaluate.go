@@ -48,6 +48,8 @@ those of the live stage bit for bit.`,
 	f.IntVar(&tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; 0 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&o.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
+	f.Float64Var(&o.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); 0 = do not")
+	f.IntVar(&o.LabelDelay, "label-delay", 0, "with --adaptive: how many predictions more are made before a label comes")
 	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if o.Split != offline.Train && o.Split != offline.Test {
@@ -55,6 +57,14 @@ those of the live stage bit for bit.`,
 		}
 		if !(least >= 0) { // a NaN would let everything pass
 			return fmt.Errorf("--min-accuracy %v: want a share of 1, such as 0.74", least)
+		}
+		switch {
+		case f.Changed("adaptive") && !(o.Adaptive > 0 && o.Adaptive < 1):
+			return fmt.Errorf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.Adaptive)
+		case f.Changed("label-delay") && o.Adaptive == 0:
+			return fmt.Errorf("--label-delay %d: want --adaptive, too, such as --adaptive 0.01", o.LabelDelay)
+		case o.LabelDelay < 0:
+			return fmt.Errorf("--label-delay %d: want a number of predictions, 0 or more", o.LabelDelay)
 		}
 		if tolerance < 0 || tolerance > 100 {
 			return fmt.Errorf("--rate-tolerance %d: want 0 to 100", tolerance)
@@ -169,6 +179,9 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	a.Print("%s", ConfusionText(ev.Classes, ev.Confusion))
 	printQuality(a, ev.Quality)
 	printSets(a, ev.Sets)
+	if ev.Adaptive != nil {
+		a.Print("adaptive   %s", ev.Adaptive)
+	}
 	printAnswers(a, ev.Answers)
 	printNovelty(a, ev.Novelty)
 	printGroups(a, ev.ByGroup)

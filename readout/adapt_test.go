@@ -1,0 +1,78 @@
+package readout
+
+import (
+	"context"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+	"github.com/eusn-stream/eusn-stream/readout/adaptive"
+)
+
+// Labels move the thresholds as the recursion says that is written out here, in the order
+// that they are given in; they are then those of the last share.
+func TestAdapt(t *testing.T) {
+	const level, rate = .8, .05
+	x, labels := blobs(200, 10, 3)
+	l, r, err := Fit(context.Background(), x, labels, classNames(3), Options{Standardise: true, Coverage: level, Left: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	orders := map[string][]int{"as added": nil, "backwards": nil, "the last ones alone": nil}
+	for i := range labels {
+		orders["as added"] = append(orders["as added"], i)
+		orders["backwards"] = append(orders["backwards"], len(labels)-1-i)
+	}
+	orders["the last ones alone"] = orders["as added"][150:]
+	p := shares(r.Left.Scores, l.Temperature)
+	shares := map[float64]bool{}
+	for name, order := range orders {
+		c, report, err := l.Coverage.Adapt(rate, l.Temperature, r.Left.Scores, labels, order)
+		if err != nil {
+			t.Fatal(err)
+		}
+		share, missed := 1-level, 0
+		for _, i := range order {
+			if p.Row(i)[labels[i]] < adaptive.Threshold(l.Coverage.Least[labels[i]], level, share) {
+				missed++
+				share -= rate
+			}
+			share += rate * (1 - level)
+		}
+		// The recursion is rounded 400 times to a part in 2^53, the sum once.
+		if math.Abs(share-report.Share) > 1e-12 || math.Abs(report.Coverage-(1-float64(missed)/float64(len(order)))) > 1e-12 {
+			t.Errorf("%s: %+v, want share %v with %d missed", name, report, share, missed)
+		}
+		if c.Level != level || math.Abs(c.Adapted-(1-share)) > 1e-12 || !slices.Equal(c.Least, l.Coverage.At(report.Share)) {
+			t.Errorf("%s: %+v, want thresholds at %v", name, c, share)
+		}
+		shares[report.Share] = true
+	}
+	if len(shares) < 3 {
+		t.Errorf("the order says nothing here: %v", shares)
+	}
+	// Where each set had its class, sets shrink until none has one; where none did, they
+	// grow until they have all. The thresholds stay probabilities.
+	sure, never := dense.New(60, 3), dense.New(60, 3)
+	zero, all := make([]int, 60), make([]int, 60)
+	for i := range all {
+		all[i] = i
+		sure.Row(i)[0], never.Row(i)[1] = 800, 800
+	}
+	tiny := &Coverage{Level: level, Least: []float64{.01, .01, .01}}
+	for _, scores := range []dense.Matrix{sure, never} {
+		c, report, err := tiny.Adapt(.5, 1, scores, zero, all)
+		if err != nil || c.check("n", 3, 1) != nil || math.Abs(report.Coverage-level) > report.Bound {
+			t.Errorf("%+v, %+v, %v, %v", c, report, err, c.check("n", 3, 1))
+		}
+	}
+	if _, _, err := tiny.Adapt(0, 1, sure, zero, all); err == nil {
+		t.Error("a rate of 0")
+	}
+	tiny.Adapted = 1.5
+	if err := tiny.check("n", 3, 1); err == nil || !strings.Contains(err.Error(), "adapted to 1.5") {
+		t.Errorf("adapted to 1.5: %v", err)
+	}
+}
