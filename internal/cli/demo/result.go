@@ -42,6 +42,9 @@ func demoResult(a *cli.App, live *liveResult, ev *offline.Evaluation, spent time
 		}
 		right, labelled := liveRight(live.predictions, ev, false)
 		a.Print("live accuracy %.4f", float64(right)/float64(max(1, labelled)))
+		if e := ev.Early; e != nil && e.Decided != nil {
+			a.Print("%s", offlinecmd.DecidedText(*e.Decided))
+		}
 		a.Print("%d of %d predictions equal the offline evaluation", equal, len(ev.Predictions))
 	}
 	if len(differences) == 0 {

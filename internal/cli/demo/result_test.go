@@ -44,10 +44,12 @@ func TestDemoComparison(t *testing.T) {
 	p := live()
 	p[0].Scores[0] = 7
 	ev := &offline.Evaluation{Classes: []string{"a", "b"}, Predictions: want}
+	ev.Early = &offline.EarlyCount{Decided: &offline.EarlyReport{Sequences: 2}}
+	ev.Early.Decided.Decided = .5
 	if code := a.Report(demoResult(&a, &liveResult{predictions: p, seconds: 1}, ev, time.Second)); code != cli.ExitIntegrity {
 		t.Errorf("exit code %d of a demo with a difference, want %d", code, cli.ExitIntegrity)
 	}
-	if !strings.Contains(errOut.String(), "DIFFER") || !strings.Contains(out.String(), "1 of 2 predictions equal") {
+	if !strings.Contains(errOut.String(), "DIFFER") || !strings.Contains(out.String(), "1 of 2 predictions equal") || !strings.Contains(out.String(), "decided early: 50.0 % of 2 sequences") {
 		t.Errorf("a difference is not told loudly:\n%s%s", out.String(), errOut.String())
 	}
 }

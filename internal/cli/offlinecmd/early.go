@@ -51,8 +51,12 @@ func sayEarly(a *cli.App, r offline.RetrainReport) {
 
 // printDecided prints what deciding early is worth on what was evaluated.
 func printDecided(a *cli.App, e *offline.EarlyReport) {
-	if e == nil {
-		return
+	if e != nil {
+		a.Print("%s", DecidedText(*e))
 	}
-	a.Print("decided early: %.1f %% of %d sequences, all in the mean after a share of %.3f of their samples; accuracy %.4f", 100*e.Decided, e.Sequences, e.Earliness, e.Accuracy)
+}
+
+// DecidedText says what deciding early is worth.
+func DecidedText(e offline.EarlyReport) string {
+	return fmt.Sprintf("decided early: %.1f %% of %d sequences, all in the mean after a share of %.3f of their samples; accuracy %.4f", 100*e.Decided, e.Sequences, e.Earliness, e.Accuracy)
 }
