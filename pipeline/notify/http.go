@@ -39,7 +39,7 @@ func TLS(caFile string) (*tls.Config, error) {
 func newClient(t *tls.Config) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if t != nil {
-		transport.TLSClientConfig = t
+		transport.TLSClientConfig = t.Clone() // the transport writes into it
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
@@ -71,8 +72,9 @@ func (m *MQTT) Begin(ctx context.Context, nc *nats.Conn) error {
 
 // Run is Output's.
 func (m *MQTT) Run(ctx context.Context, nc *nats.Conn) error {
-	defer m.close()
-	return m.queue().run(ctx, nc)
+	one := *m // with a connection of its own
+	defer one.close()
+	return one.queue().run(ctx, nc)
 }
 
 func (m *MQTT) queue() *queue {
@@ -101,23 +103,20 @@ func (m *MQTT) ready(ctx context.Context) error {
 	o := paho.NewClientOptions().AddBroker(m.URL).SetClientID(id).SetUsername(m.User).SetPassword(m.Password).
 		SetProtocolVersion(4).SetCleanSession(true).SetAutoReconnect(false).SetConnectTimeout(sendTimeout).SetWriteTimeout(sendTimeout)
 	if m.TLS != nil {
-		o.SetTLSConfig(m.TLS)
+		o.SetTLSConfig(m.TLS.Clone())
 	}
 	m.client = paho.NewClient(o)
-	t := m.client.Connect()
-	err := await(ctx, t)
+	err := await(ctx, m.client.Connect())
 	if err == nil {
 		m.Log.Info("mqtt: connected to the broker", "broker", withoutPassword(m.URL), "topics", Topic(m.Prefix, m.Job, "RULE", "KEY"))
 		return nil
 	}
 	m.close()
-	if c, ok := t.(*paho.ConnectToken); ok {
-		switch c.ReturnCode() {
-		case 2:
-			return fmt.Errorf("%w: the broker wants another client id (alarms.mqtt_id)", err)
-		case 4, 5:
-			return fmt.Errorf("%w: is the login right (alarms.mqtt_user, alarms.mqtt_password)?", err)
-		}
+	switch {
+	case errors.Is(err, packets.ErrorRefusedIDRejected):
+		return fmt.Errorf("%w: the broker wants another client id (alarms.mqtt_id)", err)
+	case errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(err, packets.ErrorRefusedNotAuthorised):
+		return fmt.Errorf("%w: is the login right (alarms.mqtt_user, alarms.mqtt_password)?", err)
 	}
 	return advised(err)
 }

@@ -105,6 +105,16 @@ func (p *process) kill() {
 	p.stop()
 }
 
+// delivered waits until a consumer has nothing left. An event amid its delivery would
+// come again after half a minute.
+func (r *rig) delivered(name string) {
+	r.t.Helper()
+	r.await("all to be delivered to "+name, func() bool {
+		c, err := r.js.Consumer(r.t.Context(), wire.AlarmStream("job"), name)
+		return err == nil && c.CachedInfo().NumPending == 0 && c.CachedInfo().NumAckPending == 0
+	})
+}
+
 // end stops the process in order.
 func (r *rig) end(p *process) {
 	r.t.Helper()
