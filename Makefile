@@ -79,7 +79,7 @@ ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 ptx-mutants: ## every planted kernel bug must be caught (minutes)
 	EUSN_MUTANTS=all go test -count=1 -run Mutants -timeout 60m ./gpu/kernels
 
-mutants: ## faults planted in the CPU kernels of kind mixed and of novelty: AVX2, AVX-512, NEON under qemu (MUTANTS="-each 5 -seed 2"; an hour)
+mutants: ## faults planted in the CPU kernels of kind mixed, of novelty and of readouts together: AVX2, AVX-512, NEON under qemu (MUTANTS="-each 5 -seed 2"; an hour)
 	for engine in avx2 avx512 neon; do go run ./tools/mutants -engine $$engine $(MUTANTS) || failed=1; done; test -z "$$failed"
 
 fuzz: ## every fuzz target for FUZZTIME (default 60s)

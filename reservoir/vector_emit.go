@@ -1,23 +1,74 @@
 package reservoir
 
 import (
+	"math"
+	"slices"
 	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
-// readout is a readout arranged for the kernels: its columns in vectors.
+// linear is a readout arranged for the kernels, or several: their columns in vectors.
 type linear struct {
-	*readout.Linear
-	blocks []float32 // see packColumns
-	center []float32 // zeros where the features come centred, because they are limited
+	*readout.Linear                      // the first
+	columns         int                  // of all
+	blocks          []float32            // see packColumns; of several, packApart
+	center          []float32            // zeros where the features come centred, because they are limited
+	apart           *kernel.ApartKernels // nil: it is one
+}
+
+// packReadouts arranges readouts; those whose columns fit into one vector together are
+// computed at once.
+func packReadouts(readouts []*readout.Linear, set *kernel.Set) (packed []linear) {
+	for len(readouts) > 0 {
+		some, columns := 1, readouts[0].Columns()
+		for set.Features.Apart != nil && some < len(readouts) && columns+readouts[some].Columns() <= set.Vector {
+			columns += readouts[some].Columns()
+			some++
+		}
+		if some == 1 {
+			packed = append(packed, packReadout(readouts[0], set.Vector))
+		} else {
+			packed = append(packed, packApart(readouts[:some], columns, set))
+		}
+		readouts = readouts[some:]
+	}
+	return packed
 }
 
 func packReadout(l *readout.Linear, vector int) linear {
-	h := linear{Linear: l, blocks: packColumns(l.Weights, l.Intercept, l.Features(), vector), center: l.Center}
+	h := linear{Linear: l, columns: l.Columns(), blocks: packColumns(l.Weights, l.Intercept, l.Features(), vector), center: l.Center}
 	if l.Limit != nil {
 		h.center = make([]float32, l.Features())
+	}
+	return h
+}
+
+// packApart arranges several readouts: a vector of intercepts, then for each feature one of
+// weights, one of centers and, where any limits, one of limits.
+func packApart(list []*readout.Linear, columns int, set *kernel.Set) linear {
+	n, vector, vectors := list[0].Features(), set.Vector, 2
+	h := linear{Linear: list[0], columns: columns, apart: set.Features.Apart}
+	if slices.ContainsFunc(list, func(l *readout.Linear) bool { return l.Limit != nil }) {
+		h.apart, vectors = set.Features.LimitedApart, 3
+	}
+	h.blocks = kernel.Aligned(vector * (1 + vectors*n))
+	lane := 0
+	for _, l := range list {
+		for c := range l.Columns() {
+			h.blocks[lane] = l.Intercept[c]
+			for f := range n {
+				at := h.blocks[vector*(1+vectors*f)+lane:]
+				at[0], at[vector] = l.Weights[c*n+f], l.Center[f]
+				if l.Limit != nil {
+					at[2*vector] = l.Limit[f]
+				} else if vectors == 3 {
+					at[2*vector] = float32(math.Inf(1))
+				}
+			}
+			lane++
+		}
 	}
 	return h
 }
@@ -105,22 +156,37 @@ func (e *emission) flush(c *call) {
 	for i := range v.readouts {
 		h := &v.readouts[i]
 		n, features := h.Features(), e.features[:e.filled*v.features]
+		if h.apart != nil {
+			scores := h.apart.Many
+			if e.filled == 1 {
+				scores = h.apart.One
+			}
+			scores(&e.dst[0], &h.blocks[vector], &h.blocks[0], &features[0], 4*n, n)
+			e.copyTo(c.scores, at, h.columns)
+			at += h.columns
+			continue
+		}
 		if h.Limit != nil {
 			if e.limited == nil {
 				e.limited = make([]float32, len(e.features)) // once
 			}
 			features = h.limit(v.set, e.limited, features)
 		}
-		for column := 0; column < h.Columns(); column += vector {
+		for column := 0; column < h.columns; column += vector {
 			block := h.blocks[column*(1+n):]
 			scores(&e.dst[0], &block[vector], &block[0], &h.center[0], &features[0], 4*n, n)
-			for s, first := range e.first[:e.filled] {
-				copy(c.scores[first+at+column:first+at+h.Columns()], e.dst[s*vector:(s+1)*vector])
-			}
+			e.copyTo(c.scores, at+column, min(vector, h.columns-column))
 		}
-		at += h.Columns()
+		at += h.columns
 	}
 	e.filled = 0
+}
+
+// copyTo writes some columns of the streams taken in, from one of each one's scores on.
+func (e *emission) copyTo(scores []float32, at, columns int) {
+	for s, first := range e.first[:e.filled] {
+		copy(scores[first+at:first+at+columns], e.dst[s*e.v.set.Vector:])
+	}
 }
 
 // floatsOf is the first n words as numbers.

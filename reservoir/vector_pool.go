@@ -63,11 +63,7 @@ func (v *vectorPool) SetReadouts(readouts []*readout.Linear) error {
 	if err != nil {
 		return err
 	}
-	packed := make([]linear, len(readouts))
-	for i, h := range readouts {
-		packed[i] = packReadout(h, v.set.Vector)
-	}
-	v.readouts, v.width = packed, width
+	v.readouts, v.width = packReadouts(readouts, v.set), width
 	v.plan.perEmit = float64(v.features) * float64(4+width)
 	return nil
 }

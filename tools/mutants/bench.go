@@ -92,6 +92,9 @@ func (b *bench) tests(kernel string) []string {
 	if strings.HasPrefix(kernel, "scale") || strings.HasPrefix(kernel, "project") {
 		return []string{"^TestNovelty$", "^TestNovelty$/^" + b.engine + "$"}
 	}
+	if strings.Contains(strings.ToLower(kernel), "apart") {
+		return []string{"^TestReadoutsTogether$", "^TestApart$/^" + b.engine + "$"}
+	}
 	return []string{"^TestVector$/^" + b.engine + "$/^(1_thread|single|narrow|wide)$", "/^" + b.engine + "$"}
 }
 

@@ -84,6 +84,26 @@ func scores1xAVX2(dst *float32, weights *float32, intercept *float32, center *fl
 //go:noescape
 func scores8xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
 
+// apart1xAVX2 computes a vector of columns, each with its own center, for 1 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func apart1xAVX2(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+
+// apart8xAVX2 computes a vector of columns, each with its own center, for 8 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func apart8xAVX2(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+
+// limitedApart1xAVX2 computes a vector of columns, each with its own center, for 1 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func limitedApart1xAVX2(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+
+// limitedApart8xAVX2 computes a vector of columns, each with its own center, for 8 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func limitedApart8xAVX2(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+
 // scale1xAVX2 puts (f - center) * scale in the place of n features f of 1 streams, and adds the square of feature j to sum j mod 4 of the stream's four.
 //
 //go:noescape

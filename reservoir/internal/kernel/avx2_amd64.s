@@ -8192,6 +8192,210 @@ feature:
 	VZEROUPPER
 	RET
 
+// func apart1xAVX2(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·apart1xAVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    columns+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    features+24(FP), R9
+	MOVQ    n+40(FP), CX
+	VMOVUPS (AX), Y0
+
+feature:
+	VMOVUPS      (SI), Y1
+	VMOVUPS      32(SI), Y2
+	PREFETCHT0   2048(SI)
+	VBROADCASTSS (R9), Y6
+	VSUBPS       Y2, Y6, Y6
+	VFMADD231PS  Y1, Y6, Y0
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000004, R9
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Y0, (DI)
+	VZEROUPPER
+	RET
+
+// func apart8xAVX2(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·apart8xAVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    columns+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    features+24(FP), R9
+	MOVQ    stride+32(FP), R10
+	LEAQ    (R10)(R10*2), R12
+	LEAQ    (R9)(R10*4), R11
+	MOVQ    n+40(FP), CX
+	VMOVUPS (AX), Y0
+	VMOVUPS (AX), Y1
+	VMOVUPS (AX), Y2
+	VMOVUPS (AX), Y3
+	VMOVUPS (AX), Y4
+	VMOVUPS (AX), Y5
+	VMOVUPS (AX), Y6
+	VMOVUPS (AX), Y7
+
+feature:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	PREFETCHT0   2048(SI)
+	VBROADCASTSS (R9), Y13
+	VSUBPS       Y9, Y13, Y13
+	VFMADD231PS  Y8, Y13, Y0
+	VBROADCASTSS (R9)(R10*1), Y14
+	VSUBPS       Y9, Y14, Y14
+	VFMADD231PS  Y8, Y14, Y1
+	VBROADCASTSS (R9)(R10*2), Y15
+	VSUBPS       Y9, Y15, Y15
+	VFMADD231PS  Y8, Y15, Y2
+	VBROADCASTSS (R9)(R12*1), Y13
+	VSUBPS       Y9, Y13, Y13
+	VFMADD231PS  Y8, Y13, Y3
+	VBROADCASTSS (R11), Y14
+	VSUBPS       Y9, Y14, Y14
+	VFMADD231PS  Y8, Y14, Y4
+	VBROADCASTSS (R11)(R10*1), Y15
+	VSUBPS       Y9, Y15, Y15
+	VFMADD231PS  Y8, Y15, Y5
+	VBROADCASTSS (R11)(R10*2), Y13
+	VSUBPS       Y9, Y13, Y13
+	VFMADD231PS  Y8, Y13, Y6
+	VBROADCASTSS (R11)(R12*1), Y14
+	VSUBPS       Y9, Y14, Y14
+	VFMADD231PS  Y8, Y14, Y7
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000004, R9
+	ADDQ         $0x00000004, R11
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Y0, (DI)
+	VMOVUPS      Y1, 32(DI)
+	VMOVUPS      Y2, 64(DI)
+	VMOVUPS      Y3, 96(DI)
+	VMOVUPS      Y4, 128(DI)
+	VMOVUPS      Y5, 160(DI)
+	VMOVUPS      Y6, 192(DI)
+	VMOVUPS      Y7, 224(DI)
+	VZEROUPPER
+	RET
+
+// func limitedApart1xAVX2(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·limitedApart1xAVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    columns+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    features+24(FP), R9
+	MOVQ    n+40(FP), CX
+	VMOVUPS (AX), Y0
+	VXORPS  X5, X5, X5
+
+feature:
+	VMOVUPS      (SI), Y1
+	VMOVUPS      32(SI), Y2
+	VMOVUPS      64(SI), Y3
+	VSUBPS       Y3, Y5, Y4
+	PREFETCHT0   2048(SI)
+	PREFETCHT0   2112(SI)
+	VBROADCASTSS (R9), Y6
+	VSUBPS       Y2, Y6, Y6
+	VMINPS       Y6, Y3, Y6
+	VMAXPS       Y6, Y4, Y6
+	VFMADD231PS  Y1, Y6, Y0
+	ADDQ         $0x00000060, SI
+	ADDQ         $0x00000004, R9
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Y0, (DI)
+	VZEROUPPER
+	RET
+
+// func limitedApart8xAVX2(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·limitedApart8xAVX2(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    columns+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    features+24(FP), R9
+	MOVQ    stride+32(FP), R10
+	LEAQ    (R10)(R10*2), R12
+	LEAQ    (R9)(R10*4), R11
+	MOVQ    n+40(FP), CX
+	VMOVUPS (AX), Y0
+	VMOVUPS (AX), Y1
+	VMOVUPS (AX), Y2
+	VMOVUPS (AX), Y3
+	VMOVUPS (AX), Y4
+	VMOVUPS (AX), Y5
+	VMOVUPS (AX), Y6
+	VMOVUPS (AX), Y7
+	VXORPS  X12, X12, X12
+
+feature:
+	VMOVUPS      (SI), Y8
+	VMOVUPS      32(SI), Y9
+	VMOVUPS      64(SI), Y10
+	VSUBPS       Y10, Y12, Y11
+	PREFETCHT0   2048(SI)
+	PREFETCHT0   2112(SI)
+	VBROADCASTSS (R9), Y13
+	VSUBPS       Y9, Y13, Y13
+	VMINPS       Y13, Y10, Y13
+	VMAXPS       Y13, Y11, Y13
+	VFMADD231PS  Y8, Y13, Y0
+	VBROADCASTSS (R9)(R10*1), Y14
+	VSUBPS       Y9, Y14, Y14
+	VMINPS       Y14, Y10, Y14
+	VMAXPS       Y14, Y11, Y14
+	VFMADD231PS  Y8, Y14, Y1
+	VBROADCASTSS (R9)(R10*2), Y15
+	VSUBPS       Y9, Y15, Y15
+	VMINPS       Y15, Y10, Y15
+	VMAXPS       Y15, Y11, Y15
+	VFMADD231PS  Y8, Y15, Y2
+	VBROADCASTSS (R9)(R12*1), Y13
+	VSUBPS       Y9, Y13, Y13
+	VMINPS       Y13, Y10, Y13
+	VMAXPS       Y13, Y11, Y13
+	VFMADD231PS  Y8, Y13, Y3
+	VBROADCASTSS (R11), Y14
+	VSUBPS       Y9, Y14, Y14
+	VMINPS       Y14, Y10, Y14
+	VMAXPS       Y14, Y11, Y14
+	VFMADD231PS  Y8, Y14, Y4
+	VBROADCASTSS (R11)(R10*1), Y15
+	VSUBPS       Y9, Y15, Y15
+	VMINPS       Y15, Y10, Y15
+	VMAXPS       Y15, Y11, Y15
+	VFMADD231PS  Y8, Y15, Y5
+	VBROADCASTSS (R11)(R10*2), Y13
+	VSUBPS       Y9, Y13, Y13
+	VMINPS       Y13, Y10, Y13
+	VMAXPS       Y13, Y11, Y13
+	VFMADD231PS  Y8, Y13, Y6
+	VBROADCASTSS (R11)(R12*1), Y14
+	VSUBPS       Y9, Y14, Y14
+	VMINPS       Y14, Y10, Y14
+	VMAXPS       Y14, Y11, Y14
+	VFMADD231PS  Y8, Y14, Y7
+	ADDQ         $0x00000060, SI
+	ADDQ         $0x00000004, R9
+	ADDQ         $0x00000004, R11
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Y0, (DI)
+	VMOVUPS      Y1, 32(DI)
+	VMOVUPS      Y2, 64(DI)
+	VMOVUPS      Y3, 96(DI)
+	VMOVUPS      Y4, 128(DI)
+	VMOVUPS      Y5, 160(DI)
+	VMOVUPS      Y6, 192(DI)
+	VMOVUPS      Y7, 224(DI)
+	VZEROUPPER
+	RET
+
 // func scale1xAVX2(sums *float64, features *float32, center *float32, scale *float32, stride int, n int)
 // Requires: AVX, FMA3
 TEXT ·scale1xAVX2(SB), NOSPLIT, $0-48

@@ -84,6 +84,26 @@ func scores1xAVX512(dst *float32, weights *float32, intercept *float32, center *
 //go:noescape
 func scores8xAVX512(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
 
+// apart1xAVX512 computes a vector of columns, each with its own center, for 1 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func apart1xAVX512(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+
+// apart8xAVX512 computes a vector of columns, each with its own center, for 8 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func apart8xAVX512(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+
+// limitedApart1xAVX512 computes a vector of columns, each with its own center, for 1 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func limitedApart1xAVX512(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+
+// limitedApart8xAVX512 computes a vector of columns, each with its own center, for 8 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func limitedApart8xAVX512(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+
 // scale1xAVX512 puts (f - center) * scale in the place of n features f of 1 streams, and adds the square of feature j to sum j mod 4 of the stream's four.
 //
 //go:noescape

@@ -6835,6 +6835,214 @@ feature:
 	VZEROUPPER
 	RET
 
+// func apart1xAVX512(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·apart1xAVX512(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    columns+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    features+24(FP), R9
+	MOVQ    n+40(FP), CX
+	VMOVUPS (AX), Z0
+
+feature:
+	VMOVUPS      (SI), Z1
+	VMOVUPS      64(SI), Z2
+	PREFETCHT0   2048(SI)
+	PREFETCHT0   2112(SI)
+	VBROADCASTSS (R9), Z6
+	VSUBPS       Z2, Z6, Z6
+	VFMADD231PS  Z1, Z6, Z0
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000004, R9
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Z0, (DI)
+	VZEROUPPER
+	RET
+
+// func apart8xAVX512(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·apart8xAVX512(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    columns+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    features+24(FP), R9
+	MOVQ    stride+32(FP), R10
+	LEAQ    (R10)(R10*2), R12
+	LEAQ    (R9)(R10*4), R11
+	MOVQ    n+40(FP), CX
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX), Z1
+	VMOVUPS (AX), Z2
+	VMOVUPS (AX), Z3
+	VMOVUPS (AX), Z4
+	VMOVUPS (AX), Z5
+	VMOVUPS (AX), Z6
+	VMOVUPS (AX), Z7
+
+feature:
+	VMOVUPS      (SI), Z8
+	VMOVUPS      64(SI), Z9
+	PREFETCHT0   2048(SI)
+	PREFETCHT0   2112(SI)
+	VBROADCASTSS (R9), Z13
+	VSUBPS       Z9, Z13, Z13
+	VFMADD231PS  Z8, Z13, Z0
+	VBROADCASTSS (R9)(R10*1), Z14
+	VSUBPS       Z9, Z14, Z14
+	VFMADD231PS  Z8, Z14, Z1
+	VBROADCASTSS (R9)(R10*2), Z15
+	VSUBPS       Z9, Z15, Z15
+	VFMADD231PS  Z8, Z15, Z2
+	VBROADCASTSS (R9)(R12*1), Z13
+	VSUBPS       Z9, Z13, Z13
+	VFMADD231PS  Z8, Z13, Z3
+	VBROADCASTSS (R11), Z14
+	VSUBPS       Z9, Z14, Z14
+	VFMADD231PS  Z8, Z14, Z4
+	VBROADCASTSS (R11)(R10*1), Z15
+	VSUBPS       Z9, Z15, Z15
+	VFMADD231PS  Z8, Z15, Z5
+	VBROADCASTSS (R11)(R10*2), Z13
+	VSUBPS       Z9, Z13, Z13
+	VFMADD231PS  Z8, Z13, Z6
+	VBROADCASTSS (R11)(R12*1), Z14
+	VSUBPS       Z9, Z14, Z14
+	VFMADD231PS  Z8, Z14, Z7
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000004, R9
+	ADDQ         $0x00000004, R11
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, 64(DI)
+	VMOVUPS      Z2, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+	VMOVUPS      Z4, 256(DI)
+	VMOVUPS      Z5, 320(DI)
+	VMOVUPS      Z6, 384(DI)
+	VMOVUPS      Z7, 448(DI)
+	VZEROUPPER
+	RET
+
+// func limitedApart1xAVX512(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·limitedApart1xAVX512(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    columns+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    features+24(FP), R9
+	MOVQ    n+40(FP), CX
+	VMOVUPS (AX), Z0
+	VXORPS  X5, X5, X5
+
+feature:
+	VMOVUPS      (SI), Z1
+	VMOVUPS      64(SI), Z2
+	VMOVUPS      128(SI), Z3
+	VSUBPS       Z3, Z5, Z4
+	PREFETCHT0   2048(SI)
+	PREFETCHT0   2112(SI)
+	PREFETCHT0   2176(SI)
+	VBROADCASTSS (R9), Z6
+	VSUBPS       Z2, Z6, Z6
+	VMINPS       Z6, Z3, Z6
+	VMAXPS       Z6, Z4, Z6
+	VFMADD231PS  Z1, Z6, Z0
+	ADDQ         $0x000000c0, SI
+	ADDQ         $0x00000004, R9
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Z0, (DI)
+	VZEROUPPER
+	RET
+
+// func limitedApart8xAVX512(dst *float32, columns *float32, intercept *float32, features *float32, stride int, n int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·limitedApart8xAVX512(SB), NOSPLIT, $0-48
+	MOVQ    dst+0(FP), DI
+	MOVQ    columns+8(FP), SI
+	MOVQ    intercept+16(FP), AX
+	MOVQ    features+24(FP), R9
+	MOVQ    stride+32(FP), R10
+	LEAQ    (R10)(R10*2), R12
+	LEAQ    (R9)(R10*4), R11
+	MOVQ    n+40(FP), CX
+	VMOVUPS (AX), Z0
+	VMOVUPS (AX), Z1
+	VMOVUPS (AX), Z2
+	VMOVUPS (AX), Z3
+	VMOVUPS (AX), Z4
+	VMOVUPS (AX), Z5
+	VMOVUPS (AX), Z6
+	VMOVUPS (AX), Z7
+	VXORPS  X12, X12, X12
+
+feature:
+	VMOVUPS      (SI), Z8
+	VMOVUPS      64(SI), Z9
+	VMOVUPS      128(SI), Z10
+	VSUBPS       Z10, Z12, Z11
+	PREFETCHT0   2048(SI)
+	PREFETCHT0   2112(SI)
+	PREFETCHT0   2176(SI)
+	VBROADCASTSS (R9), Z13
+	VSUBPS       Z9, Z13, Z13
+	VMINPS       Z13, Z10, Z13
+	VMAXPS       Z13, Z11, Z13
+	VFMADD231PS  Z8, Z13, Z0
+	VBROADCASTSS (R9)(R10*1), Z14
+	VSUBPS       Z9, Z14, Z14
+	VMINPS       Z14, Z10, Z14
+	VMAXPS       Z14, Z11, Z14
+	VFMADD231PS  Z8, Z14, Z1
+	VBROADCASTSS (R9)(R10*2), Z15
+	VSUBPS       Z9, Z15, Z15
+	VMINPS       Z15, Z10, Z15
+	VMAXPS       Z15, Z11, Z15
+	VFMADD231PS  Z8, Z15, Z2
+	VBROADCASTSS (R9)(R12*1), Z13
+	VSUBPS       Z9, Z13, Z13
+	VMINPS       Z13, Z10, Z13
+	VMAXPS       Z13, Z11, Z13
+	VFMADD231PS  Z8, Z13, Z3
+	VBROADCASTSS (R11), Z14
+	VSUBPS       Z9, Z14, Z14
+	VMINPS       Z14, Z10, Z14
+	VMAXPS       Z14, Z11, Z14
+	VFMADD231PS  Z8, Z14, Z4
+	VBROADCASTSS (R11)(R10*1), Z15
+	VSUBPS       Z9, Z15, Z15
+	VMINPS       Z15, Z10, Z15
+	VMAXPS       Z15, Z11, Z15
+	VFMADD231PS  Z8, Z15, Z5
+	VBROADCASTSS (R11)(R10*2), Z13
+	VSUBPS       Z9, Z13, Z13
+	VMINPS       Z13, Z10, Z13
+	VMAXPS       Z13, Z11, Z13
+	VFMADD231PS  Z8, Z13, Z6
+	VBROADCASTSS (R11)(R12*1), Z14
+	VSUBPS       Z9, Z14, Z14
+	VMINPS       Z14, Z10, Z14
+	VMAXPS       Z14, Z11, Z14
+	VFMADD231PS  Z8, Z14, Z7
+	ADDQ         $0x000000c0, SI
+	ADDQ         $0x00000004, R9
+	ADDQ         $0x00000004, R11
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, 64(DI)
+	VMOVUPS      Z2, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+	VMOVUPS      Z4, 256(DI)
+	VMOVUPS      Z5, 320(DI)
+	VMOVUPS      Z6, 384(DI)
+	VMOVUPS      Z7, 448(DI)
+	VZEROUPPER
+	RET
+
 // func scale1xAVX512(sums *float64, features *float32, center *float32, scale *float32, stride int, n int)
 // Requires: AVX, AVX512F, FMA3
 TEXT ·scale1xAVX512(SB), NOSPLIT, $0-48

@@ -63,11 +63,23 @@ type FeatureKernels struct {
 	Share     func(dst *float32, positive *uint32, n int, count float32)
 	Deviation func(dst *float32, high, low, squareHigh, squareLow *uint32, n int, count float32)
 
+	// Apart are Scores and ScoresOfMany for columns of several readouts; nil where there is
+	// none. LimitedApart limits as Limited does.
+	Apart, LimitedApart *ApartKernels
+
 	// Limited writes features - center, each limited to [-limit, limit], to dst,
 	// which may be features: n values of each. Limits are positive.
 	Limited func(dst, features, center, limit *float32, n int)
 
 	Novelty NoveltyKernels
+}
+
+// ApartKernels compute a vector of columns, each with a center of its own, for one stream or
+// for Streams of them whose n features are stride bytes apart: dst gets one vector each.
+// For each feature columns has a vector of weights, one of centers and, where they limit,
+// one of limits, which may be infinite.
+type ApartKernels struct {
+	One, Many func(dst, columns, intercept, features *float32, stride, n int)
 }
 
 // NoveltyKernels are what a detector needs (readout/novelty), for one stream or for

@@ -36,8 +36,9 @@ var setAVX512 = Set{
 	Single:     func(s *Steps) { stepsSingleAVX512((*byte)(unsafe.Pointer(s))) },
 	RingSingle: func(s *Steps) { ringSingleAVX512((*byte)(unsafe.Pointer(s))) },
 	Load:       loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512,
-	Features: FeatureKernels{Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Limited: limitedAVX512, Novelty: noveltyAVX512},
-	Scores:   scores1xAVX512, ScoresOfMany: scores8xAVX512,
+	Features: FeatureKernels{Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Limited: limitedAVX512, Novelty: noveltyAVX512,
+		Apart: &ApartKernels{apart1xAVX512, apart8xAVX512}, LimitedApart: &ApartKernels{limitedApart1xAVX512, limitedApart8xAVX512}},
+	Scores: scores1xAVX512, ScoresOfMany: scores8xAVX512,
 	Prefetch: prefetchAVX512, Within: withinAVX512, peak: peakAVX512,
 }
 
@@ -83,8 +84,9 @@ var setAVX2 = Set{
 	Single:     func(s *Steps) { stepsSingleAVX2((*byte)(unsafe.Pointer(s))) },
 	RingSingle: func(s *Steps) { ringSingleAVX2((*byte)(unsafe.Pointer(s))) },
 	Load:       loadAVX2, Store: storeAVX2, Spread: spreadAVX2, Collect: collectAVX2,
-	Features: FeatureKernels{Mean: meanAVX2, Share: shareAVX2, Deviation: deviationAVX2, Limited: limitedAVX2, Novelty: noveltyAVX2},
-	Scores:   scores1xAVX2, ScoresOfMany: scores8xAVX2,
+	Features: FeatureKernels{Mean: meanAVX2, Share: shareAVX2, Deviation: deviationAVX2, Limited: limitedAVX2, Novelty: noveltyAVX2,
+		Apart: &ApartKernels{apart1xAVX2, apart8xAVX2}, LimitedApart: &ApartKernels{limitedApart1xAVX2, limitedApart8xAVX2}},
+	Scores: scores1xAVX2, ScoresOfMany: scores8xAVX2,
 	Prefetch: prefetchAVX2, Within: withinAVX2, peak: peakAVX2,
 }
 

@@ -95,6 +95,52 @@ func TestReadout(t *testing.T) {
 	})
 }
 
+// TestApart holds columns with centers and limits of their own to their plain form.
+func TestApart(t *testing.T) {
+	eachLevel(t, func(t *testing.T, s *Set) {
+		if s.Features.Apart == nil {
+			t.Log("none: readouts are computed one by one")
+			return
+		}
+		rng := rand.New(rand.NewPCG(5, 3))
+		for vectors, k := range map[int]*ApartKernels{2: s.Features.Apart, 3: s.Features.LimitedApart} {
+			for n := 1; n <= 5; n++ {
+				for streams, scores := range map[int]func(dst, columns, intercept, features *float32, stride, n int){1: k.One, Streams: k.Many} {
+					stride := n + rng.IntN(3)
+					features, columns := floats(t, (streams-1)*stride+n), floats(t, n*vectors*s.Vector)
+					intercept, dst := floats(t, s.Vector), floats(t, streams*s.Vector)
+					for _, v := range [][]float32{features, columns, intercept, dst} {
+						random(rng, v)
+					}
+					for i := range columns {
+						if vectors == 3 && i/s.Vector%3 == 2 {
+							columns[i] = float32(math.Abs(float64(columns[i])))
+							if rng.IntN(3) == 0 {
+								columns[i] = float32(math.Inf(1))
+							}
+						}
+					}
+					scores(&dst[0], &columns[0], &intercept[0], &features[0], 4*stride, n)
+					for i := range streams {
+						for c := range s.Vector {
+							want := intercept[c]
+							for f := range n {
+								at := columns[f*vectors*s.Vector+c:]
+								d := features[i*stride+f] - at[s.Vector]
+								if vectors == 3 {
+									d = min(max(d, -at[2*s.Vector]), at[2*s.Vector])
+								}
+								want = canon.FMA(at[0], d, want)
+							}
+							same(t, fmt.Sprintf("%d vectors, %d streams, %d features", vectors, streams, n), "score", c, i, dst[i*s.Vector+c], want)
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestNovelty holds what a detector needs to its plain form. Calls go on where others
 // have ended.
 func TestNovelty(t *testing.T) {

@@ -45,6 +45,10 @@ func main() {
 	g.limited()
 	g.scores(1)
 	g.scores(8)
+	for _, limits := range []bool{false, true} {
+		g.apart(1, limits)
+		g.apart(8, limits)
+	}
 	g.scale(1)
 	g.scale(8)
 	g.project(1)

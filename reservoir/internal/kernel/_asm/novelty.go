@@ -186,6 +186,6 @@ func (g *isa) project(streams int) {
 // axes is how many vectors of directions there are at once.
 func (g *isa) axes() int { return len(g.regs) / 16 }
 
-// axesAhead is how many bytes of the directions are asked for beforehand. They are more than a level 2
-// cache holds.
+// axesAhead is how many bytes of directions, or of columns, are asked for beforehand. They
+// are more than a level 2 cache holds.
 const axesAhead = 2048

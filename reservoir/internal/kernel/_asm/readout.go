@@ -137,3 +137,58 @@ func (g *isa) scores(streams int) {
 	VZEROUPPER()
 	RET()
 }
+
+// apart emits the columns of several readouts, for so many streams: in each lane its
+// readout's own center, and with limits its limit, which is infinite where it has none.
+// For each feature there are vectors of weights, centers and limits.
+func (g *isa) apart(streams int, limits bool) {
+	name, vectors := fmt.Sprintf("apart%dx", streams), 2
+	if limits {
+		name, vectors = fmt.Sprintf("limitedApart%dx", streams), 3
+	}
+	g.function(name, "(dst, columns, intercept, features *float32, stride, n int)",
+		fmt.Sprintf("computes a vector of columns, each with its own center, for %d streams whose n features are stride bytes apart.", streams))
+	dst, columns, n, rows := reg.RDI, reg.RSI, reg.RCX, featureRows(streams)
+	Load(Param("dst"), dst)
+	Load(Param("columns"), columns)
+	Load(Param("intercept"), reg.RAX)
+	rows.begin()
+	Load(Param("n"), n)
+	acc, free := g.regs[:streams], g.regs[streams:]
+	w, c, high, low, zero, x := free[0], free[1], free[2], free[3], free[4], free[5:8]
+	for i := range acc {
+		VMOVUPS(at(reg.RAX, 0), acc[i])
+	}
+	if limits {
+		VXORPS(zero.AsX(), zero.AsX(), zero.AsX())
+	}
+	Label("feature")
+	VMOVUPS(at(columns, 0), w)
+	VMOVUPS(at(columns, g.bytes), c)
+	if limits {
+		VMOVUPS(at(columns, 2*g.bytes), high)
+		VSUBPS(high, zero, low)
+	}
+	for k := 0; k < vectors*g.bytes; k += 64 {
+		PREFETCHT0(at(columns, axesAhead+k))
+	}
+	for i := range acc {
+		v := x[i%len(x)]
+		VBROADCASTSS(rows.of(i), v)
+		VSUBPS(c, v, v)
+		if limits {
+			VMINPS(v, high, v)
+			VMAXPS(v, low, v)
+		}
+		VFMADD231PS(w, v, acc[i])
+	}
+	ADDQ(U32(vectors*g.bytes), columns)
+	rows.next(4)
+	DECQ(n)
+	JNZ(LabelRef("feature"))
+	for i := range acc {
+		VMOVUPS(acc[i], at(dst, i*g.bytes))
+	}
+	VZEROUPPER()
+	RET()
+}
