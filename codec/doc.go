@@ -60,6 +60,10 @@
 // probability is null, score and the one of scores are the value. So who does not know
 // the columns reads one class, always the same, and the value as its score.
 //
+// A message in which a model has said what the inputs are like (docs/alarms.md, "Drift") has
+// one more column, inputs (list of float32, nullable): level, spread and pace of each channel, in
+// deviations of the training's sequences. It is null where the readout does not say.
+//
 // A message of a shadow has column readout, and five more behind it: active_class
 // (int32), active_readout (utf8), began (timestamp, null where not known), input
 // (uint64) and stored (timestamp): what the answering readout said, and of which input

@@ -29,6 +29,7 @@ const (
 	fieldValue    = "value"
 	fieldLow      = "low"
 	fieldHigh     = "high"
+	fieldInputs   = "inputs"
 )
 
 // extras are in the order of their fields.
@@ -46,6 +47,13 @@ var extras = [...]extra{
 	numberField(fieldValue, func(p *Prediction) *float32 { return &p.Number.Value }),
 	numberField(fieldLow, func(p *Prediction) *float32 { return &p.Number.Low }),
 	numberField(fieldHigh, func(p *Prediction) *float32 { return &p.Number.High }),
+	{
+		field: arrow.Field{Name: fieldInputs, Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32), Nullable: true},
+		typ:   dataType{kind: typeList, num: float32s},
+		has:   func(p *Prediction) bool { return p.Inputs != nil },
+		write: (*template).inputs,
+		read:  (*predictionReader).inputs,
+	},
 }
 
 // hasNovelty: a p-value is never 0.
@@ -143,67 +151,123 @@ func (t *template) nullable(rows int, there func(i int) bool) {
 	}
 }
 
-// sets writes the field set: offsets into one list of class indexes.
-func (t *template) sets(p []Prediction) {
-	t.nullable(len(p), func(i int) bool { return p[i].Set != nil })
+// list writes a field of lists: offsets into the values of all rows, n of row i, which
+// values writes. has says which rows have a list.
+func (t *template) list(rows int, has func(i int) bool, n func(i int) int, values func(i int)) {
+	t.nullable(rows, has)
 	t.open()
 	total := 0
 	t.u32(0)
-	for i := range p {
-		total += len(p[i].Set)
+	for i := range rows {
+		total += n(i)
 		t.u32(uint32(total))
 	}
 	t.close()
 	t.node(total, 0)
 	t.empty()
 	t.open()
-	for i := range p {
-		for _, class := range p[i].Set {
-			t.u32(uint32(class))
-		}
+	for i := range rows {
+		values(i)
 	}
 	t.close()
 }
 
+// sets writes the field set: class indexes.
+func (t *template) sets(p []Prediction) {
+	t.list(len(p), func(i int) bool { return p[i].Set != nil }, func(i int) int { return len(p[i].Set) }, func(i int) {
+		for _, class := range p[i].Set {
+			t.u32(uint32(class))
+		}
+	})
+}
+
+// inputs writes the field inputs.
+func (t *template) inputs(p []Prediction) {
+	t.list(len(p), func(i int) bool { return p[i].Inputs != nil }, func(i int) int { return len(p[i].Inputs) }, func(i int) {
+		for _, v := range p[i].Inputs {
+			t.f32(v)
+		}
+	})
+}
+
+// lists are the rows of a field of lists.
+type lists struct {
+	valid   []byte // nil: all rows have one
+	offsets []byte
+	data    []byte // 32 bits of each value
+}
+
+// has reports whether row i has a list; of are its first value and the one behind its last.
+func (l *lists) has(i int) bool { return l.valid == nil || bit(l.valid, i) }
+
+func (l *lists) of(i int) (from, to int) {
+	return int(binary.LittleEndian.Uint32(l.offsets[4*i:])), int(binary.LittleEndian.Uint32(l.offsets[4*i+4:]))
+}
+
+// value is one of the values.
+func (l *lists) value(k int) uint32 { return binary.LittleEndian.Uint32(l.data[4*k:]) }
+
+// lists reads a field of lists, and checks all offsets. values are those of all rows.
+func (rb *recordBatch) lists(c *column) (l lists, values int, err error) {
+	if l.valid, err = rb.bitmap(c, 0, 0, 1); err != nil {
+		return l, 0, err
+	}
+	if l.offsets, err = rb.buffer(c, 1, 4*(rb.rows+1)); err != nil {
+		return l, 0, err
+	}
+	for i := 0; i <= rb.rows; i++ {
+		at := int(binary.LittleEndian.Uint32(l.offsets[4*i:]))
+		if at < values || at > maxValues {
+			return l, 0, malformed("row %d, field %q: offset %d after %d", i, c.name, at, values)
+		}
+		values = at
+	}
+	if err := rb.elements(c, values); err != nil {
+		return l, 0, err
+	}
+	l.data, err = rb.buffer(c, 3, 4*values)
+	return l, values, err
+}
+
 // sets reads the field set.
 func (r *predictionReader) sets(rb *recordBatch, c *column, to []Prediction) error {
-	valid, err := rb.bitmap(c, 0, 0, 1)
-	if err != nil {
-		return err
-	}
-	offsets, err := rb.buffer(c, 1, 4*(rb.rows+1))
-	if err != nil {
-		return err
-	}
-	at := func(i int) int { return int(binary.LittleEndian.Uint32(offsets[4*i:])) }
-	for i, last := 0, 0; i <= rb.rows; i++ {
-		if at(i) < last || at(i) > maxValues {
-			return malformed("row %d, field %q: offset %d after %d", i, c.name, at(i), last)
-		}
-		last = at(i)
-	}
-	total := at(rb.rows)
-	if err := rb.elements(c, total); err != nil {
-		return err
-	}
-	data, err := rb.buffer(c, 3, 4*total)
+	l, total, err := rb.lists(c)
 	if err != nil {
 		return err
 	}
 	values := make([]int32, total)
 	for i := range values {
-		values[i] = int32(binary.LittleEndian.Uint32(data[4*i:]))
+		values[i] = int32(l.value(i))
 	}
 	for i := range to {
-		if valid != nil && !bit(valid, i) {
+		if !l.has(i) {
 			continue
 		}
-		from, end := at(i), at(i+1)
+		from, end := l.of(i)
 		to[i].Set = values[from:end:end]
 		for k, class := range to[i].Set {
 			if class < 0 || int(class) >= len(r.meta.Labels) || k > 0 && class <= to[i].Set[k-1] {
 				return malformed("row %d, field %q: classes %v, want ascending ones of 0 to %d: the message names %d labels", i, c.name, to[i].Set, len(r.meta.Labels)-1, len(r.meta.Labels))
 			}
+		}
+	}
+	return nil
+}
+
+// inputs reads the field inputs.
+func (r *predictionReader) inputs(rb *recordBatch, c *column, to []Prediction) error {
+	l, total, err := rb.lists(c)
+	if err != nil {
+		return err
+	}
+	values := make([]float32, total)
+	for i := range values {
+		values[i] = math.Float32frombits(l.value(i))
+	}
+	for i := range to {
+		if l.has(i) {
+			from, end := l.of(i)
+			to[i].Inputs = values[from:end:end]
 		}
 	}
 	return nil

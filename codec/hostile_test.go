@@ -120,7 +120,7 @@ func seeds(t testing.TB) (in, out [][]byte) {
 		sets := randomPredictions(r, 10, columns)
 		plain := slices.Clone(sets)
 		for i := range plain {
-			plain[i].Set, plain[i].Novelty, plain[i].NoveltyP, plain[i].Change, plain[i].Number = nil, 0, 0, 0, Number{}
+			plain[i].Set, plain[i].Novelty, plain[i].NoveltyP, plain[i].Change, plain[i].Number, plain[i].Inputs = nil, 0, 0, 0, Number{}, nil
 		}
 		for i, p := range [][]Prediction{plain, sets} {
 			payload, err := e.Encode(p)

@@ -30,6 +30,10 @@ type Prediction struct {
 	// upper bound. NoveltyP is its p-value, in (0, 1]: the share of sequences like the
 	// training's that are as unlike, or more; 0: the model says nothing of novelty.
 	Novelty, NoveltyP float32
+	// Inputs are what the samples of the sequence are like: level, spread and pace of each
+	// channel (novelty.InputNames), in deviations of the training's sequences. 0 is usual.
+	// nil: the model does not say.
+	Inputs []float32
 	// Change is the probability that the class changes until the end of the sequence, of an
 	// early prediction (FlagEarly). 0: the model does not know it. FlagDecided says that it
 	// is as small as the model's rule wants.

@@ -49,6 +49,9 @@ func randomPredictions(r *rand.Rand, n, columns int) (p []Prediction) {
 		if n != 8 && i%3 != 1 { // nor numbers
 			one.Number = Number{r.Float32(), -r.Float32(), 1 + r.Float32(), true}
 		}
+		if n != 8 && i%7 > 0 { // nor what inputs are like
+			one.Inputs = [][]float32{{}, {r.Float32(), -r.Float32(), float32(math.Inf(1))}, {r.Float32()}}[i%3]
+		}
 		for range columns {
 			one.Scores = append(one.Scores, r.Float32())
 		}
@@ -131,6 +134,12 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 				if list := rec.Column(sets[0]).(*array.List); list.IsValid(i) {
 					from, to := list.ValueOffsets(i)
 					p.Set = slices.Clone(list.ListValues().(*array.Int32).Int32Values()[from:to:to])
+				}
+			}
+			if at := rec.Schema().FieldIndices("inputs"); len(at) > 0 {
+				if list := rec.Column(at[0]).(*array.List); list.IsValid(i) {
+					from, to := list.ValueOffsets(i)
+					p.Inputs = slices.Clone(list.ListValues().(*array.Float32).Float32Values()[from:to:to])
 				}
 			}
 			for name, to := range map[string]*float32{"novelty": &p.Novelty, "novelty_p": &p.NoveltyP, "change": &p.Change} {
@@ -313,7 +322,7 @@ func TestPredictionVersion1(t *testing.T) {
 	defer b.Release()
 	for i := range want {
 		p := &want[i]
-		p.Flags, p.Probability, p.Set, p.Novelty, p.NoveltyP, p.Change, p.Number = p.Flags&255, 0, nil, 0, 0, 0, Number{}
+		p.Flags, p.Probability, p.Set, p.Novelty, p.NoveltyP, p.Change, p.Number, p.Inputs = p.Flags&255, 0, nil, 0, 0, 0, Number{}, nil
 		b.Field(0).(*array.StringBuilder).Append(p.Stream)
 		b.Field(1).(*array.Uint64Builder).Append(p.Seq)
 		b.Field(2).(*array.Uint32Builder).Append(p.Row)

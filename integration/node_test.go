@@ -130,7 +130,7 @@ func TestNodeReadout(t *testing.T) {
 	later, laterRows := laterMessage(t)
 	rows := [][]any{}
 	for _, r := range readouts {
-		rows = append(rows, append([]any{r}, make([]any, 7)...))
+		rows = append(rows, append([]any{r}, make([]any, 8)...))
 	}
 	for _, r := range laterRows {
 		rows = append(rows, append([]any{nil}, r...))

@@ -169,17 +169,17 @@ func laterMessage(t *testing.T) (data []byte, rows [][]any) {
 			{Stream: "p", Time: codec.NoTime},
 			{Stream: "p", Time: codec.NoTime, Set: []int32{0, 1}, Novelty: 2.5, NoveltyP: .25},
 			{Stream: "p", Time: codec.NoTime, Set: []int32{}, Change: .125},
-			{Stream: "p", Time: codec.NoTime, Number: codec.Number{Value: 1.5, Low: -2, High: 4.5, Known: true}},
+			{Stream: "p", Time: codec.NoTime, Number: codec.Number{Value: 1.5, Low: -2, High: 4.5, Known: true}, Inputs: []float32{.5, -1, 2}},
 		})
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return data, [][]any{
-		make([]any, 7),
-		{[]string{"a", "b"}, 2.5, .25, nil, nil, nil, nil},
-		{[]string{}, nil, nil, .125, nil, nil, nil},
-		{nil, nil, nil, nil, 1.5, -2, 4.5},
+		make([]any, 8),
+		{[]string{"a", "b"}, 2.5, .25, nil, nil, nil, nil, nil},
+		{[]string{}, nil, nil, .125, nil, nil, nil, nil},
+		{nil, nil, nil, nil, 1.5, -2, 4.5, []float32{.5, -1, 2}},
 	}
 }
 

@@ -28,6 +28,9 @@ type NoveltyOptions struct {
 	// without a label.
 	HealthyOnly bool
 	Healthy     string
+	// Inputs also learns to read level, spread and pace of the channels, for alarms of drift
+	// (novelty.Detector.Inputs).
+	Inputs bool
 }
 
 // Names of classes of a model that knows no faults.
@@ -105,6 +108,8 @@ type keeper struct {
 	at     int   // sequences seen
 	x      []float32
 	groups []int
+	inputs []float64 // statistics of those kept; nil: they are not wanted
+	width  int       // channels
 }
 
 // keep prepares for a detector, where one is asked for.
@@ -117,6 +122,9 @@ func (t *training) keep() (err error) {
 		groups = t.examples.sites
 	}
 	t.kept = newKeeper(t.opt.Spec.FeatureCount(), groups)
+	if t.kept.width = t.opt.Spec.Channels; t.opt.Novelty.Inputs {
+		t.kept.inputs = make([]float64, len(t.kept.groups)*t.kept.width*novelty.InputsOf)
+	}
 	t.kept.level, err = t.level()
 	return err
 }
@@ -222,9 +230,19 @@ func (k *keeper) add(features []float32) {
 	}
 }
 
+// see takes the samples of sequence i. Threads call it at the same time, for different
+// sequences.
+func (k *keeper) see(i int, samples []float32) {
+	if k == nil || k.inputs == nil || k.of[i] < 0 {
+		return
+	}
+	values := k.width * novelty.InputsOf
+	novelty.Statistics(k.inputs[k.of[i]*values:][:values], samples, k.width)
+}
+
 // fit learns the detector.
 func (k *keeper) fit(ctx context.Context, soft *readout.Soft, level float64, byPlace bool) (*novelty.Detector, *novelty.Report, error) {
-	d, r, err := novelty.Fit(ctx, k.x, len(k.groups), novelty.Options{Scale: soft.Scales, Groups: k.groups, Level: level, ByPlace: byPlace})
+	d, r, err := novelty.Fit(ctx, k.x, len(k.groups), novelty.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -65,7 +65,10 @@ func (p *Prediction) detect(linear *readout.Linear, scorers *sync.Pool, e reserv
 	}
 	defer scorers.Put(scorer)
 	var score [1]float32
-	if err := scorer.Score(score[:], e, []int32{slot}); err != nil {
+	if n := scorer.Inputs(); n > 0 {
+		p.Inputs = make([]float32, n)
+	}
+	if err := scorer.Score(score[:], p.Inputs, e, []int32{slot}); err != nil {
 		return err
 	}
 	p.Novelty, p.P = score[0], linear.Detect(p.Scores, score[0])

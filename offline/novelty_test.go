@@ -17,7 +17,7 @@ import (
 // another engine and on other threads.
 func TestHealthyOnly(t *testing.T) {
 	d := simulated(t, 5, 480, 240) // 120 and 60 of them healthy
-	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(3), Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "healthy", Level: .02}})
+	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(3), Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "healthy", Level: .02, Inputs: true}})
 	if l := m.Readouts[0]; !slices.Equal(l.Classes, []string{"healthy", "novel"}) || !l.Detects || l.Novelty == nil {
 		t.Fatalf("readout of classes %q, detects %v", l.Classes, l.Detects)
 	}
@@ -46,6 +46,9 @@ func TestHealthyOnly(t *testing.T) {
 	}}})
 	for i, p := range ev.Predictions {
 		q := again.Predictions[i]
+		if !slices.Equal(p.Inputs, q.Inputs) || len(p.Inputs) != len(d.Channels)*novelty.InputsOf {
+			t.Fatalf("%s: inputs %v; from its file, on the plain engine: %v", p.ID, p.Inputs, q.Inputs)
+		}
 		if math.Float32bits(p.Novelty) != math.Float32bits(q.Novelty) || p.P != q.P || p.Class != q.Class || math.Float32bits(p.Scores[0]) != math.Float32bits(q.Scores[0]) {
 			t.Fatalf("%s: %v, p %v, class %d; from its file, on the plain engine: %v, %v, %d", p.ID, p.Novelty, p.P, p.Class, q.Novelty, q.P, q.Class)
 		}

@@ -25,6 +25,9 @@ type Prediction struct {
 	// Novelty is how unlike the training part the sequence is (novelty.Detector.Score)
 	// and P its p-value; both 0 where the readout has no detector.
 	Novelty, P float32
+	// Inputs are what its inputs are like (codec.Prediction.Inputs); nil where the detector
+	// does not say.
+	Inputs []float32
 	// Change is the probability that the class changes until the end, of an early
 	// prediction (readout.Linear.Change); 0 of others, or where the readout has no rule.
 	Change  float32

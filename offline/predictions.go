@@ -23,6 +23,7 @@ var predictionFields = []arrow.Field{
 	{Name: "value", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 	{Name: "low", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
 	{Name: "high", Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	{Name: "inputs", Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32), Nullable: true},
 }
 
 // WritePredictions writes a row per prediction to a Parquet file: id utf8 of
@@ -34,7 +35,8 @@ var predictionFields = []arrow.Field{
 // no temperature; see package codec), novelty float32 and novelty_p float32 (how unlike the
 // training part it is, and the p-value; null where the readout has no detector), change float32 (probability that the class changes until the end;
 // null of a prediction at an end, or where the readout has no rule; flag 2048 says that it suffices), and of a regression number float64 (the true
-// one, null where unknown), value, low and high float32 (else null). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
+// one, null where unknown), value, low and high float32 (else null), inputs list<float32> (what the inputs are like, as
+// codec.Prediction.Inputs; null where no detector says it). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
 // eusn.head. Like an archive it appears whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	meta := arrow.MetadataFrom(map[string]string{
@@ -84,6 +86,12 @@ func (ev *Evaluation) WritePredictions(path string) error {
 			} else {
 				to.AppendNull()
 			}
+		}
+		if inputs := b.Field(15).(*array.ListBuilder); p.Inputs == nil {
+			inputs.AppendNull()
+		} else {
+			inputs.Append(true)
+			inputs.ValueBuilder().(*array.Float32Builder).AppendValues(p.Inputs, nil)
 		}
 	}
 	if err := writeGroup(file, b); err != nil {

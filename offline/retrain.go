@@ -258,7 +258,8 @@ func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan,
 	c := newCollector(ctx, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), take)
 	missing, err = pass{
 		EngineOptions: t.opt.EngineOptions, net: t.net, first: t.first(), front: t.front,
-		take: func(e reservoir.Engine, slot int32, _ *cutSequence, p *point, _ []float32) error {
+		take: func(e reservoir.Engine, slot int32, s *cutSequence, p *point, _ []float32) error {
+			t.kept.see(arrival[p.k], s.values[:p.rows*int64(t.opt.Spec.Channels)])
 			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })
 		},
 	}.run(ctx, sampleSource, pl, ran)

@@ -265,7 +265,7 @@ func alone(t testing.TB, m *reservoir.Model, nonFinite codec.NonFinite, packets 
 			t.Fatalf("dead letter: %s", b.Dead[0].Reason)
 		}
 		for _, q := range b.Answers[0].Preds {
-			q.Scores, q.Set = slices.Clone(q.Scores), slices.Clone(q.Set)
+			q.Scores, q.Set, q.Inputs = slices.Clone(q.Scores), slices.Clone(q.Set), slices.Clone(q.Inputs)
 			out = append(out, q)
 		}
 	}

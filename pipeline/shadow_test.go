@@ -158,6 +158,9 @@ func TestShadowsThroughCrashes(t *testing.T) {
 		alones := map[string][]codec.Prediction{}
 		for key, packets := range sent {
 			alones[key] = alone(t, only(m, m.Readouts[i]), codec.Reject, packets...)
+			for n := range alones[key] {
+				alones[key][n].Inputs = nil // which shadows do not say
+			}
 		}
 		same(t, plain, alones)
 	}

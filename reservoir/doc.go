@@ -98,16 +98,17 @@
 //	                detector of what is new; or "9" where one says when a prefix suffices;
 //	                or "10" where one is a regression; or "11" where one abstains, or labels have
 //	                moved the thresholds of its sets; or "12" where a detector says what is
-//	                usual by place
+//	                usual by place; or "13" where one reads inputs
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
 //	eusn.front      JSON of Front; absent where there is no front end
 //	eusn.heads      JSON list of {"name", "classes", "temperature", "limited"}: true where
 //	                the readout has limits, else absent; and "coverage" where it makes
-//	                sets of classes: JSON of readout.Coverage; and "novelty": {"level", "unit", "detects", "usual"}
+//	                sets of classes: JSON of readout.Coverage; and "novelty": {"level", "unit", "detects", "usual", "inputs"}
 //	                where it has a detector, detects where that makes its class, else absent,
-//	                usual where residuals are divided by place: JSON of novelty.Usual; and "early"
+//	                usual where residuals are divided by place: JSON of novelty.Usual; inputs true where
+//	                it reads inputs; and "early"
 //	                {"temperature", "limited", "rule"} where it has another one for prefixes,
 //	                with a rule that says when they suffice: JSON of early.Rule; and "interval"
 //	                where it is a regression, with one class, whose name is that of the
@@ -141,10 +142,11 @@
 //	head.K.novelty.left                   [sequences]    scores of left-out training sequences, ascending
 //	head.K.novelty.linear                 [places]    these two where usual is there alone
 //	head.K.novelty.square                 [places]
+//	head.K.novelty.inputs                 [values, Features]    where it reads inputs
 //
 // Columns is the number of classes, 1 where there are two. The tensors are in
 // this order, without gaps: the three of the norm, then the five or six of each member
-// in turn, then the three to fourteen of each readout in turn. A reader takes them by name and
+// in turn, then the three to fifteen of each readout in turn. A reader takes them by name and
 // range, whatever their order. The same model gives the same bytes, and so the
 // same fingerprint: the header is JSON without blanks, keys sorted by their
 // bytes within each object ("<", ">" and "&" written \u003c, \u003e, \u0026),

@@ -24,7 +24,7 @@ import (
 // The form of a model file is in the package's documentation, doc.go.
 const (
 	frontVersion  = "6"
-	newestVersion = "12"
+	newestVersion = "13"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -65,6 +65,7 @@ type noveltyInfo struct {
 	Unit    float32        `json:"unit"`
 	Detects bool           `json:"detects,omitzero"` // the readout's class is whether it is novel
 	Usual   *novelty.Usual `json:"usual,omitempty"`  // version 12; nil: nothing divides the residual
+	Inputs  bool           `json:"inputs,omitzero"`  // version 13: it reads inputs
 }
 
 // version is the oldest file version that can hold the model. So the model
@@ -73,8 +74,10 @@ type noveltyInfo struct {
 func (m *Model) version() string {
 	one := func(has func(h *readout.Linear) bool) bool { return slices.ContainsFunc(m.Readouts, has) }
 	switch {
-	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Usual != nil }):
+	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Inputs != nil }):
 		return newestVersion
+	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Usual != nil }):
+		return "12"
 	case one(func(h *readout.Linear) bool { return h.Abstain != nil || h.Coverage != nil && h.Coverage.Adapted != 0 }):
 		return "11"
 	case one(func(h *readout.Linear) bool { return h.Interval != nil }):
@@ -103,7 +106,7 @@ func (m *Model) version() string {
 func newReadoutInfo(h *readout.Linear) readoutInfo {
 	info := readoutInfo{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Limited: h.Limit != nil, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
 	if h.Novelty != nil {
-		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects, h.Novelty.Usual}
+		info.Novelty = &noveltyInfo{h.Novelty.Level, h.Novelty.Unit, h.Detects, h.Novelty.Usual, h.Novelty.Inputs != nil}
 	}
 	if p := h.Prefixes; p != nil {
 		info.Early = &earlyInfo{p.Linear.Temperature, p.Linear.Limit != nil, p.Rule}
@@ -248,7 +251,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != "10" && v != "11" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != "10" && v != "11" && v != "12" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}
@@ -303,6 +306,9 @@ func decode(b []byte) (*Model, error) {
 			linear.Novelty = &novelty.Detector{Level: n.Level, Unit: n.Unit, Center: r.floats(p + "novelty.center"), Scale: r.floats(p + "novelty.scale"), Axes: r.floats(p + "novelty.axes"), Left: r.floats(p + "novelty.left"), Usual: n.Usual}
 			if n.Usual != nil {
 				n.Usual.Linear, n.Usual.Square = r.floats(p+"novelty.linear"), r.floats(p+"novelty.square")
+			}
+			if n.Inputs {
+				linear.Novelty.Inputs = r.floats(p + "novelty.inputs")
 			}
 		}
 		m.Readouts = append(m.Readouts, linear)
@@ -373,6 +379,9 @@ func (m *Model) tensors() []tensor {
 				ts = append(ts,
 					tensor{p + "novelty.linear", []int64{int64(len(u.Linear))}, u.Linear, nil},
 					tensor{p + "novelty.square", []int64{int64(len(u.Square))}, u.Square, nil})
+			}
+			if d.Inputs != nil {
+				ts = append(ts, tensor{p + "novelty.inputs", []int64{int64(d.InputValues()), f}, d.Inputs, nil})
 			}
 		}
 	}

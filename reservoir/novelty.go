@@ -2,6 +2,7 @@ package reservoir
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
@@ -17,7 +18,7 @@ type Novelty struct {
 	stride   int         // from a sequence's to the next: whole vectors, zeros behind the features
 	center   []float32   // of the detector, as many
 	scale    []float32
-	axes     []float32 // of the detector, as packColumns has them, without intercepts
+	axes     []float32 // of the detector, and behind them what reads inputs, as packColumns has them, without intercepts
 	products []float32 // with them: by Axes of the kernels, then by sequence
 	within   []float32 // the same of one sequence
 	sums     [kernel.Streams][4]float64
@@ -31,7 +32,7 @@ const noveltyBlock = 512
 func NewNovelty(d *novelty.Detector) *Novelty { return newNovelty(d, fastest()) }
 
 func newNovelty(d *novelty.Detector, set *kernel.Set) *Novelty {
-	f, dims := d.Features(), d.Dimensions()
+	f, dims := d.Features(), d.Dimensions()+d.InputValues()
 	n := &Novelty{detector: d, set: set, stride: f}
 	if set == nil {
 		n.rows = make([]float32, f)
@@ -44,8 +45,9 @@ func newNovelty(d *novelty.Detector, set *kernel.Set) *Novelty {
 	copy(n.scale, d.Scale)
 	once := set.Features.Novelty.Axes
 	n.axes = kernel.Aligned((dims + once - 1) / once * once * f)
+	all := slices.Concat(d.Axes, d.Inputs)
 	for axis := range dims {
-		for j, w := range d.Axes[axis*f : (axis+1)*f] {
+		for j, w := range all[axis*f : (axis+1)*f] {
 			n.axes[(axis/once*f+j)*once+axis%once] = w
 		}
 	}
@@ -54,9 +56,13 @@ func newNovelty(d *novelty.Detector, set *kernel.Set) *Novelty {
 	return n
 }
 
+// Inputs is how many values of its inputs there are of each sequence; 0: none.
+func (n *Novelty) Inputs() int { return n.detector.InputValues() }
+
 // Score writes how unlike the training part the sequences in some slots are to dst, a
-// score each.
-func (n *Novelty) Score(dst []float32, e Engine, slots []int32) error {
+// score each, and to inputs, where that is not nil, what their inputs are like, Inputs of
+// each.
+func (n *Novelty) Score(dst, inputs []float32, e Engine, slots []int32) error {
 	f := n.detector.Features()
 	most := len(n.rows) / n.stride
 	for len(slots) > 0 {
@@ -66,17 +72,23 @@ func (n *Novelty) Score(dst []float32, e Engine, slots []int32) error {
 				return fmt.Errorf("reservoir: engine %s: features: %w", e.Name(), err)
 			}
 		}
-		n.score(dst[:some])
+		n.score(dst[:some], inputs)
+		if inputs != nil {
+			inputs = inputs[some*n.Inputs():]
+		}
 		dst, slots = dst[some:], slots[some:]
 	}
 	return nil
 }
 
 // score is about the first rows.
-func (n *Novelty) score(dst []float32) {
+func (n *Novelty) score(dst, inputs []float32) {
 	d := n.detector
 	if n.set == nil {
 		dst[0] = d.Score(n.rows)
+		if inputs != nil {
+			d.ReadInputs(inputs, n.rows)
+		}
 		return
 	}
 	k := &n.set.Features.Novelty
@@ -97,6 +109,10 @@ func (n *Novelty) score(dst []float32) {
 		for group := 0; group < len(n.within); group += once {
 			copy(n.within[group:], n.products[group*kernel.Streams+i*once:][:once])
 		}
-		dst[i] = d.Of(n.sums[i], n.within[:d.Dimensions()])
+		dims, values := d.Dimensions(), d.InputValues()
+		dst[i] = d.Of(n.sums[i], n.within[:dims])
+		if inputs != nil {
+			copy(inputs[i*values:(i+1)*values], n.within[dims:])
+		}
 	}
 }

@@ -39,13 +39,18 @@ func TestNovelty(t *testing.T) {
 		if c.dims > 16 {
 			d.Usual = &novelty.Usual{Offset: .5, Most: 3, Linear: noise(8, 1), Square: noise(8, 1)}
 		}
+		values := 3 * (c.dims % 3)
+		d.Inputs = noise(c.features*values, 1/float32(c.features))
 		e := featured{of: make([][]float32, 19)}
 		var slots []int32
-		var want []float32
+		var want, read []float32
 		for i := range e.of {
 			e.of[i] = noise(c.features, []float32{1, 1e-3, 1e3, 1e30}[i%4])
 			slots = append(slots, int32(i))
-			want = append(want, d.Score(slices.Clone(e.of[i])))
+			z, row := slices.Clone(e.of[i]), make([]float32, values)
+			want = append(want, d.Score(z))
+			d.ReadInputs(row, z)
+			read = append(read, row...)
 		}
 		if want[0] == 0 || want[3] != math.MaxFloat32 && c.features > 1 {
 			t.Fatalf("scores %v: the test has lost its subject", want)
@@ -56,9 +61,14 @@ func TestNovelty(t *testing.T) {
 				name = set.Name
 			}
 			for _, some := range []int{1, 2, 8, 9, 19} {
-				got := make([]float32, some)
-				if err := n.Score(got, e, slots[:some]); err != nil {
+				got, inputs := make([]float32, some), make([]float32, some*values)
+				if err := n.Score(got, inputs, e, slots[:some]); err != nil {
 					t.Fatal(err)
+				}
+				for i, v := range inputs {
+					if math.Float32bits(v) != math.Float32bits(read[i]) {
+						t.Fatalf("%s, %d features, %d at once, value %d of the inputs: %v, want %v", name, c.features, some, i, v, read[i])
+					}
 				}
 				for i := range got {
 					if math.Float32bits(got[i]) != math.Float32bits(want[i]) {
@@ -66,9 +76,9 @@ func TestNovelty(t *testing.T) {
 					}
 				}
 			}
-			got := make([]float32, len(slots))
+			got, inputs := make([]float32, len(slots)), make([]float32, len(slots)*values)
 			var as Engine = e
-			if n := testing.AllocsPerRun(20, func() { _ = n.Score(got, as, slots) }); n != 0 {
+			if n := testing.AllocsPerRun(20, func() { _ = n.Score(got, inputs, as, slots) }); n != 0 {
 				t.Errorf("%s: %v allocations", name, n)
 			}
 		}

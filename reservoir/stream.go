@@ -119,7 +119,7 @@ func (s *Stream) Novelty() (score, p float32) {
 		s.score()
 	}
 	var slot [1]int32
-	if err := s.novelty.Score(s.novel[:], s.engine, slot[:]); err != nil {
+	if err := s.novelty.Score(s.novel[:], nil, s.engine, slot[:]); err != nil {
 		panic(err) // as above
 	}
 	return s.novel[0], s.readout.Detect(s.scores, s.novel[0])

@@ -41,6 +41,7 @@ export interface Prediction {
   value: number | null; // what a regression predicts; class is then the name of the number, always the same (docs/regression.md)
   low: number | null; // the true number is from low to high, in a share of the model's coverage
   high: number | null;
+  inputs: number[] | null; // level, spread and pace of each channel, in deviations of the training's sequences (docs/alarms.md); null: the model does not say
   message: number; // in the job's output: continue with from one higher
   index: number; // its place in the message
 }

@@ -46,8 +46,8 @@ export function decodePredictions(data) {
   if (table.schema.metadata.get("eusn.schema") !== "prediction") throw new Error("not a message of predictions");
   const labels = JSON.parse(table.schema.metadata.get("eusn.labels"));
   const column = (name) => table.getChild(name);
-  const [stream, seq, row, cls, score, probability, scores, flags, readout, set, novelty, noveltyP, change, value, low, high] =
-    ["stream_id", "seq", "row", "class", "score", "probability", "scores", "flags", "readout", "set", "novelty", "novelty_p", "change", "value", "low", "high"].map(column);
+  const [stream, seq, row, cls, score, probability, scores, flags, readout, set, novelty, noveltyP, change, value, low, high, inputs] =
+    ["stream_id", "seq", "row", "class", "score", "probability", "scores", "flags", "readout", "set", "novelty", "novelty_p", "change", "value", "low", "high", "inputs"].map(column);
   const times = nanoseconds(column("ts"));
   return Array.from({ length: table.numRows }, (_, i) => ({
     stream: stream.get(i), class: labels[cls.get(i)], probability: probability?.get(i) ?? null, score: score.get(i),
@@ -57,6 +57,7 @@ export function decodePredictions(data) {
     novelty: novelty?.get(i) ?? null, noveltyP: noveltyP?.get(i) ?? null,
     change: change?.get(i) ?? null,
     value: value?.get(i) ?? null, low: low?.get(i) ?? null, high: high?.get(i) ?? null,
+    inputs: inputs?.isValid(i) ? Array.from(inputs.get(i)) : null,
   }));
 }
 

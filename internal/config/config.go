@@ -269,7 +269,7 @@ type Stage struct {
 type Alarms struct {
 	// Rules, by their names: a condition and, behind commas, clauses, such as {imbalance:
 	// class imbalance >= 0.8, 3 of 5, hold 10m}. Conditions: class C|D >= P, flag F|G,
-	// novel P, value|low|high > X, drift probability|score|novelty|interval|class C, silent T.
+	// novel P, value|low|high > X, drift probability|score|novelty|inputs|interval|class C, silent T.
 	// Clauses: K of N, clear below Q, clear above Q, clear after M, between N, shift D, hold T,
 	// quiet 22:00-06:00, streams S, by "REGEXP", final.
 	Rules Mapping `mapstructure:"rules" default:"{}" pattern:"^(class|flag|novel|value|low|high|drift|silent)\\s" want:"rules with a text each, such as {imbalance: \"class imbalance >= 0.8, 3 of 5\", dead: flag flat, silent: silent 10m}"`

@@ -165,6 +165,16 @@ func (r Rules) WantsNumber() *Rule {
 	return nil
 }
 
+// WantsInputs is a rule that needs a model that reads inputs, nil where none does.
+func (r Rules) WantsInputs() *Rule {
+	for _, one := range r {
+		if s, ok := one.Condition.(*series); ok && s.signal == "inputs" {
+			return one
+		}
+	}
+	return nil
+}
+
 // WantsProbability is a rule that needs probabilities, nil where none does.
 func (r Rules) WantsProbability() *Rule {
 	for _, one := range r {

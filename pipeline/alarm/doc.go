@@ -27,8 +27,9 @@
 //	                 also >=, < and <=. low and high are the ends of the number's interval. It
 //	                 is neither where the model predicts classes
 //	drift S          the series S of the predictions' probability, score, novelty, interval
-//	                 (time between their last samples) or class C (1 for this class, 0 for
-//	                 others) is no longer what it was (package drift). It is found once; the alarm is
+//	                 (time between their last samples), class C (1 for this class, 0 for
+//	                 others) or inputs (level, spread and pace of each channel: inputs level
+//	                 for these alone) is no longer what it was (package drift). It is found once; the alarm is
 //	                 cleared after as many predictions as it takes to learn what is now
 //	silent T         no prediction has been stored for so long
 //

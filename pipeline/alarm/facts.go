@@ -123,7 +123,7 @@ func (f *Fold) use(rules Rules, now time.Time) (events []Event) {
 		if next != nil && before != nil && next.Kind == kindDrift && next.Text == before.Text {
 			continue // what a series has been is not learned twice
 		}
-		c.Drift = nil
+		c.Drift, c.Inputs = nil, nil
 		stays := next.alike(before)
 		if !stays && c.Alarm > 0 {
 			e := f.next(Cleared, which, c)

@@ -42,9 +42,10 @@ type counter struct {
 	Evidence
 
 	// Of rules of kind drift.
-	Drift  *drift.Detector `json:"drift,omitempty"`
-	Before int64           `json:"before,omitempty"` // time of the prediction before, ns since 1970; 0 = none
-	Change string          `json:"change,omitempty"` // what was found last
+	Drift  *drift.Detector  `json:"drift,omitempty"`
+	Inputs []drift.Detector `json:"inputs,omitempty"` // of what the inputs are like
+	Before int64            `json:"before,omitempty"` // time of the prediction before, ns since 1970; 0 = none
+	Change string           `json:"change,omitempty"` // what was found last
 }
 
 // Fold makes alarms of predictions: what it says is a function of its rules, of the
@@ -173,12 +174,13 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 		c := f.counters[which]
 		was := c != nil && c.Alarm > 0
 		if c == nil {
-			if r.Kind == kindDrift {
-				if f.series >= MostSeries {
+			if s, ok := r.Condition.(*series); ok {
+				n := max(1, s.count(p))
+				if f.series+n > MostSeries {
 					f.crowded = true
 					continue
 				}
-				f.series++
+				f.series += n
 			}
 			c = new(counter)
 		}
@@ -289,7 +291,7 @@ func (f *Fold) mark(e *Event, c *counter) {
 	case Acknowledged:
 		c.Acked = true
 	case Cleared:
-		*c = counter{Since: c.Since, Drift: c.Drift, Before: c.Before}
+		*c = counter{Since: c.Since, Drift: c.Drift, Inputs: c.Inputs, Before: c.Before}
 	}
 	f.touch(e)
 }

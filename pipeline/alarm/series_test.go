@@ -16,9 +16,10 @@ import (
 
 // drifting are predictions of two streams, every second, of which b changes: from 1,000 on
 // it is less sure, from 2,000 on it is another class more often, from 3,000 on it predicts
-// every two seconds. From 3,500 on a is more novel.
+// every two seconds. From 2,200 on the level of its second channel is a deviation higher. From
+// 3,500 on a is more novel.
 func drifting() (all []alarm.Message) {
-	r, novel := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4))
+	r, novel, inputs := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4)), rand.New(rand.NewPCG(5, 6))
 	begin := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
 	at := [2]int64{begin.UnixNano(), begin.UnixNano()}
 	for i := range 4000 {
@@ -30,6 +31,12 @@ func drifting() (all []alarm.Message) {
 			}
 			if name == "a" && i >= 3500 {
 				p.Novelty += .03
+			}
+			for range 6 { // two channels
+				p.Inputs = append(p.Inputs, float32(inputs.NormFloat64()))
+			}
+			if name == "b" && i >= 2200 {
+				p.Inputs[3]++
 			}
 			every, mix := int64(1e9), 10
 			if name == "b" && i >= 1000 {
@@ -55,13 +62,16 @@ func drifting() (all []alarm.Message) {
 
 func TestDrift(t *testing.T) {
 	rules, err := alarm.ParseRules(map[string]string{
-		"sure":  "drift probability, shift 1",
-		"mix":   "drift class y, shift 1, clear after 20",
-		"rate":  "drift interval, shift 1",
-		"score": "drift score, shift 1",
-		"input": "drift novelty, shift 1",
-		"both":  `drift probability, by "()", shift 1`,
-		"quiet": "drift probability, shift 1, quiet 00:15-00:40",
+		"sure":   "drift probability, shift 1",
+		"mix":    "drift class y, shift 1, clear after 20",
+		"rate":   "drift interval, shift 1",
+		"score":  "drift score, shift 1",
+		"input":  "drift novelty, shift 1",
+		"both":   `drift probability, by "()", shift 1`,
+		"shift":  "drift inputs",
+		"levels": `drift inputs level, by "()"`,
+		"paces":  "drift inputs pace",
+		"quiet":  "drift probability, shift 1, quiet 00:15-00:40",
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -71,8 +81,9 @@ func TestDrift(t *testing.T) {
 		from, to          uint64 // positions
 	}{
 		{"both", "", "wider", 1000, 1150}, {"sure", "b", "down", 1000, 1060}, {"mix", "b", "wider", 2000, 2080},
-		{"quiet", "b", "down", 2401, 2401}, {"rate", "b", "up", 3000, 3060},
+		{"quiet", "b", "down", 2401, 2401}, {"rate", "b", "wider", 3000, 3060},
 		{"input", "a", "up", 3500, 3560},
+		{"shift", "b", "channel 1 level up", 2200, 2300}, {"levels", "", "channel 1 level ", 2200, 2500},
 	}
 	var first []alarm.Event
 	for _, every := range []int{0, 7} { // the fold is stored, and read again, so often
@@ -147,6 +158,8 @@ func TestDriftRules(t *testing.T) {
 		"drift novelty 0.1":                 "want probability, score, novelty, interval",
 		`drift "probability"`:               "want probability",
 		"drift class":                       "want probability",
+		"drift inputs mean":                 "inputs and one of level, spread, pace",
+		"drift inputs level spread":         "want probability",
 		"drift class a|b":                   "want probability",
 		"drift score, 3 of 5":               "counts no single predictions",
 		"drift score, clear below .5":       "clear below needs a class",

@@ -14,9 +14,12 @@ import (
 
 // Versions of the stored form of a Fold. The second one is written only where events of
 // the log are not in the state yet: programs that do not know of them would make them twice.
+// The third one is written where series are watched for drift: until then nothing was known
+// of how much values are alike, and a series of before is judged again once that is known.
 const (
 	stateVersion = 1
 	tailVersion  = 2
+	driftVersion = 3
 )
 
 // MaxState bounds a stored state, and maxPlain what is in it.
@@ -79,6 +82,9 @@ func (f *Fold) Encode(tail ...Logged) ([]byte, error) {
 	if len(s.Ahead)+len(s.Until)+len(s.Tail) > 0 {
 		s.Version = tailVersion
 	}
+	if f.series > 0 {
+		s.Version = driftVersion
+	}
 	for _, which := range slices.SortedFunc(maps.Keys(f.counters), compareAt) {
 		s.Counters = append(s.Counters, storedCounter{which.rule, which.key, f.counters[which]})
 	}
@@ -113,8 +119,8 @@ func DecodeFold(data []byte) (*Fold, error) {
 	if err := json.Unmarshal(plain, &s); err != nil {
 		return fail(err)
 	}
-	if s.Version != stateVersion && s.Version != tailVersion {
-		return fail(fmt.Errorf("version %d, and this program reads versions %d and %d: use the program that wrote it", s.Version, stateVersion, tailVersion))
+	if s.Version < stateVersion || s.Version > driftVersion {
+		return fail(fmt.Errorf("version %d, and this program reads versions %d to %d: use the program that wrote it", s.Version, stateVersion, driftVersion))
 	}
 	f := NewFold(s.Prefix, s.Position)
 	if f.rules, err = ParseRules(s.Rules); err != nil {

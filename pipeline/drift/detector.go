@@ -103,13 +103,18 @@ func NewPlan(between, shift float64) (Plan, error) {
 func (p Plan) Threshold() float64 { return float64(p.h) / Unit }
 
 // Detector is what is remembered of one series. The zero Detector has seen nothing. It
-// has at most about 2 kB, and is stored as JSON.
+// has at most about 4 kB, and is stored as JSON.
 type Detector struct {
 	First  []float32 `json:"first,omitempty"` // the values, while there are fewer than Learning
 	Seen   uint64    `json:"seen,omitempty"`  // how many there are, once there are more
 	Level  *Chart    `json:"level,omitempty"`
 	Spread *Chart    `json:"spread,omitempty"`
 	Median float32   `json:"median,omitempty"`
+
+	Width  uint64    `json:"width,omitempty"`  // values whose mean is judged as one; 0: 1
+	Sum    float64   `json:"sum,omitempty"`    // of those that wait for their mean
+	Wait   uint64    `json:"wait,omitempty"`   // how many these are
+	Before *[2]Alike `json:"before,omitempty"` // of the charts before the last change
 }
 
 // Chart is two cumulative sums of one kind of value, and its reference.
@@ -118,17 +123,28 @@ type Chart struct {
 	Count []uint64  `json:"count"`
 	Rise  int64     `json:"rise"` // in 1/Unit
 	Fall  int64     `json:"fall"`
+	Alike Alike     `json:"alike,omitzero"` // up to the last value at which both sums were low
+	Now   Alike     `json:"now,omitzero"`   // up to the last value
 }
 
-// Update judges the next value. u is any number that has nothing to do with the value,
+// Update judges the next value, or the mean of the last Width. u is any number that has nothing to do with the value,
 // another one each time: a hash of the place in the series, so that a replay has the
 // same. What is not a number is left out. It returns what has changed. Then the detector
-// begins anew: what comes after a change is learned as the next reference.
+// begins anew: what comes after a change is learned as the next reference. How much
+// values are alike it remembers.
 func (d *Detector) Update(p Plan, x float32, u uint64) (v Verdict) {
 	if x != x {
 		return 0
 	}
 	x = finite(x)
+	if d.Width > 1 {
+		d.Sum += float64(x)
+		if d.Wait++; d.Wait < d.Width {
+			return 0
+		}
+		x = float32(d.Sum / float64(d.Width))
+		d.Sum, d.Wait = 0, 0
+	}
 	if d.Level == nil {
 		if d.First = append(d.First, x); len(d.First) == Learning {
 			d.learn()
@@ -137,15 +153,9 @@ func (d *Detector) Update(p Plan, x float32, u uint64) (v Verdict) {
 	}
 	level, spread := d.Level.rank(x, d.Seen, uint32(u)), d.Spread.rank(apart(x, d.Median), d.Seen, uint32(u>>32))
 	d.Seen++
-	d.Level.add(p, level)
-	d.Spread.add(p, spread)
-	for i, sum := range []int64{d.Level.Rise, d.Level.Fall, d.Spread.Rise, d.Spread.Fall} {
-		if sum >= p.h {
-			v |= 1 << i
-		}
-	}
+	v = d.Level.add(p, level, max(1, d.Width)) | d.Spread.add(p, spread, max(1, d.Width))<<2
 	if v != 0 {
-		*d = Detector{}
+		*d = Detector{Width: d.Width, Before: &[2]Alike{d.Level.Alike, d.Spread.Alike}}
 	}
 	return v
 }
@@ -155,16 +165,31 @@ func finite(x float32) float32 { return min(max(x, -math.MaxFloat32), math.MaxFl
 
 func apart(x, median float32) float32 { return finite(max(x-median, median-x)) }
 
-// learn makes bins of the first values.
+// learn makes bins of the first values. Where neighbours are too much alike, their means
+// take their places instead, and it waits for more.
 func (d *Detector) learn() {
 	sorted := slices.Sorted(slices.Values(d.First))
 	d.Median = sorted[Learning/2]
 	from := make([]float32, Learning)
-	for i, x := range sorted {
+	for i, x := range d.First {
 		from[i] = apart(x, d.Median)
 	}
-	slices.Sort(from)
-	d.Level, d.Spread = binned(sorted), binned(from)
+	spread := slices.Sorted(slices.Values(from))
+	level, wide := neighbours(d.First, sorted), neighbours(from, spread)
+	if width := max(1, d.Width); d.Before == nil && (level.much() || wide.much()) && width < MostWidth {
+		for i := range Learning / 2 {
+			d.First[i] = float32((float64(d.First[2*i]) + float64(d.First[2*i+1])) / 2)
+		}
+		d.First, d.Width = d.First[:Learning/2], 2*width
+		return
+	}
+	d.Level, d.Spread = binned(sorted), binned(spread)
+	if d.Before != nil {
+		level, wide = d.Before[0], d.Before[1]
+		d.Before = nil
+	}
+	d.Level.Alike, d.Spread.Alike = level, wide
+	d.Level.Now, d.Spread.Now = level, wide
 	d.First, d.Seen = nil, Learning
 }
 
@@ -206,8 +231,24 @@ func (c *Chart) rank(x float32, n uint64, u uint32) int64 {
 	return int64(normal[min(at, grid-1)])
 }
 
-// add moves the sums by z.
-func (c *Chart) add(p Plan, z int64) {
+// add moves the sums by z, of so many values: Up where the first has come to its threshold, Down where the
+// second has.
+func (c *Chart) add(p Plan, z int64, width uint64) (v Verdict) {
+	c.Now.add(z)
 	c.Rise = max(0, c.Rise+z-p.k)
 	c.Fall = max(0, c.Fall-z-p.k)
+	if max(c.Rise, c.Fall) < p.h/low {
+		c.Alike = c.Now
+	}
+	if c.Now.Values*width < Waiting || c.Alike.grows() {
+		return 0
+	}
+	h := int64(float64(p.h) * c.Alike.inflation())
+	if c.Rise >= h {
+		v |= Up
+	}
+	if c.Fall >= h {
+		v |= Down
+	}
+	return v
 }

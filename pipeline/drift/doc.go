@@ -32,11 +32,32 @@
 // All sums are integers, in units of 1/Unit deviation: the same values and the same u
 // give the same answers on every machine.
 //
+// # Values that are alike
+//
+// Values of one machine in short succession are often alike, and sums of such values vary
+// more than those of independent ones: charts with the thresholds above would speak
+// without a reason. So a detector measures how much they are alike, in three steps.
+//
+// Where the first Learning values are (the z of neighbours correlate by more than .2),
+// it takes the means of two values instead, and learns from Learning of these; and so on,
+// up to MostWidth values (batch means: Law and Carson, "A sequential procedure for
+// determining the length of a steady-state simulation", Operations Research 27, 1979).
+//
+// What is left shows in the sums of 2, 4, ..., 1024 successive z: their variance is that of
+// independent values times a factor. The largest factor of those scales that have at
+// least 32 sums multiplies h: the sums then cross it as rarely as if values were
+// independent and the factor as many. Only values up to the last at which the chart's two sums
+// were below h/4 are counted, so that a change does not hide itself.
+//
+// Nothing is judged before there are Waiting values, once for each series, and none
+// while the factor still grows with the scale, by more than half from a quarter of it.
+//
 // # What it cannot do
 //
-// Values of one machine in short succession are often alike: they are not independent,
-// and false alarms come earlier. Judge every tenth, or the mean of ten. A change that
-// comes before Learning values have been seen is part of the reference. One that comes
-// soon after is found later than one that comes late, since its own values count in the
-// ranks of the next ones.
+// A series whose level wanders without end has no level to depart from. Series that are
+// hardly alike from one value to the next, and still for thousands of values, are found to be so
+// only after thousands: until then false alarms are more frequent. docs/measurements/drift.md has
+// figures of both. A change that comes before Learning values have been seen is part of the
+// reference. One that comes soon after is found later than one that comes late, since its own
+// values count in the ranks of the next ones.
 package drift

@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline/drift"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -108,8 +109,6 @@ type inputs struct {
 	machine  uint64              // seed of the simulated machine; 0: another data set
 	series   [2][]offline.Series // stable ones, and those that change
 	dev      []float64           // of each channel
-	whiten   []float64           // deviation of each dimension over the stable series
-	mean     []float64
 	engine   reservoir.Engine
 	second   reservoir.Engine // of the model with classes
 }
@@ -128,11 +127,12 @@ func newInputs(t *testing.T, d *offline.Dataset) *inputs {
 			in.learnt++
 		}
 	}
-	m, _, err := offline.Retrain(context.Background(), &healthy, offline.RetrainOptions{Novelty: &offline.NoveltyOptions{HealthyOnly: true, Healthy: d.Classes[class]}}, nil)
+	m, report, err := offline.Retrain(context.Background(), &healthy, offline.RetrainOptions{Novelty: &offline.NoveltyOptions{HealthyOnly: true, Healthy: d.Classes[class], Inputs: true}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	in.m, in.head = m, m.Readouts[0]
+	t.Logf("shares of the inputs' variance that are read: %.4f", report.Novelty.Inputs)
 	c, _, err := offline.Retrain(context.Background(), &healthy, offline.RetrainOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -161,10 +161,10 @@ func newInputs(t *testing.T, d *offline.Dataset) *inputs {
 	return in
 }
 
-// names are the numbers that are compared: of the detector the residual, the squared
-// distance within its directions and both; of the first channel itself; of the classes.
+// names are the numbers that are compared: of the detector its score, and what it reads of the
+// first channel; of that channel itself; of the classes.
 func (in *inputs) names() []string {
-	return []string{"novelty", "within", "both", "mean", "variance", "crossings", "probability", "score"}
+	return []string{"novelty", "level", "spread", "pace", "mean", "variance", "steps", "probability"}
 }
 
 // numbers are those of each series, after a change.
@@ -172,10 +172,10 @@ func (in *inputs) numbers(t *testing.T, series []offline.Series, change func(x [
 	t.Helper()
 	d := in.head.Novelty
 	channels, f := len(in.d.Channels), d.Features()
-	dims := d.Dimensions()
 	features := make([]float32, f)
-	var scores [][]float32
-	var projections [][]float64
+	read := make([]float32, d.InputValues())
+	var statistics [64]float64
+	out := make([][]float32, len(in.names()))
 	for _, s := range series {
 		x := change(slices.Clone(s.Values), channels)
 		if err := in.engine.Advance(x, []reservoir.Run{{Reset: true, To: int32(len(x) / channels)}}, nil); err != nil {
@@ -189,69 +189,23 @@ func (in *inputs) numbers(t *testing.T, series []offline.Series, change func(x [
 		}
 		classScores := make([]float32, in.classify.Columns())
 		in.classify.Scores(classScores, features)
-		class := in.classify.Class(classScores)
 		row := make([]float32, len(in.names()))
-		row[3], row[4], row[5] = statistics(x, channels)
+		row[7] = in.classify.Probability(classScores)
 		if err := in.engine.Features(0, features); err != nil {
 			t.Fatal(err)
 		}
-		row[6], row[7] = in.classify.Probability(classScores), classScores[min(class, len(classScores)-1)]
-		z := make([]float64, f)
-		for j := range z {
-			z[j] = float64(features[j]-d.Center[j]) * float64(d.Scale[j])
-		}
-		p := make([]float64, dims)
-		for k := range p {
-			for j, v := range d.Axes[k*f : (k+1)*f] {
-				p[k] += float64(v) * z[j]
-			}
-		}
 		row[0] = d.Score(features)
-		projections = append(projections, p)
-		scores = append(scores, row)
-	}
-	if in.whiten == nil {
-		in.whiten, in.mean = make([]float64, dims), make([]float64, dims)
-		for k := range dims {
-			for _, p := range projections {
-				in.mean[k] += p[k] / float64(len(projections))
-			}
-			for _, p := range projections {
-				in.whiten[k] += (p[k] - in.mean[k]) * (p[k] - in.mean[k]) / float64(len(projections))
-			}
+		d.ReadInputs(read, features)
+		copy(row[1:4], read)
+		novelty.Statistics(statistics[:], x, channels)
+		for k, v := range statistics[:novelty.InputsOf] {
+			row[4+k] = float32(v)
 		}
-	}
-	out := make([][]float32, len(in.names()))
-	for i, row := range scores {
-		within := 0.
-		for k, v := range projections[i] {
-			within += (v - in.mean[k]) * (v - in.mean[k]) / in.whiten[k]
-		}
-		row[1] = float32(within)
-		row[2] = float32(within/float64(dims)) + row[0]
 		for k := range out {
 			out[k] = append(out[k], row[k])
 		}
 	}
 	return out
-}
-
-// statistics are mean, logarithm of the variance and share of crossings of the mean, of
-// the first channel.
-func statistics(x []float32, channels int) (mean, variance, crossings float32) {
-	n := float64(len(x) / channels)
-	m, v := 0., 0.
-	for i := 0; i < len(x); i += channels {
-		m += float64(x[i]) / n
-	}
-	c := 0.
-	for i := 0; i < len(x); i += channels {
-		v += (float64(x[i]) - m) * (float64(x[i]) - m) / n
-		if i > 0 && (float64(x[i]) > m) != (float64(x[i-channels]) > m) {
-			c++
-		}
-	}
-	return float32(m), float32(math.Log(v + 1e-30)), float32(c / n)
 }
 
 type change struct {
@@ -266,8 +220,9 @@ type change struct {
 func (in *inputs) changes(t *testing.T) (all []change) {
 	var stats [2][]float64
 	for _, s := range in.series[0] {
-		m, v, _ := statistics(s.Values, len(in.d.Channels))
-		stats[0], stats[1] = append(stats[0], float64(m)), append(stats[1], float64(v))
+		var of [64]float64
+		novelty.Statistics(of[:], s.Values, len(in.d.Channels))
+		stats[0], stats[1] = append(stats[0], of[0]), append(stats[1], of[1])
 	}
 	spread := func(v []float64) float64 {
 		m, s := 0., 0.
@@ -340,7 +295,9 @@ func shift(name string, by float64) change {
 // gain widens around the series' own mean.
 func gain(name string, by float64) change {
 	return change{name: name, change: func(x []float32, channels int) []float32 {
-		m, _, _ := statistics(x, channels)
+		var of [64]float64
+		novelty.Statistics(of[:], x, channels)
+		m := float32(of[0])
 		for i := 0; i < len(x); i += channels {
 			x[i] = m + float32(by)*(x[i]-m)
 		}

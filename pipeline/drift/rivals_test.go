@@ -1,6 +1,7 @@
 package drift
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -175,6 +176,44 @@ func (a *adwin) drop() {
 	a.variance = max(0, a.variance-b.variance-m*rest/(m+rest)*d*d)
 }
 
+// plant are series that change nothing, and whose values depend on each other: of mean 0 and
+// deviation 1.
+func plant(name string, r *rand.Rand) func() float64 {
+	ar := func(phi float64) func() float64 {
+		x := r.NormFloat64()
+		return func() float64 { x = phi*x + math.Sqrt(1-phi*phi)*r.NormFloat64(); return x }
+	}
+	mixed := func(share float64, slow func() float64) func() float64 {
+		return func() float64 { return math.Sqrt(share)*slow() + math.Sqrt(1-share)*r.NormFloat64() }
+	}
+	switch name {
+	case "AR .2":
+		return ar(.2)
+	case "AR .5":
+		return ar(.5)
+	case "AR .9":
+		return ar(.9)
+	case "AR .99":
+		return ar(.99)
+	case "sum of two":
+		a := r.NormFloat64()
+		return func() float64 { b := a; a = r.NormFloat64(); return (a + b) / math.Sqrt2 }
+	case "period of 100":
+		i := r.Float64() * 100
+		return mixed(1./3, func() float64 { i++; return math.Sqrt2 * math.Sin(2*math.Pi*i/100) })
+	case "a tenth slow": // AR .95
+		return mixed(.1, ar(.95))
+	case "a third slow": // AR .98
+		return mixed(.3, ar(.98))
+	case "GARCH": // Bollerslev 1986: restless times
+		v, x := 1., 0.
+		return func() float64 { v = .05 + .15*x*x + .8*v; x = math.Sqrt(v) * r.NormFloat64(); return x }
+	}
+	return r.NormFloat64
+}
+
+var plants = []string{"independent", "AR .2", "AR .5", "AR .9", "AR .99", "sum of two", "period of 100", "a tenth slow", "a third slow", "GARCH"}
+
 // The figures of docs/measurements/drift.md: with EUSN_DRIFT, the number of runs of a million
 // stable values. The others are here only to compare, written from the papers.
 func TestRivals(t *testing.T) {
@@ -189,7 +228,7 @@ func TestRivals(t *testing.T) {
 		}
 		return p
 	}
-	for _, c := range []struct {
+	rivals := []struct {
 		name string
 		new  func(r *rand.Rand) rival
 	}{
@@ -198,7 +237,41 @@ func TestRivals(t *testing.T) {
 		{"ADWIN", func(*rand.Rand) rival { return new(adwin) }},
 		{"Page-Hinkley", func(*rand.Rand) rival { return new(pageHinkley) }},
 		{"KSWIN", func(r *rand.Rand) rival { return &kswin{Rand: r} }},
-	} {
+	}
+	// Streams of 100,000 values each; the change comes after 50,000.
+	for _, of := range plants {
+		for _, c := range rivals {
+			r := rand.New(rand.NewPCG(13, 14))
+			alarms := 0
+			for range 10 * runs {
+				d, next := c.new(r), plant(of, r)
+				for range 100_000 {
+					if d.update(next()) {
+						alarms++
+					}
+				}
+			}
+			text := ""
+			for _, shift := range []float64{.5, 1, 2} {
+				var delays []int
+				for range 40 {
+					d, next := c.new(r), plant(of, r)
+					for range 50_000 {
+						d.update(next())
+					}
+					n := 1
+					for !d.update(shift+next()) && n < 50_000 {
+						n++
+					}
+					delays = append(delays, n)
+				}
+				slices.Sort(delays)
+				text += fmt.Sprintf(", %v: %d (%d)", shift, delays[20], delays[37])
+			}
+			t.Logf("%s: %s: %d false alarms in %d million values; found%s", of, c.name, alarms, runs, text)
+		}
+	}
+	for _, c := range rivals {
 		r := rand.New(rand.NewPCG(3, 4))
 		alarms := 0
 		for range runs {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -100,6 +101,9 @@ func (w *watcher) note(m *alarm.Message) {
 	}
 	if r := rules.WantsProbability(); r != nil && withoutProbability(m.Predictions) {
 		say("probability "+r.Name, "a rule wants a probability, and the job's model gives none: its alarm is never raised; write the rule without >=, or train the model again", "rule", r.Name)
+	}
+	if r := rules.WantsInputs(); r != nil && !slices.ContainsFunc(m.Predictions, func(p codec.Prediction) bool { return p.Inputs != nil }) {
+		say("inputs "+r.Name, "a rule is about drift of inputs, and the job's model does not say what they are like: its alarm is never raised; train the model with --drift", "rule", r.Name)
 	}
 	if r := rules.WantsNovelty(); r != nil && withoutNovelty(m.Predictions) {
 		say("novelty "+r.Name, "a rule is about what is novel, and the job's model says nothing of that: its alarm is never raised; train the model with --novelty or --healthy-only", "rule", r.Name)

@@ -20,6 +20,10 @@ type Detector struct {
 	Unit   float32   // the residual whose score is 1
 	Level  float32   // a sequence whose p-value is not above it is novel; in (0, 1)
 	Usual  *Usual    // what residuals are divided by; nil: nothing
+
+	// Inputs are what ReadInputs multiplies what is centred and scaled by: so many values x
+	// features, row-major; nil: it reads none.
+	Inputs []float32
 }
 
 // Features is the number of features it reads.
@@ -27,6 +31,9 @@ func (d *Detector) Features() int { return len(d.Center) }
 
 // Dimensions is the number of principal directions.
 func (d *Detector) Dimensions() int { return len(d.Axes) / max(1, len(d.Center)) }
+
+// InputValues is the number of values that ReadInputs writes.
+func (d *Detector) InputValues() int { return len(d.Inputs) / max(1, len(d.Center)) }
 
 // MaxDimensions bounds those of a detector.
 const MaxDimensions = 1024
@@ -38,13 +45,16 @@ func (d *Detector) Validate() error {
 	if f := len(d.Center); f == 0 || len(d.Scale) != f || len(d.Axes) == 0 || len(d.Axes)%f != 0 || len(d.Axes)/f > MaxDimensions {
 		bad("%d features, %d scales and %d values of directions, want a scale for each feature and whole directions, 1 to %d", f, len(d.Scale), len(d.Axes), MaxDimensions)
 	}
+	if f := len(d.Center); f > 0 && len(d.Inputs)%(InputsOf*f) != 0 {
+		bad("%d values that read inputs, want %d x %d for each channel", len(d.Inputs), InputsOf, f)
+	}
 	if !(d.Unit > 0) || math.IsInf(float64(d.Unit), 0) {
 		bad("unit %v, want a positive number", d.Unit)
 	}
 	for _, t := range []struct {
 		name string
 		v    []float32
-	}{{"center", d.Center}, {"scale", d.Scale}, {"axes", d.Axes}, {"left", d.Left}} {
+	}{{"center", d.Center}, {"scale", d.Scale}, {"axes", d.Axes}, {"left", d.Left}, {"inputs", d.Inputs}} {
 		for i, x := range t.v {
 			if x != x || math.IsInf(float64(x), 0) {
 				bad("%s[%d] is %v, want a finite number", t.name, i, x)
@@ -79,6 +89,20 @@ func (d *Detector) Score(features []float32) float32 {
 		within = append(within, t)
 	}
 	return d.Of(sums, within)
+}
+
+// ReadInputs writes to dst what the inputs of a sequence are like, InputValues of them: see
+// the package's documentation. z is what Score left. Each is a chain of float32
+// fused multiply-adds over the features in ascending order.
+func (d *Detector) ReadInputs(dst, z []float32) {
+	z = z[:len(d.Center)]
+	for rows, k := d.Inputs, 0; len(rows) > 0; rows, k = rows[len(z):], k+1 {
+		var t float32
+		for j, v := range rows[:len(z)] {
+			t = canon.FMA(v, z[j], t)
+		}
+		dst[k] = t
+	}
 }
 
 // scaled puts z = (f - Center) * Scale, a rounded float32 difference and a rounded

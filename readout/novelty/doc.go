@@ -55,6 +55,21 @@
 // windows of one stream, groups are left out together, and the share holds for new
 // groups.
 //
+// # Inputs
+//
+// Features are linear in what a network has seen, as good as: so level, spread and pace of
+// each channel can be read from them, and no state has to keep them. For each channel and
+// each of three statistics of the n sequences (Statistics), centred and divided by its
+// deviation, ridge regression on z has the weights
+//
+//	w = Z' (Z Z' + a I)^-1 y
+//
+// with a of 1e-8 to 1 times the trace of Z Z', the one that leaves the
+// smallest leave-one-out error (G. H. Golub, M. Heath, G. Wahba: Generalized
+// cross-validation as a method for choosing a good ridge parameter, Technometrics 21 (1979)
+// 215-223: in its exact form). A sequence's values are w'z: 0 is usual, 1 a deviation of
+// the training sequences. A statistic that is the same in all of them is always 0.
+//
 // Everything is learnt in float64. It depends neither on the number of threads nor
 // on the instruction sets of an amd64 processor.
 package novelty

@@ -37,7 +37,10 @@ type Options struct {
 	// ByPlace divides residuals by what is usual where a sequence is within the
 	// subspace (Usual): for several classes, of which each has its own.
 	ByPlace bool
-	dims    int // 0: Dimensions
+	// Inputs are the Statistics of the channels of each sequence, row-major, which
+	// Detector.ReadInputs is to read; nil: none.
+	Inputs []float64
+	dims   int // 0: Dimensions
 }
 
 // DefaultLevel is how often a sequence like the training's may be novel.
@@ -50,6 +53,10 @@ type Report struct {
 	Dimensions int     `json:"dimensions"` // of the subspace
 	Level      float64 `json:"level"`      // p-values up to it are novel
 	Least      float64 `json:"least"`      // the smallest p-value there is
+
+	// Inputs are the shares of the inputs' variance that are read, by leave-one-out: 1 is
+	// all, and 0 no more than the mean. Those of level, spread and pace of each channel.
+	Inputs []float64 `json:"inputs,omitempty"`
 }
 
 // Fit learns a detector from n feature vectors; features is their row-major matrix
@@ -107,7 +114,11 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 	}
 	d := l.detector(s, left)
 	d.Usual = usual
-	return d, Report{Sequences: n, Groups: groups, Dimensions: s.axes.Cols, Level: o.Level, Least: d.Least()}, d.Validate()
+	r := Report{Sequences: n, Groups: groups, Dimensions: s.axes.Cols, Level: o.Level, Least: d.Least()}
+	if d.Inputs, r.Inputs, err = l.inputs(s, all); err != nil {
+		return nil, Report{}, err
+	}
+	return d, r, d.Validate()
 }
 
 func (o Options) withDefaults() Options {

@@ -45,6 +45,7 @@ class Prediction:
     value: Optional[float] = None  # what a regression predicts; cls is then the name of the number (docs/regression.md)
     low: Optional[float] = None  # the true number is from low to high, in a share of the model's coverage
     high: Optional[float] = None
+    inputs: Optional[list[float]] = None  # level, spread and pace of each channel, in deviations of the training's sequences (docs/alarms.md)
 
 
 def encoder(channels: Sequence[str]) -> Encode:
@@ -74,14 +75,14 @@ def decode(data: bytes, message: int) -> list[Prediction]:
     labels = json.loads(meta[b"eusn.labels"])
     there = set(table.column_names)
     ts = table.column("ts").cast(pa.int64()).to_pylist() if "ts" in there else [None] * table.num_rows
-    names = ["stream_id", "class", "score", "flags", "seq", "row", "probability", "scores", "readout", "set", "novelty", "novelty_p", "change", "value", "low", "high"]
+    names = ["stream_id", "class", "score", "flags", "seq", "row", "probability", "scores", "readout", "set", "novelty", "novelty_p", "change", "value", "low", "high", "inputs"]
     column: dict[str, list[Any]] = {n: table.column(n).to_pylist() if n in there else [None] * table.num_rows for n in names}
     return [
         Prediction(column["stream_id"][i], labels[column["class"][i]], column["probability"][i], column["score"][i],
                    column["scores"][i], integrity(column["flags"][i]), column["flags"][i], column["seq"][i], column["row"][i], ts[i], message, i,
                    column["readout"][i] or None, None if column["set"][i] is None else [labels[c] for c in column["set"][i]],
                    column["novelty"][i], column["novelty_p"][i], column["change"][i],
-                   column["value"][i], column["low"][i], column["high"][i])
+                   column["value"][i], column["low"][i], column["high"][i], column["inputs"][i])
         for i in range(table.num_rows)
     ]
 

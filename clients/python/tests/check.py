@@ -57,5 +57,5 @@ if "--arrow" in sys.argv:
     assert [g.readout for g in decode(base64.b64decode(p["payload"]), 7)] == [x[0] for x in p["rows"]]
     p = want["later"]
     got = decode(base64.b64decode(p["payload"]), 7)
-    assert [[g.set, g.novelty, g.novelty_p, g.change, g.value, g.low, g.high] for g in got] == p["rows"], got
+    assert [[g.set, g.novelty, g.novelty_p, g.change, g.value, g.low, g.high, g.inputs] for g in got] == p["rows"], got
 print("ok")

@@ -65,7 +65,7 @@ func compare(live []codec.Prediction, want []offline.Prediction) []string {
 	for k, w := range want {
 		p := live[k]
 		same := slices.EqualFunc(p.Scores, w.Scores, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
-		if int(p.Class) != w.Class || !same || p.Flags != w.Flags || math.Float32bits(p.Probability) != math.Float32bits(w.Probability) || !slices.Equal(p.Set, w.Set) || math.Float32bits(p.Novelty) != math.Float32bits(w.Novelty) || math.Float32bits(p.NoveltyP) != math.Float32bits(w.P) || p.Change != w.Change {
+		if int(p.Class) != w.Class || !same || p.Flags != w.Flags || math.Float32bits(p.Probability) != math.Float32bits(w.Probability) || !slices.Equal(p.Set, w.Set) || math.Float32bits(p.Novelty) != math.Float32bits(w.Novelty) || math.Float32bits(p.NoveltyP) != math.Float32bits(w.P) || p.Change != w.Change || !slices.EqualFunc(p.Inputs, w.Inputs, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) {
 			out = append(out, fmt.Sprintf("%s, sample %d: live class %d, scores %v, probability %v, flags %q; offline class %d, scores %v, probability %v, flags %q",
 				w.ID, w.Position, p.Class, p.Scores, p.Probability, p.Flags, w.Class, w.Scores, w.Probability, w.Flags))
 		}

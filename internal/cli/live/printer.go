@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -78,6 +80,9 @@ type PredictionLine struct {
 	// absent where the model has no detector.
 	Novelty  *float32 `json:"novelty,omitempty"`
 	NoveltyP float32  `json:"novelty_p,omitempty"`
+	// Inputs are what the samples of the sequence are like: level, spread and pace of each
+	// channel, in deviations of the training's sequences. Absent where the model does not say.
+	Inputs []float32 `json:"inputs,omitempty"`
 	// Change is the probability that the class changes until the end of the sequence;
 	// absent of a prediction at an end, and where the model does not know it.
 	Change float32 `json:"change,omitzero"`
@@ -140,12 +145,30 @@ func setNames(p codec.Prediction, labels []string) []string {
 	return set
 }
 
+// finiteOnes are the numbers that JSON has: what is beyond float32 is the largest of them, and
+// no number is 0.
+func finiteOnes(x []float32) []float32 {
+	for i, v := range x {
+		if v-v != 0 {
+			x = slices.Clone(x)
+			for k := i; k < len(x); k++ {
+				if x[k] != x[k] {
+					x[k] = 0
+				}
+				x[k] = min(max(x[k], -math.MaxFloat32), math.MaxFloat32)
+			}
+			break
+		}
+	}
+	return x
+}
+
 func newPredictionLine(p codec.Prediction, labels []string) PredictionLine {
 	line := PredictionLine{
 		Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: labels[p.Class],
 		Score: p.Score, Probability: p.Probability, Scores: p.Scores, Integrity: p.Flags.Integrity(), Flags: p.Flags.String(), Readout: p.Readout,
 	}
-	line.Set, line.Change = setNames(p, labels), p.Change
+	line.Set, line.Change, line.Inputs = setNames(p, labels), p.Change, finiteOnes(p.Inputs)
 	if p.NoveltyP != 0 {
 		line.Novelty, line.NoveltyP = &p.Novelty, p.NoveltyP
 	}

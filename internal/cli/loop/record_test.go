@@ -98,7 +98,7 @@ func TestRecord(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, table, archive, out := in("m.safetensors"), in("old.csv"), in("old.parquet"), in("recording")
 	const streams, samples = 6, 6000
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "2", "--units", "8", "--novelty")
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "2", "--units", "8", "--drift")
 	clitest.Write(t, table, strings.ReplaceAll(clitest.RecordingCSV(streams, samples), "m ", "m"))
 	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
 	server, err := natsserver.Start(natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
@@ -210,7 +210,7 @@ func evaluated(t *testing.T, model, dir string) (lines []string) {
 		t.Fatal(err)
 	}
 	for _, p := range ev.Predictions {
-		lines = append(lines, fmt.Sprintf("%s %s %v %v %s %v %v", p.ID, ev.Classes[p.Class], p.Scores, p.Probability, p.Flags, p.Novelty, p.P))
+		lines = append(lines, fmt.Sprintf("%s %s %v %v %s %v %v %v", p.ID, ev.Classes[p.Class], p.Scores, p.Probability, p.Flags, p.Novelty, p.P, p.Inputs))
 	}
 	slices.Sort(lines)
 	return lines
@@ -219,15 +219,18 @@ func evaluated(t *testing.T, model, dir string) (lines []string) {
 // livePredictions are lines of tail, likewise.
 func livePredictions(all []map[string]any) (lines []string) {
 	for _, l := range all {
-		var scores []float32
+		var scores, inputs []float32
 		for _, v := range l["scores"].([]any) {
 			scores = append(scores, float32(v.(float64)))
+		}
+		for _, v := range l["inputs"].([]any) {
+			inputs = append(inputs, float32(v.(float64)))
 		}
 		probability, _ := l["probability"].(float64)
 		flags, _ := l["flags"].(string)
 		novelty, _ := l["novelty"].(float64)
 		p, _ := l["novelty_p"].(float64)
-		lines = append(lines, fmt.Sprintf("%s %s %v %v %s %v %v", l["stream"], l["class"], scores, float32(probability), flags, float32(novelty), float32(p)))
+		lines = append(lines, fmt.Sprintf("%s %s %v %v %s %v %v %v", l["stream"], l["class"], scores, float32(probability), flags, float32(novelty), float32(p), inputs))
 	}
 	slices.Sort(lines)
 	return lines

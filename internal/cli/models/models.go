@@ -90,6 +90,7 @@ type noveltyReport struct {
 	Sequences  int     `json:"sequences"` // of which the p-values are
 	Level      float32 `json:"level"`     // p-values up to it are novel
 	Detects    bool    `json:"detects"`   // the readout's class is whether it is novel
+	Inputs     int     `json:"inputs"`    // values that say what the inputs are like
 }
 
 // Inspect reads the model file at path and describes it.
@@ -129,7 +130,7 @@ func newHeadReport(h *readout.Linear) headReport {
 		r.Early = &p.Rule
 	}
 	if d := h.Novelty; d != nil {
-		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects}
+		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects, d.InputValues()}
 	}
 	return r
 }
@@ -188,6 +189,9 @@ func Print(a *cli.App, r Report) {
 			more := ""
 			if n.Detects {
 				more = "; its class is whether it is novel"
+			}
+			if n.Inputs > 0 {
+				more += "; says level, spread and pace of each channel"
 			}
 			row("novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, more)
 		}

@@ -3,6 +3,7 @@ package offlinecmd
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -10,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // noveltyFlags ask for a detector of what is unlike the training part.
@@ -18,6 +20,7 @@ type noveltyFlags struct {
 	healthy string
 	alarms  string
 	perDay  float64
+	drift   bool
 }
 
 // allHealthy is --healthy-only without a class.
@@ -25,6 +28,7 @@ const allHealthy = "*"
 
 func (n *noveltyFlags) add(f *pflag.FlagSet) {
 	f.BoolVar(&n.novelty, "novelty", false, "also learn what is unlike the training part: predictions then have a novelty and its p-value (docs/novelty.md)")
+	f.BoolVar(&n.drift, "drift", false, "--novelty, and also learn to say what inputs are like: predictions then have level, spread and pace of each channel, for alarms of drift (docs/alarms.md)")
 	f.StringVar(&n.healthy, "healthy-only", "", "learn from healthy data alone and predict normal or novel; --healthy-only=CLASS learns from that class only")
 	f.Lookup("healthy-only").NoOptDefVal = allHealthy
 	f.StringVar(&n.alarms, "false-alarms", "", "how often healthy data may be novel: a share of predictions, such as 0.001, or a rate for each stream, such as 1/day or 2/month (default 0.01)")
@@ -33,15 +37,15 @@ func (n *noveltyFlags) add(f *pflag.FlagSet) {
 
 // options reads them; nil: no detector is wanted.
 func (n *noveltyFlags) options(f *pflag.FlagSet) (*offline.NoveltyOptions, error) {
-	if !n.novelty && n.healthy == "" {
+	if !n.novelty && !n.drift && n.healthy == "" {
 		for _, name := range []string{"false-alarms", "predictions-per-day", "healthy-only"} {
 			if f.Changed(name) {
-				return nil, fmt.Errorf("--%s: want it with --novelty or --healthy-only", name)
+				return nil, fmt.Errorf("--%s: want it with --novelty, --drift or --healthy-only", name)
 			}
 		}
 		return nil, nil
 	}
-	o := &offline.NoveltyOptions{HealthyOnly: n.healthy != "", PerDay: n.perDay}
+	o := &offline.NoveltyOptions{HealthyOnly: n.healthy != "", Inputs: n.drift, PerDay: n.perDay}
 	if n.healthy != allHealthy {
 		o.Healthy = n.healthy
 	}
@@ -72,12 +76,19 @@ func sayNovelty(a *cli.App, r offline.RetrainReport) {
 		return
 	}
 	a.Print("novelty    from %d sequences in %d groups; a share of %.3g of sequences like these will be novel; p-values from %.3g", n.Sequences, n.Groups, n.Level, n.Least)
+	if len(n.Inputs) > 0 {
+		a.Print("inputs     level, spread and pace of %d channels are read from the features: of their variance, in leave-one-out, %.3f at least and %.3f in the median", len(n.Inputs)/novelty.InputsOf, slices.Min(n.Inputs), median(n.Inputs))
+	}
 	if n.Level < n.Least {
 		a.Say("warning: nothing will be novel: that needs at least %.0f training sequences, or --false-alarms %.2g", math.Ceil(1/n.Level)-1, math.Ceil(n.Least*1000)/1000)
 	}
 	if n.Sequences < r.Sequences {
 		a.Say("note: %d of %d sequences were kept for the detector", n.Sequences, r.Sequences)
 	}
+}
+
+func median(x []float64) float64 {
+	return slices.Sorted(slices.Values(x))[len(x)/2]
 }
 
 // printNovelty prints what an evaluation says of a detector.

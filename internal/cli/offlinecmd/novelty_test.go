@@ -39,7 +39,11 @@ func TestNoveltyCommands(t *testing.T) {
 	if n := ev.Novelty; n == nil || n.Known != 12 || n.Found != 12 || n.Level < .0999 || n.Level > .1001 {
 		t.Errorf("--json: %+v", ev.Novelty)
 	}
-	r := clitest.Must(t, append(retrain, "--novelty")...)
+	r := clitest.Must(t, append(retrain, "--drift")...)
+	if inspect := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(r.Out, "inputs     level, spread and pace of 1 channels") || !strings.Contains(inspect, "says level, spread and pace of each channel") {
+		t.Errorf("retrain --drift: %s\n%s", r.Out, inspect)
+	}
+	r = clitest.Must(t, append(retrain, "--novelty")...)
 	if want := "warning: nothing will be novel: that needs at least 99 training sequences, or --false-alarms 0.04"; !strings.Contains(r.Out+r.ErrOut, want) {
 		t.Errorf("retrain --novelty does not say %q:\n%s%s", want, r.Out, r.ErrOut)
 	}
@@ -47,7 +51,7 @@ func TestNoveltyCommands(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		{[]string{"--false-alarms", "1/day"}, "want it with --novelty or --healthy-only"},
+		{[]string{"--false-alarms", "1/day"}, "want it with --novelty, --drift or --healthy-only"},
 		{[]string{"--novelty", "--false-alarms", "1/fortnight"}, "want a share of predictions between 0 and 1"},
 		{[]string{"--novelty", "--false-alarms", "1"}, "want a share of predictions between 0 and 1"},
 		{[]string{"--novelty", "--predictions-per-day", "0"}, "want a positive number"},

@@ -63,6 +63,7 @@ func Detector(m *reservoir.Model, dimensions int) *novelty.Detector {
 	for i := range d.Axes {
 		d.Axes[i] /= float32(f) // shorter than a direction of a training, so that a residual is left
 	}
+	d.Inputs = Noise(rng, 3*len(m.Channels)*f)
 	for i := range d.Left {
 		d.Left[i] = 1.2 + float32(i)/16
 	}

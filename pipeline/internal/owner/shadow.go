@@ -68,7 +68,7 @@ func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
 	for i := from; i < to; i++ {
 		p := &a.Preds[i]
 		row := codec.ShadowPrediction{Prediction: *p, Active: p.Class, ActiveReadout: p.Readout, Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i]}
-		row.Readout, row.NoveltyP = "", 0
+		row.Readout, row.NoveltyP, row.Inputs = "", 0, nil // alarms read no shadows: their inputs are the same
 		row.Scores, row.Novelty = a.ShadowScores(len(b.Shadows), k, i)
 		if row.Novelty == shard.NotJudged {
 			row.Novelty = 0

@@ -31,7 +31,7 @@ func (e *Splitter) Encode(a *shard.Answer, from int) (body []byte, to int, err e
 	}
 	size, to := 0, from
 	for ; to < len(a.Preds) && size <= e.Limit; to++ {
-		size += predictionBytes + len(a.Preds[to].Stream) + len(a.Preds[to].Readout) + 4*len(a.Preds[to].Scores) + 4*len(a.Preds[to].Set)
+		size += predictionBytes + len(a.Preds[to].Stream) + len(a.Preds[to].Readout) + 4*len(a.Preds[to].Scores) + 4*len(a.Preds[to].Set) + 4*len(a.Preds[to].Inputs)
 		if a.Preds[to].NoveltyP != 0 {
 			size += noveltyBytes
 		}

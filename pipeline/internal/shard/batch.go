@@ -34,6 +34,7 @@ type Batch struct {
 	runs     []reservoir.Run
 	scores   []float32
 	sets     []int32
+	inputs   []float32
 	emits    []emit // one per emitting run, in order
 	Answers  []Answer
 	Touched  []int // indices of answers in use, in order of first message
@@ -95,7 +96,7 @@ func (b *Batch) Reset() {
 	clear(b.Fx.Dead)
 	*b = Batch{
 		Fx:   state.Effects{X: b.Fx.X[:0], Runs: b.Fx.Runs[:0], Extents: b.Fx.Extents[:0], Dead: b.Fx.Dead[:0], Notes: b.Fx.Notes[:0]},
-		runs: b.runs[:0], scores: b.scores[:0], sets: b.sets[:0], emits: b.emits[:0],
+		runs: b.runs[:0], scores: b.scores[:0], sets: b.sets[:0], inputs: b.inputs[:0], emits: b.emits[:0],
 		Answers: b.Answers, Touched: b.Touched[:0], Dead: b.Dead[:0],
 	}
 }

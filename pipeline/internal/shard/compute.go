@@ -58,9 +58,10 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 		h.used = true
 		l, from := h.of(p)
 		p.Scores = scores[i*width+from:][:l.Columns()]
-		p.Novelty, p.NoveltyP = 0, 0
+		p.Novelty, p.NoveltyP, p.Inputs = 0, 0, nil
 		if h.novel != nil && e.whole {
-			p.Novelty = h.novel.take()
+			p.Novelty, p.Inputs = h.novel.take()
+			p.Inputs = b.keepInputs(p.Inputs)
 			p.NoveltyP = h.linear.Detect(p.Scores, p.Novelty)
 		}
 		b.shadow(e, &s.heads, scores[i*width:])
@@ -110,9 +111,19 @@ func (b *Batch) shadow(e emit, h *heads, row []float32) {
 		copy(to[:columns], row[from:])
 		to[columns] = NotJudged
 		if d := h.shadows[i].novel; d != nil && e.whole {
-			to[columns] = d.take()
+			to[columns], _ = d.take()
 		}
 	}
+}
+
+// keepInputs is what inputs are like, for as long as the batch; nil where nothing is known.
+func (b *Batch) keepInputs(inputs []float32) []float32 {
+	if len(inputs) == 0 {
+		return nil
+	}
+	from := len(b.inputs)
+	b.inputs = append(b.inputs, inputs...) // where the slice grew, those before keep the old array
+	return b.inputs[from:len(b.inputs):len(b.inputs)]
 }
 
 // SetOf appends the set of a prediction to sets, where the readout makes any, and is

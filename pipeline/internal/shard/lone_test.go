@@ -73,7 +73,7 @@ func (l *lone) feedAll(packets ...pipelinetest.Packet) []codec.Prediction {
 			l.t.Fatal(err)
 		}
 		for _, q := range l.b.Answers[0].Preds {
-			q.Scores = slices.Clone(q.Scores)
+			q.Scores, q.Inputs = slices.Clone(q.Scores), slices.Clone(q.Inputs)
 			out = append(out, q)
 		}
 	}

@@ -12,6 +12,7 @@ type detecting struct {
 	by     *reservoir.Novelty
 	slots  []int32   // of the sequences in hand
 	scores []float32 // of them
+	inputs []float32 // of them, by.Inputs() each
 	next   int       // the first that no prediction has
 }
 
@@ -34,13 +35,15 @@ func (d *detecting) score(e reservoir.Engine, emits []emit, head int) error {
 		}
 	}
 	d.scores = slices.Grow(d.scores[:0], len(d.slots))[:len(d.slots)]
-	return d.by.Score(d.scores, e, d.slots)
+	d.inputs = slices.Grow(d.inputs[:0], len(d.slots)*d.by.Inputs())[:len(d.slots)*d.by.Inputs()]
+	return d.by.Score(d.scores, d.inputs, e, d.slots)
 }
 
-// take is the next score, in the order of the runs.
-func (d *detecting) take() float32 {
+// take is the next score, in the order of the runs, and what the inputs are like.
+func (d *detecting) take() (score float32, inputs []float32) {
+	n := d.by.Inputs()
 	d.next++
-	return d.scores[d.next-1]
+	return d.scores[d.next-1], d.inputs[(d.next-1)*n : d.next*n]
 }
 
 // detect computes the novelty of what the runs in hand end, after an engine call.

@@ -60,7 +60,12 @@ func TestNovelty(t *testing.T) {
 	seen := map[float32]bool{}
 	for i, c := range a.Carried {
 		p := a.Preds[i]
-		want := d.Score(slices.Clone(a.FeaturesOf(c, d.Features())))
+		z, inputs := slices.Clone(a.FeaturesOf(c, d.Features())), make([]float32, d.InputValues())
+		want := d.Score(z)
+		d.ReadInputs(inputs, z)
+		if len(inputs) != 6 || !pipelinetest.SameBits(p.Inputs, inputs) {
+			t.Fatalf("prediction %d has the inputs %v, its features %v", i, p.Inputs, inputs)
+		}
 		if c.Pred != i || math.Float32bits(p.Novelty) != math.Float32bits(want) || p.NoveltyP != d.P(want) {
 			t.Fatalf("prediction %d has the novelty %v, p %v; its features, of prediction %d, have %v, %v", i, p.Novelty, p.NoveltyP, c.Pred, want, d.P(want))
 		}
@@ -79,7 +84,7 @@ func TestNovelty(t *testing.T) {
 		got = append(got, again.feedAll(pipelinetest.Rows(fmt.Sprint("s", s), 1, false, values[:10]...), pipelinetest.Rows(fmt.Sprint("s", s), 2, false, values[10:]...))...)
 	}
 	for i := range got {
-		if p := a.Preds[i]; got[i].Novelty != p.Novelty || got[i].NoveltyP != p.NoveltyP || !pipelinetest.SameBits(got[i].Scores, p.Scores) {
+		if p := a.Preds[i]; got[i].Novelty != p.Novelty || got[i].NoveltyP != p.NoveltyP || !pipelinetest.SameBits(got[i].Scores, p.Scores) || !pipelinetest.SameBits(got[i].Inputs, p.Inputs) {
 			t.Fatalf("prediction %d, message by message: %+v, all at once %+v", i, got[i], p)
 		}
 	}
@@ -116,7 +121,7 @@ func TestNoveltyAtEnds(t *testing.T) {
 					t.Errorf("early every %d, prediction %d: novelty %v, its shadow's %v", early, k, p.Novelty, shadow)
 				}
 				ends[i] = append(ends[i], p)
-			} else if p.Novelty != 0 || p.NoveltyP != 0 || shadow != NotJudged {
+			} else if p.Novelty != 0 || p.NoveltyP != 0 || p.Inputs != nil || shadow != NotJudged {
 				t.Errorf("early prediction %d has novelty %v, p %v, its shadow %v", k, p.Novelty, p.NoveltyP, shadow)
 			}
 		}

@@ -27,7 +27,7 @@ func TestBatchesInTurn(t *testing.T) {
 		var got, want []codec.Prediction
 		keep := func(to []codec.Prediction, b *Batch) []codec.Prediction {
 			for _, p := range b.Answers[0].Preds {
-				p.Scores = slices.Clone(p.Scores)
+				p.Scores, p.Inputs = slices.Clone(p.Scores), slices.Clone(p.Inputs)
 				to = append(to, p)
 			}
 			return to

@@ -110,7 +110,7 @@ func asyncMessages() object {
 			headerSchema([]string{HeaderKind}, nil, KindIdle)),
 		"promotion": message("promotion", "the stage's own: another readout answers in this partition, as JSON (pipeline/doc.go, Promotion)", "application/json",
 			headerSchema([]string{HeaderKind}, nil, KindPromote)),
-		"predictions": message("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns stream_id, seq, row, ts, class, score, probability, scores and flags, and readout where one was promoted, set where the model makes sets of classes, novelty and novelty_p where it has a detector of what is unlike its training, and change where it decides early (codec/doc.go). Those of kind claim and released have no predictions", arrow,
+		"predictions": message("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns stream_id, seq, row, ts, class, score, probability, scores and flags, and readout where one was promoted, set where the model makes sets of classes, novelty and novelty_p where it has a detector of what is unlike its training, change where it decides early, and inputs where it says what they are like (codec/doc.go). Those of kind claim and released have no predictions", arrow,
 			headerSchema([]string{HeaderKind, HeaderEpoch, HeaderWorker, HeaderInCreated, HeaderInSeq, HeaderAhead, HeaderOuts}, record, KindCommit, KindClaim, KindReleased)),
 		"job": message("job", "which model the job runs; its body has no predictions", arrow,
 			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput, HeaderResize, HeaderSource, HeaderFirst, HeaderPromotions, HeaderShadows}, identity...), KindJob)),

@@ -1,0 +1,176 @@
+package novelty
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/eusn-stream/eusn-stream/internal/dense"
+)
+
+// InputsOf is how many values there are of each channel.
+const InputsOf = 3
+
+// InputNames are what the values of a channel are called.
+var InputNames = [InputsOf]string{"level", "spread", "pace"}
+
+// Statistics writes those of a sequence of samples to dst, InputsOf of each channel: the
+// mean; the logarithm of the variance; and the logarithm of the mean square of the
+// difference of two samples that follow each other, relative to the variance (twice that of
+// Hjorth's mobility, Electroencephalography and Clinical Neurophysiology 29 (1970) 306-310:
+// the larger it is, the faster the signal). samples are row-major.
+func Statistics(dst []float64, samples []float32, channels int) {
+	const least = 1e-30 // of a variance, so that its logarithm is one
+	n := float64(len(samples) / channels)
+	for c := range channels {
+		mean, variance, steps := 0., 0., 0.
+		for i := c; i < len(samples); i += channels {
+			mean += float64(samples[i])
+		}
+		mean /= max(1, n)
+		for i := c; i < len(samples); i += channels {
+			d := float64(samples[i]) - mean
+			variance += float64(d * d)
+			if i >= channels {
+				d = float64(samples[i]) - float64(samples[i-channels])
+				steps += float64(d * d)
+			}
+		}
+		variance, steps = max(least, variance/max(1, n)), max(least, steps/max(1, n-1))
+		dst[InputsOf*c], dst[InputsOf*c+1], dst[InputsOf*c+2] = mean, math.Log(variance), math.Log(steps/variance)
+	}
+}
+
+// inputs learns to read those of some rows, and says how well.
+func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []float64, err error) {
+	of := l.opt.Inputs
+	if of == nil {
+		return nil, nil, nil
+	}
+	if len(of)%(InputsOf*len(rows)) != 0 {
+		return nil, nil, fmt.Errorf("novelty: %d statistics of the inputs of %d sequences, want %d for each channel", len(of), len(rows), InputsOf)
+	}
+	count := len(of) / len(rows)
+	rows = fewer(rows)
+	n := len(rows)
+	z := l.gather(rows)
+	z.Center, z.Scale = s.mean, s.scale
+	kernel := dense.New(n, n)
+	dense.AddKernel(kernel, z)
+	// An intercept that costs nothing, or next to nothing: rows and y are centred, so that it
+	// does not change the solution, only what is left out.
+	free := 0.
+	for i := range n {
+		free += kernel.Row(i)[i] / float64(n)
+	}
+	sym := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := range i + 1 {
+			sym.SetSym(i, j, kernel.Row(i)[j]+free)
+		}
+	}
+	var eigen mat.EigenSym
+	if !eigen.Factorize(sym, true) {
+		return nil, nil, errors.New("novelty: the eigenvalues of the training part did not converge")
+	}
+	r := ridge{n: n, values: eigen.Values(nil)}
+	eigen.VectorsTo(&r.vectors)
+	dual := dense.New(n, count)
+	share = make([]float64, count)
+	y := make([]float64, n)
+	for k := range count {
+		for i, row := range rows {
+			y[i] = of[row*count+k]
+		}
+		if !standardise(y) {
+			continue
+		}
+		var a []float64
+		if a, share[k] = r.best(y); share[k] <= 0 {
+			share[k] = 0
+			continue
+		}
+		for i, v := range a {
+			dual.Row(i)[k] = v
+		}
+	}
+	w := dense.New(l.f, count)
+	dense.MultiplySamples(w, 1, z, true, dual)
+	weights = make([]float32, count*l.f)
+	for j := range l.f {
+		for k, v := range w.Row(j) {
+			weights[k*l.f+j] = float32(v)
+		}
+	}
+	return weights, share, nil
+}
+
+// standardise centres y and divides it by its deviation; false: it is as good as constant.
+func standardise(y []float64) bool {
+	mean, variance := 0., 0.
+	for _, v := range y {
+		mean += v / float64(len(y))
+	}
+	for _, v := range y {
+		variance += float64((v-mean)*(v-mean)) / float64(len(y))
+	}
+	dev := math.Sqrt(variance)
+	// Means of float32 samples: what is less is rounding.
+	if !(dev > 0x1p-20*math.Abs(mean) && dev > 1e-6) {
+		return false
+	}
+	for i := range y {
+		y[i] = (y[i] - mean) / dev
+	}
+	return true
+}
+
+// ridge is the kernel of n rows by its eigenvectors.
+type ridge struct {
+	n       int
+	values  []float64 // ascending
+	vectors mat.Dense
+}
+
+// best is the dual solution for y that leaves the smallest leave-one-out error, and the
+// share of the variance that it explains so.
+func (r *ridge) best(y []float64) (best []float64, share float64) {
+	p := make([]float64, r.n) // y in the eigenvectors
+	for i, v := range y {
+		for c := range p {
+			p[c] += float64(r.vectors.At(i, c) * v)
+		}
+	}
+	share = math.Inf(-1)
+	for a := 1e-8 * r.values[r.n-1]; a < 2*r.values[r.n-1]; a *= 10 {
+		dual, left := make([]float64, r.n), 0.
+		for i := range dual {
+			h := 0. // of the inverse's diagonal
+			for c, v := range r.values {
+				u := r.vectors.At(i, c)
+				g := u / (max(0, v) + a)
+				dual[i] += float64(g * p[c])
+				h += float64(g * u)
+			}
+			left += float64(dual[i] / h * (dual[i] / h))
+		}
+		if s := 1 - left/float64(r.n); s > share {
+			best, share = dual, s
+		}
+	}
+	return best, share
+}
+
+// fewer are Learnt of the rows at most, at even distances: those that learn takes.
+func fewer(rows []int) []int {
+	if len(rows) <= Learnt {
+		return rows
+	}
+	few := make([]int, Learnt)
+	for i := range few {
+		few[i] = rows[i*len(rows)/Learnt]
+	}
+	return few
+}

@@ -1,0 +1,87 @@
+package novelty
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+// The statistics of a few samples, by hand.
+func TestStatistics(t *testing.T) {
+	// Channel 0: 1, 3, 1, 3; channel 1: 5, 5, 5, 5.
+	x := []float32{1, 5, 3, 5, 1, 5, 3, 5}
+	var got [6]float64
+	Statistics(got[:], x, 2)
+	// A variance of 1, and steps of 4; none and none.
+	for k, want := range []float64{2, 0, math.Log(4), 5, math.Log(1e-30), 0} {
+		if math.Abs(got[k]-want) > 1e-12 {
+			t.Errorf("value %d is %v, want %v", k, got[k], want)
+		}
+	}
+	for _, samples := range [][]float32{nil, {7, 8}} {
+		Statistics(got[:], samples, 2)
+		for k, v := range got {
+			if v-v != 0 {
+				t.Errorf("of %d samples, value %d is %v", len(samples)/2, k, v)
+			}
+		}
+	}
+}
+
+// Statistics that are linear in what features are made of, and some noise, are read from features
+// of sequences that were not learnt from; one that never changes is 0. What has nothing to do
+// with the features is not read, and leave-one-out says so, also with more features than
+// sequences.
+func TestReadInputs(t *testing.T) {
+	const factors, features, n = 10, 400, 200
+	r := rand.New(rand.NewPCG(1, 2))
+	var mix [features][factors]float64
+	for j := range mix {
+		for k := range mix[j] {
+			mix[j][k] = r.NormFloat64()
+		}
+	}
+	draw := func() (x []float32, y []float64) {
+		for range n {
+			var f [factors]float64
+			for k := range f {
+				f[k] = r.NormFloat64()
+			}
+			y = append(y, 3*f[0]-f[7]+100, .01*(f[1]+f[2]), 5, r.NormFloat64(), r.NormFloat64(), r.NormFloat64())
+			for j := range mix {
+				v := .1 * r.NormFloat64()
+				for k := range f {
+					v += mix[j][k] * f[k]
+				}
+				x = append(x, float32(v))
+			}
+		}
+		return x, y
+	}
+	x, y := draw()
+	d, report, err := Fit(context.Background(), x, n, Options{Inputs: y})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s := report.Inputs; len(s) != 6 || s[0] < .99 || s[1] < .99 || s[2] != 0 || s[3]+s[4]+s[5] > .3 || d.InputValues() != 6 {
+		t.Fatalf("shares %v, %d values", s, d.InputValues())
+	}
+	x, y = draw()
+	for i := range n {
+		z := x[i*features : (i+1)*features]
+		var got [6]float32
+		d.Score(z)
+		d.ReadInputs(got[:], z)
+		// In deviations: those of the statistics are sqrt(10) and .01 sqrt(2). 200 sequences tell
+		// a deviation to a twentieth, a mean likewise, and values are up to four of them.
+		for k, want := range []float64{(y[6*i] - 100) / math.Sqrt(10), y[6*i+1] / (.01 * math.Sqrt2), 0} {
+			if math.Abs(float64(got[k])-want) > .6 {
+				t.Fatalf("sequence %d: value %d is %v, want about %v", i, k, got[k], want)
+			}
+		}
+	}
+	if _, _, err := Fit(context.Background(), x, n, Options{Inputs: y[:2*n]}); err == nil {
+		t.Error("statistics of a third of the inputs: no error")
+	}
+}
