@@ -94,7 +94,7 @@ var graph = map[string]struct {
 	"internal/cli/models":             {[]string{"internal/cli", "internal/names", "readout", "readout/abstain", "readout/early", "reservoir", "reservoir/dynamics"}, "reads and shows model files"},
 	"internal/cli/source":             {[]string{"internal/cli", "offline", "pipeline", "pipeline/producer"}, "archives as a stage's input, and its input as archives; needs no command"},
 	"internal/config":                 {nil, "what the keys are and where their values come from: knows neither commands nor the stage"},
-	"internal/cli/configcmd":          {[]string{"internal/certs", "internal/cli", "internal/config", "pipeline/roles"}, "reads and writes configuration files, certificates and users: starts nothing"},
+	"internal/cli/configcmd":          {[]string{"internal/certs", "internal/cli", "internal/config", "pipeline/alarm", "pipeline/roles"}, "reads and writes configuration files, certificates and users: starts nothing; config check reads alarm rules as their process does"},
 	"internal/certs":                  {nil, "makes certificates: knows neither servers nor files"},
 	"internal/cli/server":             {[]string{"codec", "codec/formats", "internal/cli", "internal/cli/configcmd", "internal/config", "pipeline", "pipeline/admin", "pipeline/natsclient", "pipeline/natsserver", "pipeline/roles"}, "the way of commands to a job's server; knows no command"},
 	"internal/cli/disk":               {[]string{"internal/cli/server", "internal/config", "pipeline/admin", "pipeline/natsclient", "pipeline/natsserver"}, "how a job fills its server's disk, which run logs and doctor finds"},

@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 )
 
 const defaultConfigFile = "eusn-stream.yaml"
@@ -80,7 +83,7 @@ func newConfigCheck(a *cli.App) *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a configuration file; start nothing, connect to nothing",
 		Long: `Check a configuration file as "run" would read it, environment included: keys,
-types, ranges. Nothing is started and nothing is connected to. With --json, each
+types, ranges, alarm rules. Nothing is started and nothing is connected to. With --json, each
 problem has its key, place, wanted value and message.`,
 		Example: "  eusn-stream config check configs/embedded.yaml",
 		Args:    cobra.MaximumNArgs(1),
@@ -92,6 +95,9 @@ problem has its key, place, wanted value and message.`,
 
 func configCheck(a *cli.App, path string) error {
 	c, err := Load(path, nil, nil)
+	if err == nil {
+		err = cli.Fail(cli.ExitConfig, checkRules(c.Alarms.Rules.Map()), "docs/alarms.md says how a rule is written")
+	}
 	if a.JSON {
 		out := struct {
 			File     string    `json:"file"`
@@ -119,6 +125,26 @@ func configCheck(a *cli.App, path string) error {
 	return nil
 }
 
+// ruleError is what is wrong with an alarm rule. The stage does not read rules, so
+// loading a configuration does not find it.
+type ruleError struct {
+	name, text string
+	err        error
+}
+
+func (e *ruleError) Error() string { return "config: key alarms.rules: " + e.err.Error() }
+
+// checkRules joins what is wrong with each rule.
+func checkRules(texts map[string]string) error {
+	var all []error
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if _, err := alarm.ParseRule(name, texts[name]); err != nil {
+			all = append(all, &ruleError{name, texts[name], err})
+		}
+	}
+	return errors.Join(all...)
+}
+
 // problem is one error, as --json prints it. Unknown fields are left out.
 type problem struct {
 	Key         string `json:"key,omitempty"` // as in the file, with its groups: stage.rows
@@ -137,7 +163,10 @@ func problemOf(err error) problem {
 	var field *config.FieldError
 	var unknown *config.UnknownKeyError
 	var file *config.FileError
+	var rule *ruleError
 	switch {
+	case errors.As(err, &rule):
+		p.Key, p.Got = "alarms.rules."+rule.name, rule.text
 	case errors.As(err, &field):
 		p.Key, p.Want, p.Got = field.Key, field.Want, field.Value
 		from(field.Source)

@@ -164,6 +164,24 @@ func TestConfigProblemsAsJSON(t *testing.T) {
 	}
 }
 
+// The stage does not read alarm rules; a mistake in one is found before their process starts.
+func TestConfigRules(t *testing.T) {
+	dir := t.TempDir()
+	good := clitest.Write(t, filepath.Join(dir, "good.yaml"), "alarms:\n  rules:\n    worn: class worn >= 0.8, 3 of 5, clear below 0.5\n    new: novel 0.01, 3 of 5\n    full: value > 7\n")
+	clitest.Must(t, "config", "check", good)
+	bad := clitest.Write(t, filepath.Join(dir, "bad.yaml"), "alarms:\n  rules:\n    worn: class worn, decided\n    new: novel 0.01\n    night: flag flat, quiet 25:00-06:00\n")
+	clitest.Exec(t, t.Context(), "config", "check", bad).Want(t, cli.ExitConfig, `rule "worn"`, `rule "night"`, "try: docs/alarms.md")
+	r := clitest.Exec(t, t.Context(), "config", "check", bad, "--json")
+	var said struct {
+		OK       bool
+		Problems []struct{ Key, Got, Message string }
+	}
+	r.Parse(t, &said)
+	if said.OK || len(said.Problems) != 2 || said.Problems[0].Key != "alarms.rules.night" || said.Problems[1].Got != "class worn, decided" || !strings.Contains(said.Problems[1].Message, "decided") {
+		t.Errorf("it says %s", r.Out)
+	}
+}
+
 func TestEnvironmentOverridesFile(t *testing.T) {
 	file := clitest.Write(t, filepath.Join(t.TempDir(), "c.yaml"), "job: from-file\nstage:\n  rows: 7\n")
 	t.Setenv("EUSN_STAGE_ROWS", "9")
