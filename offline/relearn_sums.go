@@ -38,6 +38,9 @@ func RelearnSums(ctx context.Context, m *reservoir.Model, k Known, s Summed, opt
 	if err := SumsFit(m); err != nil {
 		return fail(err)
 	}
+	if opt.Weights.given() {
+		return fail(fmt.Errorf("offline: %s: sums of features, and class weights: sums count all sequences alike: learn from the features of all, or without weights", k.Name))
+	}
 	opt.Spec, opt.Policy = m.Network.Spec, m.Policy
 	opt = opt.withDefaults(len(m.Channels))
 	t, err := newRelearning(m, k, opt)

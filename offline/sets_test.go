@@ -90,6 +90,9 @@ func TestRetrainWithClassWeights(t *testing.T) {
 	if same, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Weights: PerClass{Of: of}}); !reflect.DeepEqual(same, m) {
 		t.Error("the same weights by name make another model")
 	}
+	if _, _, err := RelearnSums(context.Background(), m, Known{Name: "k"}, Summed{}, RetrainOptions{Weights: PerClass{Balanced: true}}, nil); err == nil || !strings.Contains(err.Error(), "sums count all sequences alike") {
+		t.Errorf("weights of sums: %v", err)
+	}
 	delete(of, d.Classes[1])
 	if _, _, err := Retrain(context.Background(), d, RetrainOptions{Spec: smallBank(2), Weights: PerClass{Of: of}}, nil); err == nil || !strings.Contains(err.Error(), "class weights without class") {
 		t.Errorf("a class without a weight: %v", err)

@@ -44,6 +44,7 @@ type learnOptions struct {
 	every      time.Duration
 	after      int
 	adaptive   float64
+	weights    string
 }
 
 // NewLearn is "learn".
@@ -109,6 +110,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 	f.StringVar(&o.sums, "sums", "", "keep sums instead of features, for each site: all, stream, or a regular expression with a group")
 	f.IntVar(&o.keep, "keep", 0, "with --sums: sequences that keep their features (default 160 MiB of them)")
 	f.Float64Var(&o.adaptive, "adaptive", 0, "of a model with sets: labels move the sets' thresholds in the order in which they came, at this rate, such as 0.01 (docs/sets.md); 0 = they do not")
+	f.StringVar(&o.weights, "class-weights", "", "how much a sequence of each class counts: balanced, or normal=1,worn=20 in any unit (docs/sets.md); default: all alike")
 	f.BoolVar(&o.solve, "solve", false, "fit with what the store has; do not read the log")
 	f.BoolVar(&o.whole, "whole", false, "look for all labels in the whole log again")
 	f.BoolVar(&o.follow, "follow", false, "continue until Ctrl-C")
@@ -131,6 +133,10 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 		if err != nil {
 			return err
 		}
+		weights, err := offline.ParsePerClass("--class-weights", o.weights)
+		if err != nil {
+			return err
+		}
 		sumsOf, err := parseSite("--sums", o.sums)
 		if err != nil {
 			return err
@@ -144,6 +150,8 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 			return errors.New("--every and --after: want at least 1s, and at least 1")
 		case f.Changed("keep") && (o.sums == "" || o.keep < 1):
 			return errors.New("--keep is for --sums: want at least 1 sequence")
+		case o.sums != "" && o.weights != "":
+			return errors.New("--sums and --class-weights: sums of features count all sequences alike: want one of them")
 		case f.Changed("adaptive") && !(o.adaptive > 0 && o.adaptive < 1):
 			return fmt.Errorf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.adaptive)
 		case !o.follow && (f.Changed("every") || f.Changed("after")):
@@ -154,7 +162,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 			if err != nil {
 				return err
 			}
-			l := &learning{app: a, conf: c, opt: o, without: without, site: site, sumsOf: sumsOf}
+			l := &learning{app: a, conf: c, opt: o, without: without, site: site, sumsOf: sumsOf, weights: weights}
 			if o.publish {
 				l.command = commandOf(cmd)
 				if l.opt.who, err = whoOr(o.who); err != nil {
@@ -175,6 +183,7 @@ type learning struct {
 	without *learn.Without
 	site    func(stream string) string // nil: no sites are left out
 	sumsOf  func(stream string) string // the site whose features are added up; nil: of none
+	weights offline.PerClass
 	model   *reservoir.Model
 	store   *learn.Store
 	stage   *pipeline.Stage
@@ -290,7 +299,7 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 	l.sayLost(head.Novelty != nil, head.Prefixes != nil)
 	p := l.app.Progress()
 	defer p.Close()
-	o := offline.RetrainOptions{Readout: head.Name, Tool: cli.ToolName()}
+	o := offline.RetrainOptions{Readout: head.Name, Tool: cli.ToolName(), Weights: l.weights}
 	if c := head.Coverage; c != nil { // the new readout's sets say what those of before do
 		if o.Coverage = c.Level; c.ByClass {
 			o.CoverBy = offline.CoverClass

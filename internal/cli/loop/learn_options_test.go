@@ -57,3 +57,28 @@ func TestLearnAdaptive(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), j.args("x", "--solve", "--adaptive", "0.1")...).Want(t, cli.ExitUsage, "makes no sets of classes", "try: ")
 }
+
+// Learnt with class weights it is the readout that offline retrain makes with them, bit for
+// bit. Sums have none.
+func TestLearnWithClassWeights(t *testing.T) {
+	t.Parallel()
+	const weights = "fast=1,odd=7,slow=2.5"
+	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--class-weights", weights)
+	j.sayAll(t)
+	did := j.to(t, "weighted.safetensors", "--class-weights", weights)
+	sameReadout(t, "with weights", j.in("weighted.safetensors"), j.model)
+	if w := did["report"].(map[string]any)["readout"].(map[string]any)["class_weights"]; w == nil {
+		t.Errorf("it does not say the weights: %v", did["report"])
+	}
+	j.to(t, "plain.safetensors", "--solve")
+	if plain := loadModel(t, j.in("plain.safetensors")).Readouts[0]; slices.Equal(plain.Weights, loadModel(t, j.model).Readouts[0].Weights) {
+		t.Error("the weights change nothing")
+	}
+	for want, args := range map[string][]string{
+		"--class-weights fast: want balanced": {"--class-weights", "fast"},
+		"sums of features count all":          {"--class-weights", "balanced", "--sums", "all"},
+	} {
+		clitest.Exec(t, t.Context(), j.args("x", args...)...).Want(t, cli.ExitUsage, want)
+	}
+	clitest.Exec(t, t.Context(), j.args("x", "--solve", "--class-weights", "fast=1,slow=2")...).Want(t, cli.ExitFailure, `class weights without class "odd"`)
+}

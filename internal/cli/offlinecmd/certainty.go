@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -65,8 +63,8 @@ func (c *certaintyFlags) check(f *pflag.FlagSet) error {
 	if c.target != "" && (c.priors != "" || c.weights != "" || c.by == "class" || c.maxError != 0) {
 		return errors.New("--target, and --priors, --class-weights, --coverage-by class or --max-error: numbers have no classes: leave these out")
 	}
-	_, priors := parsePerClass("--priors", c.priors)
-	_, weights := parsePerClass("--class-weights", c.weights)
+	_, priors := offline.ParsePerClass("--priors", c.priors)
+	_, weights := offline.ParsePerClass("--class-weights", c.weights)
 	return errors.Join(priors, weights)
 }
 
@@ -79,34 +77,8 @@ func (c *certaintyFlags) set(o *offline.RetrainOptions) {
 	if c.maxError != 0 {
 		o.MaxError, o.Confidence = c.maxError, c.sure
 	}
-	o.Priors, _ = parsePerClass("--priors", c.priors) // check has refused what is wrong
-	o.Weights, _ = parsePerClass("--class-weights", c.weights)
-}
-
-// parsePerClass reads a flag that has a number of each class.
-func parsePerClass(flag, text string) (p offline.PerClass, err error) {
-	switch text {
-	case "":
-		return p, nil
-	case "balanced":
-		return offline.PerClass{Balanced: true}, nil
-	}
-	p.Of = map[string]float64{}
-	for _, part := range strings.Split(text, ",") {
-		at := strings.LastIndexByte(part, '=') // a class may hold one
-		if at < 1 {
-			return p, fmt.Errorf("%s %s: want balanced, or CLASS=NUMBER for every class, such as normal=50,worn=1", flag, part)
-		}
-		v, err := strconv.ParseFloat(part[at+1:], 64)
-		if err != nil || !(v > 0) || v > 1e300 {
-			return p, fmt.Errorf("%s %s: want a positive number behind the class", flag, part)
-		}
-		if _, twice := p.Of[part[:at]]; twice {
-			return p, fmt.Errorf("%s: class %q twice", flag, part[:at])
-		}
-		p.Of[part[:at]] = v
-	}
-	return p, nil
+	o.Priors, _ = offline.ParsePerClass("--priors", c.priors) // check has refused what is wrong
+	o.Weights, _ = offline.ParsePerClass("--class-weights", c.weights)
 }
 
 // printSets prints what is known of sets of classes, if there are any.
