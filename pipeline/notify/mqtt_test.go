@@ -130,8 +130,7 @@ func TestMQTT(t *testing.T) {
 	r.await("that to be said", func() bool { return said.Lines("trying again") > before }) // of the event, or of the broker alone
 	end = b.serve(t, address, nil)
 	all()
-	r.delivered("mqtt")
-	p.kill()
+	r.killed(p, "mqtt")
 	put(raised("flat", "t"), "t") // while nobody sends
 	p = r.start(out)
 	all()

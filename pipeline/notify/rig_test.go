@@ -105,14 +105,20 @@ func (p *process) kill() {
 	p.stop()
 }
 
-// delivered waits until a consumer has nothing left. An event amid its delivery would
-// come again after half a minute.
-func (r *rig) delivered(name string) {
+// killed ends a process when its consumer has nothing left, and waits until the server
+// knows it. An event amid its delivery would come again after half a minute.
+func (r *rig) killed(p *process, name string) {
 	r.t.Helper()
-	r.await("all to be delivered to "+name, func() bool {
-		c, err := r.js.Consumer(r.t.Context(), wire.AlarmStream("job"), name)
-		return err == nil && c.CachedInfo().NumPending == 0 && c.CachedInfo().NumAckPending == 0
-	})
+	info := func(ok func(i *jetstream.ConsumerInfo) bool) {
+		r.t.Helper()
+		r.await("end of "+name, func() bool {
+			c, err := r.js.Consumer(r.t.Context(), wire.AlarmStream("job"), name)
+			return err == nil && ok(c.CachedInfo())
+		})
+	}
+	info(func(i *jetstream.ConsumerInfo) bool { return i.NumPending == 0 && i.NumAckPending == 0 })
+	p.kill()
+	info(func(i *jetstream.ConsumerInfo) bool { return i.NumWaiting == 0 })
 }
 
 // end stops the process in order.

@@ -67,8 +67,7 @@ func TestWebhook(t *testing.T) {
 	r.put(alarm.Event{Kind: alarm.RulesChanged})                       // 3, which is no alarm's
 	b := r.put(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"}) // 4, which is refused
 	r.await("two events", func() bool { return got() == "[1 2]" })
-	r.delivered("webhook")
-	p.kill()
+	r.killed(p, "webhook")
 	r.put(alarm.Event{Kind: alarm.Cleared, Rule: "rub", Key: "s", Alarm: b}) // 5, while nobody sends
 	p = r.start(hook)
 	r.await("the event of meanwhile", func() bool { return strings.HasSuffix(got(), " 5]") })
