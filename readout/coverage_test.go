@@ -301,7 +301,7 @@ func TestAbstainOfLeaveOneOut(t *testing.T) {
 			return l, r
 		}
 		plain, left := fit(Options{Left: true})
-		l, r := fit(Options{MaxError: .1, Confidence: .9})
+		l, r := fit(Options{MaxError: .15, Confidence: .9})
 		var p []float32
 		var right []bool
 		scores := make([]float32, plain.Columns())
@@ -312,7 +312,7 @@ func TestAbstainOfLeaveOneOut(t *testing.T) {
 			}
 			p, right = append(p, plain.Probability(scores)), append(right, plain.Class(scores) == labels[i])
 		}
-		rule, count, err := abstain.Learn(.1, .9, classes, p, right)
+		rule, count, err := abstain.Learn(.15, .9, classes, p, right)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -334,21 +334,21 @@ func TestAbstainRefuses(t *testing.T) {
 	for want, opt := range map[string]Options{
 		"a largest error of 1":        {MaxError: 1, Confidence: .9},
 		"confidence 0, want":          {MaxError: .1},
-		"a largest error, and priors": {MaxError: .1, Confidence: .9, Priors: []float64{1, 2}},
+		"a largest error, and priors": {MaxError: .15, Confidence: .9, Priors: []float64{1, 2}},
 	} {
 		if _, _, err := Fit(context.Background(), x, labels, classNames(2), opt); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
 	}
-	numbers := Options{MaxError: .1, Confidence: .9, Numbers: make([]float64, 30), Coverage: .9}
+	numbers := Options{MaxError: .15, Confidence: .9, Numbers: make([]float64, 30), Coverage: .9}
 	if _, _, err := Fit(context.Background(), x, make([]int, 30), []string{"n"}, numbers); err == nil || !strings.Contains(err.Error(), "or a largest error: there are no classes") {
 		t.Errorf("numbers: %v", err)
 	}
-	l := Linear{Name: "n", Classes: classNames(2), Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{0}, Abstain: &abstain.Rule{MaxError: .1, Confidence: .9}}
+	l := Linear{Name: "n", Classes: classNames(2), Center: []float32{0}, Weights: []float32{1}, Intercept: []float32{0}, Abstain: &abstain.Rule{MaxError: .15, Confidence: .9}}
 	if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "no temperature") {
 		t.Errorf("no temperature: %v", err)
 	}
-	l.Temperature, l.Abstain = 1, &abstain.Rule{MaxError: .1, Confidence: .9, Above: 2}
+	l.Temperature, l.Abstain = 1, &abstain.Rule{MaxError: .15, Confidence: .9, Above: 2}
 	if err := l.Validate(); err == nil || !strings.Contains(err.Error(), "threshold 2, want") {
 		t.Errorf("a threshold of 2: %v", err)
 	}

@@ -271,7 +271,7 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 		for i := range fields {
 			f := &fields[i]
 			switch f.key {
-			case "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "stage.shards", "stage.forget":
+			case "alarms.mqtt_password", "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "stage.shards", "stage.forget":
 				continue // they need others
 			}
 			if r.IntN(2) == 0 || f.alone != "" && login {
@@ -322,7 +322,7 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 		}
 		seen[alike] = true
 		switch f.key {
-		case "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "server.dir":
+		case "alarms.mqtt_password", "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "server.dir":
 			continue // rules with other keys: TestProblems
 		}
 		for _, v := range values {
