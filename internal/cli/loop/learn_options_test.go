@@ -82,3 +82,22 @@ func TestLearnWithClassWeights(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), j.args("x", "--solve", "--class-weights", "fast=1,slow=2")...).Want(t, cli.ExitFailure, `class weights without class "odd"`)
 }
+
+// The new readout answers with the largest error and the confidence of the one before, by
+// a threshold of its own: that of offline retrain with the same labels.
+func TestLearnKeepsTheLargestError(t *testing.T) {
+	t.Parallel()
+	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--max-error", "0.4", "--confidence", "0.6")
+	j.sayAll(t)
+	did := j.to(t, "new.safetensors")
+	sameReadout(t, "with a largest error", j.in("new.safetensors"), j.model)
+	if got, want := loadModel(t, j.in("new.safetensors")).Readouts[0].Abstain, loadModel(t, j.model).Readouts[0].Abstain; got == nil || *got != *want || got.MaxError != .4 || got.Confidence != .6 {
+		t.Errorf("the rule is %+v, want %+v", got, want)
+	}
+	if c := did["report"].(map[string]any)["readout"].(map[string]any)["answers"]; c == nil {
+		t.Errorf("it does not say what answers are worth: %v", did["report"])
+	}
+	if out := clitest.Must(t, j.args("again.safetensors", "--solve")...).Out; !strings.Contains(out, "at most 40 % of these are wrong, with a confidence of 60 %") {
+		t.Errorf("it says nothing of answers:\n%s", out)
+	}
+}

@@ -44,6 +44,9 @@ func (l *learning) print(j learn.Joined, f *fitted) error {
 		return nil
 	}
 	l.app.Print("readout    %s", f.report.Readout.String())
+	if r := f.model.Readouts[0].Abstain; r != nil {
+		l.app.Print("answers    %s", models.AnswersText(*r))
+	}
 	if r := f.report.Readout.Adaptive; r != nil {
 		l.app.Print("adaptive   %s", r)
 	}
