@@ -22,6 +22,7 @@ import (
 // A process that was stopped (SIGSTOP) while another one took the alarms over, and goes
 // on, writes nothing of what it knew: the bucket keeps what is newer.
 func TestStoppedProcess(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("NOT CHECKED: programs take seconds to begin, -short was given")
 	}
