@@ -305,39 +305,6 @@ func (b *book) state(ctx context.Context) (*alarm.Fold, error) {
 	return alarm.DecodeFold(data)
 }
 
-// tail are the events behind the state.
-func (b *book) tail(ctx context.Context) (events []alarm.Logged, err error) {
-	for seq := b.record.Last + 1; seq <= b.last; seq++ {
-		m, err := b.get(ctx, seq)
-		if errors.Is(err, jetstream.ErrMsgNotFound) {
-			continue // of a state that was removed
-		}
-		if err != nil {
-			return nil, err
-		}
-		if m.Subject == wire.AlarmRecordSubject(b.job) || m.Subject == wire.AlarmStateSubject(b.job) {
-			continue
-		}
-		e, err := alarm.Unmarshal(m.Data)
-		if err != nil {
-			return nil, fmt.Errorf("watch: message %d of %s: %w", seq, wire.AlarmStream(b.job), err)
-		}
-		one := alarm.Logged{Event: e}
-		var by []alarm.Place
-		if one.Judged, err = alarm.ParsePlaces(m.Header.Get(wire.HeaderJudged)); err == nil {
-			by, err = alarm.ParsePlaces(m.Header.Get(wire.HeaderPrediction))
-		}
-		if err != nil {
-			return nil, fmt.Errorf("watch: message %d of %s: %w", seq, wire.AlarmStream(b.job), err)
-		}
-		if len(by) > 0 {
-			one.By = by[0]
-		}
-		events = append(events, one)
-	}
-	return events, nil
-}
-
 // get reads a message, and waits while the server is away.
 func (b *book) get(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
 	for {

@@ -1,0 +1,83 @@
+package watch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// tail are the events behind the state. It is read in one go: where the state is old, there
+// are many, and each question for a single message would take its time. While the server
+// is away, it waits.
+func (b *book) tail(ctx context.Context) (events []alarm.Logged, err error) {
+	next, wrong := b.record.Last+1, error(nil)
+	take := func(m jetstream.Msg, seq uint64) {
+		if next = seq + 1; seq > b.last || m.Subject() == wire.AlarmRecordSubject(b.job) || m.Subject() == wire.AlarmStateSubject(b.job) {
+			return
+		}
+		e, err := parseLogged(m.Data(), m.Headers())
+		if err != nil {
+			wrong = fmt.Errorf("watch: message %d of %s: %w", seq, wire.AlarmStream(b.job), err)
+		}
+		events = append(events, e)
+	}
+	for next <= b.last && wrong == nil { // the last one is there: it is what this process wrote, or what another one has written since
+		if err := b.messages(ctx, next, func(m jetstream.Msg, seq uint64) bool { take(m, seq); return next <= b.last && wrong == nil }); err != nil {
+			if ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
+				return nil, err
+			}
+			if err := store.Pause(ctx, store.RetryWait); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return events, wrong
+}
+
+// messages hands over those from a number on, as long as fn says so.
+func (b *book) messages(ctx context.Context, from uint64, fn func(m jetstream.Msg, seq uint64) bool) error {
+	cons, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: forgetAfter})
+	if err != nil {
+		return err
+	}
+	it, err := cons.Messages()
+	if err != nil {
+		return err
+	}
+	defer it.Stop()
+	for {
+		m, err := it.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			return err
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return err
+		}
+		if !fn(m, meta.Sequence.Stream) {
+			return nil
+		}
+	}
+}
+
+// parseLogged reads an event of the log with its headers.
+func parseLogged(data []byte, h nats.Header) (one alarm.Logged, err error) {
+	var by []alarm.Place
+	if one.Event, err = alarm.Unmarshal(data); err == nil {
+		one.Judged, err = alarm.ParsePlaces(h.Get(wire.HeaderJudged))
+	}
+	if err == nil {
+		by, err = alarm.ParsePlaces(h.Get(wire.HeaderPrediction))
+	}
+	if len(by) > 0 {
+		one.By = by[0]
+	}
+	return one, err
+}
