@@ -59,7 +59,7 @@ func (w *watcher) begin(ctx context.Context) error {
 	if out, err = w.output.Info(ctx); err != nil {
 		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
 	}
-	w.target = target{out.State.LastSeq, time.Now()}
+	w.target = target{last: out.State.LastSeq, since: time.Now()}
 	return w.compare(ctx, w.target.last)
 }
 

@@ -157,7 +157,7 @@ func (l *latest) finish(ctx context.Context, f *alarm.Fold) error {
 		if err := l.flush(ctx, f); err != nil {
 			return fmt.Errorf("%w; what is known of the streams is written by the process that took over", err)
 		}
-		if len(l.sent) == 0 && (!f.HasChanged() || !l.ours) {
+		if len(l.sent) == 0 && (!f.HasChanged() || !l.ours || !l.js.Conn().IsConnected()) {
 			return nil
 		}
 		select {

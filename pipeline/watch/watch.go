@@ -84,6 +84,8 @@ type lost struct {
 type target struct {
 	last  uint64
 	since time.Time // when it began
+
+	written bool // what is known of the streams
 }
 
 // saved is what is known of the stored state.
@@ -225,13 +227,13 @@ func (w *watcher) loop(ctx context.Context) error {
 			return nil
 		case err = <-w.failed:
 		case o := <-w.outputs:
-			err = w.take(ctx, &o)
+			if err = w.take(ctx, &o); err == nil && !w.target.written { // at once when it has caught up
+				err = w.write(ctx)
+			}
 		case m := <-requests:
 			err = w.answer(ctx, m)
 		case <-flush.C:
-			if w.fold.Position() >= w.target.last || time.Since(w.target.since) > catchUp {
-				err = w.latest.flush(ctx, w.fold)
-			}
+			err = w.write(ctx)
 		case <-look.C:
 			if err = w.look(ctx); err == nil {
 				err = w.saveIfDue(ctx)
@@ -241,6 +243,16 @@ func (w *watcher) loop(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// write writes what is known of the streams, once that is not older than what the process
+// before has written.
+func (w *watcher) write(ctx context.Context) error {
+	if w.fold.Position() < w.target.last && time.Since(w.target.since) < catchUp {
+		return nil
+	}
+	w.target.written = true
+	return w.latest.flush(ctx, w.fold)
 }
 
 // take judges a message of the output.
