@@ -255,3 +255,16 @@ func TestNoAllocation(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// What the division by place adds to a score: docs/measurements/novelty.md.
+func BenchmarkOf(b *testing.B) {
+	within := make([]float32, Dimensions)
+	for name, usual := range map[string]*Usual{"residual": nil, "by place": {Most: 3, Offset: 1.5, Linear: make([]float32, Places), Square: make([]float32, Places)}} {
+		d := &Detector{Unit: 1, Usual: usual}
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				d.Of([4]float64{1, 2, 3, 4}, within)
+			}
+		})
+	}
+}

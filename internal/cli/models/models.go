@@ -87,10 +87,11 @@ type headReport struct {
 // noveltyReport is a detector of what is unlike the training part.
 type noveltyReport struct {
 	Dimensions int     `json:"dimensions"`
-	Sequences  int     `json:"sequences"` // of which the p-values are
-	Level      float32 `json:"level"`     // p-values up to it are novel
-	Detects    bool    `json:"detects"`   // the readout's class is whether it is novel
-	Inputs     int     `json:"inputs"`    // values that say what the inputs are like
+	Sequences  int     `json:"sequences"`          // of which the p-values are
+	Level      float32 `json:"level"`              // p-values up to it are novel
+	Detects    bool    `json:"detects"`            // the readout's class is whether it is novel
+	Inputs     int     `json:"inputs"`             // values that say what the inputs are like
+	ByPlace    bool    `json:"by_place,omitempty"` // residuals are divided by what is usual at their place
 }
 
 // Inspect reads the model file at path and describes it.
@@ -130,7 +131,7 @@ func newHeadReport(h *readout.Linear) headReport {
 		r.Early = &p.Rule
 	}
 	if d := h.Novelty; d != nil {
-		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects, d.InputValues()}
+		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects, d.InputValues(), d.Usual != nil}
 	}
 	return r
 }
@@ -192,6 +193,9 @@ func Print(a *cli.App, r Report) {
 			}
 			if n.Inputs > 0 {
 				more += "; says level, spread and pace of each channel"
+			}
+			if n.ByPlace {
+				more += "; compared with what is usual at its place"
 			}
 			row("novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, more)
 		}

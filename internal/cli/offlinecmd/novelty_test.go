@@ -44,6 +44,9 @@ func TestNoveltyCommands(t *testing.T) {
 		t.Errorf("retrain --drift: %s\n%s", r.Out, inspect)
 	}
 	r = clitest.Must(t, append(retrain, "--novelty")...)
+	if inspect := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(inspect, "novelty    23 dimensions, from 24 sequences; novel at a p-value of at most 0.01; compared with what is usual at its place\n") {
+		t.Errorf("model inspect of a model of two classes:\n%s", inspect)
+	}
 	if want := "warning: nothing will be novel: that needs at least 99 training sequences, or --false-alarms 0.04"; !strings.Contains(r.Out+r.ErrOut, want) {
 		t.Errorf("retrain --novelty does not say %q:\n%s%s", want, r.Out, r.ErrOut)
 	}
