@@ -268,3 +268,16 @@ func BenchmarkOf(b *testing.B) {
 		})
 	}
 }
+
+// Without one of them, the sequences are all the same, and have no directions; a scale may
+// be given all the same.
+func TestOneUnlikeTheOthers(t *testing.T) {
+	ones := func(mean, _ []float64) []float64 { return slices.Repeat([]float64{1}, len(mean)) }
+	x := slices.Repeat([]float32{1, 2, 3}, 20)
+	x[0] = 5
+	for _, byPlace := range []bool{false, true} {
+		if d, _ := fit(t, x, 20, Options{Scale: ones, ByPlace: byPlace}); d.Dimensions() != 1 || d.Usual != nil {
+			t.Errorf("%d directions, usual residuals %v", d.Dimensions(), d.Usual)
+		}
+	}
+}

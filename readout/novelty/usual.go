@@ -138,6 +138,9 @@ type placed struct {
 func (s *subspace) placed(fold *subspace, first int) (*placed, error) {
 	f, k := len(s.mean), fold.axes.Cols
 	p := &placed{make([]float64, k), dense.New(k, first)}
+	if k == 0 || first == 0 { // sequences that are all the same have no directions
+		return p, nil
+	}
 	for j := range f {
 		d := (fold.mean[j] - s.mean[j]) * fold.scale[j]
 		for c, v := range fold.axes.Row(j) {
