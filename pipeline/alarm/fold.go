@@ -173,15 +173,15 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 		which := at{r.Name, s.keys[i]}
 		c := f.counters[which]
 		was := c != nil && c.Alarm > 0
-		if c == nil {
-			if s, ok := r.Condition.(*series); ok {
-				n := max(1, s.count(p))
-				if f.series+n > MostSeries {
-					f.crowded = true
-					continue
-				}
-				f.series += n
+		if s, ok := r.Condition.(*series); ok {
+			more := s.more(c, p)
+			if more > 0 && f.series+more > MostSeries {
+				f.crowded = true
+				continue
 			}
+			f.series += more
+		}
+		if c == nil {
 			c = new(counter)
 		}
 		if r.Kind != kindSilent {

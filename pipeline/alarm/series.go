@@ -89,6 +89,22 @@ func (s *series) count(p *codec.Prediction) int {
 	return len(p.Inputs) / novelty.InputsOf
 }
 
+// more is how many series a key has more with a prediction; c is nil where it has none. The
+// inputs of a stream may come later than its first prediction, which may be an early one.
+func (s *series) more(c *counter, p *codec.Prediction) int {
+	switch n := max(1, s.count(p)); {
+	case c == nil:
+		return n
+	case s.signal != "inputs" || len(p.Inputs) == 0:
+		return 0
+	default:
+		return n - c.series()
+	}
+}
+
+// series is how many there are of a key of a rule of kind drift.
+func (c *counter) series() int { return max(1, len(c.Inputs)) }
+
 // inputs adds a prediction to the series of its inputs.
 func (s *series) inputs(c *counter, p *codec.Prediction) (on, off bool) {
 	n := s.count(p)
@@ -179,7 +195,7 @@ func (f *Fold) countSeries() {
 	f.series = 0
 	for which := range f.counters {
 		if r := f.rules.named(which.rule); r != nil && r.Kind == kindDrift {
-			f.series += max(1, len(f.counters[which].Inputs))
+			f.series += f.counters[which].series()
 		}
 	}
 }

@@ -218,3 +218,30 @@ func TestDriftOfMany(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// An early prediction, which comes first, does not say what the inputs are like. They count
+// once they come, as they do for whoever reads the state.
+func TestInputsBehindEarly(t *testing.T) {
+	rules, err := alarm.ParseRules(map[string]string{"inputs": "drift inputs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := alarm.NewFold("log", 0)
+	if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
+		t.Fatal(err)
+	}
+	const values = 300
+	fits := alarm.MostSeries / values
+	for i := range fits + 1 {
+		stream, outs := fmt.Sprint(i), uint64(2*i+2)
+		m := alarm.Message{Seq: uint64(i + 1), Outs: outs, Labels: []string{"x"}, Predictions: []codec.Prediction{
+			{Stream: stream, Flags: codec.FlagEarly}, {Stream: stream, Seq: 1, Inputs: make([]float32, values)},
+		}}
+		if _, err := f.Take(&m); err != nil {
+			t.Fatal(err)
+		}
+		if crowded := f.Crowded(); crowded != (i == fits) {
+			t.Fatalf("stream %d of %d values each: crowded %v", i, values, crowded)
+		}
+	}
+}
