@@ -128,7 +128,7 @@ func TestMQTT(t *testing.T) {
 	end()
 	put(raised("flat", "s+/#"), "s=2B=2F=23")                                              // while the broker is away
 	r.await("that to be said", func() bool { return said.Lines("trying again") > before }) // of the event, or of the broker alone
-	end = b.serve(t, address, nil)
+	b.serve(t, address, nil)
 	all()
 	r.killed(p, "mqtt")
 	put(raised("flat", "t"), "t") // while nobody sends
