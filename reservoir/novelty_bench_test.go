@@ -22,18 +22,22 @@ func BenchmarkNovelty(b *testing.B) {
 		return v
 	}
 	d := &novelty.Detector{Center: noise(features), Scale: noise(features), Axes: noise(features * novelty.Dimensions), Left: []float32{1}, Unit: .5, Level: .5}
+	reads := *d
+	reads.Inputs = noise(features * 9) // three channels
 	for _, set := range kernel.Levels() {
 		for _, some := range []int{1, kernel.Streams} {
-			b.Run(fmt.Sprintf("%s/%d", set.Name, some), func(b *testing.B) {
-				n, dst, fresh := newNovelty(d, set), make([]float32, some), noise(features)
-				for b.Loop() {
-					for i := range some {
-						copy(n.rows[i*n.stride:], fresh)
+			for name, d := range map[string]*novelty.Detector{"": d, "/inputs": &reads} {
+				b.Run(fmt.Sprintf("%s/%d%s", set.Name, some, name), func(b *testing.B) {
+					n, dst, inputs, fresh := newNovelty(d, set), make([]float32, some), make([]float32, some*d.InputValues()), noise(features)
+					for b.Loop() {
+						for i := range some {
+							copy(n.rows[i*n.stride:], fresh)
+						}
+						n.score(dst, inputs)
 					}
-					n.score(dst, nil)
-				}
-				b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*some)/1000, "us/prediction")
-			})
+					b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*some)/1000, "us/prediction")
+				})
+			}
 		}
 	}
 }
