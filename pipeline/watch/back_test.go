@@ -20,14 +20,19 @@ import (
 // predictions again, in other messages. The alarms continue: each is raised and ked
 // once for the same predictions, and an event says what happened. It does not matter
 // whether the state is older than what was lost, or the process has begun before the
-// predictions come again.
+// predictions come again. Where the log loses as much, or alone loses something, its events
+// are made again.
 func TestPowerFailure(t *testing.T) {
 	for _, one := range []struct {
 		name   string
 		save   time.Duration
-		before bool // the process begins before the predictions come again
-	}{{"old state", time.Hour, false}, {"new state", 1, false}, {"old state, begins first", time.Hour, true}, {"new state, begins first", 1, true}} {
-		t.Run(one.name, func(t *testing.T) { powerFailure(t, one.save, one.before) })
+		before bool   // the process begins before the predictions come again
+		log    string // what becomes of the alarm log: it is lost, too, or alone
+	}{
+		{"old state", time.Hour, false, ""}, {"new state", 1, false, ""}, {"old state, begins first", time.Hour, true, ""}, {"new state, begins first", 1, true, ""},
+		{"with the log", 1, false, "too"}, {"the log alone", 1, false, "alone"},
+	} {
+		t.Run(one.name, func(t *testing.T) { powerFailure(t, one.save, one.before, one.log) })
 	}
 }
 
@@ -37,7 +42,7 @@ var courses = []string{
 	"220002200022", "002200022000", "222222222222", "020202020202", "000220000220", "200200220000", "222000000000", "000000000022",
 }
 
-func powerFailure(t *testing.T, save time.Duration, before bool) {
+func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 	const lost, last, rounds = 3, 7, 12
 	r := newRig(t, -1)
 	rules, err := alarm.ParseRules(map[string]string{"rub": "class rub, 2 of 3, clear after 2", "once": "class rub"})
@@ -115,17 +120,17 @@ func powerFailure(t *testing.T, save time.Duration, before bool) {
 		round(n, 1, 3, 5, 7)
 	}
 	r.await("the first events", func() bool { return same(lost) })
-	restart := func(change func(output string)) {
+	restart := func(change func(streams string)) {
 		t.Helper()
 		p.kill()
 		<-p.done
 		r.server.Close()
-		change(filepath.Join(r.dir, "jetstream", "$G", "streams", wire.OutputStream("job")))
+		change(filepath.Join(r.dir, "jetstream", "$G", "streams"))
 		r.serve()
 	}
 	cut := t.TempDir()
-	restart(func(output string) {
-		if err := os.CopyFS(filepath.Join(cut, "output"), os.DirFS(output)); err != nil {
+	restart(func(streams string) {
+		if err := os.CopyFS(cut, os.DirFS(streams)); err != nil {
 			t.Fatal(err)
 		}
 	})
@@ -137,23 +142,29 @@ func powerFailure(t *testing.T, save time.Duration, before bool) {
 	}
 	r.await("the events of what will be lost", func() bool { return same(last) })
 	r.await("the state", func() bool { return save > time.Second || r.position() == r.sent[len(r.sent)-1].Seq })
-	restart(func(output string) {
-		if err := os.RemoveAll(output); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.CopyFS(output, os.DirFS(filepath.Join(cut, "output"))); err != nil {
-			t.Fatal(err)
+	back := map[string][]string{"": {wire.OutputStream("job")}, "too": {wire.OutputStream("job"), wire.AlarmStream("job")}, "alone": {wire.AlarmStream("job")}}[log]
+	restart(func(streams string) {
+		for _, name := range back {
+			if err := os.RemoveAll(filepath.Join(streams, name)); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.CopyFS(filepath.Join(streams, name), os.DirFS(filepath.Join(cut, name))); err != nil {
+				t.Fatal(err)
+			}
 		}
 	})
 	if before {
 		p = begin()
 	}
-	outs = at
-	for n := lost; n < last; n++ { // one partition first, in smaller messages
+	again := last
+	if log != "alone" {
+		outs, again = at, lost
+	}
+	for n := again; n < last; n++ { // one partition first, in smaller messages
 		round(n, 0, 2)
 		round(n, 4, 6)
 	}
-	for n := lost; n < last; n++ {
+	for n := again; n < last; n++ {
 		round(n, 1)
 		round(n, 3, 5, 7)
 	}
@@ -171,7 +182,7 @@ func powerFailure(t *testing.T, save time.Duration, before bool) {
 	p = begin() // and nothing comes after another start
 	r.end(p)
 	got, said := events()
-	if fmt.Sprint(got) != fmt.Sprint(want(rounds)) || said != 1 {
+	if fmt.Sprint(got) != fmt.Sprint(want(rounds)) || (said == 1) != (log == "") {
 		t.Errorf("the log has\n%v\nwant\n%v; it says %d times what happened", got, want(rounds), said)
 	}
 }
