@@ -163,6 +163,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 	for _, h := range m.Readouts {
 		if c.Stage.Head == "" || c.Stage.Head == h.Name {
 			says.sets, says.novelty, says.change, says.numbers = h.Coverage != nil, h.Novelty != nil, h.Prefixes != nil, h.Interval != nil
+			says.inputs = says.novelty && h.Novelty.Inputs != nil
 			break
 		}
 	}

@@ -26,7 +26,7 @@ func TestBackfillColumns(t *testing.T) {
 		columns []string
 	}{
 		"plain":   {set, nil, nil},
-		"all":     {set, []string{"--coverage", "0.8", "--novelty", "--early", "8", "--decide"}, []string{"set", "novelty", "novelty_p", "change"}},
+		"all":     {set, []string{"--coverage", "0.8", "--drift", "--early", "8", "--decide"}, []string{"set", "novelty", "novelty_p", "inputs", "change"}},
 		"numbers": {recording, []string{"--policy", "count", "--length", "10", "--target", "seq"}, []string{"value", "low", "high"}},
 	} {
 		model, csvFile, lines := in(name), in(name+"-out.csv"), in(name+"-out.jsonl")

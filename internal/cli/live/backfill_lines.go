@@ -76,7 +76,7 @@ type column struct {
 }
 
 // says is what a model's predictions have beside class and score.
-type says struct{ sets, novelty, change, numbers bool }
+type says struct{ sets, novelty, inputs, change, numbers bool }
 
 func (s says) more() bool { return s != says{} }
 
@@ -119,6 +119,9 @@ func columnsOf(s says) []column {
 			number("novelty", func(p *pipeline.BackfillPrediction) (float32, bool) { return p.Novelty, p.NoveltyP != 0 }),
 			number("novelty_p", func(p *pipeline.BackfillPrediction) (float32, bool) { return p.NoveltyP, p.NoveltyP != 0 }))
 	}
+	if s.inputs {
+		all = append(all, column{"inputs", inputsText})
+	}
 	if s.change {
 		all = append(all, number("change", func(p *pipeline.BackfillPrediction) (float32, bool) { return p.Change, p.Change != 0 }))
 	}
@@ -152,6 +155,18 @@ func scoresText(p *pipeline.BackfillPrediction) string {
 		scores[i] = floatText(v)
 	}
 	return strings.Join(scores, " ")
+}
+
+// inputsText is a JSON array, as that of set.
+func inputsText(p *pipeline.BackfillPrediction) string {
+	if p.Inputs == nil {
+		return ""
+	}
+	b, err := json.Marshal(finiteOnes(p.Inputs))
+	if err != nil { // finite numbers are always JSON
+		return ""
+	}
+	return string(b)
 }
 
 // setText is a JSON array, for a name may hold whatever would stand between names.
