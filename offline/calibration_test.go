@@ -72,13 +72,13 @@ func TestCalibrationOfRealData(t *testing.T) {
 				mean[0], mean[1], mean[2], mean[3], mean[4], mean[5], mean[6]))
 			row := head + fmt.Sprintf(" %d |", n)
 			for _, c := range coverages {
-				held, exact := all[0].covered(c.level, c.byClass)
+				held, _ := all[0].covered(c.level, c.byClass)
 				if !c.byClass {
 					row += fmt.Sprintf(" %.3f |", held)
 				}
 				var share, rounded, square float64
 				for _, r := range all[1:] {
-					held, exact = r.covered(c.level, c.byClass)
+					held, exact := r.covered(c.level, c.byClass)
 					share, square, rounded = share+held/float64(n), square+held*held/float64(n), rounded+exact/float64(n)
 				}
 				off := math.Sqrt(max(0, square-share*share) / float64(n-1))
