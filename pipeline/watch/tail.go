@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -33,6 +34,9 @@ func (b *book) tail(ctx context.Context) (events []alarm.Logged, err error) {
 			if ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
 				return nil, err
 			}
+			if err := b.still(ctx); err != nil { // what it waits for may be lost
+				return nil, err
+			}
 			if err := store.Pause(ctx, store.RetryWait); err != nil {
 				return nil, err
 			}
@@ -41,11 +45,20 @@ func (b *book) tail(ctx context.Context) (events []alarm.Logged, err error) {
 	return events, wrong
 }
 
+// errNone is the error where there is no further message.
+var errNone = errors.New("no message is there")
+
+// quiet is how long a message may take that is there.
+const quiet = 10 * time.Second
+
 // messages hands over those from a number on, as long as fn says so.
 func (b *book) messages(ctx context.Context, from uint64, fn func(m jetstream.Msg, seq uint64) bool) error {
 	cons, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: forgetAfter})
 	if err != nil {
 		return err
+	}
+	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
+		return errNone
 	}
 	it, err := cons.Messages()
 	if err != nil {
@@ -53,7 +66,9 @@ func (b *book) messages(ctx context.Context, from uint64, fn func(m jetstream.Ms
 	}
 	defer it.Stop()
 	for {
-		m, err := it.Next(jetstream.NextContext(ctx))
+		try, cancel := context.WithTimeout(ctx, quiet)
+		m, err := it.Next(jetstream.NextContext(try))
+		cancel()
 		if err != nil {
 			return err
 		}
@@ -61,8 +76,11 @@ func (b *book) messages(ctx context.Context, from uint64, fn func(m jetstream.Ms
 		if err != nil {
 			return err
 		}
-		if !fn(m, meta.Sequence.Stream) {
+		switch {
+		case !fn(m, meta.Sequence.Stream):
 			return nil
+		case meta.NumPending == 0:
+			return errNone
 		}
 	}
 }
