@@ -48,6 +48,7 @@ func newClient(t *tls.Config) *http.Client {
 type answered struct {
 	code         int
 	status, text string // the text begins the body
+	plain        bool   // to what was sent without TLS
 }
 
 func (a *answered) Error() string {
@@ -68,8 +69,11 @@ func (a *answered) unwanted() bool {
 	return false
 }
 
+// wantsTLS reports whether the answer is that to a plain request: it names HTTPS, and not in
+// a link alone.
 func (a *answered) wantsTLS() bool {
-	return a.code == http.StatusBadRequest && strings.Contains(strings.ToLower(a.text), "https")
+	text := strings.ReplaceAll(strings.ToLower(a.text), "https://", "")
+	return a.plain && a.code == http.StatusBadRequest && strings.Contains(text, "https")
 }
 
 const (
@@ -96,7 +100,7 @@ func post(ctx context.Context, c *http.Client, address string, body []byte, head
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
 		return answer, nil
 	}
-	no := &answered{answer.StatusCode, answer.Status, oneLine(text)}
+	no := &answered{answer.StatusCode, answer.Status, oneLine(text), r.URL.Scheme == "http"}
 	switch {
 	case no.unwanted():
 		return nil, fmt.Errorf("%w: %w", errUnwanted, no)

@@ -170,3 +170,25 @@ func TestReceivers(t *testing.T) {
 	}
 	r.end(p)
 }
+
+// A receiver that refuses an event and links to its documentation does not want TLS: the
+// event is left out, and the next one is sent.
+func TestRefusedWithLink(t *testing.T) {
+	posted := make(chan string, 8)
+	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		id := q.Header.Get(notify.HeaderIdempotency)
+		if posted <- id; id == "log-1" {
+			http.Error(w, `{"error": "unknown field, see https://docs.example/errors"}`, http.StatusBadRequest)
+		}
+	}))
+	defer hook.Close()
+	r := newRig(t)
+	p := r.start(&notify.Webhook{Job: "job", URL: hook.URL, First: time.Hour, Log: r.log})
+	r.put(raised("rub", "a"))
+	r.put(raised("rub", "b"))
+	r.await("the second event", func() bool { return len(posted) == 2 })
+	if first, second := <-posted, <-posted; first != "log-1" || second != "log-2" {
+		t.Errorf("posted %q, then %q", first, second)
+	}
+	r.end(p)
+}
