@@ -210,3 +210,41 @@ func FuzzPlaces(f *testing.F) {
 		}
 	})
 }
+
+// An acknowledgement of an alarm whose predictions have not come again is applied alike by
+// a process that reads it from the log, behind a state of before.
+func TestAcknowledgedBeforeItComesAgain(t *testing.T) {
+	rules, err := alarm.ParseRules(map[string]string{"rub": "class rub"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := alarm.NewFold("log", 0)
+	if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
+		t.Fatal(err)
+	}
+	by := alarm.Place{Number: 5}
+	raised := alarm.Event{Number: 2, Kind: alarm.Raised, ID: "log-2", Alarm: 2, Rule: "rub", Key: "a", Stream: "a", Class: "rub", Position: 9}
+	if err := f.Resume([]alarm.Logged{{Event: raised, Judged: []alarm.Place{by}, By: by}}, 0); err != nil {
+		t.Fatal(err)
+	}
+	state, err := f.Encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := f.Acknowledge("rub", "a", 0, "me", time.Unix(1, 0))
+	if err != nil {
+		t.Fatal(err)
+	}
+	next, err := alarm.DecodeFold(state)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range []*alarm.Fold{f, next} {
+		if _, err := one.Apply(e); err != nil {
+			t.Fatal(err)
+		}
+		if on := one.On(); len(on) != 1 || !on[0].Acknowledged {
+			t.Errorf("on: %+v", on)
+		}
+	}
+}

@@ -100,6 +100,7 @@ func (f *Fold) Apply(e Event) ([]Event, error) {
 		f.number, f.configured = e.Number, e.Configured
 		return f.use(rules, e.Time), nil
 	}
+	f.settle(at{e.Rule, e.Key}) // as Acknowledge did
 	c := f.counters[at{e.Rule, e.Key}]
 	r := f.rules.named(e.Rule)
 	if c == nil || r == nil || e.Kind == Cleared || (e.Kind == Raised) != (c.Alarm == 0) || e.Kind == Raised && r.Kind != kindSilent {
