@@ -1,6 +1,8 @@
 package alarm_test
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -230,6 +232,17 @@ func TestAcknowledgedBeforeItComesAgain(t *testing.T) {
 	state, err := f.Encode()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, refused := range []struct {
+		key    string
+		number uint64
+	}{{"b", 0}, {"a", 7}} { // which leaves no trace: the log does not say that somebody asked
+		if _, err := f.Acknowledge("rub", refused.key, refused.number, "me", time.Unix(1, 0)); !errors.Is(err, alarm.ErrNoAlarm) {
+			t.Errorf("%s %d: %v", refused.key, refused.number, err)
+		}
+	}
+	if still, err := f.Encode(); err != nil || !bytes.Equal(still, state) {
+		t.Errorf("an acknowledgement that was refused has changed the state (%v)", err)
 	}
 	e, err := f.Acknowledge("rub", "a", 0, "me", time.Unix(1, 0))
 	if err != nil {

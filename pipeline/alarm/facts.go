@@ -57,10 +57,9 @@ var (
 // Acknowledge is the event that acknowledges an alarm that is on: of that number, or
 // with 0 the one that is on now. It becomes true when it is stored and applied.
 func (f *Fold) Acknowledge(rule, key string, number uint64, who string, now time.Time) (Event, error) {
-	f.settle(at{rule, key})
-	c := f.counters[at{rule, key}]
+	c := f.coming(at{rule, key})
 	switch {
-	case c == nil || c.Alarm == 0, number != 0 && number != c.Alarm:
+	case c.Alarm == 0, number != 0 && number != c.Alarm:
 		return Event{}, fmt.Errorf("alarm: rule %q, %q: %w", rule, key, ErrNoAlarm)
 	case c.Acked:
 		return Event{}, fmt.Errorf("alarm: rule %q, %q: %w", rule, key, ErrAcknowledged)
@@ -100,7 +99,7 @@ func (f *Fold) Apply(e Event) ([]Event, error) {
 		f.number, f.configured = e.Number, e.Configured
 		return f.use(rules, e.Time), nil
 	}
-	f.settle(at{e.Rule, e.Key}) // as Acknowledge did
+	f.settle(at{e.Rule, e.Key}) // what Acknowledge looked at
 	c := f.counters[at{e.Rule, e.Key}]
 	r := f.rules.named(e.Rule)
 	if c == nil || r == nil || e.Kind == Cleared || (e.Kind == Raised) != (c.Alarm == 0) || e.Kind == Raised && r.Kind != kindSilent {
@@ -216,6 +215,7 @@ func (f *Fold) Resume(log []Logged, position uint64) error {
 		}
 	}
 	f.position = position
+	f.countSeries()
 	for name := range f.streams { // what is known of them may be lost, too
 		f.changed[name] = true
 	}
@@ -252,18 +252,37 @@ func (f *Fold) reached(p Place) bool {
 	return p.Number <= f.partitions[p.Partition]
 }
 
+// coming is what a key's counter will be when all is true that the log says of it.
+func (f *Fold) coming(which at) *counter {
+	c := new(counter)
+	if is := f.counters[which]; is != nil {
+		*c = *is
+	}
+	for i := range f.again.ahead[which] {
+		c.mark(&f.again.ahead[which][i].Event)
+	}
+	return c
+}
+
 // settle makes all true that the log says of a key.
 func (f *Fold) settle(which at) {
 	if len(f.again.ahead[which]) == 0 {
 		return
 	}
 	c := f.counters[which]
+	r := f.rules.named(which.rule)
+	counts := r != nil && r.Kind == kindDrift
 	if c == nil {
 		c = new(counter)
+	} else if counts {
+		f.series -= c.series()
 	}
 	f.come(which, c, true)
-	if c.Alarm > 0 || c.Last != 0 || c.Drift != nil {
+	if c.Alarm > 0 || c.Last != 0 || c.Drift != nil || c.Inputs != nil {
 		f.counters[which] = c
+		if counts {
+			f.series += c.series()
+		}
 	} else {
 		delete(f.counters, which)
 	}

@@ -282,8 +282,14 @@ func (f *Fold) apply(e *Event, c *counter) {
 	f.mark(e, c)
 }
 
-// mark changes a counter as an event of its alarm says.
+// mark changes a counter as an event of its alarm says, and what is known of its stream.
 func (f *Fold) mark(e *Event, c *counter) {
+	c.mark(e)
+	f.touch(e)
+}
+
+// mark changes a counter as an event of its alarm says.
+func (c *counter) mark(e *Event) {
 	switch e.Kind {
 	case Raised:
 		c.Alarm, c.Acked, c.RaisedAt, c.Off = e.Number, false, e.Time, 0
@@ -293,7 +299,6 @@ func (f *Fold) mark(e *Event, c *counter) {
 	case Cleared:
 		*c = counter{Since: c.Since, Drift: c.Drift, Inputs: c.Inputs, Before: c.Before}
 	}
-	f.touch(e)
 }
 
 // Believe takes an event as it is, of predictions that are gone.
@@ -317,7 +322,10 @@ func (f *Fold) Believe(e Event) error {
 
 // Rewind continues behind an earlier message of an output that went back in time: the
 // predictions that are made again have the numbers that they had.
-func (f *Fold) Rewind(position uint64) { f.position, f.taken = position, 0 }
+func (f *Fold) Rewind(position uint64) {
+	f.position, f.taken = position, 0
+	f.countSeries()
+}
 
 // Skip continues behind a message of the output without what was before it: alarms that
 // are on stay on, counting begins anew.

@@ -37,7 +37,7 @@ func (w *Walk) Share() float64 {
 // Bound is how far the share of labels that were missed can be from 1 - level, where late
 // labels were not there yet when a set was made. labels is above 0.
 func (w *Walk) Bound(late int) float64 {
-	return (max(w.level, 1-w.level) + float64(late+1)*w.rate) / (w.rate * float64(w.labels))
+	return (max(w.level, 1-w.level) + (float64(late)+1)*w.rate) / (w.rate * float64(w.labels))
 }
 
 // Threshold is the smallest probability of a class that is in a set at a share, where it
