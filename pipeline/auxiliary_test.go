@@ -203,7 +203,6 @@ func TestBelongingNotMade(t *testing.T) {
 		s := r.counters.Status()
 		return strings.Contains(strings.Join(s.Unready(), ""), "partition 0: publish failed, retrying: dead letter on barred.dlq.0: nats: no response from stream")
 	})
-	waitFor(t, "a line in the log", func() bool { return book.Lines("dead letter on barred.dlq.0") > 0 })
 	waitFor(t, "its cause", func() bool {
 		return book.Lines("was deleted and is not created again: a partition that has a dead letter waits") > 0
 	})
@@ -212,6 +211,7 @@ func TestBelongingNotMade(t *testing.T) {
 	if now := book.Lines("is not created again"); now != n {
 		t.Errorf("said %d times within %v", now-n, 3*c.Lease)
 	}
+	waitFor(t, "a line in the log", func() bool { return book.Lines("dead letter on barred.dlq.0") > 0 })
 	b.remove("OTHER")
 	b.settle(r, 2)
 	s := r.counters.Status()
