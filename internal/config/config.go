@@ -49,8 +49,10 @@ type Config struct {
 	Alarms Alarms `mapstructure:"alarms"`
 	// What is written to standard error.
 	Log Log `mapstructure:"log"`
-	// Metrics for Prometheus and health checks for an orchestrator, over HTTP
-	// without a login: /metrics, /healthz and /readyz (docs/metrics.md).
+	// Metrics for Prometheus and health checks for an orchestrator, over HTTP:
+	// /metrics, /healthz and /readyz (docs/metrics.md). Without the keys below, whoever
+	// reaches the address can read all of it. The files are read again when they have
+	// changed.
 	Metrics Metrics `mapstructure:"metrics"`
 }
 
@@ -318,6 +320,25 @@ type Metrics struct {
 	// Address to listen on, such as 127.0.0.1:9464. Port 0 is any free port.
 	// Empty: off.
 	Listen string `mapstructure:"listen" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:9464, or nothing" flag:"metrics"`
+	// TLS: path of the certificate of this port. It needs tls_key. "eusn-stream config
+	// init --secure" makes one.
+	TLSCert string `mapstructure:"tls_cert" default:""`
+	// TLS: path of the key of the certificate.
+	TLSKey string `mapstructure:"tls_key" default:""`
+	// TLS: path of the certificates of authorities. Only clients with a certificate of
+	// one of them are answered, and must also log in where there is a login. Empty: no
+	// client certificate is asked for.
+	TLSClientCA string `mapstructure:"tls_client_ca" default:""`
+	// Path of a file with those who may log in with a name and a password: a line
+	// name:hash for each, as htpasswd -B writes it (bcrypt). Empty: nobody.
+	Users string `mapstructure:"users" default:""`
+	// Path of a file with tokens of at least 16 characters, a line for each, with which
+	// programs log in (Authorization: Bearer). Without users and token_file, there is no
+	// login.
+	TokenFile string `mapstructure:"token_file" default:""`
+	// Answer /healthz and /readyz without login and client certificate, for an
+	// orchestrator that has neither. /readyz names partitions and what is wrong with them.
+	OpenHealth bool `mapstructure:"open_health" default:"false"`
 }
 
 // Gateway says how devices send to a gateway.

@@ -1,10 +1,7 @@
 package metrics
 
 import (
-	"errors"
-	"fmt"
 	"log/slog"
-	"net"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,25 +56,15 @@ func (c gatewayCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 // ListenGateway serves the metrics of a gateway, and /healthz.
-func ListenGateway(addr string, stats func() gateway.Stats, log *slog.Logger) (*Server, error) {
-	l, err := net.Listen("tcp", addr)
-	if err != nil {
-		return nil, fmt.Errorf("metrics: %w", err)
-	}
+func ListenGateway(addr string, access Access, stats func() gateway.Stats, log *slog.Logger) (*Server, error) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(gatewayCollector{stats}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })
-	s := &Server{listener: l, done: make(chan struct{}), http: http.Server{
-		Handler: mux, ReadTimeout: requestTime, WriteTimeout: requestTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), // clients that break off are no news
-	}}
-	go func() {
-		defer close(s.done)
-		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("metrics are no longer served", "addr", addr, "err", err)
-		}
-	}()
-	return s, nil
+	d, err := access.open(log)
+	if err != nil {
+		return nil, err
+	}
+	return d.serve(addr, mux, requestTime)
 }

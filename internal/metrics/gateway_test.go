@@ -13,7 +13,7 @@ import (
 
 // What a gateway serves is what its document lists.
 func TestGatewayMetrics(t *testing.T) {
-	s, err := ListenGateway("127.0.0.1:0", func() gateway.Stats {
+	s, err := ListenGateway("127.0.0.1:0", Access{}, func() gateway.Stats {
 		return gateway.Stats{Messages: map[string]uint64{"mqtt": 7}, Refused: map[string]uint64{"mqtt": 3}, HoldingBack: true, Waiting: 5}
 	}, slog.New(slog.DiscardHandler))
 	if err != nil {

@@ -33,7 +33,7 @@ func TestNVML(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	base, _ := serve(t, Options{Counters: new(pipeline.Counters), GPUs: r})
+	base, _ := served(t, Options{Counters: new(pipeline.Counters), GPUs: r})
 	_, page := get(t, base+"/metrics")
 	samples(t, page, map[string]float64{
 		`eusn_gpu_energy_joules_total{gpu="0",uuid="GPU-0"}`: 6.5, `eusn_gpu_power_watts{gpu="0",uuid="GPU-0"}`: 98.5,

@@ -137,7 +137,7 @@ func (r *rig) send(key string, data []byte, header ...string) {
 	}
 }
 
-func serve(t *testing.T, o Options) (base string, s *Server) {
+func served(t *testing.T, o Options) (base string, s *Server) {
 	t.Helper()
 	s, err := Listen("127.0.0.1:0", o)
 	if err != nil {

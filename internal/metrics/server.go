@@ -32,6 +32,7 @@ type Options struct {
 	Counters *pipeline.Counters // of the stage, which may start and end while the server runs
 	Version  string             // of the program
 	GPUs     GPUs               // nil = none
+	Access   Access             // who may ask
 	Log      *slog.Logger       // optional
 
 	patience time.Duration // requestTime, for tests
@@ -41,6 +42,7 @@ type Options struct {
 type Server struct {
 	http     http.Server
 	listener net.Listener
+	scheme   string // http or https
 	done     chan struct{}
 }
 
@@ -53,19 +55,35 @@ func Listen(addr string, o Options) (*Server, error) {
 	if o.patience == 0 {
 		o.patience = requestTime
 	}
+	d, err := o.Access.open(o.Log)
+	if err != nil {
+		return nil, err
+	}
+	return d.serve(addr, handler(o, newRegistry(o)), o.patience)
+}
+
+// serve serves all of h behind the door.
+func (d *door) serve(addr string, h http.Handler, patience time.Duration) (*Server, error) {
+	log := d.log
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	quiet := slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug) // clients that break off are no news
-	s := &Server{listener: l, done: make(chan struct{}), http: http.Server{
-		Handler:     handler(o, newRegistry(o)),
-		ReadTimeout: o.patience, WriteTimeout: o.patience, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: quiet,
+	quiet := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // clients that break off are no news
+	s := &Server{listener: l, scheme: "http", done: make(chan struct{}), http: http.Server{
+		Handler:     d.guard(h),
+		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: quiet,
 	}}
+	if d.access.Cert != "" {
+		s.scheme = "https"
+	}
+	if at := l.Addr().(*net.TCPAddr); !at.IP.IsLoopback() && !d.access.login() && d.access.ClientCA == "" {
+		log.Warn("everybody who reaches this address can read the metrics: there is no login (docs/metrics.md, TLS and a login)", "addr", s.Addr())
+	}
 	go func() {
 		defer close(s.done)
-		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			o.Log.Error("metrics are no longer served", "addr", addr, "err", err)
+		if err := s.http.Serve(d.listen(l)); !errors.Is(err, http.ErrServerClosed) {
+			log.Error("metrics are no longer served", "addr", addr, "err", err)
 		}
 	}()
 	return s, nil
@@ -73,6 +91,9 @@ func Listen(addr string, o Options) (*Server, error) {
 
 // Addr is where the server listens, "host:port".
 func (s *Server) Addr() string { return s.listener.Addr().String() }
+
+// URL is where to ask, without a path: "http://host:port", or https with TLS.
+func (s *Server) URL() string { return s.scheme + "://" + s.Addr() }
 
 // Close lets answers under way finish for a second, ends all connections and
 // returns.

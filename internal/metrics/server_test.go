@@ -23,7 +23,7 @@ import (
 func TestReadiness(t *testing.T) {
 	r := newRig(t)
 	var counters pipeline.Counters
-	base, server := serve(t, Options{Counters: &counters})
+	base, server := served(t, Options{Counters: &counters})
 	want := func(path string, code int, text string) {
 		t.Helper()
 		if c, body := get(t, base+path); c != code || !strings.Contains(body, text) {
@@ -59,7 +59,7 @@ func TestReadiness(t *testing.T) {
 func TestStoppedPartition(t *testing.T) {
 	r := newRig(t)
 	var counters pipeline.Counters
-	base, _ := serve(t, Options{Counters: &counters})
+	base, _ := served(t, Options{Counters: &counters})
 	c := pipeline.Config{Partitions: 2, Shards: 1}
 	stop := r.start(&counters, c)
 	r.publish("a", []float32{1})
@@ -109,7 +109,7 @@ func TestStoppedPartition(t *testing.T) {
 func TestSlowClients(t *testing.T) {
 	o := full(t)
 	o.patience = 2 * time.Second // long enough for an honest client on a loaded machine
-	base, server := serve(t, o)
+	base, server := served(t, o)
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", server.Addr())
 		if err == nil {
@@ -150,7 +150,7 @@ func TestSlowClients(t *testing.T) {
 	ended.Wait()
 
 	o.patience = patience // no more cutting off but by Close
-	_, server = serve(t, o)
+	_, server = served(t, o)
 	deaf = dial()
 	var sent atomic.Int64
 	ended.Go(func() {
@@ -171,7 +171,7 @@ func TestSlowClients(t *testing.T) {
 }
 
 func TestListenFails(t *testing.T) {
-	_, taken := serve(t, Options{Counters: new(pipeline.Counters)})
+	_, taken := served(t, Options{Counters: new(pipeline.Counters)})
 	if _, err := Listen(taken.Addr(), Options{Counters: new(pipeline.Counters)}); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("a second listener on %s: %v", taken.Addr(), err)
 	}

@@ -18,7 +18,7 @@ import (
 func TestScrape(t *testing.T) {
 	r := newRig(t)
 	var counters pipeline.Counters
-	base, _ := serve(t, Options{Counters: &counters, Version: "v1.2.3"})
+	base, _ := served(t, Options{Counters: &counters, Version: "v1.2.3"})
 	c := pipeline.Config{Partitions: 2, Shards: 1, MaxSlots: 10, MaxStreams: 20, Reorder: 1}
 	stop := r.start(&counters, c)
 

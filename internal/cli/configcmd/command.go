@@ -34,8 +34,8 @@ With --secure also make what the embedded server needs so that other machines ma
 connect, in the folder eusn-secure beside FILE: an authority (ca.pem, ca.key), a
 certificate of the server for the names and addresses of this machine, and a user
 with a password for each role: sensor, gateway, stage, reader, analyst,
-labeller, alarms, operator. All files are for their owner only. It replaces nothing: if
-FILE exists, it says what to put into it.
+labeller, alarms, operator; and the logins of the metrics port. All files are for
+their owner only. It replaces nothing: if FILE exists, it says what to put into it.
 
 --secure --renew makes a new certificate of the server with the same authority.
 Users and clients stay as they are. docs/secure.md has all of it.`,

@@ -1,6 +1,7 @@
 package configcmd
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"golang.org/x/crypto/bcrypt"
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
@@ -26,6 +29,9 @@ const (
 	serverCert    = "server.pem"
 	serverKey     = "server.key"
 	usersFile     = "users"
+	metricsUsers  = "metrics.users"
+	metricsToken  = "metrics.token"
+	metricsNetrc  = "metrics.netrc"
 )
 
 // secureOptions are what only init --secure knows.
@@ -113,7 +119,22 @@ func secrets(dir string, hosts []string) (map[string][]byte, error) {
 		files[string(role)+".env"] = environment(u, password, hosts[0], filepath.Join(dir, authorityCert))
 	}
 	files[usersFile] = []byte(users)
-	return files, nil
+	return files, metricsSecrets(files)
+}
+
+// metricsSecrets adds the logins of the metrics port: a token for Prometheus, and
+// a person's name and password, with the hash of it for the port.
+func metricsSecrets(files map[string][]byte) error {
+	const name = "operator"
+	password := rand.Text() // 130 bits: bcrypt's least cost will do, for nobody guesses it
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		return fmt.Errorf("config: %w", err)
+	}
+	files[metricsUsers] = fmt.Appendf(nil, "# Who may log in to the metrics port, a line each, as htpasswd -nB NAME writes it.\n%s:%s\n", name, hash)
+	files[metricsNetrc] = fmt.Appendf(nil, "default login %s password %s\n", name, password)
+	files[metricsToken] = fmt.Appendln(nil, rand.Text())
+	return nil
 }
 
 // environment is what a user's program is given: eusn-stream reads it from the
@@ -152,21 +173,25 @@ func writeFolder(dir string, files map[string][]byte) error {
 // secureConfig writes a configuration that uses the folder, or says what to put
 // into the one that is there.
 func secureConfig(a *cli.App, path, dir string) error {
-	keys := []struct{ key, value string }{
-		{"listen", "0.0.0.0"}, {"tls_cert", filepath.Join(dir, serverCert)}, {"tls_key", filepath.Join(dir, serverKey)}, {"users", filepath.Join(dir, usersFile)},
-	}
-	text, lines := string(config.DefaultYAML), "server:\n"
-	for _, k := range keys {
-		line := fmt.Sprintf("  %s: %s\n", k.key, inYAML(k.value))
-		lines += line
-		before, after, ok := strings.Cut(text, "\nserver:\n")
-		empty := fmt.Sprintf("\n  %s: ", k.key)
-		head, tail, found := strings.Cut(after, empty)
-		if !ok || !found {
-			return fmt.Errorf("BUG: default.yaml lacks server.%s", k.key)
+	in := func(name string) string { return filepath.Join(dir, name) }
+	text, lines := string(config.DefaultYAML), ""
+	for _, section := range []struct {
+		name string
+		keys [][2]string
+	}{
+		{"server", [][2]string{{"listen", "0.0.0.0"}, {"tls_cert", in(serverCert)}, {"tls_key", in(serverKey)}, {"users", in(usersFile)}}},
+		{"metrics", [][2]string{{"tls_cert", in(serverCert)}, {"tls_key", in(serverKey)}, {"users", in(metricsUsers)}, {"token_file", in(metricsToken)}}},
+	} {
+		head := section.name + ":\n"
+		lines += head
+		for _, k := range section.keys {
+			line := fmt.Sprintf("  %s: %s\n", k[0], inYAML(k[1]))
+			lines += line
+			var ok bool
+			if text, ok = setKey(text, head, k[0], line); !ok {
+				return fmt.Errorf("BUG: default.yaml lacks %s.%s", section.name, k[0])
+			}
 		}
-		_, tail, _ = strings.Cut(tail, "\n")
-		text = before + "\nserver:\n" + head + "\n" + line + tail
 	}
 	switch _, err := os.Lstat(path); {
 	case err == nil:
@@ -181,6 +206,14 @@ func secureConfig(a *cli.App, path, dir string) error {
 	}
 	sayNext(a, path, dir)
 	return nil
+}
+
+// setKey replaces the line of a key in a section of a YAML file.
+func setKey(text, section, key, line string) (string, bool) {
+	before, after, ok := strings.Cut(text, "\n"+section)
+	head, tail, found := strings.Cut(after, fmt.Sprintf("\n  %s: ", key))
+	_, tail, _ = strings.Cut(tail, "\n")
+	return before + "\n" + section + head + "\n" + line + tail, ok && found
 }
 
 // inYAML quotes a path that is no plain text in YAML.
@@ -206,8 +239,9 @@ Copy %[2]s to every machine, and one of these to each program (it has the addres
 	}
 	a.Say(`
 eusn-stream reads them from the environment: (set -a; . %s; eusn-stream tail). docs/secure.md has the same for nats, mosquitto_pub, Go, JavaScript and Python.
+The metrics port (metrics.listen) is behind TLS and a login, too: %s is Prometheus' token, %s a person's name and password.
 Keep %s where nobody else reads it: who has it can make certificates. %s is valid for two years: config init --secure --renew makes the next one.`,
-		in("reader.env"), in(authorityKey), in(serverCert))
+		in("reader.env"), in(metricsToken), in(metricsNetrc), in(authorityKey), in(serverCert))
 }
 
 // renewServer makes a new certificate of the server, with the authority that is

@@ -3,10 +3,13 @@ package configcmd_test
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/crypto/bcrypt"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
@@ -41,6 +44,17 @@ func TestConfigInitSecure(t *testing.T) {
 		if len(password) < 26 || strings.Contains(users, password) || !strings.Contains(users, "\n"+role+" "+role+" $2a$") {
 			t.Errorf("%s.env and the line of its user do not fit:\n%s\n%s", role, env, users)
 		}
+	}
+	var port struct {
+		name, password, token string
+	}
+	port.token = strings.TrimSpace(read("metrics.token"))
+	if _, err := fmt.Sscanf(read("metrics.netrc"), "default login %s password %s\n", &port.name, &port.password); err != nil {
+		t.Error(err)
+	}
+	_, hash, _ := strings.Cut(strings.TrimSpace(read("metrics.users")), "\n"+port.name+":")
+	if bcrypt.CompareHashAndPassword([]byte(hash), []byte(port.password)) != nil || len(port.password) < 26 || len(port.token) < 26 || port.token == port.password {
+		t.Errorf("the logins of the metrics port do not fit: %+v, %q", port, hash)
 	}
 	clitest.Exec(t, t.Context(), "config", "init", "--secure", file).Want(t, cli.ExitFailure, "was not changed", "--renew")
 	if read("ca.pem") != ca || read("users") != users {

@@ -133,12 +133,12 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		return cli.Fail(cli.ExitFailure, err, "--outbox with a directory of its own for each gateway")
 	}
 	if c.Metrics.Listen != "" {
-		s, err := metrics.ListenGateway(c.Metrics.Listen, g.Stats, log)
+		s, err := metrics.ListenGateway(c.Metrics.Listen, metricsAccess(c.Metrics), g.Stats, log)
 		if err != nil {
-			return cli.Fail(cli.ExitUnreachable, err, "--metrics with an address of this machine and a free port; port 0 chooses one")
+			return metricsFailure(err)
 		}
 		defer s.Close()
-		a.Say("metrics at http://%s/metrics", s.Addr())
+		a.Say("metrics at %s/metrics", s.URL())
 	}
 	if o.sparkplug, err = newSparkplug(g, c.Fieldbus, in, schema); err != nil {
 		return cli.Fail(cli.ExitConfig, err, "names of metrics in input.channels; see docs/fieldbus.md")

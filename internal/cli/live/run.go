@@ -95,7 +95,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
 	counters := new(pipeline.Counters)
-	closeMetrics, err := serveMetrics(a, c.Metrics.Listen, counters, log)
+	closeMetrics, err := serveMetrics(a, c.Metrics, counters, log)
 	if err != nil {
 		return err
 	}

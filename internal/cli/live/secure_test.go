@@ -2,6 +2,9 @@ package live_test
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -29,6 +32,42 @@ func envOf(t *testing.T, dir, role string) map[string]string {
 	return env
 }
 
+// securePort checks that the metrics port of the stage that says this answers
+// with the plant's certificate, and only those who log in.
+func securePort(t *testing.T, dir, said string) {
+	t.Helper()
+	in := func(name string) string { return string(clitest.Read(t, filepath.Join(dir, "eusn-secure", name))) }
+	at := regexp.MustCompile(`metrics at (https://127\.0\.0\.1:\d+/metrics)`).FindStringSubmatch(said)
+	if at == nil {
+		t.Fatalf("no address of the metrics in\n%s", said)
+	}
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM([]byte(in("ca.pem")))
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}
+	defer transport.CloseIdleConnections()
+	f := strings.Fields(in("metrics.netrc"))
+	for want, login := range map[int][]func(r *http.Request){
+		401: {func(*http.Request) {}, func(r *http.Request) { r.SetBasicAuth(f[2], "x") }},
+		200: {func(r *http.Request) { r.SetBasicAuth(f[2], f[4]) }, func(r *http.Request) { r.Header.Set("Authorization", "Bearer "+strings.TrimSpace(in("metrics.token"))) }},
+	} {
+		for i, logIn := range login {
+			r, err := http.NewRequest(http.MethodGet, at[1], nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			logIn(r)
+			res, err := (&http.Client{Transport: transport}).Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if res.StatusCode != want {
+				t.Errorf("the metrics with login %d: %d, want %d", i, res.StatusCode, want)
+			}
+		}
+	}
+}
+
 // A plant as docs/secure.md has it: one command makes certificates and users,
 // and each role does its work with the file that it was given. Nobody else gets
 // in, and what is said helps.
@@ -51,7 +90,8 @@ func TestSecurePlant(t *testing.T) {
 		}
 		clitest.Write(t, file, strings.Replace(text, "\n  "+key, "\n  "+to, 1))
 	}
-	stage := clitest.Start(t, "reading sensors.*", "run", "-c", file, "--model", model, "--partitions", "2")
+	stage := clitest.Start(t, "reading sensors.*", "run", "-c", file, "--model", model, "--partitions", "2", "--metrics", "127.0.0.1:0")
+	securePort(t, dir, stage.Messages())
 	port := regexp.MustCompile(`tls://0\.0\.0\.0:(\d+)`).FindStringSubmatch(stage.Messages())
 	if port == nil {
 		t.Fatalf("no address in\n%s", stage.Messages())

@@ -1,0 +1,406 @@
+package metrics
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/crypto/bcrypt"
+
+	"github.com/eusn-stream/eusn-stream/internal/certs"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+const goodToken = "0123456789abcdef-old"
+
+// secured are the files of an Access, and an authority that clients know.
+type secured struct {
+	*testing.T
+	dir       string
+	authority certs.Pair
+	pool      *x509.CertPool
+	book      *pipelinetest.LogBook
+}
+
+func newSecured(t *testing.T) *secured {
+	t.Helper()
+	authority, err := certs.NewAuthority("test", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &secured{t, t.TempDir(), authority, x509.NewCertPool(), &pipelinetest.LogBook{}}
+	s.pool.AppendCertsFromPEM(authority.Cert)
+	s.pair("server", time.Now())
+	s.write("ca.pem", string(authority.Cert))
+	s.write("users", "# people\n\nann:"+hashOf(t, "ann's password")+"\n")
+	s.write("token", goodToken+"\n")
+	return s
+}
+
+func hashOf(t *testing.T, password string) string {
+	t.Helper()
+	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(hash)
+}
+
+func (s *secured) path(name string) string { return filepath.Join(s.dir, name) }
+
+func (s *secured) write(name, text string) {
+	s.Helper()
+	if err := os.WriteFile(s.path(name)+".new", []byte(text), 0o600); err != nil {
+		s.Fatal(err)
+	}
+	if err := os.Rename(s.path(name)+".new", s.path(name)); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// pair writes a certificate of that time and its key.
+func (s *secured) pair(name string, at time.Time) {
+	s.Helper()
+	p, err := certs.NewServer(s.authority, []string{"localhost", "127.0.0.1"}, at)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.write(name+".key", string(p.Key))
+	s.write(name+".pem", string(p.Cert))
+}
+
+// serve opens a server whose files are read at every request.
+func (s *secured) serve(a Access) string {
+	s.Helper()
+	d, err := a.open(s.book.Logger())
+	if err != nil {
+		s.Fatal(err)
+	}
+	d.files.every, d.pause = 0, 0
+	o := Options{Counters: new(pipeline.Counters), Log: s.book.Logger(), patience: patience}
+	server, err := d.serve("127.0.0.1:0", handler(o, newRegistry(o)), patience)
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			s.Error(err)
+		}
+	})
+	return server.URL()
+}
+
+// ask sends a request on a connection of its own. Headers are pairs.
+func (s *secured) ask(url string, with *tls.Config, header ...string) (*http.Response, string, error) {
+	s.Helper()
+	if with == nil {
+		with = &tls.Config{}
+	}
+	with.RootCAs = s.pool
+	transport := &http.Transport{TLSClientConfig: with, DisableKeepAlives: true}
+	req, err := http.NewRequest(http.MethodGet, url, nil)
+	if err != nil {
+		s.Fatal(err)
+	}
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	res, err := (&http.Client{Transport: transport, Timeout: patience}).Do(req)
+	if err != nil {
+		return nil, "", err
+	}
+	defer res.Body.Close()
+	body, err := io.ReadAll(res.Body)
+	return res, string(body), err
+}
+
+// code is the status of a request with a login, "" for none.
+func (s *secured) code(url, login string) int {
+	s.Helper()
+	var header []string
+	if login != "" {
+		header = []string{"Authorization", login}
+	}
+	res, _, err := s.ask(url, nil, header...)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return res.StatusCode
+}
+
+func basic(user, password string) string {
+	r := &http.Request{Header: http.Header{}}
+	r.SetBasicAuth(user, password)
+	return r.Header.Get("Authorization")
+}
+
+// Without TLS and a login everybody is answered; with them only those who have
+// logged in, on every path, also on those that do not exist.
+func TestLogin(t *testing.T) {
+	s := newSecured(t)
+	open := s.serve(Access{})
+	if c := s.code(open+"/metrics", ""); c != 200 || !strings.HasPrefix(open, "http://") {
+		t.Errorf("without a login: %d at %s", c, open)
+	}
+	base := s.serve(Access{Cert: s.path("server.pem"), Key: s.path("server.key"), Users: s.path("users"), TokenFile: s.path("token")})
+	if !strings.HasPrefix(base, "https://") {
+		t.Fatalf("served at %s, want https", base)
+	}
+	if res, err := http.Get("http" + strings.TrimPrefix(base, "https") + "/metrics"); err != nil || res.StatusCode != 400 {
+		t.Errorf("without TLS: %v, %v, want 400", res, err)
+	}
+	right := []string{basic("ann", "ann's password"), "Bearer " + goodToken, "bearer  " + goodToken + " "}
+	wrong := []string{"", basic("ann", "Ann's password"), basic("ann", ""), basic("bob", "ann's password"), basic("", ""), basic("ann", "ann's password"+strings.Repeat(" ", 72)),
+		"Bearer", "Bearer ", "Bearer 0123456789abcdef-new", "Bearer " + goodToken + "x", "Basic " + goodToken, "Digest " + goodToken, basic("ann", goodToken), basic(goodToken, "")}
+	for _, path := range []string{"/metrics", "/", "/healthz", "/readyz", "/nothing", "//metrics", "/metrics/../metrics"} {
+		for _, login := range wrong {
+			if c := s.code(base+path, login); c != 401 {
+				t.Errorf("%s with %q: %d, want 401", path, login, c)
+			}
+		}
+		for range 2 { // the second time from memory
+			for _, login := range right {
+				if c := s.code(base+path, login); c == 401 {
+					t.Errorf("%s with %q: 401", path, login)
+				}
+			}
+		}
+	}
+	res, body, err := s.ask(base+"/metrics", nil)
+	if err != nil || len(res.Header.Values("WWW-Authenticate")) != 2 || strings.Contains(body, "eusn_") {
+		t.Errorf("%v, %v, %q: want to be told how to log in, and no more", err, res.Header, body)
+	}
+	text := s.book.String()
+	if !strings.Contains(text, "were refused") {
+		t.Errorf("nothing is logged of refused logins:\n%s", text)
+	}
+	for _, secret := range []string{"password", goodToken, "$2a$", "ann", "bob"} {
+		if strings.Contains(strings.ReplaceAll(text, "password or token", ""), secret) {
+			t.Errorf("the log shows %q:\n%s", secret, text)
+		}
+	}
+}
+
+// Health is open where that is chosen, and nothing else is.
+func TestOpenHealth(t *testing.T) {
+	s := newSecured(t)
+	base := s.serve(Access{Cert: s.path("server.pem"), Key: s.path("server.key"), ClientCA: s.path("ca.pem"), TokenFile: s.path("token"), OpenHealth: true})
+	for path, want := range map[string]int{"/healthz": 200, "/readyz": 503, "/metrics": 403, "/": 403, "/healthz/": 403, "//healthz": 403, "/metrics?/healthz": 403} {
+		if c := s.code(base+path, "Bearer "+goodToken); c != want {
+			t.Errorf("%s without a client certificate: %d, want %d", path, c, want)
+		}
+	}
+}
+
+// A client certificate is asked for beside the login, and must be of the
+// authority.
+func TestClientCertificate(t *testing.T) {
+	s := newSecured(t)
+	client := clientPair(t, s.authority)
+	other, err := certs.NewAuthority("other", time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	stranger := clientPair(t, other)
+	base := s.serve(Access{Cert: s.path("server.pem"), Key: s.path("server.key"), ClientCA: s.path("ca.pem"), TokenFile: s.path("token")})
+	if _, _, err := s.ask(base+"/metrics", nil, "Authorization", "Bearer "+goodToken); err == nil {
+		t.Error("an answer without a client certificate")
+	}
+	if _, _, err := s.ask(base+"/metrics", &tls.Config{Certificates: []tls.Certificate{stranger}}, "Authorization", "Bearer "+goodToken); err == nil {
+		t.Error("an answer to a stranger's certificate")
+	}
+	with := func(header ...string) int {
+		res, _, err := s.ask(base+"/metrics", &tls.Config{Certificates: []tls.Certificate{client}}, header...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.StatusCode
+	}
+	if c := with(); c != 401 {
+		t.Errorf("a certificate without a login: %d, want 401", c)
+	}
+	if c := with("Authorization", "Bearer "+goodToken); c != 200 {
+		t.Errorf("a certificate and a login: %d", c)
+	}
+	s.write("ca.pem", string(other.Cert)) // the old one is trusted no longer
+	if _, _, err := s.ask(base+"/metrics", &tls.Config{Certificates: []tls.Certificate{client}}, "Authorization", "Bearer "+goodToken); err == nil {
+		t.Error("an answer to a certificate whose authority is trusted no longer")
+	}
+}
+
+// Files are read again when they have changed: whoever is taken out is refused
+// at the next request. A file that cannot be used changes nothing, and is logged
+// once.
+func TestReread(t *testing.T) {
+	s := newSecured(t)
+	base := s.serve(Access{Cert: s.path("server.pem"), Key: s.path("server.key"), Users: s.path("users"), TokenFile: s.path("token")})
+	want := func(what, login string, code int) {
+		t.Helper()
+		if c := s.code(base+"/metrics", login); c != code {
+			t.Errorf("%s: %d, want %d", what, c, code)
+		}
+	}
+	ann, bob := basic("ann", "ann's password"), basic("bob", "bob's password")
+	want("ann", ann, 200)
+	s.write("users", "ann:"+hashOf(t, "another")+"\nbob:"+hashOf(t, "bob's password"))
+	want("ann with the old password", ann, 401)
+	want("bob", bob, 200)
+	s.write("users", "ann:"+hashOf(t, "ann's password"))
+	want("bob, taken out", bob, 401)
+	want("ann again", ann, 200)
+
+	s.write("users", "ann:plain password")
+	want("ann while the file is wrong", ann, 200)
+	want("ann while the file is wrong", ann, 200)
+	if n := strings.Count(s.book.String(), "no bcrypt hash"); n != 1 || strings.Contains(s.book.String(), "plain password") {
+		t.Errorf("a wrong file is logged %d times, want once and without what it holds:\n%s", n, s.book)
+	}
+	if err := os.Remove(s.path("users")); err != nil {
+		t.Fatal(err)
+	}
+	want("ann while the file is gone", ann, 200)
+	s.write("users", "bob:"+hashOf(t, "bob's password"))
+	want("ann", ann, 401)
+	if !strings.Contains(s.book.String(), "can be used again") {
+		t.Errorf("the end is not logged:\n%s", s.book)
+	}
+
+	s.write("token", "# both, for a change\n"+goodToken+"\n0123456789abcdef-new\n")
+	want("the old token", "Bearer "+goodToken, 200)
+	want("the new token", "Bearer 0123456789abcdef-new", 200)
+	s.write("token", "0123456789abcdef-new\n")
+	want("the old token, taken out", "Bearer "+goodToken, 401)
+
+	serial := func() string {
+		res, _, err := s.ask(base+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res.TLS.PeerCertificates[0].SerialNumber.String()
+	}
+	old := serial()
+	s.write("server.key", "no key") // as between the two files of a renewal
+	if serial() != old {
+		t.Error("another certificate, without its key")
+	}
+	s.pair("server", time.Now())
+	if serial() == old {
+		t.Error("the old certificate after a renewal")
+	}
+}
+
+// Passwords are hashed one at a time, and who waits too long is told to try again.
+func TestLoginQueue(t *testing.T) {
+	s := newSecured(t)
+	d, err := Access{Users: s.path("users")}.open(s.book.Logger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.place <- struct{}{} // somebody's hash, which takes for ever
+	ctx, cancel := context.WithCancel(t.Context())
+	var ended sync.WaitGroup
+	for range 3 {
+		ended.Go(func() {
+			if ok, err := d.check(ctx, d.files.now(), "ann", "ann's password"); ok || !errors.Is(err, errBusy) {
+				t.Errorf("%v, %v, want to be told to try again", ok, err)
+			}
+		})
+	}
+	cancel()
+	ended.Wait()
+	<-d.place
+	if ok, err := d.check(t.Context(), d.files.now(), "ann", "ann's password"); !ok || err != nil {
+		t.Errorf("%v, %v", ok, err)
+	}
+	d.place <- struct{}{}
+	if ok, err := d.check(t.Context(), d.files.now(), "ann", "ann's password"); !ok || err != nil {
+		t.Errorf("a known login waits for the hashes of others: %v, %v", ok, err)
+	}
+}
+
+// What cannot be used is refused at the start, with the key and the file, and
+// without what may be a secret.
+func TestAccessRefused(t *testing.T) {
+	s := newSecured(t)
+	pair := Access{Cert: s.path("server.pem"), Key: s.path("server.key")}
+	s.pair("old", time.Now().Add(-certs.ServerLife-2*time.Hour))
+	with := func(change func(a *Access)) Access { a := pair; change(&a); return a }
+	file := func(name, text string) string { s.write(name, text); return s.path(name) }
+	for want, a := range map[string]Access{
+		"metrics.tls_key: open ":                  with(func(a *Access) { a.Key = s.path("none") }),
+		"both of metrics.tls_cert":                {Cert: s.path("server.pem")},
+		"private key does not match":              with(func(a *Access) { a.Key = s.path("old.key") }),
+		"has expired":                             {Cert: s.path("old.pem"), Key: s.path("old.key")},
+		"holds no certificate":                    with(func(a *Access) { a.ClientCA = s.path("token") }),
+		"metrics.tls_client_ca needs":             {ClientCA: s.path("ca.pem")},
+		"no users":                                {Users: file("none1", "# nobody\n")},
+		"line 2 is not name:hash":                 {Users: file("none2", "# x\nhunter2")},
+		"line 1: what follows the name":           {Users: file("none3", "ann:hunter2")},
+		"bcrypt hash of a cost of at most 14":     {Users: file("none4", "ann:$2a$15$"+strings.Repeat("a", 53))},
+		"line 2: the name is there twice":         {Users: file("none5", strings.Repeat("ann:"+hashOf(t, "x")+"\n", 2))},
+		"no token: want one":                      {TokenFile: file("none6", "\n")},
+		"line 1 is no token: want at least 16":    {TokenFile: file("none7", "hunter2")},
+		"digits and signs without blanks":         {TokenFile: file("none8", "hunter2 hunter2 hunter2")},
+		"none9 has more than 1048576 bytes":       {TokenFile: file("none9", strings.Repeat("x", maxKeyFile+1))},
+		"metrics.token_file: open " + s.dir + "/": {TokenFile: s.path("none10")},
+	} {
+		if _, err := Listen("127.0.0.1:0", Options{Counters: new(pipeline.Counters), Access: a}); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+// Whatever is in a file, it is read or refused.
+func FuzzAccessFiles(f *testing.F) {
+	f.Add([]byte("# people\nann:$2y$10$abcdefghijklmnopqrstuuRWDvO7yu4y5p7eLQk6CvjqGzQTzAAAA\n"))
+	f.Add([]byte(goodToken + "\r\nx"))
+	f.Add([]byte(":\n\x00\xff:$2a$15$"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		users, first, err := parseUsers(text)
+		if (err == nil) != (len(users) > 0) || err == nil && !hashed.MatchString(first) {
+			t.Errorf("%d users, %q, %v", len(users), first, err)
+		}
+		for name, hash := range users {
+			if name == "" || strings.Contains(name, ":") || !hashed.MatchString(hash) {
+				t.Errorf("user %q has the hash %q", name, hash)
+			}
+		}
+		tokens, err := parseTokens(text)
+		if (err == nil) != (len(tokens) > 0) {
+			t.Errorf("%d tokens, %v", len(tokens), err)
+		}
+	})
+}
+
+// clientPair is a client's certificate.
+func clientPair(t *testing.T, by certs.Pair) tls.Certificate {
+	t.Helper()
+	authority, err := tls.X509KeyPair(by.Cert, by.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(7), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	der, err := x509.CreateCertificate(rand.Reader, c, authority.Leaf, &key.PublicKey, authority.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}

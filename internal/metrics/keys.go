@@ -1,0 +1,207 @@
+package metrics
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	rereadEvery = time.Second
+	maxKeyFile  = 1 << 20             // bytes
+	leastToken  = 16                  // bytes: shorter ones can be guessed
+	warnBefore  = 30 * 24 * time.Hour // of the end of a certificate
+)
+
+// keys are what the files of an Access say.
+type keys struct {
+	pair    tls.Certificate
+	clients *x509.CertPool
+	users   map[string]string // bcrypt hashes by name
+	anyHash string            // one of them
+	tokens  [][sha256.Size]byte
+}
+
+// keyring reads the files when they are asked for and have changed.
+type keyring struct {
+	access Access
+	log    *slog.Logger
+	every  time.Duration // rereadEvery, but for tests
+
+	mu     sync.Mutex
+	looked time.Time
+	text   map[string][]byte // by path, as read last
+	last   *keys             // of the last files that could be used
+	failed string            // what was logged last, empty after a success
+}
+
+// open reads the files for the first time.
+func (r *keyring) open() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.looked = time.Now()
+	return r.read()
+}
+
+// now is what the files say. A file that is wrong now changes nothing.
+func (r *keyring) now() *keys {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.looked) < r.every {
+		return r.last
+	}
+	r.looked = time.Now()
+	switch err := r.read(); {
+	case err != nil && err.Error() != r.failed:
+		r.log.Error("a file for TLS or the login of the metrics port cannot be used; what it said before still holds. Repair the file: it is read again by itself", "err", err)
+		r.failed = err.Error()
+	case err == nil && r.failed != "":
+		r.log.Info("the files for TLS and the login of the metrics port can be used again")
+		r.failed = ""
+	}
+	return r.last
+}
+
+// read looks at all files, and takes them together, or none.
+func (r *keyring) read() error {
+	a, text := r.access, map[string][]byte{}
+	changed := r.last == nil
+	for _, f := range []struct{ key, path string }{
+		{"metrics.tls_cert", a.Cert}, {"metrics.tls_key", a.Key}, {"metrics.tls_client_ca", a.ClientCA}, {"metrics.users", a.Users}, {"metrics.token_file", a.TokenFile},
+	} {
+		if f.path == "" {
+			continue
+		}
+		b, err := readKeyFile(f.path)
+		if err != nil {
+			return fmt.Errorf("metrics: %s: %w", f.key, err)
+		}
+		changed = changed || !bytes.Equal(b, r.text[f.path])
+		text[f.path] = b
+	}
+	if !changed {
+		return nil
+	}
+	k, err := a.parse(text, time.Now(), r.log)
+	if err != nil {
+		return err
+	}
+	r.text, r.last = text, k
+	return nil
+}
+
+func readKeyFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxKeyFile+1))
+	if err == nil && len(b) > maxKeyFile {
+		err = fmt.Errorf("%s has more than %d bytes", path, maxKeyFile)
+	}
+	return b, err
+}
+
+// parse makes sense of the files, by their paths. Its errors show nothing that
+// may be secret.
+func (a *Access) parse(text map[string][]byte, now time.Time, log *slog.Logger) (*keys, error) {
+	k := new(keys)
+	var err error
+	if (a.Cert == "") != (a.Key == "") {
+		return nil, errors.New("metrics: give both of metrics.tls_cert and metrics.tls_key, or neither")
+	}
+	if a.Cert != "" {
+		if k.pair, err = tls.X509KeyPair(text[a.Cert], text[a.Key]); err != nil {
+			return nil, fmt.Errorf("metrics: certificate %s with key %s: %w", a.Cert, a.Key, err)
+		}
+		switch end := k.pair.Leaf.NotAfter; {
+		case end.Before(now):
+			return nil, fmt.Errorf("metrics: the certificate %s has expired at %s: no client accepts it. A new one: eusn-stream config init --secure --renew, for one that it has made", a.Cert, end.UTC().Format(time.RFC3339))
+		case end.Sub(now) < warnBefore:
+			log.Warn("the certificate of the metrics port expires soon. Renew it (eusn-stream config init --secure --renew, for a certificate that it has made): it is read again by itself", "certificate", a.Cert, "until", end.UTC().Format(time.RFC3339))
+		}
+	}
+	if a.ClientCA != "" {
+		if a.Cert == "" {
+			return nil, errors.New("metrics: metrics.tls_client_ca needs metrics.tls_cert and metrics.tls_key")
+		}
+		k.clients = x509.NewCertPool()
+		if !k.clients.AppendCertsFromPEM(text[a.ClientCA]) {
+			return nil, fmt.Errorf("metrics: metrics.tls_client_ca: %s holds no certificate", a.ClientCA)
+		}
+	}
+	if a.Users != "" {
+		if k.users, k.anyHash, err = parseUsers(text[a.Users]); err != nil {
+			return nil, fmt.Errorf("metrics: metrics.users: %s: %w", a.Users, err)
+		}
+	}
+	if a.TokenFile != "" {
+		if k.tokens, err = parseTokens(text[a.TokenFile]); err != nil {
+			return nil, fmt.Errorf("metrics: metrics.token_file: %s: %w", a.TokenFile, err)
+		}
+	}
+	return k, nil
+}
+
+// hashed is a bcrypt hash. A cost beyond 14 takes seconds a login.
+var hashed = regexp.MustCompile(`^\$2[aby]\$(0[4-9]|1[0-4])\$[./A-Za-z0-9]{53}$`)
+
+// parseUsers reads lines of name:hash. It returns the first hash, too.
+func parseUsers(text []byte) (users map[string]string, first string, err error) {
+	users = map[string]string{}
+	for n, line := range usefulLines(text) {
+		name, hash, ok := strings.Cut(line, ":")
+		switch {
+		case !ok || name == "":
+			return nil, "", fmt.Errorf("line %d is not name:hash, as htpasswd -nB NAME writes it", n)
+		case !hashed.MatchString(hash): // the text may be a password: not shown
+			return nil, "", fmt.Errorf("line %d: what follows the name is no bcrypt hash of a cost of at most 14, as htpasswd -nB NAME writes it", n)
+		case users[name] != "":
+			return nil, "", fmt.Errorf("line %d: the name is there twice", n)
+		}
+		if users[name] = hash; first == "" {
+			first = hash
+		}
+	}
+	if first == "" {
+		return nil, "", errors.New("no users: want a line name:hash for each, as htpasswd -nB NAME writes it")
+	}
+	return users, first, nil
+}
+
+// parseTokens reads a token from each line. Two let clients change from one to
+// the other.
+func parseTokens(text []byte) (tokens [][sha256.Size]byte, err error) {
+	for n, line := range usefulLines(text) {
+		if len(line) < leastToken || strings.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return nil, fmt.Errorf("line %d is no token: want at least %d letters, digits and signs without blanks, such as openssl rand -hex 16 writes", n, leastToken)
+		}
+		tokens = append(tokens, sha256.Sum256([]byte(line)))
+	}
+	if len(tokens) == 0 {
+		return nil, errors.New("no token: want one on a line, such as openssl rand -hex 16 writes")
+	}
+	return tokens, nil
+}
+
+// usefulLines gives each line that is not empty and begins not with #, with its number.
+func usefulLines(text []byte) func(yield func(int, string) bool) {
+	return func(yield func(int, string) bool) {
+		for i, line := range strings.Split(string(text), "\n") {
+			if line = strings.TrimSpace(line); line != "" && line[0] != '#' && !yield(i+1, line) {
+				return
+			}
+		}
+	}
+}
