@@ -18,10 +18,39 @@ type Novelty struct {
 	stride   int         // from a sequence's to the next: whole vectors, zeros behind the features
 	center   []float32   // of the detector, as many
 	scale    []float32
-	axes     []float32 // of the detector, and behind them what reads inputs, as packColumns has them, without intercepts
-	products []float32 // with them: by Axes of the kernels, then by sequence
+	groups   []axes    // of the detector, and behind them what reads inputs
+	products []float32 // with them: by group, then by sequence
 	within   []float32 // the same of one sequence
 	sums     [kernel.Streams][4]float64
+}
+
+// axes are directions that are taken at once.
+type axes struct {
+	*kernel.ProjectKernels
+	first  int       // how many are before them
+	values []float32 // of each feature
+}
+
+// packAxes arranges directions of n features each: as many at once as there are kernels for,
+// and the rest with the fewest that have room for them.
+func packAxes(all []float32, n int, kernels []kernel.ProjectKernels) (groups []axes) {
+	for first := 0; first < len(all)/n; {
+		g := axes{&kernels[0], first, nil}
+		for i := range kernels {
+			if kernels[i].Axes >= len(all)/n-first {
+				g.ProjectKernels = &kernels[i]
+			}
+		}
+		g.values = kernel.Aligned(g.Axes * n)
+		for axis := first; axis < min(first+g.Axes, len(all)/n); axis++ {
+			for j, w := range all[axis*n : (axis+1)*n] {
+				g.values[j*g.Axes+axis-first] = w
+			}
+		}
+		groups = append(groups, g)
+		first += g.Axes
+	}
+	return groups
 }
 
 // noveltyBlock is how many features of all sequences are taken at once: few enough that
@@ -32,7 +61,7 @@ const noveltyBlock = 512
 func NewNovelty(d *novelty.Detector) *Novelty { return newNovelty(d, fastest()) }
 
 func newNovelty(d *novelty.Detector, set *kernel.Set) *Novelty {
-	f, dims := d.Features(), d.Dimensions()+d.InputValues()
+	f := d.Features()
 	n := &Novelty{detector: d, set: set, stride: f}
 	if set == nil {
 		n.rows = make([]float32, f)
@@ -43,16 +72,10 @@ func newNovelty(d *novelty.Detector, set *kernel.Set) *Novelty {
 	n.center, n.scale = kernel.Aligned(n.stride), kernel.Aligned(n.stride)
 	copy(n.center, d.Center)
 	copy(n.scale, d.Scale)
-	once := set.Features.Novelty.Axes
-	n.axes = kernel.Aligned((dims + once - 1) / once * once * f)
-	all := slices.Concat(d.Axes, d.Inputs)
-	for axis := range dims {
-		for j, w := range all[axis*f : (axis+1)*f] {
-			n.axes[(axis/once*f+j)*once+axis%once] = w
-		}
-	}
-	n.products = kernel.Aligned(kernel.Streams * len(n.axes) / f)
-	n.within = make([]float32, len(n.axes)/f)
+	n.groups = packAxes(slices.Concat(d.Axes, d.Inputs), f, set.Features.Novelty.Project)
+	last := n.groups[len(n.groups)-1]
+	n.within = make([]float32, last.first+last.Axes)
+	n.products = kernel.Aligned(kernel.Streams * len(n.within))
 	return n
 }
 
@@ -92,22 +115,28 @@ func (n *Novelty) score(dst, inputs []float32) {
 		return
 	}
 	k := &n.set.Features.Novelty
-	scale, project := k.ScaleMany, k.ProjectMany
+	scale := k.ScaleMany
 	if len(dst) == 1 {
-		scale, project = k.Scale, k.Project
+		scale = k.Scale
 	}
-	f, once, stride := d.Features(), k.Axes, 4*n.stride
+	f, stride := d.Features(), 4*n.stride
 	clear(n.sums[:])
 	clear(n.products)
 	for at := 0; at < f; at += noveltyBlock {
 		scale(&n.sums[0][0], &n.rows[at], &n.center[at], &n.scale[at], stride, min(noveltyBlock, n.stride-at))
-		for group := 0; group < len(n.within); group += once {
-			project(&n.products[group*kernel.Streams], &n.axes[group*f+at*once], &n.rows[at], stride, min(noveltyBlock, f-at))
+		for i := range n.groups {
+			g := &n.groups[i]
+			project := g.Many
+			if len(dst) == 1 {
+				project = g.One
+			}
+			project(&n.products[g.first*kernel.Streams], &g.values[at*g.Axes], &n.rows[at], stride, min(noveltyBlock, f-at))
 		}
 	}
 	for i := range dst {
-		for group := 0; group < len(n.within); group += once {
-			copy(n.within[group:], n.products[group*kernel.Streams+i*once:][:once])
+		for k := range n.groups {
+			g := &n.groups[k]
+			copy(n.within[g.first:], n.products[g.first*kernel.Streams+i*g.Axes:][:g.Axes])
 		}
 		dims, values := d.Dimensions(), d.InputValues()
 		dst[i] = d.Of(n.sums[i], n.within[:dims])

@@ -12,6 +12,7 @@ import (
 // linear is a readout arranged for the kernels, or several: their columns in vectors.
 type linear struct {
 	*readout.Linear                      // the first
+	set             *kernel.Set          // whose kernels
 	columns         int                  // of all
 	blocks          []float32            // see packColumns; of several, packApart
 	center          []float32            // zeros where the features come centred, because they are limited
@@ -28,17 +29,25 @@ func packReadouts(readouts []*readout.Linear, set *kernel.Set) (packed []linear)
 			some++
 		}
 		if some == 1 {
-			packed = append(packed, packReadout(readouts[0], set.Vector))
+			packed = append(packed, packReadout(readouts[0], setFor(set, columns)))
 		} else {
-			packed = append(packed, packApart(readouts[:some], columns, set))
+			packed = append(packed, packApart(readouts[:some], columns, setFor(set, columns)))
 		}
 		readouts = readouts[some:]
 	}
 	return packed
 }
 
-func packReadout(l *readout.Linear, vector int) linear {
-	h := linear{Linear: l, columns: l.Columns(), blocks: packColumns(l.Weights, l.Intercept, l.Features(), vector), center: l.Center}
+// setFor is the set to use for so many columns.
+func setFor(set *kernel.Set, columns int) *kernel.Set {
+	if set.Few != nil && columns <= set.Few.Vector {
+		return set.Few
+	}
+	return set
+}
+
+func packReadout(l *readout.Linear, set *kernel.Set) linear {
+	h := linear{Linear: l, set: set, columns: l.Columns(), blocks: packColumns(l.Weights, l.Intercept, l.Features(), set.Vector), center: l.Center}
 	if l.Limit != nil {
 		h.center = make([]float32, l.Features())
 	}
@@ -49,7 +58,7 @@ func packReadout(l *readout.Linear, vector int) linear {
 // weights, one of centers and, where any limits, one of limits.
 func packApart(list []*readout.Linear, columns int, set *kernel.Set) linear {
 	n, vector, vectors := list[0].Features(), set.Vector, 2
-	h := linear{Linear: list[0], columns: columns, apart: set.Features.Apart}
+	h := linear{Linear: list[0], set: set, columns: columns, apart: set.Features.Apart}
 	if slices.ContainsFunc(list, func(l *readout.Linear) bool { return l.Limit != nil }) {
 		h.apart, vectors = set.Features.LimitedApart, 3
 	}
@@ -148,13 +157,13 @@ func (e *emission) flush(c *call) {
 	if e.filled == 0 {
 		return
 	}
-	vector, scores := v.set.Vector, v.set.ScoresOfMany
-	if e.filled == 1 {
-		scores = v.set.Scores
-	}
 	at := 0 // first of the readout's scores
 	for i := range v.readouts {
 		h := &v.readouts[i]
+		vector, scores := h.set.Vector, h.set.ScoresOfMany
+		if e.filled == 1 {
+			scores = h.set.Scores
+		}
 		n, features := h.Features(), e.features[:e.filled*v.features]
 		if h.apart != nil {
 			scores := h.apart.Many
@@ -162,7 +171,7 @@ func (e *emission) flush(c *call) {
 				scores = h.apart.One
 			}
 			scores(&e.dst[0], &h.blocks[vector], &h.blocks[0], &features[0], 4*n, n)
-			e.copyTo(c.scores, at, h.columns)
+			e.copyTo(c.scores, at, h.columns, vector)
 			at += h.columns
 			continue
 		}
@@ -175,17 +184,18 @@ func (e *emission) flush(c *call) {
 		for column := 0; column < h.columns; column += vector {
 			block := h.blocks[column*(1+n):]
 			scores(&e.dst[0], &block[vector], &block[0], &h.center[0], &features[0], 4*n, n)
-			e.copyTo(c.scores, at+column, min(vector, h.columns-column))
+			e.copyTo(c.scores, at+column, min(vector, h.columns-column), vector)
 		}
 		at += h.columns
 	}
 	e.filled = 0
 }
 
-// copyTo writes some columns of the streams taken in, from one of each one's scores on.
-func (e *emission) copyTo(scores []float32, at, columns int) {
+// copyTo writes some columns of the streams taken in, which have a vector each, from one of
+// each one's scores on.
+func (e *emission) copyTo(scores []float32, at, columns, vector int) {
 	for s, first := range e.first[:e.filled] {
-		copy(scores[first+at:first+at+columns], e.dst[s*e.v.set.Vector:])
+		copy(scores[first+at:first+at+columns], e.dst[s*vector:])
 	}
 }
 

@@ -120,7 +120,7 @@ func BenchmarkReadouts(b *testing.B) {
 				}
 				packed := map[string][]linear{"together": packReadouts(list, set)}
 				for _, l := range list {
-					packed["alone"] = append(packed["alone"], packReadout(l, set.Vector))
+					packed["alone"] = append(packed["alone"], packReadout(l, set))
 				}
 				for _, how := range []string{"alone", "together"} {
 					b.Run(fmt.Sprintf("%s/%d/limits=%t/%s", set.Name, count, limits, how), func(b *testing.B) {

@@ -124,6 +124,16 @@ func project1xAVX512(dst *float32, axes *float32, features *float32, stride int,
 //go:noescape
 func project8xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
 
+// projectFew1xAVX512 adds the products with 16 directions for 1 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func projectFew1xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+
+// projectFew8xAVX512 adds the products with 16 directions for 8 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func projectFew8xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+
 // withinAVX512 reports whether n values are numbers of magnitude at most limit.
 //
 //go:noescape

@@ -7343,6 +7343,82 @@ feature:
 	VZEROUPPER
 	RET
 
+// func projectFew1xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·projectFew1xAVX512(SB), NOSPLIT, $0-40
+	MOVQ    dst+0(FP), DI
+	MOVQ    axes+8(FP), SI
+	MOVQ    features+16(FP), R9
+	MOVQ    n+32(FP), CX
+	VMOVUPS (DI), Z0
+
+feature:
+	VMOVUPS      (SI), Z1
+	PREFETCHT0   2048(SI)
+	VBROADCASTSS (R9), Z2
+	VFMADD231PS  Z1, Z2, Z0
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000004, R9
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Z0, (DI)
+	VZEROUPPER
+	RET
+
+// func projectFew8xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·projectFew8xAVX512(SB), NOSPLIT, $0-40
+	MOVQ    dst+0(FP), DI
+	MOVQ    axes+8(FP), SI
+	MOVQ    features+16(FP), R9
+	MOVQ    stride+24(FP), R10
+	LEAQ    (R10)(R10*2), R12
+	LEAQ    (R9)(R10*4), R11
+	MOVQ    n+32(FP), CX
+	VMOVUPS (DI), Z0
+	VMOVUPS 64(DI), Z1
+	VMOVUPS 128(DI), Z2
+	VMOVUPS 192(DI), Z3
+	VMOVUPS 256(DI), Z4
+	VMOVUPS 320(DI), Z5
+	VMOVUPS 384(DI), Z6
+	VMOVUPS 448(DI), Z7
+
+feature:
+	VMOVUPS      (SI), Z8
+	PREFETCHT0   2048(SI)
+	VBROADCASTSS (R9), Z9
+	VFMADD231PS  Z8, Z9, Z0
+	VBROADCASTSS (R9)(R10*1), Z10
+	VFMADD231PS  Z8, Z10, Z1
+	VBROADCASTSS (R9)(R10*2), Z11
+	VFMADD231PS  Z8, Z11, Z2
+	VBROADCASTSS (R9)(R12*1), Z12
+	VFMADD231PS  Z8, Z12, Z3
+	VBROADCASTSS (R11), Z9
+	VFMADD231PS  Z8, Z9, Z4
+	VBROADCASTSS (R11)(R10*1), Z10
+	VFMADD231PS  Z8, Z10, Z5
+	VBROADCASTSS (R11)(R10*2), Z11
+	VFMADD231PS  Z8, Z11, Z6
+	VBROADCASTSS (R11)(R12*1), Z12
+	VFMADD231PS  Z8, Z12, Z7
+	ADDQ         $0x00000040, SI
+	ADDQ         $0x00000004, R9
+	ADDQ         $0x00000004, R11
+	DECQ         CX
+	JNZ          feature
+	VMOVUPS      Z0, (DI)
+	VMOVUPS      Z1, 64(DI)
+	VMOVUPS      Z2, 128(DI)
+	VMOVUPS      Z3, 192(DI)
+	VMOVUPS      Z4, 256(DI)
+	VMOVUPS      Z5, 320(DI)
+	VMOVUPS      Z6, 384(DI)
+	VMOVUPS      Z7, 448(DI)
+	VZEROUPPER
+	RET
+
 // func withinAVX512(v *float32, n int, limit float32) bool
 // Requires: AVX, AVX512DQ, AVX512F, BMI2, CMOV
 TEXT ·withinAVX512(SB), NOSPLIT, $0-25

@@ -46,6 +46,10 @@ type Set struct {
 
 	Features FeatureKernels
 
+	// Few is a set of this machine with smaller vectors, whose readout kernels are quicker
+	// for columns that fit into one of them: they read less memory. nil: there is none.
+	Few *Set
+
 	// Scores computes Vector columns of a readout for one stream, or for
 	// Streams of them whose n features are stride bytes apart: dst gets one
 	// vector each, weights has one for each feature.
@@ -85,16 +89,19 @@ type ApartKernels struct {
 // NoveltyKernels are what a detector needs (readout/novelty), for one stream or for
 // Streams of them whose features are stride bytes apart.
 type NoveltyKernels struct {
-	Axes int // directions that Project takes at once
-
 	// Scale puts (f - center) * scale in the place of n features f, a whole number of
 	// vectors, and adds the square of feature j to float64 sum j mod 4 of the
 	// four that each stream has in sums.
 	Scale, ScaleMany func(sums *float64, features, center, scale *float32, stride, n int)
 
-	// Project adds to dst, Axes for each stream, the products of n features with as
-	// many directions; axes has Axes for each feature.
-	Project, ProjectMany func(dst, axes, features *float32, stride, n int)
+	Project []ProjectKernels // the widest first
+}
+
+// ProjectKernels add to dst, Axes for each stream, the products of n features with as
+// many directions; axes has Axes for each feature.
+type ProjectKernels struct {
+	Axes      int // directions at once
+	One, Many func(dst, axes, features *float32, stride, n int)
 }
 
 // Shape is a tile size and its kernels.

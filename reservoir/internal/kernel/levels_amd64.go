@@ -38,6 +38,7 @@ var setAVX512 = Set{
 	Load:       loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512,
 	Features: FeatureKernels{Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Limited: limitedAVX512, Novelty: noveltyAVX512,
 		Apart: &ApartKernels{apart1xAVX512, apart8xAVX512}, LimitedApart: &ApartKernels{limitedApart1xAVX512, limitedApart8xAVX512}},
+	Few:    &setAVX2,
 	Scores: scores1xAVX512, ScoresOfMany: scores8xAVX512,
 	Prefetch: prefetchAVX512, Within: withinAVX512, peak: peakAVX512,
 }
@@ -90,6 +91,7 @@ var setAVX2 = Set{
 	Prefetch: prefetchAVX2, Within: withinAVX2, peak: peakAVX2,
 }
 
-var noveltyAVX512 = NoveltyKernels{Axes: 32, Scale: scale1xAVX512, ScaleMany: scale8xAVX512, Project: project1xAVX512, ProjectMany: project8xAVX512}
+var noveltyAVX512 = NoveltyKernels{Scale: scale1xAVX512, ScaleMany: scale8xAVX512,
+	Project: []ProjectKernels{{32, project1xAVX512, project8xAVX512}, {16, projectFew1xAVX512, projectFew8xAVX512}, {8, project1xAVX2, project8xAVX2}}}
 
-var noveltyAVX2 = NoveltyKernels{Axes: 8, Scale: scale1xAVX2, ScaleMany: scale8xAVX2, Project: project1xAVX2, ProjectMany: project8xAVX2}
+var noveltyAVX2 = NoveltyKernels{Scale: scale1xAVX2, ScaleMany: scale8xAVX2, Project: []ProjectKernels{{8, project1xAVX2, project8xAVX2}}}

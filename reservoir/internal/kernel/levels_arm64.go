@@ -18,4 +18,4 @@ var setNEON = Set{
 	Prefetch: prefetchNEON, Within: withinNEON, peak: peakNEON,
 }
 
-var noveltyNEON = NoveltyKernels{Axes: 8, Scale: scale1xNEON, ScaleMany: scale8xNEON, Project: project1xNEON, ProjectMany: project8xNEON}
+var noveltyNEON = NoveltyKernels{Scale: scale1xNEON, ScaleMany: scale8xNEON, Project: []ProjectKernels{{8, project1xNEON, project8xNEON}}}

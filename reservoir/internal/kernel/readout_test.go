@@ -151,9 +151,9 @@ func TestNovelty(t *testing.T) {
 			n *= s.Vector
 			stride := n + 16*rng.IntN(2)
 			for _, streams := range []int{1, Streams} {
-				scale, project := k.Scale, k.Project
+				scale := k.Scale
 				if streams > 1 {
-					scale, project = k.ScaleMany, k.ProjectMany
+					scale = k.ScaleMany
 				}
 				what := fmt.Sprintf("%d streams, %d features", streams, n)
 				features, center, by := floats(t, (streams-1)*stride+n), floats(t, n), floats(t, n)
@@ -184,17 +184,22 @@ func TestNovelty(t *testing.T) {
 				}
 				// Any number of features, and none behind it.
 				for m := n - s.Vector + 1; m <= n; m++ {
-					rows, axes, dst := floats(t, (streams-1)*stride+m), floats(t, m*k.Axes), floats(t, streams*k.Axes)
-					for _, v := range [][]float32{rows, axes, dst} {
-						random(rng, v)
-					}
-					want := slices.Clone(dst)
-					project(&dst[0], &axes[0], &rows[0], 4*stride, m)
-					for i := range want {
-						for j := range m {
-							want[i] = canon.FMA(axes[j*k.Axes+i%k.Axes], rows[i/k.Axes*stride+j], want[i])
+					for _, k := range k.Project {
+						rows, axes, dst := floats(t, (streams-1)*stride+m), floats(t, m*k.Axes), floats(t, streams*k.Axes)
+						for _, v := range [][]float32{rows, axes, dst} {
+							random(rng, v)
 						}
-						same(t, fmt.Sprintf("%d streams, %d features", streams, m), "product", i%k.Axes, i/k.Axes, dst[i], want[i])
+						want, project := slices.Clone(dst), k.Many
+						if streams == 1 {
+							project = k.One
+						}
+						project(&dst[0], &axes[0], &rows[0], 4*stride, m)
+						for i := range want {
+							for j := range m {
+								want[i] = canon.FMA(axes[j*k.Axes+i%k.Axes], rows[i/k.Axes*stride+j], want[i])
+							}
+							same(t, fmt.Sprintf("%d streams, %d features, %d directions", streams, m, k.Axes), "product", i%k.Axes, i/k.Axes, dst[i], want[i])
+						}
 					}
 				}
 			}

@@ -51,8 +51,10 @@ func main() {
 	}
 	g.scale(1)
 	g.scale(8)
-	g.project(1)
-	g.project(8)
+	for vectors := g.axes(); vectors > 0; vectors-- {
+		g.project(1, vectors)
+		g.project(8, vectors)
+	}
 	g.within()
 	g.prefetch()
 	g.peak()

@@ -145,9 +145,12 @@ func pairIndex() Mem {
 
 // project emits the products of features with directions: directions in the lanes of
 // one or two vectors, a chain of fused multiply-adds over the features for each stream.
-func (g *isa) project(streams int) {
-	vectors := g.axes()
-	g.function(fmt.Sprintf("project%dx", streams), "(dst, axes, features *float32, stride, n int)",
+func (g *isa) project(streams, vectors int) {
+	name := fmt.Sprintf("project%dx", streams)
+	if vectors < g.axes() {
+		name = fmt.Sprintf("projectFew%dx", streams)
+	}
+	g.function(name, "(dst, axes, features *float32, stride, n int)",
 		fmt.Sprintf("adds the products with %d directions for %d streams whose n features are stride bytes apart.", vectors*g.bytes/4, streams))
 	dst, axes, n, rows := reg.RDI, reg.RSI, reg.RCX, featureRows(streams)
 	Load(Param("dst"), dst)
@@ -183,7 +186,7 @@ func (g *isa) project(streams int) {
 	RET()
 }
 
-// axes is how many vectors of directions there are at once.
+// axes is how many vectors of directions there are at once, at most.
 func (g *isa) axes() int { return len(g.regs) / 16 }
 
 // axesAhead is how many bytes of directions, or of columns, are asked for beforehand. They
