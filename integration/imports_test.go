@@ -112,7 +112,7 @@ var graph = map[string]struct {
 	// Packages that only tests import: see testSupport.
 	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "internal/testing/pipelinetest", "pipeline", "pipeline/consumer", "pipeline/internal/store", "pipeline/natsclient"}, "runs the whole program in tests"},
 	"internal/testing/planttest":    {[]string{"internal/cli/root", "internal/testing/clitest", "pipeline/natsclient", "pipeline/natsserver"}, "runs the program and its server in processes that tests kill"},
-	"internal/testing/enginetest":   {[]string{"readout", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
+	"internal/testing/enginetest":   {[]string{"readout", "readout/novelty", "reservoir", "reservoir/canon"}, "holds every engine to the contract"},
 	"internal/testing/sequencetest": {[]string{"reservoir"}, "the definition that cuts are held to"},
 	"internal/testing/alarmtest":    {[]string{"codec", "pipeline/alarm"}, "what alarms must be: of package alarm only the form of events"},
 	"internal/testing/parts":        {nil, "ends tests for want of an outside part"},

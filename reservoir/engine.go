@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // Run advances one slot by the samples [From, To) of a call, 0 <= From <= To <=
@@ -13,6 +14,7 @@ type Run struct {
 	Slot     int32
 	Reset    bool // start a new sequence: the slot's state is reset first
 	Emit     bool // write scores after the last sample
+	Judge    bool // with Emit: the engine's detectors judge the sequence, if it is Judging
 	From, To int32
 }
 
@@ -53,6 +55,21 @@ type Engine interface {
 	WriteState(slot int32, state []uint32) error
 	// Close frees the pool. The engine must not be used afterwards.
 	Close() error
+}
+
+// Judging is an Engine that scores detectors where runs emit, from the features that it
+// makes for the readouts: the bits of novelty.Detector.Score. For any other there is
+// Novelty, which has the features made again.
+type Judging interface {
+	Engine
+	// SetDetectors replaces the detectors, none at first. They must be valid and read the
+	// network's features.
+	SetDetectors(detectors []*novelty.Detector) error
+	// Judged is what a detector, by its place, says of an emitting run of the last
+	// Advance, by its number among them, which must have had Judge set: the score, and what
+	// the inputs are like (Detector.InputValues). The values are the engine's, until the
+	// next Advance.
+	Judged(emitted, detector int) (score float32, inputs []float32)
 }
 
 // Canonical names the arithmetic of every engine that gives the promised bits.

@@ -13,13 +13,24 @@ import (
 // goroutine, and allocates nothing once it is made.
 type Novelty struct {
 	detector *novelty.Detector
-	set      *kernel.Set // nil: plain Go
-	rows     []float32   // features of kernel.Streams sequences, or of one in plain Go
-	stride   int         // from a sequence's to the next: whole vectors, zeros behind the features
-	center   []float32   // of the detector, as many
-	scale    []float32
-	groups   []axes    // of the detector, and behind them what reads inputs
-	products []float32 // with them: by group, then by sequence
+	packed   *detector // nil: plain Go
+	judge    judge
+	rows     []float32 // features of kernel.Streams sequences, or of one in plain Go
+	stride   int       // from a sequence's to the next: whole vectors, zeros behind the features
+}
+
+// detector is one arranged for the kernels.
+type detector struct {
+	*novelty.Detector
+	kernels       *kernel.NoveltyKernels
+	center, scale []float32 // whole vectors, zeros behind those of the features
+	groups        []axes    // its directions, and behind them what reads inputs
+	lanes         int       // of all groups
+}
+
+// judge is what a goroutine needs to score sequences by detectors.
+type judge struct {
+	products []float32 // with directions: by group, then by sequence
 	within   []float32 // the same of one sequence
 	sums     [kernel.Streams][4]float64
 }
@@ -57,25 +68,33 @@ func packAxes(all []float32, n int, kernels []kernel.ProjectKernels) (groups []a
 // they are in the level 1 cache when they are multiplied. It is a number of whole vectors.
 const noveltyBlock = 512
 
+// packDetector arranges a detector for the kernels of a set.
+func packDetector(d *novelty.Detector, set *kernel.Set) *detector {
+	f, k := d.Features(), &set.Features.Novelty
+	p := &detector{Detector: d, kernels: k, groups: packAxes(slices.Concat(d.Axes, d.Inputs), f, k.Project)}
+	p.center, p.scale = kernel.Aligned(wholeVectors(f, set)), kernel.Aligned(wholeVectors(f, set))
+	copy(p.center, d.Center)
+	copy(p.scale, d.Scale)
+	last := &p.groups[len(p.groups)-1]
+	p.lanes = last.first + last.Axes
+	return p
+}
+
+// wholeVectors is room for n values and whole vectors.
+func wholeVectors(n int, set *kernel.Set) int { return (n + set.Vector - 1) / set.Vector * set.Vector }
+
 // NewNovelty makes one. The detector must be valid.
 func NewNovelty(d *novelty.Detector) *Novelty { return newNovelty(d, fastest()) }
 
 func newNovelty(d *novelty.Detector, set *kernel.Set) *Novelty {
-	f := d.Features()
-	n := &Novelty{detector: d, set: set, stride: f}
+	n := &Novelty{detector: d, stride: d.Features()}
 	if set == nil {
-		n.rows = make([]float32, f)
+		n.rows = make([]float32, n.stride)
 		return n
 	}
-	n.stride = (f + set.Vector - 1) / set.Vector * set.Vector
+	n.packed, n.stride = packDetector(d, set), wholeVectors(n.stride, set)
 	n.rows = kernel.Aligned(kernel.Streams * n.stride)
-	n.center, n.scale = kernel.Aligned(n.stride), kernel.Aligned(n.stride)
-	copy(n.center, d.Center)
-	copy(n.scale, d.Scale)
-	n.groups = packAxes(slices.Concat(d.Axes, d.Inputs), f, set.Features.Novelty.Project)
-	last := n.groups[len(n.groups)-1]
-	n.within = make([]float32, last.first+last.Axes)
-	n.products = kernel.Aligned(kernel.Streams * len(n.within))
+	n.judge.makeRoom(n.packed)
 	return n
 }
 
@@ -106,42 +125,62 @@ func (n *Novelty) Score(dst, inputs []float32, e Engine, slots []int32) error {
 
 // score is about the first rows.
 func (n *Novelty) score(dst, inputs []float32) {
-	d := n.detector
-	if n.set == nil {
+	d, values := n.detector, n.Inputs()
+	if n.packed == nil {
 		dst[0] = d.Score(n.rows)
 		if inputs != nil {
 			d.ReadInputs(inputs, n.rows)
 		}
 		return
 	}
-	k := &n.set.Features.Novelty
-	scale := k.ScaleMany
-	if len(dst) == 1 {
-		scale = k.Scale
+	n.judge.take(n.packed, n.rows, n.stride, len(dst))
+	for i := range dst {
+		var read []float32
+		dst[i], read = n.judge.of(n.packed, i)
+		if inputs != nil {
+			copy(inputs[i*values:(i+1)*values], read)
+		}
 	}
-	f, stride := d.Features(), 4*n.stride
-	clear(n.sums[:])
-	clear(n.products)
+}
+
+// makeRoom makes room for what a detector needs, where there is none yet.
+func (j *judge) makeRoom(d *detector) {
+	if len(j.within) < d.lanes {
+		j.products, j.within = kernel.Aligned(kernel.Streams*d.lanes), make([]float32, d.lanes)
+	}
+}
+
+// take multiplies the features of the first sequences, stride values apart, with what a
+// detector has. It overwrites them, and those behind them if it takes more than one: it
+// takes kernel.Streams then.
+func (j *judge) take(d *detector, rows []float32, stride, sequences int) {
+	scale := d.kernels.ScaleMany
+	if sequences == 1 {
+		scale = d.kernels.Scale
+	}
+	f := d.Features()
+	clear(j.sums[:])
+	clear(j.products)
 	for at := 0; at < f; at += noveltyBlock {
-		scale(&n.sums[0][0], &n.rows[at], &n.center[at], &n.scale[at], stride, min(noveltyBlock, n.stride-at))
-		for i := range n.groups {
-			g := &n.groups[i]
+		scale(&j.sums[0][0], &rows[at], &d.center[at], &d.scale[at], 4*stride, min(noveltyBlock, len(d.center)-at))
+		for i := range d.groups {
+			g := &d.groups[i]
 			project := g.Many
-			if len(dst) == 1 {
+			if sequences == 1 {
 				project = g.One
 			}
-			project(&n.products[g.first*kernel.Streams], &g.values[at*g.Axes], &n.rows[at], stride, min(noveltyBlock, f-at))
+			project(&j.products[g.first*kernel.Streams], &g.values[at*g.Axes], &rows[at], 4*stride, min(noveltyBlock, f-at))
 		}
 	}
-	for i := range dst {
-		for k := range n.groups {
-			g := &n.groups[k]
-			copy(n.within[g.first:], n.products[g.first*kernel.Streams+i*g.Axes:][:g.Axes])
-		}
-		dims, values := d.Dimensions(), d.InputValues()
-		dst[i] = d.Of(n.sums[i], n.within[:dims])
-		if inputs != nil {
-			copy(inputs[i*values:(i+1)*values], n.within[dims:])
-		}
+}
+
+// of is the score of sequence i of those taken, and what its inputs are like, until the next
+// is asked for.
+func (j *judge) of(d *detector, i int) (score float32, inputs []float32) {
+	for k := range d.groups {
+		g := &d.groups[k]
+		copy(j.within[g.first:], j.products[g.first*kernel.Streams+i*g.Axes:][:g.Axes])
 	}
+	dims := d.Dimensions()
+	return d.Of(j.sums[i], j.within[:dims]), j.within[dims : dims+d.InputValues()]
 }

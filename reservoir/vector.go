@@ -24,7 +24,7 @@ type Vector struct {
 	narrows int // up to this many in a narrow tile, more in a wide one
 }
 
-var _ Engine = (*Vector)(nil)
+var _ Judging = (*Vector)(nil)
 
 // newVector makes an engine with a pool of slots, all reset.
 func newVector(net *Network, slots int, set *kernel.Set, threads int) (*Vector, error) {

@@ -98,104 +98,157 @@ func packColumns(weights, intercepts []float32, n, vector int) []float32 {
 	return blocks
 }
 
-// limit is the features of states, each centred and limited, at the front of room.
-func (h *linear) limit(set *kernel.Set, room, features []float32) []float32 {
-	n := h.Features()
-	for at := 0; at < len(features); at += n {
-		set.Features.Limited(&room[at], &features[at], &h.Center[0], &h.Limit[0], n)
-	}
-	return room
-}
-
-// emission collects emitting streams, so that a readout's weights are read
-// once for several.
+// emission collects emitting streams, so that the weights of readouts and detectors are read
+// once for several. Those that detectors judge are in the first rows, the others in the last.
 type emission struct {
-	v        *vectorPool
-	features []float32 // features of kernel.Streams states, or of 1 where they are many
-	limited  []float32 // the same, limited for one readout; none before one with limits
-	room     int
-	filled   int
-	first    [kernel.Streams]int // where in the call's scores each one's go
-	dst      []float32           // a vector for each
+	v              *vectorPool
+	features       []float32                // of kernel.Streams states, or of 1 where they are many
+	limited        []float32                // the same, limited for one readout; none before one with limits
+	stride         int                      // from a row to the next: whole vectors, zeros behind the features
+	room           int                      // rows,
+	judged, others int                      // those with a state, from the first and from the last on
+	number         [kernel.Streams]int      // of each among the call's emitting runs
+	states         [kernel.Streams][]uint32 // of those that are judged
+	dst            []float32                // a vector for each
+	judge          judge
 }
 
 func (e *emission) init(v *vectorPool) {
-	e.v, e.room = v, kernel.Streams
+	e.v, e.room, e.stride = v, kernel.Streams, wholeVectors(v.features, v.set)
 	if v.features > 1<<16 { // beyond the caches anyway
 		e.room = 1
 	}
-	e.features = make([]float32, e.room*v.features)
+	e.features = kernel.Aligned(e.room * e.stride)
 	e.dst = kernel.Aligned(kernel.Streams * v.set.Vector)
 }
 
-// commit writes the scores of a tile's runs, whose states are as after them.
+// commit takes in those of a tile's runs that emit, whose states are as after them.
 func (e *emission) commit(c *call, t *tile, runs []Run) {
-	if !c.emits || e.v.width == 0 {
+	if !c.emits || e.v.width+e.v.judges == 0 {
 		return
 	}
 	for i := range runs {
 		if r := &runs[i]; r.Emit {
-			e.emit(c, e.v.state(r.Slot), int(c.score[t.runs[i]])*e.v.width)
+			e.emit(c, e.v.state(r.Slot), int(c.score[t.runs[i]]), r.Judge && e.v.judges > 0)
 		}
 	}
-	e.flush(c)
 }
 
-// emit takes in a state whose scores go to scores[first:]; flush must follow.
-func (e *emission) emit(c *call, state []uint32, first int) {
-	n := e.v.features
-	e.v.featuresOf(state, e.features[e.filled*n:(e.filled+1)*n])
-	e.first[e.filled] = first
-	if e.filled++; e.filled == e.room {
+// emit takes in a state, which must not change before flush, of so many emitting runs
+// before it.
+func (e *emission) emit(c *call, state []uint32, number int, judge bool) {
+	row := e.room - 1 - e.others
+	if judge {
+		row = e.judged
+		e.states[row] = state
+		e.judged++
+	} else {
+		e.others++
+	}
+	e.number[row] = number
+	e.v.featuresOf(state, e.row(e.features, row))
+	if e.judged+e.others == e.room {
 		e.flush(c)
 	}
 }
 
+// row is the features of one state.
+func (e *emission) row(rows []float32, i int) []float32 { return rows[i*e.stride:][:e.v.features] }
+
+// taken reports whether a row has a state.
+func (e *emission) taken(row int) bool { return row < e.judged || row >= e.room-e.others }
+
 // flush writes the scores of all streams taken in.
 func (e *emission) flush(c *call) {
-	v := e.v
-	if e.filled == 0 {
+	if e.judged+e.others == 0 {
 		return
 	}
 	at := 0 // first of the readout's scores
-	for i := range v.readouts {
-		h := &v.readouts[i]
-		vector, scores := h.set.Vector, h.set.ScoresOfMany
-		if e.filled == 1 {
-			scores = h.set.Scores
-		}
-		n, features := h.Features(), e.features[:e.filled*v.features]
-		if h.apart != nil {
-			scores := h.apart.Many
-			if e.filled == 1 {
-				scores = h.apart.One
-			}
-			scores(&e.dst[0], &h.blocks[vector], &h.blocks[0], &features[0], 4*n, n)
-			e.copyTo(c.scores, at, h.columns, vector)
-			at += h.columns
-			continue
-		}
-		if h.Limit != nil {
-			if e.limited == nil {
-				e.limited = make([]float32, len(e.features)) // once
-			}
-			features = h.limit(v.set, e.limited, features)
-		}
-		for column := 0; column < h.columns; column += vector {
-			block := h.blocks[column*(1+n):]
-			scores(&e.dst[0], &block[vector], &block[0], &h.center[0], &features[0], 4*n, n)
-			e.copyTo(c.scores, at+column, min(vector, h.columns-column), vector)
-		}
+	for i := range e.v.readouts {
+		h := &e.v.readouts[i]
+		e.score(c, h, at)
 		at += h.columns
 	}
-	e.filled = 0
+	if e.judged > 0 {
+		e.detect(c)
+	}
+	e.judged, e.others = 0, 0
 }
 
-// copyTo writes some columns of the streams taken in, which have a vector each, from one of
-// each one's scores on.
-func (e *emission) copyTo(scores []float32, at, columns, vector int) {
-	for s, first := range e.first[:e.filled] {
-		copy(scores[first+at:first+at+columns], e.dst[s*vector:])
+// score writes the scores of a readout, or of several that are computed together, from one
+// of each stream's on.
+func (e *emission) score(c *call, h *linear, at int) {
+	n, vector, rows := h.Features(), h.set.Vector, e.features
+	alone := e.judged+e.others == 1
+	first := 0 // row
+	if alone && e.others == 1 {
+		first = e.room - 1
+	}
+	if h.apart != nil {
+		scores := h.apart.Many
+		if alone {
+			scores = h.apart.One
+		}
+		scores(&e.dst[0], &h.blocks[vector], &h.blocks[0], &rows[first*e.stride], 4*e.stride, n)
+		e.copyTo(c.scores, first, at, h.columns, vector)
+		return
+	}
+	if h.Limit != nil {
+		rows = e.limit(h)
+	}
+	scores := h.set.ScoresOfMany
+	if alone {
+		scores = h.set.Scores
+	}
+	for column := 0; column < h.columns; column += vector {
+		block := h.blocks[column*(1+n):]
+		scores(&e.dst[0], &block[vector], &block[0], &h.center[0], &rows[first*e.stride], 4*e.stride, n)
+		e.copyTo(c.scores, first, at+column, min(vector, h.columns-column), vector)
+	}
+}
+
+// limit is the features, each centred and limited for a readout.
+func (e *emission) limit(h *linear) []float32 {
+	if e.limited == nil {
+		e.limited = kernel.Aligned(len(e.features)) // once
+	}
+	for i := range e.room {
+		if e.taken(i) {
+			h.set.Features.Limited(&e.row(e.limited, i)[0], &e.row(e.features, i)[0], &h.Center[0], &h.Limit[0], h.Features())
+		}
+	}
+	return e.limited
+}
+
+// copyTo writes some columns of the streams taken in, which have a vector each from a row on,
+// from one of each one's scores on.
+func (e *emission) copyTo(scores []float32, first, at, columns, vector int) {
+	for i := range e.room {
+		if e.taken(i) {
+			to := e.number[i]*e.v.width + at
+			copy(scores[to:to+columns], e.dst[(i-first)*vector:])
+		}
+	}
+}
+
+// detect writes what the detectors say. Each overwrites the features.
+func (e *emission) detect(c *call) {
+	at := 0 // first of the detector's values
+	for k, d := range e.v.detectors {
+		if k > 0 {
+			for i := range e.judged {
+				e.v.featuresOf(e.states[i], e.row(e.features, i))
+			}
+		}
+		e.judge.makeRoom(d)
+		e.judge.take(d, e.features, e.stride, e.judged)
+		for i := range e.judged {
+			score, inputs := e.judge.of(d, i)
+			to := e.number[i]*e.v.judges + at
+			c.judged[to] = score
+			copy(c.judged[to+1:], inputs)
+		}
+		at += 1 + d.InputValues()
 	}
 }
 

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
@@ -28,6 +30,13 @@ func TestReadoutsTogether(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := s.FeatureCount()
+	var detectors []*novelty.Detector
+	for _, dims := range []int{2, 41} {
+		detectors = append(detectors, &novelty.Detector{Center: noise(f), Scale: noise(f), Axes: noise(dims * f), Inputs: noise((dims - 2) % 10 * f), Left: []float32{1}, Unit: .5, Level: .5})
+		for j := range detectors[len(detectors)-1].Axes {
+			detectors[len(detectors)-1].Axes[j] *= .01 // so that a residual is left
+		}
+	}
 	for _, classes := range [][]int{{4, 4}, {2, 3, 2, 5}, {3, 17, 2, 2, 9, 4}, {2, 2, 2, 2, 2, 2, 2, 2, 2}} {
 		for limits := range 3 { // none, of one, of every other
 			var list []*readout.Linear
@@ -47,20 +56,23 @@ func TestReadoutsTogether(t *testing.T) {
 				list, width = append(list, l), width+l.Columns()
 			}
 			for _, set := range kernel.Levels() {
-				e, err := newVector(net, 11, set, 1)
+				e, err := newVector(net, 12, set, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
 				if err := e.SetReadouts(list); err != nil {
 					t.Fatal(err)
 				}
+				if err := e.SetDetectors(detectors); err != nil {
+					t.Fatal(err)
+				}
 				if limits == 0 && len(classes) == 2 && set.Features.Apart != nil && len(e.readouts) != 1 {
 					t.Fatalf("%s: %d readouts of 4 columns are not computed together", set.Name, len(classes))
 				}
-				for _, emits := range []int{1, 2, 8, 11} {
+				for _, emits := range []int{1, 2, 8, 11, 12} {
 					inputs, runs := noise(2*5*emits), []Run(nil)
 					for i := range emits {
-						runs = append(runs, Run{Slot: int32(i), Reset: true, Emit: true, From: int32(5 * i), To: int32(5*i + 5)})
+						runs = append(runs, Run{Slot: int32(i), Reset: true, Emit: true, Judge: i%3 != 1, From: int32(5 * i), To: int32(5*i + 5)})
 					}
 					scores := make([]float32, emits*width)
 					if err := e.Advance(inputs, runs, scores); err != nil {
@@ -70,6 +82,18 @@ func TestReadoutsTogether(t *testing.T) {
 					for i := range emits {
 						if err := e.Features(int32(i), features); err != nil {
 							t.Fatal(err)
+						}
+						if runs[i].Judge {
+							for k, d := range detectors {
+								score, inputs := e.Judged(i, k)
+								z, want := slices.Clone(features), make([]float32, d.InputValues())
+								if s := d.Score(z); math.Float32bits(score) != math.Float32bits(s) {
+									t.Fatalf("%s, stream %d of %d: detector %d says %v, want %v", set.Name, i, emits, k, score, s)
+								}
+								if d.ReadInputs(want, z); !slices.Equal(inputs, want) {
+									t.Fatalf("%s, stream %d of %d: inputs by detector %d are %v, want %v", set.Name, i, emits, k, inputs, want)
+								}
+							}
 						}
 						at := 0
 						for _, l := range list {
@@ -128,12 +152,12 @@ func BenchmarkReadouts(b *testing.B) {
 						var e emission
 						e.init(v)
 						copy(e.features, noise(len(e.features)))
-						for i := range e.first {
-							e.first[i] = i * v.width
+						for i := range e.number {
+							e.number[i] = i
 						}
 						c := &call{scores: make([]float32, kernel.Streams*v.width)}
 						for b.Loop() {
-							e.filled = kernel.Streams
+							e.others = kernel.Streams
 							e.flush(c)
 						}
 						b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*kernel.Streams)/1000, "us/prediction")

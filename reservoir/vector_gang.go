@@ -11,8 +11,9 @@ type call struct {
 	inputs  []float32
 	runs    []Run
 	scores  []float32
-	emits   bool    // some runs do,
-	score   []int32 // and how many before each
+	judged  []float32 // see vectorPool
+	emits   bool      // some runs do,
+	score   []int32   // and how many before each
 	items   []item
 	threads int // that may work on them
 }
@@ -22,6 +23,8 @@ type itemWorker interface {
 	// advance does one item; next is the one that this worker probably does after
 	// it, or nil.
 	advance(c *call, it, next *item)
+	// finish is called when it has no more items of a round.
+	finish(c *call)
 	// forget is called on the caller's worker where states may change otherwise than
 	// by it.
 	forget()
@@ -77,6 +80,7 @@ func (g *gang) do(c *call) {
 		for i := range c.items {
 			g.call.advance(g.workers[0], i)
 		}
+		g.workers[0].finish(&g.call)
 	} else {
 		g.deal(c, helpers)
 		if !g.take(g.workers[0]) {
@@ -105,16 +109,22 @@ func (g *gang) deal(c *call, helpers int) {
 func (g *gang) forget() { g.workers[0].forget() }
 
 // take does items until none is left to take, and reports whether this worker
-// has finished the last one.
+// has finished the last one. All of its items are in hand until it has finished.
 func (g *gang) take(w itemWorker) (last bool) {
+	items := int32(0)
 	for {
 		k := int(g.left.Add(-1))
 		if k < 0 {
-			return last
+			break
 		}
 		g.call.advance(w, len(g.call.items)-1-k)
-		last = g.undone.Add(-1) == 0
+		items++
 	}
+	if items == 0 {
+		return false
+	}
+	w.finish(&g.call)
+	return g.undone.Add(-items) == 0
 }
 
 // advance has a worker do item i.

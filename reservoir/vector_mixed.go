@@ -36,7 +36,7 @@ const (
 	mixedRest = 12
 )
 
-var _ Engine = (*mixedVector)(nil)
+var _ Judging = (*mixedVector)(nil)
 
 // mixedKernels are the set's kernels for a recipe of kind mixed, nil where it has
 // none.

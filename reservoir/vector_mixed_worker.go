@@ -224,3 +224,6 @@ func (w *mixedWorker) halve(it *item, state []uint32) {
 		}
 	}
 }
+
+// finish implements itemWorker.
+func (w *mixedWorker) finish(c *call) { w.emission.flush(c) }

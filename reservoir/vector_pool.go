@@ -1,9 +1,11 @@
 package reservoir
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
@@ -15,6 +17,9 @@ type vectorPool struct {
 	book       []slot
 	readouts   []linear
 	width      int
+	detectors  []*detector
+	judges     int       // values of all detectors for a run: of each its score, then its inputs
+	judged     []float32 // those of the last call's emitting runs
 	channels   int
 	features   int
 	far        bool // states are in memory more than in a cache
@@ -68,6 +73,30 @@ func (v *vectorPool) SetReadouts(readouts []*readout.Linear) error {
 	return nil
 }
 
+// SetDetectors implements Judging.
+func (v *vectorPool) SetDetectors(detectors []*novelty.Detector) error {
+	for _, d := range detectors {
+		if d.Features() != v.features {
+			return fmt.Errorf("reservoir: a detector of %d features, the network has %d", d.Features(), v.features)
+		}
+	}
+	v.detectors, v.judges = nil, 0
+	for _, d := range detectors {
+		v.detectors = append(v.detectors, packDetector(d, v.set))
+		v.judges += 1 + d.InputValues()
+	}
+	return nil
+}
+
+// Judged implements Judging.
+func (v *vectorPool) Judged(emitted, detector int) (score float32, inputs []float32) {
+	at := emitted * v.judges
+	for _, d := range v.detectors[:detector] {
+		at += 1 + d.InputValues()
+	}
+	return v.judged[at], v.judged[at+1 : at+1+v.detectors[detector].InputValues()]
+}
+
 // Advance implements Engine.
 func (v *vectorPool) Advance(inputs []float32, runs []Run, scores []float32) error {
 	allowed, plain := v.survey(inputs, runs, scores)
@@ -82,7 +111,10 @@ func (v *vectorPool) Advance(inputs []float32, runs []Run, scores []float32) err
 	if !plain {
 		v.plan.cut(v.book, runs)
 	}
-	c := call{inputs: inputs, runs: runs, scores: scores, score: v.plan.score, emits: v.plan.emits > 0}
+	if n := v.plan.emits * v.judges; n > len(v.judged) {
+		v.judged = make([]float32, n+n/2)
+	}
+	c := call{inputs: inputs, runs: runs, scores: scores, judged: v.judged, score: v.plan.score, emits: v.plan.emits > 0}
 	for k := range v.plan.rounds() {
 		c.items, c.threads = v.plan.items(runs, k)
 		v.gang.do(&c)

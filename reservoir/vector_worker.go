@@ -142,3 +142,6 @@ func (w *worker) commit(c *call, t *tile, runs []Run) {
 	}
 	w.emission.commit(c, t, runs)
 }
+
+// finish implements itemWorker.
+func (w *worker) finish(c *call) { w.emission.flush(c) }

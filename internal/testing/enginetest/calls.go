@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
@@ -305,7 +306,12 @@ func noAllocation(t *testing.T, open New, s reservoir.Spec) {
 		t.Fatal(err)
 	}
 	inputs := randomInputs(rng, 40)
-	runs := []reservoir.Run{{Slot: 1, To: 10, Emit: true}, {Slot: 3, From: 10, To: 20, Reset: true}, {Slot: 1, From: 3, To: 9}}
+	if j, ok := e.(reservoir.Judging); ok {
+		if err := j.SetDetectors([]*novelty.Detector{randomDetector(rng, 3, 6, s.FeatureCount()), randomDetector(rng, 33, 0, s.FeatureCount())}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runs := []reservoir.Run{{Slot: 1, To: 10, Emit: true, Judge: true}, {Slot: 3, From: 10, To: 20, Reset: true}, {Slot: 1, From: 3, To: 9}}
 	scores := make([]float32, 3+9)
 	if n := testing.AllocsPerRun(20, func() {
 		if err := e.Advance(inputs, runs, scores); err != nil {

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -30,6 +31,17 @@ func expectedScores(hs []*readout.Linear, f []float32) []float32 {
 		s := make([]float32, h.Columns())
 		h.Scores(s, f)
 		all = append(all, s...)
+	}
+	return all
+}
+
+// expectedJudgement is what detectors say of features, one after the other.
+func expectedJudgement(detectors []*novelty.Detector, f []float32) (all []float32) {
+	for _, d := range detectors {
+		z, inputs := slices.Clone(f), make([]float32, d.InputValues())
+		all = append(all, d.Score(z))
+		d.ReadInputs(inputs, z)
+		all = append(all, inputs...)
 	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -115,4 +116,18 @@ func randomRuns(rng *rand.Rand, slots, samples int) []reservoir.Run {
 		}
 	}
 	return runs
+}
+
+// randomDetector has so many directions, and reads so many values of inputs.
+func randomDetector(rng *rand.Rand, dimensions, inputs, features int) *novelty.Detector {
+	fill := func(n int, scale float64) []float32 {
+		v := make([]float32, n)
+		for i := range v {
+			v[i] = float32(rng.NormFloat64() * scale)
+		}
+		return v
+	}
+	short := 1 / math.Sqrt(float64(features*dimensions)) // so that a residual is left
+	return &novelty.Detector{Center: fill(features, 1), Scale: fill(features, 1), Axes: fill(dimensions*features, short),
+		Inputs: fill(inputs*features, 1), Left: []float32{1}, Unit: .5, Level: .5}
 }

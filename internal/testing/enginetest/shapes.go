@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -82,7 +83,8 @@ func runShapes(t *testing.T, open New, specs map[string]reservoir.Spec) {
 
 // Random drives an engine of recipe s through calls random ragged calls of
 // about as many samples each, over several slots with resets and emits, and compares
-// every score, state and feature vector with the reference. Fuzz tests of an
+// every score, state and feature vector with the reference; and of an engine that judges
+// what its detectors say. Fuzz tests of an
 // engine may call it with shapes of their own.
 func Random(t *testing.T, open New, s reservoir.Spec, seed uint64, calls, samples int) {
 	t.Helper()
@@ -93,6 +95,7 @@ func Random(t *testing.T, open New, s reservoir.Spec, seed uint64, calls, sample
 type randomCase struct {
 	net      *reservoir.Network
 	readouts []*readout.Linear
+	judges   []*novelty.Detector
 	calls    []randomCall
 	slots    []reference // after the last call
 }
@@ -101,6 +104,7 @@ type randomCall struct {
 	inputs []float32
 	runs   []reservoir.Run
 	scores [][]float32 // of the emitting runs
+	judged [][]float32 // what the detectors say of them, one after the other; nil: not asked
 }
 
 func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, samples int) *randomCase {
@@ -111,9 +115,12 @@ func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, samples i
 	for range slots {
 		r.slots = append(r.slots, newReference(r.net))
 	}
+	of := rand.New(rand.NewPCG(seed, 100)) // what judges
+	r.judges = []*novelty.Detector{randomDetector(of, 3, 9, s.FeatureCount()), randomDetector(of, 33, 0, s.FeatureCount())}
 	for range calls {
 		c := randomCall{inputs: randomInputs(rng, samples*s.Channels), runs: randomRuns(rng, slots, samples)}
-		for _, run := range c.runs {
+		for i := range c.runs {
+			run := &c.runs[i]
 			if run.Reset {
 				r.slots[run.Slot] = newReference(r.net)
 			}
@@ -121,7 +128,13 @@ func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, samples i
 				r.slots[run.Slot].step(c.inputs[int(k)*s.Channels : (int(k)+1)*s.Channels])
 			}
 			if run.Emit {
-				c.scores = append(c.scores, expectedScores(r.readouts, r.slots[run.Slot].features()))
+				f := r.slots[run.Slot].features()
+				c.scores = append(c.scores, expectedScores(r.readouts, f))
+				var judged []float32
+				if run.Judge = of.IntN(2) == 0; run.Judge {
+					judged = expectedJudgement(r.judges, f)
+				}
+				c.judged = append(c.judged, judged)
 			}
 		}
 		r.calls = append(r.calls, c)
@@ -135,6 +148,12 @@ func (r *randomCase) check(t *testing.T, open New) {
 	if err := e.SetReadouts(r.readouts); err != nil {
 		t.Fatal(err)
 	}
+	judging, judges := e.(reservoir.Judging)
+	if judges {
+		if err := judging.SetDetectors(r.judges); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for call, c := range r.calls {
 		scores := make([]float32, len(c.runs)*e.ScoreWidth())
 		if err := e.Advance(c.inputs, c.runs, scores); err != nil {
@@ -142,6 +161,17 @@ func (r *randomCase) check(t *testing.T, open New) {
 		}
 		for i, want := range c.scores {
 			equal(t, fmt.Sprintf("call %d: scores %d", call, i), scores[i*len(want):(i+1)*len(want)], want)
+		}
+		for i, want := range c.judged {
+			if !judges || want == nil {
+				continue
+			}
+			var got []float32
+			for k := range r.judges {
+				score, inputs := judging.Judged(i, k)
+				got = append(append(got, score), inputs...)
+			}
+			equal(t, fmt.Sprintf("call %d: what detectors say of %d", call, i), got, want)
 		}
 	}
 	for i, ref := range r.slots {

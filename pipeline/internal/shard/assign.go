@@ -35,7 +35,7 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 		}
 		s.residents.use(r.Stream)
 		r.Stream.InUse = r.Open
-		read := false // its features, after the engine call
+		read, judge := false, false // its features after the engine call; by the engine
 		if r.Emit {
 			head, err := 0, error(nil)
 			if s.follow == nil { // who follows takes features, no scores
@@ -50,10 +50,11 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 			if carry {
 				b.carried += 4 * s.carry.features
 			}
-			read = carry || whole && s.follow == nil && s.heads.detects(head)
+			judge = whole && s.follow == nil && s.heads.detects(head)
+			read = carry || judge && s.pool.judging() == nil
 			next++
 		}
-		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, From: r.From, To: r.To})
+		b.runs = append(b.runs, reservoir.Run{Slot: *slot, Reset: r.Reset, Emit: r.Emit, Judge: judge, From: r.From, To: r.To})
 		s.waves.add(*slot)
 		if read {
 			s.waves.read(*slot)

@@ -49,8 +49,11 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 	if err := s.takeFeatures(b, emits); err != nil {
 		return err
 	}
-	if err := s.detect(emits); err != nil {
-		return fmt.Errorf("pipeline: %w", err)
+	judging := s.pool.judging()
+	if judging == nil {
+		if err := s.detect(emits); err != nil {
+			return fmt.Errorf("pipeline: %w", err)
+		}
 	}
 	for i, e := range emits {
 		p := &b.Answers[e.part].Preds[e.index]
@@ -60,11 +63,11 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 		p.Scores = scores[i*width+from:][:l.Columns()]
 		p.Novelty, p.NoveltyP, p.Inputs = 0, 0, nil
 		if h.novel != nil && e.whole {
-			p.Novelty, p.Inputs = h.novel.take()
+			p.Novelty, p.Inputs = h.judged(judging, i)
 			p.Inputs = b.keepInputs(p.Inputs)
 			p.NoveltyP = h.linear.Detect(p.Scores, p.Novelty)
 		}
-		b.shadow(e, &s.heads, scores[i*width:])
+		b.shadow(e, &s.heads, scores[i*width:], judging, i)
 		class := l.Class(p.Scores)
 		p.Class, p.Score, p.Probability = int32(class), Score(l, p.Scores, class), l.Probability(p.Scores)
 		p.Number = NumberOf(h.linear, p.Scores)
@@ -92,8 +95,9 @@ func (s *slots) takeFeatures(b *Batch, emits []emit) error {
 	return nil
 }
 
-// shadow keeps what the shadows say of a prediction. row are the engine's.
-func (b *Batch) shadow(e emit, h *heads, row []float32) {
+// shadow keeps what the shadows say of a prediction, that of emitting run k. row are the
+// engine's scores, judging is the engine if it is that.
+func (b *Batch) shadow(e emit, h *heads, row []float32, judging reservoir.Judging, k int) {
 	if len(h.shadows) != len(b.Shadows) { // refused since the batch began
 		b.Refused, b.Shadows = b.Shadows, nil
 	}
@@ -110,8 +114,8 @@ func (b *Batch) shadow(e emit, h *heads, row []float32) {
 		_, from := h.shadows[i].of(&a.Preds[e.index])
 		copy(to[:columns], row[from:])
 		to[columns] = NotJudged
-		if d := h.shadows[i].novel; d != nil && e.whole {
-			to[columns], _ = d.take()
+		if h.shadows[i].novel != nil && e.whole {
+			to[columns], _ = h.shadows[i].judged(judging, k)
 		}
 	}
 }

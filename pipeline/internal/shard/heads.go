@@ -8,6 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
 // Readouts has the readouts of a job by their names. It does not wait for a server.
@@ -18,11 +19,12 @@ type Readouts interface {
 
 // scored is a readout that the engine scores.
 type scored struct {
-	name   string // empty = the one that the job began with
-	linear *readout.Linear
-	novel  *detecting // nil: it has no detector
-	from   int        // its first column among the engine's scores
-	used   bool       // since trim last looked
+	name     string // empty = the one that the job began with
+	linear   *readout.Linear
+	novel    *detecting // nil: it has no detector
+	from     int        // its first column among the engine's scores
+	detector int        // the place of its detector among the engine's
+	used     bool       // since trim last looked
 }
 
 // keepHead is how long a readout that answers nothing is still scored.
@@ -104,21 +106,26 @@ func CanFollow(first, l *readout.Linear) error {
 func (s *slots) score(all []scored) error {
 	columns := 0
 	var list []*readout.Linear
+	var novel []*novelty.Detector
 	add := func(some []scored) {
 		for i := range some {
 			some[i].from = columns
 			from := len(list)
 			list = appendLinear(list, some[i].linear)
 			columns += (len(list) - from) * some[i].linear.Columns()
+			if d := some[i].novel; d != nil {
+				some[i].detector = len(novel)
+				novel = append(novel, d.detector)
+			}
 		}
 	}
 	add(all)
-	answering := len(list)
+	answering, detecting := len(list), len(novel)
 	add(s.heads.shadows)
-	err := s.pool.setReadouts(list)
+	err := s.pool.setReadouts(list, novel)
 	if err != nil && len(s.heads.shadows) > 0 {
 		s.heads.refused, s.heads.shadows = err, nil
-		err = s.pool.setReadouts(list[:answering])
+		err = s.pool.setReadouts(list[:answering], novel[:detecting])
 	}
 	if err != nil {
 		return err

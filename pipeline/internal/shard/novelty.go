@@ -4,23 +4,27 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // detecting says how unlike the training part sequences are, by a readout's detector.
 type detecting struct {
-	by     *reservoir.Novelty
-	slots  []int32   // of the sequences in hand
-	scores []float32 // of them
-	inputs []float32 // of them, by.Inputs() each
-	next   int       // the first that no prediction has
+	detector *novelty.Detector
+
+	// Where the engine is not Judging:
+	by     *reservoir.Novelty // nil until it is needed
+	slots  []int32            // of the sequences in hand
+	scores []float32          // of them
+	inputs []float32          // of them, by.Inputs() each
+	next   int                // the first that no prediction has
 }
 
 // scoredBy is a readout that the engine is to score.
 func scoredBy(name string, l *readout.Linear) scored {
 	s := scored{name: name, linear: l}
 	if l.Novelty != nil {
-		s.novel = &detecting{by: reservoir.NewNovelty(l.Novelty)}
+		s.novel = &detecting{detector: l.Novelty}
 	}
 	return s
 }
@@ -28,6 +32,9 @@ func scoredBy(name string, l *readout.Linear) scored {
 // score computes the novelty of the whole sequences that some runs end: of those that
 // readout head answers, or of all where that is a shadow (head < 0).
 func (d *detecting) score(e reservoir.Engine, emits []emit, head int) error {
+	if d.by == nil {
+		d.by = reservoir.NewNovelty(d.detector)
+	}
 	d.slots, d.next = d.slots[:0], 0
 	for i := range emits {
 		if emits[i].whole && (head < 0 || emits[i].head == head) {
@@ -39,14 +46,20 @@ func (d *detecting) score(e reservoir.Engine, emits []emit, head int) error {
 	return d.by.Score(d.scores, d.inputs, e, d.slots)
 }
 
-// take is the next score, in the order of the runs, and what the inputs are like.
-func (d *detecting) take() (score float32, inputs []float32) {
+// judged is the score of emitting run i by the readout's detector, and what its inputs are
+// like. It is called in the order of the runs. j is the engine, if it is Judging.
+func (h *scored) judged(j reservoir.Judging, i int) (score float32, inputs []float32) {
+	if j != nil {
+		return j.Judged(i, h.detector)
+	}
+	d := h.novel
 	n := d.by.Inputs()
 	d.next++
 	return d.scores[d.next-1], d.inputs[(d.next-1)*n : d.next*n]
 }
 
-// detect computes the novelty of what the runs in hand end, after an engine call.
+// detect computes the novelty of what the runs in hand end, after a call of an engine that
+// has not judged them.
 func (s *slots) detect(emits []emit) error {
 	for i := range s.heads.all {
 		if d := s.heads.all[i].novel; d != nil {
@@ -69,8 +82,7 @@ func (s *slots) detect(emits []emit) error {
 // sequence, and a detector learns from no others.
 const NotJudged = -1
 
-// detects reports whether a prediction of a whole sequence by a readout needs its features after the engine
-// call, for a detector.
+// detects reports whether a prediction of a whole sequence by a readout needs a detector.
 func (h *heads) detects(head int) bool {
 	return h.all[head].novel != nil || slices.ContainsFunc(h.shadows, func(s scored) bool { return s.novel != nil })
 }

@@ -74,30 +74,49 @@ func TestNovelty(t *testing.T) {
 	if len(seen) < 5 {
 		t.Fatalf("p-values %v: the test has lost its subject", seen)
 	}
-	again := newLone(t, m, Config{}) // message by message
-	var got []codec.Prediction
-	for s := range streams {
-		values := make([]float32, 2*(4*sequences+1))
-		for i := range values {
-			values[i] = float32(math.Sin(float64(i*(s+1)))) * float32(s)
+	for name, engines := range novelEngines { // message by message
+		again := newLoneOn(t, m, Config{}, engines)
+		var got []codec.Prediction
+		for s := range streams {
+			values := make([]float32, 2*(4*sequences+1))
+			for i := range values {
+				values[i] = float32(math.Sin(float64(i*(s+1)))) * float32(s)
+			}
+			got = append(got, again.feedAll(pipelinetest.Rows(fmt.Sprint("s", s), 1, false, values[:10]...), pipelinetest.Rows(fmt.Sprint("s", s), 2, false, values[10:]...))...)
 		}
-		got = append(got, again.feedAll(pipelinetest.Rows(fmt.Sprint("s", s), 1, false, values[:10]...), pipelinetest.Rows(fmt.Sprint("s", s), 2, false, values[10:]...))...)
-	}
-	for i := range got {
-		if p := a.Preds[i]; got[i].Novelty != p.Novelty || got[i].NoveltyP != p.NoveltyP || !pipelinetest.SameBits(got[i].Scores, p.Scores) || !pipelinetest.SameBits(got[i].Inputs, p.Inputs) {
-			t.Fatalf("prediction %d, message by message: %+v, all at once %+v", i, got[i], p)
+		if len(got) != len(a.Preds) {
+			t.Fatalf("%s: %d predictions, want %d", name, len(got), len(a.Preds))
+		}
+		for i := range got {
+			if p := a.Preds[i]; got[i].Novelty != p.Novelty || got[i].NoveltyP != p.NoveltyP || !pipelinetest.SameBits(got[i].Scores, p.Scores) || !pipelinetest.SameBits(got[i].Inputs, p.Inputs) {
+				t.Fatalf("%s, prediction %d, message by message: %+v, all at once %+v", name, i, got[i], p)
+			}
 		}
 	}
+}
+
+// novelEngines are one that does not judge, and this machine's, which may.
+var novelEngines = map[string]engineFactory{
+	"plain": pipelinetest.Generic,
+	"CPU": func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewCPU(net, slots, "auto", 2)
+	},
 }
 
 // Early predictions are of no whole sequence, and have no novelty. Ends have that which
 // they have without early ones, also where a shadow says it.
 func TestNoveltyAtEnds(t *testing.T) {
+	for name, engines := range novelEngines {
+		t.Run(name, func(t *testing.T) { noveltyAtEnds(t, engines) })
+	}
+}
+
+func noveltyAtEnds(t *testing.T, engines engineFactory) {
 	var ends [2][]codec.Prediction
 	for i, early := range []int{0, 2} {
 		m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 4, Early: early})
 		m.Readouts[0].Novelty = pipelinetest.Detector(m, 3)
-		l := newLone(t, m, Config{})
+		l := newLoneOn(t, m, Config{}, engines)
 		l.SetShadows(&[]Shadow{{Name: "shadow", Linear: m.Readouts[0]}})
 		values := make([]float32, 2*4*5)
 		for k := range values {
@@ -163,9 +182,15 @@ func TestDetects(t *testing.T) {
 
 // Novelty costs no memory once a shard has had as much.
 func TestNoveltyNoAllocation(t *testing.T) {
+	for name, engines := range novelEngines {
+		t.Run(name, func(t *testing.T) { noveltyNoAllocation(t, engines) })
+	}
+}
+
+func noveltyNoAllocation(t *testing.T, engines engineFactory) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 16})
 	m.Readouts[0].Novelty = pipelinetest.Detector(m, 3)
-	l := newLone(t, m, Config{})
+	l := newLoneOn(t, m, Config{}, engines)
 	values := make([]float32, 2*64)
 	for i := range values {
 		values[i] = float32(math.Sin(float64(i)))

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -29,6 +30,7 @@ type pool struct {
 	name   atomic.Pointer[string] // the engine's, for Status
 	make   engineFactory
 	heads  []*readout.Linear
+	novel  []*novelty.Detector // where the engine is Judging
 	max    int
 	free   []int32
 	row    []uint32 // one state row, for growing
@@ -37,6 +39,9 @@ type pool struct {
 // newPool makes a pool of at most max slots for the states that a readout reads.
 func newPool(factory engineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
 	p := &pool{make: factory, heads: appendLinear(nil, head), max: max, row: make([]uint32, net.Spec.Layout().Words)}
+	if head.Novelty != nil {
+		p.novel = append(p.novel, head.Novelty)
+	}
 	e, err := p.newEngine(net, min(firstSlots, max))
 	if err != nil {
 		return nil, err
@@ -55,16 +60,34 @@ func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, e
 		e.Close()
 		return nil, fmt.Errorf("pipeline: engine: %w", err)
 	}
+	if j, ok := e.(reservoir.Judging); ok {
+		if err := j.SetDetectors(p.novel); err != nil {
+			e.Close()
+			return nil, fmt.Errorf("pipeline: engine: %w", err)
+		}
+	}
 	return e, nil
 }
 
-// setReadouts gives the engine others, and those that it grows to.
-func (p *pool) setReadouts(all []*readout.Linear) error {
+// setReadouts gives the engine others, and those that it grows to, and detectors, if it
+// takes any.
+func (p *pool) setReadouts(all []*readout.Linear, novel []*novelty.Detector) error {
 	if err := p.engine.SetReadouts(all); err != nil {
 		return fmt.Errorf("pipeline: engine: %w", err)
 	}
-	p.heads = all
+	if j, ok := p.engine.(reservoir.Judging); ok {
+		if err := j.SetDetectors(novel); err != nil {
+			return fmt.Errorf("pipeline: engine: %w", err)
+		}
+	}
+	p.heads, p.novel = all, novel
 	return nil
+}
+
+// judging is the engine, if it scores detectors; else nil.
+func (p *pool) judging() reservoir.Judging {
+	j, _ := p.engine.(reservoir.Judging)
+	return j
 }
 
 func (p *pool) use(e reservoir.Engine) {
