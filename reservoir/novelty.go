@@ -21,7 +21,7 @@ type Novelty struct {
 
 // detector is one arranged for the kernels.
 type detector struct {
-	*novelty.Detector
+	plain         *novelty.Detector
 	kernels       *kernel.NoveltyKernels
 	center, scale []float32 // whole vectors, zeros behind those of the features
 	groups        []axes    // its directions, and behind them what reads inputs
@@ -37,29 +37,29 @@ type judge struct {
 
 // axes are directions that are taken at once.
 type axes struct {
-	*kernel.ProjectKernels
-	first  int       // how many are before them
-	values []float32 // of each feature
+	kernels *kernel.ProjectKernels
+	first   int       // how many are before them
+	values  []float32 // of each feature
 }
 
 // packAxes arranges directions of n features each: as many at once as there are kernels for,
 // and the rest with the fewest that have room for them.
 func packAxes(all []float32, n int, kernels []kernel.ProjectKernels) (groups []axes) {
 	for first := 0; first < len(all)/n; {
-		g := axes{&kernels[0], first, nil}
+		g := axes{kernels: &kernels[0], first: first}
 		for i := range kernels {
 			if kernels[i].Axes >= len(all)/n-first {
-				g.ProjectKernels = &kernels[i]
+				g.kernels = &kernels[i]
 			}
 		}
-		g.values = kernel.Aligned(g.Axes * n)
-		for axis := first; axis < min(first+g.Axes, len(all)/n); axis++ {
+		g.values = kernel.Aligned(g.kernels.Axes * n)
+		for axis := first; axis < min(first+g.kernels.Axes, len(all)/n); axis++ {
 			for j, w := range all[axis*n : (axis+1)*n] {
-				g.values[j*g.Axes+axis-first] = w
+				g.values[j*g.kernels.Axes+axis-first] = w
 			}
 		}
 		groups = append(groups, g)
-		first += g.Axes
+		first += g.kernels.Axes
 	}
 	return groups
 }
@@ -71,12 +71,12 @@ const noveltyBlock = 512
 // packDetector arranges a detector for the kernels of a set.
 func packDetector(d *novelty.Detector, set *kernel.Set) *detector {
 	f, k := d.Features(), &set.Features.Novelty
-	p := &detector{Detector: d, kernels: k, groups: packAxes(slices.Concat(d.Axes, d.Inputs), f, k.Project)}
+	p := &detector{plain: d, kernels: k, groups: packAxes(slices.Concat(d.Axes, d.Inputs), f, k.Project)}
 	p.center, p.scale = kernel.Aligned(wholeVectors(f, set)), kernel.Aligned(wholeVectors(f, set))
 	copy(p.center, d.Center)
 	copy(p.scale, d.Scale)
 	last := &p.groups[len(p.groups)-1]
-	p.lanes = last.first + last.Axes
+	p.lanes = last.first + last.kernels.Axes
 	return p
 }
 
@@ -158,18 +158,18 @@ func (j *judge) take(d *detector, rows []float32, stride, sequences int) {
 	if sequences == 1 {
 		scale = d.kernels.Scale
 	}
-	f := d.Features()
+	f := d.plain.Features()
 	clear(j.sums[:])
 	clear(j.products)
 	for at := 0; at < f; at += noveltyBlock {
 		scale(&j.sums[0][0], &rows[at], &d.center[at], &d.scale[at], 4*stride, min(noveltyBlock, len(d.center)-at))
 		for i := range d.groups {
 			g := &d.groups[i]
-			project := g.Many
+			project := g.kernels.Many
 			if sequences == 1 {
-				project = g.One
+				project = g.kernels.One
 			}
-			project(&j.products[g.first*kernel.Streams], &g.values[at*g.Axes], &rows[at], 4*stride, min(noveltyBlock, f-at))
+			project(&j.products[g.first*kernel.Streams], &g.values[at*g.kernels.Axes], &rows[at], 4*stride, min(noveltyBlock, f-at))
 		}
 	}
 }
@@ -179,8 +179,8 @@ func (j *judge) take(d *detector, rows []float32, stride, sequences int) {
 func (j *judge) of(d *detector, i int) (score float32, inputs []float32) {
 	for k := range d.groups {
 		g := &d.groups[k]
-		copy(j.within[g.first:], j.products[g.first*kernel.Streams+i*g.Axes:][:g.Axes])
+		copy(j.within[g.first:], j.products[g.first*kernel.Streams+i*g.kernels.Axes:][:g.kernels.Axes])
 	}
-	dims := d.Dimensions()
-	return d.Of(j.sums[i], j.within[:dims]), j.within[dims : dims+d.InputValues()]
+	dims := d.plain.Dimensions()
+	return d.plain.Of(j.sums[i], j.within[:dims]), j.within[dims : dims+d.plain.InputValues()]
 }

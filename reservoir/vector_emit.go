@@ -40,8 +40,8 @@ func packReadouts(readouts []*readout.Linear, set *kernel.Set) (packed []linear)
 
 // setFor is the set to use for so many columns.
 func setFor(set *kernel.Set, columns int) *kernel.Set {
-	if set.Few != nil && columns <= set.Few.Vector {
-		return set.Few
+	if few := set.Features.Few; few != nil && columns <= few.Vector {
+		return few
 	}
 	return set
 }
@@ -248,7 +248,7 @@ func (e *emission) detect(c *call) {
 			c.judged[to] = score
 			copy(c.judged[to+1:], inputs)
 		}
-		at += 1 + d.InputValues()
+		at += 1 + d.plain.InputValues()
 	}
 }
 

@@ -92,9 +92,9 @@ func (v *vectorPool) SetDetectors(detectors []*novelty.Detector) error {
 func (v *vectorPool) Judged(emitted, detector int) (score float32, inputs []float32) {
 	at := emitted * v.judges
 	for _, d := range v.detectors[:detector] {
-		at += 1 + d.InputValues()
+		at += 1 + d.plain.InputValues()
 	}
-	return v.judged[at], v.judged[at+1 : at+1+v.detectors[detector].InputValues()]
+	return v.judged[at], v.judged[at+1 : at+1+v.detectors[detector].plain.InputValues()]
 }
 
 // Advance implements Engine.

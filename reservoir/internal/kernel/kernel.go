@@ -46,10 +46,6 @@ type Set struct {
 
 	Features FeatureKernels
 
-	// Few is a set of this machine with smaller vectors, whose readout kernels are quicker
-	// for columns that fit into one of them: they read less memory. nil: there is none.
-	Few *Set
-
 	// Scores computes Vector columns of a readout for one stream, or for
 	// Streams of them whose n features are stride bytes apart: dst gets one
 	// vector each, weights has one for each feature.
@@ -76,6 +72,10 @@ type FeatureKernels struct {
 	Limited func(dst, features, center, limit *float32, n int)
 
 	Novelty NoveltyKernels
+
+	// Few is a set of this machine with smaller vectors, whose readout kernels are quicker
+	// for columns that fit into one of them: they read less memory. nil: there is none.
+	Few *Set
 }
 
 // ApartKernels compute a vector of columns, each with a center of its own, for one stream or

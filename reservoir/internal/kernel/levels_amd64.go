@@ -36,9 +36,8 @@ var setAVX512 = Set{
 	Single:     func(s *Steps) { stepsSingleAVX512((*byte)(unsafe.Pointer(s))) },
 	RingSingle: func(s *Steps) { ringSingleAVX512((*byte)(unsafe.Pointer(s))) },
 	Load:       loadAVX512, Store: storeAVX512, Spread: spreadAVX512, Collect: collectAVX512,
-	Features: FeatureKernels{Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Limited: limitedAVX512, Novelty: noveltyAVX512,
+	Features: FeatureKernels{Mean: meanAVX512, Share: shareAVX512, Deviation: deviationAVX512, Limited: limitedAVX512, Novelty: noveltyAVX512, Few: &setAVX2,
 		Apart: &ApartKernels{apart1xAVX512, apart8xAVX512}, LimitedApart: &ApartKernels{limitedApart1xAVX512, limitedApart8xAVX512}},
-	Few:    &setAVX2,
 	Scores: scores1xAVX512, ScoresOfMany: scores8xAVX512,
 	Prefetch: prefetchAVX512, Within: withinAVX512, peak: peakAVX512,
 }
