@@ -35,7 +35,7 @@ func TestAlerts(t *testing.T) {
 	if err != nil {
 		parts.Absent(t, "promtool", "%v (Debian: apt-get install prometheus)", err)
 	}
-	for _, args := range [][]string{{"check", "rules", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+	for _, args := range [][]string{{"check", "rules", "alerts.yaml", "rules.yaml"}, {"check", "config", "prometheus.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
 		c := exec.Command(promtool, args...)
 		c.Dir = dir
 		if out, err := c.CombinedOutput(); err != nil {
