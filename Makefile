@@ -11,7 +11,7 @@ ALONE       := ^(TestGeneric|TestGenericMixed|TestEven|TestManyFeatures)$$|^Test
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older demo picture ptx ptx-mutants
+.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older upgrade demo picture ptx ptx-mutants
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -110,13 +110,22 @@ LOOP ?= 20x24
 loop-run: ## learning and promoting under load, with everything killed in between (LOOP=promotions x kills), minutes
 	EUSN_LOOP_RUN=$(LOOP) go test -count=1 -v -timeout 1h -run '^TestLoopRun$$' ./internal/cli/loop
 
-older: ## a program from before there were promotions works beside one of today: built from the history
-	@added=$$(git log --diff-filter=A --format=%H -- pipeline/promote.go | tail -1); \
-	git cat-file -e "$$added^" 2>/dev/null || { echo "the history here does not have the program from before there were promotions: git fetch --unshallow, then make older"; exit 1; }; \
+# build-older COMMIT: builds the program of then, for the command that follows.
+define build-older
 	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	git archive "$$added^" | tar -x -C $$dir && \
+	from=$(1) && git cat-file -e "$$from^{commit}" 2>/dev/null || { echo "the history here does not have the program to compare with ($$from): git fetch --unshallow --tags, then again"; exit 1; }; \
+	git archive "$$from" | tar -x -C $$dir && \
 	go build -C $$dir -o $$dir/older ./cmd/eusn-stream && \
-	EUSN_OLDER=$$dir/older go test -count=1 -v -run '^TestOlderWorker$$' ./internal/cli/loop
+	EUSN_OLDER=$$dir/older
+endef
+unpromoted = $$(git log --diff-filter=A --format=%H -- pipeline/promote.go | tail -1)^
+
+older: ## a program from before there were promotions works beside one of today: built from the history
+	@$(call build-older,$(unpromoted)) go test -count=1 -v -run '^TestOlderWorker$$' ./internal/cli/loop
+
+FROM ?= $$(git describe --tags --abbrev=0 2>/dev/null || echo $(unpromoted))
+upgrade: ## today's program replaces another under load, and is replaced by it: in place, and one worker after another (FROM=tag or commit; the newest tag)
+	@$(call build-older,$(FROM)) go test -count=1 -v -run '^TestUpgrade' ./cmd/eusn-stream
 
 demo: ## the whole stage on simulated sensors
 	go run ./cmd/eusn-stream demo

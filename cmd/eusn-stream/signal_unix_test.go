@@ -65,8 +65,15 @@ func startChild(t *testing.T, before, text string, args ...string) *child {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &child{Cmd: osexec.Command("/bin/sh", "-c", before+`exec "$0" -test.run='^TestChild$'`, os.Args[0])}
-	c.Env = append(os.Environ(), childArgs+"="+string(list))
+	cmd := osexec.Command("/bin/sh", "-c", before+`exec "$0" -test.run='^TestChild$'`, os.Args[0])
+	cmd.Env = append(os.Environ(), childArgs+"="+string(list))
+	return awaitChild(t, cmd, text)
+}
+
+// awaitChild starts a program, and returns when its messages hold text.
+func awaitChild(t *testing.T, cmd *osexec.Cmd, text string) *child {
+	t.Helper()
+	c := &child{Cmd: cmd}
 	c.Stdout, c.Stderr = io.Discard, c
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
@@ -74,7 +81,7 @@ func startChild(t *testing.T, before, text string, args ...string) *child {
 	t.Cleanup(func() { _ = c.Process.Kill() })
 	for end := time.Now().Add(pipelinetest.Patience); !strings.Contains(c.says(), text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%v did not say %q:\n%s", args, text, c.says())
+			t.Fatalf("%v did not say %q:\n%s", cmd.Args, text, c.says())
 		}
 	}
 	return c

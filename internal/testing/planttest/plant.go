@@ -93,6 +93,12 @@ func (p *Plant) Serve() {
 func (p *Plant) StartServer() {
 	p.T.Helper()
 	p.start("nats", asServer, os.Args[0], filepath.Join(p.Dir, "nats"), p.Port)
+	p.Connect()
+}
+
+// Connect waits for a server on the plant's port, and connects to it.
+func (p *Plant) Connect() {
+	p.T.Helper()
 	p.Listens(p.Port)
 	var nc *nats.Conn
 	var err error
