@@ -25,7 +25,7 @@ const MaxClassWidth = 24
 
 // NewCommand is "model" and what is under it.
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("model", "Inspect model files; publish, try, promote and roll back the models of a job", newModelInspect(a), newModelVerify(a))
+	return cli.Group("model", "Inspect and export model files; publish, try, promote and roll back the models of a job", newModelInspect(a), newModelVerify(a), newModelExport(a))
 }
 
 // Load reads a model file.

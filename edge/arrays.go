@@ -1,0 +1,164 @@
+package edge
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+)
+
+// number is a float32 as C writes it, exactly.
+func number(v float32) string { return strconv.FormatFloat(float64(v), 'x', -1, 32) + "f" }
+
+// array writes a constant array; one that is empty has an element, as C wants it.
+func array[T any](x *export, b *strings.Builder, kind, name string, size int, values []T, text func(T) string) {
+	fmt.Fprintf(b, "static const %s eusn_%s[%d] = {", kind, name, max(1, len(values)))
+	if len(values) == 0 {
+		b.WriteString("0")
+	}
+	for i, v := range values {
+		if i%8 == 0 {
+			b.WriteString("\n\t")
+		}
+		b.WriteString(text(v))
+		b.WriteString(",")
+	}
+	b.WriteString("\n};\n")
+	x.constants += size * len(values)
+}
+
+func (x *export) floats(b *strings.Builder, name string, values []float32) {
+	array(x, b, "float", name, 4, values, number)
+}
+
+func (x *export) shorts(b *strings.Builder, name string, values []int32) {
+	array(x, b, "uint16_t", name, 2, values, func(v int32) string { return strconv.Itoa(int(v)) })
+}
+
+// arrays writes the model's numbers.
+func (x *export) arrays(b *strings.Builder, t selftest) {
+	h, norm := x.readout, x.net.Norm
+	var table []float32
+	for _, row := range canon.TanhTable {
+		table = append(table, row[:]...)
+	}
+	x.floats(b, "tanh_table", table)
+	x.floats(b, "norm_mean", norm.Mean)
+	x.floats(b, "norm_scale", norm.Scale)
+	x.floats(b, "norm_diff", norm.Diff)
+	var inputs, lags, counts []int32
+	var recurrent, input, bias, keepGain []float32
+	for _, m := range x.net.Members {
+		inputs, lags, counts = append(inputs, m.Inputs...), append(lags, m.Lags...), append(counts, int32(len(m.Inputs)))
+		recurrent, input = append(recurrent, m.Recurrent...), append(input, m.Input...)
+		bias, keepGain = append(bias, m.Bias...), append(keepGain, m.Keep, m.Gain)
+	}
+	x.shorts(b, "input_count", counts)
+	x.shorts(b, "inputs", inputs)
+	x.floats(b, "recurrent", recurrent)
+	x.floats(b, "input", input)
+	x.floats(b, "bias", bias)
+	if x.mixed() {
+		x.shorts(b, "lags", lags)
+	} else {
+		x.floats(b, "keep_gain", keepGain)
+	}
+	x.floats(b, "center", h.Center)
+	x.floats(b, "limits", h.Limit)
+	x.floats(b, "weights", h.Weights)
+	x.floats(b, "intercept", h.Intercept)
+	if c := h.Coverage; c != nil {
+		array(x, b, "double", "least", 8, c.Least, func(v float64) string { return strconv.FormatFloat(v, 'x', -1, 64) })
+	}
+	if v := h.Interval; v != nil {
+		fmt.Fprintf(b, "#define EUSN_LOW %s\n#define EUSN_HIGH %s\n", number(v.Low), number(v.High))
+	} else {
+		b.WriteString("const char *const eusn_classes[EUSN_CLASSES] = {\n")
+		for _, class := range h.Classes {
+			fmt.Fprintf(b, "\t%s,\n", quoted(class))
+		}
+		b.WriteString("};\n")
+	}
+	x.floats(b, "test_low", t.low)
+	x.floats(b, "test_step", t.step)
+	array(x, b, "uint32_t", "test_scores", 4, t.scores, func(v float32) string { return fmt.Sprintf("0x%08x", math.Float32bits(v)) })
+	b.WriteString("\n")
+}
+
+// quoted is a C string literal of a name in UTF-8.
+func quoted(s string) string {
+	var b strings.Builder
+	b.WriteByte('"')
+	for _, c := range []byte(s) {
+		if c < ' ' || c > '~' || c == '"' || c == '\\' || c == '?' {
+			fmt.Fprintf(&b, `\%03o`, c)
+		} else {
+			b.WriteByte(c)
+		}
+	}
+	b.WriteByte('"')
+	return b.String()
+}
+
+// selftestSamples is more than a sum's low level holds (reservoir.FoldEvery).
+const selftestSamples = 300
+
+// selftest is what a header tests itself with: samples that a generator makes, and what
+// the engine says at their end.
+type selftest struct {
+	low, step   []float32 // of each channel: a value is low + k*step, k of 24 bits
+	scores      []float32
+	probability float32
+}
+
+func (x *export) selftest() (selftest, error) {
+	var t selftest
+	for c := range x.net.Spec.Channels {
+		low, high := x.span(c)
+		t.low, t.step = append(t.low, low), append(t.step, (high-low)/(1<<24))
+	}
+	var samples []float32
+	random := uint32(1)
+	for range selftestSamples {
+		for c := range t.low {
+			random = random*1664525 + 1013904223
+			samples = append(samples, canon.FMA(float32(random>>8), t.step[c], t.low[c]))
+		}
+	}
+	e, err := reservoir.NewGeneric(x.net, 1)
+	if err != nil {
+		return t, err
+	}
+	defer e.Close()
+	if err := e.SetReadouts(x.model.Readouts); err != nil {
+		return t, err
+	}
+	scores := make([]float32, e.ScoreWidth())
+	if err := e.Advance(samples, []reservoir.Run{{Reset: true, Emit: true, To: selftestSamples}}, scores); err != nil {
+		return t, err
+	}
+	for _, h := range x.model.Readouts {
+		if h == x.readout {
+			break
+		}
+		scores = scores[h.Columns():]
+	}
+	t.scores = scores[:x.readout.Columns()]
+	t.probability = x.readout.Probability(scores)
+	return t, nil
+}
+
+// span is where the training samples of a channel were, as far as is known.
+func (x *export) span(channel int) (low, high float32) {
+	low, high = -1, 1
+	if in := x.model.Training.Inputs; len(in) > 0 && in[channel].Min < in[channel].Max {
+		low, high = in[channel].Min, in[channel].Max
+	} else if n := x.net.Norm; x.net.Spec.Standardise && n.Scale[channel] > 0 {
+		low, high = n.Mean[channel]-2/n.Scale[channel], n.Mean[channel]+2/n.Scale[channel]
+	}
+	const most = reservoir.MaxInput / 4
+	return max(low, -most), min(high, most)
+}

@@ -1,0 +1,74 @@
+package models_test
+
+import (
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A model file becomes a header that compiles and passes its own test; what is there is
+// not replaced; a model that cannot be exported says which part it is.
+func TestExport(t *testing.T) {
+	dir := t.TempDir()
+	s, err := reservoir.Bank("tiny", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var series [][]float32
+	var labels []string
+	for i := range 12 {
+		x := make([]float32, 40)
+		for k := range x {
+			x[k] = float32((k * (1 + i%2)) % 7)
+		}
+		series, labels = append(series, x), append(labels, []string{"slow", "fast"}[i%2])
+	}
+	m, err := reservoir.Train(context.Background(), s, series, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	model, header := filepath.Join(dir, "pump.safetensors"), filepath.Join(dir, "pump.h")
+	if err := m.Save(model); err != nil {
+		t.Fatal(err)
+	}
+	first := clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--out", header, "--name", "pump")
+	first.Want(t, cli.ExitOK)
+	if !strings.Contains(first.Out, "bytes of constants") {
+		t.Errorf("printed %q", first.Out)
+	}
+	clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--out", header).Want(t, cli.ExitFailure, "was not changed", "--force")
+	clitest.Exec(t, t.Context(), "model", "export", model, "--out", header).Want(t, cli.ExitUsage, "--c")
+	clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--out", header, "--force", "--name", "Pump").Want(t, cli.ExitFailure, "lower-case")
+	text, err := os.ReadFile(header)
+	if err != nil || !strings.Contains(string(text), "pump_push") {
+		t.Fatal(err)
+	}
+	if _, err := exec.LookPath("gcc"); err != nil {
+		parts.Absent(t, "gcc", "gcc is not installed")
+	}
+	main := filepath.Join(dir, "main.c")
+	if err := os.WriteFile(main, []byte("#define PUMP_IMPLEMENTATION\n#include \"pump.h\"\nint main(void) { static pump_state s; return pump_selftest(&s); }\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "program")
+	if out, err := exec.Command("gcc", "-Wall", "-Wextra", "-Werror", main, "-o", program).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.Command(program).CombinedOutput(); err != nil {
+		t.Errorf("the header's test of itself: %v\n%s", err, out)
+	}
+
+	m.Front = &reservoir.Front{Decimate: 2, Fill: []float32{0}}
+	if err := m.Save(model); err != nil {
+		t.Fatal(err)
+	}
+	clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--out", header, "--force").Want(t, cli.ExitFailure, "front end")
+}
