@@ -11,7 +11,7 @@ ALONE       := ^(TestGeneric|TestGenericMixed|TestEven|TestManyFeatures)$$|^Test
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older upgrade demo picture ptx ptx-mutants
+.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older upgrade demo picture ptx ptx-mutants dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -133,3 +133,15 @@ demo: ## the whole stage on simulated sensors
 picture: ## draw the README's picture from a run of the program
 	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
 	go build -o $$dir/eusn-stream ./cmd/eusn-stream && go run ./tools/picture -program $$dir/eusn-stream
+
+# CGO_ENABLED=0 shares the compiled packages with the release's own build.
+PLATFORMS ?= linux/amd64,linux/arm64,linux/arm,darwin/amd64,darwin/arm64,windows/amd64
+dist: ## the files of a release in the folder dist, from the commit that is checked out: packages, archives, image, checksums (PLATFORMS=linux/amd64 for less), minutes
+	CGO_ENABLED=0 go run -trimpath ./tools/dist -platforms $(PLATFORMS)
+
+dist-check: dist ## makes them again in another folder with an empty cache and compares, then installs and runs them: as root on Debian, minutes
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	git clone --quiet . $$dir/clone && git -C $$dir/clone checkout --quiet $$(git rev-parse HEAD) && \
+	(cd $$dir/clone && GOCACHE=$$dir/cache CGO_ENABLED=0 go run -trimpath ./tools/dist -platforms $(PLATFORMS) -out $$dir/again >/dev/null) && \
+	diff -r dist $$dir/again && echo "two builds have the same bytes" && \
+	CGO_ENABLED=0 tools/dist/check.sh dist

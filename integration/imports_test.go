@@ -123,11 +123,16 @@ var graph = map[string]struct {
 	"internal/testing/ptx":          {[]string{"reservoir/canon"}, "interprets kernels; knows no driver"},
 	"gpu/internal/testing/cudatest": {[]string{"gpu", "internal/testing/ptx"}, "stands in for the driver, which only packages below gpu may open: so it is there"},
 
-	"tools/picture":      {[]string{"offline"}, "simulates a machine, then drives the built program as a user would"},
-	"tools/mutants":      {nil, "changes the kernels' assembly and runs their tests, both by path"},
-	"tools/peers/gonum":  {nil, "a peer to compare with shares nothing with us"},
-	"tools/peers/recipe": {[]string{"reservoir"}, "peers of a bank need its weights, and the engine's features to be held to"},
-	"integration/chaos":  {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
+	"tools/picture":          {[]string{"offline"}, "simulates a machine, then drives the built program as a user would"},
+	"tools/dist":             {[]string{"internal/cli/root", "internal/config", "tools/dist/bom", "tools/dist/man", "tools/dist/pack"}, "makes a release: of the program it knows the commands, for the manual, and the configuration's files"},
+	"tools/dist/bom":         {nil, "what a program is made of, read from it: knows no package"},
+	"tools/dist/man":         {nil, "manual pages of any commands"},
+	"tools/dist/pack":        {nil, "writes packages: knows nothing of what is in them"},
+	"tools/dist/schemacheck": {nil, "holds JSON to a schema"},
+	"tools/mutants":          {nil, "changes the kernels' assembly and runs their tests, both by path"},
+	"tools/peers/gonum":      {nil, "a peer to compare with shares nothing with us"},
+	"tools/peers/recipe":     {[]string{"reservoir"}, "peers of a bank need its weights, and the engine's features to be held to"},
+	"integration/chaos":      {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
 }
 
 // forbidden are libraries kept out of packages, each with the reason.
@@ -143,7 +148,7 @@ var forbidden = []struct {
 	{"github.com/fxamacker/", []string{"codec/formats"}, "one package reads CBOR"},
 	{"google.golang.org/protobuf/", []string{"pipeline/gateway/sparkplug"}, "one package reads protobuf"},
 	{"github.com/influxdata/", []string{"codec/formats"}, "one package reads line protocol"},
-	{"github.com/spf13/", []string{"internal/cli", "internal/cli/alarms", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/jobcmd", "internal/cli/live", "internal/cli/loop", "internal/cli/past", "internal/cli/server", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root", "internal/config"}, "flags belong to the commands; internal/config finds values in files, environment and flags"},
+	{"github.com/spf13/", []string{"internal/cli", "internal/cli/alarms", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/jobcmd", "internal/cli/live", "internal/cli/loop", "internal/cli/past", "internal/cli/server", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/root", "internal/config", "tools/dist/man"}, "flags belong to the commands; internal/config finds values in files, environment and flags"},
 	{"gonum.org/v1/gonum", []string{"internal/dense", "readout", "readout/novelty", "reservoir/dynamics", "offline", "offline/compare", "offline/figures", "tools/peers/gonum"}, "the step needs no linear algebra library"},
 	{"github.com/eusn-stream/eusn-stream/offline/internal/baseline", []string{"offline/bench"}, "trained networks are for comparison in experiments only"},
 	{"github.com/coreos/", []string{"internal/systemd"}, "one package speaks to the service manager"},

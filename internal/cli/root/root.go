@@ -44,6 +44,10 @@ func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return a.Report(err)
 }
 
+// Command is the tree of all commands, for what is written about them (manual pages):
+// they are not to be run.
+func Command() *cobra.Command { return newRoot(&cli.App{Stdout: io.Discard, Stderr: io.Discard}) }
+
 func newRoot(a *cli.App) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "eusn-stream",

@@ -1,0 +1,152 @@
+// Command dist makes the files of a release: packages for Debian and rpm, archives,
+// a container image, bills of materials and checksums.
+//
+//	make dist
+//	make dist PLATFORMS=linux/amd64
+//
+// It builds the commit that is checked out, in a clone of its own: nothing that is not
+// committed is in a release. The version is that of the commit's tag; without one it is
+// Go's pseudo-version, such as v0.0.0-20261124013340-b0bf30eaaad9. The time of all files
+// is the commit's. So the same commit and the same Go give the same bytes, on every
+// machine. docs/install.md, "Make a release".
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/tools/dist/bom"
+	"github.com/eusn-stream/eusn-stream/tools/dist/pack"
+)
+
+// all is what a release is made for.
+const all = "linux/amd64,linux/arm64,linux/arm,darwin/amd64,darwin/arm64,windows/amd64"
+
+func main() {
+	out := flag.String("out", "dist", "folder for the files; what is in it is replaced")
+	platforms := flag.String("platforms", all, "what to build for, as Go names it; linux/arm is ARMv7")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := release(ctx, *out, strings.Split(*platforms, ",")); err != nil {
+		fmt.Fprintln(os.Stderr, "dist:", err)
+		os.Exit(1)
+	}
+}
+
+func release(ctx context.Context, out string, platforms []string) error {
+	for _, p := range platforms {
+		if !slices.Contains(strings.Split(all, ","), p) {
+			return fmt.Errorf("-platforms: %q: want some of %s", p, all)
+		}
+	}
+	src, done, err := checkout(ctx)
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err := emptied(out); err != nil {
+		return err
+	}
+	var images []pack.Image
+	var r *files
+	for _, p := range platforms {
+		b, err := src.build(ctx, p)
+		if err != nil {
+			return err
+		}
+		r, err = src.files(b)
+		if err != nil {
+			return err
+		}
+		made, err := r.packages()
+		if err != nil {
+			return err
+		}
+		for _, f := range made {
+			if err := write(filepath.Join(out, f.Path), f.Data); err != nil {
+				return err
+			}
+		}
+		if b.os == "linux" {
+			images = append(images, r.image())
+		}
+	}
+	if len(images) > 0 {
+		layout, err := pack.Layout(r.version, images)
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(out, "eusn-stream-"+r.version+"-oci.tar"), layout); err != nil {
+			return err
+		}
+	}
+	return sums(out)
+}
+
+// emptied makes a folder, or removes from it the release that is in it. A folder with
+// other files is left as it is.
+func emptied(out string) error {
+	entries, err := os.ReadDir(out)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	list, err := os.ReadFile(filepath.Join(out, sumsName))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	before := append(strings.Fields(string(list)), sumsName)
+	for _, e := range entries {
+		if !slices.Contains(before, e.Name()) {
+			return fmt.Errorf("%s holds %s, which is not of a release: name another folder", out, e.Name())
+		}
+	}
+	for _, e := range entries {
+		if err := os.Remove(filepath.Join(out, e.Name())); err != nil {
+			return err
+		}
+	}
+	return os.MkdirAll(out, 0o755)
+}
+
+const sumsName = "SHA256SUMS"
+
+// sums writes the checksums of all files, for sha256sum -c.
+func sums(out string) error {
+	entries, err := os.ReadDir(out)
+	if err != nil {
+		return err
+	}
+	var b bytes.Buffer
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(out, e.Name()))
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(&b, "%x  %s\n", sha256.Sum256(data), e.Name())
+	}
+	return write(filepath.Join(out, sumsName), b.Bytes())
+}
+
+func write(path string, data []byte) error {
+	fmt.Printf("%9d  %s\n", len(data), path)
+	return os.WriteFile(path, data, 0o644)
+}
+
+// bill is the bill of materials and the licences of a program.
+func (b *built) bill(src *source) (materials, licences []byte, err error) {
+	if materials, err = bom.Write(b.program, src.time); err != nil {
+		return nil, nil, err
+	}
+	licences, err = bom.Licences(b.program, src.goroot, src.moduleDir)
+	return materials, licences, err
+}

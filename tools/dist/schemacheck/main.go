@@ -1,0 +1,72 @@
+// Command schemacheck holds JSON documents to a JSON Schema. Schemas that this one
+// refers to are read from the folder that it is in.
+//
+//	go run ./tools/dist/schemacheck bom-1.6.schema.json FILE...
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+func main() {
+	if len(os.Args) < 3 {
+		fmt.Fprintln(os.Stderr, "usage: schemacheck SCHEMA FILE...")
+		os.Exit(2)
+	}
+	if err := check(os.Args[1], os.Args[2:]); err != nil {
+		fmt.Fprintln(os.Stderr, "schemacheck:", err)
+		os.Exit(1)
+	}
+}
+
+// beside reads schemas from a folder, by the address that each says it has.
+type beside string
+
+func (dir beside) Load(url string) (any, error) {
+	names, err := filepath.Glob(filepath.Join(string(dir), "*.json"))
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		v, err := read(name)
+		if err != nil {
+			return nil, err
+		}
+		if m, ok := v.(map[string]any); ok && m["$id"] == url || "file:///"+filepath.Base(name) == url {
+			return v, nil
+		}
+	}
+	return nil, fmt.Errorf("no schema in %s says that it is %s", string(dir), url)
+}
+
+func read(name string) (any, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return jsonschema.UnmarshalJSON(f)
+}
+
+func check(schema string, files []string) error {
+	c := jsonschema.NewCompiler()
+	c.UseLoader(beside(filepath.Dir(schema)))
+	s, err := c.Compile("file:///" + filepath.Base(schema))
+	if err != nil {
+		return err
+	}
+	for _, name := range files {
+		v, err := read(name)
+		if err == nil {
+			err = s.Validate(v)
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
