@@ -26,6 +26,8 @@ type Status struct {
 	Engines    []string // names of the shards' engines, each once
 	Arithmetic string   // theirs, reservoir.ArithmeticOf
 	Model      string   // fingerprint
+	ModelName  string   // as Stage.ModelName, or that of the job's model where the worker took that
+	Readout    string   // its name in the model
 
 	MaxRows    int // state rows that all shards' engines may hold
 	MaxStreams int // streams that a partition may remember
@@ -113,7 +115,7 @@ func (c *Counters) Status() Status {
 	}
 	s := Status{
 		Running: true, Connected: r.conns.connected(), Stopping: r.stopping.Load(), Lease: r.cfg.Lease,
-		Worker: r.self.worker, Arithmetic: reservoir.Canonical, Model: r.self.meta.SHA256,
+		Worker: r.self.worker, Arithmetic: reservoir.Canonical, Model: r.self.meta.SHA256, ModelName: r.self.meta.Model, Readout: r.self.meta.Readout,
 		MaxRows: r.cfg.MaxSlots * len(r.shards), MaxStreams: r.cfg.MaxStreams,
 	}
 	for _, sh := range r.shards {

@@ -37,6 +37,9 @@ type Stage struct {
 	Model   Model    `json:"model"`
 	Engines []string `json:"engines"` // names, each once
 
+	// Behind are replicas of the job's NATS streams that are not current.
+	Behind int64 `json:"replicas_behind"`
+
 	Phases     map[string]int `json:"phases"`     // partitions in each phase, of all it has
 	Partitions []Partition    `json:"partitions"` // without Worker and Behind; those that are not read first, then by lag
 	LeftOut    int            `json:"left_out"`   // of Partitions

@@ -25,6 +25,8 @@ type Report struct {
 	// leaving (their lease runs out), hang, or run a program from before it answered.
 	Silent []string `json:"silent_workers,omitempty"`
 
+	Strange int `json:"strange_answers"` // answers that were none: of other programs, or of another form
+
 	Model      JobModel   `json:"model"`
 	Partitions Partitions `json:"partitions"`
 	Lag        Lag        `json:"lag"`

@@ -34,7 +34,7 @@ func (r Role) Does() string {
 		Analyst:  "reads the job's input, labels and models, predicts it again, explains predictions, records it and learns from it: eusn-stream backfill, explain, record, learn, tail, model list, model show",
 		Labeller: "reads predictions, writes and reads labels",
 		Alarms:   "raises alarms for predictions: eusn-stream alarms run",
-		Operator: "looks at the job and mends it: partitions, state, deadletter, doctor, replay, model, alarms ack",
+		Operator: "looks at the job and mends it: status, partitions, state, deadletter, doctor, replay, model, alarms ack",
 	}[r]
 }
 
@@ -65,6 +65,15 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 	rows, alarms, latest := wire.RowStream(job), wire.AlarmStream(job), wire.LatestStream(job)
 	r := Rights{Subscribe: []string{InboxPrefix(user) + ".>"}}
 	add := func(subjects ...string) { r.Publish = append(r.Publish, subjects...) }
+	hear := func(subjects ...string) { r.Subscribe = append(r.Subscribe, subjects...) }
+	switch role {
+	case Gateway, Stage, Alarms: // say how they are
+		hear("$SRV.*", "$SRV.*."+wire.Service, "$SRV.*."+wire.Service+".*", wire.ReportSubject(job))
+		add(wire.AnswerSubjects(job))
+	case Operator: // asks them
+		add("$SRV.>")
+		hear(wire.AnswerSubjects(job))
+	}
 	switch role {
 	case Sensor:
 		add(pattern.Filters()...)
@@ -106,7 +115,7 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		add(api("STREAM.MSG.GET", alarms), api("STREAM.PURGE", alarms))
 		add(reading(alarms)...) // the webhook
 		add("$JS.ACK." + alarms + ".>")
-		r.Subscribe = append(r.Subscribe, wire.AlarmRequestSubjects(job))
+		hear(wire.AlarmRequestSubjects(job))
 	case Operator:
 		add(pattern.Subjects()...)
 		add(job+".>", "$KV."+wire.MemberBucket(job)+".>", "$O."+wire.SnapshotBucket(job)+".>", "$O."+wire.ModelBucket(job)+".>", "$JS.API.>", "$JS.ACK.>", "$JS.FC.>")

@@ -86,6 +86,17 @@ func AlarmAckSubject(job string) string      { return job + ".alarms.acknowledge
 func AlarmSetSubject(job string) string      { return job + ".alarms.rules" }
 func AlarmRequestSubjects(job string) string { return job + ".alarms.*" }
 
+// Service is the name under which the processes of all jobs answer NATS service
+// discovery. ReportSubject is where those of a job are asked how they are, and
+// AnswerSubjects where their answers go: so they need no right to publish to inboxes.
+const Service = "eusn-stream"
+
+func ReportSubject(job string) string  { return job + ".status.report" }
+func AnswerSubjects(job string) string { return job + ".status.answer.*" }
+func AnswerSubject(job, asker string) string {
+	return job + ".status.answer." + asker
+}
+
 // FeatureSubject is that of predictions that carry their features.
 func FeatureSubject(job string, p int) string { return fmt.Sprintf("%s.%s.%d", job, KindFeatures, p) }
 func FeatureSubjects(job string) string       { return job + "." + KindFeatures + ".*" }
