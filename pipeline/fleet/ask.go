@@ -24,7 +24,6 @@ const (
 	// mostProcesses and mostInAll bound what is gathered.
 	mostProcesses = 4096
 	mostInAll     = 64 << 20 // bytes
-	statusNobody  = "503"    // of a message that says that nobody listens
 )
 
 // Asked is what came of a question to the processes of a job.
@@ -122,12 +121,10 @@ func gather(ctx context.Context, nc *nats.Conn, job, subject string, enough func
 		m, err := sub.NextMsgWithContext(wait)
 		cancel()
 		switch {
-		case errors.Is(err, context.DeadlineExceeded):
+		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
 			return nil
 		case err != nil:
 			return fmt.Errorf("fleet: answers on %s: %w", subject, err)
-		case len(m.Data) == 0 && m.Header.Get("Status") == statusNobody:
-			return nil
 		}
 		bytes += len(m.Data)
 		take(m.Data)

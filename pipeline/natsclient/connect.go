@@ -187,3 +187,16 @@ func redact(urls string) string {
 	}
 	return strings.Join(parts, ",")
 }
+
+// Another opens one more connection like nc: to the same servers, with the same login. What
+// becomes of it is not logged, as nc's log says the same.
+func Another(nc *nats.Conn, name string) (*nats.Conn, error) {
+	o := nc.Opts
+	o.Name = name
+	o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB, o.LameDuckModeHandler, o.AsyncErrorCB = nil, nil, nil, nil, nil
+	other, err := o.Connect()
+	if err != nil {
+		return nil, fmt.Errorf("natsclient: one more connection: %w", err)
+	}
+	return other, nil
+}

@@ -128,6 +128,9 @@ func TestRights(t *testing.T) {
 		{"pub", "$JS.API.STREAM.INFO.EUSN-OUT", []roles.Role{g, w, r, a, l, m, o}},
 		{"pub", "eusn.alarm.a.b", []roles.Role{m, o}},
 		{"pub", "eusn.alarms.acknowledge", []roles.Role{o}},
+		{"pub", "eusn.status.report", []roles.Role{o}},
+		{"pub", "eusn.status.answer.x", []roles.Role{g, w, m, o}},
+		{"pub", "$SRV.PING.eusn-stream", []roles.Role{o}},
 		{"pub", "$KV.EUSN-LATEST.s", []roles.Role{m}},
 		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-ALARMS", []roles.Role{r, m, o}},
 		{"pub", "$JS.API.STREAM.PURGE.EUSN-ALARMS", []roles.Role{m, o}},
@@ -153,6 +156,9 @@ func TestRights(t *testing.T) {
 		{"sub", "eusn.out.*", nil},
 		{"sub", "_INBOX.>", nil},
 		{"sub", "eusn.alarms.*", []roles.Role{m}},
+		{"sub", "eusn.status.report", []roles.Role{g, w, m}},
+		{"sub", "eusn.status.answer.x", []roles.Role{o}},
+		{"sub", "$SRV.INFO.eusn-stream.x", []roles.Role{g, w, m}},
 		{"sub", "_INBOX.sensor.>", []roles.Role{s}},
 		{"sub", "_INBOX.analyst.>", []roles.Role{a}},
 		{"sub", "_INBOX.operator.>", []roles.Role{o}},
@@ -211,6 +217,7 @@ func TestStageRights(t *testing.T) {
 	}
 	_, list, _ := strings.Cut(string(doc), "{ user: stage,")
 	list, _, _ = strings.Cut(list, "{ user: setup,")
+	hears, list, _ := strings.Cut(list, "publish:")
 	want := []string{"sensors.*", "$JS.API.STREAM.NAMES", "$JS.API.CONSUMER.*.EUSN-OUT.>", "$JS.API.CONSUMER.MSG.NEXT.EUSN-OUT.>"}
 	for _, m := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(list, -1) {
 		if m[1] != "_INBOX.>" {
@@ -220,6 +227,11 @@ func TestStageRights(t *testing.T) {
 	rights, err := roles.RightsOf(roles.Stage, "stage", "eusn", "sensors.*")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, subject := range rights.Subscribe[1:] { // behind the inbox
+		if !strings.Contains(hears, `"`+subject+`"`) {
+			t.Errorf("docs/nats.md does not let a worker subscribe to %s", subject)
+		}
 	}
 	got := rights.Publish
 	slices.Sort(want)

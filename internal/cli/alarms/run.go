@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -17,6 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/notify"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
@@ -115,7 +118,8 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 		if len(rules) == 0 {
 			rules = nil // those that hold stand
 		}
-		log := a.Logger(c.Log.Level, c.Log.Format)
+		journal := new(fleet.Journal)
+		log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
 		to, err := outputs(c.Alarms, c.Job, log)
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says where alarms can be sent")
@@ -130,7 +134,10 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 				return cli.Fail(cli.ExitUsage, errors.New("--save "+save+", want a time such as 30s"), "eusn-stream alarms run --help")
 			}
 		}
+		var does atomic.Pointer[fleet.Watch]
+		does.Store(new(fleet.Watch))
 		o.Begun = func(hold alarm.Rules) {
+			does.Store(&fleet.Watch{Begun: true, Rules: len(hold), Events: does.Load().Events})
 			a.Say("%d rules hold for job %s; Ctrl-C stops", len(hold), c.Job)
 			for _, r := range hold {
 				log.Info("rule", "name", r.Name, "text", r.Text)
@@ -139,12 +146,18 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 				log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules --set")
 			}
 		}
-		o.Event = func(e *alarm.Event) {
+		o.Event = func(e *alarm.Event) { // from the goroutine of Begun
+			now := *does.Load()
+			now.Events++
+			does.Store(&now)
 			if e.Kind != alarm.RulesChanged {
 				log.Info("alarm "+e.Kind, "rule", e.Rule, "key", e.Key, "class", e.Class, "probability", e.Probability, "number", e.Number)
 			}
 		}
+		another := func(name string) (*nats.Conn, error) { return natsclient.Another(js.Conn(), name) }
+		end := server.Answer(another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *does.Load() }), journal, log)
 		err = runWith(ctx, js.Conn(), o, to)
+		end()
 		switch {
 		case errors.Is(err, watch.ErrFenced):
 			return cli.Fail(cli.ExitFailure, err, "run one process for each job; this one is not needed while the other one runs")

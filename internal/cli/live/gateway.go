@@ -24,6 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/systemd"
+	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/line"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/mqtt"
@@ -115,7 +116,8 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	case err != nil:
 		lines = noLines{err}
 	}
-	log := a.Logger(c.Log.Level, c.Log.Format)
+	journal := new(fleet.Journal)
+	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
 	nc, err := awaitServer(ctx, server.NATSOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log), log)
 	if err != nil {
 		return cli.Fail(cli.ExitUnreachable, err, server.ConnectHint(err, "eusn-stream run in another terminal, or --nats-url with the address of the server"))
@@ -132,6 +134,8 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, err, "--outbox with a directory of its own for each gateway")
 	}
+	another := func(name string) (*nats.Conn, error) { return natsclient.Another(nc, name) }
+	defer server.Answer(another, c.Job, fleet.OfGateway(g.Stats), journal, log)()
 	if c.Metrics.Listen != "" {
 		s, err := metrics.ListenGateway(c.Metrics.Listen, metricsAccess(c.Metrics), g.Stats, log)
 		if err != nil {

@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/systemd"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 )
 
@@ -93,7 +94,8 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if err != nil {
 		return err
 	}
-	log := a.Logger(c.Log.Level, c.Log.Format)
+	journal := new(fleet.Journal)
+	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
 	counters := new(pipeline.Counters)
 	closeMetrics, err := serveMetrics(a, c.Metrics, counters, log)
 	if err != nil {
@@ -108,6 +110,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if b.Embedded != nil && b.Embedded.URL() != "" {
 		a.Say("embedded NATS server at %s, data in %s", b.Embedded.URL(), c.Server.Dir)
 	}
+	defer server.Answer(b.Dial, c.Job, fleet.OfStage(counters), journal, log)()
 	stage := &pipeline.Stage{
 		Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
 		Dial: b.Dial, Log: log, Counters: counters,

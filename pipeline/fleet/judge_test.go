@@ -1,0 +1,95 @@
+package fleet
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// well is the report of a job of four partitions and a worker, up to date.
+func well() *Report {
+	now := time.Unix(1e9, 0)
+	r := &Report{
+		Form: Form, Job: "eusn", Time: now, Lag: Lag{Answered: .42, Arrived: .4},
+		Processes:  []Process{{Role: RoleStage, Host: "a", PID: 3, Stage: &Stage{Worker: "w", Ready: true, Phases: map[string]int{"reading": 4}}}},
+		Partitions: Partitions{Count: 4, Phases: map[string]int{"reading": 4}},
+	}
+	for i := range 4 {
+		r.Partitions.List = append(r.Partitions.List, Partition{Partition: i, Phase: string(pipeline.Reading), Worker: "w", Epoch: 1})
+	}
+	return r
+}
+
+// phase puts partitions of the report into a phase.
+func (r *Report) phase(phase string, why string, parts ...int) {
+	for _, p := range parts {
+		r.Partitions.Phases[r.Partitions.List[p].Phase]--
+		r.Partitions.List[p].Phase, r.Partitions.List[p].Why = phase, why
+		r.Partitions.Phases[phase]++
+	}
+}
+
+// Each fault has its level, its sentence and what to do first, and the more urgent one
+// comes first.
+func TestJudge(t *testing.T) {
+	for name, c := range map[string]struct {
+		hurt    func(r *Report)
+		level   Level
+		verdict string
+		first   string // part of it
+	}{
+		"well":         {func(*Report) {}, OK, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", ""},
+		"silent input": {func(r *Report) { r.Lag.Arrived, r.Lag.Answered = 3*3600, 3*3600 }, OK, "4 partitions, 1 worker, up to date: no sample has come for 3 h", ""},
+		"new":          {func(r *Report) { r.Lag.Arrived, r.Lag.Answered = -1, 2 }, OK, "4 partitions, 1 worker, up to date: no sample has come yet", ""},
+		"some messages": {func(r *Report) { r.Lag.Messages, r.Lag.Behind = 9, .2 }, OK,
+			"4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", ""},
+		"behind": {func(r *Report) { r.Lag.Messages, r.Lag.Behind, r.Rates = 900, 12, Rates{Over: 10, Messages: 50} }, Attention,
+			"4 partitions, 1 worker, 12 s behind: last sample answered 0.4 s ago", "one more machine"},
+		"far behind": {func(r *Report) { r.Lag.Messages, r.Lag.Behind = 900, 90 }, Problem,
+			"4 partitions, 1 worker: the job is 90 s behind (900 messages) and answers nothing now", "one more machine"},
+		"no worker": {func(r *Report) { r.Processes = nil; r.Lag.Messages = 1; r.phase(Nobody, "", 0, 1, 2, 3) }, Problem,
+			"4 partitions, 0 workers: no worker runs; 1 message waits to be answered, and nothing is lost", "eusn-stream run"},
+		"none answers": {func(r *Report) { r.Processes, r.Silent = nil, []string{"w1", "w2"} }, Problem,
+			"4 partitions, 0 workers: no worker answers, although the job's list has w1, w2", "log of these workers"},
+		"one of two":  {func(r *Report) { r.Silent = []string{"w2"} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "ask again"},
+		"on the way":  {func(r *Report) { r.phase("replaying", "", 1) }, Attention, "4 partitions, 1 worker, 3 of them read: last sample answered 0.4 s ago", "wait"},
+		"nobody's":    {func(r *Report) { r.phase(Nobody, "", 1) }, Attention, "4 partitions, 1 worker, 3 of them read: last sample answered 0.4 s ago", "lease"},
+		"stopped":     {func(r *Report) { r.phase("stopped", "data is gone", 1, 3) }, Problem, "4 partitions, 1 worker: 2 partitions (1, 3) are stopped: data is gone", "When a partition does not work"},
+		"deferred":    {func(r *Report) { r.phase("deferred", "no space", 2) }, Problem, "4 partitions, 1 worker: 1 partition (2) is deferred, because the server refuses what is needed or does not answer: no space", "doctor"},
+		"a full disk": {func(r *Report) { r.Partitions.List[2].Why = "publish failed" }, Problem, "4 partitions, 1 worker: 1 partition (2) is not answered, because the server takes no predictions: publish failed", "disk"},
+		"two faults, the worse one first": {func(r *Report) { r.Silent = []string{"w2"}; r.phase("stopped", "gone", 0) }, Problem,
+			"4 partitions, 1 worker: 1 partition (0) is stopped: gone", "When a partition does not work"},
+		"a gateway": {func(r *Report) {
+			r.Processes = append(r.Processes, Process{Role: RoleGateway, Host: "g", PID: 4, Gateway: &Gateway{HoldingBack: true, Waiting: 2}})
+		}, Problem, "4 partitions, 1 worker: gateway on g (process 4) acknowledges no device, because the server takes nothing; 2 batches wait in its outbox", "doctor"},
+		"alarms": {func(r *Report) {
+			r.Alarms = Alarms{Kept: true, On: 2, Open: 1}
+			r.Processes = append(r.Processes, Process{Role: RoleAlarms, Watch: &Watch{Begun: true}})
+		}, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "alarms list"},
+		"nobody judges": {func(r *Report) { r.Alarms.Kept = true }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "alarms run"},
+		"an account":    {func(r *Report) { r.Disk = Disk{Limit: 100e9, Used: 95e9, PerDay: 1e9} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "limit"},
+		"dead letters":  {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 100, DeadLetters: 50} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "deadletter list"},
+		"few of them":   {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 1e6, DeadLetters: 50} }, OK, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", ""},
+		"losses":        {func(r *Report) { r.Processes[0].Stage.Totals.Losses = 1 }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "max_age"},
+		"an error": {func(r *Report) { r.Errors = []Said{{Time: r.Time.Add(-time.Minute), Level: "ERROR", Text: "x"}} }, Attention,
+			"4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "faults.md"},
+		"an old error": {func(r *Report) { r.Errors = []Said{{Time: r.Time.Add(-time.Hour), Level: "ERROR", Text: "x"}} }, OK,
+			"4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", ""},
+		"not all asked": {func(r *Report) { r.Unknown = []string{"the disk: no"} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "operator"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := well()
+			c.hurt(r)
+			r.Judge(DefaultBehind)
+			if r.Level != c.level || r.Verdict != c.verdict || !strings.Contains(r.First, c.first) || (c.first == "") != (r.First == "") {
+				t.Errorf("%s, %q, first %q; want %s, %q, %q", r.Level, r.Verdict, r.First, c.level, c.verdict, c.first)
+			}
+			first, verdict, n := r.First, r.Verdict, len(r.Findings)
+			if r.Judge(DefaultBehind); r.First != first || r.Verdict != verdict || len(r.Findings) != n {
+				t.Errorf("judged again: %q, first %q, %d findings", r.Verdict, r.First, len(r.Findings))
+			}
+		})
+	}
+}
