@@ -11,7 +11,7 @@ ALONE       := ^(TestGeneric|TestGenericMixed|TestEven|TestManyFeatures)$$|^Test
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older upgrade demo picture ptx ptx-mutants dist dist-check
+.PHONY: help check test race arm64 armv7 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older upgrade demo picture ptx ptx-mutants dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -39,6 +39,11 @@ arm64: ## the NEON engine's tests under qemu-aarch64 (Debian: qemu-user), about 
 	GOARCH=arm64 EUSN_REQUIRE=neon go test -count=1 -exec qemu-aarch64 \
 	  -skip 'TestVector/neon/._thread|TestGeneric/Shapes/.*/(101|127|200|255|1024)|TestVector/neon/.*/Shapes/.*/(101|127|200|255|1024)|TestGeneric/BatchComposition|TestGenericMixed/Golden/thinned|TestVectorMixed/neon/threads=3|TestVectorMixed/neon/threads=2/(Golden|BatchComposition)|TestEpsRho' \
 	  ./reservoir/canon ./reservoir/internal/kernel ./reservoir
+
+# No kernels there: the plain engine's bits on a 32-bit processor, model files, a training.
+armv7: ## the arithmetic and the plain engine under qemu-arm (Debian: qemu-user), seconds
+	GOARCH=arm GOARM=7 go test -vet=off -count=1 -exec qemu-arm -run 'Pinned|Zeros|Special|^(TestGeneric|TestGenericMixed)$$/^Golden$$|TestStored|TestTrainMixed|^Example' \
+	  -skip 'TestGenericMixed/Golden/thinned' ./reservoir/canon ./reservoir
 
 # The AVX-512 level on an emulated Skylake-X; what is left out stands in internal/testing/bochs/main.go.
 avx512: ## the AVX-512 kernels' tests, under Bochs where the CPU has none (Debian: bochs bochs-term isolinux syslinux-common genisoimage), minutes; what has passed is recorded
