@@ -1,11 +1,22 @@
 package pipeline
 
 import (
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"slices"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -57,4 +68,132 @@ func TestStopWithoutServer(t *testing.T) {
 	if book.Lines("partition stopped") > 0 || book.Lines("stopped before the server answered") != 1 {
 		t.Errorf("what the stage said:\n%s", book.String())
 	}
+}
+
+// cable is a way to a port of this machine that can be cut.
+type cable struct {
+	to    string
+	l     net.Listener
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+func newCable(t *testing.T, port int) *cable {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &cable{to: fmt.Sprintf("127.0.0.1:%d", port), l: l}
+	t.Cleanup(func() { l.Close(); c.set(true) })
+	go func() {
+		for {
+			in, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.join(in)
+		}
+	}()
+	return c
+}
+
+func (c *cable) join(in net.Conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out, err := net.Dial("tcp", c.to)
+	if err != nil || c.cut {
+		in.Close()
+		if err == nil {
+			out.Close()
+		}
+		return
+	}
+	c.conns = append(c.conns, in, out)
+	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
+		go func() {
+			io.Copy(way[0], way[1])
+			way[0].Close()
+		}()
+	}
+}
+
+// set cuts the cable, or mends it.
+func (c *cable) set(cut bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, conn := range c.conns {
+		conn.Close()
+	}
+	c.cut, c.conns = cut, nil
+}
+
+// A leaf node with a job of its own is cut off for a day of log time, in which the
+// stage is killed, too. The mirror of its predictions at the hub is then what an
+// uncut run says, each once. docs/nats.md, "A site that is cut off at times".
+func TestLeafCutOff(t *testing.T) {
+	t.Parallel()
+	const minute = int64(time.Minute)
+	port := freePort(t)
+	hubAt := served(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { domain: hub, store_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\", no_advertise: true }\n", t.TempDir(), port)) // the leaf knows no other way
+	way := newCable(t, port)
+	leafAt := served(t, fmt.Sprintf("server_name: leaf\nlisten: 127.0.0.1:-1\njetstream { domain: leaf, store_dir: %q }\nleafnodes { reconnect: \"100ms\", remotes: [ { url: \"nats://%s\" } ] }\n", t.TempDir(), way.l.Addr()))
+	leaf, hub := &rig{t: t, log: testLog(t), url: "nats://" + leafAt}, &rig{t: t, log: testLog(t), url: "nats://" + hubAt}
+	leaf.look()
+	hub.look()
+
+	rng := rand.New(rand.NewPCG(24, 60))
+	var streams []pipelinetest.Recording
+	sent := map[string][]pipelinetest.Packet{}
+	var packets []pipelinetest.Packet
+	for i := range 3 {
+		const rows = 26 * 60
+		r := pipelinetest.Recording{Name: fmt.Sprintf("s%d", i), X: pipelinetest.Noise(rng, 2*rows), Ends: make([]bool, rows)}
+		for k := range int64(rows) {
+			r.Times = append(r.Times, 1_700_000_000_000_000_000+k*minute)
+		}
+		streams, sent[r.Name] = append(streams, r), r.Split(rng)
+		packets = append(packets, sent[r.Name]...)
+	}
+	slices.SortStableFunc(packets, func(a, b pipelinetest.Packet) int { return int((a.Batch.Times[0] - b.Batch.Times[0]) / minute) })
+	hour := func(h int64) int {
+		return slices.IndexFunc(packets, func(p pipelinetest.Packet) bool { return p.Batch.Times[0] >= streams[0].Times[0]+h*60*minute })
+	}
+	cut, middle, mended := hour(1), hour(12), hour(25)
+
+	m, c := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 30, Hop: 15}), quick("site", 2)
+	r := leaf.start(m, c)
+	mirror := jetstream.StreamConfig{Name: wire.OutputStream("site"), Mirror: &jetstream.StreamSource{Name: wire.OutputStream("site"), Domain: "leaf"}}
+	waitFor(t, "the link", func() bool {
+		_, err := hub.js.CreateStream(t.Context(), mirror)
+		return err == nil
+	})
+	leaf.publish(packets[:cut])
+	leaf.settle(r, cut)
+	before := hub.await("site", count(leaf.predictions("site")))
+
+	way.set(true)
+	waitFor(t, "the cut", func() bool {
+		_, err := hub.nc.Request("$JS.leaf.API.INFO", nil, time.Second)
+		return errors.Is(err, nats.ErrNoResponders)
+	})
+	leaf.publish(packets[cut:middle])
+	leaf.settle(r, middle)
+	r.crash(t)
+	leaf.expire("site")
+	r = leaf.start(m, c)
+	leaf.publish(packets[middle:mended])
+	leaf.settle(r, mended)
+	if got := count(hub.predictions("site")); got != count(before) || got == 0 {
+		t.Errorf("while it is cut off the hub has %d predictions, before %d: the test has lost its subject", got, count(before))
+	}
+
+	way.set(false)
+	leaf.publish(packets[mended:])
+	leaf.settle(r, len(packets))
+	r.stop(t)
+	exp := direct(t, m, streams, sent)
+	same(t, leaf.predictions("site"), exp)
+	same(t, hub.await("site", count(exp)), exp)
 }
