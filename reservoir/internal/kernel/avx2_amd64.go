@@ -164,7 +164,7 @@ func mixedRecurrentClipAVX2(a *byte)
 //go:noescape
 func mixedGatherAVX2(values *float32, series *float32, at *int32, inputs int, n int)
 
-// mixedFeaturesAVX2 writes the features of a block of 8 members, one member's after another.
+// mixedFeaturesAVX2 writes the features of a block of 8 members, one member's after another; high + low is 1/count.
 //
 //go:noescape
-func mixedFeaturesAVX2(features *float32, state *uint32, consts *float32, count float32)
+func mixedFeaturesAVX2(features *float32, state *uint32, consts *float32, count float32, high float32, low float32)

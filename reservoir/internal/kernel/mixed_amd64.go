@@ -53,8 +53,16 @@ var (
 // mixedFeatures are those with the activation that the consts are of.
 func mixedFeatures(consts *[]float32) func(features *float32, state *uint32, count float32) {
 	return func(features *float32, state *uint32, count float32) {
-		mixedFeaturesAVX2(features, state, &(*consts)[0], count)
+		high, low := reciprocal(count)
+		mixedFeaturesAVX2(features, state, &(*consts)[0], count, high, low)
 	}
+}
+
+// reciprocal is 1/n as two numbers of float32, to 2^-47. n is an integer below 2^16.
+func reciprocal(n float32) (high, low float32) {
+	r := 1 / float64(n)
+	high = float32(r)
+	return high, float32(r - float64(high))
 }
 
 // mixedConsts is what the assembly reads through MixedSteps.Consts: vectors of 8:

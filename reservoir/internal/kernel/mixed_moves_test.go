@@ -62,6 +62,33 @@ func TestMixedFeatures(t *testing.T) {
 	})
 }
 
+// TestMixedShares compares shares of counts with the quotients, for every number of samples
+// there is and random counts. (All 2^32 pairs of numbers below 2^16 were compared once, in C.)
+func TestMixedShares(t *testing.T) {
+	for _, s := range Levels() {
+		m := s.Mixed(true)
+		if m == nil {
+			continue
+		}
+		rng, state, features := rand.New(rand.NewPCG(4, 3)), make([]uint32, 768), make([]float32, 8*mixedUnits*mixedLanes)
+		for n := 1; n <= 1<<15; n++ {
+			counts := state[512:]
+			for i := range counts {
+				counts[i] = uint32(rng.IntN(n+1)) | uint32(rng.IntN(n+1))<<16
+			}
+			m.Features(&features[0], &state[0], float32(n))
+			for kind, feature := range []int{2, 5, 6, 7} {
+				for place := range mixedUnits * mixedLanes {
+					k := counts[64*kind+place/2] >> (place % 2 * 16) & 0xffff
+					if got, want := features[(place%mixedLanes*8+feature)*mixedUnits+place/mixedLanes], float32(k)/float32(n); got != want {
+						t.Fatalf("%s: %d of %d is %v, want %v", s.Name, k, n, got, want)
+					}
+				}
+			}
+		}
+	}
+}
+
 // randomMixedBlock is a state after so many samples: some units have never moved,
 // some have a variance that rounding makes negative.
 func randomMixedBlock(rng *rand.Rand, count int) *mixedBlock {

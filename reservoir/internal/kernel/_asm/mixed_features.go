@@ -8,32 +8,50 @@ import (
 
 // mixedFeatures emits the features of a block of 8 members: by kind a vector for
 // each of 8 units, which are turned, since a member's features lie together.
+//
+// Divisions take most of the time. A mean is kept for its deviation, where that will be. And
+// a share k/n, of counts below 2^16, is fma(k, high, k * low), where high + low is 1/n to
+// 2^-47: what is rounded is within 2^-46 of k/n, in relation to it, and no k/n is as near to
+// where rounding changes, a number M of 25 bits, odd, times a power of two. Their distance is
+// |k - M n 2^e| / n; it is not 0, since M is larger than k's odd part, so it is at least
+// 1/(n M) of k/n, more than 2^-41.
 func (g *isa) mixedFeatures() {
-	g.function("mixedFeatures", "(features *float32, state *uint32, consts *float32, count float32)",
-		"writes the features of a block of 8 members, one member's after another.")
+	g.function("mixedFeatures", "(features *float32, state *uint32, consts *float32, count, high, low float32)",
+		"writes the features of a block of 8 members, one member's after another; high + low is 1/count.")
 	const kinds, memberBytes = 8, 8 * mixedUnits * 4
 	to, state, consts, half := reg.RDI, reg.RSI, reg.R8, reg.RCX
 	totals := reg.R9 // the state, as the counts of a unit are half as large
-	count, mean, a := g.regs[15], g.regs[14], g.regs[13]
+	low, mean, a, high := g.regs[15], g.regs[14], g.regs[13], g.regs[12]
 	Load(Param("features"), to)
 	Load(Param("state"), state)
 	Load(Param("consts"), consts)
-	VBROADCASTSS(NewParamAddr("count", 24), count)
+	VBROADCASTSS(NewParamAddr("high", 28), high)
+	VBROADCASTSS(NewParamAddr("low", 32), low)
 	MOVQ(state, totals)
 	MOVQ(U32(2), half)
 	share := func(place int) func(i int, v reg.VecPhysical) {
 		return func(i int, v reg.VecPhysical) {
-			VPMOVZXWD(at(totals, place+16*i), v)
-			VCVTDQ2PS(v, v)
-			VDIVPS(count, v, v)
+			VPMOVZXWD(at(totals, place+16*i), a)
+			VCVTDQ2PS(a, a)
+			VMULPS(low, a, v)
+			VFMADD231PS(high, a, v)
 		}
 	}
+	count := func(i int, v reg.VecPhysical) {
+		if i == 0 {
+			VBROADCASTSS(NewParamAddr("count", 24), v)
+		}
+	}
+	// Where the deviations of a unit will be, its means are until then.
+	kept := func(i int) Mem { return at(to, memberBytes*i+4*mixedUnits*4) }
 	Label("half")
 	for k, feature := range [kinds]func(i int, v reg.VecPhysical){
 		func(i int, v reg.VecPhysical) { VMOVUPS(at(state, mixedH+32*i), v) },
 		func(i int, v reg.VecPhysical) {
+			count(i, a)
 			VMOVUPS(at(state, mixedSum+32*i), v)
-			VDIVPS(count, v, v)
+			VDIVPS(a, v, v)
+			VMOVUPS(v, kept(i))
 		},
 		share(mixedPpv),
 		func(i int, v reg.VecPhysical) { // the cubic; of the clip the factor is 0
@@ -48,13 +66,13 @@ func (g *isa) mixedFeatures() {
 			VFMADD231PS(c, b, v)
 		},
 		func(i int, v reg.VecPhysical) {
-			VMOVUPS(at(state, mixedSum+32*i), mean)
-			VDIVPS(count, mean, mean)
+			count(i, a)
+			VMOVUPS(kept(i), mean)
 			VMOVUPS(at(state, mixedSquare+32*i), v)
-			VDIVPS(count, v, v)
+			VDIVPS(a, v, v)
 			VFNMADD231PS(mean, mean, v)
-			VXORPS(a, a, a)
-			VMAXPS(a, v, v) // 0 where it is not positive
+			VXORPS(mean, mean, mean)
+			VMAXPS(mean, v, v) // 0 where it is not positive
 			VSQRTPS(v, v)
 		},
 		share(mixedSc), share(mixedWin), share(mixedLose),
