@@ -114,15 +114,15 @@ func scale1xAVX2(sums *float64, features *float32, center *float32, scale *float
 //go:noescape
 func scale8xAVX2(sums *float64, features *float32, center *float32, scale *float32, stride int, n int)
 
-// project1xAVX2 adds the products with 8 directions for 1 streams whose n features are stride bytes apart.
+// project8_1xAVX2 adds the products with 8 directions for 1 streams whose n features are stride bytes apart.
 //
 //go:noescape
-func project1xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
+func project8_1xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
 
-// project8xAVX2 adds the products with 8 directions for 8 streams whose n features are stride bytes apart.
+// project8_8xAVX2 adds the products with 8 directions for 8 streams whose n features are stride bytes apart.
 //
 //go:noescape
-func project8xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
+func project8_8xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
 
 // withinAVX2 reports whether n values are numbers of magnitude at most limit.
 //

@@ -8098,7 +8098,7 @@ stored:
 	RET
 
 // func scores1xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·scores1xAVX2(SB), NOSPLIT, $0-56
 	MOVQ    dst+0(FP), DI
 	MOVQ    weights+8(FP), SI
@@ -8113,6 +8113,7 @@ TEXT ·scores1xAVX2(SB), NOSPLIT, $0-56
 
 feature:
 	VMOVUPS      (SI), Y1
+	PREFETCHT0   8192(SI)
 	VBROADCASTSS (R8), Y2
 	VBROADCASTSS (R9), Y3
 	VSUBPS       Y2, Y3, Y3
@@ -8128,7 +8129,7 @@ feature:
 	RET
 
 // func scores8xAVX2(dst *float32, weights *float32, intercept *float32, center *float32, features *float32, stride int, n int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·scores8xAVX2(SB), NOSPLIT, $0-56
 	MOVQ    dst+0(FP), DI
 	MOVQ    weights+8(FP), SI
@@ -8150,6 +8151,7 @@ TEXT ·scores8xAVX2(SB), NOSPLIT, $0-56
 
 feature:
 	VMOVUPS      (SI), Y8
+	PREFETCHT0   8192(SI)
 	VBROADCASTSS (R8), Y9
 	VBROADCASTSS (R9), Y10
 	VSUBPS       Y9, Y10, Y10
@@ -8205,7 +8207,7 @@ TEXT ·apart1xAVX2(SB), NOSPLIT, $0-48
 feature:
 	VMOVUPS      (SI), Y1
 	VMOVUPS      32(SI), Y2
-	PREFETCHT0   2048(SI)
+	PREFETCHT0   8192(SI)
 	VBROADCASTSS (R9), Y6
 	VSUBPS       Y2, Y6, Y6
 	VFMADD231PS  Y1, Y6, Y0
@@ -8240,7 +8242,7 @@ TEXT ·apart8xAVX2(SB), NOSPLIT, $0-48
 feature:
 	VMOVUPS      (SI), Y8
 	VMOVUPS      32(SI), Y9
-	PREFETCHT0   2048(SI)
+	PREFETCHT0   8192(SI)
 	VBROADCASTSS (R9), Y13
 	VSUBPS       Y9, Y13, Y13
 	VFMADD231PS  Y8, Y13, Y0
@@ -8297,8 +8299,8 @@ feature:
 	VMOVUPS      32(SI), Y2
 	VMOVUPS      64(SI), Y3
 	VSUBPS       Y3, Y5, Y4
-	PREFETCHT0   2048(SI)
-	PREFETCHT0   2112(SI)
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8256(SI)
 	VBROADCASTSS (R9), Y6
 	VSUBPS       Y2, Y6, Y6
 	VMINPS       Y6, Y3, Y6
@@ -8338,8 +8340,8 @@ feature:
 	VMOVUPS      32(SI), Y9
 	VMOVUPS      64(SI), Y10
 	VSUBPS       Y10, Y12, Y11
-	PREFETCHT0   2048(SI)
-	PREFETCHT0   2112(SI)
+	PREFETCHT0   8192(SI)
+	PREFETCHT0   8256(SI)
 	VBROADCASTSS (R9), Y13
 	VSUBPS       Y9, Y13, Y13
 	VMINPS       Y13, Y10, Y13
@@ -8539,9 +8541,9 @@ block:
 	VZEROUPPER
 	RET
 
-// func project1xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
+// func project8_1xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·project1xAVX2(SB), NOSPLIT, $0-40
+TEXT ·project8_1xAVX2(SB), NOSPLIT, $0-40
 	MOVQ    dst+0(FP), DI
 	MOVQ    axes+8(FP), SI
 	MOVQ    features+16(FP), R9
@@ -8550,7 +8552,7 @@ TEXT ·project1xAVX2(SB), NOSPLIT, $0-40
 
 feature:
 	VMOVUPS      (SI), Y1
-	PREFETCHT0   2048(SI)
+	PREFETCHT0   8192(SI)
 	VBROADCASTSS (R9), Y2
 	VFMADD231PS  Y1, Y2, Y0
 	ADDQ         $0x00000020, SI
@@ -8561,9 +8563,9 @@ feature:
 	VZEROUPPER
 	RET
 
-// func project8xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
+// func project8_8xAVX2(dst *float32, axes *float32, features *float32, stride int, n int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·project8xAVX2(SB), NOSPLIT, $0-40
+TEXT ·project8_8xAVX2(SB), NOSPLIT, $0-40
 	MOVQ    dst+0(FP), DI
 	MOVQ    axes+8(FP), SI
 	MOVQ    features+16(FP), R9
@@ -8582,7 +8584,7 @@ TEXT ·project8xAVX2(SB), NOSPLIT, $0-40
 
 feature:
 	VMOVUPS      (SI), Y8
-	PREFETCHT0   2048(SI)
+	PREFETCHT0   8192(SI)
 	VBROADCASTSS (R9), Y9
 	VFMADD231PS  Y8, Y9, Y0
 	VBROADCASTSS (R9)(R10*1), Y10

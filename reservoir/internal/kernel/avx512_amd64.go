@@ -114,25 +114,45 @@ func scale1xAVX512(sums *float64, features *float32, center *float32, scale *flo
 //go:noescape
 func scale8xAVX512(sums *float64, features *float32, center *float32, scale *float32, stride int, n int)
 
-// project1xAVX512 adds the products with 32 directions for 1 streams whose n features are stride bytes apart.
+// project48_1xAVX512 adds the products with 48 directions for 1 streams whose n features are stride bytes apart.
 //
 //go:noescape
-func project1xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+func project48_1xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
 
-// project8xAVX512 adds the products with 32 directions for 8 streams whose n features are stride bytes apart.
+// project48_8xAVX512 adds the products with 48 directions for 8 streams whose n features are stride bytes apart.
 //
 //go:noescape
-func project8xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+func project48_8xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
 
-// projectFew1xAVX512 adds the products with 16 directions for 1 streams whose n features are stride bytes apart.
+// project40_1xAVX512 adds the products with 40 directions for 1 streams whose n features are stride bytes apart.
 //
 //go:noescape
-func projectFew1xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+func project40_1xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
 
-// projectFew8xAVX512 adds the products with 16 directions for 8 streams whose n features are stride bytes apart.
+// project40_8xAVX512 adds the products with 40 directions for 8 streams whose n features are stride bytes apart.
 //
 //go:noescape
-func projectFew8xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+func project40_8xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+
+// project32_1xAVX512 adds the products with 32 directions for 1 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func project32_1xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+
+// project32_8xAVX512 adds the products with 32 directions for 8 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func project32_8xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+
+// project16_1xAVX512 adds the products with 16 directions for 1 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func project16_1xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
+
+// project16_8xAVX512 adds the products with 16 directions for 8 streams whose n features are stride bytes apart.
+//
+//go:noescape
+func project16_8xAVX512(dst *float32, axes *float32, features *float32, stride int, n int)
 
 // withinAVX512 reports whether n values are numbers of magnitude at most limit.
 //

@@ -91,6 +91,7 @@ var setAVX2 = Set{
 }
 
 var noveltyAVX512 = NoveltyKernels{Scale: scale1xAVX512, ScaleMany: scale8xAVX512,
-	Project: []ProjectKernels{{32, project1xAVX512, project8xAVX512}, {16, projectFew1xAVX512, projectFew8xAVX512}, {8, project1xAVX2, project8xAVX2}}}
+	Project: []ProjectKernels{{48, project48_1xAVX512, project48_8xAVX512}, {40, project40_1xAVX512, project40_8xAVX512},
+		{32, project32_1xAVX512, project32_8xAVX512}, {16, project16_1xAVX512, project16_8xAVX512}, {8, project8_1xAVX2, project8_8xAVX2}}}
 
-var noveltyAVX2 = NoveltyKernels{Scale: scale1xAVX2, ScaleMany: scale8xAVX2, Project: []ProjectKernels{{8, project1xAVX2, project8xAVX2}}}
+var noveltyAVX2 = NoveltyKernels{Scale: scale1xAVX2, ScaleMany: scale8xAVX2, Project: []ProjectKernels{{8, project8_1xAVX2, project8_8xAVX2}}}

@@ -51,9 +51,9 @@ func main() {
 	}
 	g.scale(1)
 	g.scale(8)
-	for vectors := g.axes(); vectors > 0; vectors-- {
-		g.project(1, vectors)
-		g.project(8, vectors)
+	for _, n := range g.directions() {
+		g.project(1, n)
+		g.project(8, n)
 	}
 	g.within()
 	g.prefetch()

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
@@ -143,52 +144,64 @@ func pairIndex() Mem {
 	return fours
 }
 
-// project emits the products of features with directions: directions in the lanes of
-// one or two vectors, a chain of fused multiply-adds over the features for each stream.
-func (g *isa) project(streams, vectors int) {
-	name := fmt.Sprintf("project%dx", streams)
-	if vectors < g.axes() {
-		name = fmt.Sprintf("projectFew%dx", streams)
+// project emits the products of features with so many directions, in the lanes of vectors
+// of which the last may be half as wide: a chain of fused multiply-adds over the features
+// for each stream.
+func (g *isa) project(streams, directions int) {
+	vectors, bytes := (4*directions+g.bytes-1)/g.bytes, 4*directions
+	of := func(v reg.VecPhysical, k int) reg.VecPhysical { // as vector k of the directions
+		if (k+1)*g.bytes > bytes {
+			return v.AsY().(reg.VecPhysical)
+		}
+		return v
 	}
-	g.function(name, "(dst, axes, features *float32, stride, n int)",
-		fmt.Sprintf("adds the products with %d directions for %d streams whose n features are stride bytes apart.", vectors*g.bytes/4, streams))
+	g.function(fmt.Sprintf("project%d_%dx", directions, streams), "(dst, axes, features *float32, stride, n int)",
+		fmt.Sprintf("adds the products with %d directions for %d streams whose n features are stride bytes apart.", directions, streams))
 	dst, axes, n, rows := reg.RDI, reg.RSI, reg.RCX, featureRows(streams)
 	Load(Param("dst"), dst)
 	Load(Param("axes"), axes)
 	rows.begin()
 	Load(Param("n"), n)
-	acc, w, x := g.regs[:streams*vectors], g.regs[streams*vectors:][:vectors], g.regs[(streams+1)*vectors:][:4]
+	regs := slices.Clone(g.regs)
+	acc, w, x := regs[:streams*vectors], regs[streams*vectors:][:vectors], regs[(streams+1)*vectors:][:4]
 	for i := range acc {
-		VMOVUPS(at(dst, i*g.bytes), acc[i])
+		acc[i] = of(acc[i], i%vectors)
+		VMOVUPS(at(dst, i/vectors*bytes+i%vectors*g.bytes), acc[i])
 	}
 	Label("feature")
 	for k := range w {
+		w[k] = of(w[k], k)
 		VMOVUPS(at(axes, k*g.bytes), w[k])
 	}
-	for k := 0; k < vectors*g.bytes; k += 64 {
+	for k := 0; k < bytes; k += 64 {
 		PREFETCHT0(at(axes, axesAhead+k))
 	}
 	for i := range streams {
 		v := x[i%len(x)]
 		VBROADCASTSS(rows.of(i), v)
 		for k := range w {
-			VFMADD231PS(w[k], v, acc[i*vectors+k])
+			VFMADD231PS(w[k], of(v, k), acc[i*vectors+k])
 		}
 	}
-	ADDQ(U32(vectors*g.bytes), axes)
+	ADDQ(U32(bytes), axes)
 	rows.next(4)
 	DECQ(n)
 	JNZ(LabelRef("feature"))
 	for i := range acc {
-		VMOVUPS(acc[i], at(dst, i*g.bytes))
+		VMOVUPS(acc[i], at(dst, i/vectors*bytes+i%vectors*g.bytes))
 	}
 	VZEROUPPER()
 	RET()
 }
 
-// axes is how many vectors of directions there are at once, at most.
-func (g *isa) axes() int { return len(g.regs) / 16 }
+// directions are how many there are at once.
+func (g *isa) directions() []int {
+	if g.masks {
+		return []int{48, 40, 32, 16}
+	}
+	return []int{8}
+}
 
 // axesAhead is how many bytes of directions, or of columns, are asked for beforehand. They
 // are more than a level 2 cache holds.
-const axesAhead = 2048
+const axesAhead = 8192

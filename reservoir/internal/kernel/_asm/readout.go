@@ -116,6 +116,7 @@ func (g *isa) scores(streams int) {
 	}
 	Label("feature")
 	VMOVUPS(at(w, 0), wv)
+	PREFETCHT0(at(w, axesAhead))
 	VBROADCASTSS(at(center, 0), cv)
 	for i := range acc {
 		base := []reg.Register{f, f4}[i/4]
