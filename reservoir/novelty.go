@@ -2,8 +2,10 @@ package reservoir
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
@@ -33,6 +35,38 @@ type judge struct {
 	products []float32 // with directions: by group, then by sequence
 	within   []float32 // the same of one sequence
 	sums     [kernel.Streams][4]float64
+	centred  []float32 // a block of features for a readout beside a detector; none before one
+}
+
+// beside is a readout whose columns are multiplied in the same pass as a detector's
+// directions, which leave room in the last vector.
+type beside struct {
+	detector *detector
+	set      *kernel.Set
+	columns  []float32 // kernel.TogetherColumns for each feature: directions, what reads inputs, the readout
+	first    int       // of the readout's columns,
+	mask     int       // and which they are, for the kernel
+	start    []float32 // their intercepts
+	center   []float32 // of each feature
+	limit    []float32 // of each feature, infinite where the readout has none
+}
+
+// packBeside arranges a detector and a readout; nil where there is no room, or no kernel.
+func packBeside(d *detector, l *readout.Linear, set *kernel.Set) *beside {
+	directions, n := d.plain.Dimensions()+d.plain.InputValues(), l.Features()
+	if d.kernels.Together == nil || directions < kernel.TogetherDirections || directions+l.Columns() > kernel.TogetherColumns {
+		return nil
+	}
+	b := &beside{detector: d, set: set, first: directions, start: l.Intercept, center: l.Center, limit: l.Limit}
+	b.mask = (1<<l.Columns() - 1) << (directions - kernel.TogetherDirections)
+	if b.limit == nil {
+		b.limit = slices.Repeat([]float32{float32(math.Inf(1))}, n)
+	}
+	b.columns = kernel.Aligned(kernel.TogetherColumns * n)
+	for c, v := range slices.Concat(d.plain.Axes, d.plain.Inputs, l.Weights) {
+		b.columns[c%n*kernel.TogetherColumns+c/n] = v
+	}
+	return b
 }
 
 // axes are directions that are taken at once.
@@ -64,10 +98,6 @@ func packAxes(all []float32, n int, kernels []kernel.ProjectKernels) (groups []a
 	return groups
 }
 
-// noveltyBlock is how many features of all sequences are taken at once: few enough that
-// they are in the level 1 cache when they are multiplied. It is a number of whole vectors.
-const noveltyBlock = 512
-
 // packDetector arranges a detector for the kernels of a set.
 func packDetector(d *novelty.Detector, set *kernel.Set) *detector {
 	f, k := d.Features(), &set.Features.Novelty
@@ -77,6 +107,9 @@ func packDetector(d *novelty.Detector, set *kernel.Set) *detector {
 	copy(p.scale, d.Scale)
 	last := &p.groups[len(p.groups)-1]
 	p.lanes = last.first + last.kernels.Axes
+	if k.Together != nil { // with a readout beside it
+		p.lanes = max(p.lanes, kernel.TogetherColumns)
+	}
 	return p
 }
 
@@ -161,17 +194,44 @@ func (j *judge) take(d *detector, rows []float32, stride, sequences int) {
 	f := d.plain.Features()
 	clear(j.sums[:])
 	clear(j.products)
-	for at := 0; at < f; at += noveltyBlock {
-		scale(&j.sums[0][0], &rows[at], &d.center[at], &d.scale[at], 4*stride, min(noveltyBlock, len(d.center)-at))
+	for at := 0; at < f; at += kernel.NoveltyBlock {
+		scale(&j.sums[0][0], &rows[at], &d.center[at], &d.scale[at], 4*stride, min(kernel.NoveltyBlock, len(d.center)-at))
 		for i := range d.groups {
 			g := &d.groups[i]
 			project := g.kernels.Many
 			if sequences == 1 {
 				project = g.kernels.One
 			}
-			project(&j.products[g.first*kernel.Streams], &g.values[at*g.kernels.Axes], &rows[at], 4*stride, min(noveltyBlock, f-at))
+			project(&j.products[g.first*kernel.Streams], &g.values[at*g.kernels.Axes], &rows[at], 4*stride, min(kernel.NoveltyBlock, f-at))
 		}
 	}
+}
+
+// takeBeside is take with a readout beside the detector, for kernel.Streams sequences.
+func (j *judge) takeBeside(b *beside, rows []float32, stride int) {
+	d := b.detector
+	f := d.plain.Features()
+	if j.centred == nil {
+		j.centred = kernel.Aligned(kernel.Streams * kernel.NoveltyBlock) // once
+	}
+	clear(j.sums[:])
+	clear(j.products)
+	for i := range kernel.Streams {
+		copy(j.row(i)[b.first:], b.start)
+	}
+	for at := 0; at < f; at += kernel.NoveltyBlock {
+		n := min(kernel.NoveltyBlock, f-at)
+		for i := range kernel.Streams {
+			b.set.Features.Limited(&j.centred[i*kernel.NoveltyBlock], &rows[i*stride+at], &b.center[at], &b.limit[at], n)
+		}
+		d.kernels.ScaleMany(&j.sums[0][0], &rows[at], &d.center[at], &d.scale[at], 4*stride, min(kernel.NoveltyBlock, len(d.center)-at))
+		d.kernels.Together(&j.products[0], &b.columns[at*kernel.TogetherColumns], &rows[at], 4*stride, &j.centred[0], b.mask, n)
+	}
+}
+
+// row is the products of sequence i of those taken with a readout beside a detector.
+func (j *judge) row(i int) []float32 {
+	return j.products[i*kernel.TogetherColumns:][:kernel.TogetherColumns]
 }
 
 // of is the score of sequence i of those taken, and what its inputs are like, until the next
@@ -181,6 +241,11 @@ func (j *judge) of(d *detector, i int) (score float32, inputs []float32) {
 		g := &d.groups[k]
 		copy(j.within[g.first:], j.products[g.first*kernel.Streams+i*g.kernels.Axes:][:g.kernels.Axes])
 	}
+	return j.says(d, i, j.within)
+}
+
+// says is that of products.
+func (j *judge) says(d *detector, i int, products []float32) (score float32, inputs []float32) {
 	dims := d.plain.Dimensions()
-	return d.plain.Of(j.sums[i], j.within[:dims]), j.within[dims : dims+d.plain.InputValues()]
+	return d.plain.Of(j.sums[i], products[:dims]), products[dims : dims+d.plain.InputValues()]
 }

@@ -163,14 +163,17 @@ func (e *emission) flush(c *call) {
 	if e.judged+e.others == 0 {
 		return
 	}
+	together := e.v.beside != nil && e.judged > 0 && e.judged+e.others > 1
 	at := 0 // first of the readout's scores
 	for i := range e.v.readouts {
 		h := &e.v.readouts[i]
-		e.score(c, h, at)
+		if i > 0 || !together {
+			e.score(c, h, at)
+		}
 		at += h.columns
 	}
 	if e.judged > 0 {
-		e.detect(c)
+		e.detect(c, together)
 	}
 	e.judged, e.others = 0, 0
 }
@@ -231,10 +234,16 @@ func (e *emission) copyTo(scores []float32, first, at, columns, vector int) {
 	}
 }
 
-// detect writes what the detectors say. Each overwrites the features.
-func (e *emission) detect(c *call) {
+// detect writes what the detectors say. Each overwrites the features. The scores of the first
+// readout come with the first of them, or are written.
+func (e *emission) detect(c *call, together bool) {
 	at := 0 // first of the detector's values
 	for k, d := range e.v.detectors {
+		if together && k == 0 {
+			e.detectBeside(c)
+			at += 1 + d.plain.InputValues()
+			continue
+		}
 		if k > 0 {
 			for i := range e.judged {
 				e.v.featuresOf(e.states[i], e.row(e.features, i))
@@ -249,6 +258,26 @@ func (e *emission) detect(c *call) {
 			copy(c.judged[to+1:], inputs)
 		}
 		at += 1 + d.plain.InputValues()
+	}
+}
+
+// detectBeside writes what the first detector says, and the scores of the first readout.
+func (e *emission) detectBeside(c *call) {
+	b := e.v.beside
+	e.judge.makeRoom(b.detector)
+	e.judge.takeBeside(b, e.features, e.stride)
+	for i := range e.room {
+		if !e.taken(i) {
+			continue
+		}
+		row := e.judge.row(i)
+		copy(c.scores[e.number[i]*e.v.width:], row[b.first:b.first+len(b.start)])
+		if i < e.judged {
+			to := e.number[i] * e.v.judges
+			score, inputs := e.judge.says(b.detector, i, row)
+			c.judged[to] = score
+			copy(c.judged[to+1:], inputs)
+		}
 	}
 }
 

@@ -31,13 +31,13 @@ func TestReadoutsTogether(t *testing.T) {
 	}
 	f := s.FeatureCount()
 	var detectors []*novelty.Detector
-	for _, dims := range []int{2, 41} {
+	for _, dims := range []int{38, 2} { // with 6 that read inputs the first leaves room for 4 columns
 		detectors = append(detectors, &novelty.Detector{Center: noise(f), Scale: noise(f), Axes: noise(dims * f), Inputs: noise((dims - 2) % 10 * f), Left: []float32{1}, Unit: .5, Level: .5})
 		for j := range detectors[len(detectors)-1].Axes {
 			detectors[len(detectors)-1].Axes[j] *= .01 // so that a residual is left
 		}
 	}
-	for _, classes := range [][]int{{4, 4}, {2, 3, 2, 5}, {3, 17, 2, 2, 9, 4}, {2, 2, 2, 2, 2, 2, 2, 2, 2}} {
+	for _, classes := range [][]int{{4}, {2}, {5}, {4, 12, 3}, {4, 4}, {2, 3, 2, 5}, {3, 17, 2, 2, 9, 4}, {2, 2, 2, 2, 2, 2, 2, 2, 2}} {
 		for limits := range 3 { // none, of one, of every other
 			var list []*readout.Linear
 			width := 0

@@ -18,6 +18,7 @@ type vectorPool struct {
 	readouts   []linear
 	width      int
 	detectors  []*detector
+	beside     *beside   // the first readout and the first detector, where they go together; or nil
 	judges     int       // values of all detectors for a run: of each its score, then its inputs
 	judged     []float32 // those of the last call's emitting runs
 	channels   int
@@ -70,7 +71,16 @@ func (v *vectorPool) SetReadouts(readouts []*readout.Linear) error {
 	}
 	v.readouts, v.width = packReadouts(readouts, v.set), width
 	v.plan.perEmit = float64(v.features) * float64(4+width)
+	v.pair()
 	return nil
+}
+
+// pair arranges what goes together.
+func (v *vectorPool) pair() {
+	v.beside = nil
+	if len(v.detectors) > 0 && len(v.readouts) > 0 && v.readouts[0].apart == nil {
+		v.beside = packBeside(v.detectors[0], v.readouts[0].Linear, v.set)
+	}
 }
 
 // SetDetectors implements Judging.
@@ -85,6 +95,7 @@ func (v *vectorPool) SetDetectors(detectors []*novelty.Detector) error {
 		v.detectors = append(v.detectors, packDetector(d, v.set))
 		v.judges += 1 + d.InputValues()
 	}
+	v.pair()
 	return nil
 }
 

@@ -189,5 +189,10 @@ func mixedRecurrentCubicAVX512(a *byte)
 //go:noescape
 func mixedRecurrentClipAVX512(a *byte)
 
+// togetherAVX512 adds the products with 48 columns for 8 streams whose n features are stride bytes apart; of columns 32 to 47 those in mask are multiplied with others, 2048 bytes apart.
+//
+//go:noescape
+func togetherAVX512(dst *float32, columns *float32, features *float32, stride int, others *float32, mask int, n int)
+
 // cpuid is the instruction CPUID, sub-leaf 0.
 func cpuid(leaf uint32) (a uint32, b uint32, c uint32, d uint32)

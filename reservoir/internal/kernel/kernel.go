@@ -95,7 +95,23 @@ type NoveltyKernels struct {
 	Scale, ScaleMany func(sums *float64, features, center, scale *float32, stride, n int)
 
 	Project []ProjectKernels // the widest first
+
+	// Together adds to dst, TogetherColumns for each of Streams, the products of n features
+	// with as many columns; columns has as many for each feature. Of columns
+	// TogetherDirections on, those in mask (bit 0 is the first of them) are multiplied with
+	// others instead, of which each stream's are NoveltyBlock values behind those of the one
+	// before. nil: there is none.
+	Together func(dst, columns, features *float32, stride int, others *float32, mask, n int)
 }
+
+const (
+	// NoveltyBlock is how many features of all streams are taken at once: few enough that
+	// they are in the level 1 cache when they are multiplied. It is a number of whole vectors.
+	NoveltyBlock = 512
+	// TogetherColumns is how many columns Together takes, TogetherDirections how many of
+	// them are surely multiplied with features.
+	TogetherColumns, TogetherDirections = 48, 32
+)
 
 // ProjectKernels add to dst, Axes for each stream, the products of n features with as
 // many directions; axes has Axes for each feature.

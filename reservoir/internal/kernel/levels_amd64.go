@@ -90,7 +90,7 @@ var setAVX2 = Set{
 	Prefetch: prefetchAVX2, Within: withinAVX2, peak: peakAVX2,
 }
 
-var noveltyAVX512 = NoveltyKernels{Scale: scale1xAVX512, ScaleMany: scale8xAVX512,
+var noveltyAVX512 = NoveltyKernels{Scale: scale1xAVX512, ScaleMany: scale8xAVX512, Together: togetherAVX512,
 	Project: []ProjectKernels{{48, project48_1xAVX512, project48_8xAVX512}, {40, project40_1xAVX512, project40_8xAVX512},
 		{32, project32_1xAVX512, project32_8xAVX512}, {16, project16_1xAVX512, project16_8xAVX512}, {8, project8_1xAVX2, project8_8xAVX2}}}
 

@@ -207,6 +207,41 @@ func TestNovelty(t *testing.T) {
 	})
 }
 
+// TestTogether holds directions and other columns in one pass to their plain form.
+func TestTogether(t *testing.T) {
+	eachLevel(t, func(t *testing.T, s *Set) {
+		together := s.Features.Novelty.Together
+		if together == nil {
+			t.Log("none: readouts are computed apart from detectors")
+			return
+		}
+		rng := rand.New(rand.NewPCG(3, 8))
+		for _, n := range []int{1, 2, 31, NoveltyBlock} {
+			for _, mask := range []int{0, 1, 0x8000, 0x3c0, 0xffff} {
+				stride := n + rng.IntN(3)
+				features, others := floats(t, (Streams-1)*stride+n), floats(t, (Streams-1)*NoveltyBlock+n)
+				columns, dst := floats(t, n*TogetherColumns), floats(t, Streams*TogetherColumns)
+				for _, v := range [][]float32{features, others, columns, dst} {
+					random(rng, v)
+				}
+				want := slices.Clone(dst)
+				together(&dst[0], &columns[0], &features[0], 4*stride, &others[0], mask, n)
+				for i := range want {
+					stream, c := i/TogetherColumns, i%TogetherColumns
+					row := features[stride*stream:]
+					if c >= TogetherDirections && mask>>(c-TogetherDirections)&1 == 1 {
+						row = others[NoveltyBlock*stream:]
+					}
+					for j := range n {
+						want[i] = canon.FMA(columns[j*TogetherColumns+c], row[j], want[i])
+					}
+					same(t, fmt.Sprintf("%d features, mask %x", n, mask), "product", c, stream, dst[i], want[i])
+				}
+			}
+		}
+	})
+}
+
 // TestWithin plants each kind of bad value at every place.
 func TestWithin(t *testing.T) {
 	const limit = 1e15

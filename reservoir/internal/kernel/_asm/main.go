@@ -66,6 +66,7 @@ func main() {
 		}
 	}
 	if g.masks {
+		g.together()
 		cpuid()
 	} else {
 		g.mixedGather()

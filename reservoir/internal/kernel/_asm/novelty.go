@@ -202,6 +202,50 @@ func (g *isa) directions() []int {
 	return []int{8}
 }
 
+// together emits the products of scaled features with directions, and beside them those of
+// other values with a readout's columns, for 8 streams: in lanes of the last of three
+// vectors, the ones in mask.
+func (g *isa) together() {
+	const streams, vectors = 8, 3
+	g.function("together", "(dst, columns, features *float32, stride int, others *float32, mask, n int)",
+		"adds the products with 48 columns for 8 streams whose n features are stride bytes apart; of columns 32 to 47 those in mask are multiplied with others, 2048 bytes apart.")
+	dst, columns, others, n, rows := reg.RDI, reg.RSI, reg.R8, reg.RCX, featureRows(streams)
+	Load(Param("dst"), dst)
+	Load(Param("columns"), columns)
+	rows.begin()
+	Load(Param("others"), others)
+	Load(Param("mask"), reg.RAX)
+	KMOVW(reg.EAX, reg.K1)
+	Load(Param("n"), n)
+	acc, w, x := g.regs[:streams*vectors], g.regs[streams*vectors:][:vectors], g.regs[(streams+1)*vectors:]
+	for i := range acc {
+		VMOVUPS(at(dst, i*g.bytes), acc[i])
+	}
+	Label("feature")
+	for k := range w {
+		VMOVUPS(at(columns, k*g.bytes), w[k])
+		PREFETCHT0(at(columns, axesAhead+k*g.bytes))
+	}
+	for i := range streams {
+		v := x[i%len(x)]
+		VBROADCASTSS(rows.of(i), v)
+		VFMADD231PS(w[0], v, acc[i*vectors])
+		VFMADD231PS(w[1], v, acc[i*vectors+1])
+		VBROADCASTSS(at(others, 2048*i), reg.K1, v)
+		VFMADD231PS(w[2], v, acc[i*vectors+2])
+	}
+	ADDQ(U32(vectors*g.bytes), columns)
+	ADDQ(Imm(4), others)
+	rows.next(4)
+	DECQ(n)
+	JNZ(LabelRef("feature"))
+	for i := range acc {
+		VMOVUPS(acc[i], at(dst, i*g.bytes))
+	}
+	VZEROUPPER()
+	RET()
+}
+
 // axesAhead is how many bytes of directions, or of columns, are asked for beforehand. They
 // are more than a level 2 cache holds.
 const axesAhead = 8192
