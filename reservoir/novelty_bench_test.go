@@ -71,7 +71,7 @@ func BenchmarkJudged(b *testing.B) {
 				if v.pair(); how != "together" {
 					v.beside = nil
 				} else if v.beside == nil {
-					b.Skip("NOT MEASURED: nothing goes together here")
+					b.Skip("NOT CHECKED: nothing goes together here")
 				}
 				var e emission
 				e.init(v)
