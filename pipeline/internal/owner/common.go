@@ -70,7 +70,8 @@ type commonReading struct {
 	unread  int64  // input messages that the server had when the last one came
 	count   uint64 // messages of its consumer that have come
 	over    bool
-	stop    func() // nil while the consumer is being made
+	stop    func()       // nil while the consumer is being made
+	behind  func() int64 // messages that have come and wait for came; nil as stop
 }
 
 // member is a partition that a common consumer reads for.
@@ -205,7 +206,7 @@ func (c *Common) end() {
 
 // read makes the consumer of a reading.
 func (c *Common) read(r *commonReading, start uint64) {
-	stop, err := c.consume(r, start)
+	p, err := c.consume(r, start)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	switch {
@@ -216,13 +217,13 @@ func (c *Common) read(r *commonReading, start uint64) {
 		}
 		c.after = time.Now().Add(refusedTime)
 	case r.over:
-		c.beside.Go(stop)
+		c.beside.Go(p.stop)
 	default:
-		r.stop = stop
+		r.stop, r.behind = p.stop, p.behind
 	}
 }
 
-func (c *Common) consume(r *commonReading, start uint64) (stop func(), err error) {
+func (c *Common) consume(r *commonReading, start uint64) (*pushed, error) {
 	js, err := c.open()
 	if err != nil {
 		return nil, err
@@ -233,7 +234,7 @@ func (c *Common) consume(r *commonReading, start uint64) (stop func(), err error
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: common consumer: %w", err)
 	}
-	return p.stop, nil
+	return p, nil
 }
 
 // lost ends a reading whose consumer has a fault.
@@ -348,7 +349,9 @@ func (t *Ownership) queue(j shard.Job) bool {
 	return false
 }
 
-// share is how many unread messages each partition has, as far as is known.
+// share is how many unread messages each partition has, as far as is known: what
+// the server had when the last one came, or what has come since, if that is more.
+// Under overload tens of thousands of messages wait in this process.
 func (c *Common) share() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -356,6 +359,10 @@ func (c *Common) share() int64 {
 	if r == nil {
 		return 0
 	}
+	unread := max(0, r.unread)
+	if r.behind != nil {
+		unread = max(unread, r.behind())
+	}
 	n := max(1, r.joined)
-	return (max(0, r.unread) + n - 1) / n
+	return (unread + n - 1) / n
 }

@@ -182,3 +182,19 @@ func TestPartitionsGatherInTime(t *testing.T) {
 	}
 	takes(t, c, o[0], 8, false, true)
 }
+
+// What has come to this process and waits there is no less unread than what the
+// server has.
+func TestShareOfUnread(t *testing.T) {
+	c, _ := commonOf(t, 2)
+	if n := c.share(); n != 0 {
+		t.Errorf("without a reading %d", n)
+	}
+	for _, s := range []struct{ server, here, want int64 }{{-1, 0, 0}, {3, 0, 2}, {3, 1000, 500}, {1000, 3, 500}} {
+		c.now = &commonReading{joined: 2, unread: s.server, behind: func() int64 { return s.here }}
+		if n := c.share(); n != s.want {
+			t.Errorf("%d at the server and %d here: %d each, want %d", s.server, s.here, n, s.want)
+		}
+	}
+	c.now = nil
+}

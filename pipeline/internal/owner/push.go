@@ -150,6 +150,15 @@ func (p *pushed) watch(ctx context.Context) {
 	}
 }
 
+// behind is how many messages have come and are not taken.
+func (p *pushed) behind() int64 {
+	n, _, err := p.sub.Pending()
+	if err != nil { // the connection is closed
+		return 0
+	}
+	return int64(n)
+}
+
 // stop ends it without waiting for its callback.
 func (p *pushed) stop() {
 	p.ended()

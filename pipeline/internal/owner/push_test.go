@@ -88,8 +88,9 @@ func TestPushedConsumer(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	came, failed := make(chan uint64, messages), make(chan error, 2)
+	came, failed, gate := make(chan uint64, messages), make(chan error, 2), make(chan struct{})
 	p, err := push(ctx, js, "S", 3, func(m *nats.Msg) {
+		<-gate
 		time.Sleep(time.Millisecond)
 		meta, err := m.Metadata()
 		if err != nil {
@@ -101,6 +102,8 @@ func TestPushedConsumer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pipelinetest.Until(t, "messages that wait in this process", func() bool { return p.behind() >= 10 })
+	close(gate)
 	late := time.After(pipelinetest.Patience)
 	for want := uint64(3); want <= messages; want++ {
 		select {
@@ -124,6 +127,9 @@ func TestPushedConsumer(t *testing.T) {
 		}
 	case <-late:
 		t.Error("nobody notices that the consumer is gone")
+	}
+	if n := p.behind(); n != 0 {
+		t.Errorf("%d messages wait, and all have been taken", n)
 	}
 	p.stop()
 	p.stop() // of a connection that has nothing left of it
