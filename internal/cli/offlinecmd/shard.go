@@ -29,7 +29,7 @@ type scaleFlags struct {
 
 func (s *scaleFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&s.memory, "memory", "", "memory limit of the training, such as 4GB (default three quarters of the machine's); features, or sums of them, that do not fit go to a temporary file. The result does not depend on it")
-	f.StringVar(&s.shard, "shard", "", "do part i of n of the training, such as 3/8, and write its statistics to --out")
+	f.StringVar(&s.shard, "shard", "", "do part i of n of the training, such as 3/8, and write its statistics to --out; 2+1/8 is the same, for job arrays that count from 0")
 	f.BoolVar(&s.merge, "merge", false, "make the model from the files of all shards, given as arguments")
 }
 
@@ -111,14 +111,18 @@ func parseSize(text string) (int64, error) {
 	return int64(v), nil
 }
 
-// parseShard reads i/n.
+// parseShard reads i/n, or i-1+1/n.
 func parseShard(text string) (s offline.Shard, err error) {
 	i, n, ok := strings.Cut(text, "/")
+	i, fromZero := strings.CutSuffix(i, "+1") // of an array that counts from 0
 	if s.I, err = strconv.Atoi(i); ok && err == nil {
 		s.N, err = strconv.Atoi(n)
 	}
+	if fromZero {
+		s.I++
+	}
 	if !ok || err != nil || s.I < 1 || s.I > s.N {
-		return s, fmt.Errorf("--shard %s: want i/n with i from 1 to n, such as 3/8", text)
+		return s, fmt.Errorf("--shard %s: want i/n with i from 1 to n, such as 3/8, or 2+1/8 where a job's index counts from 0", text)
 	}
 	return s, nil
 }
