@@ -18,6 +18,8 @@ import (
 )
 
 const (
+	// answering is how long processes may take to answer.
+	answering = time.Second
 	// lull is how long after an answer the next one may come, where it is not known how
 	// many there are.
 	lull = 200 * time.Millisecond
@@ -34,7 +36,7 @@ type Asked struct {
 }
 
 // Ask asks all processes of a job how they are, and returns when the workers of that list
-// have answered, and nobody else has for a moment; or when ctx ends. That nobody answers is
+// have answered, and nobody else has for a moment; after a second at most. That nobody answers is
 // no error.
 func Ask(ctx context.Context, nc *nats.Conn, job string, workers []string) (Asked, error) {
 	var a Asked
@@ -100,9 +102,12 @@ func Discover(ctx context.Context, nc *nats.Conn, asker string) ([]Found, error)
 	return all, err
 }
 
-// gather publishes a question and hands each answer, which come on a subject of a job, to take. It ends with ctx; at once
-// where nobody listens; and a lull after the last answer, once enough is true.
+// gather publishes a question and hands each answer, which come on a subject of a job, to take. It ends with
+// ctx, and after a second; at once where nobody listens; and a lull after the last answer,
+// once enough is true.
 func gather(ctx context.Context, nc *nats.Conn, job, subject string, enough func() bool, take func(data []byte)) error {
+	ctx, cancel := context.WithTimeout(ctx, answering)
+	defer cancel()
 	inbox := wire.AnswerSubject(job, rand.Text())
 	sub, err := nc.SubscribeSync(inbox)
 	if err != nil {
@@ -114,12 +119,12 @@ func gather(ctx context.Context, nc *nats.Conn, job, subject string, enough func
 		return fmt.Errorf("fleet: %w", err)
 	}
 	for n, bytes := 0, 0; n < mostProcesses && bytes < mostInAll; n++ {
-		wait, cancel := ctx, context.CancelFunc(func() {})
+		wait, end := ctx, context.CancelFunc(func() {})
 		if n > 0 && enough() {
-			wait, cancel = context.WithTimeout(ctx, lull)
+			wait, end = context.WithTimeout(ctx, lull)
 		}
 		m, err := sub.NextMsgWithContext(wait)
-		cancel()
+		end()
 		switch {
 		case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrNoResponders):
 			return nil

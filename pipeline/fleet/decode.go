@@ -89,6 +89,9 @@ func (s *Stage) clean() {
 	}
 	s.Rates.clean()
 	s.Lag = max(0, s.Lag)
+	if s.Answered < 0 || math.IsInf(s.Answered, 0) {
+		s.Answered = -1
+	}
 	phases := map[string]int{}
 	for _, phase := range pipeline.Phases() {
 		if n := s.Phases[string(phase)]; n > 0 {

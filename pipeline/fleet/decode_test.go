@@ -195,3 +195,29 @@ func TestWorst(t *testing.T) {
 		t.Errorf("%d left out, %d stopped, %d behind", left, stopped, behind)
 	}
 }
+
+// What a worker with 1,000 partitions needs for an answer, beside reading its counters,
+// and what its asker does.
+func BenchmarkAnswer(b *testing.B) {
+	p := full(1000, MostClasses)
+	body, err := p.encode(mostAnswer)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Run("encode", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		for b.Loop() {
+			if _, err := p.encode(mostAnswer); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+	b.Run("decode", func(b *testing.B) {
+		b.SetBytes(int64(len(body)))
+		for b.Loop() {
+			if _, err := Decode(body, "eusn"); err != nil {
+				b.Fatal(err)
+			}
+		}
+	})
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -23,10 +24,7 @@ import (
 
 const (
 	// Patience is how long a Look takes at most.
-	Patience = 3 * time.Second
-	// answering is how long processes may take to answer.
-	answering = time.Second
-
+	Patience    = 3 * time.Second
 	atOnce      = 32  // questions to the server
 	mostRecords = 256 // partitions whose record is read
 	mostOldest  = 8   // partitions whose oldest waiting message is asked for
@@ -203,6 +201,7 @@ func (l *look) disk() error {
 	d := Disk{PerDay: g.PerDay(), Streams: []DiskStream{}}
 	for _, s := range g.Streams {
 		d.Bytes += s.Bytes
+		d.Over = max(d.Over, s.Over.Seconds())
 		d.Streams = append(d.Streams, DiskStream{s.Stream, s.Bytes, s.PerDay, append([]string{}, s.Bounds...)})
 	}
 	l.mu.Lock()
@@ -363,8 +362,8 @@ func (l *look) records(all []Partition, unlisted int) {
 	l.unknown("the partitions that nobody reads", failed)
 }
 
-// oldest finds how old the oldest message is that waits, in the partitions with most of
-// them.
+// oldest finds how old the oldest message is that waits: in partitions that are not read,
+// then in those with most messages.
 func (l *look) oldest(all []Partition) {
 	var behind []*Partition
 	for i := range all {
@@ -372,7 +371,7 @@ func (l *look) oldest(all []Partition) {
 			behind = append(behind, &all[i])
 		}
 	}
-	slices.SortStableFunc(behind, func(a, b *Partition) int { return cmp.Compare(b.Lag, a.Lag) })
+	slices.SortStableFunc(behind, func(a, b *Partition) int { return urgent(a, b) })
 	in := l.job.Input(nil)
 	now := l.job.Out.CachedInfo().TimeStamp
 	var asking sync.WaitGroup
@@ -402,4 +401,13 @@ func (l *look) lag() {
 		return max(0, info.TimeStamp.Sub(info.State.LastTime).Seconds())
 	}
 	l.r.Lag.Answered, l.r.Lag.Arrived = since(l.job.Out.CachedInfo()), since(l.job.In.CachedInfo())
+	said := math.Inf(1)
+	for i := range l.r.Processes {
+		if s := l.r.Processes[i].Stage; s != nil && s.Answered >= 0 {
+			said = min(said, s.Answered)
+		}
+	}
+	if !math.IsInf(said, 0) {
+		l.r.Lag.Answered = said
+	}
 }

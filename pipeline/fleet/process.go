@@ -44,12 +44,13 @@ type Stage struct {
 	Partitions []Partition    `json:"partitions"` // without Worker and Behind; those that are not read first, then by lag
 	LeftOut    int            `json:"left_out"`   // of Partitions
 
-	Lag     int64    `json:"lag"` // messages, of all its partitions
-	Rates   Rates    `json:"rates"`
-	Totals  Totals   `json:"totals"`
-	Flags   Counts   `json:"flags"`   // predictions by flag
-	Classes Counts   `json:"classes"` // predictions by class, the MostClasses most frequent
-	Shadows []Shadow `json:"shadows"`
+	Answered float64  `json:"answered_s"` // since a sample was answered, to a second; -1 = none was since it began
+	Lag      int64    `json:"lag"`        // messages, of all its partitions
+	Rates    Rates    `json:"rates"`
+	Totals   Totals   `json:"totals"`
+	Flags    Counts   `json:"flags"`   // predictions by flag
+	Classes  Counts   `json:"classes"` // predictions by class, the MostClasses most frequent
+	Shadows  []Shadow `json:"shadows"`
 
 	Streams    int64  `json:"streams"`     // remembered now
 	MaxStreams int    `json:"max_streams"` // that each partition may remember

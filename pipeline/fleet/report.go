@@ -102,7 +102,7 @@ type Partition struct {
 type Lag struct {
 	Messages int64   `json:"messages"`   // stored and not answered, of all partitions
 	Behind   float64 `json:"behind_s"`   // age of the oldest of these
-	Answered float64 `json:"answered_s"` // since the output's last message; -1 = there is none
+	Answered float64 `json:"answered_s"` // since a worker answered a sample; where none says so, since the output's last message; -1 = there is none
 	Arrived  float64 `json:"arrived_s"`  // since the input's last message; -1 = there is none
 }
 
@@ -140,6 +140,7 @@ type Alarm struct {
 type Disk struct {
 	Bytes   uint64       `json:"bytes"`         // now
 	PerDay  float64      `json:"bytes_per_day"` // a mean over the time that each NATS stream holds
+	Over    float64      `json:"over_s"`        // the longest of these times
 	Streams []DiskStream `json:"streams"`
 	// Limit is what the account may store, and Used what it does, of all jobs; 0 = no
 	// limit, or not known.

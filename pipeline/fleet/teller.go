@@ -29,6 +29,16 @@ type stageTeller struct {
 	meter    meter
 	worker   string // the last one
 	marks    []Mark
+	rows     uint64    // that were answered
+	answered time.Time // the last ones; zero = never
+}
+
+// answers notes whether samples were answered since the last call.
+func (s *stageTeller) answers(now time.Time, stats *pipeline.Stats) {
+	if stats.Rows > s.rows {
+		s.answered = now
+	}
+	s.rows = stats.Rows
 }
 
 // Role implements Teller.
@@ -37,6 +47,7 @@ func (s *stageTeller) Role() (role, name string) { return RoleStage, s.worker }
 // Note implements Teller.
 func (s *stageTeller) Note(now time.Time) {
 	stats, status := s.counters.Stats(), s.counters.Status()
+	s.answers(now, &stats)
 	s.meter.note(stageReading(now, &stats))
 	if status.Worker != "" && status.Worker != s.worker {
 		s.worker = status.Worker
@@ -52,17 +63,21 @@ func stageReading(now time.Time, s *pipeline.Stats) reading {
 // Tell implements Teller.
 func (s *stageTeller) Tell(p *Process) {
 	stats, status := s.counters.Stats(), s.counters.Status()
-	why := status.Unready()
+	why, now := status.Unready(), time.Now()
+	s.answers(now, &stats)
 	t := &Stage{
 		Worker: status.Worker, Ready: len(why) == 0, Engines: status.Engines, Phases: map[string]int{},
 		Model: Model{cut(status.ModelName, mostName), status.Model, cut(status.Readout, mostName), status.Arithmetic},
-		Lag:   stats.Lag, Rates: s.meter.rates(stageReading(time.Now(), &stats)),
+		Lag:   stats.Lag, Answered: -1, Rates: s.meter.rates(stageReading(now, &stats)),
 		Totals: Totals{
 			Messages: stats.Messages, Samples: stats.Rows, Predictions: stats.Predictions, DeadLetters: stats.DeadLetters, Duplicates: stats.Duplicates,
 			Gaps: stats.Gaps, Losses: stats.Losses, Retries: stats.Retries, Claims: stats.Claims, Fenced: stats.Fenced, Replayed: stats.Replayed,
 		},
 		Flags: stats.FlaggedBy, Classes: most(stats.PredictionsOf, MostClasses),
 		Streams: stats.Streams, MaxStreams: status.MaxStreams, Idle: stats.Idle, Behind: stats.ReplicasBehind,
+	}
+	if !s.answered.IsZero() {
+		t.Answered = now.Sub(s.answered).Seconds()
 	}
 	for _, w := range why[:min(len(why), MostReasons)] {
 		t.Unready = append(t.Unready, cut(w, mostText))
@@ -103,16 +118,20 @@ func (p *Partition) reads() bool {
 // are read, with the least lag. The others stay in order of their numbers.
 func worst(all []Partition, n int) (kept []Partition, left int) {
 	if left = len(all) - n; left > 0 {
-		slices.SortStableFunc(all, func(a, b Partition) int {
-			if a.reads() != b.reads() {
-				return map[bool]int{true: 1, false: -1}[a.reads()]
-			}
-			return cmp.Compare(b.Lag, a.Lag)
-		})
+		slices.SortStableFunc(all, func(a, b Partition) int { return urgent(&a, &b) })
 		all = all[:n]
 	}
 	slices.SortFunc(all, func(a, b Partition) int { return cmp.Compare(a.Partition, b.Partition) })
 	return all, max(0, left)
+}
+
+// urgent compares partitions: those that are not read come first, then those with most
+// messages that wait.
+func urgent(a, b *Partition) int {
+	if a.reads() != b.reads() {
+		return map[bool]int{true: 1, false: -1}[a.reads()]
+	}
+	return cmp.Compare(b.Lag, a.Lag)
 }
 
 // most are the n most frequent.

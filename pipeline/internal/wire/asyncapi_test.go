@@ -130,6 +130,8 @@ func asyncMessages() object {
 			headerSchema([]string{HeaderKind, HeaderWorker}, nil, KindAlarm)),
 		"acknowledgement": message("acknowledgement", "a request, as JSON: rule, key, who, and perhaps alarm; the answer has event or error", "application/json", headerSchema(nil, nil)),
 		"ruleSet":         message("ruleSet", "a request, as JSON: rules (names and texts, all that hold from then on), who; the answer has event or error", "application/json", headerSchema(nil, nil)),
+		"question":        message("question", "a request without a content", "application/octet-stream", headerSchema(nil, nil)),
+		"report":          message("report", "what a process of the job says of itself, as JSON: form, role, job, id, host, pid, program, started, time, errors, marks, and stage, gateway or alarms (docs/status.md)", "application/json", headerSchema(nil, nil)),
 		"stateRow":        message("stateRow", "the state of a stream that the engine has no room for: 32-bit words, little endian", "application/octet-stream", headerSchema(nil, nil)),
 	}
 }
@@ -150,6 +152,7 @@ func asyncAPI() object {
 		"rule":      object{"description": "name of a rule"},
 		"readout":   object{"description": "fingerprint of a readout in the job's registry"},
 		"epoch":     object{"description": "of the partition's claim"},
+		"asker":     object{"description": "a token of who asks, another one for each question"},
 	}
 	channels, operations := object{}, object{}
 	add := func(id, subject, description, action string, messages ...string) {
@@ -182,6 +185,8 @@ func asyncAPI() object {
 	add("alarmState", name(AlarmStateSubject(j)), "what the writer of the alarms knows"+stored(AlarmStream), "send", "alarmState")
 	add("acknowledge", name(AlarmAckSubject(j)), "requests to acknowledge an alarm; stored nowhere", "receive", "acknowledgement")
 	add("setRules", name(AlarmSetSubject(j)), "requests for other rules; stored nowhere", "receive", "ruleSet")
+	add("status", name(ReportSubject(j)), "asks every process of the job how it is; stored nowhere. Each answers where the question says, which is {job}.status.answer. and a token of who asks", "receive", "question")
+	add("statusAnswers", strings.Replace(name(AnswerSubject(j, k)), "{key}", "{asker}", 1), "what a process says of itself; stored nowhere", "send", "report")
 	add("stateRows", name(RowSubject(j, part, epoch)), "states of cold streams, of the stage alone"+stored(RowStream), "send", "stateRow")
 	return object{
 		"asyncapi": "3.0.0", "id": "urn:eusn-stream:stage", "defaultContentType": arrow,
