@@ -75,7 +75,7 @@ var graph = map[string]struct {
 	"pipeline/alarm":                  {[]string{"codec", "pipeline/drift", "readout/novelty"}, "rules, and alarms as a function of predictions: knows no server and no clock; a detector names what it reads of inputs"},
 	"pipeline/watch":                  {[]string{"codec", "internal/names", "pipeline/alarm", "pipeline/consumer", "pipeline/internal/store", "pipeline/internal/wire"}, "keeps the alarms of a job, beside its stage: knows no worker"},
 	"pipeline/notify":                 {[]string{"pipeline/alarm", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/watch"}, "sends a job's alarms elsewhere, from their log: what it waits for holds up nobody"},
-	"internal/cli/alarms":             {[]string{"internal/cli", "internal/cli/server", "internal/config", "pipeline/alarm", "pipeline/fleet", "pipeline/natsclient", "pipeline/notify", "pipeline/watch"}, "the commands for alarms"},
+	"internal/cli/alarms":             {[]string{"internal/cli", "internal/cli/server", "internal/config", "internal/systemd", "pipeline/alarm", "pipeline/fleet", "pipeline/natsclient", "pipeline/notify", "pipeline/watch"}, "the commands for alarms"},
 	"pipeline/fleet":                  {[]string{"pipeline", "pipeline/admin", "pipeline/alarm", "pipeline/gateway", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/watch"}, "how a job is: asks its processes and its server, and changes nothing; what works does not wait for it"},
 	"pipeline/natsclient":             {nil, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/producer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient"}, "sends what a source gives; knows no stage"},

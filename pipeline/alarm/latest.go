@@ -132,6 +132,15 @@ func (f *Fold) Changed(most int) (changed []Latest, gone []string) {
 	return changed, gone
 }
 
+// TakeChanged are the names of the streams that Changed would tell of, and does not any
+// more: somebody else has.
+func (f *Fold) TakeChanged() map[string]bool {
+	names := f.changed
+	maps.Copy(names, f.gone)
+	f.changed, f.gone = map[string]bool{}, map[string]bool{}
+	return names
+}
+
 // HasChanged reports whether Changed has something to say.
 func (f *Fold) HasChanged() bool { return len(f.changed)+len(f.gone) > 0 }
 

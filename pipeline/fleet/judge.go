@@ -195,7 +195,7 @@ func (r *Report) aboutGateways() {
 }
 
 func (r *Report) aboutAlarms() {
-	watched := slices.ContainsFunc(r.Processes, func(p Process) bool { return p.Watch != nil })
+	watched := slices.ContainsFunc(r.Processes, func(p Process) bool { return p.Watch != nil && !p.Watch.Standby })
 	if r.Alarms.Kept && !watched {
 		r.add(Attention, "alarms", "the job has an alarm log, and no process of alarms answers: nobody judges its predictions", "eusn-stream alarms run -c FILE, with the configuration that has the rules; it continues where the last one stopped")
 	}

@@ -107,9 +107,10 @@ type Gateway struct {
 
 // Watch is what a process of alarms says.
 type Watch struct {
-	Begun  bool   `json:"begun"`  // it has caught up with the log, and judges
-	Rules  int    `json:"rules"`  // that held when it began
-	Events uint64 `json:"events"` // that it has published
+	Begun   bool   `json:"begun"`             // it has caught up with the log, and judges
+	Standby bool   `json:"standby,omitempty"` // another process keeps the alarms, and this one follows it
+	Rules   int    `json:"rules"`             // that held when it began
+	Events  uint64 `json:"events"`            // that it has published
 }
 
 // Said is a warning or an error of a process' log.

@@ -110,8 +110,8 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 		nats.Name(name),
 		nats.Timeout(connectWait),
 		nats.MaxReconnects(-1),
-		nats.ReconnectWait(200 * time.Millisecond),
-		nats.ReconnectJitter(200*time.Millisecond, time.Second),
+		nats.ReconnectWait(50 * time.Millisecond),
+		nats.ReconnectJitter(150*time.Millisecond, time.Second),
 		nats.ReconnectBufSize(-1), // a publish while disconnected fails now instead of arriving late
 		nats.PingInterval(10 * time.Second),
 		nats.MaxPingsOutstanding(3),

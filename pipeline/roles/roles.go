@@ -108,6 +108,7 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 	case Alarms:
 		add(reading(out)...)
 		add(api("STREAM.MSG.GET", out))
+		add(wire.AlarmAliveSubject(job))
 		add(wire.AlarmSubjects(job), "$KV."+wire.LatestBucket(job)+".>", InboxPrefix(">"), "$JS.API.INFO") // answers to those who acknowledge
 		for _, call := range []string{"STREAM.INFO", "STREAM.CREATE"} {
 			add(api(call, alarms), api(call, latest))

@@ -131,6 +131,7 @@ func TestRights(t *testing.T) {
 		{"pub", "eusn.status.report", []roles.Role{o}},
 		{"pub", "eusn.status.answer.x", []roles.Role{g, w, m, o}},
 		{"pub", "$SRV.PING.eusn-stream", []roles.Role{o}},
+		{"pub", "eusn.alarms.alive", []roles.Role{m, o}},
 		{"pub", "$KV.EUSN-LATEST.s", []roles.Role{m}},
 		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-ALARMS", []roles.Role{r, m, o}},
 		{"pub", "$JS.API.STREAM.PURGE.EUSN-ALARMS", []roles.Role{m, o}},

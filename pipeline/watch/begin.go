@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
@@ -14,53 +15,116 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// begin finds or makes the log, and becomes its writer.
-func (w *watcher) begin(ctx context.Context) error {
-	var err error
+// begin finds or makes the log, and becomes its writer: at once where no other process
+// keeps the alarms, or when that one does not answer any more. Until quiet is called, others
+// hear that this one does.
+func (w *watcher) begin(ctx context.Context) (quiet func(), err error) {
+	asker := asker{nc: w.nc, job: w.Job, reconnects: w.nc.Stats().Reconnects}
+	for {
+		quiet, err := w.claim(ctx, &asker)
+		switch {
+		case err == nil:
+			if w.Writes != nil {
+				w.Writes()
+			}
+			if err := w.restore(ctx); err != nil {
+				quiet()
+				return nil, err
+			}
+			return quiet, nil
+		case !errors.Is(err, ErrFenced): // otherwise another process has published since: look again
+			return nil, err
+		}
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// claim becomes the writer of the log. It listens before that: of two processes that find
+// nobody, one is first, and the other one hears of it.
+func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err error) {
 	if w.output, err = w.js.Stream(ctx, wire.OutputStream(w.Job)); err != nil {
-		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
+		return nil, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
 	}
 	out := w.output.CachedInfo()
 	w.made = out.Created.UTC()
-	for {
-		known, err := w.book.read(ctx)
-		if err != nil {
-			return err
-		}
-		if known {
-			err = w.book.claim(ctx)
-		} else {
-			err = w.new(ctx, out)
-		}
-		if err == nil {
-			break
-		}
-		if !errors.Is(err, ErrFenced) { // another process has published since: look again
-			return err
-		}
-		if err := store.Pause(ctx, store.RetryWait); err != nil {
-			return err
+	known, err := w.book.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !w.TakeOver {
+		switch first, err := asker.ask(ctx); {
+		case err == nil:
+			w.forget()
+			asker.wait = 0
+			if err = w.standBy(ctx, first, asker); err == nil {
+				asker.wait = lateAnswer
+				err = fmt.Errorf("%w: it does not answer any more", ErrFenced) // look again, and claim
+			}
+			return nil, err
+		case !errors.Is(err, errNobody):
+			if ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
+				return nil, err
+			}
+			return nil, fmt.Errorf("%w: %w", ErrFenced, err) // not known: ask again
 		}
 	}
+	if quiet, err = w.listen(); err != nil {
+		return nil, err
+	}
+	if known {
+		err = w.book.claim(ctx)
+	} else {
+		err = w.new(ctx, out)
+	}
+	if err != nil {
+		quiet()
+		return nil, err
+	}
+	return quiet, nil
+}
+
+// restore takes what this process has followed, or the stored state, and what the log has
+// behind it.
+func (w *watcher) restore(ctx context.Context) error {
 	if !w.book.record.Output.Equal(w.made) {
 		return fmt.Errorf("watch: the alarm log is of an output of job %s that was made %s, and now there is one made %s; %s",
 			w.Job, w.book.record.Output.Format(time.RFC3339), w.made.Format(time.RFC3339), anew(w.Job))
 	}
-	if w.fold, err = w.book.state(ctx); err != nil {
-		return err
+	var err error
+	from := w.standby.followed + 1
+	if w.standby.warm = w.ready(ctx); w.standby.warm {
+		w.Log.Info("taking the alarms over behind what this process has followed", "position", w.fold.Position())
+		w.saved.when = time.Now()
+		for _, set := range w.standby.sets {
+			for name := range set.streams {
+				w.fold.Again(name)
+			}
+		}
+	} else {
+		w.forget()
+		if w.fold, err = w.book.state(ctx); err != nil {
+			return err
+		}
+		w.tail, from = w.fold.Tail(), w.book.record.Last+1
 	}
-	behind, err := w.book.tail(ctx)
+	behind, err := w.book.tail(ctx, from)
 	if err != nil {
 		return err
 	}
-	w.tail = append(w.fold.Tail(), behind...)
+	w.tail = append(w.tail, behind...)
 	// Asked again: the process before may have judged and stored more since it was asked
 	// first. From the claim on, it cannot.
-	if out, err = w.output.Info(ctx); err != nil {
+	out, err := w.output.Info(ctx)
+	if err != nil {
 		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
 	}
 	w.target = target{last: out.State.LastSeq, since: time.Now()}
-	return w.compare(ctx, w.target.last)
+	if err = w.compare(ctx, w.target.last); err == nil && w.lost != nil && w.standby.warm {
+		err = fmt.Errorf("%w: %s", errBack, wire.OutputStream(w.Job))
+	}
+	return err
 }
 
 // new begins a log with a state that has judged nothing.

@@ -142,7 +142,7 @@ func TestJudgedDuringTakeOver(t *testing.T) {
 	}}
 	var said bytes.Buffer
 	ctx, stop := context.WithCancel(t.Context())
-	o := watch.Options{Job: "job", Rules: rulesOf(t, rules), Save: 1, Log: slog.New(slog.NewTextHandler(&said, nil)), Begun: func(alarm.Rules) { stop() }}
+	o := watch.Options{Job: "job", Rules: rulesOf(t, rules), Save: 1, TakeOver: true, Log: slog.New(slog.NewTextHandler(&said, nil)), Begun: func(alarm.Rules) { stop() }}
 	if err := watch.RunWith(ctx, nc, js, o); err != nil {
 		t.Fatal(err)
 	}

@@ -36,6 +36,9 @@ type record struct {
 }
 
 const (
+	toldEvery   = 10 * time.Second
+	lookEvery   = time.Second
+	stopTimeout = 10 * time.Second
 	recordBytes = 64 << 10
 	pieceBytes  = 512 << 10
 )

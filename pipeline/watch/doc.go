@@ -14,7 +14,7 @@
 //
 // The bucket <JOB>-LATEST has for each stream its last prediction and its alarms
 // (alarm.Latest, JSON), under the stream's name as alarm.Token writes it. It is written
-// after the log, within a second while no more than 10,000 streams change in a second.
+// after the log, within half a second while no more than 10,000 streams change in a second.
 // Each message names the number of the message before it there, and a process that begins
 // first stores the deletion of a key that is never there (=writer), then asks the log
 // whether it is still its writer. So the server refuses what an earlier process writes, also
@@ -46,6 +46,25 @@
 // and that the output has nothing that was not judged. The event has this time. From then
 // on it is part of the log. Silence is counted from the stream's last prediction, or from
 // when the process began to listen, or had its connection again, whichever is later.
+//
+// # Standing by
+//
+// A process that begins asks on <job>.alarms.alive whether another one keeps the alarms. If
+// so, it stands by: it takes the stored state and reads log and output along. The answer
+// (pulse) says how far the other one has judged the output, and which message of the log was
+// its last then. Once a standby has that message, it judges the output up to there: all
+// events that follow are in the log, and it compares them as in step 3. So it is never ahead
+// of what is stored. It also notes which streams have changed since the bucket was written.
+//
+// It asks again every 200 ms. Where nobody listens (the server says so at once), or nobody
+// answers for 5 s, it listens itself, takes the alarms over (step 1), and goes on with what
+// it knows instead of the stored state: the rest of the log is the tail. It does not if its
+// last event is not in the log any more, and begins anew with the stored state whenever its
+// connection was lost, for the server may have lost something with it. If what follows then
+// is not what the log has, it begins again with the stored state, too.
+//
+// Of several that find nobody, the server takes the record of one; the others hear of it.
+// Exactly once does not depend on any of this: the log alone decides whose the alarms are.
 //
 // # When predictions are gone
 //

@@ -18,6 +18,10 @@ import (
 )
 
 const (
+	// What is known is written after so long for each stream that was written before, within
+	// these bounds: few streams at once, many at most 10,000 in a second.
+	latestEach   = 200 * time.Microsecond
+	latestSoon   = 100 * time.Millisecond
 	latestEvery  = 500 * time.Millisecond
 	latestAtOnce = 5000 // streams
 	latestWait   = 5 * time.Second
@@ -40,8 +44,12 @@ type latest struct {
 	ours   bool                              // last is known, and the log was ours after it was stored
 	sent   map[string]jetstream.PubAckFuture // streams whose answer is not here
 	since  time.Time                         // when they were sent
+	pause  time.Duration                     // until the next ones may be
 	told   time.Time
 	log    *slog.Logger
+
+	written stage // what was known then is stored
+	sending stage // likewise, once all answers are here; zero = not all of that was sent
 }
 
 func newLatest(nc *nats.Conn, b *book) (*latest, error) {
@@ -56,6 +64,7 @@ func (l *latest) settle(f *alarm.Fold) (all bool) {
 		select {
 		case <-future.Ok():
 		case err := <-future.Err():
+			l.sending = stage{}
 			if l.ours = false; !store.OvertakenBy(err) { // those behind one that failed name a number that never came
 				failed = err
 			}
@@ -64,7 +73,7 @@ func (l *latest) settle(f *alarm.Fold) (all bool) {
 			if time.Since(l.since) < 2*latestWait {
 				continue
 			}
-			l.ours = false
+			l.ours, l.sending = false, stage{}
 			f.Again(name)
 		}
 		delete(l.sent, name)
@@ -72,8 +81,20 @@ func (l *latest) settle(f *alarm.Fold) (all bool) {
 	if failed != nil {
 		l.tell(failed)
 	}
-	return len(l.sent) == 0
+	if len(l.sent) > 0 {
+		return false
+	}
+	if !f.HasChanged() {
+		l.sending = at(f)
+	}
+	if l.sending != (stage{}) {
+		l.written, l.sending = l.sending, stage{}
+	}
+	return true
 }
+
+// at is how far a Fold is.
+func at(f *alarm.Fold) stage { return stage{f.Position(), f.Number()} }
 
 func (l *latest) tell(err error) {
 	if time.Since(l.told) > toldEvery {
@@ -103,7 +124,7 @@ func (l *latest) claim(ctx context.Context) error {
 // flush writes what has changed, if what was written before has been stored. Its error is
 // that of a process that writes no more.
 func (l *latest) flush(ctx context.Context, f *alarm.Fold) error {
-	if !l.settle(f) || !l.js.Conn().IsConnected() || !f.HasChanged() {
+	if !l.settle(f) || !l.js.Conn().IsConnected() || !f.HasChanged() || time.Since(l.since) < l.pause {
 		return nil
 	}
 	if !l.ours {
@@ -116,6 +137,7 @@ func (l *latest) flush(ctx context.Context, f *alarm.Fold) error {
 	}
 	changed, gone := f.Changed(latestAtOnce)
 	l.since = time.Now()
+	l.pause = min(max(time.Duration(len(changed)+len(gone))*latestEach, latestSoon), latestEvery)
 	for i := range changed {
 		data, err := json.Marshal(&changed[i])
 		if err != nil {
@@ -126,6 +148,9 @@ func (l *latest) flush(ctx context.Context, f *alarm.Fold) error {
 	}
 	for _, name := range gone {
 		l.publish(f, name, nil, nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}, "KV-Operation": {"PURGE"}})
+	}
+	if l.sending = (stage{}); !f.HasChanged() {
+		l.sending = at(f)
 	}
 	return nil
 }
@@ -151,9 +176,10 @@ func (l *latest) unsure(f *alarm.Fold) {
 
 // finish writes all that has changed, for a while.
 func (l *latest) finish(ctx context.Context, f *alarm.Fold) error {
-	tick := time.NewTicker(latestEvery / 50)
+	tick := time.NewTicker(latestSoon / 10)
 	defer tick.Stop()
 	for {
+		l.pause = 0
 		if err := l.flush(ctx, f); err != nil {
 			return fmt.Errorf("%w; what is known of the streams is written by the process that took over", err)
 		}

@@ -90,26 +90,28 @@ func (w *watcher) note(m *alarm.Message) {
 		return
 	}
 	rules, _ := w.fold.Rules()
-	say := func(key, text string, args ...any) {
-		if !w.noted[key] {
-			w.noted[key] = true
-			w.Log.Warn(text, args...)
-		}
-	}
 	if rule, class, found := rules.Unknown(m.Labels); found {
-		say("class "+rule+" "+class, "a rule names a class that the job's model does not have: no prediction is of it", "rule", rule, "class", class, "classes", m.Labels)
+		w.say("class "+rule+" "+class, "a rule names a class that the job's model does not have: no prediction is of it", "rule", rule, "class", class, "classes", m.Labels)
 	}
 	if r := rules.WantsProbability(); r != nil && withoutProbability(m.Predictions) {
-		say("probability "+r.Name, "a rule wants a probability, and the job's model gives none: its alarm is never raised; write the rule without >=, or train the model again", "rule", r.Name)
+		w.say("probability "+r.Name, "a rule wants a probability, and the job's model gives none: its alarm is never raised; write the rule without >=, or train the model again", "rule", r.Name)
 	}
 	if r := rules.WantsInputs(); r != nil && !slices.ContainsFunc(m.Predictions, func(p codec.Prediction) bool { return p.Inputs != nil }) {
-		say("inputs "+r.Name, "a rule is about drift of inputs, and the job's model does not say what they are like: its alarm is never raised; train the model with --drift", "rule", r.Name)
+		w.say("inputs "+r.Name, "a rule is about drift of inputs, and the job's model does not say what they are like: its alarm is never raised; train the model with --drift", "rule", r.Name)
 	}
 	if r := rules.WantsNovelty(); r != nil && withoutNovelty(m.Predictions) {
-		say("novelty "+r.Name, "a rule is about what is novel, and the job's model says nothing of that: its alarm is never raised; train the model with --novelty or --healthy-only", "rule", r.Name)
+		w.say("novelty "+r.Name, "a rule is about what is novel, and the job's model says nothing of that: its alarm is never raised; train the model with --novelty or --healthy-only", "rule", r.Name)
 	}
 	if r := rules.WantsNumber(); r != nil && withoutNumber(m.Predictions) {
-		say("number "+r.Name, "a rule is about a predicted number, and the job's model predicts classes: its alarm is never raised; write a rule of kind class, or train the model with --target", "rule", r.Name)
+		w.say("number "+r.Name, "a rule is about a predicted number, and the job's model predicts classes: its alarm is never raised; write a rule of kind class, or train the model with --target", "rule", r.Name)
+	}
+}
+
+// say warns once.
+func (w *watcher) say(key, text string, args ...any) {
+	if !w.noted[key] {
+		w.noted[key] = true
+		w.Log.Warn(text, args...)
 	}
 }
 

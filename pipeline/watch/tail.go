@@ -14,11 +14,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// tail are the events behind the state. It is read in one go: where the state is old, there
+// tail are the events from a message of the log on. It is read in one go: where the state is old, there
 // are many, and each question for a single message would take its time. While the server
 // is away, it waits.
-func (b *book) tail(ctx context.Context) (events []alarm.Logged, err error) {
-	next, wrong := b.record.Last+1, error(nil)
+func (b *book) tail(ctx context.Context, from uint64) (events []alarm.Logged, err error) {
+	next, wrong := from, error(nil)
 	take := func(m jetstream.Msg, seq uint64) {
 		if next = seq + 1; seq > b.last || m.Subject() == wire.AlarmRecordSubject(b.job) || m.Subject() == wire.AlarmStateSubject(b.job) {
 			return
@@ -30,7 +30,10 @@ func (b *book) tail(ctx context.Context) (events []alarm.Logged, err error) {
 		events = append(events, e)
 	}
 	for next <= b.last && wrong == nil { // the last one is there: it is what this process wrote, or what another one has written since
-		if err := b.messages(ctx, next, func(m jetstream.Msg, seq uint64) bool { take(m, seq); return next <= b.last && wrong == nil }); err != nil {
+		if err := b.messages(ctx, next, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+			take(m, meta.Sequence.Stream)
+			return next <= b.last && wrong == nil
+		}); err != nil {
 			if ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
 				return nil, err
 			}
@@ -48,16 +51,17 @@ func (b *book) tail(ctx context.Context) (events []alarm.Logged, err error) {
 // errNone is the error where there is no further message.
 var errNone = errors.New("no message is there")
 
-// quiet is how long a message may take that is there.
-const quiet = 10 * time.Second
+// overdue is how long a message may take that is there.
+const overdue = 10 * time.Second
 
-// messages hands over those from a number on, as long as fn says so.
-func (b *book) messages(ctx context.Context, from uint64, fn func(m jetstream.Msg, seq uint64) bool) error {
+// messages hands over those from a number on, as long as fn says so: those that are there,
+// or also those that come.
+func (b *book) messages(ctx context.Context, from uint64, follow bool, fn func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool) error {
 	cons, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: forgetAfter})
 	if err != nil {
 		return err
 	}
-	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
+	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 && !follow {
 		return errNone
 	}
 	it, err := cons.Messages()
@@ -66,7 +70,10 @@ func (b *book) messages(ctx context.Context, from uint64, fn func(m jetstream.Ms
 	}
 	defer it.Stop()
 	for {
-		try, cancel := context.WithTimeout(ctx, quiet)
+		try, cancel := ctx, context.CancelFunc(func() {})
+		if !follow {
+			try, cancel = context.WithTimeout(ctx, overdue)
+		}
 		m, err := it.Next(jetstream.NextContext(try))
 		cancel()
 		if err != nil {
@@ -77,12 +84,38 @@ func (b *book) messages(ctx context.Context, from uint64, fn func(m jetstream.Ms
 			return err
 		}
 		switch {
-		case !fn(m, meta.Sequence.Stream):
+		case !fn(m, meta):
 			return nil
-		case meta.NumPending == 0:
+		case meta.NumPending == 0 && !follow:
 			return errNone
 		}
 	}
+}
+
+// logged is a message of the log; event is nil where it is none.
+type logged struct {
+	seq    uint64
+	stored time.Time
+	event  *alarm.Logged
+}
+
+// follow hands the messages of the log on, from one on and as they come, until ctx ends.
+func (b *book) follow(ctx context.Context, from uint64, fn func(logged)) error {
+	var wrong error
+	err := b.messages(ctx, from, true, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+		one := logged{seq: meta.Sequence.Stream, stored: meta.Timestamp}
+		if m.Subject() != wire.AlarmRecordSubject(b.job) && m.Subject() != wire.AlarmStateSubject(b.job) {
+			e, err := parseLogged(m.Data(), m.Headers())
+			if err != nil {
+				wrong = fmt.Errorf("watch: message %d of %s: %w", one.seq, wire.AlarmStream(b.job), err)
+				return false
+			}
+			one.event = &e
+		}
+		fn(one)
+		return true
+	})
+	return errors.Join(wrong, err)
 }
 
 // parseLogged reads an event of the log with its headers.

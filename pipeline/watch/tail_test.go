@@ -28,13 +28,13 @@ func TestTailThatIsLost(t *testing.T) {
 	w.book.last++
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if events, err := w.book.tail(ctx); !errors.Is(err, errBack) {
+	if events, err := w.book.tail(ctx, w.book.record.Last+1); !errors.Is(err, errBack) {
 		t.Errorf("%d events, error %v, want %v", len(events), err, errBack)
 	}
 	if err := js.DeleteStream(t.Context(), wire.AlarmStream("job")); err != nil {
 		t.Fatal(err)
 	}
-	if events, err := w.book.tail(ctx); err == nil || ctx.Err() != nil {
+	if events, err := w.book.tail(ctx, w.book.record.Last+1); err == nil || ctx.Err() != nil {
 		t.Errorf("%d events of a log that was deleted, error %v", len(events), err)
 	}
 }

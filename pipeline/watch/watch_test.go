@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -181,6 +182,8 @@ func TestOnceUnderKills(t *testing.T) {
 	began := make(chan struct{})
 	var once sync.Once
 	o.Begun = func(alarm.Rules) { once.Do(func() { close(began) }) }
+	keeps := atomic.Int64{}
+	o.Writes = func() { keeps.Add(1) }
 	running := []*process{r.start(o)}
 	<-began
 	messages := alarmtest.Messages(rng, 40, 1500)
@@ -189,9 +192,13 @@ func TestOnceUnderKills(t *testing.T) {
 		switch {
 		case i%100 == 50: // killed, and started again
 			running[0].kill()
+			before := keeps.Load()
 			running = append(running[1:], r.start(o))
+			r.await("the next process", func() bool { return keeps.Load() > before }) // or it would stand by
 		case i%300 == 299: // a second one takes over
-			running = append(running, r.start(o))
+			over := o
+			over.TakeOver = true
+			running = append(running, r.start(over))
 		}
 		if len(running) > 1 && i%300 == 30 {
 			running = one(t, running)

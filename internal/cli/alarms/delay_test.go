@@ -83,6 +83,28 @@ func delays(past []alarmtest.Happened, entries map[string][]entry) (all []time.D
 	return all
 }
 
+// end is a program that was killed.
+type end struct {
+	what string
+	at   time.Time
+}
+
+// after are the times of predictions that waited last after a kill of that program.
+func after(what string, ends []end, past []alarmtest.Happened, all []time.Duration) (some []time.Duration) {
+	for i, h := range past {
+		last := ""
+		for _, one := range ends {
+			if one.at.Before(h.Stored.Add(all[i])) {
+				last = one.what
+			}
+		}
+		if last == what {
+			some = append(some, all[i])
+		}
+	}
+	return some
+}
+
 // spread is the middle of times, and how far they go.
 func spread(all []time.Duration) string {
 	sorted := slices.Sorted(slices.Values(all))

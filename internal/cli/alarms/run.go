@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/systemd"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
@@ -69,7 +70,7 @@ func outputs(c config.Alarms, job string, log *slog.Logger) (all []notify.Output
 	return all, err
 }
 
-// runWith keeps the alarms and sends them.
+// runWith keeps the alarms and, while this process keeps them, sends them.
 func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, to []notify.Output) error {
 	ctx, stop := context.WithCancel(ctx)
 	var sending sync.WaitGroup
@@ -79,26 +80,33 @@ func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, to []notify.Ou
 		if err := out.Begin(ctx, nc); err != nil { // before the first event
 			return err
 		}
-		sending.Go(func() {
-			if err := out.Run(ctx, nc); err != nil {
-				o.Log.Error("alarms are not sent on: start the process again", "err", err)
-			}
-		})
 	}
+	begin := sync.OnceFunc(func() {
+		for _, out := range to {
+			sending.Go(func() {
+				if err := out.Run(ctx, nc); err != nil {
+					o.Log.Error("alarms are not sent on: start the process again", "err", err)
+				}
+			})
+		}
+	})
+	writes := o.Writes
+	o.Writes = func() { writes(); begin() }
 	return watch.Run(ctx, nc, o)
 }
 
 func newRun(a *cli.App) *cobra.Command {
 	var since, save string
-	var missing bool
+	var missing, takeOver bool
 	cmd := command(a, &cobra.Command{
 		Use:   "run",
 		Short: "Raise and clear alarms for a job's predictions, beside its stage",
 		Long: `Read a job's predictions as they come, judge them by the rules in the configuration
 (alarms.rules) and publish what follows on <job>.alarm.<rule>.<key>: raised, acknowledged,
 cleared. Each event is published once, also when this process, the stage or the server is
-killed: start the process again, and it continues where it was. A second process takes the
-alarms over, and the first one ends.
+killed: start the process again, and it continues where it was. Where another process keeps
+the job's alarms, this one stands by: it follows that one, and takes the alarms over when it
+does not answer any more. With --take-over it does so at once, and the other one ends.
 
 Where the configuration says so, they are sent on: to a webhook, an MQTT broker, Prometheus'
 Alertmanager (alarms.webhook, alarms.mqtt, alarms.alertmanager).
@@ -128,16 +136,26 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 		if err != nil {
 			return err
 		}
-		o := watch.Options{Job: c.Job, Rules: rules, Since: from, Missing: missing, Replicas: 0, Who: "configuration", Log: log}
+		o := watch.Options{Job: c.Job, Rules: rules, Since: from, Missing: missing, TakeOver: takeOver, Replicas: 0, Who: "configuration", Log: log}
 		if save != "" {
 			if o.Save, err = time.ParseDuration(save); err != nil || o.Save <= 0 {
 				return cli.Fail(cli.ExitUsage, errors.New("--save "+save+", want a time such as 30s"), "eusn-stream alarms run --help")
 			}
 		}
-		var does atomic.Pointer[fleet.Watch]
-		does.Store(new(fleet.Watch))
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		says := &status{ctx: ctx, log: log}
+		says.now.Store(new(fleet.Watch))
+		o.StandsBy = func() {
+			a.Say("another process keeps the alarms of job %s: this one stands by, and takes them over when that one does not answer; Ctrl-C stops", c.Job)
+			says.is(fleet.Watch{Standby: true})
+		}
+		o.Writes = func() {
+			a.Say("keeping the alarms of job %s", c.Job)
+			says.is(fleet.Watch{})
+		}
 		o.Begun = func(hold alarm.Rules) {
-			does.Store(&fleet.Watch{Begun: true, Rules: len(hold), Events: does.Load().Events})
+			says.is(fleet.Watch{Begun: true, Rules: len(hold)})
 			a.Say("%d rules hold for job %s; Ctrl-C stops", len(hold), c.Job)
 			for _, r := range hold {
 				log.Info("rule", "name", r.Name, "text", r.Text)
@@ -146,21 +164,21 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 				log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules --set")
 			}
 		}
-		o.Event = func(e *alarm.Event) { // from the goroutine of Begun
-			now := *does.Load()
-			now.Events++
-			does.Store(&now)
+		o.Event = func(e *alarm.Event) {
+			says.event()
 			if e.Kind != alarm.RulesChanged {
 				log.Info("alarm "+e.Kind, "rule", e.Rule, "key", e.Key, "class", e.Class, "probability", e.Probability, "number", e.Number)
 			}
 		}
 		another := func(name string) (*nats.Conn, error) { return natsclient.Another(js.Conn(), name) }
-		end := server.Answer(another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *does.Load() }), journal, log)
+		end := server.Answer(another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *says.now.Load() }), journal, log)
 		err = runWith(ctx, js.Conn(), o, to)
 		end()
+		stop()
+		says.told.Wait()
 		switch {
 		case errors.Is(err, watch.ErrFenced):
-			return cli.Fail(cli.ExitFailure, err, "run one process for each job; this one is not needed while the other one runs")
+			return cli.Fail(cli.ExitFailure, err, "start this one again, without --take-over: it stands by while the other one runs")
 		case errors.Is(err, alarm.ErrMissing):
 			return cli.Fail(cli.ExitIntegrity, err, "the same command with --missing continues with the predictions that are there; a larger output.keep keeps more")
 		case errors.Is(err, watch.ErrDiffers):
@@ -173,6 +191,45 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 	f := cmd.Flags()
 	f.StringVar(&since, "since", "", "where a new alarm log begins: 10m (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z (default now)")
 	f.BoolVar(&missing, "missing", false, "continue where predictions are gone that were not judged")
+	f.BoolVar(&takeOver, "take-over", false, "take the alarms over at once from a process that keeps them, which ends")
 	f.StringVar(&save, "save", "", "how often the state is stored (default 30s)")
 	return cmd
+}
+
+// status is what the process does, for those who ask.
+type status struct {
+	ctx  context.Context
+	log  *slog.Logger
+	now  atomic.Pointer[fleet.Watch] // written by one goroutine
+	once sync.Once
+	told sync.WaitGroup
+}
+
+// is notes what the process does now. From the first time on that it stands by or judges, the
+// service manager is told.
+func (s *status) is(now fleet.Watch) {
+	now.Events = s.now.Load().Events
+	s.now.Store(&now)
+	if now.Begun || now.Standby {
+		s.once.Do(func() { s.told.Go(func() { systemd.Follow(s.ctx, s.log, s.line) }) })
+	}
+}
+
+// event notes that one was published.
+func (s *status) event() {
+	now := *s.now.Load()
+	now.Events++
+	s.now.Store(&now)
+}
+
+// line is the status for people.
+func (s *status) line() string {
+	switch now := s.now.Load(); {
+	case now.Standby:
+		return "standing by: another process keeps the alarms"
+	case !now.Begun:
+		return "catching up with the alarm log"
+	default:
+		return fmt.Sprintf("keeping the alarms: %d rules held at the start, %d events published", now.Rules, now.Events)
+	}
 }

@@ -25,8 +25,8 @@ import (
 
 func TestMain(m *testing.M) { planttest.Main(m) }
 
-// TestAlarmsRun: NATS server, stage and two processes of alarms, which take the alarms
-// from each other, are killed (kill -9) while 1,000 streams are predicted. Then the alarm
+// TestAlarmsRun: NATS server, stage and two processes of alarms, of which one stands by,
+// are killed (kill -9) while 1,000 streams are predicted. Then the alarm
 // log is what an oracle says of all predictions that the job has: raised and cleared,
 // each once. Then one process alone has the alarms, and nothing is killed. How long a
 // prediction takes until <JOB>-LATEST has it, or a later one of its stream, is logged of
@@ -64,8 +64,9 @@ func TestAlarmsRun(t *testing.T) {
 	}
 	defer func() { _ = c.Close(t.Context()) }()
 	rng := rand.New(rand.NewPCG(19, 7))
-	victims := []string{"alarms-0", "stage", "nats", "alarms-1"}
-	total, killed, before := streams*sequences, 0, uint64(0)
+	victims := []string{"keeper", "stage", "nats", "keeper", "stage", "nats", "standby"}
+	var ends []end
+	total, before := streams*sequences, uint64(0)
 	publish := func(i int) {
 		item := producer.Item{Stream: fmt.Sprint("m", i%streams)}
 		step := .1 + .9*rng.Float64()
@@ -77,10 +78,21 @@ func TestAlarmsRun(t *testing.T) {
 		}
 	}
 	for i := range total {
-		if killed < kills && i >= (2*killed+1)*total/(2*kills) { // amid the work: alarms were written since the last kill
+		if n := len(ends); n < kills && i >= (2*n+1)*total/(2*kills) { // amid the work: alarms were written since the last kill
 			p.Await("the alarms to be written", func() bool { return written(p, "eusn") > before })
-			p.Services[victims[killed%len(victims)]].Kill(false)
-			killed++
+			what := victims[n%len(victims)]
+			name := what
+			if what == "keeper" || what == "standby" {
+				p.Await("one process to keep the alarms, and one to stand by", func() bool {
+					name = keeper(p)
+					return name != ""
+				})
+				if what == "standby" {
+					name = map[string]string{"alarms-0": "alarms-1", "alarms-1": "alarms-0"}[name]
+				}
+			}
+			p.Services[name].Kill(false)
+			ends = append(ends, end{what, time.Now()})
 			p.Await("the server after a kill", func() bool { before = written(p, "eusn"); return before > 0 })
 		}
 		publish(i)
@@ -89,20 +101,8 @@ func TestAlarmsRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Await("all predictions", func() bool { return p.Made("eusn") == total })
-	// While two processes begin again whenever they end, each takes the alarms from the
-	// other. Then one of them goes on alone.
-	fenced := 0
-	p.Await("the alarms to be taken over", func() bool {
-		fenced = 0
-		for i := range 2 {
-			log, err := os.ReadFile(p.Services[fmt.Sprint("alarms-", i)].Log)
-			if err == nil {
-				fenced += strings.Count(string(log), "another process writes the alarms")
-			}
-		}
-		return fenced > 0
-	})
-	p.Services["alarms-1"].End()
+	p.Await("the alarms to be taken over", func() bool { return taken(p) > 0 })
+	p.Services["alarms-1"].End() // the other one goes on alone
 	past := predictions(p, total)
 	p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= past[len(past)-1].Position })
 	troubled, more := past[len(past)-1].Position, (sequences+5)/6*streams
@@ -134,10 +134,46 @@ func TestAlarmsRun(t *testing.T) {
 	all := delays(past, entries())
 	calm := sort.Search(total, func(i int) bool { return past[i].Position > troubled })
 	t.Logf("until the bucket has a prediction: %s under kills, %s without", spread(all[:calm]), spread(all[calm:]))
-	t.Logf("%d predictions, %d events, %d kills; alarms were taken over %d times", total, len(want), killed, fenced)
-	if len(want) < total/20 || killed != kills {
-		t.Errorf("too little has happened: %d events, %d kills", len(want), killed)
+	for _, what := range []string{"keeper", "standby", "stage", "nats"} {
+		if some := after(what, ends, past[:calm], all[:calm]); len(some) > 0 {
+			t.Logf("until the next kill, after that of %s: %s", what, spread(some))
+		}
 	}
+	t.Logf("%d predictions, %d events, %d kills; alarms were taken over %d times", total, len(want), len(ends), taken(p))
+	if len(want) < total/20 || len(ends) != kills {
+		t.Errorf("too little has happened: %d events, %d kills", len(want), len(ends))
+	}
+}
+
+// keeper is the process that keeps the alarms; empty where not exactly one of two says so.
+func keeper(p *planttest.Plant) (name string) {
+	for i := range 2 {
+		one := fmt.Sprint("alarms-", i)
+		log, err := os.ReadFile(p.Services[one].Log)
+		if err != nil {
+			return ""
+		}
+		keeps, stands := strings.LastIndex(string(log), "keeping the alarms of job"), strings.LastIndex(string(log), "this one stands by")
+		if keeps < stands {
+			continue
+		}
+		if keeps < 0 || name != "" {
+			return ""
+		}
+		name = one
+	}
+	return name
+}
+
+// taken is how often one process has gone on where another one kept the alarms.
+func taken(p *planttest.Plant) (n int) {
+	for i := range 2 {
+		log, err := os.ReadFile(p.Services[fmt.Sprint("alarms-", i)].Log)
+		if err == nil {
+			n += strings.Count(string(log), "keeping the alarms of job")
+		}
+	}
+	return n - 1
 }
 
 // written is the number of the last message of a job's alarm log; 0 where it is not

@@ -129,6 +129,7 @@ func asyncMessages() object {
 		"alarmState": message("alarmState", "of the process that writes the alarms, for itself: its record, and pieces of its state", "application/octet-stream",
 			headerSchema([]string{HeaderKind, HeaderWorker}, nil, KindAlarm)),
 		"acknowledgement": message("acknowledgement", "a request, as JSON: rule, key, who, and perhaps alarm; the answer has event or error", "application/json", headerSchema(nil, nil)),
+		"alive":           message("alive", "a question without a body; the answer, as JSON, has writer, position (judged of the output), last (message of the alarm log) and written (position and number up to which the bucket of the latest is)", "application/json", headerSchema(nil, nil)),
 		"ruleSet":         message("ruleSet", "a request, as JSON: rules (names and texts, all that hold from then on), who; the answer has event or error", "application/json", headerSchema(nil, nil)),
 		"question":        message("question", "a request without a content", "application/octet-stream", headerSchema(nil, nil)),
 		"report":          message("report", "what a process of the job says of itself, as JSON: form, role, job, id, host, pid, program, started, time, errors, marks, and stage, gateway or alarms (docs/status.md)", "application/json", headerSchema(nil, nil)),
@@ -184,6 +185,7 @@ func asyncAPI() object {
 	add("alarmRecord", name(AlarmRecordSubject(j)), "who writes the alarms"+stored(AlarmStream), "send", "alarmState")
 	add("alarmState", name(AlarmStateSubject(j)), "what the writer of the alarms knows"+stored(AlarmStream), "send", "alarmState")
 	add("acknowledge", name(AlarmAckSubject(j)), "requests to acknowledge an alarm; stored nowhere", "receive", "acknowledgement")
+	add("alive", name(AlarmAliveSubject(j)), "questions whether a process keeps the alarms, by those that stand by; stored nowhere", "receive", "alive")
 	add("setRules", name(AlarmSetSubject(j)), "requests for other rules; stored nowhere", "receive", "ruleSet")
 	add("status", name(ReportSubject(j)), "asks every process of the job how it is; stored nowhere. Each answers where the question says, which is {job}.status.answer. and a token of who asks", "receive", "question")
 	add("statusAnswers", strings.Replace(name(AnswerSubject(j, k)), "{key}", "{asker}", 1), "what a process says of itself; stored nowhere", "send", "report")

@@ -84,6 +84,7 @@ func AlarmRulesSubject(job string) string  { return job + "." + KindAlarm + ".ru
 // Subjects of what the process of a job's alarms is asked for.
 func AlarmAckSubject(job string) string      { return job + ".alarms.acknowledge" }
 func AlarmSetSubject(job string) string      { return job + ".alarms.rules" }
+func AlarmAliveSubject(job string) string    { return job + ".alarms.alive" }
 func AlarmRequestSubjects(job string) string { return job + ".alarms.*" }
 
 // Service is the name under which the processes of all jobs answer NATS service

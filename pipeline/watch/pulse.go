@@ -1,0 +1,118 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+const (
+	askEvery = 200 * time.Millisecond
+	// noAnswer is how long the process that keeps the alarms may say nothing, where the
+	// server knows that it listens. One that was killed does not listen: the server says
+	// so at once.
+	noAnswer = 5 * time.Second
+	// settleTime is how long after a connection was restored nobody listens who is there:
+	// others wait up to a second before they try again (natsclient.LongLived).
+	settleTime = 2 * time.Second
+	// lateAnswer is likewise how long one may say nothing that was heard of already: it is
+	// asked again, in case that another process has taken its place.
+	lateAnswer = 500 * time.Millisecond
+	pulseBytes = 4 << 10
+)
+
+// pulse is what the process that keeps the alarms answers to whoever asks whether it is
+// there, on <job>.alarms.alive, as JSON. Events up to message Last of the log are all that
+// follow from the output up to message Position, and every later event has that position
+// or a later one.
+type pulse struct {
+	Writer   string `json:"writer"` // empty: a program that does not know of this question
+	Position uint64 `json:"position"`
+	Last     uint64 `json:"last"`
+	// Written says that the bucket has what was known of the streams at this position, and
+	// after the event of this number.
+	Written stage `json:"written"`
+}
+
+// stage is how far a Fold is: position and number of the last event.
+type stage struct {
+	Position uint64 `json:"position"`
+	Number   uint64 `json:"number"`
+}
+
+// parsePulse reads one. Programs from before there was such a question refuse it.
+func parsePulse(data []byte) (p pulse, err error) {
+	if len(data) > pulseBytes {
+		return p, fmt.Errorf("an answer of %d bytes, want at most %d", len(data), pulseBytes)
+	}
+	err = json.Unmarshal(data, &p)
+	return p, err
+}
+
+// errNobody is the error where no process keeps the alarms.
+var errNobody = errors.New("no process keeps the alarms")
+
+// asker asks whether a process keeps the alarms.
+type asker struct {
+	nc         *nats.Conn
+	job        string
+	reconnects uint64        // of the connection, at the last question
+	since      time.Time     // it was restored
+	wait       time.Duration // for an answer; 0 = noAnswer
+}
+
+// ask asks once. The error is errNobody where no process keeps the alarms, and another one
+// where that is not known.
+func (a *asker) ask(ctx context.Context) (p pulse, err error) {
+	before := a.nc.Stats().Reconnects
+	if before != a.reconnects {
+		a.reconnects, a.since = before, time.Now()
+	}
+	try, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, noAnswer))
+	defer cancel()
+	m, err := a.nc.RequestWithContext(try, wire.AlarmAliveSubject(a.job), nil)
+	switch {
+	case err == nil:
+		return parsePulse(m.Data)
+	case ctx.Err() != nil:
+		return p, ctx.Err()
+	case !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, context.DeadlineExceeded), !a.nc.IsConnected(), a.nc.Stats().Reconnects != before, time.Since(a.since) < settleTime:
+		return p, fmt.Errorf("watch: on %s: %w", wire.AlarmAliveSubject(a.job), err)
+	}
+	return p, errNobody
+}
+
+// forever asks again and again, and hands the answers on, until ctx ends.
+func (a asker) forever(ctx context.Context, to chan<- answered) {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		var one answered
+		one.pulse, one.err = a.ask(ctx)
+		one.asker = a
+		select {
+		case to <- one:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// answered is an answer, or why there is none.
+type answered struct {
+	pulse pulse
+	err   error
+	asker asker // as it is then
+}
