@@ -11,7 +11,7 @@ ALONE       := ^(TestGeneric|TestGenericMixed|TestEven|TestManyFeatures)$$|^Test
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race arm64 armv7 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older upgrade demo picture ptx ptx-mutants dist dist-check
+.PHONY: help check test race arm64 armv7 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older upgrade demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -80,6 +80,9 @@ generate: ## regenerate what is generated
 
 ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 	go generate ./gpu/kernels
+
+wasm: ## compile edge/c/wasm.c, the page that model export --html writes (clang-19 and lld-19 19.1.7, as in Debian 12)
+	go generate ./edge
 
 ptx-mutants: ## every planted kernel bug must be caught (minutes)
 	EUSN_MUTANTS=all go test -count=1 -run Mutants -timeout 60m ./gpu/kernels

@@ -38,33 +38,45 @@ func (x *export) shorts(b *strings.Builder, name string, values []int32) {
 	array(x, b, "uint16_t", name, 2, values, func(v int32) string { return strconv.Itoa(int(v)) })
 }
 
-// arrays writes the model's numbers.
-func (x *export) arrays(b *strings.Builder, t selftest) {
-	h, norm := x.readout, x.net.Norm
-	var table []float32
+// weights are those of all members, one after the other.
+type weights struct {
+	inputs, lags, counts             []int32 // counts: inputs of each member
+	recurrent, input, bias, keepGain []float32
+}
+
+func (x *export) weights() (w weights) {
+	for _, m := range x.net.Members {
+		w.inputs, w.lags, w.counts = append(w.inputs, m.Inputs...), append(w.lags, m.Lags...), append(w.counts, int32(len(m.Inputs)))
+		w.recurrent, w.input = append(w.recurrent, m.Recurrent...), append(w.input, m.Input...)
+		w.bias, w.keepGain = append(w.bias, m.Bias...), append(w.keepGain, m.Keep, m.Gain)
+	}
+	return w
+}
+
+// tanhTable is canon's, by power, then interval.
+func tanhTable() (table []float32) {
 	for _, row := range canon.TanhTable {
 		table = append(table, row[:]...)
 	}
-	x.floats(b, "tanh_table", table)
+	return table
+}
+
+// arrays writes the model's numbers.
+func (x *export) arrays(b *strings.Builder, t selftest) {
+	h, norm, w := x.readout, x.net.Norm, x.weights()
+	x.floats(b, "tanh_table", tanhTable())
 	x.floats(b, "norm_mean", norm.Mean)
 	x.floats(b, "norm_scale", norm.Scale)
 	x.floats(b, "norm_diff", norm.Diff)
-	var inputs, lags, counts []int32
-	var recurrent, input, bias, keepGain []float32
-	for _, m := range x.net.Members {
-		inputs, lags, counts = append(inputs, m.Inputs...), append(lags, m.Lags...), append(counts, int32(len(m.Inputs)))
-		recurrent, input = append(recurrent, m.Recurrent...), append(input, m.Input...)
-		bias, keepGain = append(bias, m.Bias...), append(keepGain, m.Keep, m.Gain)
-	}
-	x.shorts(b, "input_count", counts)
-	x.shorts(b, "inputs", inputs)
-	x.floats(b, "recurrent", recurrent)
-	x.floats(b, "input", input)
-	x.floats(b, "bias", bias)
+	x.shorts(b, "input_count", w.counts)
+	x.shorts(b, "inputs", w.inputs)
+	x.floats(b, "recurrent", w.recurrent)
+	x.floats(b, "input", w.input)
+	x.floats(b, "bias", w.bias)
 	if x.mixed() {
-		x.shorts(b, "lags", lags)
+		x.shorts(b, "lags", w.lags)
 	} else {
-		x.floats(b, "keep_gain", keepGain)
+		x.floats(b, "keep_gain", w.keepGain)
 	}
 	x.floats(b, "center", h.Center)
 	x.floats(b, "limits", h.Limit)

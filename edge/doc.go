@@ -1,5 +1,6 @@
 // Package edge writes a model as a program for a device without a Go program: one
-// C99 header, which allocates nothing and needs no library.
+// C99 header, which allocates nothing and needs no library; or one page for a browser,
+// the same sources as WebAssembly.
 //
 // # Bits
 //

@@ -164,7 +164,7 @@ func (x *export) define(b *strings.Builder) {
 		u("SIGNS", m.Signs)
 		u("LAGS", s.Taps.MaxLag)
 		u("TAP_MEMBERS", s.Taps.Members)
-		d("ACTIVATION", map[reservoir.Activation]int{reservoir.Tanh: 0, reservoir.Cubic: 1, reservoir.Clip: 2}[s.Taps.Activation])
+		d("ACTIVATION", activation(s))
 		fmt.Fprintf(b, "#define EUSN_CUBIC %s\n", number(canon.CubicFactor))
 		return
 	}
@@ -177,13 +177,22 @@ func (x *export) define(b *strings.Builder) {
 	d("MAX", l.Max)
 	d("SQUARE_LOW", l.SquareLow)
 	d("SQUARE_HIGH", l.SquareHigh)
-	bits := 0
+	d("FEATURE_BITS", featureBits(s))
+}
+
+// activation is the number of a mixed bank's activation in c/mixed.h.
+func activation(s reservoir.Spec) int {
+	return map[reservoir.Activation]int{reservoir.Tanh: 0, reservoir.Cubic: 1, reservoir.Clip: 2}[s.Taps.Activation]
+}
+
+// featureBits has a bit for each feature of the paper's kinds that is in use.
+func featureBits(s reservoir.Spec) (bits int) {
 	for i, f := range reservoir.AllFeatures {
 		if s.Has(f) {
 			bits |= 1 << i
 		}
 	}
-	d("FEATURE_BITS", bits)
+	return bits
 }
 
 // declare writes what a program uses.

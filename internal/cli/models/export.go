@@ -17,35 +17,40 @@ type exportRun struct {
 	edge.Options
 	out   string
 	c     bool
+	html  bool
 	force bool
 }
 
 func newModelExport(a *cli.App) *cobra.Command {
 	var e exportRun
 	cmd := &cobra.Command{
-		Use:   "export --c FILE",
-		Short: "Write a model as a C header for a device",
-		Long: `Write a model as one C99 header, for devices that do not run this program. It needs no
-library and allocates nothing. States, scores, class and probability are those of
-this program, bit for bit.
+		Use:   "export --c|--html FILE",
+		Short: "Write a model as a C header for a device, or as a page for a browser",
+		Long: `Write a model as one C99 header, for devices that do not run this program (--c), or as
+one HTML file that classifies series in a browser, without a server (--html). The header
+needs no library and allocates nothing. States, scores, class and probability are those
+of this program, bit for bit.
 
-The header does not cut sequences: the program around it says where one begins. It has
-no flags, no early predictions and no detector of what is novel; --without early,novelty
-leaves them out of a model that has them. Models with a front end are refused.`,
+Neither cuts sequences: the program around the header says where one begins, and on the
+page each series is one. They have no flags, no early predictions and no detector of what
+is novel; --without early,novelty leaves these out of a model that has them. Models with a
+front end are refused.`,
 		Example: `  eusn-stream model export --c demo-data/machine.safetensors --out machine.h
+  eusn-stream model export --html demo-data/machine.safetensors --out machine.html
   eusn-stream model export --c pump.safetensors --without novelty --name pump --out pump.h`,
 		Args: cobra.ExactArgs(1),
 	}
 	f := cmd.Flags()
-	f.BoolVar(&e.c, "c", false, "write C")
-	f.StringVarP(&e.out, "out", "o", "", "file to write (default: the model's name with .h)")
+	f.BoolVar(&e.c, "c", false, "write a C header")
+	f.BoolVar(&e.html, "html", false, "write a page")
+	f.StringVarP(&e.out, "out", "o", "", "file to write (default: the model's name with .h or .html)")
 	f.BoolVar(&e.force, "force", false, "overwrite an existing file")
-	f.StringVar(&e.Name, "name", "eusn", "what all names in it begin with: small letters, digits and _")
+	f.StringVar(&e.Name, "name", "eusn", "with --c: what all names in it begin with: small letters, digits and _")
 	f.StringVar(&e.Readout, "head", "", "readout that predicts (default: the only one)")
 	f.StringSliceVar(&e.Without, "without", nil, "parts of the model to leave out: "+strings.Join(edge.Parts, ", "))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !e.c {
-			return errors.New("want --c")
+		if e.c == e.html {
+			return errors.New("want one of --c and --html")
 		}
 		return a.Do(func(context.Context, []string) error { return export(a, args[0], e) })(cmd, args)
 	}
@@ -53,8 +58,12 @@ leaves them out of a model that has them. Models with a front end are refused.`,
 }
 
 func export(a *cli.App, path string, e exportRun) error {
+	ending, write := ".h", edge.C
+	if e.html {
+		ending, write = ".html", edge.HTML
+	}
 	if e.out == "" {
-		e.out = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) + ".h"
+		e.out = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) + ending
 	}
 	if err := cli.MayWrite(e.out, e.force, path); err != nil {
 		return err
@@ -64,7 +73,7 @@ func export(a *cli.App, path string, e exportRun) error {
 		return err
 	}
 	var text bytes.Buffer
-	size, err := edge.C(&text, m, e.Options)
+	size, err := write(&text, m, e.Options)
 	if err != nil {
 		next := "eusn-stream model export --help"
 		for _, part := range edge.Parts {

@@ -45,7 +45,7 @@ func TestExport(t *testing.T) {
 		t.Errorf("printed %q", first.Out)
 	}
 	clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--out", header).Want(t, cli.ExitFailure, "was not changed", "--force")
-	clitest.Exec(t, t.Context(), "model", "export", model, "--out", header).Want(t, cli.ExitUsage, "--c")
+	clitest.Exec(t, t.Context(), "model", "export", model, "--out", header).Want(t, cli.ExitUsage, "--c and --html")
 	clitest.Exec(t, t.Context(), "model", "export", "--c", model, "--out", header, "--force", "--name", "Pump").Want(t, cli.ExitFailure, "lower-case")
 	text, err := os.ReadFile(header)
 	if err != nil || !strings.Contains(string(text), "pump_push") {
@@ -64,6 +64,12 @@ func TestExport(t *testing.T) {
 	}
 	if out, err := exec.Command(program).CombinedOutput(); err != nil {
 		t.Errorf("the header's test of itself: %v\n%s", err, out)
+	}
+
+	page := filepath.Join(dir, "pump.html")
+	clitest.Exec(t, t.Context(), "model", "export", "--html", model, "--out", page).Want(t, cli.ExitOK)
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), "</html>") || strings.Contains(string(text), "http") && strings.Count(string(text), "http") != strings.Count(string(text), "http://www.w3.org/2000/svg")+strings.Count(string(text), "http-equiv") {
+		t.Errorf("the page is not whole, or asks for something elsewhere: %v", err)
 	}
 
 	m.Front = &reservoir.Front{Decimate: 2, Fill: []float32{0}}

@@ -1,0 +1,79 @@
+package edge
+
+import (
+	_ "embed" // the module and the page
+	"encoding/base64"
+	"html/template"
+	"io"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+//go:generate go run ./internal/wasmbuild/cmd
+
+// module is c/wasm.c, compiled; see package wasmbuild.
+//
+//go:embed eusn.wasm
+var module []byte
+
+//go:embed page.html
+var page string
+
+var pageTemplate = template.Must(template.New("page").Parse(page))
+
+// pageData is what the page's script gets.
+type pageData struct {
+	Model       string   `json:"model"`
+	Channels    []string `json:"channels"`
+	Classes     []string `json:"classes"`
+	Columns     int      `json:"columns"`
+	Words       int      `json:"words"`
+	Policy      string   `json:"policy"`
+	Temperature bool     `json:"temperature"`
+	Number      bool     `json:"number"`        // a regression
+	Low         float32  `json:"low,omitzero"`  // of its interval
+	High        float32  `json:"high,omitzero"` // likewise
+	Abstains    bool     `json:"abstains"`
+	Above       float64  `json:"above,omitzero"` // it answers where the probability is above this
+	Module      string   `json:"module"`         // base64
+	Weights     string   `json:"weights"`        // base64: the model as c/wasm.c reads it
+}
+
+// HTML writes the model as one page that classifies series in a browser, without a
+// server: the same arithmetic as the header's, compiled to WebAssembly. Sets of classes
+// are left out. What else it refuses is what C refuses; o.Name says nothing here.
+func HTML(w io.Writer, m *reservoir.Model, o Options) (Size, error) {
+	x, err := newExport(m, o)
+	if err != nil {
+		return Size{}, err
+	}
+	blob, err := x.blob()
+	if err != nil {
+		return Size{}, err
+	}
+	h := x.readout
+	d := pageData{
+		Model: x.fingerprint, Channels: m.Channels, Classes: h.Classes, Columns: h.Columns(), Words: x.layout.Words, Policy: policyText(m.Policy),
+		Temperature: h.Temperature > 0, Module: base64.StdEncoding.EncodeToString(module), Weights: base64.StdEncoding.EncodeToString(blob),
+	}
+	if v := h.Interval; v != nil {
+		d.Number, d.Low, d.High = true, v.Low, v.High
+	}
+	if r := h.Abstain; r != nil {
+		d.Abstains, d.Above = true, r.Above
+	}
+	n := counter{w: w}
+	err = pageTemplate.Execute(&n, d)
+	return Size{State: 4 * (x.layout.Words + x.work()), Constants: len(blob), Text: n.n, Samples: selftestSamples}, err
+}
+
+type counter struct {
+	w io.Writer
+	n int
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += n
+	return n, err
+}
