@@ -234,7 +234,7 @@ func scraping(t *testing.T, s *secured, stage, gateway string) string {
 	config := regexp.MustCompile(`(?m)^    # (scheme|tls_config|authorization)`).ReplaceAllString(string(text), "    $1")
 	for _, change := range [][2]string{
 		{"127.0.0.1:9464", stage}, {"127.0.0.1:9465", gateway}, {"eusn-secure/ca.pem", s.path("ca.pem")}, {"eusn-secure/metrics.token", s.path("token")},
-		{"scrape_interval: 15s", "scrape_interval: 250ms\n  scrape_timeout: 250ms"}, {"evaluation_interval: 15s", "evaluation_interval: 500ms"}, {"[rules.yaml, alerts.yaml]", "[" + rules + "/rules.yaml, " + rules + "/alerts.yaml]"},
+		{"scrape_interval: 15s", "scrape_interval: 500ms\n  scrape_timeout: 500ms"}, {"evaluation_interval: 15s", "evaluation_interval: 500ms"}, {"[rules.yaml, alerts.yaml]", "[" + rules + "/rules.yaml, " + rules + "/alerts.yaml]"},
 	} {
 		if !strings.Contains(config, change[0]) {
 			t.Fatalf("prometheus.yaml lacks %q", change[0])
