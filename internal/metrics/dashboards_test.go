@@ -103,7 +103,7 @@ func TestDashboardLayout(t *testing.T) {
 		case "eusn_gpu_info", "eusn_gpu_energy_joules_total", "eusn_gpu_memory_busy_ratio", "eusn_gpu_temperature_celsius": // of a card, three figures are shown
 		default:
 			if !strings.Contains(asked, m.name) && m.name != "eusn_engine_info" { // a mark on the time axis
-				t.Errorf("no panel shows %s", m.name)
+				t.Errorf("no panel shows %s: add it to one in configs/grafana, or name it here with the reason", m.name)
 			}
 		}
 	}
