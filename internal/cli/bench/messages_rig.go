@@ -91,7 +91,7 @@ func (s spent) perSecond() float64 { return float64(s.messages) / s.wall.Seconds
 // timed does f, which handles so many messages, on a swept heap.
 func timed(messages int, f func() error) (spent, error) {
 	runtime.GC()
-	before, err := cpuTime()
+	before, err := load.CPUTime()
 	if err != nil {
 		return spent{}, err
 	}
@@ -100,7 +100,7 @@ func timed(messages int, f func() error) (spent, error) {
 		return spent{}, err
 	}
 	wall := time.Since(begin)
-	after, err := cpuTime()
+	after, err := load.CPUTime()
 	return spent{cpu: after - before, wall: wall, messages: messages}, err
 }
 
@@ -176,7 +176,7 @@ func (b *stageBench) drain(ctx context.Context, messages int) (s spent, err erro
 	}
 	want := b.stats.Stats().Messages + uint64(messages)
 	runtime.GC()
-	before, err := cpuTime()
+	before, err := load.CPUTime()
 	if err != nil {
 		return s, err
 	}
@@ -185,7 +185,7 @@ func (b *stageBench) drain(ctx context.Context, messages int) (s spent, err erro
 		if err := await(ctx, func() bool { return b.stats.Stats().Messages >= want }); err != nil {
 			return err
 		}
-		after, err := cpuTime()
+		after, err := load.CPUTime()
 		s = spent{cpu: after - before, wall: time.Since(begin), messages: messages}
 		return err
 	})

@@ -1,6 +1,6 @@
 //go:build unix
 
-package bench
+package load
 
 import (
 	"fmt"
@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// cpuTime is what this process has used of all cores since its start.
-func cpuTime() (time.Duration, error) {
+// CPUTime is what this process has used of all cores since its start.
+func CPUTime() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		return 0, fmt.Errorf("bench: CPU time of this process: %w", err)
+		return 0, fmt.Errorf("load: CPU time of this process: %w", err)
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()), nil
 }

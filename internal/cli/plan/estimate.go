@@ -1,0 +1,147 @@
+package plan
+
+import (
+	"math"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// plant is what is to be watched.
+type plant struct {
+	Machines int     `json:"machines"`
+	Rate     float64 `json:"samples_per_s"`       // of one machine
+	Message  int     `json:"samples_per_message"` // of one machine
+	Channels int     `json:"channels"`
+}
+
+// messages a second, of all machines.
+func (p plant) messages() float64 { return float64(p.Machines) * p.Rate / float64(p.Message) }
+
+// server is what one of them has, and how much of it the plan may use.
+type server struct {
+	Cores   int     `json:"cores"`
+	Memory  float64 `json:"memory_bytes"`
+	Network float64 `json:"network_bytes_per_s"` // each way
+	Disk    float64 `json:"disk_bytes_per_s"`    // written
+	Use     float64 `json:"use"`                 // share of cores, network and disk
+}
+
+// measured is what a stage with its server costs on this machine.
+type measured struct {
+	Cores      int     `json:"cores"`                      // of this machine
+	Rate       float64 `json:"messages_per_s"`             // at which the next was measured
+	Message    float64 `json:"cpu_s_per_message"`          // CPU time, reading, engine, commit and server included
+	Burst      float64 `json:"cpu_s_per_message_together"` // the same where many come at once, as after a restart
+	In         float64 `json:"in_bytes_per_message"`       // stored
+	Out        float64 `json:"out_bytes_per_message"`
+	Payload    float64 `json:"payload_bytes"`       // of a message, as it is sent
+	Late       bool    `json:"late"`                // this machine did not keep to the rate: the cost is too low
+	Restore    float64 `json:"restore_bytes_per_s"` // of states, from a snapshot
+	StateBytes float64 `json:"state_bytes"`         // of one open sequence
+	States     int     `json:"states_per_machine"`
+}
+
+// Memory of a process: of an idle one as in docs/capacity.md; of a stream as in
+// docs/measurements/machines.md ("Memory of many streams"): 107 kB with states of 48.8
+// kB, 44 kB with 17.9 kB, snapshots included.
+const (
+	memoryIdle   = 140e6
+	memoryStream = 3e3
+	memoryStates = 2.2 // times the state
+)
+
+// recovery is the time in seconds from the start after a kill until a worker begins to
+// replay: the server reads its store, and the lease of the one before is over. Measured:
+// docs/capacity.md.
+const recovery = 3
+
+const day = 24 * time.Hour
+
+// estimate is what the plant needs.
+type estimate struct {
+	Cores      float64 `json:"cores"`        // busy, of this machine's kind
+	Memory     float64 `json:"memory_bytes"` // resident, all servers
+	NetworkIn  float64 `json:"network_in_bytes_per_s"`
+	NetworkOut float64 `json:"network_out_bytes_per_s"`
+	DiskDay    float64 `json:"disk_bytes_per_day"` // input and predictions, all replicas
+	DiskRate   float64 `json:"disk_bytes_per_s"`
+	Stop       float64 `json:"restart_s"`            // after an orderly end
+	Kill       float64 `json:"restart_after_kill_s"` // until what came meanwhile is answered
+	Servers    int     `json:"servers"`
+	First      string  `json:"first_limit"` // what decides their number
+	Needs      []need  `json:"needs"`
+	Jobs       int     `json:"jobs"`       // among which the machines are divided
+	Partitions int     `json:"partitions"` // of each job
+}
+
+// need is how many servers one resource asks for.
+type need struct {
+	What    string  `json:"what"`
+	Servers float64 `json:"servers"`
+}
+
+// compute says what a plant needs. replicas is how many servers keep each message (1 or
+// 3), every the stage's time between snapshots.
+func compute(p plant, s server, m measured, replicas int, every time.Duration, maxPartitions int) estimate {
+	rate := p.messages()
+	states := float64(p.Machines*m.States) * m.StateBytes
+	var e estimate
+	busy := rate * m.Message
+	e.Memory = float64(p.Machines)*memoryStream + memoryStates*states
+	// Input comes once, and goes to the other replicas; predictions are stored likewise.
+	stored := (m.In + m.Out) * rate * float64(replicas)
+	e.NetworkIn = rate * m.Payload * float64(replicas)
+	e.NetworkOut = rate * (m.Out + m.Payload*float64(replicas-1))
+	e.DiskRate = stored + states/every.Seconds()*float64(replicas) // each snapshot has at most all states
+	e.DiskDay = stored * day.Seconds()
+
+	room := func(what string, needed, has float64) {
+		e.Needs = append(e.Needs, need{what, needed / has})
+	}
+	room("cores", busy, float64(s.Cores)*s.Use)
+	room("memory", e.Memory, s.Memory*.8-memoryIdle)
+	room("network", max(e.NetworkIn, e.NetworkOut), s.Network*s.Use)
+	room("disk", e.DiskRate, s.Disk*s.Use)
+	most := e.Needs[0]
+	for _, n := range e.Needs[1:] {
+		if n.Servers > most.Servers {
+			most = n
+		}
+	}
+	e.First = most.What
+	e.Servers = max(int(math.Ceil(most.Servers)), replicas)
+	n := float64(e.Servers)
+	e.Cores = busy
+	e.Memory += memoryIdle * n
+	// A restart reads the snapshot, and replays what came since it at the speed of all
+	// cores: after a kill half of the distance of two snapshots, in the mean.
+	share := rate * m.Burst / n / float64(s.Cores)
+	e.Stop = states / n / m.Restore
+	if share < 1 {
+		e.Kill = recovery + e.Stop + every.Seconds()/2*share/(1-share)
+	} else {
+		e.Kill = math.Inf(1)
+	}
+	// A job's input is one NATS stream. Its leader is one server, which writes each message
+	// and sends it to the other replicas.
+	leader := max(rate*(m.In+m.Out)/(s.Disk*s.Use), rate*m.Payload*float64(max(1, replicas-1))/(s.Network*s.Use))
+	e.Jobs = max(1, int(math.Ceil(leader)))
+	e.Partitions = partitions((e.Servers*s.Cores+e.Jobs-1)/e.Jobs, maxPartitions)
+	return e
+}
+
+// partitions of a job is two for each core, so that they can be shared out evenly, as a power of
+// two, and at least those of a new job.
+func partitions(cores, most int) int {
+	n := 16
+	for n < 2*cores && 2*n <= most {
+		n *= 2
+	}
+	return n
+}
+
+// statesOf is the memory of a stream: bytes of a state, and how many it has.
+func statesOf(m *reservoir.Model) (bytes float64, states int) {
+	return float64(4 * m.Network.Spec.Layout().Words), m.Policy.States()
+}

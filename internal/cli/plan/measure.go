@@ -1,0 +1,211 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/load"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+const (
+	patience    = 2 * time.Minute // without any progress: it hangs
+	warmUp      = time.Second     // of a steady load, before it is measured
+	mostStreams = 2000            // that a measurement has; a plant of fewer machines has its own number
+	leastCPU    = 200 * time.Millisecond
+	onTime      = .9 // of a steady load that this machine must have kept to
+)
+
+// rig is a server and a stage in this process.
+type rig struct {
+	model  *reservoir.Model
+	cfg    pipeline.Config
+	engine pipeline.EngineFactory
+	server *natsserver.Server
+	log    *slog.Logger
+	js     jetstream.JetStream
+	nc     *nats.Conn
+	load   *load.Generator
+	stats  pipeline.Counters
+}
+
+// measure runs the stage with a model, each message of so many samples, in dir. It takes
+// some seconds more than each. use is the share of the cores that the load may take
+// at most. said hears how far it is.
+func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.EngineFactory, dir string, each, latency time.Duration, use float64, log *slog.Logger, said func(done int)) (r measured, err error) {
+	b := &rig{model: m, engine: engine, log: log, cfg: pipeline.Config{Job: "plan", Partitions: pipeline.EmbeddedPartitions, Latency: latency}.WithDefaults()}
+	if b.server, err = natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: log}); err != nil {
+		return r, err
+	}
+	defer b.server.Close()
+	if b.nc, err = b.server.Connect("eusn-stream/plan", log); err != nil {
+		return r, err
+	}
+	defer b.nc.Close()
+	if b.js, err = jetstream.New(b.nc, jetstream.WithPublishAsyncMaxPending(512)); err != nil {
+		return r, err
+	}
+	streams := max(1, min(p.Machines, mostStreams))
+	if b.load, err = load.New(b.js, load.Options{Channels: m.Channels, Rows: p.Message, Keys: streams, Patience: patience}); err != nil {
+		return r, err
+	}
+	r = measured{Cores: runtime.GOMAXPROCS(0), Payload: float64(b.load.MessageBytes())}
+	r.StateBytes, r.States = statesOf(m)
+	err = b.run(ctx, func(ctx context.Context, _ time.Duration) error {
+		var err error
+		if r.Burst, err = b.burst(ctx, streams); err != nil {
+			return err
+		}
+		said(1)
+		// The fewer messages there are, the fewer come together in a batch, and the more
+		// each costs: so it is measured at the load that a server will have.
+		r.Rate = min(p.messages(), use*float64(r.Cores)/r.Burst)
+		if err := b.steady(ctx, each, &r); err != nil {
+			return err
+		}
+		said(2)
+		return b.stored(ctx, &r)
+	})
+	if err != nil {
+		return r, err
+	}
+	// Again with what the snapshot has.
+	err = b.run(ctx, func(_ context.Context, ready time.Duration) error {
+		r.Restore = float64(streams*r.States) * r.StateBytes / ready.Seconds()
+		return nil
+	})
+	said(3)
+	return r, err
+}
+
+// run does f while the stage works, from when every partition is read; ready is how long
+// that took.
+func (b *rig) run(outer context.Context, f func(ctx context.Context, ready time.Duration) error) error {
+	ctx, cancel := context.WithCancelCause(outer)
+	defer cancel(nil)
+	stage := pipeline.Stage{
+		Config: b.cfg, Model: b.model, NewEngine: b.engine, Log: b.log, Counters: &b.stats,
+		Dial: func(name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
+	}
+	var wg sync.WaitGroup
+	var failed error
+	begin := time.Now()
+	wg.Go(func() {
+		if failed = stage.Run(ctx); failed != nil {
+			cancel(failed)
+		}
+	})
+	err := b.await(ctx, "the stage is not ready", func() bool { s := b.stats.Status(); return len(s.Unready()) == 0 })
+	if err == nil {
+		err = f(ctx, time.Since(begin))
+	}
+	cancel(nil)
+	wg.Wait()
+	return errors.Join(outer.Err(), failed, err)
+}
+
+func (b *rig) await(ctx context.Context, what string, done func() bool) error {
+	for late := time.Now().Add(patience); !done(); time.Sleep(2 * time.Millisecond) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		if time.Now().After(late) {
+			return fmt.Errorf("plan: %s after %v", what, patience)
+		}
+	}
+	return nil
+}
+
+// answered waits until the stage has answered so many messages more than before.
+func (b *rig) answered(ctx context.Context, before pipeline.Stats, messages int) error {
+	err := b.await(ctx, "messages are not answered", func() bool { return b.stats.Stats().Messages >= before.Messages+uint64(messages) })
+	if n := b.stats.Stats().DeadLetters; n > 0 {
+		err = errors.Join(err, fmt.Errorf("plan: the stage could not use %d messages of drawn samples", n))
+	}
+	return err
+}
+
+// burst is the CPU time of a message, in seconds, when many come at once.
+func (b *rig) burst(ctx context.Context, streams int) (float64, error) {
+	for n := max(64, streams/8); ; n *= 4 {
+		before := b.stats.Stats()
+		cpu, err := spent(func() error {
+			if err := b.load.Burst(ctx, n); err != nil {
+				return err
+			}
+			return b.answered(ctx, before, n)
+		})
+		if err != nil {
+			return 0, err
+		}
+		if cpu > leastCPU {
+			return cpu.Seconds() / float64(n), nil
+		}
+	}
+}
+
+// steady sends r.Rate messages a second for a time and says what one costs.
+func (b *rig) steady(ctx context.Context, each time.Duration, r *measured) error {
+	every := time.Duration(float64(time.Second) / r.Rate)
+	pace := func(d time.Duration) (int, error) {
+		n := max(10, int(d/every))
+		before := b.stats.Stats()
+		if err := b.load.Pace(ctx, n, every, func(string, time.Time) {}); err != nil {
+			return n, err
+		}
+		return n, b.answered(ctx, before, n)
+	}
+	if _, err := pace(warmUp); err != nil {
+		return err
+	}
+	sent, begin := 0, time.Now()
+	cpu, err := spent(func() (err error) {
+		sent, err = pace(each)
+		return err
+	})
+	r.Message = cpu.Seconds() / float64(sent)
+	r.Late = time.Since(begin) > time.Duration(float64(sent)*float64(every)/onTime)+100*time.Millisecond
+	return err
+}
+
+func spent(f func() error) (time.Duration, error) {
+	before, err := load.CPUTime()
+	if err != nil {
+		return 0, err
+	}
+	if err := f(); err != nil {
+		return 0, err
+	}
+	after, err := load.CPUTime()
+	return after - before, err
+}
+
+// stored is what a message and its predictions take on the disk.
+func (b *rig) stored(ctx context.Context, r *measured) error {
+	messages := float64(0)
+	for _, s := range []struct {
+		name string
+		to   *float64
+	}{{"PLAN-IN", &r.In}, {"PLAN-OUT", &r.Out}} {
+		stream, err := b.js.Stream(ctx, s.name)
+		if err != nil {
+			return fmt.Errorf("plan: NATS stream %s: %w", s.name, err)
+		}
+		state := stream.CachedInfo().State
+		if messages == 0 {
+			messages = float64(state.Msgs)
+		}
+		*s.to = float64(state.Bytes) / messages
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
+	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// options are the flags.
+type options struct {
+	plant
+	server
+	model    string
+	message  time.Duration
+	memory   float64 // GB
+	network  float64 // Gbit/s
+	disk     float64 // MB/s
+	replicas int
+	time     time.Duration
+	latency  time.Duration
+	dir      string
+}
+
+// NewCommand is "plan".
+func NewCommand(a *cli.App) *cobra.Command {
+	o := options{server: server{Cores: runtime.GOMAXPROCS(0)}}
+	cmd := &cobra.Command{
+		Use:   "plan",
+		Short: "Says how many cores, servers and disks a plant needs",
+		Long: `Say what a plant needs: cores, memory, network, disk, servers and partitions, and how
+long a restart takes.
+
+It measures first, for some ten seconds: the stage with your model, and a NATS server with
+file storage, both in this process, get messages as your machines would send them, as
+many a second as one server will have. CPU time is measured. The figures are of this
+machine's cores, and include the publisher, which is a few microseconds a message. If the
+machine has so much other work that messages come late, they are too low, and it says so.
+
+The rest is computed. A server is a stage and a NATS server on one machine of
+--server-cores, --server-memory, --server-network and --server-disk. The plan uses --use
+of its cores, network and disk, and 80 % of its memory; the rest is for peaks, and for the
+time after a restart. With --replicas 3 three servers store each message, so network and
+disk count three times. Memory is from measurements of two banks (docs/measurements/
+machines.md), not of your model. Alarms, recording and gateways are not included.
+
+restart: until a worker that was ended orderly predicts again. after a kill: until it has
+also answered what came meanwhile, in the mean over the times between two snapshots.`,
+		Example: `  eusn-stream plan --model m.safetensors --machines 1000 --rate 25600
+  eusn-stream plan --model m.safetensors --machines 10000000 --rate 100 --message 10s --replicas 3 --server-cores 32`,
+		Args: cobra.NoArgs,
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.model, "model", "", "the model file")
+	f.IntVar(&o.Machines, "machines", 1000, "how many machines there are, each one stream")
+	f.IntVar(&o.Channels, "channels", 0, "sensors of a machine; 0: those of the model")
+	f.Float64Var(&o.Rate, "rate", 100, "samples a second of each sensor")
+	f.DurationVar(&o.message, "message", time.Second, "how much time a message holds; at most 1 MB of samples")
+	f.IntVar(&o.Cores, "server-cores", o.Cores, "cores of a server, as fast as these")
+	f.Float64Var(&o.memory, "server-memory", 64, "memory of a server, GB")
+	f.Float64Var(&o.network, "server-network", 10, "network of a server, Gbit/s each way")
+	f.Float64Var(&o.disk, "server-disk", 500, "what a server's disk writes, MB/s")
+	f.Float64Var(&o.Use, "use", .6, "share of cores, network and disk that may be used")
+	f.IntVar(&o.replicas, "replicas", 1, "servers that store each message: 1 or 3")
+	f.DurationVar(&o.latency, "latency", pipeline.DefaultLatency, "how long a batch waits for more messages (stage.latency)")
+	f.DurationVar(&o.time, "time", 3*time.Second, "time of each measurement")
+	f.StringVar(&o.dir, "dir", "", "folder for the measured server; empty: the system's temporary folder")
+	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error { return run(ctx, a, o) })
+	return cmd
+}
+
+// mostMessage is what a message may hold, in bytes of samples.
+const mostMessage = 1 << 20
+
+// check completes the options with what the model says.
+func (o *options) check(channels int) error {
+	if o.Channels == 0 {
+		o.Channels = channels
+	}
+	var errs []error
+	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if o.Channels != channels {
+		wrong("--channels %d: the model has %d", o.Channels, channels)
+	}
+	if o.Machines < 1 || o.Machines > 1e9 {
+		wrong("--machines %d: want 1 to 10^9", o.Machines)
+	}
+	if !(o.Rate > 0 && o.Rate <= 1e9) {
+		wrong("--rate %v: want samples a second, up to 10^9", o.Rate)
+	}
+	if o.message <= 0 || o.message > day {
+		wrong("--message %v: want up to a day", o.message)
+	}
+	if o.Cores < 1 || o.Cores > 1<<16 {
+		wrong("--server-cores %d: want 1 or more", o.Cores)
+	}
+	for _, v := range []struct {
+		flag string
+		v    float64
+	}{{"server-memory", o.memory}, {"server-network", o.network}, {"server-disk", o.disk}} {
+		if !(v.v > 0) || math.IsInf(v.v, 0) {
+			wrong("--%s %v: want more than 0", v.flag, v.v)
+		}
+	}
+	if !(o.Use > 0 && o.Use < 1) {
+		wrong("--use %v: want more than 0 and less than 1", o.Use)
+	}
+	if o.replicas != 1 && o.replicas != 3 {
+		wrong("--replicas %d: want 1 or 3", o.replicas)
+	}
+	if o.latency <= 0 || o.latency > time.Minute {
+		wrong("--latency %v: want up to a minute", o.latency)
+	}
+	if o.time < 100*time.Millisecond || o.time > time.Hour {
+		wrong("--time %v: want 100ms or more", o.time)
+	}
+	o.Message = int(max(1, min(o.Rate*o.message.Seconds(), mostMessage/4/float64(max(1, channels)))))
+	o.Memory, o.Network, o.Disk = o.memory*1e9, o.network*1e9/8, o.disk*1e6
+	return errors.Join(errs...)
+}
+
+// result is what --json prints.
+type result struct {
+	Plant    plant    `json:"plant"`
+	Server   server   `json:"server"`
+	Replicas int      `json:"replicas"`
+	Measured measured `json:"measured"`
+	Needs    estimate `json:"estimate"`
+}
+
+func run(ctx context.Context, a *cli.App, o options) (err error) {
+	if o.model == "" {
+		return cli.Fail(cli.ExitUsage, errors.New("plan: no model"), "--model FILE; eusn-stream demo makes one to try")
+	}
+	m, err := models.LoadForStage(o.model)
+	if err != nil {
+		return err
+	}
+	if err := o.check(len(m.Channels)); err != nil {
+		return cli.Fail(cli.ExitUsage, fmt.Errorf("plan: %w", err), "eusn-stream plan --help")
+	}
+	dir, err := os.MkdirTemp(o.dir, "eusn-plan-*")
+	if err != nil {
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("plan: %w", err), "--dir with a writable folder")
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	p := a.Progress()
+	p.Report(0, 3, "measuring the stage, steps")
+	r, err := measure(ctx, m, o.plant, engines.New(a.Engine), dir, o.time, o.latency, o.Use, a.Logger("error", a.LogFormat()), func(done int) { p.Report(int64(done), 3, "measuring the stage, steps") })
+	p.Close()
+	if err != nil {
+		return cli.OrInterrupted(err, "nothing is planned before the stage is measured")
+	}
+	e := compute(o.plant, o.server, r, o.replicas, pipeline.DefaultSnapshotEvery, pipeline.MaxPartitions)
+	if math.IsInf(e.Kill, 0) {
+		e.Kill = -1
+	}
+	if a.JSON {
+		return a.PrintJSON(result{o.plant, o.server, o.replicas, r, e})
+	}
+	print(a, o, r, e)
+	return nil
+}
+
+func print(a *cli.App, o options, r measured, e estimate) {
+	row := func(name, format string, args ...any) { a.Print("%-20s %s", name, fmt.Sprintf(format, args...)) }
+	row("plant", "%d machines, %d sensors, %g samples a second: %.4g messages a second of %d samples, %s each", o.Machines, o.Channels, o.Rate, o.messages(), o.Message, bytesText(r.Payload))
+	row("measured here", "%.3g µs of a core for a message, %.3g for a sample, at %.4g messages a second evenly, %.3g where many come at once; a state has %s, a machine %d", 1e6*r.Message, 1e6*r.Message/float64(o.Message), r.Rate, 1e6*r.Burst, bytesText(r.StateBytes), r.States)
+	row("cores", "%.3g busy", e.Cores)
+	row("memory", "%s", bytesText(e.Memory))
+	row("network", "in %s, out %s a second", bytesText(e.NetworkIn), bytesText(e.NetworkOut))
+	row("disk", "%s a day for input and predictions (input.max_age and output.keep bound it); %s a second with snapshots", bytesText(e.DiskDay), bytesText(e.DiskRate))
+	kill := "never: the load is more than all cores can do"
+	if e.Kill >= 0 {
+		kill = secondsText(e.Kill)
+	}
+	row("restart", "%s; after a kill %s", secondsText(e.Stop), kill)
+	row("servers", "%d, each with %d cores, %g GB, %g Gbit/s, disks that write %g MB/s, of which %.0f %% are used; decided by %s", e.Servers, o.Cores, o.memory, o.network, o.disk, 100*o.Use, e.First)
+	for _, n := range e.Needs {
+		row("", "%-8s %.3g servers", n.What, n.Servers)
+	}
+	if e.Jobs > 1 {
+		row("jobs", "%d, each with a share of the machines: a job's input is one NATS stream, which one server leads", e.Jobs)
+	}
+	row("partitions", "%d of a job (stage.partitions)", e.Partitions)
+	if r.Late {
+		a.Say("this machine had other work, and did not keep to %.4g messages a second: cores are underestimated; try again when it is quiet", r.Rate)
+	}
+	if o.replicas > e.Needs[0].intServers() {
+		a.Say("%d servers because each message is stored on so many", o.replicas)
+	}
+}
+
+func (n need) intServers() int { return int(math.Ceil(n.Servers)) }
+
+func bytesText(b float64) string {
+	for _, u := range []struct {
+		of   float64
+		name string
+	}{{1e15, "PB"}, {1e12, "TB"}, {1e9, "GB"}, {1e6, "MB"}, {1e3, "kB"}} {
+		if b >= u.of {
+			return fmt.Sprintf("%.3g %s", b/u.of, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f bytes", b)
+}
+
+func secondsText(s float64) string {
+	if s < 1 {
+		return "less than a second"
+	}
+	return time.Duration(s * float64(time.Second)).Round(time.Second).String()
+}

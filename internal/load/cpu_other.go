@@ -1,0 +1,13 @@
+//go:build !unix
+
+package load
+
+import (
+	"errors"
+	"time"
+)
+
+// CPUTime is not known here.
+func CPUTime() (time.Duration, error) {
+	return 0, errors.New("load: the CPU time of this process can be read on Linux, macOS and BSD only")
+}
