@@ -92,6 +92,9 @@ func (b *bench) tests(kernel string) []string {
 	if strings.HasPrefix(kernel, "scale") || strings.HasPrefix(kernel, "project") {
 		return []string{"^TestNovelty$", "^TestNovelty$/^" + b.engine + "$"}
 	}
+	if strings.HasPrefix(kernel, "together") {
+		return []string{"^TestReadoutsTogether$", "^TestTogether$/^" + b.engine + "$"}
+	}
 	if strings.Contains(strings.ToLower(kernel), "apart") {
 		return []string{"^TestReadoutsTogether$", "^TestApart$/^" + b.engine + "$"}
 	}

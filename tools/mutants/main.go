@@ -32,7 +32,7 @@ import (
 func main() {
 	var o options
 	flag.StringVar(&o.engine, "engine", "avx2", "engine to spoil: avx2, avx512 or neon (under qemu-aarch64 elsewhere)")
-	kernels := flag.String("kernels", "^(mixed|scale|project|apart|limitedApart)", "regular expression of the kernels' names")
+	kernels := flag.String("kernels", "^(mixed|scale|project|together|apart|limitedApart)", "regular expression of the kernels' names")
 	flag.StringVar(&o.kinds, "kinds", strings.Join(kindNames(), ","), "kinds of faults, with commas")
 	flag.IntVar(&o.each, "each", 3, "faults of each kind in each kernel")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the choice of instructions")
