@@ -26,8 +26,9 @@ type EvaluateOptions struct {
 	// may differ from the model's. 0: monitor.DefaultTolerance; negative: any.
 	RateTolerance float64
 	// Adaptive, where it is not 0, also shows what sets become whose thresholds labels move
-	// at this rate, in the order of the predictions; see package adaptive. LabelDelay is
-	// how many predictions more are made before a label comes.
+	// at this rate, or intervals whose edges true numbers move, in the order of the
+	// predictions; see package adaptive. LabelDelay is how many predictions more are made
+	// before a label comes.
 	Adaptive   float64
 	LabelDelay int
 	Groups     *groups.Rule  // whose accuracies are wanted, too; nil: none, or those of Parts
@@ -78,7 +79,8 @@ type Marks struct {
 
 	Answers *abstain.Count `json:"answers,omitempty"` // nil where nothing is labelled, or the readout answers always
 
-	Adaptive *adaptive.Report `json:"adaptive,omitempty"` // nil: EvaluateOptions.Adaptive was 0, or nothing is labelled
+	Adaptive        *adaptive.Report  `json:"adaptive,omitempty"`         // nil: EvaluateOptions.Adaptive was 0, or nothing is labelled, or numbers are predicted
+	AdaptiveNumbers *adaptive.Numbers `json:"adaptive_numbers,omitempty"` // likewise, of numbers
 
 	Sets *quality.Sets `json:"sets,omitempty"` // nil where nothing is labelled, or the readout makes no sets
 }
@@ -144,7 +146,7 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 	if err != nil {
 		return nil, err
 	}
-	if opt.Adaptive != 0 && linear.Coverage == nil {
+	if opt.Adaptive != 0 && linear.Coverage == nil && linear.Interval == nil {
 		return nil, fmt.Errorf("offline: sets that adapt, and a model without sets of classes: train it with a coverage")
 	}
 	if err := matchModel(m, linear, src); err != nil {
@@ -244,13 +246,13 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	}
 	if linear.Interval != nil {
 		ev.Numbers = numbersOf(ev.Predictions, ev.Counts)
-		return nil
+		return ev.adapt(linear, opt)
 	}
 	if ev.Quality, ev.Sets, err = ev.quality(linear); err != nil {
 		return err
 	}
 	ev.Answers = ev.answers(linear)
-	if ev.Adaptive, err = ev.adaptive(linear, opt); err != nil {
+	if err := ev.adapt(linear, opt); err != nil {
 		return err
 	}
 	for k := range mixed {
@@ -404,29 +406,6 @@ func (ev *Evaluation) answers(linear *readout.Linear) *abstain.Count {
 	}
 	of := ev.labelled()
 	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&codec.FlagAbstain == 0 }, func(i int) bool { return of[i].Class == of[i].Label })
-}
-
-// adaptive lets the labels of the predictions that are counted move the thresholds of their
-// sets.
-func (ev *Evaluation) adaptive(linear *readout.Linear, opt EvaluateOptions) (*adaptive.Report, error) {
-	if opt.Adaptive == 0 || ev.Labelled == 0 {
-		return nil, nil
-	}
-	of, set := ev.labelled(), make([]int32, 0, len(ev.Classes))
-	return adaptive.Run(linear.Coverage.Level, opt.Adaptive, opt.LabelDelay, len(of), func(i int, share float64) (held bool, size int) {
-		set = linear.AppendSetAt(set[:0], of[i].Scores, linear.Coverage.At(share))
-		return slices.Contains(set, int32(of[i].Label)), len(set)
-	})
-}
-
-// labelled are the predictions that are counted and whose class is known.
-func (ev *Evaluation) labelled() (of []*Prediction) {
-	for i := range ev.Predictions {
-		if p := &ev.Predictions[i]; ev.Counts(p) && p.Label >= 0 {
-			of = append(of, p)
-		}
-	}
-	return of
 }
 
 func (ev *Evaluation) countEarly(p *Prediction) {

@@ -42,6 +42,69 @@ func shaken(t *testing.T, train, test int) *Dataset {
 	return d
 }
 
+// Intervals follow the numbers as the recursion says, at once and late; the model that is
+// made of it has the last ones, and nothing else is changed.
+func TestEvaluateAdaptiveNumbers(t *testing.T) {
+	d := shaken(t, 240, 120)
+	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(3), Target: "shaking", Coverage: .8})
+	later := *d
+	later.Series = slices.Clone(d.Series)
+	for k, i := range d.Part(Test) { // a sensor that says too little from the 61st on
+		if n := d.Series[i].Number; k >= 60 {
+			later.Series[i].number(n + 1)
+		}
+	}
+	const rate = .2
+	v := *m.Readouts[0].Interval
+	for _, late := range []int{0, 5} {
+		ev := evaluated(t, m, &later, EvaluateOptions{Adaptive: rate, LabelDelay: late})
+		a := ev.AdaptiveNumbers
+		if a == nil || ev.Adaptive != nil || a.Samples != 120 || math.Abs(a.Fixed-ev.Numbers.Coverage) > 1.5/120 { // one number may be on the edge of a float32
+			t.Fatalf("%+v beside %+v", a, ev.Numbers)
+		}
+		low, high, half, b := float64(v.Low), float64(v.High), float64(v.High-v.Low)/2, (1-v.Level)/2
+		var moves [][2]float64
+		for _, p := range ev.Predictions {
+			x, move := p.Number-float64(p.Value), [2]float64{b, -b}
+			if n := len(moves); n > late {
+				low, high = low+rate*half*moves[n-late-1][0], high+rate*half*moves[n-late-1][1]
+			}
+			if x < low {
+				move[0]--
+			}
+			if x > high {
+				move[1]++
+			}
+			moves = append(moves, move)
+		}
+		for _, move := range moves[len(moves)-late-1:] {
+			low, high = low+rate*half*move[0], high+rate*half*move[1]
+		}
+		if math.Abs(a.Low-low) > 1e-6 || math.Abs(a.High-high) > 1e-6 { // half is a float32 here
+			t.Errorf("%d late: %+v, want %v and %v", late, a, low, high)
+		}
+		if off := max(math.Abs(a.Below-b), math.Abs(a.Above-b)); off > a.Bound || a.Coverage <= a.Fixed {
+			t.Errorf("%d late: %+v", late, a)
+		}
+		next, err := ev.Adapted(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := next.Readouts[0].Interval
+		if *m.Readouts[0].Interval != v || w.Level != v.Level || math.Abs(float64(w.Low)-low) > 1e-6 || math.Abs(float64(w.High)-high) > 1e-6 {
+			t.Errorf("the model has %+v of %+v", w, v)
+		}
+		for i, p := range evaluated(t, next, &later, EvaluateOptions{}).Predictions {
+			if was := ev.Predictions[i]; p.Value != was.Value || p.Low != was.Value+w.Low || p.High != was.Value+w.High {
+				t.Fatalf("prediction %d: %+v, was %+v", i, p, was)
+			}
+		}
+	}
+	if _, err := evaluated(t, m, d, EvaluateOptions{}).Adapted(m); err == nil || !strings.Contains(err.Error(), "no label has moved") {
+		t.Errorf("without a rate: %v", err)
+	}
+}
+
 // A regression: its numbers are what the predictions say, its errors are theirs, and it
 // is far better than the mean. What is not
 // known is not learnt, and changes no prediction.

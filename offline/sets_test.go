@@ -189,6 +189,13 @@ func TestEvaluateAdaptive(t *testing.T) {
 		if math.Abs(a.Coverage-(1-total/90)) > 1e-12 || math.Abs(a.Size-float64(size)/90) > 1e-12 || a.Fixed != plain.Sets.Coverage || math.Abs(a.FixSize-plain.Sets.Size) > 1e-12 {
 			t.Errorf("%d late: %+v, want coverage %v and size %v; without %+v", late, a, 1-total/90, float64(size)/90, plain.Sets)
 		}
+		next, err := ev.Adapted(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c := next.Readouts[0].Coverage; !reflect.DeepEqual(c, l.Coverage.Acting(a.Share)) || c.Adapted == 0 || l.Coverage.Adapted != 0 {
+			t.Errorf("%d late: the model has %+v", late, c)
+		}
 		if math.Abs(a.Coverage-.9) > a.Bound || math.Abs(a.Bound-(.9+float64(late+1)*rate)/(rate*90)) > 1e-12 {
 			t.Errorf("%d late: %+v is out of its bound", late, a)
 		}

@@ -68,6 +68,17 @@ func TestAdapt(t *testing.T) {
 			t.Errorf("%+v, %+v, %v, %v", c, report, err, c.check("n", 3, 1))
 		}
 	}
+	// A share of 1 asks for no class in any set. A readout's thresholds are probabilities: they
+	// act at the level that it then has, and stay below 1.
+	for _, share := range []float64{1, 1.5} {
+		c := tiny.Acting(share)
+		if c.Adapted <= 0 || c.Adapted > 2e-9 || !slices.Equal(c.Least, tiny.At(1-c.Adapted)) || !(c.Least[0] > 1-1e-4 && c.Least[0] < 1) {
+			t.Errorf("share %v: %+v", share, c)
+		}
+	}
+	if c := tiny.Acting(-1); c.Adapted != 1 || c.Least[0] != 0 {
+		t.Errorf("share -1: %+v", c)
+	}
 	if _, _, err := tiny.Adapt(0, 1, sure, zero, all); err == nil {
 		t.Error("a rate of 0")
 	}

@@ -34,8 +34,8 @@ type Coverage struct {
 	Level   float64   `json:"level"`             // above 0, below 1
 	ByClass bool      `json:"by_class,omitzero"` // the share is one of each class, not of all samples together
 	Least   []float64 `json:"least"`             // the thresholds, in class order; 0: the class is in every set
-	// Adapted is the level at which Least acts, where labels have moved it (Adapt); above 0,
-	// at most 1, which has all classes in every set. 0: Level, as in the training.
+	// Adapted is the level at which Least acts, where labels have moved it (Acting); 1e-9 to
+	// 1, which has all classes in every set. 0: Level, as in the training.
 	Adapted float64 `json:"adapted,omitzero"`
 }
 
@@ -120,12 +120,15 @@ func (c *Coverage) Adapt(rate, temperature float64, scores dense.Matrix, labels,
 	if err != nil {
 		return nil, nil, fmt.Errorf("readout: %w", err)
 	}
-	const none = 1e-9 // of a level below which no set has a class
-	adapted := &Coverage{Level: c.Level, ByClass: c.ByClass, Least: c.At(r.Share), Adapted: min(1, max(none, 1-r.Share))}
-	for k := range adapted.Least {
-		adapted.Least[k] = min(1, adapted.Least[k])
-	}
-	return adapted, r, nil
+	return c.Acting(r.Share), r, nil
+}
+
+// Acting is c with the thresholds at a share of true classes that sets may lack, for a
+// readout to have. Its level is at least 1e-9, which has a class in a set where it is as
+// good as certain: thresholds above 1, which the share may ask for, are none of a readout.
+func (c *Coverage) Acting(share float64) *Coverage {
+	share = min(share, 1-1e-9)
+	return &Coverage{Level: c.Level, ByClass: c.ByClass, Least: c.At(share), Adapted: min(1, 1-share)}
 }
 
 // newAbstain learns a threshold from what the samples left out score, as newCoverage does.
@@ -194,6 +197,16 @@ type Interval struct {
 	Level float64 `json:"level"` // above 0, below 1
 	Low   float32 `json:"low"`   // in the unit of the number
 	High  float32 `json:"high"`  // likewise; not below Low
+}
+
+// Moved is v with other ends, rounded to the outside. Where low is above high, which holds
+// no number, both are the number in the middle.
+func (v *Interval) Moved(low, high float64) *Interval {
+	if low > high {
+		low = low + (high-low)/2
+		high = low
+	}
+	return &Interval{v.Level, -up(-low), up(high)}
 }
 
 // check reports what is wrong, for a readout of that name, which has classes where it

@@ -28,4 +28,29 @@
 // labels that are there at once, late = 0, that is Proposition 4.1 of the paper. Proof: a(t)
 // leaves [0, 1] by (late+1) rate at most, because late+1 labels after it has left the
 // interval each of them moves it back; and missed / n - a = (a(1) - a(n+1)) / (rate n).
+//
+// # Numbers
+//
+// The interval of a regression is a value plus two numbers, low and high, such that a share
+// b = (1 - level) / 2 of the true numbers is below it and as many are above. Each edge follows
+// the labels by itself: with half = (high - low) / 2 of the model, and above 1 where the
+// number was above its interval, else 0,
+//
+//	high(t+1) = high(t) + rate half (above(t) - b),   high(1) = high
+//
+// and low likewise, the other way. That is quantile tracking (A. Angelopoulos, E. Candes,
+// R. Tibshirani: Conformal PID control for time series prediction, NeurIPS 2023). It moves the
+// edge itself, where the method above moves the share at which it acts: a share below 0
+// would be an interval without an end, which three misses in a row are enough for at 0.95
+// and a rate of 0.01. After n numbers, m of them above, high is the model's plus
+// rate half (m - n b): again the order says nothing more.
+//
+// Where the numbers less their values are in least..most, and late is as above, high stays in
+// least - (late+1) b s .. most + (late+1) (1-b) s, s = rate half, or in between that and
+// where it began: below least each number is above it, so that it rises, and above most
+// none is. So
+//
+//	|m / n - b| <= max(most - high + (late+1) (1-b) s, high - least + (late+1) b s) / (s n)
+//
+// whatever the order of these numbers. For low the same holds.
 package adaptive

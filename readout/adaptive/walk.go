@@ -87,13 +87,11 @@ func (r *Report) String() string {
 // and says whether it holds the true class, and of how many classes it is.
 func Run(level, rate float64, late, n int, set func(i int, share float64) (held bool, size int)) (*Report, error) {
 	w, err := New(level, rate)
-	switch {
-	case err != nil:
+	if err == nil {
+		err = checkRun(late, n)
+	}
+	if err != nil {
 		return nil, err
-	case late < 0:
-		return nil, fmt.Errorf("adaptive: %d labels late, want 0 or more", late)
-	case n < 1:
-		return nil, fmt.Errorf("adaptive: no prediction with a label, want at least one")
 	}
 	r := &Report{Level: level, Rate: rate, Late: late, Samples: n}
 	held := make([]bool, n)
@@ -119,4 +117,15 @@ func Run(level, rate float64, late, n int, set func(i int, share float64) (held 
 	r.Coverage, r.Size, r.Fixed, r.FixSize = of(was), of(sizes), of(fixed), of(fixedSizes)
 	r.Bound, r.Share = w.Bound(late), w.Share()
 	return r, nil
+}
+
+// checkRun reports what is wrong with a number of late labels, and of labels.
+func checkRun(late, n int) error {
+	switch {
+	case late < 0:
+		return fmt.Errorf("adaptive: %d labels late, want 0 or more", late)
+	case n < 1:
+		return fmt.Errorf("adaptive: no prediction with a label, want at least one")
+	}
+	return nil
 }

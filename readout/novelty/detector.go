@@ -32,8 +32,13 @@ func (d *Detector) Features() int { return len(d.Center) }
 // Dimensions is the number of principal directions.
 func (d *Detector) Dimensions() int { return len(d.Axes) / max(1, len(d.Center)) }
 
-// InputValues is the number of values that ReadInputs writes.
-func (d *Detector) InputValues() int { return len(d.Inputs) / max(1, len(d.Center)) }
+// InputValues is the number of values that ReadInputs writes; of no detector 0.
+func (d *Detector) InputValues() int {
+	if d == nil {
+		return 0
+	}
+	return len(d.Inputs) / max(1, len(d.Center))
+}
 
 // MaxDimensions bounds those of a detector.
 const MaxDimensions = 1024

@@ -296,7 +296,7 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 			l.app.Say("warning: no labelled sequence is of class %q: the new readout does not know it", class)
 		}
 	}
-	l.sayLost(head.Novelty != nil, head.Prefixes != nil)
+	l.sayLost(head.Novelty != nil, head.Novelty.InputValues() > 0, head.Prefixes != nil)
 	p := l.app.Progress()
 	defer p.Close()
 	o := offline.RetrainOptions{Readout: head.Name, Tool: cli.ToolName(), Weights: l.weights}
@@ -335,9 +335,12 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 }
 
 // sayLost says what the readout in use does and one from labels cannot.
-func (l *learning) sayLost(novelty, early bool) {
+func (l *learning) sayLost(novelty, inputs, early bool) {
 	const what = "warning: the readout of before %s, and the new one does not: once it is promoted, %s; for one that does, train with offline retrain %s and publish that"
-	if novelty {
+	switch {
+	case inputs:
+		l.app.Say(what, "says how novel a sequence is and what its inputs are like", "predictions have neither, and alarm rules about novelty or drift of inputs are silent", "--drift")
+	case novelty:
 		l.app.Say(what, "says how novel a sequence is", "predictions have no novelty, and alarm rules about it are silent", "--novelty")
 	}
 	if early {

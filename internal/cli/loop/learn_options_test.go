@@ -17,9 +17,11 @@ import (
 func TestLearnAdaptive(t *testing.T) {
 	t.Parallel()
 	const level = .8
-	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--coverage", "0.8")
+	j := newLearnJob(t, learnStreams*learnSequences, "--members", "2", "--units", "8", "--coverage", "0.8", "--drift")
 	j.sayAll(t)
-	j.to(t, "plain.safetensors")
+	if r := clitest.Must(t, j.args("plain.safetensors")...); !strings.Contains(r.ErrOut, "warning: the readout of before says how novel a sequence is and what its inputs are like, and the new one does not") || !strings.Contains(r.ErrOut, "train with offline retrain --drift") {
+		t.Errorf("what is lost is not said:\n%s", r.ErrOut)
+	}
 	var did struct {
 		Report struct {
 			Readout struct{ Adaptive *adaptive.Report }

@@ -19,7 +19,7 @@ import (
 )
 
 func newEvaluate(a *cli.App) *cobra.Command {
-	var archive, labels, model, predictions string
+	var archive, labels, model, predictions, out string
 	var group groupFlags
 	var least float64
 	var tolerance int
@@ -48,7 +48,8 @@ those of the live stage bit for bit.`,
 	f.IntVar(&tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; 0 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&o.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
-	f.Float64Var(&o.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); 0 = do not")
+	f.Float64Var(&o.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); of one of numbers: their intervals, such as 0.05 (docs/regression.md); 0 = do not")
+	f.StringVarP(&out, "out", "o", "", "with --adaptive: also write the model with the thresholds, or the interval, that the last label has led to; replaces an older file when it is complete")
 	f.IntVar(&o.LabelDelay, "label-delay", 0, "with --adaptive: how many predictions more are made before a label comes")
 	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -63,6 +64,10 @@ those of the live stage bit for bit.`,
 			return fmt.Errorf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.Adaptive)
 		case f.Changed("label-delay") && o.Adaptive == 0:
 			return fmt.Errorf("--label-delay %d: want --adaptive, too, such as --adaptive 0.01", o.LabelDelay)
+		case out != "" && o.Adaptive == 0:
+			return fmt.Errorf("--out %s: want --adaptive, too, such as --adaptive 0.01: without it the model stays as it is", out)
+		case out != "" && out == predictions:
+			return fmt.Errorf("--out and --predictions are both %s: want two files", out)
 		case o.LabelDelay < 0:
 			return fmt.Errorf("--label-delay %d: want a number of predictions, 0 or more", o.LabelDelay)
 		}
@@ -84,7 +89,10 @@ those of the live stage bit for bit.`,
 			if err := cli.OutputFile(predictions, archive, labels, model, group.parts); err != nil {
 				return err
 			}
-			ev, err := evaluate(ctx, a, evaluated{model, archive, labels, part}, o)
+			if err := cli.OutputFile(out, archive, labels, model, group.parts, predictions); err != nil {
+				return err
+			}
+			ev, err := evaluate(ctx, a, evaluated{model, archive, labels, part, out}, o)
 			if err == nil && predictions != "" {
 				err = errors.Join(ctx.Err(), ev.WritePredictions(predictions))
 			}
@@ -107,6 +115,7 @@ those of the live stage bit for bit.`,
 type evaluated struct {
 	model, archive, labels string
 	split                  bool // a part was asked for
+	out                    string
 }
 
 func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateOptions) (*offline.Evaluation, error) {
@@ -140,6 +149,15 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 		}
 		return nil, cli.Fail(cli.ExitFailure, err, next)
 	}
+	if of.out != "" {
+		next, err := ev.Adapted(m)
+		if err == nil {
+			err = next.Save(of.out)
+		}
+		if err != nil {
+			return nil, cli.Fail(cli.ExitFailure, err, "")
+		}
+	}
 	if a.JSON {
 		return ev, a.PrintJSON(ev)
 	}
@@ -170,6 +188,9 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 			a.Say("warning: the data have no numbers in a column %s, so that there is nothing to compare with", names.Cut(ev.Classes[0], models.MaxClassWidth))
 		}
 		printNumbers(a, ev.Numbers)
+		if ev.AdaptiveNumbers != nil {
+			a.Print("adaptive   %s", ev.AdaptiveNumbers)
+		}
 		printNovelty(a, ev.Novelty)
 		return ev, nil
 	}

@@ -1,6 +1,7 @@
 package offlinecmd_test
 
 import (
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -41,6 +42,18 @@ func TestTarget(t *testing.T) {
 	if r := clitest.Must(t, evaluate...); !strings.Contains(r.Out, "plant, recording: seq of 120 sequences, 120 of them known") || !strings.Contains(r.Out, "intervals  hold ") {
 		t.Errorf("evaluate prints\n%s", r.Out)
 	}
+	next := filepath.Join(dir, "next.safetensors")
+	if r := clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--out", next)...); !strings.Contains(r.Out, "adaptive   intervals hold ") {
+		t.Errorf("evaluate --adaptive prints\n%s", r.Out)
+	}
+	clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--label-delay", "3", "--json", "--out", next)...).Parse(t, &ev)
+	var shown models.Report
+	clitest.Must(t, "model", "inspect", next, "--json").Parse(t, &shown)
+	if v, a := shown.Readouts[0].Interval, ev.AdaptiveNumbers; v == nil || a == nil || a.Late != 3 || math.Abs(float64(v.Low)-a.Low) > 1e-5*math.Abs(a.Low) || math.Abs(float64(v.High)-a.High) > 1e-5*math.Abs(a.High) { // a float32
+		t.Errorf("the new model has %+v, evaluated %+v", v, a)
+	}
+	clitest.Exec(t, t.Context(), append(evaluate, "--out", next)...).Want(t, cli.ExitUsage, "want --adaptive, too")
+	clitest.Exec(t, t.Context(), append(evaluate, "--adaptive", "0.05", "--out", model)...).Want(t, cli.ExitFailure, "is an input of this command")
 	clitest.Exec(t, t.Context(), append(evaluate, "--min-accuracy", "0.5")...).Want(t, cli.ExitFailure, "numbers, which have no accuracy")
 	for want, args := range map[string][]string{
 		"numbers have no classes": {"--target", "seq", "--priors", "balanced"},
