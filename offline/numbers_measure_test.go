@@ -69,6 +69,69 @@ func TestIntervalsOfRealData(t *testing.T) {
 	}
 }
 
+// The table of docs/measurements/regression.md about intervals that follow the numbers:
+// five draws as above, and a planted shift in the second half of the test part: noise of
+// half the deviation of its series on each value that the model sees, or an offset of 1 on
+// each number, which the model cannot see.
+func TestAdaptiveIntervalsOfRealData(t *testing.T) {
+	if !parts.Accuracy("intervals") {
+		t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
+	}
+	const draws, level = 5, .9
+	rates := []float64{.05, .2}
+	for _, name := range []string{"CharacterTrajectories", "JapaneseVowels", "MotionSenseHAR", "SpokenArabicDigits", "NATOPS", "RacketSports"} {
+		set := virtualSensor(realDataset(t, name))
+		spec, err := reservoir.Bank("small", len(set.Channels))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, shift := range []string{"none", "noise", "offset"} {
+			var fixed, was float64
+			var now, late, width, bound [2]float64
+			test := 0
+			for draw := range uint64(draws) {
+				d := halved(set, draw)
+				m, _ := retrained(t, d, RetrainOptions{Spec: spec, Target: d.Target, Coverage: level})
+				switch shift {
+				case "noise":
+					d = noisy(d, draw)
+				case "offset":
+					d = offset(d)
+				}
+				for k, rate := range rates {
+					for _, delay := range []int{0, 50} {
+						a := evaluated(t, m, d, EvaluateOptions{Adaptive: rate, LabelDelay: delay}).AdaptiveNumbers
+						if b := (1 - level) / 2; max(math.Abs(a.Below-b), math.Abs(a.Above-b)) > a.Bound {
+							t.Errorf("%s, %s, draw %d, %d late: %+v is out of its bound", name, shift, draw, delay, a)
+						}
+						if delay > 0 {
+							late[k] += a.Coverage / draws
+							continue
+						}
+						now[k], width[k], bound[k] = now[k]+a.Coverage/draws, width[k]+a.Width/draws, bound[k]+a.Bound/draws
+						if k == 0 {
+							fixed, was, test = fixed+a.Fixed/draws, was+a.FixWidth/draws, a.Samples
+						}
+					}
+				}
+			}
+			t.Logf("| %s | %d | %s | %.3f | %.2f | %.3f | %.2f | %.3f | %.2f | %.3f | %.2f | %.3f | %.2f |", name, test, shift, fixed, was,
+				now[0], width[0], late[0], bound[0], now[1], width[1], late[1], bound[1])
+		}
+	}
+}
+
+// offset adds 1 to the numbers in the second half of the test part.
+func offset(d *Dataset) *Dataset {
+	next := *d
+	next.Series = slices.Clone(d.Series)
+	of := d.Part(Test)
+	for _, i := range of[len(of)/2:] {
+		next.Series[i].number(d.Series[i].Number + 1)
+	}
+	return &next
+}
+
 // virtualSensor makes a data set of one whose number is that of the last channel.
 func virtualSensor(d *Dataset) *Dataset {
 	all := len(d.Channels)

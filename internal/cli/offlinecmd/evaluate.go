@@ -48,7 +48,7 @@ those of the live stage bit for bit.`,
 	f.IntVar(&tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; 0 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&o.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
-	f.Float64Var(&o.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); of one of numbers: their intervals, such as 0.05 (docs/regression.md); 0 = do not")
+	f.Float64Var(&o.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); of one of numbers: their intervals, such as 0.2 (docs/regression.md); 0 = do not")
 	f.StringVarP(&out, "out", "o", "", "with --adaptive: also write the model with the thresholds, or the interval, that the last label has led to; replaces an older file when it is complete")
 	f.IntVar(&o.LabelDelay, "label-delay", 0, "with --adaptive: how many predictions more are made before a label comes")
 	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
