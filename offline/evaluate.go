@@ -408,6 +408,51 @@ func (ev *Evaluation) answers(linear *readout.Linear) *abstain.Count {
 	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&codec.FlagAbstain == 0 }, func(i int) bool { return of[i].Class == of[i].Label })
 }
 
+// adapt lets the labels of the predictions that are counted move the thresholds of their
+// sets, or the edges of their intervals.
+func (ev *Evaluation) adapt(linear *readout.Linear, opt EvaluateOptions) (err error) {
+	switch of := ev.labelled(); {
+	case opt.Adaptive == 0 || len(of) == 0:
+	case linear.Interval != nil:
+		ev.AdaptiveNumbers, err = adaptNumbers(linear.Interval, of, opt.Adaptive, opt.LabelDelay)
+	default:
+		ev.Adaptive, err = adaptSets(linear, of, opt.Adaptive, opt.LabelDelay)
+	}
+	return err
+}
+
+// Adapted is m, the model that was evaluated, with the thresholds or the interval that the
+// last label has led to. It is an error where EvaluateOptions.Adaptive was 0, or nothing is
+// labelled. m stays as it is.
+func (ev *Evaluation) Adapted(m *reservoir.Model) (*reservoir.Model, error) {
+	linear, err := chooseReadout(m, ev.Readout)
+	if err != nil {
+		return nil, err
+	}
+	next, l := *m, *linear
+	switch {
+	case ev.Adaptive != nil:
+		l.Coverage = l.Coverage.Acting(ev.Adaptive.Share)
+	case ev.AdaptiveNumbers != nil:
+		l.Interval = l.Interval.Moved(ev.AdaptiveNumbers.Low, ev.AdaptiveNumbers.High)
+	default:
+		return nil, fmt.Errorf("offline: %s: no label has moved a threshold or an interval: want labels, or numbers, and a rate", ev.Dataset)
+	}
+	next.Readouts = slices.Clone(m.Readouts)
+	next.Readouts[slices.Index(next.Readouts, linear)] = &l
+	return &next, next.Validate()
+}
+
+// labelled are the predictions that are counted and whose class is known.
+func (ev *Evaluation) labelled() (of []*Prediction) {
+	for i := range ev.Predictions {
+		if p := &ev.Predictions[i]; ev.Counts(p) && p.Label >= 0 {
+			of = append(of, p)
+		}
+	}
+	return of
+}
+
 func (ev *Evaluation) countEarly(p *Prediction) {
 	if ev.Early == nil {
 		ev.Early = new(EarlyCount)
