@@ -23,7 +23,7 @@ import (
 )
 
 // several is a model with readouts test, b and c, of the same classes; b and c make
-// sets of classes, test and c say how unlike their training part a sequence is,
+// sets of classes, some of b's predictions abstain, test and c say how unlike their training part a sequence is,
 // and c when early predictions of marked sequences suffice.
 func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 	t.Helper()
@@ -33,6 +33,10 @@ func several(t testing.TB, policy reservoir.Policy) *reservoir.Model {
 		l := *m.Readouts[0]
 		l.Name, l.Weights = name, pipelinetest.Noise(rng, len(l.Weights))
 		l.Temperature, l.Coverage = .5, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.3}, len(l.Classes))}
+		if name == "b" {
+			pipelinetest.Abstaining(&l)
+			l.Abstain.Above = .485 // about half of these inputs' probabilities are above it
+		}
 		if name == "c" && policy.Kind == reservoir.Marked && policy.Early > 0 {
 			pipelinetest.Deciding(&l)
 		}
@@ -254,6 +258,26 @@ func checkReadouts(t *testing.T, m *reservoir.Model, got map[string][]codec.Pred
 		}
 	}
 	same(t, got, want)
+	answered := map[bool]int{}
+	for name, l := range byName(t, m) {
+		for key, ps := range got {
+			for i, p := range ps {
+				if p.Readout != name {
+					continue
+				}
+				abstains := p.Flags&codec.FlagAbstain != 0
+				if l.Abstain != nil {
+					answered[!abstains]++
+				}
+				if abstains != l.Abstains(p.Probability) {
+					t.Errorf("stream %s, prediction %d of readout %s: %+v", key, i, l.Name, p)
+				}
+			}
+		}
+	}
+	if answered[true] == 0 || answered[false] == 0 {
+		t.Errorf("of the readout that abstains sometimes %d predictions answer and %d abstain, want some of each", answered[true], answered[false])
+	}
 	if len(used) != len(m.Readouts) {
 		t.Errorf("readouts used: %v, want all of %d", used, len(m.Readouts))
 	}
