@@ -2,151 +2,20 @@ package metrics
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
-	"io"
-	"math/big"
 	"net/http"
 	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"golang.org/x/crypto/bcrypt"
-
 	"github.com/eusn-stream/eusn-stream/internal/certs"
-	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 const goodToken = "0123456789abcdef-old"
-
-// secured are the files of an Access, and an authority that clients know.
-type secured struct {
-	*testing.T
-	dir       string
-	authority certs.Pair
-	pool      *x509.CertPool
-	book      *pipelinetest.LogBook
-}
-
-func newSecured(t *testing.T) *secured {
-	t.Helper()
-	authority, err := certs.NewAuthority("test", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := &secured{t, t.TempDir(), authority, x509.NewCertPool(), &pipelinetest.LogBook{}}
-	s.pool.AppendCertsFromPEM(authority.Cert)
-	s.pair("server", time.Now())
-	s.write("ca.pem", string(authority.Cert))
-	s.write("users", "# people\n\nann:"+hashOf(t, "ann's password")+"\n")
-	s.write("token", goodToken+"\n")
-	return s
-}
-
-func hashOf(t *testing.T, password string) string {
-	t.Helper()
-	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(hash)
-}
-
-func (s *secured) path(name string) string { return filepath.Join(s.dir, name) }
-
-func (s *secured) write(name, text string) {
-	s.Helper()
-	if err := os.WriteFile(s.path(name)+".new", []byte(text), 0o600); err != nil {
-		s.Fatal(err)
-	}
-	if err := os.Rename(s.path(name)+".new", s.path(name)); err != nil {
-		s.Fatal(err)
-	}
-}
-
-// pair writes a certificate of that time and its key.
-func (s *secured) pair(name string, at time.Time) {
-	s.Helper()
-	p, err := certs.NewServer(s.authority, []string{"localhost", "127.0.0.1"}, at)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.write(name+".key", string(p.Key))
-	s.write(name+".pem", string(p.Cert))
-}
-
-// serve opens a server whose files are read at every request.
-func (s *secured) serve(a Access) string {
-	s.Helper()
-	d, err := a.open(s.book.Logger())
-	if err != nil {
-		s.Fatal(err)
-	}
-	d.files.every, d.pause = 0, 0
-	o := Options{Counters: new(pipeline.Counters), Log: s.book.Logger(), patience: patience}
-	server, err := d.serve("127.0.0.1:0", handler(o, newRegistry(o)), patience)
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.Cleanup(func() {
-		if err := server.Close(); err != nil {
-			s.Error(err)
-		}
-	})
-	return server.URL()
-}
-
-// ask sends a request on a connection of its own. Headers are pairs.
-func (s *secured) ask(url string, with *tls.Config, header ...string) (*http.Response, string, error) {
-	s.Helper()
-	if with == nil {
-		with = &tls.Config{}
-	}
-	with.RootCAs = s.pool
-	transport := &http.Transport{TLSClientConfig: with, DisableKeepAlives: true}
-	req, err := http.NewRequest(http.MethodGet, url, nil)
-	if err != nil {
-		s.Fatal(err)
-	}
-	for i := 0; i < len(header); i += 2 {
-		req.Header.Set(header[i], header[i+1])
-	}
-	res, err := (&http.Client{Transport: transport, Timeout: patience}).Do(req)
-	if err != nil {
-		return nil, "", err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(res.Body)
-	return res, string(body), err
-}
-
-// code is the status of a request with a login, "" for none.
-func (s *secured) code(url, login string) int {
-	s.Helper()
-	var header []string
-	if login != "" {
-		header = []string{"Authorization", login}
-	}
-	res, _, err := s.ask(url, nil, header...)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return res.StatusCode
-}
-
-func basic(user, password string) string {
-	r := &http.Request{Header: http.Header{}}
-	r.SetBasicAuth(user, password)
-	return r.Header.Get("Authorization")
-}
 
 // Without TLS and a login everybody is answered; with them only those who have
 // logged in, on every path, also on those that do not exist.
@@ -203,6 +72,10 @@ func TestOpenHealth(t *testing.T) {
 		if c := s.code(base+path, "Bearer "+goodToken); c != want {
 			t.Errorf("%s without a client certificate: %d, want %d", path, c, want)
 		}
+	}
+	res, _, err := s.ask(base+"/metrics", &tls.Config{Certificates: []tls.Certificate{clientPair(t, s.authority)}}, "Authorization", "Bearer "+goodToken)
+	if err != nil || res.StatusCode != 200 {
+		t.Errorf("/metrics with a client certificate: %v, %v, want 200", res, err)
 	}
 }
 
@@ -262,6 +135,16 @@ func TestReread(t *testing.T) {
 	s.write("users", "ann:"+hashOf(t, "ann's password"))
 	want("bob, taken out", bob, 401)
 	want("ann again", ann, 200)
+
+	same, long := hashOf(t, "bob's password"), strings.Repeat("long ", 14)+"72"
+	s.write("users", "ann:"+same+"\nbob:"+same+"\ncora:"+hashOf(t, long))
+	want("bob, with a copy of ann's line", bob, 200)
+	want("a password of 72 bytes", basic("cora", long), 200)
+	want("one that begins with it", basic("cora", long+"x"), 401) // bcrypt would not see the rest
+	s.write("users", "ann:"+same)
+	want("bob, taken out, whose hash ann still has", bob, 401)
+	s.write("users", "ann:"+hashOf(t, "ann's password"))
+	want("ann once more", ann, 200)
 
 	s.write("users", "ann:plain password")
 	want("ann while the file is wrong", ann, 200)
@@ -384,23 +267,4 @@ func FuzzAccessFiles(f *testing.F) {
 			t.Errorf("%d tokens, %v", len(tokens), err)
 		}
 	})
-}
-
-// clientPair is a client's certificate.
-func clientPair(t *testing.T, by certs.Pair) tls.Certificate {
-	t.Helper()
-	authority, err := tls.X509KeyPair(by.Cert, by.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &x509.Certificate{SerialNumber: big.NewInt(7), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
-	der, err := x509.CreateCertificate(rand.Reader, c, authority.Leaf, &key.PublicKey, authority.PrivateKey)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
