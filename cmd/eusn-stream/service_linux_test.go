@@ -5,6 +5,7 @@ import (
 	"net"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -48,9 +49,10 @@ func TestServices(t *testing.T) {
 	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 1), "--out", model, "--members", "1", "--units", "5")
 	clitest.Write(t, filepath.Join(dir, "stage.yaml"), fmt.Sprintf("model: %s\nserver:\n  port: %s\n", model, port))
 	clitest.Write(t, filepath.Join(dir, "gateway.yaml"), fmt.Sprintf("model: %s\nnats:\n  url: nats://127.0.0.1:%s\ngateway:\n  mqtt: 127.0.0.1:0\n", model, port))
+	clitest.Write(t, filepath.Join(dir, "alarms.yaml"), fmt.Sprintf("nats:\n  url: nats://127.0.0.1:%s\nalarms:\n  rules:\n    dead: silent 10m\n", port))
 	at := strings.NewReplacer("/etc/eusn-stream", dir, "/var/lib/eusn-stream-gateway", dir, "/var/lib/eusn-stream", dir)
 	var stop []func()
-	for _, s := range []struct{ unit, says string }{{"eusn-stream", "reading sensors.*"}, {"eusn-stream-gateway", "publishing to sensors.*"}} {
+	for _, s := range []struct{ unit, says string }{{"eusn-stream", "reading sensors.*"}, {"eusn-stream-gateway", "publishing to sensors.*"}, {"eusn-stream-alarms", "1 rules hold"}} {
 		text := string(clitest.Read(t, "../../configs/systemd/"+s.unit+".service"))
 		start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/eusn-stream (.*)$`).FindStringSubmatch(text)
 		if start == nil {
@@ -78,6 +80,7 @@ func TestServices(t *testing.T) {
 			}
 		})
 	}
-	stop[1]() // the gateway first
-	stop[0]()
+	for _, end := range slices.Backward(stop) { // the stage last: it has the server
+		end()
+	}
 }

@@ -56,6 +56,8 @@
 //	                 groups find, joined by dots, or all that it finds. Streams in which it
 //	                 finds nothing have no alarm. Without it, each stream is one
 //	final            predictions with the flag early do not count
+//	only CONDITION   predictions for which this condition (not drift, not silent) is not on do
+//	                 not count: class worn >= 0.8, only flag decided
 //
 // A word that holds blanks, commas, | or >= stands in double quotes, with Go's escapes.
 //

@@ -167,7 +167,7 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 		return nil
 	}
 	for i, r := range f.rules {
-		if !s.covered[i] || r.Final && p.Flags&codec.FlagEarly != 0 {
+		if !s.covered[i] || !r.counts(p, class) {
 			continue
 		}
 		which := at{r.Name, s.keys[i]}
@@ -223,6 +223,18 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 }
 
 func finite(x float32) bool { return x-x == 0 }
+
+// counts reports whether a rule counts a prediction.
+func (r *Rule) counts(p *codec.Prediction, class string) bool {
+	if r.Final && p.Flags&codec.FlagEarly != 0 {
+		return false
+	}
+	if r.Only == nil {
+		return true
+	}
+	on, _ := r.Only.Judge(p, class)
+	return on
+}
 
 // judge counts a prediction.
 func (r *Rule) judge(c *counter, p *codec.Prediction, class string, now time.Time) {

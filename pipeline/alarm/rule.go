@@ -47,7 +47,8 @@ type Rule struct {
 	Quiet      []Quiet       // when none is raised
 	Streams    string        // whose it is, as a stream's name in which * and > stand for tokens; empty = all
 	By         *regexp.Regexp
-	Final      bool // only the predictions of sequences that have ended
+	Final      bool      // only the predictions of sequences that have ended
+	Only       Condition // only the predictions that are on for it; nil: all
 }
 
 // Quiet is a time of each day, in minutes since midnight (UTC), from From until
@@ -122,7 +123,7 @@ func ParseRule(name, text string) (*Rule, error) {
 	if r.Kind == kindDrift && said["of"] {
 		return fail(errSeries)
 	}
-	if r.Kind == kindSilent && (said["of"] || said["clear"] || said["final"]) {
+	if r.Kind == kindSilent && (said["of"] || said["clear"] || said["final"] || said["only"]) {
 		return fail(errors.New("silent counts no predictions: of its clauses only hold, quiet, streams and by are possible"))
 	}
 	return r, nil
@@ -230,11 +231,18 @@ func (r *Rule) clause(c clause, said map[string]bool) (err error) {
 			err = fmt.Errorf("by %q: %w", c[1].text, err)
 		}
 		return err
+	case what == "only" && len(c) > 1:
+		with := &Rule{}
+		if err = with.condition(c[1:]); err == nil && (with.Kind == kindDrift || with.Kind == kindSilent) {
+			err = fmt.Errorf("only %s: want a condition of one prediction, such as: only flag decided", with.Kind)
+		}
+		r.Only = with.Condition
+		return err
 	case what == "final" && len(c) == 1:
 		r.Final = true
 		return nil
 	}
-	return fmt.Errorf("%q is no part of a rule: want 3 of 5, clear below 0.5, clear after 5, hold 10m, quiet 22:00-06:00, streams plant.A.>, by \"REGEXP\" or final", c.String())
+	return fmt.Errorf("%q is no part of a rule: want 3 of 5, clear below 0.5, clear after 5, hold 10m, quiet 22:00-06:00, streams plant.A.>, by \"REGEXP\", only flag decided or final", c.String())
 }
 
 func parseCount(what, text string, most int) (int, error) {

@@ -1,6 +1,7 @@
 package alarm_test
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -268,6 +269,51 @@ func TestAbstaining(t *testing.T) {
 			if on, off := r.Condition.Judge(&p, class); on != (r.Name == "f") || off {
 				t.Errorf("rule %s, class %s: on %v, off %v", r.Name, class, on, off)
 			}
+		}
+	}
+}
+
+// Of only, predictions of that condition count alone: the others neither raise nor clear.
+func TestOnly(t *testing.T) {
+	rules, err := alarm.ParseRules(map[string]string{"sure": "class bad >= 0.5, 2 of 2, only flag decided", "new": "class bad, only novel 0.01"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := alarm.NewFold("log", 0)
+	if _, err := f.Apply(f.ChangeRules(rules, "", "anna", time.Unix(0, 0))); err != nil {
+		t.Fatal(err)
+	}
+	if r := rules.WantsNovelty(); r == nil || r.Name != "new" {
+		t.Errorf("the rule %+v wants a novelty", r)
+	}
+	said := ""
+	for i, p := range []codec.Prediction{
+		{Class: 1, Probability: .9},
+		{Class: 1, Probability: .9, Flags: codec.FlagDecided},
+		{Class: 1, Probability: .9},
+		{Class: 0, Probability: .9}, // does not count: the two around it are one behind the other
+		{Class: 1, Probability: .9, Flags: codec.FlagDecided, NoveltyP: .5},
+		{Class: 0, Probability: .9},
+		{Class: 1, Probability: .9, NoveltyP: .001},
+		{Class: 0, Probability: .9, NoveltyP: .5},
+		{Class: 0, Probability: .9, Flags: codec.FlagDecided},
+		{Class: 0, Probability: .9, Flags: codec.FlagDecided, NoveltyP: .001},
+	} {
+		p.Stream = "s"
+		events, err := f.Take(&alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Stored: time.Unix(int64(i), 0), Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{p}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			said += fmt.Sprintln(i, e.Kind, e.Rule)
+		}
+	}
+	if want := "4 raised sure\n6 raised new\n9 cleared new\n9 cleared sure\n"; said != want {
+		t.Errorf("the events are\n%swant\n%s", said, want)
+	}
+	for _, text := range []string{"class a, only", "class a, only drift score", "class a, only silent 1m", "class a, only nothing", "class a, only flag nothing", "class a, only flag gap, only flag held", "silent 1m, only flag gap"} {
+		if r, err := alarm.ParseRule("x", text); err == nil {
+			t.Errorf("%q is taken: %+v", text, r)
 		}
 	}
 }

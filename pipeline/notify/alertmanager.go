@@ -85,7 +85,7 @@ type at struct{ rule, key string }
 type told struct {
 	event   alarm.Event // the last one
 	sent    time.Time   // when that was taken; zero = not yet
-	refused bool        // for good
+	refused time.Time   // when it was refused last; zero = it was not
 }
 
 // tell reads the log and sends, until ctx ends or reading fails.
@@ -165,13 +165,18 @@ func (t *teller) note(e alarm.Event) {
 // must not be found out by the first alarm.
 func (t *teller) send(ctx context.Context, ask bool) error {
 	now, every := time.Now(), cmp.Or(t.o.Resend, Resend)
-	var due []*told
+	var due, refused []*told
 	for which, one := range t.known {
 		if over(&one.event, now) {
 			delete(t.known, which)
 			continue
 		}
-		if !one.refused && (one.sent.IsZero() || now.Sub(one.sent) >= every) {
+		switch {
+		case !one.refused.IsZero():
+			if now.Sub(one.refused) >= every { // its labels, or that Alertmanager, may be mended
+				refused = append(refused, one)
+			}
+		case one.sent.IsZero() || now.Sub(one.sent) >= every:
 			due = append(due, one)
 		}
 	}
@@ -191,20 +196,28 @@ func (t *teller) send(ctx context.Context, ask bool) error {
 			one.sent = now
 		}
 	}
-	return nil
+	return t.single(ctx, refused, now)
 }
 
-// single tells of each alone. What is refused then is not told again.
+// single tells of each alone. What is refused then is tried again later, alone.
 func (t *teller) single(ctx context.Context, some []*told, now time.Time) error {
 	for _, one := range some {
 		err := t.post(ctx, []*told{one}, now)
 		if errors.Is(err, errUnwanted) {
-			one.refused = true
-			t.o.Log.Error("alertmanager: an alarm is left out", "number", one.event.Number, "rule", one.event.Rule, "key", one.event.Key, "err", err)
+			level := slog.LevelDebug // said once
+			if one.refused.IsZero() {
+				level = slog.LevelError
+			}
+			one.refused = now
+			t.o.Log.Log(ctx, level, "alertmanager: an alarm is refused, and tried again", "in", cmp.Or(t.o.Resend, Resend), "number", one.event.Number, "rule", one.event.Rule, "key", one.event.Key, "err", err)
 			continue
 		}
 		if err != nil {
 			return err
+		}
+		if !one.refused.IsZero() {
+			one.refused, one.sent = time.Time{}, now
+			t.o.Log.Info("alertmanager: it takes an alarm that it refused", "number", one.event.Number, "rule", one.event.Rule, "key", one.event.Key)
 		}
 	}
 	return nil

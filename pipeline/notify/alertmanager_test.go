@@ -66,6 +66,7 @@ type manager struct {
 	fail   func(n int) int     // status of request n; 0 = it is taken
 	n      int                 // requests
 	taken  int                 // alerts
+	mended bool                // it refuses none
 }
 
 func newManager(t *testing.T) *manager {
@@ -98,7 +99,7 @@ func (m *manager) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	wrong := 0
 	for _, p := range all {
-		if strings.HasPrefix(p.Labels["key"], "bad") { // as one with labels that Alertmanager refuses
+		if strings.HasPrefix(p.Labels["key"], "bad") && !m.mended { // as one with labels that Alertmanager refuses
 			wrong++
 			continue
 		}
@@ -151,7 +152,7 @@ func cleared(rule, key string, number uint64) alarm.Event {
 
 // Alertmanager is told of what is on again and again, also after it, or this process, was
 // killed, and of what was cleared while one of them was away. What it refuses is left out
-// alone.
+// alone, and told again.
 func TestAlertmanager(t *testing.T) {
 	r := newRig(t)
 	m := newManager(t)
@@ -207,6 +208,16 @@ func TestAlertmanager(t *testing.T) {
 				t.Errorf("labels %v", one.Labels)
 			}
 		}
+	})
+	m.set(func() { m.mended = true })
+	r.await("what was refused", func() (all bool) {
+		keys := map[string]bool{}
+		m.set(func() {
+			for _, one := range m.alerts {
+				keys[one.Labels["key"]] = true
+			}
+		})
+		return keys["bad"] && keys["bad too"]
 	})
 	r.end(p)
 	var log []alarm.Event

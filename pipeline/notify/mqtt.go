@@ -34,7 +34,16 @@ type MQTT struct {
 	Log            *slog.Logger
 
 	client paho.Client // nil = none
+	closed struct {    // the broker has ended the connection when this event was published
+		event uint64
+		times int
+	}
 }
+
+// mostClosed is how often in a row a broker may end the connection when an event is
+// published, before that is left out: MQTT 3.1.1 has no other way to forbid a topic. With
+// the waits between, that is a minute and a half, in which a broker has started again.
+const mostClosed = 10
 
 // CheckBroker says what is wrong with the address of a broker.
 func CheckBroker(address string) error {
@@ -83,8 +92,20 @@ func (m *MQTT) queue() *queue {
 			return err
 		}
 		err := await(ctx, m.client.Publish(Topic(m.Prefix, m.Job, e.Rule, e.Key), 1, m.Retain, data))
-		if err != nil {
-			m.close() // what is under way there is not known: it is sent again
+		if err == nil {
+			m.closed.times = 0
+			return nil
+		}
+		ended := !m.client.IsConnectionOpen()
+		m.close() // what is under way there is not known: it is sent again
+		if !ended || ctx.Err() != nil {
+			return err
+		}
+		if m.closed.event != e.Number {
+			m.closed.event, m.closed.times = e.Number, 0
+		}
+		if m.closed.times++; m.closed.times >= mostClosed {
+			return fmt.Errorf("%w: the broker ended the connection %d times when it was published to %s: may this login publish there? %w", errUnwanted, m.closed.times, Topic(m.Prefix, m.Job, e.Rule, e.Key), err)
 		}
 		return err
 	}}

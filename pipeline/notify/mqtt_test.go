@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -32,6 +33,8 @@ type broker struct {
 	mu    sync.Mutex
 	taken []string // topic, QoS, retained, the event's id
 	ids   []string // of clients
+
+	forbidden string // the end of a topic: it ends the connection of whoever publishes there
 }
 
 func (b *broker) Provides(what byte) bool {
@@ -47,7 +50,11 @@ func (b *broker) OnConnectAuthenticate(c *mochi.Client, p packets.Packet) bool {
 
 func (b *broker) OnACLCheck(*mochi.Client, string, bool) bool { return true }
 
-func (b *broker) OnPublish(_ *mochi.Client, p packets.Packet) (packets.Packet, error) {
+func (b *broker) OnPublish(c *mochi.Client, p packets.Packet) (packets.Packet, error) {
+	if b.forbidden != "" && strings.HasSuffix(p.TopicName, b.forbidden) {
+		c.Stop(errors.New("not allowed"))
+		return p, packets.ErrRejectPacket
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	e, err := alarm.Unmarshal(p.Payload)
@@ -137,6 +144,31 @@ func TestMQTT(t *testing.T) {
 	r.end(p)
 	if p = r.start(out); !slices.Equal(b.ids, slices.Repeat([]string{"eusn-alarms-job"}, len(b.ids))) {
 		t.Errorf("clients %q", b.ids)
+	}
+	r.end(p)
+}
+
+// A broker that ends the connection of whoever publishes to a topic does not hold up the
+// events of others: the log says which one is left out.
+func TestMQTTForbidden(t *testing.T) {
+	r := newRig(t)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	b := &broker{forbidden: "/secret"}
+	b.serve(t, address, nil)
+	said := new(pipelinetest.LogBook)
+	p := r.start(&notify.MQTT{Job: "job", URL: "tcp://" + address, User: "u", Password: "right", Prefix: "x", First: time.Millisecond, Log: said.Logger()})
+	r.await("a connection", func() bool { return strings.Contains(said.String(), "connected to the broker") })
+	r.put(raised("rub", "secret"))
+	n := r.put(raised("rub", "open"))
+	want := fmt.Sprintf("x/job/alarm/rub/open 1 false log-%d <nil>", n)
+	r.await("the other event", func() bool { return slices.Equal(b.got(), []string{want}) })
+	if text := said.String(); said.Lines("an event is left out") != 1 || !strings.Contains(text, "x/job/alarm/rub/secret") || !strings.Contains(text, "may this login publish there") {
+		t.Errorf("it says\n%s", text)
 	}
 	r.end(p)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/systemd"
@@ -46,28 +47,27 @@ func command(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c con
 
 // outputs are those of the configuration, and what is wrong with them.
 func outputs(c config.Alarms, job string, log *slog.Logger) (all []notify.Output, err error) {
+	if err := configcmd.CheckOutputs(c); err != nil {
+		return nil, err
+	}
 	trusted, err := notify.TLS(c.TLSCA)
 	if err != nil {
-		return nil, fmt.Errorf("alarms.tls_ca: %w", err)
+		return nil, err
 	}
 	if c.Webhook != "" {
 		all = append(all, &notify.Webhook{Job: job, URL: c.Webhook, Secret: c.WebhookSecret, TLS: trusted, Log: log})
 	}
 	if c.MQTT != "" {
-		err = errors.Join(notify.CheckBroker(c.MQTT), notify.CheckPrefix(c.MQTTPrefix))
 		all = append(all, &notify.MQTT{
 			Job: job, URL: c.MQTT, ID: c.MQTTID, User: c.MQTTUser, Password: c.MQTTPassword, Prefix: c.MQTTPrefix, Retain: c.MQTTRetain, TLS: trusted, Log: log,
 		})
 	}
 	if c.Alertmanager != "" {
-		labels := c.AlertmanagerLabels.Map()
-		err = errors.Join(err, notify.CheckLabels(labels))
 		for address := range strings.SplitSeq(c.Alertmanager, ",") {
-			err = errors.Join(err, notify.CheckAlertmanager(address))
-			all = append(all, &notify.Alertmanager{Job: job, URL: address, Labels: labels, TLS: trusted, Log: log})
+			all = append(all, &notify.Alertmanager{Job: job, URL: address, Labels: c.AlertmanagerLabels.Map(), TLS: trusted, Log: log})
 		}
 	}
-	return all, err
+	return all, nil
 }
 
 // runWith keeps the alarms and, while this process keeps them, sends them.

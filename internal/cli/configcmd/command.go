@@ -83,7 +83,7 @@ func newConfigCheck(a *cli.App) *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a configuration file; start nothing, connect to nothing",
 		Long: `Check a configuration file as "run" would read it, environment included: keys,
-types, ranges, alarm rules. Nothing is started and nothing is connected to. With --json, each
+types, ranges, alarm rules, where alarms are sent. Nothing is started and nothing is connected to. With --json, each
 problem has its key, place, wanted value and message.`,
 		Example: "  eusn-stream config check configs/embedded.yaml",
 		Args:    cobra.MaximumNArgs(1),
@@ -96,7 +96,8 @@ problem has its key, place, wanted value and message.`,
 func configCheck(a *cli.App, path string) error {
 	c, err := Load(path, nil, nil)
 	if err == nil {
-		err = cli.Fail(cli.ExitConfig, checkRules(c.Alarms.Rules.Map()), "docs/alarms.md says how a rule is written")
+		wrong := append(checkRules(c.Alarms.Rules.Map()), parts(CheckOutputs(c.Alarms))...)
+		err = cli.Fail(cli.ExitConfig, errors.Join(wrong...), "docs/alarms.md says how a rule is written, and where alarms can be sent")
 	}
 	if a.JSON {
 		out := struct {
@@ -134,15 +135,14 @@ type ruleError struct {
 
 func (e *ruleError) Error() string { return "config: key alarms.rules: " + e.err.Error() }
 
-// checkRules joins what is wrong with each rule.
-func checkRules(texts map[string]string) error {
-	var all []error
+// checkRules says what is wrong with each rule.
+func checkRules(texts map[string]string) (all []error) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if _, err := alarm.ParseRule(name, texts[name]); err != nil {
 			all = append(all, &ruleError{name, texts[name], err})
 		}
 	}
-	return errors.Join(all...)
+	return all
 }
 
 // problem is one error, as --json prints it. Unknown fields are left out.
@@ -164,7 +164,10 @@ func problemOf(err error) problem {
 	var unknown *config.UnknownKeyError
 	var file *config.FileError
 	var rule *ruleError
+	var output *outputError
 	switch {
+	case errors.As(err, &output): // not the value: it may hold a password
+		p.Key = output.key
 	case errors.As(err, &rule):
 		p.Key, p.Got = "alarms.rules."+rule.name, rule.text
 	case errors.As(err, &field):

@@ -1,6 +1,7 @@
 package configcmd_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -179,6 +180,24 @@ func TestConfigRules(t *testing.T) {
 	r.Parse(t, &said)
 	if said.OK || len(said.Problems) != 2 || said.Problems[0].Key != "alarms.rules.night" || said.Problems[1].Got != "class worn, decided" || !strings.Contains(said.Problems[1].Message, "decided") {
 		t.Errorf("it says %s", r.Out)
+	}
+}
+
+// What is wrong with where alarms are sent is found before their process starts, too.
+func TestConfigOutputs(t *testing.T) {
+	dir := t.TempDir()
+	good := clitest.Write(t, filepath.Join(dir, "good.yaml"), "alarms:\n  mqtt: tcp://h:1883\n  alertmanager: http://a:9093\n  alertmanager_labels: {severity: page}\n")
+	clitest.Must(t, "config", "check", good)
+	bad := clitest.Write(t, filepath.Join(dir, "bad.yaml"), "alarms:\n  rules: {worn: 'class a, decided'}\n  mqtt: 'tcp://?x'\n  alertmanager: http://a:9093/api/v2/alerts\n  alertmanager_labels: {key: x}\n  tls_ca: nowhere.pem\n")
+	clitest.Exec(t, t.Context(), "config", "check", bad).Want(t, cli.ExitConfig)
+	r := clitest.Exec(t, t.Context(), "config", "check", bad, "--json")
+	var said struct {
+		OK       bool
+		Problems []struct{ Key string }
+	}
+	r.Parse(t, &said)
+	if want := "[{alarms.rules.worn} {alarms.tls_ca} {alarms.mqtt} {alarms.alertmanager_labels} {alarms.alertmanager}]"; said.OK || fmt.Sprint(said.Problems) != want {
+		t.Errorf("it says %s, want %s", r.Out, want)
 	}
 }
 
