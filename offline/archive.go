@@ -121,6 +121,10 @@ func (a *archiveFile) Write(b []byte) (int, error) {
 }
 
 func createArchive(path string, schema *arrow.Schema, props *parquet.WriterProperties) (*archiveFile, error) {
+	if strconv.IntSize == 32 {
+		// Arrow 17 counts references with 64-bit atomics that are not aligned there: it panics.
+		return nil, fmt.Errorf("offline: %s: archives cannot be written on a processor of 32 bits (%s), only read: write it on another machine", path, runtime.GOARCH)
+	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return nil, fmt.Errorf("offline: %w", err)
