@@ -40,6 +40,35 @@ func (c *Counters) Shadows() []ShadowStats {
 	return all
 }
 
+// Answered is when the server had the answer to a sample last; zero = never.
+func (c *Counters) Answered() time.Time {
+	if at := c.counts.Answered.Load(); at > 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
+}
+
+// ShardTime is how a shard has spent its time since its stage began.
+type ShardTime struct {
+	Engine  string        // its engine's name
+	Busy    time.Duration // decoding, computing, looking after its partitions
+	Waiting time.Duration // for the server to store what was predicted
+	Idle    time.Duration // without a message, or waiting for more (Config.Latency)
+}
+
+// Shards are the running stage's; nil while none is connected.
+func (c *Counters) Shards() (all []ShardTime) {
+	r := c.running.Load()
+	if r == nil {
+		return nil
+	}
+	for _, sh := range r.shards {
+		spent := sh.Clock.Read()
+		all = append(all, ShardTime{sh.EngineName(), spent[stats.Busy], spent[stats.Waiting], spent[stats.Idle]})
+	}
+	return all
+}
+
 // StateStats is what the states of open sequences were like that a stage looked at, some
 // of those in each snapshot: package reservoir/dynamics says what the figures mean.
 type StateStats struct {
@@ -134,7 +163,7 @@ func read(n *stats.Counters) Stats {
 		Retries: n.Retries.Load(), Batches: n.Batches.Load(), Resets: n.Resets.Load(), Forgotten: n.Forgotten.Load(), Idle: n.Idle.Load(), Spilled: n.Spilled.Load(), Fetched: n.Fetched.Load(), Away: n.Away.Load(),
 		Reordered: n.Reordered.Load(), Claims: n.Claims.Load(), Fenced: n.Fenced.Load(), Deferred: n.Deferred.Load(),
 		Snapshots: n.Snapshots.Load(), SnapshotSize: n.SnapshotBytes.Load(), Owned: n.Owned.Load(), Stopped: n.Stopped.Load(),
-		Decode: time.Duration(n.DecodeNS.Load()), Engine: time.Duration(n.EngineNS.Load()), Commit: time.Duration(n.CommitNS.Load()), SnapshotTime: time.Duration(n.SnapshotNS.Load()),
+		Decode: time.Duration(n.Spent.Decode.Load()), Engine: time.Duration(n.Spent.Engine.Load()), Commit: time.Duration(n.Spent.Commit.Load()), SnapshotTime: time.Duration(n.Spent.Snapshot.Load()),
 		BatchRows: Histogram(n.BatchRows.Read(stats.RowBounds, 1)), StepTime: Histogram(n.StepTime.Read(stats.StepBounds, 1e9)), CommitTime: Histogram(n.CommitTime.Read(stats.CommitBounds, 1e9)),
 		Streams: n.Streams.Load(), Slots: n.Slots.Load(), Parked: n.Parked.Load(), ReplicasBehind: n.Behind.Load(), Replaying: n.Replaying.Load(),
 		DeadLettersBy: map[string]uint64{}, PredictionsBy: map[string]uint64{}, FlaggedBy: map[string]uint64{},

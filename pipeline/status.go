@@ -47,6 +47,10 @@ type PartitionHealth struct {
 	// the worker has heard: with each message, the server says how many
 	// follow.
 	Lag int64
+	// LagTime is how old the newest message is that was read, by the time at which the
+	// server stored it, where messages wait for an answer; 0 where none does. So it grows
+	// while the server takes no answers, and says how far behind a worker is that catches up.
+	LagTime time.Duration
 	// Unsaved is since when messages have been answered here that no snapshot
 	// in use holds; zero where there are none. A restart replays them.
 	Unsaved time.Time
@@ -173,7 +177,7 @@ func (v *view) partitions() []PartitionHealth {
 		p := PartitionHealth{Partition: id, Share: slices.Contains(v.share, id), Phase: Claiming}
 		if t := v.owned[id]; t != nil {
 			h := t.Health()
-			p.Phase, p.Err, p.Epoch, p.Lag, p.Unsaved, p.Waiting = Phase(h.Phase), h.Err, h.Epoch, h.Lag, h.Unsaved, h.Waiting
+			p.Phase, p.Err, p.Epoch, p.Lag, p.LagTime, p.Unsaved, p.Waiting = Phase(h.Phase), h.Err, h.Epoch, h.Lag, h.LagTime, h.Unsaved, h.Waiting
 		} else if err := v.stopped[id]; err != nil {
 			p.Phase, p.Err = Stopped, err
 		} else if err := v.later[id]; err != nil {

@@ -33,7 +33,10 @@ type Options struct {
 	Version  string             // of the program
 	GPUs     GPUs               // nil = none
 	Access   Access             // who may ask
-	Log      *slog.Logger       // optional
+	// Page answers GET / and what is below /page/ (package internal/page); nil = nothing does.
+	// It is served behind what guards the rest.
+	Page http.Handler
+	Log  *slog.Logger // optional
 
 	patience time.Duration // requestTime, for tests
 }
@@ -130,6 +133,10 @@ func handler(o Options, r *prometheus.Registry) http.Handler {
 		}
 		answer(w, http.StatusOK, fmt.Sprintf("ready: %d partitions", len(status.Partitions)))
 	})
+	if o.Page != nil {
+		mux.Handle("GET /{$}", o.Page)
+		mux.Handle("GET /page/", o.Page)
+	}
 	return mux
 }
 

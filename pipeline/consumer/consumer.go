@@ -22,6 +22,7 @@ type Output struct {
 	Seq         uint64 // in the job's output NATS stream
 	Stored      time.Time
 	Partition   int
+	Bytes       int    // of the message's body
 	InSeq       uint64 // last input message fully answered
 	Outs        uint64 // predictions of this partition so far, these included
 	Meta        codec.PredictionMeta
@@ -36,6 +37,9 @@ type Span struct {
 	Begun  func()              // called when the reader is there: it misses nothing that is stored from then on; may be nil
 	Skip   func(*ForeignError) // is told of a message that is no prediction, and reading continues; nil = that ends it
 	Passed func(seq uint64)    // is told of a message that says which model the job runs; may be nil
+	Of     []int               // in Read: of these partitions alone; nil = of all
+
+	subjects []string // of those
 }
 
 // DeadLetter is an input message the stage could not use.
@@ -64,8 +68,11 @@ func Predictions(ctx context.Context, js jetstream.JetStream, job string, from u
 // or until fn returns an error, which it returns. It changes nothing on the
 // server but for a consumer in memory, which the server forgets.
 func Read(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(Output) error) error {
+	for _, p := range span.Of {
+		span.subjects = append(span.subjects, wire.OutputSubject(job, p))
+	}
 	return read(ctx, js, wire.OutputStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
-		o := Output{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part}
+		o := Output{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Bytes: len(m.Data())}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err != nil {
 			return wire.Foreign(o.Seq, m.Subject(), err)
@@ -79,6 +86,20 @@ func Read(ctx context.Context, js jetstream.JetStream, job string, span Span, fn
 		}
 		return fn(o)
 	})
+}
+
+// Kept is which messages a job's output has: from first to last, of which some may be
+// gone; first is last+1 where it has none.
+func Kept(ctx context.Context, js jetstream.JetStream, job string) (first, last uint64, err error) {
+	s, err := js.Stream(ctx, wire.OutputStream(job))
+	if err != nil {
+		return 0, 0, explain(err, wire.OutputStream(job))
+	}
+	state := s.CachedInfo().State
+	if state.Msgs == 0 {
+		return state.LastSeq + 1, state.LastSeq, nil
+	}
+	return state.FirstSeq, state.LastSeq, nil
 }
 
 // DeadLetters hands a job's dead letters to fn, as Predictions does its

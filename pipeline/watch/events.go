@@ -3,6 +3,7 @@ package watch
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -50,6 +51,30 @@ func Events(ctx context.Context, js jetstream.JetStream, job string, since time.
 // until ctx ends (nil) or fn returns an error, which it returns.
 func State(ctx context.Context, js jetstream.JetStream, job string, fn func(alarm.Event) error) error {
 	return read(ctx, js, job, true, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubjects: []string{wire.AlarmEvents(job)}}, fn)
+}
+
+// LatestOf is what is known of a stream; nil where nothing is. The error is ErrNoAlarms
+// where nobody has kept it yet.
+func LatestOf(ctx context.Context, js jetstream.JetStream, job, stream string) (*alarm.Latest, error) {
+	bucket, err := js.KeyValue(ctx, wire.LatestBucket(job))
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil, fmt.Errorf("watch: job %q: %w", job, ErrNoAlarms)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch: bucket %s: %w", wire.LatestBucket(job), err)
+	}
+	e, err := bucket.Get(ctx, alarm.Token(stream))
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch: bucket %s: %w", wire.LatestBucket(job), err)
+	}
+	known := new(alarm.Latest)
+	if err := json.Unmarshal(e.Value(), known); err != nil {
+		return nil, fmt.Errorf("watch: bucket %s: what is known of stream %q: %w", wire.LatestBucket(job), stream, err)
+	}
+	return known, nil
 }
 
 // CurrentRules are the rules that hold, and the event that says so; nil without any.

@@ -1,6 +1,7 @@
 package live
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -9,9 +10,12 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
+	"github.com/eusn-stream/eusn-stream/internal/page"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 )
 
 // closeTime is how long the end waits for the GPUs' driver.
@@ -30,14 +34,16 @@ func metricsFailure(err error) error {
 	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which says what each file holds; eusn-stream config init --secure makes them")
 }
 
-// serveMetrics serves metrics and health of the stage that counts into
+// serveMetrics serves metrics, health and the live page of the stage that counts into
 // counters, until the function it returns is called; nowhere where no address is
-// configured.
-func serveMetrics(a *cli.App, c config.Metrics, counters *pipeline.Counters, log *slog.Logger) (close func(), err error) {
+// configured, and the page is nil then.
+func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.Counters, log *slog.Logger) (live *page.Page, close func(), err error) {
 	if c.Listen == "" {
-		return func() {}, nil
+		return nil, func() {}, nil
 	}
 	o := metrics.Options{Counters: counters, Version: cli.ReadBuildInfo().Version, Access: metricsAccess(c), Log: log}
+	live = page.Start(page.Options{Counters: counters, Job: job, Version: o.Version, Log: log})
+	o.Page = live
 	cards, err := telemetry.Open()
 	if err != nil {
 		log.Info("no GPU metrics", "why", err)
@@ -46,13 +52,15 @@ func serveMetrics(a *cli.App, c config.Metrics, counters *pipeline.Counters, log
 	}
 	s, err := metrics.Listen(c.Listen, o)
 	if err != nil {
+		live.Close()
 		if cards != nil {
 			cards.Close()
 		}
-		return nil, metricsFailure(err)
+		return nil, nil, metricsFailure(err)
 	}
-	a.Say("metrics at %s/metrics, health at /healthz and /readyz", s.URL())
-	return func() {
+	a.Say("metrics at %s/metrics, health at /healthz and /readyz; a live page at %s/", s.URL(), s.URL())
+	return live, func() {
+		live.Close() // or the server would wait for those who look at it
 		if err := s.Close(); err != nil {
 			log.Warn("metrics server did not stop cleanly", "err", err)
 		}
@@ -62,6 +70,24 @@ func serveMetrics(a *cli.App, c config.Metrics, counters *pipeline.Counters, log
 			}
 		}
 	}, nil
+}
+
+// attach gives the page the way to the job's server, until the function it returns is
+// called.
+func attach(live *page.Page, b *server.Broker, job string, log *slog.Logger) (detach func()) {
+	if live == nil {
+		return func() {}
+	}
+	nc, js, err := b.Open("eusn-stream/" + job + "/page")
+	if err != nil {
+		log.Warn("the live page shows this worker alone: it has no connection to look streams up", "err", err)
+		return func() {}
+	}
+	live.Attach(&page.Job{JS: js, Report: func(ctx context.Context) (*fleet.Report, error) { return page.Report(ctx, nc, job) }})
+	return func() {
+		live.Detach()
+		nc.Close()
+	}
 }
 
 // inTime waits for f, but not for ever: a driver that hangs must not keep the

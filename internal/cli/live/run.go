@@ -49,8 +49,8 @@ stores, how much space is free, and which limits apply. By default only the disk
 limits input and predictions (to change that: input.max_age, input.max_bytes,
 output.keep), and the newest 100,000 dead letters are kept.
 
-With --metrics ADDR it serves /metrics for Prometheus, /healthz, and /readyz,
-which returns 200 when all its partitions are restored and being read.`,
+With --metrics ADDR it serves a live page at /, /metrics for Prometheus, /healthz, and
+/readyz, which returns 200 when all its partitions are restored and being read.`,
 		Example: `  eusn-stream run --model demo-data/machine.safetensors
   eusn-stream run -c configs/embedded.yaml
   eusn-stream run --nats-url nats://127.0.0.1:4222 --model m.safetensors --json
@@ -70,7 +70,7 @@ which returns 200 when all its partitions are restored and being read.`,
 	f.String("input-from", "", "where a new job begins in that input: beginning, now, or a time such as 2026-01-31T08:00:00Z")
 	f.Int("shards", 0, "parallel engines; 0 = one per core")
 	f.String("non-finite", "", "how to treat nulls, NaN and infinities: reject, hold or zero")
-	f.String("metrics", "", "serve /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
+	f.String("metrics", "", "serve the live page, /metrics, /healthz and /readyz on this address, such as 127.0.0.1:9464; empty: off")
 	config.ShowDefaults(f, runFlags)
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
 		c, err := server.StageConfig(a, file, f, runFlags)
@@ -97,7 +97,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	journal := new(fleet.Journal)
 	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
 	counters := new(pipeline.Counters)
-	closeMetrics, err := serveMetrics(a, c.Metrics, counters, log)
+	live, closeMetrics, err := serveMetrics(a, c.Metrics, c.Job, counters, log)
 	if err != nil {
 		return err
 	}
@@ -142,6 +142,8 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if b.Embedded != nil { // of this process, so that a labeller need not have the right to make it
 		ensureLabels(ctx, b, c, log)
 	}
+	detach := func() {}
+	defer func() { detach() }()
 	var followers sync.WaitGroup
 	var printed error
 	stage.Ready = func() {
@@ -150,6 +152,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 			reads = "the input of job " + c.Input.Job
 		}
 		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
+		detach = attach(live, b, c.Job, log)
 		followers.Go(func() { logStatus(ctx, log, counters) })
 		followers.Go(func() { systemd.Follow(ctx, log, func() string { return statusLine(counters) }) })
 		followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })

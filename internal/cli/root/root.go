@@ -102,7 +102,7 @@ which every sample advances. Predictions go out as Arrow, and as text with tail.
 		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a)}},
 		{"train", "Train:", []*cobra.Command{offlinecmd.NewCommand(a), model}},
 		{"loop", "Learn while it runs (with eusn-stream model promote):", []*cobra.Command{loop.NewRecord(a), loop.NewLabels(a), loop.NewLearn(a)}},
-		{"look", "Look and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewPartitions(a), jobcmd.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), jobcmd.NewJob(a), jobcmd.NewDeadLetter(a), past.NewExplain(a), live.NewBackfill(a), plan.NewCommand(a), bench.NewCommand(a)}},
+		{"look", "Look and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewTop(a), jobcmd.NewPartitions(a), jobcmd.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), jobcmd.NewJob(a), jobcmd.NewDeadLetter(a), past.NewExplain(a), live.NewBackfill(a), plan.NewCommand(a), bench.NewCommand(a)}},
 	} {
 		root.AddGroup(&cobra.Group{ID: g.id, Title: g.title})
 		for _, c := range g.commands {

@@ -92,8 +92,9 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 		}
 		e.finish(ctx, a)
 	}
-	c, took := e.counters, int64(time.Since(start))
-	c.CommitNS.Add(took)
+	c, end := e.counters, time.Now()
+	took := int64(end.Sub(start))
+	c.Spent.Commit.Add(took)
 	if e.commits > 0 {
 		c.CommitTime.Add(stats.CommitBounds, took)
 	}
@@ -101,6 +102,9 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 	c.Rows.Add(uint64(b.Fx.Rows))
 	c.Bytes.Add(uint64(b.Fx.Bytes))
 	c.Early.Add(uint64(b.Fx.Early))
+	if b.Fx.Rows > 0 {
+		c.Answered.Store(end.UnixNano())
+	}
 	for _, i := range b.Touched { // last: when nothing waits, all is counted
 		a := &b.Answers[i]
 		a.Part.Waiting.Add(-int64(a.Messages))

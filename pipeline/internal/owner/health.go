@@ -26,6 +26,7 @@ type health struct {
 	Err     error
 	Epoch   uint64
 	Lag     int64
+	LagTime time.Duration
 	Unsaved time.Time
 	Waiting string
 }
@@ -42,6 +43,9 @@ func (t *Ownership) Lag() int64 {
 // Health is how the partition stands.
 func (t *Ownership) Health() health {
 	p := health{Epoch: t.epoch(), Lag: t.Lag(), Unsaved: t.storing.unsavedSince()}
+	if at := t.Input.Came.Load(); p.Lag > 0 && at.Stored > 0 {
+		p.LagTime = max(0, time.Since(time.Unix(0, at.Stored)))
+	}
 	if w := t.waiting.Load(); w != nil && time.Since(w.since) > t.w.Lease {
 		p.Waiting = w.why
 	}

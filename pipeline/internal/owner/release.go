@@ -88,7 +88,7 @@ func (t *Ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) err
 	took := time.Since(begin)
 	t.w.Counters.Snapshots.Add(1)
 	t.w.Counters.SnapshotBytes.Add(uint64(len(b)))
-	t.w.Counters.SnapshotNS.Add(int64(took))
+	t.w.Counters.Spent.Snapshot.Add(int64(took))
 	t.w.Log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
 	t.storing.arrived(&stored{name, seq, begin, home})
 	return nil

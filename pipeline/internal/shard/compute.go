@@ -42,7 +42,7 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 		return fmt.Errorf("pipeline: engine %s: %w", s.pool.engine.Name(), err)
 	}
 	took := int64(time.Since(start))
-	s.counters.EngineNS.Add(took)
+	s.counters.Spent.Engine.Add(took)
 	if len(runs) > 0 {
 		s.counters.StepTime.Add(stats.StepBounds, took)
 	}

@@ -72,7 +72,7 @@ func newTimed(d formats.Decoder, counters *stats.Counters, log *slog.Logger) *ti
 func (t *timed) Decode(data []byte, to *codec.Batch) error {
 	start := time.Now()
 	err := t.decoder.Decode(data, to)
-	t.counters.DecodeNS.Add(int64(time.Since(start)))
+	t.counters.Spent.Decode.Add(int64(time.Since(start)))
 	if t.chooses != nil && err == nil {
 		t.tell(t.chooses.Last())
 	}

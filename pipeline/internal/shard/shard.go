@@ -49,6 +49,8 @@ type Shard struct {
 	rejects  rarely // of messages, and what else s.warn says
 	oddities rarely // of samples
 	looking  looking
+	// Clock says how the shard spends its time. Every goroutine may read it.
+	Clock stats.Clock
 }
 
 // manyUploads is how many bytes of snapshots may be on their way when another is
@@ -160,7 +162,9 @@ func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) 
 	defer close(out)
 	s.under = batches{free: free}
 	for {
+		s.Clock.Turn(stats.Waiting)
 		b := s.under.next(ctx)
+		s.Clock.Turn(stats.Busy)
 		if b == nil {
 			return nil
 		}
@@ -204,8 +208,10 @@ func (s *Shard) Advance(b *Batch) error {
 // by then, it grows: until they have, and until there are enough messages for its
 // own commits where so many come, or the budget is spent grows times.
 func (s *Shard) Collect(ctx context.Context, b *Batch) error {
+	s.Clock.Turn(stats.Idle)
 	select {
 	case j := <-s.Queue:
+		s.Clock.Turn(stats.Busy)
 		if err := s.take(b, j); err != nil {
 			return err
 		}
@@ -233,12 +239,15 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 				return nil
 			}
 		}
+		s.Clock.Turn(stats.Idle)
 		select {
 		case j := <-s.Queue:
+			s.Clock.Turn(stats.Busy)
 			if err := s.take(b, j); err != nil {
 				return err
 			}
 		case <-spent:
+			s.Clock.Turn(stats.Busy)
 			if answers != nil || !s.under.busy() {
 				return nil
 			}
@@ -248,6 +257,7 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 				least = want
 			}
 		case before := <-answers:
+			s.Clock.Turn(stats.Busy)
 			s.under.spare = append(s.under.spare, before)
 		case <-ctx.Done():
 			return nil

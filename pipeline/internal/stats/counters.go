@@ -18,7 +18,8 @@ type Counters struct {
 	Resets, Forgotten, Idle, Spilled, Fetched, Reordered, Claims, Fenced atomic.Uint64
 	Deferred, Losses, Contradictions                                     atomic.Uint64
 	Snapshots, SnapshotBytes                                             atomic.Uint64
-	DecodeNS, EngineNS, CommitNS, SnapshotNS                             atomic.Int64
+	Spent                                                                Spent
+	Answered                                                             atomic.Int64 // when a sample was answered last, ns since 1970; 0 = never
 	Streams, Slots, Replaying, Owned, Stopped, Away, Parked, Behind      atomic.Int64
 	DeadLetters                                                          [len(wire.ReasonNames)]atomic.Uint64
 	Integrity                                                            [len(Integrities)]atomic.Uint64
@@ -27,6 +28,9 @@ type Counters struct {
 
 	Classes atomic.Pointer[classCounts] // nil before a run
 }
+
+// Spent is how long what took, in ns.
+type Spent struct{ Decode, Engine, Commit, Snapshot atomic.Int64 }
 
 // ClearNow empties the counters that speak of now: a run has ended.
 func (c *Counters) ClearNow() {

@@ -1,0 +1,84 @@
+package jobcmd
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/term"
+	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
+)
+
+// report is one of a job with three partitions, of which one is behind and one stopped.
+func report() *fleet.Report {
+	return &fleet.Report{
+		Job: "plant", Time: time.Now(), Level: fleet.Problem, Verdict: "3 partitions, 1 worker: partition 2 is stopped", First: "look at its log",
+		Findings:   []fleet.Finding{{Level: fleet.Problem, About: "partitions", Sentence: "partition 2 is stopped", Do: "look at its log"}},
+		Rates:      fleet.Rates{Over: 10, Samples: 25600, Predictions: 200},
+		Lag:        fleet.Lag{Messages: 31, Behind: 12.34},
+		Partitions: fleet.Partitions{Count: 3, Phases: map[string]int{"reading": 2, "stopped": 1}, List: []fleet.Partition{{Partition: 0, Phase: "reading"}, {Partition: 1, Phase: "reading", Lag: 31, Behind: 12.34, Worker: "w1"}, {Partition: 2, Phase: "stopped", Why: "lost"}}},
+		Processes:  []fleet.Process{{Role: fleet.RoleStage, Host: "edge", PID: 7, Stage: &fleet.Stage{Phases: map[string]int{"reading": 2, "stopped": 1}, Lag: 31, Classes: fleet.Counts{"healthy": 30, "a\x1b[2Jb": 10}, Rates: fleet.Rates{Over: 10, Samples: 25600}}}},
+		Alarms:     fleet.Alarms{Kept: true, On: 1, Open: 1, List: []fleet.Alarm{{Rule: "rub", Key: "pump 3"}}},
+		Marks:      []fleet.Mark{{Kind: fleet.MarkPromoted, Text: "readout ab answers, by anna"}},
+	}
+}
+
+// One look says the most important first, and has all of it.
+func TestTopText(t *testing.T) {
+	lines := topText(report(), []float64{0, 50, 100}, 80)
+	if !strings.HasSuffix(lines[0], "PROBLEM  plant: 3 partitions, 1 worker: partition 2 is stopped") || lines[1] != "first: look at its log" {
+		t.Errorf("begins with %q", lines[:2])
+	}
+	text := strings.Join(lines, "\n")
+	for _, want := range []string{
+		"samples/s 25600   predictions/s 200   behind 12.3 s, 31 messages   ▁▄█", "partitions: 2 reading, 1 stopped\n  ..X\n", "1        reading  12.3 s  31        w1", "2        stopped  0.0 s   0         -       lost",
+		"stage    edge  7    not ready  3           31   25600      0", "healthy", "75.0 %", "alarms: 1 on, 1 not acknowledged", `"pump 3"  not acknowledged`, "promoted  readout ab answers, by anna",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// Where there is no terminal it is one look; with --json lines until the end, or one.
+func TestTopPlain(t *testing.T) {
+	var out bytes.Buffer
+	a := &cli.App{Stdout: term.Cleaned{Writer: &out}, Stderr: &bytes.Buffer{}}
+	looks := 0
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	look := func() (*fleet.Report, error) {
+		if looks++; looks == 3 {
+			stop()
+		}
+		return report(), nil
+	}
+	if err := top(ctx, a, look, time.Millisecond, false); err != nil || looks != 1 || strings.Count(out.String(), "PROBLEM") != 1 || strings.Contains(out.String(), "\x1b") {
+		t.Errorf("%v, %d looks:\n%s", err, looks, &out)
+	}
+	out.Reset()
+	a.JSON = true
+	if err := top(ctx, a, look, time.Millisecond, true); err != nil || looks != 2 || strings.Count(out.String(), "\n") != 1 {
+		t.Errorf("once: %v, %d looks:\n%s", err, looks, &out)
+	}
+	out.Reset()
+	looks = 0
+	if err := top(ctx, a, look, time.Millisecond, false); err != nil || looks != 3 {
+		t.Errorf("%v, %d looks", err, looks)
+	}
+	for line := range strings.Lines(out.String()) {
+		var r fleet.Report
+		if err := json.Unmarshal([]byte(line), &r); err != nil || r.Job != "plant" {
+			t.Errorf("%q: %v", line, err)
+		}
+	}
+	failed := errors.New("no server")
+	if err := top(t.Context(), a, func() (*fleet.Report, error) { return nil, failed }, time.Millisecond, false); !errors.Is(err, failed) {
+		t.Errorf("%v, want the error of the first look", err)
+	}
+}

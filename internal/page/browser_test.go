@@ -1,0 +1,100 @@
+package page
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/browser"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+)
+
+// The page in a real browser: it shows a live stage, looks a stream up by keyboard, sees a
+// promotion, has names of outsiders as text, and fits every width.
+func TestBrowser(t *testing.T) {
+	b := browser.Start(t)
+	r := newRig(t)
+	r.predict("pump-3", 30)
+	r.predict(evilStream, 3)
+	r.page.Attach(&Job{JS: r.js, Report: r.report()})
+	b.Open(r.url + "/")
+	b.Until("verdict of the job", `document.getElementById("sentence").textContent.startsWith("4 partitions, 1 worker")`)
+	b.Until("classes, one of them hostile", `document.getElementById("mix").innerText.includes("<img src=x onerror=")`)
+	if n := b.Text(`document.querySelectorAll("#map span.reading").length + " " + document.getElementById("map").getAttribute("aria-label")`); n != "4 Partitions: 4 reading" {
+		t.Errorf("the map: %s", n)
+	}
+
+	// A stream is looked up by the keyboard alone.
+	b.Eval(`document.getElementById("stream").focus()`, nil)
+	b.Type("pump")
+	b.Until("suggestion", `document.querySelector("#names option[value='pump-3']")`)
+	b.Type("-3")
+	b.Press("Enter")
+	b.Until("predictions", `document.querySelectorAll("#found tbody tr").length === 30`)
+	if facts := b.Text(`document.getElementById("found").innerText`); !strings.Contains(facts, "probability 0.") || !strings.Contains(facts, "eusn-stream explain --job eusn --last --stream=pump-3") || b.Text(`document.querySelectorAll("#found circle").length`) != "30" {
+		t.Errorf("the stream: %s", facts)
+	}
+	b.Eval(`location.hash = "stream=" + encodeURIComponent(`+quoteJS(evilStream)+`)`, nil)
+	b.Until("hostile stream", `document.querySelectorAll("#found tbody tr").length === 3`)
+	if got := b.Text(`document.querySelector("#found h3").textContent`); got != "Stream "+evilStream {
+		t.Errorf("its name is shown as %s", got)
+	}
+	if n := b.Text(`document.querySelectorAll("img, #found svg [onload], main script, iframe").length + " " + typeof harm + " " + document.title.includes("harm")`); n != "0 undefined false" {
+		t.Errorf("names became HTML: %s", n)
+	}
+
+	// A promotion, and its mark on the time axis and in the list.
+	models, err := registry.Open(t.Context(), r.js, "eusn")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, head := *r.model, *r.model.Readouts[0]
+	head.Name, head.Intercept = "better", append([]float32{1}, head.Intercept[1:]...)
+	other.Readouts = append(other.Readouts[:0:0], &head)
+	e, _, err := models.Publish(t.Context(), &other, "m", "", registry.Lineage{Who: "anna", When: registry.Now()})
+	if err == nil {
+		_, err = pipeline.Promote(t.Context(), r.js, "eusn", e.Fingerprint, true, "anna")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Until("mark of the promotion", `document.querySelector("#rows [data-mark=promotion]") && document.querySelector("#marks [data-mark=promotion]")`)
+	if got := b.Text(`document.querySelector("#marks [data-mark=promotion]").textContent`); !strings.Contains(got, "promotion: ") || !strings.Contains(got, "by anna") {
+		t.Errorf("the mark says %s", got)
+	}
+
+	// The curves are read by keys, and the other history is shown.
+	b.Eval(`document.getElementById("rows").focus()`, nil)
+	b.Press("ArrowLeft")
+	b.Until("value under the cursor", `!document.getElementById("rows-said").textContent.startsWith("Now") && document.querySelector("#rows .cursor")`)
+	b.Eval(`document.getElementById("day").click()`, nil)
+	b.Until("24 hours", `document.getElementById("day").getAttribute("aria-pressed") === "true" && document.getElementById("quarter").getAttribute("aria-pressed") === "false"`)
+	b.Eval(`document.getElementById("quarter").click()`, nil)
+
+	for _, width := range []int{360, 480, 800, 1100, 1440} {
+		b.Size(width, 800, false, nil)
+		b.Until("page that fits", `document.documentElement.scrollWidth <= innerWidth`)
+	}
+	// Every control and every region that scrolls has a name for who cannot see it.
+	if unnamed := b.Text(`[...document.querySelectorAll("button, input, [role=region], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
+		t.Errorf("without a name: %s", unnamed)
+	}
+	if dir := os.Getenv("EUSN_PAGE_PICTURES"); dir != "" {
+		b.Picture(filepath.Join(dir, "test.png"))
+	}
+	for _, said := range b.Said() {
+		t.Errorf("the browser's console has %s", said)
+	}
+
+	// When the stage's process is gone the page says so: old figures must not look new.
+	r.page.Close()
+	r.web.CloseClientConnections()
+	r.web.Close()
+	b.Until("word that nothing is heard", `!document.getElementById("stale").hidden && document.getElementById("stale").textContent.includes("What is shown is old")`)
+}
+
+func quoteJS(s string) string {
+	return "`" + strings.NewReplacer("\\", "\\\\", "`", "\\`", "$", "\\$").Replace(s) + "`"
+}

@@ -1,0 +1,150 @@
+package page
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// The rings keep what they have room for, and say where nothing is known.
+func TestHistory(t *testing.T) {
+	h := newHistory()
+	minutes := 0
+	const begin = 1_000_020 // 1,000,020 is a whole minute
+	for i := range int64(2000) {
+		if i == 1990 { // a machine that slept for three seconds
+			continue
+		}
+		p := Point{Time: begin + i, Rows: float64(i), Lag: i % 7, Measured: 1}
+		if over := h.add(p); over != nil {
+			minutes++
+			if over.Measured < 59 && over.Time != begin || over.Lag < 0 || over.Lag > 6 {
+				t.Errorf("a minute of %+v", over)
+			}
+		}
+	}
+	s := h.seconds.series()
+	if s.Step != 1 || s.End != begin+1999 || len(s.Rows) != keptSeconds || *s.Rows[keptSeconds-1] != 1999 || *s.Rows[0] != 2000-keptSeconds {
+		t.Errorf("seconds: %d values to %d", len(s.Rows), s.End)
+	}
+	if at := keptSeconds - 10; s.Rows[at] != nil || s.Rows[at+1] == nil {
+		t.Errorf("the second that nobody measured has %v", s.Rows[at])
+	}
+	m := h.minutes.series()
+	if minutes != 34 || len(m.Rows) != minutes || m.Step != 60 {
+		t.Errorf("%d minutes, %d in the history, want 34", minutes, len(m.Rows))
+	}
+	// The mean of a whole minute: its seconds are 1 to 60 behind its beginning.
+	if got, want := *m.Rows[1], (1.+60)/2; got != want {
+		t.Errorf("a minute's mean %v, want %v", got, want)
+	}
+	if *m.Lag[1] != 6 {
+		t.Errorf("a minute's lag %v, want the most, 6", *m.Lag[1])
+	}
+}
+
+// Now is compared with yesterday at this time, and as long as there is none, with the
+// beginning.
+func TestMix(t *testing.T) {
+	var m mix
+	counts := map[string]uint64{"a": 0, "b": 0}
+	at := time.Date(2026, 1, 31, 12, 0, 0, 0, time.UTC)
+	share := func(name string) Share {
+		for _, r := range m.look().Rows {
+			if r.Name == name {
+				return r
+			}
+		}
+		return Share{}
+	}
+	m.see(at, counts)
+	for i := range 27 * 60 { // minutes; the first two hours a, then both, the last hour b alone
+		if i < 120 || i < 26*60 && i%2 == 0 {
+			counts["a"] += 10
+		} else {
+			counts["b"] += 10
+		}
+		at = at.Add(time.Minute)
+		m.see(at, counts)
+		if got := m.look().Before; i < 24*60 && got != "beginning" {
+			t.Fatalf("after %d minutes: compared with %s", i, got)
+		}
+	}
+	look := m.look()
+	if look.Before != "yesterday" || look.NowSeconds != 15*60 || look.BeforeSeconds != 2*3600 {
+		t.Fatalf("%+v", look)
+	}
+	// Yesterday at 15:00 are 14:00 to 16:00: minutes 120 to 240, where both came as often.
+	if a, b := share("a"), share("b"); a.Now != 0 || b.Now != 150 || a.Before != 600 || b.Before != 600 {
+		t.Errorf("a %+v, b %+v", a, b)
+	}
+	if len(m.minutes) > mixMinutes+1 || len(m.hours) > mixHours+1 {
+		t.Errorf("%d minutes and %d hours are kept", len(m.minutes), len(m.hours))
+	}
+	// Another stage begins to count anew, with other classes, and more than are kept apart.
+	fresh := map[string]uint64{}
+	for i := range 200 {
+		fresh[fmt.Sprintf("c%03d", i)] = 1
+	}
+	m.see(at.Add(time.Second), map[string]uint64{"a": 1})
+	m.see(at.Add(2*time.Second), fresh)
+	sum := uint64(0)
+	look = m.look()
+	for _, r := range look.Rows {
+		sum += r.Before
+	}
+	if len(look.Rows) > mostNames+1 || !slices.ContainsFunc(look.Rows, func(r Share) bool { return r.Name == others }) {
+		t.Errorf("%d names: %+v", len(look.Rows), look.Rows)
+	}
+}
+
+// Each state of a worker has a sentence, which begins with what matters.
+func TestVerdict(t *testing.T) {
+	now := time.Now()
+	good := func(change func(*pipeline.Status, *time.Time)) (*pipeline.Status, time.Time) {
+		s := &pipeline.Status{Running: true, Connected: true, Renewed: now, Lease: time.Minute}
+		for i := range 64 {
+			s.Partitions = append(s.Partitions, pipeline.PartitionHealth{Partition: i, Share: true, Phase: pipeline.Reading, Epoch: 1})
+		}
+		at := now.Add(-400 * time.Millisecond)
+		change(s, &at)
+		return s, at
+	}
+	for _, c := range []struct {
+		level, text string
+		behind      time.Duration
+		change      func(*pipeline.Status, *time.Time)
+	}{
+		{"good", "64 partitions, up to date: last sample answered 0.4 s ago", 0, func(*pipeline.Status, *time.Time) {}},
+		{"good", "64 partitions, up to date: no sample has come yet", 0, func(_ *pipeline.Status, at *time.Time) { *at = time.Time{} }},
+		{"attention", "64 partitions, 12 s behind: 3,400 messages wait", 12 * time.Second, func(*pipeline.Status, *time.Time) {}},
+		{"attention", "63 of 64 partitions are read, the others get ready", 0, func(s *pipeline.Status, _ *time.Time) { s.Partitions[3].Phase = pipeline.Replaying }},
+		{"bad", "63 of 64 partitions work, the others do not", 0, func(s *pipeline.Status, _ *time.Time) { s.Partitions[3].Phase = pipeline.Stopped }},
+		{"bad", "63 of 64 partitions work, the others do not", 0, func(s *pipeline.Status, _ *time.Time) { s.Partitions[3].Waiting = "full" }},
+		{"bad", "The NATS server cannot be reached: nothing is answered", 0, func(s *pipeline.Status, _ *time.Time) { s.Connected = false }},
+		{"attention", "The stage is stopping", 0, func(s *pipeline.Status, _ *time.Time) { s.Stopping = true }},
+		{"attention", "The stage is starting, or has ended", 0, func(s *pipeline.Status, _ *time.Time) { s.Running = false }},
+		{"good", "No partitions: other workers have them all", 0, func(s *pipeline.Status, _ *time.Time) { s.Partitions = nil }},
+	} {
+		s, at := good(c.change)
+		v := judge(s, 3400, at, c.behind, now)
+		if v.Level != c.level || v.Text != c.text {
+			t.Errorf("%s: %q, want %s: %q", v.Level, v.Text, c.level, c.text)
+		}
+		if (v.Level == "good") != (len(v.Why) == 0) && c.behind == 0 {
+			t.Errorf("%q: why %q", v.Text, v.Why)
+		}
+	}
+	s, at := good(func(s *pipeline.Status, _ *time.Time) {
+		for i := range s.Partitions {
+			s.Partitions[i].Waiting = strings.Repeat("long\n", 1000)
+		}
+	})
+	if v := judge(s, 3400, at, 0, now); len(v.Why) != mostWhys+1 || len(v.Why[0]) > longText+10 || strings.Contains(v.Why[0], "\n") || v.Why[mostWhys] != "and 54 more: /readyz has all" {
+		t.Errorf("%d reasons: %q", len(v.Why), v.Why)
+	}
+}

@@ -1,0 +1,72 @@
+package page
+
+import (
+	"encoding/json"
+	"net/url"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+)
+
+// A stream is found among others: its last predictions, the newest first, as the output
+// has them.
+func TestLookUp(t *testing.T) {
+	r := newRig(t)
+	for range 3 {
+		for _, stream := range []string{"pump-3", "pump-4", evilStream} {
+			r.predict(stream, 20)
+		}
+	}
+	r.predict("pump-3", traceLength)
+	r.predict("pump-4", 1)
+	r.page.Attach(&Job{JS: r.js})
+	look := func(name string) (f Found) {
+		t.Helper()
+		resp := r.get("/page/stream?name=" + url.QueryEscape(name))
+		if err := json.NewDecoder(resp.Body).Decode(&f); err != nil || resp.StatusCode != 200 {
+			t.Fatalf("%s: %s, %v", name, resp.Status, err)
+		}
+		return f
+	}
+	var want []codec.Prediction
+	var labels []string
+	err := consumer.Read(t.Context(), r.js, "eusn", consumer.Span{From: 1, Stored: true}, func(o consumer.Output) error {
+		labels = o.Meta.Labels
+		for _, p := range o.Predictions {
+			if p.Stream == "pump-3" {
+				want = append(want, p)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Reverse(want)
+	f := look("pump-3")
+	if len(f.Predictions) != traceLength || f.Partition < 0 || f.Kept || f.Latest != nil || f.Explain != "eusn-stream explain --job eusn --last --stream=pump-3" {
+		t.Errorf("%d predictions, partition %d, latest %v (%v), %s", len(f.Predictions), f.Partition, f.Latest, f.Kept, f.Explain)
+	}
+	for i, p := range f.Predictions {
+		w := want[i]
+		if p.Seq != w.Seq || p.Row != w.Row || p.Class != labels[w.Class] || p.Probability != float64(w.Probability) || p.Integrity != "complete" || (i == 0) != (len(p.Scores) == 3) {
+			t.Fatalf("prediction %d is %+v, want %+v", i, p, w)
+		}
+	}
+	if f := look("pump-4"); len(f.Predictions) != 61 || !f.All {
+		t.Errorf("%d predictions of pump-4, all %v; want 61", len(f.Predictions), f.All)
+	}
+	if f := look(evilStream); len(f.Predictions) != 60 || f.Stream != evilStream || !strings.HasSuffix(f.Explain, `--stream='<svg/onload=harm='\''1'\''>&'\''"$(harm)'`) {
+		t.Errorf("%d predictions of %s: %s", len(f.Predictions), f.Stream, f.Explain)
+	}
+	if f := look("pump"); len(f.Predictions) != 0 || !f.All || f.Read == 0 {
+		t.Errorf("%d predictions of a stream that is not there, %d messages read, all %v", len(f.Predictions), f.Read, f.All)
+	}
+	var n Names
+	if err := json.NewDecoder(r.get("/page/streams?part=PUMP").Body).Decode(&n); err != nil || !slices.Equal(n.Names, []string{"pump-3", "pump-4"}) || n.More {
+		t.Errorf("names %+v, %v", n, err)
+	}
+}

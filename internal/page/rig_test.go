@@ -1,0 +1,136 @@
+package page
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Names that would do harm as HTML, as an attribute or in a shell.
+const (
+	evilClass  = `<img src=x onerror="document.title='harm'">`
+	evilStream = `<svg/onload=harm='1'>&'"$(harm)`
+)
+
+// rig is a server, a stage and its page.
+type rig struct {
+	testing.TB
+	server   *natsserver.Server
+	nc       *nats.Conn
+	js       jetstream.JetStream
+	model    *reservoir.Model
+	counters *pipeline.Counters
+	page     *Page
+	web      *httptest.Server
+	url      string
+	seq      map[string]uint64
+}
+
+func newRig(t testing.TB) *rig {
+	t.Helper()
+	s := pipelinetest.Server(t, natsserver.Options{})
+	nc, js := pipelinetest.Connect(t, s)
+	r := &rig{TB: t, server: s, nc: nc, js: js, counters: new(pipeline.Counters), seq: map[string]uint64{}}
+	r.model = pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	head := *r.model.Readouts[0]
+	head.Temperature, head.Classes = .5, slices.Clone(head.Classes)
+	head.Classes[1] = evilClass
+	r.model.Readouts = []*readout.Linear{&head}
+	ctx, cancel := context.WithCancel(context.Background())
+	done, ready := make(chan error, 1), make(chan struct{})
+	stage := &pipeline.Stage{
+		Config: pipeline.Config{Partitions: 4, Shards: 2}, Model: r.model, ModelName: "plant", NewEngine: pipelinetest.Generic, Counters: r.counters,
+		Dial: func(name string) (*nats.Conn, error) { return s.Connect(name, nil) }, Ready: func() { close(ready) },
+	}
+	go func() { done <- stage.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the stage ended with %v", err)
+		}
+	})
+	select {
+	case <-ready:
+	case err := <-done:
+		done <- err
+		t.Fatalf("the stage did not start: %v", err)
+	case <-time.After(time.Minute):
+		t.Fatal("the stage does not start")
+	}
+	r.page = Start(Options{Counters: r.counters, Job: "eusn", Version: "v1.2.3"})
+	t.Cleanup(r.page.Close)
+	r.web = httptest.NewServer(r.page)
+	t.Cleanup(r.web.Close)
+	r.url = r.web.URL
+	return r
+}
+
+// report has the stage answer, and asks it as the program does.
+func (r *rig) report() func(context.Context) (*fleet.Report, error) {
+	r.Helper()
+	nc, err := r.server.Connect("status", nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	answers, err := fleet.Serve(nc, fleet.Self{Job: "eusn", Program: "v1.2.3", Teller: fleet.OfStage(r.counters)})
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(answers.Close)
+	return func(ctx context.Context) (*fleet.Report, error) { return Report(ctx, r.nc, "eusn") }
+}
+
+// predict has a stream predict so often.
+func (r *rig) predict(stream string, n int) {
+	r.Helper()
+	before := r.counters.Stats().Predictions
+	r.publish(stream, n)
+	r.answered(before + uint64(n))
+}
+
+// publish sends so many sequences of a stream.
+func (r *rig) publish(stream string, n int) {
+	r.Helper()
+	for i := range n {
+		r.seq[stream]++
+		p := pipelinetest.One(stream, r.seq[stream], 8, float32(i%5)-2, true)
+		m := nats.NewMsg("sensors." + stream)
+		m.Data = p.Payload(r)
+		for name, values := range p.Headers() {
+			m.Header[name] = values
+		}
+		if _, err := r.js.PublishMsg(r.Context(), m); err != nil {
+			r.Fatal(err)
+		}
+	}
+}
+
+// answered waits for so many predictions in all.
+func (r *rig) answered(n uint64) {
+	r.Helper()
+	pipelinetest.Until(r, "its predictions", func() bool { return r.counters.Stats().Predictions >= n })
+}
+
+// get is an answer of the page.
+func (r *rig) get(path string) *http.Response {
+	r.Helper()
+	resp, err := http.Get(r.url + path)
+	if err != nil {
+		r.Fatal(err)
+	}
+	r.Cleanup(func() { resp.Body.Close() })
+	return resp
+}

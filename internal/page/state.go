@@ -1,0 +1,222 @@
+package page
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
+)
+
+const (
+	slowest   = 10
+	mostWhys  = 10
+	longText  = 300              // bytes of an error that are shown
+	behindFor = 10 * time.Second // less is up to date: a batch, a commit, a pause of the server
+)
+
+// State is all that the page shows at one time.
+type State struct {
+	Now     int64   `json:"now"` // ms since 1970
+	Verdict Verdict `json:"verdict"`
+
+	About
+	Point  Point  `json:"point"`            // the last second
+	Minute *Point `json:"minute,omitempty"` // the minute that is over with it
+	Totals Totals `json:"totals"`           // since this process began
+
+	Shards     []Shard     `json:"shards"`
+	Partitions []Partition `json:"partitions"` // of this worker
+	Slowest    []int       `json:"slowest"`    // the partitions furthest behind, at most ten, the worst first
+
+	Classes Mix      `json:"classes"`
+	Flags   Mix      `json:"flags"`
+	Trust   Mix      `json:"integrity"`
+	Shadows []Shadow `json:"shadows"`
+	// Report is the job's, with all its workers; null while nobody could be asked.
+	Report    *fleet.Report `json:"report"`
+	ReportWhy string        `json:"report_why,omitempty"` // why there is none
+	Marks     []Mark        `json:"marks"`                // oldest first
+
+	Seconds *Series `json:"seconds,omitempty"` // history, in "hello" and /page/state
+	Minutes *Series `json:"minutes,omitempty"`
+}
+
+// About is which worker it is about, and what that computes.
+type About struct {
+	Job        string   `json:"job"`
+	Worker     string   `json:"worker"`
+	Version    string   `json:"version"`
+	Model      string   `json:"model"` // fingerprint
+	Arithmetic string   `json:"arithmetic"`
+	Engines    []string `json:"engines"`
+}
+
+// Verdict is how things stand.
+type Verdict struct {
+	Level string   `json:"level"` // good, attention or bad
+	Text  string   `json:"text"`  // one sentence
+	Why   []string `json:"why"`   // what is wrong, a line each, at most ten
+}
+
+// Totals are counts since the process began, and what there is now.
+type Totals struct {
+	Messages    uint64 `json:"messages"`
+	Rows        uint64 `json:"rows"`
+	Predictions uint64 `json:"predictions"`
+	DeadLetters uint64 `json:"dead_letters"`
+	Duplicates  uint64 `json:"duplicates"`
+	Gaps        uint64 `json:"gaps"`
+	Losses      uint64 `json:"losses"`
+	Streams     int64  `json:"streams"` // now: remembered
+	Room        int64  `json:"streams_capacity"`
+}
+
+// Shard is how a shard spent the last seconds.
+type Shard struct {
+	Engine  string  `json:"engine"`
+	Busy    float64 `json:"busy"` // shares, of 1 together
+	Waiting float64 `json:"waiting"`
+	Idle    float64 `json:"idle"`
+}
+
+// Partition is where a partition stands.
+type Partition struct {
+	ID      int     `json:"p"`
+	Phase   string  `json:"phase"`
+	Epoch   uint64  `json:"epoch"`
+	Lag     int64   `json:"lag"`   // messages
+	LagTime float64 `json:"lag_s"` // s
+	Unsaved float64 `json:"unsaved_s"`
+	Why     string  `json:"why,omitempty"`
+}
+
+// Shadow is what one has scored.
+type Shadow struct {
+	Readout     string `json:"readout"`
+	Predictions uint64 `json:"predictions"`
+	Missed      uint64 `json:"missed"`
+	Agreeing    uint64 `json:"agreeing"`
+}
+
+// partitionsOf are a worker's, and the numbers of the slowest.
+func partitionsOf(s *pipeline.Status, now time.Time) (all []Partition, worst []int) {
+	all, worst = []Partition{}, []int{}
+	for i := range s.Partitions {
+		p := &s.Partitions[i]
+		v := Partition{ID: p.Partition, Phase: string(p.Phase), Epoch: p.Epoch, Lag: p.Lag, LagTime: seconds(p.LagTime)}
+		if !p.Unsaved.IsZero() {
+			v.Unsaved = seconds(max(0, now.Sub(p.Unsaved)))
+		}
+		if p.Err != nil {
+			v.Why = short(p.Err.Error())
+		} else if p.Waiting != "" {
+			v.Why = short(p.Waiting)
+		}
+		all = append(all, v)
+	}
+	order := make([]int, len(all))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(all[b].LagTime, all[a].LagTime), cmp.Compare(all[b].Lag, all[a].Lag))
+	})
+	for _, i := range order[:min(slowest, len(order))] {
+		worst = append(worst, all[i].ID)
+	}
+	return all, worst
+}
+
+// judge says how a worker stands; answered is when a sample was answered last.
+func judge(s *pipeline.Status, lag int64, answered time.Time, behind time.Duration, now time.Time) Verdict {
+	why := s.Unready()
+	v := Verdict{Level: "good", Why: make([]string, 0, len(why))}
+	for _, line := range why[:min(len(why), mostWhys)] {
+		v.Why = append(v.Why, short(line))
+	}
+	if more := len(why) - mostWhys; more > 0 {
+		v.Why = append(v.Why, fmt.Sprintf("and %d more: /readyz has all", more))
+	}
+	n := counted(len(s.Partitions), "partition")
+	reading := 0
+	for _, p := range s.Partitions {
+		if p.Phase == pipeline.Reading && p.Waiting == "" {
+			reading++
+		}
+		if p.Phase == pipeline.Stopped || p.Phase == pipeline.Deferred || p.Waiting != "" {
+			v.Level = "bad"
+		}
+	}
+	switch {
+	case !s.Running:
+		v.Level, v.Text = "attention", "The stage is starting, or has ended"
+	case s.Stopping:
+		v.Level, v.Text = "attention", "The stage is stopping"
+	case !s.Connected:
+		v.Level, v.Text = "bad", "The NATS server cannot be reached: nothing is answered"
+	case v.Level == "bad":
+		v.Text = fmt.Sprintf("%d of %s work, the others do not", reading, n)
+	case len(why) > 0:
+		v.Level, v.Text = "attention", fmt.Sprintf("%d of %s are read, the others get ready", reading, n)
+	case behind > behindFor:
+		v.Level, v.Text = "attention", fmt.Sprintf("%s, %s behind: %s wait", n, age(behind), counted(int(lag), "message"))
+	case len(s.Partitions) == 0:
+		v.Text = "No partitions: other workers have them all"
+	case answered.IsZero():
+		v.Text = n + ", up to date: no sample has come yet"
+	default:
+		v.Text = fmt.Sprintf("%s, up to date: last sample answered %s ago", n, age(max(0, now.Sub(answered))))
+	}
+	return v
+}
+
+// counted is a number with its noun.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return thousands(n) + " " + noun
+}
+
+// thousands is a number with commas.
+func thousands(n int) string {
+	text := strconv.Itoa(n)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// age is a time in words, as exact as is of use.
+func age(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds())
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < 2*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes())
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%.0f h", d.Hours())
+	}
+	return fmt.Sprintf("%.0f days", d.Hours()/24)
+}
+
+func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+
+// short is a text on one line, cut where it is long.
+func short(s string) string {
+	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "\uFFFD")
+	if len(s) > longText {
+		s = strings.ToValidUTF8(s[:longText], "") + " ..."
+	}
+	return s
+}
+
+func sortedKeys(m map[string]uint64) []string { return slices.Sorted(maps.Keys(m)) }

@@ -1,0 +1,35 @@
+package stats
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What was done adds up to the time that has passed, also while it is done.
+func TestClock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var c Clock
+		c.Turn(Idle)
+		if got := c.Read(); got != [3]time.Duration{} {
+			t.Errorf("before the start: %v", got)
+		}
+		c.Start()
+		time.Sleep(3 * time.Second)
+		c.Turn(Idle)
+		time.Sleep(5 * time.Second)
+		if got := c.Read(); got != [3]time.Duration{Busy: 3 * time.Second, Idle: 5 * time.Second} {
+			t.Errorf("while it is idle: %v", got)
+		}
+		c.Turn(Waiting)
+		time.Sleep(7 * time.Second)
+		c.Turn(Busy)
+		time.Sleep(time.Second)
+		if got := c.Read(); got != [3]time.Duration{Busy: 4 * time.Second, Waiting: 7 * time.Second, Idle: 5 * time.Second} {
+			t.Errorf("at the end: %v", got)
+		}
+		if n := testing.AllocsPerRun(100, func() { c.Turn(Idle); c.Turn(Busy) }); n != 0 {
+			t.Errorf("%v allocations a turn, want none", n)
+		}
+	})
+}
