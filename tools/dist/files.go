@@ -35,6 +35,7 @@ type files struct {
 	materials   []byte
 	licences    []byte
 	changelog   []byte
+	upgrading   []byte
 	licence     []byte
 	man         map[string][]byte
 	completions map[string][]byte // by shell
@@ -50,6 +51,9 @@ func (s *source) files(b *built) (*files, error) {
 	if f.changelog, err = os.ReadFile(filepath.Join(s.dir, "CHANGELOG.md")); err != nil {
 		return nil, err
 	}
+	if f.upgrading, err = os.ReadFile(filepath.Join(s.dir, "UPGRADING.md")); err != nil {
+		return nil, err
+	}
 	if f.licence, err = os.ReadFile(filepath.Join(s.dir, "LICENSE")); err != nil {
 		return nil, err
 	}
@@ -59,7 +63,7 @@ func (s *source) files(b *built) (*files, error) {
 	f.man = man.Pages(root.Command(), f.version, s.time)
 	f.configs = map[string][]byte{}
 	err = fs.WalkDir(os.DirFS(filepath.Join(s.dir, "configs")), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
+		if err != nil || d.IsDir() || strings.HasPrefix(name, "prometheus/faults/") || strings.HasSuffix(name, "_test.yaml") { // these are for tests
 			return err
 		}
 		f.configs[name], err = os.ReadFile(filepath.Join(s.dir, "configs", name))
@@ -129,6 +133,7 @@ func (f *files) archive() []pack.File {
 		{Path: program, Mode: 0o755, Data: f.build.program},
 		{Path: "LICENSE", Mode: 0o644, Data: f.licence},
 		{Path: "CHANGELOG.md", Mode: 0o644, Data: f.changelog},
+		{Path: "UPGRADING.md", Mode: 0o644, Data: f.upgrading},
 		{Path: "licences.txt", Mode: 0o644, Data: f.licences},
 		{Path: "materials.cdx.json", Mode: 0o644, Data: f.materials},
 		{Path: "config.schema.json", Mode: 0o644, Data: config.Schema},
@@ -167,6 +172,7 @@ func (f *files) installed(debian bool) *pack.Package {
 			{Path: doc + "copyright", Mode: 0o644, Data: []byte(copyright)},
 			{Path: doc + "changelog.gz", Mode: 0o644, Data: gzipped(f.debChangelog(version))},
 			{Path: doc + "CHANGELOG.md.gz", Mode: 0o644, Data: gzipped(f.changelog)},
+			{Path: doc + "UPGRADING.md.gz", Mode: 0o644, Data: gzipped(f.upgrading)},
 			{Path: doc + "licences.txt.gz", Mode: 0o644, Data: gzipped(f.licences)},
 			{Path: doc + "materials.cdx.json.gz", Mode: 0o644, Data: gzipped(f.materials)},
 			{Path: doc + "examples/all-keys.yaml", Mode: 0o644, Data: config.DefaultYAML},
