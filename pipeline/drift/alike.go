@@ -1,6 +1,9 @@
 package drift
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 const (
 	// MostWidth is how many values are one at most.
@@ -50,11 +53,17 @@ func (a *Alike) grows() bool {
 }
 
 // inflation is what the thresholds are multiplied by: as many times as much as sums of
-// independent values those of these vary, at the scale at which they do most.
+// independent values those of these vary, at the scale at which they do most. A variance of
+// n sums is known to a part of sqrt(2/n): where it is above 1 by more than two of these, it
+// is taken two of these larger.
 func (a *Alike) inflation() float64 {
 	most := 1.
 	for s := 1; s < scales && a.Values>>s >= enough; s++ {
-		most = max(most, a.at(s))
+		v := a.at(s)
+		if off := 2 * math.Sqrt(2/float64(a.Values>>s)); v > 1+off {
+			v *= 1 + off
+		}
+		most = max(most, v)
 	}
 	return most
 }

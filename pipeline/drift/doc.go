@@ -44,8 +44,10 @@
 // determining the length of a steady-state simulation", Operations Research 27, 1979).
 //
 // What is left shows in the sums of 2, 4, ..., 1024 successive z: their variance is that of
-// independent values times a factor. The largest factor of those scales that have at
-// least 32 sums multiplies h: the sums then cross it as rarely as if values were
+// independent values times a factor. Where a factor is surely above 1, by two of its
+// standard errors sqrt(2/n), n being the number of sums, it is taken as two of them larger: too
+// small a factor costs false alarms, too large a one time. The largest factor of those scales
+// that have at least 32 sums multiplies h: the sums then cross it as rarely as if values were
 // independent and the factor as many. Only values up to the last at which the chart's two sums
 // were below h/4 are counted, so that a change does not hide itself.
 //
