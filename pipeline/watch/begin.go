@@ -57,9 +57,7 @@ func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err er
 		switch first, err := asker.ask(ctx); {
 		case err == nil:
 			w.forget()
-			asker.wait = 0
 			if err = w.standBy(ctx, first, asker); err == nil {
-				asker.wait = lateAnswer
 				err = fmt.Errorf("%w: it does not answer any more", ErrFenced) // look again, and claim
 			}
 			return nil, err

@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -22,9 +21,9 @@ const (
 	// settleTime is how long after a connection was restored nobody listens who is there:
 	// others wait up to a second before they try again (natsclient.LongLived).
 	settleTime = 2 * time.Second
-	// lateAnswer is likewise how long one may say nothing that was heard of already: it is
-	// asked again, in case that another process has taken its place.
-	lateAnswer = 500 * time.Millisecond
+	// answerWait is how long one question waits. It was on its way to a process that was
+	// killed just then, perhaps, and only the next one finds that nobody listens.
+	answerWait = 300 * time.Millisecond
 	pulseBytes = 4 << 10
 )
 
@@ -63,9 +62,9 @@ var errNobody = errors.New("no process keeps the alarms")
 type asker struct {
 	nc         *nats.Conn
 	job        string
-	reconnects uint64        // of the connection, at the last question
-	since      time.Time     // it was restored
-	wait       time.Duration // for an answer; 0 = noAnswer
+	reconnects uint64    // of the connection, at the last question
+	since      time.Time // it was restored
+	heard      time.Time // the last answer came, or the first question was asked
 }
 
 // ask asks once. The error is errNobody where no process keeps the alarms, and another one
@@ -73,17 +72,21 @@ type asker struct {
 func (a *asker) ask(ctx context.Context) (p pulse, err error) {
 	before := a.nc.Stats().Reconnects
 	if before != a.reconnects {
-		a.reconnects, a.since = before, time.Now()
+		a.reconnects, a.since, a.heard = before, time.Now(), time.Now()
 	}
-	try, cancel := context.WithTimeout(ctx, cmp.Or(a.wait, noAnswer))
+	if a.heard.IsZero() {
+		a.heard = time.Now()
+	}
+	try, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	m, err := a.nc.RequestWithContext(try, wire.AlarmAliveSubject(a.job), nil)
 	switch {
 	case err == nil:
+		a.heard = time.Now()
 		return parsePulse(m.Data)
 	case ctx.Err() != nil:
 		return p, ctx.Err()
-	case !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, context.DeadlineExceeded), !a.nc.IsConnected(), a.nc.Stats().Reconnects != before, time.Since(a.since) < settleTime:
+	case !errors.Is(err, nats.ErrNoResponders) && time.Since(a.heard) < noAnswer, !a.nc.IsConnected(), a.nc.Stats().Reconnects != before, time.Since(a.since) < settleTime:
 		return p, fmt.Errorf("watch: on %s: %w", wire.AlarmAliveSubject(a.job), err)
 	}
 	return p, errNobody
