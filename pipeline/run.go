@@ -233,6 +233,7 @@ func (r *run) openShards(ctx context.Context) error {
 		}
 		s.Follow(r.self.readouts)
 		s.Look(&r.shown.states)
+		s.Clock.Start() // before Counters knows of the run, which may be read at once
 		s.Machine.Begun = begun
 		r.shards = append(r.shards, s)
 		e, err := owner.NewEmitter(dead, r.self.meta, first, r.limit, r.perShard(), r.counters)

@@ -156,7 +156,6 @@ func (r *run) work(ctx context.Context) error {
 		for range shard.BatchesPerShard {
 			free <- shard.NewBatch(r.perShard())
 		}
-		s.Clock.Start()
 		wg.Go(guard(fail, func() error { return s.Run(workers, out, free) }))
 		wg.Go(guard(fail, func() error { e.Run(last, out, free); return nil }))
 	}
