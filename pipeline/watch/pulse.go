@@ -51,8 +51,10 @@ func parsePulse(data []byte) (p pulse, err error) {
 	if len(data) > pulseBytes {
 		return p, fmt.Errorf("an answer of %d bytes, want at most %d", len(data), pulseBytes)
 	}
-	err = json.Unmarshal(data, &p)
-	return p, err
+	if err := json.Unmarshal(data, &p); err != nil {
+		return pulse{}, fmt.Errorf("the answer is not read: %w", err)
+	}
+	return p, nil
 }
 
 // errNobody is the error where no process keeps the alarms.
