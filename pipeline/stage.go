@@ -119,6 +119,9 @@ func (s *Stage) attempt(ctx context.Context) error {
 		}
 		return err
 	}
+	for _, one := range r.shards { // before anybody reads them
+		one.Clock.Start()
+	}
 	r.shown.running.Store(r)
 	defer context.AfterFunc(ctx, func() { r.stopping.Store(true) })()
 	return r.work(ctx)

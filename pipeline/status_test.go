@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -284,5 +285,49 @@ func TestUnready(t *testing.T) {
 	v := &view{share: []int{4, 5}, stopped: map[int]error{4: errors.New("lost")}}
 	if p := v.partitions(); p[0].Phase != Stopped || p[1].Phase != Claiming {
 		t.Errorf("%+v, want 4 stopped and 5 to be claimed", p)
+	}
+}
+
+// How shards spend their time may be asked for from before the stage begins, as the live page
+// does; the race detector watches.
+func TestShardTimesFromBeginning(t *testing.T) {
+	b := newRig(t)
+	var counters Counters
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, done := make(chan struct{}), make(chan error, 1)
+	s := &Stage{
+		Config: quick("times", 2), Model: pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model",
+		NewEngine: pipelinetest.Generic, Log: b.log, Counters: &counters, Dial: b.dial, Ready: func() { close(ready) },
+	}
+	go func() { done <- s.Run(ctx) }()
+	var ended error
+	waitFor(t, "times of a stage that reads", func() bool {
+		for range 1000 { // closely, because only what happens next to a write is seen
+			counters.Shards()
+		}
+		select {
+		case <-ready:
+			return true
+		case ended = <-done:
+			return true
+		default:
+			return false
+		}
+	})
+	all := counters.Shards()
+	for _, one := range all {
+		if one.Engine == "" || one.Busy+one.Waiting+one.Idle <= 0 {
+			t.Errorf("%+v", one)
+		}
+	}
+	if len(all) == 0 {
+		t.Errorf("no shard; the stage ended with %v", ended)
+	}
+	cancel()
+	if ended == nil {
+		ended = <-done
+	}
+	if ended != nil {
+		t.Error(ended)
 	}
 }
