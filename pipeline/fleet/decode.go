@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -17,6 +16,9 @@ const (
 	mostName   = 256     // bytes of a name
 	mostBytes  = 1 << 20 // of an answer
 	mostCounts = 256     // names in Counts
+	// mostFigure is what a figure may be: sums of those of all processes are finite, and
+	// whole numbers of it add up within 64 bits.
+	mostFigure = 1e14
 )
 
 // ErrAnswer is an answer that is not a Process: another program answers on the subject,
@@ -88,8 +90,8 @@ func (s *Stage) clean() {
 		names(&s.Shadows[i].Readout)
 	}
 	s.Rates.clean()
-	s.Lag = max(0, s.Lag)
-	if s.Answered < 0 || math.IsInf(s.Answered, 0) {
+	s.Lag = whole(s.Lag)
+	if s.Answered = min(s.Answered, mostFigure); s.Answered < 0 {
 		s.Answered = -1
 	}
 	phases := map[string]int{}
@@ -109,7 +111,7 @@ func (s *Stage) clean() {
 	})
 	for i := range s.Partitions {
 		q := &s.Partitions[i]
-		q.Worker, q.Behind, q.Why, q.Lag, q.Unsaved = "", 0, text(q.Why), max(0, q.Lag), positive(q.Unsaved)
+		q.Worker, q.Behind, q.Why, q.Lag, q.Unsaved = "", 0, text(q.Why), whole(q.Lag), positive(q.Unsaved)
 	}
 }
 
@@ -119,12 +121,9 @@ func (r *Rates) clean() {
 	}
 }
 
-func positive(v float64) float64 {
-	if v > 0 && !math.IsInf(v, 0) {
-		return v
-	}
-	return 0
-}
+func positive(v float64) float64 { return max(0, min(v, mostFigure)) }
+
+func whole(n int64) int64 { return max(0, min(n, mostFigure)) }
 
 // text is one line without what a terminal or a page would not show as it is.
 func text(s string) string {

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
 // full is what a worker with many partitions, classes and errors says.
@@ -57,6 +58,26 @@ func TestEncodeBounds(t *testing.T) {
 	}
 	if body, err := full(1, 0).encode(20); err == nil {
 		t.Errorf("%s has more than 20 bytes", body)
+	}
+}
+
+// Figures that no worker has come from somebody: what is added up of them is still a report
+// that JSON can have.
+func TestDecodeHugeFigures(t *testing.T) {
+	l := look{r: new(Report), job: &store.Job{}}
+	for i := range 3 {
+		p, err := Decode(fmt.Appendf(nil, `{"form":1,"job":"eusn","id":"%d","role":"stage","stage":{"lag":9223372036854775807,"answered_s":1e308,
+			"rates":{"over_s":1.7e308,"messages":1.7e308,"samples":1.7e308},"partitions":[{"partition":%d,"phase":"reading","lag":9223372036854775807}]}}`, i, i), "eusn")
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.r.Processes = append(l.r.Processes, *p)
+		l.r.Lag.Messages += p.Stage.Partitions[0].Lag
+	}
+	l.sum()
+	l.r.Judge(DefaultBehind)
+	if _, err := json.Marshal(l.r); err != nil || l.r.Lag.Messages < 0 || l.r.Rates.Samples <= 0 {
+		t.Errorf("%v; %d messages wait, %+v", err, l.r.Lag.Messages, l.r.Rates)
 	}
 }
 
