@@ -2,6 +2,7 @@ package page
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -9,6 +10,7 @@ const (
 	keptSeconds = 900
 	keptMinutes = 1440
 	keptMarks   = 100
+	alarmMarks  = 50 // of these at most: a flood of alarms leaves restarts and promotions where they are
 )
 
 // Point is what happened in a second, or on average in the seconds of a minute.
@@ -118,6 +120,8 @@ type Mark struct {
 	key  string // of which there is one alone
 }
 
+const markAlarm = "alarm"
+
 // marks are the newest, in the order in which they were added.
 type marks struct{ all []Mark }
 
@@ -129,10 +133,24 @@ func (m *marks) add(k Mark) bool {
 		}
 	}
 	m.all = append(m.all, k)
-	if extra := len(m.all) - keptMarks; extra > 0 {
-		m.all = append(m.all[:0], m.all[extra:]...)
+	if k.Kind == markAlarm {
+		m.keep(alarmMarks, func(one *Mark) bool { return one.Kind == markAlarm })
 	}
+	m.keep(keptMarks, func(*Mark) bool { return true })
 	return true
+}
+
+// keep removes the oldest of a kind where there are more than so many.
+func (m *marks) keep(most int, is func(*Mark) bool) {
+	n := 0
+	for i := len(m.all) - 1; i >= 0; i-- {
+		if !is(&m.all[i]) {
+			continue
+		}
+		if n++; n > most {
+			m.all = slices.Delete(m.all, i, i+1)
+		}
+	}
 }
 
 const (

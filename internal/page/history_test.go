@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 )
 
 // The rings keep what they have room for, and say where nothing is known.
@@ -99,6 +100,35 @@ func TestMix(t *testing.T) {
 	}
 	if len(look.Rows) > mostNames+1 || !slices.ContainsFunc(look.Rows, func(r Share) bool { return r.Name == others }) {
 		t.Errorf("%d names: %+v", len(look.Rows), look.Rows)
+	}
+}
+
+// A hundred alarms that are on leave the marks of promotions and restarts, and the next
+// report with the same alarms changes nothing.
+func TestMarksOfManyAlarms(t *testing.T) {
+	p := new(Page)
+	at := time.Unix(1_700_000_000, 0)
+	r := &fleet.Report{Marks: []fleet.Mark{{Time: at, Kind: fleet.MarkPromoted, Text: "readout b answers"}}}
+	for i := range fleet.MostAlarms { // the newest first
+		r.Alarms.List = append(r.Alarms.List, fleet.Alarm{Rule: "hot", Key: fmt.Sprint(i), Since: at.Add(-time.Duration(i) * time.Second)})
+	}
+	p.learn(r, nil)
+	first := slices.Clone(p.worker.marks.all)
+	p.learn(r, nil)
+	if !slices.Equal(p.worker.marks.all, first) || len(first) != alarmMarks+1 || first[0].Kind != "promotion" || first[alarmMarks].Text != "alarm hot of 0" {
+		t.Errorf("%d marks, then %d: first %+v, last %+v", len(first), len(p.worker.marks.all), first[0], first[len(first)-1])
+	}
+	r.Alarms.List = slices.Insert(r.Alarms.List, 0, fleet.Alarm{Rule: "hot", Key: "new", Since: at.Add(time.Second)})
+	p.learn(r, nil)
+	if all := p.worker.marks.all; len(all) != alarmMarks+1 || all[0].Kind != "promotion" || all[alarmMarks].Text != "alarm hot of new" {
+		t.Errorf("%d marks: first %+v, last %+v", len(all), all[0], all[len(all)-1])
+	}
+	var m marks
+	for i := range 3 * keptMarks {
+		m.add(Mark{Kind: "claim", Text: fmt.Sprint(i)})
+	}
+	if len(m.all) != keptMarks || m.all[0].Text != fmt.Sprint(2*keptMarks) {
+		t.Errorf("%d marks, first %+v", len(m.all), m.all[0])
 	}
 }
 

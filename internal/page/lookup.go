@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -171,6 +172,7 @@ type looking struct {
 	name  string
 	part  int // -1 = all
 	most  int // predictions
+	limit int // bytes that are read in all; 0 = 2*lookBytes
 	takes func(*codec.Prediction) bool
 
 	found    []hit // the newest first
@@ -213,8 +215,12 @@ func (l *looking) look(ctx context.Context) error {
 	end, size := last+1, uint64(firstWindow)
 	for end > first && len(l.found) < l.most && ctx.Err() == nil && l.messages < lookMessages && l.bytes < lookBytes {
 		from := max(first, end-min(size, end))
-		if err := l.window(ctx, from, end); err != nil {
+		whole, err := l.window(ctx, from, end)
+		if err != nil {
 			return err
+		}
+		if !whole {
+			return nil
 		}
 		end, size = from, 4*size
 	}
@@ -222,23 +228,28 @@ func (l *looking) look(ctx context.Context) error {
 	return nil
 }
 
-// window reads the messages from one to before another.
-func (l *looking) window(ctx context.Context, from, end uint64) error {
-	stop := errors.New("enough")
+// window reads the messages from one to before another. Of one that it does not read to
+// its end, nothing counts: newer predictions than those that it has found may be behind them.
+func (l *looking) window(ctx context.Context, from, end uint64) (whole bool, err error) {
+	stop, large := errors.New("enough"), errors.New("too many bytes")
 	var hits []hit
 	var since time.Time
+	messages := 0
 	span := consumer.Span{From: max(1, from), Stored: true, Skip: func(*consumer.ForeignError) {}}
 	if l.part >= 0 {
 		span.Of = []int{l.part}
 	}
-	err := consumer.Read(ctx, l.job, l.name, span, func(o consumer.Output) error {
-		if o.Seq >= end || l.bytes >= 2*lookBytes {
+	err = consumer.Read(ctx, l.job, l.name, span, func(o consumer.Output) error {
+		if o.Seq >= end {
 			return stop
+		}
+		if l.bytes >= cmp.Or(l.limit, 2*lookBytes) {
+			return large
 		}
 		if since.IsZero() {
 			since = o.Stored
 		}
-		l.messages++
+		messages++
 		l.bytes += o.Bytes
 		for i := range o.Predictions {
 			if l.takes(&o.Predictions[i]) {
@@ -250,16 +261,19 @@ func (l *looking) window(ctx context.Context, from, end uint64) error {
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, stop) && ctx.Err() == nil {
-		return err
+	switch {
+	case ctx.Err() != nil && !errors.Is(err, stop), errors.Is(err, large):
+		return false, nil
+	case err != nil && !errors.Is(err, stop):
+		return false, err
 	}
-	if !since.IsZero() {
+	if l.messages += messages; messages > 0 {
 		l.since = since
 	}
 	slices.Reverse(hits)
 	l.found = append(l.found, hits...)
 	l.found = l.found[:min(len(l.found), l.most)]
-	return nil
+	return true, nil
 }
 
 // predicted is a prediction for the page. JSON has no numbers that are not finite.
@@ -346,8 +360,12 @@ func (f *finder) readNames(ctx context.Context, job *Job, name string) error {
 	}
 	for end, size := last+1, uint64(firstWindow); end > first && ctx.Err() == nil && l.bytes < namesBytes && len(seen) < mostStreams; size *= 4 {
 		from := max(first, end-min(size, end))
-		if err := l.window(ctx, from, end); err != nil {
+		whole, err := l.window(ctx, from, end)
+		if err != nil {
 			return err
+		}
+		if !whole {
+			break
 		}
 		end = from
 	}

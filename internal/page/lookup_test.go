@@ -1,6 +1,7 @@
 package page
 
 import (
+	"context"
 	"encoding/json"
 	"net/url"
 	"slices"
@@ -68,5 +69,35 @@ func TestLookUp(t *testing.T) {
 	var n Names
 	if err := json.NewDecoder(r.get("/page/streams?part=PUMP").Body).Decode(&n); err != nil || !slices.Equal(n.Names, []string{"pump-3", "pump-4"}) || n.More {
 		t.Errorf("names %+v, %v", n, err)
+	}
+}
+
+// Where a limit ends the reading amid a window, what was found before the newest of it does
+// not pass for the last predictions, nor the window for all that is kept.
+func TestLookUpEndsAmidWindow(t *testing.T) {
+	r := newRig(t)
+	for range 3 { // a message each
+		r.predict("pump-3", 1)
+	}
+	look := func(ctx context.Context, limit int) looking {
+		t.Helper()
+		l := looking{job: r.js, name: "eusn", part: -1, most: 2, limit: limit, takes: func(p *codec.Prediction) bool { return p.Stream == "pump-3" }}
+		if err := l.look(ctx); err != nil {
+			t.Fatal(err)
+		}
+		return l
+	}
+	l := look(t.Context(), 0)
+	if len(l.found) != 2 || l.found[0].p.Seq <= l.found[1].p.Seq || !l.all || l.messages < 3 || l.since.IsZero() {
+		t.Fatalf("%d found, all %v, %d messages since %v", len(l.found), l.all, l.messages, l.since)
+	}
+	if l = look(t.Context(), 1); len(l.found) != 0 || l.all || l.messages != 0 || !l.since.IsZero() {
+		t.Errorf("of a window that was not read to its end: %d found, all %v, %d messages since %v", len(l.found), l.all, l.messages, l.since)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	l = looking{job: r.js, name: "eusn", part: -1, most: 2, takes: func(*codec.Prediction) bool { return true }}
+	if whole, err := l.window(ctx, 1, 4); whole || err != nil || len(l.found) != 0 {
+		t.Errorf("a window whose time is over: whole %v, %v, %d found", whole, err, len(l.found))
 	}
 }

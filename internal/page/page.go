@@ -318,8 +318,9 @@ func (p *Page) learn(report *fleet.Report, err error) {
 		}
 		p.worker.marks.add(Mark{Time: m.Time.UnixMilli(), Kind: kind, Text: short(m.Text), key: fmt.Sprint(m.Kind, " ", m.Time.UnixMilli(), " ", m.Text)})
 	}
-	for i := range report.Alarms.List {
-		a := &report.Alarms.List[i]
-		p.worker.marks.add(Mark{Time: a.Since.UnixMilli(), Kind: "alarm", Text: short("alarm " + a.Rule + " of " + a.Key), key: fmt.Sprint("alarm ", a.Rule, " ", a.Key, " ", a.Since.UnixMilli())})
+	newest := report.Alarms.List[:min(len(report.Alarms.List), alarmMarks)]
+	for i := len(newest) - 1; i >= 0; i-- {
+		a := &newest[i]
+		p.worker.marks.add(Mark{Time: a.Since.UnixMilli(), Kind: markAlarm, Text: short("alarm " + a.Rule + " of " + a.Key), key: fmt.Sprint("alarm ", a.Rule, " ", a.Key, " ", a.Since.UnixMilli())})
 	}
 }
