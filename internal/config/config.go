@@ -49,7 +49,7 @@ type Config struct {
 	Alarms Alarms `mapstructure:"alarms"`
 	// What is written to standard error.
 	Log Log `mapstructure:"log"`
-	// Metrics for Prometheus and health checks for an orchestrator, over HTTP:
+	// The live page (docs/page.md), metrics for Prometheus and health checks, over HTTP: /,
 	// /metrics, /healthz and /readyz (docs/metrics.md). Without the keys below, whoever
 	// reaches the address can read all of it. The files are read again when they have
 	// changed.

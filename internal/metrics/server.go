@@ -123,7 +123,7 @@ func newRegistry(o Options) *prometheus.Registry {
 
 func handler(o Options, r *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelError), ErrorHandling: promhttp.ContinueOnError}))
+	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{o.Log}, ErrorHandling: promhttp.ContinueOnError}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		status := o.Counters.Status()
@@ -145,4 +145,19 @@ func answer(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
 	_, _ = io.WriteString(w, text+"\n") // a client that is gone asks again
+}
+
+// scrapeLog logs what goes wrong in a scrape. A client that breaks it off is no fault of
+// this process.
+type scrapeLog struct{ log *slog.Logger }
+
+func (l scrapeLog) Println(args ...any) {
+	level := slog.LevelError
+	for _, a := range args {
+		var broken *net.OpError
+		if err, ok := a.(error); ok && errors.As(err, &broken) {
+			level = slog.LevelDebug
+		}
+	}
+	l.log.Log(context.Background(), level, strings.TrimSpace(fmt.Sprintln(args...)))
 }

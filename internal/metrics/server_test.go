@@ -5,12 +5,15 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"regexp"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -168,6 +171,33 @@ func TestSlowClients(t *testing.T) {
 		t.Error(err)
 	}
 	ended.Wait()
+}
+
+// hungUp is a client that cannot be written to.
+type hungUp struct {
+	http.ResponseWriter
+	err error
+}
+
+func (h hungUp) Write([]byte) (int, error) { return 0, h.err }
+
+// A scraper that hangs up is no error of this process: status would tell of it for ten
+// minutes. Other errors of a scrape are.
+func TestScraperHangsUp(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		logs bool
+	}{
+		{&net.OpError{Op: "write", Net: "tcp", Err: syscall.EPIPE}, false},
+		{errors.New("something else"), true},
+	} {
+		var said strings.Builder
+		o := Options{Counters: new(pipeline.Counters), Log: slog.New(slog.NewTextHandler(&said, nil))}
+		handler(o, newRegistry(o)).ServeHTTP(hungUp{httptest.NewRecorder(), c.err}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		if logs := strings.Contains(said.String(), "level=ERROR"); logs != c.logs {
+			t.Errorf("%v: logged %v, want %v: %s", c.err, logs, c.logs, &said)
+		}
+	}
 }
 
 func TestListenFails(t *testing.T) {

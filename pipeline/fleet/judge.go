@@ -241,7 +241,7 @@ func (r *Report) aboutLog() {
 		}
 	}
 	if n > 0 {
-		r.add(Attention, "log", fmt.Sprintf("%s in the last ten minutes; the last one (%s): %s", count(n, "error"), last.From, last.Text), "docs/faults.md, which says what a line means")
+		r.add(Attention, "log", fmt.Sprintf("%s in the last ten minutes; the last one (%s): %s", count(n, "error"), last.From, last.Text), "look that line up in docs/faults.md, which says what it means")
 	}
 }
 

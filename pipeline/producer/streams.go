@@ -37,6 +37,10 @@ type stream struct {
 	refused time.Time // since when the server refuses the message
 }
 
+// ErrNoTimes is what Publish returns where Speed is given, and neither the source has
+// times nor Rate says how fast its samples came.
+var ErrNoTimes = errors.New("it has no times: give a rate, or publish as fast as possible")
+
 // streamOf checks an item and finds or makes its stream.
 func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 	if s := l.known[it.Stream]; s != nil && s.item.Stream != "" {
@@ -49,7 +53,7 @@ func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 	case len(it.X)%ch != 0 || len(it.Times) > 0 && len(it.Times) != len(it.X)/ch:
 		return nil, fmt.Errorf("producer: stream %q: %d values of %d channels with %d times", it.Stream, len(it.X), ch, len(it.Times))
 	case l.opt.Speed > 0 && len(it.Times) == 0 && l.opt.Rate == 0:
-		return nil, fmt.Errorf("producer: stream %q has no times: give a rate, or publish as fast as possible", it.Stream)
+		return nil, fmt.Errorf("producer: stream %q: %w", it.Stream, ErrNoTimes)
 	}
 	s := l.known[it.Stream]
 	if s == nil {

@@ -157,10 +157,10 @@ func (l *demoRun) watch(ctx context.Context) error {
 }
 
 func (l *demoRun) text(rowsPerSecond float64) string {
-	predicted, right := l.collect.score()
-	text := fmt.Sprintf("     %7.0f rows/s   %d of %d predictions", rowsPerSecond, predicted, len(l.collect.got))
-	if predicted > 0 {
-		text += fmt.Sprintf("   correct so far %.3f", float64(right)/float64(predicted))
+	predicted, labelled, right := l.collect.score()
+	text := fmt.Sprintf("     %7.0f samples/s   %d of %d predictions", rowsPerSecond, predicted, len(l.collect.got))
+	if labelled > 0 {
+		text += fmt.Sprintf("   correct so far %.3f", float64(right)/float64(labelled))
 	}
 	return text
 }
@@ -175,6 +175,7 @@ type collector struct {
 	got       []codec.Prediction // Class -1: none came
 	seen      map[string]int     // predictions of each stream so far
 	predicted int
+	labelled  int // of them, those of sequences with one label
 	right     int
 }
 
@@ -204,8 +205,11 @@ func (c *collector) take(o consumer.Output) error {
 		c.seen[p.Stream]++
 		c.got[want[n]] = p
 		c.predicted++
-		if int(p.Class) == c.src.ev.Predictions[want[n]].Label {
-			c.right++
+		if label := c.src.ev.Predictions[want[n]].Label; label >= 0 {
+			c.labelled++
+			if int(p.Class) == label {
+				c.right++
+			}
 		}
 		if c.predicted == len(c.got) {
 			close(c.complete)
@@ -214,8 +218,8 @@ func (c *collector) take(o consumer.Output) error {
 	return nil
 }
 
-func (c *collector) score() (predicted, right int) {
+func (c *collector) score() (predicted, labelled, right int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.predicted, c.right
+	return c.predicted, c.labelled, c.right
 }

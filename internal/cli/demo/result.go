@@ -36,7 +36,7 @@ func demoResult(a *cli.App, live *liveResult, ev *offline.Evaluation, spent time
 		}
 	} else {
 		a.Print("\n%s", offlinecmd.ConfusionText(ev.Classes, liveConfusion(live.predictions, ev)))
-		a.Print("\nlive: %d rows of %d streams in %.1f s, %.0f rows/s", live.stats.Rows, live.streams, live.seconds, float64(live.stats.Rows)/live.seconds)
+		a.Print("\nlive: %d samples of %d streams in %.1f s, %.0f samples/s", live.stats.Rows, live.streams, live.seconds, float64(live.stats.Rows)/live.seconds)
 		if right, labelled := liveRight(live.predictions, ev, true); labelled > 0 {
 			a.Print("early live accuracy %.4f of %d predictions", float64(right)/float64(labelled), labelled)
 		}

@@ -213,7 +213,7 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 	add("model", "%s (%.12s), readout %s; %d promotions, %d shadows", cmp.Or(m.Name, "-"), m.SHA256, cmp.Or(m.Readout, "-"), m.Promotions, len(m.Shadows))
 	switch al := r.Alarms; {
 	case !al.Kept:
-		add("alarms", "nobody has kept alarms of this job")
+		add("alarms", "nobody keeps them for this job")
 	case !al.Watched:
 		add("alarms", "%d on, %d not acknowledged; no rule watches for silent streams", al.On, al.Open)
 	default:

@@ -81,7 +81,7 @@ func TestRunAndReplay(t *testing.T) {
 	clitest.Exec(t, t.Context(), "run", "--model", other, "--nats-url", url, "--partitions", "4").Want(t, cli.ExitOtherModel,
 		"runs with another network", "m.safetensors", "nothing was claimed", "try: eusn-stream model show active")
 	clitest.Exec(t, t.Context(), "replay", "--archive", "none.parquet", "--nats-url", url).Want(t, cli.ExitFailure, "none.parquet")
-	stage.Stop(t).Want(t, cli.ExitOK, "stopped: 72 messages with 960 rows processed, 24 predictions committed, 0 dead letters")
+	stage.Stop(t).Want(t, cli.ExitOK, "stopped: 72 messages with 960 samples processed, 24 predictions committed, 0 dead letters")
 }
 
 // Samples of two channels for a model of three: each message is a dead letter
@@ -136,10 +136,10 @@ func TestReplayRecording(t *testing.T) {
 	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "r.csv"), csv.String()), "--out", recording)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Exec(t, t.Context(), "replay", "--archive", recording, "--nats-url", url, "--speed", "1x").Want(t, cli.ExitFailure, "rate")
+	clitest.Exec(t, t.Context(), "replay", "--archive", recording, "--nats-url", url, "--speed", "1x").Want(t, cli.ExitFailure, "it has no times", "--rate N")
 	clitest.Must(t, "replay", "--archive", recording, "--nats-url", url)
 	clitest.Await(t, url, 6, 0)
-	stage.Stop(t).Want(t, cli.ExitOK, "60 rows processed, 6 predictions")
+	stage.Stop(t).Want(t, cli.ExitOK, "60 samples processed, 6 predictions")
 }
 
 func TestReplayInterrupted(t *testing.T) {
@@ -158,7 +158,7 @@ func TestReplayInterrupted(t *testing.T) {
 		t.Errorf("resuming says:\n%s", r.Out)
 	}
 	clitest.Await(t, url, 24, 0)
-	stage.Stop(t).Want(t, cli.ExitOK, "960 rows processed, 24 predictions", "0 dead letters")
+	stage.Stop(t).Want(t, cli.ExitOK, "960 samples processed, 24 predictions", "0 dead letters")
 }
 
 // A password in the URL must not come back in the messages.

@@ -194,6 +194,9 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 	if errors.Is(err, jetstream.ErrNoStreamResponse) || errors.Is(err, nats.ErrNoResponders) {
 		next = "eusn-stream run, with the same input.subject, " + c.Input.Subject
 	}
+	if errors.Is(err, producer.ErrNoTimes) {
+		next = "add --rate N, the samples per second of each stream, or leave out --speed"
+	}
 	err = cli.OrInterrupted(err, "the published messages are stored; the same command with --resume continues from there")
 	return cli.Fail(cli.ExitFailure, err, next)
 }
@@ -205,7 +208,7 @@ func printPublished(a *cli.App, p producer.Published) error {
 			"retries": p.Retries, "seconds": p.Elapsed.Seconds(), "rows_per_second": p.RowsPerSecond(),
 		})
 	}
-	a.Print("%d rows of %d streams in %d messages acknowledged in %v, %.0f rows/s", p.Rows, p.Streams, p.Messages,
+	a.Print("%d samples of %d streams in %d messages acknowledged in %v, %.0f samples/s", p.Rows, p.Streams, p.Messages,
 		p.Elapsed.Round(time.Millisecond), p.RowsPerSecond())
 	if p.Skipped > 0 {
 		a.Print("%d messages were already stored", p.Skipped)

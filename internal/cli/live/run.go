@@ -168,7 +168,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	cancel()
 	followers.Wait()
 	s := counters.Stats()
-	done := fmt.Sprintf("%d messages with %d rows processed, %d predictions committed, %d dead letters", s.Messages, s.Rows, s.Predictions, s.DeadLetters)
+	done := fmt.Sprintf("%d messages with %d samples processed, %d predictions committed, %d dead letters", s.Messages, s.Rows, s.Predictions, s.DeadLetters)
 	switch {
 	case err == nil:
 		a.Say("stopped: %s; the next run continues from here", done)

@@ -37,7 +37,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 	o := options{server: server{Cores: runtime.GOMAXPROCS(0)}}
 	cmd := &cobra.Command{
 		Use:   "plan",
-		Short: "Says how many cores, servers and disks a plant needs",
+		Short: "Say how many cores, servers and disks a plant needs",
 		Long: `Say what a plant needs: cores, memory, network, disk, servers and partitions, and how
 long a restart takes.
 
@@ -175,7 +175,7 @@ func run(ctx context.Context, a *cli.App, o options) (err error) {
 func print(a *cli.App, o options, r measured, e estimate) {
 	row := func(name, format string, args ...any) { a.Print("%-20s %s", name, fmt.Sprintf(format, args...)) }
 	row("plant", "%d machines, %d sensors, %g samples a second: %.4g messages a second of %d samples, %s each", o.Machines, o.Channels, o.Rate, o.messages(), o.Message, bytesText(r.Payload))
-	row("measured here", "%.3g µs of a core for a message, %.3g for a sample, at %.4g messages a second evenly, %.3g where many come at once; a state has %s, a machine %d", 1e6*r.Message, 1e6*r.Message/float64(o.Message), r.Rate, 1e6*r.Burst, bytesText(r.StateBytes), r.States)
+	row("measured here", "%.3g µs of a core for a message, %.3g for a sample, at %.4g messages a second evenly, %.3g where many come at once; a state has %s, each machine has %d of them", 1e6*r.Message, 1e6*r.Message/float64(o.Message), r.Rate, 1e6*r.Burst, bytesText(r.StateBytes), r.States)
 	row("cores", "%.3g busy", e.Cores)
 	row("memory", "%s", bytesText(e.Memory))
 	row("network", "in %s, out %s a second", bytesText(e.NetworkIn), bytesText(e.NetworkOut))
@@ -187,7 +187,7 @@ func print(a *cli.App, o options, r measured, e estimate) {
 	row("restart", "%s; after a kill %s", secondsText(e.Stop), kill)
 	row("servers", "%d, each with %d cores, %g GB, %g Gbit/s, disks that write %g MB/s, of which %.0f %% are used; decided by %s", e.Servers, o.Cores, o.memory, o.network, o.disk, 100*o.Use, e.First)
 	for _, n := range e.Needs {
-		row("", "%-8s %.3g servers", n.What, n.Servers)
+		row("", "%-8s needs %.3g", n.What, n.Servers)
 	}
 	if e.Jobs > 1 {
 		row("jobs", "%d, each with a share of the machines: a job's input is one NATS stream, which one server leads", e.Jobs)
