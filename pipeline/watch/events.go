@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNoAlarms is that of a job whose alarms nobody has kept.
-var ErrNoAlarms = errors.New("the job has no alarm log: eusn-stream alarms run makes it")
+var ErrNoAlarms = errors.New("there is no alarm log: alarms run makes it, and has not run for this job")
 
 const forgetAfter = 30 * time.Second
 

@@ -33,9 +33,17 @@ func NewCommand(a *cli.App) *cobra.Command {
 
 const next = "eusn-stream doctor, with the same --nats-url and --job; the rights that alarms need are in docs/alarms.md"
 
+// failure adds what to do next.
+func failure(err error) error {
+	if errors.Is(err, watch.ErrNoAlarms) {
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream alarms run -c FILE, with the rules under alarms.rules: docs/alarms.md")
+	}
+	return cli.Fail(cli.ExitFailure, err, next)
+}
+
 // command is one of the group.
 func command(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
-	with := server.Beside{As: "alarms", None: watch.ErrNoJob, Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, next) }}
+	with := server.Beside{As: "alarms", None: watch.ErrNoJob, Failure: failure}
 	return server.RunningCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		err := run(ctx, c, js, args)
 		if err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) { // a right that the login lacks

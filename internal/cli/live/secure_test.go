@@ -191,6 +191,8 @@ func TestSecurePlant(t *testing.T) {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "this login may not do that", "Permissions Violation", "operator.env")
 	}
 
+	as("operator")
+	clitest.Exec(t, t.Context(), "alarms", "list").Want(t, cli.ExitFailure, "there is no alarm log", "alarms run -c FILE")
 	as("alarms")
 	keeper := clitest.Start(t, "0 rules hold", "alarms", "run")
 	as("operator")
