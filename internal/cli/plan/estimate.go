@@ -85,7 +85,7 @@ type need struct {
 // 3), every the stage's time between snapshots.
 func compute(p plant, s server, m measured, replicas int, every time.Duration, maxPartitions int) estimate {
 	rate := p.messages()
-	states := float64(p.Machines*m.States) * m.StateBytes
+	states := float64(p.Machines) * float64(m.States) * m.StateBytes
 	var e estimate
 	busy := rate * m.Message
 	e.Memory = float64(p.Machines)*memoryStream + memoryStates*states

@@ -80,3 +80,21 @@ func TestEstimateLimits(t *testing.T) {
 		t.Errorf("%d partitions, want at most 4096", n)
 	}
 }
+
+// A plant whose messages are minutes apart is measured as quickly as any other.
+func TestEvenRate(t *testing.T) {
+	for _, c := range []struct {
+		plant plant
+		burst float64
+		want  float64
+	}{
+		{plant{Machines: 1, Rate: 1, Message: 600}, 1e-3, leastRate},
+		{plant{Machines: 500, Rate: 100, Message: 100}, 1e-3, 500},
+		{plant{Machines: 5000, Rate: 100, Message: 100}, 1e-3, 1000}, // what half of two cores do
+		{plant{Machines: 1, Rate: 1, Message: 600}, .5, 2},           // likewise
+	} {
+		if got := evenRate(c.plant, .5, 2, c.burst); got != c.want {
+			t.Errorf("%+v, %v s each: %v messages a second, want %v", c.plant, c.burst, got, c.want)
+		}
+	}
+}

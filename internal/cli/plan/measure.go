@@ -23,6 +23,7 @@ const (
 	warmUp      = time.Second     // of a steady load, before it is measured
 	mostStreams = 2000            // that a measurement has; a plant of fewer machines has its own number
 	leastCPU    = 200 * time.Millisecond
+	leastRate   = 10 // messages a second of a steady load: as many as are sent at least, in a second
 	onTime      = .9 // of a steady load that this machine must have kept to
 )
 
@@ -67,9 +68,7 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 			return err
 		}
 		said(1)
-		// The fewer messages there are, the fewer come together in a batch, and the more
-		// each costs: so it is measured at the load that a server will have.
-		r.Rate = min(p.messages(), use*float64(r.Cores)/r.Burst)
+		r.Rate = evenRate(p, use, r.Cores, r.Burst)
 		if err := b.steady(ctx, each, &r); err != nil {
 			return err
 		}
@@ -86,6 +85,13 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 	})
 	said(3)
 	return r, err
+}
+
+// evenRate is how many messages a second are sent to measure what one costs. The fewer there
+// are, the fewer come together in a batch, and the more each costs: so it is the load that a
+// server will have, but not so few that the measurement waits for them.
+func evenRate(p plant, use float64, cores int, burst float64) float64 {
+	return min(max(p.messages(), leastRate), use*float64(cores)/burst)
 }
 
 // run does f while the stage works, from when every partition is read; ready is how long
