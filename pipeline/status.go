@@ -48,7 +48,8 @@ type PartitionHealth struct {
 	// follow.
 	Lag int64
 	// LagTime is how old the newest message is that was read, by the time at which the
-	// server stored it, where messages wait for an answer; 0 where none does. So it grows
+	// server stored it, where messages wait for an answer; 0 where none does, or where those
+	// that wait may be other partitions' (one consumer reads for all). So it grows
 	// while the server takes no answers, and says how far behind a worker is that catches up.
 	LagTime time.Duration
 	// Unsaved is since when messages have been answered here that no snapshot

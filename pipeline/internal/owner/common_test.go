@@ -198,3 +198,22 @@ func TestShareOfUnread(t *testing.T) {
 	}
 	c.now = nil
 }
+
+// A partition that has been silent for an hour is not an hour behind because the common
+// consumer has messages of others.
+func TestSilentPartitionIsNotBehind(t *testing.T) {
+	c, o := commonOf(t, 2)
+	silent := o[1]
+	silent.w.Common = c
+	silent.Input.Came.Store(wire.Place{Seq: 3, Stored: time.Now().Add(-time.Hour).UnixNano()})
+	silent.Input.common.Store(true)
+	c.now = &commonReading{joined: 2, unread: 5}
+	if h := silent.Health(); h.Lag != 3 || h.LagTime != 0 {
+		t.Errorf("%d messages wait, %v behind, want 3 and none", h.Lag, h.LagTime)
+	}
+	silent.part.Waiting.Add(1)
+	if h := silent.Health(); h.Lag != 4 || h.LagTime < time.Hour {
+		t.Errorf("with one of its own %d messages wait, %v behind, want 4 and an hour", h.Lag, h.LagTime)
+	}
+	c.now = nil
+}
