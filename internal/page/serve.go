@@ -116,7 +116,7 @@ func asked(query, key string) (string, error) {
 	all, text := values[key], values.Get(key)
 	switch {
 	case len(values) != 1 || len(all) != 1:
-		return "", fmt.Errorf("want one value, ?%s=...", key)
+		return "", fmt.Errorf("want one value of %s in the query, such as ?%s=pump7", key, key)
 	case text == "":
 		return "", fmt.Errorf("%s is empty: want the name of a stream, or a part of it", key)
 	case len(text) > mostName:
