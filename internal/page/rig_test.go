@@ -71,9 +71,11 @@ func newRig(t testing.TB) *rig {
 		t.Fatal("the stage does not start")
 	}
 	r.page = Start(Options{Counters: r.counters, Job: "eusn", Version: "v1.2.3"})
-	t.Cleanup(r.page.Close)
 	r.web = httptest.NewServer(r.page)
-	t.Cleanup(r.web.Close)
+	t.Cleanup(func() {
+		r.page.Close() // ends the events that somebody reads, for which the server would wait
+		r.web.Close()
+	})
 	r.url = r.web.URL
 	return r
 }
