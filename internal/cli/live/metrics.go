@@ -8,9 +8,11 @@ import (
 	"net"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/page"
@@ -72,21 +74,32 @@ func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.C
 	}, nil
 }
 
-// attach gives the page the way to the job's server, until the function it returns is
-// called.
-func attach(live *page.Page, b *server.Broker, job string, log *slog.Logger) (detach func()) {
+// attachAgain is the time between tries to connect the page.
+const attachAgain = 5 * time.Second
+
+// attach gives the page the way to the job's server until ctx ends, from the beginning
+// on: a stage that does not become ready is one that somebody looks at.
+func attach(ctx context.Context, live *page.Page, open func(name string) (*nats.Conn, jetstream.JetStream, error), job string, again time.Duration, log *slog.Logger) {
 	if live == nil {
-		return func() {}
+		return
 	}
-	nc, js, err := b.Open("eusn-stream/" + job + "/page")
-	if err != nil {
-		log.Warn("the live page shows this worker alone: it has no connection to look streams up", "err", err)
-		return func() {}
-	}
-	live.Attach(&page.Job{JS: js, Report: func(ctx context.Context) (*fleet.Report, error) { return page.Report(ctx, nc, job) }})
-	return func() {
-		live.Detach()
-		nc.Close()
+	for said := false; ; said = true {
+		nc, js, err := open("eusn-stream/" + job + "/page")
+		if err == nil {
+			live.Attach(&page.Job{JS: js, Report: func(ctx context.Context) (*fleet.Report, error) { return page.Report(ctx, nc, job) }})
+			<-ctx.Done()
+			live.Detach()
+			nc.Close()
+			return
+		}
+		if !said {
+			log.Warn("the live page shows this worker alone, until it has a connection to look streams up; it is tried again", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(again):
+		}
 	}
 }
 

@@ -142,9 +142,8 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if b.Embedded != nil { // of this process, so that a labeller need not have the right to make it
 		ensureLabels(ctx, b, c, log)
 	}
-	detach := func() {}
-	defer func() { detach() }()
 	var followers sync.WaitGroup
+	followers.Go(func() { attach(ctx, live, b.Open, c.Job, attachAgain, log) })
 	var printed error
 	stage.Ready = func() {
 		reads := c.Input.Subject
@@ -152,7 +151,6 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 			reads = "the input of job " + c.Input.Job
 		}
 		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
-		detach = attach(live, b, c.Job, log)
 		followers.Go(func() { logStatus(ctx, log, counters) })
 		followers.Go(func() { systemd.Follow(ctx, log, func() string { return statusLine(counters) }) })
 		followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })

@@ -5,12 +5,60 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/page"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
+
+// The live page gets its connection while no stage is ready, also if the first try fails,
+// and gives it back at the end.
+func TestPageAttaches(t *testing.T) {
+	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	live := page.Start(page.Options{Counters: new(pipeline.Counters), Job: "eusn"})
+	defer live.Close()
+	look := func() int {
+		w := httptest.NewRecorder()
+		live.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/page/streams?part=pump", nil))
+		return w.Code
+	}
+	if code := look(); code != http.StatusServiceUnavailable {
+		t.Errorf("a look-up without a connection: %d", code)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	tries, over := 0, make(chan struct{})
+	go func() {
+		defer close(over)
+		attach(ctx, live, func(string) (*nats.Conn, jetstream.JetStream, error) {
+			if tries++; tries == 1 {
+				return nil, nil, errors.New("no server yet")
+			}
+			return nc, js, nil
+		}, "eusn", time.Millisecond, slog.New(slog.DiscardHandler))
+	}()
+	for end := time.Now().Add(pipelinetest.Patience); look() == http.StatusServiceUnavailable; time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the page gets no connection")
+		}
+	}
+	cancel()
+	<-over
+	if code := look(); code != http.StatusServiceUnavailable || !nc.IsClosed() {
+		t.Errorf("after the end: a look-up %d, connection closed %v", code, nc.IsClosed())
+	}
+}
 
 // TestStopWithoutCommitIsAFailure: a stage that could not commit its last batch
 // did not stop well, and must not say that nothing was published.
