@@ -37,12 +37,13 @@ func newRing(step int64, points int) *ring { return &ring{step: step, points: ma
 func (r *ring) at(t int64) *Point { return &r.points[(t/r.step)%int64(len(r.points))] }
 
 // add stores a point, whose time is a multiple of the step, and forgets what lies
-// between the newest one and this one: the machine has slept, or its clock has jumped.
+// between the newest one and this one, in whichever order: the machine has slept, or its
+// clock was set.
 func (r *ring) add(p Point) {
-	if gap := (p.Time - r.last) / r.step; r.last == 0 || gap < 0 || gap > int64(len(r.points)) {
+	if gap := (p.Time - r.last) / r.step; r.last == 0 || gap < -int64(len(r.points)) || gap > int64(len(r.points)) {
 		clear(r.points)
 	} else {
-		for t := r.last + r.step; t < p.Time; t += r.step {
+		for t := min(r.last, p.Time) + r.step; t < max(p.Time, r.last+1); t += r.step {
 			*r.at(t) = Point{}
 		}
 	}

@@ -11,6 +11,32 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 )
 
+// A clock that is set back takes what lies ahead of it, and no more.
+func TestClockSetBack(t *testing.T) {
+	r := newRing(1, 100)
+	for i := range int64(150) {
+		r.add(Point{Time: 1000 + i, Rows: float64(i), Measured: 1})
+	}
+	r.add(Point{Time: 1139, Rows: -1, Measured: 1}) // by ten seconds
+	s := r.series()
+	if n := len(s.Rows); s.End != 1139 || *s.Rows[n-1] != -1 || s.Rows[n-2] == nil || *s.Rows[n-2] != 138 {
+		t.Errorf("after ten seconds back: %d values to %d", n, s.End)
+	}
+	known := 0
+	for _, v := range s.Rows {
+		if v != nil {
+			known++
+		}
+	}
+	if known != 90 { // those of 1050 to 1138 are left, and the new one
+		t.Errorf("%d values are left, want 90", known)
+	}
+	r.add(Point{Time: 500, Measured: 1}) // by more than it keeps
+	if s := r.series(); s.End != 500 || len(s.Rows) > 1 && s.Rows[len(s.Rows)-2] != nil {
+		t.Errorf("after ten minutes back: %d values to %d", len(s.Rows), s.End)
+	}
+}
+
 // The rings keep what they have room for, and say where nothing is known.
 func TestHistory(t *testing.T) {
 	h := newHistory()

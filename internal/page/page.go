@@ -321,6 +321,9 @@ func (p *Page) learn(report *fleet.Report, err error) {
 	newest := report.Alarms.List[:min(len(report.Alarms.List), alarmMarks)]
 	for i := len(newest) - 1; i >= 0; i-- {
 		a := &newest[i]
+		if a.Acknowledged != "" { // whose time is that of the acknowledgement; its mark is there since it was raised
+			continue
+		}
 		p.worker.marks.add(Mark{Time: a.Since.UnixMilli(), Kind: markAlarm, Text: short("alarm " + a.Rule + " of " + a.Key), key: fmt.Sprint("alarm ", a.Rule, " ", a.Key, " ", a.Since.UnixMilli())})
 	}
 }

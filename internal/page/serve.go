@@ -79,7 +79,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return p.finder.names(ctx, job, p.options.Job, part)
 		})
 	default:
-		refuse(w, http.StatusNotFound, "there is no such page; / is the one there is")
+		refuse(w, http.StatusNotFound, "there is no such page: / is the live page; /metrics, /healthz and /readyz are beside it")
 	}
 }
 

@@ -132,7 +132,9 @@ func (r *Responder) register(name string) error {
 		Name: wire.Service, Version: version, Description: "a process of an eusn-stream job", Metadata: meta, QueueGroupDisabled: true, // each of them answers
 	})
 	if err == nil {
-		err = s.AddEndpoint(endpoint, micro.HandlerFunc(r.answer), micro.WithEndpointSubject(wire.ReportSubject(r.self.Job)))
+		if err = s.AddEndpoint(endpoint, micro.HandlerFunc(r.answer), micro.WithEndpointSubject(wire.ReportSubject(r.self.Job))); err != nil {
+			err = errors.Join(err, s.Stop()) // or it would answer beside the next one
+		}
 	}
 	if err != nil {
 		return err

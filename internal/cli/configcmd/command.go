@@ -118,7 +118,7 @@ func configCheck(a *cli.App, path string) error {
 		return err
 	}
 	if _, err := os.Stat(c.Model); err != nil {
-		a.Say("note: model file %s does not exist yet; eusn-stream offline retrain writes one", c.Model)
+		a.Say("note: model file %s does not exist: is the path right? eusn-stream offline retrain writes a model, eusn-stream demo one to try", c.Model)
 	}
 	if !a.JSON {
 		a.Print("%s: ok", path)

@@ -29,7 +29,11 @@ func Load(path string, flags *pflag.FlagSet, names []string) (config.Config, err
 		}
 	}
 	c, err := config.Load(path, raw, flags, names)
-	return c, cli.Fail(cli.ExitConfig, err, compareHint)
+	hint := compareHint
+	if path == "" { // then it is a flag, or a variable of the environment
+		hint = "eusn-stream config init reference.yaml, which says what each key takes; the flags are in the command's --help"
+	}
+	return c, cli.Fail(cli.ExitConfig, err, hint)
 }
 
 // maxConfig bounds a configuration file, far beyond any: another file of any

@@ -208,7 +208,11 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 		phases = append(phases, fmt.Sprintf("%d %s", r.Partitions.Phases[phase], phase))
 	}
 	add("partitions", "%d: %s", r.Partitions.Count, strings.Join(phases, ", "))
-	add("lag", "%d messages, the oldest is %.1f s old", r.Lag.Messages, r.Lag.Behind)
+	if r.Lag.Messages == 0 {
+		add("lag", "no message waits")
+	} else {
+		add("lag", "%d messages, the oldest is %.1f s old", r.Lag.Messages, r.Lag.Behind)
+	}
 	m := r.Model
 	add("model", "%s (%.12s), readout %s; %d promotions, %d shadows", cmp.Or(m.Name, "-"), m.SHA256, cmp.Or(m.Readout, "-"), m.Promotions, len(m.Shadows))
 	switch al := r.Alarms; {
