@@ -265,10 +265,10 @@ func TestTrim(t *testing.T) {
 	second = b.start(m, green)
 	second.until(t, "the end", func(s Stats) bool { return s.Lag == 0 || s.Stopped > 0 })
 	b.publish(sequences("s", 1, 3))
-	second.until(t, "a loss", func(s Stats) bool { return s.Losses > 0 || s.Stopped > 0 })
+	found := second.until(t, "a loss", func(s Stats) bool { return s.Losses > 0 || s.Stopped > 0 })
 	second.cancel()
-	if err := second.wait(t); (err != nil) != (second.counters.Stats().Stopped > 0) { // a stopped partition is its stage's error
-		t.Errorf("stage ended with %v, %d partitions stopped", err, second.counters.Stats().Stopped)
+	if err := second.wait(t); (err != nil) != (found.Stopped > 0) { // a stopped partition is its stage's error
+		t.Errorf("stage ended with %v, %d partitions stopped", err, found.Stopped)
 	}
 }
 
