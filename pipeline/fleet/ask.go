@@ -39,22 +39,32 @@ type Asked struct {
 // have answered, and nobody else has for a moment; after a second at most. That nobody answers is
 // no error.
 func Ask(ctx context.Context, nc *nats.Conn, job string, workers []string) (Asked, error) {
-	var a Asked
-	there := map[string]int{} // by id
 	missing := map[string]bool{}
 	for _, w := range workers {
 		missing[w] = true
 	}
-	err := gather(ctx, nc, job, wire.ReportSubject(job), func() bool { return len(missing) == 0 }, func(data []byte) {
+	return ask(ctx, nc, job, func(p *Process) bool {
+		if p.Stage != nil {
+			delete(missing, p.Stage.Worker)
+		}
+		return len(missing) == 0
+	})
+}
+
+// ask asks all processes of a job. last reports, of each answer in turn, whether those who had
+// to answer now have.
+func ask(ctx context.Context, nc *nats.Conn, job string, last func(*Process) bool) (Asked, error) {
+	var a Asked
+	there := map[string]int{} // by id
+	enough := false
+	err := gather(ctx, nc, job, wire.ReportSubject(job), func() bool { return enough }, func(data []byte) {
 		p, err := Decode(data, job)
 		if err != nil {
 			a.Strange++
 			a.Why = cmp.Or(a.Why, err)
 			return
 		}
-		if p.Stage != nil {
-			delete(missing, p.Stage.Worker)
-		}
+		enough = last(p)
 		if i, again := there[p.ID]; again {
 			a.Processes[i] = *p
 			return

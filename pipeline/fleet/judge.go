@@ -23,6 +23,12 @@ const (
 	deadAtLeast  = 10
 	mostNamed    = 3
 	operationsMD = "docs/operations.md"
+	gatewayMD    = "docs/gateway.md"
+	outbox       = "outbox" // what a finding about it is about
+	outboxLeast  = 1000     // batches
+	outboxTime   = 10 * time.Second
+	refusedShare = .01 // of a gateway's messages
+	refusedLeast = 10
 )
 
 // Judge says what the report's figures mean: level, verdict, findings and what to do
@@ -78,6 +84,8 @@ func (r *Report) verdict() string {
 		return head + ": " + worst[0].Sentence
 	case r.Lag.Messages > 0 && r.Lag.Behind > current.Seconds():
 		return fmt.Sprintf("%s, %s behind: %s", head, seconds(r.Lag.Behind), r.answered())
+	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.About == outbox }):
+		return head + ", samples wait in a gateway: " + r.answered()
 	case r.Partitions.Phases[string(pipeline.Reading)] < r.Partitions.Count:
 		return fmt.Sprintf("%s, %d of them read: %s", head, r.Partitions.Phases[string(pipeline.Reading)], r.answered())
 	}
@@ -190,7 +198,29 @@ func (r *Report) aboutGateways() {
 		if g := p.Gateway; g != nil && g.HoldingBack {
 			r.add(Problem, "gateway", fmt.Sprintf("gateway %s acknowledges no device, because the server takes nothing; %s in its outbox", place(p), count(int(g.Waiting), "batch")+" "+verb(g.Waiting, "waits", "wait")),
 				"eusn-stream doctor: check that the NATS server runs and that its disk, and the limits of the job's input, are not reached")
+		} else if g != nil {
+			r.aboutGateway(place(p), g)
 		}
+	}
+}
+
+// aboutGateway is about one that acknowledges.
+func (r *Report) aboutGateway(at string, g *Gateway) {
+	var taken, refused uint64
+	for _, n := range g.Messages {
+		taken += n
+	}
+	for _, n := range g.Refused {
+		refused += n
+	}
+	// A batch has a sample or more: so much or more waits.
+	if waits := float64(g.Waiting) / max(g.Rates.Samples, 1); g.Waiting >= outboxLeast && waits > outboxTime.Seconds() {
+		r.add(Attention, outbox, fmt.Sprintf("gateway %s has %s in its outbox, more than what %s bring: these samples are not yet in the job, and nothing is lost", at, count(int(g.Waiting), "batch"), seconds(outboxTime.Seconds())),
+			"ask again in a minute: does the outbox shrink? If it grows, the server takes less than the devices send: the load and the disk of the server's machine; devices that send several samples in a message take less ("+gatewayMD+")")
+	}
+	if refused >= refusedLeast && float64(refused) > refusedShare*float64(taken+refused) {
+		r.add(Attention, "gateway", fmt.Sprintf("gateway %s has refused %d of %d messages since it began: the samples in them are not used", at, refused, taken+refused),
+			"the gateway's log, which says which ones and why; "+gatewayMD)
 	}
 }
 

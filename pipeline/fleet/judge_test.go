@@ -64,6 +64,19 @@ func TestJudge(t *testing.T) {
 		"a gateway": {func(r *Report) {
 			r.Processes = append(r.Processes, Process{Role: RoleGateway, Host: "g", PID: 4, Gateway: &Gateway{HoldingBack: true, Waiting: 2}})
 		}, Problem, "4 partitions, 1 worker: gateway on g (process 4) acknowledges no device, because the server takes nothing; 2 batches wait in its outbox", "doctor"},
+		"an outbox that fills": {func(r *Report) {
+			r.Processes = append(r.Processes, Process{Role: RoleGateway, Host: "g", PID: 4, Gateway: &Gateway{Waiting: 263_316, Rates: Rates{Over: 10, Samples: 2500}}})
+		}, Attention, "4 partitions, 1 worker, samples wait in a gateway: last sample answered 0.4 s ago", "does the outbox shrink"},
+		"a busy outbox": {func(r *Report) {
+			r.Processes = append(r.Processes, Process{Role: RoleGateway, Host: "g", PID: 4, Gateway: &Gateway{Waiting: 2000, Rates: Rates{Over: 10, Samples: 2500}}})
+		}, OK, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", ""},
+		"a gateway that refuses": {func(r *Report) {
+			r.Lag.Answered, r.Lag.Arrived = -1, -1
+			r.Processes = append(r.Processes, Process{Role: RoleGateway, Host: "g", PID: 4, Gateway: &Gateway{Messages: Counts{"mqtt": 5}, Refused: Counts{"tcp": 2600}}})
+		}, Attention, "4 partitions, 1 worker, up to date: no sample has come yet", "the gateway's log"},
+		"few refused": {func(r *Report) {
+			r.Processes = append(r.Processes, Process{Role: RoleGateway, Host: "g", PID: 4, Gateway: &Gateway{Messages: Counts{"mqtt": 5000}, Refused: Counts{"mqtt": 20}}})
+		}, OK, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", ""},
 		"alarms": {func(r *Report) {
 			r.Alarms = Alarms{Kept: true, On: 2, Open: 1}
 			r.Processes = append(r.Processes, Process{Role: RoleAlarms, Watch: &Watch{Begun: true}})

@@ -44,7 +44,7 @@ func Look(ctx context.Context, nc *nats.Conn, job string) (*Report, error) {
 	}
 	l := &look{ctx: ctx, js: js, r: &Report{Form: Form, Job: job, Time: began.UTC()}}
 	if l.job, err = store.Open(ctx, js, job); err != nil {
-		return nil, err
+		return nil, slow(ctx, job, err)
 	}
 	var all sync.WaitGroup
 	for what, ask := range map[string]func() error{
@@ -53,12 +53,21 @@ func Look(ctx context.Context, nc *nats.Conn, job string) (*Report, error) {
 		all.Go(func() { l.unknown(what, ask()) })
 	}
 	all.Wait()
+	l.unknown("the process of alarms", l.again(nc))
 	l.partitions()
 	l.lag()
 	l.sum()
 	l.r.Judge(DefaultBehind)
 	l.r.Took = time.Since(began).Seconds()
 	return l.r, nil
+}
+
+// slow says what it means that the server has not answered in time.
+func slow(ctx context.Context, job string, err error) error {
+	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return err
+	}
+	return fmt.Errorf("fleet: the server did not answer about job %q within %v: it or its disk has too much to do, or this login may not ask (docs/secure.md)", job, Patience)
 }
 
 // look is one at work. Each part of the report is written by one of its questions.
@@ -98,6 +107,25 @@ func (l *look) processes(nc *nats.Conn) error {
 		}
 	}
 	return errors.Join(listed, err)
+}
+
+// again asks a second time, for longer, where the job has alarms and nobody has said that it
+// keeps them: no list has those who do, so only that knows from slow.
+func (l *look) again(nc *nats.Conn) error {
+	keeps := func(p *Process) bool { return p.Watch != nil }
+	if !l.r.Alarms.Kept || len(l.r.Processes) == 0 || slices.ContainsFunc(l.r.Processes, func(p Process) bool { return keeps(&p) }) {
+		return nil
+	}
+	asked, err := ask(l.ctx, nc, l.job.Name, keeps)
+	for i := range asked.Processes {
+		if p := &asked.Processes[i]; !slices.ContainsFunc(l.r.Processes, func(one Process) bool { return one.ID == p.ID }) {
+			l.r.Processes = append(l.r.Processes, *p)
+			if p.Stage != nil {
+				l.r.Silent = slices.DeleteFunc(l.r.Silent, func(w string) bool { return w == p.Stage.Worker })
+			}
+		}
+	}
+	return err
 }
 
 // members reads the job's list of workers.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nats.go/micro"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -232,4 +233,40 @@ func TestDiscovery(t *testing.T) {
 	if err != nil || !strings.Contains(string(m.Data), `"name":"eusn-stream"`) {
 		t.Errorf("%s, %v", m.Data, err)
 	}
+}
+
+// Who keeps the alarms is on no list. A process of alarms that answers late, as on a machine with
+// much else to do, is waited for: nobody is told that nobody judges.
+func TestLateAlarms(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	r.start(testModel(t), pipeline.Config{Partitions: 2})
+	r.until("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
+	if _, err := r.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.AlarmStream(job), Subjects: []string{wire.AlarmSubjects(job)}}); err != nil {
+		t.Fatal(err)
+	}
+	if f := find(r.look(), "alarms"); !strings.Contains(f.Sentence, "no process of alarms answers") {
+		t.Fatalf("%+v, want that nobody keeps the alarms", f)
+	}
+	nc, err := r.server.Connect("alarms", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	answer, err := json.Marshal(&fleet.Process{Form: fleet.Form, Role: fleet.RoleAlarms, Job: job, ID: "late", Watch: &fleet.Watch{Begun: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := nc.Subscribe(wire.ReportSubject(job), func(m *nats.Msg) {
+		time.Sleep(500 * time.Millisecond) // longer than a report waits for those whom no list has
+		_ = m.Respond(answer)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	r.until("the late answer", func(rep *fleet.Report) bool {
+		return find(rep, "alarms").Sentence == "" && len(rep.Processes) == 2 && len(rep.Silent) == 0
+	})
 }
