@@ -86,7 +86,7 @@ var graph = map[string]struct {
 	"pipeline/roles":                  {[]string{"pipeline/internal/wire"}, "who may use which subjects: knows no server"},
 	"client":                          {[]string{"codec", "pipeline/consumer", "pipeline/labels", "pipeline/natsclient", "pipeline/producer"}, "what programs around a stage need of it, in one place; knows no stage"},
 	"pipeline/natsserver":             {[]string{"internal/dirlock", "pipeline/natsclient"}, "a server and its directory; asks itself one question at the start, as a client"},
-	"internal/page":                   {[]string{"codec", "pipeline", "pipeline/admin", "pipeline/alarm", "pipeline/consumer", "pipeline/fleet", "pipeline/watch"}, "shows a worker and its job, and only reads; the stage does not know it"},
+	"internal/page":                   {[]string{"codec", "internal/names", "pipeline", "pipeline/admin", "pipeline/alarm", "pipeline/consumer", "pipeline/fleet", "pipeline/watch"}, "shows a worker and its job, and only reads; the stage does not know it; names in a command keep the rule"},
 	"internal/metrics":                {[]string{"gpu/telemetry", "pipeline", "pipeline/gateway"}, "reads what the stage, a gateway and the GPUs tell; none knows it"},
 	"cmd/eusn-stream":                 {[]string{"internal/cli/root"}, "signals and the exit: all else is a function of arguments"},
 	"internal/cli":                    {[]string{"internal/cli/term", "offline", "reservoir"}, "what all commands share; of the libraries it knows only whose errors are about the content of a file"},

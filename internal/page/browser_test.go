@@ -1,8 +1,11 @@
 package page
 
 import (
+	"math"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -18,6 +21,7 @@ func TestBrowser(t *testing.T) {
 	r := newRig(t)
 	r.predict("pump-3", 30)
 	r.predict(evilStream, 3)
+	r.predict(turnedStream, 2)
 	r.page.Attach(&Job{JS: r.js, Report: r.report()})
 	b.Open(r.url + "/")
 	b.Until("verdict of the job", `document.getElementById("sentence").textContent.startsWith("4 partitions, 1 worker")`)
@@ -45,6 +49,18 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("names became HTML: %s", n)
 	}
 
+	// What steers the text around it is shown as its number, and the command has the name.
+	b.Eval(`location.hash = "stream=" + encodeURIComponent("\u202e7-pmup\x1b[2J")`, nil)
+	b.Until("turned stream", `document.querySelectorAll("#found tbody tr").length === 2`)
+	if got := b.Text(`document.body.innerText.includes("\u202e") + " " + document.querySelector("#found h3").textContent + " " + document.getElementById("explain").textContent`); got != `false Stream \u202e7-pmup\u001b[2J eusn-stream explain --job eusn --last --stream=$'\xe2\x80\xae7-pmup\x1b[2J'` {
+		t.Errorf("a name that turns the text: %s", got)
+	}
+	// The same name once more is looked up once more.
+	r.predict(turnedStream, 1)
+	b.Eval(`document.getElementById("stream").focus()`, nil)
+	b.Press("Enter")
+	b.Until("newer prediction of the same stream", `document.querySelectorAll("#found tbody tr").length === 3`)
+
 	// A promotion, and its mark on the time axis and in the list.
 	models, err := registry.Open(t.Context(), r.js, "eusn")
 	if err != nil {
@@ -63,6 +79,11 @@ func TestBrowser(t *testing.T) {
 	b.Until("mark of the promotion", `document.querySelector("#rows [data-mark=promotion]") && document.querySelector("#marks [data-mark=promotion]")`)
 	if got := b.Text(`document.querySelector("#marks [data-mark=promotion]").textContent`); !strings.Contains(got, "promotion: ") || !strings.Contains(got, "by anna") {
 		t.Errorf("the mark says %s", got)
+	}
+
+	// Marks are not in order of time: it comes after others, and has its letter all the same.
+	if got := b.Text(`document.querySelector("#rows [data-mark=promotion] text").textContent`); got != "P" {
+		t.Errorf("the letter of the promotion is %q", got)
 	}
 
 	// The curves are read by keys, and the other history is shown.
@@ -93,6 +114,73 @@ func TestBrowser(t *testing.T) {
 	r.web.CloseClientConnections()
 	r.web.Close()
 	b.Until("word that nothing is heard", `!document.getElementById("stale").hidden && document.getElementById("stale").textContent.includes("What is shown is old")`)
+	// What a screen reader says then is said once: the time that passes stands beside it.
+	if got := b.Text(`document.querySelectorAll("#stale[role=alert]").length + " " + /\d/.test(document.querySelector("#stale [role=alert]").textContent)`); got != "0 false" {
+		t.Errorf("the word that nothing is heard is read aloud each second: %s", got)
+	}
+}
+
+// The colours of both themes have the contrast that WCAG 2.2 wants at level AA: 4.5 for text,
+// 3 for what is drawn.
+func TestContrast(t *testing.T) {
+	light, dark, ok := strings.Cut(string(html), "@media (prefers-color-scheme: dark)")
+	if !ok {
+		t.Fatal("no dark theme")
+	}
+	colours := map[string]string{}
+	for name, css := range map[string]string{"light": light, "dark": dark[:strings.Index(dark, "* {")]} {
+		for _, m := range regexp.MustCompile(`--([a-z]+): (#[0-9a-f]+)`).FindAllStringSubmatch(css, -1) {
+			colours[name+" "+m[1]] = m[2]
+		}
+	}
+	luminance := func(colour string) float64 {
+		digits := colour[1:]
+		if len(digits) == 3 {
+			digits = string([]byte{digits[0], digits[0], digits[1], digits[1], digits[2], digits[2]})
+		}
+		sum := 0.
+		for i, weight := range []float64{.2126, .7152, .0722} {
+			v, err := strconv.ParseUint(digits[2*i:2*i+2], 16, 8)
+			if err != nil {
+				t.Fatalf("colour %q: %v", colour, err)
+			}
+			c := float64(v) / 255
+			if c <= .04045 {
+				c /= 12.92
+			} else {
+				c = math.Pow((c+.055)/1.055, 2.4)
+			}
+			sum += weight * c
+		}
+		return sum
+	}
+	text, drawn := []string{"text", "soft"}, []string{"good", "attention", "bad", "focus", "in", "answered", "lag", "before", "busy", "waiting"}
+	for _, theme := range []string{"light", "dark"} {
+		hold := func(want float64, fore, back string) {
+			a, b := colours[theme+" "+fore], colours[theme+" "+back]
+			if a == "" || b == "" {
+				t.Fatalf("%s: no colour %s or %s", theme, fore, back)
+			}
+			x, y := luminance(a), luminance(b)
+			if ratio := (max(x, y) + .05) / (min(x, y) + .05); ratio < want {
+				t.Errorf("%s: %s on %s is %.2f, want %v", theme, fore, back, ratio, want)
+			}
+		}
+		for _, back := range []string{"back", "card"} {
+			for _, fore := range text {
+				hold(4.5, fore, back)
+			}
+			for _, fore := range drawn {
+				hold(3, fore, back)
+			}
+		}
+		for _, back := range []string{"reading", "early", "late", "broken", "nobody"} { // letters of the map, and the frame of what is behind
+			hold(4.5, "text", back)
+			hold(3, "attention", back)
+		}
+		hold(3, "busy", "idle")
+		hold(3, "waiting", "idle")
+	}
 }
 
 func quoteJS(s string) string {

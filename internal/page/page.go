@@ -48,12 +48,17 @@ func Report(ctx context.Context, nc *nats.Conn, job string) (*fleet.Report, erro
 	}
 	unknown := r.Unknown
 	if len(r.Processes) == 0 {
-		return nil, fmt.Errorf("no process of the job answers this one; its login needs the role operator to ask them (docs/page.md): %s", strings.Join(unknown, "; "))
+		return nil, unasked(unknown)
 	}
 	r.Unknown = nil
 	r.Judge(fleet.DefaultBehind)
 	r.Unknown = unknown
 	return r, nil
+}
+
+// unasked says why nobody answers: from outside, a slow server and a missing right look alike.
+func unasked(unknown []string) error {
+	return fmt.Errorf("no process of the job answers, not even this one. The server or this machine is slow now, or the login of this worker may not ask, which takes the role operator (docs/page.md): %s", strings.Join(unknown[:min(1, len(unknown))], "; "))
 }
 
 // Page keeps the history of a stage and shows it. Start makes one.

@@ -21,8 +21,9 @@ import (
 
 // Names that would do harm as HTML, as an attribute or in a shell.
 const (
-	evilClass  = `<img src=x onerror="document.title='harm'">`
-	evilStream = `<svg/onload=harm='1'>&'"$(harm)`
+	evilClass    = `<img src=x onerror="document.title='harm'">`
+	evilStream   = `<svg/onload=harm='1'>&'"$(harm)`
+	turnedStream = "\u202e7-pmup\x1b[2J" // turns the direction of the text around it, and would clear a terminal
 )
 
 // rig is a server, a stage and its page.

@@ -15,8 +15,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode"
 	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 //go:embed page.html
@@ -262,7 +263,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// quoted is a word for a shell of Unix, whatever is in it. One with control characters is
+// quoted is a word for a shell of Unix, whatever is in it. One with characters that steer is
 // written as bash, ksh and zsh read it, so that it shows them and does nothing where it is
 // printed.
 func quoted(word string) string {
@@ -270,7 +271,7 @@ func quoted(word string) string {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@%+=,", r)
 	}
 	switch {
-	case strings.ContainsFunc(word, unicode.IsControl):
+	case strings.ContainsFunc(word, names.Control):
 		var b strings.Builder
 		b.WriteString("$'")
 		for _, c := range []byte(word) {
