@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -133,7 +132,7 @@ func (f *finder) find(ctx context.Context, job *Job, name, stream string) (*Foun
 		l.part = l.partitionAt(ctx, latest.Position)
 	case err == nil: // the stream is new, or there is none of this name
 	case ctx.Err() != nil:
-		return nil, fmt.Errorf("the server did not answer within %v", lookTime)
+		return nil, ctx.Err()
 	}
 	if l.part < 0 {
 		l.part = keyPartition(ctx, job.JS, name, stream)

@@ -101,6 +101,8 @@ func (p *Page) answer(w http.ResponseWriter, r *http.Request, key string, look f
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, err.Error())
+	case errors.Is(err, context.DeadlineExceeded):
+		refuse(w, http.StatusGatewayTimeout, "the NATS server did not answer in time: it has too much to do now, or does not run; try again in a moment")
 	case err != nil:
 		refuse(w, http.StatusBadGateway, short(err.Error()))
 	default:

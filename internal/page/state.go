@@ -162,6 +162,8 @@ func judge(s *pipeline.Status, lag int64, answered time.Time, behind time.Durati
 		v.Level, v.Text = "bad", "The NATS server cannot be reached: nothing is answered"
 	case v.Level == "bad":
 		v.Text = fmt.Sprintf("%d of %s work, the others do not", reading, n)
+	case len(why) > 0 && reading == len(s.Partitions):
+		v.Level, v.Text = "attention", n+" are read, but this worker is not ready"
 	case len(why) > 0:
 		v.Level, v.Text = "attention", fmt.Sprintf("%d of %s are read, the others get ready", reading, n)
 	case behind > behindFor:

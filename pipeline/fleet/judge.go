@@ -45,7 +45,7 @@ func (r *Report) Judge(behind time.Duration) {
 	r.aboutLosses()
 	r.aboutLog()
 	if len(r.Unknown) > 0 {
-		r.add(Attention, "unknown", "not everything could be asked: "+r.Unknown[0], "the same command with the login of an operator (docs/secure.md)")
+		r.add(Attention, "unknown", "not everything could be asked: "+r.Unknown[0], "ask again in a moment; if it stays so: the load and the disk of the server's machine, or the same command with the login of an operator (docs/secure.md)")
 	}
 	rank := map[Level]int{Problem: 0, Attention: 1, OK: 2}
 	slices.SortStableFunc(r.Findings, func(a, b Finding) int { return cmp.Compare(rank[a.Level], rank[b.Level]) })
@@ -113,7 +113,7 @@ func (r *Report) aboutWorkers() {
 		r.add(Problem, "workers", "no worker runs"+waits, "eusn-stream run -c FILE, with the configuration of the job's stage; it continues where the last one stopped")
 	case len(here) == 0:
 		r.add(Problem, "workers", "no worker answers, although the job's list has "+named(r.Silent)+waits,
-			"look at the log of these workers: one that was killed leaves the list when its lease ends, then start it again; one of an older program works, but cannot be asked")
+			"ask again in ten seconds; then look at the log of these workers: one that was killed leaves the list when its lease ends, then start it again; one whose machine has too much to do answers late; one of an older program works, but cannot be asked")
 	case len(r.Silent) > 0:
 		r.add(Attention, "workers", fmt.Sprintf("%s of the job's list %s not answer: %s", count(len(r.Silent), "worker"), verb(int64(len(r.Silent)), "does", "do"), named(r.Silent)),
 			"ask again in half a minute: the others take over what a killed worker had when its lease ends (stage.lease); if it still does not answer, look at its log")

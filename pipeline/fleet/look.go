@@ -48,12 +48,12 @@ func Look(ctx context.Context, nc *nats.Conn, job string) (*Report, error) {
 	}
 	var all sync.WaitGroup
 	for what, ask := range map[string]func() error{
-		"the processes": func() error { return l.processes(nc) }, "the model": l.model, "the alarms": l.alarms, "the disk": l.disk, "the account": l.account,
+		AboutProcesses: func() error { return l.processes(nc) }, AboutModel: l.model, AboutAlarms: l.alarms, AboutDisk: l.disk, "the account": l.account,
 	} {
 		all.Go(func() { l.unknown(what, ask()) })
 	}
 	all.Wait()
-	l.unknown("the process of alarms", l.again(nc))
+	l.unknown(AboutProcesses, l.again(nc))
 	l.partitions()
 	l.lag()
 	l.sum()
@@ -67,7 +67,7 @@ func slow(ctx context.Context, job string, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("fleet: the server did not answer about job %q within %v: it or its disk has too much to do, or this login may not ask (docs/secure.md)", job, Patience)
+	return fmt.Errorf("the server did not answer about job %q within %v: it or its disk has too much to do, or this login may not ask (docs/secure.md)", job, Patience)
 }
 
 // look is one at work. Each part of the report is written by one of its questions.
@@ -87,7 +87,7 @@ func (l *look) unknown(what string, err error) {
 		return
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.New("no answer in time; perhaps this login may not ask (docs/secure.md)")
+		err = errors.New("no answer in time: the server has too much to do, or this login may not ask (docs/secure.md)")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -1,6 +1,10 @@
 package fleet
 
-import "time"
+import (
+	"slices"
+	"strings"
+	"time"
+)
 
 // Form is the version of Report and Process as JSON. Fields may be added under the
 // same number; a field that is there keeps its name and meaning.
@@ -163,3 +167,18 @@ const (
 	MostErrors     = 20
 	MostMarks      = 20
 )
+
+// What a report is made of, each of which may be unknown: where the server has not answered, or
+// the login may not ask.
+const (
+	AboutProcesses = "the processes"
+	AboutModel     = "the model"
+	AboutAlarms    = "the alarms"
+	AboutDisk      = "the disk"
+)
+
+// Knows reports whether one of these could be asked. Where it could not, the zero in the report
+// says nothing.
+func (r *Report) Knows(about string) bool {
+	return !slices.ContainsFunc(r.Unknown, func(why string) bool { return strings.HasPrefix(why, about+": ") })
+}

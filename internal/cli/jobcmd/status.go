@@ -151,7 +151,7 @@ func printStatus(a *cli.App, r *fleet.Report) error {
 	for _, l := range statusLines(r) {
 		fmt.Fprintf(w, "%s\t%s\n", l[0], l[1])
 	}
-	for _, e := range r.Errors[:min(5, len(r.Errors))] {
+	for _, e := range unlike(r.Errors, topFew) {
 		fmt.Fprintf(w, "%s\t%s  %s: %s\n", strings.ToLower(e.Level), e.Time.UTC().Format(time.RFC3339), e.From, e.Text)
 	}
 	for _, m := range r.Marks[:min(5, len(r.Marks))] {
@@ -216,6 +216,8 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 	m := r.Model
 	add("model", "%s (%.12s), readout %s; %d promotions, %d shadows", cmp.Or(m.Name, "-"), m.SHA256, cmp.Or(m.Readout, "-"), m.Promotions, len(m.Shadows))
 	switch al := r.Alarms; {
+	case !al.Kept && !r.Knows(fleet.AboutAlarms):
+		add("alarms", "not known: the server was asked and did not answer")
 	case !al.Kept:
 		add("alarms", "nobody keeps them for this job")
 	case !al.Watched:
@@ -226,6 +228,9 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 	d := fmt.Sprintf("%.3f GB; %.3f GB a day, a mean over %v", float64(r.Disk.Bytes)/1e9, r.Disk.PerDay/1e9, (time.Duration(r.Disk.Over) * time.Second).String())
 	if r.Disk.Limit > 0 {
 		d += fmt.Sprintf("; the account has used %.3f GB of %.3f GB", float64(r.Disk.Used)/1e9, float64(r.Disk.Limit)/1e9)
+	}
+	if r.Disk.Bytes == 0 && !r.Knows(fleet.AboutDisk) {
+		d = "not known: the server was asked and did not answer"
 	}
 	add("disk", "%s", d)
 	return all

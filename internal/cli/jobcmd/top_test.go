@@ -5,9 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
@@ -41,6 +44,59 @@ func TestTopText(t *testing.T) {
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// On a narrow terminal the verdict, what to do first and the findings are whole: they go on in
+// the next line. All else may be cut.
+func TestTopNarrow(t *testing.T) {
+	r := report()
+	r.First = "wait while it catches up; if the lag grows, start eusn-stream run on one more machine with the same configuration"
+	r.Findings[0].Sentence = "1 partition (2) is stopped: " + strings.Repeat("x", 50) + " and what is behind it"
+	for _, columns := range []int{20, 40, 80, 200} {
+		lines := topText(r, nil, columns)
+		head := lines[:slices.Index(lines, "")]
+		text := strings.Join(strings.Fields(strings.Join(head, " ")), " ")
+		for _, want := range []string{"PROBLEM plant: " + r.Verdict, "first: " + r.First, "problem " + r.Findings[0].Sentence} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%d columns lack %q: %q", columns, want, head)
+			}
+		}
+		for _, line := range head {
+			if n := utf8.RuneCountInString(line); n > columns && strings.Count(strings.TrimSpace(line), " ") > 0 && columns >= 24 {
+				t.Errorf("%d columns: a line of %d: %q", columns, n, line)
+			}
+		}
+	}
+}
+
+// Lines of a log that say the same of each partition are one, and others are seen.
+func TestUnlike(t *testing.T) {
+	var all []fleet.Said
+	for i := range 8 {
+		all = append(all, fleet.Said{Level: "WARN", From: "a", Text: fmt.Sprintf("no answer to a commit subject=eusn.out.%d err=x", i)})
+	}
+	all = append(all, fleet.Said{Level: "WARN", From: "b", Text: "no answer to a commit subject=eusn.out.1 err=x"}, fleet.Said{Level: "ERROR", From: "a", Text: "partition stopped"}, fleet.Said{Level: "ERROR", From: "a", Text: "=x"})
+	got := unlike(all, 3)
+	if len(got) != 3 || got[0].Text != all[0].Text+" (and 7 more like it)" || got[1].Text != all[8].Text || got[2].Text != "partition stopped" {
+		t.Errorf("%+v", got)
+	}
+	if all[0].Text != "no answer to a commit subject=eusn.out.0 err=x" {
+		t.Error("the report itself was changed")
+	}
+}
+
+// What could not be asked is not told as if it were known.
+func TestNotKnown(t *testing.T) {
+	r := report()
+	r.Alarms, r.Unknown = fleet.Alarms{}, []string{"the alarms: no answer in time", "the disk: no answer in time"}
+	if text := strings.Join(topText(r, nil, 80), "\n"); !strings.Contains(text, "alarms: not known") {
+		t.Errorf("top has %s", text)
+	}
+	for _, l := range statusLines(r) {
+		if (l[0] == "alarms" || l[0] == "disk") != strings.HasPrefix(l[1], "not known") {
+			t.Errorf("status has %v", l)
 		}
 	}
 }

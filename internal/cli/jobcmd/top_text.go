@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -31,12 +32,15 @@ var phaseLetters = map[string]byte{
 // of the last looks.
 func topText(r *fleet.Report, past []float64, columns int) (lines []string) {
 	add := func(format string, args ...any) { lines = append(lines, fmt.Sprintf(format, args...)) }
-	add("%s  %s  %s: %s", r.Time.Local().Format("15:04:05"), level(r.Level), r.Job, r.Verdict)
+	whole := func(indent int, format string, args ...any) {
+		lines = append(lines, wrapped(fmt.Sprintf(format, args...), indent, columns)...)
+	}
+	whole(2, "%s  %s  %s: %s", r.Time.Local().Format("15:04:05"), level(r.Level), r.Job, r.Verdict)
 	if r.First != "" {
-		add("first: %s", r.First)
+		whole(7, "first: %s", r.First)
 	}
 	for _, f := range r.Findings {
-		add("  %-9s %s", f.Level, f.Sentence)
+		whole(12, "  %-9s %s", f.Level, f.Sentence)
 	}
 	add("")
 	add("samples/s %s   predictions/s %s   behind %.1f s, %d messages   %s", perSecond(r.Rates.Samples, r.Rates), perSecond(r.Rates.Predictions, r.Rates), r.Lag.Behind, r.Lag.Messages, curve(past))
@@ -47,7 +51,9 @@ func topText(r *fleet.Report, past []float64, columns int) (lines []string) {
 	m := r.Model
 	add("")
 	add("model %s (%.12s), readout %s; %d promotions, %d shadows", term.OneField(cmp.Or(m.Name, "-")), m.SHA256, cmp.Or(m.Readout, "-"), m.Promotions, len(m.Shadows))
-	if al := r.Alarms; !al.Kept {
+	if al := r.Alarms; !al.Kept && !r.Knows(fleet.AboutAlarms) {
+		add("alarms: not known, the server was asked and did not answer")
+	} else if !al.Kept {
 		add("alarms: nobody keeps them for this job")
 	} else {
 		add("alarms: %d on, %d not acknowledged", al.On, al.Open)
@@ -58,10 +64,59 @@ func topText(r *fleet.Report, past []float64, columns int) (lines []string) {
 	for _, one := range r.Marks[:min(topFew, len(r.Marks))] {
 		add("%s  %s  %s", one.Time.Local().Format("01-02 15:04:05"), one.Kind, one.Text)
 	}
-	for _, one := range r.Errors[:min(topFew, len(r.Errors))] {
+	for _, one := range unlike(r.Errors, topFew) {
 		add("%s  %s  %s: %s", one.Time.Local().Format("01-02 15:04:05"), strings.ToLower(one.Level), one.From, one.Text)
 	}
 	return lines
+}
+
+// wrapped is a text in lines of at most so many characters, those behind the first indented.
+// What does not fit into a line stays for the terminal to cut.
+func wrapped(text string, indent, columns int) (lines []string) {
+	columns = max(columns, 2*indent)
+	line, room := "", 0
+	for i, word := range strings.Split(text, " ") {
+		n := utf8.RuneCountInString(word)
+		switch {
+		case i == 0:
+			line, room = word, columns-n
+			continue
+		case n+1 > room && strings.TrimSpace(line) != "":
+			lines = append(lines, line)
+			line, room = strings.Repeat(" ", indent)+word, columns-indent-n
+			continue
+		}
+		line, room = line+" "+word, room-n-1
+	}
+	return append(lines, line)
+}
+
+// unlike are the newest lines of the logs, at most so many, and of those that say the same of
+// different things only the newest: a worker has one for each partition. How many more there
+// are stands behind it.
+func unlike(all []fleet.Said, most int) (few []fleet.Said) {
+	said := func(one *fleet.Said) string {
+		text, _, attributes := strings.Cut(one.Text, "=")
+		if end := strings.LastIndexByte(text, ' '); attributes && end > 0 {
+			text = text[:end] // without the name of the first attribute
+		}
+		return one.Level + " " + one.From + " " + text
+	}
+	at, more := map[string]int{}, map[string]int{}
+	for i := range all {
+		key := said(&all[i])
+		if more[key]++; more[key] > 1 || len(few) == most {
+			continue
+		}
+		at[key] = len(few)
+		few = append(few, all[i])
+	}
+	for key, i := range at {
+		if n := more[key] - 1; n > 0 {
+			few[i].Text += fmt.Sprintf(" (and %d more like it)", n)
+		}
+	}
+	return few
 }
 
 // perSecond is a rate, where one is known.
