@@ -16,10 +16,13 @@ import (
 // the log are not in the state yet: programs that do not know of them would make them twice.
 // The third one is written where series are watched for drift: until then nothing was known
 // of how much values are alike, and a series of before is judged again once that is known.
+// The fourth one is written for such series, too: programs of before do not divide by the
+// deviation of the last values, and wait less. In a state of version 3 that deviation is 0
+// at first, which divides by nothing.
 const (
 	stateVersion = 1
 	tailVersion  = 2
-	driftVersion = 3
+	driftVersion = 4
 )
 
 // MaxState bounds a stored state, and maxPlain what is in it.

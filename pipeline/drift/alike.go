@@ -8,13 +8,14 @@ import (
 const (
 	// MostWidth is how many values are one at most.
 	MostWidth = 1 << 20
-	// Waiting is how many values there are before a detector judges one, once: until then it
-	// is not known how much they are alike.
+	// Waiting is how many independent values, or so many more that are alike, there are before
+	// a detector judges one, once: until then it is not known how much they are alike.
 	Waiting = 1024
 
 	scales = 11 // sums of 1, 2, 4, ... values
 	enough = 32 // sums of a scale from which its variance is known
 	low    = 4  // sums below h/low are low: nothing has begun to change
+	memory = 16 // values from which the restlessness of the moment is known
 )
 
 // Alike says how much values that follow each other are alike: how much their sums vary.
@@ -55,17 +56,21 @@ func (a *Alike) grows() bool {
 // inflation is what the thresholds are multiplied by: as many times as much as sums of
 // independent values those of these vary, at the scale at which they do most. A variance of
 // n sums is known to a part of sqrt(2/n): where it is above 1 by more than two of these, it
-// is taken two of these larger.
-func (a *Alike) inflation() float64 {
-	most := 1.
+// is taken two of these larger. surely is the factor of those
+// scales alone where it is above 1 by more than four, 1 if there are none.
+func (a *Alike) inflation() (factor, surely float64) {
+	factor, surely = 1, 1
 	for s := 1; s < scales && a.Values>>s >= enough; s++ {
 		v := a.at(s)
 		if off := 2 * math.Sqrt(2/float64(a.Values>>s)); v > 1+off {
-			v *= 1 + off
+			sure := v > 1+2*off
+			if v *= 1 + off; sure {
+				surely = max(surely, v)
+			}
 		}
-		most = max(most, v)
+		factor = max(factor, v)
 	}
-	return most
+	return factor, surely
 }
 
 // neighbours is how much values are alike that follow each other; sorted are the same

@@ -110,6 +110,8 @@ type Detector struct {
 	Level  *Chart    `json:"level,omitempty"`
 	Spread *Chart    `json:"spread,omitempty"`
 	Median float32   `json:"median,omitempty"`
+	Last   int64     `json:"last,omitempty"`  // z of the level, in 1/Unit
+	Rough  int64     `json:"rough,omitempty"` // memory times the variance of the last few, in 1/Unit^2
 
 	Width  uint64    `json:"width,omitempty"`  // values whose mean is judged as one; 0: 1
 	Sum    float64   `json:"sum,omitempty"`    // of those that wait for their mean
@@ -153,11 +155,38 @@ func (d *Detector) Update(p Plan, x float32, u uint64) (v Verdict) {
 	}
 	level, spread := d.Level.rank(x, d.Seen, uint32(u)), d.Spread.rank(apart(x, d.Median), d.Seen, uint32(u>>32))
 	d.Seen++
-	v = d.Level.add(p, level, max(1, d.Width)) | d.Spread.add(p, spread, max(1, d.Width))<<2
+	wider, restless := d.Spread.add(p, spread)
+	if calm := d.calm(level); restless > 1 {
+		level = calm
+	}
+	higher, alike := d.Level.add(p, level)
+	if !d.ready(max(alike, restless)) {
+		return 0
+	}
+	v = d.Level.judge(p, higher) | d.Spread.judge(p, wider)<<2
 	if v != 0 {
 		*d = Detector{Width: d.Width, Before: &[2]Alike{d.Level.Alike, d.Spread.Alike}}
 	}
 	return v
+}
+
+// ready reports whether the values so far are worth enough independent ones: for each of
+// those there are surely so many of these.
+func (d *Detector) ready(surely float64) bool {
+	return float64(d.Level.Now.Values*max(1, d.Width)) >= Waiting*surely && float64(d.Seen) >= Learning*surely
+}
+
+// calm is z of the level, divided by the deviation of the last few, where that is more than
+// one. It is taken from how much each differs from the one before, so that a shift is in it
+// only once.
+func (d *Detector) calm(z int64) int64 {
+	step := z - d.Last
+	d.Last = z
+	d.Rough += step*step/2 - d.Rough/memory
+	if v := float64(d.Rough) / (memory * Unit * Unit); v > 1 {
+		return int64(float64(z) / math.Sqrt(v))
+	}
+	return z
 }
 
 // finite is x, or the largest number there is: JSON has no infinity.
@@ -231,19 +260,24 @@ func (c *Chart) rank(x float32, n uint64, u uint32) int64 {
 	return int64(normal[min(at, grid-1)])
 }
 
-// add moves the sums by z, of so many values: Up where the first has come to its threshold, Down where the
-// second has.
-func (c *Chart) add(p Plan, z int64, width uint64) (v Verdict) {
+// add moves the sums by z. It returns what Alike.inflation does.
+func (c *Chart) add(p Plan, z int64) (factor, surely float64) {
 	c.Now.add(z)
 	c.Rise = max(0, c.Rise+z-p.k)
 	c.Fall = max(0, c.Fall-z-p.k)
 	if max(c.Rise, c.Fall) < p.h/low {
 		c.Alike = c.Now
 	}
-	if c.Now.Values*width < Waiting || c.Alike.grows() {
+	return c.Alike.inflation()
+}
+
+// judge is Up where the first sum has come to its threshold times the factor, Down where
+// the second has.
+func (c *Chart) judge(p Plan, factor float64) (v Verdict) {
+	if c.Alike.grows() {
 		return 0
 	}
-	h := int64(float64(p.h) * c.Alike.inflation())
+	h := int64(float64(p.h) * factor)
 	if c.Rise >= h {
 		v |= Up
 	}

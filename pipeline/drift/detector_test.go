@@ -199,3 +199,34 @@ func BenchmarkUpdate(b *testing.B) {
 		d.Update(p, x[i%len(x)], uint64(i)*0x9E3779B97F4A7C15)
 	}
 }
+
+// Values that depend on each other: false alarms stay as rare as the plan says where a part
+// of the values wanders slowly, and where restless times come and go.
+func TestDependent(t *testing.T) {
+	for _, of := range []string{"a third slow", "half slower", "GARCH", "volatile, heavy tails"} {
+		t.Run(of, func(t *testing.T) {
+			const between, streams, values = 10_000, 40, 10_000
+			p, err := NewPlan(between, .5)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := rand.New(rand.NewPCG(1, 2))
+			alarms := 0
+			for range streams {
+				var d Detector
+				next := plant(of, r)
+				for range values {
+					if d.Update(p, float32(next()), r.Uint64()) != 0 {
+						alarms++
+					}
+				}
+			}
+			// The plan says 40. Many of these values come before a detector judges, and its
+			// factors are rather too high: there are 1 to 5. There were 35 to 59 before it
+			// waited longer for values that are alike and measured the last ones' deviation.
+			if alarms > streams*values/between/2 {
+				t.Errorf("%d false alarms in %d values, want a good deal fewer than %d", alarms, streams*values, streams*values/between)
+			}
+		})
+	}
+}

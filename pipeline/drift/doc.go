@@ -51,15 +51,28 @@
 // independent and the factor as many. Only values up to the last at which the chart's two sums
 // were below h/4 are counted, so that a change does not hide itself.
 //
-// Nothing is judged before there are Waiting values, once for each series, and none
-// while the factor still grows with the scale, by more than half from a quarter of it.
+// Nothing is judged before there are Waiting values, once for each series; nor before there
+// are Learning since the last change; both times the factor, where it is surely above 1, by
+// four standard errors: a reference of values that are alike is worth as many fewer. Nor is
+// anything judged while the factor still grows with the scale, by more than half from a
+// quarter of it.
+//
+// # Restless times
+//
+// Where times of large values and times of small ones take turns, the z of the level are
+// large together as well, and its sums come far without a reason. Such series show in the
+// spread, whose values are then alike. Where they surely are, by as much, each z of the
+// level is divided by the deviation of the last few, if that is above 1. Its square is half
+// of the mean of about the last 16 squares of steps from one z to the next (von Neumann,
+// "Distribution of the ratio of the mean square successive difference to the variance",
+// 1941): a change of level is one large step in it. Independent values are not divided.
 //
 // # What it cannot do
 //
-// A series whose level wanders without end has no level to depart from. Series that are
-// hardly alike from one value to the next, and still for thousands of values, are found to be so
-// only after thousands: until then false alarms are more frequent. docs/measurements/drift.md has
-// figures of both. A change that comes before Learning values have been seen is part of the
-// reference. One that comes soon after is found later than one that comes late, since its own
-// values count in the ranks of the next ones.
+// A series whose level wanders without end has no level to depart from, and one whose spread
+// jumps to and fro and stays for hundreds of values has changed each time.
+// docs/measurements/drift.md has figures of both. A change that comes before Learning values
+// have been seen is part of the reference. One that comes soon after is found later than one
+// that comes late, since its own values count in the ranks of the next ones. A change that
+// comes while a detector waits is found when it judges, or not at all.
 package drift
