@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -44,29 +45,16 @@ func read(ctx context.Context, js jetstream.JetStream, stream string, span Span,
 	if span.Begun != nil {
 		span.Begun()
 	}
-	inner, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	cc, err := cons.Consume(func(m jetstream.Msg) {
-		if inner.Err() != nil {
-			return
-		}
-		if err := span.one(m, stream, last, fn); err != nil {
-			stop(err)
-		}
+	err = natsclient.Each(ctx, cons, closeDeadline, func(m jetstream.Msg) error {
+		return span.one(m, stream, last, fn)
 	}, jetstream.PullMaxBytes(maxPull), jetstream.PullHeartbeat(heartbeat))
-	if err != nil {
-		return fmt.Errorf("consumer: on %s: %w", stream, err)
-	}
-	defer natsclient.StopConsumer(cc, closeDeadline)
-	select {
-	case <-cc.Closed():
-		return fmt.Errorf("consumer: connection closed while reading %s", stream)
-	case <-inner.Done():
-		if cause := context.Cause(inner); cause != context.Cause(ctx) && cause != errEnd {
-			return cause
-		}
+	switch {
+	case err == errEnd, err == context.Cause(ctx):
 		return nil
+	case errors.Is(err, nats.ErrConnectionClosed):
+		return fmt.Errorf("consumer: while reading %s: %w", stream, err)
 	}
+	return err
 }
 
 // config is that of a consumer which begins where the span does. It has no

@@ -1,10 +1,54 @@
 package natsclient
 
 import (
+	"context"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
+
+// Each hands the messages of a consumer to fn, one at a time, until fn returns an error, ctx
+// ends (context.Cause) or the connection is closed for good. When it returns, fn does not
+// run any more, if it ends in time (patience). It does not wait for the client, which StopConsumer
+// says why.
+func Each(ctx context.Context, cons jetstream.Consumer, patience time.Duration, fn func(jetstream.Msg) error, opts ...jetstream.PullConsumeOpt) error {
+	inner, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	running := make(chan struct{}, 1)
+	cc, err := cons.Consume(func(m jetstream.Msg) {
+		select {
+		case running <- struct{}{}:
+		case <-inner.Done():
+			return
+		}
+		defer func() { <-running }()
+		if inner.Err() != nil {
+			return
+		}
+		if err := fn(m); err != nil {
+			stop(err)
+		}
+	}, opts...)
+	if err != nil {
+		return err
+	}
+	closed := cc.Closed()
+	defer func() {
+		stop(nil)
+		go cc.Stop()
+		select {
+		case running <- struct{}{}:
+		case <-time.After(patience):
+		}
+	}()
+	select {
+	case <-closed:
+		return nats.ErrConnectionClosed
+	case <-inner.Done():
+		return context.Cause(inner)
+	}
+}
 
 // StopConsumer ends a consumer and waits for its callback, for so long. While
 // the server is away the client may take its consumer's lock for many seconds

@@ -2,12 +2,12 @@ package watch
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
@@ -15,13 +15,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// begin finds or makes the log, and becomes its writer: at once where no other process
-// keeps the alarms, or when that one does not answer any more. Until quiet is called, others
-// hear that this one does.
-func (w *watcher) begin(ctx context.Context) (quiet func(), err error) {
-	asker := asker{nc: w.nc, job: w.Job, reconnects: w.nc.Stats().Reconnects}
+// begin finds or makes the log, and becomes its writer: where no other process keeps the
+// alarms, or when that one does not answer any more. Until quiet is called, others hear that
+// this one does. All of it is on one connection: ctx ends when that breaks.
+func (w *watcher) begin(ctx context.Context, link *store.Link) (quiet func(), err error) {
+	if err := Ensure(ctx, w.js, w.Job, w.Replicas); err != nil {
+		return nil, err
+	}
+	if w.book, err = openBook(ctx, w.js, link, w.Job, rand.Text(), w.Log); err != nil {
+		return nil, err
+	}
+	if w.latest, err = newLatest(w.nc, w.book); err != nil {
+		return nil, fmt.Errorf("watch: %w", err)
+	}
+	asker := newAsker(w.nc, w.Job)
 	for {
-		quiet, err := w.claim(ctx, &asker)
+		quiet, err := w.claim(ctx, asker)
 		switch {
 		case err == nil:
 			if w.Writes != nil {
@@ -53,19 +62,20 @@ func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err er
 	if err != nil {
 		return nil, err
 	}
-	if !w.TakeOver {
-		switch first, err := asker.ask(ctx); {
-		case err == nil:
+	if known && !w.TakeOver { // a log that has not begun has no keeper
+		first, err := asker.insist(ctx)
+		if err == nil {
 			w.forget()
 			if err = w.standBy(ctx, first, asker); err == nil {
 				err = fmt.Errorf("%w: it does not answer any more", ErrFenced) // look again, and claim
 			}
 			return nil, err
-		case !errors.Is(err, errNobody):
-			if ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
-				return nil, err
-			}
-			return nil, fmt.Errorf("%w: %w", ErrFenced, err) // not known: ask again
+		}
+		if !errors.Is(err, errNobody) {
+			return nil, err
+		}
+		if _, err = w.book.read(ctx); err != nil { // what came while it asked
+			return nil, err
 		}
 	}
 	if quiet, err = w.listen(); err != nil {

@@ -1,4 +1,16 @@
 package watch
 
+import (
+	"context"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+)
+
 // RunWith is Run with a connection that a test may stand behind.
-var RunWith = run
+func RunWith(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) error {
+	o.once()
+	return run(ctx, nc, js, store.Follow(nc), o)
+}

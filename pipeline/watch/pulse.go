@@ -9,18 +9,18 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 const (
-	askEvery = 200 * time.Millisecond
+	askEvery = 100 * time.Millisecond
 	// noAnswer is how long the process that keeps the alarms may say nothing, where the
 	// server knows that it listens. One that was killed does not listen: the server says
 	// so at once.
 	noAnswer = 5 * time.Second
-	// settleTime is how long after a connection was restored nobody listens who is there:
-	// others wait up to a second before they try again (natsclient.LongLived).
-	settleTime = 2 * time.Second
+	// comeBack is how long a process needs to listen again, once its client tries to.
+	comeBack = 200 * time.Millisecond
 	// answerWait is how long one question waits. It was on its way to a process that was
 	// killed just then, perhaps, and only the next one finds that nobody listens.
 	answerWait = 300 * time.Millisecond
@@ -60,38 +60,62 @@ func parsePulse(data []byte) (p pulse, err error) {
 // errNobody is the error where no process keeps the alarms.
 var errNobody = errors.New("no process keeps the alarms")
 
-// asker asks whether a process keeps the alarms.
+// asker asks on one connection whether a process keeps the alarms.
 type asker struct {
 	nc         *nats.Conn
 	job        string
-	reconnects uint64    // of the connection, at the last question
-	since      time.Time // it was restored
+	reconnects uint64    // of the connection: it is another one where that changes
+	listens    time.Time // from then on, a process that is there listens on the server
 	heard      time.Time // the last answer came, or the first question was asked
+}
+
+// newAsker begins on the connection that there is now. That the server knows of nobody who
+// listens means nothing yet: it may have begun itself just now, and the process that keeps the
+// alarms comes back within the client's wait between two attempts.
+func newAsker(nc *nats.Conn, job string) *asker {
+	wait := nc.Opts.ReconnectWait + nc.Opts.ReconnectJitter + comeBack
+	if _, err := nc.TLSConnectionState(); err == nil {
+		wait += nc.Opts.ReconnectJitterTLS - nc.Opts.ReconnectJitter
+	}
+	now := time.Now()
+	return &asker{nc: nc, job: job, reconnects: nc.Stats().Reconnects, listens: now.Add(wait), heard: now}
 }
 
 // ask asks once. The error is errNobody where no process keeps the alarms, and another one
 // where that is not known.
 func (a *asker) ask(ctx context.Context) (p pulse, err error) {
-	before := a.nc.Stats().Reconnects
-	if before != a.reconnects {
-		a.reconnects, a.since, a.heard = before, time.Now(), time.Now()
-	}
-	if a.heard.IsZero() {
-		a.heard = time.Now()
-	}
 	try, cancel := context.WithTimeout(ctx, answerWait)
 	defer cancel()
 	m, err := a.nc.RequestWithContext(try, wire.AlarmAliveSubject(a.job), nil)
-	switch {
-	case err == nil:
+	if err == nil {
 		a.heard = time.Now()
 		return parsePulse(m.Data)
+	}
+	same := a.nc.IsConnected() && a.nc.Stats().Reconnects == a.reconnects
+	nobody := errors.Is(err, nats.ErrNoResponders) && time.Now().After(a.listens) || time.Since(a.heard) >= noAnswer
+	switch {
 	case ctx.Err() != nil:
 		return p, ctx.Err()
-	case !errors.Is(err, nats.ErrNoResponders) && time.Since(a.heard) < noAnswer, !a.nc.IsConnected(), a.nc.Stats().Reconnects != before, time.Since(a.since) < settleTime:
-		return p, fmt.Errorf("watch: on %s: %w", wire.AlarmAliveSubject(a.job), err)
+	case !same:
+		return p, fmt.Errorf("%w: %w", errLost, err)
+	case nobody:
+		return p, errNobody
 	}
-	return p, errNobody
+	return p, fmt.Errorf("watch: on %s: %w", wire.AlarmAliveSubject(a.job), err)
+}
+
+// insist asks until it is known whether a process keeps the alarms. The error is errNobody,
+// or that of a connection that is no more.
+func (a *asker) insist(ctx context.Context) (p pulse, err error) {
+	for {
+		p, err = a.ask(ctx)
+		if err == nil || errors.Is(err, errNobody) || errors.Is(err, errLost) {
+			return p, err
+		}
+		if err := store.Pause(ctx, againSoon); err != nil {
+			return p, err
+		}
+	}
 }
 
 // forever asks again and again, and hands the answers on, until ctx ends.

@@ -52,16 +52,10 @@ var errAgain = errors.New("the alarms are not what this process has followed")
 
 // standBy follows the process that keeps the alarms until none does.
 func (w *watcher) standBy(ctx context.Context, first pulse, asker *asker) error {
-	told, said := time.Time{}, w.StandsBy == nil
+	told := time.Time{}
 	for {
-		err := w.follow(ctx, first, asker, func() {
-			if said {
-				return
-			}
-			said = true
-			w.StandsBy()
-		})
-		if w.standby.on = false; err == nil || ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
+		err := w.follow(ctx, first, asker)
+		if w.standby.on = false; err == nil || ctx.Err() != nil || errors.Is(err, errLost) {
 			return err
 		}
 		w.forget()
@@ -76,6 +70,8 @@ func (w *watcher) standBy(ctx context.Context, first pulse, asker *asker) error 
 		switch {
 		case errors.Is(err, errNobody):
 			return nil
+		case errors.Is(err, errLost):
+			return err
 		case err == nil:
 			first = now
 		}
@@ -91,11 +87,11 @@ func (w *watcher) forget() {
 }
 
 // follow reads the log and the output, and judges what the other process has judged, until
-// that one does not answer any more (nil). It calls reached when it knows what that one does.
-func (w *watcher) follow(ctx context.Context, now pulse, asking *asker, reached func()) error {
+// that one does not answer any more (nil).
+func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	connection, heard := asking.reconnects, time.Now()
+	heard := time.Now()
 	answers := make(chan answered)
 	go asking.forever(ctx, answers)
 	var log chan logged
@@ -105,7 +101,7 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker, reached 
 			return err
 		}
 	} else { // a program from before says nothing of what it does
-		reached()
+		w.StandsBy()
 	}
 	s := &w.standby
 	for {
@@ -123,8 +119,8 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker, reached 
 			switch {
 			case errors.Is(a.err, errNobody):
 				return nil
-			case a.asker.reconnects != connection: // the server may have lost what was followed
-				return fmt.Errorf("%w: the connection was lost", errAgain)
+			case errors.Is(a.err, errLost):
+				return a.err
 			case a.err == nil && (a.pulse.Writer == "") != (log == nil):
 				return fmt.Errorf("%w: another program keeps them", errAgain)
 			case a.err == nil && s.followed < now.Last && time.Since(heard) > fresh:
@@ -153,7 +149,7 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker, reached 
 			s.reached = time.Now()
 			w.noteChanges(now.Written)
 			w.compareRules()
-			reached()
+			w.StandsBy()
 		}
 	}
 }
@@ -187,7 +183,7 @@ func (w *watcher) beginToFollow(ctx context.Context) (chan logged, error) {
 	}
 	w.tail = w.fold.Tail()
 	w.standby = standby{on: true, followed: w.book.record.Last}
-	w.reading = readOutput(context.WithoutCancel(ctx), w.js, w.Job, w.fold.Position()+1, w.Log) // it goes on where this process takes over
+	w.reading = readOutput(context.WithoutCancel(ctx), w.js, w.book.link, w.Job, w.fold.Position()+1, w.Log) // it goes on where this process takes over
 	log := make(chan logged, queue)
 	go func() {
 		defer close(log)

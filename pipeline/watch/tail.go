@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // tail are the events from a message of the log on. It is read in one go: where the state is old, there
@@ -48,15 +49,17 @@ func (b *book) tail(ctx context.Context, from uint64) (events []alarm.Logged, er
 	return events, wrong
 }
 
-// errNone is the error where there is no further message.
-var errNone = errors.New("no message is there")
+// errNone is the error where there is no further message, errEnough where no more are wanted.
+var errNone, errEnough = errors.New("no message is there"), errors.New("no more are wanted")
 
 // overdue is how long a message may take that is there.
 const overdue = 10 * time.Second
 
 // messages hands over those from a number on, as long as fn says so: those that are there,
-// or also those that come.
+// or also those that come, while the connection lasts.
 func (b *book) messages(ctx context.Context, from uint64, follow bool, fn func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool) error {
+	ctx, cancel := b.link.Connection(ctx)
+	defer cancel()
 	cons, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: forgetAfter})
 	if err != nil {
 		return err
@@ -64,32 +67,29 @@ func (b *book) messages(ctx context.Context, from uint64, follow bool, fn func(m
 	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 && !follow {
 		return errNone
 	}
-	it, err := cons.Messages()
-	if err != nil {
-		return err
-	}
-	defer it.Stop()
-	for {
-		try, cancel := ctx, context.CancelFunc(func() {})
+	late := time.AfterFunc(overdue, func() {
 		if !follow {
-			try, cancel = context.WithTimeout(ctx, overdue)
+			cancel()
 		}
-		m, err := it.Next(jetstream.NextContext(try))
-		cancel()
-		if err != nil {
-			return err
-		}
+	})
+	defer late.Stop()
+	err = natsclient.Each(ctx, cons, stopTimeout, func(m jetstream.Msg) error {
+		late.Reset(overdue)
 		meta, err := m.Metadata()
-		if err != nil {
-			return err
-		}
 		switch {
+		case err != nil:
+			return err
 		case !fn(m, meta):
-			return nil
+			return errEnough
 		case meta.NumPending == 0 && !follow:
 			return errNone
 		}
+		return nil
+	}, jetstream.PullHeartbeat(lookEvery))
+	if err == errEnough {
+		return nil
 	}
+	return err
 }
 
 // logged is a message of the log; event is nil where it is none.

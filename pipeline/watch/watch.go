@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -112,40 +111,64 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
+	o.once()
+	link := store.Follow(nc)
 	for {
-		err := run(ctx, nc, js, o)
-		if !errors.Is(err, errBack) {
+		err, wait := run(ctx, nc, js, link, o), lookEvery
+		switch {
+		case errors.Is(err, errLost) && !nc.IsClosed():
+			o.Log.Debug("beginning again on the next connection", "err", err)
+			wait = againSoon
+		case errors.Is(err, errBack):
+			o.Log.Warn("beginning again with what the server has; each event that the log has stands", "err", err)
+		default:
 			return err
 		}
-		o.Log.Warn("beginning again with what the server has; each event that the log has stands", "err", err)
-		if store.Pause(ctx, lookEvery) != nil {
+		if store.Pause(ctx, wait) != nil {
 			return nil
 		}
 	}
 }
 
-func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) error {
-	if err := Ensure(ctx, js, o.Job, o.Replicas); err != nil {
-		return err
+// once has StandsBy called once, until this process keeps the alarms.
+func (o *Options) once() {
+	said, standsBy, writes := false, o.StandsBy, o.Writes
+	o.StandsBy = func() {
+		if !said && standsBy != nil {
+			standsBy()
+		}
+		said = true
 	}
+	o.Writes = func() {
+		if said = false; writes != nil {
+			writes()
+		}
+	}
+}
+
+// errLost is the error where the connection broke before the process kept the alarms: it
+// begins again on the next one.
+var errLost = errors.New("watch: the connection to the server was lost")
+
+func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, link *store.Link, o Options) error {
 	w := &watcher{
 		Options: o, nc: nc, js: js, requests: make(chan *nats.Msg, queue), noted: map[string]bool{},
 	}
 	defer w.forget()
-	var err error
-	if w.book, err = openBook(ctx, js, store.Follow(nc), o.Job, rand.Text(), o.Log); err != nil {
-		return err
-	}
-	if w.latest, err = newLatest(nc, w.book); err != nil {
-		return fmt.Errorf("watch: %w", err)
-	}
-	quiet, err := w.begin(ctx)
+	reconnects := nc.Stats().Reconnects
+	up, done := link.Connection(ctx)
+	quiet, err := w.begin(up, link)
+	lost := up.Err() != nil || !nc.IsConnected() || nc.Stats().Reconnects != reconnects
+	done()
 	if err == nil {
 		defer quiet()
 	}
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return nil
-	} else if err != nil {
+	case err != nil && lost:
+		return fmt.Errorf("%w: %w", errLost, err)
+	case err != nil:
 		return err
 	}
 	for _, subject := range []string{wire.AlarmAckSubject(o.Job), wire.AlarmSetSubject(o.Job)} {
@@ -160,7 +183,7 @@ func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) 
 		if w.lost != nil {
 			from = min(from, w.lost.back+1)
 		}
-		w.reading = readOutput(ctx, js, o.Job, from, o.Log)
+		w.reading = readOutput(ctx, js, link, o.Job, from, o.Log)
 	}
 	err = w.loop(ctx)
 	w.reading.stop()

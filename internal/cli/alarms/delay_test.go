@@ -3,8 +3,10 @@ package alarms_test
 import (
 	"encoding/json"
 	"fmt"
+	"net"
 	"slices"
-	"sync"
+	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,64 +23,65 @@ type entry struct {
 	stored   time.Time
 }
 
-// follow notes all entries of the bucket from now on, by stream, in their order. What it
-// returns says what there was so far.
-func follow(p *planttest.Plant) func() map[string][]entry {
-	ctx := p.T.Context()
-	var mu sync.Mutex
+const bucketStream = "KV_EUSN-LATEST"
+
+// keepAll has the server keep all entries of the bucket, not the last one of each stream.
+func keepAll(p *planttest.Plant) {
+	p.T.Helper()
+	p.Await("the bucket", func() bool {
+		s, err := p.JS.Stream(p.T.Context(), bucketStream)
+		if err != nil {
+			return false
+		}
+		cfg := s.CachedInfo().Config
+		cfg.MaxMsgsPerSubject = 1_000_000
+		_, err = p.JS.UpdateStream(p.T.Context(), cfg)
+		return err == nil
+	})
+}
+
+// entries are those that the bucket has had, by stream, in their order.
+func entries(p *planttest.Plant) map[string][]entry {
+	p.T.Helper()
 	all := map[string][]entry{}
-	go func() {
-		last := uint64(0)
-		for ; ctx.Err() == nil; time.Sleep(20 * time.Millisecond) { // again whenever the server was away, or has no bucket yet
-			c, err := p.JS.OrderedConsumer(ctx, "KV_EUSN-LATEST", jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: last + 1})
-			if err != nil {
-				continue
-			}
-			it, err := c.Messages()
-			if err != nil {
-				continue
-			}
-			for {
-				m, err := it.Next(jetstream.NextContext(ctx))
-				if err != nil {
-					break
-				}
-				meta, err := m.Metadata()
-				if err != nil {
-					break
-				}
-				last = meta.Sequence.Stream
-				var l alarm.Latest
-				if json.Unmarshal(m.Data(), &l) == nil { // a mark has no entry
-					mu.Lock()
-					all[l.Stream] = append(all[l.Stream], entry{l.Position, meta.Timestamp})
-					mu.Unlock()
-				}
-			}
-			it.Stop()
+	c, err := p.JS.OrderedConsumer(p.T.Context(), bucketStream, jetstream.OrderedConsumerConfig{})
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	it, err := c.Messages()
+	if err != nil {
+		p.T.Fatal(err)
+	}
+	defer it.Stop()
+	for {
+		m, err := it.Next(jetstream.NextMaxWait(planttest.Quiet))
+		if err != nil {
+			p.T.Fatal(err)
 		}
-	}()
-	return func() map[string][]entry {
-		mu.Lock()
-		defer mu.Unlock()
-		copied := map[string][]entry{}
-		for name, list := range all {
-			copied[name] = slices.Clone(list)
+		meta, err := m.Metadata()
+		if err != nil {
+			p.T.Fatal(err)
 		}
-		return copied
+		var l alarm.Latest
+		if json.Unmarshal(m.Data(), &l) == nil { // a mark has no entry
+			all[l.Stream] = append(all[l.Stream], entry{l.Position, meta.Timestamp})
+		}
+		if meta.NumPending == 0 {
+			return all
+		}
 	}
 }
 
 // delays are the times from when a prediction was stored to when the bucket had it, or a
-// later one of its stream, by the server's clock: of those that it has had.
-func delays(past []alarmtest.Happened, entries map[string][]entry) (all []time.Duration) {
+// later one of its stream, by the server's clock.
+func delays(t *testing.T, past []alarmtest.Happened, entries map[string][]entry) (all []time.Duration) {
+	t.Helper()
 	for _, h := range past {
-		for _, e := range entries[h.P.Stream] {
-			if e.position >= h.Position {
-				all = append(all, e.stored.Sub(h.Stored))
-				break
-			}
+		i := slices.IndexFunc(entries[h.P.Stream], func(e entry) bool { return e.position >= h.Position })
+		if i < 0 {
+			t.Fatalf("the bucket has never had the prediction of %s in message %d", h.P.Stream, h.Position)
 		}
+		all = append(all, entries[h.P.Stream][i].stored.Sub(h.Stored))
 	}
 	return all
 }
@@ -87,22 +90,72 @@ func delays(past []alarmtest.Happened, entries map[string][]entry) (all []time.D
 type end struct {
 	what string
 	at   time.Time
+	down []*span // when there was no server
 }
 
-// after are the times of predictions that waited last after a kill of that program.
-func after(what string, ends []end, past []alarmtest.Happened, all []time.Duration) (some []time.Duration) {
-	for i, h := range past {
-		last := ""
-		for _, one := range ends {
-			if one.at.Before(h.Stored.Add(all[i])) {
-				last = one.what
+// span is a time.
+type span struct {
+	from time.Time
+	to   atomic.Pointer[time.Time] // nil: it lasts
+}
+
+// again kills the server, and notes when it listens again.
+func (e *end) again(p *planttest.Plant) {
+	p.Services["nats"].Kill(false)
+	s := &span{from: time.Now()}
+	e.down = append(e.down, s)
+	go func() {
+		for away := false; p.T.Context().Err() == nil; time.Sleep(2 * time.Millisecond) {
+			c, err := net.Dial("tcp", "127.0.0.1:"+p.Port)
+			if err != nil { // the one that was killed may listen for a moment
+				away = true
+				continue
+			}
+			if c.Close(); away {
+				to := time.Now()
+				s.to.Store(&to)
+				return
 			}
 		}
-		if last == what {
-			some = append(some, all[i])
+	}()
+}
+
+// after are the times of predictions that waited last after a kill of that program, and
+// those times without that in which there was no server.
+func after(what string, ends []end, past []alarmtest.Happened, all []time.Duration) (some, up []time.Duration) {
+	for i, h := range past {
+		until := h.Stored.Add(all[i])
+		last := slices.IndexFunc(ends, func(e end) bool { return e.at.After(until) }) - 1
+		if last == -2 {
+			last = len(ends) - 1
 		}
+		if last < 0 || ends[last].what != what {
+			continue
+		}
+		some = append(some, all[i])
+		without := all[i]
+		for _, d := range ends[last].down {
+			if to := d.to.Load(); to != nil {
+				without -= max(0, minTime(*to, until).Sub(maxTime(d.from, h.Stored)))
+			}
+		}
+		up = append(up, without)
 	}
-	return some
+	return some, up
+}
+
+func minTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+func maxTime(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+	return a
 }
 
 // spread is the middle of times, and how far they go.

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"sort"
 	"strings"
 	"testing"
@@ -28,9 +29,12 @@ func TestMain(m *testing.M) { planttest.Main(m) }
 // TestAlarmsRun: NATS server, stage and two processes of alarms, of which one stands by,
 // are killed (kill -9) while 1,000 streams are predicted. Then the alarm
 // log is what an oracle says of all predictions that the job has: raised and cleared,
-// each once. Then one process alone has the alarms, and nothing is killed. How long a
-// prediction takes until <JOB>-LATEST has it, or a later one of its stream, is logged of
-// both.
+// each once.
+//
+// How long a prediction takes until <JOB>-LATEST has it, or a later one of its stream, is
+// logged of three parts: kills amid the work that the one before has made; kills one by one,
+// each when the one before is over, which no prediction may outlast by long; and none, with
+// one process alone.
 //
 // EUSN_ALARMS_RUN=streams x sequences x kills is a longer run.
 func TestAlarmsRun(t *testing.T) {
@@ -57,18 +61,18 @@ func TestAlarmsRun(t *testing.T) {
 	for i := range 2 {
 		p.Program(fmt.Sprint("alarms-", i), "alarms", "run", "-c", conf, "--nats-url", p.URL, "--since", "1h", "--save", "500ms")
 	}
-	entries := follow(p)
+	keepAll(p)
 	c, err := client.Connect(t.Context(), client.Options{URL: p.URL, Channels: []string{"c0", "c1"}, Rows: planttest.Length, Latency: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = c.Close(t.Context()) }()
 	rng := rand.New(rand.NewPCG(19, 7))
-	victims := []string{"keeper", "stage", "nats", "keeper", "stage", "nats", "standby"}
 	var ends []end
-	total, before := streams*sequences, uint64(0)
-	publish := func(i int) {
-		item := producer.Item{Stream: fmt.Sprint("m", i%streams)}
+	total, before, sent := streams*sequences, uint64(0), 0
+	publish := func() {
+		item := producer.Item{Stream: fmt.Sprint("m", sent%streams)}
+		sent++
 		step := .1 + .9*rng.Float64()
 		for j := range planttest.Length {
 			item.X = append(item.X, float32(math.Sin(step*float64(j))), float32(math.Cos(step*float64(j))))
@@ -80,44 +84,51 @@ func TestAlarmsRun(t *testing.T) {
 	for i := range total {
 		if n := len(ends); n < kills && i >= (2*n+1)*total/(2*kills) { // amid the work: alarms were written since the last kill
 			p.Await("the alarms to be written", func() bool { return written(p, "eusn") > before })
-			what := victims[n%len(victims)]
-			name := what
-			if what == "keeper" || what == "standby" {
-				p.Await("one process to keep the alarms, and one to stand by", func() bool {
-					name = keeper(p)
-					return name != ""
-				})
-				if what == "standby" {
-					name = map[string]string{"alarms-0": "alarms-1", "alarms-1": "alarms-0"}[name]
-				}
-			}
-			p.Services[name].Kill(false)
-			ends = append(ends, end{what, time.Now()})
+			ends = append(ends, kill(p, []string{"keeper", "stage", "nats", "keeper", "stage", "nats", "standby"}[n%7]))
 			p.Await("the server after a kill", func() bool { before = written(p, "eusn"); return before > 0 })
 		}
-		publish(i)
+		publish()
 	}
-	if err := c.Flush(t.Context()); err != nil {
-		t.Fatal(err)
+	// settled is the last message of the output, once the bucket has all of it.
+	settled := func() (last uint64) {
+		t.Helper()
+		if err := c.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		p.Await("all predictions", func() bool { return p.Made("eusn") == sent })
+		p.Await("the bucket to have all predictions", func() bool {
+			out, err := p.JS.Stream(t.Context(), "EUSN-OUT")
+			if err != nil {
+				return false
+			}
+			last = out.CachedInfo().State.LastSeq
+			return inBucket(p, "eusn") >= last
+		})
+		return last
 	}
-	p.Await("all predictions", func() bool { return p.Made("eusn") == total })
-	p.Await("the alarms to be taken over", func() bool { return taken(p) > 0 })
-	p.Services["alarms-1"].End() // the other one goes on alone
-	past := predictions(p, total)
-	p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= past[len(past)-1].Position })
-	troubled, more := past[len(past)-1].Position, (sequences+5)/6*streams
-	for i := range more {
-		if publish(i); sequences > 3 && i%10 == 9 { // what a stage with so many streams may say
-			time.Sleep(10 * time.Millisecond)
+	pace := func(n int) { // what a stage with so many streams may say
+		for i := range n {
+			if publish(); i%10 == 9 {
+				time.Sleep(10 * time.Millisecond)
+			}
 		}
 	}
-	if err := c.Flush(t.Context()); err != nil {
-		t.Fatal(err)
+	single := max(len(oneByOne), kills/2)
+	bursts, singles := settled(), len(ends)
+	for i := range single {
+		pace(100)
+		ends = append(ends, kill(p, oneByOne[i%len(oneByOne)]))
+		pace(200)
+		settled()
 	}
-	total += more
-	p.Await("the last predictions", func() bool { return p.Made("eusn") == total })
-	past = predictions(p, total)
-	want, last := alarmtest.Expect(rules, past), past[len(past)-1].Position
+	troubled := settled()
+	p.Await("the alarms to be taken over", func() bool { return taken(p) > 0 })
+	p.Services["alarms-1"].End() // the other one goes on alone
+	pace((sequences + 5) / 6 * streams)
+	last := settled()
+	total = sent
+	past := predictions(p, total)
+	want := alarmtest.Expect(rules, past)
 	p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= last })
 	var got []alarm.Event
 	if err := watch.Events(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
@@ -130,19 +141,64 @@ func TestAlarmsRun(t *testing.T) {
 		t.Fatalf("the log begins with %+v", got[:min(1, len(got))])
 	}
 	alarmtest.Same(t, alarmtest.Shift(got[1:]), want)
-	p.Await("the bucket to have all predictions", func() bool { return len(delays(past, entries())) == total })
-	all := delays(past, entries())
+	all := delays(t, past, entries(p))
+	amid := sort.Search(total, func(i int) bool { return past[i].Position > bursts })
 	calm := sort.Search(total, func(i int) bool { return past[i].Position > troubled })
-	t.Logf("until the bucket has a prediction: %s under kills, %s without", spread(all[:calm]), spread(all[calm:]))
-	for _, what := range []string{"keeper", "standby", "stage", "nats"} {
-		if some := after(what, ends, past[:calm], all[:calm]); len(some) > 0 {
-			t.Logf("until the next kill, after that of %s: %s", what, spread(some))
+	t.Logf("until the bucket has a prediction: %s without kills", spread(all[calm:]))
+	t.Logf("%d kills amid the work of the one before: %s", singles, spread(all[:amid]))
+	for _, what := range oneByOne {
+		some, up := after(what, ends[singles:], past[amid:calm], all[amid:calm])
+		if len(some) == 0 {
+			t.Errorf("no prediction behind a kill of %s", what)
+			continue
+		}
+		t.Logf("kills of %s: %s; without the time in which there is no server: %s", what, spread(some), spread(up))
+		if most := slices.Max(up); most > soon {
+			t.Errorf("after a kill of %s a prediction was not in the bucket for %v, want at most %v", what, most, soon)
 		}
 	}
 	t.Logf("%d predictions, %d events, %d kills; alarms were taken over %d times", total, len(want), len(ends), taken(p))
-	if len(want) < total/20 || len(ends) != kills {
+	if len(want) < total/20 || len(ends) != kills+single {
 		t.Errorf("too little has happened: %d events, %d kills", len(want), len(ends))
 	}
+}
+
+// oneByOne are programs that are killed when all others are well again: at once where there
+// are two, and the server once more as soon as it listens.
+var oneByOne = []string{"keeper", "standby", "stage", "nats", "nats and keeper", "nats twice"}
+
+// soon is how long a prediction may take until the bucket has it, behind one kill and without
+// the time in which there is no server. It is far more than the second that is meant, for this
+// machine may be busy, and less than what one answer is waited for that does not come.
+const soon = 5 * time.Second
+
+// kill kills what a name says.
+func kill(p *planttest.Plant, what string) end {
+	p.T.Helper()
+	e := end{what: what}
+	name := what
+	if what != "stage" && !strings.HasPrefix(what, "nats") || what == "nats and keeper" {
+		p.Await("one process to keep the alarms, and one to stand by", func() bool {
+			name = keeper(p)
+			return name != ""
+		})
+		if what == "standby" {
+			name = map[string]string{"alarms-0": "alarms-1", "alarms-1": "alarms-0"}[name]
+		}
+	}
+	e.at = time.Now()
+	if strings.HasPrefix(what, "nats") {
+		e.again(p)
+	}
+	switch what {
+	case "nats":
+	case "nats twice":
+		p.Await("the server", func() bool { return e.down[0].to.Load() != nil })
+		e.again(p)
+	default:
+		p.Services[name].Kill(false)
+	}
+	return e
 }
 
 // keeper is the process that keeps the alarms; empty where not exactly one of two says so.
@@ -205,6 +261,21 @@ func judged(p *planttest.Plant, job string) uint64 {
 		return 0
 	}
 	return record.Position
+}
+
+// inBucket is up to which message of a job's output the bucket has what is known, as the process says that
+// keeps the alarms; 0 where it does not say so.
+func inBucket(p *planttest.Plant, job string) uint64 {
+	m, err := p.JS.Conn().Request(job+".alarms.alive", nil, time.Second)
+	var pulse struct {
+		Written struct {
+			Position uint64 `json:"position"`
+		} `json:"written"`
+	}
+	if err != nil || json.Unmarshal(m.Data, &pulse) != nil {
+		return 0
+	}
+	return pulse.Written.Position
 }
 
 // predictions are those that a job has made, as an oracle wants them.

@@ -44,6 +44,14 @@ func (l *Link) Attempt(ctx context.Context) (context.Context, context.CancelFunc
 	if l == nil {
 		return ctx, cancel
 	}
+	up, stop := l.Connection(ctx)
+	return up, func() { stop(); cancel() }
+}
+
+// Connection is a context that ends when the connection breaks, for what takes long on one
+// connection and begins anew on the next one.
+func (l *Link) Connection(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(ctx)
 	l.mu.Lock()
 	up := l.up
 	l.mu.Unlock()
