@@ -56,15 +56,37 @@
 // events that follow are in the log, and it compares them as in step 3. So it is never ahead
 // of what is stored. It also notes which streams have changed since the bucket was written.
 //
-// It asks again every 200 ms. Where nobody listens (the server says so at once), or nobody
+// It asks again every 100 ms. Where nobody listens (the server says so at once), or nobody
 // answers for 5 s, it listens itself, takes the alarms over (step 1), and goes on with what
 // it knows instead of the stored state: the rest of the log is the tail. It does not if its
-// last event is not in the log any more, and begins anew with the stored state whenever its
-// connection was lost, for the server may have lost something with it. If what follows then
-// is not what the log has, it begins again with the stored state, too.
+// last event is not in the log any more. If what follows then is not what the log has, it
+// begins again with the stored state.
+//
+// # Connections
+//
+// A process that does not keep the alarms yet belongs to one connection. When that breaks, it
+// begins again on the next one, with the stored state, for the server may have lost something.
+// So one that starts and one that comes back are the same. Neither believes at once that nobody
+// is there: the server may be back only now, and the one that keeps the alarms comes back
+// within its client's longest pause between two attempts. It waits so long, and 0.2 s (asker).
+// It does not wait where the log has not begun, nor once it has stood by on this connection
+// for longer.
+//
+// The process that keeps the alarms stays what it is while its connection is away: what it
+// publishes is tried again until the server takes it, or says that it is fenced.
+//
+// Whatever is asked or read ends with the connection (store.Link): an answer cannot come on
+// another one, and waiting for it took 5 to 10 s. Readers begin anew behind what they have read.
+//
+// # Why each event is once, and why somebody keeps the alarms
 //
 // Of several that find nobody, the server takes the record of one; the others hear of it.
-// Exactly once does not depend on any of this: the log alone decides whose the alarms are.
+// Exactly once does not depend on who is believed to be there, nor on any of these times: each
+// message names the one before it, so only who wrote or read the log's last message can write
+// the next one, and the log alone decides whose the alarms are. A wait that is too short costs
+// a take-over that was not needed: the one that was there is fenced and begins again. A wait that is
+// too long costs time. Somebody takes the alarms over within these waits while the server
+// answers, because each of them is bounded and none begins again without a new connection.
 //
 // # When predictions are gone
 //

@@ -186,3 +186,25 @@ func TestStandbyOfOneWithoutAnswer(t *testing.T) {
 	r.end(p)
 	alarmtest.Same(t, alarmtest.Shift(r.events()[1:]), alarmtest.Expect(rules, r.past()))
 }
+
+// A process that begins hears nobody where the one that keeps the alarms is on its way back to a
+// server that has begun just now. It waits as long as that one's client may, and hears it then.
+// It does not wait where no process can keep the alarms yet.
+func TestWaitsForOneOnItsWay(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, -1)
+	writes, stands := make(chan time.Time, 8), make(chan struct{}, 8)
+	o := watch.Options{Writes: func() { writes <- time.Now() }, StandsBy: func() { stands <- struct{}{} }}
+	p := r.start(o)
+	<-writes
+	r.end(p) // there is a log
+	began := time.Now()
+	p = r.start(o)
+	if took, want := (<-writes).Sub(began), p.nc.Opts.ReconnectWait+p.nc.Opts.ReconnectJitter; took < want {
+		t.Errorf("it takes the alarms over after %v, want %v at least", took, want)
+	}
+	second := r.start(o)
+	<-stands
+	r.end(second)
+	r.end(p)
+}
