@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/simulate"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -31,7 +32,8 @@ type server struct {
 type measured struct {
 	Cores      int     `json:"cores"`                      // of this machine
 	Rate       float64 `json:"messages_per_s"`             // at which the next was measured
-	Message    float64 `json:"cpu_s_per_message"`          // CPU time, reading, engine, commit and server included
+	Idle       float64 `json:"idle_cores"`                 // without any message
+	Message    float64 `json:"cpu_s_per_message"`          // CPU time more, reading, engine, commit and server included
 	Burst      float64 `json:"cpu_s_per_message_together"` // the same where many come at once, as after a restart
 	In         float64 `json:"in_bytes_per_message"`       // stored
 	Out        float64 `json:"out_bytes_per_message"`
@@ -40,6 +42,9 @@ type measured struct {
 	Restore    float64 `json:"restore_bytes_per_s"` // of states, from a snapshot
 	StateBytes float64 `json:"state_bytes"`         // of one open sequence
 	States     int     `json:"states_per_machine"`
+	Write      float64 `json:"written_per_stored"` // bytes, where three servers store
+
+	Costs simulate.Costs `json:"service_times"`
 }
 
 // Memory of a process: of an idle one as in docs/capacity.md; of a stream as in
@@ -88,12 +93,20 @@ func compute(p plant, s server, m measured, replicas int, every time.Duration, m
 	states := float64(p.Machines) * float64(m.States) * m.StateBytes
 	var e estimate
 	busy := rate * m.Message
+	if replicas > 1 {
+		busy += rate * m.Costs.Copy * float64(replicas)
+	}
+	busy += states / every.Seconds() * m.Costs.Snapshot // each snapshot has at most all states
 	e.Memory = float64(p.Machines)*memoryStream + memoryStates*states
 	// Input comes once, and goes to the other replicas; predictions are stored likewise.
 	stored := (m.In + m.Out) * rate * float64(replicas)
 	e.NetworkIn = rate * m.Payload * float64(replicas)
 	e.NetworkOut = rate * (m.Out + m.Payload*float64(replicas-1))
-	e.DiskRate = stored + states/every.Seconds()*float64(replicas) // each snapshot has at most all states
+	write := 1.
+	if replicas > 1 {
+		write = m.Write
+	}
+	e.DiskRate = write * (stored + states/every.Seconds()*float64(replicas))
 	e.DiskDay = stored * day.Seconds()
 
 	room := func(what string, needed, has float64) {
@@ -112,7 +125,7 @@ func compute(p plant, s server, m measured, replicas int, every time.Duration, m
 	e.First = most.What
 	e.Servers = max(int(math.Ceil(most.Servers)), replicas)
 	n := float64(e.Servers)
-	e.Cores = busy
+	e.Cores = busy + n*m.Idle
 	e.Memory += memoryIdle * n
 	// A restart reads the snapshot, and replays what came since it at the speed of all
 	// cores: after a kill half of the distance of two snapshots, in the mean.
@@ -125,7 +138,8 @@ func compute(p plant, s server, m measured, replicas int, every time.Duration, m
 	}
 	// A job's input is one NATS stream. Its leader is one server, which writes each message
 	// and sends it to the other replicas.
-	leader := max(rate*(m.In+m.Out)/(s.Disk*s.Use), rate*m.Payload*float64(max(1, replicas-1))/(s.Network*s.Use))
+	// One goroutine there does so for all messages of the NATS stream.
+	leader := max(write*rate*(m.In+m.Out)/(s.Disk*s.Use), rate*m.Payload*float64(max(1, replicas-1))/(s.Network*s.Use), rate*(m.Costs.Store+float64(replicas/2)*m.Costs.Copy)/s.Use)
 	e.Jobs = max(1, int(math.Ceil(leader)))
 	e.Partitions = partitions((e.Servers*s.Cores+e.Jobs-1)/e.Jobs, maxPartitions)
 	return e

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/load"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -25,9 +27,19 @@ const (
 	leastCPU    = 200 * time.Millisecond
 	leastRate   = 10 // messages a second of a steady load: as many as are sent at least, in a second
 	onTime      = .9 // of a steady load that this machine must have kept to
+	steps       = 5  // of measure
+	// A steady load of few messages is measured for longer: until there were enough, or so
+	// many times as long.
+	enoughMessages = 2000
+	longest        = 3
+	// What a byte of a snapshot costs was measured with 54.8 MB (docs/measurements/protocol.md);
+	// here it is where there are enough bytes.
+	snapshotByte   = 5e-9
+	snapshotEnough = 8 << 20
 )
 
-// rig is a server and a stage in this process.
+// rig is a server and a stage in this process, as "run" has them, and a publisher that is
+// connected by TCP, as the machines are.
 type rig struct {
 	model  *reservoir.Model
 	cfg    pipeline.Config
@@ -42,14 +54,18 @@ type rig struct {
 
 // measure runs the stage with a model, each message of so many samples, in dir. It takes
 // some seconds more than each. use is the share of the cores that the load may take
-// at most. said hears how far it is.
-func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.EngineFactory, dir string, each, latency time.Duration, use float64, log *slog.Logger, said func(done int)) (r measured, err error) {
+// at most; cluster says whether a cluster of three servers is measured, too. said hears how
+// far it is, of steps.
+func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.EngineFactory, dir string, each, latency time.Duration, use float64, cluster bool, log *slog.Logger, said func(done int)) (r measured, err error) {
+	if _, err := load.CPUTime(); err != nil {
+		return r, err
+	}
 	b := &rig{model: m, engine: engine, log: log, cfg: pipeline.Config{Job: "plan", Partitions: pipeline.EmbeddedPartitions, Latency: latency}.WithDefaults()}
-	if b.server, err = natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: log}); err != nil {
+	if b.server, err = natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "one"), Port: natsserver.RandomPort, Log: log}); err != nil {
 		return r, err
 	}
 	defer b.server.Close()
-	if b.nc, err = b.server.Connect("eusn-stream/plan", log); err != nil {
+	if b.nc, err = natsclient.Connect(natsclient.Options{URL: b.server.URL(), Name: "eusn-stream/plan", Log: log}); err != nil {
 		return r, err
 	}
 	defer b.nc.Close()
@@ -60,30 +76,57 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 	if b.load, err = load.New(b.js, load.Options{Channels: m.Channels, Rows: p.Message, Keys: streams, Patience: patience}); err != nil {
 		return r, err
 	}
-	r = measured{Cores: runtime.GOMAXPROCS(0), Payload: float64(b.load.MessageBytes())}
+	r = measured{Cores: runtime.GOMAXPROCS(0), Write: 1, Payload: float64(b.load.MessageBytes())}
 	r.StateBytes, r.States = statesOf(m)
+	stored, begun := uint64(0), time.Duration(0)
 	err = b.run(ctx, func(ctx context.Context, _ time.Duration) error {
-		var err error
-		if r.Burst, err = b.burst(ctx, streams); err != nil {
+		many, err := b.burst(ctx, streams)
+		if err != nil {
 			return err
 		}
+		r.Burst = many.cpu.Seconds() / many.messages
 		said(1)
-		r.Rate = evenRate(p, use, r.Cores, r.Burst)
-		if err := b.steady(ctx, each, &r); err != nil {
+		if err := b.idle(ctx, each, &r); err != nil {
 			return err
 		}
 		said(2)
-		return b.stored(ctx, &r)
+		r.Rate = evenRate(p, use, r.Cores, r.Burst)
+		few, err := b.steady(ctx, each, &r)
+		if err != nil {
+			return err
+		}
+		r.Costs = costs(many, few)
+		said(3)
+		if err := b.stored(ctx, &r); err != nil {
+			return err
+		}
+		stored = b.stats.Stats().SnapshotSize
+		begun, err = load.CPUTime()
+		return err
 	})
 	if err != nil {
 		return r, err
+	}
+	// The stage has ended orderly: it has stored all states.
+	r.Costs.Snapshot = snapshotByte
+	if bytes := b.stats.Stats().SnapshotSize - stored; bytes >= snapshotEnough {
+		ended, err := load.CPUTime()
+		if err != nil {
+			return r, err
+		}
+		r.Costs.Snapshot = (ended - begun).Seconds() / float64(bytes)
 	}
 	// Again with what the snapshot has.
 	err = b.run(ctx, func(_ context.Context, ready time.Duration) error {
 		r.Restore = float64(streams*r.States) * r.StateBytes / ready.Seconds()
 		return nil
 	})
-	said(3)
+	said(4)
+	if err == nil && cluster {
+		err = clusterTrial(ctx, p, m.Channels, dir, each, &r)
+	}
+	r.Costs.Restore, r.Costs.Write, r.Costs.Idle = r.Restore, r.Write, r.Idle
+	said(steps)
 	return r, err
 }
 
@@ -141,9 +184,9 @@ func (b *rig) answered(ctx context.Context, before pipeline.Stats, messages int)
 	return err
 }
 
-// burst is the CPU time of a message, in seconds, when many come at once.
-func (b *rig) burst(ctx context.Context, streams int) (float64, error) {
-	for n := max(64, streams/8); ; n *= 4 {
+// burst measures many messages that come at once.
+func (b *rig) burst(ctx context.Context, streams int) (sample, error) {
+	send := func(n int) (sample, error) {
 		before := b.stats.Stats()
 		cpu, err := spent(func() error {
 			if err := b.load.Burst(ctx, n); err != nil {
@@ -151,17 +194,37 @@ func (b *rig) burst(ctx context.Context, streams int) (float64, error) {
 			}
 			return b.answered(ctx, before, n)
 		})
-		if err != nil {
-			return 0, err
+		return since(before, b.stats.Stats(), cpu), err
+	}
+	// The first messages of a stream cost more: it has no state yet, and gets memory for it.
+	for n := max(64, 3*streams); ; n *= 4 {
+		if _, err := send(n); err != nil {
+			return sample{}, err
 		}
-		if cpu > leastCPU {
-			return cpu.Seconds() / float64(n), nil
+		if got, err := send(n); err != nil || got.cpu > leastCPU {
+			return got, err
 		}
 	}
 }
 
-// steady sends r.Rate messages a second for a time and says what one costs.
-func (b *rig) steady(ctx context.Context, each time.Duration, r *measured) error {
+// idle measures what the stage and its server use without any message.
+func (b *rig) idle(ctx context.Context, each time.Duration, r *measured) error {
+	begin := time.Now()
+	cpu, err := spent(func() error {
+		select {
+		case <-time.After(each):
+			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	})
+	r.Idle = cpu.Seconds() / time.Since(begin).Seconds()
+	return err
+}
+
+// steady sends r.Rate messages a second for a time, longer where few come, and says what
+// one costs, without what an idle stage costs.
+func (b *rig) steady(ctx context.Context, each time.Duration, r *measured) (sample, error) {
 	every := time.Duration(float64(time.Second) / r.Rate)
 	pace := func(d time.Duration) (int, error) {
 		n := max(10, int(d/every))
@@ -172,16 +235,21 @@ func (b *rig) steady(ctx context.Context, each time.Duration, r *measured) error
 		return n, b.answered(ctx, before, n)
 	}
 	if _, err := pace(warmUp); err != nil {
-		return err
+		return sample{}, err
 	}
+	if few := time.Duration(enoughMessages / r.Rate * float64(time.Second)); few > each {
+		each = min(few, longest*each)
+	}
+	before := b.stats.Stats()
 	sent, begin := 0, time.Now()
 	cpu, err := spent(func() (err error) {
 		sent, err = pace(each)
 		return err
 	})
-	r.Message = cpu.Seconds() / float64(sent)
+	cpu -= time.Duration(r.Idle * float64(time.Since(begin)))
+	r.Message = max(0, cpu.Seconds()) / float64(sent)
 	r.Late = time.Since(begin) > time.Duration(float64(sent)*float64(every)/onTime)+100*time.Millisecond
-	return err
+	return since(before, b.stats.Stats(), max(0, cpu)), err
 }
 
 func spent(f func() error) (time.Duration, error) {

@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/simulate"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -30,6 +32,9 @@ type options struct {
 	time     time.Duration
 	latency  time.Duration
 	dir      string
+	simulate bool
+	arrival  string
+	seed     uint64
 }
 
 // NewCommand is "plan".
@@ -63,7 +68,7 @@ also answered what came meanwhile, in the mean over the times between two snapsh
 	f := cmd.Flags()
 	f.StringVar(&o.model, "model", "", "the model file")
 	f.IntVar(&o.Machines, "machines", 1000, "how many machines there are, each one stream")
-	f.IntVar(&o.Channels, "channels", 0, "sensors of a machine; 0: those of the model")
+	f.IntVar(&o.Channels, "channels", 0, "sensors of a machine, to check the model against; 0: as many as the model has")
 	f.Float64Var(&o.Rate, "rate", 100, "samples a second of each sensor")
 	f.DurationVar(&o.message, "message", time.Second, "how much time a message holds; at most 1 MB of samples")
 	f.IntVar(&o.Cores, "server-cores", o.Cores, "cores of a server, as fast as these")
@@ -74,6 +79,9 @@ also answered what came meanwhile, in the mean over the times between two snapsh
 	f.IntVar(&o.replicas, "replicas", 1, "servers that store each message: 1 or 3")
 	f.DurationVar(&o.latency, "latency", pipeline.DefaultLatency, "how long a batch waits for more messages (stage.latency)")
 	f.DurationVar(&o.time, "time", 3*time.Second, "time of each measurement")
+	f.BoolVar(&o.simulate, "simulate", false, "simulate the plan: latencies, faults, and what breaks first")
+	f.StringVar(&o.arrival, "arrival", string(simulate.Even), "how messages come in the simulation: even, random, synchronised, bursts")
+	f.Uint64Var(&o.seed, "seed", 1, "of the simulation: the same one, the same result")
 	f.StringVar(&o.dir, "dir", "", "folder for the measured server; empty: the system's temporary folder")
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error { return run(ctx, a, o) })
 	return cmd
@@ -90,7 +98,7 @@ func (o *options) check(channels int) error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
 	if o.Channels != channels {
-		wrong("--channels %d: the model has %d", o.Channels, channels)
+		wrong("--channels %d: the model has %d; plan for the model that the plant will have (offline retrain on a recording of %d sensors)", o.Channels, channels, o.Channels)
 	}
 	if o.Machines < 1 || o.Machines > 1e9 {
 		wrong("--machines %d: want 1 to 10^9", o.Machines)
@@ -118,6 +126,9 @@ func (o *options) check(channels int) error {
 	if o.replicas != 1 && o.replicas != 3 {
 		wrong("--replicas %d: want 1 or 3", o.replicas)
 	}
+	if !slices.Contains(simulate.Arrivals, simulate.Arrival(o.arrival)) {
+		wrong("--arrival %q: want one of %v", o.arrival, simulate.Arrivals)
+	}
 	if o.latency <= 0 || o.latency > time.Minute {
 		wrong("--latency %v: want up to a minute", o.latency)
 	}
@@ -136,6 +147,8 @@ type result struct {
 	Replicas int      `json:"replicas"`
 	Measured measured `json:"measured"`
 	Needs    estimate `json:"estimate"`
+
+	Simulated *simulated `json:"simulated,omitempty"`
 }
 
 func run(ctx context.Context, a *cli.App, o options) (err error) {
@@ -155,27 +168,40 @@ func run(ctx context.Context, a *cli.App, o options) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	p := a.Progress()
-	p.Report(0, 3, "measuring the stage, steps")
-	r, err := measure(ctx, m, o.plant, engines.New(a.Engine), dir, o.time, o.latency, o.Use, a.Logger("error", a.LogFormat()), func(done int) { p.Report(int64(done), 3, "measuring the stage, steps") })
+	p.Report(0, steps, "measuring the stage, steps")
+	r, err := measure(ctx, m, o.plant, engines.New(a.Engine), dir, o.time, o.latency, o.Use, o.replicas > 1, a.Logger("error", a.LogFormat()), func(done int) { p.Report(int64(done), steps, "measuring the stage, steps") })
 	p.Close()
 	if err != nil {
 		return cli.OrInterrupted(err, "nothing is planned before the stage is measured")
 	}
+	m = nil // the simulation needs the memory
 	e := compute(o.plant, o.server, r, o.replicas, pipeline.DefaultSnapshotEvery, pipeline.MaxPartitions)
 	if math.IsInf(e.Kill, 0) {
 		e.Kill = -1
 	}
+	var s *simulated
+	if o.simulate {
+		if s, err = runCells(o, r, e); err != nil {
+			return cli.Fail(cli.ExitFailure, fmt.Errorf("plan: %w", err), "without --simulate it plans as before")
+		}
+	}
 	if a.JSON {
-		return a.PrintJSON(result{o.plant, o.server, o.replicas, r, e})
+		return a.PrintJSON(result{o.plant, o.server, o.replicas, r, e, s})
 	}
 	print(a, o, r, e)
+	if s != nil {
+		printCells(func(name, format string, args ...any) { a.Print("%-22s %s", name, fmt.Sprintf(format, args...)) }, s)
+	}
 	return nil
 }
 
 func print(a *cli.App, o options, r measured, e estimate) {
 	row := func(name, format string, args ...any) { a.Print("%-20s %s", name, fmt.Sprintf(format, args...)) }
 	row("plant", "%d machines, %d sensors, %g samples a second: %.4g messages a second of %d samples, %s each", o.Machines, o.Channels, o.Rate, o.messages(), o.Message, bytesText(r.Payload))
-	row("measured here", "%.3g µs of a core for a message, %.3g for a sample, at %.4g messages a second evenly, %.3g where many come at once; a state has %s, each machine has %d of them", 1e6*r.Message, 1e6*r.Message/float64(o.Message), r.Rate, 1e6*r.Burst, bytesText(r.StateBytes), r.States)
+	row("measured here", "%.3g of a core without a message; %.3g µs for a message, %.3g for a sample, at %.4g messages a second evenly, %.3g where many come at once; a state has %s, each machine has %d of them", r.Idle, 1e6*r.Message, 1e6*r.Message/float64(o.Message), r.Rate, 1e6*r.Burst, bytesText(r.StateBytes), r.States)
+	if c := r.Costs; o.simulate || o.replicas > 1 {
+		row("", "µs: server %.3g a message, worker %.3g a message and %.3g a batch, commit %.3g; %.3g a message on each of three servers that store it, which write %.3g bytes for each", 1e6*(c.Store+c.Deliver), 1e6*c.Compute, 1e6*c.Call, 1e6*c.Commit, 1e6*c.Copy, r.Write)
+	}
 	row("cores", "%.3g busy", e.Cores)
 	row("memory", "%s", bytesText(e.Memory))
 	row("network", "in %s, out %s a second", bytesText(e.NetworkIn), bytesText(e.NetworkOut))

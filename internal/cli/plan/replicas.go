@@ -1,0 +1,144 @@
+package plan
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	natsd "github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/load"
+)
+
+// replicas is how many servers store a message where more than one does.
+const replicas = 3
+
+// clusterTrial measures what it costs that three servers store a message: a cluster of
+// three in this process, connected by TCP, takes the same messages for a NATS stream with
+// one replica and for one with three.
+func clusterTrial(ctx context.Context, p plant, channels []string, dir string, each time.Duration, r *measured) (err error) {
+	all, err := startCluster(dir)
+	defer func() {
+		for _, s := range all {
+			s.Shutdown()
+			s.WaitForShutdown()
+		}
+	}()
+	if err != nil {
+		return fmt.Errorf("plan: three servers: %w", err)
+	}
+	nc, err := nats.Connect(all[0].ClientURL(), nats.MaxReconnects(-1))
+	if err != nil {
+		return fmt.Errorf("plan: three servers: %w", err)
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(512))
+	if err != nil {
+		return err
+	}
+	var cost [2]float64
+	for i, n := range []int{1, replicas} {
+		subject := fmt.Sprintf("trial%d", n)
+		if err := inTime(ctx, func(ctx context.Context) error {
+			_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: subject, Subjects: []string{subject + ".*"}, Replicas: n})
+			return err
+		}); err != nil {
+			return fmt.Errorf("plan: three servers: %w", err)
+		}
+		gen, err := load.New(js, load.Options{Channels: channels, Rows: p.Message, Keys: 100, Subject: subject, Patience: patience})
+		if err != nil {
+			return err
+		}
+		if err := gen.Burst(ctx, 100); err != nil {
+			return err
+		}
+		written := bytesWritten()
+		begin, sent := time.Now(), 0
+		cpu, err := spent(func() error {
+			for time.Since(begin) < each {
+				if err := gen.Burst(ctx, 512); err != nil {
+					return err
+				}
+				sent += 512
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		cost[i] = cpu.Seconds() / float64(sent)
+		if stored := float64(sent) * float64(n) * r.In; n > 1 && written > 0 {
+			r.Write = max(1, (bytesWritten()-written)/stored)
+		}
+	}
+	r.Costs.Copy = max(0, cost[1]-cost[0]) / replicas
+	return nil
+}
+
+// inTime tries again until a cluster that has just begun can do it.
+func inTime(ctx context.Context, f func(context.Context) error) error {
+	var err error
+	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
+		one, cancel := context.WithTimeout(ctx, 5*time.Second)
+		err = f(one)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			break
+		}
+	}
+	return errors.Join(err, ctx.Err())
+}
+
+// startCluster starts three servers of one cluster on this machine.
+func startCluster(dir string) (all []*natsd.Server, err error) {
+	var routes []*url.URL
+	var ports []int
+	for range replicas {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, err
+		}
+		defer l.Close()
+		port := l.Addr().(*net.TCPAddr).Port
+		ports = append(ports, port)
+		routes = append(routes, &url.URL{Scheme: "nats", Host: fmt.Sprintf("127.0.0.1:%d", port)})
+		if err := l.Close(); err != nil {
+			return nil, err
+		}
+	}
+	for i := range replicas {
+		s, err := natsd.NewServer(&natsd.Options{
+			ServerName: fmt.Sprintf("plan%d", i), Host: "127.0.0.1", Port: natsd.RANDOM_PORT,
+			JetStream: true, StoreDir: filepath.Join(dir, fmt.Sprintf("replica%d", i)), MaxPayload: 8 << 20,
+			NoSigs: true, DisableJetStreamBanner: true, NoLog: true,
+			Cluster: natsd.ClusterOpts{Name: "plan", Host: "127.0.0.1", Port: ports[i]}, Routes: routes,
+		})
+		if err != nil {
+			return all, err
+		}
+		all = append(all, s)
+		go s.Start()
+	}
+	for _, s := range all {
+		if !s.ReadyForConnections(30 * time.Second) {
+			return all, errors.New("a server does not take connections after 30 s")
+		}
+	}
+	return all, nil
+}
+
+// bytesWritten is what this process has written to disks so far; 0 where that is not known.
+func bytesWritten() (n float64) {
+	b, err := os.ReadFile("/proc/self/io")
+	if err != nil {
+		return 0
+	}
+	return fieldOf(string(b), "write_bytes:")
+}

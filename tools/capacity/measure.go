@@ -1,0 +1,361 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/load"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+const (
+	asServer = "EUSN_CAPACITY_SERVER"
+	warm     = 4 * time.Second // of load, before anything is measured
+	patience = time.Minute
+	restart  = 5 * time.Second        // from a kill to the next start
+	glance   = 100 * time.Millisecond // between two looks at the backlog
+	ticks    = 100                    // of /proc/PID/stat, a second
+)
+
+// measured is what a run took.
+type measured struct {
+	Cores     float64 `json:"cores"`        // busy: of the stage and its server
+	Publisher float64 `json:"publisher_s"`  // CPU time of a message outside: sending it and reading its prediction
+	Memory    float64 `json:"memory_bytes"` // resident, at the end
+	Disk      float64 `json:"disk_bytes"`   // the data directory after the load
+	P50       float64 `json:"p50_ms"`
+	P99       float64 `json:"p99_ms"`
+	Max       float64 `json:"max_ms"`
+	Restart   float64 `json:"restart_after_kill_s,omitempty"` // until /readyz says 200
+	Backlog   []int   `json:"backlog,omitempty"`              // messages without an answer, every 100 ms from the kill on
+	CaughtUp  float64 `json:"caught_up_s,omitempty"`          // from the kill until no more wait than before it
+	Load      float64 `json:"load_average"`
+}
+
+// command runs before all other programs of the machine.
+func command(ctx context.Context, program string, args ...string) *exec.Cmd {
+	return exec.CommandContext(ctx, "chrt", append([]string{"-f", "1", program}, args...)...)
+}
+
+// serve is a NATS server, for as long as its process lives.
+func serve(dir, port string) error {
+	n, err := strconv.Atoi(port)
+	if err == nil {
+		_, err = natsserver.Start(natsserver.Options{Dir: dir, Port: n})
+	}
+	if err == nil {
+		select {}
+	}
+	return err
+}
+
+// plant is the programs of one run.
+type plant struct {
+	o             options
+	dir           string
+	port, metrics string
+	stage, server *exec.Cmd // server: nil where the stage brings its own
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+func (p *plant) startServer(ctx context.Context) error {
+	p.server = command(ctx, os.Args[0], filepath.Join(p.dir, "nats"), p.port)
+	p.server.Env, p.server.Stderr = append(os.Environ(), asServer+"=1"), os.Stderr
+	if err := p.server.Start(); err != nil {
+		return err
+	}
+	return await(ctx, "the server does not listen", func() bool {
+		c, err := net.Dial("tcp", "127.0.0.1:"+p.port)
+		if err == nil {
+			c.Close()
+		}
+		return err == nil
+	})
+}
+
+func (p *plant) startStage(ctx context.Context) error {
+	args := []string{"run", "--model", p.o.model, "--metrics", "127.0.0.1:" + p.metrics, "--quiet"}
+	if p.server != nil {
+		args = append(args, "--nats-url", p.url(), "--partitions", "8")
+	} else {
+		args = append(args, "--dir", filepath.Join(p.dir, "nats"), "--port", p.port)
+	}
+	p.stage = command(ctx, p.o.program, args...)
+	p.stage.Stderr = os.Stderr
+	return p.stage.Start()
+}
+
+func (p *plant) url() string { return "nats://127.0.0.1:" + p.port }
+
+func (p *plant) ready(ctx context.Context) error {
+	return await(ctx, "the stage is not ready", func() bool {
+		r, err := http.Get("http://127.0.0.1:" + p.metrics + "/readyz")
+		if err == nil {
+			r.Body.Close()
+		}
+		return err == nil && r.StatusCode == http.StatusOK
+	})
+}
+
+func await(ctx context.Context, what string, ok func() bool) error {
+	for late := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if ctx.Err() != nil || time.Now().After(late) {
+			return errors.Join(errors.New(what), ctx.Err())
+		}
+	}
+	return nil
+}
+
+func end(c *exec.Cmd) {
+	if c != nil && c.Process != nil {
+		_ = c.Process.Kill()
+		_ = c.Wait()
+	}
+}
+
+// measure runs the plant.
+func (o options) measure(outer context.Context, machines int) (m measured, err error) {
+	ctx, cancel := context.WithCancelCause(outer)
+	defer cancel(nil)
+	p := &plant{o: o}
+	if p.dir, err = os.MkdirTemp("", "eusn-capacity-*"); err != nil {
+		return m, err
+	}
+	defer os.RemoveAll(p.dir)
+	if p.port, err = freePort(); err != nil {
+		return m, err
+	}
+	if p.metrics, err = freePort(); err != nil {
+		return m, err
+	}
+	defer func() { end(p.stage); end(p.server) }()
+	if o.kill {
+		if err := p.startServer(ctx); err != nil {
+			return m, err
+		}
+	}
+	if err := p.startStage(ctx); err != nil {
+		return m, err
+	}
+	if err := p.ready(ctx); err != nil {
+		return m, err
+	}
+	nc, err := natsclient.Connect(natsclient.Options{URL: p.url(), Name: "capacity"})
+	if err != nil {
+		return m, err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1<<16))
+	if err != nil {
+		return m, err
+	}
+	model, err := reservoir.Load(o.model)
+	if err != nil {
+		return m, err
+	}
+	gen, err := load.New(js, load.Options{Channels: model.Channels, Rows: max(1, int(o.rate*o.message.Seconds())), Keys: machines, Patience: patience})
+	if err != nil {
+		return m, err
+	}
+	every := time.Duration(float64(o.message) / float64(machines))
+	messages := int((warm + o.spend) / every)
+	got := load.NewArrivals(messages - machines)
+	var sent, back atomic.Int64
+	expect := func(key string, due time.Time) {
+		if sent.Add(1) > int64(machines) { // a window needs two messages
+			got.Expect(key, due)
+		}
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel(nil)
+	wg.Go(func() {
+		if err := consumer.Predictions(ctx, js, "eusn", 0, func(out consumer.Output) error {
+			back.Add(int64(len(out.Predictions)))
+			return got.Take(out)
+		}); err != nil && ctx.Err() == nil {
+			cancel(err)
+		}
+	})
+	time.Sleep(time.Second)
+	wg.Go(func() {
+		if err := gen.Pace(ctx, messages, every, expect); err != nil && ctx.Err() == nil {
+			cancel(err)
+		}
+	})
+	time.Sleep(warm)
+	if o.kill {
+		err = p.fault(ctx, &m, func() int { return int(sent.Load()-back.Load()) - machines })
+	} else {
+		err = p.steady(ctx, &m, func() int { return int(sent.Load()) })
+	}
+	if err != nil {
+		return m, err
+	}
+	select {
+	case <-got.All():
+	case <-ctx.Done():
+		return m, context.Cause(ctx)
+	case <-time.After(patience):
+		return m, fmt.Errorf("%d predictions are missing", sent.Load()-back.Load())
+	}
+	ms := got.Latencies(warm - o.message)
+	m.P50, m.P99, m.Max = load.Quantile(ms, .5), load.Quantile(ms, .99), load.Quantile(ms, 1)
+	if m.Disk, err = size(filepath.Join(p.dir, "nats")); err != nil || o.kill {
+		return m, err
+	}
+	end(p.stage)
+	begin := time.Now()
+	if err := p.startStage(ctx); err != nil {
+		return m, err
+	}
+	err = p.ready(ctx)
+	m.Restart = time.Since(begin).Seconds()
+	return m, err
+}
+
+// steady measures a load that goes on.
+func (p *plant) steady(ctx context.Context, m *measured, sent func() int) error {
+	n, cpu, err := sent(), 0., error(nil)
+	if cpu, err = p.cpu(); err != nil {
+		return err
+	}
+	own, err := load.CPUTime()
+	if err != nil {
+		return err
+	}
+	begin := time.Now()
+	select {
+	case <-time.After(p.o.spend - 500*time.Millisecond):
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	took := time.Since(begin).Seconds()
+	after, err := p.cpu()
+	if err != nil {
+		return err
+	}
+	ownAfter, err := load.CPUTime()
+	if err != nil {
+		return err
+	}
+	m.Cores, m.Publisher = (after-cpu)/took, (ownAfter-own).Seconds()/float64(sent()-n)
+	if m.Memory, err = resident(p.stage.Process.Pid); err != nil {
+		return err
+	}
+	m.Load, err = loadAverage()
+	return err
+}
+
+// fault kills the stage, starts it again and watches what waits.
+func (p *plant) fault(ctx context.Context, m *measured, waiting func() int) error {
+	usual := 0
+	for range 20 {
+		time.Sleep(glance / 10)
+		usual = max(usual, waiting())
+	}
+	end(p.stage)
+	begin := time.Now()
+	again := make(chan error, 1)
+	time.AfterFunc(restart, func() { again <- p.startStage(ctx) })
+	tick := time.NewTicker(glance)
+	defer tick.Stop()
+	for time.Since(begin) < p.o.spend-2*time.Second {
+		select {
+		case <-tick.C:
+		case err := <-again:
+			if err != nil {
+				return err
+			}
+			continue
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		m.Backlog = append(m.Backlog, waiting())
+		if len(m.Backlog) > 10 && m.CaughtUp == 0 && m.Backlog[len(m.Backlog)-1] <= usual {
+			m.CaughtUp = time.Since(begin).Seconds()
+		}
+	}
+	var err error
+	m.Load, err = loadAverage()
+	return err
+}
+
+// cpu is the CPU time of stage and server so far, in seconds.
+func (p *plant) cpu() (total float64, err error) {
+	for _, c := range []*exec.Cmd{p.stage, p.server} {
+		if c == nil {
+			continue
+		}
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.Process.Pid))
+		if err != nil {
+			return 0, err
+		}
+		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		for _, text := range f[11:13] { // in user mode, in the kernel
+			t, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				return 0, err
+			}
+			total += t / ticks
+		}
+	}
+	return total, nil
+}
+
+func resident(pid int) (float64, error) {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	_, after, _ := strings.Cut(string(b), "VmRSS:")
+	var kb float64
+	_, err = fmt.Sscanf(after, "%f", &kb)
+	return 1024 * kb, err
+}
+
+func loadAverage() (v float64, err error) {
+	b, err := os.ReadFile("/proc/loadavg")
+	if err == nil {
+		_, err = fmt.Sscanf(string(b), "%f", &v)
+	}
+	return v, err
+}
+
+func size(dir string) (total float64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return nil // a file that the server has removed meanwhile
+		}
+		if i, err := d.Info(); err == nil {
+			total += float64(i.Size())
+		}
+		return nil
+	})
+	return total, err
+}
