@@ -65,7 +65,7 @@ func (s *nstream) lost() {
 				s.publish(q)
 			}
 		}
-		s.r.redeliver()
+		s.r.redeliver(s)
 	})
 }
 

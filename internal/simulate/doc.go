@@ -5,10 +5,10 @@
 //
 // # The cell
 //
-// A cell is one job and the servers that serve it alone. Server i has a number of cores, a
-// network each way, a disk, a NATS server and a worker with a shard for each core. Server 0
-// leads the job's input, server 1 its output (0 where there is one server); with three replicas the
-// two after a leader, in a circle, follow it. A fleet is many cells that share nothing, so one is enough.
+// A cell is one job, or a few, and the servers that serve nothing else. Each server has a number of cores, a
+// network each way, a disk, a NATS server and a worker with a shard for each core. Server j
+// leads the input of job j, the next one its output; with three replicas the two after a leader, in a
+// circle, follow it. A fleet is many cells that share nothing, so one is enough.
 //
 // # The way of a message
 //

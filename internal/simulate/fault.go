@@ -1,5 +1,7 @@
 package simulate
 
+import "slices"
+
 // begin sets what goes wrong.
 func (f Fault) begin(r *run) {
 	r.at(f.At.Seconds(), func() {
@@ -8,7 +10,7 @@ func (f Fault) begin(r *run) {
 			r.killWorker(f.Server, f.For.Seconds())
 		case KillServer:
 			r.servers[f.Server].alive = false
-			for _, s := range []*nstream{r.in, r.out} {
+			for _, s := range slices.Concat(r.in, r.out) {
 				if delete(s.copies, f.Server); s.leader == f.Server {
 					s.lost()
 				}
@@ -92,7 +94,7 @@ func (r *run) own(p *partition, s *shard, replay bool) {
 		switch {
 		case epoch != p.epoch:
 			return
-		case r.in.leader < 0: // nobody can read
+		case r.in[p.job].leader < 0: // nobody can read
 			r.after(Glance.Seconds(), begin)
 			return
 		}

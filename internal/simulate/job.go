@@ -23,7 +23,7 @@ const burst = 100
 // Arrivals are all there are.
 var Arrivals = []Arrival{Even, Random, Synchronised, Bursts}
 
-// Job is what one job has to do.
+// Job is what the jobs of a cell have to do together. Partitions are those of each.
 type Job struct {
 	Streams    int           `json:"streams"`
 	Every      time.Duration `json:"every"` // a message of each stream
@@ -67,6 +67,7 @@ type Machine struct {
 // Cluster is the servers of the cell, and how long they need.
 type Cluster struct {
 	Servers  int           `json:"servers"`
+	Jobs     int           `json:"jobs"`     // that share them and the streams; 0 = 1
 	Hop      time.Duration `json:"hop"`      // of a message between two servers, without its bytes
 	Election time.Duration `json:"election"` // until another server leads
 	Ready    time.Duration `json:"ready"`    // from the start of a worker until it claims, its lease aside
@@ -104,6 +105,9 @@ type Cell struct {
 
 // rate is messages a second.
 func (j Job) rate() float64 { return float64(j.Streams) / j.Every.Seconds() }
+
+// jobs is how many share the cell.
+func (c *Cell) jobs() int { return max(1, c.Cluster.Jobs) }
 
 // check says what cannot be simulated.
 func (c *Cell) check() error {

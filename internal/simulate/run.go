@@ -15,8 +15,8 @@ type run struct {
 	servers    []*server
 	workers    []*worker
 	partitions []*partition
-	in, out    *nstream
-	scratch    []int // messages of each partition in a batch: all 0 between two calls of parts
+	in, out    []*nstream // of each job
+	scratch    []int      // messages of each partition in a batch: all 0 between two calls of parts
 	rng        *rand.Rand
 
 	arrived, left    int // messages, and those without a prediction
@@ -79,17 +79,20 @@ func (r *run) build() {
 		s.in, s.out = &station{c: &r.clock, servers: 1}, &station{c: &r.clock, servers: 1}
 		s.disk = &disk{c: &r.clock, rate: c.Machine.Disk, cache: c.Machine.Cache}
 		r.servers = append(r.servers, s)
-		w := &worker{id: i, alive: true}
+		w := &worker{id: i, alive: true, feeds: make([]feed, c.jobs())}
 		for range c.Machine.Cores {
 			w.shards = append(w.shards, &shard{r: r, w: w, compute: &thread{cores: s.cores}, emitter: &thread{cores: s.cores}})
 		}
 		r.workers = append(r.workers, w)
 	}
-	r.in, r.out = r.newStream(0), r.newStream(1%c.Cluster.Servers)
-	r.scratch = make([]int, c.Job.Partitions)
-	for i := range c.Job.Partitions {
+	for j := range c.jobs() {
+		r.in, r.out = append(r.in, r.newStream(j%len(r.servers))), append(r.out, r.newStream((j+1)%len(r.servers)))
+	}
+	all := c.jobs() * c.Job.Partitions
+	r.scratch = make([]int, all)
+	for i := range all {
 		w := r.workers[i%len(r.workers)]
-		p := &partition{id: i, shard: w.shards[i/len(r.workers)%len(w.shards)], owned: true, open: true}
+		p := &partition{id: i, job: i / c.Job.Partitions, shard: w.shards[i/len(r.workers)%len(w.shards)], owned: true, open: true}
 		// Partitions began at different times: their snapshots are due at different times.
 		p.last = -r.rng.Float64() * c.Job.SnapshotEvery.Seconds()
 		r.partitions = append(r.partitions, p)
@@ -104,7 +107,7 @@ func (r *run) partitionOf(stream int) int {
 	z := uint64(stream)*0x9e3779b97f4a7c15 + r.cell.Seed
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 	z = (z ^ z>>27) * 0x94d049bb133111eb
-	return int((z ^ z>>31) % uint64(r.cell.Job.Partitions))
+	return int((z ^ z>>31) % uint64(r.cell.jobs()*r.cell.Job.Partitions))
 }
 
 // arrivals sets the first message: each sets the one after it.
@@ -161,7 +164,7 @@ func (r *run) arrive(p *partition) {
 	r.left++
 	r.most = max(r.most, r.left)
 	due, c := r.now, r.cell
-	r.in.publish(&request{from: -1, sent: c.Job.Payload, stored: c.Job.In, work: c.Costs.Store, done: func() {
+	r.in[p.job].publish(&request{from: -1, sent: c.Job.Payload, stored: c.Job.In, work: c.Costs.Store, done: func() {
 		p.log = append(p.log, message{due})
 		if p.open && p.shard.w.alive {
 			r.deliver(p)
@@ -171,7 +174,7 @@ func (r *run) arrive(p *partition) {
 
 // deliver gives a partition's owner what it has not got.
 func (r *run) deliver(p *partition) {
-	for p.next < len(p.log) && r.in.leader >= 0 {
+	for p.next < len(p.log) && r.in[p.job].leader >= 0 {
 		i := item{p: p, epoch: p.epoch, due: p.log[p.next].due}
 		p.next++
 		r.give(p, i)
@@ -180,13 +183,13 @@ func (r *run) deliver(p *partition) {
 
 // give brings a message to its shard.
 func (r *run) give(p *partition, i item) {
-	w := p.shard.w
-	if w.feed == nil || w.term != r.in.term {
-		w.feed, w.term = &thread{cores: r.servers[r.in.leader].cores}, r.in.term
+	w, in := p.shard.w, r.in[p.job]
+	from, f := in.leader, &w.feeds[p.job]
+	if f.thread == nil || f.term != in.term {
+		f.thread, f.term = &thread{cores: r.servers[from].cores}, in.term
 	}
-	from := r.in.leader
-	w.feed.do(r.cell.Costs.Deliver, r.in.inTerm(func() {
-		r.send(from, w.id, r.cell.Job.Payload, r.in.inTerm(func() {
+	f.thread.do(r.cell.Costs.Deliver, in.inTerm(func() {
+		r.send(from, w.id, r.cell.Job.Payload, in.inTerm(func() {
 			if i.epoch != p.epoch {
 				return
 			}
@@ -198,10 +201,10 @@ func (r *run) give(p *partition, i item) {
 	}))
 }
 
-// redeliver has a new leader of the input give what was on its way.
-func (r *run) redeliver() {
+// redeliver has a new leader of an input give what was on its way.
+func (r *run) redeliver(in *nstream) {
 	for _, p := range r.partitions {
-		if p.open && r.in.leader >= 0 {
+		if p.open && r.in[p.job] == in && in.leader >= 0 {
 			p.next = p.received
 			r.deliver(p)
 		}
@@ -232,18 +235,22 @@ func (r *run) used() (all []Use) {
 	for i, s := range r.servers {
 		all = append(all, Use{"network in", i, s.in.worked}, Use{"network out", i, s.out.worked}, Use{"disk", i, s.disk.written / s.disk.rate})
 	}
-	all = append(all, Use{"input's goroutine", max(0, r.in.leader), r.in.thread.worked}, Use{"output's goroutine", max(0, r.out.leader), r.out.thread.worked})
+	for j := range r.in {
+		all = append(all, Use{"input's goroutine", max(0, r.in[j].leader), r.in[j].thread.worked}, Use{"output's goroutine", max(0, r.out[j].leader), r.out[j].thread.worked})
+	}
 	for _, w := range r.workers {
 		most := 0.
 		for _, s := range w.shards {
 			most = max(most, s.compute.worked)
 		}
 		all = append(all, Use{"shard", w.id, most})
-		feed := 0.
-		if w.feed != nil {
-			feed = w.feed.worked
+		most = 0
+		for _, f := range w.feeds {
+			if f.thread != nil {
+				most = max(most, f.thread.worked)
+			}
 		}
-		all = append(all, Use{"consumer", w.id, feed})
+		all = append(all, Use{"consumer", w.id, most})
 	}
 	return all
 }

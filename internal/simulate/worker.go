@@ -19,6 +19,7 @@ type message struct {
 // partition is a share of the streams.
 type partition struct {
 	id       int
+	job      int
 	streams  int
 	shard    *shard
 	epoch    int       // rises with each owner
@@ -36,8 +37,13 @@ type worker struct {
 	id     int
 	alive  bool
 	shards []*shard
-	feed   *thread // its consumer, on the leader of the input
-	term   int     // of the input, that feed belongs to
+	feeds  []feed // its consumer of each job
+}
+
+// feed is a worker's consumer: a goroutine of the leader of the input, in a term of it.
+type feed struct {
+	thread *thread
+	term   int
 }
 
 // job is a message with a shard.
@@ -188,8 +194,8 @@ func (s *shard) emit() {
 		r.commits++
 		s.emitter.do(r.cell.Costs.Commit/2, func() {
 			bytes := r.cell.Job.Out * float64(n)
-			r.out.publish(&request{from: s.w.id, sent: bytes, stored: bytes, work: r.cell.Costs.Commit / 2, done: func() {
-				if r.out.leader == s.w.id {
+			r.out[p.job].publish(&request{from: s.w.id, sent: bytes, stored: bytes, work: r.cell.Costs.Commit / 2, done: func() {
+				if r.out[p.job].leader == s.w.id {
 					answered()
 				} else {
 					r.after(r.hop, answered)

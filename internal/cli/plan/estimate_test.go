@@ -4,11 +4,13 @@ import (
 	"math"
 	"testing"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/simulate"
 )
 
 var (
 	testServer = server{Cores: 10, Memory: 100e9, Network: 1e9, Disk: 500e6, Use: .5}
-	testCost   = measured{Cores: 2, Message: 1e-3, Burst: 5e-4, In: 4000, Out: 1000, Payload: 3500, Restore: 1e9, StateBytes: 50e3, States: 1}
+	testCost   = measured{Cores: 2, Write: 2, Idle: .05, Costs: simulate.Costs{Copy: 1e-4, Snapshot: 3e-9}, Message: 1e-3, Burst: 5e-4, In: 4000, Out: 1000, Payload: 3500, Restore: 1e9, StateBytes: 50e3, States: 1}
 )
 
 // Computed by hand: 20,000 machines with a message a second.
@@ -19,15 +21,15 @@ func TestEstimate(t *testing.T) {
 		what      string
 		got, want float64
 	}{
-		{"cores", e.Cores, 20},
-		{"servers", float64(e.Servers), 4}, // five cores of each may be used
-		{"memory", e.Memory, 20_000*3e3 + 2.2*20_000*50e3 + 4*140e6},
+		{"cores", e.Cores, 20 + 5*.05 + 1e9/30*3e-9},
+		{"servers", float64(e.Servers), 5}, // five cores of each may be used; snapshots are more than four have
+		{"memory", e.Memory, 20_000*3e3 + 2.2*20_000*50e3 + 5*140e6},
 		{"network in", e.NetworkIn, 70e6},
 		{"network out", e.NetworkOut, 20e6},
 		{"disk a day", e.DiskDay, 20_000 * 5000 * 86400},
 		{"disk a second", e.DiskRate, 100e6 + 1e9/30},
-		{"restart", e.Stop, .25},                   // 250 MB of states each
-		{"after a kill", e.Kill, 3 + .25 + 15./3},  // a quarter of all cores replays 15 s of input, with more coming
+		{"restart", e.Stop, .2},                    // 200 MB of states each
+		{"after a kill", e.Kill, 3 + .2 + 15./4},   // a fifth of all cores replays 15 s of input, with more coming
 		{"jobs", float64(e.Jobs), 1},               // 100 MB/s of 250
 		{"partitions", float64(e.Partitions), 128}, // 80 at least
 	} {
@@ -68,8 +70,22 @@ func TestEstimateLimits(t *testing.T) {
 	if three.Servers != 3 {
 		t.Errorf("%d servers keep 3 replicas", three.Servers)
 	}
-	if all := compute(p, testServer, testCost, 3, time.Minute, 4096); all.DiskDay != 3*one.DiskDay {
+	all := compute(p, testServer, testCost, 3, time.Minute, 4096)
+	if all.DiskDay != 3*one.DiskDay {
 		t.Errorf("disk a day %v with 3 replicas, %v with one", all.DiskDay, one.DiskDay)
+	}
+	if all.DiskRate != 6*one.DiskRate { // each of three writes each byte twice: raft's log, and the store
+		t.Errorf("disk %v a second with 3 replicas, %v with one", all.DiskRate, one.DiskRate)
+	}
+	copies := all.Cores - float64(all.Servers)*testCost.Idle - one.Cores + float64(one.Servers)*testCost.Idle
+	if want := 3 * 20_000 * 1e-4; math.Abs(copies-want) > 1e-9 {
+		t.Errorf("%v cores copy, want %v", copies, want)
+	}
+	// One goroutine stores all of a job's input: with more than it can do, more jobs.
+	slow := testCost
+	slow.Costs.Store = 1e-4 // 20,000 messages a second are twice what it can do, four times what it may
+	if e := compute(p, testServer, slow, 1, time.Minute, 4096); e.Jobs != 4 {
+		t.Errorf("%d jobs, want 4", e.Jobs)
 	}
 	late := testCost
 	late.Burst = 1 // more than the servers can do
@@ -95,6 +111,50 @@ func TestEvenRate(t *testing.T) {
 	} {
 		if got := evenRate(c.plant, .5, 2, c.burst); got != c.want {
 			t.Errorf("%+v, %v s each: %v messages a second, want %v", c.plant, c.burst, got, c.want)
+		}
+	}
+}
+
+// The parts of two measurements are found again, whatever they are.
+func TestCosts(t *testing.T) {
+	want := simulate.Costs{Store: 11e-6, Deliver: 11e-6, Compute: 80e-6, Call: 30e-6, Commit: 200e-6}
+	of := func(messages, batches, commits float64) sample {
+		worker := messages*want.Compute + batches*want.Call
+		rest := messages*(want.Store+want.Deliver) + commits*want.Commit
+		return sample{cpu: time.Duration(1e9 * (worker + rest)), engine: time.Duration(1e9 * worker), messages: messages, batches: batches, commits: commits}
+	}
+	got := costs(of(20_000, 100, 800), of(900, 850, 870))
+	for what, v := range map[string][2]float64{
+		"store": {got.Store, want.Store}, "deliver": {got.Deliver, want.Deliver}, "compute": {got.Compute, want.Compute},
+		"call": {got.Call, want.Call}, "commit": {got.Commit, want.Commit},
+	} {
+		if math.Abs(v[0]-v[1]) > 1e-4*v[1] { // whole nanoseconds
+			t.Errorf("%s: %v, want %v", what, v[0], v[1])
+		}
+	}
+	// Measurements that contradict each other: nothing is below 0, and the sum is kept.
+	for _, c := range [][6]float64{{100, 1, 1, 100, 100, .5}, {1, 100, 1, 100, 100, .5}, {10, 10, 1, 10, 10, 2}, {0, 0, 0, 0, 0, 0}, {10, 10, -1, 10, 20, -2}} {
+		x, y := solve(c[0], c[1], c[2], c[3], c[4], c[5])
+		sum, all := (c[0]+c[3])*x+(c[1]+c[4])*y, max(0, c[2]+c[5])
+		if x < 0 || y < 0 || math.Abs(sum-all) > 1e-9 {
+			t.Errorf("%v: %v and %v, which is %v of %v", c, x, y, sum, all)
+		}
+	}
+}
+
+// A plan is cut into cells that share nothing: all its servers, jobs and streams are in one.
+func TestCells(t *testing.T) {
+	for _, c := range []struct{ servers, jobs, replicas, cells, each, shared int }{
+		{1, 1, 1, 1, 1, 1}, {4, 1, 3, 1, 4, 1}, {20, 4, 3, 4, 5, 1}, {20, 19, 3, 6, 4, 4}, {106, 27, 3, 27, 4, 1},
+	} {
+		o := options{plant: plant{Machines: 1_000_000, Rate: 100, Message: 1000, Channels: 3}, server: testServer, replicas: c.replicas, latency: time.Millisecond, arrival: "even"}
+		got := cell(o, testCost, estimate{Servers: c.servers, Jobs: c.jobs, Partitions: 16})
+		n := cellsOf(o, estimate{Servers: c.servers, Jobs: c.jobs})
+		if n != c.cells || got.Cluster.Servers != c.each || got.Cluster.Jobs != c.shared {
+			t.Errorf("%+v: %d cells of %d servers and %d jobs", c, n, got.Cluster.Servers, got.Cluster.Jobs)
+		}
+		if n*got.Job.Streams < 1_000_000 || n*got.Cluster.Servers < c.servers || n*got.Cluster.Jobs < c.jobs || got.Job.Every != 10*time.Second {
+			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 }

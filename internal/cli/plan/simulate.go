@@ -23,7 +23,7 @@ const (
 const (
 	hop      = 200 * time.Microsecond // between two servers of one site
 	election = 5 * time.Second        // nats-server: 4 to 9 s without a word of the leader
-	ready    = 500 * time.Millisecond // from the start of a worker until it claims
+	ready    = 200 * time.Millisecond // start of the process; that of the stage is in the measured restore
 	cache    = 4e9                    // bytes that a server keeps unwritten at most
 )
 
@@ -32,7 +32,7 @@ var growth = []float64{.25, .5, 1, 1.25, 1.5, 2, 3, 4}
 
 // simulated is what the simulation says.
 type simulated struct {
-	Cell   simulate.Cell      `json:"cell"` // of one job; the others are alike
+	Cell   simulate.Cell      `json:"cell"` // the others are alike
 	Cells  int                `json:"cells"`
 	Normal *simulate.Result   `json:"normal"`
 	Ways   []*simulate.Result `json:"arrivals"` // the same load, as each of Arrivals
@@ -46,18 +46,22 @@ type grown struct {
 	Result *simulate.Result `json:"result"`
 }
 
-// cell is one of the plan's jobs on its share of the servers.
+// cellsOf is into how many parts that share nothing the plan can be cut: a job each, or
+// several where a job's share of the servers is less than one that can store its messages.
+func cellsOf(o options, e estimate) int { return max(1, min(e.Jobs, e.Servers/o.replicas)) }
+
+// cell is one of these parts.
 func cell(o options, r measured, e estimate) simulate.Cell {
-	servers := max(o.replicas, (e.Servers+e.Jobs-1)/e.Jobs)
+	cells := cellsOf(o, e)
 	return simulate.Cell{
 		Job: simulate.Job{
-			Streams: (o.Machines + e.Jobs - 1) / e.Jobs, Every: time.Duration(float64(o.Message) / o.Rate * float64(time.Second)), Arrival: simulate.Arrival(o.arrival),
+			Streams: (o.Machines + cells - 1) / cells, Every: time.Duration(float64(o.Message) / o.Rate * float64(time.Second)), Arrival: simulate.Arrival(o.arrival),
 			Payload: r.Payload, In: r.In, Out: r.Out, State: r.StateBytes * float64(r.States), Partitions: e.Partitions, Replicas: o.replicas,
 			Latency: o.latency, Most: max(1, pipeline.DefaultRowBudget/o.Message), SnapshotEvery: pipeline.DefaultSnapshotEvery, SnapshotMessages: pipeline.DefaultSnapshotMessages, Lease: pipeline.DefaultLease,
 		},
 		Costs:   r.Costs,
 		Machine: simulate.Machine{Cores: o.Cores, Network: o.Network, Disk: o.Disk, Cache: min(cache, .2*o.Memory)},
-		Cluster: simulate.Cluster{Servers: servers, Hop: hop, Election: election, Ready: ready},
+		Cluster: simulate.Cluster{Servers: max(o.replicas, (e.Servers+cells-1)/cells), Jobs: (e.Jobs + cells - 1) / cells, Hop: hop, Election: election, Ready: ready},
 		Warm:    simWarm, Time: simLongest, Seed: o.seed,
 	}
 }
@@ -72,7 +76,7 @@ func lasting(c simulate.Cell, messages float64) simulate.Cell {
 // runCells simulates the plan: as it is, with each way of arrival, with faults, and with
 // more and fewer streams on the same servers.
 func runCells(o options, r measured, e estimate) (s *simulated, err error) {
-	s = &simulated{Cell: lasting(cell(o, r, e), simMessages), Cells: e.Jobs}
+	s = &simulated{Cell: lasting(cell(o, r, e), simMessages), Cells: cellsOf(o, e)}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	room := make(chan struct{}, runtime.GOMAXPROCS(0))
@@ -121,7 +125,7 @@ var faultNames = map[simulate.FaultKind]string{simulate.KillWorker: "a worker is
 
 func printCells(row func(name, format string, args ...any), s *simulated) {
 	c := s.Cell
-	row("simulated", "one of %d jobs: %d streams, %.4g messages a second, %d partitions on %d servers of its own", s.Cells, c.Job.Streams, s.Normal.Rate, c.Job.Partitions, c.Cluster.Servers)
+	row("simulated", "one of %d cells: %d servers with %d jobs of %d partitions each, %d streams, %.4g messages a second", s.Cells, c.Cluster.Servers, c.Cluster.Jobs, c.Job.Partitions, c.Job.Streams, s.Normal.Rate)
 	row("", "%.3g cores busy, %.3g messages a batch, %.3g commits a message", s.Normal.Cores, s.Normal.Batch, s.Normal.Commits)
 	for _, u := range s.Normal.Use {
 		row("", "%-18s %3.0f %% of its time (server %d)", u.What, 100*u.Share, u.Where)
