@@ -13,7 +13,6 @@ type request struct {
 	from   int     // the server that sends it; -1: from outside
 	sent   float64 // bytes on the network
 	stored float64 // bytes in the stream
-	work   float64 // of the leader's goroutine
 	done   func()
 	over   bool
 }
@@ -93,10 +92,11 @@ func (s *nstream) inTerm(f func()) func() {
 
 // store is what the leader does with a message that it has got.
 func (s *nstream) store(q *request) {
-	r, leader, work := s.r, s.leader, q.work
+	r, leader := s.r, s.leader
+	work, copying := r.cell.Costs.Store.Of(q.sent), r.cell.Costs.Copy.Of(q.sent)
 	bytes := q.stored * r.cell.Costs.Write
 	if r.cell.Job.Replicas > 1 {
-		work += r.cell.Costs.Copy
+		work += copying
 	}
 	finish := s.inTerm(func() {
 		if !q.over {
@@ -118,7 +118,7 @@ func (s *nstream) store(q *request) {
 				continue
 			}
 			r.send(leader, f, q.sent, func() {
-				copies.do(r.cell.Costs.Copy, func() {
+				copies.do(copying, func() {
 					follower.disk.write(bytes, func() {
 						if follower.alive {
 							r.after(r.hop, finish) // the first of two makes a majority

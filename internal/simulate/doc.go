@@ -18,12 +18,12 @@
 //	disk                  Write times the bytes; it waits only where more is unwritten than the cache takes
 //	replicas              network out, network in, Copy on a core and the disk of each follower; the
 //	                      message is stored when the first of two has it, as two of three are a majority
-//	deliver               one consumer for each worker: Deliver, on a core of the leader; network, to another server
+//	deliver               one consumer for each worker: Store again, on a core of the leader; network, to another server
 //	shard                 a batch: closed after Latency, at Most messages, or later while the commits before
 //	                      have no answer (as pipeline/internal/shard: Collect)
 //	compute               Call for the batch and Compute for each message, on a core of the worker
-//	commit                one message for each partition of the batch: Commit, by the output's goroutine on a
-//	                      core of its leader; the replicas as above. The prediction is there.
+//	commit                one message for each partition of the batch: Commit on a core of the worker, Store by
+//	                      the output's goroutine; the replicas as above. The prediction is there.
 //
 // Cores and goroutines serve first come, first served, and are not interrupted. What is
 // left out: garbage collection and other pauses of a machine, fsync for each message, lost

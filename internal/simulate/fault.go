@@ -29,7 +29,7 @@ func (r *run) killWorker(id int, again float64) {
 		s.life++
 		s.queue, s.emits = fifo[item]{}, fifo[[]item]{}
 		s.batch, s.collects, s.computes, s.emitting, s.under = nil, false, false, false, 0
-		s.compute, s.emitter = &thread{cores: s.compute.cores}, &thread{cores: s.emitter.cores}
+		s.compute = &thread{cores: s.compute.cores}
 	}
 	var orphans []*partition
 	for _, p := range r.partitions {

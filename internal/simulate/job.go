@@ -44,17 +44,25 @@ type Job struct {
 
 // Costs are service times in seconds of one core, and what else is measured.
 type Costs struct {
-	Store    float64 `json:"store_s"`    // server: take and store a message
-	Deliver  float64 `json:"deliver_s"`  // server: give it to a worker
-	Copy     float64 `json:"copy_s"`     // of a message that is replicated: on each of three servers
+	Store    Linear  `json:"store"`      // server: take and store a message; to give it to a worker costs as much
+	Copy     Linear  `json:"copy"`       // of a message that is replicated: on each of three servers
 	Compute  float64 `json:"compute_s"`  // worker: a message
 	Call     float64 `json:"call_s"`     // worker: a batch
-	Commit   float64 `json:"commit_s"`   // server and worker: one commit
+	Commit   float64 `json:"commit_s"`   // worker: what a commit costs more than a message that is stored
 	Snapshot float64 `json:"snapshot_s"` // worker: a byte of a snapshot
 	Restore  float64 `json:"restore"`    // bytes a second, of a worker
 	Write    float64 `json:"write"`      // bytes that are written for one that is stored
 	Idle     float64 `json:"idle"`       // cores that a server without load uses
 }
+
+// Linear is what a message costs, by its bytes.
+type Linear struct {
+	Message float64 `json:"message_s"`
+	Byte    float64 `json:"byte_s"`
+}
+
+// Of is the cost of a message of so many bytes.
+func (l Linear) Of(bytes float64) float64 { return l.Message + l.Byte*bytes }
 
 // Machine is what each server has.
 type Machine struct {

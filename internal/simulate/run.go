@@ -81,7 +81,7 @@ func (r *run) build() {
 		r.servers = append(r.servers, s)
 		w := &worker{id: i, alive: true, feeds: make([]feed, c.jobs())}
 		for range c.Machine.Cores {
-			w.shards = append(w.shards, &shard{r: r, w: w, compute: &thread{cores: s.cores}, emitter: &thread{cores: s.cores}})
+			w.shards = append(w.shards, &shard{r: r, w: w, compute: &thread{cores: s.cores}})
 		}
 		r.workers = append(r.workers, w)
 	}
@@ -164,7 +164,7 @@ func (r *run) arrive(p *partition) {
 	r.left++
 	r.most = max(r.most, r.left)
 	due, c := r.now, r.cell
-	r.in[p.job].publish(&request{from: -1, sent: c.Job.Payload, stored: c.Job.In, work: c.Costs.Store, done: func() {
+	r.in[p.job].publish(&request{from: -1, sent: c.Job.Payload, stored: c.Job.In, done: func() {
 		p.log = append(p.log, message{due})
 		if p.open && p.shard.w.alive {
 			r.deliver(p)
@@ -188,7 +188,7 @@ func (r *run) give(p *partition, i item) {
 	if f.thread == nil || f.term != in.term {
 		f.thread, f.term = &thread{cores: r.servers[from].cores}, in.term
 	}
-	f.thread.do(r.cell.Costs.Deliver, in.inTerm(func() {
+	f.thread.do(r.cell.Costs.Store.Of(r.cell.Job.Payload), in.inTerm(func() {
 		r.send(from, w.id, r.cell.Job.Payload, in.inTerm(func() {
 			if i.epoch != p.epoch {
 				return

@@ -13,7 +13,7 @@ func cell() Cell {
 	return Cell{
 		Job: Job{Streams: 5000, Every: time.Second, Arrival: Even, Payload: 2500, In: 2700, Out: 300, State: 50e3, Partitions: 16, Replicas: 1,
 			Latency: 5 * time.Millisecond, Most: 320, SnapshotEvery: 30 * time.Second, SnapshotMessages: 4096, Lease: 3 * time.Second},
-		Costs:   Costs{Store: 10e-6, Deliver: 10e-6, Copy: 15e-6, Compute: 80e-6, Call: 20e-6, Commit: 60e-6, Snapshot: 2e-9, Restore: 1e9, Write: 1},
+		Costs:   Costs{Store: Linear{5e-6, 2e-9}, Copy: Linear{10e-6, 2e-9}, Compute: 80e-6, Call: 20e-6, Commit: 60e-6, Snapshot: 2e-9, Restore: 1e9, Write: 1},
 		Machine: Machine{Cores: 4, Network: 1e9, Disk: 5e8, Cache: 1e9},
 		Cluster: Cluster{Servers: 1, Hop: 200 * time.Microsecond, Election: 4 * time.Second, Ready: 500 * time.Millisecond},
 		Warm:    2 * time.Second, Time: 8 * time.Second, Seed: 1,
@@ -55,9 +55,10 @@ func TestLaws(t *testing.T) {
 				t.Errorf("%s, %d servers: %d messages, %d without an answer", arrival, servers, r.Messages, r.Left)
 			}
 			n, secs := float64(r.Messages), c.Time.Seconds()
-			each := c.Costs.Store + c.Costs.Deliver + c.Costs.Compute + c.Costs.Call/r.Batch + c.Costs.Commit*r.Commits
+			out := c.Job.Out / r.Commits // bytes of a commit
+			each := 2*c.Costs.Store.Of(c.Job.Payload) + c.Costs.Compute + c.Costs.Call/r.Batch + (c.Costs.Commit+c.Costs.Store.Of(out))*r.Commits
 			if servers > 1 { // three servers copy a message and a commit
-				each += 3 * c.Costs.Copy * (1 + r.Commits)
+				each += 3 * (c.Costs.Copy.Of(c.Job.Payload) + c.Costs.Copy.Of(out)*r.Commits)
 			}
 			// What is under way at the end has not done all of its work.
 			if want := n * each / secs; math.Abs(r.Cores-want) > .01*want {
@@ -83,7 +84,7 @@ func TestAlone(t *testing.T) {
 	c.Job.Streams, c.Job.State = 10, 0
 	r := simulated(t, c)
 	k := c.Costs
-	want := 1e3 * (c.Job.Payload/c.Machine.Network + k.Store + k.Deliver + c.Job.Latency.Seconds() + k.Call + k.Compute + k.Commit)
+	want := 1e3 * (c.Job.Payload/c.Machine.Network + 2*k.Store.Of(c.Job.Payload) + c.Job.Latency.Seconds() + k.Call + k.Compute + k.Commit + k.Store.Of(c.Job.Out))
 	for what, got := range map[string]float64{"p50": r.P50, "p99": r.P99, "max": r.Max} {
 		if math.Abs(got-want) > 1e-5*want { // float32
 			t.Errorf("%s %v ms, want %v", what, got, want)
@@ -116,12 +117,14 @@ func TestSameSeed(t *testing.T) {
 // A load that is more than a resource can do breaks that one.
 func TestBreaks(t *testing.T) {
 	for what, change := range map[string]func(*Cell){
-		"cores":              func(c *Cell) { c.Machine.Cores, c.Job.Streams = 1, 9000 },
-		"input's goroutine":  func(c *Cell) { c.Costs.Store = 210e-6 },
-		"output's goroutine": func(c *Cell) { c.Costs.Commit, c.Job.Latency = 2e-3, time.Millisecond },
+		"cores": func(c *Cell) { c.Machine.Cores, c.Job.Streams = 1, 9000 },
+		"input's goroutine": func(c *Cell) {
+			c.Cluster.Servers, c.Job.Replicas, c.Costs.Copy.Message = 3, 3, 210e-6
+			c.Job.Latency = 50 * time.Millisecond
+		},
+		"output's goroutine": func(c *Cell) { c.Costs.Store, c.Job.Out, c.Job.Payload = Linear{0, 1e-7}, 2500, 1000 },
 		"network in":         func(c *Cell) { c.Machine.Network = 12e6 },
 		"disk":               func(c *Cell) { c.Machine.Disk = 10e6 },
-		"consumer":           func(c *Cell) { c.Costs.Deliver = 210e-6 },
 		"shard":              func(c *Cell) { c.Costs.Compute, c.Job.Partitions = 300e-6, 1 },
 	} {
 		c := cell()

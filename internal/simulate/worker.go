@@ -60,7 +60,6 @@ type shard struct {
 	w        *worker
 	life     int // rises when the worker dies
 	compute  *thread
-	emitter  *thread
 	queue    fifo[item]
 	batch    []item
 	touched  int // partitions in it
@@ -192,9 +191,9 @@ func (s *shard) emit() {
 	r := s.r
 	s.parts(b, func(p *partition, n int) {
 		r.commits++
-		s.emitter.do(r.cell.Costs.Commit/2, func() {
+		r.servers[s.w.id].cores.do(r.cell.Costs.Commit, func() { // what it costs is spread over many goroutines
 			bytes := r.cell.Job.Out * float64(n)
-			r.out[p.job].publish(&request{from: s.w.id, sent: bytes, stored: bytes, work: r.cell.Costs.Commit / 2, done: func() {
+			r.out[p.job].publish(&request{from: s.w.id, sent: bytes, stored: bytes, done: func() {
 				if r.out[p.job].leader == s.w.id {
 					answered()
 				} else {

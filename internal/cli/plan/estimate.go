@@ -94,7 +94,7 @@ func compute(p plant, s server, m measured, replicas int, every time.Duration, m
 	var e estimate
 	busy := rate * m.Message
 	if replicas > 1 {
-		busy += rate * m.Costs.Copy * float64(replicas)
+		busy += rate * m.Costs.Copy.Of(m.Payload) * float64(replicas)
 	}
 	busy += states / every.Seconds() * m.Costs.Snapshot // each snapshot has at most all states
 	e.Memory = float64(p.Machines)*memoryStream + memoryStates*states
@@ -139,7 +139,11 @@ func compute(p plant, s server, m measured, replicas int, every time.Duration, m
 	// A job's input is one NATS stream. Its leader is one server, which writes each message
 	// and sends it to the other replicas.
 	// One goroutine there does so for all messages of the NATS stream.
-	leader := max(write*rate*(m.In+m.Out)/(s.Disk*s.Use), rate*m.Payload*float64(max(1, replicas-1))/(s.Network*s.Use), rate*(m.Costs.Store+float64(replicas/2)*m.Costs.Copy)/s.Use)
+	work := m.Costs.Store.Of(m.Payload)
+	if replicas > 1 {
+		work += m.Costs.Copy.Of(m.Payload)
+	}
+	leader := max(write*rate*(m.In+m.Out)/(s.Disk*s.Use), rate*m.Payload*float64(max(1, replicas-1))/(s.Network*s.Use), rate*work/s.Use)
 	e.Jobs = max(1, int(math.Ceil(leader)))
 	e.Partitions = partitions((e.Servers*s.Cores+e.Jobs-1)/e.Jobs, maxPartitions)
 	return e

@@ -10,7 +10,7 @@ import (
 
 var (
 	testServer = server{Cores: 10, Memory: 100e9, Network: 1e9, Disk: 500e6, Use: .5}
-	testCost   = measured{Cores: 2, Write: 2, Idle: .05, Costs: simulate.Costs{Copy: 1e-4, Snapshot: 3e-9}, Message: 1e-3, Burst: 5e-4, In: 4000, Out: 1000, Payload: 3500, Restore: 1e9, StateBytes: 50e3, States: 1}
+	testCost   = measured{Cores: 2, Write: 2, Idle: .05, Costs: simulate.Costs{Copy: simulate.Linear{Message: 1e-4}, Snapshot: 3e-9}, Message: 1e-3, Burst: 5e-4, In: 4000, Out: 1000, Payload: 3500, Restore: 1e9, StateBytes: 50e3, States: 1}
 )
 
 // Computed by hand: 20,000 machines with a message a second.
@@ -83,7 +83,7 @@ func TestEstimateLimits(t *testing.T) {
 	}
 	// One goroutine stores all of a job's input: with more than it can do, more jobs.
 	slow := testCost
-	slow.Costs.Store = 1e-4 // 20,000 messages a second are twice what it can do, four times what it may
+	slow.Costs.Store.Message = 1e-4 // 20,000 messages a second are twice what it can do, four times what it may
 	if e := compute(p, testServer, slow, 1, time.Minute, 4096); e.Jobs != 4 {
 		t.Errorf("%d jobs, want 4", e.Jobs)
 	}
@@ -117,15 +117,15 @@ func TestEvenRate(t *testing.T) {
 
 // The parts of two measurements are found again, whatever they are.
 func TestCosts(t *testing.T) {
-	want := simulate.Costs{Store: 11e-6, Deliver: 11e-6, Compute: 80e-6, Call: 30e-6, Commit: 200e-6}
+	want := simulate.Costs{Store: simulate.Linear{Message: 11e-6}, Compute: 80e-6, Call: 30e-6, Commit: 200e-6}
 	of := func(messages, batches, commits float64) sample {
 		worker := messages*want.Compute + batches*want.Call
-		rest := messages*(want.Store+want.Deliver) + commits*want.Commit
+		rest := messages*2*want.Store.Message + commits*want.Commit
 		return sample{cpu: time.Duration(1e9 * (worker + rest)), engine: time.Duration(1e9 * worker), messages: messages, batches: batches, commits: commits}
 	}
-	got := costs(of(20_000, 100, 800), of(900, 850, 870))
+	got := costs(of(20_000, 100, 800), of(900, 850, 870), want.Store.Message)
 	for what, v := range map[string][2]float64{
-		"store": {got.Store, want.Store}, "deliver": {got.Deliver, want.Deliver}, "compute": {got.Compute, want.Compute},
+		"store": {got.Store.Of(1000), want.Store.Message}, "compute": {got.Compute, want.Compute},
 		"call": {got.Call, want.Call}, "commit": {got.Commit, want.Commit},
 	} {
 		if math.Abs(v[0]-v[1]) > 1e-4*v[1] { // whole nanoseconds

@@ -78,6 +78,9 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 	}
 	r = measured{Cores: runtime.GOMAXPROCS(0), Write: 1, Payload: float64(b.load.MessageBytes())}
 	r.StateBytes, r.States = statesOf(m)
+	if r.Costs.Store, _, err = storing(ctx, b.js, 1, p, m.Channels, each); err != nil {
+		return r, err
+	}
 	stored, begun := uint64(0), time.Duration(0)
 	err = b.run(ctx, func(ctx context.Context, _ time.Duration) error {
 		many, err := b.burst(ctx, streams)
@@ -95,7 +98,9 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 		if err != nil {
 			return err
 		}
-		r.Costs = costs(many, few)
+		store := r.Costs.Store
+		r.Costs = costs(many, few, store.Of(r.Payload))
+		r.Costs.Store = store
 		said(3)
 		if err := b.stored(ctx, &r); err != nil {
 			return err
@@ -123,7 +128,7 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 	})
 	said(4)
 	if err == nil && cluster {
-		err = clusterTrial(ctx, p, m.Channels, dir, each, &r)
+		err = copying(ctx, p, m.Channels, dir, each, &r)
 	}
 	r.Costs.Restore, r.Costs.Write, r.Costs.Idle = r.Restore, r.Write, r.Idle
 	said(steps)

@@ -26,14 +26,14 @@ func since(before, after pipeline.Stats, cpu time.Duration) sample {
 	}
 }
 
-// costs divides the CPU time of two measurements, whose batches have different sizes, among
-// messages, batches and commits: the worker's time is Compute a message and Call a batch,
-// the rest is Store and Deliver (half each: not measured apart) a message and Commit a
-// commit.
-func costs(many, few sample) (c simulate.Costs) {
+// costs divides the CPU time of two measurements, whose batches have different sizes. The
+// worker's time is Compute a message and Call a batch. The rest is store for a message that is stored,
+// as much for one that is given to the worker, and Commit: what is left, for each commit of
+// the steady load. So Commit has in it what programs and processor need to wake up.
+func costs(many, few sample, store float64) (c simulate.Costs) {
+	c.Store = simulate.Linear{Message: store}
 	c.Compute, c.Call = solve(many.messages, many.batches, many.worker(), few.messages, few.batches, few.worker())
-	each, commit := solve(many.messages, many.commits, many.cpu.Seconds()-many.worker(), few.messages, few.commits, few.cpu.Seconds()-few.worker())
-	c.Store, c.Deliver, c.Commit = each/2, each/2, commit
+	c.Commit = max(0, few.cpu.Seconds()-few.worker()-2*store*few.messages) / max(1, few.commits)
 	return c
 }
 

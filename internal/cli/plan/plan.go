@@ -200,7 +200,7 @@ func print(a *cli.App, o options, r measured, e estimate) {
 	row("plant", "%d machines, %d sensors, %g samples a second: %.4g messages a second of %d samples, %s each", o.Machines, o.Channels, o.Rate, o.messages(), o.Message, bytesText(r.Payload))
 	row("measured here", "%.3g of a core without a message; %.3g µs for a message, %.3g for a sample, at %.4g messages a second evenly, %.3g where many come at once; a state has %s, each machine has %d of them", r.Idle, 1e6*r.Message, 1e6*r.Message/float64(o.Message), r.Rate, 1e6*r.Burst, bytesText(r.StateBytes), r.States)
 	if c := r.Costs; o.simulate || o.replicas > 1 {
-		row("", "µs: server %.3g a message, worker %.3g a message and %.3g a batch, commit %.3g; %.3g a message on each of three servers that store it, which write %.3g bytes for each", 1e6*(c.Store+c.Deliver), 1e6*c.Compute, 1e6*c.Call, 1e6*c.Commit, 1e6*c.Copy, r.Write)
+		row("", "µs: storing a message %.3g, worker %.3g a message and %.3g a batch, commit %.3g; %.3g a message on each of three servers that store it, which write %.3g bytes for each", 1e6*c.Store.Of(r.Payload), 1e6*c.Compute, 1e6*c.Call, 1e6*c.Commit, 1e6*c.Copy.Of(r.Payload), r.Write)
 	}
 	row("cores", "%.3g busy", e.Cores)
 	row("memory", "%s", bytesText(e.Memory))

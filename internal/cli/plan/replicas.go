@@ -15,15 +15,71 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/load"
+	"github.com/eusn-stream/eusn-stream/internal/simulate"
 )
 
 // replicas is how many servers store a message where more than one does.
 const replicas = 3
 
-// clusterTrial measures what it costs that three servers store a message: a cluster of
-// three in this process, connected by TCP, takes the same messages for a NATS stream with
-// one replica and for one with three.
-func clusterTrial(ctx context.Context, p plant, channels []string, dir string, each time.Duration, r *measured) (err error) {
+// storing measures what a server spends on a message that it stores, and a publisher on sending
+// it: messages of one sample and the plant's, many at once, for a NATS stream of n replicas.
+// write is how many bytes went to disks for each that is stored on one of them.
+func storing(ctx context.Context, js jetstream.JetStream, n int, p plant, channels []string, each time.Duration) (cost simulate.Linear, write float64, err error) {
+	var took, bytes [2]float64
+	for i, rows := range []int{1, max(2, p.Message)} {
+		name := fmt.Sprintf("trial-%d-%d", n, i)
+		if err := inTime(ctx, func(ctx context.Context) error {
+			_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{name + ".*"}, Replicas: n})
+			return err
+		}); err != nil {
+			return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
+		}
+		written := bytesWritten()
+		gen, err := load.New(js, load.Options{Channels: channels, Rows: rows, Keys: 100, Subject: name, Patience: patience})
+		if err != nil {
+			return cost, 0, err
+		}
+		if err := gen.Burst(ctx, 100); err != nil {
+			return cost, 0, err
+		}
+		begin, sent := time.Now(), 0
+		cpu, err := spent(func() error {
+			for time.Since(begin) < each/3 {
+				if err := gen.Burst(ctx, 256); err != nil {
+					return err
+				}
+				sent += 256
+			}
+			return nil
+		})
+		if err != nil {
+			return cost, 0, err
+		}
+		took[i], bytes[i] = cpu.Seconds()/float64(sent), float64(gen.MessageBytes())
+		if i > 0 {
+			s, err := js.Stream(ctx, name)
+			if err != nil {
+				return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
+			}
+			write = max(1, (bytesWritten()-written)/float64(n)/float64(s.CachedInfo().State.Bytes))
+		}
+		if err := js.DeleteStream(ctx, name); err != nil {
+			return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
+		}
+	}
+	return line(bytes, took), write, nil
+}
+
+// line is the cost that two sizes have shown.
+func line(bytes, took [2]float64) simulate.Linear {
+	slope := max(0, (took[1]-took[0])/(bytes[1]-bytes[0]))
+	return simulate.Linear{Message: max(0, took[1]-slope*bytes[1]), Byte: slope}
+}
+
+// copying measures what it costs that three servers store a message: a cluster of three in
+// this process, connected by TCP, takes the same messages for a NATS stream with one replica
+// and for one with three.
+func copying(ctx context.Context, p plant, channels []string, dir string, each time.Duration, r *measured) (err error) {
 	all, err := startCluster(dir)
 	defer func() {
 		for _, s := range all {
@@ -43,42 +99,16 @@ func clusterTrial(ctx context.Context, p plant, channels []string, dir string, e
 	if err != nil {
 		return err
 	}
-	var cost [2]float64
-	for i, n := range []int{1, replicas} {
-		subject := fmt.Sprintf("trial%d", n)
-		if err := inTime(ctx, func(ctx context.Context) error {
-			_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: subject, Subjects: []string{subject + ".*"}, Replicas: n})
-			return err
-		}); err != nil {
-			return fmt.Errorf("plan: three servers: %w", err)
-		}
-		gen, err := load.New(js, load.Options{Channels: channels, Rows: p.Message, Keys: 100, Subject: subject, Patience: patience})
-		if err != nil {
-			return err
-		}
-		if err := gen.Burst(ctx, 100); err != nil {
-			return err
-		}
-		written := bytesWritten()
-		begin, sent := time.Now(), 0
-		cpu, err := spent(func() error {
-			for time.Since(begin) < each {
-				if err := gen.Burst(ctx, 512); err != nil {
-					return err
-				}
-				sent += 512
-			}
-			return nil
-		})
-		if err != nil {
-			return err
-		}
-		cost[i] = cpu.Seconds() / float64(sent)
-		if stored := float64(sent) * float64(n) * r.In; n > 1 && written > 0 {
-			r.Write = max(1, (bytesWritten()-written)/stored)
-		}
+	one, _, err := storing(ctx, js, 1, p, channels, each)
+	if err != nil {
+		return err
 	}
-	r.Costs.Copy = max(0, cost[1]-cost[0]) / replicas
+	three, write, err := storing(ctx, js, replicas, p, channels, each)
+	if err != nil {
+		return err
+	}
+	r.Write = write
+	r.Costs.Copy = simulate.Linear{Message: max(0, three.Message-one.Message) / replicas, Byte: max(0, three.Byte-one.Byte) / replicas}
 	return nil
 }
 
