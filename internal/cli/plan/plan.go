@@ -46,23 +46,28 @@ func NewCommand(a *cli.App) *cobra.Command {
 		Long: `Say what a plant needs: cores, memory, network, disk, servers and partitions, and how
 long a restart takes.
 
-It measures first, for some ten seconds: the stage with your model, and a NATS server with
-file storage, both in this process, get messages as your machines would send them, as
-many a second as one server will have. CPU time is measured. The figures are of this
-machine's cores, and include the publisher, which is a few microseconds a message. If the
-machine has so much other work that messages come late, they are too low, and it says so.
+It measures first, for some twenty seconds: the stage with your model, and a NATS server
+with file storage, both in this process, get messages over TCP as your machines would send
+them, as many a second as one server will have. CPU time is measured, also that of an idle
+stage, of storing alone and, with --replicas 3, of three servers that store each message.
+The figures are of this machine's cores, and include the publisher. If the machine has so
+much other work that messages come late, they are too low, and it says so.
 
 The rest is computed. A server is a stage and a NATS server on one machine of
 --server-cores, --server-memory, --server-network and --server-disk. The plan uses --use
 of its cores, network and disk, and 80 % of its memory; the rest is for peaks, and for the
-time after a restart. With --replicas 3 three servers store each message, so network and
-disk count three times. Memory is from measurements of two banks (docs/measurements/
-machines.md), not of your model. Alarms, recording and gateways are not included.
+time after a restart. Memory is from measurements of two banks (docs/measurements/
+machines.md), not of your model. Alarms, recording, gateways and readers are not included.
+
+--simulate runs the plan in simulated time with the measured service times: latencies as
+messages come evenly, at random, all at once or in bursts; a killed worker, a server that
+dies, an uplink that is away; and the same servers with more streams. It takes up to a few minutes.
+docs/capacity.md says what is simulated and what is assumed.
 
 restart: until a worker that was ended orderly predicts again. after a kill: until it has
 also answered what came meanwhile, in the mean over the times between two snapshots.`,
 		Example: `  eusn-stream plan --model m.safetensors --machines 1000 --rate 25600
-  eusn-stream plan --model m.safetensors --machines 10000000 --rate 100 --message 10s --replicas 3 --server-cores 32`,
+  eusn-stream plan --model m.safetensors --machines 10000000 --rate 100 --message 10s --replicas 3 --server-cores 32 --simulate`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
