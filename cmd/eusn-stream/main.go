@@ -6,7 +6,9 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
+	"github.com/eusn-stream/eusn-stream/internal/service"
 )
 
 func main() {
@@ -14,7 +16,7 @@ func main() {
 	// After the first signal the default handling is back: a second Ctrl-C
 	// ends the process at once, whatever still hangs.
 	context.AfterFunc(ctx, stop)
-	os.Exit(root.Run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	os.Exit(service.Run(ctx, root.Run, cli.ExitInterrupted))
 }
 
 // stops are the signals that end the program orderly: Ctrl-C, SIGTERM, and

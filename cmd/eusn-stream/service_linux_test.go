@@ -38,6 +38,13 @@ func (m manager) hear(t *testing.T, beginning string) string {
 // The commands of the units in configs/systemd, begun as systemd begins them, say that
 // they are ready, that they answer and that they stop, and end as the units expect.
 func TestServices(t *testing.T) {
+	for _, stage := range []string{"eusn-stream", "eusn-stream-edge"} {
+		t.Run(stage, func(t *testing.T) { serve(t, stage) })
+	}
+}
+
+// serve begins the services of a machine: a stage, with its server, and what stands beside it.
+func serve(t *testing.T, stage string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -48,11 +55,12 @@ func TestServices(t *testing.T) {
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 1), "--out", model, "--members", "1", "--units", "5")
 	clitest.Write(t, filepath.Join(dir, "stage.yaml"), fmt.Sprintf("model: %s\nserver:\n  port: %s\n", model, port))
+	clitest.Write(t, filepath.Join(dir, "edge.yaml"), fmt.Sprintf("model: %s\nserver:\n  port: %s\n  hub: nats://127.0.0.1:1\n", model, port)) // a centre that is away
 	clitest.Write(t, filepath.Join(dir, "gateway.yaml"), fmt.Sprintf("model: %s\nnats:\n  url: nats://127.0.0.1:%s\ngateway:\n  mqtt: 127.0.0.1:0\n", model, port))
 	clitest.Write(t, filepath.Join(dir, "alarms.yaml"), fmt.Sprintf("nats:\n  url: nats://127.0.0.1:%s\nalarms:\n  rules:\n    dead: silent 10m\n", port))
-	at := strings.NewReplacer("/etc/eusn-stream", dir, "/var/lib/eusn-stream-gateway", dir, "/var/lib/eusn-stream", dir)
+	at := strings.NewReplacer("/etc/eusn-stream", dir, "/var/lib/eusn-stream-gateway", dir, "/var/lib/eusn-stream-edge", dir, "/var/lib/eusn-stream", dir)
 	var stop []func()
-	for _, s := range []struct{ unit, says string }{{"eusn-stream", "reading sensors.*"}, {"eusn-stream-gateway", "publishing to sensors.*"}, {"eusn-stream-alarms", "1 rules hold"}} {
+	for _, s := range []struct{ unit, says string }{{stage, "reading sensors.*"}, {"eusn-stream-gateway", "publishing to sensors.*"}, {"eusn-stream-alarms", "1 rules hold"}} {
 		text := string(clitest.Read(t, "../../configs/systemd/"+s.unit+".service"))
 		start := regexp.MustCompile(`(?m)^ExecStart=/usr/bin/eusn-stream (.*)$`).FindStringSubmatch(text)
 		if start == nil {

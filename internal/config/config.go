@@ -124,6 +124,15 @@ type Server struct {
 	// minutes. always: before it acknowledges a message, which is slower and
 	// survives a power loss.
 	Sync string `mapstructure:"sync" default:"default" enum:"default,always" flag:"sync"`
+	// URL of a NATS server at a centre, such as tls://site:password@hub.example:7422:
+	// this server is a leaf node of it, works on while the centre is away, and the
+	// centre mirrors what it wants to read. The JetStream domain is the job's name
+	// (docs/operations.md, An edge box). With a password, set it as an environment
+	// variable, EUSN_SERVER_HUB. Empty: no centre.
+	Hub string `mapstructure:"hub" default:""`
+	// TLS: path of the authority that the centre's certificate is from. Empty: those
+	// of the system.
+	HubCA string `mapstructure:"hub_ca" default:""`
 }
 
 // SyncAlways is a value of server.sync.

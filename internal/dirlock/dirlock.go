@@ -1,8 +1,8 @@
 // Package dirlock keeps a directory, or a file, for one process at a time, and
 // makes the names in a directory survive a power failure.
 //
-// On Unix a lock belongs to an open file: the system releases it when the process
-// ends, however it ends. Elsewhere it is a file that no other process can make.
+// On Unix and Windows a lock belongs to an open file: the system releases it when the
+// process ends, however it ends. Elsewhere it is a file that no other process can make.
 // When the process is killed, that file stays, and a person has to remove it:
 // Remedy says so.
 package dirlock
@@ -32,7 +32,7 @@ func Take(path string) (release func(), err error) {
 	return func() { let(f) }, nil
 }
 
-// TakeFile takes the lock of a file that is open for other things. On Unix,
+// TakeFile takes the lock of a file that is open for other things. On Unix and Windows,
 // closing the file releases it.
 func TakeFile(f *os.File) (release func(), err error) { return takeFile(f) }
 

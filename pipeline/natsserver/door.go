@@ -42,6 +42,7 @@ type door struct {
 	users           []User
 	addresses       []string  // host:port of all
 	mqtt, websocket *endpoint // nil: none
+	hub             *server.RemoteLeafOpts
 }
 
 // endpoint is an address as the server's options have it.

@@ -48,6 +48,10 @@ type Options struct {
 	WebSocket string // likewise for NATS over WebSocket
 	Cert, Key string // files of the server's certificate and its key; empty = no TLS
 	Users     []User // empty: anybody
+
+	// Hub is the URL of a server at a centre whose leaf node this one is, HubCA a file with the
+	// authority of its certificate, Domain the JetStream domain of this server then.
+	Hub, HubCA, Domain string
 }
 
 // Server is a running server. It owns its data directory until Close.
@@ -78,6 +82,9 @@ func Start(o Options) (*Server, error) {
 	}
 	door, err := o.door()
 	if err != nil {
+		return nil, err
+	}
+	if door.hub, err = o.hub(); err != nil {
 		return nil, err
 	}
 	release, err := lockDir(o.Dir)
@@ -114,6 +121,9 @@ func (s *Server) start(o Options, d *door) error {
 		ServerName: "eusn-stream", Host: o.Host, Port: o.Port, DontListen: o.Port == InProcess,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: o.SyncAlways,
 		MaxPayload: int32(o.MaxPayload), NoSigs: true, DisableJetStreamBanner: true,
+	}
+	if d.hub != nil {
+		opts.LeafNode.Remotes, opts.JetStreamDomain = []*server.RemoteLeafOpts{d.hub}, o.Domain
 	}
 	var err error
 	if s.self, err = d.open(opts); err != nil {

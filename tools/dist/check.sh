@@ -5,12 +5,12 @@
 #
 # It installs the deb into a bare Debian, the rpm into an empty folder, and unpacks the
 # image, and lets the program run in each (linux/amd64). Packages of Debian that it
-# needs: lintian mmdebstrap rpm skopeo systemd man-db.
+# needs: lintian mmdebstrap rpm skopeo systemd systemd-container man-db.
 set -euo pipefail
 at=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
-for program in lintian mmdebstrap rpm skopeo systemd-analyze man; do
-  command -v $program >/dev/null || { echo "$program is not here: apt-get install lintian mmdebstrap rpm skopeo systemd man-db"; exit 1; }
+for program in lintian mmdebstrap rpm skopeo systemd-analyze systemd-nspawn man; do
+  command -v $program >/dev/null || { echo "$program is not here: apt-get install lintian mmdebstrap rpm skopeo systemd systemd-container man-db"; exit 1; }
 done
 [ "$(id -u)" = 0 ] || { echo "roots can be made and entered by root alone"; exit 1; }
 work=$(mktemp -d)
@@ -51,7 +51,12 @@ for unit in "$work"/debian/usr/lib/systemd/system/eusn-stream*.service; do
   done
 done
 in_debian sh -c "cd /tmp && eusn-stream demo --progress none" | grep "$ends"
+cp "$work/debian/tmp/demo-data/machine.safetensors" "$work/debian/etc/eusn-stream/model.safetensors"
+cp "$work/debian/tmp/demo-data/machine.parquet" "$work/debian/etc/eusn-stream/"
 in_debian bash -c 'set -e; . /usr/share/bash-completion/completions/eusn-stream; complete -p eusn-stream' >/dev/null
+
+cp -a "$work/debian" "$work/booted" # for below
+rm "$work/debian/etc/eusn-stream/model.safetensors" "$work/debian/etc/eusn-stream/machine.parquet"
 
 say "an upgrade keeps what the administrator wrote, a purge leaves nothing of the package"
 echo "# mine" >>"$work/debian/etc/eusn-stream/stage.yaml"
@@ -60,6 +65,9 @@ tail -1 "$work/debian/etc/eusn-stream/stage.yaml" | grep -qx '# mine' || fail "a
 in_debian dpkg --purge eusn-stream >"$work/log" 2>&1 || { cat "$work/log"; fail "dpkg --purge"; }
 left=$(find "$work/debian" -xdev -path "$work/debian/tmp" -prune -o -path "$work/debian/var/log" -prune -o -name '*eusn*' -print)
 [ -z "$left" ] || fail "left behind: $left"
+
+say "the services under systemd, in a Debian that is booted: what they do, what their sandbox denies, an upgrade under them"
+tools/dist/booted.sh "$work/booted" "$deb"
 
 say "manual pages"
 dpkg-deb -x "$deb" "$work/unpacked"

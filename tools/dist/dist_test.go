@@ -106,8 +106,8 @@ func TestContents(t *testing.T) {
 			return &p.Files[i]
 		}
 		for _, path := range []string{
-			"usr/bin/eusn-stream", "usr/lib/systemd/system/eusn-stream.service", "usr/lib/systemd/system/eusn-stream-gateway.service", "usr/lib/systemd/system/eusn-stream-alarms.service",
-			"etc/eusn-stream/stage.yaml", "etc/eusn-stream/gateway.yaml", "etc/eusn-stream/alarms.yaml", "usr/share/man/man1/eusn-stream.1.gz",
+			"usr/bin/eusn-stream", "usr/lib/systemd/system/eusn-stream.service", "usr/lib/systemd/system/eusn-stream-gateway.service", "usr/lib/systemd/system/eusn-stream-alarms.service", "usr/lib/systemd/system/eusn-stream-edge.service",
+			"etc/eusn-stream/stage.yaml", "etc/eusn-stream/gateway.yaml", "etc/eusn-stream/alarms.yaml", "etc/eusn-stream/edge.yaml", "usr/share/man/man1/eusn-stream.1.gz",
 			"usr/share/man/man1/eusn-stream-offline-retrain.1.gz", "usr/share/eusn-stream/config.schema.json",
 			"usr/share/doc/eusn-stream/copyright", "usr/share/doc/eusn-stream/changelog.gz",
 		} {

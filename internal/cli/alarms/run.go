@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/internal/systemd"
+	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
@@ -219,7 +219,7 @@ func (s *status) is(now fleet.Watch) {
 	now.Events = s.now.Load().Events
 	s.now.Store(&now)
 	if now.Begun || now.Standby {
-		s.once.Do(func() { s.told.Go(func() { systemd.Follow(s.ctx, s.log, s.line) }) })
+		s.once.Do(func() { s.told.Go(func() { service.Follow(s.ctx, s.log, s.line) }) })
 	}
 }
 

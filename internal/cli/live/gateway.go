@@ -23,7 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
-	"github.com/eusn-stream/eusn-stream/internal/systemd"
+	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/line"
@@ -170,7 +170,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	defer cancel()
 	var told sync.WaitGroup
 	told.Go(func() {
-		systemd.Follow(ctx, log, func() string {
+		service.Follow(ctx, log, func() string {
 			s := g.Stats()
 			return fmt.Sprintf("%d samples taken, %d batches wait in the outbox", s.Samples, s.Waiting)
 		})

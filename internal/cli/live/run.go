@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/internal/systemd"
+	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
@@ -152,7 +152,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		}
 		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
 		followers.Go(func() { logStatus(ctx, log, counters) })
-		followers.Go(func() { systemd.Follow(ctx, log, func() string { return statusLine(counters) }) })
+		followers.Go(func() { service.Follow(ctx, log, func() string { return statusLine(counters) }) })
 		followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })
 		if printer != nil {
 			followers.Go(func() {

@@ -22,6 +22,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/offlinecmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/past"
 	"github.com/eusn-stream/eusn-stream/internal/cli/plan"
+	"github.com/eusn-stream/eusn-stream/internal/cli/servicecmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 )
 
@@ -99,7 +100,7 @@ which every sample advances. Predictions go out as Arrow, and as text with tail.
 		id, title string
 		commands  []*cobra.Command
 	}{
-		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a)}},
+		{"stage", "See it and run it:", []*cobra.Command{demo.NewCommand(a), live.NewRun(a), live.NewGateway(a), live.NewReplay(a), live.NewTail(a), alarms.NewCommand(a), configcmd.NewCommand(a), servicecmd.NewCommand(a)}},
 		{"train", "Train:", []*cobra.Command{offlinecmd.NewCommand(a), model}},
 		{"loop", "Learn while it runs (with eusn-stream model promote):", []*cobra.Command{loop.NewRecord(a), loop.NewLabels(a), loop.NewLearn(a)}},
 		{"look", "Look and repair:", []*cobra.Command{jobcmd.NewDoctor(a), jobcmd.NewStatus(a), jobcmd.NewTop(a), jobcmd.NewPartitions(a), jobcmd.NewState(a, past.NewStateAsOf(a), past.NewStateDiff(a)), jobcmd.NewJob(a), jobcmd.NewDeadLetter(a), past.NewExplain(a), live.NewBackfill(a), plan.NewCommand(a), bench.NewCommand(a)}},

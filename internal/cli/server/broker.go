@@ -56,6 +56,8 @@ func Open(c config.Config, log *slog.Logger) (*Broker, error) {
 	switch {
 	case errors.Is(err, natsserver.ErrOpen):
 		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and users; or server.listen: 127.0.0.1")
+	case errors.Is(err, natsserver.ErrHub):
+		return nil, cli.Fail(cli.ExitConfig, err, "server.hub such as tls://hub.example:7422, the address for leaf nodes of the centre's server; docs/operations.md, An edge box")
 	case errors.Is(err, natsserver.ErrExpired):
 		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure --renew makes a new certificate with the same authority: nothing changes for clients")
 	case err != nil:
@@ -84,6 +86,7 @@ func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error
 	o := natsserver.Options{
 		Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == config.SyncAlways, Log: log,
 		Host: c.Server.Listen, MQTT: c.Server.MQTT, WebSocket: c.Server.WebSocket, Cert: c.Server.TLSCert, Key: c.Server.TLSKey,
+		Hub: c.Server.Hub, HubCA: c.Server.HubCA, Domain: c.Job,
 	}
 	if c.Server.Users == "" {
 		return o, nil

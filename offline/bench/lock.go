@@ -1,19 +1,17 @@
-//go:build unix
-
 package bench
 
 import (
 	"errors"
 	"os"
 
-	"golang.org/x/sys/unix"
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 )
 
 // lock takes a results file for this process until it is closed, or the process
 // ends, however it ends.
 func lock(f *os.File) error {
-	err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
+	_, err := dirlock.TakeFile(f)
+	if errors.Is(err, dirlock.ErrHeld) {
 		return ErrInUse
 	}
 	return err

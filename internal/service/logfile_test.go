@@ -1,0 +1,56 @@
+package service
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A log continues after a restart, no line is cut, and only the newest files stay.
+func TestLogFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a.log")
+	const lines, most = 60, 100
+	for n := 0; n < lines; n += lines / 3 { // three processes, one after another
+		l, err := openLog(path, most)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range lines / 3 {
+			if _, err := fmt.Fprintf(l, "line %03d\n", n+i); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all strings.Builder
+	for n := logKept; n >= 0; n-- {
+		name := path
+		if n > 0 {
+			name = fmt.Sprint(path, ".", n)
+		}
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > most {
+			t.Errorf("%s has %d bytes, want at most %d", name, len(text), most)
+		}
+		all.Write(text)
+	}
+	if _, err := os.Stat(fmt.Sprint(path, ".", logKept+1)); err == nil {
+		t.Error("more files stay than should")
+	}
+	got := strings.Split(strings.TrimSpace(all.String()), "\n")
+	for i, line := range got {
+		if want := fmt.Sprintf("line %03d", lines-len(got)+i); line != want {
+			t.Fatalf("%q, want %q: lines are lost, cut or in another order", line, want)
+		}
+	}
+	if len(got) < 4*most/len("line 000\n") {
+		t.Errorf("only %d lines are left", len(got))
+	}
+}
