@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // Samples are the next samples of one stream, and perhaps the end of its
@@ -159,10 +160,11 @@ func LabelOf(p *Prediction, class, who string) Label {
 // mean; Flags.Integrity says in a word how far to trust it.
 type Prediction struct {
 	codec.Prediction
-	Class   string    // by name; Prediction.Class is its number
-	Stored  time.Time // when the server stored it
-	Message uint64    // its message in the job's output. Once all of it is handled, read on with Span.From = Message + 1
-	Index   int       // its place in the message
+	Class   string        // by name; Prediction.Class is its number
+	Stored  time.Time     // when the server stored it
+	Message uint64        // its message in the job's output. Once all of it is handled, read on with Span.From = Message + 1
+	Index   int           // its place in the message
+	Trace   trace.Context // the span that sent its message; none: it was not traced (docs/traces.md)
 }
 
 // Integrity says in a word how far to trust the prediction: look at it before
@@ -181,7 +183,7 @@ func (c *Client) Read(ctx context.Context, span Span, fn func(Prediction) error)
 	}
 	return consumer.Read(ctx, c.js, c.job, span, func(o consumer.Output) error {
 		for i, p := range o.Predictions {
-			if err := fn(Prediction{Prediction: p, Class: o.Meta.Labels[p.Class], Stored: o.Stored, Message: o.Seq, Index: i}); err != nil {
+			if err := fn(Prediction{Prediction: p, Class: o.Meta.Labels[p.Class], Stored: o.Stored, Message: o.Seq, Index: i, Trace: o.Trace}); err != nil {
 				return err
 			}
 		}

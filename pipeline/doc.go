@@ -90,6 +90,8 @@
 //	                  it: the stage does not try, and makes a dead letter of it
 //	Eusn-Last-Ts      time of the stream's last sample, this message included, ns since 1970: a
 //	                  producer that starts again reads it (producer.Live); the stage does not
+//	traceparent       where the message stands in a trace, by the W3C, with tracestate; in no state of
+//	                  a message that need not wait (docs/traces.md)
 //	Eusn-Kind         "idle": the stage's own end event, see Silence; "promote": the stage's own, see
 //	                  Promotion; producers must not use it
 //
@@ -122,6 +124,9 @@
 //	Eusn-Promoted       "3 2 1041 ab12...": whoever wrote it knows of promotion 3, the state has taken 2 by input
 //	                    1041, which was of that readout ("-": the job's first); absent: there was none. In
 //	                    such records Eusn-Digest-Version is 1000 more, so that programs from before leave them
+//
+// Besides the record, traceparent and tracestate may say which span sent the
+// predictions. They are no part of the record: nobody compares them.
 //
 // One more message, on <job>.out.job, says which model the job runs:
 // Eusn-Kind "job", Eusn-Network, Eusn-Readout, Eusn-Arithmetic, and

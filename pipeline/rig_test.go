@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // rig is a real server with a connection for the test.
@@ -26,6 +27,7 @@ type rig struct {
 	now     func() time.Time                      // if set, the clock of stages that are started
 	keep    time.Duration                         // how long their replaced snapshots are kept; 0 = not
 	apart   time.Duration                         // see Stage.apart
+	tracer  trace.Tracer                          // see Stage.Tracer
 	carry   float64                               // see Stage.Carry
 	js      jetstream.JetStream
 	log     *slog.Logger

@@ -241,6 +241,10 @@ func (r *run) openShards(ctx context.Context) error {
 			return err
 		}
 		e.Shadow(&store.Shadows{JS: shadows, Job: r.cfg.Job, Begun: begun, Patience: patience, Log: r.log}, &r.shown.shadows)
+		if r.stage.Tracer != nil {
+			s.Trace(r.stage.Tracer)
+			e.Trace(r.stage.Tracer, r.cfg.Job)
+		}
 		if r.stage.Carry > 0 {
 			s.Carry(r.stage.Carry)
 			carried := &store.Features{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Network: s.Machine.Shape.Identity().Network, Begun: begun, Limit: r.limit, Retries: func() { r.counters.Retries.Add(1) }}

@@ -47,7 +47,7 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 	r.cancel = cancel
 	ready := make(chan struct{})
 	s := &Stage{
-		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters, clock: b.now, keep: cmp.Or(b.keep, -1), apart: b.apart, shadowing: patience, Carry: b.carry,
+		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters, clock: b.now, keep: cmp.Or(b.keep, -1), apart: b.apart, shadowing: patience, Carry: b.carry, Tracer: b.tracer,
 		Dial: func(name string) (*nats.Conn, error) {
 			nc, err := b.dial(name)
 			r.mu.Lock()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -42,6 +43,9 @@ type Stage struct {
 	// pipeline/learn). They go to a NATS stream of their own. Which ones they are
 	// depends on stream, sequence number and row alone. Optional: none.
 	Carry float64
+	// Tracer decides which messages are traced, and takes their spans (docs/traces.md).
+	// Optional: none are.
+	Tracer trace.Tracer
 
 	keep      time.Duration // how long what a record names no more is kept; 0 = keepReplaced, less = not
 	apart     time.Duration // how long partitions read by their own consumers after a common one; 0 = owner.ApartTime; tests

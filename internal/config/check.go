@@ -40,6 +40,7 @@ func (c *Config) rules() []rule {
 		{[]string{"metrics.tls_client_ca", "metrics.tls_cert"}, c.Metrics.TLSClientCA != "" && c.Metrics.TLSCert == "", "metrics.tls_cert and metrics.tls_key with it", ""},
 		{[]string{"metrics.listen", "metrics.tls_cert", "metrics.tls_key"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile != "" && c.Metrics.TLSCert == "" && !local(hostOf(c.Metrics.Listen)),
 			`metrics.tls_cert and metrics.tls_key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(c.Metrics.Listen)},
+		{[]string{"traces.tls_cert", "traces.tls_key"}, (c.Traces.TLSCert == "") != (c.Traces.TLSKey == ""), "both of traces.tls_cert and traces.tls_key, or none", ""},
 		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of another job than this one (job), or nothing: the job reads its own input", c.Input.Job},
 		{[]string{"input.from", "input.job"}, c.Input.From != Beginning && c.Input.Job == "", "input.job with it, or beginning: a job begins at the beginning of its own input", c.Input.From},
 		{[]string{"stage.shards", "stage.partitions"}, c.Stage.Partitions > 0 && c.Stage.Shards > c.Stage.Partitions,

@@ -54,6 +54,10 @@ type Config struct {
 	// reaches the address can read all of it. The files are read again when they have
 	// changed.
 	Metrics Metrics `mapstructure:"metrics"`
+	// Traces, sent to a collector of OpenTelemetry (docs/traces.md): how long a message
+	// waited, was computed and stored, from its sender to its prediction. For "run" and
+	// "gateway".
+	Traces Traces `mapstructure:"traces"`
 }
 
 // NATS says how to reach a NATS server.
@@ -348,6 +352,30 @@ type Metrics struct {
 	// Answer /healthz and /readyz without login and client certificate, for an
 	// orchestrator that has neither. /readyz names partitions and what is wrong with them.
 	OpenHealth bool `mapstructure:"open_health" default:"false"`
+}
+
+// Traces says where traces go, and of how many messages.
+type Traces struct {
+	// URL of the collector, by OTLP over HTTP: http://host:4318 or https://host:4318.
+	// Without a path, /v1/traces is added. Empty: off.
+	Endpoint string `mapstructure:"endpoint" default:"" pattern:"^$|^https?://[^\\s/?#@]+(/[^\\s?#]*)?$" want:"a URL such as http://127.0.0.1:4318, without a name, a password and a query (headers_file takes what logs in), or nothing"`
+	// One in so many messages is traced, of those that do not say it themselves (header
+	// traceparent): 1 is all. 0: none of them.
+	SampleOneIn int `mapstructure:"sample_one_in" default:"1000" minimum:"0" maximum:"1000000000"`
+	// Most messages traced in a second, whoever asks for it. What is beyond is not
+	// traced, and counted.
+	Rate int `mapstructure:"rate" default:"100" minimum:"1" maximum:"1000000"`
+	// Path of a file with headers that the collector wants, a line "Name: value" each,
+	// such as "Authorization: Bearer ...". Empty: none.
+	HeadersFile string `mapstructure:"headers_file" default:""`
+	// TLS: path of the certificate of the authority that signed the collector's
+	// certificate. Empty: those that the system trusts.
+	TLSCA string `mapstructure:"tls_ca" default:""`
+	// TLS: path of a client certificate, for a collector that asks for one. It needs
+	// tls_key.
+	TLSCert string `mapstructure:"tls_cert" default:""`
+	// TLS: path of the key of the client certificate.
+	TLSKey string `mapstructure:"tls_key" default:""`
 }
 
 // Gateway says how devices send to a gateway.

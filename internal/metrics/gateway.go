@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // The metrics of a gateway; docs/gateway.md lists them.
@@ -56,9 +57,12 @@ func (c gatewayCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 // ListenGateway serves the metrics of a gateway, and /healthz.
-func ListenGateway(addr string, access Access, stats func() gateway.Stats, log *slog.Logger) (*Server, error) {
+func ListenGateway(addr string, access Access, stats func() gateway.Stats, traces func() trace.Stats, log *slog.Logger) (*Server, error) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(gatewayCollector{stats}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if traces != nil {
+		r.MustRegister(tracesCollector{traces})
+	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{log}, ErrorHandling: promhttp.ContinueOnError}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })

@@ -9,13 +9,14 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // What a gateway serves is what its document lists.
 func TestGatewayMetrics(t *testing.T) {
 	s, err := ListenGateway("127.0.0.1:0", Access{}, func() gateway.Stats {
 		return gateway.Stats{Messages: map[string]uint64{"mqtt": 7}, Refused: map[string]uint64{"mqtt": 3}, HoldingBack: true, Waiting: 5}
-	}, slog.New(slog.DiscardHandler))
+	}, func() trace.Stats { return trace.Stats{Sent: 9, Dropped: 8, Limited: 7} }, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,7 +30,8 @@ func TestGatewayMetrics(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{`eusn_gateway_messages_total{input="mqtt"} 7`, `eusn_gateway_refused_total{input="mqtt"} 3`, "eusn_gateway_holding_back 1", "eusn_gateway_outbox_batches 5"} {
+	for _, want := range []string{`eusn_gateway_messages_total{input="mqtt"} 7`, `eusn_gateway_refused_total{input="mqtt"} 3`, "eusn_gateway_holding_back 1", "eusn_gateway_outbox_batches 5",
+		"eusn_traces_sent_total 9", "eusn_traces_dropped_total 8", "eusn_traces_limited_total 7"} {
 		if !strings.Contains(string(page), want+"\n") {
 			t.Errorf("/metrics lacks %s:\n%s", want, page)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // full is a registry all of whose metrics have a value.
@@ -25,7 +26,7 @@ func full(t *testing.T) Options {
 		return len(all) == 1 && all[0].Epoch > 0
 	})
 	r.shadow(counters)
-	return Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Log: slog.New(slog.DiscardHandler)}
+	return Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Traces: func() trace.Stats { return trace.Stats{} }, Log: slog.New(slog.DiscardHandler)}
 }
 
 func TestLint(t *testing.T) {
@@ -40,7 +41,7 @@ func TestLint(t *testing.T) {
 
 // defined are all metrics of the package.
 func defined() []*metric {
-	return slices.Concat(newStage(nil, "").metrics(), new(gpus).metrics())
+	return slices.Concat(newStage(nil, "").metrics(), new(gpus).metrics(), tracesCollector{}.metrics())
 }
 
 // The table of docs/metrics.md, the definitions and what a scrape brings are

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // Limits of the server. Prometheus gives up after 10 s by default; a client that
@@ -33,6 +34,7 @@ type Options struct {
 	Version  string             // of the program
 	GPUs     GPUs               // nil = none
 	Access   Access             // who may ask
+	Traces   func() trace.Stats // of traces; nil = there are none
 	// Page answers GET / and what is below /page/ (package internal/page); nil = nothing does.
 	// It is served behind what guards the rest.
 	Page http.Handler
@@ -115,6 +117,9 @@ func (s *Server) Close() error {
 func newRegistry(o Options) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(newStage(o.Counters, o.Version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	if o.Traces != nil {
+		r.MustRegister(tracesCollector{o.Traces})
+	}
 	if o.GPUs != nil {
 		r.MustRegister(&gpus{reader: o.GPUs, log: o.Log, now: time.Now, patience: readingTime})
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // ForeignError is a message among a job's output that is no prediction:
@@ -27,6 +28,7 @@ type Output struct {
 	Outs        uint64 // predictions of this partition so far, these included
 	Meta        codec.PredictionMeta
 	Predictions []codec.Prediction // may be empty
+	Trace       trace.Context      // the span that sent them; none: none of the messages behind them was traced
 }
 
 // Span is a part of a job's output.
@@ -84,6 +86,7 @@ func Read(ctx context.Context, js jetstream.JetStream, job string, span Span, fn
 		if err != nil {
 			return wire.Foreign(o.Seq, m.Subject(), fmt.Errorf("headers %s and %s: %w", wire.HeaderInSeq, wire.HeaderOuts, err))
 		}
+		o.Trace = trace.Of(m.Headers())
 		return fn(o)
 	})
 }

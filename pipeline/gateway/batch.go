@@ -10,6 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // stream is one stream's progress.
@@ -38,6 +39,7 @@ type batch struct {
 	begun  time.Time
 	due    bool
 	sealed bool
+	traces []trace.Context // of the messages in it that are traced
 }
 
 // taken is a decoded message on its way into the loop.
@@ -84,7 +86,7 @@ func (g *Gateway) add(t *taken, now time.Time) {
 			}
 		}
 		ticket.left++
-		g.put(p, o, ticket, now)
+		g.put(p, o, ticket, now, &m.Trace)
 	}
 	if repeated > 0 && repeated == len(t.parts) {
 		g.stats.repeats.Add(1)
@@ -108,7 +110,7 @@ func (t *ticket) stored() {
 }
 
 // put adds a part to the open batch of its stream.
-func (g *Gateway) put(p *Part, o outbox.Origin, t *ticket, now time.Time) {
+func (g *Gateway) put(p *Part, o outbox.Origin, t *ticket, now time.Time, from *trace.Context) {
 	s := g.stream(p.Key)
 	g.makeSure(s)
 	if p.Gap {
@@ -124,6 +126,9 @@ func (g *Gateway) put(p *Part, o outbox.Origin, t *ticket, now time.Time) {
 		b = &batch{s: s, b: &outbox.Batch{Unreadable: p.why}, begun: now, raw: p.raw, alone: p.alone, timed: len(p.Times) > 0}
 		s.open = b
 		g.opened = append(g.opened, b)
+	}
+	if from.Sampled() && g.cfg.Tracer != nil && len(b.traces) < trace.MostLinks {
+		b.traces = append(b.traces, *from)
 	}
 	b.x = append(b.x, p.X...)
 	b.times = append(b.times, p.Times...)
@@ -169,6 +174,9 @@ func (g *Gateway) seal(b *batch) {
 	}
 	s.last.Seq++
 	b.b.Subject, b.b.Incarnation, b.b.Seq, b.b.Payload = g.subject(s.key), s.last.Incarnation, s.last.Seq, payload
+	if g.cfg.Tracer != nil {
+		b.b.Span = spanOf(g.cfg.Tracer, g.cfg.Job, b)
+	}
 	s.queue = append(s.queue, b.b)
 	if len(g.unwritten) > 0 || !g.write(b.b) {
 		b.b.Payload = bytes.Clone(payload)

@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // Defaults and limits.
@@ -61,6 +62,7 @@ type Config struct {
 	Latency     time.Duration // how long a sample waits for others; 0 = DefaultLatency
 	StopTimeout time.Duration // how long the end waits for the server; 0 = DefaultStopTimeout
 	MaxMessage  int           // bytes of a message to the server; 0 = what the server takes
+	Tracer      trace.Tracer  // optional: which batches are traced, and who takes their spans
 	Log         *slog.Logger  // optional
 	entryEvery  time.Duration // 0 = entryEvery; another one is for tests
 }

@@ -3,6 +3,8 @@ package gateway
 import (
 	"errors"
 	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // Message is what a device has sent.
@@ -21,6 +23,8 @@ type Message struct {
 	// Kept: the device uses the ID for no other message before Gateway.Release, as
 	// with QoS 2 of MQTT.
 	Kept bool
+	// Trace is where the message stands in a trace, if its sender has said so.
+	Trace trace.Context
 	// Done is called once, in the gateway's goroutine, which it must not block:
 	// with nil when the server has acknowledged all samples of the message, with
 	// an *Unreadable when it has a payload that is none, or with a *Refused. It may

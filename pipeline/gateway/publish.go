@@ -126,6 +126,9 @@ func (g *Gateway) publish(s *stream) {
 	if b.Unreadable != "" {
 		msg.Header[wire.HeaderUnreadable] = []string{b.Unreadable}
 	}
+	if b.Span != nil {
+		b.Span.Context.Put(msg.Header)
+	}
 	g.flight[msg] = &flight{s, time.Now(), len(data)}
 	g.flying += len(data)
 	if _, err := g.js.PublishMsgAsync(msg, jetstream.WithRetryAttempts(0)); err != nil {
@@ -157,6 +160,11 @@ func (g *Gateway) answered(a answer) {
 		stored()
 	}
 	b.Stored = nil
+	if b.Span != nil {
+		b.Span.End = time.Now()
+		g.cfg.Tracer.Record(b.Span)
+		b.Span = nil
+	}
 	g.serverTakes()
 	if o := s.open; o != nil && o.due && len(s.queue) == 0 {
 		g.seal(o)

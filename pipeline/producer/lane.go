@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // lane is one stream of a Live: what waits, and what is under way.
@@ -25,7 +26,8 @@ type lane struct {
 	ends  []int     // after so many of the waiting samples the sequence ends
 	since time.Time // when the first of them came
 
-	taken, stored uint64 // samples and ends
+	taken, stored uint64        // samples and ends
+	trace         trace.Context // of what waits
 
 	msg     *nats.Msg // in flight, or refused and to be sent again
 	rows    int       // samples in it
@@ -57,6 +59,7 @@ type piece struct {
 	rows  int
 	end   bool
 	seen  int64 // time of the last sample offered, also of one that is left out
+	trace trace.Context
 }
 
 func (p *piece) count() int {
@@ -68,7 +71,7 @@ func (p *piece) count() int {
 
 // check checks an item, and with resume leaves out what the input has already.
 func (s *lane) check(it *Item, channels int, resume bool) (piece, error) {
-	p := piece{x: it.X, times: it.Times, rows: len(it.X) / channels, end: it.End, seen: s.seen}
+	p := piece{x: it.X, times: it.Times, rows: len(it.X) / channels, end: it.End, seen: s.seen, trace: it.Trace}
 	if len(it.X)%channels != 0 || len(it.Times) > 0 && len(it.Times) != p.rows {
 		return piece{}, fmt.Errorf("producer: stream %q: %d values of %d channels with %d times", s.key, len(it.X), channels, len(it.Times))
 	}
@@ -114,6 +117,9 @@ func (s *lane) add(p piece) {
 	}
 	if p.end {
 		s.ends = append(s.ends, len(s.times))
+	}
+	if !s.trace.Valid() {
+		s.trace = p.trace
 	}
 	s.taken += uint64(p.count())
 	s.seen = p.seen

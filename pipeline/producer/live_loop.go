@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // liveAnswer is what became of a message.
@@ -98,6 +99,8 @@ func (l *Live) build(s *lane) error {
 	}
 	s.seq++
 	s.msg = message(l.form.pattern.Subject(s.key), l.run, s.incarnation, s.seq, data, end)
+	s.trace.Put(s.msg.Header)
+	s.trace = trace.Context{}
 	if l.opt.Resume {
 		s.expect(l.opt.Job)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // Item is a piece of one stream to publish: a whole series, or the next
@@ -21,6 +22,9 @@ type Item struct {
 	X      []float32 // samples x channels, row-major; NaN = missing
 	Times  []int64   // ns since the Unix epoch, one per sample, or empty
 	End    bool      // the sequence ends after the last sample
+	// Trace is what the samples belong to. The message with the first of them carries
+	// it; of several items in a message, that of the first which has one. Optional.
+	Trace trace.Context
 }
 
 // Source yields items in the order of each stream; io.EOF ends it. An item is

@@ -152,6 +152,9 @@ func (l *loop) build(s *stream, to int) error {
 	s.seq++
 	s.over = to == len(it.X)/ch
 	s.msg = message(l.pattern.Subject(s.key), s.incarnation, s.incarnation, s.seq, data, it.End && s.over)
+	if s.row == 0 {
+		it.Trace.Put(s.msg.Header)
+	}
 	s.due = l.pace.due(s.clock, to, last, timed)
 	s.rows, s.row = in.Rows, to
 	return nil

@@ -31,6 +31,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/web"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // gatewayFlags are the flags of gateway that override keys of the configuration.
@@ -127,9 +128,18 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		return nil
 	}
 	defer nc.Close()
+	spans, endTraces, err := startTraces(a, c, "gateway", log)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
+	var tracer trace.Tracer
+	if spans != nil {
+		tracer = spans
+	}
 	g, err := gateway.New(nc, gateway.Config{
 		Job: c.Job, Subject: c.Input.Subject, Channels: m.Channels, Decoder: decoder, Reads: readsArrow, Lines: lines, Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
-		Latency: c.Gateway.Latency, MaxMessage: int(c.Input.MaxMessage), Log: log,
+		Latency: c.Gateway.Latency, MaxMessage: int(c.Input.MaxMessage), Log: log, Tracer: tracer,
 	})
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, err, "--outbox with a directory of its own for each gateway")
@@ -137,7 +147,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	another := func(name string) (*nats.Conn, error) { return natsclient.Another(nc, name) }
 	defer server.Answer(another, c.Job, fleet.OfGateway(g.Stats), journal, log)()
 	if c.Metrics.Listen != "" {
-		s, err := metrics.ListenGateway(c.Metrics.Listen, metricsAccess(c.Metrics), g.Stats, log)
+		s, err := metrics.ListenGateway(c.Metrics.Listen, metricsAccess(c.Metrics), g.Stats, tracesStats(spans), log)
 		if err != nil {
 			return metricsFailure(err)
 		}

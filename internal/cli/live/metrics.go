@@ -16,8 +16,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/page"
+	"github.com/eusn-stream/eusn-stream/internal/traces"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // closeTime is how long the end waits for the GPUs' driver.
@@ -39,11 +41,11 @@ func metricsFailure(err error) error {
 // serveMetrics serves metrics, health and the live page of the stage that counts into
 // counters, until the function it returns is called; nowhere where no address is
 // configured, and the page is nil then.
-func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.Counters, log *slog.Logger) (live *page.Page, close func(), err error) {
+func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.Counters, spans *traces.Traces, log *slog.Logger) (live *page.Page, close func(), err error) {
 	if c.Listen == "" {
 		return nil, func() {}, nil
 	}
-	o := metrics.Options{Counters: counters, Version: cli.ReadBuildInfo().Version, Access: metricsAccess(c), Log: log}
+	o := metrics.Options{Counters: counters, Traces: tracesStats(spans), Version: cli.ReadBuildInfo().Version, Access: metricsAccess(c), Log: log}
 	live = page.Start(page.Options{Counters: counters, Job: job, Version: o.Version, Log: log})
 	o.Page = live
 	cards, err := telemetry.Open()
@@ -72,6 +74,14 @@ func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.C
 			}
 		}
 	}, nil
+}
+
+// tracesStats are what metrics say of traces; nil where there are none.
+func tracesStats(t *traces.Traces) func() trace.Stats {
+	if t == nil {
+		return nil
+	}
+	return t.Stats
 }
 
 // attachAgain is the time between tries to connect the page.

@@ -98,6 +98,9 @@ type PredictionLine struct {
 	// Readout is the fingerprint of the one that made the prediction, where the
 	// partition had a promotion before; absent: the one that the job began with.
 	Readout string `json:"readout,omitempty"`
+	// Traceparent is where in a trace the message of the prediction stands; absent where
+	// it was not traced (docs/traces.md).
+	Traceparent string `json:"traceparent,omitempty"`
 }
 
 // run prints until ctx ends. A message of the output that is no prediction is
@@ -106,7 +109,9 @@ func (p *printer) run(ctx context.Context) error {
 	enc := json.NewEncoder(p.w)
 	return consumer.Read(ctx, p.js, p.job, consumer.Span{From: p.from, Skip: p.skipped.skip}, func(o consumer.Output) error {
 		for _, row := range o.Predictions {
-			if err := enc.Encode(newPredictionLine(row, o.Meta.Labels)); err != nil {
+			line := newPredictionLine(row, o.Meta.Labels)
+			line.Traceparent = o.Trace.Parent()
+			if err := enc.Encode(line); err != nil {
 				return err
 			}
 		}

@@ -97,7 +97,12 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	journal := new(fleet.Journal)
 	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
 	counters := new(pipeline.Counters)
-	live, closeMetrics, err := serveMetrics(a, c.Metrics, c.Job, counters, log)
+	spans, endTraces, err := startTraces(a, c, "stage", log)
+	if err != nil {
+		return err
+	}
+	defer endTraces()
+	live, closeMetrics, err := serveMetrics(a, c.Metrics, c.Job, counters, spans, log)
 	if err != nil {
 		return err
 	}
@@ -114,6 +119,9 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	stage := &pipeline.Stage{
 		Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
 		Dial: b.Dial, Log: log, Counters: counters,
+	}
+	if spans != nil {
+		stage.Tracer = spans
 	}
 	if n := c.Output.FeaturesOneIn; n > 0 {
 		stage.Carry = 1 / float64(n)

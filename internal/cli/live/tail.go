@@ -133,7 +133,9 @@ func tailTo(w io.Writer, asJSON bool, chosen *selection, printed *int) func(cons
 			}
 			err := error(nil)
 			if asJSON {
-				err = enc.Encode(tailLine{newPredictionLine(p, o.Meta.Labels), tokens, o.Stored.UTC()})
+				line := tailLine{newPredictionLine(p, o.Meta.Labels), tokens, o.Stored.UTC()}
+				line.Traceparent = o.Trace.Parent()
+				err = enc.Encode(line)
 			} else {
 				_, err = io.WriteString(w, tailText(p, o.Meta.Labels, o.Stored))
 			}

@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 const (
@@ -207,7 +208,7 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 	if d == nil {
 		return pk, packets.ErrRejectPacket
 	}
-	m := &gateway.Message{Input: gateway.MQTT, Payload: pk.Payload}
+	m := &gateway.Message{Input: gateway.MQTT, Payload: pk.Payload, Trace: traceOf(pk.Properties.User)}
 	if pk.FixedHeader.Qos == 0 { // it does not come again
 		h.take(h.ctx, m, pk.TopicName)
 		return pk, packets.ErrRejectPacket
@@ -303,4 +304,18 @@ func (h *hook) StoredClients() ([]storage.Client, error) {
 		}
 	}
 	return all, nil
+}
+
+// traceOf is where a message of MQTT 5 stands in a trace, by its user properties.
+func traceOf(properties []packets.UserProperty) trace.Context {
+	var h map[string][]string
+	for _, p := range properties {
+		if p.Key == trace.HeaderParent || p.Key == trace.HeaderState {
+			if h == nil {
+				h = map[string][]string{}
+			}
+			h[p.Key] = append(h[p.Key], p.Val)
+		}
+	}
+	return trace.Of(h)
 }

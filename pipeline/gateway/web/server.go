@@ -13,6 +13,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // Limits of the server.
@@ -137,6 +138,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 		h.later(w, "too many requests at a time")
 		return
 	}
+	m.Trace = trace.Of(r.Header)
 	var err error
 	if m.Payload, err = io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.o.MaxMessage))); err != nil {
 		code := http.StatusBadRequest

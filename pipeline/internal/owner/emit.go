@@ -27,6 +27,7 @@ type Emitter struct {
 	from    []int    // likewise: their first predictions
 	shadows shadowing
 	carries carrying
+	traces  tracing
 }
 
 // NewEmitter makes the emitter of a shard with so many partitions. first is what
@@ -87,8 +88,12 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 	}
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
-		if t := ownerOf(a.Part); a.InSeq > t.Input.replayed && !t.Failed() {
+		t := ownerOf(a.Part)
+		if a.InSeq > t.Input.replayed && !t.Failed() {
 			t.storing.answers(a.InSeq, start)
+		}
+		if len(a.Traced) > 0 {
+			e.traces.finish(i, b, a, t)
 		}
 		e.finish(ctx, a)
 	}
@@ -126,7 +131,7 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 		t, to := ownerOf(a.Part), e.cursor[i]
 		next := recordAfter(t.c.Record, a, e.from[i], to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq))
 		next.Promoted.Known = max(next.Promoted.Known, t.promoting.wanted.Load())
-		t.c.Begin(e.bodies[i], next)
+		t.c.Begin(e.bodies[i], next, e.traces.begin(i, a, e.from[i], to))
 	}
 	for _, i := range b.Touched {
 		if e.cursor[i] < 0 {
@@ -141,6 +146,7 @@ func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
 			continue
 		}
 		e.commits++
+		e.traces.stored(i)
 		e.counters.Grade(a.Preds[to-int(t.c.Record.Outs-outs) : to])
 		if e.cursor[i] == len(a.Preds) {
 			e.cursor[i] = -1
@@ -214,6 +220,9 @@ func (e *Emitter) await(ctx context.Context, t *Ownership) error {
 	e.counters.Commits.Add(1)
 	t.Taken()
 	t.promoting.recorded(t.c.Record.Promoted)
+	if len(t.untold) > 0 {
+		e.traces.tell(t)
+	}
 	name, seq := t.c.Record.Snap, t.c.Record.SnapSeq
 	rows := t.storing.named(name, seq, name != snap)
 	if name != snap {

@@ -43,6 +43,7 @@ type Ownership struct {
 	keeping keeping
 
 	promoting promoting
+	untold    []untold // spans of messages that no stored position covers; as c
 }
 
 // end is how an ownership ends.
@@ -179,7 +180,7 @@ func (t *Ownership) releaseUnused() {
 	next := t.c.Record
 	next.Kind = wire.KindReleased
 	t.c.Reassure(t.shard.Last())
-	t.c.Begin(t.w.Empty, next)
+	t.c.Begin(t.w.Empty, next, nil)
 	if err := t.c.Await(t.shard.Last()); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fail(err)
 	}

@@ -72,7 +72,7 @@ func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, promo
 		next.Snap, next.SnapSeq = now.name, now.seq
 	}
 	t.c.Reassure(ctx)
-	t.c.Begin(t.w.Empty, next)
+	t.c.Begin(t.w.Empty, next, nil)
 	if err := e.await(ctx, t); err != nil && !errors.Is(err, store.ErrFenced) {
 		t.Fail(err)
 	}

@@ -1,6 +1,8 @@
 package shard
 
 import (
+	"time"
+
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -39,9 +41,11 @@ type Batch struct {
 	Answers  []Answer
 	Touched  []int // indices of answers in use, in order of first message
 	Dead     []rejected
-	Shadows  []Shadow // those whose scores the answers have
-	Refused  []Shadow // those that the engine has not taken beside the readouts that answer
-	carried  int      // bytes of features in the answers
+	Shadows  []Shadow  // those whose scores the answers have
+	Refused  []Shadow  // those that the engine has not taken beside the readouts that answer
+	carried  int       // bytes of features in the answers
+	traced   bool      // some of its messages are
+	Computed time.Time // when it was, of one with traced messages
 }
 
 // rejected is a dead letter of a partition.
@@ -81,6 +85,7 @@ type Answer struct {
 	// Carried are the predictions that carry their features, in order.
 	Carried  []Carried
 	features []float32
+	Traced   []Traced // the messages that are, in order
 }
 
 // NewBatch makes the batch of a shard with so many partitions.
@@ -90,7 +95,8 @@ func NewBatch(partitions int) *Batch { return &Batch{Answers: make([]Answer, par
 func (b *Batch) Reset() {
 	for _, i := range b.Touched {
 		a := &b.Answers[i]
-		*a = Answer{Predictions: a.Emptied(), Shadow: a.Shadow[:0], Carried: a.Carried[:0], features: a.features[:0]}
+		clear(a.Traced)
+		*a = Answer{Predictions: a.Emptied(), Shadow: a.Shadow[:0], Carried: a.Carried[:0], features: a.features[:0], Traced: a.Traced[:0]}
 	}
 	clear(b.Dead) // let the messages go
 	clear(b.Fx.Dead)
@@ -121,3 +127,6 @@ func (a *Answer) ShadowScores(shadows, shadow, prediction int) (scores []float32
 
 // FeaturesOf are those of a prediction that carries them, n of them.
 func (a *Answer) FeaturesOf(c Carried, n int) []float32 { return a.features[c.features:][:n:n] }
+
+// Taken is how many messages and orders the batch has, repeats included.
+func (b *Batch) Taken() int { return b.messages }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // ingest takes one message into the batch: its samples become rows and runs,
@@ -37,7 +39,11 @@ func (s *Shard) input(b *Batch, j Job) error {
 	}
 	j.Msg.Heard = p.watch.now
 	answered := len(a.Preds)
+	traced := s.tracer != nil && s.trace(b, a, &j.Msg)
 	err := s.Machine.Apply(p.State, &j.Msg, &b.Fx, &a.Predictions)
+	if traced {
+		a.became(&b.Fx)
+	}
 	s.tell(b, a)
 	if placed := s.assign(b, a, answered); err == nil {
 		err = placed
@@ -84,5 +90,32 @@ func (t *timed) tell(f formats.Format) {
 	if !slices.Contains(t.seen, f) {
 		t.seen = append(t.seen, f)
 		t.log.Info("input.format is auto, and messages of this format come in", "format", string(f))
+	}
+}
+
+// trace takes down a message that is traced, before its predictions. One that a replay
+// takes again was traced by whoever answered it.
+func (s *Shard) trace(b *Batch, a *Answer, m *state.Message) bool {
+	if m.Seq <= a.Part.State.ReplayTo {
+		return false
+	}
+	parent := trace.Of(m.Header)
+	if !s.tracer.Takes(parent) {
+		return false
+	}
+	a.Traced = append(a.Traced, Traced{
+		Parent: parent, Self: parent.Child(), Seq: m.Seq, Key: m.Key, Bytes: len(m.Data),
+		Stored: time.Unix(0, m.Stored), Taken: time.Now(), From: len(a.Preds),
+	})
+	b.traced = true
+	return true
+}
+
+// became says what became of the message that was traced last.
+func (a *Answer) became(fx *state.Effects) {
+	t := &a.Traced[len(a.Traced)-1]
+	t.To, t.Repeats = len(a.Preds), fx.Duplicates > 0
+	if len(fx.Dead) > 0 {
+		t.Dead = fx.Dead[0].Reason
 	}
 }

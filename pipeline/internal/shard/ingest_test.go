@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -44,10 +45,23 @@ func TestIngestAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, step); n != 0 {
 		t.Errorf("%v allocations per message of 64 samples, want 0", n)
 	}
+	l.Trace(nobody{}) // messages that are not traced, with and without a trace of their own
+	for _, h := range []map[string][]string{j.Msg.Header, {"traceparent": {"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-00"}}} {
+		j.Msg.Header = h
+		if n := testing.AllocsPerRun(100, step); n != 0 {
+			t.Errorf("%v allocations per message that is not traced, want 0", n)
+		}
+	}
 	if len(l.b.Answers[0].Preds) != 4 {
 		t.Errorf("%d predictions, want 4: the test has lost its subject", len(l.b.Answers[0].Preds))
 	}
 }
+
+// nobody traces no message.
+type nobody struct{}
+
+func (nobody) Takes(trace.Context) bool { return false }
+func (nobody) Record(...*trace.Span)    {}
 
 // A message of one stream is decoded to where the engine reads it, one of many
 // beside it, whatever came before.

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/dynamics"
@@ -49,6 +50,7 @@ type Shard struct {
 	rejects  rarely // of messages, and what else s.warn says
 	oddities rarely // of samples
 	looking  looking
+	tracer   trace.Tracer // nil: no message is traced
 	// Clock says how the shard spends its time. Every goroutine may read it.
 	Clock stats.Clock
 }
@@ -126,6 +128,10 @@ func (s *Shard) Look(states *stats.States) {
 	s.looking = looking{at: dynamics.NewLook(s.pool.engine.Network().Spec), states: states}
 }
 
+// Trace says who decides which messages are traced. It is called before the shard
+// runs.
+func (s *Shard) Trace(t trace.Tracer) { s.tracer = t }
+
 // Follow says where promoted readouts are. It is called before the shard runs.
 func (s *Shard) Follow(all Readouts) { s.heads.source = all }
 
@@ -187,7 +193,11 @@ func (s *Shard) Next(ctx context.Context, b *Batch) error {
 	if err := s.Advance(b); err != nil {
 		return err
 	}
-	return s.finalise(b)
+	err := s.finalise(b)
+	if b.traced {
+		b.Computed = time.Now()
+	}
+	return err
 }
 
 // Advance computes the batch and frees what has ended in it.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strconv"
 	"time"
 
@@ -227,9 +228,11 @@ func (c *Committer) refusal(r wire.Record) error {
 
 // Begin publishes predictions (body) with the record they lead to, if the
 // record before it is sure. await must follow. body must not change until then.
-func (c *Committer) Begin(body []byte, next wire.Record) {
+// besides are headers that are no part of the record: nobody compares them.
+func (c *Committer) Begin(body []byte, next wire.Record, besides wire.Header) {
 	c.next = next
 	c.msg = c.message(next, c.Last, body)
+	maps.Copy(c.msg.Header, besides)
 	// A nil future means that it was not sent; await sees to it.
 	if c.future = nil; c.Sure(c.Heard) {
 		c.sent = c.Ask()

@@ -29,7 +29,7 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	commit := func() (sent bool, err error) {
 		next := com.Record
 		next.Kind, next.InSeq = wire.KindCommit, next.InSeq+1
-		com.Begin(nil, next)
+		com.Begin(nil, next, nil)
 		sent = com.future != nil
 		return sent, com.Await(t.Context())
 	}
@@ -58,5 +58,20 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	}
 	if _, seq, err := ReadRecord(t.Context(), out, c.Job, 0); err != nil || seq != last {
 		t.Errorf("message %d was published, %v", seq, err)
+	}
+}
+
+// Headers besides the record, as those of a trace, are no part of it: an owner that
+// reads it finds what was committed, whoever wrote them.
+func TestHeadersBesidesARecord(t *testing.T) {
+	r := wire.Record{Kind: wire.KindCommit, Epoch: 3, Worker: "w", Created: "x", Position: wire.Position{InSeq: 7, Outs: 2}}
+	com := &Committer{Job: "j", Record: r}
+	plain := com.message(r, 4, nil).Header
+	with := com.message(r, 4, nil).Header
+	with["traceparent"], with["tracestate"] = []string{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, []string{"a=1"}
+	a, errA := wire.ParseRecord(wire.Header(plain), "j.out.0", 5)
+	b, errB := wire.ParseRecord(wire.Header(with), "j.out.0", 5)
+	if errA != nil || errB != nil || a != b || a != r {
+		t.Errorf("%+v, %v and %+v, %v, want %+v", a, errA, b, errB, r)
 	}
 }

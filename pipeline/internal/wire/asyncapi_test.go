@@ -66,7 +66,12 @@ var headerMeanings = map[string]string{
 	HeaderDropped:     "headers that did not fit",
 	HeaderJudged:      "of an event: partition:number of the predictions that had been judged, of the partitions with any since the event before",
 	HeaderPrediction:  "of an event that follows from a prediction: its partition:number",
+	traceParent:       "where the message stands in a trace, as the W3C's trace context has it",
+	traceState:        "what tracing systems have added to it, likewise",
 }
+
+// The headers of traces, which package pipeline/trace has.
+const traceParent, traceState = "traceparent", "tracestate"
 
 // headerSchema is the schema of a message's headers; kinds are the values that
 // Eusn-Kind may have.
@@ -98,10 +103,10 @@ func message(name, summary, contentType string, headers object) object {
 const arrow = "application/vnd.apache.arrow.stream"
 
 func asyncMessages() object {
-	producer := []string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable, HeaderLastTime, HeaderDead}
+	producer := []string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable, HeaderLastTime, HeaderDead, traceParent, traceState}
 	identity := []string{HeaderArith, HeaderNetwork, HeaderReadout}
 	record := append([]string{
-		HeaderDigest, HeaderDigestSeq, HeaderInTime, HeaderVersion, HeaderRests, HeaderRestsTime, HeaderSnap, HeaderSnapSeq, HeaderLosses, HeaderEmptyTo, HeaderGen, HeaderPromoted,
+		HeaderDigest, HeaderDigestSeq, HeaderInTime, HeaderVersion, HeaderRests, HeaderRestsTime, HeaderSnap, HeaderSnapSeq, HeaderLosses, HeaderEmptyTo, HeaderGen, HeaderPromoted, traceParent, traceState,
 	}, identity...)
 	return object{
 		"samples": message("samples", "samples of one stream, or of several with a column stream_id, in order: an Arrow IPC stream with one column per channel, and perhaps ts, end and stream_id (codec/doc.go). A job with another input.format reads JSON, CSV, line protocol or bare numbers instead (docs/formats.md)", arrow,

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 const segmentBytes = 16 << 20 // a segment of more is followed by another
@@ -25,7 +26,8 @@ type Batch struct {
 	Payload              []byte   // until Put; later Log.Payload reads it
 	Unreadable           string   // why the payload, which is a device's own, cannot be read; empty: it is samples
 
-	Stored []func() // whom to tell when the server has acknowledged it; not in the log
+	Stored []func()    // whom to tell when the server has acknowledged it; not in the log
+	Span   *trace.Span // of its way to the server, where it is traced; not in the log
 
 	id   uint64 // in the log; 0: not there yet
 	seen []*Seen

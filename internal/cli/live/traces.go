@@ -1,0 +1,35 @@
+package live
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/traces"
+)
+
+// tracesTime is how long the end waits for the collector of traces.
+const tracesTime = 2 * time.Second
+
+// startTraces begins to send traces, until the function it returns is called; t is nil
+// where no collector is configured.
+func startTraces(a *cli.App, c config.Config, process string, log *slog.Logger) (t *traces.Traces, end func(), err error) {
+	if c.Traces.Endpoint == "" {
+		return nil, func() {}, nil
+	}
+	t, err = traces.Start(traces.Options{
+		Endpoint: c.Traces.Endpoint, OneIn: c.Traces.SampleOneIn, Rate: c.Traces.Rate, HeadersFile: c.Traces.HeadersFile,
+		CA: c.Traces.TLSCA, Cert: c.Traces.TLSCert, Key: c.Traces.TLSKey,
+		Job: c.Job, Process: process, Version: cli.ReadBuildInfo().Version, Log: log,
+	})
+	if err != nil {
+		return nil, nil, cli.Fail(cli.ExitConfig, err, "docs/traces.md, which says what each key holds")
+	}
+	return t, func() {
+		ctx, cancel := context.WithTimeout(context.Background(), tracesTime)
+		defer cancel()
+		t.Close(ctx)
+	}, nil
+}

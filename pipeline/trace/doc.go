@@ -1,0 +1,13 @@
+// Package trace is what the stage, the gateway and clients know of traces: where in a
+// trace a message stands (Context, by the W3C's trace context), and what a span is.
+//
+// It makes no spans and sends none: a Tracer does, which package internal/traces has.
+// So nothing of OpenTelemetry is in the way of a message, and a program that only wants
+// to pass a trace on needs this package alone:
+//
+//	carrier := http.Header{} // of a program with OpenTelemetry
+//	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(carrier))
+//	err := c.Publish(ctx, client.Samples{Stream: "pump-1", X: x, Trace: trace.Of(carrier)})
+//
+// docs/traces.md says which spans there are.
+package trace
