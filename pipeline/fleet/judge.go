@@ -22,6 +22,7 @@ const (
 	silentInput  = time.Minute      // without a sample: the verdict says so
 	deadAtLeast  = 10
 	mostNamed    = 3
+	longVerdict  = 160 // bytes of a finding in it; the finding is whole
 	operationsMD = "docs/operations.md"
 	gatewayMD    = "docs/gateway.md"
 	outbox       = "outbox" // what a finding about it is about
@@ -81,7 +82,7 @@ func (r *Report) verdict() string {
 	worst := r.Findings[:min(1, len(r.Findings))]
 	switch {
 	case len(worst) > 0 && worst[0].Level == Problem:
-		return head + ": " + worst[0].Sentence
+		return head + ": " + cut(worst[0].Sentence, longVerdict)
 	case r.Lag.Messages > 0 && r.Lag.Behind > current.Seconds():
 		return fmt.Sprintf("%s, %s behind: %s", head, seconds(r.Lag.Behind), r.answered())
 	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.About == outbox }):
@@ -119,7 +120,7 @@ func (r *Report) aboutWorkers() {
 			"ask again in half a minute: the others take over what a killed worker had when its lease ends (stage.lease); if it still does not answer, look at its log")
 	}
 	for _, p := range here {
-		if s := p.Stage; !s.Ready && len(s.Unready) > 0 {
+		if s := p.Stage; !s.Ready && len(s.Unready) > 0 && s.Phases[string(pipeline.Stopped)]+s.Phases[string(pipeline.Deferred)] == 0 { // those are findings of their own
 			r.add(Attention, "workers", fmt.Sprintf("worker %s is not ready: %s", place(p), s.Unready[0]), "wait; if it lasts longer than a minute: the worker's log, and docs/faults.md")
 		}
 		if p.Stage.Behind > 0 {
@@ -264,6 +265,9 @@ func (r *Report) aboutLosses() {
 func (r *Report) aboutLog() {
 	n, last := 0, Said{}
 	for _, e := range r.Errors {
+		if r.Partitions.Phases[string(pipeline.Stopped)] > 0 && strings.HasPrefix(e.Text, "partition stopped") {
+			continue // it is a finding already
+		}
 		if e.Level == "ERROR" && r.Time.Sub(e.Time) < recent {
 			if n++; n == 1 {
 				last = e

@@ -53,10 +53,15 @@ func TestJudge(t *testing.T) {
 			"4 partitions, 0 workers: no worker runs; 1 message waits to be answered, and nothing is lost", "eusn-stream run"},
 		"none answers": {func(r *Report) { r.Processes, r.Silent = nil, []string{"w1", "w2"} }, Problem,
 			"4 partitions, 0 workers: no worker answers, although the job's list has w1, w2", "log of these workers"},
-		"one of two":  {func(r *Report) { r.Silent = []string{"w2"} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "ask again"},
-		"on the way":  {func(r *Report) { r.phase("replaying", "", 1) }, Attention, "4 partitions, 1 worker, 3 of them read: last sample answered 0.4 s ago", "wait"},
-		"nobody's":    {func(r *Report) { r.phase(Nobody, "", 1) }, Attention, "4 partitions, 1 worker, 3 of them read: last sample answered 0.4 s ago", "lease"},
-		"stopped":     {func(r *Report) { r.phase("stopped", "data is gone", 1, 3) }, Problem, "4 partitions, 1 worker: 2 partitions (1, 3) are stopped: data is gone", "When a partition does not work"},
+		"one of two": {func(r *Report) { r.Silent = []string{"w2"} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "ask again"},
+		"on the way": {func(r *Report) { r.phase("replaying", "", 1) }, Attention, "4 partitions, 1 worker, 3 of them read: last sample answered 0.4 s ago", "wait"},
+		"nobody's":   {func(r *Report) { r.phase(Nobody, "", 1) }, Attention, "4 partitions, 1 worker, 3 of them read: last sample answered 0.4 s ago", "lease"},
+		"stopped":    {func(r *Report) { r.phase("stopped", "data is gone", 1, 3) }, Problem, "4 partitions, 1 worker: 2 partitions (1, 3) are stopped: data is gone", "When a partition does not work"},
+		"stopped for a long reason": {func(r *Report) {
+			r.phase("stopped", strings.Repeat("why ", 100), 1)
+			r.Processes[0].Stage.Ready, r.Processes[0].Stage.Unready, r.Processes[0].Stage.Phases = false, []string{"partition 1: stopped"}, map[string]int{"reading": 3, "stopped": 1}
+			r.Errors = []Said{{Time: r.Time, Level: "ERROR", Text: "partition stopped: no predictions until this is fixed"}}
+		}, Problem, "4 partitions, 1 worker: 1 partition (1) is stopped: " + strings.Repeat("why ", 100)[:132] + "...", "When a partition does not work"},
 		"deferred":    {func(r *Report) { r.phase("deferred", "no space", 2) }, Problem, "4 partitions, 1 worker: 1 partition (2) is deferred, because the server refuses what is needed or does not answer: no space", "doctor"},
 		"a full disk": {func(r *Report) { r.Partitions.List[2].Why = "publish failed" }, Problem, "4 partitions, 1 worker: 1 partition (2) is not answered, because the server takes no predictions: publish failed", "disk"},
 		"two faults, the worse one first": {func(r *Report) { r.Silent = []string{"w2"}; r.phase("stopped", "gone", 0) }, Problem,

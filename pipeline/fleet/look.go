@@ -375,7 +375,7 @@ func (l *look) records(all []Partition, unlisted int) {
 		asking.Go(func() {
 			defer func() { <-slots }()
 			s, err := j.Status(l.ctx, p.Partition)
-			if err != nil {
+			if err != nil && p.Why == "" { // else it is known why
 				mu.Lock()
 				failed = cmp.Or(failed, err)
 				mu.Unlock()

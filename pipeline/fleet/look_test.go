@@ -26,7 +26,7 @@ func TestTwoWorkers(t *testing.T) {
 	second := r.start(testModel(t), conf)
 	reads := func(rep *fleet.Report, workers, each int) bool {
 		for _, p := range rep.Processes {
-			if !p.Stage.Ready || p.Stage.Phases["reading"] != each || p.Stage.Lag > 0 {
+			if !p.Stage.Ready || p.Stage.Phases["reading"] != each || len(p.Stage.Partitions) != each || p.Stage.Lag > 0 { // none is on its way from one to the other
 				return false
 			}
 		}
