@@ -50,7 +50,7 @@ func (s *nstream) lead(leader int) {
 func (s *nstream) lost() {
 	old := s.leader
 	s.leader, s.term = -1, s.term+1
-	s.r.after(s.r.cell.Cluster.Election.Seconds(), func() {
+	s.r.clock.after(s.r.cell.Cluster.Election.Seconds(), func() {
 		for i := 1; i < len(s.r.servers); i++ {
 			if n := (old + i) % len(s.r.servers); s.r.servers[n].alive {
 				s.lead(n)
@@ -121,7 +121,7 @@ func (s *nstream) store(q *request) {
 				copies.do(copying, func() {
 					follower.disk.write(bytes, func() {
 						if follower.alive {
-							r.after(r.hop, finish) // the first of two makes a majority
+							r.clock.after(r.hop, finish) // the first of two makes a majority
 						}
 					})
 				})
@@ -139,6 +139,6 @@ func (r *run) send(from, to int, bytes float64, done func()) {
 	case from < 0:
 		arrive()
 	default:
-		r.servers[from].out.do(bytes/r.cell.Machine.Network, func() { r.after(r.hop, arrive) })
+		r.servers[from].out.do(bytes/r.cell.Machine.Network, func() { r.clock.after(r.hop, arrive) })
 	}
 }

@@ -4,7 +4,7 @@ import "slices"
 
 // begin sets what goes wrong.
 func (f Fault) begin(r *run) {
-	r.at(f.At.Seconds(), func() {
+	r.clock.at(f.At.Seconds(), func() {
 		switch f.Kind {
 		case KillWorker:
 			r.killWorker(f.Server, f.For.Seconds())
@@ -57,7 +57,7 @@ func (r *run) killWorker(id int, again float64) {
 			}
 		}
 	}
-	r.after(lease, share)
+	r.clock.after(lease, share)
 	if again < 0 {
 		return
 	}
@@ -65,7 +65,7 @@ func (r *run) killWorker(id int, again float64) {
 	if len(r.workers) == 1 { // nobody has them meanwhile: the lease of the one before must be over
 		back = max(again, lease) + r.cell.Cluster.Ready.Seconds()
 	}
-	r.after(back, func() {
+	r.clock.after(back, func() {
 		w.alive = true
 		for i, p := range orphans { // it gets back what it had; who had it meanwhile releases it orderly
 			p.epoch++
@@ -95,7 +95,7 @@ func (r *run) own(p *partition, s *shard, replay bool) {
 		case epoch != p.epoch:
 			return
 		case r.in[p.job].leader < 0: // nobody can read
-			r.after(Glance.Seconds(), begin)
+			r.clock.after(Glance.Seconds(), begin)
 			return
 		}
 		p.open = true

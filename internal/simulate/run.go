@@ -8,7 +8,7 @@ import (
 
 // run is a simulation under way.
 type run struct {
-	clock
+	clock      clock
 	cell       *Cell
 	hop        float64
 	latency    float64
@@ -18,7 +18,11 @@ type run struct {
 	in, out    []*nstream // of each job
 	scratch    []int      // messages of each partition in a batch: all 0 between two calls of parts
 	rng        *rand.Rand
+	seen       tally
+}
 
+// tally is what has been counted.
+type tally struct {
 	arrived, left    int // messages, and those without a prediction
 	batches, commits int
 	area             float64 // of left over time
@@ -41,14 +45,14 @@ func Run(cell Cell) (*Result, error) {
 	}
 	r.arrivals()
 	for t := 0.; t < cell.Time.Seconds(); t += Glance.Seconds() {
-		r.at(t, func() { r.backlog, r.most = append(r.backlog, r.most), r.left })
+		r.clock.at(t, func() { r.seen.backlog, r.seen.most = append(r.seen.backlog, r.seen.most), r.seen.left })
 	}
-	r.run(cell.Warm.Seconds())
+	r.clock.run(cell.Warm.Seconds())
 	before := r.used()
-	batches, commits, arrived := r.batches, r.commits, r.arrived
-	r.run(cell.Time.Seconds())
+	batches, commits, arrived := r.seen.batches, r.seen.commits, r.seen.arrived
+	r.clock.run(cell.Time.Seconds())
 	after := r.used()
-	res := &Result{Messages: r.arrived, Rate: cell.Job.rate(), Backlog: r.backlog, Left: r.left}
+	res := &Result{Messages: r.seen.arrived, Rate: cell.Job.rate(), Backlog: r.seen.backlog, Left: r.seen.left}
 	took := (cell.Time - cell.Warm).Seconds()
 	for i := range after {
 		after[i].Share = (after[i].Share - before[i].Share) / took
@@ -58,13 +62,13 @@ func Run(cell Cell) (*Result, error) {
 		after[i].Share += cell.Costs.Idle / float64(cell.Machine.Cores)
 	}
 	res.Use = busiest(after)
-	if n := float64(r.batches - batches); n > 0 {
-		res.Batch, res.Commits = float64(r.arrived-arrived)/n, float64(r.commits-commits)/float64(max(1, r.arrived-arrived))
+	if n := float64(r.seen.batches - batches); n > 0 {
+		res.Batch, res.Commits = float64(r.seen.arrived-arrived)/n, float64(r.seen.commits-commits)/float64(max(1, r.seen.arrived-arrived))
 	}
-	res.quantiles(r.took)
-	res.Mean = r.total / float64(max(1, r.arrived-r.left))
+	res.quantiles(r.seen.took)
+	res.Mean = r.seen.total / float64(max(1, r.seen.arrived-r.seen.left))
 	r.count()
-	res.Waiting = r.area / r.now
+	res.Waiting = r.seen.area / r.clock.now
 	for _, f := range cell.Faults {
 		res.Faults = append(res.Faults, r.recovery(f))
 	}
@@ -126,7 +130,7 @@ func (r *run) arrivals() {
 	next = func() {
 		t := r.held(due)
 		if t < end {
-			r.at(t, func() {
+			r.clock.at(t, func() {
 				for k := range together {
 					stream := (i + k) % j.Streams
 					if j.Arrival == Random {
@@ -160,10 +164,10 @@ func (r *run) held(t float64) float64 {
 // arrive publishes a message of a partition.
 func (r *run) arrive(p *partition) {
 	r.count()
-	r.arrived++
-	r.left++
-	r.most = max(r.most, r.left)
-	due, c := r.now, r.cell
+	r.seen.arrived++
+	r.seen.left++
+	r.seen.most = max(r.seen.most, r.seen.left)
+	due, c := r.clock.now, r.cell
 	r.in[p.job].publish(&request{from: -1, sent: c.Job.Payload, stored: c.Job.In, done: func() {
 		p.log = append(p.log, message{due})
 		if p.open && p.shard.w.alive {
@@ -213,17 +217,17 @@ func (r *run) redeliver(in *nstream) {
 
 // count adds up how many messages wait for how long.
 func (r *run) count() {
-	r.area += float64(r.left) * (r.now - r.areaAt)
-	r.areaAt = r.now
+	r.seen.area += float64(r.seen.left) * (r.clock.now - r.seen.areaAt)
+	r.seen.areaAt = r.clock.now
 }
 
 // answered notes a prediction.
 func (r *run) answered(due float64) {
 	r.count()
-	r.left--
-	r.total += r.now - due
+	r.seen.left--
+	r.seen.total += r.clock.now - due
 	if due >= r.cell.Warm.Seconds() {
-		r.took = append(r.took, float32(r.now-due))
+		r.seen.took = append(r.seen.took, float32(r.clock.now-due))
 	}
 }
 
@@ -286,7 +290,7 @@ func (r *run) recovery(f Fault) Recovery {
 	}
 	rec := Recovery{Fault: f, CaughtUp: -1}
 	usual := 0
-	for i, n := range r.backlog {
+	for i, n := range r.seen.backlog {
 		switch t := float64(i) * glance; {
 		case t < at:
 			if t >= r.cell.Warm.Seconds() {

@@ -106,7 +106,7 @@ func (s *shard) pump() {
 func (s *shard) wait(d float64) {
 	s.timer++
 	timer, life := s.timer, s.life
-	s.r.after(d, func() {
+	s.r.clock.after(d, func() {
 		if timer != s.timer || life != s.life || !s.collects {
 			return
 		}
@@ -154,7 +154,7 @@ func (s *shard) close() {
 			return
 		}
 		s.computes = false
-		s.r.batches++
+		s.r.seen.batches++
 		live := b[:0]
 		for _, i := range b {
 			if !i.replay && i.epoch == i.p.epoch {
@@ -190,14 +190,14 @@ func (s *shard) emit() {
 	}
 	r := s.r
 	s.parts(b, func(p *partition, n int) {
-		r.commits++
+		r.seen.commits++
 		r.servers[s.w.id].cores.do(r.cell.Costs.Commit, func() { // what it costs is spread over many goroutines
 			bytes := r.cell.Job.Out * float64(n)
 			r.out[p.job].publish(&request{from: s.w.id, sent: bytes, stored: bytes, done: func() {
 				if r.out[p.job].leader == s.w.id {
 					answered()
 				} else {
-					r.after(r.hop, answered)
+					r.clock.after(r.hop, answered)
 				}
 			}})
 		})
@@ -215,7 +215,7 @@ func (r *run) committed(b []item) {
 		p.log = p.log[1:]
 		p.next--
 		p.received--
-		if p.since++; p.since >= r.cell.Job.SnapshotMessages || r.now-p.last >= r.cell.Job.SnapshotEvery.Seconds() {
+		if p.since++; p.since >= r.cell.Job.SnapshotMessages || r.clock.now-p.last >= r.cell.Job.SnapshotEvery.Seconds() {
 			r.snapshot(p)
 		}
 	}
@@ -224,7 +224,7 @@ func (r *run) committed(b []item) {
 // snapshot stores a partition's states that have changed: beside the work, on the same cores.
 func (r *run) snapshot(p *partition) {
 	bytes := r.cell.Job.State * float64(min(p.streams, p.since))
-	p.since, p.last = 0, r.now
+	p.since, p.last = 0, r.clock.now
 	w, epoch := p.shard.w, p.epoch
 	var piece func()
 	piece = func() {
