@@ -44,7 +44,7 @@ func (w *watcher) begin(ctx context.Context, link *store.Link) (quiet func(), er
 		case !errors.Is(err, ErrFenced): // otherwise another process has published since: look again
 			return nil, err
 		}
-		if err := store.Pause(ctx, store.RetryWait); err != nil {
+		if err := store.Pause(ctx, againSoon); err != nil {
 			return nil, err
 		}
 	}
@@ -63,19 +63,19 @@ func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err er
 		return nil, err
 	}
 	if known && !w.TakeOver { // a log that has not begun has no keeper
-		first, err := asker.insist(ctx)
-		if err == nil {
+		// Asked behind what was read: who has taken the alarms since listens, or the server
+		// refuses our record.
+		switch first, err := asker.ask(ctx); {
+		case err == nil:
 			w.forget()
 			if err = w.standBy(ctx, first, asker); err == nil {
 				err = fmt.Errorf("%w: it does not answer any more", ErrFenced) // look again, and claim
 			}
 			return nil, err
-		}
-		if !errors.Is(err, errNobody) {
+		case errors.Is(err, errLost), ctx.Err() != nil:
 			return nil, err
-		}
-		if _, err = w.book.read(ctx); err != nil { // what came while it asked
-			return nil, err
+		case !errors.Is(err, errNobody):
+			return nil, fmt.Errorf("%w: %w", ErrFenced, err) // not known: look and ask again
 		}
 	}
 	if quiet, err = w.listen(); err != nil {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -102,20 +101,6 @@ func (a *asker) ask(ctx context.Context) (p pulse, err error) {
 		return p, errNobody
 	}
 	return p, fmt.Errorf("watch: on %s: %w", wire.AlarmAliveSubject(a.job), err)
-}
-
-// insist asks until it is known whether a process keeps the alarms. The error is errNobody,
-// or that of a connection that is no more.
-func (a *asker) insist(ctx context.Context) (p pulse, err error) {
-	for {
-		p, err = a.ask(ctx)
-		if err == nil || errors.Is(err, errNobody) || errors.Is(err, errLost) {
-			return p, err
-		}
-		if err := store.Pause(ctx, againSoon); err != nil {
-			return p, err
-		}
-	}
 }
 
 // forever asks again and again, and hands the answers on, until ctx ends.
