@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/windows"
 	"golang.org/x/sys/windows/svc"
@@ -38,8 +39,7 @@ func Install(p Plan) (err error) {
 	defer m.Disconnect()
 	s, err := m.CreateService(p.Name, program, mgr.Config{
 		DisplayName: p.Name, Description: "Classification of streams of sensor samples (eusn-stream " + strings.Join(p.Args, " ") + ")",
-		StartType: mgr.StartAutomatic, DelayedAutoStart: true,
-		ServiceStartName: p.Account, SidType: windows.SERVICE_SID_TYPE_UNRESTRICTED,
+		StartType: mgr.StartAutomatic, ServiceStartName: p.Account,
 	}, p.Args...)
 	if err != nil {
 		return refused(err)
@@ -50,11 +50,17 @@ func Install(p Plan) (err error) {
 			err = errors.Join(err, s.Delete())
 		}
 	}()
-	if err := s.SetRecoveryActions(restarts, failuresForgotten); err != nil {
-		return fmt.Errorf("service: what to do after a failure: %w", err)
-	}
-	if err := s.SetRecoveryActionsOnNonCrashFailures(true); err != nil {
-		return fmt.Errorf("service: what to do after a failure: %w", err)
+	delayed := windows.SERVICE_DELAYED_AUTO_START_INFO{IsDelayedAutoStartUp: 1}
+	kind := uint32(windows.SERVICE_SID_TYPE_UNRESTRICTED)
+	for _, set := range []error{
+		windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_DELAYED_AUTO_START_INFO, (*byte)(unsafe.Pointer(&delayed))),
+		windows.ChangeServiceConfig2(s.Handle, windows.SERVICE_CONFIG_SERVICE_SID_INFO, (*byte)(unsafe.Pointer(&kind))),
+		s.SetRecoveryActions(restarts, failuresForgotten),
+		s.SetRecoveryActionsOnNonCrashFailures(true),
+	} {
+		if set != nil && !errors.Is(set, windows.ERROR_INVALID_LEVEL) { // Wine does not know all of these
+			return fmt.Errorf("service: when it starts, and what to do after a failure: %w", set)
+		}
 	}
 	return folders(p)
 }
@@ -177,15 +183,17 @@ func Look(name string) (Report, error) {
 	if err != nil {
 		return Report{}, refused(err)
 	}
-	is, err := s.Config()
-	if err != nil {
+	buf := make([]byte, 8<<10) // Windows never has more to say
+	is := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buf[0]))
+	var need uint32
+	if err := windows.QueryServiceConfig(handle, is, uint32(len(buf)), &need); err != nil {
 		return Report{}, refused(err)
 	}
 	folder, err := Folder(name)
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Name: name, State: "in a state that this program does not know", Process: at.ProcessId, ExitCode: at.Win32ExitCode, Command: is.BinaryPathName, Account: is.ServiceStartName, Folder: folder, Log: logOf(folder, name)}
+	r := Report{Name: name, State: "in a state that this program does not know", Process: at.ProcessId, ExitCode: at.Win32ExitCode, Command: windows.UTF16PtrToString(is.BinaryPathName), Account: windows.UTF16PtrToString(is.ServiceStartName), Folder: folder, Log: logOf(folder, name)}
 	switch at.State {
 	case svc.Running:
 		r.State = Running

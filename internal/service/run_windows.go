@@ -18,14 +18,24 @@ import (
 // Run runs the program: as a service, where the service manager of Windows has started it.
 // interrupted is its exit code where it was asked to end.
 func Run(ctx context.Context, program Program, interrupted int) int {
-	if is, err := svc.IsWindowsService(); err != nil || !is {
-		return program(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	if is, err := svc.IsWindowsService(); err == nil && is || underWine() {
+		s := &service{ctx: ctx, program: program, interrupted: interrupted}
+		err := svc.Run("", s) // of a process with one service the manager knows the name
+		switch {
+		case err == nil:
+			return int(s.code)
+		case is:
+			return 1
+		}
 	}
-	s := &service{ctx: ctx, program: program, interrupted: interrupted}
-	if err := svc.Run("", s); err != nil { // of a process with one service the manager knows the name
-		return 1
-	}
-	return int(s.code)
+	return program(ctx, os.Args[1:], os.Stdout, os.Stderr)
+}
+
+// underWine reports whether Wine takes the place of Windows. Its services run in the session
+// of the user, by which IsWindowsService does not know them: whether there is a manager shows
+// when it is asked.
+func underWine() bool {
+	return windows.NewLazySystemDLL("ntdll.dll").NewProc("wine_get_version").Find() == nil
 }
 
 type service struct {
