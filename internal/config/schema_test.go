@@ -271,7 +271,7 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 		for i := range fields {
 			f := &fields[i]
 			switch f.key {
-			case "alarms.mqtt_password", "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "stage.shards", "stage.forget",
+			case "alarms.mqtt_password", "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "stage.shards", "stage.forget", "traces.tls_cert", "traces.tls_key",
 				"metrics.tls_cert", "metrics.tls_key", "metrics.tls_client_ca", "metrics.users", "metrics.token_file":
 				continue // they need others
 			}
@@ -323,7 +323,7 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 		}
 		seen[alike] = true
 		switch f.key {
-		case "alarms.mqtt_password", "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "server.dir", "metrics.tls_cert", "metrics.tls_key", "metrics.tls_client_ca":
+		case "alarms.mqtt_password", "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "traces.tls_cert", "traces.tls_key", "server.dir", "metrics.tls_cert", "metrics.tls_key", "metrics.tls_client_ca":
 			continue // rules with other keys: TestProblems
 		}
 		for _, v := range values {

@@ -21,6 +21,12 @@ func FuzzContext(f *testing.F) {
 	f.Fuzz(func(t *testing.T, parent, state string) {
 		ours := trace.Of(map[string][]string{"traceparent": {parent}, "tracestate": {state}})
 		theirs := otel.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent, "tracestate": state}))
+		// Flags that version 00 does not define: theirs refuses them, ours passes over them,
+		// as the recommendation says.
+		odd := len(parent) >= 55 && parent[53:55] > "01"
+		if ours.Valid() && !theirs.IsValid() && odd {
+			return
+		}
 		if ours.Valid() != theirs.IsValid() && len(parent) <= 256 {
 			t.Fatalf("%q: ours %v, theirs %v", parent, ours.Parent(), theirs)
 		}

@@ -94,8 +94,8 @@ func TestCollectorIsAway(t *testing.T) {
 	addr := l2.Addr().String()
 	l2.Close() // nobody listens
 	all, log := start(t, Options{Endpoint: "http://" + addr})
-	record(all, 3*atOnce)
-	until(t, "spans that are dropped", func() bool { return all.Stats().Dropped == 3*atOnce })
+	record(all, 2*atOnce)
+	until(t, "spans that are dropped", func() bool { return all.Stats().Dropped == 2*atOnce })
 	if n := strings.Count(log.String(), "does not take traces"); n != 1 {
 		t.Errorf("the log says it %d times:\n%s", n, log)
 	}
