@@ -26,8 +26,7 @@ type lane struct {
 	ends  []int     // after so many of the waiting samples the sequence ends
 	since time.Time // when the first of them came
 
-	taken, stored uint64        // samples and ends
-	trace         trace.Context // of what waits
+	account
 
 	msg     *nats.Msg // in flight, or refused and to be sent again
 	rows    int       // samples in it
@@ -38,6 +37,12 @@ type lane struct {
 
 	due   time.Time
 	place int // in lanes; -1 = not there
+}
+
+// account is how much of a stream was taken and stored, and the trace of what waits.
+type account struct {
+	taken, stored uint64 // samples and ends
+	trace         trace.Context
 }
 
 // before is what resuming knows of the key's last message in the input.

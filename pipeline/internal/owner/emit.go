@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // Emitter publishes a shard's answers and commits them. It belongs to one
@@ -48,6 +49,11 @@ func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string
 		cursor: make([]int, partitions), bodies: make([][]byte, partitions), from: make([]int, partitions),
 		shadows: shadowing{meta: meta, first: first, limit: limit, encoders: map[string]*codec.ShadowEncoder{}},
 	}, nil
+}
+
+// Trace says who takes the spans of a job. It is called before the emitter runs.
+func (e *Emitter) Trace(t trace.Tracer, job string) {
+	e.traces = tracing{tracer: t, job: job, commits: make([][]commit, len(e.cursor))}
 }
 
 // Run publishes batches until in is closed.
@@ -93,7 +99,7 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 			t.storing.answers(a.InSeq, start)
 		}
 		if len(a.Traced) > 0 {
-			e.traces.finish(i, b, a, t)
+			t.untold = e.traces.tell(e.traces.finish(i, b, a, t.untold), t.c.Record.InSeq)
 		}
 		e.finish(ctx, a)
 	}
@@ -221,7 +227,7 @@ func (e *Emitter) await(ctx context.Context, t *Ownership) error {
 	t.Taken()
 	t.promoting.recorded(t.c.Record.Promoted)
 	if len(t.untold) > 0 {
-		e.traces.tell(t)
+		t.untold = e.traces.tell(t.untold, t.c.Record.InSeq)
 	}
 	name, seq := t.c.Record.Snap, t.c.Record.SnapSeq
 	rows := t.storing.named(name, seq, name != snap)

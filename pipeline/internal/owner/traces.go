@@ -37,11 +37,6 @@ type untold struct {
 	spans []*trace.Span
 }
 
-// Trace says who takes the spans of a job. It is called before the emitter runs.
-func (e *Emitter) Trace(t trace.Tracer, job string) {
-	e.traces = tracing{tracer: t, job: job, commits: make([][]commit, len(e.cursor))}
-}
-
 // begin is what the headers of a message of predictions [from, to) say of its trace; nil
 // = nothing. One traced message behind them: it is its trace that continues. Several:
 // none of them is the parent of all, so the message has a trace of its own, with links.
@@ -93,15 +88,15 @@ func (s *tracing) stored(i int) {
 	}
 }
 
-// finish makes the spans of an answer.
-func (s *tracing) finish(i int, b *shard.Batch, a *shard.Answer, t *Ownership) {
+// finish adds the spans of an answer to those that wait. Of a partition that has failed,
+// whoever takes the messages again tells of them.
+func (s *tracing) finish(i int, b *shard.Batch, a *shard.Answer, waiting []untold) []untold {
 	commits := s.commits[i]
 	s.commits[i] = commits[:0]
-	if t.Failed() { // whoever takes the messages again tells of them
-		t.untold = nil
-		return
+	if a.Part.Failed() {
+		return nil
 	}
-	out := wire.OutputSubject(s.job, t.part.State.ID)
+	out := wire.OutputSubject(s.job, a.Part.State.ID)
 	for k := range commits {
 		if c := &commits[k]; c.several {
 			s.tracer.Record(s.ofSeveral(c, a, out))
@@ -109,23 +104,24 @@ func (s *tracing) finish(i int, b *shard.Batch, a *shard.Answer, t *Ownership) {
 	}
 	for k := range a.Traced {
 		if m := &a.Traced[k]; m.Seq > 0 {
-			t.untold = append(t.untold, untold{m.Seq, s.spans(b, a, m, commits, out)})
+			waiting = append(waiting, untold{m.Seq, s.spans(b, a, m, commits, out)})
 		}
 	}
-	s.tell(t)
+	return waiting
 }
 
-// tell hands out the spans of messages that a stored position covers.
-func (s *tracing) tell(t *Ownership) {
+// tell hands out the spans of messages up to the stored position, and returns the others.
+func (s *tracing) tell(waiting []untold, position uint64) []untold {
 	n := 0
-	for n < len(t.untold) && (t.untold[n].seq <= t.c.Record.InSeq || len(t.untold)-n > mostUntold) {
-		s.tracer.Record(t.untold[n].spans...)
-		t.untold[n].spans = nil
+	for n < len(waiting) && (waiting[n].seq <= position || len(waiting)-n > mostUntold) {
+		s.tracer.Record(waiting[n].spans...)
+		waiting[n].spans = nil
 		n++
 	}
-	if t.untold = t.untold[n:]; len(t.untold) == 0 {
-		t.untold = nil
+	if n == len(waiting) {
+		return nil
 	}
+	return waiting[n:]
 }
 
 // ofSeveral is the span of a commit whose predictions are of several traced messages.
