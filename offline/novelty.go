@@ -108,6 +108,7 @@ type keeper struct {
 	at     int   // sequences seen
 	x      []float32
 	groups []int
+	labels []int     // the class of each
 	inputs []float64 // statistics of those kept; nil: they are not wanted
 	width  int       // channels
 }
@@ -122,6 +123,11 @@ func (t *training) keep() (err error) {
 		groups = t.examples.sites
 	}
 	t.kept = newKeeper(t.opt.Spec.FeatureCount(), groups)
+	for i, label := range t.examples.labels {
+		if t.kept.of[i] >= 0 {
+			t.kept.labels = append(t.kept.labels, label)
+		}
+	}
 	if t.kept.width = t.opt.Spec.Channels; t.opt.Novelty.Inputs {
 		t.kept.inputs = make([]float64, len(t.kept.groups)*t.kept.width*novelty.InputsOf)
 	}
@@ -212,7 +218,7 @@ func (k *keeper) bytes() int64 {
 	if k == nil {
 		return 0
 	}
-	return 4 * int64(k.f) * int64(len(k.groups)+min(len(k.groups), novelty.Learnt))
+	return 4 * int64(k.f) * int64(len(k.groups)+3*min(len(k.groups), novelty.Learnt)) // gathered, and with as many that are spliced
 }
 
 // add takes the features of the next sequences.
@@ -241,8 +247,12 @@ func (k *keeper) see(i int, samples []float32) {
 }
 
 // fit learns the detector.
-func (k *keeper) fit(ctx context.Context, soft *readout.Soft, level float64, byPlace bool) (*novelty.Detector, *novelty.Report, error) {
-	d, r, err := novelty.Fit(ctx, k.x, len(k.groups), novelty.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace})
+func (k *keeper) fit(ctx context.Context, soft *readout.Soft, splice novelty.Splice, level float64, byPlace bool) (*novelty.Detector, *novelty.Report, error) {
+	o := novelty.Options{Scale: soft.Scales, Groups: k.groups, Inputs: k.inputs, Level: level, ByPlace: byPlace}
+	if byPlace {
+		o.Splice, o.Classes = splice, k.labels
+	}
+	d, r, err := novelty.Fit(ctx, k.x, len(k.groups), o)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -255,7 +265,7 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 		return nil
 	}
 	start := time.Now()
-	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, t.opt.Spec.SoftScaling(t.report.MedianLength), t.kept.level, len(t.src.classes) > 1 && !t.opt.Novelty.alone())
+	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, t.opt.Spec.SoftScaling(t.report.MedianLength), t.opt.Spec.Splice(), t.kept.level, len(t.src.classes) > 1 && !t.opt.Novelty.alone())
 	t.report.FitSeconds += time.Since(start).Seconds()
 	if err != nil {
 		return fmt.Errorf("offline: %s: %w", t.src.what, err)

@@ -192,6 +192,9 @@ func TestNoveltyMeasure(t *testing.T) {
 				j, plain := withoutClass(t, d, fault)
 				t.Logf("seed %d: %+v, residual alone %.4f", seed, j, plain)
 			}
+		}
+		if strings.Contains(which, "machine") || strings.Contains(which, "healthy") {
+			d := simulated(t, seed, 1200, 600)
 			c := oneClass(d, "healthy alone", 0, func(class string) bool { return class == "healthy" })
 			m, n := c.learn(t, NoveltyOptions{})
 			t.Logf("seed %d: %+v", seed, c.judge(t, m, n))
@@ -214,6 +217,13 @@ func TestNoveltyMeasure(t *testing.T) {
 				set.set.Classes = []string{"healthy", "spoilt"} // what a known one is does not count
 				t.Logf("seed %d, all classes: %+v", seed, set.judge(t, m, r.Novelty.Sequences))
 			}
+		}
+	}
+	if strings.Contains(which, "many") { // with 80 series of each class or more
+		d := realDataset(t, "MotionSenseHAR")
+		for _, class := range d.Classes {
+			j, plain := withoutClass(t, d, class)
+			t.Logf("%+v, residual alone %.4f", j, plain)
 		}
 	}
 	for _, name := range []string{"PowerCons", "RacketSports", "CBF", "SyntheticControl", "Plane", "Strawberry", "NATOPS", "JapaneseVowels", "ArticularyWordRecognition", "OSULeaf", "FaceAll", "SwedishLeaf", "CricketX", "CharacterTrajectories", "ECG5000"} {

@@ -37,6 +37,11 @@ type Options struct {
 	// ByPlace divides residuals by what is usual where a sequence is within the
 	// subspace (Usual): for several classes, of which each has its own.
 	ByPlace bool
+	// Splice and Classes, one of each sequence: one of the directions is that along which
+	// sequences are between classes, and a sequence unlike the training's there is novel. It
+	// takes ByPlace. nil: none.
+	Splice  Splice
+	Classes []int
 	// Inputs are the Statistics of the channels of each sequence, row-major, which
 	// Detector.ReadInputs is to read; nil: none.
 	Inputs []float64
@@ -75,28 +80,36 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 	if err != nil {
 		return nil, Report{}, err
 	}
+	if o.Splice != nil && (!o.ByPlace || len(o.Classes) != n) {
+		return nil, Report{}, fmt.Errorf("novelty: spliced sequences of %d classes for %d sequences, by place %v: want the class of each, and by place", len(o.Classes), n, o.ByPlace)
+	}
 	l := learner{x: features, f: len(features) / n, opt: o}
 	all := make([]int, n)
-	for i := range all {
-		all[i] = i
+	folds := min(Folds, groups)
+	of, inside := make([]int, n), make([][]int, folds)
+	for i, g := range group {
+		all[i], of[i] = i, g%folds
+		for fold := range folds {
+			if fold != of[i] {
+				inside[fold] = append(inside[fold], i)
+			}
+		}
 	}
+	l.spliced(inside)
 	s, err := l.learn(ctx, all)
 	if err != nil {
 		return nil, Report{}, err
 	}
-	left, products := make([]float64, n), dense.New(n, min(Places, s.axes.Cols))
-	folds := min(Folds, groups)
-	of := make([]int, n)
+	left, products := make([]float64, n), dense.New(n, min(Places, s.axes.Cols-s.between))
+	between := make([]float64, n)
 	for fold := range folds {
-		var inside, outside []int
-		for i, g := range group {
-			if of[i] = g % folds; of[i] == fold {
+		var outside []int
+		for i := range of {
+			if of[i] == fold {
 				outside = append(outside, i)
-			} else {
-				inside = append(inside, i)
 			}
 		}
-		other, err := l.learn(ctx, inside)
+		other, err := l.learn(ctx, inside[fold])
 		if err != nil {
 			return nil, Report{}, err
 		}
@@ -104,11 +117,14 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 		if err != nil {
 			return nil, Report{}, err
 		}
-		l.scores(other, outside, left, place, products)
+		l.scores(other, outside, left, place, products, between)
+	}
+	if s.between == 0 {
+		between = nil
 	}
 	var usual *Usual
 	if o.ByPlace {
-		if usual, err = byPlace(ctx, products, of, left); err != nil {
+		if usual, err = byPlace(ctx, products, between, of, left); err != nil {
 			return nil, Report{}, err
 		}
 	}
@@ -181,6 +197,19 @@ type learner struct {
 type subspace struct {
 	mean, scale []float64
 	axes        dense.Matrix // f x dimensions, orthonormal
+	between     int          // 1: the first one is the direction of the splices
+}
+
+// thinned takes Learnt rows at even distances.
+func thinned(rows []int) []int {
+	if len(rows) <= Learnt {
+		return rows
+	}
+	some := make([]int, Learnt)
+	for i := range some {
+		some[i] = rows[i*len(rows)/Learnt]
+	}
+	return some
 }
 
 // learn learns from some sequences, of which it takes Learnt at even distances.
@@ -188,24 +217,38 @@ func (l *learner) learn(ctx context.Context, rows []int) (*subspace, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if most := Learnt; len(rows) > most {
-		some := make([]int, most)
-		for i := range some {
-			some[i] = rows[i*len(rows)/most]
-		}
-		rows = some
-	}
+	rows = thinned(rows)
 	z := l.gather(rows)
 	s := &subspace{}
 	s.mean, s.scale = statistics(z, l.opt.Scale)
 	if !slices.ContainsFunc(s.scale, func(v float64) bool { return v != 0 }) {
 		return nil, ErrConstant
 	}
-	z.Center, z.Scale = s.mean, s.scale
 	n := len(rows)
-	kernel := dense.New(n, n)
-	dense.AddKernel(kernel, z)
-	vectors, values, err := leading(kernel, min(l.opt.dims, n-1))
+	joint := z
+	if l.opt.Splice != nil {
+		joint.X, joint.Rows = append(z.X, l.splices(rows)...), 2*n
+	}
+	z.Center, z.Scale, joint.Center, joint.Scale = s.mean, s.scale, s.mean, s.scale
+	both := dense.New(joint.Rows, joint.Rows)
+	dense.AddKernel(both, joint)
+	kernel := both.Sub(0, 0, n, n)
+	var axis, along []float64
+	if l.opt.Splice != nil {
+		var err error
+		if axis, along, err = l.between(ctx, z, joint, both); err != nil {
+			return nil, err
+		}
+	}
+	if axis != nil { // the others are of what is outside of it
+		s.between = 1
+		for i, t := range along {
+			for j, u := range along[:i+1] {
+				kernel.Row(i)[j] -= float64(t * u)
+			}
+		}
+	}
+	vectors, values, err := leading(kernel, min(l.opt.dims-s.between, n-1))
 	if err != nil {
 		return nil, err
 	}
@@ -214,8 +257,24 @@ func (l *learner) learn(ctx context.Context, rows []int) (*subspace, error) {
 			vectors.Row(i)[c] /= math.Sqrt(v)
 		}
 	}
-	s.axes = dense.New(l.f, len(values))
-	dense.MultiplySamples(s.axes, 1, z, true, vectors)
+	s.axes = dense.New(l.f, s.between+len(values))
+	rest := s.axes.Sub(0, s.between, l.f, len(values))
+	dense.MultiplySamples(rest, 1, z, true, vectors)
+	if axis == nil {
+		return s, nil
+	}
+	inside := make([]float64, len(values))
+	for i, t := range along {
+		for c, v := range vectors.Row(i) {
+			inside[c] += float64(t * v)
+		}
+	}
+	for j, w := range axis {
+		s.axes.Row(j)[0] = w
+		for c, t := range inside {
+			rest.Row(j)[c] -= float64(w * t)
+		}
+	}
 	return s, nil
 }
 
@@ -285,9 +344,10 @@ func leading(kernel dense.Matrix, dims int) (vectors dense.Matrix, values []floa
 	return vectors, values, nil
 }
 
-// scores writes the squared residuals of some sequences to their places, and what they
-// have within the subspace, as place says, to theirs.
-func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, products dense.Matrix) {
+// scores writes the squared residuals of some sequences to their places, what they have
+// within the subspace, as place says, to theirs, and what they have along the direction of the
+// splices.
+func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, products dense.Matrix, between []float64) {
 	for len(rows) > 0 {
 		some := rows[:min(len(rows), Learnt)]
 		rows = rows[len(some):]
@@ -296,7 +356,10 @@ func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, p
 		inside := dense.New(len(some), s.axes.Cols)
 		dense.MultiplySamples(inside, 1, z, false, s.axes)
 		for i, row := range some {
-			place.of(products.Row(row), inside.Row(i))
+			place.of(products.Row(row), inside.Row(i)[s.between:])
+			if s.between > 0 {
+				between[row] = inside.Row(i)[0] + place.between
+			}
 		}
 		dense.Parallel(len(some), 8, func(lo, hi int) {
 			for i := lo; i < hi; i++ {

@@ -74,14 +74,16 @@ var penalties = []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1e4}
 // byPlace regresses the logarithms of left-out squared residuals on the products with
 // the leading directions and on their squares. The penalty is the one with the least
 // squared error of folds that are left out. It divides the residuals by what is usual
-// for them, as predicted without their fold. nil where that is not better than a
-// constant: then it leaves them.
-func byPlace(ctx context.Context, products dense.Matrix, fold []int, squared []float64) (*Usual, error) {
+// for them, as predicted without their fold. Where that is not better than a
+// constant, it does not. between are the products with the direction of the splices, which is
+// before the others; nil: there is none. nil where nothing divides: then it leaves the residuals.
+func byPlace(ctx context.Context, products dense.Matrix, between []float64, fold []int, squared []float64) (*Usual, error) {
 	median := slices.Sorted(slices.Values(squared))[len(squared)/2]
 	if median == 0 {
 		return nil, nil
 	}
 	r := newRegression(products, squared, median, fold)
+	n, m := len(squared), products.Cols
 	best, left, loss := 0., []float64(nil), r.predictConstant()
 	for _, penalty := range penalties {
 		predicted, l, err := r.leaveOut(ctx, penalty)
@@ -92,24 +94,43 @@ func byPlace(ctx context.Context, products dense.Matrix, fold []int, squared []f
 			best, left, loss = penalty, predicted, l
 		}
 	}
-	if left == nil {
+	deviation := math.Sqrt(loss / float64(n))
+	var along *along
+	if between != nil {
+		along = newAlong(between, deviation)
+	}
+	w, constant, low, most := make([]float64, 2*m), 0., 0., 0.
+	switch {
+	case left != nil:
+		var err error
+		if w, constant, err = r.solve(ctx, -1, best); err != nil {
+			return nil, err
+		}
+		fitted := make([]float64, n)
+		for i := range fitted {
+			fitted[i] = r.predict(i, w, constant)
+		}
+		slices.Sort(fitted)
+		low = fitted[n/edge]
+		most = fitted[n-1-n/edge] - low
+	case along == nil:
 		return nil, nil
+	default:
+		left = make([]float64, n)
 	}
-	w, constant, err := r.solve(ctx, -1, best)
-	if err != nil {
-		return nil, err
+	u := &Usual{}
+	if along != nil {
+		reach := spliceReach * spliceStrength * deviation
+		low -= reach
+		most += reach
+		constant -= float64(along.strength * float64(along.mean*along.mean))
+		u.Linear, u.Square = append(u.Linear, float32(2*along.strength*along.mean)), append(u.Square, float32(-along.strength))
 	}
-	fitted := make([]float64, len(squared))
-	for i := range fitted {
-		fitted[i] = r.predict(i, w, constant)
-	}
-	slices.Sort(fitted)
-	n := len(fitted)
-	low, most := fitted[n/edge], min(fitted[n-1-n/edge]-fitted[n/edge], mostUsual)
+	most = min(most, mostUsual)
 	for i, p := range left {
-		squared[i] *= canon.ExpNegative(max(0, min(p-low, most)))
+		squared[i] *= canon.ExpNegative(max(0, min(p-along.evidence(i)-low, most)))
 	}
-	u, m := &Usual{Most: float32(most)}, products.Cols
+	u.Most = float32(most)
 	offset := constant - low
 	for j, v := range w {
 		v *= r.scale[j]
@@ -130,25 +151,29 @@ func byPlace(ctx context.Context, products dense.Matrix, fold []int, squared []f
 // directions may have other signs; those of almost equal eigenvalues are turned; and
 // where a fold has much of one class, its mean is further from that.
 type placed struct {
-	shift []float64
-	turn  dense.Matrix
+	between float64 // what a product with the fold's direction of the splices lacks
+	shift   []float64
+	turn    dense.Matrix
 }
 
 // placed is for a fold and the first directions.
 func (s *subspace) placed(fold *subspace, first int) (*placed, error) {
-	f, k := len(s.mean), fold.axes.Cols
-	p := &placed{make([]float64, k), dense.New(k, first)}
-	if k == 0 || first == 0 { // sequences that are all the same have no directions
-		return p, nil
-	}
+	f, k := len(s.mean), fold.axes.Cols-fold.between
+	p := &placed{shift: make([]float64, k), turn: dense.New(k, first)}
 	for j := range f {
 		d := (fold.mean[j] - s.mean[j]) * fold.scale[j]
-		for c, v := range fold.axes.Row(j) {
+		if fold.between > 0 {
+			p.between += float64(d * fold.axes.Row(j)[0])
+		}
+		for c, v := range fold.axes.Row(j)[fold.between:] {
 			p.shift[c] += float64(d * v)
 		}
 	}
+	if k == 0 || first == 0 { // sequences that are all the same have no directions
+		return p, nil
+	}
 	both := dense.New(k, first)
-	dense.Multiply(both, 1, fold.axes, true, s.axes.Sub(0, 0, f, first), false)
+	dense.Multiply(both, 1, fold.axes.Sub(0, fold.between, f, k), true, s.axes.Sub(0, s.between, f, first), false)
 	var svd mat.SVD
 	if !svd.Factorize(mat.NewDense(k, first, both.Data), mat.SVDThin) {
 		return nil, errors.New("novelty: the singular values of directions did not converge")

@@ -1,0 +1,132 @@
+package novelty
+
+import (
+	"math"
+	"math/rand/v2"
+	"reflect"
+	"runtime"
+	"testing"
+)
+
+// twoClasses are vectors whose first half says the class, as does the second. at says where
+// each is: -1 and 1 are the classes; further, in deviations, is what the second half has more.
+func twoClasses(seed uint64, n, f int, at func(i int, r *rand.Rand) (first, second float64)) []float32 {
+	r, x := rand.New(rand.NewPCG(seed, 5)), make([]float32, n*f)
+	for i := range n {
+		first, second := at(i, r)
+		for j := range f {
+			v := first
+			if j >= f/2 {
+				v = second
+			}
+			x[i*f+j] = float32(v + r.NormFloat64())
+		}
+	}
+	return x
+}
+
+// join is linear in the first half and takes the larger one in the second, as of shares and maxima.
+func join(dst, a, b []float32, share float32) {
+	for j := range dst {
+		if dst[j] = share*a[j] + (1-share)*b[j]; j >= len(dst)/2 {
+			dst[j] = max(a[j], b[j])
+		}
+	}
+}
+
+func area(known, novel []float32) float64 {
+	sum := 0.
+	for _, a := range known {
+		for _, b := range novel {
+			if b > a {
+				sum++
+			} else if b == a {
+				sum += .5
+			}
+		}
+	}
+	return sum / float64(len(known)*len(novel))
+}
+
+// What is between two classes as a spliced sequence would be, or the other way round, is found
+// with the direction of the splices, and drowns among 57 others without it. Whole sequences keep
+// their share of small p-values: four deviations, as in TestShareOfFalseAlarms.
+func TestSplice(t *testing.T) {
+	const n, f, fresh = 400, 60, 400
+	whole := func(i int, _ *rand.Rand) (float64, float64) { v := float64(2*(i%2) - 1); return v, v }
+	x, classes := twoClasses(1, n, f, whole), make([]int, n)
+	for i := range classes {
+		classes[i] = i % 2
+	}
+	o := Options{ByPlace: true, dims: 3}
+	plain, _ := fit(t, x, n, o)
+	o.Splice, o.Classes = join, classes
+	d, r := fit(t, x, n, o)
+	if r.Dimensions != 3 || d.Usual == nil || len(d.Usual.Linear) < 2 || d.Usual.Square[0] >= 0 {
+		t.Fatalf("%d directions, usual %+v, want 3, and the first one's square counted against a sequence", r.Dimensions, d.Usual)
+	}
+	for a := range 3 { // the directions stay orthonormal
+		for b := range 3 {
+			dot, want := 0., 0.
+			for j := range f {
+				dot += float64(d.Axes[a*f+j]) * float64(d.Axes[b*f+j])
+			}
+			if a == b {
+				want = 1
+			}
+			if math.Abs(dot-want) > 1e-5 {
+				t.Errorf("directions %d and %d have the product %v", a, b, dot)
+			}
+		}
+	}
+	scores := func(d *Detector, x []float32) (s []float32) {
+		for i := range fresh {
+			s = append(s, score(d, x[i*f:(i+1)*f]))
+		}
+		return s
+	}
+	known := twoClasses(2, fresh, f, whole)
+	for name, side := range map[string]float64{"as spliced": 1, "the other way": -1} {
+		novel := twoClasses(3, fresh, f, func(int, *rand.Rand) (float64, float64) { return -side * .4, side * .4 })
+		without, with := area(scores(plain, known), scores(plain, novel)), area(scores(d, known), scores(d, novel))
+		if with < .85 || with < without+.1 {
+			t.Errorf("%s: AUROC %.3f, without splices %.3f", name, with, without)
+		}
+	}
+	count := 0
+	for _, s := range scores(d, known) {
+		if d.P(s) <= .1 {
+			count++
+		}
+	}
+	if share, most := float64(count)/fresh, .1+4*math.Sqrt(.1*.9*(1./fresh+1./n)); share > most {
+		t.Errorf("%.3f of whole sequences have a p-value of at most .1, want at most %.3f", share, most)
+	}
+	// The same on any number of threads.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	if one, _ := fit(t, x, n, o); !reflect.DeepEqual(one, d) {
+		t.Error("one thread learns another detector")
+	}
+}
+
+// Where there are too few of a class, or a part that is left out has all of one, there is no
+// direction of splices: it is as without.
+func TestNoSplice(t *testing.T) {
+	const n, f = 240, 40
+	for name, of := range map[string]func(i int) (class, group int){
+		"few of a class":          func(i int) (int, int) { return min(1, i%8), i },
+		"a class that is a group": func(i int) (int, int) { return i % 2, i % 2 },
+	} {
+		x := twoClasses(1, n, f, func(i int, _ *rand.Rand) (float64, float64) { c, _ := of(i); return float64(c), float64(c) })
+		o := Options{ByPlace: true, Groups: make([]int, n)}
+		classes := make([]int, n)
+		for i := range n {
+			classes[i], o.Groups[i] = of(i)
+		}
+		plain, _ := fit(t, x, n, o)
+		o.Splice, o.Classes = join, classes
+		if d, _ := fit(t, x, n, o); !reflect.DeepEqual(d, plain) {
+			t.Errorf("%s: another detector than without splices", name)
+		}
+	}
+}

@@ -1,0 +1,39 @@
+package reservoir
+
+import (
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
+)
+
+// Splice makes of the features of two sequences those of one that is like the first for a
+// share of the time, then like the second: shares of samples and means are means of both, the
+// deviation is that of both together, the maximum the larger one, and the last state the second's.
+// It is as if both parts began from rest: what a state carries across the seam is left out. nil
+// where the kind is not mixed: the others' networks were not measured.
+func (s Spec) Splice() novelty.Splice {
+	if s.Kind != Mixed {
+		return nil
+	}
+	const mean, std = 1, 4 // places in MixedFeatures
+	units := s.Units
+	return func(dst, a, b []float32, share float32) {
+		u, v := float64(share), 1-float64(share)
+		for i := range dst {
+			x, y := float64(a[i]), float64(b[i])
+			switch MixedFeatures[i/units%len(MixedFeatures)] {
+			case Last:
+				dst[i] = b[i]
+			case Max:
+				dst[i] = max(a[i], b[i])
+			case Std:
+				p, q := float64(a[i-(std-mean)*units]), float64(b[i-(std-mean)*units])
+				both := float64(u*p) + float64(v*q)
+				square := float64(u*(float64(x*x)+float64(p*p))) + float64(v*(float64(y*y)+float64(q*q)))
+				dst[i] = float32(math.Sqrt(max(0, square-float64(both*both))))
+			default:
+				dst[i] = float32(float64(u*x) + float64(v*y))
+			}
+		}
+	}
+}
