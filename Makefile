@@ -3,7 +3,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
 # Every package that starts a goroutine (TestRaceList), those that take longest
 # first, so that no core waits for the last of them.
 RACE        := ./pipeline ./internal/cli/live ./internal/cli/loop ./reservoir ./gpu ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./reservoir ./gpu ./gpu/telemetry ./gpu/internal/... \
-               ./internal/dense ./internal/energy ./internal/metrics ./internal/page ./internal/testing/... ./integration/chaos ./tools/capacity
+               ./internal/dense ./internal/energy ./internal/metrics ./internal/page ./internal/service ./internal/testing/... ./integration/chaos ./tools/capacity
 # Tests of one goroutine that the race detector takes long for: the plain engine,
 # vector engines on one thread, and what the GPU engine's host side does the same way
 # again, with other batches and shapes. Of the shapes that threads share, the small ones. Programs

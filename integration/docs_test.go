@@ -154,8 +154,14 @@ func TestDocsCommands(t *testing.T) {
 			continue
 		}
 		text = strings.ReplaceAll(text, "\\\n", " ") // a line that continues
+		var lines [][]string
 		for _, m := range commandLine.FindAllStringSubmatch(text, -1) {
-			words := strings.Fields(strings.ReplaceAll(m[1], "\n", " "))
+			for line := range strings.SplitSeq(strings.ReplaceAll(m[1], "\n", " "), " -- ") { // behind it is another command, of a service
+				lines = append(lines, []string{m[0], line})
+			}
+		}
+		for _, m := range lines {
+			words := strings.Fields(m[1])
 			path := documentedCommand(words, helpOf)
 			if n := len(path); n < len(words) && command.MatchString(words[n]) && subcommands(helpOf(path)) != "" {
 				t.Errorf("%s: eusn-stream%s: there is no command %s", name, m[1], words[n])

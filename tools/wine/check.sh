@@ -38,7 +38,7 @@ run eusn-stream.exe service install --account LocalSystem -- run -c 'C:\ProgramD
 
 is() { # STATE
 	for _ in $(seq 60); do
-		run eusn-stream.exe service status eusn-stream 2>/dev/null | grep -q "^eusn-stream is $1" && return
+		case $(run eusn-stream.exe service status eusn-stream 2>/dev/null || true) in "eusn-stream is $1"*) return ;; esac
 		sleep 1
 	done
 	fail "the service is not $1"
