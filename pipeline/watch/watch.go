@@ -111,7 +111,7 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	o.once()
+	once(&o)
 	link := store.Follow(nc)
 	for {
 		err, wait := run(ctx, nc, js, link, o), lookEvery
@@ -131,7 +131,7 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 }
 
 // once has StandsBy called once, until this process keeps the alarms.
-func (o *Options) once() {
+func once(o *Options) {
 	said, standsBy, writes := false, o.StandsBy, o.Writes
 	o.StandsBy = func() {
 		if !said && standsBy != nil {
