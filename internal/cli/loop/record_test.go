@@ -121,6 +121,10 @@ func TestRecord(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		// Every other one has time to write a file, however slowly this machine starts it.
+		for limit := time.Now().Add(10 * time.Second); kill%2 == 0 && time.Now().Before(limit) && parquets(out) <= most; {
+			time.Sleep(20 * time.Millisecond)
+		}
 		time.Sleep(400*time.Millisecond + time.Duration(rng.IntN(500))*time.Millisecond)
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -330,4 +334,10 @@ func TestRecordRefuses(t *testing.T) {
 	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--labels", labels, "--out", in("x")).Want(t, cli.ExitUsage, "is a data set", "try: ")
 	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", out, "--labels", labels, "--out", in("x")).Want(t, cli.ExitIntegrity, "labels.csv:2: from 2 is not before to 1", "try: ")
 	stage.Stop(t).Want(t, cli.ExitOK)
+}
+
+// parquets counts the files of a recording, also while it is written.
+func parquets(dir string) int {
+	names, _ := filepath.Glob(filepath.Join(dir, "*.parquet"))
+	return len(names)
 }
