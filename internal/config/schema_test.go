@@ -243,6 +243,8 @@ func good(r *rand.Rand, f *field) string {
 			"server.listen":       {"127.0.0.1", "localhost", `"::1"`, "127.0.0.2"},
 			"server.mqtt":         {`""`, "localhost:1883", "127.0.0.1:65535", `"[::1]:9464"`},
 			"server.websocket":    {`""`, "localhost:0", "127.0.0.1:65535", `"[::1]:9464"`},
+			"server.hub":          {`""`, "nats://h:7422", "tls://a:b@h:7422", `""`},
+			"traces.endpoint":     {`""`, "http://h:4318/v1/traces", "http://127.0.0.1:4318/v1/traces", `""`},
 			"metrics.listen":      {`""`, `":0"`, "127.0.0.1:65535", `"[::1]:9464"`, "host:60000"},
 		}[f.key][r.IntN(4)]
 	case f.typ == reflect.TypeFor[time.Duration]():
