@@ -15,6 +15,11 @@ import (
 	"golang.org/x/sys/windows/svc"
 )
 
+// startPatience is how long a service that is not ready is told as one that starts.
+// Windows lets nobody stop a service while it starts, and a stage may restore states for
+// long, and a gateway wait for its server. So it is told as running then.
+const startPatience = 2 * time.Minute
+
 // Run runs the program: as a service, where the service manager of Windows has started it.
 // interrupted is its exit code where it was asked to end.
 func Run(ctx context.Context, program Program, interrupted int) int {

@@ -27,10 +27,6 @@ type progress struct {
 const (
 	tellEvery = 2 * time.Second
 	tellHint  = 30 * time.Second // a machine that is short of time is not a service that hangs
-	// startPatience is how long a service that is not ready is told as one that starts.
-	// Windows lets nobody stop a service while it starts, and a stage may restore states for
-	// long, and a gateway wait for its server. So it is told as running then.
-	startPatience = 2 * time.Minute
 )
 
 // supervise runs a program and tells the manager how it is. The program is asked to end when

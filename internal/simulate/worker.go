@@ -62,7 +62,6 @@ type shard struct {
 	compute  *thread
 	queue    fifo[item]
 	batch    []item
-	touched  int // partitions in it
 	collects bool
 	computes bool
 	growing  bool
