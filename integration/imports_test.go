@@ -74,7 +74,7 @@ var graph = map[string]struct {
 	"pipeline/gateway/line":           {[]string{"pipeline/gateway"}, "lines in, messages out: knows no server of ours"},
 	"pipeline/drift":                  {nil, "numbers alone"},
 	"pipeline/alarm":                  {[]string{"codec", "pipeline/drift", "readout/novelty"}, "rules, and alarms as a function of predictions: knows no server and no clock; a detector names what it reads of inputs"},
-	"pipeline/watch":                  {[]string{"codec", "internal/names", "pipeline/alarm", "pipeline/consumer", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/natsclient"}, "keeps the alarms of a job, beside its stage: knows no worker; reads the log as every client does"},
+	"pipeline/watch":                  {[]string{"codec", "internal/names", "pipeline/alarm", "pipeline/consumer", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/natsclient"}, "keeps the alarms of a job, beside its stage: knows no worker"},
 	"pipeline/notify":                 {[]string{"pipeline/alarm", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/watch"}, "sends a job's alarms elsewhere, from their log: what it waits for holds up nobody"},
 	"internal/cli/alarms":             {[]string{"internal/cli", "internal/cli/configcmd", "internal/cli/server", "internal/config", "internal/service", "pipeline/alarm", "pipeline/fleet", "pipeline/natsclient", "pipeline/notify", "pipeline/watch"}, "the commands for alarms"},
 	"pipeline/fleet":                  {[]string{"pipeline", "pipeline/admin", "pipeline/alarm", "pipeline/gateway", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/watch"}, "how a job is: asks its processes and its server, and changes nothing; what works does not wait for it"},

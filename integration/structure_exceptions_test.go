@@ -9,7 +9,6 @@ var cycleExceptions = map[string]limit{
 	"integration/chaos": {19, "a test harness in one piece: scenario, fleet and audit name each other"},
 	"offline":           {12, "the readers of each data format and the import that chooses among them"},
 	"codec":             {10, "one message's way: frame, schema, plan, fields"},
-	"pipeline/watch":    {9, "one process: it begins, stands by, judges and answers on the same watcher"},
 }
 
 // fieldExceptions are structs with more fields.

@@ -11,6 +11,6 @@ import (
 
 // RunWith is Run with a connection that a test may stand behind.
 func RunWith(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) error {
-	once(&o)
+	sayOnce(&o)
 	return run(ctx, nc, js, store.Follow(nc), o)
 }

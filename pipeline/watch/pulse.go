@@ -59,6 +59,10 @@ func parsePulse(data []byte) (p pulse, err error) {
 // errNobody is the error where no process keeps the alarms.
 var errNobody = errors.New("no process keeps the alarms")
 
+// errLost is the error where the connection broke before the process kept the alarms: it
+// begins again on the next one.
+var errLost = errors.New("watch: the connection to the server was lost")
+
 // asker asks on one connection whether a process keeps the alarms.
 type asker struct {
 	nc         *nats.Conn

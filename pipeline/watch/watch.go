@@ -111,7 +111,7 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	once(&o)
+	sayOnce(&o)
 	link := store.Follow(nc)
 	for {
 		err, wait := run(ctx, nc, js, link, o), lookEvery
@@ -130,8 +130,8 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	}
 }
 
-// once has StandsBy called once, until this process keeps the alarms.
-func once(o *Options) {
+// sayOnce has StandsBy called once, until this process keeps the alarms.
+func sayOnce(o *Options) {
 	said, standsBy, writes := false, o.StandsBy, o.Writes
 	o.StandsBy = func() {
 		if !said && standsBy != nil {
@@ -145,10 +145,6 @@ func once(o *Options) {
 		}
 	}
 }
-
-// errLost is the error where the connection broke before the process kept the alarms: it
-// begins again on the next one.
-var errLost = errors.New("watch: the connection to the server was lost")
 
 func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, link *store.Link, o Options) error {
 	w := &watcher{
