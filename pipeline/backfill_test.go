@@ -142,6 +142,7 @@ func TestBackfill(t *testing.T) {
 			first, second := packets[:len(packets)/3], packets[len(packets)/3:2*len(packets)/3]
 			rest := packets[2*len(packets)/3:]
 			c := quick("live", 4)
+			c.StopTimeout = patience // digests are of partitions that were released, however slow the machine
 
 			b := newRig(t)
 			r := b.start(m, c)

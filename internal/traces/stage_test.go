@@ -156,13 +156,16 @@ type realOne struct{ address, file string }
 
 func newReal(t *testing.T) *realOne {
 	t.Helper()
+	if !parts.Required("otelcol") { // where nothing is compiled yet, it takes longer than all tests here
+		t.Skip("NOT CHECKED: make otel builds the OpenTelemetry Collector's receiver and runs this")
+	}
 	dir := t.TempDir()
 	program := filepath.Join(dir, "collector")
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = "../../integration/otel/collector"
 	build.Env = append(os.Environ(), "GOFLAGS=")
 	if out, err := build.CombinedOutput(); err != nil {
-		parts.Absent(t, "otelcol", "the OpenTelemetry Collector's receiver (integration/otel/collector) cannot be built: its modules must be reachable: %v\n%s", err, out)
+		t.Fatalf("the OpenTelemetry Collector's receiver (integration/otel/collector) cannot be built: its modules must be reachable: %v\n%s", err, out)
 	}
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

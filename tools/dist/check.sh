@@ -51,6 +51,8 @@ for unit in "$work"/debian/usr/lib/systemd/system/eusn-stream*.service; do
   done
 done
 in_debian sh -c "cd /tmp && eusn-stream demo --progress none" | grep "$ends"
+code=0; in_debian eusn-stream run --engine gpu >"$work/log" 2>&1 || code=$?
+{ [ $code = 4 ] && grep -q 'this build has no GPU support' "$work/log"; } || { cat "$work/log"; fail "run --engine gpu of a program without cgo ended with $code, want 4 and why"; }
 cp "$work/debian/tmp/demo-data/machine.safetensors" "$work/debian/etc/eusn-stream/model.safetensors"
 cp "$work/debian/tmp/demo-data/machine.parquet" "$work/debian/etc/eusn-stream/"
 in_debian bash -c 'set -e; . /usr/share/bash-completion/completions/eusn-stream; complete -p eusn-stream' >/dev/null
