@@ -15,6 +15,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/load"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -38,8 +39,8 @@ const (
 	snapshotEnough = 8 << 20
 )
 
-// rig is a server and a stage in this process, as "run" has them, and a publisher that is
-// connected by TCP, as the machines are.
+// rig is a server and a stage in this process, as "run" has them, and a publisher and a
+// reader of the predictions that are connected by TCP, as machines and readers are.
 type rig struct {
 	model  *reservoir.Model
 	cfg    pipeline.Config
@@ -161,11 +162,34 @@ func (b *rig) run(outer context.Context, f func(ctx context.Context, ready time.
 	})
 	err := b.await(ctx, "the stage is not ready", func() bool { s := b.stats.Status(); return len(s.Unready()) == 0 })
 	if err == nil {
+		wg.Go(func() {
+			if err := b.read(ctx); err != nil {
+				cancel(err)
+			}
+		})
 		err = f(ctx, time.Since(begin))
 	}
 	cancel(nil)
 	wg.Wait()
 	return errors.Join(outer.Err(), failed, err)
+}
+
+// read takes the predictions until ctx ends.
+func (b *rig) read(ctx context.Context) error {
+	nc, err := natsclient.Connect(natsclient.Options{URL: b.server.URL(), Name: "eusn-stream/plan/reader", Log: b.log})
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return err
+	}
+	err = consumer.Predictions(ctx, js, b.cfg.Job, 0, func(consumer.Output) error { return nil })
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
 }
 
 func (b *rig) await(ctx context.Context, what string, done func() bool) error {
