@@ -1,11 +1,11 @@
 # One word per task. CI calls the same targets.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
-# Every package that starts a goroutine (TestRaceList), those that take longest
-# first, so that no core waits for the last of them. What keeps the promises goes
-# first: the stage and its parts, the engines, the gateway, what watches. CI runs
-# that much; make race-all the rest, too.
+# Every package that starts a goroutine is in one of two lists (TestRaceList). RACE is
+# what CI runs: the stage and its parts, the engines, the gateway, the metrics, the page,
+# those that take longest first, so that no core waits for the last of them.
+# make race-all runs RACE_REST, too.
 RACE        := ./pipeline ./pipeline/watch ./reservoir ./gpu ./pipeline/internal/... ./pipeline/gateway ./pipeline/gateway/internal/... ./pipeline/producer ./internal/metrics ./internal/page
-RACE_ALL    := ./internal/cli/live ./internal/cli/loop ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./gpu/telemetry ./gpu/internal/... \
+RACE_REST   := ./internal/cli/live ./internal/cli/loop ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./gpu/telemetry ./gpu/internal/... \
                ./internal/dense ./internal/energy ./internal/service ./internal/testing/... ./integration/chaos ./tools/capacity
 # Tests of one goroutine that the race detector takes long for: the plain engine,
 # vector engines on one thread, and what the GPU engine's host side does the same way
@@ -34,13 +34,13 @@ test: ## all tests
 
 # Without go test's share of vet, which make check runs whole: no file here is for
 # the race detector alone.
-# Of the stage, it leaves out what does again, with other formats and after other
-# faults, what the rest does: a third of the time.
+# AGAIN are tests of the stage that do what others do, with other formats or after
+# other faults.
 race: ## the stage, the engines, the gateway and what watches under the race detector
 	go test -race -short -vet=off -p 3 -parallel 4 -timeout 15m -skip '$(ALONE)|$(AGAIN)' $(RACE)
 
 race-all: ## every package that starts a goroutine under the race detector: a quarter of an hour
-	go test -race -short -vet=off -p 3 -parallel 4 -timeout 15m -skip '$(ALONE)' $(RACE) $(RACE_ALL)
+	go test -race -short -vet=off -p 3 -parallel 4 -timeout 15m -skip '$(ALONE)' $(RACE) $(RACE_REST)
 
 # The arm64 engine held to its bits, all kernel shapes; the largest networks are
 # left out because the reference takes minutes on them there, and so is most of what

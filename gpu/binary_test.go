@@ -72,13 +72,14 @@ func run(t *testing.T, program string, environment []string, args ...string) (co
 
 // TestProgramStartsWithoutDriver: a program that resolves every symbol at its
 // start, by the environment or by its linker, starts on a machine without a
-// driver, and --engine gpu says in a sentence what is missing.
+// driver, and --engine gpu says in a sentence what is missing. (Of the program without
+// cgo, which is what ships, make dist-check looks at the same.)
 func TestProgramStartsWithoutDriver(t *testing.T) {
 	if _, err := Devices(); err == nil {
 		t.Skip("NOT CHECKED: this machine has a GPU")
 	}
 	program := buildPlain(t)
-	for _, c := range []struct { // one without cgo is what make dist-check installs
+	for _, c := range []struct {
 		name, program string
 		environment   []string
 		want          string

@@ -17,9 +17,9 @@ func TestRaceList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	lists := regexp.MustCompile(`(?m)^RACE(?:_ALL)?\s*:= ((?:.*\\\n)*.*)`).FindAllStringSubmatch(string(text), -1)
+	lists := regexp.MustCompile(`(?m)^RACE(?:_REST)?\s*:= ((?:.*\\\n)*.*)`).FindAllStringSubmatch(string(text), -1)
 	if len(lists) != 2 {
-		t.Fatalf("the Makefile has %d lists of packages for the race detector, want RACE and RACE_ALL", len(lists))
+		t.Fatalf("the Makefile has %d lists of packages for the race detector, want RACE and RACE_REST", len(lists))
 	}
 	list := lists[0][1] + " " + lists[1][1]
 	packages := func(patterns ...string) map[string]string {
@@ -51,7 +51,7 @@ func TestRaceList(t *testing.T) {
 		}
 		concurrent++
 		if raced[path] == "" {
-			t.Errorf("%s starts goroutines, and make race-all does not run its tests: add it to RACE_ALL in the Makefile", strings.TrimPrefix(path, module))
+			t.Errorf("%s starts goroutines, and make race-all does not run its tests: add it to RACE_REST in the Makefile", strings.TrimPrefix(path, module))
 		}
 	}
 	if concurrent < 15 {

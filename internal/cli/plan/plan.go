@@ -48,17 +48,18 @@ long a restart takes.
 
 It measures first, for some twenty seconds: the stage with your model, and a NATS server
 with file storage, both in this process, get messages over TCP as your machines would send
-them, as many a second as one server will have, and one reader takes the predictions. CPU time is measured, also that of an idle
-stage, of storing alone and, with --replicas 3, of three servers that store each message.
-The figures are of this machine's cores, and include the publisher and the reader. If the machine has so
-much other work that messages come late, they are too low, and it says so.
+them, as many a second as one server will have, and one reader takes the predictions. CPU
+time is measured, also that of an idle stage, of storing alone and, with --replicas 3, of
+three servers that store each message. The figures are of this machine's cores, and include
+the publisher and the reader. If the machine has so much other work that messages come
+late, they are too low, and it says so.
 
 The rest is computed. A server is a stage and a NATS server on one machine of
 --server-cores, --server-memory, --server-network and --server-disk. The plan uses --use
 of its cores, network and disk, and 80 % of its memory; the rest is for peaks, and for the
 time after a restart. Memory is from measurements of two banks (docs/measurements/
-machines.md), not of your model. Alarms, recording, gateways and further readers
-are not included.
+machines.md), not of your model. Alarms, recording, gateways and
+further readers are not included.
 
 --simulate runs the plan in simulated time with the measured service times: latencies as
 messages come evenly, at random, all at once or in bursts; a killed worker, a server that
