@@ -125,6 +125,9 @@ func (l *Log) Close() error {
 func (l *Log) Removed() uint64 { return l.removed }
 
 func (l *Log) deliver(ctx context.Context, m jetstream.Msg) {
+	if ctx.Err() != nil {
+		return // the message before may have been let go: none may follow it
+	}
 	meta, err := m.Metadata()
 	if err != nil {
 		select {
