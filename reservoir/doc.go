@@ -98,7 +98,8 @@
 //	                detector of what is new; or "9" where one says when a prefix suffices;
 //	                or "10" where one is a regression; or "11" where one abstains, or labels have
 //	                moved the thresholds of its sets; or "12" where a detector says what is
-//	                usual by place; or "13" where one reads inputs
+//	                usual by place; or "13" where one reads inputs; or "14" where one has directions
+//	                between classes
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names

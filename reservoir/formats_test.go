@@ -58,6 +58,10 @@ func TestStoredModels(t *testing.T) {
 	of := *h.Novelty
 	of.Usual = &novelty.Usual{Offset: -1. / 3, Most: 2.5, Linear: []float32{1e-10, -2}, Square: []float32{0, 1. / 3}}
 	places.Readouts[0].Novelty = &of
+	splices := testModel(t)
+	beside := *h.Novelty
+	beside.Usual = &novelty.Usual{Offset: .25, Most: 2.5, Linear: []float32{1e-10, -2}, Square: []float32{0, 1. / 3}, Between: 1}
+	splices.Readouts[0].Novelty = &beside
 	drift := testModel(t)
 	reads := *h.Novelty
 	for i := range 9 * len(h.Center) {
@@ -81,7 +85,7 @@ func TestStoredModels(t *testing.T) {
 	abstains.Readouts[0].Temperature, abstains.Readouts[0].Abstain = 1.25, &abstain.Rule{MaxError: .02, Confidence: .95, Above: 2. / 3}
 	adapted := testModel(t)
 	adapted.Readouts[0].Temperature, adapted.Readouts[0].Coverage = 1.25, &readout.Coverage{Level: .9, Least: slices.Repeat([]float64{.125}, len(adapted.Readouts[0].Classes)), Adapted: .96875}
-	for name, m := range map[string]*Model{"drift-13": drift, "places-12": places, "abstains-11": abstains, "adapted-11": adapted, "number-10": number, "decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
+	for name, m := range map[string]*Model{"splices-14": splices, "drift-13": drift, "places-12": places, "abstains-11": abstains, "adapted-11": adapted, "number-10": number, "decides-9": decides, "novel-8": novel, "healthy-8": healthy, "sets-7": sets, "front-6": front, "bank-1": testModel(t), "ring-1": ring, "bank-2": ranges, "mixed-3": mixedModel(t), "mixed-4": limits, "mixed-5": timed} {
 		path := filepath.Join("testdata", "formats", name+".safetensors")
 		if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
 			if err := m.Save(path); err != nil {

@@ -24,7 +24,7 @@ import (
 // The form of a model file is in the package's documentation, doc.go.
 const (
 	frontVersion  = "6"
-	newestVersion = "13"
+	newestVersion = "14"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -64,7 +64,7 @@ type noveltyInfo struct {
 	Level   float32        `json:"level"`
 	Unit    float32        `json:"unit"`
 	Detects bool           `json:"detects,omitzero"` // the readout's class is whether it is novel
-	Usual   *novelty.Usual `json:"usual,omitempty"`  // version 12; nil: nothing divides the residual
+	Usual   *novelty.Usual `json:"usual,omitempty"`  // version 12; nil: nothing divides the residual; version 14: directions between classes
 	Inputs  bool           `json:"inputs,omitzero"`  // version 13: it reads inputs
 }
 
@@ -74,8 +74,12 @@ type noveltyInfo struct {
 func (m *Model) version() string {
 	one := func(has func(h *readout.Linear) bool) bool { return slices.ContainsFunc(m.Readouts, has) }
 	switch {
-	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Inputs != nil }):
+	case one(func(h *readout.Linear) bool {
+		return h.Novelty != nil && h.Novelty.Usual != nil && h.Novelty.Usual.Between > 0
+	}):
 		return newestVersion
+	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Inputs != nil }):
+		return "13"
 	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Usual != nil }):
 		return "12"
 	case one(func(h *readout.Linear) bool { return h.Abstain != nil || h.Coverage != nil && h.Coverage.Adapted != 0 }):
@@ -251,7 +255,7 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != "10" && v != "11" && v != "12" && v != newestVersion {
+	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != "10" && v != "11" && v != "12" && v != "13" && v != newestVersion {
 		if v == "" {
 			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
 		}

@@ -158,7 +158,7 @@ func TestModelFileRefused(t *testing.T) {
 		{"trailing bytes", append(bytes.Clone(good), 1, 2, 3, 4), "4 bytes"},
 		{"huge header", header(1 << 60), "header of 1152921504606846976 bytes"},
 		{"not JSON", append(header(8)[:8], "not json"...), "header"},
-		{"unknown version", edit(`"eusn.version":"1"`, `"eusn.version":"14"`), "version 14"},
+		{"unknown version", edit(`"eusn.version":"1"`, `"eusn.version":"15"`), "version 15"},
 		{"another program", edit(`"eusn.version":"1"`, `"format":"pt"`), "another program"},
 		{"unknown arithmetic", edit(`{\"arithmetic\":1`, `{\"arithmetic\":2`), "arithmetic version 2"},
 		{"unknown spec key", edit(`\"kind\":`, `\"kinds\":`), `unknown field "kinds"`},

@@ -37,7 +37,7 @@ func TestNovelty(t *testing.T) {
 	for _, c := range []struct{ features, dims int }{{1, 1}, {7, 2}, {130, 16}, {77, 41}, {301, 33}} {
 		d := &novelty.Detector{Center: noise(c.features, 3), Scale: noise(c.features, 1), Axes: noise(c.features*c.dims, 1/float32(c.features)), Left: []float32{1}, Unit: .5, Level: .5}
 		if c.dims > 16 {
-			d.Usual = &novelty.Usual{Offset: .5, Most: 3, Linear: noise(8, 1), Square: noise(8, 1)}
+			d.Usual = &novelty.Usual{Offset: .5, Most: 3, Linear: noise(8, 1), Square: noise(8, 1), Between: c.dims % 16}
 		}
 		values := 3 * (c.dims % 3)
 		d.Inputs = noise(c.features*values, 1/float32(c.features))

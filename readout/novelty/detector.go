@@ -15,7 +15,7 @@ import (
 type Detector struct {
 	Center []float32 // of each feature
 	Scale  []float32 // of each feature; 0 takes one out
-	Axes   []float32 // dimensions x features, row-major: the principal directions of what is centred and scaled
+	Axes   []float32 // dimensions x features, row-major: directions of what is centred and scaled, Usual.Between of splices, then principal ones
 	Left   []float32 // scores of training sequences that were left out, ascending
 	Unit   float32   // the residual whose score is 1
 	Level  float32   // a sequence whose p-value is not above it is novel; in (0, 1)
@@ -137,12 +137,16 @@ func (d *Detector) scaled(features []float32) (sums [4]float64) {
 }
 
 // Of is the score of a vector of which these are the four sums of squares, and within the
-// products with the directions. The sums are added in order; from that the products'
-// squares are subtracted in order, in float64; what is below zero is zero; with Usual it is
+// products with the directions. The sums are added in order; from that the squares of the
+// products, but for those of Usual.Between, are subtracted in order, in float64; what is below zero is zero; with Usual it is
 // multiplied by 1/exp(x); the rest is rounded to float32, and so is its quotient with Unit.
 func (d *Detector) Of(sums [4]float64, within []float32) float32 {
 	length := sums[0] + sums[1] + sums[2] + sums[3]
-	for _, t := range within {
+	beside := 0
+	if d.Usual != nil {
+		beside = d.Usual.Between
+	}
+	for _, t := range within[beside:] {
 		length -= float64(float64(t) * float64(t)) // the square is exact
 	}
 	length = max(0, length)

@@ -39,16 +39,22 @@
 // # Between classes
 //
 // A fault that looks like something between two known classes has a small residual. Where
-// there are several classes, with at least 80 sequences each, Fit makes as many vectors that
-// are between them: of each sequence and one of another class the features that a sequence
-// would have which is like the one for a share of the time, from .2 to .8, and like the other
-// for the rest (Splice). With a deviation and a maximum among the features these are not
-// between the others on a straight line. A ridge regression tells the spliced from the whole
-// ones. Its direction, of unit length, is the first of the subspace; the principal directions
-// are those of what is outside of it. With t the product with it, m and v mean and variance
-// of t of left-out sequences, and d the deviation of the logarithm of their residuals from what is
-// usual, (t-m)^2 d/(2v) is added to the logarithm of a residual (as a part of Usual, up to 32 d):
-// what is unlike whole sequences there is novel, whether it is like a spliced one or the opposite.
+// there are several classes, with at least 80 sequences each, Fit makes vectors that are between
+// them: of a sequence and one of another class the features that a sequence would have which is
+// like the one for a share of the time, from .35 to .65, and like the other for the rest
+// (Splice). With a deviation and a maximum among the features these are not between the others
+// on a straight line. A ridge regression tells the spliced from the whole ones, as many of
+// each. With two or three classes there is one for each two of them, from spliced vectors of
+// these two; with more there is one, of all. The directions, of unit length, come before the
+// principal ones, of which there are so many less. They are neither orthogonal to each other nor
+// to the principal ones, and take nothing from the residual (Usual.Between). With t_k the product
+// with direction k, m_k and v_k mean and variance of t_k of left-out sequences, and d the
+// deviation of the logarithm of their residuals from what is usual,
+//
+//	.35 d sum_k (t_k - m_k)^2 / v_k
+//
+// is added to the logarithm of a residual (as a part of Usual, up to 22.4 d): what is unlike
+// whole sequences there is novel, whether it is like a spliced one or the opposite.
 // To learn what is normal from what is made to be unlike it is known as outlier exposure
 // (D. Hendrycks, M. Mazeika, T. Dietterich: Deep anomaly detection with outlier exposure, ICLR
 // 2019).

@@ -95,13 +95,13 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 			}
 		}
 	}
-	l.spliced(inside)
+	l.pairs = l.pairings(inside)
 	s, err := l.learn(ctx, all)
 	if err != nil {
 		return nil, Report{}, err
 	}
 	left, products := make([]float64, n), dense.New(n, min(Places, s.axes.Cols-s.between))
-	between := make([]float64, n)
+	between := dense.New(n, s.between)
 	for fold := range folds {
 		var outside []int
 		for i := range of {
@@ -118,9 +118,6 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 			return nil, Report{}, err
 		}
 		l.scores(other, outside, left, place, products, between)
-	}
-	if s.between == 0 {
-		between = nil
 	}
 	var usual *Usual
 	if o.ByPlace {
@@ -188,16 +185,17 @@ func deviation(mean, variance []float64) []float64 {
 
 // learner has what all folds share.
 type learner struct {
-	x   []float32 // sequences x f
-	f   int
-	opt Options
+	x     []float32 // sequences x f
+	f     int
+	opt   Options
+	pairs [][]int // classes that are spliced with each other, for each direction of splices
 }
 
 // subspace is what is learnt from some sequences.
 type subspace struct {
 	mean, scale []float64
-	axes        dense.Matrix // f x dimensions, orthonormal
-	between     int          // 1: the first one is the direction of the splices
+	axes        dense.Matrix // f x dimensions; those behind the first ones are orthonormal
+	between     int          // so many, the first ones, are directions of splices
 }
 
 // thinned takes Learnt rows at even distances.
@@ -224,30 +222,11 @@ func (l *learner) learn(ctx context.Context, rows []int) (*subspace, error) {
 	if !slices.ContainsFunc(s.scale, func(v float64) bool { return v != 0 }) {
 		return nil, ErrConstant
 	}
+	z.Center, z.Scale = s.mean, s.scale
 	n := len(rows)
-	joint := z
-	if l.opt.Splice != nil {
-		joint.X, joint.Rows = append(z.X, l.splices(rows)...), 2*n
-	}
-	z.Center, z.Scale, joint.Center, joint.Scale = s.mean, s.scale, s.mean, s.scale
-	both := dense.New(joint.Rows, joint.Rows)
-	dense.AddKernel(both, joint)
-	kernel := both.Sub(0, 0, n, n)
-	var axis, along []float64
-	if l.opt.Splice != nil {
-		var err error
-		if axis, along, err = l.between(ctx, z, joint, both); err != nil {
-			return nil, err
-		}
-	}
-	if axis != nil { // the others are of what is outside of it
-		s.between = 1
-		for i, t := range along {
-			for j, u := range along[:i+1] {
-				kernel.Row(i)[j] -= float64(t * u)
-			}
-		}
-	}
+	kernel := dense.New(n, n)
+	dense.AddKernel(kernel, z)
+	s.between = len(l.pairs)
 	vectors, values, err := leading(kernel, min(l.opt.dims-s.between, n-1))
 	if err != nil {
 		return nil, err
@@ -258,21 +237,16 @@ func (l *learner) learn(ctx context.Context, rows []int) (*subspace, error) {
 		}
 	}
 	s.axes = dense.New(l.f, s.between+len(values))
-	rest := s.axes.Sub(0, s.between, l.f, len(values))
-	dense.MultiplySamples(rest, 1, z, true, vectors)
-	if axis == nil {
+	dense.MultiplySamples(s.axes.Sub(0, s.between, l.f, len(values)), 1, z, true, vectors)
+	if s.between == 0 {
 		return s, nil
 	}
-	inside := make([]float64, len(values))
-	for i, t := range along {
-		for c, v := range vectors.Row(i) {
-			inside[c] += float64(t * v)
-		}
-	}
-	for j, w := range axis {
-		s.axes.Row(j)[0] = w
-		for c, t := range inside {
-			rest.Row(j)[c] -= float64(w * t)
+	joint := z
+	joint.X, joint.Rows = append(z.X, make([]float32, n*l.f)...), 2*n
+	for k, classes := range l.pairs {
+		l.splices(joint.X[n*l.f:], l.among(rows, classes))
+		if err := l.between(ctx, s.axes.Sub(0, k, l.f, 1), joint); err != nil {
+			return nil, err
 		}
 	}
 	return s, nil
@@ -345,9 +319,9 @@ func leading(kernel dense.Matrix, dims int) (vectors dense.Matrix, values []floa
 }
 
 // scores writes the squared residuals of some sequences to their places, what they have
-// within the subspace, as place says, to theirs, and what they have along the direction of the
+// within the subspace, as place says, to theirs, and what they have along the directions of the
 // splices.
-func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, products dense.Matrix, between []float64) {
+func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, products, between dense.Matrix) {
 	for len(rows) > 0 {
 		some := rows[:min(len(rows), Learnt)]
 		rows = rows[len(some):]
@@ -357,8 +331,8 @@ func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, p
 		dense.MultiplySamples(inside, 1, z, false, s.axes)
 		for i, row := range some {
 			place.of(products.Row(row), inside.Row(i)[s.between:])
-			if s.between > 0 {
-				between[row] = inside.Row(i)[0] + place.between
+			for k, t := range inside.Row(i)[:s.between] {
+				between.Row(row)[k] = t + place.between[k]
 			}
 		}
 		dense.Parallel(len(some), 8, func(lo, hi int) {
@@ -368,7 +342,7 @@ func (l *learner) scores(s *subspace, rows []int, to []float64, place *placed, p
 					v := (float64(f) - s.mean[j]) * s.scale[j]
 					sum += float64(v * v)
 				}
-				for _, t := range inside.Row(i) {
+				for _, t := range inside.Row(i)[s.between:] {
 					sum -= float64(t * t)
 				}
 				to[some[i]] = max(0, sum)

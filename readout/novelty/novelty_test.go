@@ -21,6 +21,7 @@ type reference struct {
 	Left, Scores   []float64
 	P              []float64
 	Classes        *reference // with what is usual by place
+	Splices        *reference // and directions of splices
 }
 
 func fit(t *testing.T, x []float32, n int, o Options) (*Detector, Report) {
@@ -51,6 +52,21 @@ func TestReference(t *testing.T) {
 		d := r.Classes.hold(t, Options{dims: r.Classes.Dims, ByPlace: true}, r.Classes.N)
 		if d.Usual == nil || len(d.Usual.Linear) != Places || d.Usual.Most < 1 {
 			t.Errorf("usual residuals %+v, want one class louder than the other", d.Usual)
+		}
+	})
+	t.Run("splices", func(t *testing.T) {
+		made, o := 0, Options{dims: r.Splices.Dims, ByPlace: true, Classes: make([]int, r.Splices.N)}
+		for i := range o.Classes {
+			o.Classes[i] = i % 3
+		}
+		o.Splice = func(dst, _, _ []float32, _ float32) { // the formula of the other program
+			for j := range dst {
+				dst[j] = float32(math.Cos(.37*float64(made)+.21*float64(j*j)) * float64(2+made%5))
+			}
+			made++
+		}
+		if d := r.Splices.hold(t, o, r.Splices.N); d.Usual == nil || d.Usual.Between != 3 {
+			t.Errorf("usual residuals %+v, want a direction for each two of three classes", d.Usual)
 		}
 	})
 }
@@ -234,7 +250,10 @@ func TestRefused(t *testing.T) {
 			d.Usual = &Usual{Linear: []float32{1}, Square: []float32{1}, Offset: float32(math.NaN())}
 		},
 		"linear": func(d *Detector) { d.Usual = &Usual{Linear: []float32{float32(math.Inf(1))}, Square: []float32{1}} },
-		"many":   func(d *Detector) { d.Usual = &Usual{Linear: make([]float32, 20), Square: make([]float32, 20)} },
+		"between": func(d *Detector) {
+			d.Usual = &Usual{Linear: []float32{1}, Square: []float32{1}, Between: 2}
+		},
+		"many": func(d *Detector) { d.Usual = &Usual{Linear: make([]float32, 20), Square: make([]float32, 20)} },
 	} {
 		bad := *good
 		if spoil(&bad); bad.Validate() == nil {

@@ -62,11 +62,14 @@ func TestSplice(t *testing.T) {
 	plain, _ := fit(t, x, n, o)
 	o.Splice, o.Classes = join, classes
 	d, r := fit(t, x, n, o)
-	if r.Dimensions != 3 || d.Usual == nil || len(d.Usual.Linear) < 2 || d.Usual.Square[0] >= 0 {
+	if r.Dimensions != 3 || d.Usual == nil || d.Usual.Between != 1 || len(d.Usual.Linear) < 2 || d.Usual.Square[0] >= 0 {
 		t.Fatalf("%d directions, usual %+v, want 3, and the first one's square counted against a sequence", r.Dimensions, d.Usual)
 	}
-	for a := range 3 { // the directions stay orthonormal
+	for a := range 3 { // the principal ones are orthonormal, and that of the splices has unit length
 		for b := range 3 {
+			if a != b && min(a, b) == 0 {
+				continue
+			}
 			dot, want := 0., 0.
 			for j := range f {
 				dot += float64(d.Axes[a*f+j]) * float64(d.Axes[b*f+j])
@@ -106,6 +109,32 @@ func TestSplice(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	if one, _ := fit(t, x, n, o); !reflect.DeepEqual(one, d) {
 		t.Error("one thread learns another detector")
+	}
+}
+
+// Each two of up to three classes have a direction of their own; more have one together. No
+// vector is spliced of one class alone.
+func TestPairings(t *testing.T) {
+	for classes, want := range map[int]int{2: 1, 3: 3, 4: 1} {
+		n, f := 80*classes, 40
+		o := Options{ByPlace: true, Classes: make([]int, n)}
+		for i := range o.Classes {
+			o.Classes[i] = i % classes
+		}
+		x := twoClasses(1, n, f, func(i int, _ *rand.Rand) (float64, float64) { c := float64(9 * o.Classes[i]); return c, c })
+		pairs := map[[2]int]bool{}
+		o.Splice = func(dst, a, b []float32, share float32) {
+			one, other := int(math.Round(float64(a[0])/9)), int(math.Round(float64(b[0])/9))
+			if one == other || share < leastShare || share > 1-leastShare {
+				t.Errorf("%v of class %d with class %d", share, one, other)
+			}
+			pairs[[2]int{one, other}] = true
+			join(dst, a, b, share)
+		}
+		d, _ := fit(t, x, n, o)
+		if d.Usual == nil || d.Usual.Between != want || len(pairs) != classes*(classes-1) {
+			t.Errorf("%d classes: usual residuals %+v and spliced of %v, want %d directions, and of each two classes", classes, d.Usual, pairs, want)
+		}
 	}
 }
 

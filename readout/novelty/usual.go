@@ -19,11 +19,17 @@ import (
 // residual is divided by exp(x),
 //
 //	x = Offset + the sum of Linear[i] t[i] + Square[i] t[i]^2, limited to [0, Most]
+//
+// Between directions, the first ones, are no part of the subspace: they are neither
+// orthogonal to each other nor to the rest, and what a vector has along them stays in its
+// residual.
 type Usual struct {
 	Offset float32   `json:"offset"`
 	Most   float32   `json:"most"` // exp(Most) is the largest over the smallest residual that is usual
 	Linear []float32 `json:"-"`    // of each direction, from the first one
 	Square []float32 `json:"-"`    // as many
+
+	Between int `json:"between,omitempty"` // see package's documentation: "Between classes"
 }
 
 // mostUsual bounds Usual.Most.
@@ -35,6 +41,9 @@ func (u *Usual) check(dims int, bad func(format string, args ...any)) {
 	}
 	if n := len(u.Linear); n == 0 || n > dims || len(u.Square) != n {
 		bad("usual residuals from %d and %d values, want as many squares, and 1 to %d, the directions", n, len(u.Square), dims)
+	}
+	if u.Between < 0 || u.Between > len(u.Linear) {
+		bad("%d directions between classes of %d that usual residuals read, want at most as many", u.Between, len(u.Linear))
 	}
 	if !(u.Most >= 0 && u.Most <= mostUsual) || !(math.Abs(float64(u.Offset)) <= math.MaxFloat32) {
 		bad("usual residuals with the offset %v up to %v, want a finite number and one from 0 to %d", u.Offset, u.Most, mostUsual)
@@ -75,12 +84,13 @@ var penalties = []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1e4}
 // the leading directions and on their squares. The penalty is the one with the least
 // squared error of folds that are left out. It divides the residuals by what is usual
 // for them, as predicted without their fold. Where that is not better than a
-// constant, it does not. between are the products with the direction of the splices, which is
-// before the others; nil: there is none. nil where nothing divides: then it leaves the residuals.
-func byPlace(ctx context.Context, products dense.Matrix, between []float64, fold []int, squared []float64) (*Usual, error) {
+// constant, it does not. between are the products with the directions of the splices, which are
+// before the others. nil where nothing divides: then it leaves the residuals.
+func byPlace(ctx context.Context, products, between dense.Matrix, fold []int, squared []float64) (*Usual, error) {
+	u := &Usual{Between: between.Cols, Linear: make([]float32, between.Cols), Square: make([]float32, between.Cols)}
 	median := slices.Sorted(slices.Values(squared))[len(squared)/2]
 	if median == 0 {
-		return nil, nil
+		return u.orNone(), nil
 	}
 	r := newRegression(products, squared, median, fold)
 	n, m := len(squared), products.Cols
@@ -95,10 +105,6 @@ func byPlace(ctx context.Context, products dense.Matrix, between []float64, fold
 		}
 	}
 	deviation := math.Sqrt(loss / float64(n))
-	var along *along
-	if between != nil {
-		along = newAlong(between, deviation)
-	}
 	w, constant, low, most := make([]float64, 2*m), 0., 0., 0.
 	switch {
 	case left != nil:
@@ -113,18 +119,20 @@ func byPlace(ctx context.Context, products dense.Matrix, between []float64, fold
 		slices.Sort(fitted)
 		low = fitted[n/edge]
 		most = fitted[n-1-n/edge] - low
-	case along == nil:
+	case u.Between == 0:
 		return nil, nil
 	default:
 		left = make([]float64, n)
 	}
-	u := &Usual{}
-	if along != nil {
+	along := newAlong(between, deviation)
+	if u.Between > 0 {
 		reach := spliceReach * spliceStrength * deviation
 		low -= reach
 		most += reach
-		constant -= float64(along.strength * float64(along.mean*along.mean))
-		u.Linear, u.Square = append(u.Linear, float32(2*along.strength*along.mean)), append(u.Square, float32(-along.strength))
+	}
+	for k, strength := range along.strength {
+		constant -= float64(strength * float64(along.mean[k]*along.mean[k]))
+		u.Linear[k], u.Square[k] = float32(2*strength*along.mean[k]), float32(-strength)
 	}
 	most = min(most, mostUsual)
 	for i, p := range left {
@@ -145,13 +153,21 @@ func byPlace(ctx context.Context, products dense.Matrix, between []float64, fold
 	return u, nil
 }
 
+// orNone is nil where there is nothing that it has to say.
+func (u *Usual) orNone() *Usual {
+	if u.Between == 0 {
+		return nil
+	}
+	return u
+}
+
 // placed makes of the products with a fold's directions those that all sequences' would
 // have: about the mean of all, and with the directions within the fold's span that are
 // nearest to those of all (the polar factor of the products of both). A fold's
 // directions may have other signs; those of almost equal eigenvalues are turned; and
 // where a fold has much of one class, its mean is further from that.
 type placed struct {
-	between float64 // what a product with the fold's direction of the splices lacks
+	between []float64 // what products with the fold's directions of splices lack
 	shift   []float64
 	turn    dense.Matrix
 }
@@ -159,11 +175,11 @@ type placed struct {
 // placed is for a fold and the first directions.
 func (s *subspace) placed(fold *subspace, first int) (*placed, error) {
 	f, k := len(s.mean), fold.axes.Cols-fold.between
-	p := &placed{shift: make([]float64, k), turn: dense.New(k, first)}
+	p := &placed{between: make([]float64, fold.between), shift: make([]float64, k), turn: dense.New(k, first)}
 	for j := range f {
 		d := (fold.mean[j] - s.mean[j]) * fold.scale[j]
-		if fold.between > 0 {
-			p.between += float64(d * fold.axes.Row(j)[0])
+		for c, v := range fold.axes.Row(j)[:fold.between] {
+			p.between[c] += float64(d * v)
 		}
 		for c, v := range fold.axes.Row(j)[fold.between:] {
 			p.shift[c] += float64(d * v)

@@ -1,6 +1,8 @@
 """Scores and p-values of package novelty, computed another way: residuals of NumPy's
 singular value decomposition of the centred and scaled features, all in float64. What is
-usual by place: ridge regressions as least squares with further rows for the penalty.
+usual by place, and the directions of splices: ridge regressions as least squares with
+further rows for the penalty. The spliced vectors are those of a formula, which the test
+computes, too.
 
     python3 make_reference.py > reference.json
 """
@@ -29,8 +31,9 @@ def ridge(x, y, penalty):
     return w, level - middle @ w
 
 
-def by_place(products, left, fold, new_products, new):
-    """Squared residuals over what is usual for them: of left-out sequences, of new ones."""
+def by_place(products, left, fold, new_products, new, between=None, new_between=None):
+    """Squared residuals over what is usual for them: of left-out sequences, of new ones.
+    With products with directions of splices, what is unusual along these makes it less."""
     design = lambda t: np.concatenate([t, t**2], 1)
     raw = design(products)
     z, y = (raw - raw.mean(0)) / raw.std(0), np.log(left)
@@ -46,9 +49,69 @@ def by_place(products, left, fold, new_products, new):
     w, constant = ridge(z, y, penalty)
     fitted = np.sort(z @ w + constant)
     low, high = fitted[len(y) // 10], fitted[len(y) - 1 - len(y) // 10]
-    usual = lambda x: np.exp(np.clip(x, low, high) - low)
     at = (design(new_products) - raw.mean(0)) / raw.std(0) @ w + constant
+    if between is not None:
+        deviation = np.sqrt(loss / len(y))
+        apart = lambda t: 0.35 * deviation * (((t - between.mean(0)) / between.std(0)) ** 2).sum(1)
+        out, at, low = out - apart(between), at - apart(new_between), low - 64 * 0.35 * deviation
+    usual = lambda x: np.exp(np.clip(x, low, high) - low)
     return left / usual(out), new / usual(at), penalty
+
+
+def splice_direction(z, spliced):
+    """The ridge regression that tells spliced from whole ones, of unit length."""
+    a = np.concatenate([z, spliced])
+    a = a - a.mean(0)
+    penalty = 0.5 * (a**2).sum() / len(a)
+    rows = np.concatenate([a, np.sqrt(penalty) * np.eye(a.shape[1])])
+    y = np.concatenate([-np.ones(len(z)), np.ones(len(spliced)), np.zeros(a.shape[1])])
+    w = np.linalg.lstsq(rows, y, rcond=None)[0]
+    return w / np.linalg.norm(w)
+
+
+def splices():
+    """Three classes, of which each two have a direction of their own."""
+    random = np.random.default_rng(9)
+    n, features, dims, folds, pairs = 246, 16, 7, 10, 3
+    spread, apart = random.normal(size=(3, features)), 3 * random.normal(size=(3, features))
+    make = lambda k: np.round(64 * (random.normal(size=(k, 3)) @ spread + apart[np.arange(k) % 3] + (0.3 + 0.3 * (np.arange(k) % 3))[:, None] * random.normal(size=(k, features)))) / 64
+    x, new = make(n), make(12)
+    new[8:] += np.round(64 * 0.7 * random.normal(size=(4, features))) / 64
+    made = 0
+
+    def spliced(k):
+        nonlocal made
+        at = np.arange(made, made + k)[:, None]
+        made += k
+        return (np.cos(0.37 * at + 0.21 * np.arange(features) ** 2) * (2 + at % 5)).astype(np.float32)
+
+    fold = np.arange(n) % folds
+
+    def learn(x):
+        part = Subspace(x, dims - pairs)
+        z = (x - part.mean) * part.scale
+        part.between = np.stack([splice_direction(z, (spliced(len(z)) - part.mean) * part.scale) for _ in range(pairs)])
+        return part
+
+    last = learn(x)
+    left, products, between = np.zeros(n), np.zeros((n, dims - pairs)), np.zeros((n, pairs))
+    for k in range(folds):
+        part = learn(x[fold != k])
+        left[fold == k] = part.scores(x[fold == k])
+        z = (x[fold == k] - last.mean) * part.scale
+        u, _, v = np.linalg.svd(part.axes @ last.axes.T, full_matrices=False)
+        products[fold == k] = z @ part.axes.T @ u @ v
+        between[fold == k] = z @ part.between.T
+    z = (new - last.mean) * last.scale
+    left, scores, penalty = by_place(products, left, fold, z @ last.axes.T, last.scores(new), between, z @ last.between.T)
+    median = np.sort(left)[n // 2]
+    left, scores = np.sort(left) / median, scores / median
+    return {
+        "n": n, "dims": dims, "penalty": penalty,
+        "features": [float(v) for v in x.ravel()], "new": [float(v) for v in new.ravel()],
+        "left": left.tolist(), "scores": scores.tolist(),
+        "p": [(1 + int((left >= s).sum())) / (n + 1) for s in scores],
+    }
 
 
 def classes():
@@ -109,6 +172,7 @@ def main():
         "left": left.tolist(), "scores": last.tolist(),
         "p": [(1 + int((left >= s).sum())) / (n + 1) for s in last],
         "classes": classes(),
+        "splices": splices(),
     }))
 
 
