@@ -67,7 +67,8 @@ type Report struct {
 // Fit learns a detector from n feature vectors; features is their row-major matrix
 // and stays the caller's. Time: for each fold and once more, with m = min(n, Learnt),
 // k dimensions and F features, m m F/2 + m F k multiply-adds, and n F k in all for
-// those left out. Memory: m F float32 and k F float64.
+// those left out; and 2 m m F for each direction of splices. Memory: m F float32, twice as
+// much with splices, and k F float64.
 func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector, Report, error) {
 	if n < Fewest || len(features)%n != 0 || len(features) == 0 {
 		return nil, Report{}, fmt.Errorf("novelty: %d values of %d sequences, want whole rows of at least %d sequences", len(features), n, Fewest)

@@ -92,6 +92,7 @@ type noveltyReport struct {
 	Detects    bool    `json:"detects"`            // the readout's class is whether it is novel
 	Inputs     int     `json:"inputs"`             // values that say what the inputs are like
 	ByPlace    bool    `json:"by_place,omitempty"` // residuals are divided by what is usual at their place
+	Between    int     `json:"between,omitempty"`  // of the dimensions: directions between classes
 }
 
 // Inspect reads the model file at path and describes it.
@@ -131,7 +132,10 @@ func newHeadReport(h *readout.Linear) headReport {
 		r.Early = &p.Rule
 	}
 	if d := h.Novelty; d != nil {
-		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects, d.InputValues(), d.Usual != nil}
+		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects, d.InputValues(), d.Usual != nil, 0}
+		if d.Usual != nil {
+			r.Novelty.Between = d.Usual.Between
+		}
 	}
 	return r
 }
@@ -196,6 +200,9 @@ func Print(a *cli.App, r Report) {
 			}
 			if n.ByPlace {
 				more += "; compared with what is usual at its place"
+			}
+			if n.Between > 0 {
+				more += fmt.Sprintf("; %d of the dimensions between classes", n.Between)
 			}
 			row("novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, more)
 		}
