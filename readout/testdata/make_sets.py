@@ -5,7 +5,7 @@ usage: make_sets.py < reference.json > sets.json    (numpy 1.24)
 
 For each case of reference.json: the ridge classifier of standardised features with
 alpha 1 is really refitted without each sample in turn, which is then scored. Of these
-scores come the temperature (maximum likelihood, each label doubted by 1/(4n+2)), and at
+scores come the temperature (maximum likelihood, each label doubted by 1/(8n+2)), and at
 it the thresholds of sets of classes: the k-th smallest probability of a true class,
 k = floor((1 - level) (n + 1)), over all samples or over those of each class. With
 priors each probability is multiplied by prior over share of the class in the training,
@@ -36,7 +36,7 @@ def softmax(s):
 
 
 def temperature(s, y):
-    n, doubt = len(y), 1 / (4 * len(y) + 2)
+    n, doubt = len(y), 1 / (8 * len(y) + 2)
     own = s[np.arange(n), y]
     own = (1 - doubt) * own + doubt * (s.sum(1) - own) / (s.shape[1] - 1)
 
