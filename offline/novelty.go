@@ -188,11 +188,14 @@ func (t *training) level() (float64, error) {
 	if float32(level) >= float32(least) { // as the detector compares
 		return level, nil
 	}
-	fewest := fmt.Sprintf("a share of %.3g", least)
+	fewest, more := fmt.Sprintf("a share of %.3g", least), ", or train on more"
+	if 1/level > novelty.Most {
+		more = "" // no data have so many
+	}
 	if perDay > 0 {
 		fewest = fmt.Sprintf("%.4g a day", least*perDay)
 	}
-	return 0, InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, predict less often, or train on more", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), novelty.Most, fewest))
+	return 0, InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, or predict less often%s", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), novelty.Most, fewest, more))
 }
 
 // perDayOf is how many predictions of whole sequences a stream makes in a day under a

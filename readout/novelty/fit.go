@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 
-	"gonum.org/v1/gonum/mat"
-
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
@@ -228,7 +226,7 @@ func (l *learner) learn(ctx context.Context, rows []int) (*subspace, error) {
 	kernel := dense.New(n, n)
 	dense.AddKernel(kernel, z)
 	s.between = len(l.pairs)
-	vectors, values, err := leading(kernel, min(l.opt.dims-s.between, n-1))
+	vectors, values, err := leading(ctx, kernel, min(l.opt.dims-s.between, n-1))
 	if err != nil {
 		return nil, err
 	}
@@ -285,38 +283,6 @@ func statistics(z dense.Samples, scale func(mean, variance []float64) []float64)
 		}
 	})
 	return mean, scale(mean, variance)
-}
-
-// leading are the leading eigenvectors of a symmetric matrix, of which the lower
-// triangle is set, as columns, with their eigenvalues; fewer where the rest is
-// rounding.
-func leading(kernel dense.Matrix, dims int) (vectors dense.Matrix, values []float64, err error) {
-	n := kernel.Rows
-	sym := mat.NewSymDense(n, nil)
-	for i := range n {
-		for j := range i + 1 {
-			sym.SetSym(i, j, kernel.Row(i)[j])
-		}
-	}
-	var eigen mat.EigenSym
-	if !eigen.Factorize(sym, true) {
-		return vectors, nil, errors.New("novelty: the eigenvalues of the training part did not converge")
-	}
-	all := eigen.Values(nil) // ascending
-	var basis mat.Dense
-	eigen.VectorsTo(&basis)
-	const rounding = 1e-10 // of the largest
-	for dims > 0 && !(all[n-dims] > rounding*all[n-1]) {
-		dims--
-	}
-	vectors = dense.New(n, dims)
-	for c := range dims {
-		values = append(values, all[n-1-c])
-		for i := range n {
-			vectors.Row(i)[c] = basis.At(i, n-1-c)
-		}
-	}
-	return vectors, values, nil
 }
 
 // scores writes the squared residuals of some sequences to their places, what they have

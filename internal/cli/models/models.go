@@ -179,7 +179,7 @@ func Print(a *cli.App, r Report) {
 	for _, h := range r.Readouts {
 		if v := h.Interval; v != nil {
 			row("readout", "%s: a number: %s", h.Name, ListText(h.Classes))
-			row("interval", "from %.4g to %+.4g about the value, which holds %.4g %% of the true numbers, seen in leave-one-out", v.Low, v.High, 100*v.Level)
+			row("interval", "from %.4g to %+.4g about the value, which holds %.4g %% of the true numbers, as leave-one-out or labels have shown", v.Low, v.High, 100*v.Level)
 		} else {
 			row("readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
 		}

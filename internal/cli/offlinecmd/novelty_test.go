@@ -64,6 +64,7 @@ func TestNoveltyCommands(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), append(retrain, "--healthy-only=slow", "--early", "2")...).Want(t, cli.ExitFailure, "predict at ends (--early 0)")
 	clitest.Exec(t, t.Context(), append(retrain, "--healthy-only")...).Want(t, cli.ExitIntegrity, "say which is the healthy one")
+	clitest.Exec(t, t.Context(), append(retrain, "--healthy-only", "slow")...).Want(t, cli.ExitUsage, "want --healthy-only=slow")
 	clitest.Exec(t, t.Context(), append(retrain, "--healthy-only=slow", "--false-alarms", "1/month", "--predictions-per-day", "24")...).
 		Want(t, cli.ExitIntegrity, "needs at least 719 training sequences")
 }

@@ -37,6 +37,9 @@ func (s *scaleFlags) add(f *pflag.FlagSet) {
 func (s *scaleFlags) check(cmd *cobra.Command, args []string) error {
 	f := cmd.Flags()
 	if !s.merge {
+		if h := f.Lookup("healthy-only"); len(args) > 0 && h.Value.String() == allHealthy {
+			return fmt.Errorf("%q stands alone: want --healthy-only=%s where it is the healthy class", args[0], args[0])
+		}
 		if err := cobra.NoArgs(cmd, args); err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ var ErrRecordLost = errors.New("it makes no predictions")
 
 // errUnsure is a commit that was not sent, because the output may have gone back
 // to what it was before.
-var errUnsure = errors.New("the connection broke after the last answer, or the last answer is old: reading the record first")
+var errUnsure = errors.New("the connection broke after the last answer, or the last answer is old")
 
 // ErrUnfinished says that a stop's time ran out before the server answered.
 // Nothing is lost by it: what has no commit is computed again.
@@ -277,7 +277,11 @@ func (c *Committer) Accept(r wire.Record, seq uint64, q asked) {
 // alone proves nothing: a cluster's leader may refuse the right expectation
 // for a moment.
 func (c *Committer) resolve(ctx context.Context, cause error) error {
-	c.Log.Warn("no answer to a commit, reading the partition's record to see whether it was stored", "subject", c.Subject(), "input", c.next.InSeq, "err", cause)
+	if errors.Is(cause, errUnsure) {
+		c.Log.Info("a commit waits: the server is asked for the partition's record first", "subject", c.Subject(), "input", c.next.InSeq, "why", cause)
+	} else {
+		c.Log.Warn("no answer to a commit, reading the partition's record to see whether it was stored", "subject", c.Subject(), "input", c.next.InSeq, "err", cause)
+	}
 	var staleSince time.Time
 	var gone missing
 	for {
