@@ -52,7 +52,7 @@ func area(known, novel []float32) float64 {
 // with the direction of the splices, and drowns among 57 others without it. Whole sequences keep
 // their share of small p-values: four deviations, as in TestShareOfFalseAlarms.
 func TestSplice(t *testing.T) {
-	const n, f, fresh = 400, 60, 400
+	const n, f, fresh = 240, 60, 400
 	whole := func(i int, _ *rand.Rand) (float64, float64) { v := float64(2*(i%2) - 1); return v, v }
 	x, classes := twoClasses(1, n, f, whole), make([]int, n)
 	for i := range classes {
