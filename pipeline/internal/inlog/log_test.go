@@ -13,6 +13,7 @@ func TestNothingBehindWhatWasLetGo(t *testing.T) {
 	t.Parallel()
 	for range 100 {
 		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
 		l := &Log{came: make(chan delivered, readAhead), fault: make(chan error, 1)}
 		for seq := range uint64(20) {
 			if seq == 5 {
