@@ -126,7 +126,7 @@ func TestCalibrationOverWeights(t *testing.T) {
 			t.Log(line)
 		}
 		t.Logf("means of %d sets: calibration error %.4f, of each draw of the weights %.4f, %.4f by chance", len(group), sum, means, chance)
-		if sum-chance > .015 {
+		if sum-chance > .015 { // as above
 			t.Errorf("mean calibration error %.4f, %.4f of it by chance: want .015 more than chance at most", sum, chance)
 		}
 	}

@@ -74,9 +74,7 @@ type noveltyInfo struct {
 func (m *Model) version() string {
 	one := func(has func(h *readout.Linear) bool) bool { return slices.ContainsFunc(m.Readouts, has) }
 	switch {
-	case one(func(h *readout.Linear) bool {
-		return h.Novelty != nil && h.Novelty.Usual != nil && h.Novelty.Usual.Between > 0
-	}):
+	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Between() > 0 }):
 		return newestVersion
 	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Inputs != nil }):
 		return "13"

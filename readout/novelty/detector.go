@@ -136,17 +136,22 @@ func (d *Detector) scaled(features []float32) (sums [4]float64) {
 	return sums
 }
 
+// Between is how many of the directions, the first ones, are between classes (Usual.Between).
+func (d *Detector) Between() int {
+	if d.Usual == nil {
+		return 0
+	}
+	return d.Usual.Between
+}
+
 // Of is the score of a vector of which these are the four sums of squares, and within the
 // products with the directions. The sums are added in order; from that the squares of the
-// products, but for those of Usual.Between, are subtracted in order, in float64; what is below zero is zero; with Usual it is
-// multiplied by 1/exp(x); the rest is rounded to float32, and so is its quotient with Unit.
+// products behind the first Between are subtracted in order, in float64; what is below zero
+// is zero; with Usual it is multiplied by 1/exp(x); the rest is rounded to float32, and so is
+// its quotient with Unit.
 func (d *Detector) Of(sums [4]float64, within []float32) float32 {
 	length := sums[0] + sums[1] + sums[2] + sums[3]
-	beside := 0
-	if d.Usual != nil {
-		beside = d.Usual.Between
-	}
-	for _, t := range within[beside:] {
+	for _, t := range within[d.Between():] {
 		length -= float64(float64(t) * float64(t)) // the square is exact
 	}
 	length = max(0, length)

@@ -13,7 +13,7 @@ import (
 
 const (
 	rounding = 1e-10 // of the largest eigenvalue: what is less is none
-	narrow   = 4     // of so many times the directions that are wanted, all are computed
+	narrow   = 4     // of at most so many times the directions that are wanted, all are computed
 	rounds   = 30    // of the iteration, at most
 )
 
@@ -146,7 +146,7 @@ func orthonormal(ctx context.Context, q dense.Matrix) error {
 		}
 	}
 	g := dense.New(q.Cols, q.Cols)
-	dense.Multiply(g, 1, q.Clone(), true, q, false)
+	dense.Multiply(g, 1, q, true, q, false)
 	if err := dense.Cholesky(ctx, g); err != nil {
 		return err
 	}

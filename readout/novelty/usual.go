@@ -89,8 +89,10 @@ var penalties = []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1e4}
 func byPlace(ctx context.Context, products, between dense.Matrix, fold []int, squared []float64) (*Usual, error) {
 	u := &Usual{Between: between.Cols, Linear: make([]float32, between.Cols), Square: make([]float32, between.Cols)}
 	median := slices.Sorted(slices.Values(squared))[len(squared)/2]
-	if median == 0 {
-		return u.orNone(), nil
+	if median == 0 && u.Between == 0 {
+		return nil, nil
+	} else if median == 0 {
+		return u, nil
 	}
 	r := newRegression(products, squared, median, fold)
 	n, m := len(squared), products.Cols
@@ -151,14 +153,6 @@ func byPlace(ctx context.Context, products, between dense.Matrix, fold []int, sq
 	}
 	u.Offset = float32(offset)
 	return u, nil
-}
-
-// orNone is nil where there is nothing that it has to say.
-func (u *Usual) orNone() *Usual {
-	if u.Between == 0 {
-		return nil
-	}
-	return u
 }
 
 // placed makes of the products with a fold's directions those that all sequences' would

@@ -132,10 +132,7 @@ func newHeadReport(h *readout.Linear) headReport {
 		r.Early = &p.Rule
 	}
 	if d := h.Novelty; d != nil {
-		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects, d.InputValues(), d.Usual != nil, 0}
-		if d.Usual != nil {
-			r.Novelty.Between = d.Usual.Between
-		}
+		r.Novelty = &noveltyReport{d.Dimensions(), len(d.Left), d.Level, h.Detects, d.InputValues(), d.Usual != nil, d.Between()}
 	}
 	return r
 }

@@ -58,8 +58,8 @@ The rest is computed. A server is a stage and a NATS server on one machine of
 --server-cores, --server-memory, --server-network and --server-disk. The plan uses --use
 of its cores, network and disk, and 80 % of its memory; the rest is for peaks, and for the
 time after a restart. Memory is from measurements of two banks (docs/measurements/
-machines.md), not of your model. Alarms, recording, gateways and
-further readers are not included.
+machines.md), not of your model. Alarms, recording, gateways and further readers
+are not included.
 
 --simulate runs the plan in simulated time with the measured service times: latencies as
 messages come evenly, at random, all at once or in bursts; a killed worker, a server that
