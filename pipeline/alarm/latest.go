@@ -153,6 +153,13 @@ func (f *Fold) Again(stream string) {
 	}
 }
 
+// AllAgain is Again for all streams that are known.
+func (f *Fold) AllAgain() {
+	for name := range f.streams {
+		f.changed[name] = true
+	}
+}
+
 // Full reports once that there are MostStreams streams, all with alarms, and that others
 // are not judged.
 func (f *Fold) Full() bool {

@@ -63,6 +63,7 @@ func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err er
 		return nil, err
 	}
 	if known && !w.TakeOver { // a log that has not begun has no keeper
+		asker.believes(w.book.record, *w.claimed)
 		// Asked behind what was read: who has taken the alarms since listens, or the server
 		// refuses our record.
 		switch first, err := asker.ask(ctx); {
@@ -90,6 +91,7 @@ func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err er
 		quiet()
 		return nil, err
 	}
+	*w.claimed = w.book.writer
 	return quiet, nil
 }
 

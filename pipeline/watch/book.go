@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"strconv"
 	"time"
 
@@ -33,6 +32,9 @@ type record struct {
 	SHA256  string    `json:"sha256"`   // of the state
 	Number  uint64    `json:"number"`   // of the last event in it
 	InState uint64    `json:"position"` // in the output
+	// Server is the NATS server that the writer was connected to: another name after each
+	// start of a server.
+	Server string `json:"server,omitempty"`
 }
 
 const (
@@ -45,14 +47,16 @@ const (
 
 // book is the alarm log, of which this process is the only writer.
 type book struct {
-	js     jetstream.JetStream
-	stream jetstream.Stream
-	link   *store.Link
-	job    string
-	writer string
-	last   uint64 // number of the last message
-	record record
-	log    *slog.Logger
+	js      jetstream.JetStream
+	stream  jetstream.Stream
+	link    *store.Link
+	job     string
+	writer  string
+	last    uint64 // number of the last message
+	record  record
+	inbox   *inbox // of events that are published together; nil = one by one
+	batches int    // how often that was
+	log     *slog.Logger
 }
 
 // openBook finds the log.
@@ -61,7 +65,20 @@ func openBook(ctx context.Context, js jetstream.JetStream, link *store.Link, job
 	if err != nil {
 		return nil, fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
 	}
-	return &book{js: js, stream: s, link: link, job: job, writer: writer, log: log}, nil
+	b := &book{js: js, stream: s, link: link, job: job, writer: writer, log: log}
+	if s.CachedInfo().Config.AllowBatchPublish {
+		if b.inbox, err = newInbox(js.Conn(), 2*mostTogether); err != nil {
+			return nil, fmt.Errorf("watch: %w", err)
+		}
+	}
+	return b, nil
+}
+
+// close ends it: it publishes no more.
+func (b *book) close() {
+	if b.inbox != nil {
+		b.inbox.close()
+	}
 }
 
 // read finds the last message, and the newest record; known is false where the log has
@@ -125,11 +142,12 @@ func (b *book) claim(ctx context.Context) error {
 }
 
 func (b *book) putRecord(ctx context.Context, r record) error {
+	r.Server = b.js.Conn().ConnectedServerId()
 	data, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	if err := b.put(ctx, wire.AlarmRecordSubject(b.job), data, nil); err != nil {
+	if err := b.put(ctx, b.compose(wire.AlarmRecordSubject(b.job), data)); err != nil {
 		return err
 	}
 	b.record = r
@@ -138,32 +156,41 @@ func (b *book) putRecord(ctx context.Context, r record) error {
 
 // event publishes an event.
 func (b *book) event(ctx context.Context, e *alarm.Logged) error {
-	data, err := e.Event.Marshal()
+	m, err := b.message(e)
 	if err != nil {
 		return err
+	}
+	return b.put(ctx, m)
+}
+
+// message is the one of an event.
+func (b *book) message(e *alarm.Logged) (*nats.Msg, error) {
+	data, err := e.Event.Marshal()
+	if err != nil {
+		return nil, err
 	}
 	subject := wire.AlarmRulesSubject(b.job)
 	if e.Event.Kind != alarm.RulesChanged {
 		subject = wire.AlarmSubject(b.job, e.Event.Rule, alarm.Token(e.Event.Key))
 	}
-	more := nats.Header{}
+	m := b.compose(subject, data)
 	if text := alarm.PlacesText(e.Judged); text != "" {
-		more.Set(wire.HeaderJudged, text)
+		m.Header.Set(wire.HeaderJudged, text)
 	}
 	if e.By != (alarm.Place{}) {
-		more.Set(wire.HeaderPrediction, alarm.PlacesText([]alarm.Place{e.By}))
+		m.Header.Set(wire.HeaderPrediction, alarm.PlacesText([]alarm.Place{e.By}))
 	}
-	return b.put(ctx, subject, data, more)
+	return m, nil
 }
 
-// put publishes a message behind the last one, with more headers, and returns when it is
-// stored.
-func (b *book) put(ctx context.Context, subject string, data []byte, more nats.Header) error {
-	m := &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
-		wire.HeaderKind: {wire.KindAlarm}, wire.HeaderWorker: {b.writer},
-		jetstream.ExpectedLastSeqHeader: {strconv.FormatUint(b.last, 10)},
-	}}
-	maps.Copy(m.Header, more)
+// compose makes a message of the log.
+func (b *book) compose(subject string, data []byte) *nats.Msg {
+	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{wire.HeaderKind: {wire.KindAlarm}, wire.HeaderWorker: {b.writer}}}
+}
+
+// put publishes a message behind the last one, and returns when it is stored.
+func (b *book) put(ctx context.Context, m *nats.Msg) error {
+	m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(b.last, 10))
 	told := time.Time{}
 	for {
 		try, cancel := b.link.Attempt(ctx)
@@ -267,7 +294,7 @@ func (b *book) save(ctx context.Context, f *alarm.Fold, tail []alarm.Logged, out
 	r := record{Writer: b.writer, Output: output, First: b.last + 1, SHA256: hex.EncodeToString(sum[:]), Number: f.Number(), InState: f.Position()}
 	for len(data) > 0 {
 		piece := data[:min(len(data), pieceBytes, int(b.js.Conn().MaxPayload())/2)]
-		if err := b.put(ctx, wire.AlarmStateSubject(b.job), piece, nil); err != nil {
+		if err := b.put(ctx, b.compose(wire.AlarmStateSubject(b.job), piece)); err != nil {
 			return err
 		}
 		data = data[len(piece):]

@@ -145,11 +145,12 @@ func (w *watcher) emit(ctx context.Context, events []alarm.Event) error {
 			return fmt.Errorf("%w: event %d is not in the log", errAgain, e.Number)
 		}
 		if len(w.tail) == 0 {
-			judged, by := e.Judged()
-			if err := w.publish(ctx, &alarm.Logged{Event: *e, Judged: judged, By: by}); err != nil {
-				return err
+			all := make([]alarm.Logged, 0, len(events)-i)
+			for _, e := range events[i:] {
+				judged, by := e.Judged()
+				all = append(all, alarm.Logged{Event: e, Judged: judged, By: by})
 			}
-			continue
+			return w.publish(ctx, all...)
 		}
 		was := w.tail[0].Event
 		same := e.As(&was)
@@ -166,20 +167,22 @@ func (w *watcher) emit(ctx context.Context, events []alarm.Event) error {
 	return nil
 }
 
-// publish stores an event.
-func (w *watcher) publish(ctx context.Context, e *alarm.Logged) error {
-	if err := w.book.event(ctx, e); err != nil {
+// publish stores events.
+func (w *watcher) publish(ctx context.Context, all ...alarm.Logged) error {
+	if err := w.book.events(ctx, all); err != nil {
 		return err
 	}
-	if w.Event != nil {
-		w.Event(&e.Event)
+	for i := range all {
+		if w.Event != nil {
+			w.Event(&all[i].Event)
+		}
 	}
 	return nil
 }
 
 // add stores a fact and takes it.
 func (w *watcher) add(ctx context.Context, e alarm.Event) error {
-	if err := w.publish(ctx, &alarm.Logged{Event: e, Judged: w.fold.Judged()}); err != nil {
+	if err := w.publish(ctx, alarm.Logged{Event: e, Judged: w.fold.Judged()}); err != nil {
 		return err
 	}
 	follows, err := w.fold.Apply(e)

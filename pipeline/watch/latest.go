@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -33,18 +34,23 @@ const (
 //
 // Each message names the number of the message before it in the bucket, so the server
 // refuses those of a process that was stopped for long and goes on: the next process has
-// written since. Where that number is not known, claim finds it out.
+// written since. Where that number is not known, claim finds it out. Each message is
+// answered: all answers come to one subscription, which costs a quarter of a future for each.
 type latest struct {
-	js     jetstream.JetStream // of its own: what waits for an answer holds up nothing else
+	nc     *nats.Conn
+	js     jetstream.JetStream
 	job    string
 	writer string
 	link   *store.Link
-	sure   func(context.Context) error       // an error where it is not certain that the log is ours
-	last   uint64                            // message of the bucket
-	ours   bool                              // last is known, and the log was ours after it was stored
-	sent   map[string]jetstream.PubAckFuture // streams whose answer is not here
-	since  time.Time                         // when they were sent
-	pause  time.Duration                     // until the next ones may be
+	sure   func(context.Context) error // an error where it is not certain that the log is ours
+	last   uint64                      // message of the bucket
+	ours   bool                        // last is known, and the log was ours after it was stored
+	inbox  *inbox                      // of answers, to round.index
+	round  uint64                      // how often streams were written together
+	sent   map[int]string              // streams of this round whose answer is not here, by their index
+	up     uint64                      // the connection that they were sent on: how many there were before
+	since  time.Time                   // when they were sent
+	pause  time.Duration               // until the next ones may be
 	told   time.Time
 	log    *slog.Logger
 
@@ -53,33 +59,54 @@ type latest struct {
 }
 
 func newLatest(nc *nats.Conn, b *book) (*latest, error) {
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncTimeout(latestWait), jetstream.WithPublishAsyncMaxPending(2*latestAtOnce))
-	return &latest{js: js, job: b.job, writer: b.writer, link: b.link, sure: b.sure, sent: map[string]jetstream.PubAckFuture{}, log: b.log}, err
+	answers, err := newInbox(nc, 2*latestAtOnce) // also those that come late, of the round before
+	return &latest{nc: nc, js: b.js, job: b.job, writer: b.writer, link: b.link, sure: b.sure, inbox: answers, sent: map[int]string{}, log: b.log}, err
 }
+
+// close ends it: it writes no more.
+func (l *latest) close() { l.inbox.close() }
+
+// replies is where the messages of this round are answered: with the index behind it.
+func (l *latest) replies() string { return l.inbox.prefix + strconv.FormatUint(l.round, 10) + "." }
 
 // settle looks at the answers. What was not stored is written again.
 func (l *latest) settle(f *alarm.Fold) (all bool) {
-	var failed error
-	for name, future := range l.sent {
+	var failed, foreign error
+	for more := len(l.sent) > 0; more; {
 		select {
-		case <-future.Ok():
-		case err := <-future.Err():
-			l.sending = stage{}
-			if l.ours = false; !store.OvertakenBy(err) { // those behind one that failed name a number that never came
-				failed = err
+		case m := <-l.inbox.answers:
+			index, err := l.answer(m)
+			name, waits := l.sent[index]
+			if !waits {
+				continue
 			}
-			f.Again(name)
-		default:
-			if time.Since(l.since) < 2*latestWait {
+			if delete(l.sent, index); err == nil {
 				continue
 			}
 			l.ours, l.sending = false, stage{}
 			f.Again(name)
+			if store.OvertakenBy(err) { // also those behind one that failed: they name a number that never came
+				foreign = err
+			} else {
+				failed = err
+			}
+		default:
+			more = false
 		}
-		delete(l.sent, name)
 	}
-	if failed != nil {
+	if len(l.sent) > 0 && (l.nc.Stats().Reconnects != l.up || time.Since(l.since) > latestWait) { // answers do not come any more
+		if l.nc.Stats().Reconnects == l.up {
+			failed = errUnknown
+		}
+		l.unsure(f)
+		clear(l.sent)
+		l.ours, l.sending = false, stage{}
+	}
+	switch {
+	case failed != nil:
 		l.tell(failed)
+	case foreign != nil: // something else was stored between ours, and perhaps over ours
+		f.AllAgain()
 	}
 	if len(l.sent) > 0 {
 		return false
@@ -91,6 +118,27 @@ func (l *latest) settle(f *alarm.Fold) (all bool) {
 		l.written, l.sending = l.sending, stage{}
 	}
 	return true
+}
+
+// answer reads an answer: to which message of this round (-1: of another one), and whether
+// that is stored.
+func (l *latest) answer(m *nats.Msg) (index int, err error) {
+	to, ok := strings.CutPrefix(m.Subject, l.replies())
+	if index, err = strconv.Atoi(to); !ok || err != nil {
+		return -1, nil
+	}
+	var said stored
+	switch err := json.Unmarshal(m.Data, &said); {
+	case len(m.Data) == 0:
+		return index, nats.ErrNoResponders
+	case err != nil:
+		return index, err
+	case said.Error != nil:
+		return index, said.Error
+	case said.Sequence == 0:
+		return index, errUnknown
+	}
+	return index, nil
 }
 
 // at is how far a Fold is.
@@ -124,7 +172,7 @@ func (l *latest) claim(ctx context.Context) error {
 // flush writes what has changed, if what was written before has been stored. Its error is
 // that of a process that writes no more.
 func (l *latest) flush(ctx context.Context, f *alarm.Fold) error {
-	if !l.settle(f) || !l.js.Conn().IsConnected() || !f.HasChanged() || time.Since(l.since) < l.pause {
+	if !l.settle(f) || !l.nc.IsConnected() || !f.HasChanged() || time.Since(l.since) < l.pause {
 		return nil
 	}
 	if !l.ours {
@@ -138,16 +186,18 @@ func (l *latest) flush(ctx context.Context, f *alarm.Fold) error {
 	changed, gone := f.Changed(latestAtOnce)
 	l.since = time.Now()
 	l.pause = min(max(time.Duration(len(changed)+len(gone))*latestEach, latestSoon), latestEvery)
+	l.round++
+	l.up = l.nc.Stats().Reconnects
 	for i := range changed {
 		data, err := json.Marshal(&changed[i])
 		if err != nil {
 			l.log.Warn("what is known of a stream cannot be written", "stream", changed[i].Stream, "err", err)
 			continue
 		}
-		l.publish(f, changed[i].Stream, data, nats.Header{})
+		l.publish(f, i, changed[i].Stream, data, nats.Header{})
 	}
-	for _, name := range gone {
-		l.publish(f, name, nil, nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}, "KV-Operation": {"PURGE"}})
+	for i, name := range gone {
+		l.publish(f, len(changed)+i, name, nil, nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}, "KV-Operation": {"PURGE"}})
 	}
 	if l.sending = (stage{}); !f.HasChanged() {
 		l.sending = at(f)
@@ -155,21 +205,20 @@ func (l *latest) flush(ctx context.Context, f *alarm.Fold) error {
 	return nil
 }
 
-func (l *latest) publish(f *alarm.Fold, name string, data []byte, h nats.Header) {
-	h.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(l.last, 10))
-	m := &nats.Msg{Subject: "$KV." + wire.LatestBucket(l.job) + "." + alarm.Token(name), Data: data, Header: h}
-	future, err := l.js.PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
-	if err != nil {
+func (l *latest) publish(f *alarm.Fold, index int, name string, data []byte, h nats.Header) {
+	h[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(l.last, 10)}
+	m := &nats.Msg{Subject: "$KV." + wire.LatestBucket(l.job) + "." + alarm.Token(name), Reply: l.replies() + strconv.Itoa(index), Data: data, Header: h}
+	if err := l.nc.PublishMsg(m); err != nil {
 		f.Again(name)
 		return
 	}
 	l.last++
-	l.sent[name] = future
+	l.sent[index] = name
 }
 
 // unsure marks what may not be stored as changed, before the state is written.
 func (l *latest) unsure(f *alarm.Fold) {
-	for name := range l.sent {
+	for _, name := range l.sent {
 		f.Again(name)
 	}
 }
@@ -183,7 +232,7 @@ func (l *latest) finish(ctx context.Context, f *alarm.Fold) error {
 		if err := l.flush(ctx, f); err != nil {
 			return fmt.Errorf("%w; what is known of the streams is written by the process that took over", err)
 		}
-		if len(l.sent) == 0 && (!f.HasChanged() || !l.ours || !l.js.Conn().IsConnected()) {
+		if len(l.sent) == 0 && (!f.HasChanged() || !l.ours || !l.nc.IsConnected()) {
 			return nil
 		}
 		select {

@@ -84,6 +84,16 @@ func newAsker(nc *nats.Conn, job string) *asker {
 	return &asker{nc: nc, job: job, reconnects: nc.Stats().Reconnects, listens: now.Add(wait), heard: now}
 }
 
+// believes takes the newest record of the log, and the name as which this process has been
+// its writer, if it has. If that is still the one, nobody else is on its way back. If the
+// writer was connected to this server, that has not begun since: a process that is there
+// listens.
+func (a *asker) believes(r record, mine string) {
+	if mine != "" && r.Writer == mine || r.Server != "" && r.Server == a.nc.ConnectedServerId() {
+		a.listens = time.Time{}
+	}
+}
+
 // ask asks once. The error is errNobody where no process keeps the alarms, and another one
 // where that is not known.
 func (a *asker) ask(ctx context.Context) (p pulse, err error) {

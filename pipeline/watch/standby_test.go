@@ -189,7 +189,8 @@ func TestStandbyOfOneWithoutAnswer(t *testing.T) {
 
 // A process that begins hears nobody where the one that keeps the alarms is on its way back to a
 // server that has begun just now. It waits as long as that one's client may, and hears it then.
-// It does not wait where no process can keep the alarms yet.
+// It does not wait where no process can keep the alarms yet, nor where the server is still the
+// one on which that process wrote last.
 func TestWaitsForOneOnItsWay(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, -1)
@@ -198,6 +199,13 @@ func TestWaitsForOneOnItsWay(t *testing.T) {
 	p := r.start(o)
 	<-writes
 	r.end(p) // there is a log
+	r.wait = time.Hour
+	p = r.start(o)
+	<-writes
+	r.end(p)
+	r.wait = 0
+	r.server.Close()
+	r.serve()
 	began := time.Now()
 	p = r.start(o)
 	if took, want := (<-writes).Sub(began), p.nc.Opts.ReconnectWait+p.nc.Opts.ReconnectJitter; took < want {

@@ -15,6 +15,10 @@ const (
 	// MaxEvents is how many messages the alarm log keeps; the oldest go.
 	MaxEvents = 10_000_000
 	maxLatest = 8 << 10 // bytes of what is known of a stream
+
+	// invalidJSON is the server's error where it does not know a setting: batches come with
+	// 2.14, and 2.11 leaves out what it does not know.
+	invalidJSON jetstream.ErrorCode = 10025
 )
 
 // ErrNoJob is that of the alarms of a job that does not exist.
@@ -33,10 +37,16 @@ func Ensure(ctx context.Context, js jetstream.JetStream, job string, replicas in
 	replicas = cmp.Or(replicas, out.CachedInfo().Config.Replicas)
 	name := wire.AlarmStream(job)
 	if _, err = js.Stream(ctx, name); errors.Is(err, jetstream.ErrStreamNotFound) {
-		_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+		cfg := jetstream.StreamConfig{
 			Name: name, Subjects: []string{wire.AlarmSubjects(job)}, Storage: jetstream.FileStorage, Replicas: replicas,
-			MaxMsgs: MaxEvents, MaxBytes: -1, MaxMsgsPerSubject: -1, Discard: jetstream.DiscardOld,
-		})
+			MaxMsgs: MaxEvents, MaxBytes: -1, MaxMsgsPerSubject: -1, Discard: jetstream.DiscardOld, AllowBatchPublish: true,
+		}
+		_, err = js.CreateStream(ctx, cfg)
+		var refused *jetstream.APIError
+		if errors.As(err, &refused) && refused.ErrorCode == invalidJSON {
+			cfg.AllowBatchPublish = false
+			_, err = js.CreateStream(ctx, cfg)
+		}
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
 			err = nil
 		}

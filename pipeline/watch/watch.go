@@ -55,6 +55,7 @@ type watcher struct {
 	Options
 	nc      *nats.Conn
 	js      jetstream.JetStream
+	claimed *string // writer as which this process became that of the log, if it did
 	book    *book
 	latest  *latest
 	fold    *alarm.Fold
@@ -112,9 +113,9 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	sayOnce(&o)
-	link := store.Follow(nc)
+	link, claimed := store.Follow(nc), ""
 	for {
-		err, wait := run(ctx, nc, js, link, o), lookEvery
+		err, wait := run(ctx, nc, js, link, o, &claimed), lookEvery
 		switch {
 		case errors.Is(err, errLost) && !nc.IsClosed():
 			o.Log.Debug("beginning again on the next connection", "err", err)
@@ -127,6 +128,16 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 		if store.Pause(ctx, wait) != nil {
 			return nil
 		}
+	}
+}
+
+// close ends what begin has opened.
+func (w *watcher) close() {
+	if w.book != nil {
+		w.book.close()
+	}
+	if w.latest != nil {
+		w.latest.close()
 	}
 }
 
@@ -146,11 +157,12 @@ func sayOnce(o *Options) {
 	}
 }
 
-func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, link *store.Link, o Options) error {
+func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, link *store.Link, o Options, claimed *string) error {
 	w := &watcher{
-		Options: o, nc: nc, js: js, requests: make(chan *nats.Msg, queue), noted: map[string]bool{},
+		Options: o, nc: nc, js: js, claimed: claimed, requests: make(chan *nats.Msg, queue), noted: map[string]bool{},
 	}
 	defer w.forget()
+	defer w.close()
 	reconnects := nc.Stats().Reconnects
 	up, done := link.Connection(ctx)
 	quiet, err := w.begin(up, link)

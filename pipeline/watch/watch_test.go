@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -33,6 +34,7 @@ type rig struct {
 	enc    *codec.PredictionEncoder
 	stored map[uint64]time.Time // messages of the output
 	sent   []alarm.Message
+	wait   time.Duration // of clients between two attempts to connect, where it is not 0
 }
 
 func newRig(t *testing.T, keep int64) *rig {
@@ -86,6 +88,7 @@ func (r *rig) start(o watch.Options) *process {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	nc.Opts.ReconnectWait = cmp.Or(r.wait, nc.Opts.ReconnectWait)
 	ctx, cancel := context.WithCancel(r.t.Context())
 	p := &process{nc, cancel, make(chan error, 1)}
 	o.Job = "job"

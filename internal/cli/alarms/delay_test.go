@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -89,6 +90,7 @@ func delays(t *testing.T, past []alarmtest.Happened, entries map[string][]entry)
 // end is a program that was killed.
 type end struct {
 	what string
+	name string // of the process
 	at   time.Time
 	down []*span // when there was no server
 }
@@ -123,25 +125,64 @@ func (e *end) again(p *planttest.Plant) {
 // after are the times of predictions that waited last after a kill of that program, and
 // those times without that in which there was no server.
 func after(what string, ends []end, past []alarmtest.Happened, all []time.Duration) (some, up []time.Duration) {
+	served := without(serverAway(ends), past, all)
 	for i, h := range past {
 		until := h.Stored.Add(all[i])
 		last := slices.IndexFunc(ends, func(e end) bool { return e.at.After(until) }) - 1
 		if last == -2 {
 			last = len(ends) - 1
 		}
-		if last < 0 || ends[last].what != what {
-			continue
+		if last >= 0 && ends[last].what == what {
+			some, up = append(some, all[i]), append(up, served[i])
 		}
-		some = append(some, all[i])
-		without := all[i]
-		for _, d := range ends[last].down {
-			if to := d.to.Load(); to != nil {
-				without -= max(0, minTime(*to, until).Sub(maxTime(d.from, h.Stored)))
-			}
-		}
-		up = append(up, without)
 	}
 	return some, up
+}
+
+// times are from when to when.
+type times [][2]time.Time
+
+// serverAway are the times in which there was no server.
+func serverAway(ends []end) (all times) {
+	for _, e := range ends {
+		for _, d := range e.down {
+			if to := d.to.Load(); to != nil {
+				all = append(all, [2]time.Time{d.from, *to})
+			}
+		}
+	}
+	return all
+}
+
+// unkept are the times in which neither process of alarms had been started again.
+func unkept(ends []end) (all times) {
+	for i, e := range ends {
+		for _, other := range ends[:i] {
+			from, to := maxTime(e.at, other.at), minTime(e.at, other.at).Add(planttest.Restarting)
+			if e.name != other.name && strings.HasPrefix(e.name, "alarms-") && strings.HasPrefix(other.name, "alarms-") && from.Before(to) {
+				all = append(all, [2]time.Time{from, to})
+			}
+		}
+	}
+	return all
+}
+
+// without are times of predictions without those in which something was away.
+func without(away times, past []alarmtest.Happened, all []time.Duration) []time.Duration {
+	slices.SortFunc(away, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) })
+	rest := slices.Clone(all)
+	for i, h := range past {
+		from := h.Stored
+		for _, a := range away {
+			from = maxTime(from, a[0])
+			to := minTime(h.Stored.Add(all[i]), a[1])
+			if to.After(from) {
+				rest[i] -= to.Sub(from)
+				from = to
+			}
+		}
+	}
+	return rest
 }
 
 func minTime(a, b time.Time) time.Time {

@@ -145,7 +145,9 @@ func TestAlarmsRun(t *testing.T) {
 	amid := sort.Search(total, func(i int) bool { return past[i].Position > bursts })
 	calm := sort.Search(total, func(i int) bool { return past[i].Position > troubled })
 	t.Logf("until the bucket has a prediction: %s without kills", spread(all[calm:]))
-	t.Logf("%d kills amid the work of the one before: %s", singles, spread(all[:amid]))
+	away := serverAway(ends)
+	t.Logf("%d kills amid the work of the one before: %s; without the time in which there is no server: %s; nor that in which no process of alarms was started again: %s", singles,
+		spread(all[:amid]), spread(without(away, past[:amid], all[:amid])), spread(without(append(away, unkept(ends)...), past[:amid], all[:amid])))
 	for _, what := range oneByOne {
 		some, up := after(what, ends[singles:], past[amid:calm], all[amid:calm])
 		if len(some) == 0 {
@@ -186,7 +188,7 @@ func kill(p *planttest.Plant, what string) end {
 			name = map[string]string{"alarms-0": "alarms-1", "alarms-1": "alarms-0"}[name]
 		}
 	}
-	e.at = time.Now()
+	e.at, e.name = time.Now(), name
 	if strings.HasPrefix(what, "nats") {
 		e.again(p)
 	}
