@@ -113,8 +113,15 @@ func (f *Fold) forget() {
 // Changed are the streams about which something else is known than at the last call,
 // and those that are known no more: at most so many in all.
 func (f *Fold) Changed(most int) (changed []Latest, gone []string) {
-	names := slices.Sorted(maps.Keys(f.changed))
-	for _, name := range names[:min(most, len(names))] {
+	var names []string
+	for name := range f.changed {
+		if len(names) == most {
+			break
+		}
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
 		delete(f.changed, name)
 		s := *f.streams[name]
 		s.Alarms = maps.Clone(s.Alarms)

@@ -18,17 +18,17 @@ import (
 // begin finds or makes the log, and becomes its writer: where no other process keeps the
 // alarms, or when that one does not answer any more. Until quiet is called, others hear that
 // this one does. All of it is on one connection: ctx ends when that breaks.
-func (w *watcher) begin(ctx context.Context, link *store.Link) (quiet func(), err error) {
-	if err := Ensure(ctx, w.js, w.Job, w.Replicas); err != nil {
+func (w *watcher) begin(ctx context.Context) (quiet func(), err error) {
+	if err := Ensure(ctx, w.process.js, w.Job, w.Replicas); err != nil {
 		return nil, err
 	}
-	if w.book, err = openBook(ctx, w.js, link, w.Job, rand.Text(), w.Log); err != nil {
+	if w.book, err = openBook(ctx, w.process.js, w.process.link, w.Job, rand.Text(), w.Log); err != nil {
 		return nil, err
 	}
-	if w.latest, err = newLatest(w.nc, w.book); err != nil {
+	if w.latest, err = newLatest(w.process.nc, w.book); err != nil {
 		return nil, fmt.Errorf("watch: %w", err)
 	}
-	asker := newAsker(w.nc, w.Job)
+	asker := newAsker(w.process.nc, w.Job)
 	for {
 		quiet, err := w.claim(ctx, asker)
 		switch {
@@ -53,7 +53,7 @@ func (w *watcher) begin(ctx context.Context, link *store.Link) (quiet func(), er
 // claim becomes the writer of the log. It listens before that: of two processes that find
 // nobody, one is first, and the other one hears of it.
 func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err error) {
-	if w.output, err = w.js.Stream(ctx, wire.OutputStream(w.Job)); err != nil {
+	if w.output, err = w.process.js.Stream(ctx, wire.OutputStream(w.Job)); err != nil {
 		return nil, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
 	}
 	out := w.output.CachedInfo()
@@ -63,7 +63,7 @@ func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err er
 		return nil, err
 	}
 	if known && !w.TakeOver { // a log that has not begun has no keeper
-		asker.believes(w.book.record, *w.claimed)
+		asker.believes(w.book.record, w.process.claimed, w.process.began)
 		// Asked behind what was read: who has taken the alarms since listens, or the server
 		// refuses our record.
 		switch first, err := asker.ask(ctx); {
@@ -91,7 +91,7 @@ func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err er
 		quiet()
 		return nil, err
 	}
-	*w.claimed = w.book.writer
+	w.process.claimed = w.book.writer
 	return quiet, nil
 }
 

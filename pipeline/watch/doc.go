@@ -18,9 +18,10 @@
 // Each message names the number of the message before it there, and a process that begins
 // first stores the deletion of a key that is never there (=writer), then asks the log
 // whether it is still its writer. So the server refuses what an earlier process writes, also
-// one that was stopped for long and goes on. If the server refuses a message because somebody
-// else has stored one in the bucket, all that is known is written again: numbers that an
-// earlier process sends may happen to fit. A process that begins writes nothing there until
+// one that was stopped for long and goes on. If the server refuses the first message of those
+// that are under way because somebody else has stored one in the bucket, all that is known is
+// written again: of the messages that an earlier process had under way, one behind the first
+// may name a number that fits. A process that begins writes nothing there until
 // it has judged what the output had when it began, for 10 s at most.
 //
 // # Each event once
@@ -39,8 +40,8 @@
 //     acknowledgement, a silence) are taken at their position.
 //     Several that follow from one message are published together, as a fast batch of
 //     JetStream that ends at the first gap: the server stores them in their order, each
-//     behind the one that it names, refuses all behind the first that it refuses, and answers
-//     once. Publishing without waiting for each answer would not do: what another process
+//     behind the one that it names, refuses all behind the first that it refuses, and says
+//     then how many it has. Publishing without waiting for each answer would not do: what another process
 //     stores amid them shifts the numbers, and one that comes behind a refused one would fit
 //     again. Logs that were made before, and servers before 2.14, take one message at a time.
 //  4. After some time, and when it ends, it stores its state, and a record that names it.
@@ -78,8 +79,8 @@
 // is there: the server may be back only now, and the one that keeps the alarms comes back
 // within its client's longest pause between two attempts. It waits so long, and 0.2 s (asker).
 // It does not wait where the log has not begun, nor once it has stood by on this connection
-// for longer, nor where the newest record is its own (its connection broke while it began), nor
-// where its server is the one that this record names: that has not begun since.
+// for longer, nor where the newest record is its own (its connection broke while it began), nor,
+// when it starts, where its server is the one that this record names: that has not begun since.
 //
 // The process that keeps the alarms stays what it is while its connection is away: what it
 // publishes is tried again until the server takes it, or says that it is fenced.

@@ -12,5 +12,5 @@ import (
 // RunWith is Run with a connection that a test may stand behind.
 func RunWith(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) error {
 	sayOnce(&o)
-	return run(ctx, nc, js, store.Follow(nc), o, new(string))
+	return run(ctx, &lasting{nc: nc, js: js, link: store.Follow(nc)}, o)
 }

@@ -48,6 +48,7 @@ type latest struct {
 	inbox  *inbox                      // of answers, to round.index
 	round  uint64                      // how often streams were written together
 	sent   map[int]string              // streams of this round whose answer is not here, by their index
+	failed failure                     // the first message of this round that is known not to be stored
 	up     uint64                      // the connection that they were sent on: how many there were before
 	since  time.Time                   // when they were sent
 	pause  time.Duration               // until the next ones may be
@@ -69,9 +70,15 @@ func (l *latest) close() { l.inbox.close() }
 // replies is where the messages of this round are answered: with the index behind it.
 func (l *latest) replies() string { return l.inbox.prefix + strconv.FormatUint(l.round, 10) + "." }
 
+// failure is why a message of a round was not stored; those behind it name a number that
+// never came.
+type failure struct {
+	index int
+	err   error // nil: none is known
+}
+
 // settle looks at the answers. What was not stored is written again.
 func (l *latest) settle(f *alarm.Fold) (all bool) {
-	var failed, foreign error
 	for more := len(l.sent) > 0; more; {
 		select {
 		case m := <-l.inbox.answers:
@@ -85,10 +92,8 @@ func (l *latest) settle(f *alarm.Fold) (all bool) {
 			}
 			l.ours, l.sending = false, stage{}
 			f.Again(name)
-			if store.OvertakenBy(err) { // also those behind one that failed: they name a number that never came
-				foreign = err
-			} else {
-				failed = err
+			if l.failed.err == nil || index < l.failed.index {
+				l.failed = failure{index, err}
 			}
 		default:
 			more = false
@@ -96,20 +101,21 @@ func (l *latest) settle(f *alarm.Fold) (all bool) {
 	}
 	if len(l.sent) > 0 && (l.nc.Stats().Reconnects != l.up || time.Since(l.since) > latestWait) { // answers do not come any more
 		if l.nc.Stats().Reconnects == l.up {
-			failed = errUnknown
+			l.tell(errUnknown)
 		}
 		l.unsure(f)
 		clear(l.sent)
-		l.ours, l.sending = false, stage{}
-	}
-	switch {
-	case failed != nil:
-		l.tell(failed)
-	case foreign != nil: // something else was stored between ours, and perhaps over ours
-		f.AllAgain()
+		l.ours, l.sending, l.failed = false, stage{}, failure{}
 	}
 	if len(l.sent) > 0 {
 		return false
+	}
+	if why := l.failed.err; why != nil {
+		if l.failed = (failure{}); store.OvertakenBy(why) { // somebody else has stored something, perhaps over ours
+			f.AllAgain()
+		} else {
+			l.tell(why)
+		}
 	}
 	if !f.HasChanged() {
 		l.sending = at(f)

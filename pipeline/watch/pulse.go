@@ -68,7 +68,8 @@ type asker struct {
 	nc         *nats.Conn
 	job        string
 	reconnects uint64    // of the connection: it is another one where that changes
-	listens    time.Time // from then on, a process that is there listens on the server
+	back       time.Time // from then on, a process listens that had to come back to the server
+	listens    time.Time // likewise, or the zero time: none has to come back
 	heard      time.Time // the last answer came, or the first question was asked
 }
 
@@ -81,15 +82,20 @@ func newAsker(nc *nats.Conn, job string) *asker {
 		wait += nc.Opts.ReconnectJitterTLS - nc.Opts.ReconnectJitter
 	}
 	now := time.Now()
-	return &asker{nc: nc, job: job, reconnects: nc.Stats().Reconnects, listens: now.Add(wait), heard: now}
+	return &asker{nc: nc, job: job, reconnects: nc.Stats().Reconnects, back: now.Add(wait), listens: now.Add(wait), heard: now}
 }
 
-// believes takes the newest record of the log, and the name as which this process has been
-// its writer, if it has. If that is still the one, nobody else is on its way back. If the
-// writer was connected to this server, that has not begun since: a process that is there
-// listens.
-func (a *asker) believes(r record, mine string) {
-	if mine != "" && r.Writer == mine || r.Server != "" && r.Server == a.nc.ConnectedServerId() {
+// believes takes the newest record of the log, the name as which this process became its
+// writer (empty: it never did), and whether it has been connected before. Nobody is on its way
+// back whom to wait for
+//   - where this process is still the log's writer, which it has become before its connection
+//     broke,
+//   - or where it starts, and the writer was connected to this server, which has not begun
+//     since. It may be that the writer's connection alone broke just now: then it is fenced, and
+//     stands by. A process that has lost its own connection does not assume that.
+func (a *asker) believes(r record, claimed string, began bool) {
+	a.listens = a.back
+	if claimed != "" && r.Writer == claimed || !began && r.Server != "" && r.Server == a.nc.ConnectedServerId() {
 		a.listens = time.Time{}
 	}
 }

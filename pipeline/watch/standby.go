@@ -183,7 +183,7 @@ func (w *watcher) beginToFollow(ctx context.Context) (chan logged, error) {
 	}
 	w.tail = w.fold.Tail()
 	w.standby = standby{on: true, followed: w.book.record.Last}
-	w.reading = readOutput(context.WithoutCancel(ctx), w.js, w.book.link, w.Job, w.fold.Position()+1, w.Log) // it goes on where this process takes over
+	w.reading = readOutput(context.WithoutCancel(ctx), w.process.js, w.book.link, w.Job, w.fold.Position()+1, w.Log) // it goes on where this process takes over
 	log := make(chan logged, queue)
 	go func() {
 		defer close(log)
@@ -253,14 +253,14 @@ func (w *watcher) tell() {
 // listen answers those who ask, until quiet is called.
 func (w *watcher) listen() (quiet func(), err error) {
 	w.pulse.Store(&pulse{Writer: w.book.writer})
-	sub, err := w.nc.Subscribe(wire.AlarmAliveSubject(w.Job), func(m *nats.Msg) {
+	sub, err := w.process.nc.Subscribe(wire.AlarmAliveSubject(w.Job), func(m *nats.Msg) {
 		if data, err := json.Marshal(w.pulse.Load()); err == nil {
 			_ = m.Respond(data)
 		}
 	})
 	if err == nil { // a process that asks from now on is heard
 		try, cancel := w.book.link.Attempt(context.Background())
-		err = w.nc.FlushWithContext(try)
+		err = w.process.nc.FlushWithContext(try)
 		cancel()
 	}
 	if err != nil {

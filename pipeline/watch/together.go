@@ -12,8 +12,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 )
 
-// mostTogether is how many events are published together.
-const mostTogether = 256
+const (
+	// mostTogether is how many events are published together.
+	mostTogether = 256
+	// batchesDisabled is the server's error where a NATS stream does not take batches.
+	batchesDisabled jetstream.ErrorCode = 10205
+)
 
 // inbox is where the server answers what a process publishes, all of it in one subscription.
 type inbox struct {
@@ -43,8 +47,8 @@ type stored struct {
 // stored.
 //
 // Several go together where the log allows it (fast batches of JetStream, gap mode fail):
-// the server stores them in their order, ends at the first that it refuses, and answers
-// once. So what another process has stored amid them ends them: each message names the
+// the server stores them in their order, ends at the first that it refuses, and says then how
+// many it has. So what another process has stored amid them ends them: each message names the
 // number of the one before it, as every message of the log does. Without a good answer they
 // are published again one by one, and put finds those that are there.
 func (b *book) events(ctx context.Context, all []alarm.Logged) error {
@@ -71,6 +75,9 @@ func (b *book) batch(ctx context.Context, all []alarm.Logged) (done bool, err er
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
 	b.batches++
+	for len(b.inbox.answers) > 0 { // what came late of those before
+		<-b.inbox.answers
+	}
 	for i := range all {
 		m, err := b.part(all, i)
 		if err != nil {
@@ -85,18 +92,23 @@ func (b *book) batch(ctx context.Context, all []alarm.Logged) (done bool, err er
 		case <-try.Done():
 			return false, nil
 		case m := <-b.inbox.answers:
+			if !strings.HasPrefix(m.Subject, b.inbox.prefix+b.id()+".") {
+				continue
+			}
+			if len(m.Data) == 0 { // nobody stores anything now
+				return false, nil
+			}
 			var said stored
-			if !strings.HasPrefix(m.Subject, b.inbox.prefix+b.id()+".") || json.Unmarshal(m.Data, &said) != nil || said.Stream == "" {
-				if len(m.Data) == 0 { // nobody stores anything now
-					return false, nil
-				}
-				continue // of another batch, or about how fast the server is
+			if json.Unmarshal(m.Data, &said) != nil || said.Stream == "" {
+				continue // how fast the server is, or why the batch will end
+			}
+			if said.Error != nil && said.Error.ErrorCode == batchesDisabled {
+				b.log.Info("the alarm log does not take several events together any more: they are published one by one, which is slower", "stream", said.Stream)
+				b.inbox.close()
+				b.inbox = nil
 			}
 			n := uint64(len(all))
 			if said.Error != nil || said.Count != n || said.Sequence != b.last+n {
-				b.log.Info("the server has not stored all of several alarm events: they are published one by one from now on, which is slower", "stored", said.Count, "err", said.Error)
-				b.inbox.close()
-				b.inbox = nil
 				return false, nil
 			}
 			b.last += n

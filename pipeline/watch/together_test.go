@@ -133,6 +133,14 @@ func TestEventsTogether(t *testing.T) {
 		if w.hasEvents(601); w.book.batches != 3 {
 			t.Error("a single event was published as a batch")
 		}
+		for _, late := range []*nats.Msg{{Subject: w.book.inbox.prefix + "before.1.fail.1.0.$FI"}, {Subject: w.book.inbox.prefix + w.book.id() + ".1.fail.1.0.$FI"}} {
+			w.book.inbox.answers <- late
+		}
+		all := someEvents(602, 10)
+		if done, err := w.book.batch(t.Context(), all); !done || err != nil {
+			t.Errorf("what was answered before ends a batch: %v, %v", done, err)
+		}
+		w.hasEvents(611)
 	})
 }
 

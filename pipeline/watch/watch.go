@@ -50,12 +50,19 @@ type Options struct {
 	Log      *slog.Logger
 }
 
+// lasting is what a process has from its start to its end, over all connections.
+type lasting struct {
+	nc      *nats.Conn
+	js      jetstream.JetStream
+	link    *store.Link
+	began   bool   // it has been connected before this time
+	claimed string // the writer as which it became that of the log last; empty = it never was
+}
+
 // watcher is a process at work.
 type watcher struct {
 	Options
-	nc      *nats.Conn
-	js      jetstream.JetStream
-	claimed *string // writer as which this process became that of the log, if it did
+	process *lasting
 	book    *book
 	latest  *latest
 	fold    *alarm.Fold
@@ -113,9 +120,10 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 		return fmt.Errorf("watch: %w", err)
 	}
 	sayOnce(&o)
-	link, claimed := store.Follow(nc), ""
+	process := &lasting{nc: nc, js: js, link: store.Follow(nc)}
 	for {
-		err, wait := run(ctx, nc, js, link, o, &claimed), lookEvery
+		err, wait := run(ctx, process, o), lookEvery
+		process.began = true
 		switch {
 		case errors.Is(err, errLost) && !nc.IsClosed():
 			o.Log.Debug("beginning again on the next connection", "err", err)
@@ -157,16 +165,16 @@ func sayOnce(o *Options) {
 	}
 }
 
-func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, link *store.Link, o Options, claimed *string) error {
+func run(ctx context.Context, process *lasting, o Options) error {
 	w := &watcher{
-		Options: o, nc: nc, js: js, claimed: claimed, requests: make(chan *nats.Msg, queue), noted: map[string]bool{},
+		Options: o, process: process, requests: make(chan *nats.Msg, queue), noted: map[string]bool{},
 	}
 	defer w.forget()
 	defer w.close()
-	reconnects := nc.Stats().Reconnects
-	up, done := link.Connection(ctx)
-	quiet, err := w.begin(up, link)
-	lost := up.Err() != nil || !nc.IsConnected() || nc.Stats().Reconnects != reconnects
+	reconnects := w.process.nc.Stats().Reconnects
+	up, done := w.process.link.Connection(ctx)
+	quiet, err := w.begin(up)
+	lost := up.Err() != nil || !w.process.nc.IsConnected() || w.process.nc.Stats().Reconnects != reconnects
 	done()
 	if err == nil {
 		defer quiet()
@@ -180,7 +188,7 @@ func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, link *store
 		return err
 	}
 	for _, subject := range []string{wire.AlarmAckSubject(o.Job), wire.AlarmSetSubject(o.Job)} {
-		sub, err := nc.ChanSubscribe(subject, w.requests)
+		sub, err := w.process.nc.ChanSubscribe(subject, w.requests)
 		if err != nil {
 			return fmt.Errorf("watch: %w", err)
 		}
@@ -191,7 +199,7 @@ func run(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, link *store
 		if w.lost != nil {
 			from = min(from, w.lost.back+1)
 		}
-		w.reading = readOutput(ctx, js, link, o.Job, from, o.Log)
+		w.reading = readOutput(ctx, w.process.js, w.process.link, o.Job, from, o.Log)
 	}
 	err = w.loop(ctx)
 	w.reading.stop()
