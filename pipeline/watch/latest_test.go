@@ -17,6 +17,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
+// ensured is a server with a job's output and what its alarms need.
+func ensured(t *testing.T) (*natsserver.Server, jetstream.JetStream) {
+	t.Helper()
+	s := pipelinetest.Server(t, natsserver.Options{})
+	_, js := pipelinetest.Connect(t, s)
+	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := Ensure(t.Context(), js, "job", 0); err != nil {
+		t.Fatal(err)
+	}
+	return s, js
+}
+
 // writer is what a process writes with: its own connection, its own fold.
 type writer struct {
 	t      *testing.T
@@ -111,14 +125,7 @@ func (w *writer) hasOf(stream string) uint64 {
 // What a process knows that has lost the alarms does not replace what the next one has
 // written, whether it was sent before or is sent again. The next one goes on behind it.
 func TestLatestOfOneWriter(t *testing.T) {
-	s := pipelinetest.Server(t, natsserver.Options{})
-	_, js := pipelinetest.Connect(t, s)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := Ensure(t.Context(), js, "job", 0); err != nil {
-		t.Fatal(err)
-	}
+	s, js := ensured(t)
 	first := newWriter(t, s, "first")
 	first.judge(1)
 	if err := first.write(); err != nil || first.has() != 1 {
@@ -145,14 +152,7 @@ func TestLatestOfOneWriter(t *testing.T) {
 // What somebody else stores in the bucket is found when the next ones are written: all streams
 // are written again.
 func TestLatestOfSomebodyElse(t *testing.T) {
-	s := pipelinetest.Server(t, natsserver.Options{})
-	_, js := pipelinetest.Connect(t, s)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := Ensure(t.Context(), js, "job", 0); err != nil {
-		t.Fatal(err)
-	}
+	s, js := ensured(t)
 	w := newWriter(t, s, "first")
 	streams := []string{"r", "s", "t"}
 	check := func(position uint64) {

@@ -6,24 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // What the log had when the process became its writer may be lost before it is read (a power
 // failure): the process does not wait for what never comes.
 func TestTailThatIsLost(t *testing.T) {
-	s := pipelinetest.Server(t, natsserver.Options{})
-	_, js := pipelinetest.Connect(t, s)
-	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}}); err != nil {
-		t.Fatal(err)
-	}
-	if err := Ensure(t.Context(), js, "job", 0); err != nil {
-		t.Fatal(err)
-	}
+	s, js := ensured(t)
 	w := newWriter(t, s, "one")
 	w.book.last++
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
