@@ -4,13 +4,10 @@ import (
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
-	"slices"
-	"sync"
-	"syscall"
-	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
 
 // Access says who may send to an input that listens.
@@ -66,7 +63,7 @@ func (a Access) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	l = patient{&limited{Listener: l, room: make(chan struct{}, connections), ended: make(chan struct{})}}
+	l = listen.Limit(l, listen.Limits{Connections: connections})
 	if a.TLS != nil {
 		l = tls.NewListener(l, a.TLS)
 	}
@@ -76,59 +73,3 @@ func (a Access) Listen(addr string) (net.Listener, error) {
 // connections is how many a listener has at a time. Others wait until one ends: the
 // system has a queue for them.
 const connections = 16384
-
-// limited is a listener with a limit of connections.
-type limited struct {
-	net.Listener
-	room  chan struct{}
-	ended chan struct{}
-	end   sync.Once
-}
-
-func (l *limited) Accept() (net.Conn, error) {
-	select {
-	case l.room <- struct{}{}:
-	case <-l.ended:
-		return nil, net.ErrClosed
-	}
-	c, err := l.Listener.Accept()
-	if err != nil {
-		<-l.room
-		return nil, err
-	}
-	return &counted{Conn: c, leave: sync.OnceFunc(func() { <-l.room })}, nil
-}
-
-func (l *limited) Close() error {
-	l.end.Do(func() { close(l.ended) })
-	return l.Listener.Close()
-}
-
-// counted is a connection of a limited listener.
-type counted struct {
-	net.Conn
-	leave func()
-}
-
-func (c *counted) Close() error {
-	defer c.leave()
-	return c.Conn.Close()
-}
-
-// patient is a listener that waits when the process has no file for one more
-// connection, or the system no memory. Those who accept would end for good.
-type patient struct{ net.Listener }
-
-const acceptWait = 100 * time.Millisecond
-
-func (p patient) Accept() (net.Conn, error) {
-	for {
-		c, err := p.Listener.Accept()
-		if !slices.ContainsFunc(passing, func(e error) bool { return errors.Is(err, e) }) {
-			return c, err
-		}
-		time.Sleep(acceptWait)
-	}
-}
-
-var passing = []error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM, syscall.ECONNABORTED}

@@ -6,14 +6,12 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -874,90 +872,6 @@ func TestAccess(t *testing.T) {
 	a := Access{User: "u", Password: "p"}
 	if !a.Allows("u", "p") || a.Allows("u", "") || a.Allows("", "p") || !(Access{}).Allows("x", "y") {
 		t.Error("logins are compared wrongly")
-	}
-}
-
-// tired is a listener that has no file for a connection at first.
-type tired struct {
-	net.Listener
-	times int
-}
-
-func (t *tired) Accept() (net.Conn, error) {
-	if t.times--; t.times >= 0 {
-		return nil, &net.OpError{Op: "accept", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
-	}
-	return t.Listener.Accept()
-}
-
-// A listener has so many connections at a time; one that ends makes room.
-func TestConnectionsAreLimited(t *testing.T) {
-	t.Parallel()
-	inner, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	l := &limited{Listener: inner, room: make(chan struct{}, 1), ended: make(chan struct{})}
-	for range 2 {
-		c, err := net.Dial("tcp", inner.Addr().String())
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer c.Close()
-	}
-	first, err := l.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	accepted := make(chan net.Conn, 1)
-	go func() {
-		c, err := l.Accept()
-		if err != nil {
-			t.Error(err)
-		}
-		accepted <- c
-	}()
-	select {
-	case <-accepted:
-		t.Error("two connections where there is room for one")
-	case <-time.After(50 * time.Millisecond):
-	}
-	first.Close()
-	first.Close() // makes room once
-	second := <-accepted
-	go l.Close()
-	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("after Close: %v", err)
-	}
-	second.Close()
-}
-
-// A process that has run out of files takes connections again when it has some.
-func TestAcceptsAgain(t *testing.T) {
-	t.Parallel()
-	l, err := Access{}.Listen("127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	p, ok := l.(patient)
-	if !ok {
-		t.Fatalf("a listener of type %T", l)
-	}
-	p.Listener = &tired{p.Listener, 2}
-	c, err := net.Dial("tcp", l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	got, err := p.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
-	got.Close()
-	l.Close()
-	if _, err := p.Accept(); !errors.Is(err, net.ErrClosed) {
-		t.Errorf("after Close: %v", err)
 	}
 }
 
