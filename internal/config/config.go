@@ -433,6 +433,10 @@ type Gateway struct {
 	// Take messages from others than this machine without a login and in clear. Set
 	// it only in a network in which you trust everybody.
 	Insecure bool `mapstructure:"insecure" default:"false"`
+	// Host names under which HTTP is reached without a login (plant.example), and
+	// origins of web pages that may send (https://dash.example), separated by commas.
+	// IP addresses, localhost and names without a dot are always accepted.
+	Hosts string `mapstructure:"hosts" default:""`
 }
 
 // Fieldbus says how a gateway makes samples of values that come one at a time.

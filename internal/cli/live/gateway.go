@@ -24,6 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/service"
+	"github.com/eusn-stream/eusn-stream/internal/webguard"
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/line"
@@ -246,6 +247,7 @@ type gatewayInputs struct {
 	c         config.Gateway
 	access    gateway.Access
 	topics    *gateway.Topics
+	guard     *webguard.Guard
 	broker    *tls.Config
 	sparkplug *sparkplug.Host
 }
@@ -302,6 +304,9 @@ func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 		}
 	}
 	var err error
+	if o.guard, err = webguard.New(webguard.Options{Allowed: g.Hosts, Key: "gateway.hosts", Login: g.User != ""}); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	o.topics, err = gateway.ParseTopics(g.Topics)
 	return o, err
 }
@@ -334,7 +339,7 @@ func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (
 		return b.Addr(), b.Close, nil
 	})
 	start(o.c.HTTP, "HTTP", func() (net.Addr, func(), error) {
-		s, err := web.Listen(g, web.Options{Addr: o.c.HTTP, Access: o.access, Topics: o.topics, MaxMessage: int(o.c.MaxMessage), Log: log})
+		s, err := web.Listen(g, web.Options{Addr: o.c.HTTP, Access: o.access, Topics: o.topics, Guard: o.guard, MaxMessage: int(o.c.MaxMessage), Log: log})
 		if err != nil {
 			return nil, nil, err
 		}

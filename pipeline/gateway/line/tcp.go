@@ -92,9 +92,13 @@ func (t *TCP) serve(c net.Conn) {
 		t.mu.Unlock()
 	}()
 	r := bufio.NewReaderSize(c, chunkBytes)
-	for {
+	for first := true; ; first = false {
 		c.SetReadDeadline(time.Now().Add(silence))
 		chunk, err := lines(r)
+		if first && isRequest(chunk) {
+			t.g.Refuse(gateway.TCP, errHTTP)
+			return
+		}
 		if len(chunk) > 0 {
 			if t.g.Take(t.ctx, &gateway.Message{Input: gateway.TCP, Lines: true, Payload: chunk}) == gateway.ErrStopped || t.ctx.Err() != nil {
 				return

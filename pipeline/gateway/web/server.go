@@ -12,6 +12,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/eusn-stream/eusn-stream/internal/webguard"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
@@ -32,7 +33,8 @@ type Options struct {
 	Addr       string // to listen on
 	Access     gateway.Access
 	Topics     *gateway.Topics
-	MaxMessage int // bytes of a body
+	Guard      *webguard.Guard // refuses what foreign web pages send; nil: nothing is refused
+	MaxMessage int             // bytes of a body
 	Log        *slog.Logger
 }
 
@@ -61,8 +63,12 @@ func Listen(g *gateway.Gateway, o Options) (*Server, error) {
 		answer(w, http.StatusMethodNotAllowed, wanted)
 	})
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusNotFound, wanted) })
+	guarded := http.Handler(mux)
+	if o.Guard != nil {
+		guarded = o.Guard.Handler(mux, func(err error) { g.Refuse(gateway.HTTP, err) })
+	}
 	s := &Server{l: l, done: make(chan struct{}), http: http.Server{
-		Handler: mux, ReadTimeout: readTime, WriteTimeout: readTime + storeTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		Handler: guarded, ReadTimeout: readTime, WriteTimeout: readTime + storeTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // clients that break off are no news
 	}}
 	go func() {
