@@ -89,11 +89,12 @@
 // missing, because nothing is synced. What was acknowledged is stored on the
 // server. What was not may be doubled, and what was only in the outbox (QoS 0,
 // lines) is lost. Numbers are not used twice: before it publishes anything of a
-// key, each run asks the input for the key's last number, and continues after the
-// higher one. If the input has no message of the key any more, a number from an outbox
-// that may lack its end (package internal/outbox) is in doubt: the stage may know a
-// higher one, and would drop what follows as repeats. Then a new incarnation begins,
-// which the stage flags as a gap.
+// key, each run asks the input for the key's last number. If that is higher than the
+// outbox's, the outbox has lost its end, and samples may be doubled. If the input has no
+// message of the key any more, a number from an outbox that may lack its end (package
+// internal/outbox) is in doubt: the stage may know a higher one, and would drop what
+// follows as repeats. If a record is damaged, batches of any key may be missing. In each
+// case a new incarnation begins, which the stage flags as a gap.
 //
 // # Holding back
 //

@@ -155,7 +155,6 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 	for _, b := range left {
 		s := g.stream(g.keyOf(b))
 		s.queue = append(s.queue, b)
-		g.enqueue(s)
 	}
 	if len(left) > 0 {
 		c.Log.Info("messages of the run before are published first, under their own numbers", "messages", len(left))

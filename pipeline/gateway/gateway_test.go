@@ -386,8 +386,8 @@ func TestFirstMessageOfTheRunBefore(t *testing.T) {
 }
 
 // A power loss may leave an outbox in which a message waits that was stored long
-// ago, with later ones. It is published again, and then the numbers go on after
-// the last one that the input had before.
+// ago, with later ones. It is not published again, and a new incarnation follows the
+// last message that the input has.
 func TestOldOutbox(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, func(c *jetstream.StreamConfig) { c.MaxMsgs = 2 })
@@ -417,21 +417,92 @@ func TestOldOutbox(t *testing.T) {
 	g.end(t)
 	time.Sleep(250 * time.Millisecond) // the server has forgotten the ids of messages
 	g = r.start(old, nil)
-	for info, err := r.in.Info(ctx); info.State.Msgs < 9; info, err = r.in.Info(ctx) { // the old one is there again
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
 	for i := 8; i < 12; i++ {
 		send(i)
 	}
-	want := []float32{}
-	for i := range 12 {
-		want = append(want, float32(i), 0)
+	if got, want := r.numbered(), []string{"k 0 1", "k 0 2", "k 0 3", "k 0 4", "k 0 5", "k 0 6", "k 0 7", "k 0 8", "k 1 1", "k 1 2", "k 1 3", "k 1 4"}; !slices.Equal(got, want) {
+		t.Errorf("keys, incarnations and numbers are %q, want %q", got, want)
 	}
-	if x := r.stored()["k"]; !slices.Equal(x, want) {
-		t.Errorf("%v: want 0 to 11 once", x)
+}
+
+// An outbox that has lost its end has lost the messages, too, by which repeats are
+// recognized. What follows is of a new incarnation: of the stream whose end is missing,
+// or of all streams where a record is damaged, since nobody can tell of which it was.
+func TestOutboxLosesItsEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		damage func(b []byte, whole int) []byte
+		want   []string
+	}{
+		{"cut", func(b []byte, whole int) []byte { return b[:whole] }, []string{"a 0 1", "b 0 1", "a 0 2", "a 1 1", "b 0 2"}},
+		{"damaged", func(b []byte, whole int) []byte { b[whole+20] ^= 1; return b }, []string{"a 0 1", "b 0 1", "a 0 2", "a 1 1", "b 1 1"}},
+		{"zeros", func(b []byte, whole int) []byte { clear(b[whole:]); return b }, []string{"a 0 1", "b 0 1", "a 0 2", "a 1 1", "b 1 1"}},
+	} {
+		r := newRig(t, nil)
+		dir, killed := t.TempDir(), filepath.Join(t.TempDir(), "killed")
+		ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
+		defer cancel()
+		g := r.start(dir, nil)
+		send := func(keys ...string) {
+			t.Helper()
+			for _, key := range keys {
+				if err := g.send(ctx, Message{Input: HTTP, Key: key, Payload: []byte("1 1")}); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		send("a", "b")
+		newest := filepath.Join(dir, "outbox-2")
+		before, err := os.Stat(newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		send("a")
+		if err := os.CopyFS(killed, os.DirFS(dir)); err != nil {
+			t.Fatal(err)
+		}
+		g.end(t)
+		newest = filepath.Join(killed, "outbox-2")
+		b, err := os.ReadFile(newest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(newest, c.damage(b, int(before.Size())), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g = r.start(killed, nil)
+		send("a", "b")
+		if got := r.numbered(); !slices.Equal(got, c.want) {
+			t.Errorf("%s: keys, incarnations and numbers are %q, want %q", c.name, got, c.want)
+		}
+		g.says(t, "the outbox")
+		g.end(t)
 	}
+}
+
+// numbered lists the messages in the input: the key, which incarnation of it, and the
+// number.
+func (r *rig) numbered() []string {
+	r.t.Helper()
+	var all []string
+	incarnations := map[string][]string{}
+	info, err := r.in.Info(r.t.Context())
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for seq := info.State.FirstSeq; seq <= info.State.LastSeq && info.State.Msgs > 0; seq++ {
+		m, err := r.in.GetMsg(r.t.Context(), seq)
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		key, inc := m.Subject[strings.LastIndex(m.Subject, ".")+1:], m.Header.Get(wire.HeaderIncarnation)
+		if !slices.Contains(incarnations[key], inc) {
+			incarnations[key] = append(incarnations[key], inc)
+		}
+		all = append(all, fmt.Sprint(key, " ", slices.Index(incarnations[key], inc), " ", m.Header.Get(wire.HeaderSeq)))
+	}
+	return all
 }
 
 // What devices that hear no answer have sent is on the disk soon, whether or not
@@ -723,13 +794,24 @@ func TestNumbersInDoubt(t *testing.T) {
 	anotherBoot(t, old)
 	g = r.start(old, nil)
 	send("there", "gone")
-	if i, seq := number("there"); i != first || seq != "4" {
-		t.Errorf("what the input has goes on as number %s of %q, want 4 of %q", seq, i, first)
+	if i, seq := number("there"); i == first || seq != "1" {
+		t.Errorf("what the input has more of goes on as number %s of %q: the stage has seen 3 of %q", seq, i, first)
 	}
 	if i, seq := number("gone"); i == first || seq != "1" {
 		t.Errorf("what the input does not have begins with number %s of %q: the stage has seen 3 of %q", seq, i, first)
 	}
 	g.says(t, "the outbox may lack its end")
+	g.end(t)
+	if err := r.in.Purge(ctx, jetstream.WithPurgeSubject("eusn.in.*.gone")); err != nil {
+		t.Fatal(err)
+	}
+	anotherBoot(t, old)
+	before, _ := number("there")
+	g = r.start(old, nil)
+	send("gone")
+	if i, seq := number("gone"); i != before || seq != "2" {
+		t.Errorf("a run that has ended is continued with number %s of %q, want 2 of %q: all its numbers are on the disk", seq, i, before)
+	}
 }
 
 // anotherBoot makes an outbox one that the machine has left at a power loss.

@@ -155,9 +155,32 @@ func (g *Gateway) compareLeft(ctx context.Context) error {
 	}
 	all.Wait()
 	for _, s := range g.streams {
+		g.skipStored(s)
 		g.makeSure(s)
+		g.enqueue(s)
 	}
 	return ctx.Err()
+}
+
+// skipStored removes from the queue of a stream what the input has already. A stream
+// has one message without an answer at a time, so the input has all that come before
+// its last one. A second copy would be the stream's last message in the input, and the
+// next run would ask for that one.
+func (g *Gateway) skipStored(s *stream) {
+	v, _ := g.job.known.Load(s.key)
+	there, _ := v.(outbox.Number)
+	stored := 0
+	for i, b := range s.queue {
+		if b.Incarnation == there.Incarnation && b.Seq <= there.Seq {
+			stored = i + 1
+		}
+	}
+	for _, b := range s.queue[:stored] {
+		if err := g.out.Done(b); err != nil {
+			g.diskFailed(err)
+		}
+	}
+	s.queue = s.queue[stored:]
 }
 
 // breakOff begins a new incarnation of a stream, which the stage flags as a gap:
@@ -174,10 +197,12 @@ func (g *Gateway) breakOff(s *stream) {
 // makeSure compares the last number of a stream with what the input has, before
 // the first batch of this run.
 //
-// The input may be ahead, where a power loss took the end of the outbox. If it has
-// no message any more (max_age), nobody knows the last number: lower ones would be
-// dropped as repeats, so a new incarnation begins. It may have another's message,
-// where somebody else has sent under this key: then the gateway counts from 1 again.
+// If the input is ahead, the outbox has lost its end, by a power loss or a damaged disk,
+// and with it the messages that devices may send again: their samples may be doubled.
+// If the input has no message any more (max_age), nobody knows the last number: lower
+// ones would be dropped as repeats. It may have another's message, where somebody else
+// has sent under this key. In each case a new incarnation begins, which the stage flags
+// as a gap.
 func (g *Gateway) makeSure(s *stream) {
 	if s.sure {
 		return
@@ -189,8 +214,11 @@ func (g *Gateway) makeSure(s *stream) {
 	}
 	there := v.(outbox.Number)
 	switch {
+	case there.Incarnation == s.last.Incarnation && there.Incarnation != "" && there.Seq <= s.last.Seq:
 	case there.Incarnation == s.last.Incarnation && there.Incarnation != "":
-		s.last.Seq = max(s.last.Seq, there.Seq)
+		g.told.say("the outbox has lost its end: samples may be doubled; the gateway counts from 1 again, and predictions carry the flag gap", "stream "+s.key,
+			fmt.Errorf("the outbox ends at number %d, the input has %d", s.last.Seq, there.Seq))
+		s.last = outbox.Number{Incarnation: g.incarnation}
 	case there == (outbox.Number{}) && s.last.Doubt:
 		g.cfg.Log.Warn("the outbox may lack its end, after a power loss, and the input has no message of the stream any more: the gateway counts from 1 again, and predictions carry the flag gap", "stream", s.key)
 		s.last = outbox.Number{Incarnation: g.incarnation}

@@ -22,7 +22,9 @@
 // A segment is deleted when none of its batches waits and a later one has begun
 // with all that is remembered. A record that was cut off by the end of the process is the
 // end of its segment. A damaged one ends it too; then the file is kept under
-// the name outbox-N.damaged and the log says so.
+// the name outbox-N.damaged, the log reports it, and all numbers are forgotten, since
+// batches of any subject may be missing. Ids of batches have no gaps over segments: a gap
+// is a segment that lacks its end, which counts as damage.
 //
 // Only the beginning and the end of a run are synced: the log survives the end of
 // the process, and of a power loss it knows. Boot tells one start of the machine

@@ -134,6 +134,9 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 			}
 		}
 	}
+	if l.damaged { // of any subject, batches may be missing
+		clear(l.numbers)
+	}
 	if err := l.newSegment(next); err != nil {
 		l.Close()
 		return nil, nil, err
@@ -326,14 +329,21 @@ func (l *Log) Bytes() int64 { return l.bytes }
 // Waiting is how many batches the server has not acknowledged.
 func (l *Log) Waiting() int { return len(l.waiting) }
 
+// syncFile and syncDir are others in tests, which cannot see by the files whether they
+// are synced.
+var (
+	syncFile = (*os.File).Sync
+	syncDir  = dirlock.Sync
+)
+
 // sync makes what is written survive a power loss.
 func (l *Log) sync() error {
 	for _, s := range l.segs {
-		if err := s.f.Sync(); err != nil {
+		if err := syncFile(s.f); err != nil {
 			return fmt.Errorf("outbox: %w", err)
 		}
 	}
-	if err := dirlock.Sync(l.dir); err != nil {
+	if err := syncDir(l.dir); err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
 	return nil

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 )
 
 var nowhere = slog.New(slog.DiscardHandler)
@@ -177,6 +179,91 @@ func TestCutAndDamaged(t *testing.T) {
 	}
 }
 
+// A segment that lacks its end although a later one follows is found by the ids of
+// batches, also of those that the later one only refers to. No number counts then, and
+// what a device repeats of a lost batch is not taken for stored.
+func TestEarlierSegmentLosesItsEnd(t *testing.T) {
+	for _, later := range []bool{false, true} { // a batch in the later segment
+		dir := t.TempDir()
+		l, _ := open(t, dir)
+		put(t, l, "k", 1, 1)
+		whole := l.segs[0].size
+		put(t, l, "k", 2, 2)
+		put(t, l, "k", 3, 3)
+		l.Close()
+		l, _ = open(t, dir)
+		if later {
+			put(t, l, "k", 4, 4)
+		}
+		l.Close()
+		if err := os.Truncate(filepath.Join(dir, "outbox-1"), whole+5); err != nil {
+			t.Fatal(err)
+		}
+		for life := range 2 {
+			l, left := open(t, dir)
+			if want := 1 + int(bit(later)); len(left) != want || l.Number("k") != (Number{}) {
+				t.Errorf("later %v, life %d: %d batches wait, want %d; the number is %+v, want none", later, life, len(left), want, l.Number("k"))
+			}
+			for id, want := range map[uint64]bool{1: true, 2: false, 3: false, 4: later} {
+				if _, known := l.Sessions.Find(Origin{"s", id, 7, 8, true, false}); known != want {
+					t.Errorf("later %v, life %d: message %d is known: %v, want %v", later, life, id, known, want)
+				}
+			}
+			l.Close()
+		}
+	}
+}
+
+// The end of a run is on the disk, whole: first all records, then the directory. The
+// same for an end that the next run finds, before it relies on it.
+func TestEndIsSynced(t *testing.T) {
+	dir := t.TempDir()
+	var synced []string // the segments, each with its size, and the directory
+	syncFile, syncDir = func(f *os.File) error {
+		info, err := f.Stat()
+		synced = append(synced, fmt.Sprint(filepath.Base(f.Name()), " ", info.Size()))
+		return err
+	}, func(d string) error {
+		synced = append(synced, d)
+		return nil
+	}
+	defer func() { syncFile, syncDir = (*os.File).Sync, dirlock.Sync }()
+	want := func(what string) {
+		t.Helper()
+		var all []string
+		numbers, err := segmentNumbers(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, n := range numbers {
+			name := fmt.Sprint("outbox-", n)
+			info, err := os.Stat(filepath.Join(dir, name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, fmt.Sprint(name, " ", info.Size()))
+		}
+		if all = append(all, dir); !slices.Equal(synced, all) {
+			t.Errorf("%s: synced are %q, want %q", what, synced, all)
+		}
+		synced = nil
+	}
+	l, _ := open(t, dir)
+	put(t, l, "k", 1, 1)
+	if err := l.newSegment(2); err != nil {
+		t.Fatal(err)
+	}
+	put(t, l, "k", 2, 2)
+	if err := l.End(); err != nil {
+		t.Fatal(err)
+	}
+	want("the end of a run")
+	l.Close()
+	l, _ = open(t, dir)
+	want("the next run")
+	l.Close()
+}
+
 // However many devices there are, what is remembered of them is bounded. Those
 // heard last are remembered.
 func TestRemembersABoundedNumber(t *testing.T) {
@@ -206,7 +293,7 @@ func TestRemembersABoundedNumber(t *testing.T) {
 	}
 	body := s.encode(nil)
 	again := NewSessions(nil)
-	again.decode(&reader{b: body}, func(uint64) *Batch { return nil })
+	again.decode(&reader{b: body}, func(uint64) (*Batch, bool) { return nil, false })
 	if again.live != s.live || len(again.all) != len(s.all) {
 		t.Errorf("%d messages of %d devices read, %d of %d written", again.live, len(again.all), s.live, len(s.all))
 	}

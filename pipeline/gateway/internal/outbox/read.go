@@ -49,7 +49,7 @@ func (l *Log) read(n int) error {
 		if lerr := os.Link(f.Name(), kept); lerr != nil && !errors.Is(lerr, os.ErrExist) {
 			return fmt.Errorf("outbox: %s is damaged at byte %d (%w) and no copy can be kept: %w", f.Name(), s.size, err, lerr)
 		}
-		l.log.Error("the outbox is damaged: what follows in this file is lost if it was not published; a copy is kept", "file", kept, "at", s.size, "err", err)
+		l.log.Error("the outbox is damaged: what follows in this file is lost if it was not published, and what devices send again may be doubled; the next prediction of each stream carries the flag gap; a copy is kept", "file", kept, "at", s.size, "err", err)
 		return nil
 	}
 }
@@ -115,7 +115,21 @@ func (l *Log) all(r *reader, form byte) {
 		}
 		l.numbers[subject] = n
 	}
-	l.Sessions.decode(r, func(id uint64) *Batch { return l.waiting[id] })
+	l.Sessions.decode(r, func(id uint64) (b *Batch, lost bool) {
+		b = l.waiting[id]
+		return b, b == nil && l.lacks(id)
+	})
+}
+
+// lacks reports whether the record of a batch is missing from the segments that are
+// read. Ids have no gaps over segments, and a segment is deleted only when those before
+// it are.
+func (l *Log) lacks(id uint64) bool {
+	if len(l.segs) > 1 && id > l.last && !l.damaged {
+		l.damaged = true
+		l.log.Error("the outbox is damaged: the end of an earlier file is missing, and what it had is lost if it was not published; the next prediction of each stream carries the flag gap", "dir", l.dir)
+	}
+	return l.damaged
 }
 
 // encodeNumbers writes the numbers that are kept, the one given last behind all
@@ -152,6 +166,7 @@ func (l *Log) batch(s *segment, r *reader, n int64) {
 		r.err = cmp.Or(r.err, errors.New("a batch out of order"))
 		return
 	}
+	l.lacks(b.id - 1)
 	b.size = len(r.b)
 	b.at = s.size + headBytes + n - int64(b.size)
 	for _, o := range b.Origins {

@@ -246,8 +246,9 @@ func (t *Sessions) encode(dst []byte) []byte {
 	return dst
 }
 
-// decode replaces what is remembered. batch finds those that wait.
-func (t *Sessions) decode(r *reader, batch func(id uint64) *Batch) {
+// decode replaces what is remembered. batch finds those that wait. A message whose batch
+// is lost is not remembered: the server may not have it.
+func (t *Sessions) decode(r *reader, batch func(id uint64) (b *Batch, lost bool)) {
 	t.all, t.live = map[string]*session{}, 0
 	t.recent.Init()
 	for range r.count() {
@@ -256,7 +257,11 @@ func (t *Sessions) decode(r *reader, batch func(id uint64) *Batch) {
 		for range r.count() {
 			e := &Seen{id: r.u64(), sum: r.u64(), part: r.u64()}
 			if id := r.u64(); id != 0 {
-				if e.Batch = batch(id); e.Batch != nil {
+				var lost bool
+				if e.Batch, lost = batch(id); lost {
+					continue
+				}
+				if e.Batch != nil {
 					e.Batch.seen = append(e.Batch.seen, e)
 				}
 			}
