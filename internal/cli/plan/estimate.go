@@ -4,7 +4,6 @@ import (
 	"math"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/internal/simulate"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -44,8 +43,27 @@ type measured struct {
 	States     int     `json:"states_per_machine"`
 	Write      float64 `json:"written_per_stored"` // bytes, where three servers store
 
-	Costs simulate.Costs `json:"service_times"`
+	Costs serviceTimes `json:"service_times"`
 }
+
+// serviceTimes is the CPU time of each part of a message's way, in seconds.
+type serviceTimes struct {
+	Store    linear  `json:"store"`      // server: stores a message; its delivery to a worker costs as much
+	Copy     linear  `json:"copy"`       // server: a replicated message, on each of three servers
+	Compute  float64 `json:"compute_s"`  // worker: a message
+	Call     float64 `json:"call_s"`     // worker: a batch
+	Commit   float64 `json:"commit_s"`   // worker: a commit, beyond the message that it stores
+	Snapshot float64 `json:"snapshot_s"` // worker: a byte of a snapshot
+}
+
+// linear is the cost of a message by its size.
+type linear struct {
+	Message float64 `json:"message_s"` // of any message
+	Byte    float64 `json:"byte_s"`    // of each byte
+}
+
+// cost returns the cost in seconds of a message of size bytes.
+func (l linear) cost(size float64) float64 { return l.Message + l.Byte*size }
 
 // Memory of a process: of an idle one as in docs/capacity.md; of a stream as in
 // docs/measurements/machines.md ("Memory of many streams"): 107 kB with states of 48.8
@@ -94,7 +112,7 @@ func compute(p plant, s server, m measured, replicas int, every time.Duration, m
 	var e estimate
 	busy := rate * m.Message
 	if replicas > 1 {
-		busy += rate * m.Costs.Copy.Of(m.Payload) * float64(replicas)
+		busy += rate * m.Costs.Copy.cost(m.Payload) * float64(replicas)
 	}
 	busy += states / every.Seconds() * m.Costs.Snapshot // each snapshot has at most all states
 	e.Memory = float64(p.Machines)*memoryStream + memoryStates*states
@@ -139,9 +157,9 @@ func compute(p plant, s server, m measured, replicas int, every time.Duration, m
 	// A job's input is one NATS stream. Its leader is one server, which writes each message
 	// and sends it to the other replicas.
 	// One goroutine there does so for all messages of the NATS stream.
-	work := m.Costs.Store.Of(m.Payload)
+	work := m.Costs.Store.cost(m.Payload)
 	if replicas > 1 {
-		work += m.Costs.Copy.Of(m.Payload)
+		work += m.Costs.Copy.cost(m.Payload)
 	}
 	leader := max(write*rate*(m.In+m.Out)/(s.Disk*s.Use), rate*m.Payload*float64(max(1, replicas-1))/(s.Network*s.Use), rate*work/s.Use)
 	e.Jobs = max(1, int(math.Ceil(leader)))

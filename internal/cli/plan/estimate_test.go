@@ -4,13 +4,11 @@ import (
 	"math"
 	"testing"
 	"time"
-
-	"github.com/eusn-stream/eusn-stream/internal/simulate"
 )
 
 var (
 	testServer = server{Cores: 10, Memory: 100e9, Network: 1e9, Disk: 500e6, Use: .5}
-	testCost   = measured{Cores: 2, Write: 2, Idle: .05, Costs: simulate.Costs{Copy: simulate.Linear{Message: 1e-4}, Snapshot: 3e-9}, Message: 1e-3, Burst: 5e-4, In: 4000, Out: 1000, Payload: 3500, Restore: 1e9, StateBytes: 50e3, States: 1}
+	testCost   = measured{Cores: 2, Write: 2, Idle: .05, Costs: serviceTimes{Copy: linear{Message: 1e-4}, Snapshot: 3e-9}, Message: 1e-3, Burst: 5e-4, In: 4000, Out: 1000, Payload: 3500, Restore: 1e9, StateBytes: 50e3, States: 1}
 )
 
 // Computed by hand: 20,000 machines with a message a second.
@@ -117,7 +115,7 @@ func TestEvenRate(t *testing.T) {
 
 // The parts of two measurements are found again, whatever they are.
 func TestCosts(t *testing.T) {
-	want := simulate.Costs{Store: simulate.Linear{Message: 11e-6}, Compute: 80e-6, Call: 30e-6, Commit: 200e-6}
+	want := serviceTimes{Store: linear{Message: 11e-6}, Compute: 80e-6, Call: 30e-6, Commit: 200e-6}
 	of := func(messages, batches, commits float64) sample {
 		worker := messages*want.Compute + batches*want.Call
 		rest := messages*2*want.Store.Message + commits*want.Commit
@@ -125,7 +123,7 @@ func TestCosts(t *testing.T) {
 	}
 	got := costs(of(20_000, 100, 800), of(900, 850, 870), want.Store.Message)
 	for what, v := range map[string][2]float64{
-		"store": {got.Store.Of(1000), want.Store.Message}, "compute": {got.Compute, want.Compute},
+		"store": {got.Store.cost(1000), want.Store.Message}, "compute": {got.Compute, want.Compute},
 		"call": {got.Call, want.Call}, "commit": {got.Commit, want.Commit},
 	} {
 		if math.Abs(v[0]-v[1]) > 1e-4*v[1] { // whole nanoseconds
@@ -138,23 +136,6 @@ func TestCosts(t *testing.T) {
 		sum, all := (c[0]+c[3])*x+(c[1]+c[4])*y, max(0, c[2]+c[5])
 		if x < 0 || y < 0 || math.Abs(sum-all) > 1e-9 {
 			t.Errorf("%v: %v and %v, which is %v of %v", c, x, y, sum, all)
-		}
-	}
-}
-
-// A plan is cut into cells that share nothing: all its servers, jobs and streams are in one.
-func TestCells(t *testing.T) {
-	for _, c := range []struct{ servers, jobs, replicas, cells, each, shared int }{
-		{1, 1, 1, 1, 1, 1}, {4, 1, 3, 1, 4, 1}, {20, 4, 3, 4, 5, 1}, {20, 19, 3, 6, 4, 4}, {106, 27, 3, 27, 4, 1},
-	} {
-		o := options{plant: plant{Machines: 1_000_000, Rate: 100, Message: 1000, Channels: 3}, server: testServer, replicas: c.replicas, latency: time.Millisecond, arrival: "even"}
-		got := cell(o, testCost, estimate{Servers: c.servers, Jobs: c.jobs, Partitions: 16})
-		n := cellsOf(o, estimate{Servers: c.servers, Jobs: c.jobs})
-		if n != c.cells || got.Cluster.Servers != c.each || got.Cluster.Jobs != c.shared {
-			t.Errorf("%+v: %d cells of %d servers and %d jobs", c, n, got.Cluster.Servers, got.Cluster.Jobs)
-		}
-		if n*got.Job.Streams < 1_000_000 || n*got.Cluster.Servers < c.servers || n*got.Cluster.Jobs < c.jobs || got.Job.Every != 10*time.Second {
-			t.Errorf("%+v: %+v", c, got)
 		}
 	}
 }

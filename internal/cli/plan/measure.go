@@ -100,7 +100,7 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 			return err
 		}
 		store := r.Costs.Store
-		r.Costs = costs(many, few, store.Of(r.Payload))
+		r.Costs = costs(many, few, store.cost(r.Payload))
 		r.Costs.Store = store
 		said(3)
 		if err := b.stored(ctx, &r); err != nil {
@@ -131,7 +131,6 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 	if err == nil && cluster {
 		err = copying(ctx, p, m.Channels, dir, each, &r)
 	}
-	r.Costs.Restore, r.Costs.Write, r.Costs.Idle = r.Restore, r.Write, r.Idle
 	said(steps)
 	return r, err
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/internal/simulate"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -30,8 +29,8 @@ func since(before, after pipeline.Stats, cpu time.Duration) sample {
 // worker's time is Compute a message and Call a batch. The rest is store for a message that is stored,
 // as much for one that is given to the worker, and Commit: what is left, for each commit of
 // the steady load. So Commit has in it what programs and processor need to wake up.
-func costs(many, few sample, store float64) (c simulate.Costs) {
-	c.Store = simulate.Linear{Message: store}
+func costs(many, few sample, store float64) (c serviceTimes) {
+	c.Store = linear{Message: store}
 	c.Compute, c.Call = solve(many.messages, many.batches, many.worker(), few.messages, few.batches, few.worker())
 	c.Commit = max(0, few.cpu.Seconds()-few.worker()-2*store*few.messages) / max(1, few.commits)
 	return c

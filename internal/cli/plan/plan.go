@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"runtime"
-	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,7 +14,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
-	"github.com/eusn-stream/eusn-stream/internal/simulate"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -32,9 +30,6 @@ type options struct {
 	time     time.Duration
 	latency  time.Duration
 	dir      string
-	simulate bool
-	arrival  string
-	seed     uint64
 }
 
 // NewCommand is "plan".
@@ -61,15 +56,10 @@ time after a restart. Memory is from measurements of two banks (docs/measurement
 machines.md), not of your model. Alarms, recording, gateways and further readers
 are not included.
 
---simulate runs the plan in simulated time with the measured service times: latencies as
-messages come evenly, at random, all at once or in bursts; a killed worker, a server that
-dies, an uplink that is away; and the same servers with more streams. It takes up to a few minutes.
-docs/capacity.md says what is simulated and what is assumed.
-
 restart: until a worker that was ended orderly predicts again. after a kill: until it has
 also answered what came meanwhile, in the mean over the times between two snapshots.`,
 		Example: `  eusn-stream plan --model m.safetensors --machines 1000 --rate 25600
-  eusn-stream plan --model m.safetensors --machines 10000000 --rate 100 --message 10s --replicas 3 --server-cores 32 --simulate`,
+  eusn-stream plan --model m.safetensors --machines 10000000 --rate 100 --message 10s --replicas 3 --server-cores 32`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
@@ -86,9 +76,6 @@ also answered what came meanwhile, in the mean over the times between two snapsh
 	f.IntVar(&o.replicas, "replicas", 1, "servers that store each message: 1 or 3")
 	f.DurationVar(&o.latency, "latency", pipeline.DefaultLatency, "how long a batch waits for more messages (stage.latency)")
 	f.DurationVar(&o.time, "time", 3*time.Second, "time of each measurement")
-	f.BoolVar(&o.simulate, "simulate", false, "simulate the plan: latencies, faults, and what breaks first")
-	f.StringVar(&o.arrival, "arrival", string(simulate.Even), "how messages come in the simulation: even, random, synchronised, bursts")
-	f.Uint64Var(&o.seed, "seed", 1, "of the simulation: the same one, the same result")
 	f.StringVar(&o.dir, "dir", "", "folder for the measured server; empty: the system's temporary folder")
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error { return run(ctx, a, o) })
 	return cmd
@@ -133,9 +120,6 @@ func (o *options) check(channels int) error {
 	if o.replicas != 1 && o.replicas != 3 {
 		wrong("--replicas %d: want 1 or 3", o.replicas)
 	}
-	if !slices.Contains(simulate.Arrivals, simulate.Arrival(o.arrival)) {
-		wrong("--arrival %q: want one of %v", o.arrival, simulate.Arrivals)
-	}
 	if o.latency <= 0 || o.latency > time.Minute {
 		wrong("--latency %v: want up to a minute", o.latency)
 	}
@@ -154,8 +138,6 @@ type result struct {
 	Replicas int      `json:"replicas"`
 	Measured measured `json:"measured"`
 	Needs    estimate `json:"estimate"`
-
-	Simulated *simulated `json:"simulated,omitempty"`
 }
 
 func run(ctx context.Context, a *cli.App, o options) (err error) {
@@ -181,24 +163,14 @@ func run(ctx context.Context, a *cli.App, o options) (err error) {
 	if err != nil {
 		return cli.OrInterrupted(err, "nothing is planned before the stage is measured")
 	}
-	m = nil // the simulation needs the memory
 	e := compute(o.plant, o.server, r, o.replicas, pipeline.DefaultSnapshotEvery, pipeline.MaxPartitions)
 	if math.IsInf(e.Kill, 0) {
 		e.Kill = -1
 	}
-	var s *simulated
-	if o.simulate {
-		if s, err = runCells(o, r, e); err != nil {
-			return cli.Fail(cli.ExitFailure, fmt.Errorf("plan: %w", err), "without --simulate it plans as before")
-		}
-	}
 	if a.JSON {
-		return a.PrintJSON(result{o.plant, o.server, o.replicas, r, e, s})
+		return a.PrintJSON(result{o.plant, o.server, o.replicas, r, e})
 	}
 	print(a, o, r, e)
-	if s != nil {
-		printCells(func(name, format string, args ...any) { a.Print("%-22s %s", name, fmt.Sprintf(format, args...)) }, s)
-	}
 	return nil
 }
 
@@ -206,8 +178,8 @@ func print(a *cli.App, o options, r measured, e estimate) {
 	row := func(name, format string, args ...any) { a.Print("%-20s %s", name, fmt.Sprintf(format, args...)) }
 	row("plant", "%d machines, %d sensors, %g samples a second: %.4g messages a second of %d samples, %s each", o.Machines, o.Channels, o.Rate, o.messages(), o.Message, bytesText(r.Payload))
 	row("measured here", "%.3g of a core without a message; %.3g µs for a message, %.3g for a sample, at %.4g messages a second evenly, %.3g where many come at once; a state has %s, each machine has %d of them", r.Idle, 1e6*r.Message, 1e6*r.Message/float64(o.Message), r.Rate, 1e6*r.Burst, bytesText(r.StateBytes), r.States)
-	if c := r.Costs; o.simulate || o.replicas > 1 {
-		row("", "µs: storing a message %.3g, worker %.3g a message and %.3g a batch, commit %.3g; %.3g a message on each of three servers that store it, which write %.3g bytes for each", 1e6*c.Store.Of(r.Payload), 1e6*c.Compute, 1e6*c.Call, 1e6*c.Commit, 1e6*c.Copy.Of(r.Payload), r.Write)
+	if c := r.Costs; o.replicas > 1 {
+		row("", "µs: storing a message %.3g, worker %.3g a message and %.3g a batch, commit %.3g; %.3g a message on each of three servers that store it, which write %.3g bytes for each", 1e6*c.Store.cost(r.Payload), 1e6*c.Compute, 1e6*c.Call, 1e6*c.Commit, 1e6*c.Copy.cost(r.Payload), r.Write)
 	}
 	row("cores", "%.3g busy", e.Cores)
 	row("memory", "%s", bytesText(e.Memory))

@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/load"
-	"github.com/eusn-stream/eusn-stream/internal/simulate"
 )
 
 // replicas is how many servers store a message where more than one does.
@@ -24,7 +23,7 @@ const replicas = 3
 // storing measures what a server spends on a message that it stores, and a publisher on sending
 // it: messages of one sample and the plant's, many at once, for a NATS stream of n replicas.
 // write is how many bytes went to disks for each that is stored on one of them.
-func storing(ctx context.Context, js jetstream.JetStream, n int, p plant, channels []string, each time.Duration) (cost simulate.Linear, write float64, err error) {
+func storing(ctx context.Context, js jetstream.JetStream, n int, p plant, channels []string, each time.Duration) (cost linear, write float64, err error) {
 	var took, bytes [2]float64
 	for i, rows := range []int{1, max(2, p.Message)} {
 		name := fmt.Sprintf("trial-%d-%d", n, i)
@@ -71,9 +70,9 @@ func storing(ctx context.Context, js jetstream.JetStream, n int, p plant, channe
 }
 
 // line is the cost that two sizes have shown.
-func line(bytes, took [2]float64) simulate.Linear {
+func line(bytes, took [2]float64) linear {
 	slope := max(0, (took[1]-took[0])/(bytes[1]-bytes[0]))
-	return simulate.Linear{Message: max(0, took[1]-slope*bytes[1]), Byte: slope}
+	return linear{Message: max(0, took[1]-slope*bytes[1]), Byte: slope}
 }
 
 // copying measures what it costs that three servers store a message: a cluster of three in
@@ -108,7 +107,7 @@ func copying(ctx context.Context, p plant, channels []string, dir string, each t
 		return err
 	}
 	r.Write = write
-	r.Costs.Copy = simulate.Linear{Message: max(0, three.Message-one.Message) / replicas, Byte: max(0, three.Byte-one.Byte) / replicas}
+	r.Costs.Copy = linear{Message: max(0, three.Message-one.Message) / replicas, Byte: max(0, three.Byte-one.Byte) / replicas}
 	return nil
 }
 
