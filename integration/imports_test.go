@@ -45,7 +45,7 @@ var graph = map[string]struct {
 	"codec":                           {nil, "Arrow bytes in, plain slices out"},
 	"codec/formats":                   {[]string{"codec"}, "other bytes in, the same slices out: knows no stage, so that a gateway can use it"},
 	"offline":                         {[]string{"codec", "internal/dense", "internal/names", "offline/groups", "readout", "readout/abstain", "readout/adaptive", "readout/early", "readout/novelty", "readout/quality", "reservoir", "reservoir/canon", "reservoir/monitor", "reservoir/sequence"}, "works on files, whose names keep the rule; a live stage is not its business, but its cuts and its flags are; canon has the exponential whose bits are the same everywhere"},
-	"offline/bench":                   {[]string{"internal/dense", "internal/dirlock", "internal/energy", "offline", "offline/compare", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times, beside published figures; modelling fits a regression, which readout's classifiers are not"},
+	"offline/bench":                   {[]string{"internal/dirlock", "internal/energy", "offline", "offline/compare", "readout", "reservoir"}, "the paper's experiments: what offline trains with, run many times, beside published figures"},
 	"readout/quality":                 {nil, "figures of predictions: knows neither a readout nor where scores come from"},
 	"offline/groups":                  {[]string{"internal/names"}, "which sequences belong together, and figures by group: knows neither archives nor readouts"},
 	"offline/compare":                 {nil, "published figures, ranks and differences: knows neither a results file nor a model"},

@@ -42,28 +42,3 @@ func BenchmarkSearch(b *testing.B) {
 		b.ReportMetric(1e9*rate/peak, "of-peak")
 	}
 }
-
-// BenchmarkRMSE is one trial of modelling ECG5000 with 200 units, the input to
-// the readout: 500 series of 140 samples.
-func BenchmarkRMSE(b *testing.B) {
-	d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: shared(b, "datasets", "ECG5000"), Name: "ECG5000"}, nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	p, err := newModellingProblem(d)
-	if err != nil {
-		b.Fatal(err)
-	}
-	for _, m := range ModellingModels {
-		c := ModellingConfigurations(m, true)[0]
-		b.Run(m, func(b *testing.B) {
-			for b.Loop() {
-				if _, err := p.rmse(b.Context(), specs(m, p.channels, c), openAuto, true, p.fit, p.validation); err != nil {
-					b.Fatal(err)
-				}
-			}
-			rate := modellingWork(m, c, p.rows(p.fit), p.rows(p.validation)) * float64(b.N) / b.Elapsed().Seconds()
-			b.ReportMetric(rate, "Gflop/s")
-		})
-	}
-}

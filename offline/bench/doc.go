@@ -49,20 +49,6 @@
 //
 // No protocol looks at the test part before the draws.
 //
-// # Modelling
-//
-// Model is the journal version's one-step-ahead modelling of series of one
-// channel: a ridge regression (alpha 1, intercept not penalised) from the state
-// after each sample to the next sample, over all samples of all series. A second
-// regression also has the sample itself; it is a separate search, whose trials and
-// draws have the name of the model with "+input". Networks have 200 units. 100
-// configurations are tried (see ModellingConfigurations) on the division of
-// paper-exact. The first one with the least error is drawn ten times and fitted to
-// the whole training part. The error is the root of the mean squared error, over
-// the T-1 predictions of each of the n series. Series are not padded, and their
-// classes are used only for the division. The sums that a regression needs are
-// updated with each sample (float64), so memory does not grow with the samples.
-//
 // SyntheticMemory and Memory make the data of the long-term memorisation tasks
 // (Fig. 4). The experiments on them are the same as on any other data.
 //
@@ -103,7 +89,6 @@
 //	{"trial": Trial}         a configuration of a search
 //	{"draw": Draw}           a drawing of the chosen configuration
 //	{"cell": Cell}           a model on a data set, after all its draws
-//	{"modelled": Modelled}   the same of modelling, with the input or without
 //
 // Data has the classes of the test series and a draw those it predicts, so that
 // every accuracy can be counted again. ReadResults does so, and compares cells

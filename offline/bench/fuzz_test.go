@@ -3,7 +3,6 @@ package bench
 import (
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
 )
 
@@ -21,10 +20,6 @@ func FuzzResume(f *testing.F) {
 	f.Add([]byte(settings + `{"data":{"dataset":"a","train":"x","test":"y","asked":2,"classes":2,"truth":[0,-1]}}` + "\n" + `{"trial":{"dataset":"a","model":"esn","index":0,"validation":{"correct":1,"of":2}}}` + "\n" +
 		`{"draw":{"dataset":"a","model":"esn","index":0,"test":{"correct":1,"of":2},"predicted":[0,1]}}` + "\n" +
 		`{"cell":{"dataset":"a","model":"esn","configurations":1,"draws":1,"accuracy":0.5}}` + "\n"))
-	f.Add([]byte(strings.Replace(settings, "paper-exact", "modelling", 1) + `{"data":{"dataset":"a","train":"x","test":"y"}}` + "\n" +
-		`{"trial":{"dataset":"a","model":"esn+input","index":0,"config":{"units":200,"seed":1},"rmse":0.5}}` + "\n" +
-		`{"draw":{"dataset":"a","model":"esn+input","index":0,"config":{"units":200,"seed":10001},"rmse":0.25}}` + "\n" +
-		`{"modelled":{"dataset":"a","model":"esn","input_to_readout":true,"config":{"units":200,"seed":1},"validation_rmse":0.5,"configurations":1,"draws":1,"rmse":0.25,"repeating":1}}` + "\n"))
 	f.Add([]byte("{}\n"))
 	f.Add([]byte("null\n"))
 	f.Add([]byte{})
@@ -40,11 +35,6 @@ func FuzzResume(f *testing.F) {
 				}
 				if len(rs.DrawsOf(c)) < 1 || !(c.Accuracy >= 0 && c.Accuracy <= 1) {
 					t.Errorf("read without complaint: %+v", c)
-				}
-			}
-			for _, m := range rs.Modelled() {
-				if len(rs.DrawsOfModelled(m)) < 1 || !(m.RMSE >= 0 && m.Repeating >= 0) {
-					t.Errorf("read without complaint: %+v", m)
 				}
 			}
 			rs.Unfinished()

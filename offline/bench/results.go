@@ -27,11 +27,10 @@ type Results struct {
 	trials   map[key]Trial
 	draws    map[key]Draw
 	cells    map[key]Cell
-	modelled map[key]Modelled // by Modelled.name
 }
 
 func newResults(path string, s Settings) Results {
-	return Results{path: path, settings: s, data: map[string]Data{}, trials: map[key]Trial{}, draws: map[key]Draw{}, cells: map[key]Cell{}, modelled: map[key]Modelled{}}
+	return Results{path: path, settings: s, data: map[string]Data{}, trials: map[key]Trial{}, draws: map[key]Draw{}, cells: map[key]Cell{}}
 }
 
 // ErrTorn says that a results file ends within a line.
@@ -52,7 +51,7 @@ func ReadResults(path string) (*Results, error) {
 		if s.Format != format {
 			return fmt.Errorf("bench: %s is of format %d, this program reads format %d", path, s.Format, format)
 		}
-		if known := append(slices.Clone(Protocols), Modelling, Compare); !slices.Contains(known, s.Protocol) {
+		if known := append(slices.Clone(Protocols), Compare); !slices.Contains(known, s.Protocol) {
 			return fmt.Errorf("bench: %s: protocol %q, want one of %q", path, s.Protocol, known)
 		}
 		return nil
@@ -150,8 +149,6 @@ func (st *Results) take(r record) error {
 		st.draws[key{r.Draw.Dataset, r.Draw.Model, r.Draw.Index}] = *r.Draw
 	case r.Cell != nil:
 		st.cells[key{r.Cell.Dataset, r.Cell.Model, 0}] = *r.Cell
-	case r.Modelled != nil:
-		st.modelled[key{r.Modelled.Dataset, r.Modelled.name(), 0}] = *r.Modelled
 	}
 	return nil
 }
@@ -194,8 +191,7 @@ func (st *Results) DrawsOf(c Cell) []Draw {
 	return all
 }
 
-// Unfinished is a model on a data set that has results but is not summed up yet;
-// in modelling, "+input" after the model says that its readout sees the input.
+// Unfinished is a model on a data set that has results but is not summed up yet.
 type Unfinished struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
@@ -221,8 +217,7 @@ func (st *Results) Unfinished() []Unfinished {
 	}
 	var all []Unfinished
 	for k, u := range found {
-		_, done := st.cells[k]
-		if _, modelled := st.modelled[k]; !done && !modelled {
+		if _, done := st.cells[k]; !done {
 			all = append(all, *u)
 		}
 	}
@@ -266,7 +261,7 @@ func (st *Results) check() error {
 				where, c.Accuracy, c.Deviation, c.Selected, want.Accuracy, want.Deviation, want.Selected)
 		}
 	}
-	return st.checkModelled()
+	return nil
 }
 
 // holds wants a draw's counts to be possible, and to follow from its predictions.

@@ -52,9 +52,7 @@ type Trial struct {
 	Config     Scales      `json:"config"`
 	Alpha      float64     `json:"alpha"`
 	Validation Share       `json:"validation,omitzero"`
-	RMSE       float64     `json:"rmse,omitzero"`     // of modelling, over the validation part
-	Singular   bool        `json:"singular,omitzero"` // of modelling: the regression has no solution
-	Seconds    float64     `json:"seconds"`           // wall clock of the one thread that did it
+	Seconds    float64     `json:"seconds"` // wall clock of the one thread that did it
 	Energy     energy.Used `json:"energy,omitzero"`
 	Training   Training    `json:"training,omitzero"`
 	Epochs     int         `json:"epochs,omitzero"` // trained for
@@ -74,8 +72,7 @@ type Draw struct {
 	Parameters int         `json:"parameters"`        // trained ones
 	Learnt     int         `json:"learnt"`            // series the readout was fitted to
 	Test       Share       `json:"test,omitzero"`
-	RMSE       float64     `json:"rmse,omitzero"` // of modelling, over the test part
-	Seconds    float64     `json:"seconds"`       // training and test
+	Seconds    float64     `json:"seconds"` // training and test
 	Energy     energy.Used `json:"energy,omitzero"`
 	Training   Training    `json:"training,omitzero"`
 	Epochs     int         `json:"epochs,omitzero"`     // trained for
@@ -98,7 +95,6 @@ type record struct {
 	Trial    *Trial    `json:"trial,omitempty"`
 	Draw     *Draw     `json:"draw,omitempty"`
 	Cell     *Cell     `json:"cell,omitempty"`
-	Modelled *Modelled `json:"modelled,omitempty"`
 }
 
 type key struct {

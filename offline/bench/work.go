@@ -44,13 +44,6 @@ func (s Settings) work(model string, channels int, c Scales, samples, series int
 	return run + gigaflops(100*float64(series)*n*(n+85)) // several regularisations, each sample left out
 }
 
-// modellingWork is that of one rmse: the states, and the moments of those to
-// learn from, in numbers twice as long.
-func modellingWork(model string, c Scales, learn, ask int) float64 {
-	n := float64(c.Units)
-	return layered(specs(model, 1, c), learn+ask) + gigaflops(n*n*float64(learn))
-}
-
 // bankWork is a draw of a bank: its states and what is summed up meanwhile,
 // and the readout, a product and about nine factorisations and inverses of the
 // smaller of its two systems, in numbers twice as long.

@@ -55,12 +55,10 @@ func BenchmarkWork(b *testing.B) {
 // What Run expects is what its jobs tell of in the end, to the last flop, and at
 // the beginning about as much: what draws and trainings take is not known then.
 func TestExpectedWorkIsDone(t *testing.T) {
-	for _, protocol := range append(slices.Clone(Protocols), Modelling, Compare) {
+	for _, protocol := range append(slices.Clone(Protocols), Compare) {
 		d, models := tones(30, 9), slices.Concat(reservoirs, TrainedModels)
 		budgets := []time.Duration{0, 20 * time.Millisecond}
 		switch protocol {
-		case Modelling:
-			d, models, budgets = waves([][]float32{{1, 2, 3, 1}, {0, 1, 0, 1}, {2, 2, 1}}, [][]float32{{3, 1, 2}}), ModellingModels, budgets[:1]
 		case Bank:
 			models, budgets = []string{BankModel}, budgets[:1]
 		case Compare:
@@ -83,12 +81,7 @@ func TestExpectedWorkIsDone(t *testing.T) {
 					first = r.total
 				}
 			}
-			if protocol == Modelling {
-				_, err = r.model(t.Context(), []*offline.Dataset{d}, nil)
-			} else {
-				_, err = r.run(t.Context(), []*offline.Dataset{d})
-			}
-			if err != nil {
+			if _, err = r.run(t.Context(), []*offline.Dataset{d}); err != nil {
 				t.Fatal(err)
 			}
 			if math.Abs(r.done-r.total) > 1e-9*r.total || r.done == 0 {

@@ -4,8 +4,8 @@
 //
 // # Input
 //
-// Results files of offline paper (one protocol each), compare, memory and
-// modelling, in any number and order. Files of one protocol must agree in seed and
+// Results files of offline paper (one protocol each), compare and memory,
+// in any number and order. Files of one protocol must agree in seed and
 // arithmetic, a model on a data set may be in one of them only, and a data set's
 // name must mean the same data everywhere: otherwise Load refuses. Models that a
 // run has not finished are listed and left out.
@@ -14,7 +14,6 @@
 //
 //	report.html    one page without scripts and without links to anywhere
 //	table.csv      a line per data set and model; empty where there is nothing
-//	modelling.csv  the same of modelling, if there is any
 //	results.jsonl  an object per data set and model: settings, data, cell, verdict, draws
 //	tsml/<Classifier>/Predictions/<Dataset>/testResample<k>.csv
 //

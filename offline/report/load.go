@@ -27,8 +27,6 @@ type Report struct {
 	sections []*section // protocols, in the order of bench.Protocols, then bench.Compare
 	memory   *section   // of the memorisation tasks; nil if there are none
 	figures  []picture
-
-	modelling modelling
 }
 
 // source is one results file.
@@ -88,7 +86,7 @@ func Load(paths []string, o Options) (*Report, error) {
 		return nil, err
 	}
 	r.order()
-	if len(r.all()) == 0 && len(r.modelling.Results)+len(r.modelling.Unfinished) == 0 {
+	if len(r.all()) == 0 {
 		return nil, errors.New("report: the files hold no results yet")
 	}
 	var err error
@@ -106,14 +104,11 @@ func loadFile(path string) (*bench.Results, source, error) {
 		return nil, source{}, err
 	}
 	sum := sha256.Sum256(text)
-	return rs, source{filepath.Base(path), hex.EncodeToString(sum[:]), rs.Settings(), rs.Origins(), len(rs.Cells()) + len(rs.Modelled()), path}, nil
+	return rs, source{filepath.Base(path), hex.EncodeToString(sum[:]), rs.Settings(), rs.Origins(), len(rs.Cells()), path}, nil
 }
 
 // add takes in one file.
 func (r *Report) add(rs *bench.Results, path string) error {
-	if rs.Settings().Protocol == bench.Modelling {
-		return r.addModelling(rs, path)
-	}
 	of := func(dataset string) (*section, error) {
 		s := r.section(rs.Settings(), dataset, path)
 		here := rs.Settings()
@@ -202,11 +197,6 @@ func (r *Report) sameData() error {
 			return err
 		}
 	}
-	for _, m := range r.modelling.Results {
-		if err := same(m.data, m.from); err != nil {
-			return err
-		}
-	}
 	return nil
 }
 
@@ -227,7 +217,6 @@ func (r *Report) order() {
 		slices.Sort(s.Without)
 		sortUnfinished(s.Unfinished)
 	}
-	r.modelling.order()
 }
 
 func sortUnfinished(list []bench.Unfinished) {
@@ -278,5 +267,5 @@ func (r *Report) unfinished() (all []bench.Unfinished) {
 	for _, s := range r.all() {
 		all = append(all, s.Unfinished...)
 	}
-	return append(all, r.modelling.Unfinished...)
+	return all
 }

@@ -38,7 +38,6 @@ type page struct {
 	AcrossChart *diagram
 	Scatters    []*scatter
 	Memory      *memoryView
-	Modelling   *modellingView
 	Figures     []figureView
 	Cells       []*cellView // all, those of the memorisation tasks included
 	Missing     []string
@@ -124,9 +123,6 @@ func (r *Report) html() ([]byte, error) {
 	p.Scatters = r.scatters()
 	if r.memory != nil {
 		p.Memory = r.memory.memoryView(views)
-	}
-	if r.modelling.there() {
-		p.Modelling = r.modelling.view()
 	}
 	for _, f := range r.figures {
 		p.Figures = append(p.Figures, figureView{f.Title, template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(f.Data))})

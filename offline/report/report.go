@@ -20,9 +20,6 @@ func (r *Report) Files() []File {
 		{"table.csv", func() ([]byte, error) { return r.csv(), nil }},
 		{"results.jsonl", r.jsonl},
 	}
-	if r.modelling.there() {
-		files = append(files, File{"modelling.csv", func() ([]byte, error) { return r.modelling.csv(), nil }})
-	}
 	for _, s := range r.sections {
 		for _, e := range s.list() {
 			if !e.predicted() {
@@ -94,9 +91,6 @@ func (r *Report) Summary() Summary {
 			}
 		}
 	}
-	if r.modelling.there() {
-		s.Protocols = append(s.Protocols, r.modelling.summary())
-	}
 	s.Compared = s.Within + len(s.Outside)
 	s.OnlyBanks = !slices.ContainsFunc(s.Protocols, func(p ProtocolSummary) bool { return p.Settings.Protocol != bench.Compare })
 	return s
@@ -136,9 +130,6 @@ func (r *Report) missing() (all []string) {
 			}
 			all = append(all, notFinished(s.Title, u, command))
 		}
-	}
-	for _, u := range r.modelling.Unfinished {
-		all = append(all, notFinished(string(bench.Modelling), u, "modelling"))
 	}
 	return all
 }

@@ -29,9 +29,6 @@ func displayName(model string) string {
 	case "gru":
 		return "GRU"
 	}
-	if m, fed := strings.CutSuffix(model, "+input"); fed { // of modelling
-		return displayName(m) + " with the input"
-	}
 	return model
 }
 

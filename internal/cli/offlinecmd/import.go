@@ -17,9 +17,8 @@ import (
 
 // NewCommand is "offline" and what is under it.
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newSplit(a), newRetrain(a), newEvaluate(a), newCompare(a), newPaper(a, "paper.jsonl"), newMemory(a), newModelling(a), newFigures(a), newReport(a),
-		cli.Renamed(a, newPaper(a, "bench.jsonl"), "bench", "eusn-stream offline paper (default results file: paper.jsonl)"),
-		cli.Renamed(a, newModelling(a), "model", "eusn-stream offline modelling"))
+	return cli.Group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newSplit(a), newRetrain(a), newEvaluate(a), newCompare(a), newPaper(a, "paper.jsonl"), newMemory(a), newFigures(a), newReport(a),
+		cli.Renamed(a, newPaper(a, "bench.jsonl"), "bench", "eusn-stream offline paper (default results file: paper.jsonl)"))
 }
 
 func newImport(a *cli.App) *cobra.Command {

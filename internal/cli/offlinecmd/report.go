@@ -28,13 +28,12 @@ func newReport(a *cli.App) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "report RESULTS...",
 		Short: "Make a web page, tables and tsml files from results",
-		Long: `Make one report of the results files of offline paper, compare, memory and modelling:
+		Long: `Make one report of the results files of offline paper, compare and memory:
 
   report.html    a page without scripts that needs no network: tables next to the
                  paper's values, ranks and critical differences, memory curves,
                  and the configuration, seeds and command of every result
   table.csv      one line per data set and model
-  modelling.csv  the same for offline modelling, if there are such results
   results.jsonl  all details of each result, including its draws
   tsml/          <Classifier>/Predictions/<Dataset>/testResample<k>.csv for
                  tsml-eval and aeon; k is the draw
@@ -44,7 +43,7 @@ model on a given data set. The same files give the same bytes. The command can r
 file that a run is still writing, and lists unfinished results. --gate exits with 6 if
 an accuracy is outside the tolerance of the paper, as in offline paper; the report is
 written in any case.`,
-		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl modelling.jsonl -o report
+		Example: `  eusn-stream offline report paper.jsonl best.jsonl bank.jsonl memory.jsonl -o report
   eusn-stream offline report compare.jsonl -o banks
   eusn-stream offline report paper.jsonl --figures figures --gate --json`,
 		Args: cobra.MinimumNArgs(1),
@@ -94,8 +93,8 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 	return endReport(a, r, rep.Summary(), len(files))
 }
 
-// noneLeft refuses a folder with predictions, or a table of modelling, of
-// another report: nothing would tell them from those of this one.
+// noneLeft refuses a folder with predictions of another
+// report: nothing would tell them from those of this one.
 func (r reportRun) noneLeft(files []report.File) error {
 	if there, err := os.Stat(r.out); err == nil && !there.IsDir() {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not a folder, and the report needs a folder", r.out), "another --out")
@@ -111,14 +110,10 @@ func (r reportRun) noneLeft(files []report.File) error {
 		}
 		return err
 	})
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
 	}
-	table := filepath.Join(r.out, "modelling.csv")
-	if _, err := os.Lstat(table); err == nil && !ours[table] {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s belongs to another report", table), "choose another --out; if the old table is not needed, rm "+cli.QuoteForShell(table))
-	}
-	return nil
+	return err
 }
 
 // write makes one file.

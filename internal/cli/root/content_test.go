@@ -32,7 +32,6 @@ func TestExitCodesOfContent(t *testing.T) {
 	}{
 		{"offline import --train " + one + "/Tiny_TRAIN.ts --test " + two + "/Tiny_TEST.ts --out OUT", cli.ExitIntegrity, []string{"the train part has 1 channels, the test part 2"}},
 		{"offline import --csv DIR/h.csv --out OUT", cli.ExitIntegrity, []string{"no samples after the header line"}},
-		{"offline modelling DIR/h.csv --out OUT", cli.ExitIntegrity, []string{"h.csv: no samples after the header line"}},
 		{"offline import --train DIR/long_TRAIN.tsv --out OUT", cli.ExitIntegrity, []string{"long_TRAIN.tsv:1: label", "want at most 256"}},
 		{"offline evaluate --model DIR/model --archive DIR/two", cli.ExitIntegrity, []string{"the model reads 1 channels", "model inspect"}},
 		{"offline evaluate --model DIR/model --archive DIR/other --split train", cli.ExitIntegrity, []string{`class "x" of data set "b" is not among`}},
@@ -69,7 +68,6 @@ func TestExitCodesOfFiles(t *testing.T) {
 		{"archive", "offline retrain --archive FILE --out OUT", cli.ExitIntegrity},
 		{"archive", "offline paper FILE --out OUT", cli.ExitIntegrity},
 		{"archive", "offline compare FILE --draws 1 --out OUT", cli.ExitIntegrity},
-		{"archive", "offline modelling FILE --out OUT", cli.ExitIntegrity},
 		{"archive", "offline embed FILE --out OUT", cli.ExitIntegrity},
 		{"archive", "replay --archive FILE", cli.ExitIntegrity},
 		{"recording", "replay --archive FILE", cli.ExitIntegrity},

@@ -52,8 +52,6 @@ func TestPipesAreRefused(t *testing.T) {
 		{"offline evaluate --model MODEL --archive PIPE", cli.ExitFailure},
 		{"offline evaluate --model PIPE --archive PIPE", cli.ExitFailure},
 		{"offline paper PIPE --out OUT", cli.ExitFailure},
-		{"offline modelling PIPE --out OUT", cli.ExitFailure},
-		{"offline modelling CSV --out OUT", cli.ExitFailure},
 		{"offline memory --models eusn --lengths 30 --configurations 1 --draws 1 --resume --out PIPE", cli.ExitFailure},
 		{"offline figures --only 4 --memory PIPE --out OUT", cli.ExitFailure},
 		{"offline report PIPE --out OUT", cli.ExitFailure},

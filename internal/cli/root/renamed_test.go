@@ -12,7 +12,6 @@ import (
 func TestOldNames(t *testing.T) {
 	for old, now := range map[string]string{
 		"offline bench":     "eusn-stream offline paper (default results file: paper.jsonl)",
-		"offline model":     "eusn-stream offline modelling",
 		"deadletter replay": "eusn-stream deadletter resend",
 	} {
 		words := strings.Fields(old)
