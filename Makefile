@@ -16,7 +16,7 @@ AGAIN       := ^(TestTwoJobsOnOneInput|TestSecondJobOnOneInput|TestResize(KeepsR
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race race-all arm64 armv7 cross generate fuzz avx512 mutants bench bench-peers chaos gateway-run loop-run older upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
+.PHONY: help check test race race-all arm64 armv7 cross generate fuzz avx512 mutants protocol-mutants bench bench-peers chaos cases gateway-run loop-run older upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
@@ -92,6 +92,9 @@ ptx-mutants: ## every planted kernel bug must be caught (minutes)
 mutants: ## faults planted in the CPU kernels of kind mixed, of novelty and of readouts together: AVX2, AVX-512, NEON under qemu (MUTANTS="-each 5 -seed 2"; an hour)
 	for engine in avx2 avx512 neon; do go run ./tools/mutants -engine $$engine $(MUTANTS) || failed=1; done; test -z "$$failed"
 
+protocol-mutants: ## faults planted in the commit protocol and in what is stored before what: each must be found by its test, minutes (NAMES=resize for some)
+	go run ./tools/mutants -protocol -names '$(NAMES)'
+
 fuzz: ## every fuzz target for FUZZTIME (default 60s)
 	@for p in $$(grep -rlE '^func Fuzz' --include='*_test.go' . | xargs -n1 dirname | sort -u); do \
 	  for f in $$(grep -hoE '^func Fuzz[A-Za-z0-9]+' $$p/*_test.go | cut -c6-); do \
@@ -108,6 +111,11 @@ bench-peers: ## our engines beside NumPy, PyTorch, gonum, ReservoirPy (PEERS="--
 
 chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
 	go run ./integration/chaos $(CHAOS)
+
+# CASES is for go test -run, such as TestReportCases/A0; the 200 ports from CASES_PORT on are used.
+CASES_PORT ?= 22100
+cases: ## inputs, scripts and attacks that have shown faults, from ../shared/cases: does each hold now? half an hour, prints a table
+	EUSN_CASES=all EUSN_CASES_PORT=$(CASES_PORT) go test -count=1 -timeout 90m -v -run '$(CASES)' ./integration/cases
 
 # The directories that it names keep what was stored, and the programs' logs.
 RUN      ?= 200x5000x30

@@ -144,6 +144,7 @@ var graph = map[string]struct {
 	"tools/typecheck":        {nil, "reads sources by path"},
 	"tools/peers/gonum":      {nil, "a peer to compare with shares nothing with us"},
 	"tools/peers/recipe":     {[]string{"reservoir"}, "peers of a bank need its weights, and the engine's features to be held to"},
+	"integration/cases":      {nil, "runs the built program from outside; only whether its inputs are there is asked of internal/testing/parts"},
 	"integration/chaos":      {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
 }
 
