@@ -31,11 +31,11 @@ func newBench(engine string) (*bench, error) {
 	if arch == "" {
 		return nil, fmt.Errorf("no engine %q: want avx2, avx512 or neon", engine)
 	}
-	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}").Output()
+	root, err := moduleRoot()
 	if err != nil {
-		return nil, fmt.Errorf("go list -m: %w (run it inside the repository)", err)
+		return nil, err
 	}
-	path := filepath.Join(strings.TrimSpace(string(out)), kernelPackage, engine+"_"+arch+".s")
+	path := filepath.Join(root, kernelPackage, engine+"_"+arch+".s")
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, err

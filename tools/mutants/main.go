@@ -12,6 +12,12 @@
 // each; if it passes, the kernels' own tests do. A run that crashes or does not end
 // has found it, too.
 //
+// With -protocol it plants other faults: those of faults.go, in what the stage and the
+// programs around it store, and in which order. Each names the test that must fail.
+//
+//	make protocol-mutants
+//	go run ./tools/mutants -protocol -names resize
+//
 // Exit codes: 0 every fault was found; 1 one was not: a change that no result can
 // show, or a missing test; 2 the faults could not be tested.
 package main
@@ -36,12 +42,19 @@ func main() {
 	flag.StringVar(&o.kinds, "kinds", strings.Join(kindNames(), ","), "kinds of faults, with commas")
 	flag.IntVar(&o.each, "each", 3, "faults of each kind in each kernel")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the choice of instructions")
+	protocol := flag.Bool("protocol", false, "plant the faults of the protocol instead of those of the kernels")
+	names := flag.String("names", "", "with -protocol: regular expression of the faults' names")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var lived int
 	var err error
-	if o.kernels, err = regexp.Compile(*kernels); err == nil {
+	if *protocol {
+		var chosen *regexp.Regexp
+		if chosen, err = regexp.Compile(*names); err == nil {
+			lived, err = plantAll(ctx, os.Stdout, chosen)
+		}
+	} else if o.kernels, err = regexp.Compile(*kernels); err == nil {
 		lived, err = o.run(ctx, os.Stdout)
 	}
 	if err != nil {

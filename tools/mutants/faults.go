@@ -1,0 +1,84 @@
+package main
+
+// protocol are faults in the commit protocol, in what is stored before what, and in who
+// may write. Each is found by a test of seconds.
+var protocol = []planted{
+	{
+		name: "commit: a stale owner overwrites the record of the next",
+		file: "pipeline/internal/store/commit.go", pkg: "pipeline", test: "TestZombieIsFenced",
+		old: "	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}\n",
+		new: "	_ = strconv.FormatUint(expect, 10)\n",
+	},
+	{
+		name: "commit: an answer is relied on without an end",
+		file: "pipeline/internal/store/commit.go", pkg: "pipeline/internal/store", test: "TestOldAnswersAreNotReliedOn",
+		old: "now.reconnects == q.reconnects && now.at.Sub(q.at) < surely",
+		new: "now.reconnects == q.reconnects",
+	},
+	{
+		name: "claim: a rebuilt state is not compared with the digest",
+		file: "pipeline/internal/state/digest.go", pkg: "pipeline", test: "TestDamageStops",
+		old: "if p.Sum != want.Digest {",
+		new: "if false {",
+	},
+	{
+		name: "claim: the creation time of the input is not compared",
+		file: "pipeline/internal/owner/checkinput.go", pkg: "pipeline", test: "TestDamageStops",
+		old: `c.Record.Created != "" && c.Record.Created != created {`,
+		new: "false {",
+	},
+	{
+		name: "trim: a message is removed that the next owner reads",
+		file: "pipeline/internal/store/trim.go", pkg: "pipeline", test: "TestTrim",
+		old: "	return r.SnapSeq + 1\n",
+		new: "	return r.SnapSeq + 2\n",
+	},
+	{
+		name: "promotion: the number before is noted for a sequence",
+		file: "pipeline/internal/state/promotion.go", pkg: "pipeline/internal/state", test: "TestPromotionAtTheNextSequence",
+		old: "	st.began[state] = p.Promotion().Number\n",
+		new: "	st.began[state] = max(1, p.Promotion().Number) - 1\n",
+	},
+	{
+		name: "promotion: one of another job is taken",
+		file: "pipeline/internal/state/silence.go", pkg: "pipeline/internal/state", test: "TestPromotionOfAnotherJob",
+		old: "s.OneReadout || e.Job != s.Events || ",
+		new: "s.OneReadout || ",
+	},
+	{
+		name: "resize: the cut is one message late",
+		file: "pipeline/internal/resize/mapping.go", pkg: "pipeline", test: "TestResizeInterrupted",
+		old: "cut, switched = seq-1, true",
+		new: "cut, switched = seq, true",
+	},
+	{
+		name: "alarms: an event does not name the message before it",
+		file: "pipeline/watch/together.go", pkg: "pipeline/watch", test: "TestEventsFenced",
+		old: "	m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(b.last+uint64(i), 10))\n",
+		new: "",
+	},
+	{
+		name: "alarms: the bucket of the latest has two writers",
+		file: "pipeline/watch/latest.go", pkg: "pipeline/watch", test: "TestLatestOfOneWriter",
+		old: "	h[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(l.last, 10)}\n",
+		new: "	_ = strconv.Itoa\n",
+	},
+	{
+		name: "alarms: the state is stored without the rest of the events",
+		file: "pipeline/watch/book.go", pkg: "pipeline/watch", test: "TestPowerFailure",
+		old: "f.Encode(tail...)",
+		new: "f.Encode()",
+	},
+	{
+		name: "outbox: numbers after a power failure are not in doubt",
+		file: "pipeline/gateway/internal/outbox/log.go", pkg: "pipeline/gateway/internal/outbox", test: "TestDoubt",
+		old: "			n.Doubt = true\n",
+		new: "			n.Doubt = false\n",
+	},
+	{
+		name: "recorder: the position is one message ahead",
+		file: "pipeline/internal/record/record.go", pkg: "internal/cli/loop", test: "TestRecordRefuses",
+		old: "r.at.File+1, r.at.To, r.after,",
+		new: "r.at.File+1, r.at.To, inlog.Place{Seq: r.after.Seq + 1, Stored: r.after.Stored},",
+	},
+}
