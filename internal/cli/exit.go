@@ -12,16 +12,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Exit codes. Scripts rely on them: they never change their meaning.
+// Exit codes. Scripts rely on them: they never change their meaning. 2 is not used by the
+// program: the Go runtime exits with 2 after a panic, a fatal error (out of memory) and
+// SIGABRT, which is what a watchdog sends. A service manager must restart after 2.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1
-	ExitUsage       = 2
 	ExitConfig      = 3
 	ExitUnreachable = 4
 	ExitIntegrity   = 5
 	ExitTolerance   = 6
 	ExitOtherModel  = 7
+	ExitUsage       = 64 // EX_USAGE of sysexits.h
 	ExitInterrupted = 130
 )
 
@@ -29,7 +31,8 @@ const exitCodesHelp = `Exit codes:
 
   0    success
   1    failure: the message says what failed and what to try next
-  2    usage: unknown command or flag, missing argument
+  2    the program crashed: a panic, no memory, or SIGABRT (as the watchdog of systemd sends
+       it); another start continues from what was stored, please report the crash
   3    the configuration is invalid
   4    the NATS server or the GPU cannot be reached
   5    integrity: results that must be equal differ, or the content of an input file
@@ -40,6 +43,7 @@ const exitCodesHelp = `Exit codes:
   7    the job runs another model (network or readout), or reads its messages in
        another way (input.*): no partition was claimed, and another start with the
        same model and settings ends in the same way
+  64   usage: unknown command or flag, missing argument
   130  interrupted (Ctrl-C, SIGTERM or SIGHUP); the message says what was kept
 `
 

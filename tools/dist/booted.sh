@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Boots a Debian with systemd in a container (systemd-nspawn), starts the services of the
 # package in it, and shows that they predict, what their sandbox denies, that an upgrade and a
-# kill start them again:
+# kill start them again, and so do a planted panic, exhausted memory and SIGABRT:
 #
 #   tools/dist/booted.sh ROOT DEB
 #
@@ -16,6 +16,9 @@ dpkg-deb -R "$deb" "$work/older"
 sed -i 's/^Version: .*/Version: 0.0.0~0/' "$work/older/DEBIAN/control"
 dpkg-deb -Znone -b "$work/older" "$root/older.deb" >/dev/null
 cp "$deb" "$root/package.deb"
+top=$(cd "$here/../.." && pwd)
+printf '{"Replace": {"%s": "%s"}}' "$top/cmd/eusn-stream/planted.go" "$here/booted/planted.go.txt" >"$work/overlay.json"
+(cd "$top" && CGO_ENABLED=0 go build -trimpath -overlay "$work/overlay.json" -o "$root/planted" ./cmd/eusn-stream)
 install -m 755 "$here/booted/probe.sh" "$here/booted/inside.sh" "$root/"
 cat >"$root/etc/systemd/system/proof.service" <<'UNIT'
 [Unit]

@@ -17,6 +17,23 @@ feed() { # sends samples until there are more predictions than before
 	await 120 "no predictions come" more
 }
 pid() { systemctl show -p MainPID --value $1; }
+crash() { # ends a service as a watchdog, a panic and exhausted memory end it; systemd must start it again
+	was=$(pid $1)
+	kill -ABRT "$was"
+	await 60 "$1 is not started again after SIGABRT" other $1 "$was"
+	cp /usr/bin/eusn-stream /sound
+	cp /planted /usr/bin/eusn-stream.new && mv /usr/bin/eusn-stream.new /usr/bin/eusn-stream
+	systemctl restart $1 || fail "$1 with a planted panic does not start"
+	for signal in USR1 USR2; do # a panic; an allocation larger than the memory
+		was=$(pid $1)
+		kill -$signal "$was"
+		await 60 "$1 is not started again after a crash ($signal)" other $1 "$was"
+	done
+	cp /sound /usr/bin/eusn-stream.new && mv /usr/bin/eusn-stream.new /usr/bin/eusn-stream
+	systemctl restart $1 || fail "$1 does not start"
+	[ "$(journalctl --no-pager -u $1 | grep -c 'code=exited, status=2')" -ge 3 ] || fail "$1 did not end with 2, as Go does"
+	echo "$1: started again after SIGABRT, a panic and exhausted memory"
+}
 other() { [ "$(pid $1)" != "$2" ] && [ "$(pid $1)" != 0 ] && systemctl is-active -q $1; }
 
 mkdir -p /home/somebody && echo secret >/home/somebody/secret && echo secret >/root/secret && echo secret >/tmp/of-others
@@ -59,6 +76,8 @@ for unit in eusn-stream eusn-stream-gateway eusn-stream-alarms eusn-stream-edge;
 		kill -9 "$was"
 		await 60 "a killed stage is not started again" other eusn-stream "$was"
 		echo "a killed stage was started again"
+		for unit in eusn-stream eusn-stream-gateway eusn-stream-alarms; do crash $unit; done
+		unit=eusn-stream-alarms
 	fi
 done
 systemctl is-active -q eusn-stream && fail "the stage runs beside that of the edge box"
