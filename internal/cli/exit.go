@@ -23,7 +23,7 @@ const (
 	ExitIntegrity   = 5
 	ExitTolerance   = 6
 	ExitOtherModel  = 7
-	ExitUsage       = 64 // EX_USAGE of sysexits.h
+	ExitUsage       = 64
 	ExitInterrupted = 130
 )
 
