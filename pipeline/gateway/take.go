@@ -1,16 +1,17 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -120,7 +121,7 @@ func (g *Gateway) decode(m *Message) ([]Part, error) {
 // decodeLines reads lines one by one, and refuses those that cannot be read.
 func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
 	var all []Part
-	for l := range bytes.Lines(m.Payload) {
+	for l := range lines(m.Payload) {
 		parts, err := g.cfg.Lines.Decode(l)
 		for i := range parts {
 			if err == nil {
@@ -134,6 +135,19 @@ func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
 		all = append(all, parts...)
 	}
 	return all, nil
+}
+
+// lines cuts line protocol into lines. The last one needs no end: the message is whole.
+func lines(b []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(b) > 0 {
+			n := cmp.Or(new(formats.LineScanner).End(b), len(b))
+			if !yield(b[:n]) {
+				return
+			}
+			b = b[n:]
+		}
+	}
 }
 
 // check completes a part and refuses what cannot be published.

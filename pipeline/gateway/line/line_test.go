@@ -1,7 +1,6 @@
 package line
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -65,7 +64,8 @@ func start(t *testing.T) (*gateway.Gateway, *pipelinetest.LogBook, func(key stri
 }
 
 // Lines over TCP are taken whole, however they are cut on the way. A wrong one is
-// refused and counted, and the last one needs no end.
+// refused and counted, and so is one that the connection ends in: it may be the beginning
+// of a longer one.
 func TestTCP(t *testing.T) {
 	t.Parallel()
 	g, book, stored := start(t)
@@ -78,7 +78,7 @@ func TestTCP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, piece := range []string{"a 1\na", " 2\nnonsense\n", "a 3"} {
+	for _, piece := range []string{"a 1\na", " 2\nnonsense\n", "a 3\n", "a -12"} { // of -12.75
 		if _, err := io.WriteString(c, piece); err != nil {
 			t.Fatal(err)
 		}
@@ -86,8 +86,9 @@ func TestTCP(t *testing.T) {
 	c.Close()
 	pipelinetest.Until(t, "three samples", func() bool { return g.Stats().Samples == 3 })
 	pipelinetest.Until(t, "all of them stored", func() bool { return g.Stats().Waiting == 0 && stored("a") > 0 })
-	if n := g.Stats().Refused["tcp"]; n != 1 {
-		t.Errorf("%d lines refused, want 1", n)
+	pipelinetest.Until(t, "two lines are refused", func() bool { return g.Stats().Refused["tcp"] == 2 })
+	if n := g.Stats().Samples; n != 3 {
+		t.Errorf("%d samples, want 3: the beginning of a line is no line", n)
 	}
 }
 
@@ -105,9 +106,13 @@ func TestTCPEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer long.Close()
-	io.WriteString(long, "a 1\n"+strings.Repeat("x", 2*chunkBytes)) // an error where the connection has ended already
+	io.WriteString(long, "a 1\na "+strings.Repeat("1", 2*chunkBytes)) // an error where the connection has ended already
 	if _, err := io.ReadAll(long); err == nil {
 		pipelinetest.Until(t, "the line before it is stored", func() bool { return stored("a") == 1 })
+	}
+	pipelinetest.Until(t, "the long line is refused", func() bool { return g.Stats().Refused["tcp"] == 1 && book.Lines("a line has more than") == 1 })
+	if n := g.Stats().Samples; n != 1 {
+		t.Errorf("%d samples, want 1: the beginning of a long line is no line", n)
 	}
 	idle, err := net.Dial("tcp", l.Addr().String())
 	if err != nil {
@@ -144,14 +149,4 @@ func TestUDP(t *testing.T) {
 	pipelinetest.Until(t, "three samples", func() bool { return g.Stats().Samples == 3 })
 	pipelinetest.Until(t, "all of them stored", func() bool { return g.Stats().Waiting == 0 && stored("a") > 0 })
 	pipelinetest.Until(t, "one is refused", func() bool { return g.Stats().Refused["udp"] == 1 })
-}
-
-// lines cuts behind line ends alone.
-func TestLines(t *testing.T) {
-	r := bufio.NewReaderSize(strings.NewReader("a\nbc\nd"), 16)
-	for _, want := range []string{"a\nbc\n", "d"} {
-		if got, err := lines(r); string(got) != want || err != nil && err != io.EOF {
-			t.Errorf("%q (%v), want %q", got, err, want)
-		}
-	}
 }

@@ -1,9 +1,8 @@
 package line
 
 import (
-	"bufio"
-	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"net"
 	"sync"
@@ -91,36 +90,22 @@ func (t *TCP) serve(c net.Conn) {
 		delete(t.conns, c)
 		t.mu.Unlock()
 	}()
-	r := bufio.NewReaderSize(c, chunkBytes)
+	r := newReader(c)
 	for first := true; ; first = false {
 		c.SetReadDeadline(time.Now().Add(silence))
-		chunk, err := lines(r)
-		if first && isRequest(chunk) {
+		lines, err := r.next()
+		if first && isRequest(lines) {
 			t.g.Refuse(gateway.TCP, errHTTP)
 			return
 		}
-		if len(chunk) > 0 {
-			if t.g.Take(t.ctx, &gateway.Message{Input: gateway.TCP, Lines: true, Payload: chunk}) == gateway.ErrStopped || t.ctx.Err() != nil {
-				return
-			}
-		}
 		if err != nil {
+			if t.ctx.Err() == nil && (errors.Is(err, errCut) || errors.Is(err, errLong)) {
+				t.g.Refuse(gateway.TCP, err)
+			}
+			return
+		}
+		if t.g.Take(t.ctx, &gateway.Message{Input: gateway.TCP, Lines: true, Payload: lines}) == gateway.ErrStopped || t.ctx.Err() != nil {
 			return
 		}
 	}
-}
-
-// lines reads whole lines: one, and those behind it that are there already. A
-// line without an end at the end of the connection is one.
-func lines(r *bufio.Reader) ([]byte, error) {
-	line, err := r.ReadSlice('\n')
-	chunk := bytes.Clone(line)
-	if err != nil { // bufio.ErrBufferFull: no line is so long
-		return chunk, err
-	}
-	there, _ := r.Peek(r.Buffered())
-	n := bytes.LastIndexByte(there, '\n') + 1
-	chunk = append(chunk, there[:n]...)
-	r.Discard(n)
-	return chunk, nil
 }

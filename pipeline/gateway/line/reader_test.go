@@ -1,0 +1,124 @@
+package line
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+)
+
+// segments are bytes as a connection delivers them: in segments of the given sizes, the
+// last of which is used again and again.
+type segments struct {
+	b     []byte
+	sizes []int
+}
+
+func (s *segments) Read(to []byte) (int, error) {
+	if len(s.b) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(to, s.b[:min(s.sizes[0], len(s.b))])
+	s.b = s.b[n:]
+	if len(s.sizes) > 1 {
+		s.sizes = s.sizes[1:]
+	}
+	return n, nil
+}
+
+// readRows lists the rows of a connection as texts, and how it ends. A line that cannot
+// be read is a row, too.
+func readRows(t *testing.T, d formats.Decoder, b []byte, sizes ...int) (rows []string, end error) {
+	t.Helper()
+	r := newReader(&segments{b, sizes})
+	for {
+		lines, err := r.next()
+		if err != nil {
+			return rows, err
+		}
+		var batch codec.Batch
+		if d.Decode(lines, &batch) == nil {
+			rows = addRows(rows, &batch)
+			continue
+		}
+		for scan := new(formats.LineScanner); len(lines) > 0; {
+			n := scan.End(lines)
+			if n == 0 {
+				t.Fatalf("lines without an end: %q", lines)
+			}
+			if d.Decode(lines[:n], &batch) != nil {
+				rows = append(rows, "unreadable "+string(lines[:n]))
+			}
+			rows = addRows(rows, &batch)
+			lines = lines[n:]
+		}
+	}
+}
+
+func addRows(rows []string, b *codec.Batch) []string {
+	for i := range b.Rows {
+		key := ""
+		if len(b.Key) > 0 {
+			key = b.Keys[b.Key[i]]
+		}
+		rows = append(rows, fmt.Sprint(key, " ", b.X[2*i], " ", b.X[2*i+1]))
+	}
+	return rows
+}
+
+func newDecoder(t testing.TB) formats.Decoder {
+	t.Helper()
+	d, err := formats.New(formats.Input{Format: formats.Influx}, codec.Schema{Channels: []string{"c0", "c1"}, NonFinite: codec.Hold})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// A line feed in a text ends no line, wherever the segments end, and the beginning of a
+// line is none.
+func TestSegments(t *testing.T) {
+	d := newDecoder(t)
+	for _, c := range []struct {
+		sent string
+		rows []string
+		end  error
+	}{
+		{"p,stream_id=a c0=0.5,c1=1,msg=\"first line\np,stream_id=forged c0=9,c1=9\nlast\"\np,stream_id=a c0=1,c1=1\n", []string{"a 0.5 1", "a 1 1"}, io.EOF},
+		{"p,stream_id=a c0=0.5,c1=12.75\np,stream_id=a c0=0.5,c1=-12", []string{"a 0.5 12.75"}, errCut},
+		{"p,stream_id=a c0=0.5,c1=12.75\n \r\n", []string{"a 0.5 12.75"}, io.EOF},
+		{"p,stream_id=a c0=0.5,c1=12.75 176722560000000000", nil, errCut},
+		{"p,stream_id=a c0=1,c1=2\np,stream_id=a c0=0.5,msg=\"" + strings.Repeat("\n", chunkBytes) + "\",c1=2\n", []string{"a 1 2"}, errLong},
+	} {
+		for _, size := range []int{1, 2, 3, 5, 8, 13, 40, 64, 100, 2 * chunkBytes} {
+			if rows, err := readRows(t, d, []byte(c.sent), size); !slices.Equal(rows, c.rows) || err != c.end {
+				t.Errorf("%.100q in segments of %d: rows %q and %v, want %q and %v", c.sent, size, rows, err, c.rows, c.end)
+			}
+		}
+	}
+}
+
+// FuzzSegments: the same bytes give the same rows and the same end, in any segments.
+func FuzzSegments(f *testing.F) {
+	for _, s := range []string{
+		"p,stream_id=a c0=0.5,c1=1,msg=\"first line\np,stream_id=forged c0=9,c1=9\nlast\"\np,stream_id=a c0=1,c1=1\n", "p c0=1,c1=2\nnonsense\np c0=1", "# c\n\np\\ q,t=\"x c0=1,c1=t,s=\"\\\"\n\" 5\n",
+	} {
+		f.Add([]byte(s), uint16(1), uint16(70), uint16(9))
+	}
+	f.Fuzz(func(t *testing.T, b []byte, first, second, others uint16) {
+		d := newDecoder(t)
+		want, wantEnd := readRows(t, d, b, chunkBytes)
+		rows, end := readRows(t, d, b, 1+int(first), 1+int(second), 1+int(others))
+		if !slices.Equal(rows, want) || end != wantEnd {
+			t.Fatalf("in segments of %d, %d and %d: rows %q and %v, in one %q and %v", 1+int(first), 1+int(second), 1+int(others), rows, end, want, wantEnd)
+		}
+		if last := bytes.LastIndexByte(b, '\n') + 1; end == io.EOF && len(bytes.TrimSpace(b[last:])) > 0 {
+			t.Fatalf("%q is no line, and nobody reports it", b[last:])
+		}
+	})
+}
