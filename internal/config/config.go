@@ -122,8 +122,12 @@ type Server struct {
 	// instead, which does not. TLS and users are those of the server. Empty: none.
 	MQTT string `mapstructure:"mqtt" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:1883, or nothing"`
 	// Address for NATS over WebSocket, such as 127.0.0.1:8080. TLS and users are
-	// those of the server. Empty: none.
+	// those of the server: it needs users, also on 127.0.0.1, because web pages can
+	// use it. Empty: none.
 	WebSocket string `mapstructure:"websocket" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:8080, or nothing"`
+	// Origins of the web pages that may use websocket, joined by commas, such as
+	// https://plant.example. Empty: pages of the same host and port.
+	WebSocketOrigins string `mapstructure:"websocket_origins" default:"" pattern:"^$|^https?://[^/, ]+(,https?://[^/, ]+)*$" want:"origins joined by commas, such as https://plant.example,http://localhost:3000, or nothing"`
 	// When the server writes to the disk for good (fsync). default: every two
 	// minutes. always: before it acknowledges a message, which is slower and
 	// survives a power loss.
@@ -352,6 +356,9 @@ type Metrics struct {
 	// Answer /healthz and /readyz without login and client certificate, for an
 	// orchestrator that has neither. /readyz names partitions and what is wrong with them.
 	OpenHealth bool `mapstructure:"open_health" default:"false"`
+	// Answer others than this machine without a login and in clear. Set it only in a
+	// network in which you trust everybody.
+	Insecure bool `mapstructure:"insecure" default:"false"`
 }
 
 // Traces says where traces go, and of how many messages.

@@ -162,6 +162,8 @@ func TestProblems(t *testing.T) {
 		{"metrics:\n  tls_key: a\n", `config: c.yaml:2: key metrics.tls_cert: want both of metrics.tls_cert and metrics.tls_key, or none`},
 		{"metrics:\n  tls_client_ca: a\n", `config: c.yaml:2: key metrics.tls_client_ca: want metrics.tls_cert and metrics.tls_key with it`},
 		{"metrics:\n  listen: :9464\n  token_file: a\n", `config: c.yaml:2: key metrics.listen: want metrics.tls_cert and metrics.tls_key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1, got ":9464"`},
+		{"metrics:\n  listen: :9464\n", `config: c.yaml:2: key metrics.listen: want metrics.users or metrics.token_file, with metrics.tls_cert and metrics.tls_key, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network in which you trust everybody, or 127.0.0.1, got ":9464"`},
+		{"server:\n  websocket: 127.0.0.1:8080\n", `config: c.yaml:2: key server.websocket: want server.users with it, because any web page that a browser of this machine shows could use it ("eusn-stream config init --secure" makes users), or nothing, got "127.0.0.1:8080"`},
 		{"server:\n  dir: ''\n", `config: c.yaml:2: key server.dir: want a directory for the embedded server, or nats.url, got nothing`},
 		{"stage:\n  partitions: 2\n  shards: 7\n", `config: c.yaml:3: key stage.shards: want at most one for each of the 2 partitions (stage.partitions), got 7`},
 		{"stage:\n  idle: 2s\n  forget: 1s\n", `config: c.yaml:3: key stage.forget: want 0s, or no less than stage.idle, 2s, got 1s`},

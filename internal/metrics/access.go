@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -15,6 +16,8 @@ import (
 	"time"
 
 	"golang.org/x/crypto/bcrypt"
+
+	"github.com/eusn-stream/eusn-stream/internal/webguard"
 )
 
 // Access says who may ask a server, by the paths of files. They are read at the
@@ -27,6 +30,20 @@ type Access struct {
 	Users      string // login with a name and a password: lines of name:hash, bcrypt, as htpasswd -B writes
 	TokenFile  string // login with a bearer token: a token on each line
 	OpenHealth bool   // /healthz and /readyz without login and client certificate
+	Insecure   bool   // others than this machine may ask without TLS and a login
+}
+
+// check refuses an address that others than this machine reach, without TLS and a login
+// or client certificates.
+func (a *Access) check(addr string) error {
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		return fmt.Errorf("metrics: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() || a.Insecure || a.Cert != "" && (a.login() || a.ClientCA != "") {
+		return nil
+	}
+	return fmt.Errorf("metrics: %s: %w", addr, ErrOpen)
 }
 
 // login reports whether clients must log in. Either of Users and TokenFile will do.
@@ -49,6 +66,8 @@ type door struct {
 	log    *slog.Logger
 	pause  time.Duration // wrongPause, but for tests
 
+	browsers *webguard.Guard
+
 	place chan struct{} // one password is hashed at a time
 	salt  [32]byte
 
@@ -60,7 +79,11 @@ type door struct {
 
 // open reports an error if a file cannot be used.
 func (a Access) open(log *slog.Logger) (*door, error) {
-	d := &door{access: a, log: log, pause: wrongPause, place: make(chan struct{}, 1), known: map[[32]byte]bool{}}
+	browsers, err := webguard.New(webguard.Options{Login: a.login() || a.ClientCA != "", Reads: true})
+	if err != nil {
+		return nil, err
+	}
+	d := &door{access: a, browsers: browsers, log: log, pause: wrongPause, place: make(chan struct{}, 1), known: map[[32]byte]bool{}}
 	d.files = keyring{access: a, log: log, every: rereadEvery}
 	_, _ = rand.Read(d.salt[:]) // it never fails
 	return d, d.files.open()
@@ -89,6 +112,10 @@ func (d *door) listen(l net.Listener) net.Listener {
 // behind it.
 func (d *door) guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := d.browsers.CheckRequest(r); err != nil {
+			answer(w, http.StatusForbidden, err.Error())
+			return
+		}
 		health := r.URL.Path == "/healthz" || r.URL.Path == "/readyz"
 		switch {
 		case health && d.access.OpenHealth:

@@ -238,7 +238,7 @@ func (f *recording) gateway() {
 		f.Fatal(err)
 	}
 	f.Cleanup(device.Close)
-	port, err := ListenGateway("127.0.0.1:0", Access{}, g.Stats, nil, log)
+	port, err := ListenGateway("127.0.0.1:0", Access{}, g.Stats, nil, nil, log)
 	if err != nil {
 		f.Fatal(err)
 	}

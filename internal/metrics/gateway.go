@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
@@ -57,11 +58,14 @@ func (c gatewayCollector) Collect(out chan<- prometheus.Metric) {
 }
 
 // ListenGateway serves the metrics of a gateway, and /healthz.
-func ListenGateway(addr string, access Access, stats func() gateway.Stats, traces func() trace.Stats, log *slog.Logger) (*Server, error) {
+func ListenGateway(addr string, access Access, stats func() gateway.Stats, traces func() trace.Stats, used *certs.Watch, log *slog.Logger) (*Server, error) {
 	r := prometheus.NewRegistry()
 	r.MustRegister(gatewayCollector{stats}, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	if traces != nil {
 		r.MustRegister(tracesCollector{traces})
+	}
+	if used != nil {
+		r.MustRegister(certificates{used})
 	}
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{log}, ErrorHandling: promhttp.ContinueOnError}))

@@ -16,7 +16,7 @@ import (
 func TestGatewayMetrics(t *testing.T) {
 	s, err := ListenGateway("127.0.0.1:0", Access{}, func() gateway.Stats {
 		return gateway.Stats{Messages: map[string]uint64{"mqtt": 7}, Refused: map[string]uint64{"mqtt": 3}, HoldingBack: true, Waiting: 5}
-	}, func() trace.Stats { return trace.Stats{Sent: 9, Dropped: 8, Limited: 7} }, slog.New(slog.DiscardHandler))
+	}, func() trace.Stats { return trace.Stats{Sent: 9, Dropped: 8, Limited: 7} }, nil, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,8 @@ import (
 
 const (
 	rereadEvery = time.Second
-	maxKeyFile  = 1 << 20             // bytes
-	leastToken  = 16                  // bytes: shorter ones can be guessed
-	warnBefore  = 30 * 24 * time.Hour // of the end of a certificate
+	maxKeyFile  = 1 << 20 // bytes
+	leastToken  = 16      // bytes: shorter ones can be guessed
 )
 
 // keys are what the files of an Access say.
@@ -92,7 +91,7 @@ func (r *keyring) read() error {
 	if !changed {
 		return nil
 	}
-	k, err := a.parse(text, time.Now(), r.log)
+	k, err := a.parse(text, time.Now())
 	if err != nil {
 		return err
 	}
@@ -115,7 +114,7 @@ func readKeyFile(path string) ([]byte, error) {
 
 // parse makes sense of the files, by their paths. Its errors show nothing that
 // may be secret.
-func (a *Access) parse(text map[string][]byte, now time.Time, log *slog.Logger) (*keys, error) {
+func (a *Access) parse(text map[string][]byte, now time.Time) (*keys, error) {
 	k := new(keys)
 	var err error
 	if (a.Cert == "") != (a.Key == "") {
@@ -125,11 +124,8 @@ func (a *Access) parse(text map[string][]byte, now time.Time, log *slog.Logger) 
 		if k.pair, err = tls.X509KeyPair(text[a.Cert], text[a.Key]); err != nil {
 			return nil, fmt.Errorf("metrics: certificate %s with key %s: %w", a.Cert, a.Key, err)
 		}
-		switch end := k.pair.Leaf.NotAfter; {
-		case end.Before(now):
+		if end := k.pair.Leaf.NotAfter; end.Before(now) {
 			return nil, fmt.Errorf("metrics: the certificate %s has expired at %s: no client accepts it. A new one: eusn-stream config init --secure --renew, for one that it has made", a.Cert, end.UTC().Format(time.RFC3339))
-		case end.Sub(now) < warnBefore:
-			log.Warn("the certificate of the metrics port expires soon. Renew it (eusn-stream config init --secure --renew, for a certificate that it has made): it is read again by itself", "certificate", a.Cert, "until", end.UTC().Format(time.RFC3339))
 		}
 	}
 	if a.ClientCA != "" {

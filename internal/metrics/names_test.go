@@ -3,14 +3,17 @@ package metrics
 import (
 	"log/slog"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
@@ -26,7 +29,21 @@ func full(t *testing.T) Options {
 		return len(all) == 1 && all[0].Epoch > 0
 	})
 	r.shadow(counters)
-	return Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Traces: func() trace.Stats { return trace.Stats{} }, Log: slog.New(slog.DiscardHandler)}
+	return Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Traces: func() trace.Stats { return trace.Stats{} }, Certificates: used(t, time.Now()), Log: slog.New(slog.DiscardHandler)}
+}
+
+// used is a certificate that was made at a time.
+func used(t *testing.T, made time.Time) *certs.Watch {
+	t.Helper()
+	authority, err := certs.NewAuthority("test", made)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "ca.pem")
+	if err := os.WriteFile(path, authority.Cert, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return certs.NewWatch(slog.New(slog.DiscardHandler), certs.Use{Key: "server.tls_cert", File: path}, certs.Use{Key: "nats.tls_cert"})
 }
 
 func TestLint(t *testing.T) {
@@ -41,7 +58,7 @@ func TestLint(t *testing.T) {
 
 // defined are all metrics of the package.
 func defined() []*metric {
-	return slices.Concat(newStage(nil, "").metrics(), new(gpus).metrics(), tracesCollector{}.metrics())
+	return slices.Concat(newStage(nil, "").metrics(), new(gpus).metrics(), tracesCollector{}.metrics(), certificates{}.metrics())
 }
 
 // The table of docs/metrics.md, the definitions and what a scrape brings are

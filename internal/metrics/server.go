@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
@@ -23,10 +25,21 @@ import (
 // takes longer to ask or to read is cut off.
 const (
 	requestTime  = 10 * time.Second
-	idleTime     = 2 * time.Minute
+	headerTime   = 2 * time.Second // also for a TLS handshake
+	idleTime     = 15 * time.Second
 	headerBytes  = 16 << 10
 	shutdownTime = time.Second // for answers under way
 )
+
+// Limits of its connections, which need no login.
+const (
+	Connections = 256
+	perAddress  = 64
+)
+
+// ErrOpen is the error for an address that others than this machine can reach, without
+// TLS and a login.
+var ErrOpen = errors.New("others than this machine can reach this address, so it needs TLS and a login")
 
 // Options say what a server shows.
 type Options struct {
@@ -38,7 +51,11 @@ type Options struct {
 	// Page answers GET / and what is below /page/ (package internal/page); nil = nothing does.
 	// It is served behind what guards the rest.
 	Page http.Handler
-	Log  *slog.Logger // optional
+	// Alive is why /healthz fails, and the process has to be started again; nil = it never does.
+	Alive func() error
+	// Certificates are those that the process uses; nil = none.
+	Certificates *certs.Watch
+	Log          *slog.Logger // optional
 
 	patience time.Duration // requestTime, for tests
 }
@@ -70,21 +87,22 @@ func Listen(addr string, o Options) (*Server, error) {
 // serve serves all of h behind the door.
 func (d *door) serve(addr string, h http.Handler, patience time.Duration) (*Server, error) {
 	log := d.log
+	if err := d.access.check(addr); err != nil {
+		return nil, err
+	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
 	quiet := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // clients that break off are no news
 	s := &Server{listener: l, scheme: "http", done: make(chan struct{}), http: http.Server{
-		Handler:     d.guard(h),
-		ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: quiet,
+		Handler:           d.guard(h),
+		ReadHeaderTimeout: min(headerTime, patience), ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: quiet,
 	}}
 	if d.access.Cert != "" {
 		s.scheme = "https"
 	}
-	if at := l.Addr().(*net.TCPAddr); !at.IP.IsLoopback() && !d.access.login() && d.access.ClientCA == "" {
-		log.Warn("everybody who reaches this address can read the metrics: there is no login (docs/metrics.md, TLS and a login)", "addr", s.Addr())
-	}
+	l = listen.Limit(l, listen.Limits{Connections: Connections, PerAddress: perAddress, Name: "metrics", Log: log})
 	go func() {
 		defer close(s.done)
 		if err := s.http.Serve(d.listen(l)); !errors.Is(err, http.ErrServerClosed) {
@@ -120,6 +138,9 @@ func newRegistry(o Options) *prometheus.Registry {
 	if o.Traces != nil {
 		r.MustRegister(tracesCollector{o.Traces})
 	}
+	if o.Certificates != nil {
+		r.MustRegister(certificates{o.Certificates})
+	}
 	if o.GPUs != nil {
 		r.MustRegister(&gpus{reader: o.GPUs, log: o.Log, now: time.Now, patience: readingTime})
 	}
@@ -129,7 +150,15 @@ func newRegistry(o Options) *prometheus.Registry {
 func handler(o Options, r *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{o.Log}, ErrorHandling: promhttp.ContinueOnError}))
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusOK, "alive") })
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
+		if o.Alive != nil {
+			if err := o.Alive(); err != nil {
+				answer(w, http.StatusServiceUnavailable, err.Error())
+				return
+			}
+		}
+		answer(w, http.StatusOK, "alive")
+	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		status := o.Counters.Status()
 		if why := status.Unready(); len(why) > 0 {

@@ -18,6 +18,7 @@ type Guard struct {
 	origins  *http.CrossOriginProtection
 	names    map[string]bool // host names that are accepted without a login
 	anyHost  bool
+	reads    bool
 	settings string // the key that allows more, for messages
 }
 
@@ -30,11 +31,14 @@ type Options struct {
 	Key string
 	// Login: every request must log in, so the host name does not matter.
 	Login bool
+	// Reads: requests that change nothing are refused, too, except for a link that a
+	// person follows. Their answers cost something, although no page can read them.
+	Reads bool
 }
 
 // New makes a guard.
 func New(o Options) (*Guard, error) {
-	g := &Guard{origins: http.NewCrossOriginProtection(), names: map[string]bool{}, anyHost: o.Login, settings: o.Key}
+	g := &Guard{origins: http.NewCrossOriginProtection(), names: map[string]bool{}, anyHost: o.Login, reads: o.Reads, settings: o.Key}
 	if name, err := os.Hostname(); err == nil {
 		g.names[normalizeName(name)] = true
 	}
@@ -58,9 +62,15 @@ func New(o Options) (*Guard, error) {
 // CheckRequest returns why a request is refused; nil: it may be answered.
 func (g *Guard) CheckRequest(r *http.Request) error {
 	if !g.anyHost && !g.acceptsHost(r.Host) {
+		if g.settings == "" {
+			return fmt.Errorf("the host name %.80q is not known: without a login, use an IP address, localhost or the name of the machine", hostName(r.Host))
+		}
 		return fmt.Errorf("the host name %.80q is not known: use an IP address or localhost, or add the name to %s", hostName(r.Host), g.settings)
 	}
-	if g.origins.Check(r) != nil {
+	if g.origins.Check(r) != nil || g.reads && readsForeign(r) {
+		if g.settings == "" {
+			return fmt.Errorf("a web page of another origin (%.80q) may not send requests", r.Header.Get("Origin"))
+		}
 		return fmt.Errorf("a web page of another origin (%.80q) may not send requests: add the origin to %s", r.Header.Get("Origin"), g.settings)
 	}
 	return nil
@@ -79,6 +89,16 @@ func (g *Guard) Handler(h http.Handler, refused func(error)) http.Handler {
 		}
 		h.ServeHTTP(w, r)
 	})
+}
+
+// readsForeign reports whether a page of another origin makes a browser send a request
+// that changes nothing, such as that for an image or a stream of events.
+func readsForeign(r *http.Request) bool {
+	switch r.Header.Get("Sec-Fetch-Site") {
+	case "", "none", "same-origin":
+		return false
+	}
+	return r.Header.Get("Sec-Fetch-Mode") != "navigate" || r.Header.Get("Sec-Fetch-Dest") != "document"
 }
 
 func (g *Guard) acceptsHost(host string) bool {

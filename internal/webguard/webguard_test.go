@@ -75,3 +75,30 @@ func TestNewRefusesEntries(t *testing.T) {
 		}
 	}
 }
+
+// A page of another origin cannot have its browser read from a server that guards reads,
+// too; a link to it works.
+func TestReads(t *testing.T) {
+	t.Parallel()
+	g, err := New(Options{Reads: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		site, mode, dest string
+		answered         bool
+	}{
+		{"", "", "", true}, {"none", "navigate", "document", true}, {"same-origin", "cors", "empty", true}, {"cross-site", "navigate", "document", true},
+		{"cross-site", "navigate", "iframe", false}, {"cross-site", "no-cors", "image", false}, {"same-site", "cors", "empty", false},
+	} {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost:9464/page/events", nil)
+		for name, value := range map[string]string{"Sec-Fetch-Site": c.site, "Sec-Fetch-Mode": c.mode, "Sec-Fetch-Dest": c.dest} {
+			if value != "" {
+				r.Header.Set(name, value)
+			}
+		}
+		if err := g.CheckRequest(r); (err == nil) != c.answered {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}

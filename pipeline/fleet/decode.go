@@ -72,6 +72,10 @@ func (p *Process) clean() {
 		names(&p.Marks[i].Kind)
 		p.Marks[i].Text = text(p.Marks[i].Text)
 	}
+	p.Certificates = p.Certificates[:min(len(p.Certificates), MostCertificates)]
+	for i := range p.Certificates {
+		names(&p.Certificates[i].Key)
+	}
 	if g := p.Gateway; g != nil {
 		g.Messages, g.Refused = counts(g.Messages), counts(g.Refused)
 		g.Rates.clean()

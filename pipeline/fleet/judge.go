@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -42,6 +43,7 @@ func (r *Report) Judge(behind time.Duration) {
 	r.aboutModels()
 	r.aboutGateways()
 	r.aboutAlarms()
+	r.aboutCertificates()
 	r.aboutDisk()
 	r.aboutLosses()
 	r.aboutLog()
@@ -232,6 +234,22 @@ func (r *Report) aboutAlarms() {
 	}
 	if n := r.Alarms.Open; n > 0 {
 		r.add(Attention, "alarms", fmt.Sprintf("%s on and not acknowledged", count(n, "alarm")+" "+verb(int64(n), "is", "are")), "eusn-stream alarms list")
+	}
+}
+
+// aboutCertificates is about those that end soon, or have ended.
+func (r *Report) aboutCertificates() {
+	const renew = "renew it: eusn-stream config init --secure --renew, for a certificate that it has made; listeners read it again automatically (docs/secure.md)"
+	for i := range r.Processes {
+		for _, c := range r.Processes[i].Certificates {
+			of := fmt.Sprintf("the certificate %s of the %s %s", c.Key, r.Processes[i].Role, place(&r.Processes[i]))
+			switch left := c.Ends.Sub(r.Time); {
+			case left <= 0:
+				r.add(Problem, "certificate", fmt.Sprintf("%s has expired at %s: nobody accepts it", of, c.Ends.Format(time.RFC3339)), renew)
+			case left < certs.WarnBefore:
+				r.add(Attention, "certificate", fmt.Sprintf("%s expires at %s, in %s", of, c.Ends.Format(time.RFC3339), seconds(left.Seconds())), renew)
+			}
+		}
 	}
 }
 

@@ -17,6 +17,9 @@ type Process struct {
 	Errors  []Said    `json:"errors"` // the newest first, at most MostErrors
 	Marks   []Mark    `json:"marks"`  // the newest first, at most MostMarks
 
+	// Certificates are those that the process uses, with known ends.
+	Certificates []Certificate `json:"certificates,omitempty"`
+
 	Stage   *Stage   `json:"stage,omitempty"`
 	Gateway *Gateway `json:"gateway,omitempty"`
 	Watch   *Watch   `json:"alarms,omitempty"`
@@ -28,6 +31,12 @@ const (
 	RoleGateway = "gateway" // eusn-stream gateway
 	RoleAlarms  = "alarms"  // eusn-stream alarms run
 )
+
+// Certificate is one that a process uses.
+type Certificate struct {
+	Key  string    `json:"key"` // of the configuration, which names its file
+	Ends time.Time `json:"ends"`
+}
 
 // Stage is what a worker says.
 type Stage struct {
@@ -139,5 +148,7 @@ const (
 // More bounds of what a process says.
 const (
 	MostReasons = 8
-	MostClasses = 32
+	// MostCertificates is how many of them are in an answer.
+	MostCertificates = 16
+	MostClasses      = 32
 )

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -30,11 +31,12 @@ const (
 
 // Self is what a process says of itself beside what its Teller has.
 type Self struct {
-	Job     string
-	Program string // its version
-	Teller  Teller
-	Journal *Journal     // of its log; optional
-	Log     *slog.Logger // optional
+	Job          string
+	Program      string // its version
+	Teller       Teller
+	Certificates *certs.Watch // that it uses; optional
+	Journal      *Journal     // of its log; optional
+	Log          *slog.Logger // optional
 }
 
 // Responder answers for a process until Close: NATS service discovery ($SRV.PING, INFO
@@ -172,6 +174,11 @@ func (r *Responder) report() ([]byte, error) {
 	p.Marks = []Mark{{p.Started, MarkStarted, p.Role + " began, program " + p.Program}}
 	if r.self.Journal != nil {
 		p.Errors = r.self.Journal.Last()
+	}
+	for _, e := range r.self.Certificates.Expiries() {
+		if !e.End.IsZero() {
+			p.Certificates = append(p.Certificates, Certificate{e.Use, e.End.UTC()})
+		}
 	}
 	r.self.Teller.Tell(&p)
 	p.order()

@@ -4,7 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"log/slog"
 	"net"
 	"strconv"
 	"time"
@@ -12,6 +11,9 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
+
+	"github.com/eusn-stream/eusn-stream/internal/certs"
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
 
 // User may connect, with a name and a password. Subjects are NATS's, wildcards
@@ -27,12 +29,13 @@ type User struct {
 // without TLS and a login.
 var ErrOpen = errors.New("others than this machine can reach this address, so it needs TLS (a certificate and its key) and users")
 
+// ErrWeb is the error for WebSocket without users.
+var ErrWeb = errors.New("any web page that a browser of this machine shows could use WebSocket without a login, so it needs users")
+
 // ErrExpired is the error for a certificate whose time is over.
 var ErrExpired = errors.New("the certificate has expired: no client accepts it")
 
 const (
-	// warnBefore is how long before its end a certificate is warned of.
-	warnBefore = 30 * 24 * time.Hour
 	tlsTimeout = 10 // seconds for a handshake; the server's 2 are short on a loaded machine
 )
 
@@ -42,6 +45,7 @@ type door struct {
 	users           []User
 	addresses       []string  // host:port of all
 	mqtt, websocket *endpoint // nil: none
+	origins         []string  // of web pages
 	hub             *server.RemoteLeafOpts
 }
 
@@ -53,19 +57,19 @@ type endpoint struct {
 
 // door checks what the options say of addresses, TLS and users.
 func (o *Options) door() (*door, error) {
-	d := &door{users: o.Users}
+	d := &door{users: o.Users, origins: o.Origins}
 	if (o.Cert == "") != (o.Key == "") {
 		return nil, errors.New("natsserver: TLS: give both certificate and key, or neither")
 	}
 	if o.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
+		files, err := certs.OpenFiles(o.Cert, o.Key, o.Log)
 		if err != nil {
-			return nil, fmt.Errorf("natsserver: certificate %s with key %s: %w", o.Cert, o.Key, err)
+			return nil, fmt.Errorf("natsserver: %w", err)
 		}
-		if err := checkTime(o.Cert, pair.Leaf.NotAfter, time.Now(), o.Log); err != nil {
+		if err := checkTime(o.Cert, files.End(), time.Now()); err != nil {
 			return nil, err
 		}
-		d.tls = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		d.tls = &tls.Config{GetCertificate: files.Certificate, MinVersion: tls.VersionTLS12}
 	}
 	if o.Port != InProcess {
 		if err := d.add(o.Host, o.Port); err != nil {
@@ -85,6 +89,9 @@ func (o *Options) door() (*door, error) {
 		}
 		if err := d.add(at.host, at.port); err != nil {
 			return nil, err
+		}
+		if extra.what == "WebSocket" && len(d.users) == 0 {
+			return nil, fmt.Errorf("natsserver: WebSocket at %s: %w", extra.addr, ErrWeb)
 		}
 		*extra.to = at
 	}
@@ -110,6 +117,29 @@ func parseEndpoint(addr string) (*endpoint, error) {
 	return &endpoint{host, int(port)}, nil
 }
 
+// Limits of what the clients of a server may have.
+const (
+	mostConnections  = 16384
+	leastConnections = 64
+	// ownFiles is what the store and the rest of the process have open.
+	ownFiles = 768
+)
+
+// Connections is how many clients an embedded server has at a time: half of the files
+// that the process may open beyond its own, so that clients never leave the store without.
+func Connections() int {
+	limit, ok := listen.OpenFiles()
+	if !ok {
+		return mostConnections
+	}
+	return max(leastConnections, min(mostConnections, (limit-ownFiles)/2))
+}
+
+// Needs are the files that the embedded server may have open.
+func Needs() []listen.Need {
+	return []listen.Need{{What: "clients of the embedded NATS server", Files: Connections()}, {What: "its store, and what else this process has open", Files: ownFiles}}
+}
+
 // add notes an address that the server will listen on.
 func (d *door) add(host string, port int) error {
 	if !Local(host) && (d.tls == nil || len(d.users) == 0) {
@@ -125,17 +155,12 @@ func Local(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// checkTime says that a certificate will end soon, or refuses one that has
-// ended.
-func checkTime(file string, end, now time.Time, log *slog.Logger) error {
-	left := end.Sub(now)
-	switch {
-	case left <= 0:
-		return fmt.Errorf("natsserver: %s, valid until %s: %w", file, end.UTC().Format(time.RFC3339), ErrExpired)
-	case left < warnBefore:
-		log.Warn("the server's certificate expires soon; then no client can connect any more. Renew it (eusn-stream config init --secure --renew, for a certificate that it has made), and restart", "certificate", file, "until", end.UTC().Format(time.RFC3339), "days", int(left.Hours()/24))
+// checkTime refuses a certificate that has ended.
+func checkTime(file string, end, now time.Time) error {
+	if end.After(now) {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("natsserver: %s, valid until %s: %w", file, end.UTC().Format(time.RFC3339), ErrExpired)
 }
 
 // open puts all into the server's options. It returns how this process logs in:
@@ -148,7 +173,8 @@ func (d *door) open(to *server.Options) (self nats.Option, err error) {
 		to.MQTT = server.MQTTOpts{Host: d.mqtt.host, Port: d.mqtt.port, TLSConfig: d.tls, TLSTimeout: tlsTimeout}
 	}
 	if d.websocket != nil {
-		to.Websocket = server.WebsocketOpts{Host: d.websocket.host, Port: d.websocket.port, TLSConfig: d.tls, NoTLS: d.tls == nil, HandshakeTimeout: tlsTimeout * time.Second}
+		to.Websocket = server.WebsocketOpts{Host: d.websocket.host, Port: d.websocket.port, TLSConfig: d.tls, NoTLS: d.tls == nil, HandshakeTimeout: tlsTimeout * time.Second,
+			SameOrigin: len(d.origins) == 0, AllowedOrigins: d.origins}
 	}
 	if len(d.users) == 0 {
 		return func(*nats.Options) error { return nil }, nil

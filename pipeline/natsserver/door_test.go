@@ -1,8 +1,11 @@
 package natsserver
 
 import (
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +13,7 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 )
@@ -39,7 +43,6 @@ func TestOpenAddresses(t *testing.T) {
 		{Options{MQTT: ":1883"}, true},
 		{Options{MQTT: "[::]:1883"}, true},
 		{Options{Port: RandomPort, WebSocket: "0.0.0.0:0"}, true},
-		{Options{WebSocket: "[::1]:0"}, false},
 	} {
 		for _, lacks := range []string{"both", "users", "certificate", "nothing"} {
 			o := c.o
@@ -56,6 +59,17 @@ func TestOpenAddresses(t *testing.T) {
 			_, err := o.door()
 			if refused := errors.Is(err, ErrOpen); refused != (c.open && lacks != "nothing") || err != nil && !refused {
 				t.Errorf("host %q port %d, MQTT %q, WebSocket %q, without %s: %v", o.Host, o.Port, o.MQTT, o.WebSocket, lacks, err)
+			}
+		}
+	}
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0", "0.0.0.0:0"} { // web pages reach it, wherever it listens
+		o := Options{Host: localhost, WebSocket: addr, Cert: cert, Key: key, Log: slog.New(slog.DiscardHandler)}
+		if _, err := o.door(); !errors.Is(err, ErrWeb) && !errors.Is(err, ErrOpen) {
+			t.Errorf("WebSocket at %s without users: %v", addr, err)
+		}
+		if o.Users = users; true {
+			if _, err := o.door(); err != nil {
+				t.Errorf("WebSocket at %s with users: %v", addr, err)
 			}
 		}
 	}
@@ -93,31 +107,12 @@ func serverCertificate(t *testing.T, dir string, at time.Time) (cert, key string
 	return cert, key
 }
 
-// A certificate is warned of in its last 30 days, and refused after them.
+// A certificate that has ended is refused.
 func TestCertificateEnds(t *testing.T) {
-	for age, want := range map[time.Duration]string{
-		0:                                  "",
-		certs.ServerLife - 31*24*time.Hour: "",
-		certs.ServerLife - 29*24*time.Hour: "expires soon",
-		certs.ServerLife + time.Hour:       "refused",
-	} {
-		var log strings.Builder
-		o := Options{Dir: t.TempDir(), Port: InProcess, Log: slog.New(slog.NewTextHandler(&log, nil))}
-		o.Cert, o.Key = serverCertificate(t, t.TempDir(), time.Now().Add(-age))
-		s, err := Start(o)
-		switch {
-		case want == "refused":
-			if !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), o.Cert) {
-				t.Errorf("%v old: %v", age, err)
-			}
-			continue
-		case err != nil:
-			t.Fatal(err)
-		}
-		s.Close()
-		if said := strings.Contains(log.String(), "expires soon"); said != (want != "") {
-			t.Errorf("%v old: the log says\n%s", age, &log)
-		}
+	o := Options{Dir: t.TempDir(), Port: InProcess}
+	o.Cert, o.Key = serverCertificate(t, t.TempDir(), time.Now().Add(-certs.ServerLife-time.Hour))
+	if _, err := Start(o); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), o.Cert) {
+		t.Errorf("with a certificate that has ended: %v", err)
 	}
 	dir := t.TempDir()
 	cert, _ := serverCertificate(t, dir, time.Now())
@@ -163,5 +158,102 @@ func TestMQTT(t *testing.T) {
 	s.Close() // it logs no more
 	if !strings.Contains(log.String(), "acknowledged messages are lost") || !strings.Contains(log.String(), "eusn-stream gateway") {
 		t.Errorf("the log does not warn of MQTT:\n%s", &log)
+	}
+}
+
+// A certificate that is renewed under a running server is the one that its clients get, over
+// NATS and over WebSocket; files that cannot be used change nothing.
+func TestCertificateIsReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := serverCertificate(t, dir, time.Now().Add(-time.Hour))
+	s, err := Start(Options{Dir: filepath.Join(dir, "data"), Port: RandomPort, WebSocket: "127.0.0.1:0", Cert: cert, Key: key, Users: []User{{Name: "a", Password: "b"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	serial := func(url string) string {
+		var got string
+		nc, err := nats.Connect(url, nats.UserInfo("a", "b"), nats.Secure(&tls.Config{InsecureSkipVerify: true, VerifyConnection: func(state tls.ConnectionState) error {
+			got = state.PeerCertificates[0].SerialNumber.String()
+			return nil
+		}}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc.Close()
+		return got
+	}
+	for _, url := range []string{s.URL(), s.WebSocketURL()} {
+		before := serial(url)
+		if err := os.WriteFile(key, []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(1100 * time.Millisecond)
+		if serial(url) != before {
+			t.Errorf("%s: another certificate, although the files cannot be used", url)
+		}
+		serverCertificate(t, dir, time.Now())
+		time.Sleep(1100 * time.Millisecond)
+		if serial(url) == before {
+			t.Errorf("%s: the certificate is the one from before it was renewed", url)
+		}
+	}
+}
+
+// A browser's page of another origin cannot connect; pages of the same origin, of a listed
+// one, and programs, which send no origin, can.
+func TestWebSocketOrigins(t *testing.T) {
+	for _, listed := range [][]string{nil, {"https://plant.example"}} {
+		s, err := Start(Options{Dir: t.TempDir(), WebSocket: "127.0.0.1:0", Users: []User{{Name: "a", Password: "b"}}, Origins: listed})
+		if err != nil {
+			t.Fatal(err)
+		}
+		host := strings.TrimPrefix(s.WebSocketURL(), "ws://")
+		for origin, want := range map[string]bool{"": true, "http://evil.example": false, "http://" + host: listed == nil, "https://plant.example": listed != nil, "http://127.0.0.1:1": false} {
+			r, err := http.NewRequest(http.MethodGet, "http://"+host, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for name, value := range map[string]string{"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "Origin": origin} {
+				if value != "" {
+					r.Header.Set(name, value)
+				}
+			}
+			res, err := http.DefaultTransport.RoundTrip(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			res.Body.Close()
+			if got := res.StatusCode == http.StatusSwitchingProtocols; got != want {
+				t.Errorf("origin %q with %q listed: status %d", origin, listed, res.StatusCode)
+			}
+		}
+		s.Close()
+	}
+}
+
+// What clients without a login cause is a line a minute of each kind; other lines are all
+// there.
+func TestLinesAboutClients(t *testing.T) {
+	var log strings.Builder
+	l := newServerLog(slog.New(slog.NewTextHandler(&log, nil)), "dir")
+	for i := range 100 {
+		l.Errorf("127.0.0.1:%d - cid:%d - authentication error - User %q", i, i, fmt.Sprint("u - ", i))
+		l.Errorf("127.0.0.1:%d - wid:%d - maximum connections exceeded", i, i)
+		l.Errorf("127.0.0.1:%d - cid:%d - \"v1.2:go:name %d\" - Slow Consumer Detected", i, i, i)
+	}
+	l.Errorf("JetStream stream 'A > B' of another kind")
+	l.Errorf("JetStream stream 'A > B' of another kind")
+	if n := strings.Count(log.String(), "\n"); n != 5 {
+		t.Errorf("%d lines, want 3 about clients and 2 others:\n%s", n, &log)
+	}
+	if args, ok := l.admit("127.0.0.1:7 - cid:7 - authentication error - User \"x\"", time.Now().Add(2*repeatEvery)); !ok || len(args) != 2 || args[1] != 99 {
+		t.Errorf("after a while: logged %v, with %v; want it with the 99 others", ok, args)
+	}
+	for i := range 10 * mostKinds {
+		l.Errorf("1.1.1.1:1 - cid:%d - %s error", i, strings.Repeat("x", i))
+	}
+	if len(l.kinds) > mostKinds {
+		t.Errorf("the log remembers %d kinds", len(l.kinds))
 	}
 }

@@ -1,6 +1,7 @@
 package natsserver
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -43,11 +43,14 @@ type Options struct {
 
 	// Where it listens, and who may connect. An address that others than this
 	// machine can reach needs TLS and Users: Start refuses it otherwise.
-	Host      string // of Port: a name or an address, 0.0.0.0 = all of this machine; empty = 127.0.0.1
-	MQTT      string // host:port for MQTT, port 0 = any free one; empty = none
-	WebSocket string // likewise for NATS over WebSocket
-	Cert, Key string // files of the server's certificate and its key; empty = no TLS
-	Users     []User // empty: anybody
+	Host      string   // of Port: a name or an address, 0.0.0.0 = all of this machine; empty = 127.0.0.1
+	MQTT      string   // host:port for MQTT, port 0 = any free one; empty = none
+	WebSocket string   // likewise for NATS over WebSocket
+	Cert, Key string   // files of the server's certificate and its key; empty = no TLS
+	Users     []User   // empty: anybody
+	Origins   []string // of web pages that may use WebSocket, such as https://plant.example; empty = those of the same host and port
+
+	Connections int // clients at a time; 0 = Connections(), by the limit of open files
 
 	// Hub is the URL of a server at a centre whose leaf node this one is, HubCA a file with the
 	// authority of its certificate, Domain the JetStream domain of this server then.
@@ -60,6 +63,7 @@ type Server struct {
 	self    nats.Option // how this process logs in
 	mqtt    string      // where it listens for MQTT; empty = nowhere
 	web     bool        // it listens for WebSocket
+	log     *serverLog
 	release func()
 	once    sync.Once
 }
@@ -121,6 +125,7 @@ func (s *Server) start(o Options, d *door) error {
 		ServerName: "eusn-stream", Host: o.Host, Port: o.Port, DontListen: o.Port == InProcess,
 		JetStream: true, StoreDir: o.Dir, SyncAlways: o.SyncAlways,
 		MaxPayload: int32(o.MaxPayload), NoSigs: true, DisableJetStreamBanner: true,
+		MaxConn: cmp.Or(o.Connections, Connections()),
 	}
 	if d.hub != nil {
 		opts.LeafNode.Remotes, opts.JetStreamDomain = []*server.RemoteLeafOpts{d.hub}, o.Domain
@@ -134,10 +139,10 @@ func (s *Server) start(o Options, d *door) error {
 		return fmt.Errorf("natsserver: %w", err)
 	}
 	s.ns = ns
-	log := &serverLog{log: o.Log, dir: o.Dir, fatal: make(chan string, 1)}
-	ns.SetLoggerV2(log, false, false, false)
+	s.log = newServerLog(o.Log, o.Dir)
+	ns.SetLoggerV2(s.log, false, false, false)
 	ns.Start()
-	if err := log.awaitStart(ns, o.Dir); err != nil {
+	if err := s.log.awaitStart(ns, o.Dir); err != nil {
 		return err
 	}
 	if err := s.warm(); err != nil {
@@ -189,6 +194,20 @@ func (s *Server) WebSocketURL() string {
 	return s.ns.WebsocketURL()
 }
 
+// Failed is closed when the server cannot write to its store any more. Nothing but a
+// restart of the server mends that. Err reports why.
+func (s *Server) Failed() <-chan struct{} { return s.log.failed }
+
+// Err is nil until Failed is closed.
+func (s *Server) Err() error {
+	select {
+	case <-s.log.failed:
+		return s.log.failure
+	default:
+		return nil
+	}
+}
+
 // Room is how many bytes the server still stores by its own limit, which is
 // three quarters of the disk space that was free when it started. ok is false
 // if the server does not say.
@@ -220,64 +239,6 @@ func (s *Server) Close() {
 		}
 		s.release()
 	})
-}
-
-// serverLog passes the server's log on and catches its fatal errors, which
-// the server would otherwise only print.
-type serverLog struct {
-	log   *slog.Logger
-	dir   string
-	fatal chan string
-}
-
-func (l *serverLog) awaitStart(ns *server.Server, dir string) error {
-	ready := make(chan bool, 1)
-	go func() { ready <- ns.ReadyForConnections(serverStartTimeout) }()
-	select {
-	case msg := <-l.fatal:
-		ns.Shutdown()
-		return fmt.Errorf("natsserver: %s: %s", dir, msg)
-	case ok := <-ready:
-		select {
-		case msg := <-l.fatal:
-			return fmt.Errorf("natsserver: %s: %s", dir, msg)
-		default:
-		}
-		if !ok || !ns.JetStreamEnabled() {
-			return fmt.Errorf("natsserver: the server on %s did not start within %v", dir, serverStartTimeout)
-		}
-		return nil
-	}
-}
-
-// Noticef logs notices at level Debug, but for one: that a client reads too
-// slowly tells an operator why it lost its connection.
-func (l *serverLog) Noticef(f string, v ...any) {
-	if strings.Contains(f, "Slow Consumer") {
-		l.Warnf(f, v...)
-		return
-	}
-	l.Debugf(f, v...)
-}
-func (l *serverLog) Debugf(f string, v ...any) { l.log.Debug("nats: " + fmt.Sprintf(f, v...)) }
-func (l *serverLog) Tracef(f string, v ...any) {}
-func (l *serverLog) Warnf(f string, v ...any)  { l.log.Warn("nats: " + fmt.Sprintf(f, v...)) }
-func (l *serverLog) Errorf(f string, v ...any) {
-	msg := fmt.Sprintf(f, v...)
-	l.log.Error("nats: " + msg)
-	// After a failed write the server takes nothing into that NATS stream
-	// again and answers nobody, so clients see timeouts alone.
-	if strings.Contains(msg, "no space left") || strings.Contains(msg, "failed to store a msg") {
-		l.log.Error("the embedded NATS server cannot write to its store and accepts no more messages until it is restarted: free space, then restart; acknowledged messages are kept", "dir", l.dir)
-	}
-}
-func (l *serverLog) Fatalf(f string, v ...any) {
-	msg := fmt.Sprintf(f, v...)
-	l.log.Error("nats: " + msg)
-	select {
-	case l.fatal <- msg:
-	default: // the first reason is the one to report
-	}
 }
 
 // lockDir creates dir, with access for its owner only, and keeps a second process

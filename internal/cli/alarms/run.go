@@ -179,7 +179,9 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 			}
 		}
 		another := func(name string) (*nats.Conn, error) { return natsclient.Another(js.Conn(), name) }
-		end := server.Answer(another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *says.now.Load() }), journal, log)
+		used := server.Certificates(c, log, server.UsesNATS)
+		go used.Run(ctx)
+		end := server.Answer(another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *says.now.Load() }), used, journal, log)
 		err = runWith(ctx, js.Conn(), o, to)
 		end()
 		stop()

@@ -146,9 +146,11 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		return cli.Fail(cli.ExitFailure, err, "--outbox with a directory of its own for each gateway")
 	}
 	another := func(name string) (*nats.Conn, error) { return natsclient.Another(nc, name) }
-	defer server.Answer(another, c.Job, fleet.OfGateway(g.Stats), journal, log)()
+	used := server.Certificates(c, log, server.UsesGateway, server.UsesMetrics, server.UsesNATS)
+	go used.Run(ctx)
+	defer server.Answer(another, c.Job, fleet.OfGateway(g.Stats), used, journal, log)()
 	if c.Metrics.Listen != "" {
-		s, err := metrics.ListenGateway(c.Metrics.Listen, metricsAccess(c.Metrics), g.Stats, tracesStats(spans), log)
+		s, err := metrics.ListenGateway(c.Metrics.Listen, metricsAccess(c.Metrics), g.Stats, tracesStats(spans), used, log)
 		if err != nil {
 			return metricsFailure(err)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
@@ -27,7 +28,7 @@ const closeTime = 2 * time.Second
 
 // metricsAccess is what the configuration says of who may ask the metrics port.
 func metricsAccess(c config.Metrics) metrics.Access {
-	return metrics.Access{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA, Users: c.Users, TokenFile: c.TokenFile, OpenHealth: c.OpenHealth}
+	return metrics.Access{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA, Users: c.Users, TokenFile: c.TokenFile, OpenHealth: c.OpenHealth, Insecure: c.Insecure}
 }
 
 // metricsFailure words why the metrics port did not open.
@@ -35,17 +36,20 @@ func metricsFailure(err error) error {
 	if opErr := new(net.OpError); errors.As(err, &opErr) {
 		return cli.Fail(cli.ExitUnreachable, err, "--metrics with an address of this machine and a free port; port 0 chooses one")
 	}
+	if errors.Is(err, metrics.ErrOpen) {
+		return cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and a login; or metrics.insecure: true where you trust everybody in the network; or metrics.listen: 127.0.0.1:9464")
+	}
 	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which says what each file holds; eusn-stream config init --secure makes them")
 }
 
 // serveMetrics serves metrics, health and the live page of the stage that counts into
 // counters, until the function it returns is called; nowhere where no address is
 // configured, and the page is nil then.
-func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.Counters, spans *traces.Traces, log *slog.Logger) (live *page.Page, close func(), err error) {
+func serveMetrics(a *cli.App, c config.Metrics, job string, counters *pipeline.Counters, spans *traces.Traces, used *certs.Watch, alive func() error, log *slog.Logger) (live *page.Page, close func(), err error) {
 	if c.Listen == "" {
 		return nil, func() {}, nil
 	}
-	o := metrics.Options{Counters: counters, Traces: tracesStats(spans), Version: cli.ReadBuildInfo().Version, Access: metricsAccess(c), Log: log}
+	o := metrics.Options{Counters: counters, Traces: tracesStats(spans), Version: cli.ReadBuildInfo().Version, Access: metricsAccess(c), Alive: alive, Certificates: used, Log: log}
 	live = page.Start(page.Options{Counters: counters, Job: job, Version: o.Version, Log: log})
 	o.Page = live
 	cards, err := telemetry.Open()

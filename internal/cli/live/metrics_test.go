@@ -88,6 +88,6 @@ func TestMetricsAddress(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), "config", "check", file).Want(t, cli.ExitConfig, file+":3: key metrics.listen: want host:port or :port", `got "here"`)
 	for _, addr := range []string{"127.0.0.1:9464", ":9464", "[::1]:0", "example.org:80"} {
-		clitest.Must(t, "config", "check", clitest.Write(t, file, fmt.Sprintf("metrics:\n  listen: %q\n", addr)))
+		clitest.Must(t, "config", "check", clitest.Write(t, file, fmt.Sprintf("metrics:\n  listen: %q\n  insecure: true\n", addr)))
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -17,10 +18,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/listen"
+	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // statusEvery is how often a running stage logs what it has done.
@@ -102,7 +106,18 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		return err
 	}
 	defer endTraces()
-	live, closeMetrics, err := serveMetrics(a, c.Metrics, c.Job, counters, spans, log)
+	if err := checkFiles(c); err != nil {
+		return err
+	}
+	used := server.Certificates(c, log, server.UsesServer, server.UsesMetrics, server.UsesNATS)
+	go used.Run(ctx)
+	var embedded atomic.Pointer[natsserver.Server]
+	live, closeMetrics, err := serveMetrics(a, c.Metrics, c.Job, counters, spans, used, func() error {
+		if s := embedded.Load(); s != nil {
+			return s.Err()
+		}
+		return nil
+	}, log)
 	if err != nil {
 		return err
 	}
@@ -115,7 +130,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if b.Embedded != nil && b.Embedded.URL() != "" {
 		a.Say("embedded NATS server at %s, data in %s", b.Embedded.URL(), c.Server.Dir)
 	}
-	defer server.Answer(b.Dial, c.Job, fleet.OfStage(counters), journal, log)()
+	defer server.Answer(b.Dial, c.Job, fleet.OfStage(counters), used, journal, log)()
 	stage := &pipeline.Stage{
 		Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
 		Dial: b.Dial, Log: log, Counters: counters,
@@ -151,6 +166,16 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		ensureLabels(ctx, b, c, log)
 	}
 	var followers sync.WaitGroup
+	if b.Embedded != nil {
+		embedded.Store(b.Embedded)
+		followers.Go(func() {
+			select {
+			case <-ctx.Done():
+			case <-b.Embedded.Failed(): // nothing but a restart mends it
+				cancel()
+			}
+		})
+	}
 	followers.Go(func() { attach(ctx, live, b.Open, c.Job, attachAgain, log) })
 	var printed error
 	stage.Ready = func() {
@@ -181,7 +206,27 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	case s.Messages > 0:
 		a.Say("before that: %s", done)
 	}
+	if b.Embedded != nil {
+		if broken := b.Embedded.Err(); broken != nil {
+			return cli.Fail(cli.ExitFailure, broken, "start it again when the cause is gone: it continues from there, and acknowledged messages are kept")
+		}
+	}
 	return errors.Join(stopFailure(err, c.Stage.StopTimeout), printed)
+}
+
+// checkFiles refuses to start where clients could take the files that the store needs.
+func checkFiles(c config.Config) error {
+	var needs []listen.Need
+	if c.NATS.URL == "" {
+		needs = natsserver.Needs()
+	}
+	if c.Metrics.Listen != "" {
+		needs = append(needs, listen.Need{What: "clients of the metrics port", Files: metrics.Connections})
+	}
+	if err := listen.CheckFiles(needs...); err != nil {
+		return cli.Fail(cli.ExitFailure, err, "ulimit -n 65536, or LimitNOFILE=65536 in the unit")
+	}
+	return nil
 }
 
 // ensureLabels makes the NATS stream of a job's labels. The stage works without.

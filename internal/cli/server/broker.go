@@ -56,6 +56,8 @@ func Open(c config.Config, log *slog.Logger) (*Broker, error) {
 	switch {
 	case errors.Is(err, natsserver.ErrOpen):
 		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and users; or server.listen: 127.0.0.1")
+	case errors.Is(err, natsserver.ErrWeb):
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes users; or no server.websocket")
 	case errors.Is(err, natsserver.ErrHub):
 		return nil, cli.Fail(cli.ExitConfig, err, "server.hub such as tls://hub.example:7422, the address for leaf nodes of the centre's server; docs/operations.md, An edge box")
 	case errors.Is(err, natsserver.ErrExpired):
@@ -85,7 +87,7 @@ func (b *Broker) Open(name string) (*nats.Conn, jetstream.JetStream, error) {
 func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error) {
 	o := natsserver.Options{
 		Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == config.SyncAlways, Log: log,
-		Host: c.Server.Listen, MQTT: c.Server.MQTT, WebSocket: c.Server.WebSocket, Cert: c.Server.TLSCert, Key: c.Server.TLSKey,
+		Host: c.Server.Listen, MQTT: c.Server.MQTT, WebSocket: c.Server.WebSocket, Origins: originsOf(c.Server.WebSocketOrigins), Cert: c.Server.TLSCert, Key: c.Server.TLSKey,
 		Hub: c.Server.Hub, HubCA: c.Server.HubCA, Domain: c.Job,
 	}
 	if c.Server.Users == "" {
@@ -108,6 +110,14 @@ func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error
 		o.Users = append(o.Users, natsserver.User{Name: u.Name, Password: u.Hash, Publish: r.Publish, Subscribe: r.Subscribe})
 	}
 	return o, nil
+}
+
+// originsOf are those of a list that is joined by commas.
+func originsOf(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
 }
 
 // OpenRunning finds the server that a stage works with now: the configured one,
