@@ -227,25 +227,25 @@ func good(r *rand.Rand, f *field) string {
 		return f.enum[r.IntN(len(f.enum))]
 	case f.pattern != nil:
 		return map[string][]string{
-			"job":                 {"a", `"0"`, "a-b_c", strings.Repeat("z", 32)},
-			"input.subject":       {"a.*", "sensors.eu.1.*", `"ü$.*"`, "a$b.$c.*"},
-			"alarms.webhook":      {`""`, "http://h", "https://host:8443/p?q=1", `""`},
-			"alarms.alertmanager": {`""`, "http://h:9093", "https://a/prefix,http://b:9093", `""`},
-			"alarms.mqtt":         {`""`, "tcp://h:1883", "wss://h/mqtt", "ssl://h:8883"},
-			"alarms.mqtt_prefix":  {"eusn-stream", "plant/x", `"a b/c"`, "a.b"},
-			"input.job":           {`""`, "other", `"7"`, "b-c_d"},
-			"input.from":          {"beginning", `"beginning"`, "beginning", "beginning"}, // others need input.job
-			"input.rows":          {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},
-			"input.time":          {`""`, "$.a[3]", `'$["a b"].c'`, `"@.t"`},
-			"input.stream":        {`""`, "dev", `'$["a b"].c'`, `"[7]"`},
-			"input.end":           {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},
-			"input.csv_separator": {`","`, `";"`, `"\t"`, `"|"`},
-			"server.listen":       {"127.0.0.1", "localhost", `"::1"`, "127.0.0.2"},
-			"server.mqtt":         {`""`, "localhost:1883", "127.0.0.1:65535", `"[::1]:9464"`},
-			"server.websocket":    {`""`, "localhost:0", "127.0.0.1:65535", `"[::1]:9464"`},
-			"server.hub":          {`""`, "nats://h:7422", "tls://a:b@h:7422", `""`},
-			"traces.endpoint":     {`""`, "http://h:4318/v1/traces", "http://127.0.0.1:4318/v1/traces", `""`},
-			"metrics.listen":      {`""`, `":0"`, "127.0.0.1:65535", `"[::1]:9464"`, "host:60000"},
+			"job":                      {"a", `"0"`, "a-b_c", strings.Repeat("z", 32)},
+			"input.subject":            {"a.*", "sensors.eu.1.*", `"ü$.*"`, "a$b.$c.*"},
+			"alarms.webhook":           {`""`, "http://h", "https://host:8443/p?q=1", `""`},
+			"alarms.alertmanager":      {`""`, "http://h:9093", "https://a/prefix,http://b:9093", `""`},
+			"alarms.mqtt":              {`""`, "tcp://h:1883", "wss://h/mqtt", "ssl://h:8883"},
+			"alarms.mqtt_prefix":       {"eusn-stream", "plant/x", `"a b/c"`, "a.b"},
+			"input.job":                {`""`, "other", `"7"`, "b-c_d"},
+			"input.from":               {"beginning", `"beginning"`, "beginning", "beginning"}, // others need input.job
+			"input.rows":               {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},
+			"input.time":               {`""`, "$.a[3]", `'$["a b"].c'`, `"@.t"`},
+			"input.stream":             {`""`, "dev", `'$["a b"].c'`, `"[7]"`},
+			"input.end":                {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},
+			"input.csv_separator":      {`","`, `";"`, `"\t"`, `"|"`},
+			"server.listen":            {"127.0.0.1", "localhost", `"::1"`, "127.0.0.2"},
+			"server.mqtt":              {`""`, "localhost:1883", "127.0.0.1:65535", `"[::1]:9464"`},
+			"server.websocket_origins": {`""`, "https://a.example", "http://localhost:3000,https://b", "http://h"},
+			"server.hub":               {`""`, "nats://h:7422", "tls://a:b@h:7422", `""`},
+			"traces.endpoint":          {`""`, "http://h:4318/v1/traces", "http://127.0.0.1:4318/v1/traces", `""`},
+			"metrics.listen":           {`""`, `"127.0.0.1:0"`, "127.0.0.1:65535", `"[::1]:9464"`},
 		}[f.key][r.IntN(4)]
 	case f.typ == reflect.TypeFor[time.Duration]():
 		d := time.Duration(between(least, most))
@@ -274,7 +274,7 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 			f := &fields[i]
 			switch f.key {
 			case "alarms.mqtt_password", "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "stage.shards", "stage.forget", "traces.tls_cert", "traces.tls_key",
-				"metrics.tls_cert", "metrics.tls_key", "metrics.tls_client_ca", "metrics.users", "metrics.token_file":
+				"metrics.tls_cert", "metrics.tls_key", "metrics.tls_client_ca", "metrics.users", "metrics.token_file", "server.websocket":
 				continue // they need others
 			}
 			if r.IntN(2) == 0 || f.alone != "" && login {
@@ -325,7 +325,7 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 		}
 		seen[alike] = true
 		switch f.key {
-		case "alarms.mqtt_password", "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "traces.tls_cert", "traces.tls_key", "server.dir", "metrics.tls_cert", "metrics.tls_key", "metrics.tls_client_ca":
+		case "alarms.mqtt_password", "nats.password", "nats.tls_cert", "nats.tls_key", "server.tls_cert", "server.tls_key", "traces.tls_cert", "traces.tls_key", "server.dir", "metrics.tls_cert", "metrics.tls_key", "metrics.tls_client_ca", "metrics.listen", "server.websocket":
 			continue // rules with other keys: TestProblems
 		}
 		for _, v := range values {

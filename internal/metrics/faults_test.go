@@ -99,6 +99,9 @@ var faults = []struct {
 	{"EusnReplicaBehind", "the gauge was set by hand: a cluster whose replica stays behind takes minutes to make", 10, func(f *recording) {
 		f.told["eusn_replicas_behind"] = 1
 	}, nil},
+	{"EusnCertificateExpires", "the gauge was set by hand: a certificate ends after years", 10, func(f *recording) {
+		f.told["eusn_certificate_expires_seconds"] = 864000
+	}, nil},
 	{"EusnGatewayDown", "the gateway ended", 8, func(f *recording) { f.end("g1") }, nil},
 	{"EusnGatewayHoldsBack", "the input of the gateway's job was full", 10, func(f *recording) {
 		f.fill()
