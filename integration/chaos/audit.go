@@ -14,15 +14,18 @@ import (
 // audit reads the output and expects exactly the truth's predictions, each
 // stream in order.
 type audit struct {
-	want       map[string][]codec.Prediction
-	place      map[string]map[ident]int
-	next       map[string]int // by stream: how many are accounted for
-	partitions int
-	first      string // how predictions may name the job's first readout, or not at all
-	commits    map[int]commit
-	may        may
-	gone       map[int]int              // by partition: predictions that Eusn-Outs counts and the output lacks
-	times      map[string]map[ident]int // how often each was seen
+	want    map[string][]codec.Prediction
+	then    map[string][]codec.Prediction // after a change of the network; nil without one
+	place   map[string]map[ident]int
+	next    map[string]int // by stream: how many are accounted for
+	first   string         // how predictions may name the job's first readout, or not at all
+	commits map[int]commit
+	network string // that made the first predictions
+	until   uint64 // the last input message whose predictions the network before made
+	from    uint64 // the first of the network after; 0 = none yet
+	may     may
+	gone    map[int]int              // by partition: predictions that Eusn-Outs counts and the output lacks
+	times   map[string]map[ident]int // how often each was seen
 
 	seen, lost, duplicated, wrong int
 	flagged, excused              int      // with a flag for the fault; missing before such a one, or in a stopped partition
@@ -51,8 +54,8 @@ func identOf(p codec.Prediction) ident {
 
 // commit is the last one on a partition.
 type commit struct {
-	outs, in, epoch uint64
-	worker          string
+	outs, in, epoch, generation uint64
+	worker                      string
 }
 
 // takeover is a change of the worker that commits a partition.
@@ -63,9 +66,9 @@ type takeover struct {
 
 const maxNotes = 12
 
-func newAudit(want map[string][]codec.Prediction, partitions int) *audit {
+func newAudit(want map[string][]codec.Prediction) *audit {
 	a := &audit{
-		want: want, place: map[string]map[ident]int{}, next: map[string]int{}, commits: map[int]commit{}, partitions: partitions,
+		want: want, place: map[string]map[ident]int{}, next: map[string]int{}, commits: map[int]commit{},
 		gone: map[int]int{}, times: map[string]map[ident]int{},
 	}
 	for id, all := range want {
@@ -124,6 +127,12 @@ func (a *audit) message(s stored) error {
 			return err
 		}
 	}
+	if s.header.Get("Eusn-Generation") != "" {
+		if c.generation, err = s.number("Eusn-Generation"); err != nil {
+			return err
+		}
+	}
+	after := a.changed(s, before, c, len(predictions) > 0)
 	switch due := before.outs + uint64(len(predictions)); {
 	case a.may.Shown && c.outs > due:
 		a.gone[s.partition] += int(c.outs - due)
@@ -138,13 +147,13 @@ func (a *audit) message(s stored) error {
 	}
 	a.commits[s.partition] = c
 	for _, p := range predictions {
-		a.prediction(s.partition, p)
+		a.prediction(s.partition, after, p)
 	}
 	return nil
 }
 
 // prediction compares one with what is due on its stream.
-func (a *audit) prediction(partition int, p codec.Prediction) {
+func (a *audit) prediction(partition int, after bool, p codec.Prediction) {
 	a.seen++
 	want, i := a.want[p.Stream], a.next[p.Stream]
 	k := identOf(p)
@@ -187,6 +196,9 @@ func (a *audit) prediction(partition int, p codec.Prediction) {
 		return
 	}
 	due := want[j]
+	if after {
+		due = a.then[p.Stream][j]
+	}
 	if p.Readout == a.first {
 		p.Readout = ""
 	}

@@ -283,13 +283,13 @@ func TestAuditFindsEachFault(t *testing.T) {
 		{"another row", func(p []codec.Prediction) []codec.Prediction { p[2].Row = 77; return p }, 1, 0, 1},
 		{"another stream", func(p []codec.Prediction) []codec.Prediction { p[2].Stream = "ghost"; return p }, 1, 0, 1},
 	} {
-		a := newAudit(tr.predictions, 4)
+		a := newAudit(tr.predictions)
 		for id, all := range tr.predictions {
 			if id == "dev001" {
 				all = c.change(slices.Clone(all))
 			}
 			for _, p := range all {
-				a.prediction(0, p)
+				a.prediction(0, false, p)
 			}
 		}
 		a.finish(func(string) int { return 0 }, nil)
@@ -329,7 +329,7 @@ func TestAuditOfFaults(t *testing.T) {
 		{"one missing in the middle, and a stop", stop, true, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(p, 3, 4) }, 1, 0, 0, 0, 0},
 		{"two missing, which the output counts", shown, false, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(p, 3, 5) }, 0, 0, 0, 0, 2},
 	} {
-		a := newAudit(tr.predictions, 4)
+		a := newAudit(tr.predictions)
 		a.may = c.may
 		if c.may.Shown {
 			a.gone[0] = 2
@@ -339,7 +339,7 @@ func TestAuditOfFaults(t *testing.T) {
 				all = c.change(all)
 			}
 			for _, p := range all {
-				a.prediction(0, p)
+				a.prediction(0, false, p)
 			}
 		}
 		stopped := stops{}

@@ -15,8 +15,11 @@ import (
 // compare reads the output until every expected prediction is there, or no more
 // come. Then it stops the workers and looks for predictions that are too many.
 func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
-	r.audit = newAudit(r.truth.predictions, r.scenario.Partitions)
+	r.audit = newAudit(r.truth.predictions)
 	r.audit.may = r.scenario.May
+	if r.next != nil {
+		r.audit.replaced(r.next.predictions)
+	}
 	if names := r.truth.readouts.names; len(names) > 0 {
 		r.audit.first = names[0]
 	}
@@ -39,7 +42,7 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 			return err
 		}
 		if r.scenario.May.Stop {
-			if stopped, err = r.fleet.stopped(r.dir, r.scenario.Partitions); err != nil {
+			if stopped, err = r.fleet.stopped(r.dir, r.partitions()); err != nil {
 				return err
 			}
 		}

@@ -155,7 +155,7 @@ func (s *scenario) unsafe(name, mode string) *scenario {
 
 // catalogue is every scenario there is.
 func catalogue() []*scenario {
-	return slices.Concat(workerFaults(), producerFaults(), storeFaults(), powerFaults())
+	return slices.Concat(workerFaults(), producerFaults(), storeFaults(), powerFaults(), jobFaults())
 }
 
 // producerFaults are runs with other producers and other messages.
@@ -363,6 +363,8 @@ var matrices = map[string][]entry{
 		{"purge-output", 1}, {"purge-states", 1},
 		{"flip-input", 1}, {"flip-unnumbered", 1}, {"flip-output", 1}, {"flip-states", 1}, {"flip-rows", 1},
 		{"sum-input", 1}, {"sum-embedded", 1}, {"sum-output", 1}, {"sum-states", 1},
+		{"empty", 1}, {"empty-unnumbered", 1}, {"empty-restart", 1}, {"empty-output", 1}, {"empty-output-restart", 1}, {"consumer-limit", 1},
+		{"resize", 1}, {"resize-window", 1}, {"replace", 1}, {"replace-window", 1},
 		{"power", 1}, {"power-always", 1}, {"power-three", 1}, {"power-three-always", 1},
 		{"no-fence", 2}, {"no-dedup", 2}, {"msg-id-only", 2},
 		{"unnumbered-no-fence", 1}, {"deaths-no-dedup", 1}, {"split-no-ahead", 1}, {"rivals-any-model", 1}, {"one-way-no-fence", 1}, {"promotions-forgotten", 1},

@@ -38,6 +38,10 @@ type run struct {
 	fleet     *fleet
 	producers *producers
 	truth     *truth
+	next      *truth // of the network that replaces the first one; nil without one
+	counts    []int  // of partitions, to which the job was resized
+	counted   int    // how many of these the input has come to
+	changes   int    // commands that changed the job
 	audit     *audit
 	stored    map[string]map[uint64]bool // messages that the input holds
 	inputRead uint64                     // last message of the input that the truth has taken
@@ -114,6 +118,15 @@ func (r *run) prepare() error {
 			return err
 		}
 	}
+	if r.scenario.harms(replacement) > 0 {
+		other, err := otherNetwork(r.scenario)
+		if err == nil {
+			r.next, err = newTruth(p, other, r.scenario.Reorder)
+		}
+		if err != nil {
+			return err
+		}
+	}
 	if r.truth, err = newTruth(p, m, r.scenario.Reorder); err == nil {
 		r.truth.readouts.partition = func(key string) int { return partitionOf(key, r.scenario.Partitions) }
 	}
@@ -158,8 +171,8 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.closeSequences(ctx, js); err != nil {
 		return err
 	}
-	if err := r.compare(ctx, js); err != nil || r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded {
-		return err // lost input may be in the states; and an embedded server ends with its worker
+	if err := r.compare(ctx, js); err != nil || r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded || len(r.counts) > 0 || r.next != nil {
+		return err // lost input may be in the states; an embedded server ends with its worker; and a changed job has other states than one that begins with the input
 	}
 	return r.states(ctx, js)
 }
@@ -250,7 +263,7 @@ func (r *run) hasOrHad(key string, seq uint64) bool {
 
 // partition is the partition of a stream's key.
 func (r *run) partition(id string) int {
-	return partitionOf(r.truth.owner[id], r.scenario.Partitions)
+	return partitionOf(r.truth.owner[id], r.partitions())
 }
 
 // hush waits until the workers have ended a sequence because of silence, in runs
@@ -288,8 +301,8 @@ func (r *run) input(s stored) error {
 	if err != nil {
 		return err
 	}
-	if want := partitionOf(key, r.scenario.Partitions); s.partition != want {
-		return fmt.Errorf("chaos: key %s is in partition %d, want %d", key, s.partition, want)
+	if err := r.placed(key, s.partition); err != nil {
+		return err
 	}
 	m := r.producers.plan.message(key, seq)
 	if m == nil {
@@ -304,6 +317,11 @@ func (r *run) input(s stored) error {
 	r.stored[key][seq] = true
 	if r.scenario.May.lenient() {
 		return nil
+	}
+	if r.next != nil {
+		if err := r.next.take(m, s.seq); err != nil {
+			return err
+		}
 	}
 	return r.truth.take(m, s.seq)
 }
