@@ -80,11 +80,11 @@ func (r *rig) loginReports() []report {
 			return held(named != "" && strings.Contains(p.log(), "certificate"), "metric %q, log %s", named, firstLineOf(p.log(), "certificate"))
 		}},
 		{"S13 consumers", "the durable consumers of a reader leave room for tail and alarms run", func(t *testing.T) outcome {
-			p := started(t, "subs")
-			alarms(t, "subs")
-			out, _ := r.execute(4*time.Minute, r.path("subs"), r.path("subs/eusn-secure"), strconv.Itoa(p.cmd.Process.Pid), "reader", "EUSN-OUT")
-			r.publishAs(t, "subs", "sensor", 8)
-			tail := r.as(t, "subs", "reader", "tail", "--since", "10m")
+			p := started(t, "readers")
+			alarms(t, "readers")
+			out, _ := r.execute(4*time.Minute, r.path("subs"), r.path("readers/eusn-secure"), strconv.Itoa(p.cmd.Process.Pid), "reader", "EUSN-OUT")
+			r.publishAs(t, "readers", "sensor", 8)
+			tail := r.as(t, "readers", "reader", "tail", "--since", "10m")
 			got := tail.await("attacked", 15*time.Second)
 			return held(got, "tail prints predictions: %v: %s | %s", got, lastLine(tail.log()), brief(out))
 		}},

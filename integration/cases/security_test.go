@@ -46,27 +46,12 @@ const machineSample = `{"horizontal":1,"vertical":1,"axial":1}`
 
 // openReports are attacks on a job without logins, from the same machine.
 func (r *rig) openReports() []report {
-	connections := func(at int, args ...string) []string {
-		return append([]string{"-addr", address(at), "-hold", "10s"}, args...)
-	}
 	return []report{
 		{"S01 metrics connections", "the stage has files left, and works on", func(t *testing.T) outcome {
-			p := r.open(t, "conns", 20000)
-			args := connections(22264, "-n", "11000", "-req", `GET /nope HTTP/1.1\r\nHost: x\r\n\r\n`, "-pid", strconv.Itoa(p.cmd.Process.Pid))
-			other := r.start(t, r.path("conns"), args...)
-			out, _ := r.execute(3*time.Minute, r.path("conns"), args...)
-			<-other.done
-			ready := eventually(patience, func() bool { return strings.HasPrefix(curl("http://"+address(22264)+"/readyz"), "200") })
-			return held(ready && !strings.Contains(p.log(), "too many open files"), "ready %v, %s | %s", ready, firstLineOf(p.log(), "too many open files"), brief(out))
+			return r.manyConnections(t, "conns", 22264, "-req", `GET /nope HTTP/1.1\r\nHost: x\r\n\r\n`)
 		}},
 		{"S01 NATS connections", "the stage has files left, and works on", func(t *testing.T) outcome {
-			p := r.open(t, "idle", 20000)
-			args := connections(22200, "-n", "11000", "-pid", strconv.Itoa(p.cmd.Process.Pid))
-			other := r.start(t, r.path("conns"), args...)
-			out, _ := r.execute(3*time.Minute, r.path("conns"), args...)
-			<-other.done
-			ready := eventually(patience, func() bool { return strings.HasPrefix(curl("http://"+address(22264)+"/readyz"), "200") })
-			return held(ready && !strings.Contains(p.log(), "too many open files"), "ready %v, %s | %s", ready, firstLineOf(p.log(), "too many open files"), brief(out))
+			return r.manyConnections(t, "idle", 22200)
 		}},
 		{"S02 exit code", "a crash ends with a code after which every unit starts again", func(t *testing.T) outcome {
 			p := r.startUntil(t, "stage is reading", "run", "--model", "machine.safetensors", "--port", strconv.Itoa(port(22200)), "--dir", "data-abrt")
@@ -163,6 +148,25 @@ func (r *rig) openReports() []report {
 			return held(ended && code == 3, "ended %v, code %d: %s", ended, code, lastLine(p.log()))
 		}},
 	}
+}
+
+// manyConnections holds more connections than the stage may have files.
+func (r *rig) manyConnections(t *testing.T, name string, at int, more ...string) outcome {
+	t.Helper()
+	const files = 20000
+	p := r.open(t, name, files)
+	args := append([]string{"-addr", address(at), "-hold", "10s", "-n", "11000", "-pid", strconv.Itoa(p.cmd.Process.Pid)}, more...)
+	other := r.start(t, r.path("conns"), args...)
+	out, _ := r.execute(4*time.Minute, r.path("conns"), args...)
+	<-other.done
+	most := 0
+	for _, m := range regexp.MustCompile(`held: .* fds (\d+)`).FindAllStringSubmatch(out+other.log(), -1) {
+		n, _ := strconv.Atoi(m[1])
+		most = max(most, n)
+	}
+	ready := eventually(patience, func() bool { return strings.HasPrefix(curl("http://"+address(22264)+"/readyz"), "200") })
+	exhausted := firstLineOf(p.log(), "too many open files")
+	return held(ready && exhausted == "" && most > 0 && most < files*9/10, "ready %v, %d files of %d, %s | %s", ready, most, files, exhausted, brief(out))
 }
 
 func firstLineOf(log, text string) string {

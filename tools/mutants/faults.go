@@ -17,13 +17,13 @@ var protocol = []planted{
 	},
 	{
 		name: "claim: a rebuilt state is not compared with the digest",
-		file: "pipeline/internal/state/digest.go", pkg: "pipeline", test: "TestDamageStops",
+		file: "pipeline/internal/state/digest.go", pkg: "pipeline/internal/state", test: "TestDigestIsCompared",
 		old: "if p.Sum != want.Digest {",
 		new: "if false {",
 	},
 	{
 		name: "claim: the creation time of the input is not compared",
-		file: "pipeline/internal/owner/checkinput.go", pkg: "pipeline", test: "TestDamageStops",
+		file: "pipeline/internal/owner/checkinput.go", pkg: "pipeline", test: "TestDamageStops/input_gone",
 		old: `c.Record.Created != "" && c.Record.Created != created {`,
 		new: "false {",
 	},

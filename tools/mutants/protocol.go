@@ -21,7 +21,7 @@ type planted struct {
 	file     string // from the root of the repository
 	old, new string // old is in the file once
 	pkg      string
-	test     string // its name, without subtests
+	test     string // its name, or that of a subtest
 }
 
 // apply returns the text with the fault.
@@ -104,7 +104,7 @@ func (p planted) plant(ctx context.Context, root, dir string) (found bool, err e
 
 // test1 runs the test. A test that passed before without a fault is not run again.
 func (p planted) test1(ctx context.Context, root string, flags ...string) (said string, failed bool, err error) {
-	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", "2m", "-v", "-run", "^" + p.test + "$"}, flags...)
+	args := append([]string{"test", "-vet=off", "-failfast", "-timeout", "2m", "-v", "-run", "^" + strings.ReplaceAll(p.test, "/", "$/^") + "$"}, flags...)
 	cmd := exec.CommandContext(ctx, "go", append(args, "./"+p.pkg)...)
 	cmd.Dir = root
 	b, err := cmd.CombinedOutput()

@@ -42,6 +42,7 @@ func TestFaultsApply(t *testing.T) {
 
 func declaresTest(t *testing.T, files []string, name string) bool {
 	t.Helper()
+	name, _, _ = strings.Cut(name, "/")
 	for _, f := range files {
 		text, err := os.ReadFile(f)
 		if err != nil {

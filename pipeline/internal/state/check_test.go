@@ -1,0 +1,35 @@
+package state
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A rebuilt state is compared with the digest of the record once it has come so far, and
+// never before.
+func TestDigestIsCompared(t *testing.T) {
+	o := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Count, Length: 4}))
+	o.feed(numbered(rows(t, 3, false), rows(t, 3, false)), func(uint64) bool { return true })
+	right, done := o.p.Sum, o.p.Done
+	wrong := right
+	wrong.Add(right)
+	for _, c := range []struct {
+		want     Expected
+		compared bool
+		differs  bool
+	}{
+		{Expected{At: done, Digest: right}, true, false},
+		{Expected{At: done, Digest: wrong}, true, true},
+		{Expected{At: done + 1, Digest: wrong}, false, false},
+	} {
+		c.want.Version = uint64(o.m.Shape.Version())
+		o.p.Want = c.want
+		compared, err := o.m.Check(o.p, o)
+		var differs *Mismatch
+		if compared != c.compared || errors.As(err, &differs) != c.differs {
+			t.Errorf("at message %d, expected %+v: compared %v, %v", done, c.want, compared, err)
+		}
+	}
+}
