@@ -72,7 +72,7 @@ var graph = map[string]struct {
 	"pipeline/gateway/internal/loop":  {nil, "runs what a client does until it is closed: knows nothing of it"},
 	"pipeline/gateway/modbus":         {[]string{"pipeline/gateway", "pipeline/gateway/internal/loop", "pipeline/gateway/internal/image"}, "registers of a Modbus server in, samples out: knows no server of ours"},
 	"pipeline/gateway/opcua":          {[]string{"pipeline/gateway", "pipeline/gateway/internal/loop", "pipeline/gateway/internal/image"}, "values of an OPC UA server in, samples out: knows no server of ours"},
-	"pipeline/gateway/web":            {[]string{"internal/webguard", "pipeline/gateway", "pipeline/trace"}, "HTTP in, messages out: knows no server of ours"},
+	"pipeline/gateway/web":            {[]string{"internal/names", "internal/webguard", "pipeline/gateway", "pipeline/trace"}, "HTTP in, messages out: knows no server of ours"},
 	"pipeline/gateway/line":           {[]string{"codec/formats", "pipeline/gateway"}, "lines in, messages out: knows no server of ours; of the formats it needs where a line ends"},
 	"pipeline/drift":                  {nil, "numbers alone"},
 	"pipeline/alarm":                  {[]string{"codec", "pipeline/drift", "readout/novelty"}, "rules, and alarms as a function of predictions: knows no server and no clock; a detector names what it reads of inputs"},

@@ -44,10 +44,11 @@ type batch struct {
 
 // taken is a decoded message on its way into the loop.
 type taken struct {
-	m     *Message
-	sum   uint64
-	parts []Part
-	over  bool // no message: the device may use its ID again
+	m      *Message
+	sum    uint64
+	parts  []Part
+	over   bool  // no message: the device may use its ID again
+	answer error // for the device, when all parts are stored
 }
 
 // add puts a message's samples into the batches of their streams.
@@ -64,7 +65,7 @@ func (g *Gateway) add(t *taken, now time.Time) {
 		}
 		return
 	}
-	ticket := &ticket{left: 1, done: m.Done}
+	ticket := &ticket{left: 1, answer: t.answer, done: m.Done}
 	if len(t.parts) == 1 && t.parts[0].why != "" {
 		ticket.answer = &Unreadable{t.parts[0].why}
 	}

@@ -13,6 +13,8 @@ type Message struct {
 	Key     string // of the stream; empty: the payload names it
 	Payload []byte // the gateway's from then on
 	Lines   bool   // Payload is line protocol
+	// Decoder reads Payload; nil: that of Config.
+	Decoder Decoder
 	Parts   []Part // what is in Payload, where the input has decoded it; the gateway's from then on
 	// Session and ID identify the message, so that a repeat is recognised. An
 	// empty Session: it cannot be.
@@ -27,8 +29,8 @@ type Message struct {
 	Trace trace.Context
 	// Done is called once, in the gateway's goroutine, which it must not block:
 	// with nil when the server has acknowledged all samples of the message, with
-	// an *Unreadable when it has a payload that is none, or with a *Refused. It may
-	// be nil.
+	// an *Unreadable when it has a payload that is none, with a *Partial when it has the
+	// lines that could be read, or with a *Refused. It may be nil.
 	Done func(error)
 }
 
@@ -61,6 +63,11 @@ func (r *Refused) Error() string { return "gateway: " + r.Why }
 type Unreadable struct{ Why string }
 
 func (u *Unreadable) Error() string { return "gateway: the payload cannot be read: " + u.Why }
+
+// Partial is why lines of a message are not taken, though the others are stored.
+type Partial struct{ Why string }
+
+func (p *Partial) Error() string { return "gateway: partial write: " + p.Why }
 
 func refusedf(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
 

@@ -5,13 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"slices"
 
 	"github.com/zeebo/xxh3"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -22,6 +20,11 @@ import (
 // returns ErrHeldBack.
 func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	parts, err := g.parts(m)
+	var partial *Partial
+	if errors.As(err, &partial) {
+		g.Refuse(m.Input, err)
+		err = nil
+	}
 	for i := range parts {
 		if err == nil {
 			err = g.know(ctx, parts[i].Key)
@@ -34,6 +37,9 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 		return err
 	}
 	t := taken{m: m, parts: parts}
+	if partial != nil {
+		t.answer = partial
+	}
 	if m.Session != "" {
 		t.sum = xxh3.HashSeed(m.Payload, xxh3.HashString(m.Key))
 	}
@@ -83,71 +89,43 @@ func (g *Gateway) parts(m *Message) ([]Part, error) {
 	if parts == nil {
 		parts, err = g.decode(m)
 	}
-	if err != nil {
-		return nil, err
-	}
 	for i := range parts {
-		if err = g.check(&parts[i], m); err != nil {
-			break
+		if err == nil {
+			err = g.check(&parts[i], m)
 		}
 	}
-	if err != nil && m.Lines && m.Done == nil {
+	if err != nil && m.Lines {
 		return g.decodeLines(m)
 	}
 	return parts, err
 }
 
+// decoder is what reads a message.
+func (g *Gateway) decoder(m *Message) Decoder {
+	switch {
+	case m.Decoder != nil:
+		return m.Decoder
+	case m.Lines:
+		return g.cfg.Lines
+	}
+	return g.cfg.Decoder
+}
+
 // decode reads a payload. What cannot be read is published as it is, where it is
 // clear which stream it is of.
 func (g *Gateway) decode(m *Message) ([]Part, error) {
-	d := g.cfg.Decoder
-	if m.Lines {
-		d = g.cfg.Lines
-	}
-	parts, err := d.Decode(m.Payload)
+	parts, err := g.decoder(m).Decode(m.Payload)
 	switch {
 	case err == nil:
 		return parts, nil
-	case m.Done == nil && m.Lines: // nobody hears which line is wrong, so the others are taken
-		return g.decodeLines(m)
+	case m.Lines:
+		return nil, err
 	case m.Key == "":
 		return nil, refusedf("%v", err)
 	}
 	g.stats.unreadable.Add(1)
 	g.told.say("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
 	return []Part{{raw: m.Payload, why: wire.OneLine(err.Error())}}, nil
-}
-
-// decodeLines reads lines one by one, and refuses those that cannot be read.
-func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
-	var all []Part
-	for l := range lines(m.Payload) {
-		parts, err := g.cfg.Lines.Decode(l)
-		for i := range parts {
-			if err == nil {
-				err = g.check(&parts[i], m)
-			}
-		}
-		if err != nil {
-			g.Refuse(m.Input, err)
-			continue
-		}
-		all = append(all, parts...)
-	}
-	return all, nil
-}
-
-// lines cuts line protocol into lines. The last one needs no end: the message is whole.
-func lines(b []byte) iter.Seq[[]byte] {
-	return func(yield func([]byte) bool) {
-		for len(b) > 0 {
-			n := cmp.Or(new(formats.LineScanner).End(b), len(b))
-			if !yield(b[:n]) {
-				return
-			}
-			b = b[n:]
-		}
-	}
 }
 
 // check completes a part and refuses what cannot be published.

@@ -111,12 +111,8 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	if err != nil {
 		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
 	}
-	var lines gateway.Decoder
-	switch lines, err = newPayloads(in, formats.Influx, schema); {
-	case err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != ""):
+	if o.lines, err = newLines(in, schema); err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != "") {
 		return cli.Fail(cli.ExitConfig, err, "sources that line protocol has, or no --tcp-listen and --udp-listen")
-	case err != nil:
-		lines = noLines{err}
 	}
 	journal := new(fleet.Journal)
 	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
@@ -139,7 +135,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		tracer = spans
 	}
 	g, err := gateway.New(nc, gateway.Config{
-		Job: c.Job, Subject: c.Input.Subject, Channels: m.Channels, Decoder: decoder, Reads: readsArrow, Lines: lines, Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
+		Job: c.Job, Subject: c.Input.Subject, Channels: m.Channels, Decoder: decoder, Reads: readsArrow, Lines: o.lines(0), Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
 		Latency: c.Gateway.Latency, MaxMessage: int(c.Input.MaxMessage), Log: log, Tracer: tracer,
 	})
 	if err != nil {
@@ -252,6 +248,7 @@ type gatewayInputs struct {
 	guard     *webguard.Guard
 	broker    *tls.Config
 	sparkplug *sparkplug.Host
+	lines     func(unit time.Duration) gateway.Decoder
 }
 
 // gatewayOptions checks what a configuration says of the inputs.
@@ -341,7 +338,7 @@ func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (
 		return b.Addr(), b.Close, nil
 	})
 	start(o.c.HTTP, "HTTP", func() (net.Addr, func(), error) {
-		s, err := web.Listen(g, web.Options{Addr: o.c.HTTP, Access: o.access, Topics: o.topics, Guard: o.guard, MaxMessage: int(o.c.MaxMessage), Log: log})
+		s, err := web.Listen(g, web.Options{Addr: o.c.HTTP, Access: o.access, Topics: o.topics, Guard: o.guard, MaxMessage: int(o.c.MaxMessage), Lines: o.lines, Log: log})
 		if err != nil {
 			return nil, nil, err
 		}

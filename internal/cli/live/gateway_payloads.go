@@ -1,6 +1,8 @@
 package live
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"sync"
@@ -26,6 +28,49 @@ type payloads struct {
 type payloadDecoder struct {
 	d formats.Decoder
 	b codec.Batch
+}
+
+// scaledTimes are lines whose times are of another unit than the configured one.
+type scaledTimes struct {
+	lines gateway.Decoder // takes times for nanoseconds
+	unit  int64           // in ns
+}
+
+func (s scaledTimes) Decode(payload []byte) ([]gateway.Part, error) {
+	parts, err := s.lines.Decode(payload)
+	for i := range parts {
+		for j, t := range parts[i].Times {
+			switch {
+			case t == codec.NoTime:
+			case t > math.MaxInt64/s.unit || t < -math.MaxInt64/s.unit:
+				return nil, fmt.Errorf("influx: the time %d is beyond the years that a time can have: check precision", t)
+			default:
+				parts[i].Times[j] = t * s.unit
+			}
+		}
+	}
+	return parts, err
+}
+
+// newLines makes decoders of line protocol: one for the configured unit of time (0), and
+// one for any other of the times at the ends of lines.
+func newLines(in formats.Input, s codec.Schema) (func(unit time.Duration) gateway.Decoder, error) {
+	lines, err := newPayloads(in, formats.Influx, s)
+	inField := in.Time != "" // what is at the end of a line is not read
+	in.TimeUnit = "ns"
+	plain, plainErr := newPayloads(in, formats.Influx, s)
+	if err = cmp.Or(err, plainErr); err != nil {
+		return func(time.Duration) gateway.Decoder { return noLines{err} }, err
+	}
+	if inField {
+		return func(time.Duration) gateway.Decoder { return lines }, nil
+	}
+	return func(unit time.Duration) gateway.Decoder {
+		if unit == 0 {
+			return lines
+		}
+		return scaledTimes{plain, int64(unit)}
+	}, nil
 }
 
 func newPayloads(in formats.Input, f formats.Format, s codec.Schema) (*payloads, error) {

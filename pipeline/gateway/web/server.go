@@ -3,7 +3,6 @@ package web
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -34,8 +33,11 @@ type Options struct {
 	Access     gateway.Access
 	Topics     *gateway.Topics
 	Guard      *webguard.Guard // refuses what foreign web pages send; nil: nothing is refused
-	MaxMessage int             // bytes of a body
-	Log        *slog.Logger
+	MaxMessage int             // bytes of a body, inflated
+	// Lines reads line protocol whose times at the ends of lines are of a unit; nil: a
+	// request that specifies one is refused.
+	Lines func(unit time.Duration) gateway.Decoder
+	Log   *slog.Logger
 }
 
 // Server takes POST requests until Close.
@@ -104,6 +106,10 @@ func (h *handler) samples(w http.ResponseWriter, r *http.Request) {
 	if !h.loggedIn(w, r) { // before anything is said of topics
 		return
 	}
+	if r.URL.Query().Has(precision) {
+		answer(w, http.StatusBadRequest, "the parameter precision is of /write and /api/v2/write: input.time_unit specifies the unit of times here")
+		return
+	}
 	key, err := h.o.Topics.Key(strings.TrimPrefix(r.URL.Path, prefix))
 	if err != nil {
 		h.g.Refuse(gateway.HTTP, err)
@@ -115,9 +121,25 @@ func (h *handler) samples(w http.ResponseWriter, r *http.Request) {
 
 // lines takes line protocol, whose tags name the streams.
 func (h *handler) lines(w http.ResponseWriter, r *http.Request) {
-	if h.loggedIn(w, r) {
-		h.take(w, r, &gateway.Message{Input: gateway.HTTP, Lines: true})
+	w = influxAnswer{w}
+	if !h.loggedIn(w, r) {
+		return
 	}
+	m := &gateway.Message{Input: gateway.HTTP, Lines: true}
+	unit, err := precisionOf(r.URL)
+	if err == nil && unit != 0 {
+		if h.o.Lines == nil {
+			err = errors.New("the parameter precision is not supported here")
+		} else {
+			m.Decoder = h.o.Lines(unit)
+		}
+	}
+	if err != nil {
+		h.g.Refuse(gateway.HTTP, err)
+		answer(w, http.StatusBadRequest, err.Error())
+		return
+	}
+	h.take(w, r, m)
 }
 
 // loggedIn answers a request that does not log in.
@@ -133,10 +155,6 @@ func (h *handler) loggedIn(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Message) {
-	if enc := r.Header.Get("Content-Encoding"); enc != "" && enc != "identity" {
-		answer(w, http.StatusUnsupportedMediaType, "Content-Encoding "+enc+": want none")
-		return
-	}
 	select {
 	case h.room <- struct{}{}:
 		defer func() { <-h.room }()
@@ -146,11 +164,15 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 	}
 	m.Trace = trace.Of(r.Header)
 	var err error
-	if m.Payload, err = io.ReadAll(http.MaxBytesReader(w, r.Body, int64(h.o.MaxMessage))); err != nil {
+	if m.Payload, err = readBody(w, r, int64(h.o.MaxMessage)); err != nil {
 		code := http.StatusBadRequest
-		if large := new(http.MaxBytesError); errors.As(err, &large) {
+		switch large := new(http.MaxBytesError); {
+		case errors.As(err, &large):
 			code = http.StatusRequestEntityTooLarge
 			h.g.Refuse(gateway.HTTP, err)
+		case errors.Is(err, errEncoding):
+			code = http.StatusUnsupportedMediaType
+			w.Header().Set("Accept-Encoding", "gzip")
 		}
 		answer(w, code, err.Error())
 		return
@@ -171,13 +193,14 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 		}
 	}
 	var refused *gateway.Refused
+	var partial *gateway.Partial
 	var unreadable *gateway.Unreadable
 	switch {
 	case err == nil:
 		w.WriteHeader(http.StatusNoContent)
 	case errors.As(err, &unreadable): // stored, and it will not be read later either
 		answer(w, http.StatusUnprocessableEntity, err.Error())
-	case errors.As(err, &refused):
+	case errors.As(err, &refused), errors.As(err, &partial):
 		answer(w, http.StatusBadRequest, err.Error())
 	default:
 		h.later(w, err.Error())
@@ -187,10 +210,4 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 func (h *handler) later(w http.ResponseWriter, why string) {
 	w.Header().Set("Retry-After", "1")
 	answer(w, http.StatusServiceUnavailable, why+"; send it again, with the same Idempotency-Key: then it counts once")
-}
-
-func answer(w http.ResponseWriter, code int, text string) {
-	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
-	w.WriteHeader(code)
-	io.WriteString(w, text+"\n")
 }

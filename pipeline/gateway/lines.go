@@ -1,0 +1,129 @@
+package gateway
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"iter"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/names"
+)
+
+// decodeLines reads lines one by one, and refuses those that cannot be read. A device
+// that waits for an answer is told which.
+func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
+	d := g.decoder(m)
+	var all []Part
+	bad := badLines{}
+	number := 1
+	for l := range lines(m.Payload) {
+		parts, err := d.Decode(l)
+		for i := range parts {
+			if err == nil {
+				err = g.check(&parts[i], m)
+			}
+		}
+		switch {
+		case err == nil:
+			all = append(all, parts...)
+			bad.others += len(parts)
+		case m.Done == nil:
+			g.Refuse(m.Input, err)
+		default:
+			bad.add(number, err)
+		}
+		number += bytes.Count(l, []byte("\n"))
+	}
+	if m.Done == nil {
+		return all, nil
+	}
+	all = g.mergeParts(all)
+	for i := range all {
+		if err := g.check(&all[i], m); err != nil { // together they may be too large
+			return nil, err
+		}
+	}
+	return all, bad.error()
+}
+
+// mergeParts makes one part of those of a stream: a message that can be repeated has one
+// of each.
+func (g *Gateway) mergeParts(parts []Part) []Part {
+	var all []Part
+	at := map[string]int{}
+	for _, p := range parts {
+		i, there := at[p.Key]
+		if !there {
+			at[p.Key] = len(all)
+			all = append(all, p)
+			continue
+		}
+		to := &all[i]
+		before := len(to.X) / len(g.cfg.Channels)
+		to.X = append(to.X, p.X...)
+		rows := len(to.X) / len(g.cfg.Channels)
+		to.Times = joinRows(to.Times, p.Times, before, rows, codec.NoTime)
+		to.Ends = joinRows(to.Ends, p.Ends, before, rows, false)
+	}
+	return all
+}
+
+// joinRows appends what rows of two parts have. Either may have none of it, for which
+// none stands if the other has.
+func joinRows[T any](a, b []T, before, rows int, none T) []T {
+	if len(a) == 0 && len(b) == 0 {
+		return a
+	}
+	for len(a) < before {
+		a = append(a, none)
+	}
+	for a = append(a, b...); len(a) < rows; {
+		a = append(a, none)
+	}
+	return a
+}
+
+// badLines are those of a message that are refused.
+type badLines struct {
+	told   []string
+	count  int
+	others int // that are taken
+}
+
+const toldLines = 5 // of the bad ones in an answer
+
+func (b *badLines) add(number int, err error) {
+	if b.count++; len(b.told) < toldLines {
+		b.told = append(b.told, fmt.Sprintf("line %d: %s", number, names.Cut(err.Error(), 300)))
+	}
+}
+
+func (b *badLines) error() error {
+	why := strings.Join(b.told, "; ")
+	if more := b.count - len(b.told); more > 0 {
+		why += fmt.Sprintf("; and %d more", more)
+	}
+	switch {
+	case b.count == 0:
+		return nil
+	case b.others == 0:
+		return refusedf("no line is stored: %s", why)
+	}
+	return &Partial{fmt.Sprintf("the other lines are stored, but not %s", why)}
+}
+
+// lines cuts line protocol into lines. The last one needs no end: the message is whole.
+func lines(b []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(b) > 0 {
+			n := cmp.Or(new(formats.LineScanner).End(b), len(b))
+			if !yield(b[:n]) {
+				return
+			}
+			b = b[n:]
+		}
+	}
+}
