@@ -1,6 +1,7 @@
 package opcua
 
 import (
+	"cmp"
 	"context"
 	"crypto/rsa"
 	"crypto/x509"
@@ -10,10 +11,8 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
-	"github.com/gopcua/opcua"
 	"github.com/gopcua/opcua/ua"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
@@ -24,10 +23,6 @@ import (
 const (
 	connectWait = 10 * time.Second
 	againEvery  = 2 * time.Second
-	atOnce      = 500 // variables in one request
-
-	overflow = 0x480 // of a status: the info bits are of a value, and its queue was full
-	severity = 30    // where a status has its severity: 2 and 3 are bad
 )
 
 // Policies are those that an endpoint may have. Auto: the safest that the server
@@ -43,22 +38,22 @@ type Sampler interface {
 	Sample(channel int, value any) (x float32, ok bool)
 }
 
-// Options say what a client subscribes to.
+// Options say what a client subscribes to. A reader process gets them as JSON.
 type Options struct {
 	URL            string            // opc.tcp://host:port
 	Nodes          map[string]string // by KEY/CHANNEL
 	Channels       []string          // of the model
-	Sampler        Sampler
-	Policy         string // one of Policies
-	Login          string // one of Logins
-	Cert, Key      string // files of the client's own certificate
-	Trust          string // file of the server's certificate: no other is spoken to
+	Sampler        Sampler           `json:"-"`
+	Policy         string            // one of Policies
+	Login          string            // one of Logins
+	Cert, Key      string            // files of the client's own certificate
+	Trust          string            // file of the server's certificate: no other is spoken to
 	User, Password string
 	Sampling       time.Duration // between two looks of the server at a variable
 	Publishing     time.Duration // between two messages of the server
 	Queue          int           // values of a variable that the server keeps for a message
 	Period         time.Duration // between two samples; 0: a sample for each time that values have
-	Log            *slog.Logger
+	Log            *slog.Logger  `json:"-"`
 }
 
 // sink is a gateway.
@@ -78,8 +73,10 @@ type Client struct {
 	items  []item
 	keys   []string
 	images []*image.Image
+	told   []bool    // variables that have had a value in this session
 	on     bool      // a session has subscribed
-	lost   time.Time // when the last one ended
+	warned bool      // that the connection has no security policy
+	lost   time.Time // when the last session ended
 	end    func()    // what Follow has begun
 }
 
@@ -135,14 +132,14 @@ func (c *Client) Close() { c.end() }
 
 func (c *Client) run(ctx context.Context) {
 	for {
-		err := c.session(ctx)
+		err := c.follow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		if c.on {
 			c.on, c.lost = false, time.Now()
 		}
-		c.o.Log.Warn("OPC UA: no session with the server, trying again", "server", c.o.URL, "err", c.explain(err))
+		c.o.Log.Warn("OPC UA: no session with the server, trying again", "server", c.o.URL, "err", err)
 		select {
 		case <-ctx.Done():
 			return
@@ -151,150 +148,97 @@ func (c *Client) run(ctx context.Context) {
 	}
 }
 
-// session connects, subscribes, and takes what comes until something fails.
-func (c *Client) session(parent context.Context) error {
-	ctx, cancel := context.WithCancel(parent)
-	defer cancel()
-	opts, err := c.endpoint(ctx)
+// follow makes one session, in a process of its own, and takes what it reads until
+// something fails.
+func (c *Client) follow(ctx context.Context) error {
+	p, err := startProcess(request{Options: c.o, Wait: c.wait})
 	if err != nil {
-		return err
+		return fmt.Errorf("the process that reads the server cannot be started: %w", err)
 	}
-	states := make(chan opcua.ConnState, 16)
-	opts = append(opts, opcua.AutoReconnect(false), opcua.StateChangedCh(states), opcua.DialTimeout(c.wait), opcua.RequestTimeout(c.wait))
-	client, err := opcua.NewClient(c.o.URL, opts...)
-	if err != nil {
-		return err
-	}
-	lost := make(chan struct{})
-	go func() { // as long as the client may write to it
-		once := sync.OnceFunc(func() { close(lost) })
-		for {
-			select {
-			case s := <-states:
-				if s == opcua.Closed || s == opcua.Disconnected {
-					once()
-				}
-			case <-ctx.Done():
-				return
+	stop := context.AfterFunc(ctx, p.close)
+	defer stop()
+	defer p.end()
+	for {
+		r, err := p.next()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return err
+		case r.Failed != "":
+			return errors.New(r.Failed)
+		case r.Subscribed != nil:
+			c.begin(r.Subscribed)
+		default:
+			if err := c.take(ctx, r.Values); err != nil {
+				return err
 			}
 		}
-	}()
-	connect, cancelConnect := context.WithTimeout(ctx, c.wait)
-	err = client.Connect(connect)
-	cancelConnect()
-	if err != nil {
-		return err
 	}
-	defer func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-		defer cancel()
-		_ = client.Close(ctx) // the server ends it, too
-	}()
-	heard := make(chan *opcua.PublishNotificationData, 16)
-	sub, err := client.Subscribe(ctx, &opcua.SubscriptionParameters{Interval: c.o.Publishing}, heard)
-	if err != nil {
-		return fmt.Errorf("subscription: %w", err)
+}
+
+// begin logs what the server has granted, and begins the images anew: what a variable
+// had in an earlier session may have changed since.
+func (c *Client) begin(s *grant) {
+	c.o.Log.Info("OPC UA: subscribed", "server", c.o.URL, "variables", len(c.items), "security", s.Policy, "sampling", s.Sampling, "publishing", s.Publishing, "queue", s.Queue)
+	for _, what := range s.differences(&c.o) {
+		c.o.Log.Warn("OPC UA: the server has changed a setting: "+what, "server", c.o.URL)
 	}
-	if err := c.monitor(ctx, sub); err != nil {
-		return err
+	if s.Policy == "None" && !c.warned {
+		c.warned = true
+		what := "anybody in the network between can read and change what the server sends"
+		if c.o.User != "" {
+			what += ", and may read the password"
+		}
+		c.o.Log.Warn("OPC UA: the connection has no security policy (None): "+what+": set fieldbus.opcua_cert, opcua_key and opcua_trust, if the server has a policy", "server", c.o.URL)
 	}
-	c.o.Log.Info("OPC UA: subscribed", "server", c.o.URL, "variables", len(c.items), "sampling", c.o.Sampling, "publishing", sub.RevisedPublishingInterval)
 	if !c.lost.IsZero() {
 		c.o.Log.Warn("OPC UA: the session is a new one: what has changed since the last one is missing, and the next samples carry the flag gap", "server", c.o.URL, "missing", time.Since(c.lost).Round(time.Second))
 	}
 	c.on = true
-	told := make([]bool, len(c.items))
+	c.told = make([]bool, len(c.items))
 	for _, m := range c.images {
 		m.Gap() // of what was before the session
-		m.Begin()
+		m.Forget()
 	}
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-lost:
-			return errors.New("the connection is lost: the server has ended, or the network")
-		case n := <-heard:
-			if n.Error != nil {
-				return n.Error
-			}
-			switch v := n.Value.(type) {
-			case *ua.StatusChangeNotification:
-				return fmt.Errorf("the server has ended the subscription: %w", v.Status)
-			case *ua.DataChangeNotification:
-				if err := c.take(ctx, v, told); err != nil {
-					return err
-				}
-			}
-		}
-	}
-}
-
-// monitor asks for the variables.
-func (c *Client) monitor(ctx context.Context, sub *opcua.Subscription) error {
-	for from := 0; from < len(c.items); from += atOnce {
-		var all []*ua.MonitoredItemCreateRequest
-		for i := from; i < min(from+atOnce, len(c.items)); i++ {
-			r := opcua.NewMonitoredItemCreateRequestWithDefaults(c.items[i].id, ua.AttributeIDValue, uint32(i))
-			r.RequestedParameters.QueueSize, r.RequestedParameters.SamplingInterval = uint32(c.o.Queue), float64(c.o.Sampling)/float64(time.Millisecond)
-			all = append(all, r)
-		}
-		res, err := sub.Monitor(ctx, ua.TimestampsToReturnBoth, all...)
-		if err != nil {
-			return fmt.Errorf("variables: %w", err)
-		}
-		for i, r := range res.Results {
-			if r.StatusCode != ua.StatusOK {
-				return fmt.Errorf("variable %s: %w", c.items[from+i].id, r.StatusCode)
-			}
-		}
-	}
-	return nil
 }
 
 // value is one of a variable.
 type value struct {
-	item int
-	at   int64
-	x    float32
-	over bool // values before it are lost
+	item    int
+	at      int64
+	x       float32
+	missing bool
+	over    bool // values before it are lost
 }
 
-// take gives the samples of a notification to the gateway. told are the variables
-// whose value the server has sent since the OPC UA session began.
-func (c *Client) take(ctx context.Context, n *ua.DataChangeNotification, told []bool) error {
+// take gives the samples of a notification to the gateway.
+func (c *Client) take(ctx context.Context, readings []reading) error {
 	var all []value
-	for _, m := range n.MonitoredItems {
-		if m == nil || m.Value == nil || int(m.ClientHandle) >= len(c.items) {
-			continue
+	for i := range readings {
+		if r := &readings[i]; r.Item < len(c.items) {
+			all = append(all, c.value(r))
 		}
-		all = append(all, c.value(int(m.ClientHandle), m.Value))
 	}
-	slices.SortStableFunc(all, func(a, b value) int {
-		switch {
-		case a.at < b.at:
-			return -1
-		case a.at > b.at:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b value) int { return cmp.Compare(a.at, b.at) })
 	for _, v := range all {
 		it := &c.items[v.item]
 		m := c.images[it.Stream]
 		if v.over {
 			m.Gap()
 		}
-		if !told[v.item] {
-			told[v.item] = true
+		switch {
+		case c.told[v.item]:
+			m.Set(it.Channel, v.at, v.x)
+		case !v.missing:
+			c.told[v.item] = true
 			m.Know(it.Channel, v.x)
-			if !slices.Contains(told, false) {
+			if !slices.Contains(c.told, false) {
 				c.o.Log.Info("OPC UA: all variables have values, and samples begin", "server", c.o.URL)
 			}
-			continue
 		}
-		m.Set(it.Channel, v.at, v.x)
 	}
+	c.warnWaiting(all)
 	parts := []gateway.Part{}
 	for _, m := range c.images {
 		parts = append(parts, m.Parts()...)
@@ -309,28 +253,42 @@ func (c *Client) take(ctx context.Context, n *ua.DataChangeNotification, told []
 	return err
 }
 
+// warnWaiting logs the variables whose stream waits for their first value, when the
+// server sends that there is none.
+func (c *Client) warnWaiting(all []value) {
+	var ids []string
+	for _, v := range all {
+		if v.missing && !c.told[v.item] {
+			ids = append(ids, c.items[v.item].id.String())
+		}
+	}
+	if len(ids) == 0 {
+		return
+	}
+	slices.Sort(ids)
+	n, more := len(slices.Compact(ids)), ""
+	if n > 5 {
+		ids, more = ids[:5], ", ..."
+	} else {
+		ids = ids[:n]
+	}
+	c.o.Log.Warn("OPC UA: variables have no value yet: their streams have no samples before that", "server", c.o.URL, "count", n, "variables", strings.Join(ids, ", ")+more)
+}
+
 // value reads a value with its time. A bad one, or one that is no number, is missing:
 // input.non_finite says what becomes of it.
-func (c *Client) value(i int, v *ua.DataValue) value {
-	out := value{item: i, x: float32(math.NaN()), over: uint32(v.Status)&overflow == overflow}
-	at := v.SourceTimestamp
-	if at.IsZero() {
-		at = v.ServerTimestamp
+func (c *Client) value(r *reading) value {
+	out := value{item: r.Item, at: r.At, x: float32(math.NaN()), missing: true, over: r.Status&overflow == overflow}
+	if !r.Timed {
+		out.at = time.Now().UnixNano()
 	}
-	if at.IsZero() {
-		at = time.Now()
+	if r.Status>>severity >= 2 || ua.StatusCode(r.Status&codeBits) == ua.StatusUncertainInitialValue || r.Null {
+		return out
 	}
-	out.at = at.UnixNano()
-	if uint32(v.Status)>>severity < 2 && v.Value != nil {
-		if x, ok := c.o.Sampler.Sample(c.items[i].Channel, v.Value.Value()); ok {
-			out.x = x
-		} else {
-			what := strings.TrimPrefix(v.Value.Type().String(), "TypeID")
-			if v.Value.Has(ua.VariantArrayValues) {
-				what = "array of " + what
-			}
-			c.to.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing (input.non_finite): name another variable in fieldbus.opcua_nodes", c.items[i].id, what))
-		}
+	if x, ok := c.o.Sampler.Sample(c.items[r.Item].Channel, r.X); ok {
+		out.x, out.missing = x, x != x
+	} else {
+		c.to.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing (input.non_finite): name another variable in fieldbus.opcua_nodes", c.items[r.Item].id, r.Type))
 	}
 	return out
 }

@@ -32,12 +32,12 @@ func (c *Client) loadCertificate() error {
 }
 
 // endpoint chooses one of the server's endpoints, and how to log in.
-func (c *Client) endpoint(ctx context.Context) ([]opcua.Option, error) {
+func (c *Client) endpoint(ctx context.Context) (opts []opcua.Option, policy string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
 	all, err := opcua.GetEndpoints(ctx, c.o.URL)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", errEndpoints, err)
+		return nil, "", fmt.Errorf("%w: %w", errEndpoints, err)
 	}
 	slices.SortStableFunc(all, func(a, b *ua.EndpointDescription) int { return int(b.SecurityLevel) - int(a.SecurityLevel) })
 	for _, e := range all {
@@ -46,11 +46,12 @@ func (c *Client) endpoint(ctx context.Context) ([]opcua.Option, error) {
 		case !c.takes(policy):
 			continue
 		case c.trust != nil && !bytes.Equal(e.ServerCertificate, c.trust):
-			return nil, errors.New("the server's certificate is not that of fieldbus.opcua_trust: if the server has a new one, look at it and give that file; otherwise another server is at this address")
+			return nil, "", errors.New("the server's certificate is not that of fieldbus.opcua_trust: if the server has a new one, look at it and give that file; otherwise another server is at this address")
 		}
-		return c.login(e)
+		opts, err := c.login(e)
+		return opts, policy, err
 	}
-	return nil, c.noEndpoint()
+	return nil, "", c.noEndpoint()
 }
 
 // login says how to log in at an endpoint.

@@ -120,7 +120,7 @@ func TestWrong(t *testing.T) {
 		c, err := newClient(nil, o)
 		if err == nil {
 			c.wait = 200 * time.Millisecond
-			err = c.explain(c.session(t.Context()))
+			err = c.follow(t.Context())
 		}
 		if err == nil {
 			t.Errorf("%s: taken", w.what)

@@ -82,6 +82,14 @@ func (m *Image) Begin() {
 	m.past.copy(&m.now)
 }
 
+// Forget drops the values of all channels: no sample is made before every channel has
+// one again.
+func (m *Image) Forget() {
+	m.close()
+	clear(m.now.known)
+	m.now.left = len(m.now.known)
+}
+
 // Know tells a channel's value.
 func (m *Image) Know(c int, x float32) {
 	m.now.set(c, x)
