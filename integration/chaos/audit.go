@@ -15,14 +15,11 @@ import (
 // stream in order.
 type audit struct {
 	want    map[string][]codec.Prediction
-	then    map[string][]codec.Prediction // after a change of the network; nil without one
 	place   map[string]map[ident]int
 	next    map[string]int // by stream: how many are accounted for
 	first   string         // how predictions may name the job's first readout, or not at all
 	commits map[int]commit
-	network string // that made the first predictions
-	until   uint64 // the last input message whose predictions the network before made
-	from    uint64 // the first of the network after; 0 = none yet
+	change  handover
 	may     may
 	gone    map[int]int              // by partition: predictions that Eusn-Outs counts and the output lacks
 	times   map[string]map[ident]int // how often each was seen
@@ -197,7 +194,7 @@ func (a *audit) prediction(partition int, after bool, p codec.Prediction) {
 	}
 	due := want[j]
 	if after {
-		due = a.then[p.Stream][j]
+		due = a.change.then[p.Stream][j]
 	}
 	if p.Readout == a.first {
 		p.Readout = ""

@@ -4,11 +4,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -16,6 +19,60 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
+
+// jobFaults are runs in which something happens to the job as a whole.
+func jobFaults() []*scenario {
+	nameless := func(s *scenario) { s.Traffic.Unnumbered, s.Traffic.Repeat = true, 0 }
+	statesAndOutput := []string{outputStream, snapStream, rowStream}
+	resizes := []harm{resized(0.2, 12), resized(0.5, 3), resized(0.8, 8)}
+	return []*scenario{
+		harmed("empty", flaggedOrStopped, empty(0.5, false, allStreams...)),
+		harmed("empty-unnumbered", flaggedOrStopped, empty(0.5, false, allStreams...)).with(nameless),
+		harmed("empty-restart", flaggedOrStopped, empty(0.5, true, allStreams...)),
+		harmed("empty-output", orStopped, empty(0.5, false, statesAndOutput...)),
+		harmed("empty-output-restart", orStopped, empty(0.5, true, statesAndOutput...)),
+
+		// A killed worker's consumers stay for half a minute: a server's default is
+		// 1,000 of them on a NATS stream.
+		base("consumer-limit").with(func(s *scenario) { s.Partitions, s.Workers, s.Kills, s.Load = 300, []int{2}, 12, 20*time.Second }),
+
+		base("resize").with(func(s *scenario) { s.Workers, s.Harms = []int{2}, resizes }),
+		base("resize-window").with(func(s *scenario) { s.Policy, s.Slots, s.Harms, s.ServerKills = "window", 30, resizes, 1 }),
+		base("replace").with(func(s *scenario) { s.Workers, s.Harms = []int{2}, replaced(0.1, 0.6) }),
+		base("replace-window").with(func(s *scenario) { s.Policy, s.Harms, s.Kills = "window", replaced(0.1, 0.5), 2 }),
+	}
+}
+
+// empty kills the server and removes all that the job's NATS streams hold. They come
+// back with their configuration and their creation time, as a server of a cluster makes
+// them after its disk is lost. With restart the workers are killed, too.
+func empty(at float64, restart bool, streams ...string) harm {
+	return harm{"emptied " + strings.Join(streams, " and "), at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
+		r.fleet.cutAll()
+		defer r.fleet.mendAll()
+		n, err := r.cluster.down()
+		if err != nil {
+			return err
+		}
+		for _, name := range streams {
+			dir := r.cluster.storeDir(n, name)
+			if _, err := os.Stat(filepath.Join(dir, "msgs")); err != nil {
+				return err
+			}
+			err := errors.Join(os.RemoveAll(filepath.Join(dir, "msgs")), os.RemoveAll(filepath.Join(dir, "obs")), os.Mkdir(filepath.Join(dir, "msgs"), 0o755))
+			if err != nil {
+				return err
+			}
+		}
+		if restart {
+			r.fleet.killAll()
+		}
+		return r.cluster.start(n)
+	}}
+}
+
+// allStreams are those of a job.
+var allStreams = []string{inputStream, outputStream, snapStream, rowStream, memberStream}
 
 const (
 	changeKills  = 3               // of the command that changes a job
@@ -177,9 +234,17 @@ func (r *run) caughtUp(ctx context.Context, js jetstream.JetStream, last uint64)
 // otherNetwork draws the model of the second job.
 func otherNetwork(s *scenario) (*reservoir.Model, error) { return drawModel(s.Policy, 4, 5, 3) }
 
+// handover is where one network ends and another begins.
+type handover struct {
+	then    map[string][]codec.Prediction // of the network after; nil without one
+	network string                        // that made the first predictions
+	until   uint64                        // the last input message that it has answered
+	from    uint64                        // the first one that the network after has answered; 0 = none yet
+}
+
 // replaced has the audit expect other predictions after a change of the network. Both
 // networks make one wherever the other does.
-func (a *audit) replaced(then map[string][]codec.Prediction) { a.then = then }
+func (a *audit) replaced(then map[string][]codec.Prediction) { a.change.then = then }
 
 // changed checks a record against the one before it, across changes of the job: epochs
 // rise with each, and all partitions change the network at the same input message. It
@@ -188,20 +253,21 @@ func (a *audit) changed(s stored, before, c commit, predicts bool) (after bool) 
 	if c.generation < before.generation || c.generation > before.generation && before.worker != "" && c.epoch <= before.epoch {
 		a.fault("output message %d: generation %d epoch %d after generation %d epoch %d", s.seq, c.generation, c.epoch, before.generation, before.epoch)
 	}
-	if a.then == nil || !predicts {
+	h := &a.change
+	if h.then == nil || !predicts {
 		return false
 	}
 	network := s.header.Get("Eusn-Network")
-	if a.network == "" {
-		a.network = network
+	if h.network == "" {
+		h.network = network
 	}
-	if network == a.network {
-		a.until = max(a.until, c.in)
-	} else if a.from == 0 || c.in < a.from {
-		a.from = c.in
+	if network == h.network {
+		h.until = max(h.until, c.in)
+	} else if h.from == 0 || c.in < h.from {
+		h.from = c.in
 	}
-	if a.from > 0 && a.from <= a.until {
-		a.fault("output message %d: the network after answers input message %d, the one before message %d", s.seq, a.from, a.until)
+	if h.from > 0 && h.from <= h.until {
+		a.fault("output message %d: the network after answers input message %d, the one before message %d", s.seq, h.from, h.until)
 	}
-	return network != a.network
+	return network != h.network
 }
