@@ -12,46 +12,31 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// decodeLines reads lines one by one, and refuses those that cannot be read. A device
-// that waits for an answer is told which.
-func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
-	d := g.decoder(m)
+// readLines reads lines one by one, and gives those that cannot be read, or do not pass
+// the check, to refuse, with their numbers.
+func readLines(d Decoder, payload []byte, check func(*Part) error, refuse func(number int, err error)) []Part {
 	var all []Part
-	bad := badLines{}
 	number := 1
-	for l := range lines(m.Payload) {
+	for l := range lines(payload) {
 		parts, err := d.Decode(l)
 		for i := range parts {
 			if err == nil {
-				err = g.check(&parts[i], m)
+				err = check(&parts[i])
 			}
 		}
-		switch {
-		case err == nil:
+		if err != nil {
+			refuse(number, err)
+		} else {
 			all = append(all, parts...)
-			bad.others += len(parts)
-		case m.Done == nil:
-			g.Refuse(m.Input, err)
-		default:
-			bad.add(number, err)
 		}
 		number += bytes.Count(l, []byte("\n"))
 	}
-	if m.Done == nil {
-		return all, nil
-	}
-	all = g.mergeParts(all)
-	for i := range all {
-		if err := g.check(&all[i], m); err != nil { // together they may be too large
-			return nil, err
-		}
-	}
-	return all, bad.error()
+	return all
 }
 
 // mergeParts makes one part of those of a stream: a message that can be repeated has one
 // of each.
-func (g *Gateway) mergeParts(parts []Part) []Part {
+func mergeParts(parts []Part, channels int) []Part {
 	var all []Part
 	at := map[string]int{}
 	for _, p := range parts {
@@ -62,9 +47,9 @@ func (g *Gateway) mergeParts(parts []Part) []Part {
 			continue
 		}
 		to := &all[i]
-		before := len(to.X) / len(g.cfg.Channels)
+		before := len(to.X) / channels
 		to.X = append(to.X, p.X...)
-		rows := len(to.X) / len(g.cfg.Channels)
+		rows := len(to.X) / channels
 		to.Times = joinRows(to.Times, p.Times, before, rows, codec.NoTime)
 		to.Ends = joinRows(to.Ends, p.Ends, before, rows, false)
 	}
@@ -88,9 +73,8 @@ func joinRows[T any](a, b []T, before, rows int, none T) []T {
 
 // badLines are those of a message that are refused.
 type badLines struct {
-	told   []string
-	count  int
-	others int // that are taken
+	told  []string
+	count int
 }
 
 const toldLines = 5 // of the bad ones in an answer
@@ -101,7 +85,8 @@ func (b *badLines) add(number int, err error) {
 	}
 }
 
-func (b *badLines) error() error {
+// error is nil if there are none; others: some lines are taken.
+func (b *badLines) error(others bool) error {
 	why := strings.Join(b.told, "; ")
 	if more := b.count - len(b.told); more > 0 {
 		why += fmt.Sprintf("; and %d more", more)
@@ -109,7 +94,7 @@ func (b *badLines) error() error {
 	switch {
 	case b.count == 0:
 		return nil
-	case b.others == 0:
+	case !others:
 		return refusedf("no line is stored: %s", why)
 	}
 	return &Partial{fmt.Sprintf("the other lines are stored, but not %s", why)}

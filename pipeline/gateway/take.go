@@ -128,6 +128,27 @@ func (g *Gateway) decode(m *Message) ([]Part, error) {
 	return []Part{{raw: m.Payload, why: wire.OneLine(err.Error())}}, nil
 }
 
+// decodeLines reads lines one by one, and refuses those that cannot be read. A device
+// that waits for an answer is told which.
+func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
+	var bad badLines
+	refuse := bad.add
+	if m.Done == nil {
+		refuse = func(_ int, err error) { g.Refuse(m.Input, err) }
+	}
+	all := readLines(g.decoder(m), m.Payload, func(p *Part) error { return g.check(p, m) }, refuse)
+	if m.Done == nil {
+		return all, nil
+	}
+	all = mergeParts(all, len(g.cfg.Channels))
+	for i := range all {
+		if err := g.check(&all[i], m); err != nil { // together they may be too large
+			return nil, err
+		}
+	}
+	return all, bad.error(len(all) > 0)
+}
+
 // check completes a part and refuses what cannot be published.
 func (g *Gateway) check(p *Part, m *Message) error {
 	if p.Key != "" && m.Key != "" { // a stream id under a topic's key
