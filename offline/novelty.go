@@ -111,6 +111,7 @@ type keeper struct {
 	labels []int     // the class of each
 	inputs []float64 // statistics of those kept; nil: they are not wanted
 	width  int       // channels
+	scales []float32 // of the channels
 }
 
 // keep prepares for a detector, where one is asked for.
@@ -128,6 +129,7 @@ func (t *training) keep() (err error) {
 			t.kept.labels = append(t.kept.labels, label)
 		}
 	}
+	t.kept.scales = t.net.Norm.Scale
 	if t.kept.width = t.opt.Spec.Channels; t.opt.Novelty.Inputs {
 		t.kept.inputs = make([]float64, len(t.kept.groups)*t.kept.width*novelty.InputsOf)
 	}
@@ -246,7 +248,7 @@ func (k *keeper) see(i int, samples []float32) {
 		return
 	}
 	values := k.width * novelty.InputsOf
-	novelty.Statistics(k.inputs[k.of[i]*values:][:values], samples, k.width)
+	novelty.Statistics(k.inputs[k.of[i]*values:][:values], samples, k.scales, k.width)
 }
 
 // fit learns the detector.

@@ -94,6 +94,10 @@ func CheckFrontState(state []float64) error {
 	return nil
 }
 
+// rounding is the share of a running mean below which a deviation is taken for
+// float32 rounding: four units in the last place.
+const rounding = 0x1p-22
+
 // mostOfFront is more than any state: variances are at most 4*MaxInput^2, sums
 // MaxFront*MaxInput.
 const mostOfFront = 1e32

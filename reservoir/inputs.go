@@ -98,21 +98,69 @@ func (f *SeriesStatistics) Skip() {
 }
 
 // Norm is the input transform of a recipe: each channel's mean and deviation
-// over all samples, and the deviation of its differences between neighbouring
-// samples. Parts that the recipe does not use are the identity.
+// over all samples, and the deviation of its differences between neighboring
+// samples. Parts that the recipe does not use are the identity. The scale of a
+// channel depends on that channel alone. A channel with one value is left out
+// (scale 0); Model.ChannelRemarks tells which.
 func (s *InputStatistics) Norm(spec Spec) Norm {
-	n := identityNorm(len(s.value))
+	n, limit := identityNorm(len(s.value)), spec.largestScale()
 	for k := range s.value {
 		value := &s.value[k]
-		size := math.Abs(value.mean()) + value.deviation()
 		if spec.Standardise {
-			n.Mean[k], n.Scale[k] = float32(value.mean()), value.inverse(size)
+			n.Mean[k] = float32(value.mean())
+			n.Scale[k] = 0
+			if !value.constant() {
+				n.Scale[k] = value.inverse(limit)
+			}
 		}
 		if spec.Difference {
-			n.Diff[k] = s.diff[k].inverse(size)
+			n.Diff[k] = 0
+			if size := math.Abs(value.mean()) + value.deviation(); s.diff[k].deviation() > step*size {
+				n.Diff[k] = s.diff[k].inverse(limit)
+			}
 		}
 	}
 	return n
+}
+
+// ChannelRemark tells of a channel of which the network sees nothing, or rounded
+// values.
+type ChannelRemark struct {
+	Channel string `json:"channel"`
+	Unused  bool   `json:"unused"` // the network sees nothing of it
+	Reason  string `json:"reason"`
+}
+
+// coarse is the deviation of a channel, relative to its mean, below which float32
+// has few steps for its values.
+const coarse = 0x1p-20
+
+// ChannelRemarks returns the channels that the input transform leaves out, and those
+// whose variation is hardly larger than the steps of float32.
+func (m *Model) ChannelRemarks() (remarks []ChannelRemark) {
+	if !m.Network.Spec.Standardise || len(m.Training.Inputs) != len(m.Channels) {
+		return nil
+	}
+	for c, scale := range m.Network.Norm.Scale {
+		r := ChannelRemark{Channel: m.Channels[c], Unused: scale == 0}
+		least := 1 / m.Network.Spec.largestScale()
+		switch in := m.Training.Inputs[c]; {
+		case in.Values == 0: // a range without values, which every list of ranges shows
+			continue
+		case !r.Unused && in.Deviation > coarse*math.Abs(in.Mean):
+			continue
+		case in.Min == in.Max:
+			r.Reason = fmt.Sprintf("all its training values are %v as float32; if the source has more digits, subtract a constant from the values first", in.Min)
+		case !r.Unused || math.Nextafter32(in.Min, in.Max) >= in.Max:
+			r.Reason = fmt.Sprintf("its training values, %v to %v, vary by only a few steps of float32; if the source has more digits, subtract a constant from the values first", in.Min, in.Max)
+		case m.Front == nil && in.Deviation < least:
+			r.Reason = fmt.Sprintf("its training values have a deviation of %.3g, and %.3g is the least that a network can be scaled to; use a smaller unit", in.Deviation, least)
+		default:
+			r.Reason = "its values do not vary after the front end"
+		}
+		remarks = append(remarks, r)
+	}
+	return remarks
 }
 
 // identityNorm changes no sample.
@@ -151,9 +199,15 @@ func (r *channelStatistics) add(x float32, run int) {
 	r.spread.add(float64(x))
 }
 
-// rounding is the share of a channel's magnitude below which a deviation is
-// taken for float32 rounding: four units in the last place.
-const rounding = 0x1p-22
+// constant reports whether the values are one value, or two neighbors in float32,
+// which differ by rounding alone.
+func (r *channelStatistics) constant() bool {
+	return r.n == 0 || math.Nextafter32(r.min, r.max) >= r.max
+}
+
+// step is half a unit in the last place or more of a float32, relative to it.
+// Differences with a smaller deviation are rounding.
+const step = 0x1p-24
 
 // spread accumulates the mean and the deviation of numbers, about the first of
 // them so that a large mean costs no digits.
@@ -187,13 +241,17 @@ func (s *spread) deviation() float64 {
 	return math.Sqrt(max(0, s.square/float64(s.n)-float64(m*m)))
 }
 
-// inverse is 1/deviation, or 0 where that is no more than rounding of numbers
-// of the given size: the readout learnt
-// nothing of an input that never varied in training, so it is left out.
-func (s *spread) inverse(size float64) float32 {
-	dev := s.deviation()
-	if dev <= rounding*size || dev < 1/MaxScale {
-		return 0
+// inverse is 1/deviation, or 0 if that is more than the limit.
+func (s *spread) inverse(limit float64) float32 {
+	if dev := s.deviation(); dev*limit >= 1 {
+		return float32(1 / dev)
 	}
-	return float32(1 / dev)
+	return 0
+}
+
+// largestScale bounds the scales of the transform, so that scale times weight is
+// within what Network.Validate accepts, for all weights that Draw makes.
+func (s Spec) largestScale() float64 {
+	const margin = 16 // normal weights of mixed banks exceed the size that they are drawn with
+	return min(LargestScale, MaxScale*maxWeight/(margin*max(s.Input.Hi, 1e-30)))
 }

@@ -40,12 +40,15 @@ const (
 	FoldEvery = 256
 	// MaxSteps bounds the samples of one sequence: counts are 32 bits.
 	MaxSteps = math.MaxUint32
-	// MaxInput bounds a sample's magnitude, MaxScale the transform's and
-	// maxWeight the weights': within them no sum can overflow to infinity,
-	// whose difference would be a NaN that stays for ever.
-	MaxInput  = 1e15
-	MaxScale  = 1e12
-	maxWeight = 4e6
+	// MaxInput bounds a sample's magnitude. The largest scale of the transform times
+	// the largest input weight is at most MaxScale*maxWeight. Within these bounds no
+	// sum can overflow to infinity, whose difference would be a NaN that stays for
+	// ever. A scale may exceed MaxScale, up to LargestScale, if the weights are small
+	// enough, as all weights that Draw makes are.
+	MaxInput     = 1e15
+	MaxScale     = 1e12
+	LargestScale = 1e16
+	maxWeight    = 4e6
 )
 
 // Layout is the state layout of the recipe.

@@ -32,8 +32,9 @@ func (n *Network) Validate() error {
 		}
 	}
 	check("mean", n.Norm.Mean, s.Channels, MaxInput)
-	check("scale", n.Norm.Scale, s.Channels, MaxScale)
-	check("diff", n.Norm.Diff, s.Channels, MaxScale)
+	check("scale", n.Norm.Scale, s.Channels, LargestScale)
+	check("diff", n.Norm.Diff, s.Channels, LargestScale)
+	scale := max(largest(n.Norm.Scale), largest(n.Norm.Diff))
 	if len(n.Members) != s.Members {
 		bad("%d members, want %d", len(n.Members), s.Members)
 	}
@@ -53,10 +54,21 @@ func (n *Network) Validate() error {
 		}
 		check(name("recurrent"), m.Recurrent, s.recurrentWeights(r), maxWeight)
 		check(name("input"), m.Input, s.Units*len(m.Inputs), maxWeight)
+		if w := largest(m.Input); scale > MaxScale && !(scale*w <= MaxScale*maxWeight) {
+			bad("%s: the largest weight is %v and the largest scale of a channel %v, want a product of at most %g", name("input"), w, scale, MaxScale*maxWeight)
+		}
 		check(name("bias"), m.Bias, s.Units, maxWeight)
 		check(name("keep and gain"), []float32{m.Keep, m.Gain}, 2, 1e3)
 	}
 	return errors.Join(errs...)
+}
+
+// largest returns the largest magnitude.
+func largest(values []float32) (most float64) {
+	for _, v := range values {
+		most = max(most, math.Abs(float64(v)))
+	}
+	return most
 }
 
 // Transform writes the transformed inputs of one raw sample to dst (Inputs

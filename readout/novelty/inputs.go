@@ -20,11 +20,15 @@ var InputNames = [InputsOf]string{"level", "spread", "pace"}
 // mean; the logarithm of the variance; and the logarithm of the mean square of the
 // difference of two samples that follow each other, relative to the variance (twice that of
 // Hjorth's mobility, Electroencephalography and Clinical Neurophysiology 29 (1970) 306-310:
-// the larger it is, the faster the signal). samples are row-major.
-func Statistics(dst []float64, samples []float32, channels int) {
-	const least = 1e-30 // of a variance, so that its logarithm is one
+// the larger it is, the faster the signal). samples are row-major. scales are those that
+// bring each channel to a deviation of one; 0: not known, as nil for all.
+func Statistics(dst []float64, samples, scales []float32, channels int) {
 	n := float64(len(samples) / channels)
 	for c := range channels {
+		least := 1e-30 // of a variance, so that its logarithm is one
+		if c < len(scales) && scales[c] != 0 {
+			least /= float64(scales[c]) * float64(scales[c])
+		}
 		mean, variance, steps := 0., 0., 0.
 		for i := c; i < len(samples); i += channels {
 			mean += float64(samples[i])
@@ -84,7 +88,7 @@ func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []fl
 		for i, row := range rows {
 			y[i] = of[row*count+k]
 		}
-		if !standardise(y) {
+		if !standardise(y, k%InputsOf == 0) {
 			continue
 		}
 		var a []float64
@@ -107,8 +111,10 @@ func (l *learner) inputs(s *subspace, rows []int) (weights []float32, share []fl
 	return weights, share, nil
 }
 
-// standardise centres y and divides it by its deviation; false: it is as good as constant.
-func standardise(y []float64) bool {
+// standardise centers y and divides it by its deviation. It returns false if y is
+// constant but for rounding: that of float32 samples for levels, which have any unit, and
+// of logarithms for the others.
+func standardise(y []float64, level bool) bool {
 	mean, variance := 0., 0.
 	for _, v := range y {
 		mean += v / float64(len(y))
@@ -117,8 +123,7 @@ func standardise(y []float64) bool {
 		variance += float64((v-mean)*(v-mean)) / float64(len(y))
 	}
 	dev := math.Sqrt(variance)
-	// Means of float32 samples: what is less is rounding.
-	if !(dev > 0x1p-20*math.Abs(mean) && dev > 1e-6) {
+	if level && !(dev > 0x1p-26*math.Abs(mean)) || !level && !(dev > 0x1p-20*math.Abs(mean) && dev > 1e-6) {
 		return false
 	}
 	for i := range y {

@@ -12,7 +12,7 @@ func TestStatistics(t *testing.T) {
 	// Channel 0: 1, 3, 1, 3; channel 1: 5, 5, 5, 5.
 	x := []float32{1, 5, 3, 5, 1, 5, 3, 5}
 	var got [6]float64
-	Statistics(got[:], x, 2)
+	Statistics(got[:], x, nil, 2)
 	// A variance of 1, and steps of 4; none and none.
 	for k, want := range []float64{2, 0, math.Log(4), 5, math.Log(1e-30), 0} {
 		if math.Abs(got[k]-want) > 1e-12 {
@@ -20,7 +20,7 @@ func TestStatistics(t *testing.T) {
 		}
 	}
 	for _, samples := range [][]float32{nil, {7, 8}} {
-		Statistics(got[:], samples, 2)
+		Statistics(got[:], samples, nil, 2)
 		for k, v := range got {
 			if v-v != 0 {
 				t.Errorf("of %d samples, value %d is %v", len(samples)/2, k, v)
@@ -83,5 +83,31 @@ func TestReadInputs(t *testing.T) {
 	}
 	if _, _, err := Fit(context.Background(), x, n, Options{Inputs: y[:2*n]}); err == nil {
 		t.Error("statistics of a third of the inputs: no error")
+	}
+}
+
+// TestStatisticsOfAnyUnit: a unit of 1e-15 changes the logarithm of the variance by a
+// constant, also of a constant sequence, and leaves the level one that is learned.
+func TestStatisticsOfAnyUnit(t *testing.T) {
+	const unit = 1e-15
+	var one, small [3]float64
+	y := make([]float64, 0, 3)
+	for _, x := range [][]float32{{1, 3, 1, 4}, {.01, .02, .01, .02}, {5, 5, 5, 5}} {
+		scaled := make([]float32, len(x))
+		for i, v := range x {
+			scaled[i] = v * unit
+		}
+		Statistics(one[:], x, []float32{1}, 1)
+		Statistics(small[:], scaled, []float32{1 / unit}, 1)
+		want := [3]float64{one[0] * unit, one[1] + 2*math.Log(unit), one[2]}
+		for k, v := range small {
+			if math.Abs(v-want[k]) > 1e-5*math.Abs(want[k])+1e-30 {
+				t.Errorf("%v in units of %v: value %d is %v, want %v", x, unit, k, v, want[k])
+			}
+		}
+		y = append(y, small[0])
+	}
+	if !standardise(y, true) {
+		t.Error("levels in a small unit count as constant")
 	}
 }

@@ -58,17 +58,18 @@ func LoadForStage(path string) (*reservoir.Model, error) {
 
 // Report is what inspect prints.
 type Report struct {
-	Path     string             `json:"path"`
-	SHA256   string             `json:"sha256"`
-	Spec     reservoir.Spec     `json:"spec"`
-	Weights  int64              `json:"weights"`
-	RowBytes int                `json:"bytes_per_state_row"`
-	Channels []string           `json:"channels"`
-	Readouts []headReport       `json:"heads"`
-	Policy   reservoir.Policy   `json:"policy"`
-	Front    *reservoir.Front   `json:"front,omitempty"`
-	Training reservoir.Training `json:"training"`
-	Modes    *modesReport       `json:"modes,omitempty"` // how the states forget; absent where members are too large
+	Path     string                    `json:"path"`
+	SHA256   string                    `json:"sha256"`
+	Spec     reservoir.Spec            `json:"spec"`
+	Weights  int64                     `json:"weights"`
+	RowBytes int                       `json:"bytes_per_state_row"`
+	Channels []string                  `json:"channels"`
+	Readouts []headReport              `json:"heads"`
+	Policy   reservoir.Policy          `json:"policy"`
+	Front    *reservoir.Front          `json:"front,omitempty"`
+	Training reservoir.Training        `json:"training"`
+	Remarks  []reservoir.ChannelRemark `json:"channel_remarks,omitempty"` // on channels that the network does not see, or rounded
+	Modes    *modesReport              `json:"modes,omitempty"`           // how the states forget; absent where members are too large
 }
 
 type headReport struct {
@@ -112,7 +113,7 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 	}
 	r := Report{
 		Path: path, SHA256: sum, Spec: m.Network.Spec, RowBytes: 4 * m.Network.Spec.Layout().Words,
-		Channels: m.Channels, Policy: m.Policy, Front: m.Front, Training: m.Training,
+		Channels: m.Channels, Policy: m.Policy, Front: m.Front, Training: m.Training, Remarks: m.ChannelRemarks(),
 	}
 	for _, b := range m.Network.Members {
 		r.Weights += int64(len(b.Recurrent) + len(b.Input) + len(b.Bias))
@@ -243,6 +244,17 @@ func Print(a *cli.App, r Report) {
 		}
 		row(name, "%s: %.4g to %.4g, mean %.4g, deviation %.4g, longest constant run %d samples", r.Channels[i], in.Min, in.Max, in.Mean, in.Deviation, in.LongestRun)
 	}
+	for _, remark := range r.Remarks {
+		row("warning", "%s", RemarkText(remark))
+	}
+}
+
+// RemarkText is a remark on a channel for people.
+func RemarkText(r reservoir.ChannelRemark) string {
+	if r.Unused {
+		return fmt.Sprintf("channel %s is left out: %s", r.Channel, r.Reason)
+	}
+	return fmt.Sprintf("channel %s is rounded: %s", r.Channel, r.Reason)
 }
 
 // RateText says at which sampling rate a model was trained, and how far back
