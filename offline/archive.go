@@ -16,6 +16,8 @@ import (
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // archiveVersion is the version of both layouts; readers refuse any other, but for
@@ -43,6 +45,7 @@ const (
 	keyClasses    = "eusn.classes"
 	keyChannels   = "eusn.channels"
 	keyProvenance = "eusn.provenance"
+	keyTimeUnit   = "eusn.time_unit" // of a recording's times that are numbers
 )
 
 // datasetColumns and recordingColumns are the columns of an archive that are
@@ -200,7 +203,7 @@ func readMeta(want string, get func(string) *string) (*archiveMeta, error) {
 	case m.layout == "":
 		return nil, fmt.Errorf("metadata key %s is missing: this Parquet file is not an archive of eusn-stream; docs/parquet.md has the statement that makes one of a table in DuckDB", keyArchive)
 	case m.layout != want:
-		return nil, fmt.Errorf("this is a %s archive, want a %s archive", m.layout, want)
+		return nil, fmt.Errorf("this is a %s archive, want a %s archive", names.Cut(m.layout, 40), want)
 	case value(keyVersion) != strconv.Itoa(m.version):
 		return nil, fmt.Errorf("archive version %q, want %d: use the release that wrote it, or import again", value(keyVersion), archiveVersion)
 	}

@@ -3,6 +3,7 @@ package offline
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet"
 	"github.com/apache/arrow/go/v17/parquet/file"
+	"github.com/apache/arrow/go/v17/parquet/schema"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
@@ -21,12 +23,25 @@ import (
 type parquetFile struct {
 	file    io.Closer
 	rd      *file.Reader
-	columns map[string]int // leaf index by top-level name
-	budget  int64          // values that may still be decoded
+	columns map[string]int  // leaf index by top-level name
+	nested  map[string]bool // columns of several leaves: structures
+	budget  int64           // values that may still be decoded
+	pages   int64           // bytes of the pages in memory
 }
 
 // maxGroupRows bounds what a row group may claim. Tools write 2^17 to 2^20.
 const maxGroupRows = 1 << 24
+
+// A small file can claim any number of equal values: a file of data has at most
+// valuesPerByte of them for each of its bytes, or fewValues.
+const (
+	valuesPerByte = 1 << 10
+	fewValues     = 1 << 24
+)
+
+// maxPages bounds the pages that are in memory at a time: one of each column that is
+// read.
+const maxPages = 1 << 30
 
 func openParquet(path string) (*parquetFile, error) {
 	f, err := os.Open(path)
@@ -52,16 +67,33 @@ func newParquetFile(r parquet.ReaderAtSeeker) (*parquetFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: the file is truncated, damaged or no Parquet file", err)
 	}
-	p := &parquetFile{rd: rd, columns: make(map[string]int), budget: DefaultMaxValues}
-	schema := rd.MetaData().Schema
-	for i := range schema.NumColumns() {
-		name := schema.Column(i).ColumnPath()[0]
+	size, err := r.Seek(0, io.SeekEnd)
+	if err != nil {
+		return nil, err
+	}
+	p := &parquetFile{rd: rd, columns: make(map[string]int), nested: make(map[string]bool)}
+	p.budget = min(DefaultMaxValues, max(fewValues, valuesPerByte*min(size, DefaultMaxValues)))
+	columns := rd.MetaData().Schema
+	for i := range columns.NumColumns() {
+		name := columns.Column(i).ColumnPath()[0]
 		if _, twice := p.columns[name]; twice {
-			return nil, fmt.Errorf("column %q: want a plain value or a list, got a structure", name)
+			p.nested[name] = true
 		}
 		p.columns[name] = i
 	}
 	return p, nil
+}
+
+// leaf is the number of a column of plain values or lists.
+func (p *parquetFile) leaf(name string) (*schema.Column, int, error) {
+	i, ok := p.columns[name]
+	if !ok {
+		return nil, 0, fmt.Errorf("column %q is missing", name)
+	}
+	if p.nested[name] {
+		return nil, 0, fmt.Errorf("column %q: want a plain value or a list, got a structure", name)
+	}
+	return p.rd.MetaData().Schema.Column(i), i, nil
 }
 
 // guard turns a panic of the library, which damaged pages can cause, into an
@@ -77,17 +109,36 @@ func guard(path string, err *error) {
 
 // rowGroup is one row group of a file.
 type rowGroup struct {
-	in   *parquetFile
-	rd   *file.RowGroupReader
-	rows int
+	in    *parquetFile
+	rd    *file.RowGroupReader
+	total int // rows
+	upTo  int // rows that are read with those that are read next
+	rows  int // that are read next of each column of plain values
+	open  map[string]file.ColumnChunkReader
 }
+
+// batch makes the rows after those that were read, limit at most, the next ones. It
+// returns false after the last row.
+func (g *rowGroup) batch(limit int) bool {
+	g.rows = min(limit, g.total-g.upTo)
+	g.upTo += g.rows
+	return g.rows > 0
+}
+
+// whole makes all rows the next ones, for columns of which none was read.
+func (g *rowGroup) whole() { g.rows, g.upTo = g.total, g.total }
+
+// restart makes no row the next one, for columns of which none was read.
+func (g *rowGroup) restart() { g.rows, g.upTo = 0, 0 }
 
 func (p *parquetFile) group(i int) (*rowGroup, error) {
 	rd := p.rd.RowGroup(i)
 	if rd.NumRows() < 0 || rd.NumRows() > maxGroupRows {
 		return nil, fmt.Errorf("row group %d claims %d rows, want 0..%d: write the file with smaller row groups", i, rd.NumRows(), maxGroupRows)
 	}
-	return &rowGroup{in: p, rd: rd, rows: int(rd.NumRows())}, nil
+	g := &rowGroup{in: p, rd: rd, total: int(rd.NumRows()), open: make(map[string]file.ColumnChunkReader)}
+	g.whole()
+	return g, nil
 }
 
 // room refuses further columns of that many values each where the budget cannot
@@ -99,14 +150,22 @@ func (g *rowGroup) room(values, columns int) error {
 	return nil
 }
 
-// column opens a column of the row group.
-func (g *rowGroup) column(i int) (file.ColumnChunkReader, error) {
+// column is the reader of a column, which is opened once for all batches.
+func (g *rowGroup) column(name string) (file.ColumnChunkReader, error) {
+	if rd := g.open[name]; rd != nil {
+		return rd, nil
+	}
+	descr, i, err := g.in.leaf(name)
+	if err != nil {
+		return nil, err
+	}
 	pages, err := g.rd.GetColumnPageReader(i)
 	if err != nil {
 		return nil, fmt.Errorf("%w: write the file with zstd, snappy, gzip, brotli or no compression", err)
 	}
-	descr := g.in.rd.MetaData().Schema.Column(i)
-	return file.NewColumnReader(descr, &checkedPages{PageReader: pages, column: descr}, memory.DefaultAllocator, g.in.rd.BufferPool()), nil
+	rd := file.NewColumnReader(descr, &checkedPages{PageReader: pages, column: descr, held: &g.in.pages}, memory.DefaultAllocator, g.in.rd.BufferPool())
+	g.open[name] = rd
+	return rd, nil
 }
 
 // typeName is what a column of a type is called, also where it is of bytes.
@@ -126,10 +185,11 @@ type batchReader[V any] interface {
 	ReadBatch(batchSize int64, values []V, defLevels, repLevels []int16) (total int64, read int, err error)
 }
 
-// each decodes a column, calling visit with the values of a batch (nulls left
-// out) and one definition and repetition level for every entry.
-func each[V any](g *rowGroup, name string, visit func(values []V, def, rep []int16) error) error {
-	rd, err := g.column(g.in.columns[name])
+// each decodes the next entries of a column, limit at most, calling visit with the
+// values of a batch (nulls left out) and one definition and repetition level for every
+// entry.
+func each[V any](g *rowGroup, name string, limit int64, visit func(values []V, def, rep []int16) error) error {
+	rd, err := g.column(name)
 	if err != nil {
 		return fmt.Errorf("column %q: %w", name, err)
 	}
@@ -137,21 +197,23 @@ func each[V any](g *rowGroup, name string, visit func(values []V, def, rep []int
 	if !ok {
 		return fmt.Errorf("column %q: stored as %s, want %s: cast it when the file is written", name, rd.Type(), typeName[V]())
 	}
-	values := make([]V, levelBatch)
-	def, rep := make([]int16, levelBatch), make([]int16, levelBatch)
-	for rd.HasNext() {
+	size := min(levelBatch, limit)
+	values := make([]V, size)
+	def, rep := make([]int16, size), make([]int16, size)
+	for limit > 0 && rd.HasNext() {
 		clear(def)
 		clear(rep)
-		total, read, err := typed.ReadBatch(levelBatch, values, def, rep)
+		total, read, err := typed.ReadBatch(min(size, limit), values, def, rep)
 		if err != nil {
 			return fmt.Errorf("column %q: %w", name, err)
 		}
 		if total == 0 {
 			break
 		}
+		limit -= total
 		// A few bytes can claim billions of repeated values.
 		if g.in.budget -= total; g.in.budget < 0 {
-			return fmt.Errorf("column %q: more than %d values in all: %w", name, DefaultMaxValues, errTooLarge)
+			return fmt.Errorf("column %q: more values than the file may hold, which is %d for each of its bytes, and %d at most: %w", name, valuesPerByte, DefaultMaxValues, errTooLarge)
 		}
 		if err := visit(values[:read], def[:total], rep[:total]); err != nil {
 			return fmt.Errorf("column %q: %w", name, err)
@@ -163,20 +225,19 @@ func each[V any](g *rowGroup, name string, visit func(values []V, def, rep []int
 	return nil
 }
 
-// flat reads a column of plain values. Nulls become null(), or an error where
-// null is nil.
+// flat reads the next rows of a column of plain values. Nulls become null(), or an
+// error where null is nil.
 func flat[V, T any](g *rowGroup, name string, convert func(V) T, null func() T) ([]T, error) {
-	col, ok := g.in.columns[name]
-	if !ok {
-		return nil, fmt.Errorf("column %q is missing", name)
+	descr, _, err := g.in.leaf(name)
+	if err != nil {
+		return nil, err
 	}
-	descr := g.in.rd.MetaData().Schema.Column(col)
 	maxDef := descr.MaxDefinitionLevel()
 	if descr.MaxRepetitionLevel() != 0 || maxDef > 1 {
 		return nil, fmt.Errorf("column %q: want a plain value, got a list or structure", name)
 	}
-	var out []T
-	err := each(g, name, func(values []V, def, _ []int16) error {
+	out := make([]T, 0, min(g.rows, levelBatch))
+	err = each(g, name, int64(g.rows), func(values []V, def, _ []int16) error {
 		for _, d := range def {
 			switch {
 			case d == maxDef && len(values) > 0:
@@ -192,8 +253,11 @@ func flat[V, T any](g *rowGroup, name string, convert func(V) T, null func() T) 
 		}
 		return nil
 	})
-	if err == nil && len(out) != g.rows {
-		err = fmt.Errorf("column %q has %d rows, the row group %d: the file is damaged", name, len(out), g.rows)
+	if before := g.upTo - g.rows; err == nil && len(out) != g.rows {
+		err = fmt.Errorf("column %q has %d rows, the row group %d: the file is damaged", name, before+len(out), g.total)
+	}
+	if err == nil && g.upTo == g.total && g.rows > 0 && g.open[name].HasNext() {
+		err = fmt.Errorf("column %q has more than %d rows, the row group %d: the file is damaged", name, g.total, g.total)
 	}
 	return out, err
 }
@@ -201,11 +265,10 @@ func flat[V, T any](g *rowGroup, name string, convert func(V) T, null func() T) 
 // lists reads a column of lists: all values in one slice, and the length of
 // each row's list. Neither lists nor values may be null.
 func lists[V any](g *rowGroup, name string) (values []V, lengths []int32, err error) {
-	col, ok := g.in.columns[name]
-	if !ok {
-		return nil, nil, fmt.Errorf("column %q is missing", name)
+	descr, _, err := g.in.leaf(name)
+	if err != nil {
+		return nil, nil, err
 	}
-	descr := g.in.rd.MetaData().Schema.Column(col)
 	maxDef := descr.MaxDefinitionLevel()
 	if descr.MaxRepetitionLevel() != 1 || maxDef > 3 {
 		return nil, nil, fmt.Errorf("column %q: want a list of plain values", name)
@@ -215,7 +278,7 @@ func lists[V any](g *rowGroup, name string) (values []V, lengths []int32, err er
 	if g.optional(name) {
 		empty = 1
 	}
-	err = each(g, name, func(batch []V, def, rep []int16) error {
+	err = each(g, name, math.MaxInt64, func(batch []V, def, rep []int16) error {
 		used := 0
 		for i, d := range def {
 			if rep[i] == 0 {

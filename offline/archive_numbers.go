@@ -93,11 +93,10 @@ func integers(g *rowGroup, name string) ([]int64, error) {
 // number says how a column's values are stored. Decimals, dates and times are
 // stored as integers too, which mean something else.
 func (g *rowGroup) number(name string) (kind parquet.Type, unsigned bool, err error) {
-	col, ok := g.in.columns[name]
-	if !ok {
-		return parquet.Types.Float, false, nil // the reader of the values reports that it is missing
+	descr, _, err := g.in.leaf(name)
+	if err != nil {
+		return 0, false, err
 	}
-	descr := g.in.rd.MetaData().Schema.Column(col)
 	switch t := descr.LogicalType().(type) {
 	case schema.DecimalLogicalType, *schema.DecimalLogicalType, schema.DateLogicalType, *schema.DateLogicalType,
 		*schema.TimestampLogicalType, *schema.TimeLogicalType:

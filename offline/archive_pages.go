@@ -16,6 +16,8 @@ import (
 type checkedPages struct {
 	file.PageReader
 	column *schema.Column
+	held   *int64 // bytes of the pages of all columns that are in memory
+	own    int64  // of this column
 	err    error
 }
 
@@ -24,6 +26,12 @@ func (p *checkedPages) Next() bool {
 	if p.err != nil || !p.PageReader.Next() {
 		return false
 	}
+	size := int64(len(p.Page().Data()))
+	if *p.held += size - p.own; *p.held > maxPages {
+		p.err = fmt.Errorf("the pages of all columns take more than %d MiB at a time: write the file with smaller pages or row groups", maxPages>>20)
+		return false
+	}
+	p.own = size
 	p.err = p.check()
 	return p.err == nil
 }

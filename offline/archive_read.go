@@ -28,7 +28,7 @@ func readDataset(in *parquetFile) (*Dataset, error) {
 		return nil, err
 	}
 	d := &Dataset{Name: meta.problem, Channels: meta.channels, Classes: meta.classes, Source: meta.source}
-	a := archiveReader{d: d, classes: make(map[string]int, len(d.Classes))}
+	a := archiveReader{d: d, classes: make(map[string]int, len(d.Classes)), ids: make(map[string]bool)}
 	for i, c := range d.Classes {
 		a.classes[c] = i
 	}
@@ -38,6 +38,7 @@ func readDataset(in *parquetFile) (*Dataset, error) {
 		}
 	}
 	for i := range in.rd.NumRowGroups() {
+		in.pages = 0
 		g, err := in.group(i)
 		if err != nil {
 			return nil, err
@@ -56,6 +57,7 @@ func readDataset(in *parquetFile) (*Dataset, error) {
 type archiveReader struct {
 	d       *Dataset
 	classes map[string]int // index of each class
+	ids     map[string]bool
 }
 
 func (a *archiveReader) group(g *rowGroup) error {
@@ -76,7 +78,7 @@ func (a *archiveReader) describe(g *rowGroup) ([]int64, error) {
 	if n := len(a.d.Series) + g.rows; n > maxSeries {
 		return nil, fmt.Errorf("%d series, want at most %d: %w", n, maxSeries, errTooLarge)
 	}
-	ids, err := flat(g, "id", interner(), nil)
+	ids, err := a.readIDs(g)
 	if err != nil {
 		return nil, err
 	}
@@ -95,6 +97,26 @@ func (a *archiveReader) describe(g *rowGroup) ([]int64, error) {
 		a.d.Series = append(a.d.Series, Series{ID: id, Split: Split(splits[i]), Label: labels[i]})
 	}
 	return integers(g, "length")
+}
+
+// readIDs refuses an id that is repeated before the others are read, which a few
+// bytes can claim to be.
+func (a *archiveReader) readIDs(g *rowGroup) (ids []string, err error) {
+	defer g.whole()
+	for g.restart(); g.batch(levelBatch); {
+		some, err := flat(g, "id", parquet.ByteArray.String, nil)
+		if err != nil {
+			return nil, err
+		}
+		for _, id := range some {
+			if a.ids[id] {
+				return nil, fmt.Errorf("series id %q is repeated, want each once", names.Cut(id, 40))
+			}
+			a.ids[id] = true
+		}
+		ids = append(ids, some...)
+	}
+	return ids, nil
 }
 
 // label is the index of a class, -2 where it is none.
@@ -170,6 +192,7 @@ func (d *Dataset) setTarget(path, column string) (missing, err error) {
 	}
 	var all []float64
 	for i := range in.rd.NumRowGroups() {
+		in.pages = 0
 		g, err := in.group(i)
 		if err != nil {
 			return nil, err

@@ -58,10 +58,11 @@ func TestChannelsBeyondTheBudget(t *testing.T) {
 				return err
 			}
 			in.budget = 8 * samples
-			g, err := in.group(0)
+			g, err := r.openGroup(0)
 			if err != nil {
 				return err
 			}
+			g.columns.whole()
 			return r.read(g, &RecordingChunk{})
 		}},
 	} {
@@ -90,7 +91,7 @@ func TestChannelsBeyondTheBudget(t *testing.T) {
 // Rows cost memory whatever they hold, and a few bytes can claim many.
 func TestTooManySeries(t *testing.T) {
 	a := archiveReader{d: &Dataset{Series: make([]Series, 1)}}
-	if _, err := a.describe(&rowGroup{rows: maxSeries}); !errors.Is(err, errTooLarge) {
+	if _, err := a.describe(&rowGroup{rows: maxSeries, total: maxSeries}); !errors.Is(err, errTooLarge) {
 		t.Errorf("%v, want %d series refused", err, maxSeries+1)
 	}
 }

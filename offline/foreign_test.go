@@ -26,6 +26,24 @@ type foreignColumn struct {
 // may be null, dictionaries, no compression.
 func foreign(t *testing.T, meta map[string]string, columns []foreignColumn, props ...parquet.WriterProperty) []byte {
 	t.Helper()
+	rec := foreignRecord(t, meta, columns)
+	var b bytes.Buffer
+	w, err := pqarrow.NewFileWriter(rec.Schema(), &b, parquet.NewWriterProperties(props...), pqarrow.DefaultWriterProps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Write(rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// foreignRecord is what foreign writes.
+func foreignRecord(t *testing.T, meta map[string]string, columns []foreignColumn) arrow.Record {
+	t.Helper()
 	var fields []arrow.Field
 	var data []arrow.Array
 	rows := int64(0)
@@ -38,25 +56,14 @@ func foreign(t *testing.T, meta map[string]string, columns []foreignColumn, prop
 		data, rows = append(data, a), int64(a.Len())
 	}
 	kv := arrow.MetadataFrom(meta)
-	schema := arrow.NewSchema(fields, &kv)
-	var b bytes.Buffer
-	w, err := pqarrow.NewFileWriter(schema, &b, parquet.NewWriterProperties(props...), pqarrow.DefaultWriterProps())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Write(array.NewRecord(schema, data, rows)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
+	return array.NewRecord(arrow.NewSchema(fields, &kv), data, rows)
 }
 
 var (
 	text   = arrow.BinaryTypes.String
 	number = arrow.PrimitiveTypes.Float32
 	list   = arrow.ListOf(number)
+	pair   = arrow.StructOf(arrow.Field{Name: "x", Type: number, Nullable: true}, arrow.Field{Name: "y", Type: number, Nullable: true})
 )
 
 func setMeta() map[string]string {
@@ -75,6 +82,7 @@ func setColumns() []foreignColumn {
 		{"a", list, `[[1,2],[3]]`},
 		{"b", list, `[[4,5],[6]]`},
 		{"comment", text, `["columns that are not asked for", "are left alone"]`},
+		{"meta", pair, `[{"x":1,"y":2},{"x":1,"y":2}]`},
 	}
 }
 
@@ -97,7 +105,7 @@ func TestForeignArchive(t *testing.T) {
 	}
 	for want, c := range map[string]foreignColumn{
 		`column "id": row 1 of the row group is null`:                      {"id", text, `["s0",null]`},
-		`id "s0" is empty or repeated`:                                     {"id", text, `["s0","s0"]`},
+		`id "s0" is repeated`:                                              {"id", text, `["s0","s0"]`},
 		`split "dev", want "train" or "test"`:                              {"split", text, `["train","dev"]`},
 		`series "s1": its label is not among the classes`:                  {"label", text, `["y","z"]`},
 		`column "label": stored as INT64, want text: cast it`:              {"label", arrow.PrimitiveTypes.Int64, `[1,2]`},
@@ -112,7 +120,7 @@ func TestForeignArchive(t *testing.T) {
 		`column "b": want a list of plain values`:                          {"b", number, `[4,5]`},
 		`column "split": want a plain value, got a list`:                   {"split", list, `[[4],[6]]`},
 		`series "s1": length says 1, channel "a" has 0`:                    {"a", list, `[[1,2],[]]`},
-		`column "comment": want a plain value or a list, got a structure`:  {"comment", arrow.StructOf(arrow.Field{Name: "x", Type: number, Nullable: true}, arrow.Field{Name: "y", Type: number, Nullable: true}), `[{"x":1,"y":2},{"x":1,"y":2}]`},
+		`column "b": want a plain value or a list, got a structure`:        {"b", pair, `[{"x":1,"y":2},{"x":1,"y":2}]`},
 		`series "s0": sample 1 of channel "a" is infinite`:                 {"a", list, `[[1,3.5e38],[3]]`},
 	} {
 		columns := setColumns()
@@ -151,6 +159,7 @@ func TestForeignRecording(t *testing.T) {
 		{"a", number, `[1,2,3]`},
 		{"end", arrow.FixedWidthTypes.Boolean, `[false,true,false]`},
 		{"label", text, `[null,"x",null]`},
+		{"meta", pair, `[{"x":1,"y":2},null,{"x":1,"y":2}]`},
 	}
 	for _, version := range []parquet.DataPageVersion{parquet.DataPageV1, parquet.DataPageV2} {
 		got, err := recordingBytes(foreign(t, meta, columns, parquet.WithDataPageVersion(version)))
@@ -166,12 +175,18 @@ func TestForeignRecording(t *testing.T) {
 		}
 	}
 	for want, c := range map[string]foreignColumn{
-		`column "time": want a timestamp`:              {"time", arrow.PrimitiveTypes.Int64, `[1,2,3]`},
-		`does not fit into 64-bit nanoseconds`:         {"time", arrow.FixedWidthTypes.Timestamp_us, `["9999-01-01T00:00:00Z",null,null]`},
-		`column "a": row 1 of the row group is null`:   {"a", number, `[1,null,3]`},
-		`its stream is empty`:                          {"stream", text, `["p","","q"]`},
-		`column "end": stored as INT32, want bool`:     {"end", arrow.PrimitiveTypes.Int32, `[0,1,0]`},
-		`column "seq": row 2 of the row group is null`: {"seq", arrow.PrimitiveTypes.Int64, `[1,2,null]`},
+		`column "time": numbers without a unit`:                     {"time", arrow.PrimitiveTypes.Int64, `[1,2,3]`},
+		`column "time": stored as BYTE_ARRAY`:                       {"time", text, `["1","2","3"]`},
+		`looks like s since 1970 (2026-01-01T00:00:00Z)`:            {"time", arrow.FixedWidthTypes.Timestamp_ns, `[null,1767225600,3]`},
+		`looks like ms since 1970 (2026-01-01T00:00:00Z)`:           {"time", arrow.FixedWidthTypes.Timestamp_us, `[1767225600000,2,3]`},
+		`stream "p": seq 1 after 2, want it to increase`:            {"seq", arrow.PrimitiveTypes.Int64, `[2,1,1]`},
+		`stream "p": seq 7 after 7, want it to increase`:            {"seq", arrow.PrimitiveTypes.Int32, `[7,7,1]`},
+		`column "a": want a plain value or a list, got a structure`: {"a", pair, `[{"x":1,"y":2},{"x":1,"y":2},{"x":1,"y":2}]`},
+		`does not fit into 64-bit nanoseconds`:                      {"time", arrow.FixedWidthTypes.Timestamp_us, `["9999-01-01T00:00:00Z",null,null]`},
+		`column "a": row 1 of the row group is null`:                {"a", number, `[1,null,3]`},
+		`its stream is empty`:                                       {"stream", text, `["p","","q"]`},
+		`column "end": stored as INT32, want bool`:                  {"end", arrow.PrimitiveTypes.Int32, `[0,1,0]`},
+		`column "seq": row 2 of the row group is null`:              {"seq", arrow.PrimitiveTypes.Int64, `[1,2,null]`},
 	} {
 		wrong := append([]foreignColumn(nil), columns...)
 		for i := range wrong {

@@ -3,10 +3,9 @@ package offline
 import (
 	"fmt"
 	"io"
-	"math"
 	"slices"
 
-	"github.com/apache/arrow/go/v17/parquet/schema"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // RecordingReader reads a recording archive from front to back. It belongs to
@@ -22,8 +21,10 @@ type RecordingReader struct {
 
 	path  string
 	in    *parquetFile
-	next  int   // row group
-	ticks int64 // nanoseconds in a unit of the time column
+	group *readGroup       // that is read; nil: the next one
+	next  int              // row group
+	seqs  map[string]int64 // of the last sample of each stream
+	times timeColumn
 }
 
 // ReadRecording opens a recording archive and checks its metadata and columns.
@@ -40,12 +41,25 @@ func ReadRecording(path string) (r *RecordingReader, err error) {
 	return r, err
 }
 
-func newRecordingReader(path string, in *parquetFile) (*RecordingReader, error) {
-	r := &RecordingReader{path: path, in: in}
-	if err := r.readMeta(); err != nil {
-		return nil, err
+// IsRecording reports whether the metadata of the file at path name a recording
+// archive, which may be damaged.
+func IsRecording(path string) bool {
+	in, err := openQuietly(path)
+	if err != nil {
+		return false
 	}
-	if err := r.timeUnit(); err != nil {
+	defer in.file.Close()
+	layout := in.rd.MetaData().KeyValueMetadata().FindValue(keyArchive)
+	return layout != nil && *layout == layoutRecording
+}
+
+func newRecordingReader(path string, in *parquetFile) (*RecordingReader, error) {
+	r := &RecordingReader{path: path, in: in, seqs: make(map[string]int64)}
+	err := r.readMeta()
+	if err == nil {
+		r.times, err = newTimeColumn(in, r.Meta(keyTimeUnit), r.Recorded)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return r, nil
@@ -69,8 +83,8 @@ func (r *RecordingReader) readMeta() error {
 		return err
 	}
 	for _, name := range slices.Concat(columns, r.Channels) {
-		if _, ok := r.in.columns[name]; !ok {
-			return fmt.Errorf("column %q is missing", name)
+		if _, _, err := r.in.leaf(name); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -98,66 +112,99 @@ func (r *RecordingReader) readEnds() (err error) {
 	return err
 }
 
-func (r *RecordingReader) timeUnit() error {
-	time, ok := r.in.rd.MetaData().Schema.Column(r.in.columns["time"]).LogicalType().(*schema.TimestampLogicalType)
-	if !ok {
-		return fmt.Errorf("column %q: want a timestamp", "time")
+// readGroup is a row group that is read a batch at a time. A column may be the target
+// or the groups, and another one too, so that each has its own place in it.
+type readGroup struct{ columns, target, groups *rowGroup }
+
+func (r *RecordingReader) openGroup(i int) (g *readGroup, err error) {
+	g = new(readGroup)
+	r.in.pages = 0
+	for _, to := range []**rowGroup{&g.columns, &g.target, &g.groups} {
+		if *to, err = r.in.group(i); err != nil {
+			return nil, err
+		}
+		(*to).restart()
 	}
-	switch time.TimeUnit() {
-	case schema.TimeUnitNanos:
-		r.ticks = 1
-	case schema.TimeUnitMicros: // other tools round so
-		r.ticks = 1e3
-	case schema.TimeUnitMillis:
-		r.ticks = 1e6
-	default:
-		return fmt.Errorf("column %q: unknown unit of time", "time")
-	}
-	return nil
+	return g, nil
 }
 
-// Next replaces what c holds by the next row group, at most 65536 samples in
-// archives of our own, or returns io.EOF after the last.
-func (r *RecordingReader) Next(c *RecordingChunk) (err error) {
+// batch makes the next rows those that are read; false after the last.
+func (g *readGroup) batch(limit int) bool {
+	g.target.batch(limit)
+	g.groups.batch(limit)
+	return g.columns.batch(limit)
+}
+
+// Next replaces what c holds by the next samples, at most GroupRows of one row group,
+// or returns io.EOF after the last.
+func (r *RecordingReader) Next(c *RecordingChunk) error {
 	c.Reset()
-	if r.next == r.in.rd.NumRowGroups() {
+	more, err := r.nextRows()
+	if err == nil && !more {
 		return io.EOF
 	}
-	defer guard(r.path, &err)
-	r.in.budget = DefaultMaxValues // for each group, as c holds only one
-	g, err := r.in.group(r.next)
 	if err == nil {
-		err = r.read(g, c)
-	}
-	if err == nil {
-		err = c.check(len(r.Channels), r.Recorded)
+		err = r.readRows(c)
 	}
 	if err != nil {
 		c.Reset()
-		return fmt.Errorf("row group %d: %w", r.next, err)
 	}
-	r.next++
+	return err
+}
+
+// nextRows goes to the next rows; false after the last.
+func (r *RecordingReader) nextRows() (more bool, err error) {
+	defer guard(r.path, &err)
+	for r.group == nil || !r.group.batch(GroupRows(len(r.Channels))) {
+		if r.group = nil; r.next == r.in.rd.NumRowGroups() {
+			return false, nil
+		}
+		if r.group, err = r.openGroup(r.next); err != nil {
+			return false, fmt.Errorf("row group %d: %w", r.next, err)
+		}
+		r.next++
+	}
+	return true, nil
+}
+
+// readRows reads them.
+func (r *RecordingReader) readRows(c *RecordingChunk) (err error) {
+	defer guard(r.path, &err)
+	r.in.budget = DefaultMaxValues // for each chunk, as c holds only one
+	if err = r.read(r.group, c); err == nil {
+		err = c.check(len(r.Channels), r.Recorded)
+	}
+	if err == nil {
+		err = r.checkOrder(c)
+	}
+	if err != nil {
+		return fmt.Errorf("row group %d: %w", r.next-1, err)
+	}
 	return nil
 }
 
-func (r *RecordingReader) read(g *rowGroup, c *RecordingChunk) (err error) {
+// checkOrder refuses samples of a stream that are not in the order of their numbers.
+func (r *RecordingReader) checkOrder(c *RecordingChunk) error {
+	for i, stream := range c.Stream {
+		last, seen := r.seqs[stream]
+		if seen && c.Seq[i] <= last {
+			return fmt.Errorf("stream %q: seq %d after %d, want it to increase: sort the samples of each stream, and leave out repeated ones", names.Cut(stream, 40), c.Seq[i], last)
+		}
+		r.seqs[stream] = c.Seq[i]
+	}
+	return nil
+}
+
+func (r *RecordingReader) read(of *readGroup, c *RecordingChunk) (err error) {
+	g := of.columns
 	if c.Stream, err = flat(g, "stream", interner(), nil); err != nil {
 		return err
 	}
 	if c.Seq, err = integers(g, "seq"); err != nil {
 		return err
 	}
-	if c.Time, err = flat(g, "time", same[int64], func() int64 { return NoTime }); err != nil {
+	if c.Time, err = r.times.read(g); err != nil {
 		return err
-	}
-	for i, t := range c.Time {
-		if t == NoTime {
-			continue
-		}
-		if t > math.MaxInt64/r.ticks || t < math.MinInt64/r.ticks {
-			return fmt.Errorf("row %d: time %d does not fit into 64-bit nanoseconds", i, t)
-		}
-		c.Time[i] = t * r.ticks
 	}
 	if c.End, err = flat(g, "end", same[bool], nil); err != nil {
 		return err
@@ -166,12 +213,12 @@ func (r *RecordingReader) read(g *rowGroup, c *RecordingChunk) (err error) {
 		return err
 	}
 	if r.target != "" {
-		if c.number, err = numberColumn(g, r.target); err != nil {
+		if c.number, err = numberColumn(of.target, r.target); err != nil {
 			return err
 		}
 	}
 	if r.groups != "" {
-		if c.group, err = groupColumn(g, r.groups); err != nil {
+		if c.group, err = groupColumn(of.groups, r.groups); err != nil {
 			return err
 		}
 	}

@@ -186,6 +186,7 @@ func (d *Dataset) setGroups(path, column string) (missing, err error) {
 func (d *Dataset) readGroups(in *parquetFile, column string) error {
 	at := 0
 	for i := range in.rd.NumRowGroups() {
+		in.pages = 0
 		g, err := in.group(i)
 		if err != nil {
 			return err
@@ -211,7 +212,11 @@ func (d *Dataset) readGroups(in *parquetFile, column string) error {
 // groupColumn reads a column of text or of whole numbers. Null is the empty text.
 func groupColumn(g *rowGroup, name string) ([]string, error) {
 	var values []string
-	kind := g.in.rd.MetaData().Schema.Column(g.in.columns[name]).PhysicalType()
+	descr, _, err := g.in.leaf(name)
+	if err != nil {
+		return nil, err
+	}
+	kind := descr.PhysicalType()
 	if kind == parquet.Types.Int32 || kind == parquet.Types.Int64 {
 		numbers, err := integers(g, name)
 		if err != nil {
@@ -222,7 +227,7 @@ func groupColumn(g *rowGroup, name string) ([]string, error) {
 		}
 		return values, nil
 	}
-	values, err := flat(g, name, interner(), func() string { return "" })
+	values, err = flat(g, name, interner(), func() string { return "" })
 	if err != nil {
 		return nil, err
 	}

@@ -28,15 +28,15 @@ func Read(path string) (*offline.Dataset, error) {
 	if err := cli.WholeFile(path); err != nil {
 		return nil, err
 	}
+	if offline.IsRecording(path) {
+		err := offline.InContent(fmt.Errorf("%s is a recording, and this command reads data sets", path))
+		return nil, cli.Fail(cli.ExitFailure, err, "give a data set (offline import DIR); offline retrain, offline evaluate and replay read recordings, too")
+	}
 	d, err := offline.ReadArchive(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --out "+cli.QuoteForShell(path))
 	}
-	next := "another file, or import the data again with eusn-stream offline import"
-	if _, recording := recordingChannels(path); recording {
-		next = "give a data set; a recording works with eusn-stream offline retrain, offline evaluate and replay"
-	}
-	return d, cli.Fail(cli.ExitFailure, err, next)
+	return d, cli.Fail(cli.ExitFailure, err, "another file, or import the data again with eusn-stream offline import")
 }
 
 // archivesIn lists the archives in a folder; false where path is something else.
@@ -56,14 +56,13 @@ func archiveAt(path string) string {
 	return path
 }
 
-// recordingChannels counts the channels of a recording archive; false where
-// the file is none.
-func recordingChannels(path string) (channels int, ok bool) {
+// recordingChannels counts the channels of a recording archive.
+func recordingChannels(path string) (channels int, err error) {
 	r, err := offline.ReadRecording(path)
 	if err != nil {
-		return 0, false
+		return 0, cli.Fail(cli.ExitFailure, err, "docs/parquet.md describes the columns of a recording")
 	}
-	return len(r.Channels), r.Close() == nil
+	return len(r.Channels), r.Close()
 }
 
 // Labelled is what a model is trained on and evaluated with: a data set, or
@@ -81,15 +80,16 @@ type Labelled struct {
 func Open(path string) (Labelled, error) {
 	files := recordedFiles(path)
 	if len(files) > 0 {
-		channels, _ := recordingChannels(files[0]) // it was opened before
-		return Labelled{Path: path, Channels: channels, Files: files}, nil
+		channels, err := recordingChannels(files[0])
+		return Labelled{Path: path, Channels: channels, Files: files}, err
 	}
 	if there, err := os.Stat(path); err != nil || !there.IsDir() { // of a directory, the archive in it is read
 		if err := cli.WholeFile(path); err != nil {
 			return Labelled{}, err
 		}
-		if channels, ok := recordingChannels(path); ok {
-			return Labelled{Path: path, Channels: channels, Files: []string{path}}, nil
+		if offline.IsRecording(path) {
+			channels, err := recordingChannels(path)
+			return Labelled{Path: path, Channels: channels, Files: []string{path}}, err
 		}
 	}
 	d, err := Read(path)

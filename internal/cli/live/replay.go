@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"strconv"
 	"strings"
@@ -134,18 +133,17 @@ func (o replayOptions) open() (archiveSource, error) {
 			return archiveSource{}, err
 		}
 	}
-	rec, notRecording := offline.ReadRecording(o.archive)
-	if notRecording == nil {
+	if offline.IsRecording(o.archive) {
+		rec, err := offline.ReadRecording(o.archive)
+		if err != nil {
+			return archiveSource{}, err
+		}
 		return archiveSource{source.NewRecording(rec), rec.Channels, rec.Rows, rec.Close}, nil
 	}
 	d, err := archives.Read(o.archive)
 	switch {
-	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
 		return archiveSource{}, err
-	case err != nil && err.Error() == notRecording.Error():
-		return archiveSource{}, err
-	case err != nil: // a damaged archive of one kind is also no archive of the other
-		return archiveSource{}, fmt.Errorf("%w\nand as a recording: %w", err, notRecording)
 	case len(d.Channels) == 0:
 		err = offline.InContent(fmt.Errorf("%s holds token lists: there are no samples to publish", o.archive))
 		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "eusn-stream offline embed "+cli.QuoteForShell(o.archive)+", then replay the archive that it writes")
