@@ -104,6 +104,9 @@ func (d *Dataset) validate() error {
 	if err := checkNames("class", d.Classes); err != nil {
 		return err
 	}
+	for l, of := range sameNumbers(d.Classes) {
+		return fmt.Errorf("classes %q and %q are the same number: give both one name", of, l)
+	}
 	if err := checkChannels(d.Channels, datasetColumns); err != nil {
 		return err
 	}

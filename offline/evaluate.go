@@ -164,7 +164,7 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 func (ev *Evaluation) index(names []string) []int {
 	class := make([]int, len(names))
 	for i, name := range names {
-		if class[i] = slices.Index(ev.Classes, name); class[i] < 0 {
+		if class[i] = classIndex(ev.Classes, name); class[i] < 0 {
 			class[i] = len(ev.Classes) // which matchModel allows where there is a detector
 			if ev.detects {
 				class[i] = 1
@@ -302,7 +302,7 @@ func matchModel(m *reservoir.Model, linear *readout.Linear, src labelledData) er
 		return fmt.Errorf("offline: the model reads channels %q, %s has %q: want the same names in the same order", m.Channels, src.what, src.channels)
 	}
 	for _, c := range src.classes {
-		if !slices.Contains(linear.Classes, c) && linear.Novelty == nil { // what it does not know is new
+		if classIndex(linear.Classes, c) < 0 && linear.Novelty == nil { // what it does not know is new
 			return fmt.Errorf("offline: class %q of %s is not among the %d classes of readout %q", c, src.what, len(linear.Classes), linear.Name)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -94,11 +95,8 @@ func (d *Dataset) assemble(parts [2]*part, keepName bool) error {
 		}
 		d.compareClasses(train, test)
 	}
-	d.Classes = unionClasses(parts)
-	index := make(map[string]int, len(d.Classes))
-	for i, c := range d.Classes {
-		index[c] = i
-	}
+	classes, index := joinNumbers(unionClasses(parts), d.warn)
+	d.Classes = classes
 	for i, p := range parts {
 		if p == nil {
 			continue
@@ -130,8 +128,9 @@ func (d *Dataset) assemble(parts [2]*part, keepName bool) error {
 func (d *Dataset) compareClasses(train, test *part) {
 	inTrain, inTest := train.usedClasses(), test.usedClasses()
 	var strange []string
+	known := slices.Collect(maps.Keys(inTrain))
 	for c := range inTest {
-		if !inTrain[c] {
+		if classIndex(known, c) < 0 {
 			strange = append(strange, c)
 		}
 	}

@@ -119,10 +119,23 @@ func suffixes() string {
 	return strings.Join(all, ", ")
 }
 
+// BaseName is the name of a file without its folder, .gz and the ending before that:
+// Line1.2_TRAIN of Line1.2_TRAIN.ts.gz.
+func BaseName(path string) string {
+	base := filepath.Base(path)
+	if low := strings.ToLower(base); strings.HasSuffix(low, ".gz") {
+		base = base[:len(base)-len(".gz")]
+	}
+	if name := strings.TrimSuffix(base, filepath.Ext(base)); name != "" {
+		return name
+	}
+	return base
+}
+
 // splitName takes Adiac_TRAIN.ts.gz apart into Adiac and train. Names that
-// follow no rule give the name up to the first dot and no split.
+// follow no rule give the name without its ending and no split.
 func splitName(path string) (name string, split Split) {
-	base, _, _ := strings.Cut(filepath.Base(path), ".")
+	base := BaseName(path)
 	for _, s := range splits {
 		if cut := len(base) - len(s) - 1; cut > 0 && strings.EqualFold(base[cut:], "_"+string(s)) {
 			return base[:cut], s

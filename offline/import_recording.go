@@ -12,6 +12,9 @@ type RecordingImport struct {
 	CSV  string // the file to read; may be compressed with gzip
 	Out  string // the archive to write
 	Name string // empty: the file's name up to the first dot
+	// TimeUnit is that of times that are numbers, one of TimeUnits; empty: ns. Then the
+	// first of them is refused if it looks like a time of another unit.
+	TimeUnit string
 	// Tool, License and Note go into the provenance.
 	Tool, License, Note string
 }
@@ -39,6 +42,9 @@ func ImportRecording(ctx context.Context, in RecordingImport, progress Progress)
 	}
 	defer src.close()
 	r, err := newCSVReader(src)
+	if err == nil {
+		err = r.setUnit(in.TimeUnit)
+	}
 	if err != nil {
 		return sum, err
 	}
@@ -58,6 +64,7 @@ func ImportRecording(ctx context.Context, in RecordingImport, progress Progress)
 		w.Abort()
 		return sum, err
 	}
+	w.Meta = map[string]string{keyTimeUnit: "ns"} // what the archive has is what was meant
 	w.Source = Provenance{Files: []SourceFile{sum.File}, Format: "csv", Tool: in.Tool, License: in.License, Note: in.Note}
 	return sum, w.Close()
 }

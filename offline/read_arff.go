@@ -61,7 +61,7 @@ func (r *arffReader) declare(line []byte) (data bool, err error) {
 	word, rest, _ := strings.Cut(strings.ReplaceAll(string(line), "\t", " "), " ")
 	switch strings.ToLower(word) {
 	case "@relation":
-		r.out.problem = strings.Trim(strings.TrimSpace(rest), `'"`)
+		r.out.problem = unquote(rest)
 	case "@attribute":
 		err = r.attribute(strings.TrimSpace(rest))
 	case "@end":
@@ -109,7 +109,11 @@ func (r *arffReader) attribute(text string) error {
 // typeOf takes TYPE out of NAME TYPE; the name may be quoted.
 func typeOf(text string) (kind string, ok bool) {
 	if text != "" && (text[0] == '\'' || text[0] == '"') {
-		_, kind, ok = strings.Cut(text[1:], text[:1])
+		end := closingQuote(text)
+		if end < 0 {
+			return "", false
+		}
+		kind, ok = text[end+1:], true
 	} else {
 		_, kind, ok = strings.Cut(text, " ")
 	}
@@ -119,7 +123,7 @@ func typeOf(text string) (kind string, ok bool) {
 
 func (r *arffReader) classes(list string) error {
 	r.known = make(map[string]bool)
-	for _, c := range strings.Split(list, ",") {
+	for _, c := range splitNominal(list) {
 		c = unquote(c)
 		if err := names.Check("class name", c); err != nil {
 			return r.src.errorf("%w", err)
@@ -133,8 +137,76 @@ func (r *arffReader) classes(list string) error {
 	return nil
 }
 
+// unquote takes blanks, quotes and the backslashes of escapes away.
 func unquote(s string) string {
-	return strings.Trim(strings.TrimSpace(s), `'"`)
+	s = strings.TrimSpace(s)
+	if n := len(s); n >= 2 && isQuote(s[0]) && s[n-1] == s[0] {
+		s = s[1 : n-1]
+	}
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) {
+			i++
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+func isQuote(c byte) bool { return c == '\'' || c == '"' }
+
+// closingQuote is the place of the quote that ends the text in quotes at the beginning
+// of s; -1: there is none.
+func closingQuote(s string) int {
+	for i := 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case s[0]:
+			return i
+		}
+	}
+	return -1
+}
+
+// splitNominal splits at the commas that are not within quotes.
+func splitNominal(list string) (fields []string) {
+	for at := 0; at < len(list); at++ {
+		blank := strings.TrimSpace(list[:at]) == ""
+		switch c := list[at]; {
+		case c == '\\':
+			at++
+		case isQuote(c) && blank:
+			if end := closingQuote(list[at:]); end > 0 {
+				at += end
+			}
+		case c == ',':
+			fields, list, at = append(fields, list[:at]), list[at+1:], -1
+		}
+	}
+	return append(fields, list)
+}
+
+// lastField is the place of the comma before the last field of a line, which may be
+// quoted; -1: there is none.
+func lastField(line []byte) int {
+	n := len(line)
+	if !isQuote(line[n-1]) {
+		return bytes.LastIndexByte(line, ',')
+	}
+	for at := n - 2; at > 0; at-- { // backward to the opening quote
+		if line[at] != line[n-1] {
+			continue
+		}
+		before := bytes.TrimRight(line[:at], " \t")
+		if len(before) > 0 && before[len(before)-1] == ',' && closingQuote(string(line[at:])) == n-1-at {
+			return len(before) - 1
+		}
+	}
+	return bytes.LastIndexByte(line, ',')
 }
 
 func (r *arffReader) checkHeader() error {
@@ -154,12 +226,12 @@ func (r *arffReader) row(line []byte) error {
 	if line[0] == '{' {
 		return r.src.errorf("sparse rows are not supported, want all values of the series")
 	}
-	cut := bytes.LastIndexByte(line, ',')
+	cut := lastField(line)
 	if cut < 0 {
 		return r.src.errorf("no comma in the line: want values and the class label separated by commas")
 	}
 	s := rawSeries{label: unquote(string(line[cut+1:]))}
-	if !r.known[s.label] {
+	if !r.known[s.label] && !r.out.declared(&s.label) {
 		return r.src.errorf("label %q is not among the %d classes of the header", clip([]byte(s.label)), len(r.out.classes))
 	}
 	channels := [][]byte{line[:cut]}

@@ -18,7 +18,7 @@ import (
 //
 //	stream  which stream a sample belongs to
 //	seq     whole numbers increasing within a stream; without it samples are counted from 1
-//	time    RFC 3339, or nanoseconds since 1970; may be empty
+//	time    RFC 3339, or a number since 1970, in nanoseconds unless a unit is given; may be empty
 //	end     true, false, 1, 0 or empty (false): the sequence ends here
 //	label   class; may be empty
 //
@@ -31,10 +31,24 @@ type csvReader struct {
 	values   []int                                       // column numbers of the channels
 	last     map[string]int64                            // seq of each stream's latest sample
 	fields   [][]byte
+	ticks    int64 // nanoseconds in the unit of times that are numbers
+	checked  bool  // that is the unit
+}
+
+// setUnit is for times that are numbers; empty: nanoseconds, unless the first time looks
+// like another unit.
+func (r *csvReader) setUnit(unit string) error {
+	if unit == "" {
+		return nil
+	}
+	if r.ticks, r.checked = ticksOf(unit), true; r.ticks == 0 {
+		return fmt.Errorf("offline: unit of time %q, want one of %q", unit, TimeUnits)
+	}
+	return nil
 }
 
 func newCSVReader(src *source) (*csvReader, error) {
-	r := &csvReader{src: src, last: make(map[string]int64)}
+	r := &csvReader{src: src, last: make(map[string]int64), ticks: 1}
 	line, err := src.next()
 	if err == io.EOF {
 		return nil, src.errorf("the file is empty, want a header line")
@@ -130,7 +144,7 @@ func (r *csvReader) sample(line []byte, c *RecordingChunk) (err error) {
 	if err != nil {
 		return err
 	}
-	at, err := parseTime(r.field(r.at.time))
+	at, err := r.time(r.field(r.at.time))
 	if err != nil {
 		return err
 	}
@@ -183,16 +197,27 @@ func (r *csvReader) seq(stream string) (int64, error) {
 	return n, nil
 }
 
-func parseTime(field []byte) (int64, error) {
+// time reads a time in nanoseconds.
+func (r *csvReader) time(field []byte) (int64, error) {
 	if len(field) == 0 {
 		return NoTime, nil
 	}
-	if n, err := strconv.ParseInt(string(field), 10, 64); err == nil && n != NoTime {
-		return n, nil
+	if n, err := strconv.ParseInt(string(field), 10, 64); err == nil {
+		if !r.checked {
+			r.checked = true
+			if err := checkUnit(n, r.ticks, "time", "; specify the unit (offline import --time-unit)"); err != nil {
+				return 0, err
+			}
+		}
+		ns, ok := nanoseconds(n, r.ticks)
+		if !ok {
+			return 0, fmt.Errorf("time: %d is out of the range of 64-bit nanoseconds (1678 to 2262); specify another unit (offline import --time-unit)", n)
+		}
+		return ns, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, string(field))
 	if err != nil {
-		return 0, fmt.Errorf("time: want RFC 3339 (2006-01-02T15:04:05.999Z) or nanoseconds since 1970, got %q", clip(field))
+		return 0, fmt.Errorf("time: want RFC 3339 (2006-01-02T15:04:05.999Z) or a whole number since 1970, in nanoseconds or the unit of --time-unit, got %q", clip(field))
 	}
 	if ns := t.UnixNano(); time.Unix(0, ns).Equal(t) {
 		return ns, nil
@@ -214,7 +239,10 @@ func parseBool(field []byte) (bool, error) {
 // for those with doubled quotes.
 func splitCSV(line []byte, fields [][]byte) ([][]byte, error) {
 	for {
-		if len(line) == 0 || line[0] != '"' {
+		// A quote after blanks opens a field, too.
+		if quoted := bytes.TrimLeft(line, " \t"); len(quoted) > 0 && quoted[0] == '"' {
+			line = quoted
+		} else {
 			field, rest, more := bytes.Cut(line, []byte{','})
 			fields = append(fields, field)
 			if !more {
@@ -228,7 +256,7 @@ func splitCSV(line []byte, fields [][]byte) ([][]byte, error) {
 			return nil, err
 		}
 		fields = append(fields, field)
-		if len(rest) == 0 {
+		if rest = bytes.TrimLeft(rest, " \t"); len(rest) == 0 {
 			return fields, nil
 		}
 		if rest[0] != ',' {

@@ -24,6 +24,16 @@ type rawSeries struct {
 	tokens []int32
 }
 
+// declared makes of a label the class of the header that is the same number; false if
+// there is none.
+func (p *part) declared(label *string) bool {
+	i := classIndex(p.classes, *label)
+	if i >= 0 {
+		*label = p.classes[i]
+	}
+	return i >= 0
+}
+
 // interleave copies series stored channel after channel into samples x
 // channels order.
 func interleave(byChannel []float32, channels int) []float32 {

@@ -220,7 +220,7 @@ func (r *tsReader) series(line []byte) error {
 		}
 		s.label = string(bytes.TrimSpace(line[cut+1:]))
 		line = line[:cut]
-		if !r.known[s.label] {
+		if !r.known[s.label] && !r.out.declared(&s.label) {
 			return r.src.errorf("label %q is not among the %d classes of @classLabel", clip([]byte(s.label)), len(r.out.classes))
 		}
 	}

@@ -205,10 +205,7 @@ func openLabelled(ctx context.Context, from RecordingFiles, rule *groups.Rule) (
 		sum.add(c)
 		return nil
 	})
-	src.classes = slices.Sorted(maps.Keys(labels))
-	for i, c := range src.classes {
-		labels[c] = i
-	}
+	src.classes, labels = joinNumbers(slices.Sorted(maps.Keys(labels)), nil)
 	src.what = fmt.Sprintf("recording %q", src.name)
 	src.fingerprint = func() string { return hex.EncodeToString(sum.h.Sum(nil)) }
 	if from.target != "" {

@@ -2,10 +2,13 @@ package offline
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -131,5 +134,47 @@ func TestLargeRowGroup(t *testing.T) {
 	}
 	if next != rows {
 		t.Errorf("%d rows, want %d", next, rows)
+	}
+}
+
+// TestImportTimeUnit: the first number of a CSV recording decides whether a unit must
+// be given, and the archive has nanoseconds, also those of 1970 that were meant.
+func TestImportTimeUnit(t *testing.T) {
+	for _, c := range []struct {
+		times, unit string
+		want        []int64
+		refused     string
+	}{
+		{"1767225600,1767225601", "", nil, "r.csv:2: time: the first is 1767225600, which looks like s since 1970 (2026-01-01T00:00:00Z); specify the unit"},
+		{",1767225600000", "", nil, "looks like ms since 1970 (2026-01-01T00:00:00Z)"},
+		{"1767225600000000,7", "", nil, "looks like us since 1970"},
+		{"1767225600,1767225601", "s", []int64{1767225600e9, 1767225601e9}, ""},
+		{"1767225600000,1767225600001", "ms", []int64{1767225600e9, 1767225600e9 + 1e6}, ""},
+		{"1767225600,1767225601", "ns", []int64{1767225600, 1767225601}, ""},
+		{"1767225600000000000,1767225600000000001", "", []int64{1767225600e9, 1767225600e9 + 1}, ""},
+		{"0,1767225600", "", []int64{0, 1767225600}, ""}, // since the start of a device
+		{"2026-01-01T00:00:00Z,1767225601", "s", []int64{1767225600e9, 1767225601e9}, ""},
+		{"9223372037,1", "s", nil, "out of the range"},
+	} {
+		first, second, _ := strings.Cut(c.times, ",")
+		dir := place(t, map[string]string{"r.csv": "stream,time,x\na," + first + ",1\na," + second + ",2\n"})
+		out := filepath.Join(dir, "r.parquet")
+		_, err := ImportRecording(context.Background(), RecordingImport{CSV: filepath.Join(dir, "r.csv"), Out: out, TimeUnit: c.unit}, nil)
+		if c.refused != "" {
+			wantError(t, err, c.refused)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%s in %q: %v", c.times, c.unit, err)
+			continue
+		}
+		r, err := ReadRecording(out)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var chunk RecordingChunk
+		if err := errors.Join(r.Next(&chunk), r.Close()); err != nil || !slices.Equal(chunk.Time, c.want) {
+			t.Errorf("%s in %q: %v, %v, want %v", c.times, c.unit, chunk.Time, err, c.want)
+		}
 	}
 }

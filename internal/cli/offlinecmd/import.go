@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -23,7 +23,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 
 func newImport(a *cli.App) *cobra.Command {
 	var o offline.ImportOptions
-	var out, csv string
+	var out, csv, unit string
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "import [DIR]",
@@ -46,6 +46,7 @@ stream, optionally seq, time, end and label, and one column for each channel.`,
 	f.StringVar(&o.Train, "train", "", "file of the training part, instead of DIR")
 	f.StringVar(&o.Test, "test", "", "file of the test part, instead of DIR")
 	f.StringVar(&csv, "csv", "", "CSV recording, instead of a data set")
+	f.StringVar(&unit, "time-unit", "", "unit of a CSV recording's times that are numbers since 1970: s, ms, us or ns (default ns, refused if the first looks like another unit)")
 	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", offline.DefaultNumWords))
 	f.StringVar(&o.License, "license", "", "licence to record in the archive")
 	f.StringVar(&o.Note, "note", "", "remark to record in the archive")
@@ -60,11 +61,17 @@ stream, optionally seq, time, end and label, and one column for each channel.`,
 			return fmt.Errorf("--num-words %d: want a number of words, or -1 for all", o.NumWords)
 		}
 		if csv != "" {
+			if unit != "" && !slices.Contains(offline.TimeUnits, unit) {
+				return fmt.Errorf("--time-unit %q: want one of %s", unit, strings.Join(offline.TimeUnits, ", "))
+			}
 			if o.Dir != "" || o.Train != "" || o.Test != "" {
 				return errors.New("--csv imports one recording: do not give DIR, --train or --test with it")
 			}
-			r := offline.RecordingImport{CSV: csv, Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note}
+			r := offline.RecordingImport{CSV: csv, Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note, TimeUnit: unit}
 			return a.Do(func(ctx context.Context, _ []string) error { return importRecording(ctx, a, r, out, force) })(cmd, args)
+		}
+		if unit != "" {
+			return errors.New("--time-unit is for recordings: give --csv with it")
 		}
 		if o.Dir == "" && o.Train == "" && o.Test == "" {
 			return errors.New("nothing to import: give DIR, or --train and --test, or --csv")
@@ -113,8 +120,7 @@ func importDataset(ctx context.Context, a *cli.App, o offline.ImportOptions, out
 }
 
 func importRecording(ctx context.Context, a *cli.App, r offline.RecordingImport, out string, force bool) error {
-	base, _, _ := strings.Cut(filepath.Base(r.CSV), ".")
-	r.Out = cmp.Or(out, base+".parquet")
+	r.Out = cmp.Or(out, offline.BaseName(r.CSV)+".parquet")
 	if err := cmp.Or(cli.WholeFile(r.CSV), cli.MayWrite(r.Out, force, r.CSV)); err != nil {
 		return err
 	}
