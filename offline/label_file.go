@@ -32,6 +32,7 @@ type LabelFile struct {
 	spans map[string][]labelSpan // of each stream, ascending
 	told  map[toldAt]toldLabel
 	tells bool // there are such
+	seen  labelled
 }
 
 // labelSpan is samples of one label.
@@ -39,6 +40,8 @@ type labelSpan struct {
 	from, to int64 // [from, to)
 	label    string
 	line     int
+	lines    int  // that say so
+	used     bool // a sample has the label
 }
 
 // toldAt is a prediction: its stream, and the place of its last sample.
@@ -203,7 +206,7 @@ func (l *LabelFile) add(line int, t labelLine) error {
 	if from >= to {
 		return l.fault(line, "from %s is not before to %s", t.from, t.to)
 	}
-	l.spans[t.stream] = append(l.spans[t.stream], labelSpan{from, to, t.label, line})
+	l.spans[t.stream] = append(l.spans[t.stream], labelSpan{from: from, to: to, label: t.label, line: line, lines: 1})
 	return nil
 }
 
@@ -251,6 +254,7 @@ func (l *LabelFile) order() error {
 				joined = append(joined, s)
 			case s.label == joined[n-1].label:
 				joined[n-1].to = max(joined[n-1].to, s.to)
+				joined[n-1].lines++
 			default:
 				later, earlier := s, joined[n-1]
 				if later.line < earlier.line {
@@ -276,6 +280,7 @@ func (l *LabelFile) set(c *RecordingChunk) error {
 	if l.tells && c.Origin.Key == nil {
 		return InContent(fmt.Errorf("offline: %s has labels with seq and row, which name predictions of a job: the archive does not say where its samples come from, as those of eusn-stream record do; give labels with from and to", l.path))
 	}
+	l.seen.add(c)
 	for i, stream := range c.Stream {
 		c.Label[i] = l.at(stream, c.Time[i])
 		if !l.tells {
@@ -307,5 +312,6 @@ func (l *LabelFile) at(stream string, t int64) string {
 	if t == NoTime || i < 0 || t >= all[i].to {
 		return ""
 	}
+	all[i].used = true
 	return all[i].label
 }

@@ -213,6 +213,9 @@ func openLabelled(ctx context.Context, from RecordingFiles, rule *groups.Rule) (
 		src.fingerprint = func() string { return numbers.sum(hex.EncodeToString(sum.h.Sum(nil)), from.target) }
 	}
 	src.sampleSource = &recordingSource{from, files, len(src.channels), labels}
+	if err == nil {
+		err = from.Labels.checkFit(src.what)
+	}
 	return src, err
 }
 

@@ -30,7 +30,7 @@ func Read(path string) (*offline.Dataset, error) {
 	}
 	if offline.IsRecording(path) {
 		err := offline.InContent(fmt.Errorf("%s is a recording, and this command reads data sets", path))
-		return nil, cli.Fail(cli.ExitFailure, err, "give a data set (offline import DIR); offline retrain, offline evaluate and replay read recordings, too")
+		return nil, cli.Fail(cli.ExitFailure, err, "give a data set, as eusn-stream offline import DIR writes it; a recording works with eusn-stream offline retrain, offline evaluate and replay")
 	}
 	d, err := offline.ReadArchive(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -46,7 +46,7 @@ func TestRecordingTrains(t *testing.T) {
 	}
 	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--split", "train").Want(t, cli.ExitOK, "is a recording: all of it is evaluated")
 	clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--streams", "5", "--nats-url", "nats://127.0.0.1:1").Want(t, cli.ExitUnreachable, "is a recording: all of it is published with its own streams; --streams applies to data sets only")
-	clitest.Exec(t, t.Context(), "demo", "--dir", dir, "--dataset", archive).Want(t, cli.ExitIntegrity, "want a dataset archive", "a recording works with eusn-stream offline retrain")
+	clitest.Exec(t, t.Context(), "demo", "--dir", dir, "--dataset", archive).Want(t, cli.ExitIntegrity, "is a recording, and this command reads data sets", "a recording works with eusn-stream offline retrain")
 }
 
 // A recording whose samples have times gives the model their rate; one at half of

@@ -172,6 +172,9 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 		a.Print("%s, %s: %d of %d right, accuracy %.4f, balanced accuracy %.4f",
 			ev.Dataset, part, ev.Correct, ev.Labelled, ev.Accuracy, ev.Balanced)
 	}
+	if text := src.Labels.Fit().Text(); text != "" {
+		a.Say("warning: %s", text)
+	}
 	printCuts(a, src, m, ev)
 	if ev.Missing > 0 {
 		a.Print("%d missing values were filled with the value before them", ev.Missing)

@@ -64,6 +64,9 @@ func SayPlanned(a *cli.App, src archives.Labelled, p reservoir.Policy, r offline
 	if r.Sampling.Rate > 0 {
 		sayRate(a, r)
 	}
+	if text := src.Labels.Fit().Text(); text != "" {
+		a.Say("warning: %s", text)
+	}
 	if r.Unused > 0 {
 		a.Say("note: %d samples after the last sequence of their %s are not used", r.Unused, src.Words())
 	}
