@@ -46,6 +46,7 @@ func (r *run) manage(ctx, last context.Context) error {
 			m.broken.Store(&err)
 		}
 	})
+	m.beside.Go(func() { owner.NewOldestWatch(r.owners).Watch(ctx, r.ownerships) })
 	tick := time.NewTicker(min(r.cfg.Lease/3, time.Second))
 	defer tick.Stop()
 	for {

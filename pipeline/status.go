@@ -47,10 +47,10 @@ type PartitionHealth struct {
 	// the worker has heard: with each message, the server says how many
 	// follow.
 	Lag int64
-	// LagTime is how old the newest message is that was read, by the time at which the
-	// server stored it, where messages wait for an answer; 0 where none does, or where those
-	// that wait may be other partitions' (one consumer reads for all). So it grows
-	// while the server takes no answers, and says how far behind a worker is that catches up.
+	// LagTime is how old the oldest message is that is stored and not answered, by the time at
+	// which the server stored it. The worker asks the server for that message every two seconds;
+	// where one waits that it could not ask for, it is the age of the newest one that was read.
+	// 0 = none waits; UnknownLag = the server was not asked yet, or has not answered.
 	LagTime time.Duration
 	// Unsaved is since when messages have been answered here that no snapshot
 	// in use holds; zero where there are none. A restart replays them.
@@ -59,6 +59,9 @@ type PartitionHealth struct {
 	// while a NATS stream is full or gone; empty where nothing waits.
 	Waiting string
 }
+
+// UnknownLag is a LagTime that is not known.
+const UnknownLag = time.Duration(owner.UnknownLag)
 
 // Phase is what a worker does with a partition.
 type Phase string

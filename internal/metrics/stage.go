@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -70,6 +71,7 @@ var (
 	partitions  = define(gauge, "eusn_partitions", "Partitions of this worker, by what it does with them.", "phase")
 	epoch       = define(gauge, "eusn_partition_epoch", "Epoch of the partition: it rises with every claim by any worker.", "partition")
 	lag         = define(gauge, "eusn_partition_lag_messages", "Input messages stored but not answered, as of the last one received.", "partition")
+	lagTime     = define(gauge, "eusn_partition_lag_seconds", "Age of the oldest input message that is stored but not answered, as the server was asked; 0 where there is none, NaN where it is not known.", "partition")
 	unsaved     = define(gauge, "eusn_partition_snapshot_age_seconds", "Age of the oldest answered message that no snapshot in use holds; 0 where there is none.", "partition")
 )
 
@@ -90,7 +92,7 @@ func newStage(c *pipeline.Counters, version string) *stage {
 
 func (s *stage) metrics() []*metric {
 	return append([]*metric{predictions, flagged, classes, deadLetters, shadows, missed, agreeing, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime, saturated, stateSize,
-		ready, engineInfo, partitions, epoch, lag, unsaved}, s.plain...)
+		ready, engineInfo, partitions, epoch, lag, lagTime, unsaved}, s.plain...)
 }
 
 // Describe implements prometheus.Collector.
@@ -150,6 +152,11 @@ func (s *stage) collectStatus(out chan<- prometheus.Metric, status *pipeline.Sta
 		id := strconv.Itoa(p.Partition)
 		epoch.send(out, float64(p.Epoch), id)
 		lag.send(out, float64(p.Lag), id)
+		behind := math.NaN()
+		if p.LagTime != pipeline.UnknownLag {
+			behind = p.LagTime.Seconds()
+		}
+		lagTime.send(out, behind, id)
 		age := 0.0
 		if !p.Unsaved.IsZero() {
 			age = max(0, time.Since(p.Unsaved).Seconds())

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"encoding/json"
 	"math"
 	"slices"
 	"time"
@@ -20,8 +21,36 @@ type Point struct {
 	Rows     float64 `json:"rows"`        // samples answered, a second
 	Answers  float64 `json:"predictions"` // a second
 	Lag      int64   `json:"lag"`         // messages that wait, at its end; of a minute the most
-	LagTime  float64 `json:"lag_s"`       // how far behind the partition is that is furthest behind, s; of a minute the most
+	LagTime  Age     `json:"lag_s"`       // how far behind the partition is that is furthest behind, s; of a minute the most
 	Measured int     `json:"n"`           // seconds in it; 0 = nothing is known of that time
+}
+
+// Age is a time in seconds. One below 0 is not known, which JSON writes as null.
+type Age float64
+
+// MarshalJSON implements json.Marshaler.
+func (a Age) MarshalJSON() ([]byte, error) {
+	if a < 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(a))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Age) UnmarshalJSON(b []byte) error {
+	if string(b) == "null" {
+		*a = -1
+		return nil
+	}
+	return json.Unmarshal(b, (*float64)(a))
+}
+
+// value is what a column has of an age.
+func (a Age) value(of func(float64) *float64) *float64 {
+	if a < 0 {
+		return nil
+	}
+	return of(float64(a))
 }
 
 // ring keeps the newest points, one for each step. The zero point says that nothing is
@@ -79,7 +108,7 @@ func (r *ring) series() Series {
 			return &v
 		}
 		s.In, s.Rows, s.Answers = append(s.In, value(p.In)), append(s.Rows, value(p.Rows)), append(s.Answers, value(p.Answers))
-		s.Lag, s.LagTime = append(s.Lag, value(float64(p.Lag))), append(s.LagTime, value(p.LagTime))
+		s.Lag, s.LagTime = append(s.Lag, value(float64(p.Lag))), append(s.LagTime, p.LagTime.value(value))
 	}
 	return s
 }

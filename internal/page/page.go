@@ -186,14 +186,21 @@ func (w *worker) point(stats *pipeline.Stats, status *pipeline.Status, now time.
 	}
 	return Point{
 		Time: now.Unix(), In: came * w.perRows / took, Rows: float64(rows) / took, Answers: float64(stats.Predictions-w.stats.Predictions) / took,
-		Lag: stats.Lag, LagTime: seconds(behind(status)), Measured: 1,
+		Lag: stats.Lag, LagTime: lagAge(behind(status)), Measured: 1,
 	}
 }
 
-// behind is how far the partition is behind that is furthest behind.
+// behind is how far the partition is behind that is furthest behind. Of one that is read, it
+// is not known where that of no other is longer than is up to date.
 func behind(s *pipeline.Status) (most time.Duration) {
+	unknown := false
 	for i := range s.Partitions {
-		most = max(most, s.Partitions[i].LagTime)
+		p := &s.Partitions[i]
+		unknown = unknown || p.LagTime == pipeline.UnknownLag && p.Phase == pipeline.Reading
+		most = max(most, p.LagTime)
+	}
+	if unknown && most <= behindFor {
+		return pipeline.UnknownLag
 	}
 	return most
 }

@@ -104,6 +104,20 @@ func (r *rig) predict(stream string, n int) {
 	r.answered(before + uint64(n))
 }
 
+// current waits until the server has said of every partition that nothing waits.
+func (r *rig) current() {
+	r.Helper()
+	for end := time.Now().Add(pipelinetest.Patience); ; time.Sleep(10 * time.Millisecond) {
+		s := r.counters.Status()
+		if behind(&s) == 0 {
+			return
+		}
+		if time.Now().After(end) {
+			r.Fatalf("it is not known that nothing waits: %+v", s.Partitions)
+		}
+	}
+}
+
 // publish sends so many sequences of a stream.
 func (r *rig) publish(stream string, n int) {
 	r.Helper()

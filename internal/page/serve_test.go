@@ -50,6 +50,7 @@ func TestPageFile(t *testing.T) {
 func TestState(t *testing.T) {
 	r := newRig(t)
 	r.predict("pump-3", 5)
+	r.current()
 	r.page.sample(time.Now())
 	resp := r.get("/page/state")
 	body, err := io.ReadAll(resp.Body)

@@ -91,7 +91,7 @@ type Partition struct {
 	Phase   string  `json:"phase"`
 	Epoch   uint64  `json:"epoch"`
 	Lag     int64   `json:"lag"`   // messages
-	LagTime float64 `json:"lag_s"` // s
+	LagTime Age     `json:"lag_s"` // s
 	Unsaved float64 `json:"unsaved_s"`
 	Why     string  `json:"why,omitempty"`
 }
@@ -109,7 +109,7 @@ func partitionsOf(s *pipeline.Status, now time.Time) (all []Partition, worst []i
 	all, worst = []Partition{}, []int{}
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
-		v := Partition{ID: p.Partition, Phase: string(p.Phase), Epoch: p.Epoch, Lag: p.Lag, LagTime: seconds(p.LagTime)}
+		v := Partition{ID: p.Partition, Phase: string(p.Phase), Epoch: p.Epoch, Lag: p.Lag, LagTime: lagAge(p.LagTime)}
 		if !p.Unsaved.IsZero() {
 			v.Unsaved = seconds(max(0, now.Sub(p.Unsaved)))
 		}
@@ -131,6 +131,14 @@ func partitionsOf(s *pipeline.Status, now time.Time) (all []Partition, worst []i
 		worst = append(worst, all[i].ID)
 	}
 	return all, worst
+}
+
+// lagAge is a lag in seconds, as exact as is of use.
+func lagAge(d time.Duration) Age {
+	if d == pipeline.UnknownLag {
+		return -1
+	}
+	return Age(seconds(d))
 }
 
 // judge says how a worker stands; answered is when a sample was answered last.
@@ -168,6 +176,8 @@ func judge(s *pipeline.Status, lag int64, answered time.Time, behind time.Durati
 		v.Level, v.Text = "attention", fmt.Sprintf("%d of %s are read, the others get ready", reading, n)
 	case behind > behindFor:
 		v.Level, v.Text = "attention", fmt.Sprintf("%s, %s behind: %s wait", n, age(behind), counted(int(lag), "message"))
+	case behind == pipeline.UnknownLag && len(s.Partitions) > 0:
+		v.Level, v.Text = "attention", n+", how far behind is not known: the NATS server has not said which message is the oldest that waits"
 	case len(s.Partitions) == 0:
 		v.Text = "No partitions: other workers have them all"
 	case answered.IsZero():

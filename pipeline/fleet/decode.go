@@ -115,7 +115,10 @@ func (s *Stage) clean() {
 	})
 	for i := range s.Partitions {
 		q := &s.Partitions[i]
-		q.Worker, q.Behind, q.Why, q.Lag, q.Unsaved = "", 0, text(q.Why), whole(q.Lag), positive(q.Unsaved)
+		q.Worker, q.Why, q.Lag, q.Unsaved = "", text(q.Why), whole(q.Lag), positive(q.Unsaved)
+		if q.Behind != nil {
+			*q.Behind = positive(*q.Behind)
+		}
 	}
 }
 

@@ -27,7 +27,8 @@ const (
 	operationsMD = "docs/operations.md"
 	gatewayMD    = "docs/gateway.md"
 	outbox       = "outbox" // what a finding about it is about
-	outboxLeast  = 1000     // batches
+	lagUnknown   = "unknown lag"
+	outboxLeast  = 1000 // batches
 	outboxTime   = 10 * time.Second
 	refusedShare = .01 // of a gateway's messages
 	refusedLeast = 10
@@ -85,8 +86,10 @@ func (r *Report) verdict() string {
 	switch {
 	case len(worst) > 0 && worst[0].Level == Problem:
 		return head + ": " + cut(worst[0].Sentence, longVerdict)
-	case r.Lag.Messages > 0 && r.Lag.Behind > current.Seconds():
-		return fmt.Sprintf("%s, %s behind: %s", head, seconds(r.Lag.Behind), r.answered())
+	case r.Lag.behind() > current.Seconds():
+		return fmt.Sprintf("%s, %s behind: %s", head, seconds(r.Lag.behind()), r.answered())
+	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.About == lagUnknown }):
+		return head + ", it is not known how far behind: " + r.answered()
 	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.About == outbox }):
 		return head + ", samples wait in a gateway: " + r.answered()
 	case r.Partitions.Phases[string(pipeline.Reading)] < r.Partitions.Count:
@@ -99,11 +102,23 @@ func (r *Report) verdict() string {
 func (r *Report) answered() string {
 	switch {
 	case r.Lag.Answered < 0 || r.Lag.Arrived < 0:
-		return "no sample has come yet"
+		return "no sample has come yet" + r.unusable()
 	case r.Lag.Arrived > silentInput.Seconds() && r.Lag.Messages == 0:
-		return "no sample has come for " + seconds(r.Lag.Arrived)
+		return "no sample has come for " + seconds(r.Lag.Arrived) + r.unusable()
 	}
-	return "last sample answered " + seconds(r.Lag.Answered) + " ago"
+	return "last sample answered " + seconds(r.Lag.Answered) + " ago" + r.unusable()
+}
+
+// unusable counts the messages that became dead letters since the workers began.
+func (r *Report) unusable() string {
+	n := uint64(0)
+	for _, p := range r.stages() {
+		n += p.Stage.Totals.DeadLetters
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; %s could not be used", count(int(n), "message"))
 }
 
 func (r *Report) aboutWorkers() {
@@ -169,18 +184,25 @@ func (r *Report) aboutPartitions() {
 }
 
 func (r *Report) aboutLag(behind time.Duration) {
-	if r.Lag.Messages == 0 || r.Lag.Behind <= current.Seconds() || len(r.stages()) == 0 {
+	if len(r.stages()) == 0 {
+		return
+	}
+	if r.Lag.Unknown > 0 {
+		r.add(Attention, lagUnknown, fmt.Sprintf("of %s it is not known whether messages wait: the server has not said which message is the oldest", count(r.Lag.Unknown, "partition")),
+			"ask again in a moment; if it stays so: the load and the disk of the server's machine")
+	}
+	if r.Lag.behind() <= current.Seconds() {
 		return
 	}
 	level := Attention
-	if r.Lag.Behind > behind.Seconds() {
+	if r.Lag.behind() > behind.Seconds() {
 		level = Problem
 	}
 	does := "and answers nothing now"
 	if r.Rates.Messages > 0 {
 		does = fmt.Sprintf("and answers %.0f messages a second", r.Rates.Messages)
 	}
-	r.add(level, "lag", fmt.Sprintf("the job is %s behind (%s) %s", seconds(r.Lag.Behind), count(int(r.Lag.Messages), "message"), does),
+	r.add(level, "lag", fmt.Sprintf("the job is %s behind (%s or more) %s", seconds(r.Lag.behind()), count(int(r.Lag.Messages), "message"), does),
 		"wait while it catches up; if the lag grows, start eusn-stream run on one more machine with the same configuration")
 }
 
@@ -275,8 +297,9 @@ func (r *Report) aboutLosses() {
 	if all.Losses > 0 {
 		r.add(Attention, "losses", fmt.Sprintf("before %s, input may have been removed unread", count(int(all.Losses), "message")), operationsMD+" and the workers' logs say which; raise input.max_age or input.max_bytes")
 	}
-	if all.DeadLetters >= deadAtLeast && float64(all.DeadLetters) > deadShare*float64(all.Messages) {
-		r.add(Attention, "dead letters", fmt.Sprintf("%d of %d messages could not be used", all.DeadLetters, all.Messages), "eusn-stream deadletter list, which says why")
+	taken := all.Messages + all.DeadLetters // the first are those that were used
+	if all.DeadLetters >= deadAtLeast && float64(all.DeadLetters) > deadShare*float64(taken) {
+		r.add(Attention, "dead letters", fmt.Sprintf("%d of %d messages could not be used", all.DeadLetters, taken), "eusn-stream deadletter list, which says why")
 	}
 }
 

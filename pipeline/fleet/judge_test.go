@@ -22,6 +22,9 @@ func well() *Report {
 	return r
 }
 
+// ago is an age in a report.
+func ago(seconds float64) *float64 { return &seconds }
+
 // phase puts partitions of the report into a phase.
 func (r *Report) phase(phase string, why string, parts ...int) {
 	for _, p := range parts {
@@ -43,12 +46,18 @@ func TestJudge(t *testing.T) {
 		"well":         {func(*Report) {}, OK, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", ""},
 		"silent input": {func(r *Report) { r.Lag.Arrived, r.Lag.Answered = 3*3600, 3*3600 }, OK, "4 partitions, 1 worker, up to date: no sample has come for 3 h", ""},
 		"new":          {func(r *Report) { r.Lag.Arrived, r.Lag.Answered = -1, 2 }, OK, "4 partitions, 1 worker, up to date: no sample has come yet", ""},
-		"some messages": {func(r *Report) { r.Lag.Messages, r.Lag.Behind = 9, .2 }, OK,
+		"some messages": {func(r *Report) { r.Lag.Messages, r.Lag.Behind = 9, ago(.2) }, OK,
 			"4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", ""},
-		"behind": {func(r *Report) { r.Lag.Messages, r.Lag.Behind, r.Rates = 900, 12, Rates{Over: 10, Messages: 50} }, Attention,
+		"behind": {func(r *Report) { r.Lag.Messages, r.Lag.Behind, r.Rates = 900, ago(12), Rates{Over: 10, Messages: 50} }, Attention,
 			"4 partitions, 1 worker, 12 s behind: last sample answered 0.4 s ago", "one more machine"},
-		"far behind": {func(r *Report) { r.Lag.Messages, r.Lag.Behind = 900, 90 }, Problem,
-			"4 partitions, 1 worker: the job is 90 s behind (900 messages) and answers nothing now", "one more machine"},
+		"far behind": {func(r *Report) { r.Lag.Messages, r.Lag.Behind = 900, ago(90) }, Problem,
+			"4 partitions, 1 worker: the job is 90 s behind (900 messages or more) and answers nothing now", "one more machine"},
+		"unusable": {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 4, DeadLetters: 202} }, Attention,
+			"4 partitions, 1 worker, up to date: last sample answered 0.4 s ago; 202 messages could not be used", "deadletter list"},
+		"unknown lag": {func(r *Report) { r.Lag.Unknown = 4 }, Attention,
+			"4 partitions, 1 worker, it is not known how far behind: last sample answered 0.4 s ago", "ask again"},
+		"old, and none received": {func(r *Report) { r.Lag.Messages, r.Lag.Behind = 1, ago(8) }, Attention,
+			"4 partitions, 1 worker, 8.0 s behind: last sample answered 0.4 s ago", "one more machine"},
 		"no worker": {func(r *Report) { r.Processes = nil; r.Lag.Messages = 1; r.phase(Nobody, "", 0, 1, 2, 3) }, Problem,
 			"4 partitions, 0 workers: no worker runs; 1 message waits to be answered, and nothing is lost", "eusn-stream run"},
 		"none answers": {func(r *Report) { r.Processes, r.Silent = nil, []string{"w1", "w2"} }, Problem,
@@ -88,8 +97,8 @@ func TestJudge(t *testing.T) {
 		}, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "alarms list"},
 		"nobody judges": {func(r *Report) { r.Alarms.Kept = true }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "alarms run"},
 		"an account":    {func(r *Report) { r.Disk = Disk{Limit: 100e9, Used: 95e9, PerDay: 1e9} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "limit"},
-		"dead letters":  {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 100, DeadLetters: 50} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "deadletter list"},
-		"few of them":   {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 1e6, DeadLetters: 50} }, OK, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", ""},
+		"dead letters":  {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 100, DeadLetters: 50} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago; 50 messages could not be used", "deadletter list"},
+		"few of them":   {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 1e6, DeadLetters: 50} }, OK, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago; 50 messages could not be used", ""},
 		"losses":        {func(r *Report) { r.Processes[0].Stage.Totals.Losses = 1 }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "max_age"},
 		"an error": {func(r *Report) { r.Errors = []Said{{Time: r.Time.Add(-time.Minute), Level: "ERROR", Text: "x"}} }, Attention,
 			"4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "faults.md"},

@@ -27,7 +27,7 @@ const (
 	Patience    = 3 * time.Second
 	atOnce      = 32  // questions to the server
 	mostRecords = 256 // partitions whose record is read
-	mostOldest  = 8   // partitions whose oldest waiting message is asked for
+	mostOldest  = 256 // partitions whose oldest waiting message is asked for
 )
 
 // Look makes the report of a job: it asks the job's processes, and the server. It changes
@@ -100,6 +100,12 @@ func (l *look) processes(nc *nats.Conn) error {
 	defer cancel()
 	listed := l.members(ctx)
 	asked, err := Ask(ctx, nc, l.job.Name, l.workers)
+	for tries := 0; tries < 3 && err == nil && slices.ContainsFunc(asked.Processes, func(p Process) bool { return fresh(&p) }); tries++ {
+		ctx, cancel := context.WithTimeout(l.ctx, answering)
+		time.Sleep(lull / 2)
+		asked, err = Ask(ctx, nc, l.job.Name, l.workers)
+		cancel()
+	}
 	l.r.Processes, l.r.Strange = asked.Processes, asked.Strange
 	for _, w := range l.workers {
 		if !slices.ContainsFunc(asked.Processes, func(p Process) bool { return p.Stage != nil && p.Stage.Worker == w }) {
@@ -107,6 +113,14 @@ func (l *look) processes(nc *nats.Conn) error {
 		}
 	}
 	return errors.Join(listed, err)
+}
+
+// fresh reports whether a worker reads partitions of which it has not yet asked the server what
+// waits, which it does within a moment.
+func fresh(p *Process) bool {
+	return p.Stage != nil && slices.ContainsFunc(p.Stage.Partitions, func(q Partition) bool {
+		return q.Phase == string(pipeline.Reading) && q.Behind == nil
+	})
 }
 
 // again asks a second time, for longer, where the job has alarms and nobody has said that it
@@ -390,12 +404,12 @@ func (l *look) records(all []Partition, unlisted int) {
 	l.unknown("the partitions that nobody reads", failed)
 }
 
-// oldest finds how old the oldest message is that waits: in partitions that are not read,
-// then in those with most messages.
+// oldest finds how old the oldest message is that waits. The workers say it of what they read;
+// of other partitions, by their records, the server is asked.
 func (l *look) oldest(all []Partition) {
 	var behind []*Partition
 	for i := range all {
-		if all[i].Lag > 0 {
+		if p := &all[i]; p.Behind == nil && p.Phase != string(pipeline.Reading) && p.Phase != string(pipeline.Replaying) {
 			behind = append(behind, &all[i])
 		}
 	}
@@ -409,14 +423,24 @@ func (l *look) oldest(all []Partition) {
 			if err != nil {
 				return // told by who reads the records
 			}
+			age := 0.0
 			if at, err := in.Next(l.ctx, p.Partition, rec.InSeq); err == nil && at.Seq > 0 {
-				p.Behind = max(0, now.Sub(time.Unix(0, at.Stored)).Seconds())
+				age = max(0, now.Sub(time.Unix(0, at.Stored)).Seconds())
+			} else if err != nil {
+				return
 			}
+			p.Behind = &age
 		})
 	}
 	asking.Wait()
-	for _, p := range behind {
-		l.r.Lag.Behind = max(l.r.Lag.Behind, p.Behind)
+	for i := range all {
+		if b := all[i].Behind; b != nil && (l.r.Lag.Behind == nil || *b > *l.r.Lag.Behind) {
+			most := *b
+			l.r.Lag.Behind = &most
+		}
+		if all[i].Behind == nil && all[i].Phase != Unasked { // which a worker has left out: others are further behind
+			l.r.Lag.Unknown++
+		}
 	}
 }
 

@@ -77,7 +77,7 @@ func TestKilledWorker(t *testing.T) {
 		r.publish(fmt.Sprint("k", i), 5)
 	}
 	rep := r.look()
-	if !slices.Equal(rep.Silent, []string{gone}) || rep.Partitions.Phases[fleet.Nobody] != 4 || rep.Lag.Messages != 20 || rep.Lag.Behind <= 0 {
+	if !slices.Equal(rep.Silent, []string{gone}) || rep.Partitions.Phases[fleet.Nobody] != 4 || rep.Lag.Messages != 20 || rep.Lag.Behind == nil || *rep.Lag.Behind <= 0 {
 		t.Errorf("silent %v, want %s; %+v, %+v", rep.Silent, gone, rep.Partitions, rep.Lag)
 	}
 	want := "4 partitions, 0 workers: no worker answers, although the job's list has " + gone + "; 20 messages wait to be answered, and nothing is lost"

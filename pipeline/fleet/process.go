@@ -50,7 +50,7 @@ type Stage struct {
 	Behind int64 `json:"replicas_behind"`
 
 	Phases     map[string]int `json:"phases"`     // partitions in each phase, of all it has
-	Partitions []Partition    `json:"partitions"` // without Worker and Behind; those that are not read first, then by lag
+	Partitions []Partition    `json:"partitions"` // without Worker; those that are not read first, then by lag
 	LeftOut    int            `json:"left_out"`   // of Partitions
 
 	Answered float64  `json:"answered_s"` // since a sample was answered, to a second; -1 = none was since it began

@@ -92,22 +92,31 @@ const (
 
 // Partition is one of them.
 type Partition struct {
-	Partition int     `json:"partition"`
-	Phase     string  `json:"phase"`
-	Worker    string  `json:"worker,omitempty"` // who says so; empty: it is from the partition's record
-	Epoch     uint64  `json:"epoch"`            // rises with every claim; 0 = never claimed
-	Lag       int64   `json:"lag"`              // input messages stored and not answered
-	Behind    float64 `json:"behind_s"`         // age of the oldest of these; 0 = none, or not asked
-	Unsaved   float64 `json:"unsaved_s"`        // for so long no snapshot has what is answered; a restart replays it
-	Why       string  `json:"why,omitempty"`    // it is not read
+	Partition int      `json:"partition"`
+	Phase     string   `json:"phase"`
+	Worker    string   `json:"worker,omitempty"` // who says so; empty: it is from the partition's record
+	Epoch     uint64   `json:"epoch"`            // rises with every claim; 0 = never claimed
+	Lag       int64    `json:"lag"`              // input messages stored and not answered
+	Behind    *float64 `json:"behind_s"`         // age of the oldest of these; 0 = none, nil (null) = not known
+	Unsaved   float64  `json:"unsaved_s"`        // for so long no snapshot has what is answered; a restart replays it
+	Why       string   `json:"why,omitempty"`    // it is not read
 }
 
 // Lag is how far the job is behind its input.
 type Lag struct {
-	Messages int64   `json:"messages"`   // stored and not answered, of all partitions
-	Behind   float64 `json:"behind_s"`   // age of the oldest of these
-	Answered float64 `json:"answered_s"` // since a worker answered a sample; where none says so, since the output's last message; -1 = there is none
-	Arrived  float64 `json:"arrived_s"`  // since the input's last message; -1 = there is none
+	Messages int64    `json:"messages"`   // stored and not answered, of all partitions
+	Behind   *float64 `json:"behind_s"`   // age of the oldest of these, as far as is known; 0 = none, nil (null) = not known
+	Unknown  int      `json:"unknown"`    // partitions of which it is not known
+	Answered float64  `json:"answered_s"` // since a worker answered a sample; where none says so, since the output's last message; -1 = there is none
+	Arrived  float64  `json:"arrived_s"`  // since the input's last message; -1 = there is none
+}
+
+// behind is Behind, 0 where it is not known.
+func (l *Lag) behind() float64 {
+	if l.Behind == nil {
+		return 0
+	}
+	return *l.Behind
 }
 
 // Rates are a mean over the last seconds.

@@ -100,6 +100,10 @@ func partitionOf(h pipeline.PartitionHealth) Partition {
 	if !h.Unsaved.IsZero() {
 		p.Unsaved = max(0, time.Since(h.Unsaved).Seconds())
 	}
+	if h.LagTime != pipeline.UnknownLag {
+		behind := h.LagTime.Seconds()
+		p.Behind = &behind
+	}
 	switch {
 	case h.Err != nil:
 		p.Why = cut(h.Err.Error(), mostText)

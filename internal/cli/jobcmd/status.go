@@ -143,7 +143,7 @@ func printStatus(a *cli.App, r *fleet.Report) error {
 	}
 	fmt.Fprintln(w, "PROCESS\tHOST\tPID\tSINCE\tMODEL\tREADOUT\tENGINE\tPARTITIONS\tLAG\tMESSAGES/S\tSAMPLES/S\tPREDICTIONS/S")
 	for i := range r.Processes {
-		processLine(w, &r.Processes[i], r.Time)
+		processLine(w, &r.Processes[i], r)
 	}
 	if err := section(a, w); err != nil {
 		return err
@@ -160,6 +160,22 @@ func printStatus(a *cli.App, r *fleet.Report) error {
 	return w.Flush()
 }
 
+// jobReadout is which readout of a job answers.
+func jobReadout(m *fleet.JobModel) string {
+	if m.Promoted != "" {
+		return fmt.Sprintf("promoted readout %.12s", m.Promoted)
+	}
+	return "readout " + cmp.Or(m.Readout, "-")
+}
+
+// behindText is a lag for people.
+func behindText(s *float64) string {
+	if s == nil {
+		return "unknown"
+	}
+	return fmt.Sprintf("%.1f s", *s)
+}
+
 // section ends a table, with an empty line.
 func section(a *cli.App, w *tabwriter.Writer) error {
 	err := w.Flush()
@@ -167,8 +183,8 @@ func section(a *cli.App, w *tabwriter.Writer) error {
 	return err
 }
 
-func processLine(w *tabwriter.Writer, p *fleet.Process, now time.Time) {
-	since := now.Sub(p.Started).Round(time.Second)
+func processLine(w *tabwriter.Writer, p *fleet.Process, r *fleet.Report) {
+	since := r.Time.Sub(p.Started).Round(time.Second)
 	fmt.Fprintf(w, "%s\t%s\t%d\t%s\t", p.Role, p.Host, p.PID, since)
 	switch {
 	case p.Stage != nil:
@@ -181,12 +197,20 @@ func processLine(w *tabwriter.Writer, p *fleet.Process, now time.Time) {
 		for _, in := range s.Phases {
 			n += in
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", model, cmp.Or(s.Model.Readout, "-"), cmp.Or(strings.Join(s.Engines, ", "), "-"), n, s.Lag, rates(s.Rates, true))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", model, readoutText(s, &r.Model), cmp.Or(strings.Join(s.Engines, ", "), "-"), n, s.Lag, rates(s.Rates, true))
 	case p.Gateway != nil:
 		fmt.Fprintf(w, "-\t-\t-\t-\t%d\t%s\n", p.Gateway.Waiting, rates(p.Gateway.Rates, false))
 	default:
 		fmt.Fprintln(w, "-\t-\t-\t-\t-\t-\t-\t-")
 	}
+}
+
+// readoutText is which readout of a worker answers: after a promotion not that of its model.
+func readoutText(s *fleet.Stage, job *fleet.JobModel) string {
+	if job.Promoted != "" {
+		return fmt.Sprintf("%.12s (promoted)", job.Promoted)
+	}
+	return cmp.Or(s.Model.Readout, "-")
 }
 
 func rates(r fleet.Rates, answers bool) string {
@@ -208,13 +232,16 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 		phases = append(phases, fmt.Sprintf("%d %s", r.Partitions.Phases[phase], phase))
 	}
 	add("partitions", "%d: %s", r.Partitions.Count, strings.Join(phases, ", "))
-	if r.Lag.Messages == 0 {
+	switch {
+	case r.Lag.Behind == nil:
+		add("lag", "not known: the server has not said which message is the oldest that waits")
+	case r.Lag.Messages == 0:
 		add("lag", "no message waits")
-	} else {
-		add("lag", "%d messages, the oldest is %.1f s old", r.Lag.Messages, r.Lag.Behind)
+	default:
+		add("lag", "%d messages, the oldest is %s old", r.Lag.Messages, behindText(r.Lag.Behind))
 	}
 	m := r.Model
-	add("model", "%s (%.12s), readout %s; %d promotions, %d shadows", cmp.Or(m.Name, "-"), m.SHA256, cmp.Or(m.Readout, "-"), m.Promotions, len(m.Shadows))
+	add("model", "%s (%.12s), %s; %d promotions, %d shadows", cmp.Or(m.Name, "-"), m.SHA256, jobReadout(&m), m.Promotions, len(m.Shadows))
 	switch al := r.Alarms; {
 	case !al.Kept && !r.Knows(fleet.AboutAlarms):
 		add("alarms", "not known: the server was asked and did not answer")

@@ -17,14 +17,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 )
 
+var late = 12.34
+
 // report is one of a job with three partitions, of which one is behind and one stopped.
 func report() *fleet.Report {
 	return &fleet.Report{
 		Job: "plant", Time: time.Now(), Level: fleet.Problem, Verdict: "3 partitions, 1 worker: partition 2 is stopped", First: "look at its log",
 		Findings:   []fleet.Finding{{Level: fleet.Problem, About: "partitions", Sentence: "partition 2 is stopped", Do: "look at its log"}},
 		Rates:      fleet.Rates{Over: 10, Samples: 25600, Predictions: 200},
-		Lag:        fleet.Lag{Messages: 31, Behind: 12.34},
-		Partitions: fleet.Partitions{Count: 3, Phases: map[string]int{"reading": 2, "stopped": 1}, List: []fleet.Partition{{Partition: 0, Phase: "reading"}, {Partition: 1, Phase: "reading", Lag: 31, Behind: 12.34, Worker: "w1"}, {Partition: 2, Phase: "stopped", Why: "lost"}}},
+		Lag:        fleet.Lag{Messages: 31, Behind: &late},
+		Partitions: fleet.Partitions{Count: 3, Phases: map[string]int{"reading": 2, "stopped": 1}, List: []fleet.Partition{{Partition: 0, Phase: "reading", Behind: new(float64)}, {Partition: 1, Phase: "reading", Lag: 31, Behind: &late, Worker: "w1"}, {Partition: 2, Phase: "stopped", Why: "lost"}}},
 		Processes:  []fleet.Process{{Role: fleet.RoleStage, Host: "edge", PID: 7, Stage: &fleet.Stage{Phases: map[string]int{"reading": 2, "stopped": 1}, Lag: 31, Classes: fleet.Counts{"healthy": 30, "a\x1b[2Jb": 10}, Rates: fleet.Rates{Over: 10, Samples: 25600}}}},
 		Alarms:     fleet.Alarms{Kept: true, On: 1, Open: 1, List: []fleet.Alarm{{Rule: "rub", Key: "pump 3"}}},
 		Marks:      []fleet.Mark{{Kind: fleet.MarkPromoted, Text: "readout ab answers, by anna"}},
@@ -39,7 +41,7 @@ func TestTopText(t *testing.T) {
 	}
 	text := strings.Join(lines, "\n")
 	for _, want := range []string{
-		"samples/s 25600   predictions/s 200   behind 12.3 s, 31 messages   ▁▄█", "partitions: 2 reading, 1 stopped\n  ..X\n", "1        reading  12.3 s  31        w1", "2        stopped  0.0 s   0         -       lost",
+		"samples/s 25600   predictions/s 200   behind 12.3 s, 31 messages   ▁▄█", "partitions: 2 reading, 1 stopped\n  ..X\n", "2        stopped  unknown  0         -       lost", "1        reading  12.3 s   31        w1",
 		"stage    edge  7    not ready  3           31   25600      0", "healthy", "75.0 %", "alarms: 1 on, 1 not acknowledged", `"pump 3"  not acknowledged`, "promoted  readout ab answers, by anna",
 	} {
 		if !strings.Contains(text, want) {

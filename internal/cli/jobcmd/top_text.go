@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -43,14 +44,14 @@ func topText(r *fleet.Report, past []float64, columns int) (lines []string) {
 		whole(12, "  %-9s %s", f.Level, f.Sentence)
 	}
 	add("")
-	add("samples/s %s   predictions/s %s   behind %.1f s, %d messages   %s", perSecond(r.Rates.Samples, r.Rates), perSecond(r.Rates.Predictions, r.Rates), r.Lag.Behind, r.Lag.Messages, curve(past))
+	add("samples/s %s   predictions/s %s   behind %s, %d messages   %s", perSecond(r.Rates.Samples, r.Rates), perSecond(r.Rates.Predictions, r.Rates), behindText(r.Lag.Behind), r.Lag.Messages, curve(past))
 	lines = append(lines, topMap(r, columns)...)
 	lines = append(lines, topSlow(r)...)
 	lines = append(lines, topWorkers(r)...)
 	lines = append(lines, topClasses(r)...)
 	m := r.Model
 	add("")
-	add("model %s (%.12s), readout %s; %d promotions, %d shadows", term.OneField(cmp.Or(m.Name, "-")), m.SHA256, cmp.Or(m.Readout, "-"), m.Promotions, len(m.Shadows))
+	add("model %s (%.12s), %s; %d promotions, %d shadows", term.OneField(cmp.Or(m.Name, "-")), m.SHA256, jobReadout(&m), m.Promotions, len(m.Shadows))
 	if al := r.Alarms; !al.Kept && !r.Knows(fleet.AboutAlarms) {
 		add("alarms: not known, the server was asked and did not answer")
 	} else if !al.Kept {
@@ -157,17 +158,17 @@ func topMap(r *fleet.Report, columns int) (lines []string) {
 // topSlow are the partitions that are furthest behind.
 func topSlow(r *fleet.Report) []string {
 	worst := slices.DeleteFunc(slices.Clone(r.Partitions.List), func(p fleet.Partition) bool {
-		return p.Lag == 0 && p.Phase == string(pipeline.Reading)
+		return p.Lag == 0 && p.Behind != nil && p.Phase == string(pipeline.Reading)
 	})
 	if len(worst) == 0 {
 		return nil
 	}
 	slices.SortStableFunc(worst, func(a, b fleet.Partition) int {
-		return cmp.Or(cmp.Compare(b.Behind, a.Behind), cmp.Compare(b.Lag, a.Lag))
+		return cmp.Or(cmp.Compare(urgency(b.Behind), urgency(a.Behind)), cmp.Compare(b.Lag, a.Lag))
 	})
 	return topTable("SLOWEST\tPHASE\tBEHIND\tMESSAGES\tWORKER\tWHY", func(w *tabwriter.Writer) {
 		for _, p := range worst[:min(topMost, len(worst))] {
-			fmt.Fprintf(w, "%d\t%s\t%.1f s\t%d\t%s\t%s\n", p.Partition, p.Phase, p.Behind, p.Lag, cmp.Or(p.Worker, "-"), p.Why)
+			fmt.Fprintf(w, "%d\t%s\t%s\t%d\t%s\t%s\n", p.Partition, p.Phase, behindText(p.Behind), p.Lag, cmp.Or(p.Worker, "-"), p.Why)
 		}
 	})
 }
@@ -228,4 +229,12 @@ func topTable(head string, fill func(*tabwriter.Writer)) []string {
 	fill(w)
 	_ = w.Flush() // into memory
 	return append([]string{""}, strings.Split(strings.TrimRight(b.String(), "\n"), "\n")...)
+}
+
+// urgency orders lags: one that is not known comes first.
+func urgency(s *float64) float64 {
+	if s == nil {
+		return math.Inf(1)
+	}
+	return *s
 }

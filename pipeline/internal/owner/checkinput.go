@@ -43,6 +43,7 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 	}
 	v := &t.Input
 	v.replayed, v.rests = c.Record.InSeq, c.Record.Rests.Seq
+	p.Answered.Store(c.Record.InSeq)
 	if c.Record.EmptyTo > 0 && c.Record.EmptyTo <= in.LastSeq { // else the input has gone back since, and it says nothing
 		v.empty.Store(&state.Interval{From: c.Record.InSeq, To: c.Record.EmptyTo})
 		v.told.Store(c.Record.EmptyTo)

@@ -65,6 +65,7 @@ type Common struct {
 // but its members' asked.
 type commonReading struct {
 	at      uint64 // what becomes of the messages up to this one is decided
+	handed  uint64 // the messages up to this one are with their partitions
 	members []*member
 	joined  int64  // members
 	unread  int64  // input messages that the server had when the last one came
@@ -259,6 +260,7 @@ func (c *Common) came(r *commonReading, m *nats.Msg) {
 		return
 	}
 	at := wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
+	defer c.pass(r, at.Seq)
 	member := c.follow(r, m.Subject, at.Seq, meta.Sequence.Consumer, int64(meta.NumPending))
 	if member == nil || member.hand(m, at) {
 		return
@@ -276,6 +278,13 @@ func (c *Common) came(r *commonReading, m *nats.Msg) {
 	if r.joined == 0 {
 		c.end()
 	}
+}
+
+// pass notes that a message is with its partition, or is nobody's here.
+func (c *Common) pass(r *commonReading, seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.handed = seq
 }
 
 // follow notes a message that has come, and returns for whom it is; nil = nobody

@@ -208,6 +208,10 @@ func TestSilentPartitionIsNotBehind(t *testing.T) {
 	silent.Input.Came.Store(wire.Place{Seq: 3, Stored: time.Now().Add(-time.Hour).UnixNano()})
 	silent.Input.common.Store(true)
 	c.now = &commonReading{joined: 2, unread: 5}
+	if h := silent.Health(); h.Lag != 3 || h.LagTime != UnknownLag {
+		t.Errorf("before the server was asked %d messages wait, %v behind, want 3, and that it is not known", h.Lag, h.LagTime)
+	}
+	silent.Input.oldest.Store(&oldest{asked: time.Now()})
 	if h := silent.Health(); h.Lag != 3 || h.LagTime != 0 {
 		t.Errorf("%d messages wait, %v behind, want 3 and none", h.Lag, h.LagTime)
 	}

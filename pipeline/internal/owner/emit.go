@@ -118,6 +118,9 @@ func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
 	}
 	for _, i := range b.Touched { // last: when nothing waits, all is counted
 		a := &b.Answers[i]
+		if !a.Part.Failed() && a.InSeq > a.Part.Answered.Load() { // before Waiting, which is read first
+			a.Part.Answered.Store(a.InSeq)
+		}
 		a.Part.Waiting.Add(-int64(a.Messages))
 	}
 }

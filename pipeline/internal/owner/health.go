@@ -43,12 +43,8 @@ func (t *Ownership) Lag() int64 {
 // Health is how the partition stands.
 func (t *Ownership) Health() health {
 	p := health{Epoch: t.epoch(), Lag: t.Lag(), Unsaved: t.storing.unsavedSince()}
-	waits := p.Lag > 0
-	if t.Input.common.Load() { // whose unread messages are others', as far as is known: those of a silent partition would be as old as its silence
-		waits = t.part.Waiting.Load() > 0
-	}
-	if at := t.Input.Came.Load(); waits && at.Stored > 0 {
-		p.LagTime = max(0, time.Since(time.Unix(0, at.Stored)))
+	if p.LagTime = t.lagTime(time.Now()); p.LagTime > 0 {
+		p.Lag = max(p.Lag, 1)
 	}
 	if w := t.waiting.Load(); w != nil && time.Since(w.since) > t.w.Lease {
 		p.Waiting = w.why

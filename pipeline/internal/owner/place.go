@@ -39,6 +39,14 @@ func (l *lastPlace) Load() wire.Place {
 	return at
 }
 
+// oldest is what the server has answered about the oldest message of a partition that is
+// stored and not answered.
+type oldest struct {
+	place wire.Place    // of it; zero = there was none
+	asked time.Time     // when
+	ahead time.Duration // of the server's clock before this machine's
+}
+
 // inputView is what is known of a partition's input beyond its messages. Each
 // field has one writer: the consumer's callback, or, where it says so, another.
 type inputView struct {
@@ -51,6 +59,8 @@ type inputView struct {
 	unread  atomic.Int64  // input messages that the server had when the last one came; the monitor's, too
 	Doubt   atomic.Bool   // the input's beginning is near; the monitor's, too
 	owes    atomic.Bool   // a message of another partition came where the server was to be asked: it is, with the next one
+
+	oldest atomic.Pointer[oldest] // the oldest watch's: as the server was asked last; nil = never
 
 	common atomic.Bool // the common reader's: it reads for the partition
 	apart  time.Time   // the common reader's: not before

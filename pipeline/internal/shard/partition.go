@@ -19,6 +19,9 @@ type Partition struct {
 	// puts one into the shard's queue adds it, the shard and the emitter take
 	// it off.
 	Waiting atomic.Int64
+	// Answered is the last message that is answered, with all before it. The claim begins it,
+	// and the emitter moves it on.
+	Answered atomic.Uint64
 
 	open, rebuilt, over bool // the shard has installed it, replayed what it must, and dropped it
 	watch
