@@ -38,6 +38,8 @@ func jobFaults() []*scenario {
 
 		base("resize").with(func(s *scenario) { s.Workers, s.Harms = []int{2}, resizes }),
 		base("resize-window").with(func(s *scenario) { s.Policy, s.Slots, s.Harms, s.ServerKills = "window", 30, resizes, 1 }),
+		base("backfill").with(func(s *scenario) { s.Backfill, s.Kills = true, 2 }),
+		base("backfill-window").with(func(s *scenario) { s.Policy, s.Backfill = "window", true }),
 		base("replace").with(func(s *scenario) { s.Workers, s.Harms = []int{2}, replaced(0.1, 0.6) }),
 		base("replace-window").with(func(s *scenario) { s.Policy, s.Harms, s.Kills = "window", replaced(0.1, 0.5), 2 }),
 	}

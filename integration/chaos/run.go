@@ -171,7 +171,11 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.closeSequences(ctx, js); err != nil {
 		return err
 	}
-	if err := r.compare(ctx, js); err != nil || r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded || len(r.counts) > 0 || r.next != nil {
+	err = r.compare(ctx, js)
+	if err == nil && r.scenario.Backfill {
+		err = r.backfill(ctx)
+	}
+	if err != nil || r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded || len(r.counts) > 0 || r.next != nil {
 		return err // lost input may be in the states; an embedded server ends with its worker; and a changed job has other states than one that begins with the input
 	}
 	return r.states(ctx, js)

@@ -3,8 +3,12 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -114,6 +118,78 @@ func (r *run) undisturbed(ctx context.Context, js jetstream.JetStream) error {
 	a.finish(r.partition, nil)
 	if a.lost+a.duplicated+a.wrong > 0 {
 		return fmt.Errorf("chaos: even undisturbed, %d lost, %d duplicated, %d wrong: %v", a.lost, a.duplicated, a.wrong, a.notes)
+	}
+	return nil
+}
+
+// backfill predicts the whole log into a file, with a command that is killed several
+// times, and compares its lines with the truth.
+func (r *run) backfill(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, changeWithin)
+	defer cancel()
+	out, rng := filepath.Join(r.dir, "backfill.jsonl"), r.rng("backfill")
+	args := []string{r.worker, "backfill", "-c", filepath.Join(r.dir, "worker.yaml"), "--model", filepath.Join(r.dir, "model.safetensors"),
+		"--job", job, "--nats-url", r.cluster.url(), "--from", "start", "--rate", "15000", "--out", out}
+	for kills := 0; ; kills++ {
+		p, err := r.procs.start(fmt.Sprint("backfill-", kills), nil, args...)
+		if err != nil {
+			return err
+		}
+		var dies <-chan time.Time
+		if kills < changeKills {
+			dies = time.After(time.Duration(300+rng.IntN(1200)) * time.Millisecond)
+		}
+		select {
+		case <-p.done:
+			if p.how() != endedWell {
+				return fmt.Errorf("chaos: backfill ended with %s: see %s.log", p.how(), p.name)
+			}
+			if kills == 0 {
+				return fmt.Errorf("chaos: backfill ended before it was killed: %s", shownNothing)
+			}
+			return r.compareLines(out)
+		case <-dies:
+			p.kill()
+		case <-ctx.Done():
+			p.kill()
+			return ctx.Err()
+		}
+	}
+}
+
+// compareLines expects each prediction of the truth in one line, each stream in order.
+func (r *run) compareLines(path string) error {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	next, wrong := map[string]int{}, 0
+	for line := range bytes.Lines(text) {
+		var got struct {
+			Stream, Class, Flags string
+			Seq                  uint64
+			Row                  uint32
+			Score, Probability   float32
+			Scores               []float32
+		}
+		if err := json.Unmarshal(line, &got); err != nil {
+			return fmt.Errorf("chaos: backfill: %w in line %q", err, line)
+		}
+		i := next[got.Stream]
+		next[got.Stream]++
+		if all := r.truth.predictions[got.Stream]; i >= len(all) {
+			wrong++
+		} else if w := all[i]; got.Seq != w.Seq || got.Row != w.Row || got.Flags != w.Flags.String() || got.Class != fmt.Sprint("class ", w.Class) ||
+			got.Score != w.Score || got.Probability != w.Probability || !slices.Equal(got.Scores, w.Scores) {
+			wrong++
+		}
+	}
+	missing := 0
+	for id, all := range r.truth.predictions {
+		missing += max(0, len(all)-next[id])
+	}
+	if wrong+missing > 0 {
+		r.result.fail("backfill: %d lines are wrong or too many, %d predictions are missing", wrong, missing)
 	}
 	return nil
 }
