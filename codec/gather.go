@@ -4,8 +4,6 @@ import (
 	"encoding/binary"
 	"math"
 	"slices"
-
-	"github.com/apache/arrow/go/v17/arrow/float16"
 )
 
 // values is one column (or one list's elements) of numbers in a record batch.
@@ -64,7 +62,7 @@ func (d *Decoder) readValues(p *plan, rb *recordBatch) (err error) {
 		if v.valid, err = rb.bitmap(c, 0, 0, 1); err != nil {
 			return err
 		}
-		if v.data, err = rb.buffer(c, 1, rb.rows*v.num.width()); err != nil {
+		if v.data, err = rb.buffer(c, 1, v.num.size(rb.rows)); err != nil {
 			return err
 		}
 	}
@@ -82,7 +80,7 @@ func (d *Decoder) readList(c *column, rb *recordBatch) (err error) {
 	if v.valid, err = rb.bitmap(c, 1, 1, c.typ.size); err != nil {
 		return err
 	}
-	v.data, err = rb.buffer(c, 2, rb.rows*c.typ.size*v.num.width())
+	v.data, err = rb.buffer(c, 2, v.num.size(rb.rows*c.typ.size))
 	return err
 }
 
@@ -106,11 +104,19 @@ func (d *Decoder) gatherList(c *column, rb *recordBatch, x []float32) (finite bo
 // into writes values [from, to) to x[0], x[stride], ... as float32, nulls as
 // nullBits, and says whether all of them are finite.
 func (v *values) into(x []float32, stride, from, to int) (finite bool) {
-	data := v.data[from*v.num.width() : to*v.num.width()]
-	if v.num == float32s {
-		finite = gatherFloat32(x, stride, data)
-	} else {
-		finite = cast(x, stride, v.num, data)
+	switch v.num {
+	case float32s:
+		finite = gatherFloat32(x, stride, v.data[from*4:to*4])
+	case bools:
+		finite = true
+		for i := from; i < to; i++ {
+			x[(i-from)*stride] = 0
+			if bit(v.data, i) {
+				x[(i-from)*stride] = 1
+			}
+		}
+	default:
+		finite = cast(x, stride, v.num, v.data[from*v.num.width():to*v.num.width()])
 	}
 	if v.valid == nil {
 		return finite
@@ -198,11 +204,26 @@ func castOne(num number, b []byte) float32 {
 	case uint64s:
 		return float32(le.Uint64(b))
 	case float16s:
-		return float16.FromBits(le.Uint16(b)).Float32()
+		return fromHalf(le.Uint16(b))
 	case float64s:
 		return float32(math.Float64frombits(le.Uint64(b)))
 	}
 	return math.Float32frombits(le.Uint32(b))
+}
+
+// fromHalf is a number of half precision, which float32 has exactly, subnormals too.
+func fromHalf(bits uint16) float32 {
+	const halfBias, bias = 15, 127
+	sign, exponent, fraction := uint32(bits)>>15<<31, uint32(bits)>>10&0x1f, uint32(bits)&0x3ff
+	switch exponent {
+	case 0: // a multiple of 2^-24
+		return math.Float32frombits(sign | math.Float32bits(float32(fraction)*0x1p-24))
+	case 0x1f: // infinite, or NaN
+		exponent = 0xff
+	default:
+		exponent += bias - halfBias
+	}
+	return math.Float32frombits(sign | exponent<<23 | fraction<<13)
 }
 
 func isFinite(f float32) bool { return math.Float32bits(f)&0x7f800000 != 0x7f800000 }

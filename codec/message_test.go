@@ -21,7 +21,7 @@ var testChannels = []string{"ax", "ay", "az"}
 var numberTypes = []arrow.DataType{
 	arrow.PrimitiveTypes.Float32, arrow.PrimitiveTypes.Float64, arrow.FixedWidthTypes.Float16,
 	arrow.PrimitiveTypes.Int8, arrow.PrimitiveTypes.Uint8, arrow.PrimitiveTypes.Int16, arrow.PrimitiveTypes.Uint16,
-	arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Uint64,
+	arrow.PrimitiveTypes.Int32, arrow.PrimitiveTypes.Uint32, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Uint64, arrow.FixedWidthTypes.Boolean,
 }
 
 // streamTypes are the types a stream id may come in.
@@ -119,7 +119,11 @@ func appendRandom(t testing.TB, r *rand.Rand, b array.Builder, null bool, odd fl
 	name := fmt.Sprintf("device-%d", r.IntN(7))
 	switch b := b.(type) {
 	case *array.Float16Builder:
-		b.Append(float16.New(float32(number)))
+		half := float16.FromBits(uint16(r.Uint32()) &^ 0x4000) // below 2, subnormals too
+		if r.IntN(4) > 0 || math.IsNaN(number) || math.IsInf(number, 0) {
+			half = float16.New(float32(number))
+		}
+		b.Append(half)
 	case *array.Float32Builder:
 		b.Append(float32(number))
 	case *array.Float64Builder:

@@ -2,6 +2,7 @@ package codec
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -9,7 +10,9 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/float16"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
+	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
 // reference decodes a message that the tests wrote themselves with the Arrow
@@ -94,7 +97,12 @@ func referenceNumber(t testing.TB, col arrow.Array, i int) float32 {
 	}
 	switch col := col.(type) {
 	case *array.Float16:
-		return col.Value(i).Float32()
+		return halfValue(col.Value(i).Uint16())
+	case *array.Boolean:
+		if col.Value(i) {
+			return 1
+		}
+		return 0
 	case *array.Float32:
 		return col.Value(i)
 	case *array.Float64:
@@ -118,6 +126,68 @@ func referenceNumber(t testing.TB, col arrow.Array, i int) float32 {
 	}
 	t.Fatalf("no reference for %s", col.DataType())
 	return 0
+}
+
+// halfValue is a number of half precision by its definition (IEEE 754).
+func halfValue(bits uint16) float32 {
+	sign, exponent, fraction := 1.0, int(bits>>10&0x1f), float64(bits&0x3ff)
+	if bits>>15 == 1 {
+		sign = -1
+	}
+	switch {
+	case exponent == 0x1f && fraction != 0:
+		return float32(math.NaN())
+	case exponent == 0x1f:
+		return float32(math.Inf(int(sign)))
+	case exponent == 0:
+		return float32(math.Copysign(math.Ldexp(fraction/1024, -14), sign))
+	}
+	return float32(sign * math.Ldexp(1+fraction/1024, exponent-15))
+}
+
+// All numbers of half precision, as a column and as a list.
+func TestHalfPrecision(t *testing.T) {
+	mem := memory.DefaultAllocator
+	for _, list := range []bool{false, true} {
+		field := arrow.Field{Name: "c", Type: arrow.FixedWidthTypes.Float16}
+		if list {
+			field = arrow.Field{Name: fieldList, Type: arrow.FixedSizeListOf(1, arrow.FixedWidthTypes.Float16)}
+		}
+		schema := arrow.NewSchema([]arrow.Field{field}, nil)
+		rec := array.NewRecordBuilder(mem, schema)
+		to, isColumn := rec.Field(0).(*array.Float16Builder)
+		if !isColumn {
+			to = rec.Field(0).(*array.FixedSizeListBuilder).ValueBuilder().(*array.Float16Builder)
+		}
+		for bits := range 1 << 16 {
+			if l, ok := rec.Field(0).(*array.FixedSizeListBuilder); ok {
+				l.Append(true)
+			}
+			to.Append(float16.FromBits(uint16(bits)))
+		}
+		var out bytes.Buffer
+		w := ipc.NewWriter(&out, ipc.WithSchema(schema))
+		if err := cmp.Or(w.Write(rec.NewRecord()), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		d, err := NewDecoder(Schema{Channels: []string{"c"}, NonFinite: Hold})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var b Batch
+		if err := d.Decode(out.Bytes(), &b); err != nil || b.Rows != 1<<16 {
+			t.Fatalf("%d rows (%v)", b.Rows, err)
+		}
+		for bits, got := range b.X {
+			want := halfValue(uint16(bits))
+			if math.IsInf(float64(want), 0) { // held
+				want = float32(math.NaN())
+			}
+			if math.Float32bits(got) != math.Float32bits(want) && !(got != got && want != want) {
+				t.Fatalf("%#04x is %v, want %v", bits, got, want)
+			}
+		}
+	}
 }
 
 // diff says how two batches differ, "" if not at all; NaN equals NaN.

@@ -96,13 +96,15 @@ func (w *schemaWalk) readType(table int) (t dataType) {
 	t.kind = f.fieldU8(table, 2)
 	typ := f.fieldTable(table, 3)
 	switch {
-	case typ == 0:
+	case typ == 0 && t.kind != typeBool:
 	case t.kind == typeInt:
 		t.num = w.intType(typ)
 	case t.kind == typeFloatingPoint:
 		if p := f.fieldI16(typ, 0); p >= 0 && p <= 2 {
 			t.num = float16s + number(p)
 		}
+	case t.kind == typeBool:
+		t.num = bools
 	case t.kind == typeTimestamp:
 		t.unit = f.fieldI16(typ, 0)
 	case t.kind == typeFixedSizeList:

@@ -54,11 +54,20 @@ const (
 	float16s
 	float32s
 	float64s
+	bools // true is 1, false 0
 )
 
-var numberNames = [...]string{"", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64"}
+var numberNames = [...]string{"", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32", "float64", "bool"}
 
-// width is the size of one element in bytes.
+// size is how many bytes that many elements take.
+func (n number) size(elements int) int {
+	if n == bools {
+		return (elements + 7) / 8
+	}
+	return elements * n.width()
+}
+
+// width is the size of one element in bytes; not of bools, which are bits.
 func (n number) width() int {
 	switch n {
 	case int8s, uint8s:
@@ -74,7 +83,7 @@ func (n number) width() int {
 // dataType is as much of a field's type as the codec tells apart.
 type dataType struct {
 	kind uint8
-	num  number // kind Int or FloatingPoint: which; List or FixedSizeList: of its elements
+	num  number // kind Int, FloatingPoint or Bool: which; List or FixedSizeList: of its elements
 	size int    // FixedSizeList: elements per row
 	unit int16  // Timestamp: 0 s, 1 ms, 2 us, 3 ns
 
@@ -88,7 +97,7 @@ func (t dataType) is(kind uint8) bool { return t.kind == kind && !t.dictionary }
 
 // scalar is the numeric type of a plain numeric field.
 func (t dataType) scalar() number {
-	if t.is(typeInt) || t.is(typeFloatingPoint) {
+	if t.is(typeInt) || t.is(typeFloatingPoint) || t.is(typeBool) {
 		return t.num
 	}
 	return notNumber

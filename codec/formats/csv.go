@@ -174,6 +174,9 @@ func (d *csvDecoder) noColumn(c int, cells []string) error {
 	if !slices.ContainsFunc(cells, func(s string) bool { return !isDecimal([]byte(strings.TrimSpace(s))) }) {
 		return mismatch(CSV, "the first line has numbers (%s) and no names: set input.channels to positions, such as {%s: \"[0]\"}, or send a line of names first", list(clean(cells)), d.schema.Channels[c])
 	}
+	if strings.HasPrefix(strings.TrimSpace(cells[0]), "#") {
+		return mismatch(CSV, "the first line is a comment, %s: CSV has none here, begin with the line of names", short([]byte(cells[0])))
+	}
 	if at := strings.IndexAny(cells[0], ",;\t|"); len(cells) == 1 && at >= 0 {
 		return mismatch(CSV, "the first line is one cell, %s: set input.csv_separator to %q", short([]byte(cells[0])), cells[0][at:at+1])
 	}

@@ -43,6 +43,9 @@ func short(b []byte) string {
 	return strconv.Quote(string(b)) + "..."
 }
 
+// needsPolicy is what a missing value needs, in order not to make a dead letter.
+const needsPolicy = "input.non_finite: hold or zero"
+
 // missing words that a row has no value for a channel. has are what it has.
 func (l *layout) missing(f Format, row, c int, has []string) error {
 	name, where := l.schema.Channels[c], l.channels[c].text
@@ -57,9 +60,9 @@ func (l *layout) missing(f Format, row, c int, has []string) error {
 	example, empty := "NAME", ""
 	switch f {
 	case JSON:
-		example, empty = "$.NAME", " (null where it has no value)"
+		example, empty = "$.NAME", " (null where it has no value, with "+needsPolicy+")"
 	case CSV:
-		empty = " (an empty cell where it has no value)"
+		empty = " (an empty cell where it has no value, with " + needsPolicy + ")"
 	}
 	return mismatch(f, "row %d has no %s, only %s: set input.channels, such as {%s: %s}, or send the channel%s", row, place, what, name, example, empty)
 }

@@ -149,6 +149,7 @@ var good = map[Format][]string{
 	Influx: {"m,stream_id=x a=1,b=2i 5\nm,stream_id=y b=3u,a=t 6\n", "m\\ n,y=4 x=\"5\",t=17i", "# nothing\n", "m a=1,b=2,end=true"},
 	SenML: {
 		`[{"bn":"d/","bt":1.32e9,"bu":"m","n":"a","v":1.5},{"n":"b","t":-5,"vb":true},{"n":"b","v":2}]`, `[{"n":"a","vs":"3"},{"n":"b","v":1,"bv":0.1,"u":"V"},{"n":"x","vd":"aGk","s":5}]`, `[]`,
+		`[{"bn":"d","bv":20,"n":"a"},{"n":"b","v":2}]`, "\x82\xa2\x00\x61a\x02\xc4\x82\x21\x19\x01\x11\xa2\x00\x61b\x02\x01",
 		"\x82\xa3\x21\x62d/\x00\x61a\x02\xfb\x3f\xf0\x00\x00\x00\x00\x00\x00\xa3\x00\x61b\x02\xf9\x3c\x00\x06\x20", "\x9f\xa4\x00\x61a\x04\xf5\x22\x1a\x5f\xff\xff\xff\x06\x01\xa2\x00\x61b\x03\x612\xff",
 	},
 	Raw:  {"12345678", "123456", "1234567812345678", ""},

@@ -21,6 +21,7 @@ type jsonDecoder struct {
 	buf             bytes.Buffer
 	seen            []bool // channels of the record in hand
 	text            []byte // scratch: an unquoted string
+	payload         []byte // of the message in hand
 }
 
 // node is a place in a message.
@@ -114,10 +115,11 @@ func (n *node) add(steps []step, target int) error {
 func (d *jsonDecoder) Decode(payload []byte, b *codec.Batch) error {
 	b.Reset()
 	d.begin()
-	d.buf = *bytes.NewBuffer(bytes.TrimPrefix(payload, byteOrderMark)) // the tokenizer reads it in place
+	d.payload = bytes.TrimPrefix(payload, byteOrderMark)
+	d.buf = *bytes.NewBuffer(d.payload) // the tokenizer reads it in place
 	d.tokens.Reset(&d.buf)
 	err := d.decode(b)
-	d.buf = bytes.Buffer{} // keeps no payload
+	d.buf, d.payload = bytes.Buffer{}, nil // keeps no payload
 	d.tokens.Reset(&d.buf)
 	if miss, ok := err.(*missingChannel); ok {
 		err = d.missing(JSON, b.Rows, miss.channel, namesIn(payload))

@@ -2,7 +2,9 @@ package formats
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
@@ -135,10 +137,32 @@ func (d *jsonDecoder) syntax(err error) error {
 		return nil
 	}
 	hint := ""
-	if text := err.Error(); strings.Contains(text, "'N'") || strings.Contains(text, "'I'") {
-		hint = ": JSON has no NaN and no Infinity, send null"
+	var syntactic *jsontext.SyntacticError
+	if errors.As(err, &syntactic) && isNotFinite(wordAt(d.payload, syntactic.ByteOffset)) {
+		hint = ": JSON has no NaN and no Infinity, send null, with " + needsPolicy
 	}
 	return malformed(JSON, "%s%s", strings.TrimPrefix(err.Error(), "jsontext: "), hint)
+}
+
+// wordAt is the word that has a byte in it, or follows that byte.
+func wordAt(text []byte, at int64) []byte {
+	isWord := func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '-' || c == '+' }
+	from := min(int(at), len(text))
+	for from > 0 && isWord(text[from-1]) && int(at)-from < len("-infinity") {
+		from--
+	}
+	to := from
+	for to < len(text) && isWord(text[to]) && to-from <= len("-infinity") {
+		to++
+	}
+	return text[from:to]
+}
+
+// isNotFinite reports whether a word stands for a number that is not finite, as programs
+// write it.
+func isNotFinite(word []byte) bool {
+	x, ok := special(word)
+	return ok && (math.IsNaN(float64(x)) || math.IsInf(float64(x), 0))
 }
 
 // Bounds of namesIn.

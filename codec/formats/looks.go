@@ -27,6 +27,11 @@ func Looks(payload []byte) (f Format, words string) {
 		return "", "nothing but blanks"
 	case text[0] == '{' || text[0] == '[':
 		return JSON, "JSON"
+	}
+	if text = skipComments(text); len(text) == 0 {
+		return Influx, "Influx line protocol" // comments alone
+	}
+	switch {
 	case !printable(text[:min(len(text), mostLooked)]):
 		return "", "binary data"
 	case text[0] == '<':
@@ -61,6 +66,16 @@ var magics = []magic{
 
 type magic struct{ begins, words string }
 
+// skipComments leaves out lines that begin with #, as in line protocol and in the CSV of
+// some loggers, and empty ones.
+func skipComments(text []byte) []byte {
+	for len(text) > 0 && text[0] == '#' {
+		_, text, _ = bytes.Cut(text, []byte("\n"))
+		text = bytes.TrimLeft(text, " \t\r\n")
+	}
+	return text
+}
+
 func jsonWord(word []byte) bool {
 	return string(word) == "null" || string(word) == "true" || string(word) == "false"
 }
@@ -84,9 +99,6 @@ func printable(text []byte) bool {
 // isLine reports whether a line has what one of line protocol has: a blank, and
 // a field's "=" after it.
 func isLine(line []byte) bool {
-	if line[0] == '#' {
-		return true
-	}
 	for i := 1; i < len(line); i++ {
 		if line[i] == ' ' && line[i-1] != '\\' {
 			field, _, ok := bytes.Cut(line[i+1:], []byte("="))

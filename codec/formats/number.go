@@ -109,7 +109,8 @@ func (s *source) truth(yes bool) float32 {
 var digitsOf = map[string]int{"ns": 0, "us": 3, "ms": 6, "s": 9}
 
 // timeOf reads a time: a number of units since 1970, or a text of RFC 3339. A
-// text without a zone is UTC. Digits beyond a nanosecond are left out. ok is
+// text without a zone is UTC. Digits beyond a nanosecond are left out; a leap second is
+// the last nanosecond of its day. ok is
 // false for what is no time, or is beyond the years 1678 to 2261.
 func timeOf(text []byte, digits int) (ns int64, ok bool) {
 	if isDecimal(text) {
@@ -126,6 +127,10 @@ func timeOf(text []byte, digits int) (ns int64, ok bool) {
 	if s[len(s)-1] == 'z' {
 		s[len(s)-1] = 'Z'
 	}
+	leap := s[17] == '6' && s[18] == '0'
+	if leap {
+		s[17], s[18] = '5', '9'
+	}
 	t, err := time.Parse(time.RFC3339Nano, string(s))
 	if err != nil {
 		if t, err = time.Parse("2006-01-02T15:04:05.999999999", string(s)); err != nil {
@@ -137,7 +142,18 @@ func timeOf(text []byte, digits int) (ns int64, ok bool) {
 	if sec <= -most || sec >= most {
 		return 0, false
 	}
+	if leap {
+		return leapSecond(t.UTC())
+	}
 	return t.UnixNano(), true
+}
+
+// leapSecond is the time of a leap second, of which t is the second before: the last
+// nanosecond of the day, so that times do not go back. There is none within a month.
+func leapSecond(t time.Time) (ns int64, ok bool) {
+	t = t.Truncate(time.Second)
+	next := t.Add(time.Second)
+	return next.UnixNano() - 1, next.Day() == 1 && t.Day() != 1
 }
 
 // decimalTime multiplies a decimal by ten to the power of digits, exactly.

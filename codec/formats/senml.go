@@ -59,6 +59,7 @@ type senmlRecord struct {
 	Name        string         `json:"n"`
 	Unit        string         `json:"u"`
 	Value       jsontext.Value `json:"v"`
+	Sum         jsontext.Value `json:"s"`
 	Text        *string        `json:"vs"`
 	Bool        *bool          `json:"vb"`
 	Data        jsontext.Value `json:"vd"`
@@ -164,8 +165,11 @@ func (d *senmlDecoder) add(r *senmlRecord, base *senmlBase, limit int) error {
 	if !ok {
 		return nil
 	}
-	if len(r.Value) == 0 && r.Text == nil && r.Bool == nil && len(r.Data) == 0 { // a sum, or base fields alone
-		return nil
+	if len(r.Value) == 0 && r.Text == nil && r.Bool == nil && len(r.Data) == 0 {
+		if !base.valued || r.Name == "" || len(r.Sum) > 0 { // a sum, or base fields alone
+			return nil
+		}
+		r.Value = jsontext.Value("0") // the base value is the value
 	}
 	name := d.schema.Channels[c]
 	x, ok := d.sample(c, r, base)

@@ -52,7 +52,7 @@ func plainJSON(err error) string {
 
 // senmlCBOR refuses what no pack needs.
 var senmlCBOR = func() cbor.DecMode {
-	m, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxNestedLevels: 4, MaxArrayElements: 1 << 20, MaxMapPairs: 64, TagsMd: cbor.TagsForbidden}.DecMode()
+	m, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxNestedLevels: 4, MaxArrayElements: 1 << 20, MaxMapPairs: 64, TagsMd: cbor.TagsAllowed}.DecMode()
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
@@ -84,8 +84,28 @@ func (d *senmlDecoder) readCBOR(payload []byte, add func(*senmlRecord, int) erro
 	return nil
 }
 
+// decimalFraction is a mantissa with a power of ten (RFC 8949, 3.4.4) as a decimal.
+func decimalFraction(t cbor.Tag) (text jsontext.Value, ok bool) {
+	pair, _ := t.Content.([]any)
+	if t.Number != 4 || len(pair) != 2 {
+		return nil, false
+	}
+	var digits [2]string // exponent, mantissa
+	for i, v := range pair {
+		switch v := v.(type) {
+		case uint64:
+			digits[i] = strconv.FormatUint(v, 10)
+		case int64:
+			digits[i] = strconv.FormatInt(v, 10)
+		default:
+			return nil, false
+		}
+	}
+	return jsontext.Value(digits[1] + "e" + digits[0]), true
+}
+
 // senmlLabels are those of the fields that are read (RFC 8428, table 4).
-var senmlLabels = []int64{-1, -2, -3, -4, -5, 0, 1, 2, 3, 4, 6, 8}
+var senmlLabels = []int64{-1, -2, -3, -4, -5, 0, 1, 2, 3, 4, 5, 6, 8}
 
 // fill notes the fields of a record in CBOR, in a fixed order: of several faults the
 // same one is always told.
@@ -141,6 +161,12 @@ func (r *senmlRecord) set(n int64, v any) error {
 			if *to = strconv.AppendFloat(nil, v, 'f', -1, 64); x != nil {
 				*x = exact{v, true}
 			}
+		case cbor.Tag:
+			fraction, ok := decimalFraction(v)
+			if !ok {
+				return fmt.Errorf("label %d has the tag %d: want a number or a decimal fraction (tag 4) of 64 bits", n, v.Number)
+			}
+			*to = fraction
 		default:
 			return fmt.Errorf("label %d is no number", n)
 		}
@@ -177,6 +203,8 @@ func (r *senmlRecord) set(n int64, v any) error {
 			return fmt.Errorf("label 4 is no bool")
 		}
 		r.Bool = &yes
+	case 5:
+		err = decimal(&r.Sum, nil)
 	case 6:
 		err = decimal(&r.Time, nil)
 	case 8:
