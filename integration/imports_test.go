@@ -66,7 +66,7 @@ var graph = map[string]struct {
 	"pipeline/admin":                  {[]string{"pipeline/consumer", "pipeline/internal/state", "pipeline/internal/store", "pipeline/internal/wire"}, "looks at a job from outside; needs no stage"},
 	"pipeline/consumer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient", "pipeline/trace"}, "reads what a job puts out; knows no stage"},
 	"pipeline/gateway":                {[]string{"codec", "codec/formats", "internal/dirlock", "internal/listen", "internal/names", "pipeline/internal/wire", "pipeline/natsclient", "pipeline/trace", "reservoir"}, "numbers and publishes what devices send; knows no protocol of theirs; of the reservoir it needs the limit of a sample, of the formats where a line ends"},
-	"pipeline/gateway/mqtt":           {[]string{"pipeline/gateway", "pipeline/gateway/sparkplug", "pipeline/trace"}, "MQTT in, messages out: knows no server of ours"},
+	"pipeline/gateway/mqtt":           {[]string{"internal/names", "pipeline/gateway", "pipeline/gateway/sparkplug", "pipeline/trace"}, "MQTT in, messages out: knows no server of ours"},
 	"pipeline/gateway/sparkplug":      {[]string{"internal/names", "pipeline/gateway", "pipeline/gateway/internal/image"}, "payloads of Sparkplug B in, samples out: what its topics and births mean; opens no connection"},
 	"pipeline/gateway/internal/image": {[]string{"pipeline/gateway"}, "values one at a time in, samples out: knows no protocol"},
 	"pipeline/gateway/internal/loop":  {nil, "runs what a client does until it is closed: knows nothing of it"},

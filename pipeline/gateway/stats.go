@@ -6,11 +6,11 @@ import (
 
 // counters are written by the gateway and read by anybody.
 type counters struct {
-	messages                                                        [inputs]atomic.Uint64
-	refused                                                         [inputs]atomic.Uint64
-	samples, batches, retries, repeats, unreadable, dropped, missed atomic.Uint64
-	held                                                            atomic.Bool
-	waiting, bytes                                                  atomic.Int64
+	messages                                                                               [inputs]atomic.Uint64
+	refused                                                                                [inputs]atomic.Uint64
+	samples, batches, retries, repeats, unreadable, dropped, missed, forgotten, newStreams atomic.Uint64
+	held                                                                                   atomic.Bool
+	waiting, bytes                                                                         atomic.Int64
 }
 
 // Stats are what a gateway has done since it began.
@@ -24,6 +24,8 @@ type Stats struct {
 	Unreadable  uint64            // payloads that no decoder could read: dead letters of the stage
 	Dropped     uint64            // UDP packets, and messages of another broker with QoS 0, for which there was no room
 	Missed      uint64            // samples that a poll of Modbus should have made and did not
+	Forgotten   uint64            // sessions of devices that were forgotten because there were too many
+	NewStreams  uint64            // streams that the input had no message of
 	HoldingBack bool
 	Waiting     int64 // batches in the outbox
 	OutboxBytes int64
@@ -34,7 +36,8 @@ func (g *Gateway) Stats() Stats {
 	c := &g.stats
 	s := Stats{
 		Messages: map[string]uint64{}, Refused: map[string]uint64{}, Samples: c.samples.Load(), Batches: c.batches.Load(), Retries: c.retries.Load(),
-		Repeats: c.repeats.Load(), Unreadable: c.unreadable.Load(), Dropped: c.dropped.Load(), Missed: c.missed.Load(), HoldingBack: c.held.Load(), Waiting: c.waiting.Load(), OutboxBytes: c.bytes.Load(),
+		Repeats: c.repeats.Load(), Unreadable: c.unreadable.Load(), Dropped: c.dropped.Load(), Missed: c.missed.Load(),
+		Forgotten: c.forgotten.Load(), NewStreams: c.newStreams.Load(), HoldingBack: c.held.Load(), Waiting: c.waiting.Load(), OutboxBytes: c.bytes.Load(),
 	}
 	for i := range inputs {
 		s.Messages[i.String()], s.Refused[i.String()] = c.messages[i].Load(), c.refused[i].Load()
@@ -47,6 +50,9 @@ func (g *Gateway) Refuse(in Input, why error) {
 	g.stats.refused[in].Add(1)
 	g.told.say("a message is refused", in.String(), why)
 }
+
+// Forgotten counts sessions that an input has forgotten because there were too many.
+func (g *Gateway) Forgotten(sessions int) { g.stats.forgotten.Add(uint64(sessions)) }
 
 // Drop counts a message that cannot wait and is lost for want of room.
 func (g *Gateway) Drop(in Input) {

@@ -22,9 +22,8 @@ import (
 )
 
 const (
-	sessionPrefix = "mqtt:"            // of the names of devices' sessions
-	keepSession   = 7 * 24 * time.Hour // of a device that is away
-	closeWait     = time.Second        // for the last acknowledgements
+	sessionPrefix = "mqtt:"     // of the names of devices' sessions
+	closeWait     = time.Second // for the last acknowledgements
 )
 
 // Broker is a broker that takes messages and delivers none, but the commands to
@@ -43,6 +42,8 @@ type BrokerOptions struct {
 	Sparkplug  *sparkplug.Host // takes the topics of Sparkplug B; nil: none is taken
 	MaxMessage int             // bytes of a packet
 	Log        *slog.Logger
+
+	sessionsAway int // 0 = sessionsAway; another one is for tests
 }
 
 // Listen starts a broker for g. Call it before g runs, since it asks for the
@@ -52,16 +53,15 @@ func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 	if err != nil {
 		return nil, err
 	}
-	caps := mochi.NewDefaultServerCapabilities()
-	caps.MaximumPacketSize = uint32(o.MaxMessage)
-	caps.ReceiveMaximum = outbox.Window
-	caps.MaximumSessionExpiryInterval = uint32(keepSession / time.Second)
-	caps.RetainAvailable, caps.SharedSubAvailable = 0, 0
 	ctx, stop := context.WithCancel(context.Background())
 	b := &Broker{addr: l.Addr(), stop: stop}
-	b.server = mochi.New(&mochi.Options{InlineClient: o.Sparkplug != nil, Capabilities: caps, Logger: slog.New(quiet{o.Log.Handler()})})
-	h := &hook{g: g, o: o, ctx: ctx, known: g.Sessions(), server: b.server, devices: map[*mochi.Client]*device{}, byID: map[string]*mochi.Client{}}
-	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait}))); err != nil {
+	b.server = mochi.New(&mochi.Options{InlineClient: o.Sparkplug != nil, Capabilities: capabilities(o.MaxMessage), Logger: slog.New(quiet{o.Log.Handler()})})
+	h := &hook{g: g, o: o, ctx: ctx, known: g.Sessions(), server: b.server, devices: map[*mochi.Client]*device{}, byID: map[string]*mochi.Client{}, coming: map[string]*mochi.Client{}, used: map[string]bool{}}
+	for _, s := range h.known {
+		h.used[strings.TrimPrefix(s, sessionPrefix)] = true
+	}
+	places := make(chan struct{}, max(1, largeBytes/max(1, o.MaxMessage)))
+	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait, packetWait, places}))); err != nil {
 		stop()
 		l.Close()
 		return nil, err
@@ -71,6 +71,7 @@ func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 		b.server.Close()
 		return nil, err
 	}
+	go h.sweepSessions()
 	return b, nil
 }
 
@@ -109,12 +110,14 @@ type hook struct {
 	mu      sync.Mutex
 	devices map[*mochi.Client]*device
 	byID    map[string]*mochi.Client
+	coming  map[string]*mochi.Client // connections that are being set up, by client id
+	used    map[string]bool          // client ids that have sent with QoS 1 or 2
 }
 
 func (h *hook) ID() string { return "gateway" }
 
 func (h *hook) Provides(b byte) bool {
-	return bytes.Contains([]byte{mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnSessionEstablished, mochi.OnPacketRead, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.OnWillSent, mochi.StoredClients}, []byte{b})
+	return bytes.Contains([]byte{mochi.OnConnect, mochi.OnConnectAuthenticate, mochi.OnACLCheck, mochi.OnSessionEstablish, mochi.OnSubscribe, mochi.OnClientExpired, mochi.OnSessionEstablished, mochi.OnPacketRead, mochi.OnPublish, mochi.OnPacketEncode, mochi.OnDisconnect, mochi.OnWillSent, mochi.StoredClients}, []byte{b})
 }
 
 func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
@@ -134,9 +137,11 @@ func (h *hook) OnACLCheck(_ *mochi.Client, topic string, write bool) bool {
 // device is a connection of a device.
 type device struct {
 	acks   *acks
+	room   chan struct{} // one for each message without an acknowledgement
 	ctx    context.Context
 	cancel context.CancelFunc
 	taking sync.Mutex // while the gateway takes a message that may come again
+	used   bool       // it has sent such a message; guarded by taking
 }
 
 // OnSessionEstablished is after the login and before the first message, and
@@ -156,10 +161,13 @@ func (h *hook) OnSessionEstablished(cl *mochi.Client, pk packets.Packet) {
 
 // replace makes cl the connection of its device, and returns the one before.
 func (h *hook) replace(cl *mochi.Client) *device {
-	d := &device{acks: newAcks(cl.Stop)}
+	d := &device{acks: newAcks(cl.Stop), room: make(chan struct{}, outbox.Window)}
 	d.ctx, d.cancel = context.WithCancel(h.ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if h.coming[cl.ID] == cl {
+		delete(h.coming, cl.ID)
+	}
 	before := h.devices[h.byID[cl.ID]]
 	h.devices[cl], h.byID[cl.ID] = d, cl
 	return before
@@ -177,6 +185,13 @@ func (h *hook) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
 	if h.byID[cl.ID] == cl {
 		delete(h.byID, cl.ID)
 	}
+}
+
+// use notes that a device has sent a message that may come again.
+func (h *hook) use(id string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.used[id] = true
 }
 
 func (h *hook) device(cl *mochi.Client) *device {
@@ -215,11 +230,22 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 	}
 	d.taking.Lock()
 	defer d.taking.Unlock()
+	select { // a device that sends more than it may without an acknowledgement waits
+	case d.room <- struct{}{}:
+	case <-d.ctx.Done():
+	}
 	if d.ctx.Err() != nil {
 		return pk, packets.ErrRejectPacket
 	}
+	if !d.used {
+		d.used = true
+		h.use(cl.ID)
+	}
 	var code packets.Code
-	k := d.acks.add(func() error { return cl.WritePacket(acknowledgement(pk.FixedHeader.Qos, pk.PacketID, code)) })
+	k := d.acks.add(func() error {
+		<-d.room
+		return cl.WritePacket(acknowledgement(pk.FixedHeader.Qos, pk.PacketID, code))
+	})
 	m.Session, m.ID, m.Repeat, m.Kept = sessionPrefix+cl.ID, uint64(pk.PacketID), pk.FixedHeader.Dup, pk.FixedHeader.Qos == 2
 	m.Done = func(err error) {
 		if unreadable := new(gateway.Unreadable); errors.As(err, &unreadable) && cl.Properties.ProtocolVersion >= 5 {
@@ -253,7 +279,10 @@ func (h *hook) take(ctx context.Context, m *gateway.Message, topic string) (err 
 	if h.o.Sparkplug != nil && sparkplug.Has(topic) {
 		return h.o.Sparkplug.Take(ctx, m, topic, func(command string, payload []byte) { h.server.Publish(command, payload, false, 0) })
 	}
-	if m.Key, err = h.o.Topics.Key(topic); err != nil {
+	if err = checkTopic(topic); err == nil {
+		m.Key, err = h.o.Topics.Key(topic)
+	}
+	if err != nil {
 		h.g.Refuse(gateway.MQTT, err)
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
+	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -43,6 +44,9 @@ type rig struct {
 	in   jetstream.Stream
 	dir  string
 	book pipelinetest.LogBook
+
+	sessionsAway int
+	server       *mochi.Server // of the newest broker
 }
 
 func newRig(t *testing.T) *rig {
@@ -100,10 +104,11 @@ func (r *rig) gateway(input func(*gateway.Gateway, *gateway.Topics) (func(), err
 // broker is the input of a broker of our own at addr.
 func (r *rig) broker(addr *string, a gateway.Access) func(*gateway.Gateway, *gateway.Topics) (func(), error) {
 	return func(g *gateway.Gateway, topics *gateway.Topics) (func(), error) {
-		b, err := Listen(g, BrokerOptions{Addr: *addr, Access: a, Topics: topics, MaxMessage: 1 << 16, Log: r.book.Logger()})
+		b, err := Listen(g, BrokerOptions{Addr: *addr, Access: a, Topics: topics, MaxMessage: 1 << 16, Log: r.book.Logger(), sessionsAway: r.sessionsAway})
 		if err != nil {
 			return nil, err
 		}
+		r.server = b.server
 		*addr = b.Addr().String()
 		return b.Close, nil
 	}

@@ -91,6 +91,13 @@ func (h *Host) Filters() []string {
 // Has reports whether a topic is one of Sparkplug B, of whichever group.
 func Has(topic string) bool { return strings.HasPrefix(topic, namespace+"/") }
 
+// IsDeath reports whether a topic is one by which a broker says that an edge node is
+// gone.
+func IsDeath(topic string) bool {
+	levels := strings.Split(topic, "/")
+	return len(levels) == 4 && levels[0] == namespace && levels[2] == "NDEATH"
+}
+
 // Commands reports whether a filter is one by which an edge node asks for its
 // commands, or for the state of hosts.
 func Commands(filter string) bool {
