@@ -150,8 +150,9 @@ func TestRowStoreRefuses(t *testing.T) {
 	}
 }
 
-// A partition full of open sequences stops, and no other with it.
-func TestFullPartitionStopsAlone(t *testing.T) {
+// A partition full of open sequences goes on: a new stream takes the place of the one
+// that was silent longest, and that is flagged when it comes back.
+func TestFullPartitionGoesOn(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -162,14 +163,15 @@ func TestFullPartitionStopsAlone(t *testing.T) {
 	for _, key := range mine {
 		b.publish([]pipelinetest.Packet{pipelinetest.One(key, 1, 1, 1, false)})
 	}
-	r.until(t, "stop", func(s Stats) bool { return s.Stopped == 1 })
-	b.publish([]pipelinetest.Packet{pipelinetest.One(others[0], 1, 1, 1, true)})
-	b.await(c.Job, 1)
-	if phase, err := r.phase(0); phase != Stopped || !strings.Contains(err, "max_streams") {
-		t.Errorf("the full partition is %s: %s", phase, err)
+	r.until(t, "abandon a sequence", func(s Stats) bool { return s.Abandoned == 1 && s.New == 3 })
+	b.publish([]pipelinetest.Packet{pipelinetest.One(others[0], 1, 1, 1, true), pipelinetest.One(mine[2], 2, 1, 1, true), pipelinetest.One(mine[0], 0, 1, 1, true)})
+	got := b.await(c.Job, 3)
+	for key, want := range map[string]codec.Flag{others[0]: 0, mine[2]: 0, mine[0]: codec.FlagGap} {
+		if len(got[key]) != 1 || got[key][0].Flags != want {
+			t.Errorf("%s: %+v, want a prediction with the flags %v", key, got[key], want)
+		}
 	}
-	r.cancel()
-	mentions(t, r.wait(t), "max_streams", "partition 0")
+	r.stop(t)
 }
 
 // Dead letters that the server refuses hold up the partition they are of, and

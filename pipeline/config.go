@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
@@ -115,9 +116,13 @@ type Config struct {
 	// stored in the NATS stream <JOB>-ROWS and come back with their next
 	// sample. It changes no result. Default DefaultMaxSlots.
 	MaxSlots int
-	// MaxStreams is the most streams a partition remembers. Beyond it, the
-	// one longest silent between two sequences is forgotten, and with it the
-	// sequence numbers its producer has used. Default DefaultMaxStreams.
+	// Keys are patterns, separated by commas, that a key must fit, with "*" for any
+	// characters. Messages under other keys become dead letters. As NonFinite, it may
+	// change after an orderly stop. Default: any key.
+	Keys string
+	// MaxStreams is the most streams a partition remembers. Beyond it, one of those
+	// longest silent is forgotten (see "When room or input runs out"), and with it
+	// the sequence numbers its producer has used. Default DefaultMaxStreams.
 	MaxStreams int
 	// NonFinite says what to do with nulls, NaN and infinities. Default
 	// "reject": dead-letter the message.
@@ -215,7 +220,7 @@ func (c Config) MinPayload() int { return c.WithDefaults().MaxMessage + deadLett
 func (c Config) shard() shard.Config {
 	return shard.Config{
 		RowBudget: c.RowBudget, SnapshotMessages: c.SnapshotMessages, MaxMessage: c.MaxMessage, MaxSlots: c.MaxSlots, MaxStreams: c.MaxStreams,
-		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, RateTolerance: c.RateTolerance, Input: c.Input, MaxKey: c.pattern().MaxKey(),
+		Reorder: c.Reorder, ReorderBytes: c.ReorderBytes, NonFinite: c.NonFinite, RateTolerance: c.RateTolerance, Input: c.Input, MaxKey: c.pattern().MaxKey(), Keys: c.allowedKeys(),
 		Latency: c.Latency, SnapshotEvery: c.SnapshotEvery, Lease: c.Lease, Idle: c.Idle, Forget: c.Forget, Events: c.events(),
 	}
 }
@@ -226,6 +231,12 @@ func (c Config) events() string {
 		return ""
 	}
 	return c.Job
+}
+
+// allowedKeys are the keys that the job reads.
+func (c Config) allowedKeys() *names.Patterns {
+	p, _ := names.ParsePatterns(c.Keys) // validate has read it
+	return p
 }
 
 // inputJob is the job whose input this one reads.
@@ -290,6 +301,9 @@ func (c Config) Validate() error {
 	within("reorder", c.Reorder, math.MinInt, 1<<16)
 	within("reorder bytes", c.ReorderBytes, 1, 1<<30)
 	within("snapshot messages", c.SnapshotMessages, 1, 1<<30)
+	if _, err := names.ParsePatterns(c.Keys); err != nil {
+		bad("keys %w", err)
+	}
 	if c.SnapshotEvery <= 0 || c.Lease < 200*time.Millisecond || c.Lease > 2*time.Minute {
 		bad("snapshot every %v, lease %v: want a positive time, and 200ms to 2m", c.SnapshotEvery, c.Lease)
 	}

@@ -553,10 +553,13 @@
 //
 // # When room or input runs out
 //
-// A partition full of open sequences (MaxStreams) stops with an error: it
-// cannot know which stream to leave out. If a single message needs more
-// streams than there is room for, it becomes a dead letter instead, before
-// it has changed anything.
+// In a partition with MaxStreams streams a new one takes the place of another: of the
+// 64 streams silent longest, of the first that is between two sequences, or else of
+// the first. An open sequence that is lost so is counted (Abandoned), and keys that
+// the partition does not know from then on are flagged FlagGap. So names that
+// somebody invents displace each other, and no stream that sends. If a single message
+// needs more than a sixteenth of MaxStreams in new streams, and open sequences would
+// be lost, it becomes a dead letter instead, before it has changed anything.
 //
 // An embedded server whose disk was full accepts nothing more in the NATS
 // stream concerned, even after space is freed, and does not answer

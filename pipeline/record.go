@@ -196,7 +196,7 @@ func (r *recorder) machine() (*state.Machine, error) {
 	policy, n := state.OneState(m.Policy), r.b.job.Partitions
 	return state.NewMachine(state.Rules{
 		Policy: policy, Channels: len(m.Channels), Shape: state.ShapeWithout(policy, len(m.Channels)), RateTolerance: -1,
-		MaxStreams: c.MaxStreams * n, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes * n, MaxKey: r.b.job.Pattern.MaxKey(), Events: c.events(), OneReadout: true,
+		MaxStreams: c.MaxStreams * n, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes * n, MaxKey: r.b.job.Pattern.MaxKey(), Keys: c.allowedKeys(), Events: c.events(), OneReadout: true,
 	}, d), nil
 }
 

@@ -109,6 +109,8 @@ type Stats struct {
 	Batches        uint64 // engine calls
 	Resets         uint64 // consumers that reported an error and recovered
 	Forgotten      uint64 // streams forgotten at Config.MaxStreams, or after Config.Forget
+	New            uint64 // streams that their partition did not know
+	Abandoned      uint64 // open sequences that were lost because their stream was forgotten at Config.MaxStreams
 	Idle           uint64 // sequences ended by a stream's silence, Config.Idle
 	Spilled        uint64 // state rows stored because a shard had no free one
 	Fetched        uint64 // of these, read back
@@ -160,7 +162,7 @@ func read(n *stats.Counters) Stats {
 		Messages: n.Messages.Load(), Rows: n.Rows.Load(), Bytes: n.Bytes.Load(), Restores: n.Restores.Load(), Replayed: n.Replayed.Load(),
 		Duplicates: n.Duplicates.Load(), Gaps: n.Gaps.Load(), Losses: n.Losses.Load(), Contradictions: n.Contradictions.Load(), Incarnations: n.Incarnations.Load(), Held: n.Held.Load(),
 		Predictions: n.Predictions.Load(), Early: n.Early.Load(), Commits: n.Commits.Load(),
-		Retries: n.Retries.Load(), Batches: n.Batches.Load(), Resets: n.Resets.Load(), Forgotten: n.Forgotten.Load(), Idle: n.Idle.Load(), Spilled: n.Spilled.Load(), Fetched: n.Fetched.Load(), Away: n.Away.Load(),
+		Retries: n.Retries.Load(), Batches: n.Batches.Load(), Resets: n.Resets.Load(), Forgotten: n.Forgotten.Load(), New: n.New.Load(), Abandoned: n.Abandoned.Load(), Idle: n.Idle.Load(), Spilled: n.Spilled.Load(), Fetched: n.Fetched.Load(), Away: n.Away.Load(),
 		Reordered: n.Reordered.Load(), Claims: n.Claims.Load(), Fenced: n.Fenced.Load(), Deferred: n.Deferred.Load(),
 		Snapshots: n.Snapshots.Load(), SnapshotSize: n.SnapshotBytes.Load(), Owned: n.Owned.Load(), Stopped: n.Stopped.Load(),
 		Decode: time.Duration(n.Spent.Decode.Load()), Engine: time.Duration(n.Spent.Engine.Load()), Commit: time.Duration(n.Spent.Commit.Load()), SnapshotTime: time.Duration(n.Spent.Snapshot.Load()),

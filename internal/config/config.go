@@ -161,6 +161,10 @@ type Input struct {
 	// Where a new job begins in the input of another job: beginning, now, or a time
 	// such as 2026-01-31T08:00:00Z. A job that has begun continues where it was.
 	From string `mapstructure:"from" default:"beginning" pattern:"^(beginning|now|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2}))$" want:"beginning, now, or a time in quotes such as \"2026-01-31T08:00:00Z\"" flag:"input-from"`
+	// Keys that the job reads: patterns, separated by commas, with * for any
+	// characters, such as pump*, A.line.*. Messages under other keys become dead letters, and
+	// the gateway refuses them. Empty: all keys.
+	Keys string `mapstructure:"keys" default:""`
 	// How messages are written. auto: by the first bytes of each message, Arrow,
 	// JSON, CSV or Influx line protocol; a job that has begun keeps its own format.
 	// senml: RFC 8428. raw: bare numbers. This key and those up to raw_type are part of a job: they
@@ -258,8 +262,8 @@ type Stage struct {
 	// that, the states used least recently are stored and loaded again when
 	// needed.
 	MaxSlots int `mapstructure:"max_slots" default:"65536" minimum:"1" maximum:"268435456"`
-	// Streams that a partition remembers. Beyond that, the stream that was
-	// silent longest is forgotten.
+	// Streams that a partition remembers. Beyond that, one of the streams that were
+	// silent longest is forgotten (docs/operations.md, New streams).
 	MaxStreams int `mapstructure:"max_streams" default:"16384" minimum:"1" maximum:"67108864"`
 	// A stream that was silent for this long has its open sequence ended. 0s: only
 	// producers end sequences.
@@ -267,7 +271,7 @@ type Stage struct {
 	// A stream that was silent for this long is forgotten, with its message
 	// numbers. No shorter than idle. 0s: streams are forgotten only beyond
 	// max_streams.
-	Forget time.Duration `mapstructure:"forget" default:"0s" minimum:"0s"`
+	Forget time.Duration `mapstructure:"forget" default:"720h" minimum:"0s"`
 	// Name of the model's readout that predicts. Empty: its first.
 	Head string `mapstructure:"head" default:""`
 	// The state of a partition is stored after this many messages, or after
@@ -440,6 +444,9 @@ type Gateway struct {
 	// Take messages from others than this machine without a login and in clear. Set
 	// it only in a network in which you trust everybody.
 	Insecure bool `mapstructure:"insecure" default:"false"`
+	// Streams of which the input has no message yet that may begin within a minute from
+	// one address; further ones are refused. UDP counts as one address. 0: any number.
+	NewStreams int `mapstructure:"new_streams" default:"1000" minimum:"0"`
 	// Host names under which HTTP is reached without a login (plant.example), and
 	// origins of web pages that may send (https://dash.example), separated by commas.
 	// IP addresses, localhost and names without a dot are always accepted.

@@ -96,6 +96,8 @@ var faults = []struct {
 		f.purge("EUSN-IN")
 		f.start("w1", true)
 	}, nil},
+	{"EusnSequencesAbandoned", "a producer sent under 3,000 names, more than the partitions remember", 20, func(f *recording) { f.invent(3000) }, nil},
+	{"EusnNewStreams", "a producer sent under 1,500 names, which the partitions remember", 20, func(f *recording) { f.invent(1500) }, nil},
 	{"EusnReplicaBehind", "the gauge was set by hand: a cluster whose replica stays behind takes minutes to make", 10, func(f *recording) {
 		f.told["eusn_replicas_behind"] = 1
 	}, nil},
@@ -188,7 +190,7 @@ func (f *recording) start(name string, ready bool) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &pipeline.Stage{
-		Config: pipeline.Config{Partitions: 2, Shards: 1, RowBudget: 24, Reorder: 2, SnapshotEvery: 30 * time.Second / f.stretch(), SnapshotMessages: 1 << 20, StopTimeout: 2 * time.Second},
+		Config: pipeline.Config{Partitions: 2, Shards: 1, RowBudget: 24, MaxStreams: 1000, Reorder: 2, SnapshotEvery: 30 * time.Second / f.stretch(), SnapshotMessages: 1 << 20, StopTimeout: 2 * time.Second},
 		Model:  rangedModel(f.T), Counters: counters, Ready: func() { close(began) },
 		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 			e, err := reservoir.NewGeneric(net, slots)
@@ -285,6 +287,18 @@ func (f *recording) flood(n int) {
 	data := f.encode(.1, .2, .3)
 	for range n {
 		if _, err := f.rig.js.PublishAsync("sensors.flood", data); err != nil {
+			f.Fatal(err)
+		}
+	}
+	<-f.rig.js.PublishAsyncComplete()
+}
+
+// invent publishes a message under so many names that nobody has used.
+func (f *recording) invent(n int) {
+	f.Helper()
+	data := f.encode(.1, .2, .3)
+	for i := range n {
+		if _, err := f.rig.js.PublishAsync(fmt.Sprint("sensors.invented", i), data); err != nil {
 			f.Fatal(err)
 		}
 	}

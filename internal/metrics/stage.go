@@ -46,6 +46,8 @@ var plain = []struct {
 	{counter, "eusn_state_rows_fetched_total", "State rows that came back from the store.", func(s *pipeline.Stats) float64 { return float64(s.Fetched) }},
 	{gauge, "eusn_held_messages", "Messages that wait for one with a lower sequence number.", func(s *pipeline.Stats) float64 { return float64(s.Parked) }},
 	{gauge, "eusn_replicas_behind", "Replicas of the job's input and output that the server says are not current, for more than 10 s.", func(s *pipeline.Stats) float64 { return float64(s.ReplicasBehind) }},
+	{counter, "eusn_streams_new_total", "Streams that their partition did not know.", func(s *pipeline.Stats) float64 { return float64(s.New) }},
+	{counter, "eusn_sequences_abandoned_total", "Open sequences that were lost because their stream was forgotten for want of room.", func(s *pipeline.Stats) float64 { return float64(s.Abandoned) }},
 	{gauge, "eusn_streams", "Streams remembered.", func(s *pipeline.Stats) float64 { return float64(s.Streams) }},
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/trace"
@@ -48,10 +49,14 @@ const (
 
 // Config says what a gateway does.
 type Config struct {
-	Job      string   // empty = "eusn"
-	Subject  string   // the job's input subject; empty = "sensors.*"
-	Channels []string // of the samples, in order
-	Decoder  Decoder  // of payloads
+	Job     string          // empty = "eusn"
+	Subject string          // the job's input subject; empty = "sensors.*"
+	Keys    *names.Patterns // that a key of the job must fit; nil: any key
+	// NewStreams is how many streams of which the input has no message yet the senders
+	// at one address may begin within a minute; 0 = any number.
+	NewStreams int
+	Channels   []string // of the samples, in order
+	Decoder    Decoder  // of payloads
 	// Reads says what is wrong if a job reads its messages so (wire.Entry's Input), and
 	// the gateway publishes Arrow. nil: it is not asked.
 	Reads       func(input string) error
@@ -128,6 +133,7 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 	if c.MaxMessage > 0 {
 		g.maxBytes = min(g.maxBytes, c.MaxMessage-headerRoom)
 	}
+	g.job.begun.most = c.NewStreams
 	var err error
 	if g.job.pattern, err = wire.ParsePattern(c.Subject); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)

@@ -10,6 +10,7 @@ import (
 // Message is what a device has sent.
 type Message struct {
 	Input   Input  // by which way
+	From    string // address of the sender, host:port; empty: not known, or of no matter
 	Key     string // of the stream; empty: the payload names it
 	Payload []byte // the gateway's from then on
 	Lines   bool   // Payload is line protocol
@@ -53,8 +54,12 @@ func (i Input) String() string {
 	return [...]string{"mqtt", "broker", "http", "tcp", "udp", "opcua", "modbus"}[i]
 }
 
-// Refused is why a message is not taken: it will not be taken later either.
-type Refused struct{ Why string }
+// Refused is why a message is not taken. Unless Later, it will not be taken later
+// either.
+type Refused struct {
+	Why   string
+	Later bool
+}
 
 func (r *Refused) Error() string { return "gateway: " + r.Why }
 
@@ -69,7 +74,7 @@ type Partial struct{ Why string }
 
 func (p *Partial) Error() string { return "gateway: partial write: " + p.Why }
 
-func refusedf(format string, args ...any) error { return &Refused{fmt.Sprintf(format, args...)} }
+func refusedf(format string, args ...any) error { return &Refused{Why: fmt.Sprintf(format, args...)} }
 
 // ErrHeldBack is a message that the gateway has no room for now. It may be sent
 // again.

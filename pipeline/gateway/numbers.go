@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	maxKeys = 1 << 20         // keys of a gateway, so that senders of invented keys cannot fill the memory
+	maxKeys = 1 << 18         // keys of a gateway, so that senders of invented keys cannot fill the memory
 	askWait = 3 * time.Second // for one question to the server
 )
 
@@ -30,6 +30,7 @@ type job struct {
 	in      jetstream.Stream // when it was found
 	known   sync.Map         // key -> outbox.Number: what the input has of it
 	keys    atomic.Int64
+	begun   begun
 }
 
 // key is the job's key of a stream. The gateway joins the levels of a key by "/".
@@ -42,9 +43,10 @@ func (j *job) key(key string) string {
 }
 
 // know asks the input for the last number of a key that this run has not seen
-// yet. Any goroutine may call it. While there is no answer, it waits, until ctx
-// ends.
-func (g *Gateway) know(ctx context.Context, key string) error {
+// yet, and refuses one too many of those that the input does not know. Any goroutine may
+// call it. While there is no answer, it waits, until ctx ends. from is the sender's
+// address.
+func (g *Gateway) know(ctx context.Context, key, from string) error {
 	if _, ok := g.job.known.Load(key); ok {
 		return nil
 	}
@@ -54,6 +56,11 @@ func (g *Gateway) know(ctx context.Context, key string) error {
 	for {
 		n, err := g.ask(ctx, key)
 		if err == nil {
+			if n == (outbox.Number{}) {
+				if err := g.begin(key, from); err != nil {
+					return err
+				}
+			}
 			if _, there := g.job.known.LoadOrStore(key, n); !there {
 				g.job.keys.Add(1)
 			}
@@ -70,6 +77,15 @@ func (g *Gateway) know(ctx context.Context, key string) error {
 		case <-time.After(probeEvery):
 		}
 	}
+}
+
+// begin counts a new stream of a sender, or refuses it.
+func (g *Gateway) begin(key, from string) error {
+	if from != "" && !g.job.begun.admit(from, time.Now()) {
+		return &Refused{Later: true, Why: fmt.Sprintf("stream %q is new, and %s has begun %d new streams within a minute, as many as it may: send it again later, or raise gateway.new_streams", key, from, g.job.begun.most)}
+	}
+	g.stats.newStreams.Add(1)
+	return nil
 }
 
 // ask reads the number of a key's last message in the input; none where the
@@ -149,7 +165,7 @@ func (g *Gateway) compareLeft(ctx context.Context) error {
 	for key := range g.streams {
 		room <- struct{}{}
 		all.Go(func() {
-			_ = g.know(ctx, key) // no answer: ctx has ended
+			_ = g.know(ctx, key, "") // no answer: ctx has ended
 			<-room
 		})
 	}

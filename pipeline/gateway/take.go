@@ -10,6 +10,7 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -27,7 +28,7 @@ func (g *Gateway) Take(ctx context.Context, m *Message) error {
 	}
 	for i := range parts {
 		if err == nil {
-			err = g.know(ctx, parts[i].Key)
+			err = g.know(ctx, parts[i].Key, m.From)
 		}
 	}
 	if refused := new(Refused); errors.As(err, &refused) {
@@ -160,6 +161,9 @@ func (g *Gateway) check(p *Part, m *Message) error {
 	}
 	if err := cmp.Or(CheckKey(p.Key), g.job.pattern.CheckKey(g.job.key(p.Key))); err != nil {
 		return refusedf("%v", err)
+	}
+	if key := g.job.key(p.Key); !g.cfg.Keys.Allow(key) {
+		return refusedf("the key %q is none of input.keys: %s", names.Cut(key, 80), names.Cut(g.cfg.Keys.String(), 200))
 	}
 	ch := len(g.cfg.Channels)
 	n := len(p.X) / ch

@@ -23,6 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/internal/webguard"
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
@@ -135,7 +136,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		tracer = spans
 	}
 	g, err := gateway.New(nc, gateway.Config{
-		Job: c.Job, Subject: c.Input.Subject, Channels: m.Channels, Decoder: decoder, Reads: readsArrow, Lines: o.lines(0), Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
+		Job: c.Job, Subject: c.Input.Subject, Keys: o.keys, NewStreams: c.Gateway.NewStreams, Channels: m.Channels, Decoder: decoder, Reads: readsArrow, Lines: o.lines(0), Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
 		Latency: c.Gateway.Latency, MaxMessage: int(c.Input.MaxMessage), Log: log, Tracer: tracer,
 	})
 	if err != nil {
@@ -246,6 +247,7 @@ type gatewayInputs struct {
 	access    gateway.Access
 	topics    *gateway.Topics
 	guard     *webguard.Guard
+	keys      *names.Patterns
 	broker    *tls.Config
 	sparkplug *sparkplug.Host
 	lines     func(unit time.Duration) gateway.Decoder
@@ -305,6 +307,9 @@ func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 	var err error
 	if o.guard, err = webguard.New(webguard.Options{Allowed: g.Hosts, Key: "gateway.hosts", Login: g.User != ""}); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	if o.keys, err = names.ParsePatterns(c.Input.Keys); err != nil {
+		return nil, fmt.Errorf("gateway: input.keys: %w", err)
 	}
 	o.topics, err = gateway.ParseTopics(g.Topics)
 	return o, err

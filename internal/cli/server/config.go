@@ -31,7 +31,7 @@ func PipelineConfig(c config.Config) pipeline.Config {
 	}
 	return pipeline.Config{
 		Input: InputOf(c.Input), Shared: pipeline.SharedInput{Job: c.Input.Job, From: c.Input.From},
-		Job: c.Job, InputSubject: subject, NonFinite: codec.NonFinite(c.Input.NonFinite),
+		Job: c.Job, InputSubject: subject, Keys: c.Input.Keys, NonFinite: codec.NonFinite(c.Input.NonFinite),
 		MaxMessage: int(c.Input.MaxMessage), InputMaxAge: c.Input.MaxAge, InputMaxBytes: int64(c.Input.MaxBytes),
 		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,

@@ -104,7 +104,7 @@ func (t *TCP) serve(c net.Conn) {
 			}
 			return
 		}
-		if t.g.Take(t.ctx, &gateway.Message{Input: gateway.TCP, Lines: true, Payload: lines}) == gateway.ErrStopped || t.ctx.Err() != nil {
+		if t.g.Take(t.ctx, &gateway.Message{Input: gateway.TCP, From: c.RemoteAddr().String(), Lines: true, Payload: lines}) == gateway.ErrStopped || t.ctx.Err() != nil {
 			return
 		}
 	}

@@ -80,7 +80,7 @@ func (u *UDP) read() {
 
 func (u *UDP) take() {
 	for p := range u.queue {
-		if err := u.g.Take(u.ctx, &gateway.Message{Input: gateway.UDP, Lines: true, Payload: p}); err == gateway.ErrHeldBack || err == gateway.ErrStopped {
+		if err := u.g.Take(u.ctx, &gateway.Message{Input: gateway.UDP, From: "udp", Lines: true, Payload: p}); err == gateway.ErrHeldBack || err == gateway.ErrStopped {
 			u.g.Drop(gateway.UDP)
 		}
 	}

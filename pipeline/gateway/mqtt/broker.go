@@ -223,7 +223,7 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 	if d == nil {
 		return pk, packets.ErrRejectPacket
 	}
-	m := &gateway.Message{Input: gateway.MQTT, Payload: pk.Payload, Trace: traceOf(pk.Properties.User)}
+	m := &gateway.Message{Input: gateway.MQTT, From: cl.Net.Remote, Payload: pk.Payload, Trace: traceOf(pk.Properties.User)}
 	if pk.FixedHeader.Qos == 0 { // it does not come again
 		h.take(h.ctx, m, pk.TopicName)
 		return pk, packets.ErrRejectPacket
@@ -267,6 +267,9 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 		code = packets.ErrTopicNameInvalid
 		if m.Key != "" {
 			code = packets.ErrPayloadFormatInvalid
+		}
+		if refused.Later {
+			code = packets.ErrQuotaExceeded
 		}
 		code.Reason = refused.Why
 		k.done()

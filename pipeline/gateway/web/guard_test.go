@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/internal/webguard"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
@@ -16,23 +17,28 @@ import (
 // rig is a gateway with HTTP whose samples are counted.
 type rig struct {
 	t   *testing.T
+	js  jetstream.JetStream
 	in  jetstream.Stream
 	g   *gateway.Gateway
 	s   *Server
 	url string
 }
 
-func newRig(t *testing.T, o Options) *rig {
+func newRig(t *testing.T, o Options, change func(*gateway.Config)) *rig {
 	t.Helper()
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
-	r := &rig{t: t}
+	r := &rig{t: t, js: js}
 	var err error
 	if r.in, err = js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-IN", Subjects: []string{"sensors.*"},
 		SubjectTransform: &jetstream.SubjectTransformConfig{Source: "sensors.*", Destination: "eusn.in.0.{{wildcard(1)}}"}}); err != nil {
 		t.Fatal(err)
 	}
 	book := &pipelinetest.LogBook{}
-	if r.g, err = gateway.New(nc, gateway.Config{Channels: []string{"x"}, Decoder: length{}, Lines: length{}, Dir: t.TempDir(), Log: book.Logger()}); err != nil {
+	c := gateway.Config{Channels: []string{"x"}, Decoder: length{}, Lines: length{}, Dir: t.TempDir(), Log: book.Logger()}
+	if change != nil {
+		change(&c)
+	}
+	if r.g, err = gateway.New(nc, c); err != nil {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
@@ -71,7 +77,7 @@ func TestForeignPagesAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRig(t, Options{Guard: guard})
+	r := newRig(t, Options{Guard: guard}, nil)
 	for _, c := range []struct {
 		header, value string
 		code          int
@@ -100,5 +106,55 @@ func TestForeignPagesAreRefused(t *testing.T) {
 	}
 	if n, refused := r.stored(), r.g.Stats().Refused["http"]; n != 1 || refused != 3 {
 		t.Errorf("%d messages stored, %d refused; want 1, 3", n, refused)
+	}
+}
+
+// post sends a sample of a stream and returns the status.
+func (r *rig) post(topic string) int {
+	r.t.Helper()
+	res, err := http.Post(r.url+"/v1/"+topic, "text/plain", strings.NewReader("1"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	res.Body.Close()
+	return res.StatusCode
+}
+
+// A sender begins so many streams a minute. Those that it has begun are not affected, nor
+// those that the input knows, as after a restart of the gateway.
+func TestNewStreamsAreLimited(t *testing.T) {
+	t.Parallel()
+	r := newRig(t, Options{}, func(c *gateway.Config) { c.NewStreams = 3 })
+	if _, err := r.js.Publish(t.Context(), "sensors.old", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		topic string
+		code  int
+	}{{"plant/a", 204}, {"plant/b", 204}, {"plant/c", 204}, {"plant/d", 503}, {"plant/a", 204}, {"plant/old", 204}, {"plant/d", 503}} {
+		if code := r.post(c.topic); code != c.code {
+			t.Errorf("%s: %d, want %d", c.topic, code, c.code)
+		}
+	}
+	if s := r.g.Stats(); s.NewStreams != 3 || s.Refused["http"] != 2 {
+		t.Errorf("%d new streams, %d refused; want 3, 2", s.NewStreams, s.Refused["http"])
+	}
+}
+
+// Keys that are not listed are refused.
+func TestKeysAreListed(t *testing.T) {
+	t.Parallel()
+	keys, err := names.ParsePatterns("a*, b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, Options{}, func(c *gateway.Config) { c.Keys = keys })
+	for topic, want := range map[string]int{"plant/a1": 204, "plant/b": 204, "plant/b1": 400, "plant/x": 400} {
+		if code := r.post(topic); code != want {
+			t.Errorf("%s: %d, want %d", topic, code, want)
+		}
+	}
+	if n := r.stored(); n != 2 {
+		t.Errorf("%d messages stored, want 2", n)
 	}
 }

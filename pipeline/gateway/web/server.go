@@ -116,7 +116,7 @@ func (h *handler) samples(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusNotFound, err.Error())
 		return
 	}
-	h.take(w, r, &gateway.Message{Input: gateway.HTTP, Key: key})
+	h.take(w, r, &gateway.Message{Input: gateway.HTTP, From: r.RemoteAddr, Key: key})
 }
 
 // lines takes line protocol, whose tags name the streams.
@@ -125,7 +125,7 @@ func (h *handler) lines(w http.ResponseWriter, r *http.Request) {
 	if !h.loggedIn(w, r) {
 		return
 	}
-	m := &gateway.Message{Input: gateway.HTTP, Lines: true}
+	m := &gateway.Message{Input: gateway.HTTP, From: r.RemoteAddr, Lines: true}
 	unit, err := precisionOf(r.URL)
 	if err == nil && unit != 0 {
 		if h.o.Lines == nil {
@@ -200,7 +200,7 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 		w.WriteHeader(http.StatusNoContent)
 	case errors.As(err, &unreadable): // stored, and it will not be read later either
 		answer(w, http.StatusUnprocessableEntity, err.Error())
-	case errors.As(err, &refused), errors.As(err, &partial):
+	case errors.As(err, &refused) && !refused.Later, errors.As(err, &partial):
 		answer(w, http.StatusBadRequest, err.Error())
 	default:
 		h.later(w, err.Error())

@@ -119,13 +119,12 @@ func (r lookedRows) ReadRow(slot int32) ([]uint32, error) {
 }
 
 // failPartition ends a partition's ownership for a fault that is the partition's alone, so
-// that the others of the shard continue: it is full of open sequences, or needs
-// what the store of rows does not give. Any other error is the stage's.
+// that the others of the shard continue: it needs what the store of rows does not give. Any other error is the stage's.
 func (s *Shard) failPartition(p *Partition, err error) error {
 	switch {
 	case err == nil || p.Owner == nil:
 		return err
-	case errors.Is(err, store.ErrLater) || errors.Is(err, state.ErrStreams) || s.last.Err() != nil:
+	case errors.Is(err, store.ErrLater) || s.last.Err() != nil:
 		s.giveUpOn(p, err)
 		return nil
 	}

@@ -5,6 +5,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -69,5 +70,51 @@ func TestEndWords(t *testing.T) {
 		if got := l.feedAll(pipelinetest.One("a", 1, 1, 1, false).With(wire.HeaderEnd, word)); (len(got) == 1) != end {
 			t.Errorf("%s %q: %d predictions", wire.HeaderEnd, word, len(got))
 		}
+	}
+}
+
+// A flood of new names touches no stream that is in use: not its sequence, not its
+// numbers, also where it is between two sequences.
+func TestNewNamesDisplaceEachOther(t *testing.T) {
+	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Count, Length: 4}), Config{MaxStreams: 300})
+	const machines, rounds, flood = 20, 12, 150
+	names, predicted := 0, 0
+	for round := range rounds {
+		for i := range machines {
+			for _, p := range l.feedAll(pipelinetest.Rows(fmt.Sprint("machine", i), uint64(round+1), false, 1, float32(i))) {
+				if predicted++; p.Flags != 0 {
+					t.Fatalf("machine %d, round %d: %+v", i, round, p)
+				}
+			}
+		}
+		for range flood {
+			l.feedAll(pipelinetest.Rows(fmt.Sprint("flood", names), 1, false, 1, 1))
+			names++
+		}
+	}
+	for i := range machines {
+		if src := l.p.State.Sources[fmt.Sprint("machine", i)]; src == nil || src.Last != rounds {
+			t.Errorf("machine %d is forgotten", i)
+		}
+	}
+	if streams, abandoned := l.p.State.Len(), l.counters.Abandoned.Load(); streams != 300 || predicted == 0 || abandoned != rounds*flood-(300-machines) {
+		t.Errorf("%d predictions, %d streams, %d sequences abandoned", predicted, streams, abandoned)
+	}
+}
+
+// Messages under keys that are not listed become dead letters, and leave nothing behind.
+func TestKeysAreListed(t *testing.T) {
+	keys, err := names.ParsePatterns("pump*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := newLone(t, pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Keys: keys})
+	for _, key := range []string{"pump1", "evil", "xpump"} {
+		if err := l.ingest(l.b, l.job(pipelinetest.Rows(key, 1, false, 1, 1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(l.b.Dead) != 2 || l.b.Dead[0].Why != wire.ReasonKey || len(l.p.State.Sources) != 1 || l.p.State.Sources["pump1"] == nil {
+		t.Errorf("%d dead letters, %d keys", len(l.b.Dead), len(l.p.State.Sources))
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
@@ -75,7 +76,8 @@ type Config struct {
 	RowBudget, SnapshotMessages, MaxMessage int
 	MaxSlots, MaxStreams                    int
 	Reorder, ReorderBytes                   int
-	MaxKey                                  int // bytes of a key; 0 = any number
+	MaxKey                                  int             // bytes of a key; 0 = any number
+	Keys                                    *names.Patterns // see state.Rules
 	NonFinite                               codec.NonFinite
 	RateTolerance                           float64
 	Input                                   formats.Input
@@ -154,7 +156,7 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 	}
 	r := state.Rules{
 		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: hold, Front: m.Front, Training: m.Training, RateTolerance: c.RateTolerance, Shape: sh,
-		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey, Events: c.Events,
+		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey, Keys: c.Keys, Events: c.Events,
 	}
 	if m.Network.Spec.Standardise || m.Front != nil {
 		copy(r.Mean, m.FirstMissing())

@@ -109,8 +109,8 @@ func TestPoolGrows(t *testing.T) {
 	pipelinetest.Mentions(t, err, "max_slots", "all 2")
 }
 
-// Memory of streams is bounded: the one longest silent between sequences goes,
-// never one in a sequence.
+// Memory of streams is bounded: of those longest silent one between sequences goes, and
+// one in a sequence only where there is no other.
 func TestStreamsForgotten(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := newLone(t, m, Config{MaxStreams: 3})
@@ -124,9 +124,20 @@ func TestStreamsForgotten(t *testing.T) {
 	if got := l.feedAll(pipelinetest.Rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
 		t.Errorf("the open stream: %+v", got)
 	}
-	l = newLone(t, m, Config{MaxStreams: 1})
-	l.feedAll(pipelinetest.Rows("open", 1, false, 1, 1))
-	pipelinetest.Mentions(t, l.ingest(l.b, l.job(pipelinetest.Rows("more", 1, false, 1, 1))), "max_streams", "more")
+	l = newLone(t, m, Config{MaxStreams: 2})
+	l.feedAll(pipelinetest.Rows("old", 1, false, 1, 1), pipelinetest.Rows("open", 1, false, 1, 1), pipelinetest.Rows("more", 1, false, 1, 1))
+	if l.p.State.Sources["old"] != nil || l.p.State.Sources["open"] == nil || l.p.State.Sources["more"] == nil {
+		t.Errorf("remembered: %v", l.p.State.Sources)
+	}
+	if streams, fresh, abandoned, used := l.counters.Streams.Load(), l.counters.New.Load(), l.counters.Abandoned.Load(), l.pool.used(); streams != 2 || fresh != 3 || abandoned != 1 || used != 2 {
+		t.Errorf("counted %d streams, %d new, %d sequences abandoned, %d slots in use; want 2, 3, 1, 2", streams, fresh, abandoned, used)
+	}
+	if got := l.feedAll(pipelinetest.Rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
+		t.Errorf("the stream that was in use: %+v", got)
+	}
+	if got := l.feedAll(pipelinetest.Rows("old", 0, true, 1, 1)); len(got) != 1 || got[0].Flags != codec.FlagGap {
+		t.Errorf("the stream that comes back: %+v, want the flag gap", got)
+	}
 	// Garbage on many keys is bounded, too.
 	l = newLone(t, m, Config{MaxStreams: 5})
 	for i := range 50 {

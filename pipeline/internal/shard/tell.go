@@ -41,6 +41,8 @@ func (s *Shard) count(t *state.Tally) {
 	c.Held.Add(t.Missing)
 	c.Losses.Add(t.Losses)
 	c.Forgotten.Add(t.Forgotten)
+	c.New.Add(t.New)
+	c.Abandoned.Add(t.Abandoned)
 	c.Idle.Add(t.Idle)
 	c.Streams.Add(t.Streams)
 	c.Parked.Add(t.Parked)
@@ -54,6 +56,8 @@ func (s *Shard) say(p *Partition, n *state.Note) {
 		s.warn("too many streams: a key without open sequences is forgotten, and with it the number of its last message; raise max_streams", "partition", p.State.ID, "key", n.Key)
 	case state.NoteStreamForgotten:
 		s.warn("more streams than max_streams: the stream that was silent for the longest time is forgotten", "partition", p.State.ID)
+	case state.NoteSequenceForgotten:
+		s.warn("more streams than max_streams: the stream that was silent for the longest time is forgotten in the middle of a sequence, and streams that come back are flagged gap. If the new names are not yours, set input.keys; otherwise raise max_streams", "partition", p.State.ID, "stream", n.Stream, "new_key", n.Key)
 	case state.NoteContradiction:
 		s.warn("a message number of this key was used again with other content: the message is dropped as a repeat. A producer that restarts its numbers must send a new incarnation ("+wire.HeaderIncarnation+"), and each key must have only one producer; logged once for each key", "partition", p.State.ID, "key", n.Key, "number", n.Number, "input", n.Input)
 	case state.NoteGap:

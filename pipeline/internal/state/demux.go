@@ -122,7 +122,7 @@ func (s *Machine) gather(m *step, k int) group {
 
 // feed cuts one stream's samples, rows base and on of the batch, into runs.
 func (s *Machine) feed(m *step, id string, base int, g group) error {
-	st, err := s.stream(m, id)
+	st, err := s.stream(m, id, true)
 	if err != nil {
 		return err
 	}

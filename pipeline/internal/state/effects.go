@@ -73,7 +73,9 @@ type Tally struct {
 	Duplicates, Contradictions, Gaps, Reordered, Incarnations uint64
 	Missing, Losses, Forgotten, Idle, EndEvents               uint64
 	Promotions                                                uint64
-	Streams, Parked                                           int64 // more than before
+	New                                                       uint64 // streams that the partition did not know
+	Abandoned                                                 uint64 // open sequences of streams that made room
+	Streams, Parked                                           int64  // more than before
 }
 
 // Note is what happened that people should hear of.
@@ -92,11 +94,12 @@ type Note struct {
 type NoteKind uint8
 
 const (
-	NoteKeyForgotten    NoteKind = iota // no room for a key without open sequences
-	NoteStreamForgotten                 // the one longest silent made room
-	NoteContradiction                   // number came again with other content
-	NoteGap                             // messages between after and number are given up
-	NoteLoss                            // input may have been removed before it was read
-	NoteUnlike                          // samples unlike the training's
-	NotePromotion                       // another readout answers for the sequences that begin
+	NoteKeyForgotten      NoteKind = iota // no room for a key without open sequences
+	NoteStreamForgotten                   // one of those longest silent made room
+	NoteSequenceForgotten                 // the same, in the middle of a sequence
+	NoteContradiction                     // number came again with other content
+	NoteGap                               // messages between after and number are given up
+	NoteLoss                              // input may have been removed before it was read
+	NoteUnlike                            // samples unlike the training's
+	NotePromotion                         // another readout answers for the sequences that begin
 )

@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
@@ -17,8 +18,8 @@ import (
 // its own, and a UUID or a time takes less than half of it.
 const maxIncarnation = 128
 
-// ErrStreams is a partition full of open sequences.
-var ErrStreams = errors.New("pipeline: too many streams with open sequences")
+// errRoom is a partition full of open sequences, for a message that has no samples.
+var errRoom = errors.New("pipeline: too many streams with open sequences")
 
 // Rules are what a partition's state depends on besides its messages. They are
 // the model's and the configuration's.
@@ -33,9 +34,10 @@ type Rules struct {
 
 	RateTolerance float64 // share by which sampling rates may differ; no state depends on it
 
-	MaxStreams            int // that a partition remembers
-	Reorder, ReorderBytes int // messages of a key, and bytes of a partition, that may wait
-	MaxKey                int // bytes of a key; 0 = any number
+	MaxStreams            int             // that a partition remembers
+	Reorder, ReorderBytes int             // messages of a key, and bytes of a partition, that may wait
+	MaxKey                int             // bytes of a key; 0 = any number
+	Keys                  *names.Patterns // that a key must fit; nil: any key
 
 	Events     string // the job in end events that are for these states; see wire.IdleEvent
 	Begun      string // when the job's output was made: promotions of an earlier job of that name are passed over
@@ -115,8 +117,8 @@ func (m *step) note(n Note) {
 
 // Apply takes one message into a partition's state. What it leads to is added to
 // fx, and its predictions, whose scores are still to come, to out. A message that
-// cannot be used becomes a dead letter; the error (ErrStreams) is only for what
-// must stop the partition. While a restart replays, states advance and nothing
+// cannot be used becomes a dead letter; the error is only for what must stop the
+// partition. While a restart replays, states advance and nothing
 // is answered. A message that was applied before changes nothing.
 func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions) error {
 	if j.Seq <= p.Done {
@@ -144,6 +146,10 @@ func (s *Machine) Apply(p *Partition, j *Message, fx *Effects, out *Predictions)
 		return s.silence(&m, j)
 	case wire.KindPromote:
 		return s.promote(&m, j)
+	}
+	if !s.Keys.Allow(j.Key) {
+		m.reject(j, wire.ReasonKey, fmt.Errorf("pipeline: key %q is none of input.keys: %s", names.Cut(j.Key, 40), names.Cut(s.Keys.String(), 200)))
+		return nil
 	}
 	var isNew bool
 	m.src, isNew = p.source(j.Key)
@@ -182,14 +188,14 @@ func (m *step) follows(before uint64) {
 }
 
 // nameKey gives a key without streams one of its name, so that MaxStreams
-// bounds keys too. A message that opened none must not stop a partition full
-// of open sequences: its key is forgotten at once.
+// bounds keys too. A message that opened none must not end a sequence where all
+// are open: its key is forgotten at once.
 func (s *Machine) nameKey(m *step) error {
 	if len(m.src.Streams) > 0 {
 		return nil
 	}
-	_, err := s.stream(m, m.src.Key)
-	if errors.Is(err, ErrStreams) && len(m.src.Held) == 0 {
+	_, err := s.stream(m, m.src.Key, len(m.src.Held) > 0)
+	if errors.Is(err, errRoom) {
 		m.p.forgetSource(m.src)
 		m.fx.Forgotten++
 		m.note(Note{Kind: NoteKeyForgotten})
@@ -290,21 +296,76 @@ func (m *step) reject(j *Message, why wire.Reason, err error) {
 	m.fx.Dead = append(m.fx.Dead, DeadLetter{Msg: *j, Why: why, Reason: wire.OneLine(err.Error())})
 }
 
-// stream finds or makes a stream of a source, and marks it as just heard.
-func (s *Machine) stream(m *step, id string) (*Stream, error) {
+// stream finds or makes a stream of a source, and marks it as just heard. In a full
+// partition a new one takes the place of another, of one with an open sequence only if
+// mayEnd.
+func (s *Machine) stream(m *step, id string, mayEnd bool) (*Stream, error) {
 	p, src := m.p, m.src
 	if st := src.Streams[id]; st != nil {
 		p.heard(st)
 		return st, nil
 	}
 	if p.recency.Len() >= s.MaxStreams {
-		if !p.forget(src) {
-			return nil, fmt.Errorf("%w: partition %d: each of its %d streams has an open sequence or waits for a missing message, so there is no space for stream %q: raise max_streams, or end sequences that are finished", ErrStreams, p.ID, p.recency.Len(), id)
+		if !s.makeRoom(m, mayEnd) {
+			return nil, fmt.Errorf("%w: partition %d: no space for stream %q", errRoom, p.ID, id)
 		}
 		m.fx.Streams--
 		m.fx.Forgotten++
-		m.note(Note{Kind: NoteStreamForgotten})
 	}
 	m.fx.Streams++
+	if !m.silent {
+		m.fx.New++
+	}
 	return p.addStream(src, id, &s.Shape), nil
+}
+
+// oldestStreams is how many of a full partition's streams are looked at, those silent
+// longest, for one that is between two sequences. The number is small, so that a flood
+// of new names costs little for each, and touches no stream that is in use.
+const oldestStreams = 64
+
+// makeRoom forgets a stream of a full partition: of those silent longest, one between
+// two sequences, or else, if mayEnd, the one silent longest, whose open sequence is lost.
+// So names that somebody invents displace each other, and no stream that is in use: with
+// MaxStreams streams, a stream is forgotten after that many others were heard. What is
+// lost is known later: keys that the partition does not know then are flagged FlagGap.
+// It reports whether there is room.
+func (s *Machine) makeRoom(m *step, mayEnd bool) bool {
+	p, seen := m.p, 0
+	for st := range p.Oldest() {
+		if st.forgettable() {
+			p.forgetStream(st, m.src)
+			m.note(Note{Kind: NoteStreamForgotten})
+			return true
+		}
+		if seen++; seen == oldestStreams {
+			break
+		}
+	}
+	if !mayEnd {
+		return false
+	}
+	st := p.recency.Back().Value.(*Stream)
+	if st.Seq.Open() {
+		m.fx.Runs = append(m.fx.Runs, Run{Stream: st, Drop: true})
+		m.fx.Abandoned++
+	}
+	if src := st.Source; src != m.src && len(src.Streams) == 1 {
+		s.giveBack(m, src)
+	}
+	p.lossy = true
+	p.forgetStream(st, m.src)
+	m.note(Note{Kind: NoteSequenceForgotten, Stream: st.ID})
+	return true
+}
+
+// giveBack makes dead letters of the messages that a key holds.
+func (s *Machine) giveBack(m *step, src *Source) {
+	for i := range src.Held {
+		h := &src.Held[i]
+		m.p.HeldBytes -= h.size()
+		m.fx.Parked--
+		m.reject(&h.msg, wire.ReasonStreams, fmt.Errorf("pipeline: the message waited for number %d of key %q, and partition %d has more streams than max_streams: the key was forgotten, of those that were silent longest", src.Last+1, src.Key, m.p.ID))
+	}
+	src.Held = nil
 }

@@ -1,7 +1,6 @@
 package state
 
 import (
-	"errors"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -23,8 +22,7 @@ type owner struct {
 
 	made   []made
 	dead   []uint64
-	full   uint64 // the message that found no room; 0 = none
-	failed bool   // a run found no slot: nothing of the partition counts any more
+	failed bool // a run found no slot: nothing of the partition counts any more
 }
 
 // newOwner is alone, with any number of slots.
@@ -57,13 +55,11 @@ func (o *owner) neighbour() *owner {
 }
 
 // feed applies messages in batches whose ends cut names, by the number of the
-// last message in each. It ends where the partition is full.
+// last message in each.
 func (o *owner) feed(messages []Message, cut func(seq uint64) bool) {
 	o.t.Helper()
 	for i := range messages {
-		if o.apply(&messages[i]); o.full > 0 {
-			return
-		}
+		o.apply(&messages[i])
 		if cut(messages[i].Seq) {
 			o.flush()
 		}
@@ -78,11 +74,6 @@ func (o *owner) apply(j *Message) {
 		return
 	}
 	err := o.m.Apply(o.p, j, o.fx, &o.out)
-	if errors.Is(err, ErrStreams) {
-		o.full = j.Seq
-		*o.fx = Effects{} // of a message that stops the partition nothing counts
-		return
-	}
 	if err != nil {
 		o.t.Fatal(err)
 	}

@@ -151,22 +151,6 @@ func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 	return st
 }
 
-// forget removes the stream that has been silent longest among those between
-// two sequences, and its source's numbers with the source's last stream,
-// except keep's, which is in use. A source that holds messages stays. It
-// reports whether there was one.
-func (p *Partition) forget(keep *Source) bool {
-	for e := p.recency.Back(); e != nil; e = e.Prev() {
-		st := e.Value.(*Stream)
-		if !st.forgettable() {
-			continue
-		}
-		p.forgetStream(st, keep)
-		return true
-	}
-	return false
-}
-
 // forgetStream removes a stream, and its source with the source's last one
 // unless that is keep.
 func (p *Partition) forgetStream(st *Stream, keep *Source) {

@@ -13,18 +13,18 @@ import (
 // now (the last int64 group). Each is added to by whoever does what it counts,
 // without a lock. The zero value is ready.
 type Counters struct {
-	Messages, Rows, Bytes, Duplicates, Gaps, Incarnations, Held          atomic.Uint64
-	Predictions, Early, Commits, Retries, Batches, Replayed, Restores    atomic.Uint64
-	Resets, Forgotten, Idle, Spilled, Fetched, Reordered, Claims, Fenced atomic.Uint64
-	Deferred, Losses, Contradictions                                     atomic.Uint64
-	Snapshots, SnapshotBytes                                             atomic.Uint64
-	Spent                                                                Spent
-	Answered                                                             atomic.Int64 // when a sample was answered last, ns since 1970; 0 = never
-	Streams, Slots, Replaying, Owned, Stopped, Away, Parked, Behind      atomic.Int64
-	DeadLetters                                                          [len(wire.ReasonNames)]atomic.Uint64
-	Integrity                                                            [len(Integrities)]atomic.Uint64
-	Flagged                                                              [len(codec.FlagNames)]atomic.Uint64
-	BatchRows, StepTime, CommitTime                                      Histogram
+	Messages, Rows, Bytes, Duplicates, Gaps, Incarnations, Held                          atomic.Uint64
+	Predictions, Early, Commits, Retries, Batches, Replayed, Restores                    atomic.Uint64
+	Resets, Forgotten, New, Abandoned, Idle, Spilled, Fetched, Reordered, Claims, Fenced atomic.Uint64
+	Deferred, Losses, Contradictions                                                     atomic.Uint64
+	Snapshots, SnapshotBytes                                                             atomic.Uint64
+	Spent                                                                                Spent
+	Answered                                                                             atomic.Int64 // when a sample was answered last, ns since 1970; 0 = never
+	Streams, Slots, Replaying, Owned, Stopped, Away, Parked, Behind                      atomic.Int64
+	DeadLetters                                                                          [len(wire.ReasonNames)]atomic.Uint64
+	Integrity                                                                            [len(Integrities)]atomic.Uint64
+	Flagged                                                                              [len(codec.FlagNames)]atomic.Uint64
+	BatchRows, StepTime, CommitTime                                                      Histogram
 
 	Classes atomic.Pointer[classCounts] // nil before a run
 }

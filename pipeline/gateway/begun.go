@@ -1,0 +1,58 @@
+package gateway
+
+import (
+	"net/netip"
+	"sync"
+	"time"
+)
+
+// addresses is how many senders of new streams are told apart within a minute. Beyond,
+// all others count as one.
+const addresses = 1 << 14
+
+// begun counts the new streams of each sender in the minute. Everybody may invent names,
+// and the job keeps a state for each.
+type begun struct {
+	most int // 0 = any number
+
+	mu     sync.Mutex
+	minute time.Time
+	of     map[netip.Prefix]int
+}
+
+// admit counts a new stream of a sender, unless it has too many.
+func (b *begun) admit(from string, now time.Time) bool {
+	if b.most == 0 {
+		return true
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.minute) >= time.Minute {
+		b.minute, b.of = now, map[netip.Prefix]int{}
+	}
+	address := networkOf(from)
+	if _, there := b.of[address]; !there && len(b.of) >= addresses {
+		address = netip.Prefix{}
+	}
+	if b.of[address] >= b.most {
+		return false
+	}
+	b.of[address]++
+	return true
+}
+
+// networkOf is the address of a sender, or with IPv6 its network of 64 bits. Senders
+// without an address, such as those at another broker, are one.
+func networkOf(from string) netip.Prefix {
+	at, err := netip.ParseAddrPort(from)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	address := at.Addr().Unmap().WithZone("")
+	bits := address.BitLen()
+	if address.Is6() {
+		bits = 64
+	}
+	p, _ := address.Prefix(bits)
+	return p
+}
