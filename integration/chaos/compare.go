@@ -3,13 +3,19 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
 )
 
 // compare reads the output until every expected prediction is there, or no more
@@ -89,4 +95,133 @@ func (r *run) deadLetters(ctx context.Context, js jetstream.JetStream) error {
 		r.audit.fault("input message %d is damaged, and no dead letter", in)
 	}
 	return err
+}
+
+// alarmEvent is one of the log of alarms.
+type alarmEvent struct {
+	Number   uint64
+	Event    string
+	Key      string
+	Position uint64 // of the prediction that decided, in the output
+}
+
+// judge says which alarms the output calls for: those of alarmRule, in the output's order.
+func (r *run) judge(ctx context.Context, js jetstream.JetStream) (all []alarmEvent, err error) {
+	type series struct {
+		last []bool // the last three predictions: are they of class 1
+		on   bool
+		not  int // predictions of other classes, one after the other
+	}
+	streams := map[string]*series{}
+	_, err = readOn(ctx, js, outputStream, 0, false, func(s stored) error {
+		if s.partition < 0 {
+			return nil
+		}
+		_, predictions, err := codec.DecodePredictions(s.data)
+		if err != nil {
+			return err
+		}
+		for _, p := range predictions {
+			t := streams[p.Stream]
+			if t == nil {
+				t = &series{}
+				streams[p.Stream] = t
+			}
+			is, count := p.Class == 1, 0
+			t.last = append(t.last, is)
+			t.last = t.last[max(0, len(t.last)-3):]
+			for _, l := range t.last {
+				if l {
+					count++
+				}
+			}
+			switch {
+			case !t.on && is && count >= 2:
+				t.on, t.not = true, 0
+				all = append(all, alarmEvent{uint64(len(all) + 1), "raised", p.Stream, s.seq})
+			case t.on && is:
+				t.not = 0
+			case t.on:
+				if t.not++; t.not == 2 {
+					t.on, t.last = false, nil
+					all = append(all, alarmEvent{uint64(len(all) + 1), "cleared", p.Stream, s.seq})
+				}
+			}
+		}
+		return nil
+	})
+	return all, err
+}
+
+// alarmLog reads the events of the log. Those that follow together are in one message.
+func alarmLog(ctx context.Context, js jetstream.JetStream) (all []alarmEvent, err error) {
+	s, err := js.Stream(ctx, alarmStream)
+	if err != nil {
+		return nil, err
+	}
+	state := s.CachedInfo().State
+	for seq := state.FirstSeq; seq <= state.LastSeq; seq++ {
+		m, err := s.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(job+".alarm.one.>"))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			break
+		}
+		if err != nil {
+			return nil, err
+		}
+		seq = m.Sequence
+		for d := json.NewDecoder(bytes.NewReader(m.Data)); ; {
+			var e alarmEvent
+			if err := d.Decode(&e); err != nil {
+				break
+			}
+			all = append(all, e)
+		}
+	}
+	return all, nil
+}
+
+// compareAlarms expects the events that the output calls for, each once and in order.
+func (r *run) compareAlarms(ctx context.Context, js jetstream.JetStream) error {
+	want, err := r.judge(ctx, js)
+	if err != nil {
+		return err
+	}
+	var got []alarmEvent
+	for begin := time.Now(); time.Since(begin) < noProgress; time.Sleep(200 * time.Millisecond) {
+		if got, err = alarmLog(ctx, js); err != nil || len(got) >= len(want) {
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if how := r.watcher.stop(workerStop); how != endedWell {
+		r.result.fail("alarms run ended with %s", how)
+	}
+	// Of other streams nothing follows for one: its own events are compared.
+	byKey := func(list []alarmEvent) map[string]string {
+		all := map[string]string{}
+		for _, e := range list {
+			all[e.Key] += fmt.Sprintf("%s at %d, ", e.Event, e.Position)
+		}
+		return all
+	}
+	if len(want) == 0 {
+		r.result.fail("no alarm is called for: %s", shownNothing)
+	}
+	if g, w := byKey(got), byKey(want); !maps.Equal(g, w) {
+		for _, key := range slices.Sorted(maps.Keys(w)) {
+			if g[key] != w[key] {
+				r.result.fail("%d alarm events, want %d; those of %s are %.300s want %.300s", len(got), len(want), key, strings.TrimSuffix(g[key], ", "), strings.TrimSuffix(w[key], ", "))
+				break
+			}
+		}
+	}
+	for i := 1; i < len(got); i++ {
+		if got[i].Number <= got[i-1].Number {
+			r.result.fail("alarm event %d follows %d", got[i].Number, got[i-1].Number)
+			break
+		}
+	}
+	return nil
 }

@@ -26,6 +26,7 @@ const (
 
 	snapStream   = "OBJ_CHAOS-SNAP"
 	memberStream = "KV_CHAOS-MEMBERS"
+	alarmStream  = "CHAOS-ALARMS"
 
 	headerSeq   = "Eusn-Seq"
 	headerPlan  = "Chaos-Seq" // of messages without a number

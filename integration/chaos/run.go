@@ -42,6 +42,7 @@ type run struct {
 	counts    []int  // of partitions, to which the job was resized
 	counted   int    // how many of these the input has come to
 	changes   int    // commands that changed the job
+	watcher   *proc  // raises alarms; nil without
 	audit     *audit
 	stored    map[string]map[uint64]bool // messages that the input holds
 	inputRead uint64                     // last message of the input that the truth has taken
@@ -158,6 +159,9 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.publishHeads(ctx, js); err != nil {
 		return err
 	}
+	if err := r.watch(ctx, js); err != nil {
+		return err
+	}
 	if err := r.load(ctx, js); err != nil {
 		return err
 	}
@@ -174,6 +178,9 @@ func (r *run) do(ctx context.Context) error {
 	err = r.compare(ctx, js)
 	if err == nil && r.scenario.Backfill {
 		err = r.backfill(ctx)
+	}
+	if err == nil && r.watcher != nil {
+		err = r.compareAlarms(ctx, js)
 	}
 	if err != nil || r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded || len(r.counts) > 0 || r.next != nil {
 		return err // lost input may be in the states; an embedded server ends with its worker; and a changed job has other states than one that begins with the input
