@@ -209,6 +209,12 @@
 // 100 ms; it begins behind the last message that the shard has got. What both bring
 // is a repeat, which the shard drops by its number in the input.
 //
+// A job begins once. After the first worker has written the job's entry, it marks
+// the configuration of the job's NATS streams (internal/store/begun.go). A server may
+// lose messages and keep configurations. So a worker that finds a mark and an output
+// without entry and records ends, and so does one that has read the entry and finds
+// an empty output: nobody begins a partition whose position is lost.
+//
 // While it works, a worker asks once per lease whether input and output are
 // the ones it started with, and stops if not: otherwise their consumers
 // would wait for ever without an error. A partition stops if its last

@@ -166,6 +166,9 @@ func (b *rig) forgetOutput(job string) {
 			b.t.Fatal(name, err)
 		}
 	}
+	if b.config(wire.InputStream(job)) != nil {
+		b.edit(wire.InputStream(job), func(c *jetstream.StreamConfig) { c.Metadata = nil }) // the mark of a job that has begun
+	}
 }
 
 // direct is what the stage must say, from an engine fed by hand: one slot per

@@ -33,6 +33,7 @@ type self struct {
 	readouts   *readouts   // those that it can predict with
 	source     wire.Source // whose input the job reads, where that is another job's
 	begun      bool        // the job had a readout when this worker looked for it
+	entered    bool        // the job's entry is there
 }
 
 // pickHead finds the named readout, the first where no name is given.
@@ -110,10 +111,11 @@ func (r *run) brought() brought {
 // identities began, where their records and snapshots fit.
 func (r *self) join(ctx context.Context, at owner.Server, others *members, job string, empty []byte, log *slog.Logger) error {
 	own := r.entry()
-	theirs, _, err := store.ReadEntry(ctx, at.Out, job)
+	theirs, seq, err := store.ReadEntry(ctx, at.Out, job)
 	if err != nil {
 		return err
 	}
+	begins := seq == 0
 	if what := r.model.Differs(theirs.Identity); what != "" {
 		return r.overtaken(ctx, at, job, r.refuse(job, what, theirs))
 	}
@@ -125,6 +127,10 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 	theirs, err = agree(ctx, &own, at.JS, at.Out, at.Snaps, job, empty)
 	if err == nil && theirs.Source.Job != r.source.Job {
 		return otherSource(job, theirs.Source.Job, r.source.Job)
+	}
+	r.entered = err == nil
+	if err == nil && begins {
+		log.Info("the job begins: the server holds no output of it. If the job has made predictions before, its NATS streams are lost: stop the stage and restore them", "job", job)
 	}
 	r.resize, r.source = theirs.Resize, theirs.Source
 	if what := r.model.Differs(theirs.Identity); what != "" {

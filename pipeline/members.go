@@ -32,6 +32,7 @@ type members struct {
 
 	// A bucket created again knows those alone who have renewed since.
 	created time.Time // of the bucket
+	last    uint64    // its last message
 	before  []string  // who lived when it was lost
 	until   time.Time // they are taken to live
 }
@@ -73,7 +74,9 @@ func (m *members) renew(ctx context.Context) ([]string, error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if !info.Created.Equal(m.created) {
+	anew := !info.Created.Equal(m.created) || info.State.LastSeq < m.last
+	m.last = info.State.LastSeq
+	if anew {
 		m.created, m.before, m.until = info.Created, m.now, time.Now().Add(info.Config.MaxAge)
 	}
 	if time.Now().Before(m.until) {

@@ -60,9 +60,9 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		gone := errors.Is(err, jetstream.ErrStreamNotFound)
 		if w.lasts(name+" gone", gone, clustered(s)) {
 			if s == w.worker.Server.Out {
-				return store.LostOutput(name)
+				return store.GoneOutput(w.worker.Job, w.worker.Server.In.Job)
 			}
-			return store.LostInput(name)
+			return store.LostInput(w.worker.Server.In.Job)
 		}
 		if err != nil {
 			there = false
@@ -75,6 +75,9 @@ func (w *streamMonitor) look(ctx context.Context) error {
 			return err
 		}
 		w.replicas(info)
+		if w.lasts(name+" empty", s == w.worker.Server.Out && w.worker.Server.Entered && info.State.Msgs == 0, clustered(s)) {
+			return store.EmptyOutput(w.worker.Job, w.worker.Server.In.Job)
+		}
 		if s != w.worker.Server.In.Stream || w.worker.Trusting {
 			continue
 		}

@@ -3,6 +3,7 @@ package pipeline
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,7 +13,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
@@ -77,7 +77,7 @@ func (s *Stage) prepare() (*run, error) {
 		r.now = time.Now
 	}
 	r.conns.open, r.conns.job = s.Dial, r.cfg.Job
-	r.self.worker = nuid.Next()
+	r.self.worker = rand.Text() // the outputs show it; it must not tell the names of consumers
 	if err := r.setModel(); err != nil {
 		return nil, err
 	}
@@ -141,7 +141,10 @@ func (r *run) open(ctx context.Context) error {
 		return r.self.join(ctx, r.server, r.members, r.cfg.Job, r.empty, r.log)
 	})
 	if err == nil {
-		r.server.In.From = r.self.source.From
+		r.server.In.From, r.owners.Server.Entered = r.self.source.From, r.self.entered
+	}
+	if err == nil && r.self.entered {
+		store.MarkBegun(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.cfg.Shared.Job == "", r.log)
 	}
 	if err == nil && r.stage.drain == nil {
 		err = r.patiently(ctx, func() error { return stillSettled(ctx, r.server.JS, r.cfg.Job, r.self.source) })
@@ -164,6 +167,9 @@ func (r *run) ensureStreams(ctx context.Context) error {
 		return nil
 	}
 	cfg, source, err := settleSource(ctx, r.server.JS, r.stage.Config)
+	if err == nil {
+		err = store.CheckOutput(ctx, r.server.JS, r.cfg.Job, cmp.Or(cfg.Shared.Job, r.cfg.Job))
+	}
 	if err == nil {
 		r.self.source = source
 		r.cfg.Input, err = formatOn(ctx, r.server.JS, r.cfg.Job, source, r.cfg.Input, r.stage.Model.Channels)

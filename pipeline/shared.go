@@ -99,7 +99,7 @@ func settleSource(ctx context.Context, js jetstream.JetStream, c Config) (Config
 		own.From, err = c.Shared.begin(ctx, js, in)
 	} else if own.Created != created {
 		err = fmt.Errorf("pipeline: job %q reads an input created %s, but %s was created %s: it was deleted and created again, or the server did not load it; %s: %w",
-			job, own.Created, in.CachedInfo().Config.Name, created, store.LostTrack, ErrSource)
+			job, own.Created, in.CachedInfo().Config.Name, created, store.LostTrack(own.Job), ErrSource)
 	}
 	return c, own, err
 }

@@ -259,7 +259,7 @@ func (l *Log) same(ctx context.Context) error {
 		case err == nil, errors.Is(err, jetstream.ErrMsgNotFound): // it was removed from the beginning
 			return nil
 		case errors.Is(err, jetstream.ErrStreamNotFound):
-			return store.LostInput(name)
+			return store.LostInput(l.Input.Job)
 		}
 		if err := store.Pause(ctx, store.RetryWait); err != nil {
 			return err

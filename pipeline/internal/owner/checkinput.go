@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
@@ -20,7 +21,7 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 	created := wire.CreatedText(info.Created)
 	if c.Record.Created != "" && c.Record.Created != created {
 		return fmt.Errorf("pipeline: the record on %s belongs to an input created %s, but %s was created %s: it was deleted and created again, or the server did not load it; %s",
-			c.Subject(), c.Record.Created, name, created, store.LostTrack)
+			c.Subject(), c.Record.Created, name, created, store.LostTrack(t.w.Server.In.Job))
 	}
 	c.Record.Created = created
 	p.State.Answered = state.Answered{ReplayTo: c.Record.InSeq, Skip: c.Record.Ahead}
@@ -77,19 +78,29 @@ func (t *Ownership) same(next wire.Place) (lost bool, err error) {
 	return lost, nil
 }
 
-// unanswered refuses to begin a partition that has begun before: it has
-// snapshots, but no record. Imported ones (epoch 0) come before the record.
+// unanswered refuses to begin a partition that may have begun before: the job's
+// entry, which was there, is gone with all records, or the partition has snapshots,
+// but no record. Imported ones (epoch 0) come before the record.
 func (t *Ownership) unanswered(ctx context.Context) error {
 	try, cancel := t.w.Server.Link.Attempt(ctx)
 	defer cancel()
+	if t.w.Server.Entered {
+		_, seq, err := store.ReadEntry(try, t.w.Server.Out, t.w.Job)
+		if foreign := (*wire.ForeignError)(nil); err != nil && !errors.As(err, &foreign) {
+			return err
+		}
+		if err == nil && seq == 0 {
+			return store.EmptyOutput(t.w.Job, t.w.Server.In.Job)
+		}
+	}
 	all, err := t.w.Server.Snaps.Entries(try, t.part.State.ID)
 	if err != nil {
 		return err
 	}
 	for _, e := range all {
 		if e.Epoch > 0 {
-			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or lost with its NATS stream. Without it the stage would predict all input a second time, so the partition stops: %w: restore %s; without a backup, start a new job, which predicts the same input again",
-				t.c.Subject(), t.w.Server.Snaps.Bucket, e.Name, store.ErrRecordLost, wire.OutputStream(t.w.Job))
+			return fmt.Errorf("pipeline: %s holds no record, but %s has a snapshot of the partition, %s: the record was removed, or lost with its NATS stream. Without it the stage would predict all input a second time, so the partition stops: %w: restore %s; without a backup, a new job can predict the same input again: eusn-stream run --job NEW --input-job %s",
+				t.c.Subject(), t.w.Server.Snaps.Bucket, e.Name, store.ErrRecordLost, wire.OutputStream(t.w.Job), t.w.Server.In.Job)
 		}
 	}
 	return nil

@@ -2,17 +2,18 @@ package owner
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
 // Of consumers.
@@ -54,14 +55,12 @@ type pushed struct {
 // messages, one after the other, and failed what ends them; what comes afterwards
 // must not be used.
 func push(ctx context.Context, js jetstream.JetStream, stream string, start uint64, took func(*nats.Msg), failed func(error)) (*pushed, error) {
-	p := &pushed{took: took, failed: failed, js: js, stream: stream, name: nuid.Next()}
+	p := &pushed{took: took, failed: failed, js: js, stream: stream, name: rand.Text()}
 	nc := js.Conn()
-	flow := "$JS.FC." + stream + "." + p.name + ".right"
-	if err := errors.Join(nc.Publish(flow, nil), nc.FlushWithContext(ctx)); err != nil {
-		return nil, err
-	}
-	if said := nc.LastError(); errors.Is(said, nats.ErrPermissionViolation) && strings.Contains(said.Error(), flow) {
+	if err := store.MayPublish(ctx, nc, "$JS.FC."+stream+"."+p.name+".right"); errors.Is(err, nats.ErrPermissionViolation) {
 		return nil, errNoFlow
+	} else if err != nil {
+		return nil, err
 	}
 	inbox := nc.NewInbox()
 	var err error

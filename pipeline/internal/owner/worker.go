@@ -57,6 +57,7 @@ type Server struct {
 	Out       jetstream.Stream
 	Snaps     *store.Snapshots
 	Auxiliary *store.Auxiliary // nil in Rebuild, which never asks for them
+	Entered   bool             // the job's entry was there when the worker joined
 }
 
 // Safeguards leave a check out each, so that the fault harness can see what that

@@ -109,14 +109,19 @@ func (b *Auxiliary) Look(ctx context.Context, name string) (missing bool) {
 	if name == wire.DeadLetterStream(b.job) {
 		b.dropped(info)
 	}
-	anew := !info.Created.Equal(b.Known[name].Created)
+	was := b.Known[name]
+	anew := !info.Created.Equal(was.Created) || info.Config.Replicas <= 1 && info.State.LastSeq < was.State.LastSeq // see begun.go
 	b.Known[name] = info
 	delete(b.told, name)
 	delete(b.gone, name)
 	if !anew {
 		return false
 	}
-	b.log.Warn("a NATS stream of the job was deleted and created again: "+b.lost(name), "stream", name)
+	if info.Created.Equal(was.Created) {
+		b.log.Warn("a NATS stream of the job has lost all its messages: "+b.lost(name), "stream", name)
+	} else {
+		b.log.Warn("a NATS stream of the job was deleted and created again: "+b.lost(name), "stream", name)
+	}
 	if name == wire.SnapshotStream(b.job) {
 		b.snaps.Generation.Add(1)
 	}
@@ -150,9 +155,16 @@ func (b *Auxiliary) restore(ctx context.Context, name string) (jetstream.Stream,
 		}
 		cfg.FirstSeq = firstRow()
 	}
-	cfg.Sealed, cfg.Metadata = false, maps.Clone(cfg.Metadata)
-	maps.DeleteFunc(cfg.Metadata, func(k, _ string) bool { return strings.HasPrefix(k, "_nats.") }) // the server's own
+	cfg.Sealed, cfg.Metadata = false, ownMetadata(cfg)
 	return createStream(ctx, b.js, cfg)
+}
+
+// ownMetadata is the metadata of a NATS stream without what the server adds.
+func ownMetadata(cfg jetstream.StreamConfig) map[string]string {
+	m := map[string]string{}
+	maps.Copy(m, cfg.Metadata)
+	maps.DeleteFunc(m, func(k, _ string) bool { return strings.HasPrefix(k, "_nats.") })
+	return m
 }
 
 // lacks says what a stage cannot do without a NATS stream, and what helps.

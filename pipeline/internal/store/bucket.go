@@ -3,10 +3,10 @@ package store
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,6 +19,12 @@ const (
 	// slowestStore, bytes per second, bounds how long reading and writing may
 	// take.
 	slowestStore = 10 << 20
+	// transfersAtOnce is how many snapshots a worker stores, and pieces it reads,
+	// together: a server with little bandwidth has no more to do at once, however many
+	// partitions there are. piecesUnderWay is how many pieces of uploads may wait for
+	// their answers.
+	transfersAtOnce = 4
+	piecesUnderWay  = 8
 )
 
 // bucket is a bucket of the server's object store, and the NATS stream that it
@@ -27,6 +33,8 @@ type bucket struct {
 	objects jetstream.ObjectStore
 	stream  jetstream.Stream
 	Bucket  string
+	upload  jetstream.JetStream // of objects: its publishes are those of uploads alone
+	slots   chan struct{}       // nil: any number of transfers at once
 }
 
 // makeBucket makes a bucket, where there is none. Its reads go to the leader: a
@@ -56,7 +64,11 @@ func makeBucket(ctx context.Context, js jetstream.JetStream, name string, replic
 
 // findBucket opens a bucket that is there, as it is.
 func findBucket(ctx context.Context, js jetstream.JetStream, name string) (bucket, error) {
-	objects, err := js.ObjectStore(ctx, name)
+	upload, err := jetstream.New(js.Conn(), jetstream.WithPublishAsyncTimeout(CommitTimeout))
+	if err != nil {
+		return bucket{}, fmt.Errorf("pipeline: JetStream: %w", err)
+	}
+	objects, err := upload.ObjectStore(ctx, name)
 	if err != nil {
 		return bucket{}, fmt.Errorf("pipeline: object store %s: %w", name, err)
 	}
@@ -64,7 +76,7 @@ func findBucket(ctx context.Context, js jetstream.JetStream, name string) (bucke
 	if err != nil {
 		return bucket{}, fmt.Errorf("pipeline: object store %s: %w", name, err)
 	}
-	return bucket{objects, stream, name}, nil
+	return bucket{objects: objects, stream: stream, Bucket: name, upload: upload}, nil
 }
 
 func bucketStream(bucket string) string { return "OBJ_" + bucket }
@@ -78,8 +90,25 @@ func (s *bucket) entry(name string) string {
 // put stores an object.
 func (s *bucket) put(ctx context.Context, meta jetstream.ObjectMeta, b []byte) error {
 	meta.Opts = &jetstream.ObjectMetaOptions{ChunkSize: bucketChunk}
-	_, err := s.objects.Put(ctx, meta, &unhurried{bytes.NewReader(b)})
+	_, err := s.objects.Put(ctx, meta, &paced{&unhurried{bytes.NewReader(b)}, ctx, s.upload})
 	return err
+}
+
+// paced waits while the server has not stored so many pieces of all uploads: the
+// object store publishes without waiting for answers.
+type paced struct {
+	of  *unhurried
+	ctx context.Context
+	js  jetstream.JetStream
+}
+
+func (r *paced) Read(b []byte) (int, error) {
+	for r.js.PublishAsyncPending() >= piecesUnderWay {
+		if err := Pause(r.ctx, time.Millisecond); err != nil {
+			return 0, err
+		}
+	}
+	return r.of.Read(b)
 }
 
 // unhurried rests before the end: Put starts a goroutine with its first chunk,
@@ -97,17 +126,28 @@ func (r *unhurried) Read(b []byte) (int, error) {
 // errChunks is an object some of whose pieces are gone.
 var errChunks = errors.New("pieces of it are missing")
 
+// Download is how far an object has been read. An attempt continues after the last
+// piece that came.
+type Download struct {
+	info   *jetstream.ObjectInfo
+	data   []byte
+	pieces uint32
+	next   uint64 // the next piece has this number or a higher one
+}
+
 // get reads an object of at most so many bytes. What seems lost in a cluster is
-// asked for again during StaleGrace: its pieces come from any server, and one
-// that lags hands out too few of them. lost says which errors mean that. An object
-// that was stored anew while it was read, whose old pieces are gone therefore, is
-// read again, too.
-func (s *bucket) get(ctx context.Context, name string, most int64, lost func(error) bool) ([]byte, *jetstream.ObjectInfo, error) {
+// asked for again during StaleGrace. lost says which errors mean that. An object that
+// was stored anew while it was read, whose old pieces are gone therefore, is read
+// again, too.
+func (s *bucket) get(ctx context.Context, name string, most int64, d *Download, lost func(error) bool) ([]byte, *jetstream.ObjectInfo, error) {
 	late := time.Now().Add(StaleGrace)
 	for {
-		b, info, err := s.read(ctx, name, most)
-		if err == nil || time.Now().After(late) || !s.storedAnew(ctx, name, info) && !(lost(err) && s.replicated()) {
-			return b, info, err
+		err := s.read(ctx, name, most, d)
+		if err == nil {
+			return d.data, d.info, nil
+		}
+		if time.Now().After(late) || !s.storedAnew(ctx, name, d.info) && !(lost(err) && s.replicated()) {
+			return nil, d.info, err
 		}
 		if err := Pause(ctx, RetryWait); err != nil {
 			return nil, nil, err
@@ -127,51 +167,74 @@ func (s *bucket) storedAnew(ctx context.Context, name string, was *jetstream.Obj
 	return err == nil && is.NUID != was.NUID
 }
 
-// read reads an object, which the client checks against its stored sha256. With an
-// error it returns the entry, where it has found one.
-func (s *bucket) read(ctx context.Context, name string, most int64) ([]byte, *jetstream.ObjectInfo, error) {
+// read reads what d lacks of an object, and compares all of it with its stored
+// sha256. The leader is asked for one piece after the other: a server that is slow
+// has no more to send than that, however often it is asked.
+func (s *bucket) read(ctx context.Context, name string, most int64, d *Download) error {
 	try, cancel := context.WithTimeout(ctx, CommitTimeout)
 	defer cancel()
 	info, err := s.objects.GetInfo(try, name)
 	if err != nil {
-		return nil, nil, err
+		return err
+	}
+	if d.info == nil || d.info.NUID != info.NUID {
+		*d = Download{info: info, next: 1, data: make([]byte, 0, min(info.Size, 1<<30))}
 	}
 	if info.Size > uint64(most) {
-		return nil, info, fmt.Errorf("it has %d bytes, want at most %d", info.Size, most)
+		return fmt.Errorf("it has %d bytes, want at most %d", info.Size, most)
 	}
-	// A reader of pieces that are not there would wait for them.
-	switch n, err := s.count(try, s.chunks(info.NUID)); {
-	case err != nil: // says nothing of the pieces
-		return nil, info, err
-	case n < uint64(info.Chunks) || n == 0 && info.Size > 0:
-		return nil, info, fmt.Errorf("%w: %d of %d are there", errChunks, n, info.Chunks)
+	for ; d.pieces < info.Chunks; d.pieces++ {
+		m, err := s.piece(ctx, s.chunks(info.NUID), d.next)
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return fmt.Errorf("%w: %d of %d are there", errChunks, d.pieces, info.Chunks)
+		}
+		if err != nil {
+			return err
+		}
+		if d.data = append(d.data, m.Data...); int64(len(d.data)) > most {
+			return fmt.Errorf("it has more than %d bytes", most)
+		}
+		d.next = m.Sequence + 1
 	}
-	all, cancel := context.WithTimeout(ctx, transferTime(info.Size))
-	defer cancel()
-	res, err := s.objects.Get(all, name)
+	want, err := jetstream.DecodeObjectDigest(info.Digest)
+	if sum := sha256.Sum256(d.data); err == nil && (!bytes.Equal(sum[:], want) || uint64(len(d.data)) != info.Size) {
+		err = jetstream.ErrDigestMismatch
+	}
 	if err != nil {
-		return nil, info, err
+		*d = Download{info: info, next: 1} // the next attempt reads it all
 	}
-	defer res.Close()
-	b := bytes.NewBuffer(make([]byte, 0, min(info.Size, 1<<30)+bytes.MinRead))
-	if _, err = b.ReadFrom(io.LimitReader(res, most+1)); err == nil && int64(b.Len()) > most {
-		err = fmt.Errorf("it has more than %d bytes", most)
+	return err
+}
+
+// piece is the first message on a subject from number from on. A worker waits for no
+// more than transfersAtOnce pieces together.
+func (s *bucket) piece(ctx context.Context, subject string, from uint64) (*jetstream.RawStreamMsg, error) {
+	done, err := s.transfer(ctx)
+	if err != nil {
+		return nil, err
 	}
-	return b.Bytes(), info, err
+	defer done()
+	try, cancel := context.WithTimeout(ctx, CommitTimeout)
+	defer cancel()
+	return s.stream.GetMsg(try, from, jetstream.WithGetMsgSubject(subject))
+}
+
+// transfer waits until something more may be read or written.
+func (s *bucket) transfer(ctx context.Context) (done func(), err error) {
+	if s.slots == nil {
+		return func() {}, nil
+	}
+	select {
+	case s.slots <- struct{}{}:
+		return func() { <-s.slots }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // transferTime is how long an object of so many bytes may take.
 func transferTime(bytes uint64) time.Duration {
 	return CommitTimeout + time.Duration(bytes/slowestStore)*time.Second
-}
-
-// count is how many messages the leader has on a subject.
-func (s *bucket) count(ctx context.Context, subject string) (uint64, error) {
-	info, err := s.stream.Info(ctx, jetstream.WithSubjectFilter(subject))
-	if err != nil {
-		return 0, err
-	}
-	return info.State.Subjects[subject], nil
 }
 
 // replicated reports whether the bucket has several copies, whose leader may

@@ -70,7 +70,7 @@ type Committer struct {
 // standing is what a committer remembers of its partition.
 type standing struct {
 	acked wire.Record // as last acknowledged, to the letter
-	begun bool        // begins had nothing against it
+	begun asked       // when begins had nothing against it, and on which connection
 }
 
 // underWay is a commit without an answer.
@@ -98,6 +98,13 @@ func (c *Committer) Ask() asked { return asked{time.Now(), c.JS.Conn().Stats().R
 func (c *Committer) Sure(q asked) bool {
 	now := c.Ask()
 	return now.reconnects == q.reconnects && now.at.Sub(q.at) < surely
+}
+
+// mayBegin reports whether begins has had nothing against the partition on the
+// connection of question q. A server may come back without the output on the next
+// connection, and the stream of a cluster on the same one.
+func (c *Committer) mayBegin(q asked) bool {
+	return !c.begun.at.IsZero() && c.begun.reconnects == q.reconnects && q.at.Sub(c.begun.at) < StaleGrace
 }
 
 // Reassure reads the record again where it is not sure any more. Where the
@@ -137,7 +144,7 @@ func (c *Committer) Claim(ctx context.Context, body []byte, wait func(wire.Recor
 		case errors.Is(err, wire.ErrRecord):
 			return err
 		case gone.confirmed(err):
-			return LostOutput(wire.OutputStream(c.Job))
+			return GoneOutput(c.Job, c.Job)
 		case err != nil: // server away: ask again
 		case seq > 0 && r.Worker == c.Worker && r.Kind == wire.KindClaim && r.Epoch == tried:
 			c.Accept(r, seq, q)
@@ -145,9 +152,9 @@ func (c *Committer) Claim(ctx context.Context, body []byte, wait func(wire.Recor
 		case seq > 0 && c.refusal(r) != nil:
 			return c.refusal(r)
 		case seq > 0 && wait(r):
-		case seq == 0 && c.Begins != nil && !c.begun:
-			err = c.Begins(ctx)
-			if c.begun = err == nil; c.begun {
+		case seq == 0 && c.Begins != nil && !c.mayBegin(q):
+			if err = c.Begins(ctx); err == nil {
+				c.begun = asked{time.Now(), q.reconnects}
 				continue
 			}
 			if errors.Is(err, ErrRecordLost) {
@@ -289,7 +296,7 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 		r, seq, err := c.Read(ctx)
 		switch {
 		case gone.confirmed(err):
-			return LostOutput(wire.OutputStream(c.Job))
+			return GoneOutput(c.Job, c.Job)
 		case errors.Is(err, wire.ErrRecord):
 			return err
 		case errors.Is(err, nats.ErrConnectionClosed): // for good

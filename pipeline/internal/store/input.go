@@ -102,7 +102,7 @@ func (r *Input) Info(ctx context.Context, seq uint64) (*jetstream.StreamInfo, er
 	for {
 		info, err := r.Look(ctx)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
-			return nil, LostInput(r.Name())
+			return nil, LostInput(r.Job)
 		}
 		if err == nil {
 			if late.IsZero() {

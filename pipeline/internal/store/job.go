@@ -51,7 +51,7 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 		}
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) && j.Source.Job != "" {
-		return nil, fmt.Errorf("pipeline: job %q reads the input of job %q, and that is gone: there is no NATS stream %s: %s", name, j.Source.Job, wire.InputStream(j.Source.Job), LostTrack)
+		return nil, fmt.Errorf("pipeline: job %q reads the input of job %q, and that is gone: there is no NATS stream %s: %s", name, j.Source.Job, wire.InputStream(j.Source.Job), LostTrack(j.Source.Job))
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("pipeline: %w %q: has the stage run with this job name?", ErrNoJob, name)

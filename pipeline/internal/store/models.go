@@ -145,7 +145,7 @@ func (m *Models) sweep(ctx context.Context) {
 // there is none of a name is an answer, and not asked for again: who publishes a
 // model asks first whether it is there.
 func (m *Models) Get(ctx context.Context, name string) ([]byte, Object, error) {
-	b, info, err := m.get(ctx, name, MaxModelFile, func(err error) bool {
+	b, info, err := m.get(ctx, name, MaxModelFile, new(Download), func(err error) bool {
 		return LostSnapshot(err) && !errors.Is(err, jetstream.ErrObjectNotFound)
 	})
 	if err != nil {

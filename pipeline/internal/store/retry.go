@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -40,6 +41,22 @@ func OvertakenBy(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
+
+// Backoff is how long somebody waits before attempts that follow each other: each
+// time about twice as long, RetryWait first and mostBackoff at most. Half of it is
+// drawn by chance, so that those who fail together do not try again together.
+type Backoff struct{ wait time.Duration }
+
+const mostBackoff = 30 * time.Second
+
+// Next is the time before the next attempt.
+func (b *Backoff) Next() time.Duration {
+	b.wait = min(mostBackoff, max(RetryWait, 2*b.wait))
+	return b.wait/2 + rand.N(b.wait/2)
+}
+
+// Reset is for what succeeded.
+func (b *Backoff) Reset() { b.wait = 0 }
 
 // Pause waits, or returns ctx's error.
 func Pause(ctx context.Context, d time.Duration) error {

@@ -60,6 +60,7 @@ func FindSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*Sn
 	if err != nil {
 		return nil, err
 	}
+	b.slots = make(chan struct{}, transfersAtOnce)
 	s := &Snapshots{bucket: b}
 	if err := s.openRows(ctx, js, job); err != nil {
 		return nil, err
@@ -71,6 +72,11 @@ func FindSnapshots(ctx context.Context, js jetstream.JetStream, job string) (*Sn
 // waits for it: a question that comes while the bucket has no leader is never
 // answered, and the next snapshot serves as well.
 func (s *Snapshots) Put(ctx context.Context, name string, b []byte) error {
+	done, err := s.transfer(ctx)
+	if err != nil {
+		return fmt.Errorf("pipeline: snapshot %s: %w", name, err)
+	}
+	defer done()
 	ctx, cancel := context.WithTimeout(ctx, min(uploadTimeout, transferTime(uint64(len(b)))))
 	defer cancel()
 	if err := s.put(ctx, jetstream.ObjectMeta{Name: name}, b); err != nil {
@@ -79,9 +85,14 @@ func (s *Snapshots) Put(ctx context.Context, name string, b []byte) error {
 	return nil
 }
 
-// Get reads a snapshot, which the client checks against its stored sha256.
+// Get reads a snapshot, and checks it against its stored sha256.
 func (s *Snapshots) Get(ctx context.Context, name string) ([]byte, error) {
-	b, _, err := s.get(ctx, name, maxSnapshot, LostSnapshot)
+	return s.GetRest(ctx, name, new(Download))
+}
+
+// GetRest is Get that continues where an attempt with the same d ended.
+func (s *Snapshots) GetRest(ctx context.Context, name string, d *Download) ([]byte, error) {
+	b, _, err := s.get(ctx, name, maxSnapshot, d, LostSnapshot)
 	return b, err
 }
 

@@ -1,0 +1,196 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// wipe takes away what NATS streams hold while the server is down: with keep their
+// configuration stays, as of a stream of one replica in a cluster whose server has
+// lost its disk.
+func (p *past) wipe(keep bool, names ...string) {
+	p.t.Helper()
+	for _, name := range names {
+		dir := p.stream(name)
+		var err error
+		if !keep {
+			err = os.RemoveAll(dir)
+		} else if _, err = os.Stat(dir); err == nil {
+			err = errors.Join(os.RemoveAll(filepath.Join(dir, "msgs")), os.RemoveAll(filepath.Join(dir, "obs")), os.Mkdir(filepath.Join(dir, "msgs"), 0o700))
+		}
+		if err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// Whatever of a young job's NATS streams comes back empty, or not at all, under
+// workers that live on or start again: producers without numbers get no prediction
+// that is wrong without a flag, and none twice.
+func TestWipedStreams(t *testing.T) {
+	const job = "wiped"
+	in, out, snap := wire.InputStream(job), wire.OutputStream(job), wire.SnapshotStream(job)
+	beside := []string{wire.RowStream(job), wire.DeadLetterStream(job), wire.MemberStream(job), "OBJ_" + wire.ModelBucket(job)}
+	sets := [][]string{{out}, {in}, {snap}, beside[:1], beside[1:2], beside[2:3], beside[3:], {in, out}, {out, snap}, {in, snap}, {in, out, snap}}
+	for _, s := range [][]string{{out, snap}, {in, snap}, {in, out, snap}} {
+		sets = append(sets, slices.Concat(s, beside))
+	}
+	for _, names := range sets {
+		for _, kept := range []bool{true, false} {
+			for _, lives := range []bool{true, false} {
+				all := len(names) == 3+len(beside)
+				if testing.Short() && !all && !slices.Equal(names, []string{out}) {
+					continue
+				}
+				title := fmt.Sprintf("%s kept=%t lives=%t", strings.Join(names, ","), kept, lives)
+				t.Run(title, func(t *testing.T) {
+					t.Parallel()
+					w := newWiped(t, job)
+					stops := slices.Contains(names, in) || slices.Contains(names, out)
+					w.through(names, kept, lives, stops, all && !kept)
+				})
+			}
+		}
+	}
+}
+
+// wiped is a young job with an open sequence of each key.
+type wiped struct {
+	t    *testing.T
+	p    *past
+	b    *rig
+	book *pipelinetest.LogBook
+	m    *reservoir.Model
+	c    Config
+	r    *running
+	keys []string
+	want map[string][]codec.Prediction
+	told map[string][]codec.Prediction // before
+}
+
+func newWiped(t *testing.T, job string) *wiped {
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
+	w := &wiped{
+		t: t, p: newPast(t), m: m, keys: append(keysIn(0, 2, 2), keysIn(1, 2, 2)...), book: &pipelinetest.LogBook{},
+		c: Config{Job: job, Partitions: 2, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}, want: map[string][]codec.Prediction{},
+	}
+	w.b = w.p.rig()
+	w.b.log = w.book.Logger()
+	w.r = w.b.start(m, w.c)
+	for i, key := range w.keys {
+		w.want[key] = alone(t, m, codec.Reject, slices.Concat(w.first(i), w.second(i))...)
+		w.b.publish(w.first(i))
+	}
+	w.b.settle(w.r, 2*len(w.keys))
+	w.told = w.b.await(job, len(w.keys))
+	return w
+}
+
+// first ends one sequence of a key and begins another, second ends that and one more.
+func (w *wiped) first(i int) []pipelinetest.Packet {
+	return []pipelinetest.Packet{pipelinetest.One(w.keys[i], 0, 2, float32(i)/8, true), pipelinetest.One(w.keys[i], 0, 2, float32(i)/8+0.4, false)}
+}
+
+func (w *wiped) second(i int) []pipelinetest.Packet {
+	return []pipelinetest.Packet{pipelinetest.One(w.keys[i], 0, 2, float32(i)/8-0.3, true), pipelinetest.One(w.keys[i], 0, 2, float32(i)/8-0.6, true)}
+}
+
+func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
+	t := w.t
+	if !lives {
+		w.r.crash(t)
+	}
+	w.p.srv.Close()
+	w.p.wipe(kept, names...)
+	w.p.start(w.p.port)
+	w.b = w.p.rig()
+	w.b.log = w.book.Logger()
+	if lives && stops {
+		if err := w.r.wait(t); err == nil {
+			t.Error("the worker that lived on ended without an error")
+		}
+	}
+	if lives && nothingLeft {
+		return // only this worker could know
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	done := make(chan error, 1)
+	next := &Stage{Config: w.c, Model: w.m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: w.b.dial, Log: w.b.log}
+	go func() { done <- next.Run(ctx) }()
+	switch {
+	case nothingLeft:
+		waitFor(t, "a line", func() bool { return w.book.Lines("the job begins: the server holds no output of it") == 2 })
+		cancel()
+		<-done
+		return
+	case stops:
+		select {
+		case err := <-done:
+			if slices.Contains(names, wire.OutputStream(w.c.Job)) && !errors.Is(err, store.ErrRecordLost) || err == nil {
+				t.Errorf("the next worker ended with %v", err)
+			}
+		case <-time.After(patience):
+			t.Error("the next worker runs")
+		}
+	}
+	for i := range w.keys {
+		for _, packet := range w.second(i) {
+			msg := &nats.Msg{Subject: "sensors." + packet.Key, Header: packet.Headers(), Data: packet.Payload(t)}
+			if _, err := w.b.js.PublishMsg(t.Context(), msg); err != nil && !stops {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !stops {
+		w.b.await(w.c.Job, 3*len(w.keys))
+	}
+	cancel()
+	if !stops {
+		if err := <-done; err != nil {
+			t.Errorf("the next worker ended with %v", err)
+		}
+		if lives {
+			w.r.stop(t)
+		}
+	}
+	w.compare(slices.Contains(names, wire.OutputStream(w.c.Job)))
+}
+
+// compare looks at what the output holds now; anew: it held nothing a moment before.
+func (w *wiped) compare(anew bool) {
+	if _, err := w.b.js.Stream(w.t.Context(), wire.OutputStream(w.c.Job)); errors.Is(err, jetstream.ErrStreamNotFound) {
+		return
+	}
+	now := w.b.predictions(w.c.Job)
+	for key, got := range now {
+		if anew {
+			got = slices.Concat(w.told[key], got)
+		}
+		if len(got) > len(w.want[key]) {
+			w.t.Errorf("key %s: %d predictions, want at most %d", key, len(got), len(w.want[key]))
+			continue
+		}
+		for i, p := range got {
+			if p.Flags == 0 && !sameBits(p.Scores, w.want[key][i].Scores) {
+				w.t.Errorf("key %s: prediction %d is wrong and has no flag", key, i)
+			}
+		}
+	}
+}
