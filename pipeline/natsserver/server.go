@@ -123,7 +123,8 @@ func (s *Server) start(o Options, d *door) error {
 	}
 	opts := &server.Options{
 		ServerName: "eusn-stream", Host: o.Host, Port: o.Port, DontListen: o.Port == InProcess,
-		JetStream: true, StoreDir: o.Dir, SyncAlways: o.SyncAlways,
+		JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: -1}, // each partition has one
+		JetStream:       true, StoreDir: o.Dir, SyncAlways: o.SyncAlways,
 		MaxPayload: int32(o.MaxPayload), NoSigs: true, DisableJetStreamBanner: true,
 		MaxConn: cmp.Or(o.Connections, Connections()),
 	}

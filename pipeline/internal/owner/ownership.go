@@ -263,7 +263,7 @@ func (t *Ownership) Saving() shard.Saving {
 	if t.storing.ready != nil {
 		home = t.storing.ready.home
 	}
-	return shard.Saving{Seq: t.storing.saved, Uploading: t.storing.uploading, Lost: home != generation}
+	return shard.Saving{Seq: t.storing.saved, Uploading: t.storing.isBusy(time.Now()), Lost: home != generation}
 }
 
 // Took notes that the shard has taken a snapshot after seq, which names the

@@ -1,6 +1,7 @@
 package owner
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"sync"
@@ -29,6 +30,9 @@ const (
 	// consumerAttempts is how often the server may refuse a consumer; one that
 	// does not answer is asked until the ownership ends.
 	consumerAttempts = 10
+
+	// tooManyConsumers is the server's code for that.
+	tooManyConsumers = 10026
 
 	CloseDeadline = 5 * time.Second // for callbacks that nothing else ends
 	LeaveDeadline = time.Second     // for those of a partition that is given up: its shard drops what they bring
@@ -114,8 +118,11 @@ func (t *Ownership) read(start uint64) (*reader, error) {
 			return r, err
 		}
 		var refused *jetstream.APIError
-		if errors.As(err, &refused) && attempt >= consumerAttempts {
-			return nil, fmt.Errorf("%w (refused %d times)", err, attempt)
+		if errors.As(err, &refused) && (refused.ErrorCode == tooManyConsumers || attempt >= consumerAttempts) {
+			if err = fmt.Errorf("%w (refused %d times)", err, attempt); refused.ErrorCode == tooManyConsumers {
+				err = fmt.Errorf("%w: %s has as many consumers as it may have: those of workers that were killed end by themselves after %v; if it lasts, raise its max_consumers, or remove consumers of other programs (docs/nats.md)", err, t.w.Server.In.Name(), forgetAfter)
+			}
+			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
 		}
 		t.w.Log.Warn("consumer cannot be created, trying again", "partition", t.part.State.ID, "attempt", attempt, "err", err)
 		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
@@ -146,6 +153,7 @@ func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*re
 		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
 		OptStartSeq:       start,
 		InactiveThreshold: forgetAfter,
+		NamePrefix:        rand.Text(), // whoever guesses it could pause or delete the consumer
 	})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", part, err)

@@ -2,6 +2,7 @@ package owner
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
@@ -22,6 +23,9 @@ func TestConsumerRefused(t *testing.T) {
 	tn := &Ownership{w: w, part: shard.NewPartition(0, 0), shard: &shard.Shard{}, ctx: ctx, Stop: stop}
 	_, err := tn.read(1)
 	pipelinetest.Mentions(t, err, "consumer of partition 0", "refused 10 times")
+	if !errors.Is(err, store.ErrLater) {
+		t.Errorf("%v: the partition stops instead of being deferred", err)
+	}
 	if n := book.Lines("trying again"); n != consumerAttempts-1 {
 		t.Errorf("%d attempts logged, want %d", n, consumerAttempts-1)
 	}

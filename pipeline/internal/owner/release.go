@@ -31,6 +31,7 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 		e.releases.Go(func() {
 			defer t.uploadEnds(b)
 			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
+				t.storing.uploadFailed(time.Now())
 				t.w.Log.Warn("snapshot not stored; the stage tries again with the next one", "partition", t.part.State.ID, "err", err)
 			}
 		})

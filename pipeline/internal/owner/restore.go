@@ -22,8 +22,10 @@ func (t *Ownership) restore() error {
 
 // restoreFrom reads a snapshot of the state after input message seq.
 func (t *Ownership) restoreFrom(name string, seq uint64) error {
+	var rest store.Download
+	var wait store.Backoff
 	for {
-		b, err := t.w.Server.Snaps.Get(t.ctx, name)
+		b, err := t.w.Server.Snaps.GetRest(t.ctx, name, &rest)
 		switch {
 		case err == nil:
 			p, err := state.Decode(b, t.shard.Machine.Shape, t.part.State.ID)
@@ -55,7 +57,7 @@ func (t *Ownership) restoreFrom(name string, seq uint64) error {
 			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.Server.Snaps.Bucket, t.part.State.ID, err)
 		}
 		t.w.Log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
-		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
+		if err := store.Pause(t.ctx, wait.Next()); err != nil {
 			return err
 		}
 	}

@@ -17,7 +17,7 @@ func TestReplacedIsKept(t *testing.T) {
 	type was struct{ replaced, gone time.Duration }
 	snaps, rows := map[string]*was{}, map[uint64]*was{}
 	for i := range uint64(300) {
-		at := time.Duration(i) * step
+		at := time.Duration(i+1) * step // zero stands for never
 		name := fmt.Sprint(i)
 		snaps[name], rows[i] = &was{replaced: at}, &was{replaced: at}
 		old, unused := tn.retire(name, []uint64{i}, KeepReplaced, began.Add(at))
@@ -44,7 +44,7 @@ func TestReplacedIsKept(t *testing.T) {
 			if back < 0 {
 				continue
 			}
-			named := uint64(back/step) + 1 // replaced next after that
+			named := uint64(back / step) // replaced next after that
 			found := false
 			for k := range min(named, i) + 1 {
 				if w := snaps[fmt.Sprint(k)]; w.gone == 0 {

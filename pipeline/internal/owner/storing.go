@@ -3,6 +3,8 @@ package owner
 import (
 	"sync"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 )
 
 // storing is how far a partition's states are stored. The shard takes
@@ -17,6 +19,8 @@ type storing struct {
 	answered  uint64      // last input message that was answered after a replay
 	unsaved   time.Time   // since when messages are answered that no snapshot holds; zero = none are
 	freed     []freedRows // in order
+	wait      store.Backoff
+	notBefore time.Time // no other snapshot is uploaded: some have failed
 }
 
 // stored is a snapshot in the store that no record names yet.
@@ -72,11 +76,23 @@ func (s *storing) uploadEnds() {
 	s.uploading = false
 }
 
+// uploadFailed notes that a snapshot was not stored: the next one waits for a while,
+// longer each time.
+func (s *storing) uploadFailed(now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notBefore = now.Add(s.wait.Next())
+}
+
+// isBusy reports whether no other snapshot is to be uploaded now; the lock is held.
+func (s *storing) isBusy(now time.Time) bool { return s.uploading || now.Before(s.notBefore) }
+
 // arrived notes a snapshot that is in the store, for a commit to name it.
 func (s *storing) arrived(now *stored) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ready = now
+	s.wait.Reset()
 }
 
 // unnamed is the snapshot that waits to be named by a commit; nil = none does.

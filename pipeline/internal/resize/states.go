@@ -149,6 +149,9 @@ func (j *Job) put(ctx context.Context, p *state.Partition, sum *Digests) error {
 	if err := j.Snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
+	if err := j.before("check " + name); err != nil {
+		return err
+	}
 	back, err := j.own().read(ctx, name, p.ID)
 	if err != nil {
 		return err

@@ -1,0 +1,120 @@
+package pipeline
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// A server allows few consumers of a NATS stream where nobody says otherwise: a job's
+// input says so, and takes one more than that.
+func TestInputTakesManyConsumers(t *testing.T) {
+	t.Parallel()
+	s := pipelinetest.Serve(t, &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, StoreDir: t.TempDir(),
+		JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: 3}})
+	b := &rig{t: t, log: testLog(t), url: s.ClientURL()}
+	b.look()
+	c := Config{Job: "many", Partitions: 8}.WithDefaults()
+	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{wire.InputStream(c.Job), wire.OutputStream(c.Job)} {
+		for i := range 9 {
+			if _, err := b.js.CreateConsumer(t.Context(), name, jetstream.ConsumerConfig{Name: fmt.Sprint("c", i)}); err != nil {
+				t.Fatalf("%s, consumer %d: %v", name, i, err)
+			}
+		}
+	}
+	durable, err := b.js.CreateConsumer(t.Context(), wire.InputStream(c.Job), jetstream.ConsumerConfig{Durable: "left"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := durable.CachedInfo().Config.InactiveThreshold; got != time.Hour {
+		t.Errorf("a durable consumer of the input that nobody uses stays for %v, want an hour", got)
+	}
+}
+
+// An input without room for another consumer defers the partitions that lack one.
+// They continue when there is room.
+func TestTooManyConsumersDefer(t *testing.T) {
+	t.Parallel()
+	b, book := newLoggedRig(t)
+	c := quick("crowded", 4)
+	if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().layout(), b.log); err != nil {
+		t.Fatal(err)
+	}
+	b.edit(wire.InputStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxConsumers = 2 })
+	others := func(do func(name string) error) {
+		for i := range 2 {
+			if err := do(fmt.Sprint("other", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	others(func(name string) error {
+		_, err := b.js.CreateConsumer(t.Context(), wire.InputStream(c.Job), jetstream.ConsumerConfig{Durable: name})
+		return err
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{cancel: cancel, done: make(chan error, 1)}
+	s := &Stage{Config: c, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Counters: &r.counters}
+	go func() { r.done <- s.Run(ctx) }()
+	deferred := func() (n int) {
+		for p := range 4 {
+			phase, why := r.phase(p)
+			if phase == Stopped {
+				t.Fatalf("partition %d stopped: %s", p, why)
+			}
+			if phase == Deferred {
+				n++
+			}
+		}
+		return n
+	}
+	waitFor(t, "deferred partitions", func() bool { return deferred() == 4 })
+	waitFor(t, "a line that tells why", func() bool { return book.Lines("has as many consumers as it may have") >= 4 })
+	if book.Lines("may have 2 consumers") != 1 {
+		t.Errorf("the log does not tell the limit:\n%s", book.String())
+	}
+	others(func(name string) error { return b.js.DeleteConsumer(t.Context(), wire.InputStream(c.Job), name) })
+	b.edit(wire.InputStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxConsumers = 16 })
+	var keys []string
+	for p := range 4 {
+		keys = append(keys, keysIn(p, 4, 1)...)
+	}
+	for _, key := range keys {
+		b.publish(sequences(key, 1, 1))
+	}
+	b.await(c.Job, 4)
+	r.stop(t)
+}
+
+// An account that allows fewer consumers than the job's NATS streams ask for gets them
+// without a limit of their own.
+func TestAccountWithFewConsumers(t *testing.T) {
+	t.Parallel()
+	s := pipelinetest.Serve(t, &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, StoreDir: t.TempDir()})
+	if err := s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: 50, MaxAckPending: -1}}); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := natsclient.Connect(natsclient.Options{URL: s.ClientURL(), Name: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	js := pipelinetest.JetStream(t, nc)
+	c := Config{Job: "small", Partitions: 2}.WithDefaults()
+	if err := store.EnsureStreams(t.Context(), js, c.layout(), testLog(t)); err != nil {
+		t.Fatal(err)
+	}
+}
