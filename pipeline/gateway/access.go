@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"crypto/subtle"
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 	"net"
 
 	"github.com/eusn-stream/eusn-stream/internal/listen"
@@ -15,6 +17,8 @@ type Access struct {
 	User, Password string      // empty User: anybody
 	TLS            *tls.Config // nil: none
 	Open           bool        // anybody in the network may send, in clear
+	PerAddress     int         // connections from one address; 0 = a quarter of all
+	Log            *slog.Logger
 }
 
 // Check refuses an address that others than this machine reach, unless they
@@ -63,7 +67,7 @@ func (a Access) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	l = listen.Limit(l, listen.Limits{Connections: connections})
+	l = listen.Limit(l, listen.Limits{Connections: connections, PerAddress: cmp.Or(a.PerAddress, connections/4), Name: addr, Log: a.Log})
 	if a.TLS != nil {
 		l = tls.NewListener(l, a.TLS)
 	}

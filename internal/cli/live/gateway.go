@@ -317,6 +317,7 @@ func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 
 // open starts the inputs. If one does not start, none is left.
 func (o *gatewayInputs) open(a *cli.App, g *gateway.Gateway, log *slog.Logger) (closeAll func(), err error) {
+	o.access.Log = log
 	var closers []func()
 	closeAll = func() {
 		for _, c := range slices.Backward(closers) {

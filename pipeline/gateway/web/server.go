@@ -20,9 +20,12 @@ import (
 const (
 	storeTime   = 10 * time.Second // for the server's acknowledgement; then the answer is 503
 	readTime    = 30 * time.Second
+	headerTime  = 5 * time.Second
 	idleTime    = 2 * time.Minute
 	headerBytes = 16 << 10
-	requests    = 1024 // at a time
+	requests    = 1024     // whose samples are being stored, at a time
+	smallBody   = 8 << 10  // bytes; a body up to this size needs no place
+	largeBytes  = 64 << 20 // of larger bodies on their way, at a time
 	prefix      = "/v1/"
 	wanted      = "want POST /v1/TOPIC, such as /v1/sensors/pump7; for line protocol POST /write or /api/v2/write"
 )
@@ -42,9 +45,10 @@ type Options struct {
 
 // Server takes POST requests until Close.
 type Server struct {
-	http http.Server
-	l    net.Listener
-	done chan struct{}
+	http    http.Server
+	l       net.Listener
+	done    chan struct{}
+	handler *handler
 }
 
 // Listen starts a server for g. What follows /v1/ in the path of a request is
@@ -54,7 +58,7 @@ func Listen(g *gateway.Gateway, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{g: g, o: o, room: make(chan struct{}, requests)}
+	h := &handler{g: g, o: o, room: make(chan struct{}, requests), large: make(chan struct{}, max(1, largeBytes/max(1, o.MaxMessage)))}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+prefix, h.samples)
 	mux.HandleFunc("POST /write", h.lines)
@@ -69,8 +73,8 @@ func Listen(g *gateway.Gateway, o Options) (*Server, error) {
 	if o.Guard != nil {
 		guarded = o.Guard.Handler(mux, func(err error) { g.Refuse(gateway.HTTP, err) })
 	}
-	s := &Server{l: l, done: make(chan struct{}), http: http.Server{
-		Handler: guarded, ReadTimeout: readTime, WriteTimeout: readTime + storeTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+	s := &Server{l: l, done: make(chan struct{}), handler: h, http: http.Server{
+		Handler: guarded, ReadTimeout: readTime, ReadHeaderTimeout: headerTime, WriteTimeout: readTime + storeTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // clients that break off are no news
 	}}
 	go func() {
@@ -96,9 +100,10 @@ func (s *Server) Close() {
 }
 
 type handler struct {
-	g    *gateway.Gateway
-	o    Options
-	room chan struct{}
+	g     *gateway.Gateway
+	o     Options
+	room  chan struct{} // one for each request whose samples are being stored
+	large chan struct{} // one for each large body on its way
 }
 
 // samples takes a message whose topic is in the path.
@@ -155,16 +160,12 @@ func (h *handler) loggedIn(w http.ResponseWriter, r *http.Request) bool {
 }
 
 func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Message) {
-	select {
-	case h.room <- struct{}{}:
-		defer func() { <-h.room }()
-	default:
-		h.later(w, "too many requests at a time")
-		return
-	}
 	m.Trace = trace.Of(r.Header)
 	var err error
-	if m.Payload, err = readBody(w, r, int64(h.o.MaxMessage)); err != nil {
+	if m.Payload, err = h.readBody(w, r); err == errManyBodies {
+		h.later(w, err.Error())
+		return
+	} else if err != nil {
 		code := http.StatusBadRequest
 		switch large := new(http.MaxBytesError); {
 		case errors.As(err, &large):
@@ -175,6 +176,13 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 			w.Header().Set("Accept-Encoding", "gzip")
 		}
 		answer(w, code, err.Error())
+		return
+	}
+	select { // after the body, so that slow bodies keep nobody out
+	case h.room <- struct{}{}:
+		defer func() { <-h.room }()
+	default:
+		h.later(w, "too many requests at a time")
 		return
 	}
 	if k := r.Header.Get("Idempotency-Key"); k != "" {
@@ -205,6 +213,21 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 	default:
 		h.later(w, err.Error())
 	}
+}
+
+var errManyBodies = errors.New("too many large requests at a time")
+
+// readBody reads a body. One that is large, or may be, waits for a place first.
+func (h *handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength < 0 || r.ContentLength > smallBody || r.Header.Get("Content-Encoding") != "" {
+		select {
+		case h.large <- struct{}{}:
+			defer func() { <-h.large }()
+		case <-time.After(storeTime):
+			return nil, errManyBodies
+		}
+	}
+	return readBody(w, r, int64(h.o.MaxMessage))
 }
 
 func (h *handler) later(w http.ResponseWriter, why string) {
