@@ -196,8 +196,13 @@ func (s *bucket) read(ctx context.Context, name string, most int64, d *Download)
 		}
 		d.next = m.Sequence + 1
 	}
+	_, err = s.piece(ctx, s.chunks(info.NUID), d.next)
+	if err != nil && !errors.Is(err, jetstream.ErrMsgNotFound) {
+		return err
+	}
+	more := err == nil // somebody has added a piece
 	want, err := jetstream.DecodeObjectDigest(info.Digest)
-	if sum := sha256.Sum256(d.data); err == nil && (!bytes.Equal(sum[:], want) || uint64(len(d.data)) != info.Size) {
+	if sum := sha256.Sum256(d.data); err == nil && (more || !bytes.Equal(sum[:], want) || uint64(len(d.data)) != info.Size) {
 		err = jetstream.ErrDigestMismatch
 	}
 	if err != nil {
