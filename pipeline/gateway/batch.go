@@ -18,6 +18,7 @@ type stream struct {
 	key   string
 	last  outbox.Number // given last
 	sure  bool          // last was compared with the input
+	lost  uint64        // Message.Lost of the newest message
 	open  *batch        // nil: no samples wait
 	queue []*outbox.Batch
 	busy  bool      // the first of queue is under way, or in ready or stuck
@@ -87,6 +88,9 @@ func (g *Gateway) add(t *taken, now time.Time) {
 			}
 		}
 		ticket.left++
+		if s := g.stream(p.Key); m.Lost > s.lost {
+			s.lost, p.Gap = m.Lost, true
+		}
 		g.put(p, o, ticket, now, &m.Trace)
 	}
 	if repeated > 0 && repeated == len(t.parts) {

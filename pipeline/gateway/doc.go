@@ -80,6 +80,7 @@
 //	                                                       and as QoS 0 (flag gap)
 //	lines over UDP              no                         as QoS 0, and packets    packets that the network doubles
 //	                                                       for which there was no room
+//	                                                       (flag gap)
 //
 // A device that gives a message up, or sends it again as a new one (without DUP,
 // under another packet id or key), cannot be helped: the first is missing, the

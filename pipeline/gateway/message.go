@@ -14,6 +14,10 @@ type Message struct {
 	Key     string // of the stream; empty: the payload names it
 	Payload []byte // the gateway's from then on
 	Lines   bool   // Payload is line protocol
+	// Lost is Gateway.Lost at the time at which the message came, of an input that loses
+	// messages; 0: it loses none. If the number has risen since the stream's message
+	// before, samples of the stream may be lost: then it gets a new incarnation.
+	Lost uint64
 	// Decoder reads Payload; nil: that of Config.
 	Decoder Decoder
 	Parts   []Part // what is in Payload, where the input has decoded it; the gateway's from then on

@@ -54,10 +54,13 @@ func (g *Gateway) Refuse(in Input, why error) {
 // Forgotten counts sessions that an input has forgotten because there were too many.
 func (g *Gateway) Forgotten(sessions int) { g.stats.forgotten.Add(uint64(sessions)) }
 
+// Lost is how many messages were lost for want of room so far.
+func (g *Gateway) Lost() uint64 { return g.stats.dropped.Load() }
+
 // Drop counts a message that cannot wait and is lost for want of room.
 func (g *Gateway) Drop(in Input) {
 	g.stats.dropped.Add(1)
-	g.told.say("messages are dropped: the gateway holds back, and UDP and another broker's QoS 0 cannot wait", in.String(), ErrHeldBack)
+	g.told.say("messages are dropped: the gateway holds back, and UDP and another broker's QoS 0 cannot wait; the next prediction of each stream that comes this way carries the flag gap", in.String(), ErrHeldBack)
 }
 
 // Miss counts samples that a poll should have made and did not, and says it in the log.

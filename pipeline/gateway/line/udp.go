@@ -22,10 +22,16 @@ type UDP struct {
 	g     *gateway.Gateway
 	log   *slog.Logger
 	conn  *net.UDPConn
-	queue chan []byte
+	queue chan packet
 	stop  context.CancelFunc
 	ctx   context.Context
 	all   sync.WaitGroup
+}
+
+// packet is a packet, and how many messages were lost before it.
+type packet struct {
+	lines []byte
+	lost  uint64
 }
 
 // ListenUDP starts to take packets for g.
@@ -41,7 +47,7 @@ func ListenUDP(g *gateway.Gateway, addr string, log *slog.Logger) (*UDP, error) 
 	if err := c.SetReadBuffer(kernelBuffer); err != nil {
 		log.Warn("the system gives UDP a small buffer: packets may be lost before the gateway sees them", "err", err)
 	}
-	u := &UDP{g: g, log: log, conn: c, queue: make(chan []byte, packetQueue)}
+	u := &UDP{g: g, log: log, conn: c, queue: make(chan packet, packetQueue)}
 	u.ctx, u.stop = context.WithCancel(context.Background())
 	u.all.Go(u.read)
 	u.all.Go(u.take)
@@ -71,7 +77,7 @@ func (u *UDP) read() {
 			return
 		}
 		select {
-		case u.queue <- bytes.Clone(buf[:n]):
+		case u.queue <- packet{bytes.Clone(buf[:n]), u.g.Lost()}:
 		default:
 			u.g.Drop(gateway.UDP)
 		}
@@ -80,7 +86,7 @@ func (u *UDP) read() {
 
 func (u *UDP) take() {
 	for p := range u.queue {
-		if err := u.g.Take(u.ctx, &gateway.Message{Input: gateway.UDP, From: "udp", Lines: true, Payload: p}); err == gateway.ErrHeldBack || err == gateway.ErrStopped {
+		if err := u.g.Take(u.ctx, &gateway.Message{Input: gateway.UDP, From: "udp", Lines: true, Payload: p.lines, Lost: p.lost}); err == gateway.ErrHeldBack || err == gateway.ErrStopped {
 			u.g.Drop(gateway.UDP)
 		}
 	}

@@ -66,7 +66,8 @@ type Client struct {
 // received is a message, and the connection that it came by.
 type received struct {
 	paho.Message
-	by *connection
+	by   *connection
+	lost uint64 // messages, before it
 }
 
 // CheckBroker says what is wrong with the address of a broker.
@@ -198,7 +199,7 @@ func (c *Client) received(_ paho.Client, m paho.Message) {
 		c.mu.Lock()
 	}
 	c.bytes += size
-	c.queue = append(c.queue, received{m, by})
+	c.queue = append(c.queue, received{m, by, c.g.Lost()})
 	c.mu.Unlock()
 	signal(c.wake)
 }
@@ -218,7 +219,7 @@ func (c *Client) take(ctx context.Context) {
 		c.queue = nil
 		c.mu.Unlock()
 		for _, m := range queue {
-			if !c.one(ctx, m, m.by) {
+			if !c.one(ctx, m) {
 				return
 			}
 			c.mu.Lock()
@@ -237,9 +238,13 @@ func (c *Client) take(ctx context.Context) {
 }
 
 // one gives a message to the gateway. It returns false at the end.
-func (c *Client) one(ctx context.Context, p paho.Message, by *connection) bool {
+func (c *Client) one(ctx context.Context, p received) bool {
+	by := p.by
 	m := &gateway.Message{Input: gateway.Broker, Payload: p.Payload()}
 	acked := func() {}
+	if p.Qos() == 0 {
+		m.Lost = p.lost
+	}
 	if p.Qos() > 0 {
 		if !by.wait(ctx) { // it comes again
 			return ctx.Err() == nil
