@@ -61,7 +61,7 @@ func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 		h.used[strings.TrimPrefix(s, sessionPrefix)] = true
 	}
 	places := make(chan struct{}, max(1, largeBytes/max(1, o.MaxMessage)))
-	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait, packetWait, places}))); err != nil {
+	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait, packetWait, places, func(err error) { g.Refuse(gateway.MQTT, err) }}))); err != nil {
 		stop()
 		l.Close()
 		return nil, err

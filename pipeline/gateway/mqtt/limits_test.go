@@ -186,13 +186,16 @@ func TestFirstPacketIsSmall(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	r.gateway(r.broker(&addr, gateway.Access{}))
+	g, _ := r.gateway(r.broker(&addr, gateway.Access{}))
 	w := dialWire(t, addr)
 	w.send("\x10\xff\xff\x03") // 65,535 bytes are to follow
 	begun := time.Now()
 	w.ends()
 	if d := time.Since(begun); d > 4*time.Second {
 		t.Errorf("the connection ends after %v", d)
+	}
+	if n := g.Stats().Refused["mqtt"]; n != 1 {
+		t.Errorf("%d connections are counted as refused, want 1", n)
 	}
 }
 

@@ -22,6 +22,7 @@ type timed struct {
 	net.Listener
 	login, write, packet time.Duration
 	places               chan struct{} // one for each large packet on its way; nil: any number
+	refuse               func(error)   // is told of a connection that is ended; nil: nobody
 }
 
 func (t timed) Accept() (net.Conn, error) {
@@ -117,6 +118,9 @@ func (c *timedConn) follow(b []byte) error {
 // enter waits for the place of a large packet.
 func (c *timedConn) enter() error {
 	if !c.loggedIn.Load() {
+		if c.limits.refuse != nil {
+			c.limits.refuse(errLogin)
+		}
 		return errLogin
 	}
 	c.end = time.Now().Add(c.limits.packet)
