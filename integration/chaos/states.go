@@ -63,6 +63,9 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 	if r.result.Silenced = r.truth.idle; r.truth.idle == 0 && r.scenario.Idle > 0 {
 		r.result.fail("no sequence was ended by silence, which %v after the load should have done", silenceWithin)
 	}
+	if err := forgetBegun(ctx, js); err != nil {
+		return err
+	}
 	for _, name := range []string{outputStream, deadStream, rowStream, snapStream, memberStream} {
 		if err := asking(ctx, func(ctx context.Context) error { return js.DeleteStream(ctx, name) }); err != nil {
 			return fmt.Errorf("chaos: deleting %s: %w", name, err)
@@ -86,6 +89,21 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 		}
 	}
 	return nil
+}
+
+// forgetBegun removes the mark that the job has begun from its input: a worker does not
+// begin a job a second time.
+func forgetBegun(ctx context.Context, js jetstream.JetStream) error {
+	return asking(ctx, func(ctx context.Context) error {
+		s, err := js.Stream(ctx, inputStream)
+		if err != nil {
+			return err
+		}
+		c := s.CachedInfo().Config
+		delete(c.Metadata, "eusn-begun")
+		_, err = js.UpdateStream(ctx, c)
+		return err
+	})
 }
 
 // undisturbed lets one worker process the whole input. Its predictions are
