@@ -60,6 +60,16 @@ type Report struct {
 	// Inputs are the shares of the inputs' variance that are read, by leave-one-out: 1 is
 	// all, and 0 no more than the mean. Those of level, spread and pace of each channel.
 	Inputs []float64 `json:"inputs,omitempty"`
+
+	// Checks are signals that the new detector was given.
+	Checks []Check `json:"checks,omitempty"`
+}
+
+// Check counts how many sequences of a signal are novel to a detector.
+type Check struct {
+	Signal    string `json:"signal"`
+	Sequences int    `json:"sequences"`
+	Novel     int    `json:"novel"`
 }
 
 // Fit learns a detector from n feature vectors; features is their row-major matrix

@@ -79,6 +79,17 @@ func sayNovelty(a *cli.App, r offline.RetrainReport) {
 	if len(n.Inputs) > 0 {
 		a.Print("inputs     level, spread and pace of %d channels are read from the features: of their variance, in leave-one-out, %.3f at least and %.3f in the median", len(n.Inputs)/novelty.InputsOf, slices.Min(n.Inputs), median(n.Inputs))
 	}
+	var found []string
+	for _, c := range n.Checks {
+		found = append(found, fmt.Sprintf("%s %d of %d", c.Signal, c.Novel, c.Sequences))
+	}
+	a.Print("check      novel, of sequences at the scale of the data: %s", strings.Join(found, ", "))
+	if missed := offline.Missed(n.Checks); len(missed) > 0 && n.Level >= n.Least {
+		a.Say("warning: the detector finds less than half of %s: it may find no fault either", strings.Join(missed, ", "))
+	}
+	if n.Groups < novelty.Folds {
+		a.Say("warning: the training sequences come from %d separate stretches or groups: if these are unlike each other, what is left out looks like a fault, and real faults are not novel; train on at least %d, several of each kind of healthy operation", n.Groups, novelty.Folds)
+	}
 	if n.Level < n.Least {
 		a.Say("warning: nothing will be novel: that needs at least %.0f training sequences, or --false-alarms %.2g", math.Ceil(1/n.Level)-1, math.Ceil(n.Least*1000)/1000)
 	}

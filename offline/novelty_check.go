@@ -1,0 +1,99 @@
+package offline
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Sequences of a kind that a new detector is checked with, and their samples at most.
+const (
+	checkedSequences = 32
+	checkedSamples   = 1 << 16
+)
+
+// checkedSignals are signals that no healthy data should be like, in units of a
+// channel's deviation about its mean; zero is the value 0.
+var checkedSignals = []struct {
+	name   string
+	zero   bool
+	signal func(rng *rand.Rand) func(i int) float64
+}{
+	{"white noise", false, func(rng *rand.Rand) func(int) float64 { return func(int) float64 { return rng.NormFloat64() } }},
+	{"zeros", true, func(*rand.Rand) func(int) float64 { return func(int) float64 { return 0 } }},
+	{"a stuck value", false, func(rng *rand.Rand) func(int) float64 {
+		at := 2*rng.Float64() - 1
+		return func(int) float64 { return at }
+	}},
+	{"a square wave", false, func(rng *rand.Rand) func(int) float64 {
+		half, phase := 2+rng.IntN(14), rng.IntN(28)
+		return func(i int) float64 { return float64(1 - 2*((i+phase)/half%2)) }
+	}},
+}
+
+// checkDetector scores signals that are at the scale of the training samples and unlike
+// most healthy data, so that a detector that finds nothing does not go unnoticed.
+func (t *training) checkDetector(ctx context.Context, d *novelty.Detector) (checks []novelty.Check, err error) {
+	length := max(1, t.plan.medianLength())
+	if t.front != nil {
+		length *= max(1, t.front.Decimate)
+	}
+	n := max(1, min(checkedSequences, checkedSamples/length))
+	rng := rand.New(rand.NewPCG(3, 4))
+	for _, of := range checkedSignals {
+		series := make([][]float32, n)
+		for i := range series {
+			series[i] = t.signal(length, of.zero, func() func(int) float64 { return of.signal(rng) })
+		}
+		features, err := reservoir.Features(ctx, t.net, series)
+		if err != nil {
+			return nil, err
+		}
+		c := novelty.Check{Signal: of.name, Sequences: n}
+		for row := range slices.Chunk(features, d.Features()) {
+			if d.Novel(d.P(d.Score(row))) {
+				c.Novel++
+			}
+		}
+		checks = append(checks, c)
+	}
+	return checks, nil
+}
+
+// signal makes a sequence as the network sees it.
+func (t *training) signal(length int, zero bool, channel func() func(i int) float64) []float32 {
+	width := t.opt.Spec.Channels
+	x := make([]float32, length*width)
+	for c, in := range t.inputs {
+		signal := channel()
+		for i := range length {
+			v := 0.
+			if !zero {
+				v = in.Mean + in.Deviation*signal(i)
+			}
+			x[i*width+c] = float32(max(-reservoir.MaxInput, min(reservoir.MaxInput, v)))
+		}
+	}
+	if t.front != nil {
+		state := make([]float64, t.front.StateSize(width))
+		x = x[:t.front.Run(state, 0, x, width)*width]
+	}
+	return x
+}
+
+// fewestFound is the share of a signal's sequences below which a detector hardly finds it.
+const fewestFound = 0.5
+
+// Missed returns the signals that a detector hardly finds.
+func Missed(checks []novelty.Check) (missed []string) {
+	for _, c := range checks {
+		if float64(c.Novel) < math.Ceil(fewestFound*float64(c.Sequences)) {
+			missed = append(missed, c.Signal)
+		}
+	}
+	return missed
+}
