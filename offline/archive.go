@@ -17,6 +17,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/compress"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
@@ -143,48 +144,30 @@ func createArchive(path string, schema *arrow.Schema, props *parquet.WriterPrope
 	return a, nil
 }
 
+// private is the mode of files that hold samples or predictions: for their owner.
+const private = 0o600
+
 // commit ends the file and puts it in its place, durably.
 func (a *archiveFile) commit() error {
 	err := a.parquet.Close()
-	for _, step := range []func() error{
-		a.buf.Flush,
-		func() error { return a.tmp.Chmod(0o644) }, // CreateTemp makes it private
-		a.tmp.Sync,
-		a.tmp.Close,
-		func() error { return os.Rename(a.tmp.Name(), a.path) },
-	} {
-		if err == nil {
-			err = step()
-		}
+	if err == nil {
+		err = a.buf.Flush()
 	}
 	if err != nil {
 		a.abort()
+	} else {
+		err = durable.Commit(a.tmp, a.path, private)
+	}
+	if err != nil {
 		return fmt.Errorf("offline: %s: %w", a.path, err)
 	}
-	return syncDir(filepath.Dir(a.path))
+	return nil
 }
 
 // abort leaves nothing behind. It may follow a failed commit.
 func (a *archiveFile) abort() {
 	a.tmp.Close()
 	os.Remove(a.tmp.Name())
-}
-
-// syncDir makes a rename in dir durable. Windows has no such call for a
-// directory (it denies the access), and journals its names by itself.
-func syncDir(dir string) error {
-	if runtime.GOOS == "windows" {
-		return nil
-	}
-	d, err := os.Open(dir)
-	if err != nil {
-		return fmt.Errorf("offline: %w", err)
-	}
-	defer d.Close()
-	if err := d.Sync(); err != nil {
-		return fmt.Errorf("offline: %w", err)
-	}
-	return nil
 }
 
 // readMeta takes the metadata of an archive apart; get finds a key's value.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -199,14 +200,11 @@ func writeShard(path string, version uint32, job, own []byte, l *readout.Learner
 	for _, step := range []func() error{
 		func() error { _, err := buf.Write(sum.Sum(nil)); return err },
 		buf.Flush,
-		func() error { return tmp.Chmod(0o644) }, // CreateTemp makes it private
-		tmp.Sync,
-		tmp.Close,
-		func() error { return os.Rename(tmp.Name(), path) },
+		func() error { return durable.Commit(tmp, path, 0o644) },
 	} {
 		if err := step(); err != nil {
 			return err
 		}
 	}
-	return syncDir(filepath.Dir(path))
+	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 )
 
 // MayWrite refuses to replace what is there already, unless forced; an input
@@ -123,17 +125,5 @@ const (
 
 // ReplaceFile writes a file that appears whole or not at all.
 func ReplaceFile(path string, data []byte, mode fs.FileMode) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	err = errors.Join(err, f.Chmod(mode), f.Sync(), f.Close()) // CreateTemp makes it private
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
+	return durable.Write(path, data, mode)
 }

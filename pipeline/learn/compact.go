@@ -13,7 +13,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
@@ -348,7 +348,7 @@ func (s *Store) drop(some map[key]bool) error {
 			return fmt.Errorf("learn: %w", err)
 		}
 	}
-	return dirlock.Sync(s.dir)
+	return durable.SyncFolder(s.dir)
 }
 
 // next begins the next segment.

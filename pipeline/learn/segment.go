@@ -4,16 +4,14 @@ import (
 	"bufio"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"math"
 	"os"
-	"path/filepath"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -129,15 +127,11 @@ func (w *segmentWriter) add(e Entry, features []float32) error {
 
 // close gives the segment its name, once it is on the disk.
 func (w *segmentWriter) close() error {
-	err := errors.Join(w.w.Flush(), w.file.Sync(), w.file.Close())
-	if err == nil {
-		err = os.Rename(w.path+".tmp", w.path)
+	if err := w.w.Flush(); err != nil {
+		w.abort()
+		return fmt.Errorf("learn: %w", err)
 	}
-	if err == nil {
-		err = dirlock.Sync(filepath.Dir(w.path))
-	}
-	if err != nil {
-		os.Remove(w.path + ".tmp")
+	if err := durable.Commit(w.file, w.path, 0o600); err != nil {
 		return fmt.Errorf("learn: %w", err)
 	}
 	return nil

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -290,15 +291,12 @@ func (s *Store) save() error {
 	if err != nil {
 		return fmt.Errorf("learn: %w", err)
 	}
-	_, err = f.Write(append(text, '\n'))
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err == nil {
-		err = dirlock.Sync(s.dir)
+	if _, err = f.Write(append(text, '\n')); err != nil {
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	} else {
+		err = durable.Commit(f, path, 0o600)
 	}
 	if err != nil {
-		os.Remove(f.Name())
 		return fmt.Errorf("learn: %w", err)
 	}
 	return nil

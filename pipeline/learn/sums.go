@@ -14,7 +14,7 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
@@ -79,14 +79,12 @@ func (g *group) write(dir string, number int, entries []Entry, sums *readout.Sum
 	if err == nil {
 		err = sums.Encode(f)
 	}
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err == nil {
-		err = dirlock.Sync(dir)
+	if err != nil {
+		err = errors.Join(err, f.Close(), os.Remove(f.Name()))
+	} else {
+		err = durable.Commit(f, path, 0o600)
 	}
 	if err != nil {
-		os.Remove(f.Name())
 		return fmt.Errorf("learn: %w", err)
 	}
 	g.path, g.number, g.at = path, number, int64(len(b))

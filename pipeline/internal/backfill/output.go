@@ -6,8 +6,10 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 )
 
 // Errors of a file that is there already.
@@ -46,7 +48,7 @@ func openOutput(path string) (o *output, at *Position, state []byte, err error) 
 		}
 		return nil, nil, nil, fmt.Errorf("backfill: %s is %s, want a file, or nothing: %w", partPath(path), what, ErrRemains)
 	}
-	file, err := os.OpenFile(partPath(path), os.O_RDWR|os.O_CREATE, 0o644)
+	file, err := os.OpenFile(partPath(path), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, nil, nil, fmt.Errorf("backfill: %w", err)
 	}
@@ -118,7 +120,7 @@ func (o *output) save(p *Position, state []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := o.file.Sync(); err != nil {
+	if err := durable.Sync(o.file); err != nil {
 		return fmt.Errorf("backfill: %w", err)
 	}
 	if err := replaceFile(positionPath(o.path), b); err != nil {
@@ -130,6 +132,9 @@ func (o *output) save(p *Position, state []byte) error {
 // complete gives the file its name. All of it is saved.
 func (o *output) complete() error {
 	if err := os.Rename(partPath(o.path), o.path); err != nil {
+		return fmt.Errorf("backfill: %w", err)
+	}
+	if err := durable.SyncFolder(filepath.Dir(o.path)); err != nil {
 		return fmt.Errorf("backfill: %w", err)
 	}
 	if err := os.Remove(positionPath(o.path)); err != nil {

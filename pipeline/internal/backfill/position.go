@@ -7,9 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 
-	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 )
 
@@ -132,13 +131,8 @@ func replaceFile(path string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-		err = os.Rename(f.Name(), path)
+	if _, err = f.Write(data); err != nil {
+		return errors.Join(err, f.Close(), os.Remove(f.Name()))
 	}
-	if err != nil {
-		os.Remove(f.Name())
-		return err
-	}
-	return dirlock.Sync(filepath.Dir(path))
+	return durable.Commit(f, path, 0o600)
 }
