@@ -272,7 +272,7 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 	start := time.Now()
 	linear.Novelty, t.report.Novelty, err = t.kept.fit(ctx, t.opt.Spec.SoftScaling(t.report.MedianLength), t.opt.Spec.Splice(), t.kept.level, len(t.src.classes) > 1 && !t.opt.Novelty.alone())
 	if err == nil {
-		t.report.Novelty.Checks, err = t.checkDetector(ctx, linear.Novelty)
+		t.report.Novelty.Checks, err = checkDetector(ctx, linear.Novelty, t.net, t.front, t.inputs, t.plan.medianLength())
 	}
 	t.report.FitSeconds += time.Since(start).Seconds()
 	if err != nil {

@@ -37,19 +37,20 @@ var checkedSignals = []struct {
 
 // checkDetector scores signals that are at the scale of the training samples and unlike
 // most healthy data, so that a detector that finds nothing does not go unnoticed.
-func (t *training) checkDetector(ctx context.Context, d *novelty.Detector) (checks []novelty.Check, err error) {
-	length := max(1, t.plan.medianLength())
-	if t.front != nil {
-		length *= max(1, t.front.Decimate)
+// inputs are the ranges of the samples, and length is how many of them a sequence has
+// after the front end.
+func checkDetector(ctx context.Context, d *novelty.Detector, net *reservoir.Network, front *reservoir.Front, inputs []reservoir.InputRange, length int) (checks []novelty.Check, err error) {
+	if length = max(1, length); front != nil {
+		length *= max(1, front.Decimate)
 	}
 	n := max(1, min(checkedSequences, checkedSamples/length))
 	rng := rand.New(rand.NewPCG(3, 4))
 	for _, of := range checkedSignals {
 		series := make([][]float32, n)
 		for i := range series {
-			series[i] = t.signal(length, of.zero, func() func(int) float64 { return of.signal(rng) })
+			series[i] = signalOf(inputs, front, length, of.zero, func() func(int) float64 { return of.signal(rng) })
 		}
-		features, err := reservoir.Features(ctx, t.net, series)
+		features, err := reservoir.Features(ctx, net, series)
 		if err != nil {
 			return nil, err
 		}
@@ -64,11 +65,11 @@ func (t *training) checkDetector(ctx context.Context, d *novelty.Detector) (chec
 	return checks, nil
 }
 
-// signal makes a sequence as the network sees it.
-func (t *training) signal(length int, zero bool, channel func() func(i int) float64) []float32 {
-	width := t.opt.Spec.Channels
+// signalOf makes a sequence as the network sees it.
+func signalOf(inputs []reservoir.InputRange, front *reservoir.Front, length int, zero bool, channel func() func(i int) float64) []float32 {
+	width := len(inputs)
 	x := make([]float32, length*width)
-	for c, in := range t.inputs {
+	for c, in := range inputs {
 		signal := channel()
 		for i := range length {
 			v := 0.
@@ -78,9 +79,9 @@ func (t *training) signal(length int, zero bool, channel func() func(i int) floa
 			x[i*width+c] = float32(max(-reservoir.MaxInput, min(reservoir.MaxInput, v)))
 		}
 	}
-	if t.front != nil {
-		state := make([]float64, t.front.StateSize(width))
-		x = x[:t.front.Run(state, 0, x, width)*width]
+	if front != nil {
+		state := make([]float64, front.StateSize(width))
+		x = x[:front.Run(state, 0, x, width)*width]
 	}
 	return x
 }

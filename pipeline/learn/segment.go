@@ -146,7 +146,7 @@ func (w *segmentWriter) abort() {
 // readSegment lists what a segment holds. Of the features it reads none.
 func readSegment(path string, r io.ReaderAt, size int64, features int) (all []stored, err error) {
 	bad := func(format string, args ...any) ([]stored, error) {
-		return nil, fmt.Errorf("learn: %s: %s: it was damaged; remove the file, then learn --whole: what the log still has is computed again", path, fmt.Sprintf(format, args...))
+		return nil, fmt.Errorf("learn: %s: %s: %w; remove the file, then learn --whole: what the log still has is computed again", path, fmt.Sprintf(format, args...), ErrDamaged)
 	}
 	le, head := binary.LittleEndian, make([]byte, segmentHead)
 	if _, err := r.ReadAt(head, 0); err != nil || string(head[:len(segmentMagic)]) != segmentMagic {
@@ -193,7 +193,7 @@ func readFeatures(r io.ReaderAt, s *stored, dst []float32) error {
 	}
 	body := b[:len(b)-4]
 	if crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
-		return fmt.Errorf("learn: %s: the features of a sequence of stream %q do not match their checksum: the file was damaged; remove it, then learn --whole: what the log still has is computed again", s.segment, s.Stream)
+		return fmt.Errorf("learn: %s: the features of a sequence of stream %q do not match their checksum: %w; remove it, then learn --whole: what the log still has is computed again", s.segment, s.Stream, ErrDamaged)
 	}
 	for i := range dst {
 		dst[i] = math.Float32frombits(le.Uint32(body[s.length+4*i:]))

@@ -25,6 +25,9 @@ const (
 	segmentBytes = 64 << 20
 )
 
+// ErrDamaged is a file of a store that is not as it was written.
+var ErrDamaged = errors.New("the file was damaged")
+
 // ErrInUse is a store that another process uses.
 var ErrInUse = errors.New("another learn uses this directory")
 
@@ -118,13 +121,13 @@ func (s *Store) load() error {
 		return fmt.Errorf("learn: %w", err)
 	default:
 		if err := json.Unmarshal(text, &s.state); err != nil {
-			return fmt.Errorf("learn: %s: %w: it was damaged; begin another store", path, err)
+			return fmt.Errorf("learn: %s: %w: %w; begin another store", path, err, ErrDamaged)
 		}
 		if v := s.state.Version; v != stateVersion {
 			return fmt.Errorf("learn: %s has version %d, and this program reads version %d: use the program that wrote it", path, v, stateVersion)
 		}
 		if n := s.state.About.Features; n < 1 || n > mostFeatures {
-			return fmt.Errorf("learn: %s names %d features: it was damaged; begin another store", path, n)
+			return fmt.Errorf("learn: %s names %d features: %w; begin another store", path, n, ErrDamaged)
 		}
 		s.bound = true
 	}

@@ -94,7 +94,7 @@ func (g *group) write(dir string, number int, entries []Entry, sums *readout.Sum
 // readGroup reads a group without its sums.
 func readGroup(path string, from io.Reader, size int64) (*group, []Entry, error) {
 	bad := func(format string, args ...any) (*group, []Entry, error) {
-		return nil, nil, fmt.Errorf("learn: %s: %s: it was damaged; remove the file, then learn --whole: what the log still has is computed again", path, fmt.Sprintf(format, args...))
+		return nil, nil, fmt.Errorf("learn: %s: %s: %w; remove the file, then learn --whole: what the log still has is computed again", path, fmt.Sprintf(format, args...), ErrDamaged)
 	}
 	sum := crc32.New(castagnoli)
 	r := io.TeeReader(bufio.NewReaderSize(io.LimitReader(from, size), 1<<16), sum)
@@ -160,7 +160,7 @@ func (g *group) sums(features int) (*readout.Sums, error) {
 		err = fmt.Errorf("sums of %d sequences of %d features and %d classes, want %d, %d and %d", s.Samples(), s.Features(), s.Classes(), len(g.members), features, len(g.head.Classes))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("learn: %s: %w; remove the file, then learn --whole: what the log still has is computed again", g.path, err)
+		return nil, fmt.Errorf("learn: %s: %w: %w; remove the file, then learn --whole: what the log still has is computed again", g.path, err, ErrDamaged)
 	}
 	return s, nil
 }

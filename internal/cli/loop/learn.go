@@ -369,6 +369,8 @@ func (l *learning) failure(err error) error {
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream learn without --solve, which computes them again if the log has them; or --without for a whole group, such as --without who=NAME")
 	case isRegistry(err):
 		return registryFailure(err)
+	case errors.Is(err, learn.ErrDamaged):
+		return cli.Fail(cli.ExitFailure, offline.InContent(err), "remove the file that the message names, then eusn-stream learn --whole; or another --store than "+store)
 	case errors.Is(err, learn.ErrInUse):
 		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --store")
 	case errors.Is(err, learn.ErrOther):
