@@ -18,7 +18,7 @@ const (
 	current      = 5 * time.Second  // a job that is behind by less is up to date
 	recent       = 10 * time.Minute // an error of a log
 	fullDays     = 7                // an account whose storage is full sooner
-	fullShare    = .9               // an account that has used more
+	fullShare    = .85              // an account that has used more
 	deadShare    = .01              // of messages that could not be used
 	silentInput  = time.Minute      // without a sample: the verdict says so
 	deadAtLeast  = 10

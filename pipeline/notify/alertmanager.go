@@ -141,8 +141,8 @@ func (t *teller) tell(ctx context.Context, js jetstream.JetStream) error {
 		for _, one := range t.known { // it may have been started again, and have forgotten all
 			one.sent = time.Time{}
 		}
-		t.o.Log.Warn("alertmanager: it was not told of the alarms: trying again", "at", withoutPassword(t.o.URL), "in", wait, "err", err)
-		timer.Reset(wait)
+		t.o.Log.Warn("alertmanager: it was not told of the alarms: trying again", "at", withoutPassword(t.o.URL), "in", max(wait, askedWait(err)), "err", err)
+		timer.Reset(max(wait, askedWait(err)))
 	}
 }
 

@@ -12,8 +12,10 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // TLS is how to reach receivers whose certificates an authority has signed that the
@@ -47,8 +49,9 @@ func newClient(t *tls.Config) *http.Client {
 // answered is a receiver's answer that is not yes.
 type answered struct {
 	code         int
-	status, text string // the text begins the body
-	plain        bool   // to what was sent without TLS
+	status, text string        // the text begins the body
+	plain        bool          // to what was sent without TLS
+	after        time.Duration // Retry-After: how long to wait before the next try
 }
 
 func (a *answered) Error() string {
@@ -100,7 +103,7 @@ func post(ctx context.Context, c *http.Client, address string, body []byte, head
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
 		return answer, nil
 	}
-	no := &answered{answer.StatusCode, answer.Status, oneLine(text), r.URL.Scheme == "http"}
+	no := &answered{answer.StatusCode, answer.Status, oneLine(text), r.URL.Scheme == "http", retryAfter(answer.Header, time.Now())}
 	switch {
 	case no.unwanted():
 		return nil, fmt.Errorf("%w: %w", errUnwanted, no)
@@ -112,6 +115,35 @@ func post(ctx context.Context, c *http.Client, address string, body []byte, head
 		return nil, fmt.Errorf("%w: it is at another address (%s): give that one", no, withoutPassword(answer.Header.Get("Location")))
 	}
 	return nil, no
+}
+
+// mostAsked is how long a receiver may ask to wait before the next try.
+const mostAsked = 5 * time.Minute
+
+// retryAfter is how long an answer asks to wait, mostAsked at most: seconds, or a date, which is
+// compared with the date of the answer. 0 = it does not ask, or for nothing that can be read.
+func retryAfter(h http.Header, now time.Time) time.Duration {
+	text := strings.TrimSpace(h.Get("Retry-After"))
+	if n, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(n, uint64(mostAsked/time.Second))) * time.Second
+	}
+	at, err := http.ParseTime(text)
+	if err != nil {
+		return 0
+	}
+	if date, err := http.ParseTime(h.Get("Date")); err == nil {
+		now = date
+	}
+	return max(0, min(at.Sub(now), mostAsked))
+}
+
+// askedWait is how long the receiver whose answer err is asks to wait.
+func askedWait(err error) time.Duration {
+	var no *answered
+	if errors.As(err, &no) {
+		return no.after
+	}
+	return 0
 }
 
 // oneLine is the beginning of a text, as a field of the log.

@@ -159,9 +159,12 @@ func (q *queue) persist(ctx context.Context, what string, try func(context.Conte
 			return ctx.Err()
 		}
 		failed = true
-		q.log.Warn(q.name+": "+what+": trying again", "in", wait, "err", err)
-		if err := errors.Join(still(), store.Pause(ctx, wait)); err != nil {
-			return err
+		pause := max(wait, askedWait(err))
+		q.log.Warn(q.name+": "+what+": trying again", "in", pause, "err", err)
+		for ; pause > 0; pause -= mostBackoff {
+			if err := errors.Join(still(), store.Pause(ctx, min(pause, mostBackoff))); err != nil {
+				return err
+			}
 		}
 	}
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
 
@@ -104,7 +105,7 @@ since then and ends; with --follow it continues until Ctrl-C.`,
 		Example: "  eusn-stream alarms tail\n  eusn-stream alarms tail --since 24h --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		from, err := cli.PointInTime("since", since, time.Now(), "eusn-stream alarms tail --help")
+		from, err := cli.PointInTime("since", since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms tail --help")
 		if err != nil {
 			return err
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/service"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/notify"
@@ -140,7 +141,7 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says where alarms can be sent")
 		}
-		from, err := cli.PointInTime("since", since, time.Now(), "eusn-stream alarms run --help")
+		from, err := cli.PointInTime("since", since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms run --help")
 		if err != nil {
 			return err
 		}

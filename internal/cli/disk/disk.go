@@ -35,6 +35,7 @@ const soon = 7
 type space struct {
 	bytes float64 // NaN = not known
 	of    string
+	used  float64 // share of the whole; 0 = not known
 }
 
 // boundedBy are the keys of the configuration that bound each NATS stream.
@@ -100,12 +101,15 @@ func look(ctx context.Context, nc *nats.Conn, b *server.Broker, c config.Config)
 // localRoom is what the embedded server may still store: its own limit, three
 // quarters of what was free when it started, or the disk, if that has less.
 func localRoom(s *natsserver.Server, dir string) space {
-	room := space{math.NaN(), "the server's limit (three quarters of the free space at its start)"}
+	room := space{bytes: math.NaN(), of: "the server's limit (three quarters of the free space at its start)"}
 	if bytes, ok := s.Room(); ok {
 		room.bytes = float64(bytes)
 	}
-	if free, ok := diskFree(dir); ok && !(room.bytes <= float64(free)) {
-		room = space{float64(free), "the disk of " + dir}
+	if free, _, ok := diskFree(dir); ok && !(room.bytes <= float64(free)) {
+		room = space{bytes: float64(free), of: "the disk of " + dir}
+	}
+	if free, of, ok := diskFree(dir); ok {
+		room.used = 1 - float64(free)/float64(max(of, 1))
 	}
 	return room
 }
@@ -114,9 +118,9 @@ func localRoom(s *natsserver.Server, dir string) space {
 func accountRoom(ctx context.Context, js jetstream.JetStream) space {
 	info, err := js.AccountInfo(ctx)
 	if err != nil || info.Limits.MaxStore < 0 {
-		return space{math.NaN(), "the server's disk (only its operator can see it)"}
+		return space{bytes: math.NaN(), of: "the server's disk (only its operator can see it)"}
 	}
-	return space{max(0, float64(info.Limits.MaxStore)-float64(info.Store)), "the account's max_store"}
+	return space{max(0, float64(info.Limits.MaxStore)-float64(info.Store)), "the account's max_store", float64(info.Store) / float64(max(info.Limits.MaxStore, 1))}
 }
 
 // logGrowth says in a line how the disk fills.
@@ -137,6 +141,10 @@ func logGrowth(log *slog.Logger, g admin.Growth, room space) {
 		if days < soon {
 			say = log.Warn
 		}
+	}
+	if room.used > warnShare {
+		say = log.Warn
+		args = append(args, "used_percent", fmt.Sprintf("%.0f", 100*room.used))
 	}
 	if g.Dropped > 0 {
 		args = append(args, "dead_letters_gone", g.Dropped)
@@ -250,14 +258,35 @@ func average(g admin.Growth, room space) finding {
 func planned(c config.Config) finding {
 	f := finding{"ok", "the free disk space cannot be read on this system. "}
 	dir := Existing(c.Server.Dir)
-	if free, ok := diskFree(dir); ok {
+	free, of, ok := diskFree(dir)
+	if ok {
 		f.sentence = fmt.Sprintf("%s GB are free for %s. ", gigabytes(float64(free)), c.Server.Dir)
 	}
 	if unboundedKeys(c) != nil {
 		f.status = "note"
 	}
+	if status, sentence := fillText(free, of); ok && status != "" {
+		f.status, f.sentence = status, f.sentence+sentence
+	}
 	f.sentence += keysText(c)
 	return f
+}
+
+// warnShare is how much of a disk may be used before that is worth a warning.
+const warnShare = .85
+
+// leastFree is what the embedded server needs to store anything: a block of each NATS stream.
+const leastFree = 16 << 20
+
+// fillText words that a disk is full or nearly so; the status is empty where it is not.
+func fillText(free, of uint64) (status, sentence string) {
+	switch used := 1 - float64(free)/float64(max(of, 1)); {
+	case free < leastFree:
+		return "problem", "The disk is full: nothing can be stored, and no prediction is made. Free space on it, or use --dir with a directory on another disk, into which the data directory was copied while no stage runs. "
+	case used > warnShare:
+		return "note", fmt.Sprintf("%.0f %% of the disk are used. ", 100*used)
+	}
+	return "", ""
 }
 
 // unboundedKeys are the keys that would bound what a configuration leaves to

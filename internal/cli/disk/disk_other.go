@@ -3,4 +3,4 @@
 package disk
 
 // diskFree is not known on this system; the server's own limit is.
-func diskFree(string) (bytes uint64, ok bool) { return 0, false }
+func diskFree(string) (bytes, of uint64, ok bool) { return 0, 0, false }

@@ -41,7 +41,7 @@ func TestDiskWords(t *testing.T) {
 		{grows(1e9, ever, ever, ever), math.NaN(), "INFO", []string{"free_of=\"the disk\""}, "free_gb"},
 	} {
 		var b bytes.Buffer
-		logGrowth(slog.New(slog.NewTextHandler(&b, nil)), c.g, space{c.free, "the disk"})
+		logGrowth(slog.New(slog.NewTextHandler(&b, nil)), c.g, space{bytes: c.free, of: "the disk"})
 		for _, want := range append(c.says, "level="+c.level) {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("lacks %q: %s", want, b.String())
@@ -60,10 +60,24 @@ func TestDiskWords(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 	c.Input.MaxAge, c.Output.Keep = time.Hour, 5
-	if f := planned(c); f.status != "ok" {
+	if f := planned(c); f.status != "ok" && !strings.Contains(f.sentence, "of the disk are used") {
 		t.Errorf("%+v", f)
 	}
-	if f := average(grows(1e9, 2e9, 2e9, 2e9), space{9e9, "the disk"}); f.status != "ok" || !strings.HasSuffix(f.sentence, ".") {
+	if f := average(grows(1e9, 2e9, 2e9, 2e9), space{bytes: 9e9, of: "the disk"}); f.status != "ok" || !strings.HasSuffix(f.sentence, ".") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// A disk that is full is a problem, and one of which more than 85 % are used is worth a warning.
+func TestFullDisk(t *testing.T) {
+	for _, c := range []struct {
+		free, of uint64
+		status   string
+	}{
+		{0, 12 << 20, "problem"}, {8 << 20, 1 << 40, "problem"}, {10 << 30, 100 << 30, "note"}, {16 << 30, 100 << 30, ""}, {90 << 30, 100 << 30, ""},
+	} {
+		if status, text := fillText(c.free, c.of); status != c.status || (status == "") != (text == "") {
+			t.Errorf("%d bytes free of %d: %q, %q, want %q", c.free, c.of, status, text, c.status)
+		}
 	}
 }

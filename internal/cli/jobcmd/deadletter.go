@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
 
 // NewDeadLetter is "deadletter" and what is under it.
@@ -57,7 +58,7 @@ holds the originals until its own limits remove them.`,
   eusn-stream deadletter list --reason schema --since 2h --unsent`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		f, err := which.filter(time.Now())
+		f, err := which.filter(consumer.ServerTime(ctx, js, c.Job))
 		if err != nil {
 			return err
 		}
@@ -121,7 +122,7 @@ second time without --again, because its samples would count twice.`,
 		case which.given() && !all:
 			return cli.Fail(cli.ExitUsage, errors.New("--reason, --key, --since and --until need --all"), help)
 		}
-		f, err := which.filter(time.Now())
+		f, err := which.filter(consumer.ServerTime(ctx, js, c.Job))
 		if err != nil {
 			return err
 		}

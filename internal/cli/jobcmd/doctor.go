@@ -166,7 +166,8 @@ func checkDir(c config.Config) Finding {
 	if err != nil {
 		return Finding{"directory", "problem", fmt.Sprintf("%s cannot be written: %v.", dir, err)}
 	}
-	err = errors.Join(f.Close(), os.Remove(f.Name()))
+	_, err = f.Write(make([]byte, 64<<10)) // an empty file can be made on a full disk
+	err = errors.Join(err, f.Close(), os.Remove(f.Name()))
 	if err != nil {
 		return Finding{"directory", "problem", fmt.Sprintf("%s: %v.", dir, err)}
 	}

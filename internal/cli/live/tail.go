@@ -79,7 +79,7 @@ with the job's data does.`,
 }
 
 func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error {
-	since, err := cli.PointInTime("since", o.since, time.Now(), "eusn-stream tail --help")
+	_, err := cli.PointInTime("since", o.since, time.Now(), "eusn-stream tail --help") // before anything is opened
 	if err != nil {
 		return err
 	}
@@ -99,6 +99,10 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		return err
 	}
 	defer nc.Close()
+	since, err := cli.PointInTime("since", o.since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream tail --help")
+	if err != nil {
+		return err
+	}
 	skipped := foreigners{log: log}
 	span := consumer.Span{Since: since, Stored: o.since != "" && !o.follow, Skip: skipped.skip}
 	if !span.Stored {

@@ -4,12 +4,14 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"unicode"
+	"unicode/utf16"
 	"unicode/utf8"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// Cleaned is standard output or error without the control characters in data:
+// Cleaned is standard output or error without the control and format characters in data:
 // keys, labels, headers, file names and the errors that quote them may hold
 // escape sequences, which would control the terminal. Line ends and tabs pass.
 // Every other one becomes \u and its number, which in JSON is the same character.
@@ -24,9 +26,13 @@ func (c Cleaned) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+// hidden reports whether a character controls the terminal or is not seen: two names that differ
+// in such characters alone look the same.
+func hidden(r rune) bool { return names.Control(r) || unicode.Is(unicode.Cf, r) }
+
 // clean is p itself where it holds nothing to take out.
 func clean(p []byte) []byte {
-	isControl := func(r rune) bool { return r != '\n' && r != '\t' && (names.Control(r) || r == utf8.RuneError) }
+	isControl := func(r rune) bool { return r != '\n' && r != '\t' && (hidden(r) || r == utf8.RuneError) }
 	if bytes.IndexFunc(p, isControl) < 0 {
 		return p
 	}
@@ -39,7 +45,9 @@ func clean(p []byte) []byte {
 		case r == utf8.RuneError && n == 1: // no UTF-8: some terminals take such a byte for a control
 			out = utf8.AppendRune(out, utf8.RuneError)
 		case r != utf8.RuneError && isControl(r):
-			out = fmt.Appendf(out, `\u%04x`, r)
+			for _, unit := range utf16.Encode([]rune{r}) {
+				out = fmt.Appendf(out, `\u%04x`, unit)
+			}
 		default:
 			out = append(out, p[:n]...)
 		}

@@ -16,11 +16,25 @@ func TestClean(t *testing.T) {
 		"\u009b31m\u2028\u202e": `\u009b31m\u2028\u202e`,
 		"\x9b1m":                "\ufffd1m",
 		"cut short: \xe6\x97":   "cut short: \xe6\x97",
+		"pump\u200b-1\u00ad":    `pump\u200b-1\u00ad`,
+		"tag\U000e0041":         `tag\udb40\udc41`, // as JSON has it
 		"\ufffd\x1b":            "\ufffd\\u001b",
 	} {
 		var b bytes.Buffer
 		if n, err := (Cleaned{&b}).Write([]byte(in)); n != len(in) || err != nil || b.String() != want {
 			t.Errorf("%q becomes %q (%d, %v), want %q", in, b.String(), n, err, want)
+		}
+	}
+}
+
+// A name that is escaped is quoted: it does not look like one that is written so.
+func TestOneField(t *testing.T) {
+	for in, want := range map[string]string{
+		"pump-3": "pump-3", "Pumpe_ä": "Pumpe_ä", "": `""`, "a b": `"a b"`, "a\x1b": `"a\x1b"`,
+		"pump\u200b": `"pump\u200b"`, `pump\u200b`: `"pump\\u200b"`, "tag\U000e0041": `"tag\U000e0041"`, "\xff": `"\xff"`,
+	} {
+		if got := OneField(in); got != want {
+			t.Errorf("%q becomes %s, want %s", in, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rsa"
+	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -46,7 +47,7 @@ func (c *Client) endpoint(ctx context.Context) (opts []opcua.Option, policy stri
 		case !c.takes(policy):
 			continue
 		case c.trust != nil && !bytes.Equal(e.ServerCertificate, c.trust):
-			return nil, "", errors.New("the server's certificate is not that of fieldbus.opcua_trust: if the server has a new one, look at it and give that file; otherwise another server is at this address")
+			return nil, "", fmt.Errorf("the server presents a certificate with the SHA-256 %x, fieldbus.opcua_trust has one with %x: nothing was sent; compare the first with what the server itself shows: if they are the same, the server has a new certificate, put that one into the file; if not, the answers come from another server", sha256.Sum256(e.ServerCertificate), sha256.Sum256(c.trust))
 		}
 		opts, err := c.login(e)
 		return opts, policy, err

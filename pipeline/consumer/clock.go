@@ -1,0 +1,19 @@
+package consumer
+
+import (
+	"context"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// ServerTime is the time by the clock of a job's server, by which messages are stored: "ten
+// minutes ago" is to be computed from it. It is the local time if the server does not tell.
+func ServerTime(ctx context.Context, js jetstream.JetStream, job string) time.Time {
+	if s, err := js.Stream(ctx, wire.OutputStream(job)); err == nil && !s.CachedInfo().TimeStamp.IsZero() {
+		return s.CachedInfo().TimeStamp
+	}
+	return time.Now()
+}
