@@ -102,7 +102,7 @@ model: &m 2024-01-01
 nats: {password: "0123", user: 12.5, tls_first: "true"}
 server: {dir: 'true', port: 0x10}
 input: {max_message: 64KiB, reorder_bytes: "2 MB", max_bytes: 107374182400, max_age: 1h30m, reorder: -5}
-stage: {rows: "12", latency: -1ms, head: *m, max_slots: 1e3, idle: 0, shards: , forget: null}
+stage: {rows: "12", latency: -1ms, head: *m, max_slots: 1e3, idle: null, shards: , forget: 0}
 log.level: warn
 `)
 	got := []any{c.Job, c.Model, c.NATS.Password, c.NATS.User, c.NATS.TLSFirst, c.Server.Dir, c.Server.Port,
