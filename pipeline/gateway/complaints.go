@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
 // complaints are lines in the log, each at most once a second, whatever the
@@ -19,6 +21,9 @@ type complaint struct {
 	since  int // causes that have had no line
 }
 
+// mostLogged characters of a cause are logged: devices choose what it quotes.
+const mostLogged = 1000
+
 // say logs a text with its newest cause and the place that it came from.
 func (c *complaints) say(text, place string, err error) {
 	c.mu.Lock()
@@ -33,7 +38,7 @@ func (c *complaints) say(text, place string, err error) {
 	}
 	one.since++
 	if now := time.Now(); now.Sub(one.logged) >= time.Second {
-		c.log.Warn(text, "from", place, "times", one.since, "err", err)
+		c.log.Warn(text, "from", names.Cut(place, mostLogged), "times", one.since, "err", names.Cut(err.Error(), mostLogged))
 		one.logged, one.since = now, 0
 	}
 }

@@ -901,6 +901,25 @@ func TestAnotherProducer(t *testing.T) {
 	g.says(t, "another producer")
 }
 
+// What a device sends does not make long lines: a topic may have 64 KiB.
+func TestLongTopic(t *testing.T) {
+	topics, err := ParseTopics("plant/#")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, topic := range []string{"plant/" + strings.Repeat("x y", 20_000), "plant/" + strings.Repeat("x", 60_000), strings.Repeat("\x01", 60_000), "plant/" + strings.Repeat("\x01", 60_000)} {
+		if _, err := topics.Key(topic); err == nil || len(err.Error()) > 1500 {
+			t.Errorf("%.20q: an error of %d bytes, want at most 1500", topic, len(fmt.Sprint(err)))
+		}
+	}
+	book := &pipelinetest.LogBook{}
+	told := complaints{log: book.Logger()}
+	told.say("a message is refused", strings.Repeat("y", 60_000), errors.New(strings.Repeat("x", 60_000)))
+	if n := len(book.String()); n == 0 || n > 4000 {
+		t.Errorf("a line of %d bytes in the log", n)
+	}
+}
+
 func TestTopics(t *testing.T) {
 	for _, c := range []struct{ patterns, topic, key string }{
 		{"sensors/+", "sensors/a", "a"},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
@@ -24,6 +26,7 @@ import (
 const (
 	sessionPrefix = "mqtt:"     // of the names of devices' sessions
 	closeWait     = time.Second // for the last acknowledgements
+	mostReason    = 500         // characters of a reason in an acknowledgement
 )
 
 // Broker is a broker that takes messages and delivers none, but the commands to
@@ -61,7 +64,7 @@ func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 		h.used[strings.TrimPrefix(s, sessionPrefix)] = true
 	}
 	places := make(chan struct{}, max(1, largeBytes/max(1, o.MaxMessage)))
-	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait, packetWait, places, func(err error) { g.Refuse(gateway.MQTT, err) }}))); err != nil {
+	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait, packetWait, places, func(err error) { g.Refuse(gateway.MQTT, err) }, o.MaxMessage}))); err != nil {
 		stop()
 		l.Close()
 		return nil, err
@@ -174,7 +177,10 @@ func (h *hook) replace(cl *mochi.Client) *device {
 }
 
 // OnDisconnect is after the last message.
-func (h *hook) OnDisconnect(cl *mochi.Client, _ error, _ bool) {
+func (h *hook) OnDisconnect(cl *mochi.Client, why error, _ bool) {
+	if errors.Is(why, packets.ErrPacketTooLarge) {
+		h.g.Refuse(gateway.MQTT, fmt.Errorf("client %q has sent a packet of more than %d bytes, and its connection is ended: send fewer samples a message, or raise gateway.max_message", names.Cut(cl.ID, 40), h.o.MaxMessage))
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if d := h.devices[cl]; d != nil {
@@ -250,7 +256,7 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 	m.Done = func(err error) {
 		if unreadable := new(gateway.Unreadable); errors.As(err, &unreadable) && cl.Properties.ProtocolVersion >= 5 {
 			code = packets.ErrPayloadFormatInvalid
-			code.Reason = unreadable.Why
+			code.Reason = names.Cut(unreadable.Why, mostReason)
 		}
 		k.done()
 	}
@@ -271,7 +277,7 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 		if refused.Later {
 			code = packets.ErrQuotaExceeded
 		}
-		code.Reason = refused.Why
+		code.Reason = names.Cut(refused.Why, mostReason)
 		k.done()
 	}
 	return pk, packets.ErrRejectPacket
@@ -318,7 +324,10 @@ func acknowledgement(qos byte, id uint16, code packets.Code) packets.Packet {
 // 2, since the gateway answers itself, and would say that it has not found the
 // id; devices take that for a failure. A PUBREC has said that the message is
 // stored, and nothing is left to do.
-func (h *hook) OnPacketEncode(_ *mochi.Client, pk packets.Packet) packets.Packet {
+func (h *hook) OnPacketEncode(cl *mochi.Client, pk packets.Packet) packets.Packet {
+	if pk.FixedHeader.Type == packets.Connack {
+		return h.connack(cl, pk)
+	}
 	if pk.FixedHeader.Type == packets.Pubcomp {
 		pk.ReasonCode, pk.Properties.ReasonString = packets.CodeSuccess.Code, ""
 	}

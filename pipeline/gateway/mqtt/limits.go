@@ -32,7 +32,7 @@ func capabilities(maxMessage int) *mochi.Capabilities {
 	caps.MaximumClientWritesPending = commands
 	caps.MaximumSessionExpiryInterval = uint32(keepSession / time.Second)
 	caps.TopicAliasMaximum = 0
-	caps.RetainAvailable, caps.SharedSubAvailable = 0, 0
+	caps.SharedSubAvailable = 0 // messages are not retained, but a retained will is accepted: connack
 	return caps
 }
 
@@ -63,6 +63,7 @@ func (h *hook) OnSessionEstablish(cl *mochi.Client, _ packets.Packet) {
 	h.coming[cl.ID] = cl
 	h.mu.Unlock()
 	if c, ok := cl.Net.Conn.(*timedConn); ok {
+		c.version5.Store(cl.Properties.ProtocolVersion >= 5)
 		c.loggedIn.Store(true)
 	}
 	p := &cl.Properties
@@ -70,7 +71,29 @@ func (h *hook) OnSessionEstablish(cl *mochi.Client, _ packets.Packet) {
 	if h.o.Sparkplug == nil || !sparkplug.IsDeath(p.Will.TopicName) {
 		p.Will = mochi.Will{}
 	}
-	p.Will.WillDelayInterval, p.Will.User = 0, nil
+	p.Will.Retain, p.Will.WillDelayInterval, p.Will.User = false, 0, nil
+}
+
+// connack announces in a CONNACK what the broker does not take, and reports one that
+// refuses a device. MQTT 3.1.1 has return codes of its own, up to 5.
+func (h *hook) connack(cl *mochi.Client, pk packets.Packet) packets.Packet {
+	pk.Properties.MaximumPacketSize = uint32(h.o.MaxMessage)
+	pk.Properties.RetainAvailable, pk.Properties.RetainAvailableFlag = 0, true
+	switch code := pk.ReasonCode; code {
+	case packets.CodeSuccess.Code:
+		return pk
+	case packets.ErrBadUsernameOrPassword.Code, packets.Err3NotAuthorized.Code, packets.ErrQuotaExceeded.Code, packets.ErrClientIdentifierNotValid.Code, packets.Err3ClientIdentifierNotValid.Code: // reported before
+	default:
+		h.g.Refuse(gateway.MQTT, fmt.Errorf("client %q cannot connect: %s (code %d)", names.Cut(cl.ID, 40), pk.Properties.ReasonString, code))
+	}
+	switch {
+	case cl.Properties.ProtocolVersion >= 5 || pk.ReasonCode <= packets.Err3NotAuthorized.Code:
+	case pk.ReasonCode == packets.ErrUnspecifiedError.Code: // no client id, and a session
+		pk.ReasonCode = packets.Err3ClientIdentifierNotValid.Code
+	default:
+		pk.ReasonCode = packets.Err3ServerUnavailable.Code
+	}
+	return pk
 }
 
 // OnSubscribe makes filters invalid that are more than a device may have.

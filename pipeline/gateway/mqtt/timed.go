@@ -2,7 +2,10 @@ package mqtt
 
 import (
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"sync"
 	"sync/atomic"
 	"time"
 )
@@ -11,6 +14,9 @@ const (
 	loginWait  = 10 * time.Second // for the first packet of a connection
 	writeWait  = 30 * time.Second // for a device that does not read
 	packetWait = 30 * time.Second // for the whole of a large packet
+
+	drainTime  = time.Second // after a packet that is too large
+	drainBytes = 8 << 20
 
 	smallPacket = 8 << 10  // bytes; a packet up to this size needs no place
 	largeBytes  = 64 << 20 // of large packets that are on their way at a time
@@ -23,6 +29,7 @@ type timed struct {
 	login, write, packet time.Duration
 	places               chan struct{} // one for each large packet on its way; nil: any number
 	refuse               func(error)   // is told of a connection that is ended; nil: nobody
+	most                 int           // bytes of a packet, as the broker counts them; 0: any number
 }
 
 func (t timed) Accept() (net.Conn, error) {
@@ -56,6 +63,9 @@ type timedConn struct {
 	end      time.Time // when a large one must be complete
 
 	holds, closed atomic.Bool // a place; the connection
+
+	version5, tooLarge atomic.Bool // of MQTT; a packet
+	told               sync.Once
 }
 
 var (
@@ -103,6 +113,10 @@ func (c *timedConn) follow(b []byte) error {
 		switch {
 		case x&0x80 == 0:
 			c.inHeader, c.left = false, c.length
+			if c.limits.most > 0 && c.length+1 > c.limits.most { // the broker ends the connection
+				c.tooLarge.Store(true)
+				return nil
+			}
 			if c.left > smallPacket {
 				if err := c.enter(); err != nil {
 					return err
@@ -155,8 +169,29 @@ func (c *timedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
+// Close tells a device of MQTT 5 that its packet was too large. What the device still
+// sends is read for a moment: otherwise the system may end the connection before the
+// device has read why.
 func (c *timedConn) Close() error {
 	c.closed.Store(true)
 	c.leave()
-	return c.Conn.Close()
+	if !c.tooLarge.Load() || !c.version5.Load() {
+		return c.Conn.Close()
+	}
+	c.told.Do(func() {
+		c.Write(tooLargePacket(c.limits.most))
+		c.SetReadDeadline(time.Now().Add(drainTime))
+		go func() {
+			defer c.Conn.Close()
+			io.CopyN(io.Discard, c.Conn, drainBytes)
+		}()
+	})
+	return nil
+}
+
+// tooLargePacket is a DISCONNECT of MQTT 5 with the reason 0x95, packet too large.
+func tooLargePacket(most int) []byte {
+	const disconnect, packetTooLarge, reasonString = 0xe0, 0x95, 0x1f
+	why := fmt.Sprintf("a packet may have %d bytes: send fewer samples a message", most)
+	return append([]byte{disconnect, byte(5 + len(why)), packetTooLarge, byte(3 + len(why)), reasonString, 0, byte(len(why))}, why...)
 }

@@ -19,7 +19,7 @@ func pair(t *testing.T, login, write time.Duration) (device, broker net.Conn) {
 	if device, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	if broker, err = (timed{l, login, write, time.Minute, nil, nil}).Accept(); err != nil {
+	if broker, err = (timed{l, login, write, time.Minute, nil, nil, 0}).Accept(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { device.Close(); broker.Close() })
