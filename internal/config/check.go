@@ -5,6 +5,8 @@ import (
 	"net"
 	"slices"
 	"strings"
+
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
 // check holds every value to its field's tags, and keys to each other, without
@@ -38,11 +40,11 @@ func (c *Config) rules() []rule {
 		{[]string{"server.tls_cert", "server.tls_key"}, (c.Server.TLSCert == "") != (c.Server.TLSKey == ""), "both of server.tls_cert and server.tls_key, or none", ""},
 		{[]string{"metrics.tls_cert", "metrics.tls_key"}, (c.Metrics.TLSCert == "") != (c.Metrics.TLSKey == ""), "both of metrics.tls_cert and metrics.tls_key, or none", ""},
 		{[]string{"metrics.tls_client_ca", "metrics.tls_cert"}, c.Metrics.TLSClientCA != "" && c.Metrics.TLSCert == "", "metrics.tls_cert and metrics.tls_key with it", ""},
-		{[]string{"metrics.listen", "metrics.tls_cert", "metrics.tls_key"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile != "" && c.Metrics.TLSCert == "" && !local(hostOf(c.Metrics.Listen)),
+		{[]string{"metrics.listen", "metrics.tls_cert", "metrics.tls_key"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile != "" && c.Metrics.TLSCert == "" && !urls.Local(hostOf(c.Metrics.Listen)),
 			`metrics.tls_cert and metrics.tls_key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(c.Metrics.Listen)},
-		{[]string{"metrics.listen", "metrics.insecure"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile+c.Metrics.TLSClientCA == "" && !c.Metrics.Insecure && !local(hostOf(c.Metrics.Listen)),
+		{[]string{"metrics.listen", "metrics.insecure"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile+c.Metrics.TLSClientCA == "" && !c.Metrics.Insecure && !urls.Local(hostOf(c.Metrics.Listen)),
 			`metrics.users or metrics.token_file, with metrics.tls_cert and metrics.tls_key, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network in which you trust everybody, or 127.0.0.1`, shown(c.Metrics.Listen)},
-		{[]string{"server.websocket", "server.users"}, c.NATS.URL == "" && c.Server.WebSocket != "" && c.Server.Users == "" && local(hostOf(c.Server.WebSocket)),
+		{[]string{"server.websocket", "server.users"}, c.NATS.URL == "" && c.Server.WebSocket != "" && c.Server.Users == "" && urls.Local(hostOf(c.Server.WebSocket)),
 			`server.users with it, because any web page that a browser of this machine shows could use it ("eusn-stream config init --secure" makes users), or nothing`, shown(c.Server.WebSocket)},
 		{[]string{"traces.tls_cert", "traces.tls_key"}, (c.Traces.TLSCert == "") != (c.Traces.TLSKey == ""), "both of traces.tls_cert and traces.tls_key, or none", ""},
 		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of another job than this one (job), or nothing: the job reads its own input", c.Input.Job},
@@ -63,7 +65,7 @@ func (s *Server) open(unused bool) []rule {
 		{"server.listen", s.Listen, s.Listen}, {"server.mqtt", s.MQTT, hostOf(s.MQTT)}, {"server.websocket", s.WebSocket, hostOf(s.WebSocket)},
 	} {
 		off := unused || at.addr == "" || at.key == "server.listen" && s.Port == 0
-		rules = append(rules, rule{[]string{at.key, "server.tls_cert", "server.tls_key", "server.users"}, !off && !closed && !local(at.host),
+		rules = append(rules, rule{[]string{at.key, "server.tls_cert", "server.tls_key", "server.users"}, !off && !closed && !urls.Local(at.host),
 			`server.tls_cert, server.tls_key and server.users with it, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(at.addr)})
 	}
 	return rules
@@ -73,12 +75,6 @@ func (s *Server) open(unused bool) []rule {
 func hostOf(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)
 	return host
-}
-
-// local reports whether only this machine reaches a host.
-func local(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // alone are the rules that of some keys at most one has a value. They name the
@@ -101,4 +97,27 @@ func (l *loader) alone() []rule {
 			"at most one of " + strings.Join(all[set], ", "), strings.Join(keys, " and ")})
 	}
 	return rules
+}
+
+// Warnings are the keys whose passwords go through the network in clear, as far as the
+// configuration shows it: to another machine, without TLS.
+func (c *Config) Warnings() (all []string) {
+	for _, at := range []struct {
+		key, url string
+		login    bool // next to that in the URL
+		tls      bool
+		instead  string
+	}{
+		{"nats.url", c.NATS.URL, c.NATS.Password+c.NATS.Token != "", c.NATS.TLSFirst || c.NATS.TLSCA+c.NATS.TLSCert != "", "tls://"},
+		{"server.hub", c.Server.Hub, false, c.Server.HubCA != "", "tls://"},
+		{"alarms.webhook", c.Alarms.Webhook, false, false, "https://"},
+		{"alarms.alertmanager", c.Alarms.Alertmanager, false, false, "https://"},
+		{"alarms.mqtt", c.Alarms.MQTT, c.Alarms.MQTTPassword != "", false, "ssl:// or wss://"},
+		{"gateway.broker", c.Gateway.Broker, c.Gateway.BrokerPassword != "", false, "ssl:// or wss://"},
+	} {
+		if host, login := urls.Clear(at.url); host != "" && !at.tls && (login || at.login) {
+			all = append(all, fmt.Sprintf("%s: the login goes to %s in clear, unless the server insists on TLS: begin the address with %s", at.key, host, at.instead))
+		}
+	}
+	return all
 }

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
 // Source says where a value comes from. All fields are empty for a default.
@@ -49,7 +51,7 @@ type UnknownKeyError struct {
 }
 
 func (e *UnknownKeyError) Error() string {
-	return fmt.Sprintf("config: %vunknown key %q, nearest is %q", e.Source, e.Key, e.Nearest)
+	return fmt.Sprintf("config: %vunknown key %q, nearest is %q", e.Source, urls.Redact(e.Key), e.Nearest)
 }
 
 // FileError is what is wrong with a file as a whole, or with a place in it that
@@ -77,7 +79,7 @@ func shown(text string) string {
 	if _, err := strconv.ParseFloat(text, 64); err == nil && len(text) <= mostShown {
 		return text
 	}
-	return strconv.Quote(cut(text))
+	return strconv.Quote(cut(urls.Redact(text))) // it may be a URL
 }
 
 // mostShown bytes of a key or a value are in an error.

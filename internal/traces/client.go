@@ -10,13 +10,14 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
+
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
 const (
@@ -35,8 +36,8 @@ type client struct {
 }
 
 func newClient(o Options) (*client, error) {
-	u, err := url.Parse(o.Endpoint)
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.User != nil || u.RawQuery != "" {
+	u, err := urls.Parse(o.Endpoint, "http", "https")
+	if err != nil || u.User != nil || u.RawQuery != "" {
 		return nil, errors.New("traces.endpoint is no URL such as http://127.0.0.1:4318, without a name, a password and a query")
 	}
 	if u.Path == "" || u.Path == "/" {

@@ -6,12 +6,13 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
 const (
@@ -54,9 +55,9 @@ func Connect(o Options) (*nats.Conn, error) {
 	if err != nil {
 		var unreadable *url.Error // which repeats the address, password and all
 		if errors.As(err, &unreadable) {
-			err = unreadable.Err
+			_, err = urls.Parse("")
 		}
-		return nil, fmt.Errorf("natsclient: cannot connect to the NATS server at %s: %w (is it running there, and are the credentials right?)", redact(o.URL), err)
+		return nil, fmt.Errorf("natsclient: cannot connect to the NATS server at %s: %w (is it running there, and are the credentials right?)", urls.Redact(o.URL), err)
 	}
 	return nc, nil
 }
@@ -170,22 +171,6 @@ func AwaitJetStream(ctx context.Context, nc *nats.Conn) error {
 		return fmt.Errorf("natsclient: JetStream does not answer at %s: %w (is it enabled on the server and for this account?)", nc.ConnectedUrlRedacted(), err)
 	}
 	return nil
-}
-
-// redact removes passwords from a list of addresses.
-func redact(urls string) string {
-	parts := strings.Split(urls, ",")
-	for i, p := range parts {
-		u, err := url.Parse(strings.TrimSpace(p))
-		switch {
-		case err != nil:
-			parts[i] = "(unreadable address)"
-		case u.User != nil:
-			u.User = url.User("xxxxx") // a name without a password is a token
-			parts[i] = u.String()
-		}
-	}
-	return strings.Join(parts, ",")
 }
 
 // Another opens one more connection like nc: to the same servers, with the same login. What

@@ -7,9 +7,10 @@ import (
 	"fmt"
 	"net/url"
 	"os"
-	"slices"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
 // ErrHub is the error for options of a centre that cannot be used.
@@ -21,8 +22,8 @@ func (o *Options) hub() (*server.RemoteLeafOpts, error) {
 	if o.Hub == "" {
 		return nil, nil
 	}
-	u, err := url.Parse(o.Hub)
-	if err != nil || u.Host == "" || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+	u, err := urls.Parse(o.Hub, "nats", "tls", "ws", "wss")
+	if err != nil {
 		return nil, fmt.Errorf("natsserver: %w: want a URL such as tls://hub.example:7422", ErrHub) // not the URL: it may hold a password
 	}
 	if o.Domain == "" {

@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -18,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
@@ -141,7 +141,7 @@ func (t *teller) tell(ctx context.Context, js jetstream.JetStream) error {
 		for _, one := range t.known { // it may have been started again, and have forgotten all
 			one.sent = time.Time{}
 		}
-		t.o.Log.Warn("alertmanager: it was not told of the alarms: trying again", "at", withoutPassword(t.o.URL), "in", max(wait, askedWait(err)), "err", err)
+		t.o.Log.Warn("alertmanager: it was not told of the alarms: trying again", "at", urls.Redact(t.o.URL), "in", max(wait, askedWait(err)), "err", err)
 		timer.Reset(max(wait, askedWait(err)))
 	}
 }
@@ -239,14 +239,14 @@ func (t *teller) post(ctx context.Context, some []*told, now time.Time) error {
 	answer, err := post(limited, t.client, t.address, body, nil)
 	var no *answered
 	if errors.As(err, &no) && (no.code == http.StatusNotFound || no.code == http.StatusMethodNotAllowed || no.code == http.StatusGone) {
-		return fmt.Errorf("%w: there is no Alertmanager's API v2 at %s: give the address of Alertmanager 0.16 or later, with its path prefix where it has one (--web.route-prefix)", err, withoutPassword(t.address))
+		return fmt.Errorf("%w: there is no Alertmanager's API v2 at %s: give the address of Alertmanager 0.16 or later, with its path prefix where it has one (--web.route-prefix)", err, urls.Redact(t.address))
 	}
 	if err != nil {
 		return err
 	}
 	if !t.reached {
 		t.reached = true
-		t.o.Log.Info("alertmanager: it is told of the alarms", "at", withoutPassword(t.o.URL))
+		t.o.Log.Info("alertmanager: it is told of the alarms", "at", urls.Redact(t.o.URL))
 	}
 	t.compare(answer)
 	return nil
@@ -341,16 +341,13 @@ func annotations(e *alarm.Event) map[string]string {
 
 // CheckAlertmanager says what is wrong with the address of an Alertmanager.
 func CheckAlertmanager(address string) error {
-	u, err := url.Parse(address)
-	if err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https") && u.RawQuery == "" && u.Fragment == "" {
+	u, err := urls.Parse(address, "http", "https")
+	if err == nil && u.RawQuery == "" && u.Fragment == "" {
 		if !strings.HasSuffix(strings.TrimSuffix(u.Path, "/"), alertsPath) {
 			return nil
 		}
 	}
-	if err == nil {
-		address = u.Redacted()
-	}
-	return fmt.Errorf("notify: Alertmanager at %q: want a URL such as http://host:9093, without %s", address, alertsPath)
+	return fmt.Errorf("notify: Alertmanager at %q: want a URL such as http://host:9093, without %s", urls.Redact(address), alertsPath)
 }
 
 // CheckLabels says what is wrong with labels: NAME for all rules, RULE/NAME for one.

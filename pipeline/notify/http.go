@@ -16,6 +16,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
 // TLS is how to reach receivers whose certificates an authority has signed that the
@@ -86,6 +88,9 @@ const (
 
 // post sends a body once. The answer has no body any more.
 func post(ctx context.Context, c *http.Client, address string, body []byte, header http.Header) (*http.Response, error) {
+	if err := CheckWebhook(address); err != nil {
+		return nil, err
+	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
 		return nil, advised(err)
@@ -112,7 +117,7 @@ func post(ctx context.Context, c *http.Client, address string, body []byte, head
 	case no.code == http.StatusUnauthorized, no.code == http.StatusForbidden:
 		return nil, fmt.Errorf("%w: user and password stand in the address, as in https://user:password@host", no)
 	case no.code >= 300 && no.code < 400:
-		return nil, fmt.Errorf("%w: it is at another address (%s): give that one", no, withoutPassword(answer.Header.Get("Location")))
+		return nil, fmt.Errorf("%w: it is at another address (%s): give that one", no, urls.Redact(answer.Header.Get("Location")))
 	}
 	return nil, no
 }
@@ -155,12 +160,12 @@ func oneLine(text []byte) string {
 	return s
 }
 
-func withoutPassword(address string) string {
-	u, err := url.Parse(address)
-	if err != nil {
-		return "one that is no URL"
+// CheckWebhook says what is wrong with the address of a webhook.
+func CheckWebhook(address string) error {
+	if _, err := urls.Parse(address, "http", "https"); err != nil {
+		return fmt.Errorf("notify: webhook %q: want a URL such as https://host/path: %w", urls.Redact(address), err)
 	}
-	return u.Redacted()
+	return nil
 }
 
 // advised leaves the address out of an error, which may hold a password, and says what

@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +13,7 @@ import (
 	"github.com/eclipse/paho.mqtt.golang/packets"
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -47,14 +46,10 @@ const mostClosed = 10
 
 // CheckBroker says what is wrong with the address of a broker.
 func CheckBroker(address string) error {
-	u, err := url.Parse(address)
-	if err == nil && u.Host != "" && slices.Contains([]string{"tcp", "mqtt", "ssl", "tls", "mqtts", "ws", "wss"}, u.Scheme) {
+	if _, err := urls.Parse(address, "tcp", "mqtt", "ssl", "tls", "mqtts", "ws", "wss"); err == nil {
 		return nil
 	}
-	if err == nil {
-		address = u.Redacted()
-	}
-	return fmt.Errorf("notify: broker %q: want a URL such as tcp://host:1883, ssl://host:8883, ws://host/path or wss://host/path", address)
+	return fmt.Errorf("notify: broker %q: want a URL such as tcp://host:1883, ssl://host:8883, ws://host/path or wss://host/path", urls.Redact(address))
 }
 
 // CheckPrefix says what is wrong with the beginning of topics.
@@ -129,7 +124,7 @@ func (m *MQTT) ready(ctx context.Context) error {
 	m.client = paho.NewClient(o)
 	err := await(ctx, m.client.Connect())
 	if err == nil {
-		m.Log.Info("mqtt: connected to the broker", "broker", withoutPassword(m.URL), "topics", Topic(m.Prefix, m.Job, "RULE", "KEY"))
+		m.Log.Info("mqtt: connected to the broker", "broker", urls.Redact(m.URL), "topics", Topic(m.Prefix, m.Job, "RULE", "KEY"))
 		return nil
 	}
 	m.close()

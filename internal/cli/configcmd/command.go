@@ -120,6 +120,9 @@ func configCheck(a *cli.App, path string) error {
 	if _, err := os.Stat(c.Model); err != nil {
 		a.Say("note: model file %s does not exist: is the path right? eusn-stream offline retrain writes a model, eusn-stream demo one to try", c.Model)
 	}
+	for _, w := range c.Warnings() {
+		a.Say("warning: %s", w)
+	}
 	if !a.JSON {
 		a.Print("%s: ok", path)
 	}

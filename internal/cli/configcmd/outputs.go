@@ -30,6 +30,9 @@ func CheckOutputs(c config.Alarms) error {
 	}
 	_, err := notify.TLS(c.TLSCA)
 	add("tls_ca", err)
+	if c.Webhook != "" {
+		add("webhook", notify.CheckWebhook(c.Webhook))
+	}
 	if c.MQTT != "" {
 		add("mqtt", notify.CheckBroker(c.MQTT))
 		add("mqtt_prefix", notify.CheckPrefix(c.MQTTPrefix))

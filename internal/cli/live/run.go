@@ -100,6 +100,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	}
 	journal := new(fleet.Journal)
 	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
+	server.LogWarnings(c, log)
 	counters := new(pipeline.Counters)
 	spans, endTraces, err := startTraces(a, c, "stage", log)
 	if err != nil {

@@ -65,3 +65,10 @@ func NATSOptions(c config.NATS, name string, log *slog.Logger) natsclient.Option
 		CA: c.TLSCA, Cert: c.TLSCert, Key: c.TLSKey, TLSHandshakeFirst: c.TLSFirst, InboxPrefix: c.InboxPrefix, Log: log,
 	}
 }
+
+// LogWarnings logs what a configuration permits and should not.
+func LogWarnings(c config.Config, log *slog.Logger) {
+	for _, w := range c.Warnings() {
+		log.Warn(w)
+	}
+}

@@ -7,12 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
-	"slices"
 	"sync"
 	"time"
 
 	paho "github.com/eclipse/paho.mqtt.golang"
 
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
 )
@@ -77,12 +77,9 @@ func CheckBroker(address string) error {
 }
 
 func brokerURL(address string) (*url.URL, error) {
-	u, err := url.Parse(address)
-	if err != nil || u.Host == "" || !slices.Contains([]string{"tcp", "mqtt", "ssl", "tls", "mqtts", "ws", "wss"}, u.Scheme) {
-		if err == nil {
-			address = u.Redacted()
-		}
-		return nil, fmt.Errorf("gateway: broker %q: want a URL such as tcp://host:1883, ssl://host:8883, ws://host/path or wss://host/path", address)
+	u, err := urls.Parse(address, "tcp", "mqtt", "ssl", "tls", "mqtts", "ws", "wss")
+	if err != nil {
+		return nil, fmt.Errorf("gateway: broker %q: want a URL such as tcp://host:1883, ssl://host:8883, ws://host/path or wss://host/path", urls.Redact(address))
 	}
 	return u, nil
 }
@@ -99,7 +96,7 @@ func Follow(g *gateway.Gateway, o ClientOptions) (*Client, error) {
 		SetPingTimeout(pingWait).SetAutoReconnect(true).SetMaxReconnectInterval(retryEvery).SetMessageChannelDepth(1024).
 		SetDefaultPublishHandler(c.received).SetOnConnectHandler(c.connected).
 		SetConnectionLostHandler(func(_ paho.Client, err error) {
-			o.Log.Warn("connection to the broker lost, reconnecting", "broker", u.Redacted(), "err", err)
+			o.Log.Warn("connection to the broker lost, reconnecting", "broker", urls.Redact(o.URL), "err", err)
 		})
 	if o.TLS != nil {
 		opts.SetTLSConfig(o.TLS)
@@ -126,7 +123,7 @@ func (c *Client) connect(ctx context.Context, u *url.URL) {
 		if t.Error() == nil {
 			return
 		}
-		c.o.Log.Warn("the broker is not reached, trying again", "broker", u.Redacted(), "err", t.Error())
+		c.o.Log.Warn("the broker is not reached, trying again", "broker", urls.Redact(c.o.URL), "err", t.Error())
 		select {
 		case <-ctx.Done():
 			return

@@ -15,6 +15,7 @@ import (
 
 	"github.com/gopcua/opcua/ua"
 
+	"github.com/eusn-stream/eusn-stream/internal/urls"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/image"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/loop"
@@ -92,8 +93,8 @@ func Follow(g *gateway.Gateway, o Options) (*Client, error) {
 
 func newClient(to sink, o Options) (*Client, error) {
 	c := &Client{to: to, o: o, wait: connectWait}
-	if !strings.HasPrefix(o.URL, "opc.tcp://") {
-		return nil, fmt.Errorf("gateway: fieldbus.opcua is %q: want a URL such as opc.tcp://host:4840", o.URL)
+	if u, err := urls.Parse(o.URL, "opc.tcp"); err != nil || u.User != nil {
+		return nil, fmt.Errorf("gateway: fieldbus.opcua is %q: want a URL such as opc.tcp://host:4840, without a name and a password (opcua_user)", urls.Redact(o.URL))
 	}
 	if !slices.Contains(Policies, o.Policy) {
 		return nil, fmt.Errorf("gateway: fieldbus.opcua_security is %q, want one of %q", o.Policy, Policies)
