@@ -304,7 +304,11 @@ func (c *client) read(ctx context.Context, q request) ([]request, error) {
 	switch refused := errors.As(err, &said); {
 	case err == nil:
 		for _, i := range q.of {
-			c.poll.values[i] = c.regs[i].value(&q, answer)
+			r := &c.regs[i]
+			c.poll.values[i] = r.value(&q, answer)
+			if r.suspect(&q, answer) {
+				c.o.Log.Warn("Modbus: a register has a value that often means that there is none, and is accepted: if so, add to the register: without sunspec", "server", c.o.Addr, "register", r.name, "bits", fmt.Sprintf("%#x", sunspec[r.kind]))
+			}
 		}
 		return []request{q}, nil
 	case refused && said.illegal() && len(q.of) > 1:

@@ -39,15 +39,21 @@ type register struct {
 	kind, order   string
 	linear        bool // it has a scale or an offset
 	scale, offset float64
+	none          []uint64 // raw values of count registers that mean that there is no value
+	warned        bool     // that a value is often one of those
 }
 
 // Package internal/config has the same pattern; a test of the commands compares what
 // the two accept.
-const number = `[0-9]+(?:[.][0-9]+)?(?:[eE][+-]?[0-9]{1,2})?`
+const (
+	number  = `(?:0|[1-9][0-9]*)(?:[.][0-9]+)?(?:[eE][+-]?[0-9]{1,2})?`
+	address = `(0|[1-9][0-9]{0,5})`
+	noValue = `(?:0x[0-9a-fA-F]{1,16}|-?` + number + `)`
+)
 
-var aRegister = regexp.MustCompile(`^(?:([0-9]{1,3})/)?` +
-	`(?:(holding|input):([0-9]{1,6}):(int16|uint16|int32|uint32|float32|float64)(?::(abcd|badc|cdab|dcba))?|(coil|discrete):([0-9]{1,6}))` +
-	`(?: [*] (-?` + number + `))?(?: ([+-] ` + number + `))?$`)
+var aRegister = regexp.MustCompile(`^(?:(0|[1-9][0-9]{0,2})/)?` +
+	`(?:(holding|input):` + address + `:(int16|uint16|int32|uint32|float32|float64)(?::(abcd|badc|cdab|dcba))?|(coil|discrete):` + address + `)` +
+	`(?: [*] (-?` + number + `))?(?: ([+-] ` + number + `))?(?: without (sunspec|` + noValue + `(?:,` + noValue + `)*))?$`)
 
 var words = map[string]int{"int16": 1, "uint16": 1, "int32": 2, "uint32": 2, "float32": 2, "float64": 4}
 
@@ -74,7 +80,7 @@ func parseRegisters(all map[string]string, channels []string, unit byte) (keys [
 func parseRegister(text string, unit byte) (register, error) {
 	m := aRegister.FindStringSubmatch(text)
 	if m == nil {
-		return register{}, fmt.Errorf("want TABLE:ADDRESS:TYPE, such as holding:100:float32 or input:7:int16:badc * 0.1 - 40, coil:3 or discrete:3; a unit and a / may be before it (tables: holding, input, coil, discrete; types: int16, uint16, int32, uint32, float32, float64; orders: abcd, badc, cdab, dcba)")
+		return register{}, fmt.Errorf("want TABLE:ADDRESS:TYPE, such as holding:100:float32 or input:7:int16:badc * 0.1 - 40, coil:3 or discrete:3; a unit and a / may be before it (tables: holding, input, coil, discrete; types: int16, uint16, int32, uint32, float32, float64; orders: abcd, badc, cdab, dcba; numbers have no leading zeros); after it, what means that there is no value: without 0x8000, or without sunspec")
 	}
 	r := register{unit: unit, table: tables[cmp.Or(m[2], m[6])], count: 1, kind: m[4], order: cmp.Or(m[5], "abcd"), scale: 1}
 	if !r.table.bits() {
@@ -102,6 +108,11 @@ func parseRegister(text string, unit byte) (register, error) {
 		r.linear = true
 		if r.offset, err = strconv.ParseFloat(strings.ReplaceAll(m[9], " ", ""), 64); err != nil {
 			return register{}, fmt.Errorf("offset %s: want a number", m[9])
+		}
+	}
+	if m[10] != "" {
+		if r.none, err = r.parseNone(m[10]); err != nil {
+			return register{}, err
 		}
 	}
 	return r, nil

@@ -21,6 +21,7 @@ func parsed(t testing.TB, text string) register {
 
 // A register's bytes as each order has them, against bytes that are spelled out.
 func TestValues(t *testing.T) {
+	nan := float32(math.NaN())
 	f32, f64 := []byte{0x42, 0x28, 0x12, 0x34}, []byte{0x40, 0x45, 0x02, 0x46, 0x8a, 0xce, 0x13, 0x57}
 	swapped := func(b []byte, order ...int) []byte {
 		var out []byte
@@ -58,6 +59,22 @@ func TestValues(t *testing.T) {
 		{"coil:0", []byte{0xfe}, 0},
 		{"holding:0:float32", []byte{0x7f, 0xc0, 0, 0}, float32(math.NaN())},
 		{"holding:0:float64", []byte{0x7e, 0x37, 0xe4, 0x3c, 0x88, 0, 0x75, 0x9c}, float32(math.Inf(1))}, // 1e300
+
+		// Values that mean that there is none.
+		{"holding:0:int16 * 0.1 without 0x8000", []byte{0x80, 0}, nan},
+		{"holding:0:int16 * 0.1 without 0x8000", []byte{0x80, 1}, -3276.7},
+		{"holding:0:int16 without -32768,32767", []byte{0x7f, 0xff}, nan},
+		{"holding:0:int16 without sunspec", []byte{0x80, 0}, nan},
+		{"holding:0:uint16 without sunspec", []byte{0xff, 0xff}, nan},
+		{"holding:0:uint16 without sunspec", []byte{0x80, 0}, 32768},
+		{"holding:0:int32:cdab without sunspec", []byte{0, 0, 0x80, 0}, nan},
+		{"holding:0:uint32 without sunspec", []byte{0xff, 0xff, 0xff, 0xff}, nan},
+		{"holding:0:uint32 without 0", []byte{0, 0, 0, 0}, nan},
+		{"holding:0:float32 without sunspec", []byte{0x7f, 0xc0, 0, 0}, nan},
+		{"holding:0:float32 without -9999,1e30", []byte{0xc6, 0x1c, 0x3c, 0}, nan},
+		{"holding:0:float64 without -1", []byte{0xbf, 0xf0, 0, 0, 0, 0, 0, 0}, nan},
+		{"holding:0:int16", []byte{0x80, 0}, -32768},
+		{"holding:0:uint16", []byte{0xff, 0xff}, 65535},
 	} {
 		r := parsed(t, c.text)
 		q := request{1, r.table, r.at, r.count, []int{0}}
@@ -196,4 +213,31 @@ func FuzzRegister(f *testing.F) {
 			t.Errorf("%q: %+v", text, r)
 		}
 	})
+}
+
+// A value that many devices use for none is told once, where the register does not say
+// what it is.
+func TestSuspectValues(t *testing.T) {
+	for text, want := range map[string]int{"holding:0:int16": 1, "holding:0:int16 without 0x8000": 0, "holding:0:int16 without 0x7fff": 0, "holding:0:uint16": 0, "coil:0": 0, "holding:0:float32": 0} {
+		r, n := parsed(t, text), 0
+		q := request{1, r.table, r.at, r.count, []int{0}}
+		for range 3 {
+			if r.suspect(&q, []byte{0x80, 0, 0, 0}) {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%s: told %d times, want %d", text, n, want)
+		}
+	}
+}
+
+// Numbers have one meaning: one that begins with a zero is none, and so is a value that
+// the type does not have.
+func TestRefusedNumbers(t *testing.T) {
+	for _, text := range []string{"010/holding:1:int16", "holding:0100:int16", "coil:01", "holding:1:int16 * 010", "holding:1:int16 + 01", "holding:1:int16 without 010", "holding:1:int16 without 0x10000", "holding:1:uint16 without -1", "holding:1:uint16 without 1.5", "coil:1 without 0", "holding:1:int16 without"} {
+		if r, err := parseRegister(text, 1); err == nil {
+			t.Errorf("%s: %+v", text, r)
+		}
+	}
 }

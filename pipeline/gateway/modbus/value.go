@@ -4,25 +4,19 @@ import (
 	"encoding/binary"
 	"math"
 	"math/bits"
+	"slices"
 )
 
-// value reads a register from the answer to a request that holds it.
+// value reads a register from the answer to a request that holds it. One that means that
+// there is no value is missing.
 func (r *register) value(q *request, answer []byte) float32 {
-	from := r.at - q.at
 	if r.table.bits() {
+		from := r.at - q.at
 		return r.scaled(float64(answer[from/8] >> (from % 8) & 1))
 	}
-	var v uint64
-	for i := range r.count {
-		k := i
-		if r.order == "cdab" || r.order == "dcba" {
-			k = r.count - 1 - i
-		}
-		w := binary.BigEndian.Uint16(answer[2*(from+k):])
-		if r.order == "badc" || r.order == "dcba" {
-			w = bits.ReverseBytes16(w)
-		}
-		v = v<<16 | uint64(w)
+	v := r.raw(q, answer)
+	if slices.Contains(r.none, v) {
+		return float32(math.NaN())
 	}
 	switch r.kind {
 	case "int16":
@@ -35,6 +29,23 @@ func (r *register) value(q *request, answer []byte) float32 {
 		return r.scaled(math.Float64frombits(v))
 	}
 	return r.scaled(float64(v)) // without a sign
+}
+
+// raw are the bits of a register's value.
+func (r *register) raw(q *request, answer []byte) (v uint64) {
+	from := r.at - q.at
+	for i := range r.count {
+		k := i
+		if r.order == "cdab" || r.order == "dcba" {
+			k = r.count - 1 - i
+		}
+		w := binary.BigEndian.Uint16(answer[2*(from+k):])
+		if r.order == "badc" || r.order == "dcba" {
+			w = bits.ReverseBytes16(w)
+		}
+		v = v<<16 | uint64(w)
+	}
+	return v
 }
 
 // scaled applies scale and offset, each rounded to float64 (a compiler must not fuse
