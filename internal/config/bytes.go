@@ -20,13 +20,16 @@ var unitsOfSize = []struct {
 }
 
 // sizePattern is a size with a unit.
-const sizePattern = "^[0-9]+ ?(TiB|GiB|MiB|KiB|TB|GB|MB|kB|B)$"
+const sizePattern = "^(0|[1-9][0-9]*) ?(TiB|GiB|MiB|KiB|TB|GB|MB|kB|B)$"
 
 var sized = regexp.MustCompile("^([0-9]+) ?([A-Za-z]+)$")
 
 // ParseBytes reads a size. Without a unit it may be any whole number, so that
 // one below the minimum is refused as such.
 func ParseBytes(s string) (Bytes, error) {
+	if oddNumber.MatchString(s) {
+		return 0, errOdd
+	}
 	m := sized.FindStringSubmatch(s)
 	if m == nil {
 		n, err := parseWhole(s, 64)

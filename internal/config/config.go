@@ -500,7 +500,7 @@ type Fieldbus struct {
 	Modbus string `mapstructure:"modbus" default:"" flag:"modbus"`
 	// Where each channel of each stream is, by the stream's key, a / and the channel.
 	// One of another server than the first begins with that server's address and a /.
-	ModbusRegisters Mapping `mapstructure:"modbus_registers" default:"{}" pattern:"^([^ ,/]+:[0-9]{1,5}/)?((0|[1-9][0-9]{0,2})/)?((holding|input):(0|[1-9][0-9]{0,5}):(int16|uint16|int32|uint32|float32|float64)(:(abcd|badc|cdab|dcba))?|(coil|discrete):(0|[1-9][0-9]{0,5}))( [*] -?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( [+-] (0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( without (sunspec|(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)(,(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?))*))?$" want:"registers (numbers have no leading zeros), such as {pump7/x: holding:100:float32, pump7/y: input:7:int16 * 0.1 - 40}"`
+	ModbusRegisters Mapping `mapstructure:"modbus_registers" default:"{}" pattern:"^([^ ,/]+:[0-9]{1,5}/)?((0|[1-9][0-9]{0,2})/)?((holding|input):(0|[1-9][0-9]{0,5}):(int16|uint16|int32|uint32|float32|float64)(:(abcd|badc|cdab|dcba))?|(coil|discrete):(0|[1-9][0-9]{0,5}))( [*] -?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( [+-] (0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( without (sunspec|(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)(,(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?))*))?$" want:"registers, such as {pump7/x: holding:100:float32, pump7/y: input:7:int16 * 0.1 - 40}"`
 	// The unit of registers that name none.
 	ModbusUnit int `mapstructure:"modbus_unit" default:"1" minimum:"0" maximum:"255"`
 	// Time between two polls.

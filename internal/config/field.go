@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -128,6 +129,9 @@ func (f *field) bound(text string) *int64 {
 func parse(text string, typ reflect.Type) (any, error) {
 	switch typ {
 	case reflect.TypeFor[time.Duration]():
+		if oddNumber.MatchString(text) {
+			return time.Duration(0), errOdd
+		}
 		return time.ParseDuration(text)
 	case reflect.TypeFor[Bytes]():
 		return ParseBytes(text)
@@ -144,9 +148,23 @@ func parse(text string, typ reflect.Type) (any, error) {
 	return text, nil
 }
 
+// oddNumber is a number that has two meanings: with a leading zero it is octal in some
+// languages and decimal in others (0x is hexadecimal everywhere), and an underscore is
+// none in JSON.
+var oddNumber = regexp.MustCompile(`^[+-]?0(?:[0-9oO_]|[bB][01])|^[+-]?[0-9][0-9a-fA-FxX.]*_`)
+
+// OddNumber reports whether a text is a number that no key and no flag takes.
+func OddNumber(text string) bool { return oddNumber.MatchString(text) }
+
+// errOdd is about such a number.
+var errOdd = errors.New("a number without leading zeros and underscores, such as 10")
+
 // parseWhole reads a whole number: as Go writes one, or with an exponent or a
 // fraction of zeros, which YAML and JSON Schema take for whole as well.
 func parseWhole(s string, bits int) (int64, error) {
+	if oddNumber.MatchString(s) {
+		return 0, errOdd
+	}
 	n, err := strconv.ParseInt(s, 0, bits)
 	if err == nil {
 		return n, nil

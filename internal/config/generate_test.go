@@ -279,7 +279,8 @@ func schemaOf(t *testing.T, docs map[string]string) string {
 }
 
 // durationPattern is what time.ParseDuration reads.
-const durationPattern = `(0|(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+// A leading zero is refused.
+const durationPattern = `(0|((0|[1-9][0-9]*)[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))*)$`
 
 func schemaOfField(t *testing.T, f *field, about string) object {
 	v, err := parse(f.preset, f.typ)
@@ -302,7 +303,7 @@ func schemaOfField(t *testing.T, f *field, about string) object {
 	case f.typ == reflect.TypeFor[Bytes]():
 		pattern := sizePattern
 		if positive {
-			pattern = strings.Replace(pattern, "[0-9]+", "0*[1-9][0-9]*", 1)
+			pattern = strings.Replace(pattern, "(0|[1-9][0-9]*)", "[1-9][0-9]*", 1)
 		}
 		s = append(s, member{"type", []string{"integer", "string"}}, member{"pattern", pattern})
 		s = append(s, bounds(f)...)

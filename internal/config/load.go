@@ -119,7 +119,11 @@ func (l *loader) decode() {
 		must(perr)
 		l.field(f).Set(reflect.ValueOf(v))
 		if text := l.v.GetString(key); text != "" || !l.field(f).IsZero() {
-			l.add(f.want(), shown(text), key)
+			want := f.want()
+			if oddNumber.MatchString(text) && f.typ.Kind() != reflect.Bool && f.typ.Kind() != reflect.String {
+				want += ", without leading zeros and underscores (10, not 010)"
+			}
+			l.add(want, shown(text), key)
 		} // else nothing is written, and that is the default
 	}
 }

@@ -258,3 +258,47 @@ func FuzzLoad(f *testing.F) {
 		}
 	})
 }
+
+// A number has one meaning in a file, in the environment and as a flag, or it is
+// refused: octal to some is decimal to others.
+func TestNumbersHaveOneMeaning(t *testing.T) {
+	for _, odd := range []string{"010", "0100", "00", "-010", "+01", "0o10", "0b1", "1_000", "0x1_0", "12:30:00", "1,5"} {
+		for _, key := range []string{"fieldbus.modbus_unit", "server.port", "stage.rows", "input.max_message", "stage.latency", "fieldbus.modbus_timeout"} {
+			text := odd
+			if key == "stage.latency" || key == "fieldbus.modbus_timeout" {
+				text += "ms"
+			}
+			group, name, _ := strings.Cut(key, ".")
+			for what, value := range map[string]string{"file": text, "quoted": `"` + text + `"`} {
+				_, err := Load("c.yaml", []byte(group+":\n  "+name+": "+value+"\n"), nil, nil)
+				if all := problems(err); len(all) != 1 || keyOf(all[0]) != key {
+					t.Errorf("%s: %s in a %s: %v", key, text, what, err)
+				} else if !strings.ContainsAny(text, ":,") && !strings.Contains(err.Error(), "without leading zeros and underscores (10, not 010)") {
+					t.Errorf("%s: %s: %v", key, text, err)
+				}
+			}
+			env := envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
+			t.Setenv(env, text)
+			if _, err := Load("c.yaml", nil, nil, nil); len(problems(err)) != 1 || keyOf(problems(err)[0]) != key {
+				t.Errorf("%s=%s: %v", env, text, err)
+			}
+			t.Setenv(env, "")
+		}
+	}
+	for text, want := range map[string]int{"0": 0, "10": 10, "0x10": 16, "1e3": 1000, "7.0": 7} {
+		if c := load(t, "output: {keep: "+text+"}"); int(c.Output.Keep) != want {
+			t.Errorf("%s: %d, want %d", text, c.Output.Keep, want)
+		}
+	}
+	if c := load(t, "stage: {latency: 0.5ms}"); c.Stage.Latency != 500*time.Microsecond {
+		t.Error(c.Stage.Latency)
+	}
+	for _, odd := range []string{"yes", "no", "on", "off", "y", "n"} { // booleans of YAML 1.1
+		if _, err := Load("c.yaml", []byte("nats: {tls_first: "+odd+"}"), nil, nil); len(problems(err)) != 1 {
+			t.Errorf("tls_first: %s: %v", odd, err)
+		}
+		if c := load(t, "job: "+odd); c.Job != odd {
+			t.Errorf("job: %s: %q", odd, c.Job)
+		}
+	}
+}

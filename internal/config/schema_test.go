@@ -347,7 +347,7 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 			switch program, schema := err == nil, bySchema == nil; {
 			case program == schema:
 				agreed[program]++
-			case schema && !stricter(f, value):
+			case schema && !stricter(f, value) && !oddNumber.MatchString(v): // YAML has read that before the schema sees it
 				t.Errorf("%q: the schema accepts it, the program does not: %v", text, err)
 			case program && !laxer(f, value):
 				t.Errorf("%q: the program accepts it, the schema does not: %v", text, bySchema)

@@ -116,6 +116,7 @@ which every sample advances. Predictions go out as Arrow, and as text with tail.
 	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
+	readDecimal(root)
 	return root
 }
 

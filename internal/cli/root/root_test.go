@@ -19,6 +19,8 @@ func TestUsage(t *testing.T) {
 		{[]string{"bogus"}, `unknown command "bogus"`},
 		{[]string{"version", "--bogus"}, "unknown flag: --bogus"},
 		{[]string{"version", "extra"}, "extra"},
+		{[]string{"run", "--port", "010"}, "want a number without leading zeros"},
+		{[]string{"offline", "retrain", "--members", "0x1_0"}, "want a number without leading zeros"},
 		{[]string{"completion", "tcsh"}, `unknown command "tcsh" for "eusn-stream completion"`},
 		{[]string{"config", "bogus"}, `unknown command "bogus" for "eusn-stream config"`},
 		{[]string{"--progress", "loud", "version"}, "want auto, plain or none"},
