@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"crypto/rsa"
-	"crypto/sha256"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -47,7 +46,7 @@ func (c *Client) endpoint(ctx context.Context) (opts []opcua.Option, policy stri
 		case !c.takes(policy):
 			continue
 		case c.trust != nil && !bytes.Equal(e.ServerCertificate, c.trust):
-			return nil, "", fmt.Errorf("the server presents a certificate with the SHA-256 %x, fieldbus.opcua_trust has one with %x: nothing was sent; compare the first with what the server itself shows: if they are the same, the server has a new certificate, put that one into the file; if not, the answers come from another server", sha256.Sum256(e.ServerCertificate), sha256.Sum256(c.trust))
+			return nil, "", errors.New("the server presents another certificate than that of fieldbus.opcua_trust, and nothing was sent: if the server has a new certificate, compare it with the one that the server itself shows, and give that file; if it has none, fieldbus.opcua leads to another server, or another server answers in its place")
 		}
 		opts, err := c.login(e)
 		return opts, policy, err
