@@ -3,6 +3,7 @@ package integration
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -122,12 +123,19 @@ func TestKubernetesConfigurations(t *testing.T) {
 	t.Setenv("POD_NAME", "eusn-nats-1")
 	t.Setenv("STAGE_PASSWORD", "one")
 	t.Setenv("SENSOR_PASSWORD", "two")
+	t.Setenv("ROUTE_PASSWORD", "three")
+	for i := range 3 {
+		t.Setenv(fmt.Sprintf("ROUTE_%d", i), fmt.Sprintf("nats://route:three@eusn-nats-%d.eusn-nats:6222", i))
+	}
 	o, err := server.ProcessConfigFile(filepath.Join(kubernetes, "nats", "nats.conf"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if o.ServerName != "eusn-nats-1" || !o.JetStream || !o.SyncAlways || len(o.Routes) != 3 || o.Cluster.Port != 6222 || o.HTTPPort != 8222 || o.StoreDir != "/data" {
 		t.Errorf("read as %+v", o)
+	}
+	if password, _ := o.Routes[2].User.Password(); o.Cluster.Username != "route" || o.Cluster.Password != "three" || password != "three" || o.Routes[2].Host != "eusn-nats-2.eusn-nats:6222" {
+		t.Errorf("servers log in to each other as %q with %q, to %v", o.Cluster.Username, o.Cluster.Password, o.Routes)
 	}
 	var users []string
 	for _, u := range o.Users {

@@ -40,7 +40,7 @@ func served(t *testing.T, text string) string {
 // rigAs is a rig whose connections are a user's, with the name for a password.
 func rigAs(t *testing.T, addr, user string, book *pipelinetest.LogBook) *rig {
 	t.Helper()
-	b := &rig{t: t, url: "nats://" + user + ":" + user + "@" + addr, log: book.Logger()}
+	b := &rig{t: t, url: "nats://" + user + ":" + user + "@" + addr, inbox: "_INBOX." + user, log: book.Logger()}
 	var err error
 	if b.nc, err = b.dial("test"); err != nil {
 		t.Fatal(err)
@@ -110,6 +110,16 @@ func TestDocumentedPermissions(t *testing.T) {
 	}
 	if book.Lines("violation") > 0 {
 		t.Errorf("rights were missing:\n%s", book)
+	}
+	for _, inbox := range []string{"_INBOX.>", "_INBOX.*", "_INBOX.stage.>", "_INBOX.*.>", ">"} { // the samples of others are delivered there
+		heard, err := sensor.nc.SubscribeSync(inbox)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := sensor.nc.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		waitFor(t, "the refusal of "+inbox, func() bool { return book.Lines("Subscription to \\\""+inbox) > 0 || !heard.IsValid() })
 	}
 }
 

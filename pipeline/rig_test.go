@@ -21,6 +21,7 @@ type rig struct {
 	t       testing.TB
 	srv     *natsserver.Server
 	nc      *nats.Conn
+	inbox   string                                // of connections by url, if not the default
 	url     string                                // if set, stages connect by TCP
 	bar     func(name string) error               // if set, may keep a stage's connection from being made
 	connect func(name string) (*nats.Conn, error) // if set, how stages connect
@@ -59,7 +60,7 @@ func (b *rig) dial(name string) (*nats.Conn, error) {
 		return b.connect(name)
 	}
 	if b.url != "" {
-		return natsclient.Connect(natsclient.Options{URL: b.url, Name: name, Log: b.log})
+		return natsclient.Connect(natsclient.Options{URL: b.url, Name: name, InboxPrefix: b.inbox, Log: b.log})
 	}
 	return b.srv.Connect(name, b.log)
 }

@@ -32,6 +32,7 @@ const (
 	outboxTime   = 10 * time.Second
 	refusedShare = .01 // of a gateway's messages
 	refusedLeast = 10
+	outputLeast  = 10 // events of an output of the alarms that wait
 )
 
 // Judge says what the report's figures mean: level, verdict, findings and what to do
@@ -253,6 +254,14 @@ func (r *Report) aboutAlarms() {
 	watched := slices.ContainsFunc(r.Processes, func(p Process) bool { return p.Watch != nil && !p.Watch.Standby })
 	if r.Alarms.Kept && !watched {
 		r.add(Attention, "alarms", "the job has an alarm log, and no process of alarms answers: nobody judges its predictions", "eusn-stream alarms run -c FILE, with the configuration that has the rules; it continues where the last one stopped")
+	}
+	for _, o := range r.Alarms.Outputs {
+		switch {
+		case o.Paused:
+			r.add(Problem, "alarms", fmt.Sprintf("somebody has paused the consumer %s of the alarm log: %s not sent", o.Name, count(int(o.Waiting), "event")+" "+verb(int64(o.Waiting), "is", "are")), "the process of alarms resumes it within half a minute; find out whose login it was: docs/alarms.md, Rights")
+		case o.Waiting >= outputLeast:
+			r.add(Attention, "alarms", fmt.Sprintf("%s to be sent by the output %s", count(int(o.Waiting), "event")+" "+verb(int64(o.Waiting), "waits", "wait"), o.Name), "the log of the process of alarms, which says what the receiver answers; events that wait are kept")
+		}
 	}
 	if n := r.Alarms.Open; n > 0 {
 		r.add(Attention, "alarms", fmt.Sprintf("%s on and not acknowledged", count(n, "alarm")+" "+verb(int64(n), "is", "are")), "eusn-stream alarms list")

@@ -135,10 +135,19 @@ type Alarms struct {
 	Open    int     `json:"open"`     // of these, not acknowledged
 	List    []Alarm `json:"list"`     // the newest first, at most MostAlarms
 	LeftOut int     `json:"left_out"` // of List
+	// Outputs are those that remember on the server what they have sent: webhook and mqtt.
+	Outputs []Output `json:"outputs,omitempty"`
 	// Quiet are streams for which an alarm of a rule "silent" is on, at most MostAlarms. Without
 	// such a rule (Watched is false), nobody knows which streams are silent.
 	Watched bool     `json:"silence_watched"`
 	Quiet   []string `json:"silent_streams"`
+}
+
+// Output is how far an output of the alarms is.
+type Output struct {
+	Name    string `json:"name"`
+	Waiting uint64 `json:"waiting"`          // events that are not sent yet
+	Paused  bool   `json:"paused,omitempty"` // by somebody: the process of alarms resumes it
 }
 
 // Alarm is one that is on.

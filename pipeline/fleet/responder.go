@@ -18,6 +18,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 const (
@@ -82,6 +83,10 @@ func Serve(nc *nats.Conn, self Self) (*Responder, error) {
 
 // told hears what the server refuses.
 func (r *Responder) told(_ *nats.Conn, _ *nats.Subscription, err error) {
+	if natsclient.RefusedAnswer(r.nc, err) { // the asker's subject, not one that this process needs
+		r.log.Debug("an answer was refused", "err", err)
+		return
+	}
 	if !errors.Is(err, nats.ErrPermissionViolation) {
 		r.log.Warn("NATS client error of the connection that answers how this process is; its work does not depend on it", "err", err)
 		return
@@ -153,6 +158,10 @@ func (r *Responder) register(name string) error {
 
 // answer answers a question.
 func (r *Responder) answer(q micro.Request) {
+	reply := q.Reply()
+	if q.Subject() != wire.ReportSubject(r.self.Job) || !strings.HasPrefix(reply, strings.TrimSuffix(wire.AnswerSubjects(r.self.Job), "*")) && !natsclient.AnswersTo(r.nc, reply) {
+		return // a consumer delivers here
+	}
 	body, err := r.report()
 	if err == nil {
 		err = q.Respond(body)

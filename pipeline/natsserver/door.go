@@ -22,6 +22,7 @@ type User struct {
 	Name      string
 	Password  string // its bcrypt hash
 	Publish   []string
+	Deny      []string // may not be published to, although Publish allows it
 	Subscribe []string
 }
 
@@ -181,7 +182,7 @@ func (d *door) open(to *server.Options) (self nats.Option, err error) {
 	}
 	for _, u := range d.users {
 		to.Users = append(to.Users, &server.User{Username: u.Name, Password: u.Password, Permissions: &server.Permissions{
-			Publish: only(u.Publish), Subscribe: only(u.Subscribe),
+			Publish: only(u.Publish, u.Deny), Subscribe: only(u.Subscribe, nil),
 		}})
 	}
 	pair, err := nkeys.CreateUser()
@@ -196,11 +197,11 @@ func (d *door) open(to *server.Options) (self nats.Option, err error) {
 	return nats.Nkey(public, pair.Sign), nil
 }
 
-// only allows the subjects of a list, and none without any: the server takes an
-// empty list for all.
-func only(subjects []string) *server.SubjectPermission {
+// only allows the subjects of a list but for those denied, and none without any: the
+// server takes an empty list for all.
+func only(subjects, denied []string) *server.SubjectPermission {
 	if len(subjects) == 0 {
 		return &server.SubjectPermission{Deny: []string{">"}}
 	}
-	return &server.SubjectPermission{Allow: subjects}
+	return &server.SubjectPermission{Allow: subjects, Deny: denied}
 }

@@ -82,7 +82,7 @@ func (m *MQTT) Run(ctx context.Context, nc *nats.Conn) error {
 }
 
 func (m *MQTT) queue() *queue {
-	return &queue{job: m.Job, name: "mqtt", first: m.First, log: m.Log, ready: m.ready, send: func(ctx context.Context, e *alarm.Event, data []byte) error {
+	return &queue{job: m.Job, name: wire.OutputMQTT, first: m.First, log: m.Log, ready: m.ready, send: func(ctx context.Context, e *alarm.Event, data []byte) error {
 		if err := m.ready(ctx); err != nil {
 			return err
 		}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
 
@@ -43,6 +42,7 @@ type queue struct {
 	// that cannot be known.
 	ready func(context.Context) error
 	send  func(ctx context.Context, e *alarm.Event, data []byte) error
+	at    position
 }
 
 // errUnwanted is a receiver that refuses one message for good.
@@ -88,13 +88,6 @@ func again(ctx context.Context, nc *nats.Conn, name string, log *slog.Logger, re
 	}
 }
 
-func (q *queue) consumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
-	return js.CreateOrUpdateConsumer(ctx, wire.AlarmStream(q.job), jetstream.ConsumerConfig{
-		Durable: q.name, FilterSubject: wire.AlarmEvents(q.job), DeliverPolicy: jetstream.DeliverNewPolicy,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: held, MaxAckPending: 1, MaxDeliver: -1,
-	})
-}
-
 func (q *queue) pass(ctx context.Context, js jetstream.JetStream) error {
 	cons, err := q.consumer(ctx, js)
 	if err != nil {
@@ -106,14 +99,21 @@ func (q *queue) pass(ctx context.Context, js jetstream.JetStream) error {
 				return err
 			}
 		}
+		if time.Since(q.at.verified) > verifyEvery {
+			if cons, err = q.consumer(ctx, js); err != nil {
+				return err
+			}
+		}
 		waiting, cancel := context.WithTimeout(ctx, idle)
 		m, err := cons.Next(jetstream.FetchContext(waiting))
 		cancel()
-		if errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			continue
-		}
-		if err != nil {
+		none := errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
+		if err != nil && !none {
 			return err
+		}
+		if none {
+			q.at.verified = time.Time{}
+			continue
 		}
 		if err := q.deliver(ctx, m); err != nil {
 			_ = m.Nak() // the next process, or this one, gets it at once
@@ -127,6 +127,7 @@ func (q *queue) deliver(ctx context.Context, m jetstream.Msg) error {
 	e, err := alarm.Unmarshal(m.Data())
 	if err != nil {
 		q.log.Warn(q.name+": a message of the alarm log is no event, and is left out", "subject", m.Subject(), "err", err)
+		q.sent(m)
 		return acknowledge(ctx, m)
 	}
 	err = q.persist(ctx, fmt.Sprintf("event %d was not taken", e.Number), func(ctx context.Context) error {
@@ -140,6 +141,7 @@ func (q *queue) deliver(ctx context.Context, m jetstream.Msg) error {
 	if err != nil {
 		return err
 	}
+	q.sent(m)
 	return acknowledge(ctx, m)
 }
 

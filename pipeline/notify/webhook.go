@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // Headers of a webhook's requests.
@@ -44,7 +45,7 @@ func (w *Webhook) Run(ctx context.Context, nc *nats.Conn) error { return w.queue
 
 func (w *Webhook) queue() *queue {
 	client := newClient(w.TLS)
-	return &queue{job: w.Job, name: "webhook", first: w.First, log: w.Log, send: func(ctx context.Context, e *alarm.Event, body []byte) error {
+	return &queue{job: w.Job, name: wire.OutputWebhook, first: w.First, log: w.Log, send: func(ctx context.Context, e *alarm.Event, body []byte) error {
 		h := http.Header{HeaderIdempotency: {e.ID}}
 		if w.Secret != "" {
 			now := strconv.FormatInt(time.Now().Unix(), 10)

@@ -84,7 +84,7 @@ func TestRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := newRigWith(t, natsserver.Options{Port: natsserver.RandomPort, Users: []natsserver.User{{Name: u.Name, Password: u.Hash, Publish: rights.Publish, Subscribe: rights.Subscribe}}})
+	r := newRigWith(t, natsserver.Options{Port: natsserver.RandomPort, Users: []natsserver.User{{Name: u.Name, Password: u.Hash, Publish: rights.Publish, Deny: rights.Deny, Subscribe: rights.Subscribe}}})
 	refused := make(chan error, 64)
 	r.connect = func() (*nats.Conn, error) {
 		return nats.Connect(r.server.URL(), nats.UserInfo(u.Name, password), nats.CustomInboxPrefix(roles.InboxPrefix(u.Name)),

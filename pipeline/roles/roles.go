@@ -46,8 +46,9 @@ func (r Role) Check() error {
 	return nil
 }
 
-// Rights are the subjects that somebody may use, wildcards included.
-type Rights struct{ Publish, Subscribe []string }
+// Rights are the subjects that somebody may use, wildcards included. What Deny has may not
+// be published to, although Publish allows it.
+type Rights struct{ Publish, Deny, Subscribe []string }
 
 // InboxPrefix is where answers to a user arrive. Each user has its own, so that
 // nobody hears another's: clients must be set to it.
@@ -64,6 +65,11 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 	in, out, labels, models := wire.InputStream(job), wire.OutputStream(job), wire.LabelStream(job), wire.ModelStream(job)
 	rows, alarms, latest := wire.RowStream(job), wire.AlarmStream(job), wire.LatestStream(job)
 	r := Rights{Subscribe: []string{InboxPrefix(user) + ".>"}}
+	if role != Alarms && role != Operator { // what outputs have sent is in consumers of their names
+		for _, output := range wire.AlarmOutputs {
+			r.Deny = append(r.Deny, api("CONSUMER.*", alarms+"."+output), api("CONSUMER.*", alarms+"."+output+".>"), api("CONSUMER.MSG.NEXT", alarms+"."+output))
+		}
+	}
 	add := func(subjects ...string) { r.Publish = append(r.Publish, subjects...) }
 	hear := func(subjects ...string) { r.Subscribe = append(r.Subscribe, subjects...) }
 	switch role {
@@ -110,11 +116,11 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 		add(api("STREAM.MSG.GET", out))
 		add(wire.AlarmAliveSubject(job))
 		add(wire.AlarmSubjects(job), "$KV."+wire.LatestBucket(job)+".>", InboxPrefix(">"), "$JS.API.INFO") // answers to those who acknowledge
-		for _, call := range []string{"STREAM.INFO", "STREAM.CREATE"} {
-			add(api(call, alarms), api(call, latest))
+		add(api("STREAM.INFO", latest), api("STREAM.MSG.GET", alarms), api("STREAM.PURGE", alarms))        // it makes neither: a NATS stream can have any source, and publish anywhere
+		add(reading(alarms)...)
+		for _, output := range wire.AlarmOutputs {
+			add(api("CONSUMER.PAUSE", alarms+"."+output)) // somebody has paused it: it is resumed
 		}
-		add(api("STREAM.MSG.GET", alarms), api("STREAM.PURGE", alarms))
-		add(reading(alarms)...) // the webhook
 		add("$JS.ACK." + alarms + ".>")
 		hear(wire.AlarmRequestSubjects(job))
 	case Operator:
@@ -128,12 +134,18 @@ func api(call, stream string) string { return "$JS.API." + call + "." + stream }
 
 // reading is what a consumer of a NATS stream that acknowledges nothing needs.
 func reading(stream string) []string {
-	return []string{api("STREAM.INFO", stream), api("CONSUMER.*", stream+".>"), api("CONSUMER.MSG.NEXT", stream+".>")}
+	return append([]string{api("STREAM.INFO", stream), api("CONSUMER.MSG.NEXT", stream+".>")}, consuming(stream)...)
+}
+
+// consuming is what a consumer needs that exists as long as it is used: to be made, looked
+// at and removed. It is not paused, reset or unpinned.
+func consuming(stream string) []string {
+	return []string{api("CONSUMER.CREATE", stream+".>"), api("CONSUMER.INFO", stream+".>"), api("CONSUMER.DELETE", stream+".>")}
 }
 
 // objects is what reading the objects of a bucket needs.
 func objects(stream string) []string {
-	return []string{api("STREAM.INFO", stream), api("STREAM.MSG.GET", stream), api("CONSUMER.*", stream+".>"), "$JS.FC." + stream + ".>"}
+	return append([]string{api("STREAM.INFO", stream), api("STREAM.MSG.GET", stream), "$JS.FC." + stream + ".>"}, consuming(stream)...)
 }
 
 // stage is what docs/nats.md gives a worker.
@@ -152,7 +164,8 @@ func stage(job string) []string {
 	}
 	s = append(s, "$O."+wire.ModelBucket(job)+".>")
 	s = append(s, objects(wire.ModelStream(job))...)
+	s = append(s, consuming(in)...)
+	s = append(s, consuming(snaps)...)
 	return append(s,
-		api("STREAM.MSG.DELETE", rows), api("STREAM.PURGE", snaps), api("STREAM.PURGE", members),
-		api("CONSUMER.*", in+".>"), api("CONSUMER.MSG.NEXT", in+".>"), api("CONSUMER.*", snaps+".>"))
+		api("STREAM.MSG.DELETE", rows), api("STREAM.PURGE", snaps), api("STREAM.PURGE", members), api("CONSUMER.MSG.NEXT", in+".>"))
 }

@@ -53,7 +53,7 @@ func newPlant(t *testing.T) *plant {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Users = append(o.Users, natsserver.User{Name: u.Name, Password: u.Hash, Publish: r.Publish, Subscribe: r.Subscribe})
+		o.Users = append(o.Users, natsserver.User{Name: u.Name, Password: u.Hash, Publish: r.Publish, Deny: r.Deny, Subscribe: r.Subscribe})
 		p.passwords[role] = password
 	}
 	s := pipelinetest.Server(t, o)
@@ -152,6 +152,31 @@ func TestRights(t *testing.T) {
 		{"pub", "$JS.API.STREAM.MSG.GET.EUSN-ROWS", []roles.Role{w, a, o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-LABELS.c", []roles.Role{a, l, o}},
 		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-DLQ.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.DURABLE.CREATE.EUSN-OUT.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.INFO.EUSN-OUT.c", []roles.Role{w, r, a, l, m, o}},
+		{"pub", "$JS.API.CONSUMER.DELETE.EUSN-OUT.c", []roles.Role{w, r, a, l, m, o}},
+		{"pub", "$JS.API.CONSUMER.PAUSE.EUSN-OUT.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.RESET.EUSN-OUT.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.UNPIN.EUSN-OUT.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.PAUSE.EUSN-IN.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.RESET.EUSN-IN.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.PAUSE.OBJ_EUSN-SNAP.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.PAUSE.EUSN-LABELS.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-ALARMS.webhook", []roles.Role{m, o}},
+		{"pub", "$JS.API.CONSUMER.CREATE.EUSN-ALARMS.webhook.eusn.alarm.*.>", []roles.Role{m, o}},
+		{"pub", "$JS.API.CONSUMER.INFO.EUSN-ALARMS.webhook", []roles.Role{m, o}},
+		{"pub", "$JS.API.CONSUMER.DELETE.EUSN-ALARMS.webhook", []roles.Role{m, o}},
+		{"pub", "$JS.API.CONSUMER.MSG.NEXT.EUSN-ALARMS.webhook", []roles.Role{m, o}},
+		{"pub", "$JS.API.CONSUMER.PAUSE.EUSN-ALARMS.webhook", []roles.Role{m, o}},
+		{"pub", "$JS.API.CONSUMER.RESET.EUSN-ALARMS.webhook", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.DELETE.EUSN-ALARMS.mqtt", []roles.Role{m, o}},
+		{"pub", "$JS.API.CONSUMER.PAUSE.EUSN-ALARMS.mqtt", []roles.Role{m, o}},
+		{"pub", "$JS.API.CONSUMER.PAUSE.EUSN-ALARMS.c", []roles.Role{o}},
+		{"pub", "$JS.API.CONSUMER.DELETE.EUSN-ALARMS.c", []roles.Role{r, m, o}},
+		{"pub", "$JS.API.STREAM.CREATE.EUSN-ALARMS", []roles.Role{o}},
+		{"pub", "$JS.API.STREAM.UPDATE.EUSN-ALARMS", []roles.Role{o}},
+		{"pub", "$JS.API.STREAM.CREATE.KV_EUSN-LATEST", []roles.Role{o}},
+		{"pub", "$JS.ACK.EUSN-OUT.c.1.1.1.1.1", []roles.Role{o}},
 		{"sub", ">", nil},
 		{"sub", "sensors.*", nil},
 		{"sub", "eusn.out.*", nil},
@@ -219,7 +244,7 @@ func TestStageRights(t *testing.T) {
 	_, list, _ := strings.Cut(string(doc), "{ user: stage,")
 	list, _, _ = strings.Cut(list, "{ user: setup,")
 	hears, list, _ := strings.Cut(list, "publish:")
-	want := []string{"sensors.*", "$JS.API.STREAM.NAMES", "$JS.API.CONSUMER.*.EUSN-OUT.>", "$JS.API.CONSUMER.MSG.NEXT.EUSN-OUT.>"}
+	want := []string{"sensors.*", "$JS.API.STREAM.NAMES", "$JS.API.CONSUMER.CREATE.EUSN-OUT.>", "$JS.API.CONSUMER.INFO.EUSN-OUT.>", "$JS.API.CONSUMER.DELETE.EUSN-OUT.>", "$JS.API.CONSUMER.MSG.NEXT.EUSN-OUT.>"}
 	for _, m := range regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(list, -1) {
 		if m[1] != "_INBOX.>" {
 			want = append(want, m[1])

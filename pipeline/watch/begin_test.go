@@ -161,7 +161,7 @@ func TestEventsWithoutRecord(t *testing.T) {
 	if err := watch.Ensure(t.Context(), r.js, "job", 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.js.Publish(t.Context(), wire.AlarmSubject("job", "rub", "s"), []byte("{}")); err != nil {
+	if _, err := r.js.Publish(t.Context(), wire.AlarmSubject("job", "rub", "s"), []byte(`{"number":1,"event":"raised","rule":"rub","key":"s","alarm":1}`)); err != nil {
 		t.Fatal(err)
 	}
 	err := watch.Run(t.Context(), r.js.Conn(), watch.Options{Job: "job"})

@@ -56,6 +56,7 @@ type book struct {
 	record  record
 	inbox   *inbox // of events that are published together; nil = one by one
 	batches int    // how often that was
+	skipped uint64 // messages that are no events
 	log     *slog.Logger
 }
 
@@ -116,16 +117,52 @@ func (b *book) read(ctx context.Context) (known bool, err error) {
 // unbegun is an error where a log without a record has events. Pieces of a state are
 // those of a process that was killed, or is not done, before its first record.
 func (b *book) unbegun(ctx context.Context) error {
-	info, err := b.stream.Info(ctx, jetstream.WithSubjectFilter(wire.AlarmSubjects(b.job)))
-	if err != nil {
-		return err
+	if b.last == 0 {
+		return nil
 	}
-	for subject := range info.State.Subjects {
-		if subject != wire.AlarmStateSubject(b.job) {
-			return fmt.Errorf("watch: NATS stream %s has messages on %s, but no record: something else was published there, or the record was deleted; %s", wire.AlarmStream(b.job), subject, anew(b.job))
+	found := ""
+	err := b.messages(ctx, 1, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+		if m.Subject() != wire.AlarmStateSubject(b.job) {
+			if _, err := alarm.Unmarshal(m.Data()); err == nil {
+				found = m.Subject()
+			} else {
+				b.skip(meta.Sequence.Stream, m.Subject(), err)
+			}
 		}
+		return found == "" && meta.Sequence.Stream < b.last
+	})
+	if found != "" {
+		return fmt.Errorf("watch: NATS stream %s has events on %s, but no record: something else was published there, or the record was deleted; %s", wire.AlarmStream(b.job), found, anew(b.job))
 	}
-	return nil
+	if errors.Is(err, errNone) {
+		return nil
+	}
+	return err
+}
+
+// passOver reports whether the message behind the last one is not of a writer of the log:
+// neither a record, nor a piece of a state, nor an event. The log continues behind it.
+func (b *book) passOver(m *jetstream.RawStreamMsg) bool {
+	if m.Subject == wire.AlarmRecordSubject(b.job) || m.Subject == wire.AlarmStateSubject(b.job) {
+		return false
+	}
+	_, err := parseLogged(m.Data, m.Header)
+	if err == nil {
+		return false
+	}
+	b.last = m.Sequence
+	b.skip(m.Sequence, m.Subject, err)
+	return true
+}
+
+// skip notes a message of the log that is no event.
+func (b *book) skip(seq uint64, subject string, err error) {
+	b.skipped++
+	level := slog.LevelDebug
+	if b.skipped&(b.skipped-1) == 0 { // 1, 2, 4, 8: whoever publishes many does not fill the log
+		level = slog.LevelWarn
+	}
+	b.log.Log(context.Background(), level, "a message of the alarm log is no event and is left out: somebody else publishes there", "stream", wire.AlarmStream(b.job), "message", seq, "subject", subject, "messages", b.skipped, "err", err)
 }
 
 // anew says how a new alarm log is begun, and nothing is destroyed.
@@ -190,9 +227,9 @@ func (b *book) compose(subject string, data []byte) *nats.Msg {
 
 // put publishes a message behind the last one, and returns when it is stored.
 func (b *book) put(ctx context.Context, m *nats.Msg) error {
-	m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(b.last, 10))
 	told := time.Time{}
 	for {
+		m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(b.last, 10))
 		try, cancel := b.link.Attempt(ctx)
 		ack, err := b.js.PublishMsg(try, m, jetstream.WithRetryAttempts(0))
 		cancel()
@@ -203,8 +240,12 @@ func (b *book) put(ctx context.Context, m *nats.Msg) error {
 		if errors.Is(err, nats.ErrConnectionClosed) { // for good
 			return fmt.Errorf("watch: %w", err)
 		}
+		before := b.last
 		if done, err := b.settle(ctx, m, err); done || err != nil {
 			return err
+		}
+		if b.last > before { // behind a message that is no event
+			continue
 		}
 		if time.Since(told) > toldEvery {
 			told = time.Now()
@@ -230,6 +271,8 @@ func (b *book) settle(ctx context.Context, m *nats.Msg, cause error) (done bool,
 		case err == nil && there.Subject == m.Subject && bytes.Equal(there.Data, m.Data) && there.Header.Get(wire.HeaderWorker) == b.writer:
 			b.last++
 			return true, nil
+		case err == nil && b.passOver(there):
+			return false, nil
 		case err == nil:
 			return false, fmt.Errorf("%w: message %d of %s is of %s", ErrFenced, b.last+1, wire.AlarmStream(b.job), there.Header.Get(wire.HeaderWorker))
 		case !errors.Is(err, jetstream.ErrMsgNotFound):
@@ -274,6 +317,15 @@ func (b *book) sure(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("watch: NATS stream %s: %w: %w", wire.AlarmStream(b.job), errUnknown, err)
 	case info.State.LastSeq > b.last:
+		for b.last < info.State.LastSeq {
+			next, err := b.stream.GetMsg(try, b.last+1)
+			if err != nil || !b.passOver(next) {
+				break
+			}
+		}
+		if b.last >= info.State.LastSeq {
+			return nil
+		}
 		return fmt.Errorf("%w: %s has message %d, and ours was %d", ErrFenced, wire.AlarmStream(b.job), info.State.LastSeq, b.last)
 	case info.State.LastSeq < b.last:
 		return fmt.Errorf("%w: %s, from message %d to %d", errBack, wire.AlarmStream(b.job), b.last, info.State.LastSeq)

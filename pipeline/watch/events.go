@@ -14,10 +14,11 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // ErrNoAlarms is that of a job whose alarms nobody has kept.
-var ErrNoAlarms = errors.New("there is no alarm log: alarms run makes it, and has not run for this job")
+var ErrNoAlarms = errors.New("there is no alarm log: alarms run begins it, and has not run for this job")
 
 const forgetAfter = 30 * time.Second
 
@@ -92,9 +93,46 @@ func CurrentRules(ctx context.Context, js jetstream.JetStream, job string) (*ala
 	}
 	e, err := alarm.Unmarshal(m.Data)
 	if err != nil {
-		return nil, fmt.Errorf("watch: message %d of %s: %w", m.Sequence, wire.AlarmStream(job), err)
+		e, err = before(ctx, js, job, m.Subject, true)
+	}
+	if errors.Is(err, errNone) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
 	}
 	return &e, nil
+}
+
+// before is the last event of a subject whose last message is none; errNone without one, or
+// where it is not wanted.
+func before(ctx context.Context, js jetstream.JetStream, job, subject string, wanted bool) (last alarm.Event, err error) {
+	if !wanted {
+		return last, errNone
+	}
+	cons, err := js.OrderedConsumer(ctx, wire.AlarmStream(job), jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}, InactiveThreshold: forgetAfter})
+	if err != nil {
+		return last, err
+	}
+	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
+		return last, errNone
+	}
+	err = natsclient.Each(ctx, cons, stopTimeout, func(m jetstream.Msg) error {
+		if e, err := alarm.Unmarshal(m.Data()); err == nil {
+			last = e
+		}
+		if meta, err := m.Metadata(); err != nil || meta.NumPending == 0 {
+			return cmp.Or(err, errEnough)
+		}
+		return nil
+	})
+	switch {
+	case errors.Is(err, errEnough) && last.Number == 0:
+		return last, errNone
+	case errors.Is(err, errEnough):
+		return last, nil
+	}
+	return last, err
 }
 
 func open(ctx context.Context, js jetstream.JetStream, job string) (jetstream.Stream, error) {
@@ -109,8 +147,12 @@ func open(ctx context.Context, js jetstream.JetStream, job string) (jetstream.St
 }
 
 func read(ctx context.Context, js jetstream.JetStream, job string, follow bool, cfg jetstream.OrderedConsumerConfig, fn func(alarm.Event) error) error {
-	if _, err := open(ctx, js, job); err != nil {
+	s, err := open(ctx, js, job)
+	if err != nil {
 		return err
+	}
+	if !follow && s.CachedInfo().State.LastSeq == 0 { // a stage has made it
+		return fmt.Errorf("watch: job %q: %w", job, ErrNoAlarms)
 	}
 	failed := func(err error) error {
 		if err == nil || ctx.Err() != nil && follow {
@@ -141,11 +183,17 @@ func read(ctx context.Context, js jetstream.JetStream, job string, follow bool, 
 			return failed(err)
 		}
 		e, err := alarm.Unmarshal(m.Data())
-		if err != nil {
-			return failed(fmt.Errorf("message %d: %w", meta.Sequence.Stream, err))
+		if err != nil { // it is no event; an event of that alarm may be before it
+			e, err = before(ctx, js, job, m.Subject(), cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy)
 		}
-		if err := fn(e); err != nil {
-			return err
+		switch {
+		case errors.Is(err, errNone):
+		case err != nil:
+			return failed(err)
+		default:
+			if err := fn(e); err != nil {
+				return err
+			}
 		}
 		if !follow && meta.NumPending == 0 {
 			return nil

@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // Acknowledgement asks that an alarm be acknowledged, as JSON on
@@ -98,6 +99,10 @@ func (w *watcher) fact(m *nats.Msg, now time.Time) (alarm.Event, error) {
 
 // answer does what a request asks for. Its error is one of the log, not of the request.
 func (w *watcher) answer(ctx context.Context, m *nats.Msg) error {
+	if m.Subject != wire.AlarmAckSubject(w.Job) && m.Subject != wire.AlarmSetSubject(w.Job) || m.Reply != "" && !natsclient.AnswersTo(w.process.nc, m.Reply) {
+		w.say("foreign", "a message that is no request came to where the alarms are acknowledged: a consumer delivers there; it is ignored, and further ones without a word", "subject", m.Subject, "reply", m.Reply)
+		return nil
+	}
 	e, wrong := w.fact(m, time.Now())
 	if wrong == nil {
 		if err := w.add(ctx, e); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // fresh is how old what a standby knows may be, if the stored state is of later.
@@ -254,6 +255,9 @@ func (w *watcher) tell() {
 func (w *watcher) listen() (quiet func(), err error) {
 	w.pulse.Store(&pulse{Writer: w.book.writer})
 	sub, err := w.process.nc.Subscribe(wire.AlarmAliveSubject(w.Job), func(m *nats.Msg) {
+		if m.Subject != wire.AlarmAliveSubject(w.Job) || !natsclient.AnswersTo(w.process.nc, m.Reply) {
+			return // a consumer delivers here
+		}
 		if data, err := json.Marshal(w.pulse.Load()); err == nil {
 			_ = m.Respond(data)
 		}

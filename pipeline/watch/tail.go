@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,21 +18,22 @@ import (
 // are many, and each question for a single message would take its time. While the server
 // is away, it waits.
 func (b *book) tail(ctx context.Context, from uint64) (events []alarm.Logged, err error) {
-	next, wrong := from, error(nil)
+	next := from
 	take := func(m jetstream.Msg, seq uint64) {
 		if next = seq + 1; seq > b.last || m.Subject() == wire.AlarmRecordSubject(b.job) || m.Subject() == wire.AlarmStateSubject(b.job) {
 			return
 		}
 		e, err := parseLogged(m.Data(), m.Headers())
 		if err != nil {
-			wrong = fmt.Errorf("watch: message %d of %s: %w", seq, wire.AlarmStream(b.job), err)
+			b.skip(seq, m.Subject(), err)
+			return
 		}
 		events = append(events, e)
 	}
-	for next <= b.last && wrong == nil { // the last one is there: it is what this process wrote, or what another one has written since
+	for next <= b.last { // the last one is there: it is what this process wrote, or what another one has written since
 		if err := b.messages(ctx, next, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
 			take(m, meta.Sequence.Stream)
-			return next <= b.last && wrong == nil
+			return next <= b.last
 		}); err != nil {
 			if ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
 				return nil, err
@@ -46,7 +46,7 @@ func (b *book) tail(ctx context.Context, from uint64) (events []alarm.Logged, er
 			}
 		}
 	}
-	return events, wrong
+	return events, nil
 }
 
 // errNone is the error where there is no further message, errEnough where no more are wanted.
@@ -101,21 +101,19 @@ type logged struct {
 
 // follow hands the messages of the log on, from one on and as they come, until ctx ends.
 func (b *book) follow(ctx context.Context, from uint64, fn func(logged)) error {
-	var wrong error
-	err := b.messages(ctx, from, true, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	return b.messages(ctx, from, true, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
 		one := logged{seq: meta.Sequence.Stream, stored: meta.Timestamp}
 		if m.Subject() != wire.AlarmRecordSubject(b.job) && m.Subject() != wire.AlarmStateSubject(b.job) {
 			e, err := parseLogged(m.Data(), m.Headers())
 			if err != nil {
-				wrong = fmt.Errorf("watch: message %d of %s: %w", one.seq, wire.AlarmStream(b.job), err)
-				return false
+				b.skip(one.seq, m.Subject(), err)
+			} else {
+				one.event = &e
 			}
-			one.event = &e
 		}
 		fn(one)
 		return true
 	})
-	return errors.Join(wrong, err)
 }
 
 // parseLogged reads an event of the log with its headers.

@@ -252,6 +252,16 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 	default:
 		add("alarms", "%d on, %d not acknowledged; silent streams: %s", al.On, al.Open, cmp.Or(strings.Join(al.Quiet[:min(10, len(al.Quiet))], ", "), "none"))
 	}
+	for _, o := range r.Alarms.Outputs {
+		what := "nothing waits"
+		if o.Waiting > 0 {
+			what = fmt.Sprintf("%d events wait to be sent", o.Waiting)
+		}
+		if o.Paused {
+			what += "; paused"
+		}
+		add(o.Name, "%s", what)
+	}
 	d := fmt.Sprintf("%.3f GB; %.3f GB a day, a mean over %v", float64(r.Disk.Bytes)/1e9, r.Disk.PerDay/1e9, (time.Duration(r.Disk.Over) * time.Second).String())
 	if r.Disk.Limit > 0 {
 		d += fmt.Sprintf("; the account has used %.3f GB of %.3f GB", float64(r.Disk.Used)/1e9, float64(r.Disk.Limit)/1e9)

@@ -25,10 +25,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
 
 // statusEvery is how often a running stage logs what it has done.
 const statusEvery = 10 * time.Second
+
+// alarmLogAgain is how often a stage looks whether the log of alarms is there.
+const alarmLogAgain = time.Minute
 
 // runFlags are the flags of run that override keys of the configuration.
 var runFlags = []string{"model", "job", "nats-url", "dir", "port", "sync", "partitions", "shards", "non-finite", "engine", "metrics", "input-job", "input-from"}
@@ -185,6 +189,9 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 			reads = "the input of job " + c.Input.Job
 		}
 		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
+		if b.Embedded != nil && c.Server.Users != "" { // the role alarms may not make them
+			followers.Go(func() { keepAlarmLog(ctx, b, c, log) })
+		}
 		followers.Go(func() { logStatus(ctx, log, counters) })
 		followers.Go(func() { service.Follow(ctx, log, func() string { return statusLine(counters) }) })
 		followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })
@@ -239,6 +246,29 @@ func ensureLabels(ctx context.Context, b *server.Broker, c config.Config, log *s
 	}
 	if err != nil && ctx.Err() == nil {
 		log.Warn("labels cannot be stored", "err", err)
+	}
+}
+
+// keepAlarmLog makes the NATS stream and the bucket of a job's alarms, and makes them again
+// when somebody deletes them, until ctx ends. The stage works without.
+func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *slog.Logger) {
+	nc, js, err := b.Open("eusn-stream/" + c.Job + "/alarms")
+	if err != nil {
+		log.Warn("the log of alarms is not made", "err", err)
+		return
+	}
+	defer nc.Close()
+	for said := ""; ; {
+		err := watch.Ensure(ctx, js, c.Job, c.NATS.Replicas)
+		if err != nil && ctx.Err() == nil && err.Error() != said {
+			said = err.Error()
+			log.Warn("alarms cannot be stored", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(alarmLogAgain):
+		}
 	}
 }
 

@@ -107,7 +107,7 @@ func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error
 		if err != nil {
 			return o, err
 		}
-		o.Users = append(o.Users, natsserver.User{Name: u.Name, Password: u.Hash, Publish: r.Publish, Subscribe: r.Subscribe})
+		o.Users = append(o.Users, natsserver.User{Name: u.Name, Password: u.Hash, Publish: r.Publish, Deny: r.Deny, Subscribe: r.Subscribe})
 	}
 	return o, nil
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // heeding is the context of a command, which also ends, with the refusal as its
@@ -40,7 +41,7 @@ func (b *Broker) Heed(ctx context.Context) context.Context {
 func (h *heeding) listen(nc *nats.Conn) {
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
-		if errors.Is(err, nats.ErrPermissionViolation) {
+		if errors.Is(err, nats.ErrPermissionViolation) && !natsclient.RefusedAnswer(nc, err) {
 			h.end(err)
 		}
 		if before != nil {

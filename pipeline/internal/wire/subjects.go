@@ -75,6 +75,15 @@ func AlarmSubject(job, rule, key string) string {
 func AlarmEvents(job string) string   { return job + "." + KindAlarm + ".*.>" }
 func AlarmSubjects(job string) string { return job + "." + KindAlarm + ".>" }
 
+// AlarmOutputs are the durable consumers of the alarm log, by name: what has been sent
+// where.
+var AlarmOutputs = []string{OutputWebhook, OutputMQTT}
+
+const (
+	OutputWebhook = "webhook"
+	OutputMQTT    = "mqtt"
+)
+
 // What else the log of a job's alarms has: who writes it and how far that is, what the
 // writer knows, in pieces, and which rules hold.
 func AlarmRecordSubject(job string) string { return job + "." + KindAlarm + ".record" }

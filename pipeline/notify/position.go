@@ -1,0 +1,114 @@
+package notify
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+)
+
+// verifyEvery is how often a consumer is compared with what it must be, while events come;
+// while none come, it is every idle.
+const verifyEvery = 30 * time.Second
+
+// position is how far this process knows that its output is.
+type position struct {
+	made     time.Time // the consumer; zero = not known
+	next     uint64    // message of the log behind the last one that was sent; 0 = not known
+	verified time.Time
+}
+
+// wanted is what the consumer of an output must be.
+func (q *queue) wanted() jetstream.ConsumerConfig {
+	return jetstream.ConsumerConfig{
+		Durable: q.name, FilterSubject: wire.AlarmEvents(q.job), DeliverPolicy: jetstream.DeliverNewPolicy,
+		AckPolicy: jetstream.AckExplicitPolicy, AckWait: held, MaxAckPending: 1, MaxDeliver: -1,
+	}
+}
+
+// differs is in what a consumer is not what it must be; empty = in nothing.
+func (q *queue) differs(info *jetstream.ConsumerInfo) string {
+	want, is := q.wanted(), info.Config
+	filters := is.FilterSubjects
+	if is.FilterSubject != "" {
+		filters = append(filters, is.FilterSubject)
+	}
+	switch {
+	case !slices.Equal(filters, []string{want.FilterSubject}):
+		return "its filter"
+	case is.AckPolicy != want.AckPolicy, is.AckWait != want.AckWait, is.MaxAckPending != want.MaxAckPending, is.MaxDeliver != want.MaxDeliver, is.DeliverSubject != "", len(is.BackOff) > 0, is.InactiveThreshold != 0, is.HeadersOnly:
+		return "how it delivers"
+	case is.DeliverPolicy != want.DeliverPolicy && is.DeliverPolicy != jetstream.DeliverByStartSequencePolicy:
+		return "where it begins"
+	}
+	return ""
+}
+
+// consumer is the consumer that remembers how far the output is. It is made where it is not
+// there. One that somebody has paused, changed, deleted or replaced is repaired, so that no
+// event is left out, and the log reports it.
+func (q *queue) consumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
+	stream := wire.AlarmStream(q.job)
+	cons, err := js.Consumer(ctx, stream, q.name)
+	switch {
+	case errors.Is(err, jetstream.ErrConsumerNotFound) && q.at.next == 0:
+		return q.create(ctx, js)
+	case errors.Is(err, jetstream.ErrConsumerNotFound):
+		q.log.Error(q.name+": the consumer that remembers what was sent was deleted: it is made again, and events continue behind the last one that was sent", "stream", stream, "message", q.at.next)
+		return q.create(ctx, js)
+	case err != nil:
+		return nil, err
+	}
+	info := cons.CachedInfo()
+	what := q.differs(info)
+	if what == "" && !q.at.made.IsZero() && !info.Created.Equal(q.at.made) {
+		what = "when it was made"
+	}
+	if what != "" {
+		if q.at.next == 0 {
+			q.at.next = info.AckFloor.Stream + 1
+		}
+		q.log.Error(q.name+": the consumer that remembers what was sent was changed: it is made again, and events continue behind the last one that was sent; one may be sent twice", "stream", stream, "what", what, "message", q.at.next)
+		if err := js.DeleteConsumer(ctx, stream, q.name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+			return nil, err
+		}
+		return q.create(ctx, js)
+	}
+	if info.Paused || info.Config.PauseUntil != nil && info.Config.PauseUntil.After(time.Now()) {
+		q.log.Error(q.name+": the consumer that remembers what was sent was paused: it is resumed", "stream", stream)
+		if _, err := js.ResumeConsumer(ctx, stream, q.name); err != nil {
+			return nil, err
+		}
+	}
+	q.at.made, q.at.verified = info.Created, time.Now()
+	if q.at.next == 0 {
+		q.at.next = info.AckFloor.Stream + 1
+	}
+	return cons, nil
+}
+
+// create makes the consumer: behind what was sent, where that is known.
+func (q *queue) create(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
+	c := q.wanted()
+	if q.at.next > 0 {
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, q.at.next
+	}
+	cons, err := js.CreateConsumer(ctx, wire.AlarmStream(q.job), c)
+	if err != nil {
+		return nil, err
+	}
+	info := cons.CachedInfo()
+	q.at = position{made: info.Created, next: max(q.at.next, info.AckFloor.Stream+1), verified: time.Now()}
+	return cons, nil
+}
+
+// sent notes that a message of the log was sent, or left out for good.
+func (q *queue) sent(m jetstream.Msg) {
+	if meta, err := m.Metadata(); err == nil {
+		q.at.next = max(q.at.next, meta.Sequence.Stream+1)
+	}
+}
