@@ -81,7 +81,7 @@ var graph = map[string]struct {
 	"pipeline/notify":                 {[]string{"internal/urls", "pipeline/alarm", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/watch"}, "sends a job's alarms elsewhere, from their log: what it waits for holds up nobody"},
 	"internal/cli/alarms":             {[]string{"internal/cli", "internal/cli/configcmd", "internal/cli/server", "internal/config", "internal/service", "pipeline/alarm", "pipeline/consumer", "pipeline/fleet", "pipeline/natsclient", "pipeline/notify", "pipeline/watch"}, "the commands for alarms"},
 	"pipeline/fleet":                  {[]string{"internal/certs", "pipeline", "pipeline/admin", "pipeline/alarm", "pipeline/gateway", "pipeline/internal/store", "pipeline/internal/wire", "pipeline/natsclient", "pipeline/watch"}, "how a job is: asks its processes and its server, and changes nothing; what works does not wait for it"},
-	"pipeline/natsclient":             {nil, "opens connections; knows neither a server of ours nor a job"},
+	"pipeline/natsclient":             {[]string{"internal/urls"}, "opens connections; knows neither a server of ours nor a job"},
 	"pipeline/trace":                  {nil, "where in a trace a message stands, and what a span is: knows no library for traces, so that everything on the way of a message may know it"},
 	"internal/traces":                 {[]string{"internal/urls", "pipeline/trace"}, "sends spans to a collector: knows neither stage nor gateway"},
 	"pipeline/producer":               {[]string{"codec", "pipeline/internal/wire", "pipeline/natsclient", "pipeline/trace"}, "sends what a source gives; knows no stage"},
