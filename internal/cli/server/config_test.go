@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/config"
@@ -20,8 +21,9 @@ func TestDefaultsAreThePipelines(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, want := PipelineConfig(c), pipeline.Config{Shards: c.Stage.Shards}.WithDefaults()
-	want.Shards = 0     // one per core, whatever this machine has
-	want.Partitions = 0 // the job's
+	want.Shards = 0                   // one per core, whatever this machine has
+	want.Partitions = 0               // the job's
+	want.Forget = 30 * 24 * time.Hour // in Go, zero means never
 	if !got.Input.IsPlain() || len(want.Input.Differs(formats.Input{Format: formats.Arrow})) > 0 {
 		t.Errorf("default.yaml reads messages as %+v, the pipeline as %+v", got.Input, want.Input)
 	}
