@@ -45,12 +45,6 @@ func (r *rig) machine(t *testing.T) {
 	r.must(t, "offline", "retrain", "--archive", "machine.parquet", "--bank", "tiny", "--policy", "count", "--length", "4", "--out", "machine.safetensors")
 }
 
-// plant is a stage with an embedded server on ports of its own, in a folder of its own.
-type plant struct {
-	*rig
-	stage *process
-}
-
 // limited is the command line of the program with a limit of open files.
 func (r *rig) limited(files int, args ...string) []string {
 	return append([]string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, files), "bash", r.program}, args...)

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"math"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -115,7 +114,7 @@ func rowsOf(t *testing.T, rec arrow.Record, channels []string) (all []sample) {
 			if len(at) != 1 {
 				t.Fatalf("the recording has no channel %s: %v", name, rec.Schema())
 			}
-			v := math.NaN()
+			var v float64
 			switch c := rec.Column(at[0]).(type) {
 			case *array.Float32:
 				v = float64(c.Value(k))

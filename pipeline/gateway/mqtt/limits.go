@@ -38,7 +38,8 @@ func capabilities(maxMessage int) *mochi.Capabilities {
 
 // OnConnect refuses what a device may not have the broker keep. It is before the login.
 func (h *hook) OnConnect(cl *mochi.Client, pk packets.Packet) error {
-	code, why := packets.Code{}, ""
+	var code packets.Code
+	var why string
 	switch c := &pk.Connect; {
 	case len(c.ClientIdentifier) > clientIDBytes:
 		code, why = packets.ErrClientIdentifierNotValid, fmt.Sprintf("the client id %q has %d bytes, want at most %d", names.Cut(c.ClientIdentifier, 40), len(c.ClientIdentifier), clientIDBytes)

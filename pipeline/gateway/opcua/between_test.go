@@ -138,7 +138,10 @@ func TestChangedBytesEndOneSessionOnly(t *testing.T) {
 // answers.
 func TestServerThatHangsIsLeft(t *testing.T) {
 	var mu sync.RWMutex // write-locked while the server hangs
-	o := startChanged(t, func([]byte) { mu.RLock(); mu.RUnlock() })
+	o := startChanged(t, func([]byte) {
+		mu.RLock()
+		defer mu.RUnlock()
+	})
 	b := make(book, 1<<16)
 	o.Log = slog.New(b)
 	c, err := newClient(b, o)
