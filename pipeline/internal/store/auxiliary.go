@@ -105,12 +105,17 @@ func (b *Auxiliary) Look(ctx context.Context, name string) (missing bool) {
 	if name == wire.RowStream(b.job) {
 		b.rows = stored
 	}
-	info := s.CachedInfo()
+	info, was := s.CachedInfo(), b.Known[name]
+	emptied := func() bool { return info.Config.Replicas <= 1 && info.State.LastSeq < was.State.LastSeq } // see begun.go
+	if emptied() {                                                                                        // or an answer that a later one has overtaken: this question begins after both
+		if info, err = s.Info(try); err != nil {
+			return false
+		}
+	}
 	if name == wire.DeadLetterStream(b.job) {
 		b.dropped(info)
 	}
-	was := b.Known[name]
-	anew := !info.Created.Equal(was.Created) || info.Config.Replicas <= 1 && info.State.LastSeq < was.State.LastSeq // see begun.go
+	anew := !info.Created.Equal(was.Created) || emptied()
 	b.Known[name] = info
 	delete(b.told, name)
 	delete(b.gone, name)
