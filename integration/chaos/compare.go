@@ -153,7 +153,7 @@ func (r *run) judge(ctx context.Context, js jetstream.JetStream) (all []alarmEve
 	return all, err
 }
 
-// alarmLog reads the events of the log. Those that follow together are in one message.
+// alarmLog reads the events of the log. Events of one batch are in one message.
 func alarmLog(ctx context.Context, js jetstream.JetStream) (all []alarmEvent, err error) {
 	s, err := js.Stream(ctx, alarmStream)
 	if err != nil {

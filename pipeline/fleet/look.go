@@ -419,8 +419,8 @@ func (l *look) records(all []Partition, unlisted int) {
 	l.unknown("the partitions that nobody reads", failed)
 }
 
-// oldest finds how old the oldest message is that waits. The workers say it of what they read;
-// of other partitions, by their records, the server is asked.
+// oldest finds how old the oldest message is that waits. Workers report the age
+// for the partitions that they read; for other partitions the server is asked, by their records.
 func (l *look) oldest(all []Partition) {
 	var behind []*Partition
 	for i := range all {

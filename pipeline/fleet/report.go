@@ -135,7 +135,7 @@ type Alarms struct {
 	Open    int     `json:"open"`     // of these, not acknowledged
 	List    []Alarm `json:"list"`     // the newest first, at most MostAlarms
 	LeftOut int     `json:"left_out"` // of List
-	// Outputs are those that remember on the server what they have sent: webhook and mqtt.
+	// Outputs are webhook and mqtt, whose consumers on the server hold the position.
 	Outputs []Output `json:"outputs,omitempty"`
 	// Quiet are streams for which an alarm of a rule "silent" is on, at most MostAlarms. Without
 	// such a rule (Watched is false), nobody knows which streams are silent.

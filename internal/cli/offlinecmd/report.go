@@ -93,8 +93,8 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 	return endReport(a, r, rep.Summary(), len(files))
 }
 
-// noneLeft refuses a folder with predictions of another
-// report: nothing would tell them from those of this one.
+// noneLeft refuses a folder with predictions of another report, which a reader would
+// take for predictions of the new report.
 func (r reportRun) noneLeft(files []report.File) error {
 	if there, err := os.Stat(r.out); err == nil && !there.IsDir() {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not a folder, and the report needs a folder", r.out), "another --out")

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// sunspec are the bits that SunSpec has for a value that is not implemented. Many other
-// devices use the same. Floats have NaN, which is missing anyway.
+// sunspec are the bits by which SunSpec marks an absent value. Many other devices use the
+// same bits. Floats have NaN, which is missing anyway.
 var sunspec = map[string]uint64{"int16": 0x8000, "uint16": 0xffff, "int32": 0x80000000, "uint32": 0xffffffff}
 
 // parseNone reads the values that mean that there is none: hexadecimal ones are the bits,

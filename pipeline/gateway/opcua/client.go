@@ -74,7 +74,7 @@ type Client struct {
 	items  []item
 	keys   []string
 	images []*image.Image
-	told   []bool    // variables that have had a value in this session
+	told   []bool    // variables with a value in the current OPC UA session
 	on     bool      // a session has subscribed
 	warned bool      // that the connection has no security policy
 	lost   time.Time // when the last session ended

@@ -4,7 +4,7 @@
 // The library that decodes what a server sends allocates what it is told to, and
 // panics in goroutines of its own. So each session is made by another process: this
 // program again, under another name (process.go starts it, reader.go is what it does,
-// session.go its session). It writes what it reads to its standard output. What the
+// session.go its session). The process writes the values of the server to its standard output. What the
 // server sends can end that process, and nothing else.
 //
 // Each session makes one subscription. The first value of a variable in it tells
