@@ -55,14 +55,17 @@ func storing(ctx context.Context, js jetstream.JetStream, n int, p plant, channe
 			return cost, 0, err
 		}
 		took[i], bytes[i] = cpu.Seconds()/float64(sent), float64(gen.MessageBytes())
+		s, err := js.Stream(ctx, name)
+		if err != nil {
+			return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
+		}
 		if i > 0 {
-			s, err := js.Stream(ctx, name)
-			if err != nil {
-				return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
-			}
 			write = max(1, (bytesWritten()-written)/float64(n)/float64(s.CachedInfo().State.Bytes))
 		}
-		if err := js.DeleteStream(ctx, name); err != nil {
+		// The stream itself stays until the server ends. A server removes its directory of
+		// streams after the last stream is deleted, in the background: the next stream to be
+		// created can lose that race, with error 10049 (nats-server 2.15.2).
+		if err := s.Purge(ctx); err != nil {
 			return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
 		}
 	}
