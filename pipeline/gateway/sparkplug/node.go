@@ -305,14 +305,17 @@ func (n *node) data(u *unit, p *payload, a *action) error {
 	return nil
 }
 
-// missing is a null: input.non_finite says what becomes of it.
+// missing is a null, or a value that is not good: input.non_finite says what becomes of it.
 var missing = float32(math.NaN())
 
 // sample is a metric's value as one of channel c.
 func (n *node) sample(u *unit, c int, m *metric, kind uint64) (float32, error) {
 	name := n.h.o.Channels.Name(c)
-	if m.null {
+	switch {
+	case m.null || m.quality == notGood:
 		return missing, nil
+	case m.quality == noNumber:
+		return 0, refuse("message of %q: metric %q has a property Quality that is no integer: want 192 (good), 0 (bad) or 500 (stale)", names.Cut(u.key, 80), name)
 	}
 	if m.complex != "" {
 		return 0, refuse("message of %q: metric %q is %s, which cannot be a sample: want a number, a bool, or a text that is a number", names.Cut(u.key, 80), name, m.complex)

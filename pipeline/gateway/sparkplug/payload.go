@@ -28,6 +28,7 @@ type metric struct {
 	timed      bool
 	historical bool
 	null       bool
+	quality    quality
 	value      any // nil: none, or one that is no number, bool or text
 	complex    string
 }
@@ -118,6 +119,11 @@ func decodeMetric(b []byte) (m metric, err error) {
 		case 7:
 			m.null = v.n != 0
 			return v.want("is_null", protowire.VarintType)
+		case 9:
+			if m.quality, err = qualityOf(v.b); err != nil {
+				return fmt.Errorf("properties: %w", err)
+			}
+			return v.want("properties", protowire.BytesType)
 		case 10, 11, 12, 13, 14, 15, 16, 17, 18, 19:
 			raw, of = v, num // one of them; the last one counts
 			return v.want("a value", wireTypes[num])

@@ -57,6 +57,7 @@ type set struct {
 	kind       uint64
 	historical bool
 	null       bool
+	properties []byte
 	value      any
 }
 
@@ -87,6 +88,9 @@ func write(seq int, at uint64, all ...set) []byte {
 		}
 		if s.null {
 			m = varint(m, 7, 1)
+		}
+		if s.properties != nil {
+			m = protowire.AppendBytes(protowire.AppendTag(m, 9, protowire.BytesType), s.properties)
 		}
 		switch v := s.value.(type) {
 		case uint32:
@@ -245,6 +249,46 @@ func TestTypes(t *testing.T) {
 	r.want("G/NDATA/n", write(3, 7, set{alias: 1, kind: 10, value: 0.1}, set{alias: 2, kind: boolType, value: true}), "G/n 7:[0.1 1]")
 }
 
+// property is a set of properties: one of no matter, and one of a name, with a value
+// in a field of PropertyValue.
+func property(name string, num protowire.Number, value any) []byte {
+	v := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 3)
+	switch value := value.(type) {
+	case int:
+		v = protowire.AppendVarint(protowire.AppendTag(v, num, protowire.VarintType), uint64(value))
+	case string:
+		v = protowire.AppendString(protowire.AppendTag(v, num, protowire.BytesType), value)
+	}
+	b := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "engUnit")
+	b = protowire.AppendString(protowire.AppendTag(b, 1, protowire.BytesType), name)
+	b = protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), protowire.AppendString(protowire.AppendTag(nil, 8, protowire.BytesType), "mm/s"))
+	return protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), v)
+}
+
+// A value whose quality is not good is missing, in data and in births.
+func TestQuality(t *testing.T) {
+	r := newRig(t, Options{})
+	r.want("G/NBIRTH/n", nodeBirth(0, 1), "")
+	r.want("G/DBIRTH/n/d", write(1, 1, set{name: "axis/x", alias: 1, value: float32(1), properties: property("Quality", 3, 192)}, set{name: "axis/y", alias: 2, value: float32(2), properties: property("Quality", 3, 500)}), "")
+	for i, c := range []struct {
+		properties []byte
+		told       string
+	}{
+		{nil, "G/n/d gap 2:[7 NaN]"},
+		{property("Quality", 3, 192), "G/n/d 3:[7 NaN]"},
+		{property("Quality", 3, 0), "G/n/d 4:[NaN NaN]"},
+		{property("Quality", 3, 500), "G/n/d 5:[NaN NaN]"},
+		{property("Quality", 4, 192), "G/n/d 6:[7 NaN]"},
+		{property("Quality", 3, 24), "G/n/d 7:[NaN NaN]"},
+		{property("quality", 3, 0), "G/n/d 8:[7 NaN]"}, // a property of the device's own
+		{property("Quality", 8, "bad"), "refused"},
+		{property("Quality", 3, nil), "refused"},
+	} {
+		r.want("G/DDATA/n/d", write(i+2, uint64(i+2), set{alias: 1, value: float32(7), properties: c.properties}), c.told)
+	}
+	r.want("G/DDATA/n/d", write(11, 20, set{alias: 2, value: float32(8), properties: property("Quality", 3, 192)}), "G/n/d gap 20:[7 8]")
+}
+
 func TestDeathEnds(t *testing.T) {
 	r := newRig(t, Options{End: true, Period: 10 * time.Millisecond})
 	r.want("G/NBIRTH/n", nodeBirth(0, 1), "")
@@ -280,6 +324,8 @@ var wrongs = []struct {
 	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: protowire.Number(18)})},
 	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: protowire.Number(16)})},
 	{"G/DDATA/n/d", write(2, 5, set{alias: 1, kind: 99, value: uint32(1)})},
+	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: float32(1), properties: property("Quality", 8, "bad")})},
+	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: float32(1), properties: []byte{0x0a, 1}})},
 	{"G/DDATA/n/e", write(2, 5, set{alias: 1, value: float32(1)})},
 	{"G/DDATA/m/d", write(2, 5, set{alias: 1, value: float32(1)})},
 	{"G/DBIRTH/n/d", write(2, 5, set{name: "axis/x", value: float32(1)}, set{name: "axis/z", value: float32(1)})},
