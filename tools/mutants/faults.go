@@ -29,7 +29,7 @@ var protocol = []planted{
 	},
 	{
 		name: "trim: a message is removed that the next owner reads",
-		file: "pipeline/internal/store/trim.go", pkg: "pipeline", test: "TestTwoJobsUnderKills",
+		file: "pipeline/internal/store/trim.go", pkg: "pipeline/internal/store", test: "TestNeeded",
 		old: "	return r.SnapSeq + 1\n",
 		new: "	return r.SnapSeq + 2\n",
 	},
@@ -84,8 +84,38 @@ var protocol = []planted{
 	{
 		name: "outbox: what is written at the end of a run is not synced",
 		file: "pipeline/gateway/internal/outbox/log.go", pkg: "pipeline/gateway/internal/outbox", test: "TestEndIsSynced",
-		old: "		if err := syncFile(s.f); err != nil {\n",
+		old: "		if err := durable.Sync(s.f); err != nil {\n",
 		new: "		if err := error(nil); s == nil {\n",
+	},
+	{
+		name: "backfill: the position is stored before its lines are synced",
+		file: "pipeline/internal/backfill/output.go", pkg: "pipeline/internal/backfill", test: "TestLinesBeforePosition",
+		old: "	if err := durable.Sync(o.file); err != nil {\n		return fmt.Errorf(\"backfill: %w\", err)\n	}\n",
+		new: "	_ = durable.Sync\n",
+	},
+	{
+		name: "learn: a segment gets its name before it is synced",
+		file: "pipeline/learn/segment.go", pkg: "pipeline/learn", test: "TestStoreIsDurable",
+		old: "	if err := durable.Commit(w.file, w.path, 0o600); err != nil {\n",
+		new: "	_ = durable.Commit\n	if err := os.Rename(w.file.Name(), w.path); err != nil {\n",
+	},
+	{
+		name: "recorder: a file gets its name before it is synced",
+		file: "offline/archive.go", pkg: "offline", test: "TestArchivesAreDurable",
+		old: "		err = durable.Commit(a.tmp, a.path, private)\n",
+		new: "		_ = durable.Commit\n		err = os.Rename(a.tmp.Name(), a.path)\n",
+	},
+	{
+		name: "durable: a file gets its name before it is synced",
+		file: "internal/durable/durable.go", pkg: "internal/durable", test: "TestWrite",
+		old: "errors.Join(f.Chmod(mode), Sync(f), f.Close())",
+		new: "errors.Join(f.Chmod(mode), f.Close())",
+	},
+	{
+		name: "durable: the name of a file is not synced",
+		file: "internal/durable/durable.go", pkg: "internal/durable", test: "TestWrite",
+		old: "			return SyncFolder(filepath.Dir(path))\n",
+		new: "			return nil\n",
 	},
 	{
 		name: "retire: replaced snapshots are deleted at once",

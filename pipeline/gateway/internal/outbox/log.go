@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
@@ -329,21 +330,14 @@ func (l *Log) Bytes() int64 { return l.bytes }
 // Waiting is how many batches the server has not acknowledged.
 func (l *Log) Waiting() int { return len(l.waiting) }
 
-// syncFile and syncDir are others in tests, which cannot see by the files whether they
-// are synced.
-var (
-	syncFile = (*os.File).Sync
-	syncDir  = dirlock.Sync
-)
-
 // sync makes what is written survive a power loss.
 func (l *Log) sync() error {
 	for _, s := range l.segs {
-		if err := syncFile(s.f); err != nil {
+		if err := durable.Sync(s.f); err != nil {
 			return fmt.Errorf("outbox: %w", err)
 		}
 	}
-	if err := syncDir(l.dir); err != nil {
+	if err := durable.SyncFolder(l.dir); err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
 	return nil

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/internal/durable"
 )
 
 var nowhere = slog.New(slog.DiscardHandler)
@@ -219,15 +219,13 @@ func TestEarlierSegmentLosesItsEnd(t *testing.T) {
 func TestEndIsSynced(t *testing.T) {
 	dir := t.TempDir()
 	var synced []string // the segments, each with its size, and the directory
-	syncFile, syncDir = func(f *os.File) error {
-		info, err := f.Stat()
-		synced = append(synced, fmt.Sprint(filepath.Base(f.Name()), " ", info.Size()))
-		return err
-	}, func(d string) error {
-		synced = append(synced, d)
-		return nil
-	}
-	defer func() { syncFile, syncDir = (*os.File).Sync, dirlock.Sync }()
+	defer durable.Observe(func(s durable.Step) {
+		if s.Kind == "folder" {
+			synced = append(synced, s.Path)
+		} else {
+			synced = append(synced, fmt.Sprint(filepath.Base(s.Path), " ", s.Size))
+		}
+	})()
 	want := func(what string) {
 		t.Helper()
 		var all []string
