@@ -37,6 +37,9 @@ type PartitionStatus struct {
 // ErrNoJob is that of a job under whose name no stage has run.
 var ErrNoJob = store.ErrNoJob
 
+// LostError is the loss of what a job has stored: What, and what to Do about it.
+type LostError = store.LostError
+
 // Open finds a job by its name, or returns ErrNoJob.
 func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
 	found, err := store.Open(ctx, js, name)
@@ -81,6 +84,11 @@ func (j *Job) Readers(ctx context.Context) ([]string, error) {
 func (j *Job) Reads(ctx context.Context) (input string, decided bool, err error) {
 	e, _, err := store.ReadEntry(ctx, j.job.Out, j.Name())
 	return e.Input, e.Readout != "", err
+}
+
+// CheckOutput returns a LostError if the job has begun and what it has predicted is gone.
+func (j *Job) CheckOutput(ctx context.Context) error {
+	return store.CheckOutput(ctx, j.job.JS, j.Name(), j.InputJob())
 }
 
 // PartitionOf is the partition that the messages of a key go to.

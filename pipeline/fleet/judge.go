@@ -39,6 +39,9 @@ const (
 // first. behind is how far a job may be behind before that is a problem.
 func (r *Report) Judge(behind time.Duration) {
 	r.Findings = []Finding{}
+	if r.Partitions.Lost != "" {
+		r.add(Problem, "output", r.Partitions.Lost, r.Partitions.Regain)
+	}
 	r.aboutWorkers()
 	r.aboutPartitions()
 	r.aboutLag(behind)
@@ -125,7 +128,10 @@ func (r *Report) unusable() string {
 func (r *Report) aboutWorkers() {
 	here, waits := r.stages(), ""
 	if r.Lag.Messages > 0 {
-		waits = fmt.Sprintf("; %s to be answered, and nothing is lost", count(int(r.Lag.Messages), "message")+" "+verb(r.Lag.Messages, "waits", "wait"))
+		waits = fmt.Sprintf("; %s to be answered", count(int(r.Lag.Messages), "message")+" "+verb(r.Lag.Messages, "waits", "wait"))
+		if r.Partitions.Lost == "" {
+			waits += ", and nothing is lost"
+		}
 	}
 	switch {
 	case len(here) == 0 && len(r.Silent) == 0:

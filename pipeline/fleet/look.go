@@ -76,7 +76,8 @@ type look struct {
 	js      jetstream.JetStream
 	job     *store.Job
 	r       *Report
-	workers []string // of the job's list
+	workers []string         // of the job's list
+	lost    *store.LostError // nil: the output is there, or the job has not begun
 
 	mu sync.Mutex // guards r.Unknown
 }
@@ -165,7 +166,12 @@ func (l *look) members(ctx context.Context) error {
 
 // model reads which model the job runs.
 func (l *look) model() error {
-	e, _, err := store.ReadEntry(l.ctx, l.job.Out, l.job.Name)
+	e, seq, err := store.ReadEntry(l.ctx, l.job.Out, l.job.Name)
+	if err == nil && seq == 0 {
+		if err = store.CheckOutput(l.ctx, l.js, l.job.Name, l.job.InputJob()); errors.As(err, &l.lost) {
+			err = nil
+		}
+	}
 	if err != nil {
 		return err
 	}
@@ -338,6 +344,9 @@ func (l *look) partitions() {
 	}
 	l.records(all, unlisted)
 	l.r.Partitions = Partitions{Count: len(all), Phases: map[string]int{}}
+	if l.lost != nil {
+		l.r.Partitions.Lost, l.r.Partitions.Regain = l.lost.What, l.lost.Do
+	}
 	for i := range all {
 		l.r.Partitions.Phases[all[i].Phase]++
 		l.r.Lag.Messages += all[i].Lag

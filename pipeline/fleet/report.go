@@ -82,6 +82,10 @@ type Partitions struct {
 	// are not read, and then those that are furthest behind.
 	List    []Partition `json:"list"`
 	LeftOut int         `json:"left_out"` // of List
+	// Lost says that the server has lost the position of each partition, and how that shows.
+	Lost string `json:"lost,omitempty"`
+	// Regain is what to do about that.
+	Regain string `json:"-"`
 }
 
 // Phases of partitions that no worker speaks of.

@@ -30,6 +30,8 @@ func checkJob(ctx context.Context, c config.Config) Finding {
 	switch {
 	case errors.Is(err, admin.ErrNoJob):
 		return Finding{"job", "ok", planned}
+	case errors.As(err, new(*admin.LostError)):
+		return Finding{"job", "problem", err.Error() + "."}
 	case err != nil:
 		return Finding{"job", "note", fmt.Sprintf("what job %q reads is unknown: %v.", c.Job, err)}
 	}
@@ -85,6 +87,11 @@ func lookAtJob(ctx context.Context, c config.Config) (is jobState, err error) {
 	is.subject, is.partitions, is.inputJob = j.Subject(), j.NumPartitions(), j.InputJob()
 	if is.input, is.decided, err = j.Reads(ctx); err != nil {
 		return is, err
+	}
+	if !is.decided {
+		if err = j.CheckOutput(ctx); err != nil {
+			return is, err
+		}
 	}
 	is.readers, _ = j.Readers(ctx) // a login may be allowed to see this job alone
 	return is, nil

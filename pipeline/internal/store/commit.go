@@ -29,6 +29,15 @@ var ErrRecordLost = errors.New("it makes no predictions")
 // to what it was before.
 var errUnsure = errors.New("the connection broke after the last answer, or the last answer is old")
 
+// lost is the loss of the record that the server has acknowledged. left is the message of
+// the one that is there now, 0 for none.
+func (c *Committer) lost(left uint64) error {
+	if left == 0 {
+		return &LostError{fmt.Sprintf("%s: the server has lost acknowledged message %d, and no record of the partition is left", c.Subject(), c.Last), LostTrack(c.Job)}
+	}
+	return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d and all predictions after message %d: restore its store. Without a backup, restart: the partition continues from message %d and makes the lost predictions again", c.Subject(), c.Last, left, left)
+}
+
 // ErrUnfinished says that a stop's time ran out before the server answered.
 // Nothing is lost by it: what has no commit is computed again.
 var ErrUnfinished = errors.New("pipeline: stopped before the server answered")
@@ -308,13 +317,13 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 		case seq > c.Last && c.fenced():
 			return fmt.Errorf("%w: %s is at epoch %d of worker %s, ours was %d", ErrFenced, c.Subject(), r.Epoch, r.Worker, c.Record.Epoch)
 		case seq == c.Last && r != c.acked && c.fenced():
-			return fmt.Errorf("%w: message %d on %s was written by this worker in epoch %d, and is now of worker %s in epoch %d: the output went back in time (a power failure? a restored backup?); its lost predictions are made again", ErrFenced, c.Last, c.Subject(), c.Record.Epoch, r.Worker, r.Epoch)
+			return fmt.Errorf("%w: message %d on %s was written by this worker in epoch %d, and is now of worker %s in epoch %d: the output went back in time (a power failure? a restored backup?); that worker makes the lost predictions again", ErrFenced, c.Last, c.Subject(), c.Record.Epoch, r.Worker, r.Epoch)
 		case seq < c.Last:
 			if staleSince.IsZero() {
 				staleSince = time.Now()
 			}
 			if time.Since(staleSince) > StaleGrace {
-				return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d and all predictions after it: restore its store. Without a backup, restart: the lost predictions are made again", c.Subject(), c.Last)
+				return c.lost(seq)
 			}
 		case !c.Sure(q) && c.fenced(): // read it again
 		default:

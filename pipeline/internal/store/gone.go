@@ -31,11 +31,23 @@ func LostInput(job string) error {
 	return fmt.Errorf("pipeline: NATS stream %s is gone: %s", wire.InputStream(job), LostTrack(job))
 }
 
+// LostError is the loss of what a job has stored, an ErrRecordLost.
+type LostError struct {
+	What string // in a sentence
+	Do   string // about it
+}
+
+func (e *LostError) Error() string {
+	return "pipeline: " + e.What + ": " + ErrRecordLost.Error() + ": " + e.Do
+}
+
+func (e *LostError) Unwrap() error { return ErrRecordLost }
+
 // lostOutput words the loss of a job's output, which state describes. trace is what
 // shows that there was one.
 func lostOutput(job, inputJob, state, trace string) error {
-	return fmt.Errorf("pipeline: NATS stream %s %s, but job %q has begun (%s): the position of each partition is lost. The stage does not begin the job a second time, because that would repeat predictions and continue sequences without their beginning: %w: %s",
-		wire.OutputStream(job), state, job, trace, ErrRecordLost, LostTrack(inputJob))
+	return &LostError{fmt.Sprintf("NATS stream %s %s, but job %q has begun (%s): the position of each partition is lost. The stage does not begin the job a second time, because that would repeat predictions and continue sequences without their beginning",
+		wire.OutputStream(job), state, job, trace), LostTrack(inputJob)}
 }
 
 // The states of a lost output, and what a worker that runs has seen of it.

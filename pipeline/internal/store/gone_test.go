@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -14,5 +16,18 @@ func TestMissingLooksTwice(t *testing.T) {
 	gone := jetstream.ErrStreamNotFound
 	if m.confirmed(gone) || m.confirmed(context.DeadlineExceeded) || !m.since.IsZero() {
 		t.Error("one answer confirmed a loss, or another did not end the doubt")
+	}
+}
+
+// A partition that has a record makes its lost predictions again, and one without a record
+// does not: no error promises that.
+func TestLostRecord(t *testing.T) {
+	c := &Committer{Job: "eusn", Part: 3, Last: 17}
+	left, gone := c.lost(12), c.lost(0)
+	if want := "continues from message 12 and makes the lost predictions again"; errors.Is(left, ErrRecordLost) || !strings.Contains(left.Error(), want) {
+		t.Errorf("%v, want %q", left, want)
+	}
+	if !errors.Is(gone, ErrRecordLost) || strings.Contains(gone.Error(), "again") || !strings.Contains(gone.Error(), "eusn-stream run --job NEW --input-job eusn") {
+		t.Error(gone)
 	}
 }

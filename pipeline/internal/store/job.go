@@ -54,6 +54,9 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 		return nil, fmt.Errorf("pipeline: job %q reads the input of job %q, and that is gone: there is no NATS stream %s: %s", name, j.Source.Job, wire.InputStream(j.Source.Job), LostTrack(j.Source.Job))
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		if lost := j.checkLost(ctx); lost != nil {
+			return nil, lost
+		}
 		return nil, fmt.Errorf("pipeline: %w %q: has the stage run with this job name?", ErrNoJob, name)
 	}
 	if err != nil {
@@ -64,6 +67,23 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 		return nil, err
 	}
 	return j, nil
+}
+
+// checkLost returns what is lost of a job that has begun, and whose input or output is gone.
+func (j *Job) checkLost(ctx context.Context) error {
+	if j.Out != nil { // without an input
+		if _, seq, err := ReadEntry(ctx, j.Out, j.Name); err == nil && seq > 0 {
+			return LostInput(j.Name)
+		}
+		return nil
+	}
+	if _, err := j.JS.Stream(ctx, wire.InputStream(j.Name)); err != nil {
+		return nil // there is none, or nobody can tell
+	}
+	if lost := CheckOutput(ctx, j.JS, j.Name, j.Name); errors.Is(lost, ErrRecordLost) {
+		return lost
+	}
+	return nil
 }
 
 // PartitionsIn reads the number of partitions off a job's input.
