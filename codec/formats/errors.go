@@ -2,6 +2,7 @@ package formats
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -61,6 +62,12 @@ func (l *layout) missing(f Format, row, c int, has []string) error {
 	switch f {
 	case JSON:
 		example, empty = "$.NAME", " (null where it has no value, with "+needsPolicy+")"
+		if at := path(l.channels[c].steps); where == name && at != "$."+name { // a name with a dot is no path
+			place += fmt.Sprintf(" (%s)", at)
+		}
+		if slices.Contains(has, name) { // on that path
+			example = "$." + name
+		}
 	case CSV:
 		empty = " (an empty cell where it has no value, with " + needsPolicy + ")"
 	}

@@ -186,7 +186,7 @@ func namesIn(payload []byte) []string {
 			_, _ = tokens.ReadToken()
 			for tokens.PeekKind() == '"' {
 				name, err := tokens.ReadToken()
-				if err != nil || !visit(at+"."+name.String(), depth+1) {
+				if err != nil || !visit(at+stepText(name.String()), depth+1) {
 					return false
 				}
 			}

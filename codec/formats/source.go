@@ -101,14 +101,19 @@ func path(steps []step) string {
 	var b strings.Builder
 	b.WriteByte('$')
 	for _, s := range steps {
-		switch {
-		case s.index >= 0:
+		if s.index >= 0 {
 			fmt.Fprintf(&b, "[%d]", s.index)
-		case strings.ContainsAny(s.name, ".[] *?()\"'") || s.name == "":
-			fmt.Fprintf(&b, "[%q]", s.name)
-		default:
-			b.WriteString("." + s.name)
+		} else {
+			b.WriteString(stepText(s.name))
 		}
 	}
 	return b.String()
+}
+
+// stepText is a name in a path.
+func stepText(name string) string {
+	if strings.ContainsAny(name, ".[] *?()\"'") || name == "" {
+		return fmt.Sprintf("[%q]", name)
+	}
+	return "." + name
 }

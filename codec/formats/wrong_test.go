@@ -30,7 +30,7 @@ var wrongs = map[Format][]struct {
 	},
 	JSON: {
 		{Input{}, ""}, {Input{}, "   "}, {Input{}, `{"a":1,"b":2`}, {Input{}, `{"a":1,,"b":2}`}, {Input{}, `{'a':1}`}, {Input{}, `{"a":NaN,"b":2}`}, {Input{}, `{"a":nan,"b":2}`}, {Input{}, `{"a":1,"b":-Infinity}`}, {Input{}, `{"a":nil,"b":2}`}, {Input{}, `{"a":1,"b":2,"a":3}`},
-		{Input{}, "{\"a\":1,\"b\":2,\"\xff\":3}"}, {Input{}, `{"a":1}`}, {Input{}, `{"A":1,"B":2}`}, {Input{}, `{"v":{"a":1,"b":2},"t":5}`}, {Input{}, `{"a":"high","b":2}`},
+		{Input{}, "{\"a\":1,\"b\":2,\"\xff\":3}"}, {Input{}, `{"a":1}`}, {Input{}, `{"A":1,"B":2}`}, {Input{}, `{"v":{"a":1,"b":2},"t":5}`}, {Input{}, `{"v":{"a":1},"b.c":2}`}, {Input{}, `{"a":"high","b":2}`},
 		{Input{}, `{"a":{"value":1},"b":2}`}, {Input{}, `{"a":[[1]],"b":2}`}, {Input{}, `{"a":[1,2],"b":[1]}`}, {Input{}, `{"a":0x10,"b":2}`}, {Input{}, `{"a":"0x10","b":"1_000"}`}, {Input{}, `7`}, {Input{}, `"a"`}, {Input{}, `null`},
 		{Input{}, `[1,2,3]`}, {Input{}, `[[1,2],[3]]`}, {Input{}, `[{"a":1,"b":2},5]`}, {Input{}, `{"a":[1,2],"b":[3,4],"ts":5}`}, {Input{}, `{"a":1,"b":2,"ts":"yesterday"}`}, {Input{}, `{"a":1,"b":2,"ts":"2016-12-30T23:59:60Z"}`},
 		{Input{}, `{"a":1,"b":2,"ts":1e30}`}, {Input{}, `{"a":1,"b":2,"stream_id":""}`}, {Input{}, `{"a":1,"b":2,"stream_id":1.5}`}, {Input{}, `{"a":1,"b":2,"stream_id":null}`},
@@ -185,5 +185,18 @@ func TestText(t *testing.T) {
 	}
 	if in := (Input{Format: Auto, TimeUnit: "ns", Separator: ",", RawType: "f32le"}); !in.IsPlain() || (Input{Format: Auto, TimeUnit: "s"}).IsPlain() {
 		t.Error("plain is not what nobody has set")
+	}
+}
+
+// A name with a dot is a name, and no path. Who sends the path is told so, and what to set.
+func TestNameWithADot(t *testing.T) {
+	var b codec.Batch
+	err := newDecoder(t, Input{Format: JSON}, codec.Reject, "a.b").Decode([]byte(`{"a":{"b":1},"c.d":2}`), &b)
+	want := `json: row 0 has no channel "a.b" ($["a.b"]), only a.b, ["c.d"]: set input.channels, such as {a.b: $.a.b}, or send the channel (null where it has no value, with input.non_finite: hold or zero)`
+	if err == nil || err.Error() != want {
+		t.Errorf("%v, want %s", err, want)
+	}
+	if err := newDecoder(t, Input{Format: JSON, Channels: map[string]string{"a.b": "$.a.b"}}, codec.Reject, "a.b").Decode([]byte(`{"a":{"b":1}}`), &b); err != nil {
+		t.Error(err)
 	}
 }
