@@ -47,8 +47,8 @@ func TestClipJustAboveFeatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last != 1000 {
-		t.Errorf("progress ended at %d thousandths", last)
+	if last != 100 {
+		t.Errorf("progress ended at %d %%", last)
 	}
 	if !few.Plan.Kernel || few.Plan.Passes != 1 || many.Plan.Kernel || many.Plan.Passes != 2 || many.Missing != 1 {
 		t.Errorf("plans %+v and %+v, %d missing: want one pass and all features kept, then two passes, and one missing value", few.Plan, many.Plan, many.Missing)

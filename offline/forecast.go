@@ -91,9 +91,9 @@ func (f *forecast) share() float64 {
 	return min(1, done/total)
 }
 
-// report tells the share in thousandths.
+// report tells the share in percent.
 func (f *forecast) report() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.progress.report(int64(1000*f.share()), 1000, "thousandths trained")
+	f.progress.report(int64(100*f.share()), 100, "percent trained")
 }

@@ -285,7 +285,7 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 func (t *training) healthyOnly(ctx context.Context, progress Progress) (*reservoir.Model, error) {
 	if t.opt.Planned != nil {
 		f := t.opt.Spec.FeatureCount()
-		t.report.Plan = readout.Plan{Passes: 1, Adding: t.src.bytes + t.kept.bytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())}
+		t.report.Plan = readout.Plan{Samples: len(t.examples.labels), Features: f, Passes: 1, Adding: t.src.bytes + t.kept.bytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())}
 		t.report.Plan.Solving = t.report.Plan.Adding
 		t.opt.Planned(t.report)
 	}

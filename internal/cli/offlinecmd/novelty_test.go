@@ -22,7 +22,11 @@ func TestNoveltyCommands(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model, predictions := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "p.parquet")
 	retrain := []string{"offline", "retrain", "--archive", archive, "--out", model, "--bank", "tiny"}
-	out := clitest.Must(t, append(retrain, "--healthy-only=slow", "--false-alarms", "0.1")...).Out
+	trained := clitest.Must(t, append(retrain, "--healthy-only=slow", "--false-alarms", "0.1")...)
+	if want := " features per sequence: all features are kept"; !strings.Contains(trained.ErrOut, want) || strings.Contains(trained.ErrOut, "\n0 features") {
+		t.Errorf("retrain does not say %q:\n%s", want, trained.ErrOut)
+	}
+	out := trained.Out
 	if want := "novelty    from 12 sequences in 12 groups; a share of 0.1 of sequences like these will be novel; p-values from 0.0769\n"; !strings.Contains(out, want) {
 		t.Errorf("retrain does not say %q:\n%s", want, out)
 	}

@@ -179,7 +179,7 @@ func planText(p readout.Plan) string {
 	switch {
 	case p.Kernel && p.Spilled:
 		how = "all features are kept, in a temporary file because memory is too small"
-	case !p.Kernel:
+	case !p.Kernel && p.AddWork > 0: // a detector alone adds nothing up
 		how = "features are added up and not kept"
 		if p.Passes > 1 {
 			how = "a first pass finds the limits of the features, a second adds them up; they are not kept"
