@@ -177,7 +177,7 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 		o.Event = func(e *alarm.Event) {
 			says.event()
 			if e.Kind != alarm.RulesChanged {
-				log.Info("alarm "+e.Kind, "rule", e.Rule, "key", e.Key, "class", e.Class, "probability", e.Probability, "number", e.Number)
+				log.Info("alarm "+e.Kind, eventAttrs(e)...)
 			}
 		}
 		another := func(name string) (*nats.Conn, error) { return natsclient.Another(js.Conn(), name) }
@@ -244,4 +244,16 @@ func (s *status) line() string {
 	default:
 		return fmt.Sprintf("keeping the alarms: %d rules held at the start, %d events published", now.Rules, now.Events)
 	}
+}
+
+// eventAttrs are what the log says of an event: of its prediction only what there is.
+func eventAttrs(e *alarm.Event) []any {
+	all := []any{"rule", e.Rule, "key", e.Key}
+	if e.Class != "" {
+		all = append(all, "class", e.Class)
+	}
+	if e.Probability > 0 {
+		all = append(all, "probability", e.Probability)
+	}
+	return append(all, "number", e.Number)
 }
