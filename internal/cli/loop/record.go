@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -21,6 +22,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // recordFlags are the flags of record that override keys of the configuration.
@@ -62,7 +65,7 @@ the files name them. Where messages were lost or late, the column eusn_flags say
 Each sample has the number of its message and its row, as predictions have them. It reads
 the stage's settings that samples depend on from -c (input.non_finite, input.reorder, ...),
 and of the model only channels and policy.`,
-		Example: `  eusn-stream record --model m.safetensors --out recording
+		Example: `  eusn-stream record --out recording
   eusn-stream record --model m.safetensors --out recording --until now --nats-url nats://host:4222
   eusn-stream record --model m.safetensors --out pumps --stream 'pump-*' --from 24h --every 1h
   eusn-stream offline retrain --archive recording --labels labels.csv`,
@@ -92,7 +95,7 @@ and of the model only channels and policy.`,
 func recordCommand(a *cli.App, cmd *cobra.Command, file *string, run func(context.Context, *cli.App, config.Config, []string) error) {
 	f := cmd.Flags()
 	f.StringVarP(file, "config", "c", "", "configuration file of the stage")
-	f.String("model", "", "model file, of the job or with its channels and policy")
+	f.String("model", "", "model file, of the job or with its channels and policy (default: the job's model, from its registry)")
 	f.String("job", "", "name of the stage's job")
 	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	config.ShowDefaults(f, recordFlags)
@@ -100,6 +103,9 @@ func recordCommand(a *cli.App, cmd *cobra.Command, file *string, run func(contex
 		c, err := server.StageConfig(a, *file, f, recordFlags)
 		if err != nil {
 			return err
+		}
+		if _, err := os.Stat(c.Model); errors.Is(err, fs.ErrNotExist) && c.Model == f.Lookup("model").DefValue {
+			c.Model = "" // nobody has named one
 		}
 		return run(ctx, a, c, args)
 	})
@@ -199,8 +205,12 @@ func fitsStars(pattern, text string) bool {
 }
 
 // recordStage is the stage whose input is read, and the server.
-func recordStage(a *cli.App, c config.Config) (*pipeline.Stage, source.RecordFiles, *server.Broker, error) {
-	m, err := models.LoadForStage(c.Model)
+func recordStage(ctx context.Context, a *cli.App, c config.Config) (*pipeline.Stage, source.RecordFiles, *server.Broker, error) {
+	var m *reservoir.Model
+	var err error
+	if c.Model != "" {
+		m, err = models.LoadForStage(c.Model)
+	}
 	if err != nil {
 		return nil, source.RecordFiles{}, nil, err
 	}
@@ -209,13 +219,38 @@ func recordStage(a *cli.App, c config.Config) (*pipeline.Stage, source.RecordFil
 	if err != nil {
 		return nil, source.RecordFiles{}, nil, err
 	}
+	if c.Model == "" {
+		if m, err = activeModel(ctx, b, c.Job); err != nil {
+			b.Close()
+			return nil, source.RecordFiles{}, nil, cli.Fail(cli.ExitFailure, err, "the same command with --model and the job's model file; --job with the stage's job name")
+		}
+	}
 	s := &pipeline.Stage{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New("generic"), Log: log}
 	s.Dial = func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + c.Job + "/" + name) }
 	return s, source.RecordFiles{Job: c.Job, Channels: m.Channels}, b, nil
 }
 
+// activeModel is the model that a job predicts with, of its registry.
+func activeModel(ctx context.Context, b *server.Broker, job string) (*reservoir.Model, error) {
+	nc, js, err := b.Open("eusn-stream/" + job + "/model")
+	if err != nil {
+		return nil, err
+	}
+	defer nc.Close()
+	r, err := registry.Open(ctx, js, job)
+	if err != nil {
+		return nil, err
+	}
+	e, err := r.Active(ctx)
+	if err != nil {
+		return nil, err
+	}
+	m, _, _, err := r.Model(ctx, e.Fingerprint)
+	return m, err
+}
+
 func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions, w pipeline.Record) error {
-	s, files, b, err := recordStage(a, c)
+	s, files, b, err := recordStage(ctx, a, c)
 	if err != nil {
 		return err
 	}
@@ -319,11 +354,11 @@ compare it with what each file says. Then read the job's log again, from the fir
 whose messages the log still has, and compare what would be recorded now.
 
 Exit code 5: a file, or the log, differs.`,
-		Example: "  eusn-stream record verify recording --model m.safetensors",
+		Example: "  eusn-stream record verify recording",
 		Args:    cobra.ExactArgs(1),
 	}
 	recordCommand(a, cmd, &file, func(ctx context.Context, a *cli.App, c config.Config, args []string) error {
-		s, files, b, err := recordStage(a, c)
+		s, files, b, err := recordStage(ctx, a, c)
 		if err != nil {
 			return err
 		}

@@ -320,6 +320,7 @@ func TestRecordRefuses(t *testing.T) {
 	}
 	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--out", out, "--until", "now")
 	clitest.Must(t, "record", "verify", out, "--model", model, "--nats-url", url)
+	clitest.Must(t, "record", "verify", out, "--nats-url", url) // with the job's own model
 
 	// Samples of one recording under the metadata of another one.
 	var some, other struct{ Samples float64 }
