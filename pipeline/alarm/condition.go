@@ -128,58 +128,5 @@ func alternatives(what string, c clause) (names []string, rest clause, err error
 	}
 }
 
-// Unknown are the names of classes in the rules that none of a model's classes has:
-// an alarm for them is never raised.
-func (r Rules) Unknown(labels []string) (rule, class string, found bool) {
-	for _, one := range r {
-		for _, cond := range one.judges() {
-			c, ok := cond.(*classes)
-			if !ok {
-				continue
-			}
-			for _, name := range c.names {
-				if !slices.Contains(labels, name) {
-					return one.Name, name, true
-				}
-			}
-		}
-	}
-	return "", "", false
-}
-
 // judges are the conditions of a rule that look at predictions: its own, and that of only.
 func (r *Rule) judges() []Condition { return []Condition{r.Condition, r.Only} }
-
-// wants is a rule with a condition of which that is true, nil without one.
-func (r Rules) wants(is func(Condition) bool) *Rule {
-	for _, one := range r {
-		if slices.ContainsFunc(one.judges(), is) {
-			return one
-		}
-	}
-	return nil
-}
-
-// WantsNovelty is a rule that needs a detector of what is novel, nil where none does.
-func (r Rules) WantsNovelty() *Rule {
-	return r.wants(func(c Condition) bool {
-		s, ok := c.(*series)
-		_, is := c.(*novel)
-		return is || ok && s.signal == "novelty"
-	})
-}
-
-// WantsNumber is a rule that needs the number of a regression, nil where none does.
-func (r Rules) WantsNumber() *Rule {
-	return r.wants(func(c Condition) bool { _, is := c.(*level); return is })
-}
-
-// WantsInputs is a rule that needs a model that reads inputs, nil where none does.
-func (r Rules) WantsInputs() *Rule {
-	return r.wants(func(c Condition) bool { s, ok := c.(*series); return ok && s.signal == "inputs" })
-}
-
-// WantsProbability is a rule that needs probabilities, nil where none does.
-func (r Rules) WantsProbability() *Rule {
-	return r.wants(func(c Condition) bool { own, ok := c.(*classes); return ok && own.atLeast > 0 })
-}

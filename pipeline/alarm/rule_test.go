@@ -3,6 +3,7 @@ package alarm_test
 import (
 	"fmt"
 	"math"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -83,37 +84,42 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
-func TestUnknown(t *testing.T) {
-	rules, err := alarm.ParseRules(map[string]string{"a": "class ok|bad", "b": "flag flat", "c": "silent 1m"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rule, class, found := rules.Unknown([]string{"ok", "odd"}); !found || rule != "a" || class != "bad" {
-		t.Errorf("%q %q %t", rule, class, found)
-	}
-	if _, _, found := rules.Unknown([]string{"bad", "ok"}); found || rules.WantsProbability() != nil || rules.WantsNovelty() != nil {
-		t.Error("found what is not there")
-	}
-	if r := rules.WantsNumber(); r != nil {
-		t.Errorf("rule %s wants no number", r.Name)
-	}
-	for _, text := range []string{"value > 3", "high < 3"} {
-		rules, err := alarm.ParseRules(map[string]string{"a": "class ok", "n": text})
+// A rule whose alarm a model cannot raise is known from the model, and from its predictions.
+func TestNever(t *testing.T) {
+	with := alarm.Gives{Classes: []string{"ok", "odd"}, Probability: true, Number: true, Novelty: true, Inputs: true, LeastP: .0125}
+	for text, without := range map[string]struct {
+		gives alarm.Gives
+		says  string // "" = the alarm can be raised
+	}{
+		"class ok|bad":              {with, "names a class"},
+		"class ok, only class bad":  {with, "names a class"},
+		"class ok|odd >= 0.8":       {with, ""},
+		"flag flat":                 {alarm.Gives{}, ""},
+		"silent 1m":                 {alarm.Gives{}, ""},
+		"class ok >= 0.8":           {alarm.Gives{Classes: with.Classes}, "wants a probability"},
+		"value > 3":                 {alarm.Gives{Classes: with.Classes}, "about a predicted number"},
+		"high < 3":                  {with, ""},
+		"novel 0.5":                 {alarm.Gives{Classes: with.Classes}, "about what is novel"},
+		"drift novelty":             {alarm.Gives{Classes: with.Classes}, "about what is novel"},
+		"class ok, only novel 0.01": {with, "the smallest of the model's detector is 0.0125: its alarm is never raised; write novel 0.0126 or more"},
+		"novel 0.0126":              {with, ""},
+		"novel 0.0125":              {with, ""},
+		"novel 0.01":                {alarm.Gives{Novelty: true}, ""}, // not known
+		"drift inputs":              {alarm.Gives{Novelty: true}, "drift of inputs"},
+		"drift score":               {alarm.Gives{}, ""},
+	} {
+		rules, err := alarm.ParseRules(map[string]string{"x": text})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r := rules.WantsNumber(); r == nil || r.Name != "n" {
-			t.Errorf("%q: the rule that wants a number is %v", text, r)
+		never := rules.Never(without.gives)
+		if without.says == "" && len(never) > 0 || without.says != "" && (len(never) != 1 || never[0].Rule != "x" || !strings.Contains(never[0].Why, without.says)) {
+			t.Errorf("%s: %+v, want %q", text, never, without.says)
 		}
 	}
-	for _, text := range []string{"novel 0.01", "drift novelty"} {
-		rules, err := alarm.ParseRules(map[string]string{"a": "class ok", "n": text, "s": "drift score"})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if r := rules.WantsNovelty(); r == nil || r.Name != "n" {
-			t.Errorf("%q: the rule that wants a detector is %v", text, r)
-		}
+	in := alarm.GivesIn(with.Classes, []codec.Prediction{{}, {Probability: .5, NoveltyP: .1, Inputs: []float32{1}, Number: codec.Number{Known: true}}})
+	if in.LeastP = with.LeastP; !reflect.DeepEqual(in, with) {
+		t.Errorf("%+v, want %+v", in, with)
 	}
 }
 
@@ -282,9 +288,6 @@ func TestOnly(t *testing.T) {
 	f := alarm.NewFold("log", 0)
 	if _, err := f.Apply(f.ChangeRules(rules, "", "anna", time.Unix(0, 0))); err != nil {
 		t.Fatal(err)
-	}
-	if r := rules.WantsNovelty(); r == nil || r.Name != "new" {
-		t.Errorf("the rule %+v wants a novelty", r)
 	}
 	said := ""
 	for i, p := range []codec.Prediction{

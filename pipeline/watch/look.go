@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
@@ -90,20 +88,12 @@ func (w *watcher) note(m *alarm.Message) {
 		return
 	}
 	rules, _ := w.fold.Rules()
-	if rule, class, found := rules.Unknown(m.Labels); found {
-		w.say("class "+rule+" "+class, "a rule names a class that the job's model does not have: no prediction is of it", "rule", rule, "class", class, "classes", m.Labels)
-	}
-	if r := rules.WantsProbability(); r != nil && withoutProbability(m.Predictions) {
-		w.say("probability "+r.Name, "a rule wants a probability, and the job's model gives none: its alarm is never raised; write the rule without >=, or train the model again", "rule", r.Name)
-	}
-	if r := rules.WantsInputs(); r != nil && !slices.ContainsFunc(m.Predictions, func(p codec.Prediction) bool { return p.Inputs != nil }) {
-		w.say("inputs "+r.Name, "a rule is about drift of inputs, and the job's model does not say what they are like: its alarm is never raised; train the model with --drift", "rule", r.Name)
-	}
-	if r := rules.WantsNovelty(); r != nil && withoutNovelty(m.Predictions) {
-		w.say("novelty "+r.Name, "a rule is about what is novel, and the job's model says nothing of that: its alarm is never raised; train the model with --novelty or --healthy-only", "rule", r.Name)
-	}
-	if r := rules.WantsNumber(); r != nil && withoutNumber(m.Predictions) {
-		w.say("number "+r.Name, "a rule is about a predicted number, and the job's model predicts classes: its alarm is never raised; write a rule of kind class, or train the model with --target", "rule", r.Name)
+	for _, n := range rules.Never(alarm.GivesIn(m.Labels, m.Predictions)) {
+		args := []any{"rule", n.Rule}
+		if n.Class != "" {
+			args = append(args, "class", n.Class, "classes", m.Labels)
+		}
+		w.say(n.Rule+" "+n.Class+" "+n.Why, n.Why, args...)
 	}
 }
 
@@ -113,31 +103,4 @@ func (w *watcher) say(key, text string, args ...any) {
 		w.noted[key] = true
 		w.Log.Warn(text, args...)
 	}
-}
-
-func withoutNumber(all []codec.Prediction) bool {
-	for i := range all {
-		if all[i].Number.Known {
-			return false
-		}
-	}
-	return true
-}
-
-func withoutNovelty(all []codec.Prediction) bool {
-	for i := range all {
-		if all[i].NoveltyP != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-func withoutProbability(all []codec.Prediction) bool {
-	for i := range all {
-		if all[i].Probability != 0 {
-			return false
-		}
-	}
-	return true
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 const defaultConfigFile = "eusn-stream.yaml"
@@ -83,7 +84,8 @@ func newConfigCheck(a *cli.App) *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a configuration file; start nothing, connect to nothing",
 		Long: `Check a configuration file as "run" would read it, environment included: keys,
-types, ranges, alarm rules, where alarms are sent. Nothing is started and nothing is connected to. With --json, each
+types, ranges, alarm rules, where alarms are sent. If the model file is there, a rule whose
+alarm that model never raises is a warning. Nothing is started and nothing is connected to. With --json, each
 problem has its key, place, wanted value and message.`,
 		Example: "  eusn-stream config check configs/embedded.yaml",
 		Args:    cobra.MaximumNArgs(1),
@@ -120,7 +122,7 @@ func configCheck(a *cli.App, path string) error {
 	if _, err := os.Stat(c.Model); err != nil {
 		a.Say("note: model file %s does not exist: is the path right? eusn-stream offline retrain writes a model, eusn-stream demo one to try", c.Model)
 	}
-	for _, w := range c.Warnings() {
+	for _, w := range append(c.Warnings(), neverRaised(c)...) {
 		a.Say("warning: %s", w)
 	}
 	if !a.JSON {
@@ -143,6 +145,34 @@ func checkRules(texts map[string]string) (all []error) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if _, err := alarm.ParseRule(name, texts[name]); err != nil {
 			all = append(all, &ruleError{name, texts[name], err})
+		}
+	}
+	return all
+}
+
+// neverRaised says which alarms the configuration's model cannot raise.
+func neverRaised(c config.Config) (all []string) {
+	rules, err := alarm.ParseRules(c.Alarms.Rules.Map())
+	if err != nil || len(rules) == 0 {
+		return nil
+	}
+	m, err := reservoir.Load(c.Model)
+	if err != nil {
+		return nil // run says what is wrong with it
+	}
+	for i, head := range m.Readouts {
+		if head.Name != c.Stage.Head && (c.Stage.Head != "" || i > 0) {
+			continue
+		}
+		gives := alarm.Gives{Classes: head.Classes, Probability: head.Temperature != 0, Number: head.Interval != nil}
+		if d := head.Novelty; d != nil {
+			gives.Novelty, gives.Inputs, gives.LeastP = true, d.Inputs != nil, float32(d.Least())
+		}
+		for _, n := range rules.Never(gives) {
+			if n.Class != "" {
+				n.Why += fmt.Sprintf(": %q is not one of %q", n.Class, head.Classes)
+			}
+			all = append(all, fmt.Sprintf("key alarms.rules.%s: %s", n.Rule, n.Why))
 		}
 	}
 	return all

@@ -11,6 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 func TestExampleConfigs(t *testing.T) {
@@ -169,6 +171,7 @@ func TestConfigProblemsAsJSON(t *testing.T) {
 func TestConfigRules(t *testing.T) {
 	dir := t.TempDir()
 	good := clitest.Write(t, filepath.Join(dir, "good.yaml"), "alarms:\n  rules:\n    worn: class worn >= 0.8, 3 of 5, clear below 0.5\n    new: novel 0.01, 3 of 5\n    full: value > 7\n")
+	model := filepath.Join(dir, "m.safetensors")
 	clitest.Must(t, "config", "check", good)
 	bad := clitest.Write(t, filepath.Join(dir, "bad.yaml"), "alarms:\n  rules:\n    worn: class worn, decided\n    new: novel 0.01\n    night: flag flat, quiet 25:00-06:00\n")
 	clitest.Exec(t, t.Context(), "config", "check", bad).Want(t, cli.ExitConfig, `rule "worn"`, `rule "night"`, "try: docs/alarms.md")
@@ -180,6 +183,21 @@ func TestConfigRules(t *testing.T) {
 	r.Parse(t, &said)
 	if said.OK || len(said.Problems) != 2 || said.Problems[0].Key != "alarms.rules.night" || said.Problems[1].Got != "class worn, decided" || !strings.Contains(said.Problems[1].Message, "decided") {
 		t.Errorf("it says %s", r.Out)
+	}
+
+	// Where the model is known, so is which alarms it never raises.
+	if err := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}).Save(model); err != nil {
+		t.Fatal(err)
+	}
+	known := clitest.Write(t, filepath.Join(dir, "known.yaml"), "model: "+model+"\nalarms:\n  rules:\n    odd: class novell\n    flat: flag flat\n    new: novel 0.01\n")
+	told := clitest.Must(t, "config", "check", known)
+	for _, want := range []string{`warning: key alarms.rules.odd: a rule names a class that the job's model does not have: no prediction is of it: "novell" is not one of [`, "warning: key alarms.rules.new: a rule is about what is novel"} {
+		if !strings.Contains(told.ErrOut, want) {
+			t.Errorf("it does not say %q:\n%s", want, told.ErrOut)
+		}
+	}
+	if strings.Contains(told.ErrOut, "rules.flat") {
+		t.Errorf("a rule that every model can raise:\n%s", told.ErrOut)
 	}
 }
 
