@@ -4,9 +4,12 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/scanner"
+	"go/token"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strings"
@@ -156,6 +159,52 @@ func TestPackagedConfigurations(t *testing.T) {
 	}
 	for _, file := range files {
 		clitest.Must(t, "config", "check", file)
+	}
+}
+
+// A document that a message names is in the archive and in the packages.
+func TestNamedDocuments(t *testing.T) {
+	f := example(t)
+	there := map[string]bool{}
+	for _, file := range f.archive() {
+		there[file.Path] = true
+	}
+	packed := map[string]bool{}
+	for _, file := range f.installed(true).Files {
+		packed[strings.TrimSuffix(strings.TrimPrefix(file.Path, "usr/share/doc/eusn-stream/"), ".gz")] = true
+	}
+	sources, err := exec.Command("git", "-C", "../..", "ls-files", "*.go").Output()
+	if err != nil {
+		t.Skip("NOT CHECKED: ", err)
+	}
+	named, seen := regexp.MustCompile(`docs/[A-Za-z0-9_./-]+\.[a-z]+`), 0
+	for name := range strings.FieldsSeq(string(sources)) {
+		if strings.HasSuffix(name, "_test.go") || strings.HasPrefix(name, "tools/") || strings.HasPrefix(name, "integration/") {
+			continue
+		}
+		text, err := os.ReadFile(filepath.Join("../..", name))
+		if errors.Is(err, os.ErrNotExist) {
+			continue // deleted, and not yet committed
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var s scanner.Scanner
+		files := token.NewFileSet()
+		s.Init(files.AddFile(name, -1, len(text)), text, nil, 0)
+		for _, kind, literal := s.Scan(); kind != token.EOF; _, kind, literal = s.Scan() {
+			if kind != token.STRING {
+				continue
+			}
+			for _, doc := range named.FindAllString(literal, -1) {
+				if seen++; !there[doc] || !packed[doc] {
+					t.Errorf("%s names %s, which no package has", name, doc)
+				}
+			}
+		}
+	}
+	if seen < 50 {
+		t.Errorf("%d documents are named, want all that messages do", seen)
 	}
 }
 

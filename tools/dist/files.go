@@ -40,6 +40,7 @@ type files struct {
 	man         map[string][]byte
 	completions map[string][]byte // by shell
 	configs     map[string][]byte // by path below configs
+	docs        map[string][]byte // by name in docs: those that messages of the program name
 }
 
 func (s *source) files(b *built) (*files, error) {
@@ -69,7 +70,26 @@ func (s *source) files(b *built) (*files, error) {
 		f.configs[name], err = os.ReadFile(filepath.Join(s.dir, "configs", name))
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
+	f.docs, err = s.docs()
 	return f, err
+}
+
+// docs are the documents beside each other in docs.
+func (s *source) docs() (map[string][]byte, error) {
+	paths, err := filepath.Glob(filepath.Join(s.dir, "docs", "*.md"))
+	if err != nil {
+		return nil, err
+	}
+	all := map[string][]byte{}
+	for _, path := range paths {
+		if all[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // completions are the scripts with which shells complete the program's commands.
@@ -146,6 +166,9 @@ func (f *files) archive() []pack.File {
 	for name, data := range f.configs {
 		all = append(all, pack.File{Path: "configs/" + name, Mode: 0o644, Data: data})
 	}
+	for name, data := range f.docs {
+		all = append(all, pack.File{Path: "docs/" + name, Mode: 0o644, Data: data})
+	}
 	for name, data := range f.man {
 		all = append(all, pack.File{Path: "man/man1/" + name, Mode: 0o644, Data: data})
 	}
@@ -177,6 +200,9 @@ func (f *files) installed(debian bool) *pack.Package {
 			{Path: doc + "materials.cdx.json.gz", Mode: 0o644, Data: gzipped(f.materials)},
 			{Path: doc + "examples/all-keys.yaml", Mode: 0o644, Data: config.DefaultYAML},
 		},
+	}
+	for name, data := range f.docs {
+		p.Files = append(p.Files, pack.File{Path: doc + "docs/" + name + ".gz", Mode: 0o644, Data: gzipped(data)})
 	}
 	for name, data := range f.man {
 		p.Files = append(p.Files, pack.File{Path: "usr/share/man/man1/" + name + ".gz", Mode: 0o644, Data: gzipped(data)})

@@ -64,7 +64,10 @@ which every sample advances. Predictions go out as Arrow, and as text with tail.
   eusn-stream offline retrain ...  train a model on it
   eusn-stream run --model M        start the stage
   eusn-stream replay --archive A   publish an archive as live data
-  eusn-stream tail                 print the predictions`,
+  eusn-stream tail                 print the predictions
+
+A document that a message names, such as docs/nats.md, is beside the program in the archive,
+and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 		SilenceErrors: true, // report prints them, once
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
