@@ -3,6 +3,7 @@ module github.com/eusn-stream/eusn-stream
 go 1.26.0
 
 require (
+	aead.dev/minisign v0.3.0
 	github.com/NVIDIA/go-nvml v0.13.0-1
 	github.com/agnivade/levenshtein v1.2.2
 	github.com/apache/arrow/go/v17 v17.0.0

@@ -1,5 +1,5 @@
 // Command dist makes the files of a release: packages for Debian and rpm, archives,
-// a container image, bills of materials and checksums.
+// a container image, bills of materials, checksums and their signature.
 //
 //	make dist
 //	make dist PLATFORMS=linux/amd64
@@ -54,6 +54,10 @@ func release(ctx context.Context, out string, platforms []string) error {
 		return err
 	}
 	defer done()
+	key, err := secretKey(src.dir)
+	if err != nil {
+		return err
+	}
 	if err := emptied(out); err != nil {
 		return err
 	}
@@ -90,7 +94,14 @@ func release(ctx context.Context, out string, platforms []string) error {
 			return err
 		}
 	}
-	return sums(out)
+	if err := sums(out); err != nil {
+		return err
+	}
+	if key == nil {
+		fmt.Printf("This release is unsigned: %s names no secret key (docs/install.md, \"Make a release\").\n", keyVariable)
+		return nil
+	}
+	return sign(out, key, r.version, src.time)
 }
 
 // emptied makes a folder, or removes from it the release that is in it. A folder with
@@ -104,7 +115,7 @@ func emptied(out string) error {
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
-	before := append(strings.Fields(string(list)), sumsName)
+	before := append(strings.Fields(string(list)), sumsName, signatureName)
 	for _, e := range entries {
 		if !slices.Contains(before, e.Name()) {
 			return fmt.Errorf("%s holds %s, which is not of a release: name another folder", out, e.Name())
