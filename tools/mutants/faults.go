@@ -58,6 +58,12 @@ var protocol = []planted{
 		new: "",
 	},
 	{
+		name: "alarms: an identical message of another writer is taken for one's own",
+		file: "pipeline/watch/book.go", pkg: "pipeline/watch", test: "TestEventOfAnotherWriter",
+		old: " && there.Header.Get(wire.HeaderWorker) == b.writer:",
+		new: ":",
+	},
+	{
 		name: "alarms: the bucket of the latest has two writers",
 		file: "pipeline/watch/latest.go", pkg: "pipeline/watch", test: "TestLatestOfOneWriter",
 		old: "	h[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(l.last, 10)}\n",
