@@ -27,6 +27,8 @@ import (
 type plant struct {
 	t         *testing.T
 	url       string
+	nc        *nats.Conn // of the process with the server, which may do anything
+	js        jetstream.JetStream
 	ca        *x509.CertPool
 	passwords map[roles.Role]string
 }
@@ -66,7 +68,8 @@ func newPlant(t *testing.T) *plant {
 		t.Fatalf("over WebSocket: %v", err)
 	}
 	ws.Close()
-	_, js := pipelinetest.Connect(t, s)
+	nc, js := pipelinetest.Connect(t, s)
+	p.nc, p.js = nc, js
 	for name, subjects := range map[string]string{"EUSN-IN": "sensors.*", "EUSN-OUT": "eusn.out.*", "EUSN-DLQ": "eusn.dlq.*", "EUSN-ROWS": "eusn.rows.*.*", "EUSN-LABELS": "eusn.labels.*", "EUSN-SHADOW": "eusn.shadow.*.*"} {
 		if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{subjects}}); err != nil {
 			t.Fatal(err)
