@@ -82,6 +82,19 @@ const MaxPartitions = maxPartitions
 // buckets.
 const JobStreams = store.JobStreams
 
+// MaxConsumers is how many consumers the NATS streams that a stage creates may have, and
+// UsualConsumers how many where nobody sets a limit. At ManyConsumers of its limit, a
+// NATS stream has few left.
+const (
+	MaxConsumers   = store.MaxConsumers
+	UsualConsumers = store.UsualConsumers
+	ManyConsumers  = .8
+)
+
+// ConsumersFor is how many consumers the input of a job of so many partitions needs room
+// for.
+func ConsumersFor(partitions int) int { return store.ConsumersFor(partitions) }
+
 // Config is what a user decides about a job. Zero fields mean their defaults.
 type Config struct {
 	// Job names the NATS streams and subjects; a token of lower-case letters,

@@ -114,7 +114,35 @@ func TestAccountWithFewConsumers(t *testing.T) {
 	t.Cleanup(nc.Close)
 	js := pipelinetest.JetStream(t, nc)
 	c := Config{Job: "small", Partitions: 2}.WithDefaults()
-	if err := store.EnsureStreams(t.Context(), js, c.layout(), testLog(t)); err != nil {
-		t.Fatal(err)
+	book := &pipelinetest.LogBook{}
+	for _, want := range []int{0, 1} { // 8 consumers for 2 partitions, 52 for 13
+		if err := store.EnsureStreams(t.Context(), js, c.layout(), book.Logger()); err != nil {
+			t.Fatal(err)
+		}
+		if n := book.Lines("may have 50 consumers"); n != want || want > 0 && book.Lines("raise max_consumers of the account's JetStream limits to 52 or more") != want {
+			t.Errorf("told %d times, want %d:\n%s", n, want, book)
+		}
+		c = Config{Job: "large", InputSubject: "large.*", Partitions: 13}.WithDefaults()
+	}
+}
+
+// The limit of a NATS stream's consumers is the lowest of those that there are.
+func TestConsumerLimit(t *testing.T) {
+	t.Parallel()
+	account := func(most int) *jetstream.AccountInfo {
+		return &jetstream.AccountInfo{Tier: jetstream.Tier{Limits: jetstream.AccountLimits{MaxConsumers: most}}}
+	}
+	tiers := &jetstream.AccountInfo{Tiers: map[string]jetstream.Tier{"R3": {Limits: jetstream.AccountLimits{MaxConsumers: 7}}}}
+	for _, c := range []struct {
+		stream, replicas int
+		account          *jetstream.AccountInfo
+		want             int
+	}{
+		{-1, 1, nil, 1000}, {0, 1, account(-1), 1000}, {5, 1, nil, 5}, {5, 1, account(-1), 5}, {5, 1, account(3), 3}, {5, 1, account(9), 5}, {-1, 1, account(9), 9},
+		{65536, 1, account(-1), 65536}, {-1, 3, tiers, 7}, {-1, 1, tiers, 1000},
+	} {
+		if got := store.ConsumerLimit(jetstream.StreamConfig{MaxConsumers: c.stream, Replicas: c.replicas}, c.account); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
 	}
 }

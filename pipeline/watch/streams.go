@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
@@ -41,11 +42,11 @@ func Ensure(ctx context.Context, js jetstream.JetStream, job string, replicas in
 			Name: name, Subjects: []string{wire.AlarmSubjects(job)}, Storage: jetstream.FileStorage, Replicas: replicas,
 			MaxMsgs: MaxEvents, MaxBytes: -1, MaxMsgsPerSubject: -1, Discard: jetstream.DiscardOld, AllowBatchPublish: true,
 		}
-		_, err = js.CreateStream(ctx, cfg)
+		_, err = store.CreateStream(ctx, js, cfg)
 		var refused *jetstream.APIError
 		if errors.As(err, &refused) && refused.ErrorCode == invalidJSON {
 			cfg.AllowBatchPublish = false
-			_, err = js.CreateStream(ctx, cfg)
+			_, err = store.CreateStream(ctx, js, cfg)
 		}
 		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
 			err = nil

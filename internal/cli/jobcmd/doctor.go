@@ -41,8 +41,8 @@ func NewDoctor(a *cli.App) *cobra.Command {
 		Use:   "doctor",
 		Short: "Check this machine, the data directory and the NATS server",
 		Long: `Check the processor, memory, GPU, data directory and NATS server that "run" would
-use with the same configuration, what the job reads, how fast it fills the disk, and
-which limits apply. Exits with 4 if the NATS server cannot be reached, and with 1 for any other
+use with the same configuration, what the job reads, how many consumers there may be, how
+fast the job fills the disk, and which limits apply. Exits with 4 if the NATS server cannot be reached, and with 1 for any other
 problem.
 
 --repair restores lost checksums in the store of a NATS server. Stop the server first,
@@ -102,7 +102,7 @@ func repairStore(a *cli.App, dir string) error {
 func doctor(ctx context.Context, a *cli.App, c config.Config) error {
 	nats, next := checkNATS(ctx, c)
 	diskStatus, diskUse := disk.Check(ctx, c)
-	found := []Finding{checkCPU(), checkMemory(), checkGPU(), checkDir(c), nats, checkJob(ctx, c), {"disk", diskStatus, diskUse}}
+	found := []Finding{checkCPU(), checkMemory(), checkGPU(), checkDir(c), nats, checkJob(ctx, c), checkConsumers(ctx, c), {"disk", diskStatus, diskUse}}
 	if a.JSON {
 		if err := a.PrintJSON(found); err != nil {
 			return err

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -96,6 +97,7 @@ type estimate struct {
 	Needs      []need  `json:"needs"`
 	Jobs       int     `json:"jobs"`       // among which the machines are divided
 	Partitions int     `json:"partitions"` // of each job
+	Consumers  int     `json:"consumers"`  // of each job's input, at most
 }
 
 // need is how many servers one resource asks for.
@@ -164,6 +166,7 @@ func compute(p plant, s server, m measured, replicas int, every time.Duration, m
 	leader := max(write*rate*(m.In+m.Out)/(s.Disk*s.Use), rate*m.Payload*float64(max(1, replicas-1))/(s.Network*s.Use), rate*work/s.Use)
 	e.Jobs = max(1, int(math.Ceil(leader)))
 	e.Partitions = partitions((e.Servers*s.Cores+e.Jobs-1)/e.Jobs, maxPartitions)
+	e.Consumers = pipeline.ConsumersFor(e.Partitions)
 	return e
 }
 

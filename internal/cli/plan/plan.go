@@ -198,6 +198,7 @@ func print(a *cli.App, o options, r measured, e estimate) {
 		row("jobs", "%d, each with a share of the machines: a job's input is one NATS stream, which one server leads", e.Jobs)
 	}
 	row("partitions", "%d of a job (stage.partitions)", e.Partitions)
+	row("consumers", "up to %d of a job's input; a NATS server of your own allows %d where neither NATS stream nor account has a limit", e.Consumers, pipeline.UsualConsumers)
 	if r.Late {
 		a.Say("this machine had other work, and did not keep to %.4g messages a second: cores are underestimated; try again when it is quiet", r.Rate)
 	}

@@ -54,7 +54,7 @@ func TestPlan(t *testing.T) {
 	}
 
 	text := clitest.Must(t, plan...).Out
-	wants := []string{"cores", "memory", "network", "disk", "restart", "servers", "partitions"}
+	wants := []string{"cores", "memory", "network", "disk", "restart", "servers", "partitions", "consumers"}
 	for _, want := range wants {
 		if !strings.Contains(text, "\n"+want) {
 			t.Errorf("no line of %s in\n%s", want, text)

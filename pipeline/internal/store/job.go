@@ -15,9 +15,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
-// MaxPartitions is the most that a job can have.
-const MaxPartitions = 4096
-
 // ErrNoJob is that of a job under whose name no stage has run.
 var ErrNoJob = errors.New("there is no job")
 

@@ -72,7 +72,6 @@ func (c Layout) streams() []jetstream.StreamConfig {
 		// Direct reads may be answered by a replica that lags; positions are
 		// read from the leader.
 		all[i].AllowDirect = false
-		all[i].MaxConsumers = MaxConsumers
 		if all[i].MaxBytes == 0 {
 			all[i].MaxBytes = -1
 		}
@@ -86,20 +85,6 @@ func (c Layout) streams() []jetstream.StreamConfig {
 	return all
 }
 
-// MaxConsumers is how many consumers a job's NATS streams may have. Each partition
-// has one on the input; those of workers that were killed stay for half a minute, and
-// jobs that share the input and readers have theirs. A server allows 1,000 if nobody
-// sets a limit (default_max_consumers).
-const MaxConsumers = 16 * MaxPartitions
-
-// usualConsumers is the limit of a server where neither NATS stream, account nor
-// configuration has one.
-const usualConsumers = 1000
-
-// enoughConsumers is how many consumers an input of so many partitions needs room for:
-// those of a worker that was killed, and of the one after it, twice.
-func enoughConsumers(partitions int) int { return 4 * partitions }
-
 // firstRow is a number that no store of state rows of this name has had:
 // snapshots may name, and owners delete, rows of one that was deleted and made
 // anew.
@@ -110,6 +95,10 @@ func firstRow() uint64 { return uint64(time.Now().UnixMicro()) }
 // limit is kept and logged. Nothing existing is changed.
 func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *slog.Logger) error {
 	var errs []error
+	account, err := js.AccountInfo(ctx)
+	if err != nil {
+		account = nil // its limit of consumers is not known
+	}
 	for _, want := range c.streams() {
 		s, err := js.Stream(ctx, want.Name)
 		if errors.Is(err, jetstream.ErrStreamNotFound) {
@@ -127,7 +116,7 @@ func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *s
 		got := s.CachedInfo().Config
 		errs = append(errs, compareStream(got, want, log))
 		if want.SubjectTransform != nil {
-			if few := FewConsumers(got, c.Partitions); few != "" {
+			if few := FewConsumers(got, account, c.Partitions); few != "" {
 				log.Warn(few)
 			}
 		}
@@ -143,11 +132,7 @@ const lookups = 4
 // setting is the same, and numbers begin where each worker's clock says
 // (firstRow): whoever comes second takes what is there.
 func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := js.CreateStream(ctx, want)
-	if tooManyConsumers(err) { // the account allows fewer
-		want.MaxConsumers = -1
-		s, err = js.CreateStream(ctx, want)
-	}
+	s, err := CreateStream(ctx, js, want)
 	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return s, err
 	}
@@ -187,27 +172,6 @@ func overlap(err error) bool {
 	const subjectOverlap = 10065
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.ErrorCode == subjectOverlap
-}
-
-// tooManyConsumers reports whether the server refused a limit of consumers that is
-// higher than the account's.
-func tooManyConsumers(err error) bool {
-	const maximumConsumersLimit = 10026
-	var api *jetstream.APIError
-	return errors.As(err, &api) && api.ErrorCode == maximumConsumersLimit
-}
-
-// FewConsumers words that an input of so many partitions may have too few consumers;
-// empty if it may have enough.
-func FewConsumers(in jetstream.StreamConfig, partitions int) string {
-	limit := in.MaxConsumers
-	if limit <= 0 {
-		limit = usualConsumers
-	}
-	if limit >= enoughConsumers(partitions) {
-		return ""
-	}
-	return fmt.Sprintf("NATS stream %s may have %d consumers (max_consumers %d; without one, the server's default_max_consumers), and %d partitions need up to %d when workers are killed and start again: raise max_consumers of the NATS stream to %d", in.Name, limit, in.MaxConsumers, partitions, enoughConsumers(partitions), MaxConsumers)
 }
 
 func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
