@@ -30,19 +30,25 @@ type streamMonitor struct {
 	mapped string               // how the input gave keys to partitions at the start
 	wrong  map[string]time.Time // since when, by what
 	behind map[string]bool      // replicas of which it has told
-	nobody uint64               // messages of no partition, when last told
+	many   map[string]bool      // NATS streams of whose consumers it has told
+
+	account *jetstream.AccountInfo // nil: not known
+	nobody  uint64                 // messages of no partition, when last told
 }
 
 func newMonitor(w *owner.Worker, began map[string]time.Time, owned func() map[int]*owner.Ownership, breaks func() uint64) *streamMonitor {
 	return &streamMonitor{
 		worker: w, began: began, owned: owned, breaks: breaks, inputs: owner.NewInputWatch(w),
-		wrong: map[string]time.Time{}, behind: map[string]bool{},
+		wrong: map[string]time.Time{}, behind: map[string]bool{}, many: map[string]bool{},
 	}
 }
 
 // watch looks until ctx ends or something is lost, and returns that.
 func (w *streamMonitor) watch(ctx context.Context) error {
 	w.mapped = store.Destination(w.worker.Server.In.Stream.CachedInfo().Config)
+	try, cancel := w.worker.Server.Link.Attempt(ctx)
+	w.account, _ = w.worker.Server.JS.AccountInfo(try)
+	cancel()
 	for store.Pause(ctx, w.worker.Lease) == nil {
 		if err := w.look(ctx); err != nil {
 			return err
@@ -53,6 +59,7 @@ func (w *streamMonitor) watch(ctx context.Context) error {
 
 func (w *streamMonitor) look(ctx context.Context) error {
 	there := true
+	var full crowd
 	for _, s := range []jetstream.Stream{w.worker.Server.In.Stream, w.worker.Server.Out} {
 		name, began := s.CachedInfo().Config.Name, w.began[s.CachedInfo().Config.Name]
 		seq := owner.Furthest(w.owned()) // before the question: what is read meanwhile lies beyond
@@ -75,6 +82,7 @@ func (w *streamMonitor) look(ctx context.Context) error {
 			return err
 		}
 		w.replicas(info)
+		full = full.fuller(w.consumers(info))
 		if w.lasts(name+" empty", s == w.worker.Server.Out && w.worker.Server.Entered && info.State.Msgs == 0, clustered(s)) {
 			return store.EmptyOutput(w.worker.Job, w.worker.Server.In.Job)
 		}
@@ -94,6 +102,8 @@ func (w *streamMonitor) look(ctx context.Context) error {
 		w.inputs.LookBehind(ctx, info, owned)
 		w.inputs.LookAhead(ctx, info, owned)
 	}
+	w.worker.Counters.Server.Consumers.Store(full.has)
+	w.worker.Counters.Server.ConsumerLimit.Store(full.limit)
 	if there { // nothing is made on a server that lacks the job
 		w.worker.Server.Auxiliary.LookAll(ctx)
 	}
@@ -142,7 +152,32 @@ func (w *streamMonitor) replicas(info *jetstream.StreamInfo) {
 			w.worker.Log.Info("replica is current again", "stream", name, "server", r.Name)
 		}
 	}
-	w.worker.Counters.Behind.Store(int64(len(w.behind)))
+	w.worker.Counters.Server.Behind.Store(int64(len(w.behind)))
+}
+
+// crowd is how many consumers a NATS stream has, and may have.
+type crowd struct{ has, limit int64 }
+
+// fuller is the one of the two with less room, in proportion.
+func (c crowd) fuller(o crowd) crowd {
+	if c.limit == 0 || o.has*c.limit > c.has*o.limit {
+		return o
+	}
+	return c
+}
+
+// consumers counts those of a NATS stream, and tells once when few are left: then
+// partitions and readers get none any more.
+func (w *streamMonitor) consumers(info *jetstream.StreamInfo) crowd {
+	name := info.Config.Name
+	c := crowd{int64(info.State.Consumers), int64(store.ConsumerLimit(info.Config, w.account))}
+	many := float64(c.has) > ManyConsumers*float64(c.limit)
+	if many && !w.many[name] {
+		w.worker.Log.Warn("a NATS stream has almost as many consumers as it may have, and partitions and readers that need another one get none: look whose they are (nats consumer report), remove those that nobody uses, or raise its max_consumers",
+			"stream", name, "consumers", c.has, "limit", c.limit)
+	}
+	w.many[name] = many
+	return c
 }
 
 // unmapped tells of input messages that belong to no partition. The server

@@ -156,6 +156,27 @@ func TestConsumerThatDeliversNothing(t *testing.T) {
 	}
 }
 
+// Almost as many consumers as there may be are told once, and again after there were
+// fewer; the figures are those of the NATS stream with less room.
+func TestFewConsumersLeft(t *testing.T) {
+	book := &pipelinetest.LogBook{}
+	w := newMonitor(&owner.Worker{Log: book.Logger()}, nil, nil, nil)
+	for i, step := range []struct {
+		in, out int
+		want    crowd
+		told    int
+	}{{8, 0, crowd{8, 10}, 0}, {9, 3, crowd{9, 10}, 1}, {10, 3, crowd{10, 10}, 1}, {1, 4, crowd{4, 4}, 2}, {1, 0, crowd{1, 10}, 2}, {9, 0, crowd{9, 10}, 3}, {0, 0, crowd{0, 4}, 3}} {
+		var full crowd
+		for name, has := range map[string]int{"J-IN": step.in, "J-OUT": step.out} {
+			limit := map[string]int{"J-IN": 10, "J-OUT": 4}[name]
+			full = full.fuller(w.consumers(&jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: name, MaxConsumers: limit}, State: jetstream.StreamState{Consumers: has}}))
+		}
+		if full.has != step.want.has || full.has > 0 && full != step.want || book.Lines("almost as many consumers") != step.told {
+			t.Errorf("look %d: %+v, told %d times; want %+v", i+1, full, book.Lines("almost as many consumers"), step)
+		}
+	}
+}
+
 // A replica that stays behind is told once, and so is that it is current again.
 func TestReplicasBehind(t *testing.T) {
 	book := &pipelinetest.LogBook{}
@@ -171,7 +192,7 @@ func TestReplicasBehind(t *testing.T) {
 		behind, told, again int
 	}{{false, 0, 0, 0}, {true, 0, 0, 0}, {false, 0, 0, 0}, {false, 1, 1, 0}, {false, 1, 1, 0}, {true, 0, 1, 1}, {true, 0, 1, 1}} {
 		look(step.current)
-		if n, told, again := int(w.worker.Counters.Behind.Load()), book.Lines("is not current"), book.Lines("current again"); n != step.behind || told != step.told || again != step.again {
+		if n, told, again := int(w.worker.Counters.Server.Behind.Load()), book.Lines("is not current"), book.Lines("current again"); n != step.behind || told != step.told || again != step.again {
 			t.Errorf("look %d: %d behind, told %d times, current again %d times; want %v", i+1, n, told, again, step)
 		}
 	}

@@ -167,7 +167,7 @@ func read(n *stats.Counters) Stats {
 		Snapshots: n.Snapshots.Load(), SnapshotSize: n.SnapshotBytes.Load(), Owned: n.Owned.Load(), Stopped: n.Stopped.Load(),
 		Decode: time.Duration(n.Spent.Decode.Load()), Engine: time.Duration(n.Spent.Engine.Load()), Commit: time.Duration(n.Spent.Commit.Load()), SnapshotTime: time.Duration(n.Spent.Snapshot.Load()),
 		BatchRows: Histogram(n.BatchRows.Read(stats.RowBounds, 1)), StepTime: Histogram(n.StepTime.Read(stats.StepBounds, 1e9)), CommitTime: Histogram(n.CommitTime.Read(stats.CommitBounds, 1e9)),
-		Streams: n.Streams.Load(), Slots: n.Slots.Load(), Parked: n.Parked.Load(), ReplicasBehind: n.Behind.Load(), Replaying: n.Replaying.Load(),
+		Streams: n.Streams.Load(), Slots: n.Slots.Load(), Parked: n.Parked.Load(), ReplicasBehind: n.Server.Behind.Load(), Replaying: n.Replaying.Load(),
 		DeadLettersBy: map[string]uint64{}, PredictionsBy: map[string]uint64{}, FlaggedBy: map[string]uint64{},
 	}
 	for r := range n.DeadLetters {

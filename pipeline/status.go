@@ -31,6 +31,9 @@ type Status struct {
 
 	MaxRows    int // state rows that all shards' engines may hold
 	MaxStreams int // streams that a partition may remember
+	// Consumers are those of the job's input or output, of the one with less room, and
+	// MaxConsumers is how many it may have; 0 until the server has said so.
+	Consumers, MaxConsumers int64
 	// Partitions are those that fall to this worker and those it has not
 	// given up yet, ascending.
 	Partitions []PartitionHealth
@@ -125,6 +128,7 @@ func (c *Counters) Status() Status {
 		Running: true, Connected: r.conns.connected(), Stopping: r.stopping.Load(), Lease: r.cfg.Lease,
 		Worker: r.self.worker, Arithmetic: reservoir.Canonical, Model: r.self.meta.SHA256, ModelName: r.self.meta.Model, Readout: r.self.meta.Readout,
 		MaxRows: r.cfg.MaxSlots * len(r.shards), MaxStreams: r.cfg.MaxStreams,
+		Consumers: c.counts.Server.Consumers.Load(), MaxConsumers: c.counts.Server.ConsumerLimit.Load(),
 	}
 	for _, sh := range r.shards {
 		s.Engines = append(s.Engines, sh.EngineName())

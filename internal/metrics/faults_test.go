@@ -77,6 +77,14 @@ var faults = []struct {
 			f.rig.publish("c", []float32{0.1}, pipeline.HeaderSeq, n)
 		}
 	}, nil},
+	{"EusnConsumers", "a reader created durable consumers of the output", 20, func(f *recording) {
+		f.change("EUSN-OUT", func(c *jetstream.StreamConfig) { c.MaxConsumers = 10 })
+		for i := range 9 {
+			if _, err := f.rig.js.CreateConsumer(f.Context(), "EUSN-OUT", jetstream.ConsumerConfig{Durable: fmt.Sprint("reader", i)}); err != nil {
+				f.Fatal(err)
+			}
+		}
+	}, nil},
 	{"EusnUnlikeTraining", "a sensor of one stream gave values a hundred times too large", 20, nil, func(f *recording) { f.send("b", 30) }},
 	{"EusnDuplicates", "a producer sent its last message again and again", 20, nil, func(f *recording) {
 		for range 40 {

@@ -63,6 +63,8 @@ var (
 	stateRows   = define(gauge, "eusn_state_rows", "State rows of open sequences, by where they are.", "place")
 	rowCapacity = define(gauge, "eusn_state_rows_capacity", "State rows that all engines may hold.")
 	streamRoom  = define(gauge, "eusn_streams_capacity", "Streams that the partitions of this worker may remember.")
+	consumers   = define(gauge, "eusn_consumers", "Consumers of the job's input or output, of the one that has less room.")
+	consumerCap = define(gauge, "eusn_consumers_capacity", "How many consumers the same NATS stream may have.")
 	batchRows   = define(histogram, "eusn_batch_rows", "Samples per batch, replayed ones included.")
 	stepTime    = define(histogram, "eusn_step_seconds", "Time per engine call.")
 	commitTime  = define(histogram, "eusn_commit_seconds", "Time from a batch's first publish until the server had all of it.")
@@ -93,7 +95,7 @@ func newStage(c *pipeline.Counters, version string) *stage {
 }
 
 func (s *stage) metrics() []*metric {
-	return append([]*metric{predictions, flagged, classes, deadLetters, shadows, missed, agreeing, stateRows, rowCapacity, streamRoom, batchRows, stepTime, commitTime, saturated, stateSize,
+	return append([]*metric{predictions, flagged, classes, deadLetters, shadows, missed, agreeing, stateRows, rowCapacity, streamRoom, consumers, consumerCap, batchRows, stepTime, commitTime, saturated, stateSize,
 		ready, engineInfo, partitions, epoch, lag, lagTime, unsaved}, s.plain...)
 }
 
@@ -142,6 +144,8 @@ func (s *stage) Collect(out chan<- prometheus.Metric) {
 func (s *stage) collectStatus(out chan<- prometheus.Metric, status *pipeline.Status) {
 	rowCapacity.send(out, float64(status.MaxRows))
 	streamRoom.send(out, float64(status.MaxStreams*len(status.Partitions)))
+	consumers.send(out, float64(status.Consumers))
+	consumerCap.send(out, float64(status.MaxConsumers))
 	for _, engine := range status.Engines {
 		engineInfo.send(out, 1, engine, status.Arithmetic, status.Model, s.version)
 	}

@@ -9,6 +9,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
+// Server is what the server says of a job's input and output.
+type Server struct {
+	Behind                   atomic.Int64 // replicas that are not current
+	Consumers, ConsumerLimit atomic.Int64 // of the one with less room
+}
+
 // Counters are a running stage's counters: totals since the start, and numbers of
 // now (the last int64 group). Each is added to by whoever does what it counts,
 // without a lock. The zero value is ready.
@@ -20,7 +26,8 @@ type Counters struct {
 	Snapshots, SnapshotBytes                                                             atomic.Uint64
 	Spent                                                                                Spent
 	Answered                                                                             atomic.Int64 // when a sample was answered last, ns since 1970; 0 = never
-	Streams, Slots, Replaying, Owned, Stopped, Away, Parked, Behind                      atomic.Int64
+	Streams, Slots, Replaying, Owned, Stopped, Away, Parked                              atomic.Int64
+	Server                                                                               Server
 	DeadLetters                                                                          [len(wire.ReasonNames)]atomic.Uint64
 	Integrity                                                                            [len(Integrities)]atomic.Uint64
 	Flagged                                                                              [len(codec.FlagNames)]atomic.Uint64
