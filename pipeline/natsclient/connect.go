@@ -107,6 +107,7 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 		log = slog.New(slog.DiscardHandler)
 	}
 	var told atomic.Int64
+	var errs repeats
 	return []nats.Option{
 		nats.Name(name),
 		nats.Timeout(connectWait),
@@ -137,7 +138,11 @@ func LongLived(name string, log *slog.Logger) []nats.Option {
 			log.Info("NATS connection restored", "connection", name, "server", nc.ConnectedUrlRedacted())
 		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-			log.Error("NATS client error", "connection", name, "err", err)
+			if left, ok := errs.admit(err.Error(), time.Now()); left > 0 {
+				log.Error("NATS client error", "connection", name, "err", err, "others_since", left)
+			} else if ok {
+				log.Error("NATS client error", "connection", name, "err", err)
+			}
 		}),
 	}
 }

@@ -1,12 +1,16 @@
 package natsclient_test
 
 import (
+	"errors"
 	"net"
 	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
@@ -81,4 +85,43 @@ func TestConnectWaits(t *testing.T) {
 		t.Fatal(err)
 	}
 	nc.Close()
+}
+
+// A login that the server does not accept any more is one line in the log, not eight a
+// second, while the client goes on trying.
+func TestRevokedLogin(t *testing.T) {
+	t.Parallel()
+	o := &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, Username: "u", Password: "before"}
+	s := pipelinetest.Serve(t, o)
+	port := s.Addr().(*net.TCPAddr).Port
+	book := &pipelinetest.LogBook{}
+	nc, err := natsclient.Connect(natsclient.Options{URL: s.ClientURL(), User: "u", Password: "before", Log: book.Logger()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	tried := make(chan error, 1000)
+	logged := nc.ErrorHandler()
+	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
+		logged(nc, sub, err)
+		tried <- err
+	})
+	s.Shutdown()
+	s.WaitForShutdown()
+	changed := *o
+	changed.Password, changed.Port = "after", port
+	pipelinetest.Serve(t, &changed)
+	for range 5 {
+		select {
+		case err := <-tried:
+			if !errors.Is(err, nats.ErrAuthorization) {
+				t.Errorf("%v, want %v", err, nats.ErrAuthorization)
+			}
+		case <-time.After(pipelinetest.Patience):
+			t.Fatal("the client does not try again")
+		}
+	}
+	if n := book.Lines("authorization violation"); n != 1 {
+		t.Errorf("%d lines, want 1:\n%s", n, book)
+	}
 }

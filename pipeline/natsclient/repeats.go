@@ -1,0 +1,48 @@
+package natsclient
+
+import (
+	"sync"
+	"time"
+)
+
+const (
+	longestQuiet = 10 * time.Minute // between two lines of an error that lasts
+	mostRepeats  = 64               // errors that are known at a time
+)
+
+// repeats decides which of equal errors are logged: the first, and then one whenever twice
+// as long has passed as between the two before, from toldEvery up to longestQuiet. An error
+// that has not come for longestQuiet is new.
+type repeats struct {
+	mu    sync.Mutex
+	known map[string]*repeated
+}
+
+// repeated is what is known of an error.
+type repeated struct {
+	came, told time.Time
+	wait       time.Duration // from told until the next line
+	left       int           // out since told
+}
+
+// admit reports whether an error is logged, and how often it came since it was.
+func (r *repeats) admit(text string, now time.Time) (left int, ok bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	e := r.known[text]
+	switch {
+	case e == nil || now.Sub(e.came) >= longestQuiet:
+		if r.known == nil || len(r.known) >= mostRepeats {
+			r.known = map[string]*repeated{}
+		}
+		r.known[text] = &repeated{came: now, told: now, wait: toldEvery}
+		return 0, true
+	case now.Sub(e.told) < e.wait:
+		e.came = now
+		e.left++
+		return 0, false
+	}
+	left = e.left
+	*e = repeated{came: now, told: now, wait: min(2*e.wait, longestQuiet)}
+	return left, true
+}
