@@ -328,13 +328,16 @@ func TestUsersFile(t *testing.T) {
 		t.Errorf("read %+v, %v", got, err)
 	}
 	for text, says := range map[string]string{
-		"":                   "no users",
-		"# only this":        "no users",
-		"a sensor":           "line 1 has 2 words",
-		"\na sensor secret":  `line 2: user "a": the third word is no bcrypt hash`,
-		"a boss " + hash:     `role "boss", want one of [sensor gateway`,
-		"a.b sensor " + hash: `user "a.b"`,
-		"* sensor " + hash:   `user "*"`,
+		"":                           "no users",
+		"# only this":                "no users",
+		"a sensor":                   "line 1 has 2 words",
+		"\na sensor secret":          `line 2: user "a": the third word is no bcrypt hash`,
+		"a boss " + hash:             `role "boss", want one of [sensor gateway`,
+		"a sensor $2a$13" + hash[6:]: `user "a": the bcrypt hash has the cost 13, want 4 to 12`,
+		"a sensor $2a$20" + hash[6:]: "cost 20",
+		"a sensor $2a$00" + hash[6:]: "want 4 to 12",
+		"a.b sensor " + hash:         `user "a.b"`,
+		"* sensor " + hash:           `user "*"`,
 		"a sensor " + hash + "\na reader " + hash: `line 2: user "a" is there twice`,
 	} {
 		_, err := roles.ReadUsers(strings.NewReader(text))

@@ -28,6 +28,11 @@ var userName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 // other text with the password itself.
 var hashed = regexp.MustCompile(`^\$2[abxy]\$\d\d\$[./A-Za-z0-9]{53}$`)
 
+// mostCost is the highest cost of a hash, a quarter of a second. The server computes one
+// for each connection, also for those with a wrong password: at a cost of 20 a single one
+// takes a minute.
+const mostCost = 12
+
 // ReadUsers reads a users file. Its errors name the line.
 func ReadUsers(r io.Reader) ([]User, error) {
 	var users []User
@@ -69,6 +74,9 @@ func (u *User) check() error {
 	}
 	if !hashed.MatchString(u.Hash) { // the text may be a password: not shown
 		return fmt.Errorf("user %q: the third word is no bcrypt hash, want one that begins with $2a$, such as htpasswd -B makes", u.Name)
+	}
+	if cost, err := bcrypt.Cost([]byte(u.Hash)); err != nil || cost < bcrypt.MinCost || cost > mostCost {
+		return fmt.Errorf("user %q: the bcrypt hash has the cost %d, want %d to %d: htpasswd -nBC 10", u.Name, cost, bcrypt.MinCost, mostCost)
 	}
 	return u.Role.Check()
 }
