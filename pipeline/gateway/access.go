@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
@@ -49,8 +50,20 @@ func (a Access) Check(key, addr string, login bool) error {
 	return fmt.Errorf("gateway: %s %s: others than this machine can reach this address: set %s; or gateway.insecure: true if you trust everybody in that network; or listen on 127.0.0.1", key, addr, lacks)
 }
 
+// wrongPause is how long a wrong password waits for its answer. Its connection keeps its
+// place until then, so the limit for an address bounds how many are tried in a second.
+const wrongPause = time.Second
+
 // Allows compares a login, in a time that does not tell how much of it is right.
 func (a Access) Allows(user, password string) bool {
+	right := a.isRight(user, password)
+	if !right && password != "" { // a client that asks whether it must log in has none
+		time.Sleep(wrongPause)
+	}
+	return right
+}
+
+func (a Access) isRight(user, password string) bool {
 	if a.User == "" {
 		return true
 	}
