@@ -1,16 +1,17 @@
 package gateway
 
 import (
+	"fmt"
 	"sync/atomic"
 )
 
 // counters are written by the gateway and read by anybody.
 type counters struct {
-	messages                                                                               [inputs]atomic.Uint64
-	refused                                                                                [inputs]atomic.Uint64
-	samples, batches, retries, repeats, unreadable, dropped, missed, forgotten, newStreams atomic.Uint64
-	held                                                                                   atomic.Bool
-	waiting, bytes                                                                         atomic.Int64
+	messages                                                                                         [inputs]atomic.Uint64
+	refused                                                                                          [inputs]atomic.Uint64
+	samples, batches, retries, repeats, unreadable, dropped, missed, forgotten, newStreams, farTimes atomic.Uint64
+	held                                                                                             atomic.Bool
+	waiting, bytes                                                                                   atomic.Int64
 }
 
 // Stats are what a gateway has done since it began.
@@ -22,10 +23,11 @@ type Stats struct {
 	Retries     uint64            // attempts to publish one that failed
 	Repeats     uint64            // messages of devices that were taken before
 	Unreadable  uint64            // payloads that no decoder could read: dead letters of the stage
-	Dropped     uint64            // UDP packets, and messages of another broker with QoS 0, for which there was no room
+	Dropped     uint64            // UDP packets (on Linux those, too, that the system had no room for), and messages of another broker with QoS 0, for which there was no room
 	Missed      uint64            // samples that a poll of Modbus should have made and did not
 	Forgotten   uint64            // sessions of devices that were forgotten because there were too many
 	NewStreams  uint64            // streams that the input had no message of
+	FarTimes    uint64            // samples whose time is before 2000, or more than a day from the clock
 	HoldingBack bool
 	Waiting     int64 // batches in the outbox
 	OutboxBytes int64
@@ -37,7 +39,7 @@ func (g *Gateway) Stats() Stats {
 	s := Stats{
 		Messages: map[string]uint64{}, Refused: map[string]uint64{}, Samples: c.samples.Load(), Batches: c.batches.Load(), Retries: c.retries.Load(),
 		Repeats: c.repeats.Load(), Unreadable: c.unreadable.Load(), Dropped: c.dropped.Load(), Missed: c.missed.Load(),
-		Forgotten: c.forgotten.Load(), NewStreams: c.newStreams.Load(), HoldingBack: c.held.Load(), Waiting: c.waiting.Load(), OutboxBytes: c.bytes.Load(),
+		Forgotten: c.forgotten.Load(), NewStreams: c.newStreams.Load(), FarTimes: c.farTimes.Load(), HoldingBack: c.held.Load(), Waiting: c.waiting.Load(), OutboxBytes: c.bytes.Load(),
 	}
 	for i := range inputs {
 		s.Messages[i.String()], s.Refused[i.String()] = c.messages[i].Load(), c.refused[i].Load()
@@ -61,6 +63,12 @@ func (g *Gateway) Lost() uint64 { return g.stats.dropped.Load() }
 func (g *Gateway) Drop(in Input) {
 	g.stats.dropped.Add(1)
 	g.told.say("messages are dropped: the gateway holds back, and UDP and another broker's QoS 0 cannot wait; the next prediction of each stream that comes this way carries the flag gap", in.String(), ErrHeldBack)
+}
+
+// DropUnseen counts messages that the system has dropped before an input could read them.
+func (g *Gateway) DropUnseen(in Input, messages uint32) {
+	g.stats.dropped.Add(uint64(messages))
+	g.told.say("the system has dropped packets before the gateway could read them: its buffer was full; raise its limit (net.core.rmem_max of Linux), or send less at a time; the next prediction of each stream that comes this way carries the flag gap", in.String(), fmt.Errorf("%d packets", messages))
 }
 
 // Miss counts samples that a poll should have made and did not, and says it in the log.

@@ -34,6 +34,19 @@ func (words) Decode(p []byte) ([]gateway.Part, error) {
 // start runs a gateway whose samples the returned function counts, by key.
 func start(t *testing.T) (*gateway.Gateway, *pipelinetest.LogBook, func(key string) uint64) {
 	t.Helper()
+	g, book, in := startInput(t)
+	return g, book, func(key string) uint64 {
+		info, err := in.Info(t.Context(), jetstream.WithSubjectFilter("eusn.in.0."+key))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.State.Subjects["eusn.in.0."+key]
+	}
+}
+
+// startInput runs a gateway, and returns the input that it publishes to.
+func startInput(t *testing.T) (*gateway.Gateway, *pipelinetest.LogBook, jetstream.Stream) {
+	t.Helper()
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	in, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "EUSN-IN", Subjects: []string{"sensors.*"},
 		SubjectTransform: &jetstream.SubjectTransformConfig{Source: "sensors.*", Destination: "eusn.in.0.{{wildcard(1)}}"}})
@@ -54,13 +67,7 @@ func start(t *testing.T) (*gateway.Gateway, *pipelinetest.LogBook, func(key stri
 			t.Error(err)
 		}
 	})
-	return g, book, func(key string) uint64 {
-		info, err := in.Info(t.Context(), jetstream.WithSubjectFilter("eusn.in.0."+key))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.State.Subjects["eusn.in.0."+key]
-	}
+	return g, book, in
 }
 
 // Lines over TCP are taken whole, however they are cut on the way. A wrong one is

@@ -47,6 +47,9 @@ func ListenUDP(g *gateway.Gateway, addr string, log *slog.Logger) (*UDP, error) 
 	if err := c.SetReadBuffer(kernelBuffer); err != nil {
 		log.Warn("the system gives UDP a small buffer: packets may be lost before the gateway sees them", "err", err)
 	}
+	if err := countUnseen(c); err != nil {
+		log.Warn("the system does not tell how many UDP packets it drops: predictions of what is missing carry no flag", "err", err)
+	}
 	u := &UDP{g: g, log: log, conn: c, queue: make(chan packet, packetQueue)}
 	u.ctx, u.stop = context.WithCancel(context.Background())
 	u.all.Go(u.read)
@@ -67,14 +70,19 @@ func (u *UDP) Close() {
 // read takes packets from the system and drops those for which there is no room.
 func (u *UDP) read() {
 	defer close(u.queue)
-	buf := make([]byte, packetBytes)
+	buf, control := make([]byte, packetBytes), make([]byte, controlBytes)
+	dropped := uint32(0) // by the system
 	for {
-		n, err := u.conn.Read(buf)
+		n, told, _, _, err := u.conn.ReadMsgUDPAddrPort(buf, control)
 		if err != nil {
 			if u.ctx.Err() == nil {
 				u.log.Error("lines are no longer taken over UDP", "err", err)
 			}
 			return
+		}
+		if now := unseen(control[:told]); now != 0 && now != dropped {
+			u.g.DropUnseen(gateway.UDP, now-dropped)
+			dropped = now
 		}
 		select {
 		case u.queue <- packet{bytes.Clone(buf[:n]), u.g.Lost()}:
