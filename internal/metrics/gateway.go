@@ -22,6 +22,7 @@ var (
 	gatewayDropped    = define(counter, "eusn_gateway_udp_dropped_total", "UDP packets, and messages of another broker with QoS 0, for which there was no room.")
 	gatewayForgotten  = define(counter, "eusn_gateway_sessions_forgotten_total", "MQTT sessions that were forgotten because there were too many.")
 	gatewayNew        = define(counter, "eusn_gateway_streams_new_total", "Streams of which the input had no message.")
+	gatewayFarTimes   = define(counter, "eusn_gateway_far_times_total", "Samples whose time is before 2000, or more than a day from the clock.")
 	gatewayMissed     = define(counter, "eusn_gateway_missed_total", "Samples that a poll of Modbus should have made and did not.")
 	gatewaySamples    = define(counter, "eusn_gateway_samples_total", "Samples in the messages taken.")
 	gatewayBatches    = define(counter, "eusn_gateway_batches_total", "Batches that were given a number.")
@@ -34,7 +35,7 @@ var (
 type gatewayCollector struct{ stats func() gateway.Stats }
 
 func (gatewayCollector) metrics() []*metric {
-	return []*metric{gatewayMessages, gatewayRefused, gatewayRepeats, gatewayUnreadable, gatewayDropped, gatewayMissed, gatewayForgotten, gatewayNew, gatewaySamples, gatewayBatches, gatewayRetries, gatewayHeld, gatewayWaiting, gatewayBytes}
+	return []*metric{gatewayMessages, gatewayRefused, gatewayRepeats, gatewayUnreadable, gatewayDropped, gatewayMissed, gatewayForgotten, gatewayNew, gatewayFarTimes, gatewaySamples, gatewayBatches, gatewayRetries, gatewayHeld, gatewayWaiting, gatewayBytes}
 }
 
 // Describe implements prometheus.Collector.
@@ -53,6 +54,7 @@ func (c gatewayCollector) Collect(out chan<- prometheus.Metric) {
 	gatewayMissed.send(out, float64(s.Missed))
 	gatewayForgotten.send(out, float64(s.Forgotten))
 	gatewayNew.send(out, float64(s.NewStreams))
+	gatewayFarTimes.send(out, float64(s.FarTimes))
 	gatewaySamples.send(out, float64(s.Samples))
 	gatewayBatches.send(out, float64(s.Batches))
 	gatewayRetries.send(out, float64(s.Retries))

@@ -9,20 +9,22 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // stream is one stream's progress.
 type stream struct {
-	key   string
-	last  outbox.Number // given last
-	sure  bool          // last was compared with the input
-	lost  uint64        // Message.Lost of the newest message
-	open  *batch        // nil: no samples wait
-	queue []*outbox.Batch
-	busy  bool      // the first of queue is under way, or in ready or stuck
-	again time.Time // when one that was set aside is tried again
+	key     string
+	last    outbox.Number // given last
+	sure    bool          // last was compared with the input
+	lost    uint64        // Message.Lost of the newest message
+	farTime bool          // the log has one of its times, which is far from the clock
+	open    *batch        // nil: no samples wait
+	queue   []*outbox.Batch
+	busy    bool      // the first of queue is under way, or in ready or stuck
+	again   time.Time // when one that was set aside is tried again
 }
 
 // batch is samples of one stream that have no number yet.
@@ -88,9 +90,11 @@ func (g *Gateway) add(t *taken, now time.Time) {
 			}
 		}
 		ticket.left++
-		if s := g.stream(p.Key); m.Lost > s.lost {
+		s := g.stream(p.Key)
+		if m.Lost > s.lost {
 			s.lost, p.Gap = m.Lost, true
 		}
+		g.compareTimes(s, p, m.Input, now)
 		g.put(p, o, ticket, now, &m.Trace)
 	}
 	if repeated > 0 && repeated == len(t.parts) {
@@ -99,6 +103,18 @@ func (g *Gateway) add(t *taken, now time.Time) {
 		g.stats.messages[m.Input].Add(1)
 	}
 	ticket.stored()
+}
+
+// compareTimes counts samples whose times are far from the clock, and reports the first of
+// each stream.
+func (g *Gateway) compareTimes(s *stream, p *Part, in Input, now time.Time) {
+	n, why := farTimes(p.Times, now)
+	g.stats.farTimes.Add(uint64(n))
+	if n > 0 && !s.farTime {
+		s.farTime = true
+		g.told.say("times of samples are before 2000, or more than a day from the clock: compare input.time_unit and the clock of the device; samples that a device has kept may be right", in.String(),
+			fmt.Errorf("stream %q has a sample of %s", names.Cut(s.key, 80), why))
+	}
 }
 
 // ticket tells a device when all parts of its message are stored.
