@@ -127,13 +127,7 @@ func prefixOf(a net.Addr) netip.Prefix {
 	if !ok {
 		return netip.Prefix{}
 	}
-	address := tcp.AddrPort().Addr().Unmap().WithZone("")
-	bits := address.BitLen()
-	if address.Is6() && !address.IsLoopback() {
-		bits = 64
-	}
-	p, _ := address.Prefix(bits)
-	return p
+	return Network(tcp.AddrPort().Addr())
 }
 
 // counted is a connection of a limited listener.

@@ -4,6 +4,8 @@ import (
 	"net/netip"
 	"sync"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
 
 // addresses is how many senders of new streams are told apart within a minute. Beyond,
@@ -41,18 +43,9 @@ func (b *begun) admit(from string, now time.Time) bool {
 	return true
 }
 
-// networkOf is the address of a sender, or with IPv6 its network of 64 bits. Senders
-// without an address, such as those at another broker, are one.
+// networkOf is the network of a sender. Senders without an address, such as those at
+// another broker, are one.
 func networkOf(from string) netip.Prefix {
-	at, err := netip.ParseAddrPort(from)
-	if err != nil {
-		return netip.Prefix{}
-	}
-	address := at.Addr().Unmap().WithZone("")
-	bits := address.BitLen()
-	if address.Is6() {
-		bits = 64
-	}
-	p, _ := address.Prefix(bits)
-	return p
+	at, _ := netip.ParseAddrPort(from)
+	return listen.Network(at.Addr())
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway/internal/outbox"
@@ -63,8 +64,8 @@ func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 	for _, s := range h.known {
 		h.used[strings.TrimPrefix(s, sessionPrefix)] = true
 	}
-	places := make(chan struct{}, max(1, largeBytes/max(1, o.MaxMessage)))
-	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait, packetWait, places, func(err error) { g.Refuse(gateway.MQTT, err) }, o.MaxMessage}))); err != nil {
+	places := listen.NewPlaces(max(1, largeBytes/max(1, o.MaxMessage)))
+	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait, listen.DefaultPace, places, func(err error) { g.Refuse(gateway.MQTT, err) }, o.MaxMessage}))); err != nil {
 		stop()
 		l.Close()
 		return nil, err

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 )
@@ -227,11 +228,11 @@ func TestMessagesWithoutAcknowledgement(t *testing.T) {
 // A large packet needs a place, and must be complete in time.
 func TestLargePackets(t *testing.T) {
 	t.Parallel()
-	places := make(chan struct{}, 1)
+	places := listen.NewPlaces(1)
 	open := func() *timedConn {
 		device, broker := net.Pipe()
 		t.Cleanup(func() { device.Close(); broker.Close() })
-		c := &timedConn{Conn: broker, limits: timed{packet: 50 * time.Millisecond, places: places}}
+		c := &timedConn{Conn: broker, limits: timed{pace: listen.Pace{Bytes: smallPacket, Each: 50 * time.Millisecond, Whole: time.Second}, places: places}}
 		c.loggedIn.Store(true)
 		return c
 	}
@@ -242,8 +243,8 @@ func TestLargePackets(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(places) != 1 || first.left != smallPacket+1-(10-3)+0 {
-		t.Errorf("%d places are taken, %d bytes are missing", len(places), first.left)
+	if places.Used() != 1 || first.left != smallPacket+1-(10-3)+0 {
+		t.Errorf("%d places are taken, %d bytes are missing", places.Used(), first.left)
 	}
 	if err := second.follow([]byte(large[:4])); err != errPlace {
 		t.Errorf("a second large packet: %v", err)
@@ -254,15 +255,15 @@ func TestLargePackets(t *testing.T) {
 	if _, err := first.Read(make([]byte, 9)); err == nil {
 		t.Error("a packet that does not come is waited for")
 	}
-	if err := first.follow([]byte(large[10:] + packet(0xc0, ""))); err != nil || first.left != 0 || len(places) != 0 {
-		t.Errorf("%v, %d bytes are missing, %d places are taken", err, first.left, len(places))
+	if err := first.follow([]byte(large[10:] + packet(0xc0, ""))); err != nil || first.left != 0 || places.Used() != 0 {
+		t.Errorf("%v, %d bytes are missing, %d places are taken", err, first.left, places.Used())
 	}
 	if err := second.follow([]byte(large[:4])); err != nil {
 		t.Error(err)
 	}
 	second.Close()
 	second.Close()
-	if len(places) != 0 {
+	if places.Used() != 0 {
 		t.Error("a closed connection keeps its place")
 	}
 	if err := open().follow([]byte("\x30\xff\xff\xff\xff\x01")); err != errLength {

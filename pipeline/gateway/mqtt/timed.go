@@ -5,15 +5,18 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
+	"os"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
 
 const (
-	loginWait  = 10 * time.Second // for the first packet of a connection
-	writeWait  = 30 * time.Second // for a device that does not read
-	packetWait = 30 * time.Second // for the whole of a large packet
+	loginWait = 10 * time.Second // for the first packet of a connection
+	writeWait = 30 * time.Second // for a device that does not read
 
 	drainTime  = time.Second // after a packet that is too large
 	drainBytes = 8 << 20
@@ -26,10 +29,11 @@ const (
 // packet, nor for the rest of a large one, nor for a device that does not read.
 type timed struct {
 	net.Listener
-	login, write, packet time.Duration
-	places               chan struct{} // one for each large packet on its way; nil: any number
-	refuse               func(error)   // is told of a connection that is ended; nil: nobody
-	most                 int           // bytes of a packet, as the broker counts them; 0: any number
+	login, write time.Duration
+	pace         listen.Pace    // of a large packet
+	places       *listen.Places // for large packets on their way
+	refuse       func(error)    // is told of a connection that is ended; nil: nobody
+	most         int            // bytes of a packet, as the broker counts them; 0: any number
 }
 
 func (t timed) Accept() (net.Conn, error) {
@@ -48,8 +52,7 @@ func (t timed) Accept() (net.Conn, error) {
 //
 // The broker allocates the memory of a packet when it has read the packet's length. So
 // a connection follows the lengths: before the login all packets are small, and later a
-// large one needs a place, of which there are few, and has a time in which it must be
-// complete.
+// large one needs a place, of which there are few, and must keep a pace.
 type timedConn struct {
 	net.Conn
 	limits   timed
@@ -59,8 +62,9 @@ type timedConn struct {
 	inHeader bool // its first byte was read, and its length was not
 	length   int
 	shift    int
-	left     int       // bytes that are missing
-	end      time.Time // when a large one must be complete
+	left     int // bytes that are missing
+	coming   listen.Coming
+	until    time.Time // deadline of a large one
 
 	holds, closed atomic.Bool // a place; the connection
 
@@ -72,18 +76,22 @@ var (
 	errLength = errors.New("mqtt: malformed length of a packet")
 	errLogin  = errors.New("mqtt: the first packet of a connection is too large")
 	errPlace  = errors.New("mqtt: too many large packets are on their way")
+	errSlow   = errors.New("mqtt: a large packet comes too slowly")
 )
 
 // SetDeadline is that of the next read.
 func (c *timedConn) SetDeadline(t time.Time) error {
-	if c.left > 0 && c.holds.Load() && (t.IsZero() || t.After(c.end)) {
-		t = c.end
+	if c.left > 0 && c.holds.Load() && (t.IsZero() || t.After(c.until)) {
+		t = c.until
 	}
 	return c.SetReadDeadline(t)
 }
 
 func (c *timedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.left > 0 && c.holds.Load() {
+		return n, c.refused(fmt.Errorf("%w: want %v", errSlow, c.limits.pace))
+	}
 	if failed := c.follow(b[:n]); failed != nil {
 		return 0, failed
 	}
@@ -99,6 +107,8 @@ func (c *timedConn) follow(b []byte) error {
 			b = b[n:]
 			if c.left == 0 {
 				c.leave()
+			} else if err := c.keepPace(n); err != nil {
+				return err
 			}
 			continue
 		}
@@ -129,36 +139,57 @@ func (c *timedConn) follow(b []byte) error {
 	return nil
 }
 
+// refused reports why the connection ends.
+func (c *timedConn) refused(why error) error {
+	if c.limits.refuse != nil {
+		c.limits.refuse(why)
+	}
+	return why
+}
+
+// keepPace notes bytes of a packet.
+func (c *timedConn) keepPace(n int) error {
+	if !c.holds.Load() {
+		return nil
+	}
+	t := c.coming.Came(n, time.Now())
+	if t.IsZero() {
+		return nil
+	}
+	c.until = t
+	return c.SetReadDeadline(t)
+}
+
+// sender is the address of the device.
+func (c *timedConn) sender() netip.AddrPort {
+	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
+	if !ok {
+		return netip.AddrPort{}
+	}
+	return tcp.AddrPort()
+}
+
 // enter waits for the place of a large packet.
 func (c *timedConn) enter() error {
 	if !c.loggedIn.Load() {
-		if c.limits.refuse != nil {
-			c.limits.refuse(errLogin)
-		}
-		return errLogin
+		return c.refused(errLogin)
 	}
-	c.end = time.Now().Add(c.limits.packet)
-	if c.limits.places == nil {
-		return nil
-	}
-	select {
-	case c.limits.places <- struct{}{}:
-	case <-time.After(c.limits.packet):
-		return errPlace
+	if !c.limits.places.Take(c.sender(), c.limits.pace.Whole) {
+		return c.refused(errPlace)
 	}
 	c.holds.Store(true)
 	if c.closed.Load() {
 		c.leave()
 		return net.ErrClosed
 	}
-	c.end = time.Now().Add(c.limits.packet)
-	return c.SetReadDeadline(c.end)
+	c.coming, c.until = c.limits.pace.Begin(time.Now())
+	return c.SetReadDeadline(c.until)
 }
 
 // leave gives the place of a large packet back.
 func (c *timedConn) leave() {
 	if c.holds.Swap(false) {
-		<-c.limits.places
+		c.limits.places.Give(c.sender())
 	}
 }
 

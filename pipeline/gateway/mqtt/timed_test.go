@@ -4,8 +4,11 @@ import (
 	"errors"
 	"net"
 	"os"
+	"strings"
 	"testing"
 	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
 
 // pair is both ends of a connection through a timed listener.
@@ -19,7 +22,7 @@ func pair(t *testing.T, login, write time.Duration) (device, broker net.Conn) {
 	if device, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	if broker, err = (timed{l, login, write, time.Minute, nil, nil, 0}).Accept(); err != nil {
+	if broker, err = (timed{Listener: l, login: login, write: write}).Accept(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { device.Close(); broker.Close() })
@@ -60,6 +63,39 @@ func TestConnectionsDoNotWaitForEver(t *testing.T) {
 			}
 			return
 		}
+	}
+}
+
+// A large packet that comes a byte at a time ends its connection, also where each byte
+// comes in time.
+func TestSlowPackets(t *testing.T) {
+	device, c := pair(t, time.Minute, time.Minute)
+	refused := make(chan error, 1)
+	broker := c.(*timedConn)
+	broker.limits.pace = listen.Pace{Bytes: 1 << 10, Each: 100 * time.Millisecond, Whole: time.Minute}
+	broker.limits.places = listen.NewPlaces(4)
+	broker.limits.refuse = func(err error) { refused <- err }
+	broker.loggedIn.Store(true)
+	begun := time.Now()
+	go func() {
+		_, err := device.Write([]byte("\x30\xff\xff\x03" + strings.Repeat("x", 3<<10))) // of 65,535 bytes
+		for ; err == nil; time.Sleep(10 * time.Millisecond) {
+			_, err = device.Write([]byte("x"))
+		}
+	}()
+	for {
+		if _, err := broker.Read(make([]byte, 1<<10)); err != nil {
+			if !errors.Is(err, errSlow) {
+				t.Error(err)
+			}
+			break
+		}
+	}
+	if err, took := <-refused, time.Since(begun); !errors.Is(err, errSlow) || took > 30*time.Second {
+		t.Errorf("%v after %v", err, took)
+	}
+	if broker.Close(); broker.limits.places.Used() != 0 {
+		t.Error("the connection keeps its place")
 	}
 }
 

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func newRig(t *testing.T, o Options, change func(*gateway.Config)) *rig {
 	if o.Topics, err = gateway.ParseTopics("plant/+"); err != nil {
 		t.Fatal(err)
 	}
-	o.Addr, o.MaxMessage, o.Log = "127.0.0.1:0", 1<<10, book.Logger()
+	o.Addr, o.MaxMessage, o.Log = "127.0.0.1:0", cmp.Or(o.MaxMessage, 1<<10), book.Logger()
 	if r.s, err = Listen(r.g, o); err != nil {
 		t.Fatal(err)
 	}

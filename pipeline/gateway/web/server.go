@@ -11,6 +11,7 @@ import (
 
 	"github.com/zeebo/xxh3"
 
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/internal/webguard"
 	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
 	"github.com/eusn-stream/eusn-stream/pipeline/trace"
@@ -19,7 +20,6 @@ import (
 // Limits of the server.
 const (
 	storeTime   = 10 * time.Second // for the server's acknowledgement; then the answer is 503
-	readTime    = 30 * time.Second
 	headerTime  = 5 * time.Second
 	idleTime    = 2 * time.Minute
 	headerBytes = 16 << 10
@@ -58,7 +58,7 @@ func Listen(g *gateway.Gateway, o Options) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{g: g, o: o, room: make(chan struct{}, requests), large: make(chan struct{}, max(1, largeBytes/max(1, o.MaxMessage)))}
+	h := &handler{g: g, o: o, room: make(chan struct{}, requests), large: listen.NewPlaces(max(1, largeBytes/max(1, o.MaxMessage))), pace: listen.DefaultPace}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST "+prefix, h.samples)
 	mux.HandleFunc("POST /write", h.lines)
@@ -74,7 +74,7 @@ func Listen(g *gateway.Gateway, o Options) (*Server, error) {
 		guarded = o.Guard.Handler(mux, func(err error) { g.Refuse(gateway.HTTP, err) })
 	}
 	s := &Server{l: l, done: make(chan struct{}), handler: h, http: http.Server{
-		Handler: guarded, ReadTimeout: readTime, ReadHeaderTimeout: headerTime, WriteTimeout: readTime + storeTime, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
+		Handler: guarded, ReadTimeout: listen.DefaultPace.Whole, ReadHeaderTimeout: headerTime, WriteTimeout: 2 * (listen.DefaultPace.Whole + storeTime), IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
 		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // clients that break off are no news
 	}}
 	go func() {
@@ -102,8 +102,9 @@ func (s *Server) Close() {
 type handler struct {
 	g     *gateway.Gateway
 	o     Options
-	room  chan struct{} // one for each request whose samples are being stored
-	large chan struct{} // one for each large body on its way
+	room  chan struct{}  // one for each request whose samples are being stored
+	large *listen.Places // for large bodies on their way
+	pace  listen.Pace    // of bodies
 }
 
 // samples takes a message whose topic is in the path.
@@ -171,6 +172,9 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 		case errors.As(err, &large):
 			code = http.StatusRequestEntityTooLarge
 			h.g.Refuse(gateway.HTTP, err)
+		case errors.Is(err, errSlow):
+			code = http.StatusRequestTimeout
+			h.g.Refuse(gateway.HTTP, err)
 		case errors.Is(err, errEncoding):
 			code = http.StatusUnsupportedMediaType
 			w.Header().Set("Accept-Encoding", "gzip")
@@ -213,21 +217,6 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 	default:
 		h.later(w, err.Error())
 	}
-}
-
-var errManyBodies = errors.New("too many large requests at a time")
-
-// readBody reads a body. One that is large, or may be, waits for a place first.
-func (h *handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
-	if r.ContentLength < 0 || r.ContentLength > smallBody || r.Header.Get("Content-Encoding") != "" {
-		select {
-		case h.large <- struct{}{}:
-			defer func() { <-h.large }()
-		case <-time.After(storeTime):
-			return nil, errManyBodies
-		}
-	}
-	return readBody(w, r, int64(h.o.MaxMessage))
 }
 
 func (h *handler) later(w http.ResponseWriter, why string) {
