@@ -38,7 +38,7 @@ func (number) Decode(p []byte) ([]gateway.Part, error) {
 }
 
 type rig struct {
-	t    *testing.T
+	t    testing.TB
 	nc   *nats.Conn
 	js   jetstream.JetStream
 	in   jetstream.Stream
@@ -49,7 +49,7 @@ type rig struct {
 	server       *mochi.Server // of the newest broker
 }
 
-func newRig(t *testing.T) *rig {
+func newRig(t testing.TB) *rig {
 	r := &rig{t: t, dir: t.TempDir()}
 	r.nc, r.js = pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	r.limit(-1)
@@ -302,11 +302,11 @@ func TestRefusedTopic(t *testing.T) {
 // wire is a device that is written in bytes: the library of the others knows MQTT
 // 3.1.1 alone, and connects when it likes.
 type wire struct {
-	t *testing.T
+	t testing.TB
 	c net.Conn
 }
 
-func dialWire(t *testing.T, addr string) *wire {
+func dialWire(t testing.TB, addr string) *wire {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
