@@ -1,5 +1,6 @@
 # One word per task. CI calls the same targets.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.7.0
+GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # Every package that starts a goroutine is in one of two lists (TestRaceList). RACE is
 # what CI runs: the stage and its parts, the engines, the gateway, the metrics, the page,
 # those that take longest first, so that no core waits for the last of them.
@@ -16,17 +17,17 @@ AGAIN       := ^(TestTwoJobsOnOneInput|TestSecondJobOnOneInput|TestResize(KeepsR
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race race-all arm64 armv7 cross generate fuzz avx512 mutants protocol-mutants bench bench-peers chaos cases gateway-run loop-run older upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
+.PHONY: help check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants bench bench-peers chaos cases gateway-run loop-run older upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-check: ## formatting, vet, staticcheck, generated files, types without cgo and for other systems
+check: ## formatting, vet, staticcheck, known vulnerabilities, generated files, types without cgo and for other systems
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run: gofmt -w ."; exit 1; }
 	go vet ./...
 	GOGC=200 go run $(STATICCHECK) ./...
 	$(MAKE) generate
-	$(MAKE) -j2 --output-sync=target cross
+	$(MAKE) -j2 --output-sync=target cross vuln
 	@git diff --exit-code --stat || { echo "generated files differ from their sources: commit the result of make generate"; exit 1; }
 
 test: ## all tests
@@ -41,6 +42,16 @@ race: ## the stage, the engines, the gateway and what watches under the race det
 
 race-all: ## every package that starts a goroutine under the race detector: a quarter of an hour
 	go test -race -short -vet=off -p 3 -parallel 4 -timeout 15m -skip '$(ALONE)' $(RACE) $(RACE_REST)
+
+# Which known vulnerabilities the code reaches; of a program with
+# VULN="-mode=binary FILE" which of its bill of materials. The list changes
+# without a commit, so a machine that cannot read it goes on.
+VULNDB ?= https://vuln.go.dev
+VULN   ?= ./...
+vuln: ## known vulnerabilities of modules that the code calls, where https://vuln.go.dev can be reached (VULNDB, VULN)
+	@if why=$$(curl -sSfL --max-time 10 -o /dev/null $(VULNDB)/index/db.json 2>&1); \
+	then GOGC=200 go run $(GOVULNCHECK) -db $(VULNDB) $(VULN); \
+	else echo "known vulnerabilities: not checked, the list cannot be read: $$why"; fi
 
 # The arm64 engine held to its bits, all kernel shapes; the largest networks are
 # left out because the reference takes minutes on them there, and so is most of what
