@@ -25,6 +25,16 @@ func jobFaults() []*scenario {
 	nameless := func(s *scenario) { s.Traffic.Unnumbered, s.Traffic.Repeat = true, 0 }
 	statesAndOutput := []string{outputStream, snapStream, rowStream}
 	resizes := []harm{resized(0.2, 12), resized(0.5, 3), resized(0.8, 8)}
+	posted := func(s *scenario) {
+		s.Policy, s.Traffic, s.Load = "count", traffic{Keys: 16, Messages: 150, Repeat: 0.02}, 15*time.Second
+		s.Harms, s.Kills, s.ServerKills = gatewayKills(0.15, 0.3, 0.5, 0.7, 0.9), 1, 1
+	}
+	recording := func(s *scenario) {
+		s.Harms, s.Kills, s.ServerKills = recorderKills(0.25, 0.5, 0.7, 0.9), 1, 1
+	}
+	learning := func(s *scenario) {
+		s.Traffic, s.Harms, s.Kills = steady, learnKills(0.3, 0.6, 0.9), 1
+	}
 	return []*scenario{
 		harmed("empty", flaggedOrStopped, empty(0.5, false, allStreams...)),
 		harmed("empty-unnumbered", flaggedOrStopped, empty(0.5, false, allStreams...)).with(nameless),
@@ -42,6 +52,12 @@ func jobFaults() []*scenario {
 		base("backfill-window").with(func(s *scenario) { s.Policy, s.Backfill = "window", true }),
 		base("alarms").with(func(s *scenario) { s.Harms, s.Kills, s.ServerKills = alarmKills(0.2, 0.4, 0.6, 0.8, 0.95), 3, 1 }),
 		base("alarms-early").with(func(s *scenario) { s.Policy, s.Workers, s.Harms = "early", []int{2}, alarmKills(0.3, 0.5, 0.7) }),
+		base("gateway").with(posted),
+		base("gateway-no-id").with(posted).with(func(s *scenario) { s.Control = noRequestIDs }),
+		base("recorder").with(recording),
+		base("recorder-lost-file").with(recording).with(func(s *scenario) { s.Control = noSecondFile }),
+		base("learn").with(learning),
+		base("learn-left-out").with(learning).with(func(s *scenario) { s.Control = noFirstKey }),
 		base("replace").with(func(s *scenario) { s.Workers, s.Harms = []int{2}, replaced(0.1, 0.6) }),
 		base("replace-window").with(func(s *scenario) { s.Policy, s.Harms, s.Kills = "window", replaced(0.1, 0.5), 2 }),
 	}
@@ -233,54 +249,6 @@ func (r *run) caughtUp(ctx context.Context, js jetstream.JetStream, last uint64)
 		}
 	}
 	return fmt.Errorf("job %s did not come within %d messages of %d in %v", second, near, last, answerWithin)
-}
-
-// alarmRule is the rule of the runs with alarms, which judge repeats in words of its own.
-const alarmRule = "class \"class 1\", 2 of 3, clear after 2"
-
-const alarmKill = "kill of alarms"
-
-// watch starts the process that raises alarms, in runs that kill it, and waits until it
-// works.
-func (r *run) watch(ctx context.Context, js jetstream.JetStream) error {
-	if r.scenario.harms(alarmKill) == 0 {
-		return nil
-	}
-	if err := r.startAlarms(); err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, answerWithin)
-	defer cancel()
-	return asking(ctx, func(ctx context.Context) error {
-		s, err := js.Stream(ctx, alarmStream)
-		if err == nil && s.CachedInfo().State.Msgs == 0 {
-			err = fmt.Errorf("chaos: %s is empty", alarmStream)
-		}
-		return err
-	})
-}
-
-func (r *run) startAlarms() (err error) {
-	conf := filepath.Join(r.dir, "alarms.yaml")
-	if err := os.WriteFile(conf, []byte("alarms: {rules: {one: '"+alarmRule+"'}}\n"), 0o644); err != nil {
-		return err
-	}
-	r.watcher, err = r.procs.start("alarms", nil, r.worker, "alarms", "run", "-c", conf, "--job", job, "--nats-url", r.cluster.url())
-	return err
-}
-
-// alarmKills kill that process; another one starts at once.
-func alarmKills(at ...float64) (all []harm) {
-	for _, at := range at {
-		all = append(all, harm{alarmKill, at, func(_ context.Context, r *run, _ jetstream.JetStream) error {
-			r.watcher.kill()
-			if !r.watcher.killed() {
-				return fmt.Errorf("alarms run had ended by itself: %s", r.watcher.how())
-			}
-			return r.startAlarms()
-		}})
-	}
-	return all
 }
 
 // otherNetwork draws the model of the second job.

@@ -430,7 +430,7 @@ func TestMatrices(t *testing.T) {
 		messages += s.Traffic.Keys * s.Traffic.Messages
 	}
 	// A message of these plans makes about one prediction.
-	if runs < 40 || kills < 200 || zombies < 60 || servers < 60 || splits < 30 || messages < 480_000 || len(controls) != 10 {
+	if runs < 40 || kills < 200 || zombies < 60 || servers < 60 || splits < 30 || messages < 480_000 || len(controls) != 13 {
 		t.Errorf("the long matrix plans %d runs, %d worker kills, %d zombies, %d server kills, %d partitions, %d messages and controls %v",
 			runs, kills, zombies, servers, splits, messages, controls)
 	}

@@ -195,7 +195,7 @@ func (r *run) compareAlarms(ctx context.Context, js jetstream.JetStream) error {
 	if err != nil {
 		return err
 	}
-	if how := r.watcher.stop(workerStop); how != endedWell {
+	if how := r.beside.alarms.stop(workerStop); how != endedWell {
 		r.result.fail("alarms run ended with %s", how)
 	}
 	// Of other streams nothing follows for one: its own events are compared.

@@ -366,11 +366,13 @@ var matrices = map[string][]entry{
 		{"sum-input", 1}, {"sum-embedded", 1}, {"sum-output", 1}, {"sum-states", 1},
 		{"empty", 1}, {"empty-unnumbered", 1}, {"empty-restart", 1}, {"empty-output", 1}, {"empty-output-restart", 1}, {"consumer-limit", 1},
 		{"resize", 1}, {"resize-window", 1}, {"replace", 1}, {"replace-window", 1}, {"backfill", 1}, {"backfill-window", 1}, {"alarms", 1}, {"alarms-early", 1},
+		{"gateway", 1}, {"recorder", 1}, {"learn", 1},
 		{"power", 1}, {"power-always", 1}, {"power-three", 1}, {"power-three-always", 1},
 		{"no-fence", 2}, {"no-dedup", 2}, {"msg-id-only", 2},
 		{"unnumbered-no-fence", 1}, {"deaths-no-dedup", 1}, {"split-no-ahead", 1}, {"rivals-any-model", 1}, {"one-way-no-fence", 1}, {"promotions-forgotten", 1},
 		{"rewind-no-reset", 1}, {"rewind-no-input", 1}, {"delete-no-digest", 1},
 		{"flip-no-input", 1}, {"power-no-input", 1}, {"sum-stock", 1},
+		{"gateway-no-id", 1}, {"recorder-lost-file", 1}, {"learn-left-out", 1},
 	},
 	"controls": controls(),
 }

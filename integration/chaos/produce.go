@@ -25,6 +25,7 @@ const (
 // producers publish a plan.
 type producers struct {
 	js   jetstream.JetStream
+	door *door // to the gateway; nil: they publish themselves
 	plan *plan
 	rate float64 // messages per second, all together
 
@@ -123,9 +124,9 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 	if withID && !s.repeat && !s.dies && !p.plan.traffic.Unnumbered {
 		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s:%d", key, s.seq))
 	}
-	for {
+	for goes := p.sends(m, msg); ; {
 		try, cancel := context.WithTimeout(ctx, publishWithin)
-		_, err := p.js.PublishMsg(try, msg)
+		err := goes(try)
 		cancel()
 		if err == nil {
 			break
@@ -155,6 +156,14 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 		}
 	})
 	return nil
+}
+
+// sends is how a message goes out: to the server, or to the gateway.
+func (p *producers) sends(m *input, msg *nats.Msg) func(context.Context) error {
+	if p.door != nil {
+		return func(ctx context.Context) error { return p.door.post(ctx, m) }
+	}
+	return func(ctx context.Context) error { _, err := p.js.PublishMsg(ctx, msg); return err }
 }
 
 // unheard sends a message and dies before the answer, so it is not known whether

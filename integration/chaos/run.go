@@ -42,7 +42,7 @@ type run struct {
 	counts    []int  // of partitions, to which the job was resized
 	counted   int    // how many of these the input has come to
 	changes   int    // commands that changed the job
-	watcher   *proc  // raises alarms; nil without
+	beside    beside
 	audit     *audit
 	stored    map[string]map[uint64]bool // messages that the input holds
 	inputRead uint64                     // last message of the input that the truth has taken
@@ -172,15 +172,27 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.promotionsTaken(ctx, js); err != nil {
 		return err
 	}
-	if err := r.closeSequences(ctx, js); err != nil {
+	err = r.closeSequences(ctx, js)
+	if r.beside.gateway != nil {
+		if how := r.beside.gateway.stop(workerStop); how != endedWell {
+			r.result.fail("gateway ended with %s", how)
+		}
+	}
+	if err != nil {
 		return err
 	}
 	err = r.compare(ctx, js)
 	if err == nil && r.scenario.Backfill {
 		err = r.backfill(ctx)
 	}
-	if err == nil && r.watcher != nil {
+	if err == nil && r.beside.alarms != nil {
 		err = r.compareAlarms(ctx, js)
+	}
+	if err == nil && r.beside.recorder != nil {
+		err = r.compareRecording(ctx)
+	}
+	if err == nil && r.beside.labels != nil {
+		err = r.compareLearnt(ctx, js)
 	}
 	if err != nil || r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded || len(r.counts) > 0 || r.next != nil {
 		return err // lost input may be in the states; an embedded server ends with its worker; and a changed job has other states than one that begins with the input
@@ -303,6 +315,9 @@ func (r *run) input(s stored) error {
 		return r.truth.silence(s)
 	case promoteKind:
 		return r.truth.promote(s)
+	}
+	if r.producers.door != nil {
+		return r.posted(s, key)
 	}
 	header := headerSeq
 	if r.scenario.Traffic.Unnumbered {

@@ -26,6 +26,7 @@ type truth struct {
 	readouts    readouts                      // which of the model's make the predictions
 	predictions map[string][]codec.Prediction // by stream, in order
 	owner       map[string]string             // the key of a stream
+	heard       map[string][]heard            // by stream, in runs with a recorder
 	damaged     map[uint64]bool               // input sequence numbers that must be dead letters
 	total       int
 	idle        int    // sequences that an end event has ended
@@ -262,6 +263,9 @@ func (p *producer) stream(id string) *track {
 
 // sample takes row i of m and makes the predictions that end with it.
 func (t *truth) sample(s *track, id string, m *input, i int) error {
+	if t.heard != nil {
+		t.heard[id] = append(t.heard[id], heard{m.seq, uint32(i), m.times[i], m.x[i*channels], m.x[i*channels+1], s.mark})
+	}
 	if s.mark != 0 {
 		s.marks = append(s.marks, flagged{s.n, s.mark})
 		s.mark = 0
