@@ -134,10 +134,11 @@ func (f *fleet) away() (back func(change func(args []string))) {
 			w.kill()
 		}
 	}
-	f.seats = nil
+	f.seats, f.absent = nil, true
 	return func(change func(args []string)) {
 		f.mu.Lock()
 		change(f.args)
+		f.absent = false
 		f.mu.Unlock()
 		f.scale(n)
 	}

@@ -32,6 +32,7 @@ type fleet struct {
 	all     []*worker // ever started
 	links   []*link   // theirs
 	closing bool
+	absent  bool           // every worker is away while a command changes the job
 	pending sync.WaitGroup // faults that have not ended yet
 
 	faults  faultCounts
@@ -183,6 +184,8 @@ func (f *fleet) on(n uint32, age time.Duration, do func(*worker)) {
 		w := f.pick(n, age)
 		if w != nil {
 			do(w)
+		} else if f.absent {
+			late = time.Now().Add(10 * time.Second)
 		}
 		f.mu.Unlock()
 		if w != nil {
