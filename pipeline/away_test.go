@@ -3,11 +3,8 @@ package pipeline
 import (
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 
@@ -70,65 +67,6 @@ func TestStopWithoutServer(t *testing.T) {
 	}
 }
 
-// cable is a way to a port of this machine that can be cut.
-type cable struct {
-	to    string
-	l     net.Listener
-	mu    sync.Mutex
-	cut   bool
-	conns []net.Conn
-}
-
-func newCable(t *testing.T, port int) *cable {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &cable{to: fmt.Sprintf("127.0.0.1:%d", port), l: l}
-	t.Cleanup(func() { l.Close(); c.set(true) })
-	go func() {
-		for {
-			in, err := l.Accept()
-			if err != nil {
-				return
-			}
-			c.join(in)
-		}
-	}()
-	return c
-}
-
-func (c *cable) join(in net.Conn) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	out, err := net.Dial("tcp", c.to)
-	if err != nil || c.cut {
-		in.Close()
-		if err == nil {
-			out.Close()
-		}
-		return
-	}
-	c.conns = append(c.conns, in, out)
-	for _, way := range [][2]net.Conn{{in, out}, {out, in}} {
-		go func() {
-			io.Copy(way[0], way[1])
-			way[0].Close()
-		}()
-	}
-}
-
-// set cuts the cable, or mends it.
-func (c *cable) set(cut bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, conn := range c.conns {
-		conn.Close()
-	}
-	c.cut, c.conns = cut, nil
-}
-
 // A leaf node with a job of its own is cut off for a day of log time, in which the
 // stage is killed, too. The mirror of its predictions at the hub is then what an
 // uncut run says, each once. docs/nats.md, "A site that is cut off at times".
@@ -137,8 +75,8 @@ func TestLeafCutOff(t *testing.T) {
 	const minute = int64(time.Minute)
 	port := freePort(t)
 	hubAt := served(t, fmt.Sprintf("server_name: hub\nlisten: 127.0.0.1:-1\njetstream { domain: hub, store_dir: %q }\nleafnodes { listen: \"127.0.0.1:%d\", no_advertise: true }\n", t.TempDir(), port)) // the leaf knows no other way
-	way := newCable(t, port)
-	leafAt := served(t, fmt.Sprintf("server_name: leaf\nlisten: 127.0.0.1:-1\njetstream { domain: leaf, store_dir: %q }\nleafnodes { reconnect: \"100ms\", remotes: [ { url: \"nats://%s\" } ] }\n", t.TempDir(), way.l.Addr()))
+	way := pipelinetest.NewCable(t, port)
+	leafAt := served(t, fmt.Sprintf("server_name: leaf\nlisten: 127.0.0.1:-1\njetstream { domain: leaf, store_dir: %q }\nleafnodes { reconnect: \"100ms\", remotes: [ { url: \"nats://%s\" } ] }\n", t.TempDir(), way.Addr()))
 	leaf, hub := &rig{t: t, log: testLog(t), url: "nats://" + leafAt}, &rig{t: t, log: testLog(t), url: "nats://" + hubAt}
 	leaf.look()
 	hub.look()
@@ -173,7 +111,7 @@ func TestLeafCutOff(t *testing.T) {
 	leaf.settle(r, cut)
 	before := hub.await("site", count(leaf.predictions("site")))
 
-	way.set(true)
+	way.Set(true)
 	waitFor(t, "the cut", func() bool {
 		_, err := hub.nc.Request("$JS.leaf.API.INFO", nil, time.Second)
 		return errors.Is(err, nats.ErrNoResponders)
@@ -189,7 +127,7 @@ func TestLeafCutOff(t *testing.T) {
 		t.Errorf("while it is cut off the hub has %d predictions, before %d: the test has lost its subject", got, count(before))
 	}
 
-	way.set(false)
+	way.Set(false)
 	leaf.publish(packets[mended:])
 	leaf.settle(r, len(packets))
 	r.stop(t)

@@ -43,25 +43,14 @@ func TestHub(t *testing.T) {
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	l.Close()
-	s, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Hub: fmt.Sprintf("nats://site:secret@127.0.0.1:%d", port), Domain: "plant7"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer s.Close()
-	nc, err := s.Connect("test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	js, err := jetstream.New(nc)
-	if err != nil {
-		t.Fatal(err)
-	}
+	way := pipelinetest.NewCable(t, port)
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{Hub: "nats://site:secret@" + way.Addr(), Domain: "plant7"}))
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "SITE", Subjects: []string{"site.>"}}); err != nil {
 		t.Fatal(err)
 	}
 	sent := 0
 	publish := func() {
+		t.Helper()
 		for range 10 {
 			if _, err := js.Publish(t.Context(), "site.a", fmt.Append(nil, sent)); err != nil {
 				t.Fatal(err)
@@ -69,43 +58,47 @@ func TestHub(t *testing.T) {
 			sent++
 		}
 	}
+	publish() // before it was ever there
+	hub := startHub(t, t.TempDir(), port)
+	t.Cleanup(func() { hub.Shutdown(); hub.WaitForShutdown() })
+	at, err := nats.Connect(hub.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	central := pipelinetest.JetStream(t, at)
+	// A mirror whose first request finds no link tries again after 40 seconds.
+	linked := func() bool {
+		_, err := at.Request("$JS.plant7.API.INFO", nil, time.Second)
+		return err == nil
+	}
+	pipelinetest.Until(t, "link", linked)
+	mirror, err := central.CreateStream(t.Context(), jetstream.StreamConfig{Name: "SITE", Mirror: &jetstream.StreamSource{Name: "SITE", Domain: "plant7"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	holds := func() uint64 {
+		info, err := mirror.Info(t.Context())
+		if err != nil || info.State.LastSeq != info.State.Msgs {
+			t.Fatalf("the mirror: %+v, %v", info, err)
+		}
+		return info.State.Msgs
+	}
 	publish()
-	dir := t.TempDir()
-	for round := range 2 {
-		hub := startHub(t, dir, port)
-		at, err := nats.Connect(hub.ClientURL())
-		if err != nil {
-			t.Fatal(err)
+	pipelinetest.Until(t, "mirror of all messages before the cut", func() bool { return holds() == uint64(sent) })
+	way.Set(true)
+	pipelinetest.Until(t, "cut", func() bool { return !linked() })
+	publish() // while it is away
+	if got := holds(); got != uint64(sent-10) {
+		t.Errorf("cut off, the mirror has %d messages of %d: the test has lost its subject", got, sent)
+	}
+	way.Set(false)
+	publish()
+	pipelinetest.Until(t, "mirror of all messages after the cut", func() bool { return holds() == uint64(sent) })
+	for n := range sent {
+		m, err := mirror.GetMsg(t.Context(), uint64(n+1))
+		if err != nil || string(m.Data) != fmt.Sprint(n) {
+			t.Fatalf("message %d of the mirror: %v, %v", n, m, err)
 		}
-		central, err := jetstream.New(at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		publish()
-		want := uint64(sent)
-		var mirror jetstream.Stream
-		for end := time.Now().Add(pipelinetest.Patience); ; time.Sleep(50 * time.Millisecond) {
-			mirror, err = central.CreateOrUpdateStream(t.Context(), jetstream.StreamConfig{Name: "SITE", Mirror: &jetstream.StreamSource{Name: "SITE", Domain: "plant7"}})
-			var info *jetstream.StreamInfo
-			if err == nil {
-				if info, err = mirror.Info(t.Context()); err == nil && info.State.LastSeq == want && info.State.Msgs == want {
-					break
-				}
-			}
-			if time.Now().After(end) {
-				t.Fatalf("round %d: the mirror does not have the %d messages: %+v, %v", round, want, info, err)
-			}
-		}
-		for n := range sent {
-			m, err := mirror.GetMsg(t.Context(), uint64(n+1))
-			if err != nil || string(m.Data) != fmt.Sprint(n) {
-				t.Fatalf("message %d of the mirror: %v, %v", n, m, err)
-			}
-		}
-		at.Close()
-		hub.Shutdown()
-		hub.WaitForShutdown()
-		publish() // while it is away
 	}
 }
 
