@@ -148,6 +148,7 @@ var graph = map[string]struct {
 	"tools/peers/recipe":     {[]string{"reservoir"}, "peers of a bank need its weights, and the engine's features to be held to"},
 	"integration/cases":      {nil, "runs the built program from outside; only whether its inputs are there is asked of internal/testing/parts"},
 	"integration/chaos":      {[]string{"codec", "readout", "reservoir"}, "breaks the live stage from outside: it must not share a line with package pipeline"},
+	"integration/goldens":    {[]string{"internal/testing", "pipeline/natsserver"}, "runs the program as main does, so that it does not depend on how packages are cut"},
 }
 
 // forbidden are libraries kept out of packages, each with the reason.
