@@ -23,6 +23,8 @@ import (
 type parquetFile struct {
 	file    io.Closer
 	rd      *file.Reader
+	at      io.ReaderAt
+	size    int64
 	columns map[string]int  // leaf index by top-level name
 	nested  map[string]bool // columns of several leaves: structures
 	budget  int64           // values that may still be decoded
@@ -71,7 +73,7 @@ func newParquetFile(r parquet.ReaderAtSeeker) (*parquetFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parquetFile{rd: rd, columns: make(map[string]int), nested: make(map[string]bool)}
+	p := &parquetFile{rd: rd, at: r, size: size, columns: make(map[string]int), nested: make(map[string]bool)}
 	p.budget = min(DefaultMaxValues, max(fewValues, valuesPerByte*min(size, DefaultMaxValues)))
 	columns := rd.MetaData().Schema
 	for i := range columns.NumColumns() {
@@ -163,9 +165,27 @@ func (g *rowGroup) column(name string) (file.ColumnChunkReader, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: write the file with zstd, snappy, gzip, brotli or no compression", err)
 	}
-	rd := file.NewColumnReader(descr, &checkedPages{PageReader: pages, column: descr, held: &g.in.pages}, memory.DefaultAllocator, g.in.rd.BufferPool())
+	checked, err := g.checked(pages, i)
+	if err != nil {
+		return nil, err
+	}
+	checked.column = descr
+	rd := file.NewColumnReader(descr, checked, memory.DefaultAllocator, g.in.rd.BufferPool())
 	g.open[name] = rd
 	return rd, nil
+}
+
+// checked are the pages of a column, as the library finds them.
+func (g *rowGroup) checked(pages file.PageReader, column int) (*checkedPages, error) {
+	chunk, err := g.rd.MetaData().ColumnChunk(column)
+	if err != nil {
+		return nil, err
+	}
+	h := headers{file: g.in.at, at: chunk.DataPageOffset(), end: g.in.size, most: min(maxPages, max(fewPageBytes, pagePerByte*min(g.in.size, maxPages)))}
+	if chunk.HasDictionaryPage() && chunk.DictionaryPageOffset() > 0 {
+		h.at = min(h.at, chunk.DictionaryPageOffset())
+	}
+	return &checkedPages{PageReader: pages, headers: h, left: chunk.NumValues(), held: &g.in.pages}, nil
 }
 
 // typeName is what a column of a type is called, also where it is of bytes.

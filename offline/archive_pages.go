@@ -15,16 +15,29 @@ import (
 // from others the column reader (arrow v17) would read forever.
 type checkedPages struct {
 	file.PageReader
-	column *schema.Column
-	held   *int64 // bytes of the pages of all columns that are in memory
-	own    int64  // of this column
-	err    error
+	column  *schema.Column
+	headers headers
+	left    int64  // values of pages that have not come
+	held    *int64 // bytes of the pages of all columns that are in memory
+	own     int64  // of this column
+	err     error
 }
 
 // Next goes to the next page; false where there is none or it is unsound.
 func (p *checkedPages) Next() bool {
-	if p.err != nil || !p.PageReader.Next() {
+	if p.err != nil {
 		return false
+	}
+	if p.left > 0 {
+		if p.err = p.headers.next(); p.err != nil {
+			return false
+		}
+	}
+	if !p.PageReader.Next() {
+		return false
+	}
+	if _, dictionary := p.Page().(*file.DictionaryPage); !dictionary {
+		p.left -= int64(p.Page().NumValues())
 	}
 	size := int64(len(p.Page().Data()))
 	if *p.held += size - p.own; *p.held > maxPages {
