@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"testing"
+	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
@@ -139,6 +141,41 @@ func TestBatch(t *testing.T) {
 		}
 	}); n != 0 {
 		t.Errorf("a batch allocates %v times, want 0", n)
+	}
+}
+
+// TestHostStaysOut: a host that touches device memory is found, before and after work is
+// done there, on the thread that did it as on another.
+func TestHostStaysOut(t *testing.T) {
+	cudatest.Use(t, adder{new(cudatest.Memory)})
+	b, err := setUp()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.c.Close()
+	touched := func() (ok bool) {
+		defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+		defer func() { ok = recover() == nil }()
+		address := uintptr(b.dev)
+		return **(**byte)(unsafe.Pointer(&address)) >= 0
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	for _, when := range []string{"before", "after"} {
+		if touched() {
+			t.Errorf("%s work: the host read device memory", when)
+		}
+		elsewhere := make(chan bool)
+		go func() { elsewhere <- touched() }()
+		if <-elsewhere {
+			t.Errorf("%s work: another thread read device memory", when)
+		}
+		if err := b.c.Submit(b.s, b.round(1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.c.Synchronize(b.s); err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 stream *streams;
 long live_streams, live_events, launches, submitted, waits;
@@ -64,9 +63,9 @@ static int run_queue(stream *s, event *e, uint64_t count) {
 int run_until(stream *s, event *e, uint64_t count) {
   static int depth; // of waits for other streams
   if (!s->first || e && e->reached >= count) return s->owner->sticky;
-  if (!depth++) device_access(PROT_READ | PROT_WRITE);
+  if (!depth++) device_access(1);
   int r = run_queue(s, e, count);
-  if (!--depth) device_access(PROT_NONE);
+  if (!--depth) device_access(0);
   return r;
 }
 
