@@ -54,6 +54,7 @@ func (a *App) LogFormat() string {
 
 // tell reports how a command ended: in a line or two for people, or a record.
 func (a *App) tell(message, next string, code int) {
+	next = a.Advice(next)
 	if a.records == nil {
 		io.WriteString(a.Stderr, "eusn-stream: "+message+"\n")
 		if next != "" {

@@ -152,7 +152,7 @@ func (r *Report) aboutWorkers() {
 		}
 	}
 	if r.Strange > 0 {
-		r.add(Attention, "answers", fmt.Sprintf("%d answers were not those of a process of this job", r.Strange), "another program, or one of another version, answers there: compare eusn-stream version on the job's machines")
+		r.add(Attention, "answers", fmt.Sprintf("%d answers were not those of a process of this job", r.Strange), "another program, or one of another version, answers there: compare eusn-stream version, on the job's machines")
 	}
 }
 
@@ -210,7 +210,7 @@ func (r *Report) aboutLag(behind time.Duration) {
 		does = fmt.Sprintf("and answers %.0f messages a second", r.Rates.Messages)
 	}
 	r.add(level, "lag", fmt.Sprintf("the job is %s behind (%s or more) %s", seconds(r.Lag.behind()), count(int(r.Lag.Messages), "message"), does),
-		"wait while it catches up; if the lag grows, start eusn-stream run on one more machine with the same configuration")
+		"wait while it catches up; if the lag grows, start one more worker: eusn-stream run -c FILE, on one more machine, with the same configuration")
 }
 
 func (r *Report) aboutModels() {

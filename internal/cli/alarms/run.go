@@ -32,7 +32,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 	return cli.Group("alarms", "Raise alarms for a job's predictions by rules, list and acknowledge them", newRun(a), newList(a), newTail(a), newAck(a), newRules(a))
 }
 
-const next = "eusn-stream doctor, with the same --nats-url and --job; the rights that alarms need are in docs/alarms.md"
+const next = "eusn-stream doctor; the rights that alarms need are in docs/alarms.md"
 
 // failure adds what to do next.
 func failure(err error) error {
@@ -194,7 +194,7 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 		case errors.Is(err, alarm.ErrMissing):
 			return cli.Fail(cli.ExitIntegrity, err, "the same command with --missing continues with the predictions that are there; a larger output.keep keeps more")
 		case errors.Is(err, watch.ErrDiffers):
-			return cli.Fail(cli.ExitIntegrity, err, "eusn-stream alarms tail --since shows what the log has")
+			return cli.Fail(cli.ExitIntegrity, err, "eusn-stream alarms tail --since 24h, which shows what the log has")
 		case err == nil:
 			a.Say("stopped; the next run continues from here")
 		}

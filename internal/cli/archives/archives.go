@@ -30,7 +30,7 @@ func Read(path string) (*offline.Dataset, error) {
 	}
 	if offline.IsRecording(path) {
 		err := offline.InContent(fmt.Errorf("%s is a recording, and this command reads data sets", path))
-		return nil, cli.Fail(cli.ExitFailure, err, "give a data set, as eusn-stream offline import DIR writes it; a recording works with eusn-stream offline retrain, offline evaluate and replay")
+		return nil, cli.Fail(cli.ExitFailure, err, "give a data set, as eusn-stream offline import DIR, which writes one; a recording works with eusn-stream offline retrain, offline evaluate and replay")
 	}
 	d, err := offline.ReadArchive(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -141,7 +141,7 @@ func (m *Labelled) ReadLabels(path string) (err error) {
 		return cli.Fail(cli.ExitUsage, fmt.Errorf("--labels %s: %s is a data set, whose series have labels; only a recording takes labels from a file", path, m.Path), "the same command without --labels")
 	}
 	m.Labels, err = offline.ReadLabels(path)
-	return cli.Fail(cli.ExitFailure, err, "correct the file; eusn-stream labels export prints one")
+	return cli.Fail(cli.ExitFailure, err, "correct the file; eusn-stream labels export, which prints one")
 }
 
 // ReadGroups reads what a rule needs of a data set; a recording is read for it later.

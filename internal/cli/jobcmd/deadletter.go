@@ -130,7 +130,7 @@ second time without --again, because its samples would count twice.`,
 		for _, text := range args {
 			seq, err := strconv.ParseUint(text, 10, 64)
 			if err != nil {
-				return cli.Fail(cli.ExitUsage, fmt.Errorf("dead letter %q, want its number", text), "eusn-stream deadletter list shows the numbers")
+				return cli.Fail(cli.ExitUsage, fmt.Errorf("dead letter %q, want its number", text), "eusn-stream deadletter list, which shows the numbers")
 			}
 			named[seq] = true
 		}

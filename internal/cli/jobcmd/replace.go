@@ -212,9 +212,9 @@ func waiting(ctx context.Context, js jetstream.JetStream, job string) (messages,
 
 // replaceFailure says what to do next.
 func replaceFailure(err error, o replaceOptions) error {
-	next := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job replace --with %s --dry-run says which)", cli.QuoteForShell(o.with))
+	next := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job replace --with %s --dry-run, which says which)", cli.QuoteForShell(o.with))
 	if o.abandon || o.dryRun {
-		next = "the same command, when the server answers: eusn-stream doctor, with the same --nats-url or --dir"
+		next = "the same command, when the server answers: eusn-stream doctor"
 	}
 	code := cli.ExitFailure
 	switch {
@@ -233,7 +233,7 @@ func replaceFailure(err error, o replaceOptions) error {
 	case errors.Is(err, pipeline.ErrAbandoning):
 		next = "eusn-stream job replace --abandon, then the same command"
 	case errors.Is(err, pipeline.ErrPastCut):
-		next = "eusn-stream job replace --with and the second job, which completes it; then the same with the network of before, from a job that reads this input"
+		next = "eusn-stream job replace --with JOB, the second job, which completes it; then the same with the network of before, from a job that reads this input"
 	}
 	return cli.Fail(code, err, next)
 }

@@ -210,9 +210,9 @@ func printResized(a *cli.App, now pipeline.Resized) error {
 
 // resizeFailure says what to do next.
 func resizeFailure(err error, o resizeOptions) error {
-	again := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job resize --to %d --dry-run says which)", o.to)
+	again := fmt.Sprintf("the same command: it continues from the step that was under way (eusn-stream job resize --to %d --dry-run, which says which)", o.to)
 	if o.abandon || o.dryRun {
-		again = "the same command, when the server answers: eusn-stream doctor, with the same --nats-url or --dir"
+		again = "the same command, when the server answers: eusn-stream doctor"
 	}
 	switch {
 	case err == nil:
@@ -222,7 +222,7 @@ func resizeFailure(err error, o resizeOptions) error {
 	case pipeline.WrongState(err):
 		return cli.Fail(cli.ExitFailure, err, "the same command with the configuration that the workers had (-c), or with --non-finite as they had it")
 	case errors.Is(err, pipeline.ErrShared):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor with the same --nats-url and --job says which jobs read an input")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, which says which jobs read an input")
 	case errors.Is(err, pipeline.ErrWorkers):
 		return cli.Fail(cli.ExitFailure, err, "stop the workers (Ctrl-C or SIGTERM), then the same command")
 	case errors.Is(err, pipeline.ErrOtherChange):
@@ -232,7 +232,7 @@ func resizeFailure(err error, o resizeOptions) error {
 	case errors.Is(err, pipeline.ErrAbandoning):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream job resize --abandon, then the same command")
 	case errors.Is(err, pipeline.ErrPastCut):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream job resize --to with the number of that change, then --to with the number of before")
+		return cli.Fail(cli.ExitFailure, err, "the same command with --to and the number of that change, then with the number of before")
 	}
 	return cli.Fail(cli.ExitFailure, err, again)
 }

@@ -113,7 +113,7 @@ func findStream(ctx context.Context, j *admin.Job, name string) (admin.Partition
 		}
 	}
 	return admin.PartitionState{}, cli.Fail(cli.ExitFailure, fmt.Errorf("no snapshot of the job has a stream %q", name),
-		"eusn-stream partitions shows the age of each snapshot; a stream appears with the next one")
+		"eusn-stream partitions, which shows the age of each snapshot; a stream appears with the next one")
 }
 
 // named are the streams of a name: their own, their key's, or key/stream.
@@ -138,7 +138,7 @@ func readSnapshot(ctx context.Context, j *admin.Job, p int) (admin.PartitionStat
 func partitionNumber(text string) (int, error) {
 	p, err := strconv.Atoi(text)
 	if err != nil {
-		return 0, cli.Fail(cli.ExitUsage, fmt.Errorf("partition %q, want a number", text), "eusn-stream partitions lists them")
+		return 0, cli.Fail(cli.ExitUsage, fmt.Errorf("partition %q, want a number", text), "eusn-stream partitions, which lists them")
 	}
 	return p, nil
 }
@@ -180,7 +180,7 @@ func DiffStates(a *cli.App, one, two string) error {
 // own snapshots damaged has stopped its partitions, which is a failure.
 func ofState(err error) error {
 	if errors.Is(err, admin.ErrState) {
-		return cli.Fail(cli.ExitIntegrity, err, "another file, or run eusn-stream state export again")
+		return cli.Fail(cli.ExitIntegrity, err, "another file, or eusn-stream state export, which writes it again")
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func readStateFile(name string) ([]byte, error) {
 	}
 	f, err := os.Open(name)
 	if err != nil {
-		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream state export writes such files")
+		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream state export, which writes such files")
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxStateFile+1))

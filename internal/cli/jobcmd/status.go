@@ -22,7 +22,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 )
 
-const statusNext = "eusn-stream doctor, with the same --nats-url and --job"
+const statusNext = "eusn-stream doctor"
 
 // jobsAtOnce is how many jobs --all looks at at a time.
 const jobsAtOnce = 8
@@ -58,7 +58,7 @@ fields of --json.`,
 		if err != nil {
 			return err
 		}
-		r.Judge(behind)
+		judge(a, r, behind)
 		if a.JSON {
 			err = a.PrintJSON(r)
 		} else {
@@ -69,6 +69,15 @@ fields of --json.`,
 	cmd.Flags().BoolVar(&all, "all", false, "all jobs of the server, a line each (with --json: a report each)")
 	cmd.Flags().DurationVar(&behind, "max-lag", behind, "how far a job may be behind its input before that is a problem")
 	return cmd
+}
+
+// judge says what a report means, and what to do in words that can be typed.
+func judge(a *cli.App, r *fleet.Report, behind time.Duration) {
+	r.Judge(behind)
+	r.First = a.Advice(r.First)
+	for i := range r.Findings {
+		r.Findings[i].Do = a.Advice(r.Findings[i].Do)
+	}
 }
 
 // unhealthy is the failure of a job with a problem.
@@ -103,7 +112,7 @@ func statusOfAll(ctx context.Context, a *cli.App, js jetstream.JetStream, asker 
 		looking.Go(func() {
 			defer func() { <-slots }()
 			if reports[i], failed[i] = fleet.Look(ctx, js.Conn(), name); failed[i] == nil {
-				reports[i].Judge(behind)
+				judge(a, reports[i], behind)
 			}
 		})
 	}

@@ -52,7 +52,7 @@ It changes nothing. How a job is in a script: eusn-stream status.`,
 		look := func() (*fleet.Report, error) {
 			r, err := fleet.Look(ctx, js.Conn(), c.Job)
 			if err == nil {
-				r.Judge(fleet.DefaultBehind)
+				judge(a, r, fleet.DefaultBehind)
 			}
 			return r, err
 		}

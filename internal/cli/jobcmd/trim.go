@@ -136,13 +136,13 @@ func trimOnce(ctx context.Context, a *cli.App, js jetstream.JetStream, job strin
 
 // trimFailure says what to do next.
 func trimFailure(err error) error {
-	next := "eusn-stream doctor with the same --nats-url and --job says which jobs read an input; then the same command"
+	next := "eusn-stream doctor, which says which jobs read an input; then the same command"
 	if errors.Is(err, admin.ErrNotOwner) {
-		next = "eusn-stream job trim --job with the job whose input it is"
+		next = "eusn-stream job trim --job JOB, the job whose input it is"
 	} else if errors.Is(err, admin.ErrMoving) {
 		next = "complete the change, then the same command"
 	} else if errors.Is(err, admin.ErrHistory) {
-		next = "eusn-stream run of that job, which says what to do about its input"
+		next = "the worker of that job: eusn-stream run, which says what to do about its input"
 	}
 	if errors.Is(err, admin.ErrNoJob) {
 		return err

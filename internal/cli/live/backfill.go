@@ -192,7 +192,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 			p.Report(int64(d.Samples-before.Samples), old.rows-int64(before.Samples), "samples predicted")
 		}
 	} else {
-		b, err := server.OpenRunning(c, log)
+		b, err := server.OpenRunning(a, c, log)
 		if err != nil {
 			return err
 		}
@@ -280,7 +280,7 @@ func backfillFailure(err error, model string, o backfillOptions, d pipeline.Back
 	case errors.Is(err, pipeline.ErrBackfillRange):
 		return cli.Fail(cli.ExitFailure, err, "--from start, which is all that the log holds; or --from with files")
 	case errors.Is(err, pipeline.ErrBackfillUnusable):
-		next := "--model with one that can read this, or other data; eusn-stream model inspect " + cli.QuoteForShell(model) + " shows this model's channels and policy"
+		next := "--model with one that can read this, or other data; eusn-stream model inspect " + cli.QuoteForShell(model) + ", which shows this model's channels and policy"
 		return cli.Fail(cli.ExitFailure, err, next)
 	case errors.Is(err, admin.ErrNoJob):
 		return cli.Fail(cli.ExitFailure, err, "the same command with --job and the stage's job name, and --nats-url with its server")

@@ -120,7 +120,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	server.LogWarnings(c, log)
 	nc, err := awaitServer(ctx, server.NATSOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log), log)
 	if err != nil {
-		return cli.Fail(cli.ExitUnreachable, err, server.ConnectHint(err, "eusn-stream run in another terminal, or --nats-url with the address of the server"))
+		return cli.Fail(cli.ExitUnreachable, err, server.ConnectHint(err, "eusn-stream run, in another terminal; or --nats-url with the address of the server"))
 	}
 	if nc == nil {
 		a.Say("stopped: there was no NATS server to publish to")
@@ -192,7 +192,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	closeInputs()
 	s := g.Stats()
 	if errors.Is(err, gateway.ErrOtherInput) {
-		return cli.Fail(cli.ExitConfig, err, "eusn-stream run with --job and an input.subject of its own, and the gateway with the same")
+		return cli.Fail(cli.ExitConfig, err, "another job, with an input.subject of its own, for the stage and the gateway")
 	}
 	a.Say("stopped: %d samples taken in %d batches, %d messages recognised as repeats; %d batches wait in the outbox", s.Samples, s.Batches, s.Repeats, s.Waiting)
 	return err

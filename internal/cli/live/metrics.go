@@ -39,7 +39,7 @@ func metricsFailure(err error) error {
 	if errors.Is(err, metrics.ErrOpen) {
 		return cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and a login; or metrics.insecure: true where you trust everybody in the network; or metrics.listen: 127.0.0.1:9464")
 	}
-	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which says what each file holds; eusn-stream config init --secure makes them")
+	return cli.Fail(cli.ExitConfig, err, "docs/metrics.md, TLS and a login, which says what each file holds; eusn-stream config init --secure, which makes them")
 }
 
 // serveMetrics serves metrics, health and the live page of the stage that counts into

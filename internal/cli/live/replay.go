@@ -166,7 +166,7 @@ func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) e
 		a.Say("note: %s is a recording: all of it is published with its own streams; %s applies to data sets only", o.archive, strings.Join(o.ofSets, ", "))
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	b, err := server.OpenRunning(c, log)
+	b, err := server.OpenRunning(a, c, log)
 	if err != nil {
 		return err
 	}

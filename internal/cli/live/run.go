@@ -219,7 +219,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 			return cli.Fail(cli.ExitFailure, broken, "start it again when the cause is gone: it continues from there, and acknowledged messages are kept")
 		}
 	}
-	return errors.Join(stopFailure(err, c.Stage.StopTimeout), printed)
+	return errors.Join(stopFailure(server.Lost(err), c.Stage.StopTimeout), printed)
 }
 
 // checkFiles refuses to start where clients could take the files that the store needs.
@@ -278,7 +278,7 @@ func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *s
 // of its own.
 func stopFailure(err error, timeout time.Duration) error {
 	if errors.Is(err, pipeline.ErrSource) {
-		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream doctor with the same configuration, which says what the job reads; docs/operations.md, Several jobs on one input")
+		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream doctor, which says what the job reads; docs/operations.md, Several jobs on one input")
 	}
 	if errors.Is(err, pipeline.ErrOtherInput) {
 		return cli.Fail(cli.ExitOtherModel, err, "the job's settings of input.*, or none; for other ones a new job: another --dir, or another --job with an input.subject of its own")

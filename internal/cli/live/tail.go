@@ -88,7 +88,7 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		return cli.Fail(cli.ExitUsage, err, "eusn-stream tail --help")
 	}
 	log := a.Logger("warn", c.Log.Format)
-	b, err := server.OpenRunning(c, log)
+	b, err := server.OpenRunning(a, c, log)
 	if err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 	if err == nil && span.Stored && printed == 0 {
 		a.Say("no predictions%s since %s; eusn-stream deadletter list shows messages that could not be used", chosen.String(), since.UTC().Format(time.RFC3339))
 	}
-	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url and --job, checks the server and the job")
+	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, which checks the server and the job")
 }
 
 // tailLine is a prediction and when the server stored it.

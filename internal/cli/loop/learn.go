@@ -203,7 +203,7 @@ func (l *learning) run(ctx context.Context, command string) error {
 	}
 	if l.sumsOf != nil {
 		if err := offline.SumsFit(l.model); err != nil {
-			return cli.Fail(cli.ExitUsage, err, "eusn-stream learn without --sums")
+			return cli.Fail(cli.ExitUsage, err, "the same command without --sums")
 		}
 	}
 	if l.store, err = learn.Open(l.opt.store); err != nil {
@@ -211,7 +211,7 @@ func (l *learning) run(ctx context.Context, command string) error {
 	}
 	defer l.store.Close()
 	log := l.app.Logger(l.conf.Log.Level, l.conf.Log.Format)
-	b, err := server.OpenRunning(l.conf, log)
+	b, err := server.OpenRunning(l.app, l.conf, log)
 	if err != nil {
 		return err
 	}
@@ -366,11 +366,11 @@ func (l *learning) failure(err error) error {
 	err = cli.OrInterrupted(err, "%s is unchanged, or complete and new; the same command continues with %s", out, l.opt.store)
 	switch {
 	case errors.Is(err, learn.ErrGone):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream learn without --solve, which computes them again if the log has them; or --without for a whole group, such as --without who=NAME")
+		return cli.Fail(cli.ExitFailure, err, "the same command without --solve, which computes them again if the log has them; or --without for a whole group, such as --without who=NAME")
 	case isRegistry(err):
 		return registryFailure(err)
 	case errors.Is(err, learn.ErrDamaged):
-		return cli.Fail(cli.ExitFailure, offline.InContent(err), "remove the file that the message names, then eusn-stream learn --whole; or another --store than "+store)
+		return cli.Fail(cli.ExitFailure, offline.InContent(err), "remove the file that the message names, then the same command with --whole; or another --store than "+store)
 	case errors.Is(err, learn.ErrInUse):
 		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --store")
 	case errors.Is(err, learn.ErrOther):

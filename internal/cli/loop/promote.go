@@ -100,9 +100,9 @@ func promoteModel(ctx context.Context, a *cli.App, js jetstream.JetStream, job, 
 	p, err := promote(who)
 	switch {
 	case errors.Is(err, registry.ErrRetired), errors.Is(err, pipeline.ErrActive):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream model list, with the same --job")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream model list")
 	case errors.Is(err, pipeline.ErrPromotedMeanwhile):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream model list, with the same --job, and the same command again")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream model list, and the same command again")
 	case errors.Is(err, pipeline.ErrNotBegun):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream run --job "+cli.QuoteForShell(job))
 	case err != nil:

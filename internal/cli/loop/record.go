@@ -215,7 +215,7 @@ func recordStage(ctx context.Context, a *cli.App, c config.Config) (*pipeline.St
 		return nil, source.RecordFiles{}, nil, err
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	b, err := server.OpenRunning(c, log)
+	b, err := server.OpenRunning(a, c, log)
 	if err != nil {
 		return nil, source.RecordFiles{}, nil, err
 	}

@@ -38,15 +38,15 @@ func registryCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Contex
 func registryFailure(err error) error {
 	switch {
 	case errors.Is(err, registry.ErrNone):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream model publish with the job's model, which makes the registry; or start a worker of this version")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream model publish FILE, with the job's model, which makes the registry; or start a worker of this version")
 	case errors.Is(err, registry.ErrNoEntry):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream model list, with the same --job")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream model list")
 	case errors.Is(err, registry.ErrDamaged):
-		return cli.Fail(cli.ExitIntegrity, err, "eusn-stream model publish with the same model file")
+		return cli.Fail(cli.ExitIntegrity, err, "eusn-stream model publish FILE, with the same model file")
 	case errors.Is(err, registry.ErrOtherNetwork):
-		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream model show, which writes the job's model to a file to compare with; or a new job: eusn-stream run --job with a new name")
+		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream model show active --out FILE, which writes the job's model to a file to compare with; or a new job: eusn-stream run --job NEW")
 	}
-	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url; the roles operator and, to look, analyst may work with models (docs/secure.md)")
+	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor; the roles operator and, to look, analyst may work with models (docs/secure.md)")
 }
 
 // whoOr is who is named, or the user of this machine.

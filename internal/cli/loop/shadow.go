@@ -82,7 +82,7 @@ func changeShadow(ctx context.Context, a *cli.App, js jetstream.JetStream, job, 
 	}
 	switch {
 	case errors.Is(err, pipeline.ErrShadow), errors.Is(err, pipeline.ErrNoShadow), errors.Is(err, pipeline.ErrShadows), errors.Is(err, pipeline.ErrActive), errors.Is(err, registry.ErrRetired):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream model shadow, with the same --job, which lists the shadows; eusn-stream model list")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream model shadow, which lists the shadows; eusn-stream model list")
 	case errors.Is(err, pipeline.ErrNotBegun):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream run --job "+cli.QuoteForShell(job))
 	case err != nil:

@@ -51,7 +51,7 @@ func LoadForStage(path string) (*reservoir.Model, error) {
 		return nil, err
 	}
 	if err := m.CheckLengths(); err != nil {
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", path, err), "eusn-stream offline retrain with the same --policy: the training then uses sequences of that length")
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("model %s: %w", path, err), "eusn-stream offline retrain, with the same --policy: the training then uses sequences of that length")
 	}
 	return m, nil
 }

@@ -207,11 +207,11 @@ func explainer(a *cli.App, c config.Config, js jetstream.JetStream, ownModel boo
 func explainFailure(err error) error {
 	switch {
 	case errors.Is(err, explain.ErrNoModel):
-		return cli.Fail(cli.ExitFailure, err, "--model FILE, with the stage's model; or eusn-stream model publish, which stores it in the registry")
+		return cli.Fail(cli.ExitFailure, err, "--model FILE, with the stage's model; or eusn-stream model publish FILE, which stores it in the registry")
 	case errors.Is(err, pipeline.ErrPastGone):
-		return cli.Fail(cli.ExitFailure, err, "a later --at; eusn-stream partitions shows the snapshots")
+		return cli.Fail(cli.ExitFailure, err, "a later --at; eusn-stream partitions, which shows the snapshots")
 	case errors.Is(err, pipeline.ErrOtherModel):
-		return cli.Fail(cli.ExitOtherModel, err, "the same command without --model, which takes the job's; or eusn-stream model show, which writes it to a file")
+		return cli.Fail(cli.ExitOtherModel, err, "the same command without --model, which takes the job's; or eusn-stream model show active --out FILE, which writes it to a file")
 	}
 	return err
 }

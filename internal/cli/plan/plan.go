@@ -142,7 +142,7 @@ type result struct {
 
 func run(ctx context.Context, a *cli.App, o options) (err error) {
 	if o.model == "" {
-		return cli.Fail(cli.ExitUsage, errors.New("plan: no model"), "--model FILE; eusn-stream demo makes one to try")
+		return cli.Fail(cli.ExitUsage, errors.New("plan: no model"), "--model FILE; eusn-stream demo, which makes one to try")
 	}
 	m, err := models.LoadForStage(o.model)
 	if err != nil {

@@ -86,6 +86,7 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 	f.StringVar(&a.ProgressMode, "progress", "auto", "progress display: auto, plain or none")
 	f.StringVar(&a.Engine, "engine", "auto", "compute engine: auto, gpu, avx512, avx2, neon or generic, which all give the same bits; gpu-3xtf32 or gpu-2xtf32, which give other bits")
 	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		a.Runs(cmd)
 		switch a.ProgressMode {
 		case "auto", "plain", "none":
 			err := engines.Check(a.Engine)

@@ -43,14 +43,14 @@ func Open(c config.Config, log *slog.Logger) (*Broker, error) {
 		}
 		nc, err := b.Dial("eusn-stream/" + c.Job + "/probe")
 		if err != nil {
-			return nil, cli.Fail(cli.ExitUnreachable, err, ConnectHint(err, "eusn-stream doctor, with the same --nats-url or configuration")) // not the URL: it may hold a password
+			return nil, cli.Fail(cli.ExitUnreachable, err, ConnectHint(err, "eusn-stream doctor")) // not the URL: it may hold a password
 		}
 		nc.Close()
 		return b, nil
 	}
 	o, err := serverOptions(c, log)
 	if err != nil {
-		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it; eusn-stream config init --secure makes one")
+		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it; eusn-stream config init --secure, which makes one")
 	}
 	s, err := natsserver.Start(o)
 	switch {
@@ -61,7 +61,7 @@ func Open(c config.Config, log *slog.Logger) (*Broker, error) {
 	case errors.Is(err, natsserver.ErrHub):
 		return nil, cli.Fail(cli.ExitConfig, err, "server.hub such as tls://hub.example:7422, the address for leaf nodes of the centre's server; docs/operations.md, An edge box")
 	case errors.Is(err, natsserver.ErrExpired):
-		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure --renew makes a new certificate with the same authority: nothing changes for clients")
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure --renew, which makes a new certificate with the same authority: nothing changes for clients")
 	case err != nil:
 		return nil, cli.Fail(cli.ExitFailure, err, fmt.Sprintf(
 			"eusn-stream doctor --dir %s; choose another --dir or --port; or use a running server with --nats-url", c.Server.Dir))
@@ -122,14 +122,16 @@ func originsOf(list string) []string {
 
 // OpenRunning finds the server that a stage works with now: the configured one,
 // or the embedded one of a stage on this machine, which belongs to its process.
-func OpenRunning(c config.Config, log *slog.Logger) (*Broker, error) {
+func OpenRunning(a *cli.App, c config.Config, log *slog.Logger) (*Broker, error) {
 	local := c.NATS.URL == ""
 	if local {
 		c.NATS.URL = localURL(c.Server)
+		a.FoundAt(c.NATS.URL)
 	}
 	b, err := Open(c, log)
 	var f *cli.Failure
 	if local && errors.As(err, &f) && errors.Is(err, nats.ErrNoServers) {
+		a.FoundAt("")
 		f.Next = "eusn-stream run --model MODEL, in another terminal"
 	}
 	return b, err

@@ -57,11 +57,19 @@ func JobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 			err = NoJob(ctx, b, err, cmd.CommandPath())
 		}
 		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
-			err = cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, with the same --nats-url or configuration: check that JetStream is enabled on the server and for the account")
+			err = cli.Fail(cli.ExitFailure, err, "eusn-stream doctor: check that JetStream is enabled on the server and for the account")
 		}
-		return b.Lacking(err)
+		return b.Lacking(Lost(err))
 	})
 	return cmd
+}
+
+// Lost gives the error of a job that has lost what it has stored its next step.
+func Lost(err error) error {
+	if lost := (*admin.LostError)(nil); errors.As(err, &lost) {
+		return cli.Fail(cli.ExitFailure, errors.New(lost.What), lost.Do)
+	}
+	return err
 }
 
 // runningFlags are those of the commands that look at a job beside its running stage.
@@ -88,7 +96,7 @@ func RunningCommand(a *cli.App, cmd *cobra.Command, with Beside, run func(ctx co
 		if err != nil {
 			return err
 		}
-		b, err := OpenRunning(c, a.Logger("warn", c.Log.Format))
+		b, err := OpenRunning(a, c, a.Logger("warn", c.Log.Format))
 		if err != nil {
 			return err
 		}
@@ -103,7 +111,7 @@ func RunningCommand(a *cli.App, cmd *cobra.Command, with Beside, run func(ctx co
 		if errors.Is(err, with.None) {
 			return NoJob(ctx, b, err, cmd.CommandPath())
 		}
-		return with.Failure(b.Lacking(err))
+		return with.Failure(b.Lacking(Lost(err)))
 	})
 	return cmd
 }
@@ -114,13 +122,13 @@ const listWait = 2 * time.Second
 
 // NoJob is err, of a job that does not exist, with the jobs that there are.
 func NoJob(ctx context.Context, b *Broker, err error, command string) error {
-	next := command + " --job with the stage's job name, and --nats-url with its server"
+	next := command + " --job JOB --nats-url URL, of the stage"
 	names, unlisted := jobsOf(ctx, b)
 	switch {
 	case unlisted != nil:
 		return cli.Fail(cli.ExitFailure, err, next)
 	case len(names) == 0:
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("%w (this server has no jobs)", err), "eusn-stream run --model MODEL, which makes the job; or "+next)
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%w (this server has no jobs)", err), "eusn-stream run --model MODEL, which creates the job; or "+next)
 	}
 	next = command + " --job " + cli.QuoteForShell(names[0])
 	if more := len(names) - listed; more > 0 {
@@ -159,7 +167,7 @@ func OpenOfJob(a *cli.App, c config.Config, command string, fresh bool) (*Broker
 	b, err := Open(c, a.Logger("warn", c.Log.Format))
 	var f *cli.Failure
 	if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
-		f.Next = running + " if a stage is using that directory; otherwise choose another --dir"
+		f.Next = running + ", if a stage is using that directory; otherwise another --dir"
 	}
 	return b, err
 }

@@ -1,0 +1,212 @@
+package jobcmd_test
+
+import (
+	"fmt"
+	"net"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+)
+
+// typist types what the program advises, in the state in which it says so.
+type typist struct {
+	*testing.T
+	placeholders map[string]string
+}
+
+// advised runs a command and wants that it ends with a code and gives an advice. It returns
+// that.
+func (p *typist) advised(code int, part string, args ...string) string {
+	p.Helper()
+	r := clitest.Exec(p.T, p.Context(), args...)
+	for line := range strings.Lines(r.Out + "\n" + r.ErrOut) {
+		for _, begin := range []string{"try: ", "first: "} {
+			if text, is := strings.CutPrefix(line, begin); is && strings.Contains(text, part) && r.Code == code {
+				return strings.TrimSpace(text)
+			}
+		}
+	}
+	p.Fatalf("%v ends with code %d and no advice with %q, want %d:\n%s%s", args, r.Code, part, code, r.Out, r.ErrOut)
+	return ""
+}
+
+// call is the call of the program in an advice that begins so, as a user types it: up to the
+// first comma or semicolon, with values for what stands in capitals.
+func (p *typist) call(advice, begin string) []string {
+	p.Helper()
+	_, after, is := strings.Cut(advice, "eusn-stream "+begin)
+	if !is {
+		p.Fatalf("no eusn-stream %s in %q", begin, advice)
+	}
+	line := begin + after
+	for _, end := range []string{", ", "; ", ": ", " ("} {
+		line, _, _ = strings.Cut(line, end)
+	}
+	words := strings.Fields(line)
+	for i, w := range words {
+		if value, is := p.placeholders[w]; is {
+			words[i] = value
+		} else if strings.ToUpper(w) == w && strings.ToLower(w) != w {
+			p.Fatalf("%q has the placeholder %s, which the advice does not explain", advice, w)
+		}
+	}
+	return words
+}
+
+// must types a call that has to succeed.
+func (p *typist) must(advice, begin string) clitest.Result {
+	p.Helper()
+	return clitest.Must(p.T, p.call(advice, begin)...)
+}
+
+// Each advice is typed as it is printed, in the state that printed it, with nothing but values
+// for its placeholders: it mends, or shows what it promises. A server that was named by
+// --nats-url, a configuration file and an embedded server that was found without a name are
+// in it.
+func TestAdvice(t *testing.T) {
+	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
+	in := func(name string) string { return filepath.Join(dir, name) }
+	model, other := in("m.safetensors"), in("other.safetensors")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", other, "--members", "2", "--units", "9")
+	conf := clitest.Write(t, in("stage.yaml"), "model: "+model+"\nstage:\n  partitions: 2\n")
+	placeholders := map[string]string{"FILE": conf, "MODEL": model, "NEW": "new"}
+
+	t.Run("a job by its URL", func(t *testing.T) {
+		t.Parallel()
+		p := &typist{t, placeholders}
+		url := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort}).URL()
+		at := func(args ...string) []string { return append(args, "--nats-url", url) }
+
+		// No job yet.
+		advice := p.advised(cli.ExitFailure, "creates the job", at("status")...)
+		stage := clitest.Start(t, "reading sensors.*", append(p.call(advice, "run"), "--partitions", "2")...)
+		clitest.Must(t, at("status")...)
+
+		// Names that are not there.
+		clitest.Must(t, at("replay", "--archive", archive, "--streams", "5", "--rows", "16")...)
+		clitest.Await(t, url, 24, 0)
+		p.must(p.advised(cli.ExitFailure, "deadletter list", at("deadletter", "resend", "1")...), "deadletter list")
+		p.must(p.advised(cli.ExitFailure, "model list", at("model", "show", "zz")...), "model list")
+		p.must(p.advised(cli.ExitFailure, "labels list", at("labels", "list", "--job", "eusm")...), "labels list")
+		p.must(p.advised(cli.ExitFailure, "partitions", at("partitions", "--job", "eusm")...), "partitions")
+		p.must(p.advised(cli.ExitUsage, "partitions", at("state", "get", "pump", "pump")...), "partitions")
+
+		// Another model than the job's.
+		stage.Stop(t).Want(t, cli.ExitOK)
+		advice = p.advised(cli.ExitOtherModel, "model show active", at("run", "--model", other)...)
+		mine := *p
+		mine.placeholders = map[string]string{"FILE": in("active.safetensors")}
+		mine.must(advice, "model show active")
+		stage = clitest.Start(t, "reading sensors.*", at("run", "--model", in("active.safetensors"))...)
+
+		// Nobody has kept alarms, and then nobody works.
+		alarms := clitest.Start(t, "0 rules hold", p.call(p.advised(cli.ExitFailure, "alarms run", at("alarms", "list")...), "alarms run")...)
+		clitest.Must(t, at("alarms", "list")...)
+		alarms.Stop(t).Want(t, cli.ExitOK)
+		stage.Stop(t).Want(t, cli.ExitOK)
+		advice = p.advised(cli.ExitFailure, "eusn-stream run", at("status")...)
+		stage = clitest.Start(t, "reading sensors.*", p.call(advice, "run")...)
+		clitest.Must(t, at("status")...)
+		stage.Stop(t).Want(t, cli.ExitOK)
+
+		// The output was emptied: status, doctor and the next start say the same.
+		clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+			s, err := js.Stream(t.Context(), "EUSN-OUT")
+			if err == nil {
+				err = s.Purge(t.Context())
+			}
+			return err
+		})
+		const lost = "the position of each partition is lost"
+		for _, args := range [][]string{{"status"}, {"doctor"}, {"run"}} {
+			if r := clitest.Exec(t, t.Context(), at(append(args, "-c", conf)...)...); r.Code != cli.ExitFailure || !strings.Contains(r.Out+r.ErrOut, lost) || !strings.Contains(r.Out+r.ErrOut, "--input-job eusn") {
+				t.Errorf("%v: code %d\n%s%s", args, r.Code, r.Out, r.ErrOut)
+			}
+		}
+		for _, args := range [][]string{{"status", "-c", conf}, {"run", "-c", conf}} {
+			advice = p.advised(cli.ExitFailure, "--input-job eusn", at(args...)...)
+			stage = clitest.Start(t, "reading the input of job eusn", p.call(advice, "run")...)
+			pipelinetest.Until(t, "predictions of the input that is left", func() bool {
+				return strings.Count(clitest.Must(t, at("tail", "--job", "new", "--since", "1h")...).Out, "\n") == 24
+			})
+			clitest.Must(t, at("status", "--job", "new")...)
+			stage.Stop(t).Want(t, cli.ExitOK)
+		}
+	})
+
+	t.Run("an embedded server", func(t *testing.T) {
+		t.Parallel()
+		p := &typist{t, placeholders}
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		port := l.Addr().(*net.TCPAddr).Port
+		l.Close()
+		url := fmt.Sprint("nats://127.0.0.1:", port)
+		conf := clitest.Write(t, in("embedded.yaml"), "model: "+model+"\nserver:\n  dir: "+in("data")+"\n  port: "+strconv.Itoa(port)+"\nstage:\n  partitions: 2\n")
+		p.placeholders = map[string]string{"FILE": conf, "MODEL": model}
+
+		// No server: the configuration is in the advice.
+		advice := p.advised(cli.ExitUnreachable, "eusn-stream run", "status", "-c", conf)
+		stage := clitest.Start(t, "reading sensors.*", p.call(advice, "run")...)
+		clitest.Must(t, "status", "-c", conf)
+
+		// Messages that cannot be used: the advice of who has found the server by itself.
+		clitest.OnServer(t, url, func(js jetstream.JetStream) error {
+			for range 12 {
+				if _, err := js.Publish(t.Context(), "sensors.bad", []byte("nonsense")); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		clitest.Await(t, url, 0, 12)
+		if r := p.must(p.advised(cli.ExitOK, "deadletter list", "status", "-c", conf), "deadletter list"); strings.Count(r.Out, "\n") < 12 {
+			t.Errorf("%s%s", r.Out, r.ErrOut)
+		}
+		// Its directory is in use, and the same without a server.
+		p.must(p.advised(cli.ExitFailure, "partitions", "partitions", "-c", conf), "partitions")
+		p.must(p.advised(cli.ExitFailure, "partitions", "partitions", "-c", conf, "--dir", in("nothing")), "partitions")
+		stage.Stop(t).Want(t, cli.ExitOK)
+	})
+
+	t.Run("a server that refuses", func(t *testing.T) {
+		o := &server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), Username: "u", Password: "p"}
+		p := &typist{t, placeholders}
+		url := "nats://" + pipelinetest.Serve(t, o).Addr().String()
+		for _, args := range [][]string{{"status"}, {"doctor"}, {"partitions"}, {"run", "-c", conf}, {"gateway", "--model", model, "--http-listen", "127.0.0.1:0", "--outbox", in("outbox")}} {
+			p.advised(cli.ExitUnreachable, "EUSN_NATS_CREDS", append(args, "--nats-url", url)...)
+		}
+		t.Setenv("EUSN_NATS_USER", "u")
+		t.Setenv("EUSN_NATS_PASSWORD", "p")
+		clitest.Must(t, "doctor", "--nats-url", url)
+		// A password in a URL is in no advice.
+		secret := "nats://u:p@" + strings.TrimPrefix(url, "nats://")
+		if advice := p.advised(cli.ExitFailure, "--nats-url URL", "status", "--nats-url", secret); strings.Contains(advice, "u:p") {
+			t.Error(advice)
+		}
+	})
+
+	t.Run("no server", func(t *testing.T) {
+		p := &typist{t, placeholders}
+		const nobody = "nats://127.0.0.1:1"
+		advice := p.advised(cli.ExitUnreachable, "doctor", "status", "--nats-url", nobody)
+		if call := p.call(advice, "doctor"); !slices.Equal(call, []string{"doctor", "--nats-url", nobody}) {
+			t.Errorf("%q", call)
+		}
+		p.advised(cli.ExitUnreachable, "omit --nats-url", p.call(advice, "doctor")...)
+		clitest.Must(t, "doctor", "--dir", in("fresh"))
+	})
+}
