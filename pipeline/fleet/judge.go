@@ -265,6 +265,8 @@ func (r *Report) aboutAlarms() {
 		switch {
 		case o.Paused:
 			r.add(Problem, "alarms", fmt.Sprintf("somebody has paused the consumer %s of the alarm log: %s not sent", o.Name, count(int(o.Waiting), "event")+" "+verb(int64(o.Waiting), "is", "are")), "the process of alarms resumes it within half a minute; find out whose login it was: docs/alarms.md, Rights")
+		case o.Differs != "":
+			r.add(Problem, "alarms", fmt.Sprintf("somebody has changed the consumer %s of the alarm log (%s): events are not sent, or not all", o.Name, o.Differs), "the process of alarms makes it again within half a minute, behind the last event that was sent; find out whose login it was: docs/alarms.md, Rights")
 		case o.Waiting >= outputLeast:
 			r.add(Attention, "alarms", fmt.Sprintf("%s to be sent by the output %s", count(int(o.Waiting), "event")+" "+verb(int64(o.Waiting), "waits", "wait"), o.Name), "the log of the process of alarms, which says what the receiver answers; events that wait are kept")
 		}

@@ -203,21 +203,16 @@ func (l *look) alarms() error {
 	if err != nil {
 		return err
 	}
-	log, err := l.js.Stream(l.ctx, wire.AlarmStream(l.job.Name))
-	if err != nil {
-		return err
-	}
 	a := Alarms{Kept: true, On: len(on), List: []Alarm{}, Quiet: []string{}}
 	for _, name := range wire.AlarmOutputs {
-		cons, err := log.Consumer(l.ctx, name)
+		_, info, err := watch.FindOutput(l.ctx, l.js, l.job.Name, name)
 		if errors.Is(err, jetstream.ErrConsumerNotFound) {
 			continue
 		}
 		if err != nil {
 			return err
 		}
-		info := cons.CachedInfo()
-		a.Outputs = append(a.Outputs, Output{name, info.NumPending + uint64(info.NumAckPending), info.Paused})
+		a.Outputs = append(a.Outputs, Output{name, info.NumPending + uint64(info.NumAckPending), info.Paused, watch.OutputDiffers(l.job.Name, name, info.Config)})
 	}
 	silent := map[string]bool{}
 	if e, err := watch.CurrentRules(l.ctx, l.js, l.job.Name); err == nil && e != nil {

@@ -150,8 +150,9 @@ type Alarms struct {
 // Output is how far an output of the alarms is.
 type Output struct {
 	Name    string `json:"name"`
-	Waiting uint64 `json:"waiting"`          // events that are not sent yet
-	Paused  bool   `json:"paused,omitempty"` // by somebody: the process of alarms resumes it
+	Waiting uint64 `json:"waiting"`           // events that are not sent yet
+	Paused  bool   `json:"paused,omitempty"`  // by somebody: the process of alarms resumes it
+	Differs string `json:"differs,omitempty"` // in what somebody has changed its consumer: the process of alarms makes it again
 }
 
 // Alarm is one that is on.

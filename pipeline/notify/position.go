@@ -3,12 +3,12 @@ package notify
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
 
 // verifyEvery is how often a consumer is compared with what it must be, while events come;
@@ -22,38 +22,12 @@ type position struct {
 	verified time.Time
 }
 
-// wanted is what the consumer of an output must be.
-func (q *queue) wanted() jetstream.ConsumerConfig {
-	return jetstream.ConsumerConfig{
-		Durable: q.name, FilterSubject: wire.AlarmEvents(q.job), DeliverPolicy: jetstream.DeliverNewPolicy,
-		AckPolicy: jetstream.AckExplicitPolicy, AckWait: held, MaxAckPending: 1, MaxDeliver: -1,
-	}
-}
-
-// differs is in what a consumer is not what it must be; empty = in nothing.
-func (q *queue) differs(info *jetstream.ConsumerInfo) string {
-	want, is := q.wanted(), info.Config
-	filters := is.FilterSubjects
-	if is.FilterSubject != "" {
-		filters = append(filters, is.FilterSubject)
-	}
-	switch {
-	case !slices.Equal(filters, []string{want.FilterSubject}):
-		return "its filter"
-	case is.AckPolicy != want.AckPolicy, is.AckWait != want.AckWait, is.MaxAckPending != want.MaxAckPending, is.MaxDeliver != want.MaxDeliver, is.DeliverSubject != "", len(is.BackOff) > 0, is.InactiveThreshold != 0, is.HeadersOnly:
-		return "how it delivers"
-	case is.DeliverPolicy != want.DeliverPolicy && is.DeliverPolicy != jetstream.DeliverByStartSequencePolicy:
-		return "where it begins"
-	}
-	return ""
-}
-
 // consumer is the consumer that remembers how far the output is. It is made where it is not
 // there. One that somebody has paused, changed, deleted or replaced is repaired, so that no
 // event is left out, and the log reports it.
 func (q *queue) consumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
 	stream := wire.AlarmStream(q.job)
-	cons, err := js.Consumer(ctx, stream, q.name)
+	cons, info, err := watch.FindOutput(ctx, js, q.job, q.name)
 	switch {
 	case errors.Is(err, jetstream.ErrConsumerNotFound) && q.at.next == 0:
 		return q.create(ctx, js)
@@ -63,8 +37,7 @@ func (q *queue) consumer(ctx context.Context, js jetstream.JetStream) (jetstream
 	case err != nil:
 		return nil, err
 	}
-	info := cons.CachedInfo()
-	what := q.differs(info)
+	what := watch.OutputDiffers(q.job, q.name, info.Config)
 	if what == "" && !q.at.made.IsZero() && !info.Created.Equal(q.at.made) {
 		what = "when it was made"
 	}
@@ -93,7 +66,7 @@ func (q *queue) consumer(ctx context.Context, js jetstream.JetStream) (jetstream
 
 // create makes the consumer: behind what was sent, where that is known.
 func (q *queue) create(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
-	c := q.wanted()
+	c := watch.OutputConsumer(q.job, q.name)
 	if q.at.next > 0 {
 		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, q.at.next
 	}

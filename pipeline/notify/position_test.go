@@ -68,6 +68,13 @@ func TestConsumerIsRepaired(t *testing.T) {
 		_, err = r.js.UpdateConsumer(ctx, stream, c)
 		return err
 	}
+	push := func(ctx context.Context) error {
+		if err := remove(ctx); err != nil {
+			return err
+		}
+		_, err := r.js.CreateOrUpdatePushConsumer(ctx, stream, jetstream.ConsumerConfig{Durable: "webhook", DeliverSubject: "elsewhere", FilterSubject: wire.AlarmEvents("job"), AckPolicy: jetstream.AckExplicitPolicy, AckWait: 30 * time.Second})
+		return err
+	}
 	all := func() bool {
 		mu.Lock()
 		defer mu.Unlock()
@@ -91,6 +98,7 @@ func TestConsumerIsRepaired(t *testing.T) {
 		{"deleted", remove, false, "was deleted"},
 		{"filter", filter, false, "its filter"},
 		{"replaced", replace, false, "when it was made"},
+		{"pushed", push, false, "how it delivers"},
 		{"paused", pause, true, "was paused"},
 		{"filter", filter, true, "its filter"},
 	} {

@@ -17,9 +17,8 @@ import (
 )
 
 const (
-	held        = 30 * time.Second // after that without a word, an event goes to the next process
 	sendTimeout = 10 * time.Second
-	mostBackoff = 15 * time.Second // with a sending, less than held
+	mostBackoff = 15 * time.Second // with a sending, less than watch.HeldEvent
 	idle        = 5 * time.Second  // between two looks whether the receiver is there, and for a request that the server has lost
 	againEvery  = time.Second      // reading the log
 )

@@ -269,6 +269,9 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 		if o.Paused {
 			what += "; paused"
 		}
+		if o.Differs != "" {
+			what += "; somebody has changed " + o.Differs
+		}
 		add(o.Name, "%s", what)
 	}
 	d := fmt.Sprintf("%.3f GB; %.3f GB a day, a mean over %v", float64(r.Disk.Bytes)/1e9, r.Disk.PerDay/1e9, (time.Duration(r.Disk.Over) * time.Second).String())
