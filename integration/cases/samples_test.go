@@ -44,7 +44,8 @@ func (r *rig) recorded(t *testing.T, stream string, channels ...string) (all []s
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.must(t, "record", "--model", "two.safetensors", "--nats-url", r.url(), "--out", filepath.Join(dir, "out"), "--until", "now", "--stream", stream)
+	conf := r.write(t, "recorded.yaml", "input: {non_finite: hold}\n") // missing values are recorded, as NaN
+	r.must(t, "record", "-c", conf, "--model", "two.safetensors", "--nats-url", r.url(), "--out", filepath.Join(dir, "out"), "--until", "now", "--stream", stream)
 	files, _ := filepath.Glob(filepath.Join(dir, "out", "*.parquet"))
 	for _, f := range files {
 		for _, rec := range tableOf(t, f) {
