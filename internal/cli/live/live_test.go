@@ -83,6 +83,9 @@ func TestRunAndReplay(t *testing.T) {
 		"runs with another network", "m.safetensors", "nothing was claimed", "try: eusn-stream model show active")
 	clitest.Exec(t, t.Context(), "replay", "--archive", "none.parquet", "--nats-url", url).Want(t, cli.ExitFailure, "none.parquet")
 	stage.Stop(t).Want(t, cli.ExitOK, "stopped: 72 messages with 960 samples processed, 24 predictions committed, 0 dead letters")
+	// A stage that fails takes its server with it, and says so: other programs use that.
+	r = clitest.Exec(t, t.Context(), "run", "--model", other, "--dir", data, "--port", port)
+	r.Want(t, cli.ExitOtherModel, `level=ERROR msg="the embedded NATS server ends with its stage: producers, gateways and devices have no server until the next start" url=nats://127.0.0.1:`+port)
 }
 
 // Samples of two channels for a model of three: each message is a dead letter

@@ -215,6 +215,9 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		a.Say("before that: %s", done)
 	}
 	if b.Embedded != nil {
+		if err != nil && !errors.Is(err, context.Canceled) {
+			log.Error("the embedded NATS server ends with its stage: producers, gateways and devices have no server until the next start", "url", b.Embedded.URL())
+		}
 		if broken := b.Embedded.Err(); broken != nil {
 			return cli.Fail(cli.ExitFailure, broken, "start it again when the cause is gone: it continues from there, and acknowledged messages are kept")
 		}
