@@ -90,31 +90,24 @@
 // the header), then the tensors. Everything that is not a tensor is in the
 // header's __metadata__, whose values safetensors wants to be strings:
 //
-//	eusn.version    "1", or "2" where the file holds what 1 did not know: a
-//	                readout's temperature, or in Training min_length or inputs;
-//	                or "3" where the kind is mixed; or "4" where a readout has limits;
-//	                or "5" where Training has a sampling rate; or "6" where there is a front end;
-//	                or "7" where a readout makes sets of classes; or "8" where one has a
-//	                detector of what is new; or "9" where one says when a prefix suffices;
-//	                or "10" where one is a regression; or "11" where one abstains, or labels have
-//	                moved the thresholds of its sets; or "12" where a detector says what is
-//	                usual by place; or "13" where one reads inputs; or "14" where one has directions
-//	                between classes
+//	eusn.version    "1"
 //	eusn.spec       JSON of Spec
 //	eusn.policy     JSON of Policy
 //	eusn.channels   JSON list of channel names
-//	eusn.front      JSON of Front; absent where there is no front end
-//	eusn.heads      JSON list of {"name", "classes", "temperature", "limited"}: true where
-//	                the readout has limits, else absent; and "coverage" where it makes
-//	                sets of classes: JSON of readout.Coverage; and "novelty": {"level", "unit", "detects", "usual", "inputs"}
-//	                where it has a detector, detects where that makes its class, else absent,
-//	                usual where residuals are divided by place: JSON of novelty.Usual; inputs true where
-//	                it reads inputs; and "early"
-//	                {"temperature", "limited", "rule"} where it has another one for prefixes,
-//	                with a rule that says when they suffice: JSON of early.Rule; and "interval"
-//	                where it is a regression, with one class, whose name is that of the
-//	                number: JSON of readout.Interval; and "abstain" where it does not answer
-//	                always: JSON of abstain.Rule
+//	eusn.front      JSON of Front; absent without a front end
+//	eusn.readouts   JSON list of readouts; all entries but the first two are optional:
+//	                name         text
+//	                classes      list of names; of a regression one, the number's name
+//	                temperature  number that the scores are divided by for probabilities
+//	                limited      true: the readout has a tensor of limits
+//	                coverage     JSON of readout.Coverage: the readout makes sets of classes
+//	                novelty      {"level", "unit", "detects", "usual", "inputs"}: the readout
+//	                             has a detector. detects: the class is whether it is novel;
+//	                             usual: JSON of novelty.Usual; inputs: it reads inputs
+//	                early        {"temperature", "limited", "rule"}: the readout has another
+//	                             one for prefixes; rule: JSON of early.Rule
+//	                interval     JSON of readout.Interval: the readout is a regression
+//	                abstain      JSON of abstain.Rule: the readout may abstain
 //	eusn.training   JSON of Training
 //	eusn.sha256     the fingerprint: SHA-256, in hexadecimal, of the file as it
 //	                is without this entry; held against the content where it is
@@ -132,18 +125,18 @@
 //	member.R.input                        [N, inputs of the member]
 //	member.R.bias                         [N]
 //	member.R.keep_gain                    [2]
-//	head.K.center                         [Features]
-//	head.K.limit                          [Features]    of readouts with limits alone; positive
-//	head.K.weights                        [Columns, Features]
-//	head.K.intercept                      [Columns]
-//	head.K.early.center, .limit, .weights, .intercept      as the four above, of the readout of prefixes
-//	head.K.novelty.center                 [Features]    these four of readouts with a detector alone
-//	head.K.novelty.scale                  [Features]
-//	head.K.novelty.axes                   [dimensions, Features]
-//	head.K.novelty.left                   [sequences]    scores of left-out training sequences, ascending
-//	head.K.novelty.linear                 [places]    these two where usual is there alone
-//	head.K.novelty.square                 [places]
-//	head.K.novelty.inputs                 [values, Features]    where it reads inputs
+//	readout.K.center                         [Features]
+//	readout.K.limit                          [Features]    of readouts with limits alone; positive
+//	readout.K.weights                        [Columns, Features]
+//	readout.K.intercept                      [Columns]
+//	readout.K.early.center, .limit, .weights, .intercept      as the four above, of the readout of prefixes
+//	readout.K.novelty.center                 [Features]    these four of readouts with a detector alone
+//	readout.K.novelty.scale                  [Features]
+//	readout.K.novelty.axes                   [dimensions, Features]
+//	readout.K.novelty.left                   [sequences]    scores of left-out training sequences, ascending
+//	readout.K.novelty.linear                 [places]    these two where usual is there alone
+//	readout.K.novelty.square                 [places]
+//	readout.K.novelty.inputs                 [values, Features]    where it reads inputs
 //
 // Columns is the number of classes, 1 where there are two. The tensors are in
 // this order, without gaps: the three of the norm, then the five or six of each member

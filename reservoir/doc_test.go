@@ -38,7 +38,7 @@ func TestDocIsEnoughToRebuild(t *testing.T) {
 	seen := map[string]bool{}
 	for _, tensor := range testModel(t).tensors() {
 		letter := ".R."
-		if strings.HasPrefix(tensor.name, "head") {
+		if strings.HasPrefix(tensor.name, "readout") {
 			letter = ".K."
 		}
 		name := counted.ReplaceAllString(tensor.name, letter)

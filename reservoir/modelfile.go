@@ -12,7 +12,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -23,8 +22,7 @@ import (
 
 // The form of a model file is in the package's documentation, doc.go.
 const (
-	frontVersion  = "6"
-	newestVersion = "14"
+	modelVersion = "1"
 	// MaxHeader bounds the JSON header, MaxModel the whole file.
 	MaxHeader = 16 << 20
 	MaxModel  = 4 << 30
@@ -46,63 +44,26 @@ type readoutInfo struct {
 	Limited     bool     `json:"limited,omitzero"` // there are limits
 
 	Coverage *readout.Coverage `json:"coverage,omitempty"`
-	Novelty  *noveltyInfo      `json:"novelty,omitempty"`  // version 8; nil: no detector
-	Interval *readout.Interval `json:"interval,omitempty"` // version 10: a regression; nil: classes
-	Abstain  *abstain.Rule     `json:"abstain,omitempty"`  // version 11; nil: every prediction is an answer
-	Early    *earlyInfo        `json:"early,omitempty"`    // version 9; nil: there is none of prefixes
+	Novelty  *noveltyInfo      `json:"novelty,omitempty"`  // nil: no detector
+	Interval *readout.Interval `json:"interval,omitempty"` // a regression; nil: classes
+	Abstain  *abstain.Rule     `json:"abstain,omitempty"`  // nil: every prediction is an answer
+	Early    *earlyInfo        `json:"early,omitempty"`    // nil: no readout of prefixes
 }
 
-// earlyInfo is what is known of a readout of prefixes beside its tensors.
+// earlyInfo describes a readout of prefixes; its numbers are tensors.
 type earlyInfo struct {
 	Temperature float64    `json:"temperature"`
 	Limited     bool       `json:"limited,omitzero"`
 	Rule        early.Rule `json:"rule"`
 }
 
-// noveltyInfo is what is known of a detector beside its tensors.
+// noveltyInfo describes a detector; its numbers are tensors.
 type noveltyInfo struct {
 	Level   float32        `json:"level"`
 	Unit    float32        `json:"unit"`
 	Detects bool           `json:"detects,omitzero"` // the readout's class is whether it is novel
-	Usual   *novelty.Usual `json:"usual,omitempty"`  // version 12; nil: nothing divides the residual; version 14: directions between classes
-	Inputs  bool           `json:"inputs,omitzero"`  // version 13: it reads inputs
-}
-
-// version is the oldest file version that can hold the model. So the model
-// that was read from an older file keeps its bytes and its fingerprint, and so
-// does a network without readouts, which states in snapshots name.
-func (m *Model) version() string {
-	one := func(has func(h *readout.Linear) bool) bool { return slices.ContainsFunc(m.Readouts, has) }
-	switch {
-	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Between() > 0 }):
-		return newestVersion
-	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Inputs != nil }):
-		return "13"
-	case one(func(h *readout.Linear) bool { return h.Novelty != nil && h.Novelty.Usual != nil }):
-		return "12"
-	case one(func(h *readout.Linear) bool { return h.Abstain != nil || h.Coverage != nil && h.Coverage.Adapted != 0 }):
-		return "11"
-	case one(func(h *readout.Linear) bool { return h.Interval != nil }):
-		return "10"
-	case one(func(h *readout.Linear) bool { return h.Prefixes != nil }):
-		return "9"
-	case one(func(h *readout.Linear) bool { return h.Novelty != nil }):
-		return "8"
-	case one(func(h *readout.Linear) bool { return h.Coverage != nil }):
-		return "7"
-	case m.Front != nil:
-		return frontVersion
-	case m.Training.Rate != 0:
-		return "5"
-	case one(func(h *readout.Linear) bool { return h.Limit != nil }):
-		return "4"
-	case m.Network.Spec.Kind == Mixed:
-		return "3"
-	case m.Training.MinLength != 0 || m.Training.Inputs != nil || one(func(h *readout.Linear) bool { return h.Temperature != 0 }):
-		return "2"
-	default:
-		return "1"
-	}
+	Usual   *novelty.Usual `json:"usual,omitempty"`  // nil: nothing divides the residual
+	Inputs  bool           `json:"inputs,omitzero"`  // it reads inputs
 }
 
 func newReadoutInfo(h *readout.Linear) readoutInfo {
@@ -134,10 +95,10 @@ func (m *Model) encode(meta map[string]string) ([]byte, error) {
 	for i, h := range m.Readouts {
 		readouts[i] = newReadoutInfo(h)
 	}
-	meta["eusn.version"] = m.version()
+	meta["eusn.version"] = modelVersion
 	parts := map[string]any{
 		"eusn.spec": m.Network.Spec, "eusn.policy": m.Policy, "eusn.channels": m.Channels,
-		"eusn.heads": readouts, "eusn.training": m.Training,
+		"eusn.readouts": readouts, "eusn.training": m.Training,
 	}
 	if m.Front != nil {
 		parts["eusn.front"] = m.Front
@@ -253,11 +214,12 @@ func decode(b []byte) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v := meta["eusn.version"]; v != "1" && v != "2" && v != "3" && v != "4" && v != "5" && v != frontVersion && v != "7" && v != "8" && v != "9" && v != "10" && v != "11" && v != "12" && v != "13" && v != newestVersion {
-		if v == "" {
-			return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
-		}
-		return nil, fmt.Errorf("model version %s, this build reads versions 1 to %s: a newer one wrote it", v, newestVersion)
+	switch v := meta["eusn.version"]; v {
+	case modelVersion:
+	case "":
+		return nil, errors.New("safetensors, but no eusn.version in its metadata: written by another program")
+	default:
+		return nil, fmt.Errorf("model version %s, this build reads version %s: use the program that wrote it, or train the model again", v, modelVersion)
 	}
 	m := &Model{Network: &Network{}}
 	var readouts []readoutInfo
@@ -267,9 +229,9 @@ func decode(b []byte) (*Model, error) {
 	}
 	parts := []part{
 		{"eusn.spec", &m.Network.Spec}, {"eusn.policy", &m.Policy}, {"eusn.channels", &m.Channels},
-		{"eusn.heads", &readouts}, {"eusn.training", &m.Training},
+		{"eusn.readouts", &readouts}, {"eusn.training", &m.Training},
 	}
-	if _, has := meta["eusn.front"]; has || meta["eusn.version"] == frontVersion {
+	if _, has := meta["eusn.front"]; has {
 		parts = append(parts, part{"eusn.front", &m.Front})
 	}
 	for _, part := range parts {
@@ -295,7 +257,7 @@ func decode(b []byte) (*Model, error) {
 		m.Network.Members = append(m.Network.Members, mem)
 	}
 	for i, h := range readouts {
-		p := "head." + strconv.Itoa(i) + "."
+		p := "readout." + strconv.Itoa(i) + "."
 		linear := &readout.Linear{Name: h.Name, Classes: h.Classes, Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
 		r.linear(linear, p, h.Limited)
 		if e := h.Early; e != nil {
@@ -365,7 +327,7 @@ func (m *Model) tensors() []tensor {
 			tensor{p + "keep_gain", []int64{2}, []float32{mem.Keep, mem.Gain}, nil})
 	}
 	for i, h := range m.Readouts {
-		p := "head." + strconv.Itoa(i) + "."
+		p := "readout." + strconv.Itoa(i) + "."
 		f := int64(h.Features())
 		ts = append(ts, linearTensors(h, p)...)
 		if e := h.Prefixes; e != nil {
