@@ -84,6 +84,16 @@ func (s *Service) End() {
 	<-s.done
 }
 
+// PID is that of the process; 0 while the program does not run.
+func (s *Service) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.cmd == nil {
+		return 0
+	}
+	return s.cmd.Process.Pid
+}
+
 // Signal sends the program a signal, such as -USR1.
 func (s *Service) Signal(signal string) error {
 	s.mu.Lock()
