@@ -77,7 +77,7 @@ func (r *rig) loginReports() []report {
 			}
 			said := curl("-H", "Authorization: Bearer "+strings.TrimSpace(string(token)), "https://"+address(22224)+"/metrics")
 			named := regexp.MustCompile(`eusn_certificate_expires_seconds\S* [-0-9.e+]+`).FindString(said)
-			return held(named != "" && strings.Contains(p.log(), "certificate"), "metric %q, log %s", named, firstLineOf(p.log(), "certificate"))
+			return held(named != "" && strings.Contains(p.log(), "certificate"), "metric %q, HTTP %.200s, log %s", named, said, firstLineOf(p.log(), "certificate"))
 		}},
 		{"S13 consumers", "the durable consumers of a reader leave room for tail and alarms run", func(t *testing.T) outcome {
 			p := started(t, "readers")
@@ -184,7 +184,7 @@ func (r *rig) fileReports() []report {
 			return held(len(files) > 0 && open == "", "%d files, open to others: %q", len(files), open)
 		}},
 		{"S21 Parquet", "a small file with 16 million equal rows does not take gigabytes", func(t *testing.T) outcome {
-			out, code := r.execute(2*time.Minute, r.path("pq"), "machine.parquet", "many.parquet", strconv.Itoa(1<<24))
+			out, code := r.execute(10*time.Minute, r.path("pq"), "machine.parquet", "many.parquet", strconv.Itoa(1<<24))
 			if code != 0 {
 				t.Fatal(out)
 			}
