@@ -24,7 +24,10 @@ func (a *App) FoundAt(url string) { a.found = url }
 
 // Advice is a text on what to do, ready to be typed: the calls of the program in it get the
 // flags by which this command has found its server and job.
-func (a *App) Advice(text string) string {
+func (a *App) Advice(text string) string { return a.AdviceOn("", text) }
+
+// AdviceOn is Advice about a job, which need not be that of this command.
+func (a *App) AdviceOn(job, text string) string {
 	if a.command == nil {
 		return text
 	}
@@ -47,13 +50,13 @@ func (a *App) Advice(text string) string {
 			rest, after = rest[:i], rest[i:]
 		}
 		b.WriteString(text[:end])
-		b.WriteString(a.withFlags(cmd, rest))
+		b.WriteString(a.withFlags(cmd, job, rest))
 		text = after
 	}
 }
 
 // withFlags is what stands after the name of a command, with the flags that are missing.
-func (a *App) withFlags(cmd *cobra.Command, rest string) string {
+func (a *App) withFlags(cmd *cobra.Command, job, rest string) string {
 	own, flags := a.command.Flags(), ""
 	if strings.HasPrefix(rest, " --help") {
 		return rest
@@ -77,6 +80,9 @@ func (a *App) withFlags(cmd *cobra.Command, rest string) string {
 		default:
 			flags += " --" + name + " " + value
 		}
+	}
+	if f := own.Lookup("job"); job != "" && f != nil && !f.Changed && job != f.DefValue && takes("job") && !has("job") {
+		flags += " --job " + job
 	}
 	if a.found != "" && takes("nats-url") && takes("dir") && !has("nats-url") && !strings.Contains(flags, "--nats-url") {
 		flags += " --nats-url " + a.found

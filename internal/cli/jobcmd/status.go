@@ -74,9 +74,9 @@ fields of --json.`,
 // judge says what a report means, and what to do in words that can be typed.
 func judge(a *cli.App, r *fleet.Report, behind time.Duration) {
 	r.Judge(behind)
-	r.First = a.Advice(r.First)
+	r.First = a.AdviceOn(r.Job, r.First)
 	for i := range r.Findings {
-		r.Findings[i].Do = a.Advice(r.Findings[i].Do)
+		r.Findings[i].Do = a.AdviceOn(r.Job, r.Findings[i].Do)
 	}
 }
 
