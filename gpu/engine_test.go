@@ -3,6 +3,7 @@
 package gpu
 
 import (
+	"math"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
@@ -22,11 +23,13 @@ func TestHostConforms(t *testing.T) {
 	f.Set("order", 1)
 	enginetest.Results(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return openTwin(f, net, slots, small)
-	})
+	}, math.MaxInt)
 }
 
 // TestConforms runs the suite through everything: host, fake driver, and the
-// embedded PTX in the interpreter.
+// embedded PTX in the interpreter. A network of 255 units is beyond what kernels keep
+// in shared memory, as the one of 1,024 is, with which the interpreter spends a quarter
+// of the time; TestHostConforms has it, and kernels.TestShapes one of 701 units.
 func TestConforms(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: the interpreter takes half a minute for the whole suite")
@@ -34,7 +37,7 @@ func TestConforms(t *testing.T) {
 	cudatest.Use(t, cudatest.Interpreter())
 	enginetest.Results(t, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return newEngine(net, slots, Options{}, limits{1 << 16, 1 << 10, 1 << 14, 1 << 14}, false)
-	})
+	}, 255)
 }
 
 // TestMixedConforms is TestConforms for networks of kind mixed, with pieces that

@@ -2,6 +2,7 @@ package enginetest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -18,8 +19,8 @@ var known = struct {
 	cases map[string]*randomCase
 }{cases: map[string]*randomCase{}}
 
-// shapes runs random ragged calls over many shapes.
-func shapes(t *testing.T, open New) {
+// shapes runs random ragged calls over many shapes, up to that many units.
+func shapes(t *testing.T, open New, units int) {
 	specs := map[string]reservoir.Spec{}
 	for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 50, 100, 127, 200, 255, 1024} {
 		specs[fmt.Sprintf("eusn/%d", n)] = single(reservoir.EuSN, 1+n%6, n)
@@ -60,6 +61,7 @@ func shapes(t *testing.T, open New) {
 	specs["all zero"] = s
 	s.Features = reservoir.AllFeatures // an argument of 0 is not positive
 	specs["all zero, all features"] = s
+	maps.DeleteFunc(specs, func(_ string, s reservoir.Spec) bool { return s.Units > units })
 	runShapes(t, open, specs)
 }
 
