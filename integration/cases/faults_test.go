@@ -30,6 +30,9 @@ func TestFaultCases(t *testing.T) {
 		{"F2 1,100 partitions", "no partition is stopped, and every prediction is made", "many.sh", []string{"1100"},
 			func(out string) bool { return strings.Contains(out, "stopped 0") && lastRight(out) }},
 		{"F2 300, crashes", "no partition is stopped for good, and every prediction is made", "permanence.sh", []string{"300"}, lastRight},
+		{"F2 300, crash loop", "every prediction is made after six crashes of both workers", "crashloop.sh", []string{"300"}, lastRight},
+		{"F1 emptied in a cluster", nothingWrong + ", and a line tells of the loss", "cluster.sh", []string{"r1"},
+			func(out string) bool { return noneWrong(out) && strings.Contains(out, "level=") }},
 		{"F3 damaged outbox", nothingWrong, "gateway2.sh", []string{"corrupt2"}, noneWrong},
 	} {
 		record(t, c.name, c.must, func(t *testing.T) outcome {
