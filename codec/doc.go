@@ -25,9 +25,8 @@
 //	class int32, score float32, probability float32 nullable,
 //	scores FixedSizeList<float32>[C] (optional), flags uint32
 //
-// with eusn.schema=prediction, eusn.version=2, eusn.model, eusn.model_sha256,
-// eusn.head and eusn.labels (a JSON list) in the schema metadata. Version 1,
-// which is read, too, had flags of uint8 and no probability. class is an
+// with eusn.schema=prediction, eusn.version=1, eusn.model, eusn.model_sha256,
+// eusn.readout and eusn.labels (a JSON list) in the schema metadata. class is an
 // index into the labels. flags holds the bits of type Flag: 1 gap, 2
 // reordered, 4 held, 8 warm-up, 16 early, 32 poison-skipped, 64 idle, 128
 // out-of-range, 256 flat, 512 length, 1024 rate, 2048 decided, 4096 abstain; Flag.Integrity says in one word

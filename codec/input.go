@@ -60,7 +60,7 @@ func NewInputEncoder(channels []string, opts InputOptions) (*InputEncoder, error
 	default:
 		return nil, mismatch("input layout %q, want %q or %q", opts.Layout, Columns, List)
 	}
-	meta := arrow.NewMetadata([]string{"eusn.schema", "eusn.version"}, []string{"input", "1"})
+	meta := arrow.NewMetadata([]string{"eusn.schema", "eusn.version"}, []string{"input", messageVersion})
 	t, err := newTemplate(arrow.NewSchema(fields, &meta))
 	if err != nil {
 		return nil, err

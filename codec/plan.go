@@ -20,7 +20,7 @@ type plan struct {
 
 // newPlan reads a schema message and checks it against the model's channels.
 func newPlan(fr *frame, channels []string) (*plan, error) {
-	if err := checkVersion(fr, "input", "1"); err != nil {
+	if err := checkVersion(fr, "input"); err != nil {
 		return nil, err
 	}
 	c := newCollector(append([]string{fieldStream, fieldTime, fieldEnd, fieldList}, channels...))

@@ -81,14 +81,10 @@ const (
 const (
 	metaModel   = "eusn.model"
 	metaSHA256  = "eusn.model_sha256"
-	metaReadout = "eusn.head"
+	metaReadout = "eusn.readout"
 	metaLabels  = "eusn.labels"
 	metaFirst   = "eusn.first_readout"
 )
-
-// predictionVersion is the newest eusn.version of output messages. Version 1
-// had flags of uint8 and no probability.
-const predictionVersion = "2"
 
 // maxColumns is far beyond any model; the encoder's template holds one row.
 const maxColumns = 1 << 20
@@ -141,7 +137,7 @@ func newPredictionEncoder(meta PredictionMeta, more ...arrow.Field) (*Prediction
 		fields = append(fields, arrow.Field{Name: fieldReadout, Type: arrow.BinaryTypes.String})
 	}
 	keys := []string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaReadout, metaLabels}
-	values := []string{"prediction", predictionVersion, meta.Model, meta.SHA256, meta.Readout, string(labels)}
+	values := []string{"prediction", messageVersion, meta.Model, meta.SHA256, meta.Readout, string(labels)}
 	if meta.First != "" {
 		keys, values = append(keys, metaFirst), append(values, meta.First)
 	}

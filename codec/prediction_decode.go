@@ -64,23 +64,19 @@ var predictionFields = []struct {
 	name     string
 	typ      dataType
 	nullable bool
-	since    int // the version that has it; 1: must be there
 }{
-	{fieldStream, dataType{kind: typeUtf8}, false, 1},
-	{fieldSeq, dataType{kind: typeInt, num: uint64s}, false, 1},
-	{fieldRow, dataType{kind: typeInt, num: uint32s}, false, 1},
-	{fieldTime, dataType{kind: typeTimestamp, unit: 3}, true, 1},
-	{fieldClass, dataType{kind: typeInt, num: int32s}, false, 1},
-	{fieldScore, dataType{kind: typeFloatingPoint, num: float32s}, false, 1},
-	{fieldProbability, dataType{kind: typeFloatingPoint, num: float32s}, true, 2},
-	{fieldFlags, dataType{kind: typeInt, num: uint32s}, false, 1},
+	{fieldStream, dataType{kind: typeUtf8}, false},
+	{fieldSeq, dataType{kind: typeInt, num: uint64s}, false},
+	{fieldRow, dataType{kind: typeInt, num: uint32s}, false},
+	{fieldTime, dataType{kind: typeTimestamp, unit: 3}, true},
+	{fieldClass, dataType{kind: typeInt, num: int32s}, false},
+	{fieldScore, dataType{kind: typeFloatingPoint, num: float32s}, false},
+	{fieldProbability, dataType{kind: typeFloatingPoint, num: float32s}, true},
+	{fieldFlags, dataType{kind: typeInt, num: uint32s}, false},
 }
 
-// flagsOf1 is the type of flags in version 1.
-var flagsOf1 = dataType{kind: typeInt, num: uint8s}
-
 func (r *predictionReader) readSchema(fr *frame) error {
-	if err := checkVersion(fr, "prediction", predictionVersion); err != nil {
+	if err := checkVersion(fr, "prediction"); err != nil {
 		return err
 	}
 	names := []string{fieldScores, fieldReadout}
@@ -99,10 +95,10 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	}
 	for _, f := range predictionFields {
 		col := c.want[f.name]
-		if col == nil && f.since == 1 {
+		if col == nil {
 			return mismatch("field %q: want it, got %s", f.name, c.seen())
 		}
-		if col != nil && col.typ != f.typ && !(f.name == fieldFlags && col.typ == flagsOf1) {
+		if col.typ != f.typ {
 			return col.wants(f.typ.String())
 		}
 	}
@@ -175,9 +171,6 @@ func (r *predictionReader) batch(fr *frame) error {
 	fixed, valid := map[string][]byte{}, map[string][]byte{}
 	for _, f := range predictionFields[1:] {
 		col := r.cols[f.name]
-		if col == nil {
-			continue
-		}
 		if f.nullable {
 			valid[f.name], err = rb.bitmap(col, 0, 0, 1)
 		} else {
@@ -194,7 +187,6 @@ func (r *predictionReader) batch(fr *frame) error {
 			return err
 		}
 	}
-	probabilities, narrow := fixed[fieldProbability], r.cols[fieldFlags].typ == flagsOf1
 	scores, err := r.list(&rb, fieldScores)
 	if err != nil {
 		return err
@@ -211,14 +203,10 @@ func (r *predictionReader) batch(fr *frame) error {
 			Time:   int64(binary.LittleEndian.Uint64(fixed[fieldTime][8*i:])),
 			Class:  int32(binary.LittleEndian.Uint32(fixed[fieldClass][4*i:])),
 			Score:  math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldScore][4*i:])),
+			Flags:  Flag(binary.LittleEndian.Uint32(fixed[fieldFlags][4*i:])),
 		}
-		if narrow {
-			p.Flags = Flag(fixed[fieldFlags][i])
-		} else {
-			p.Flags = Flag(binary.LittleEndian.Uint32(fixed[fieldFlags][4*i:]))
-		}
-		if probabilities != nil && (valid[fieldProbability] == nil || bit(valid[fieldProbability], i)) {
-			p.Probability = math.Float32frombits(binary.LittleEndian.Uint32(probabilities[4*i:]))
+		if valid[fieldProbability] == nil || bit(valid[fieldProbability], i) {
+			p.Probability = math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldProbability][4*i:]))
 		}
 		if p.Class < 0 || int(p.Class) >= len(r.meta.Labels) {
 			return malformed("row %d: class %d, want 0 to %d: the message names %d labels", len(r.out), p.Class, len(r.meta.Labels)-1, len(r.meta.Labels))

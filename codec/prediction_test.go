@@ -15,7 +15,6 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
-	"github.com/apache/arrow/go/v17/arrow/memory"
 )
 
 func testMeta(columns int) PredictionMeta {
@@ -99,8 +98,8 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 	md := r.Schema().Metadata()
 	labels, _ := json.Marshal(meta.Labels)
 	for key, value := range map[string]string{
-		"eusn.schema": "prediction", "eusn.version": "2", "eusn.model": meta.Model,
-		"eusn.model_sha256": meta.SHA256, "eusn.head": meta.Readout, "eusn.labels": string(labels),
+		"eusn.schema": "prediction", "eusn.version": "1", "eusn.model": meta.Model,
+		"eusn.model_sha256": meta.SHA256, "eusn.readout": meta.Readout, "eusn.labels": string(labels),
 	} {
 		if got, ok := md.GetValue(key); !ok || got != value {
 			t.Errorf("metadata %s is %q, want %q", key, got, value)
@@ -299,58 +298,5 @@ func TestPredictionNumbersWhole(t *testing.T) {
 		if want == "" && (err != nil || got[0].Number != Number{1, 1, 1, true} || got[1].Number.Known) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%+v, %v, want %q", got, err, want)
 		}
-	}
-}
-
-// A message of version 1, as the releases before wrote it: flags of uint8, no
-// probability.
-func TestPredictionVersion1(t *testing.T) {
-	meta := testMeta(2)
-	labels, _ := json.Marshal(meta.Labels)
-	md := arrow.NewMetadata(
-		[]string{"eusn.schema", "eusn.version", "eusn.model", "eusn.model_sha256", "eusn.head", "eusn.labels"},
-		[]string{"prediction", "1", meta.Model, meta.SHA256, meta.Readout, string(labels)})
-	schema := arrow.NewSchema([]arrow.Field{
-		{Name: "stream_id", Type: arrow.BinaryTypes.String}, {Name: "seq", Type: arrow.PrimitiveTypes.Uint64},
-		{Name: "row", Type: arrow.PrimitiveTypes.Uint32}, {Name: "ts", Type: timestampNS, Nullable: true},
-		{Name: "class", Type: arrow.PrimitiveTypes.Int32}, {Name: "score", Type: arrow.PrimitiveTypes.Float32},
-		{Name: "scores", Type: arrow.FixedSizeListOfNonNullable(2, arrow.PrimitiveTypes.Float32)},
-		{Name: "flags", Type: arrow.PrimitiveTypes.Uint8},
-	}, &md)
-	want := randomPredictions(newRand(1), 9, 2)
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
-	for i := range want {
-		p := &want[i]
-		p.Flags, p.Probability, p.Set, p.Novelty, p.NoveltyP, p.Change, p.Number, p.Inputs = p.Flags&255, 0, nil, 0, 0, 0, Number{}, nil
-		b.Field(0).(*array.StringBuilder).Append(p.Stream)
-		b.Field(1).(*array.Uint64Builder).Append(p.Seq)
-		b.Field(2).(*array.Uint32Builder).Append(p.Row)
-		if p.Time == NoTime {
-			b.Field(3).AppendNull()
-		} else {
-			b.Field(3).(*array.TimestampBuilder).Append(arrow.Timestamp(p.Time))
-		}
-		b.Field(4).(*array.Int32Builder).Append(p.Class)
-		b.Field(5).(*array.Float32Builder).Append(p.Score)
-		list := b.Field(6).(*array.FixedSizeListBuilder)
-		list.Append(true)
-		list.ValueBuilder().(*array.Float32Builder).AppendValues(p.Scores, nil)
-		b.Field(7).(*array.Uint8Builder).Append(uint8(p.Flags))
-	}
-	rec := b.NewRecord()
-	defer rec.Release()
-	var out bytes.Buffer
-	w := ipc.NewWriter(&out, ipc.WithSchema(schema))
-	if err := errors.Join(w.Write(rec), w.Close()); err != nil {
-		t.Fatal(err)
-	}
-	gotMeta, got, err := DecodePredictions(out.Bytes())
-	if err != nil || !reflect.DeepEqual(gotMeta, meta) || !reflect.DeepEqual(got, want) {
-		t.Errorf("got %+v, %+v, %v, want %+v", gotMeta, got, err, want)
-	}
-	newer := bytes.Replace(out.Bytes(), []byte("\x01\x00\x00\x001\x00"), []byte("\x01\x00\x00\x003\x00"), 1)
-	if _, _, err := DecodePredictions(newer); err == nil || err.Error() != `codec: metadata eusn.version: want "2", got "3"; this release reads no newer one` {
-		t.Errorf("version 3: got %v", err)
 	}
 }

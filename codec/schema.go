@@ -150,10 +150,12 @@ func walkMetadata(fr *frame, visit func(key, value []byte)) error {
 	return nil
 }
 
-// checkVersion refuses messages that say they are something else. Metadata is
-// optional: a producer need not know our names. Versions are "1" to newest, a
-// digit.
-func checkVersion(fr *frame, want, newest string) error {
+// messageVersion is the eusn.version of input and output messages.
+const messageVersion = "1"
+
+// checkVersion refuses messages of another schema or version. Metadata is
+// optional: a producer need not know our names.
+func checkVersion(fr *frame, want string) error {
 	var schema, version []byte
 	err := walkMetadata(fr, func(key, value []byte) {
 		switch string(key) {
@@ -168,8 +170,8 @@ func checkVersion(fr *frame, want, newest string) error {
 		return err
 	case schema != nil && string(schema) != want:
 		return mismatch("metadata eusn.schema: want %q, got %.40q", want, schema)
-	case version != nil && (len(version) != 1 || string(version) < "1" || string(version) > newest):
-		return mismatch("metadata eusn.version: want %q, got %.40q; this release reads no newer one", newest, version)
+	case version != nil && string(version) != messageVersion:
+		return mismatch("metadata eusn.version: want %q, got %.40q", messageVersion, version)
 	}
 	return nil
 }

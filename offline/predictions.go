@@ -37,11 +37,11 @@ var predictionFields = []arrow.Field{
 // null of a prediction at an end, or where the readout has no rule; flag 2048 says that it suffices), and of a regression number float64 (the true
 // one, null where unknown), value, low and high float32 (else null), inputs list<float32> (what the inputs are like, as
 // codec.Prediction.Inputs; null where no detector says it). Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
-// eusn.head. Like an archive it appears whole or not at all.
+// eusn.readout. Like an archive it appears whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
 	meta := arrow.MetadataFrom(map[string]string{
 		keyProblem: ev.Dataset, keyClasses: toJSON(ev.Classes),
-		"eusn.split": string(ev.Split), "eusn.model": ev.Model, "eusn.head": ev.Readout,
+		"eusn.split": string(ev.Split), "eusn.model": ev.Model, "eusn.readout": ev.Readout,
 	})
 	schema := arrow.NewSchema(predictionFields, &meta)
 	file, err := createArchive(path, schema, writerProps([]string{"label", "predicted"}, false))
