@@ -148,16 +148,12 @@ define build-older
 	go build -C $$dir -o $$dir/older ./cmd/eusn-stream && \
 	EUSN_OLDER=$$dir/older
 endef
-unpromoted = $$(git log --diff-filter=A --format=%H -- pipeline/promote.go | tail -1)^
 
 otel: ## traces into an OpenTelemetry Collector built from its modules, minutes the first time
 	EUSN_REQUIRE=otelcol go test -count=1 -run '^TestFromProducerToPrediction$$' ./internal/traces
 
-older: ## a program from before there were promotions works beside one of today: built from the history
-	@$(call build-older,$(unpromoted)) go test -count=1 -v -run '^TestOlderWorker$$' ./internal/cli/loop
-
-FROM ?= $$(git describe --tags --abbrev=0 2>/dev/null || echo $(unpromoted))
-upgrade: ## today's program replaces another under load, and is replaced by it: in place, and one worker after another (FROM=tag or commit; the newest tag)
+FROM ?= $$(git describe --tags --abbrev=0)
+upgrade: ## today's program replaces another under load, and is replaced by it: in place, and one worker after another (FROM=tag or commit; the newest tag; none before 0.1.0)
 	@$(call build-older,$(FROM)) go test -count=1 -v -run '^TestUpgrade' ./cmd/eusn-stream
 
 demo: ## the whole stage on simulated sensors

@@ -117,13 +117,11 @@
 //	Eusn-In-Empty-To    the partition has no input after Eusn-In-Seq up to this one; absent: not known
 //	Eusn-Arithmetic     what computed the states (reservoir.ArithmeticOf); absent: canonical
 //	Eusn-Network        of the model without readouts, and the arithmetic: 32 hex digits of a SHA-256
-//	Eusn-Generation     how often the job's number of partitions has changed; absent: never. In such
-//	                    records Eusn-Digest-Version is 100 more, so that programs from before leave them
+//	Eusn-Generation     how often the job's number of partitions has changed; absent: never
 //	Eusn-Readout        of the readout that the job began with, likewise; where messages are not read as
 //	                    Arrow, of that, too
 //	Eusn-Promoted       "3 2 1041 ab12...": whoever wrote it knows of promotion 3, the state has taken 2 by input
-//	                    1041, which was of that readout ("-": the job's first); absent: there was none. In
-//	                    such records Eusn-Digest-Version is 1000 more, so that programs from before leave them
+//	                    1041, which was of that readout ("-": the job's first); absent: there was none
 //
 // Besides the record, traceparent and tracestate may say which span sent the
 // predictions. They are no part of the record: nobody compares them.

@@ -69,18 +69,9 @@ func (s *Shard) check(p *Partition) error {
 	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
 		return p.fail(fmt.Errorf("pipeline: partition %d: %w: "+
 			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
-			"no prediction is made from a wrong state: set these settings back (change them only after an orderly stop), restore the job's NATS streams, or start a new job", p.State.ID, wrong, p.orOlder()))
+			"no prediction is made from a wrong state: set these settings back (change them only after an orderly stop), restore the job's NATS streams, or start a new job", p.State.ID, wrong, p.Instead))
 	}
 	return err
-}
-
-// orOlder says what else may be different where a record does not say which
-// form of the state its digest is of.
-func (p *Partition) orOlder() string {
-	if p.State.Want.Version > 0 {
-		return p.Instead
-	}
-	return p.Instead + ", or a program from before the first release wrote the record"
 }
 
 // markRebuilt notes that a partition's state is rebuilt, once it is.

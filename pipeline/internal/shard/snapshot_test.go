@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"reflect"
 	"testing"
 	"time"
 
@@ -51,10 +50,6 @@ func FuzzSnapshot(f *testing.F) {
 		copy(wild[at:], "\xf0\xff\xff\xff")
 		f.Add(wild)
 	}
-	if seed, err = l.p.State.EncodeAs(l.Machine.Shape, state.RowsIn{Rows: l.Shard}, wire.OldestState); err != nil {
-		f.Fatal(err)
-	}
-	f.Add(seed[:len(seed)-sha256.Size])
 	behind := newLone(f, pipelinetest.Fronted(pipelinetest.Ranged(pipelinetest.Model(f, 3, m.Policy))), Config{NonFinite: codec.Hold})
 	behind.feedAll(packets...)
 	if seed, err = behind.snapshot(); err != nil {
@@ -81,45 +76,6 @@ func FuzzSnapshot(f *testing.F) {
 			t.Fatal(err)
 		}
 	})
-}
-
-// A snapshot of the form before is read as what it was; of runs it knows
-// nothing, and they begin anew.
-func TestSnapshotOfTheFormBefore(t *testing.T) {
-	m := pipelinetest.Ranged(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 6, Hop: 3}))
-	l := newLone(t, m, Config{NonFinite: codec.Hold})
-	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(3, 12), 1)
-	l.feedAll(packets...)
-	read := func(form uint32) admin.PartitionState {
-		t.Helper()
-		b, err := l.p.State.EncodeAs(l.Machine.Shape, state.RowsIn{Rows: l.Shard}, form)
-		if err != nil {
-			t.Fatal(err)
-		}
-		p, err := state.Decode(b, l.Machine.Shape, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, src := range p.Sources {
-			for _, st := range src.Streams {
-				if len(st.Channels) != 2 || (st.Channels[0].Run > 0) != (form == wire.StateVersion) {
-					t.Errorf("version %d: stream %s has the channels %+v", form, st.ID, st.Channels)
-				}
-			}
-		}
-		s, err := admin.ReadState(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i := range s.Streams { // flags of today's have no place there
-			s.Streams[i].Flags, s.Streams[i].Integrity = "", ""
-		}
-		return s
-	}
-	before, now := read(wire.OldestState), read(wire.StateVersion)
-	if !reflect.DeepEqual(before, now) || len(now.Streams) != 3 {
-		t.Errorf("read as\n%+v, want\n%+v", before, now)
-	}
 }
 
 // About 16 states of a snapshot are looked at, whatever is in it, and over several

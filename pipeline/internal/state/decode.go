@@ -35,7 +35,7 @@ func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 		return nil, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
 	v := binary.LittleEndian.Uint32(b[len(snapshotMagic):])
-	if v < wire.OldestState || v > wire.PromotedState {
+	if v < wire.StateVersion || v > wire.PromotedState {
 		return nil, fmt.Errorf("%w: %w", ErrState, &wire.VersionError{Found: uint64(v), Newest: wire.PromotedState})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
@@ -76,11 +76,8 @@ func (r *stateReader) partition(id int) *Partition {
 		}
 		r.channels, p.wasOther = got, true
 	}
-	r.known = 0
-	if r.form > wire.OldestState {
-		if r.known = int(r.u32()); r.known != 0 && r.known != r.inputs {
-			r.fail("its streams have %d channels, want %d", r.known, r.inputs)
-		}
+	if r.known = int(r.u32()); r.known != 0 && r.known != r.inputs {
+		r.fail("its streams have %d channels, want %d", r.known, r.inputs)
 	}
 	r.clocked = false
 	if r.form >= wire.TimedState {

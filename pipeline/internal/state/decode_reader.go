@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 )
 
 // stateReader takes bytes apart; after its first error everything reads as
@@ -68,9 +67,6 @@ func (r *stateReader) u64() uint64 {
 // flags reads what appendFlag wrote. One that has no name is of a program that
 // should have raised the version.
 func (r *stateReader) flags() codec.Flag {
-	if r.form == wire.OldestState {
-		return codec.Flag(r.u8())
-	}
 	f := codec.Flag(r.u32())
 	if f>>len(codec.FlagNames) != 0 {
 		r.fail("flags %v, which this program does not know", f)

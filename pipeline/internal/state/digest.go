@@ -16,11 +16,11 @@ func (e *Mismatch) Error() string {
 	return fmt.Sprintf("the state rebuilt up to input message %d has digest %v, its commit record says %v", e.at, e.got, e.want)
 }
 
-// form is the version of the state's bytes that the partition's digest is of:
-// ours, but where it is to be compared with a record of an older program, its.
+// form is the form of the states that the partition's digest covers: the model's,
+// or the record's until it is compared, if that has no times and the model has.
 func (p *Partition) form(sh *Shape) uint32 {
 	if p.Want.At > 0 && p.Want.Version < uint64(sh.Version()) {
-		return max(wire.OldestState, uint32(p.Want.Version))
+		return max(wire.StateVersion, uint32(p.Want.Version))
 	}
 	return sh.Version()
 }
@@ -51,7 +51,7 @@ func (s *Machine) Rehash(p *Partition, rows RowReader) error {
 		if src.gone {
 			continue
 		}
-		s.bytes = AppendSource(append(s.bytes[:0], 'k'), src, form)
+		s.bytes = AppendSource(append(s.bytes[:0], 'k'), src)
 		h := wire.HashOf(s.bytes)
 		p.Sum.Sub(src.hash)
 		p.Sum.Add(h)

@@ -32,28 +32,23 @@ import (
 //	          front end: [more/2]f64, as in reservoir.Front.Run
 //	          per state: row:u8, 0 = none, 1 = its words follow,
 //	          2 = it is stored apart: seq:u64 in <JOB>-ROWS, hash:[2]u64
-//	version 5: promotions:u32, per promotion: number:u64 at:u64 readout
+//	version 3: promotions:u32, per promotion: number:u64 at:u64 readout
 //	  per stream, in the order above: began:u8, and if it is 1: [states]u64
 //	sha256 of everything before it
 //
 // words, states and channels are the network's row, the policy's states and,
 // where missing values are held, its channels (else 0). inputs are its channels,
-// or 0 where no run of them is known: of a state that was of version 2 when it
-// was exported.
+// or 0 if no run of them is known.
 //
-// Version 5 is of a partition that has had a promotion, and of version 4 but for
-// that; a partition without has one of the others, so that a program from before
-// promotions reads it. Version 4 is of a model with a sampling rate or a front end, version 3 of one
-// without, which has neither more nor timed. more is how many words the front
-// end of a model has for a stream, 0 without one. Programs from before there were
-// front ends refuse a state with more words than none.
-// Version 2, which is read, has no inputs, neither their number nor them, and
-// flags of u8.
+// The version names a form (wire.StateVersion): 1 is of a model without sampling
+// rate and front end, and has neither more nor timed; 2 is of a model with one of
+// them; 3 is of a partition that has had a promotion, and has all of form 2. more
+// is how many words the front end of a model has for a stream, 0 without one.
 const (
 	snapshotMagic = "EUSNSNAP"
 	// smallest encoded source and stream: a count that claims more of them
 	// than bytes are left for is refused before anything is allocated
-	minSource = 4 + 4 + 8 + 8 + 1 + 1 + 4 + 4 // flags as in version 2
+	minSource = 4 + 4 + 8 + 8 + 1 + 4 + 4 + 4
 	minStream = 4 + 8 + 8 + 8 + 8 + 1 + 8 + 4 + 8 + 1
 	minHeld   = 8 + 8 + 4 + 4
 )
@@ -69,19 +64,15 @@ func appendBool(dst []byte, b bool) []byte {
 	return append(dst, 0)
 }
 
-// appendFlag adds flags in the given form. All there were in version 2 fit it.
-func appendFlag(dst []byte, f codec.Flag, form uint32) []byte {
-	if form == wire.OldestState {
-		return append(dst, byte(f&(codec.FlagIdle<<1-1)))
-	}
+func appendFlag(dst []byte, f codec.Flag) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(f))
 }
 
-func AppendSource(dst []byte, src *Source, form uint32) []byte {
+func AppendSource(dst []byte, src *Source) []byte {
 	le := binary.LittleEndian
 	dst = AppendString(AppendString(dst, src.Key), src.incarnation)
 	dst = le.AppendUint64(le.AppendUint64(dst, src.Last), src.heardIn)
-	dst = appendFlag(appendBool(dst, src.partial), src.flags, form)
+	dst = appendFlag(appendBool(dst, src.partial), src.flags)
 	dst = le.AppendUint32(dst, uint32(len(src.Held)))
 	for _, h := range src.Held {
 		dst = le.AppendUint64(le.AppendUint64(dst, h.seq), h.msg.Seq)
@@ -170,19 +161,17 @@ func AppendStream(dst []byte, st *Stream, rows RowAppender, form uint32) ([]byte
 	le := binary.LittleEndian
 	dst = le.AppendUint64(le.AppendUint64(AppendString(dst, st.ID), st.heardAt), st.heardIn)
 	dst = le.AppendUint64(le.AppendUint64(dst, uint64(st.Seq.N)), uint64(st.Seq.Last))
-	dst = appendFlag(dst, st.Since, form)
+	dst = appendFlag(dst, st.Since)
 	for _, f := range st.Flags {
-		dst = appendFlag(dst, f, form)
+		dst = appendFlag(dst, f)
 	}
 	dst = le.AppendUint32(le.AppendUint64(dst, st.lastSeq), st.lastRow)
 	dst = appendBool(le.AppendUint64(dst, uint64(st.lastTime)), st.heard)
 	for _, v := range st.sample {
 		dst = le.AppendUint32(dst, math.Float32bits(v))
 	}
-	if form > wire.OldestState {
-		for _, c := range st.Channels {
-			dst = le.AppendUint32(le.AppendUint32(dst, math.Float32bits(c.Last)), c.Run)
-		}
+	for _, c := range st.Channels {
+		dst = le.AppendUint32(le.AppendUint32(dst, math.Float32bits(c.Last)), c.Run)
 	}
 	if form >= wire.TimedState {
 		for _, c := range st.clocks {
@@ -242,7 +231,7 @@ func (p *Partition) Encode(sh Shape, rows RowAppender) ([]byte, error) {
 	return p.EncodeAs(sh, rows, sh.Version())
 }
 
-// EncodeAs writes a snapshot in one of the forms that are read.
+// EncodeAs writes a snapshot in the given form.
 func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, error) {
 	le := binary.LittleEndian
 	b := append([]byte(snapshotMagic), 0, 0, 0, 0)
@@ -253,9 +242,7 @@ func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, e
 	for _, n := range []int{sh.Words, sh.states, sh.channels} {
 		b = le.AppendUint32(b, uint32(n))
 	}
-	if form > wire.OldestState {
-		b = le.AppendUint32(b, uint32(sh.inputs))
-	}
+	b = le.AppendUint32(b, uint32(sh.inputs))
 	if form >= wire.TimedState {
 		b = appendBool(le.AppendUint32(b, 2*uint32(sh.front)), sh.timed)
 	}
@@ -263,7 +250,7 @@ func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, e
 	b = le.AppendUint32(b, uint32(len(p.Sources)))
 	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
 		src := p.Sources[key]
-		b = AppendSource(b, src, form)
+		b = AppendSource(b, src)
 		b = le.AppendUint32(b, uint32(len(src.Streams)))
 		for _, st := range src.sorted() {
 			var err error

@@ -26,19 +26,18 @@ func fronted(t *testing.T, front *reservoir.Front) *owner {
 	return o
 }
 
-// What a front end goes on from is in the form that has room for it, which
-// programs from before refuse for its words; a state without is as before.
+// What a front end continues from is in the form that has room for it.
 func TestFormOfFrontState(t *testing.T) {
 	le := binary.LittleEndian
 	without, with := fronted(t, nil).snapshot(), fronted(t, &reservoir.Front{Normalise: 3, Envelope: 2, Decimate: 2}).snapshot()
 	if v := le.Uint32(without[8:]); v != wire.StateVersion {
 		t.Errorf("version %d without a front end, want %d", v, wire.StateVersion)
 	}
-	if v, more := le.Uint32(with[8:]), le.Uint32(with[80:]); v != 4 || more != 8 {
-		t.Errorf("version %d, %d more words with a front end, want 4 and 8", v, more)
+	if v, more := le.Uint32(with[8:]), le.Uint32(with[80:]); v != wire.TimedState || more != 8 {
+		t.Errorf("version %d, %d more words with a front end, want %d and 8", v, more, wire.TimedState)
 	}
 	sh, _, err := ShapeIn(with)
-	if err != nil || sh.front != 4 || sh.timed || sh.Version() != 4 {
+	if err != nil || sh.front != 4 || sh.timed || sh.Version() != wire.TimedState {
 		t.Errorf("shape %+v, %v", sh, err)
 	}
 	p, err := Decode(with, sh, 0)

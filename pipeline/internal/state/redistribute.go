@@ -109,7 +109,7 @@ func together(from []*Partition) ([]Promotion, error) {
 // DigestOf is the digest of a decoded partition, as records have it. version is
 // that of the record.
 func (p *Partition) DigestOf(version uint64) (wire.Digest, error) {
-	return p.digest(uint32(min(max(version, wire.OldestState), wire.NewestState)), false)
+	return p.digest(uint32(min(max(version, wire.StateVersion), wire.NewestState)), false)
 }
 
 // DigestOfKeys is the digest of what a decoded partition knows of its keys and
@@ -120,7 +120,7 @@ func (p *Partition) DigestOfKeys() (wire.Digest, error) { return p.digest(wire.N
 func (p *Partition) digest(form uint32, anywhere bool) (sum wire.Digest, err error) {
 	var buf []byte
 	for _, src := range p.Sources {
-		buf = AppendSource(append(buf[:0], 'k'), src, form)
+		buf = AppendSource(append(buf[:0], 'k'), src)
 		sum.Add(wire.HashOf(buf))
 		for _, st := range src.Streams {
 			at := st.heardAt

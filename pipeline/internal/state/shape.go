@@ -64,10 +64,7 @@ func ShapeIn(b []byte) (sh Shape, part int, err error) {
 	le := binary.LittleEndian
 	copy(sh.network[:], b[12:44])
 	part = int(le.Uint32(b[44:]))
-	words, states, channels, inputs := le.Uint32(b[64:]), le.Uint32(b[68:]), le.Uint32(b[72:]), uint32(0)
-	if le.Uint32(b[8:]) > wire.OldestState {
-		inputs = le.Uint32(b[76:])
-	}
+	words, states, channels, inputs := le.Uint32(b[64:]), le.Uint32(b[68:]), le.Uint32(b[72:]), le.Uint32(b[76:])
 	if max(words, states, channels, inputs) > mostOfShape {
 		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels, want at most %d of each", ErrState, words, states, channels, mostOfShape)
 	}

@@ -146,10 +146,6 @@ type Promoted struct {
 	Readout    string // of that one; empty = the one that the job began with
 }
 
-// promotedVersion is added to the version of the digest in records of a job
-// that has promotions, for programs that know none; see generationVersion.
-const promotedVersion = 1000
-
 // noReadout stands for an empty name.
 const noReadout = "-"
 

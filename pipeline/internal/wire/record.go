@@ -55,10 +55,6 @@ type Place struct {
 	Stored int64 // ns
 }
 
-// generationVersion is added to the version of the digest in records of a job
-// whose number of partitions has changed.
-const generationVersion = 100
-
 // ErrRecord is a record that cannot be read: asking again does not help.
 var ErrRecord = errors.New("another program publishes there, or the message was changed")
 
@@ -68,17 +64,6 @@ var ErrRecord = errors.New("another program publishes there, or the message was 
 func wayOut(subject string, seq uint64) string {
 	job, _, _ := strings.Cut(subject, ".")
 	return fmt.Sprintf("look at it (nats stream get %s %d): if it is not from this job, stop its sender and remove only this message (nats stream rmm %s %d), and the record before it is valid again; otherwise restore the job's NATS streams, or start a new job", OutputStream(job), seq, OutputStream(job), seq)
-}
-
-// beyond is what the version of the digest in a record has been raised by.
-func (r *Record) beyond() (more uint64) {
-	if r.Generation > 0 {
-		more += generationVersion
-	}
-	if r.Promoted.Known > 0 {
-		more += promotedVersion
-	}
-	return more
 }
 
 // Header is a record as it is stored.
@@ -92,18 +77,10 @@ func (r *Record) Header() Header {
 		h[HeaderDigest] = []string{r.Mark.Digest.String()}
 		h[HeaderDigestSeq] = u(r.Mark.Seq)
 		h[HeaderInTime] = []string{strconv.FormatInt(r.Mark.Time, 10)}
-		if r.Mark.Version > 0 {
-			h[HeaderVersion] = u(r.Mark.Version)
-		}
+		h[HeaderVersion] = u(r.Mark.Version)
 	}
 	if r.Generation > 0 {
 		h[HeaderGen] = u(r.Generation)
-	}
-	if beyond := r.beyond(); beyond > 0 {
-		// A program that knows no generations, or no promotions, must leave the
-		// partition alone: to it, the form of the digest is one of a newer program.
-		h[HeaderDigestSeq], h[HeaderVersion] = u(r.Mark.Seq), u(r.Mark.Version+beyond)
-		h[HeaderDigest], h[HeaderInTime] = []string{r.Mark.Digest.String()}, []string{strconv.FormatInt(r.Mark.Time, 10)}
 	}
 	if r.Promoted.Known > 0 {
 		h[HeaderPromoted] = []string{r.Promoted.text()}
@@ -149,21 +126,18 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 		var at uint64
 		u(HeaderInTime, &at)
 		r.Mark.Time = int64(at)
-		if Get(h, HeaderVersion) != "" {
-			u(HeaderVersion, &r.Mark.Version)
-		}
-		if Get(h, HeaderGen) != "" {
-			u(HeaderGen, &r.Generation)
-		}
-		if text := Get(h, HeaderPromoted); text != "" && err == nil {
-			r.Promoted, err = parsePromoted(text)
-		}
-		r.Mark.Version -= min(r.Mark.Version, r.beyond())
+		u(HeaderVersion, &r.Mark.Version)
 		if d, derr := ParseDigest(Get(h, HeaderDigest)); derr != nil && err == nil {
 			err = fmt.Errorf("header %s is %q: %w", HeaderDigest, Get(h, HeaderDigest), derr)
 		} else {
 			r.Mark.Digest = d
 		}
+	}
+	if Get(h, HeaderGen) != "" {
+		u(HeaderGen, &r.Generation)
+	}
+	if text := Get(h, HeaderPromoted); text != "" && err == nil {
+		r.Promoted, err = parsePromoted(text)
 	}
 	if Get(h, HeaderRests) != "" {
 		var at uint64
