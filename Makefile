@@ -17,7 +17,7 @@ AGAIN       := ^(TestTwoJobsOnOneInput|TestSecondJobOnOneInput|TestResize(KeepsR
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants bench bench-peers chaos cases gateway-run loop-run older upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
+.PHONY: help check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants bench bench-peers chaos cases gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
