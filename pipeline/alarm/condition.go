@@ -127,6 +127,3 @@ func alternatives(what string, c clause) (names []string, rest clause, err error
 		c = c[2:]
 	}
 }
-
-// judges are the conditions of a rule that look at predictions: its own, and that of only.
-func (r *Rule) judges() []Condition { return []Condition{r.Condition, r.Only} }
