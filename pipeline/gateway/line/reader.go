@@ -19,14 +19,14 @@ var (
 // reader cuts a connection into whole lines.
 type reader struct {
 	from io.Reader
-	buf  []byte // of chunkBytes; what is read and not yet returned
+	buf  []byte // what is read and not yet returned; grows up to chunkBytes
 	end  int    // of the last whole line in buf
 	scan formats.LineScanner
 	err  error // after what is in buf
 }
 
 func newReader(from io.Reader) *reader {
-	return &reader{from: from, buf: make([]byte, 0, chunkBytes)}
+	return &reader{from: from, buf: make([]byte, 0, firstBytes)}
 }
 
 // next returns the next line, and those after it that are there already. The caller owns
@@ -34,7 +34,7 @@ func newReader(from io.Reader) *reader {
 func (r *reader) next() ([]byte, error) {
 	for r.end == 0 {
 		switch {
-		case r.err == nil && len(r.buf) == cap(r.buf):
+		case r.err == nil && len(r.buf) == chunkBytes:
 			return nil, errLong
 		case r.err != nil && len(bytes.TrimSpace(r.buf)) > 0:
 			return nil, errCut
@@ -54,6 +54,9 @@ func (r *reader) read() {
 	at := len(r.buf)
 	n, err := r.from.Read(r.buf[at:cap(r.buf)])
 	r.buf, r.err = r.buf[:at+n], err
+	if len(r.buf) == cap(r.buf) && len(r.buf) < chunkBytes {
+		r.buf = append(make([]byte, 0, min(2*cap(r.buf), chunkBytes)), r.buf...)
+	}
 	for {
 		n := r.scan.End(r.buf[at:])
 		if n == 0 {

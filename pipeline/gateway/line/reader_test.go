@@ -122,3 +122,23 @@ func FuzzSegments(f *testing.F) {
 		}
 	})
 }
+
+// A connection with half a line takes little memory; one with a long line, or with many
+// lines at once, gets the whole buffer.
+func TestBufferGrows(t *testing.T) {
+	half := newReader(&segments{[]byte("m a=1,b="), []int{9}})
+	if half.read(); cap(half.buf) != firstBytes {
+		t.Errorf("half a line has a buffer of %d bytes, want %d", cap(half.buf), firstBytes)
+	}
+	long := append(bytes.Repeat([]byte("x"), chunkBytes-1), '\n')
+	for name, b := range map[string][]byte{"a long line": long, "many lines": bytes.Repeat([]byte("m a=1,b=2\n"), 2*chunkBytes/10)} {
+		r := newReader(&segments{b, []int{1 << 20}})
+		got, err := []byte(nil), error(nil)
+		for lines := []byte(nil); err == nil; lines, err = r.next() {
+			got = append(got, lines...)
+		}
+		if err != io.EOF || !bytes.Equal(got, b) || cap(r.buf) != chunkBytes {
+			t.Errorf("%s: %d of %d bytes, a buffer of %d, %v", name, len(got), len(b), cap(r.buf), err)
+		}
+	}
+}

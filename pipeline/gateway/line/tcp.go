@@ -12,6 +12,7 @@ import (
 )
 
 const (
+	firstBytes  = 4 << 10  // of a connection's buffer, until more comes at once
 	chunkBytes  = 64 << 10 // of lines that are taken together, and of the longest line
 	connections = 4096     // beyond, one that is idle gives its place
 	perAddress  = connections / 4
