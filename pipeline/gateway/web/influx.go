@@ -42,6 +42,9 @@ func precisionOf(u *url.URL) (time.Duration, error) {
 // of both versions.
 type influxAnswer struct{ http.ResponseWriter }
 
+// Unwrap lets a response controller set the deadlines of the connection.
+func (w influxAnswer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // answer says what is wrong with a request.
 func answer(w http.ResponseWriter, code int, text string) {
 	influx, ok := w.(influxAnswer)
