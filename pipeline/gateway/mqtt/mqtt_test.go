@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -590,12 +591,16 @@ func TestStrangers(t *testing.T) {
 	c := r.device(addr, "device", func(o *paho.ClientOptions) { o.SetUsername("u").SetPassword("secret") })
 	r.await(c.Publish("plant/A/sensor/7", 1, false, "1"))
 	const strangers = 100
+	var refused sync.WaitGroup // at once: each waits a second for its refusal
 	for range strangers {
-		stranger := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + addr).SetClientID("device").SetCleanSession(true).SetUsername("u").SetPassword("wrong").SetAutoReconnect(false))
-		if tok := stranger.Connect(); !tok.WaitTimeout(pipelinetest.Patience) || tok.Error() == nil {
-			t.Fatal("a wrong password was taken")
-		}
+		refused.Go(func() {
+			stranger := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + addr).SetClientID("device").SetCleanSession(true).SetUsername("u").SetPassword("wrong").SetAutoReconnect(false))
+			if tok := stranger.Connect(); !tok.WaitTimeout(pipelinetest.Patience) || tok.Error() == nil {
+				t.Error("a wrong password was taken")
+			}
+		})
 	}
+	refused.Wait()
 	var all bytes.Buffer
 	if err := pprof.Lookup("goroutine").WriteTo(&all, 2); err != nil {
 		t.Fatal(err)
