@@ -1,60 +1,29 @@
 package bench
 
-// randomState is NumPy's legacy generator numpy.random.RandomState(seed): the
-// Mersenne Twister MT19937 of Matsumoto and Nishimura (1998), and the integer
-// draws NumPy makes of it. NumPy promises that this stream never changes.
-type randomState struct {
-	key [624]uint32
-	pos int
-}
+import (
+	"math/bits"
+
+	"gonum.org/v1/gonum/mathext/prng"
+)
+
+// randomState is NumPy's legacy generator numpy.random.RandomState(seed): MT19937, and
+// NumPy's integer draws from its words. NumPy promises that this stream never changes.
+type randomState struct{ words *prng.MT19937 }
 
 func newRandomState(seed uint32) *randomState {
-	s := &randomState{pos: 624}
-	s.key[0] = seed
-	for i := 1; i < len(s.key); i++ {
-		p := s.key[i-1]
-		s.key[i] = 1812433253*(p^p>>30) + uint32(i)
-	}
+	s := &randomState{words: prng.NewMT19937()}
+	s.words.Seed(uint64(seed))
 	return s
-}
-
-// bits returns the next 32 bits.
-func (s *randomState) bits() uint32 {
-	if s.pos == len(s.key) {
-		s.refill()
-	}
-	y := s.key[s.pos]
-	s.pos++
-	y ^= y >> 11
-	y ^= y << 7 & 0x9d2c5680
-	y ^= y << 15 & 0xefc60000
-	return y ^ y>>18
-}
-
-func (s *randomState) refill() {
-	const n, m = 624, 397
-	for i := range n {
-		y := s.key[i]&0x80000000 | s.key[(i+1)%n]&0x7fffffff
-		v := s.key[(i+m)%n] ^ y>>1
-		if y&1 == 1 {
-			v ^= 0x9908b0df
-		}
-		s.key[i] = v
-	}
-	s.pos = 0
 }
 
 // upTo is uniform in 0..most: as many bits as most has, until they are in range.
 func (s *randomState) upTo(most int) int {
-	mask := uint32(most)
-	for shift := 1; shift < 32; shift *= 2 {
-		mask |= mask >> shift
-	}
 	if most == 0 {
 		return 0
 	}
+	mask := uint32(1)<<bits.Len32(uint32(most)) - 1
 	for {
-		if v := s.bits() & mask; v <= uint32(most) {
+		if v := s.words.Uint32() & mask; v <= uint32(most) {
 			return int(v)
 		}
 	}
