@@ -173,6 +173,7 @@ var forbidden = []struct {
 	{"github.com/mochi-mqtt/", []string{"pipeline/gateway/mqtt"}, "one package speaks MQTT"},
 	{"github.com/eclipse/", []string{"pipeline/gateway/mqtt", "pipeline/notify"}, "one package takes samples over MQTT, one sends alarms"},
 	{"github.com/NVIDIA/", []string{"gpu/telemetry"}, "one package speaks NVML, and defines the functions that the binding leaves open"},
+	{"github.com/chromedp/", []string{"internal/testing/browser"}, "one package drives a browser, for tests"},
 	{"gonum.org/v1/plot", []string{"offline/figures"}, "one package draws"},
 }
 

@@ -1,11 +1,10 @@
-// Package browser drives a headless Chromium over the DevTools protocol, for tests of
-// pages. It speaks over two pipes: no port is opened, and no library is needed.
+// Package browser drives a headless Chromium with chromedp, for tests of pages. The two
+// talk over pipes: no port is opened.
 package browser
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/base64"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,6 +12,15 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
@@ -22,193 +30,74 @@ const patience = time.Minute
 
 // Browser is one with one tab.
 type Browser struct {
-	t       testing.TB
-	to      *os.File
-	session string
+	t   testing.TB
+	tab context.Context
 
-	mu      sync.Mutex // guards what follows
-	next    int
-	answers map[int]chan answer
-	said    []string // what the page's console had: errors, and what its policy refused
-	gone    bool
+	mu      sync.Mutex // guards console
+	console []string   // errors and messages of the page, and what its policy refused
 }
 
-type answer struct {
-	Result json.RawMessage `json:"result"`
-	Error  *struct {
-		Message string `json:"message"`
-	} `json:"error"`
-}
-
-// Start begins Debian's chromium. It ends the test where there is none.
+// Start starts Debian's chromium. It ends the test if chromium is absent.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
 	if err != nil {
 		parts.Absent(t, "chromium", "%v (Debian: apt-get install --no-install-recommends chromium)", err)
 	}
-	theirs, to, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	from, answers, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	profile, err := os.MkdirTemp("", "eusn-browser-") // not t.TempDir: what the browser leaves running for a moment writes there
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = os.RemoveAll(profile) })
-	c := exec.Command(program, "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking", "--disable-extensions", "--hide-scrollbars",
-		"--remote-debugging-pipe", "--user-data-dir="+profile, "about:blank")
-	c.ExtraFiles = []*os.File{theirs, answers} // 3 and 4
-	var log bytes.Buffer
-	c.Stderr = &log
-	if err := c.Start(); err != nil {
-		t.Fatal(err)
-	}
-	theirs.Close()
-	answers.Close()
-	b := &Browser{t: t, to: to, answers: map[int]chan answer{}}
-	var reading sync.WaitGroup
-	reading.Go(func() { b.read(from) })
+	var stderr bytes.Buffer
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.CombinedOutput(&stderr))
+	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
+	b := &Browser{t: t}
+	var closeTab context.CancelFunc
+	b.tab, closeTab = chromedp.NewContext(allocator, chromedp.WithListener(b.listen))
 	t.Cleanup(func() {
-		b.to.Close() // the browser ends
-		late := time.AfterFunc(10*time.Second, func() { _ = c.Process.Kill() })
-		_ = c.Wait()
-		late.Stop()
-		from.Close()
-		reading.Wait()
+		closeTab()
+		stop()
 		if t.Failed() {
-			t.Logf("the browser said: %s", &log)
+			t.Logf("the browser's log: %s", &stderr)
 		}
 	})
-	var tabs struct {
-		TargetInfos []struct{ TargetID, Type string }
-	}
-	b.call("Target.getTargets", nil, &tabs)
-	for _, tab := range tabs.TargetInfos {
-		if tab.Type == "page" {
-			var attached struct{ SessionID string }
-			b.call("Target.attachToTarget", map[string]any{"targetId": tab.TargetID, "flatten": true}, &attached)
-			b.session = attached.SessionID
-			break
-		}
-	}
-	if b.session == "" {
-		t.Fatal("the browser has no tab")
-	}
-	for _, domain := range []string{"Page", "Runtime", "Log", "Network"} {
-		b.call(domain+".enable", nil, nil)
-	}
+	do(b, "start", chromedp.Steps())
 	return b
 }
 
-// read takes what the browser says, until it ends.
-func (b *Browser) read(from *os.File) {
-	in := bufio.NewReader(from)
-	for {
-		data, err := in.ReadBytes(0)
-		if err != nil {
-			b.mu.Lock()
-			b.gone = true
-			for id, to := range b.answers {
-				close(to)
-				delete(b.answers, id)
-			}
-			b.mu.Unlock()
-			return
-		}
-		var m struct {
-			answer
-			ID     int             `json:"id"`
-			Method string          `json:"method"`
-			Params json.RawMessage `json:"params"`
-		}
-		if err := json.Unmarshal(data[:len(data)-1], &m); err != nil {
-			continue
-		}
+// listen keeps what the page writes to its console.
+func (b *Browser) listen(event any) {
+	switch event.(type) {
+	case *runtime.EventExceptionThrown, *runtime.EventConsoleAPICalled, *log.EventEntryAdded, *page.EventJavascriptDialogOpening:
+		text, _ := json.Marshal(event) // events of chromedp have JSON
 		b.mu.Lock()
-		switch to := b.answers[m.ID]; {
-		case m.ID > 0 && to != nil:
-			to <- m.answer
-			delete(b.answers, m.ID)
-		case m.Method == "Runtime.exceptionThrown" || m.Method == "Log.entryAdded" || m.Method == "Runtime.consoleAPICalled" || m.Method == "Page.javascriptDialogOpening":
-			b.said = append(b.said, m.Method+" "+string(m.Params))
-		}
+		b.console = append(b.console, fmt.Sprintf("%T %s", event, text))
 		b.mu.Unlock()
 	}
 }
 
-// call asks the browser something, and wants an answer.
-func (b *Browser) call(method string, params, into any) {
+// do runs an action in the tab, and ends the test if it fails.
+func do[T any](b *Browser, what string, action chromedp.Action[T]) T {
 	b.t.Helper()
-	if params == nil {
-		params = map[string]any{}
+	late := time.AfterFunc(patience, func() { _ = chromedp.Cancel(b.tab) })
+	defer late.Stop()
+	v, err := chromedp.Run(b.tab, action)
+	if err != nil {
+		b.t.Fatalf("browser, %s: %v", what, err)
 	}
-	b.mu.Lock()
-	b.next++
-	id, to := b.next, make(chan answer, 1)
-	b.answers[id] = to
-	gone := b.gone
-	b.mu.Unlock()
-	message := map[string]any{"id": id, "method": method, "params": params}
-	if b.session != "" {
-		message["sessionId"] = b.session
-	}
-	data, err := json.Marshal(message)
-	if err == nil && !gone {
-		_, err = b.to.Write(append(data, 0))
-	}
-	if err != nil || gone {
-		b.t.Fatalf("browser, %s: %v; it has ended: %v", method, err, gone)
-	}
-	select {
-	case a, ok := <-to:
-		switch {
-		case !ok:
-			b.t.Fatalf("browser: it ended at %s", method)
-		case a.Error != nil:
-			b.t.Fatalf("browser, %s: %s", method, a.Error.Message)
-		case into != nil:
-			if err := json.Unmarshal(a.Result, into); err != nil {
-				b.t.Fatalf("browser, %s: %v: %s", method, err, a.Result)
-			}
-		}
-	case <-time.After(patience):
-		b.t.Fatalf("browser: no answer to %s within %v", method, patience)
-	}
+	return v
 }
 
 // Open goes to an address.
 func (b *Browser) Open(url string) {
 	b.t.Helper()
-	var went struct{ ErrorText string }
-	b.call("Page.navigate", map[string]any{"url": url}, &went)
-	if went.ErrorText != "" {
-		b.t.Fatalf("browser, %s: %s", url, went.ErrorText)
-	}
+	do(b, url, chromedp.Navigate(url))
 }
 
-// Eval is the value of an expression in the page; a promise's is waited for. It is
-// evaluated beside the page's policy, as DevTools do.
+// Eval stores the value of an expression in the page; it waits for a promise. The page's
+// policy does not apply to the expression, as in DevTools.
 func (b *Browser) Eval(expression string, into any) {
 	b.t.Helper()
-	var r struct {
-		Result           struct{ Value json.RawMessage }
-		ExceptionDetails *struct {
-			Text      string
-			Exception struct{ Description string }
-		}
-	}
-	b.call("Runtime.evaluate", map[string]any{"expression": expression, "returnByValue": true, "awaitPromise": true}, &r)
-	if e := r.ExceptionDetails; e != nil {
-		b.t.Fatalf("browser, %s: %s %s", expression, e.Text, e.Exception.Description)
-	}
-	if into != nil && r.Result.Value != nil {
-		if err := json.Unmarshal(r.Result.Value, into); err != nil {
-			b.t.Fatalf("browser, %s: %v: %s", expression, err, r.Result.Value)
+	r := do(b, expression, chromedp.Evaluate[*runtime.RemoteObject](expression, chromedp.EvalAwaitPromise, chromedp.EvalAsValue))
+	if into != nil && len(r.Value) > 0 {
+		if err := json.Unmarshal(r.Value, into); err != nil {
+			b.t.Fatalf("browser, %s: %v: %s", expression, err, r.Value)
 		}
 	}
 }
@@ -239,58 +128,51 @@ func (b *Browser) Until(what, expression string) {
 // Type puts a text where the focus is, as a keyboard does.
 func (b *Browser) Type(text string) {
 	b.t.Helper()
-	b.call("Input.insertText", map[string]any{"text": text}, nil)
+	do(b, "typing", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, input.InsertText, input.InsertTextParams{Text: text})
+		return err
+	}))
 }
 
 // Press presses a key, such as Enter or Tab.
 func (b *Browser) Press(key string) {
 	b.t.Helper()
-	code := map[string]int{"Enter": 13, "Tab": 9, "ArrowLeft": 37, "Escape": 27}[key]
-	if code == 0 {
+	code := map[string]string{"Enter": kb.Enter, "Tab": kb.Tab, "ArrowLeft": kb.ArrowLeft, "Escape": kb.Escape}[key]
+	if code == "" {
 		b.t.Fatalf("browser: which key is %s?", key)
 	}
-	down := map[string]any{"type": "keyDown", "key": key, "code": key, "windowsVirtualKeyCode": code}
-	if key == "Enter" {
-		down["text"] = "\r"
-	}
-	b.call("Input.dispatchKeyEvent", down, nil)
-	b.call("Input.dispatchKeyEvent", map[string]any{"type": "keyUp", "key": key, "code": key, "windowsVirtualKeyCode": code}, nil)
+	do(b, key, chromedp.KeyEvent(code))
 }
 
-// Size makes the tab so many CSS pixels large; media are features such as
-// prefers-color-scheme, and print is the medium.
+// Size sets the tab's size in CSS pixels; media are features such as prefers-color-scheme,
+// and print is the medium.
 func (b *Browser) Size(width, height int, print bool, media map[string]string) {
 	b.t.Helper()
-	b.call("Emulation.setDeviceMetricsOverride", map[string]any{"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false}, nil)
-	features := []map[string]string{}
-	for name, value := range media {
-		features = append(features, map[string]string{"name": name, "value": value})
-	}
-	medium := ""
+	var params emulation.SetEmulatedMediaParams
 	if print {
-		medium = "print"
+		params.Media = "print"
 	}
-	b.call("Emulation.setEmulatedMedia", map[string]any{"media": medium, "features": features}, nil)
+	for name, value := range media {
+		params.Features = append(params.Features, &emulation.MediaFeature{Name: name, Value: value})
+	}
+	do(b, "size", chromedp.Steps(chromedp.EmulateViewport(int64(width), int64(height)), chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, params)
+		return err
+	})))
 }
 
-// Picture writes what the page looks like, all of it, as PNG.
+// Picture writes the whole page as PNG.
 func (b *Browser) Picture(path string) {
 	b.t.Helper()
-	var shot struct{ Data string }
-	b.call("Page.captureScreenshot", map[string]any{"format": "png", "captureBeyondViewport": true}, &shot)
-	data, err := base64.StdEncoding.DecodeString(shot.Data)
-	if err == nil {
-		err = os.WriteFile(path, data, 0o644)
-	}
-	if err != nil {
-		b.t.Fatal(fmt.Errorf("browser: a picture: %w", err))
+	if err := os.WriteFile(path, do(b, "picture", chromedp.FullScreenshot(100)), 0o644); err != nil {
+		b.t.Fatalf("browser: a picture: %v", err)
 	}
 }
 
-// Said is what the page's console had so far: exceptions, messages, and what the page's
-// policy refused.
+// Said is the page's console so far: exceptions, messages, and what the page's policy
+// refused.
 func (b *Browser) Said() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return append([]string{}, b.said...)
+	return append([]string{}, b.console...)
 }
