@@ -174,6 +174,7 @@ var forbidden = []struct {
 	{"github.com/eclipse/", []string{"pipeline/gateway/mqtt", "pipeline/notify"}, "one package takes samples over MQTT, one sends alarms"},
 	{"github.com/NVIDIA/", []string{"gpu/telemetry"}, "one package speaks NVML, and defines the functions that the binding leaves open"},
 	{"github.com/chromedp/", []string{"internal/testing/browser"}, "one package drives a browser, for tests"},
+	{"github.com/opencontainers/", []string{"tools/dist/pack"}, "one package writes images, for releases"},
 	{"gonum.org/v1/plot", []string{"offline/figures"}, "one package draws"},
 }
 

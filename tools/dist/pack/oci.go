@@ -2,10 +2,13 @@ package pack
 
 import (
 	"bytes"
-	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	oci "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 // Image is what a container is started from, for one architecture: one layer, and
@@ -24,86 +27,32 @@ type Image struct {
 	Time       time.Time
 }
 
-// The media types that the parts of a layout have.
-const (
-	ociIndex    = "application/vnd.oci.image.index.v1+json"
-	ociManifest = "application/vnd.oci.image.manifest.v1+json"
-	ociConfig   = "application/vnd.oci.image.config.v1+json"
-	ociLayer    = "application/vnd.oci.image.layer.v1.tar+gzip"
-)
-
-type ociPlatform struct {
-	Architecture string `json:"architecture"`
-	OS           string `json:"os"`
-	Variant      string `json:"variant,omitempty"`
-}
-
-type ociDescriptor struct {
-	MediaType   string            `json:"mediaType"`
-	Digest      string            `json:"digest"`
-	Size        int               `json:"size"`
-	Platform    *ociPlatform      `json:"platform,omitempty"`
-	Annotations map[string]string `json:"annotations,omitempty"`
-}
-
-type ociManifests struct {
-	SchemaVersion int               `json:"schemaVersion"`
-	MediaType     string            `json:"mediaType"`
-	Config        *ociDescriptor    `json:"config,omitempty"`
-	Layers        []ociDescriptor   `json:"layers,omitempty"`
-	Manifests     []ociDescriptor   `json:"manifests,omitempty"`
-	Annotations   map[string]string `json:"annotations,omitempty"`
-}
-
-type ociImage struct {
-	Created string `json:"created"`
-	ociPlatform
-	Config struct {
-		User         string              `json:"User"`
-		ExposedPorts map[string]struct{} `json:"ExposedPorts,omitempty"`
-		Env          []string            `json:"Env,omitempty"`
-		Entrypoint   []string            `json:"Entrypoint"`
-		Cmd          []string            `json:"Cmd,omitempty"`
-		Volumes      map[string]struct{} `json:"Volumes,omitempty"`
-		WorkingDir   string              `json:"WorkingDir"`
-		Labels       map[string]string   `json:"Labels,omitempty"`
-	} `json:"config"`
-	RootFS struct {
-		Type    string   `json:"type"`
-		DiffIDs []string `json:"diff_ids"`
-	} `json:"rootfs"`
-	History []ociHistory `json:"history"`
-}
-
-type ociHistory struct {
-	Created   string `json:"created"`
-	CreatedBy string `json:"created_by"`
-}
-
 // Layout is an image layout in a tar archive, as podman, skopeo, containerd and
 // docker (25 or later) load it: one name, which stands for the image of each
 // architecture.
 func Layout(name string, images []Image) ([]byte, error) {
 	l := layout{files: map[string]File{}}
-	var index ociManifests
+	all := oci.Index{Versioned: version2, MediaType: oci.MediaTypeImageIndex}
 	for _, image := range images {
 		d, err := l.image(image)
 		if err != nil {
 			return nil, fmt.Errorf("pack: image for %s: %w", image.Arch, err)
 		}
-		index.Manifests = append(index.Manifests, d)
+		all.Manifests = append(all.Manifests, d)
 	}
-	index.SchemaVersion, index.MediaType = 2, ociIndex
-	all := l.json(ociIndex, index)
-	all.Annotations = map[string]string{"org.opencontainers.image.ref.name": name}
-	l.file("index.json", mustJSON(ociManifests{SchemaVersion: 2, MediaType: ociIndex, Manifests: []ociDescriptor{all}}))
-	l.file("oci-layout", []byte(`{"imageLayoutVersion":"1.0.0"}`))
+	named := l.json(oci.MediaTypeImageIndex, all)
+	named.Annotations = map[string]string{oci.AnnotationRefName: name}
+	l.file(oci.ImageIndexFile, mustJSON(oci.Index{Versioned: version2, MediaType: oci.MediaTypeImageIndex, Manifests: []oci.Descriptor{named}}))
+	l.file(oci.ImageLayoutFile, mustJSON(oci.ImageLayout{Version: oci.ImageLayoutVersion}))
 	var files []File
 	for _, f := range l.files {
 		files = append(files, f)
 	}
 	return plainTar("", files, images[0].Time)
 }
+
+// version2 is the version of manifests and indexes.
+var version2 = specs.Versioned{SchemaVersion: 2}
 
 type layout struct{ files map[string]File }
 
@@ -112,40 +61,39 @@ func (l *layout) file(path string, data []byte) {
 }
 
 // blob stores data under its digest.
-func (l *layout) blob(mediaType string, data []byte) ociDescriptor {
-	sum := fmt.Sprintf("%x", sha256.Sum256(data))
-	l.file("blobs/sha256/"+sum, data)
-	return ociDescriptor{MediaType: mediaType, Digest: "sha256:" + sum, Size: len(data)}
+func (l *layout) blob(mediaType string, data []byte) oci.Descriptor {
+	sum := digest.FromBytes(data)
+	l.file("blobs/sha256/"+sum.Encoded(), data)
+	return oci.Descriptor{MediaType: mediaType, Digest: sum, Size: int64(len(data))}
 }
 
-func (l *layout) json(mediaType string, v any) ociDescriptor { return l.blob(mediaType, mustJSON(v)) }
+func (l *layout) json(mediaType string, v any) oci.Descriptor { return l.blob(mediaType, mustJSON(v)) }
 
-func (l *layout) image(i Image) (ociDescriptor, error) {
+func (l *layout) image(i Image) (oci.Descriptor, error) {
 	plain, err := plainTar("", i.Files, i.Time)
 	if err != nil {
-		return ociDescriptor{}, err
+		return oci.Descriptor{}, err
 	}
 	packed, err := compressed(plain)
 	if err != nil {
-		return ociDescriptor{}, err
+		return oci.Descriptor{}, err
 	}
-	var c ociImage
-	c.Created = i.Time.UTC().Format(time.RFC3339)
-	c.ociPlatform = ociPlatform{Architecture: i.Arch, OS: "linux"}
-	switch i.Arch {
-	case "arm":
-		c.Variant = "v7"
-	case "arm64":
-		c.Variant = "v8"
-	}
-	c.Config.User, c.Config.Entrypoint, c.Config.Cmd, c.Config.WorkingDir = i.User, i.Entrypoint, i.Cmd, i.WorkingDir
-	c.Config.Env = i.Env
-	c.Config.Volumes, c.Config.ExposedPorts, c.Config.Labels = set(i.Volumes), set(i.Ports), i.Labels
-	c.RootFS.Type, c.RootFS.DiffIDs = "layers", []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}
-	c.History = []ociHistory{{c.Created, "the release's files"}}
-	config := l.json(ociConfig, c)
-	d := l.json(ociManifest, ociManifests{SchemaVersion: 2, MediaType: ociManifest, Config: &config, Layers: []ociDescriptor{l.blob(ociLayer, packed)}, Annotations: i.Labels})
-	d.Platform = &c.ociPlatform
+	created := i.Time.UTC().Truncate(time.Second)
+	platform := oci.Platform{Architecture: i.Arch, OS: "linux", Variant: map[string]string{"arm": "v7", "arm64": "v8"}[i.Arch]}
+	config := l.json(oci.MediaTypeImageConfig, oci.Image{
+		Created: &created, Platform: platform,
+		Config: oci.ImageConfig{
+			User: i.User, ExposedPorts: set(i.Ports), Env: i.Env, Entrypoint: i.Entrypoint, Cmd: i.Cmd,
+			Volumes: set(i.Volumes), WorkingDir: i.WorkingDir, Labels: i.Labels,
+		},
+		RootFS:  oci.RootFS{Type: "layers", DiffIDs: []digest.Digest{digest.FromBytes(plain)}},
+		History: []oci.History{{Created: &created, CreatedBy: "the release's files"}},
+	})
+	d := l.json(oci.MediaTypeImageManifest, oci.Manifest{
+		Versioned: version2, MediaType: oci.MediaTypeImageManifest, Config: config,
+		Layers: []oci.Descriptor{l.blob(oci.MediaTypeImageLayerGzip, packed)}, Annotations: i.Labels,
+	})
+	d.Platform = &platform
 	return d, nil
 }
 

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	oci "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
@@ -189,10 +191,10 @@ func TestLayout(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	read := func(d ociDescriptor, into any) []byte {
+	read := func(d oci.Descriptor, into any) []byte {
 		t.Helper()
-		b := files["blobs/"+strings.Replace(d.Digest, ":", "/", 1)]
-		if len(b) != d.Size || len(b) == 0 {
+		b := files["blobs/"+strings.Replace(d.Digest.String(), ":", "/", 1)]
+		if int64(len(b)) != d.Size || len(b) == 0 {
 			t.Fatalf("%s has %d bytes, want %d", d.Digest, len(b), d.Size)
 		}
 		if into != nil {
@@ -202,7 +204,7 @@ func TestLayout(t *testing.T) {
 		}
 		return b
 	}
-	var index, all ociManifests
+	var index, all oci.Index
 	if err := json.Unmarshal(files["index.json"], &index); err != nil {
 		t.Fatal(err)
 	}
@@ -211,10 +213,10 @@ func TestLayout(t *testing.T) {
 		t.Fatalf("%d images, want 2", len(all.Manifests))
 	}
 	for n, want := range []string{"amd64", "arm"} {
-		var m ociManifests
-		var c ociImage
+		var m oci.Manifest
+		var c oci.Image
 		read(all.Manifests[n], &m)
-		read(*m.Config, &c)
+		read(m.Config, &c)
 		if c.Architecture != want || all.Manifests[n].Platform.Architecture != want || c.Config.User != "65532:65532" {
 			t.Errorf("image %d: %+v", n, c)
 		}
