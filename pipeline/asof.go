@@ -76,7 +76,6 @@ func (s *Stage) newPastStates(ctx context.Context, js jetstream.JetStream, part 
 	if err != nil {
 		return nil, err
 	}
-	sh.Machine.Shape.Width = 0 // the stage's own policy on missing values
 	return &pastStates{b: b, js: js, shard: sh, part: part}, nil
 }
 
@@ -122,7 +121,7 @@ func (r *pastStates) state(ctx context.Context, o AsOf) (a StateAsOf, err error)
 		return a, err
 	}
 	a.Next = next.record.Mark.Seq
-	return a, a.verify(r.part, at, uint64(r.shard.Machine.Shape.Version()))
+	return a, a.verify(r.part, at)
 }
 
 // read goes on to the message that is asked for. Nothing up to message behind is read.
@@ -222,12 +221,9 @@ func (b *backfilling) marks(ctx context.Context, part int, to uint64) (before, f
 
 // verify compares the digest with the one that a record has, if that is of the same
 // state: after the same message of the partition.
-func (a *StateAsOf) verify(part int, m marked, version uint64) error {
+func (a *StateAsOf) verify(part int, m marked) error {
 	mark := m.record.Mark
 	if mark.Seq != a.InSeq || mark.Seq == 0 {
-		return nil
-	}
-	if mark.Version != version {
 		return nil
 	}
 	a.Output, a.Next = m.seq, 0

@@ -116,7 +116,7 @@ func TestDamageStops(t *testing.T) {
 		}, []string{"Eusn-Epoch", "restore the job's NATS streams"}},
 		"a digest of another program": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "5") })
-		}, []string{"record on hurt.out.0", "version 5, this program reads 1 to 2: another program wrote it; run that program"}},
+		}, []string{"record on hurt.out.0", "version 5, this program reads version 1: another program wrote it; run that program"}},
 		"a digest's version garbled": {func(b *rig) {
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderVersion, "x") })
 		}, []string{"Eusn-Digest-Version is \"x\", want a number"}},
@@ -127,7 +127,7 @@ func TestDamageStops(t *testing.T) {
 			data[len("EUSNSNAP")] = 4
 			_, err = s.PutBytes(context.Background(), n, data)
 			must(b, err)
-		}, []string{"version 4, this program reads 1 to 3: another program wrote it; run that program, or start a new job"}},
+		}, []string{"version 4, this program reads version 1: another program wrote it; run that program, or start a new job"}},
 		"snapshot of another place": {func(b *rig) {
 			_, r := b.last("hurt", 0)
 			rewrite(b, func(h nats.Header) { h.Set(wire.HeaderSnapSeq, fmt.Sprint(r.SnapSeq-1)) })

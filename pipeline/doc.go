@@ -107,7 +107,7 @@
 //	Eusn-Digest         of the partition's whole state after input Eusn-Digest-In-Seq, 32 hex digits
 //	Eusn-Digest-In-Seq  at most Eusn-In-Seq; less in the middle of a split commit
 //	Eusn-Digest-Version version of the digest, the same as that of snapshots; a worker does not touch
-//	                    a partition with a newer version than its own
+//	                    a partition with another version than its own
 //	Eusn-In-Ts          when the server stored input Eusn-Digest-In-Seq, ns since 1970
 //	Eusn-Rests-In-Seq   in the middle of a split commit: the last input that the predictions so far depend on
 //	Eusn-Rests-In-Ts    when the server stored input Eusn-Rests-In-Seq

@@ -208,7 +208,7 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	sh, err := state.ShapeOf(m, "", c.NonFinite == codec.Hold)
+	sh, err := state.ShapeOf(m, "")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -95,9 +95,9 @@ func TestJobFromOutside(t *testing.T) {
 	same(t, got, exp)
 
 	broken := *check
-	broken.Config.NonFinite = codec.Hold // not the stage's configuration
+	broken.Model = pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 9}) // not the stage's model
 	_, err = broken.Verify(t.Context(), b.js, 0)
-	mentions(t, err, "shape")
+	mentions(t, err, "another network than this worker's")
 	_, err = admin.Open(t.Context(), b.js, "nosuch")
 	mentions(t, err, "nosuch")
 	_, err = j.Status(t.Context(), 3)

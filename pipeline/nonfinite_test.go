@@ -39,31 +39,40 @@ func (b *rig) policyRuns(t *testing.T, m *reservoir.Model, c Config, runs []poli
 }
 
 // A job that was stopped in order goes on under another policy on missing
-// values, in the middle of sequences: snapshots with and without remembered
-// samples are both read. Until a stream's next sample, hold takes the mean. A
-// crash before the next snapshot changes nothing.
+// values, in the middle of sequences. Under hold, a value that is missing at first is
+// the stream's sample before if a stage with hold has read that, and the mean
+// otherwise. A crash before the next snapshot changes nothing.
 func TestNonFiniteChangesAfterRelease(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2}) // so that each message is committed
 	mean := m.Network.Norm.Mean
 	nan := pipelinetest.NaN
+	type packets = []pipelinetest.Packet
 	first, second, third := pipelinetest.Rows("a", 1, false, 1, 2, 3, 4), pipelinetest.Rows("a", 2, false, nan, 5, nan, 6, 7, nan), pipelinetest.Rows("a", 3, true, nan, 8)
-	held := []pipelinetest.Packet{first, pipelinetest.Rows("a", 2, false, mean[0], 5, mean[0], 6, 7, 6), pipelinetest.Rows("a", 3, true, 7, 8)}
-	for name, runs := range map[string][]policyRun{
-		"to hold":                 {{"reject", []pipelinetest.Packet{first}, false}, {"hold", []pipelinetest.Packet{second, third}, false}},
-		"to hold, then killed":    {{"reject", []pipelinetest.Packet{first}, false}, {"hold", []pipelinetest.Packet{second}, true}, {"hold", []pipelinetest.Packet{third}, false}},
-		"to hold, killed at once": {{"reject", []pipelinetest.Packet{first}, false}, {"hold", nil, true}, {"hold", []pipelinetest.Packet{second, third}, false}},
-		"to hold, back and forth": {{"reject", []pipelinetest.Packet{first}, false}, {"hold", nil, false}, {"reject", nil, false}, {"hold", []pipelinetest.Packet{second, third}, false}},
-		"from hold and back":      {{"hold", []pipelinetest.Packet{first}, false}, {"zero", nil, false}, {"hold", []pipelinetest.Packet{second, third}, false}},
+	whole := pipelinetest.Rows("a", 2, false, 5, 6)
+	filled := func(x float32) packets {
+		return packets{first, pipelinetest.Rows("a", 2, false, x, 5, x, 6, 7, 6), pipelinetest.Rows("a", 3, true, 7, 8)}
+	}
+	for name, c := range map[string]struct {
+		runs   []policyRun
+		want   packets
+		misses uint64 // the first message with missing values
+	}{
+		"to hold":                   {[]policyRun{{"reject", packets{first}, false}, {"hold", packets{second, third}, false}}, filled(mean[0]), 2},
+		"to hold, then killed":      {[]policyRun{{"reject", packets{first}, false}, {"hold", packets{second}, true}, {"hold", packets{third}, false}}, filled(mean[0]), 2},
+		"to hold, killed at once":   {[]policyRun{{"reject", packets{first}, false}, {"hold", nil, true}, {"hold", packets{second, third}, false}}, filled(mean[0]), 2},
+		"to hold, back and forth":   {[]policyRun{{"reject", packets{first}, false}, {"hold", nil, false}, {"reject", nil, false}, {"hold", packets{second, third}, false}}, filled(mean[0]), 2},
+		"from hold and back":        {[]policyRun{{"hold", packets{first}, false}, {"zero", nil, false}, {"hold", packets{second, third}, false}}, filled(3), 2},
+		"from hold, read, and back": {[]policyRun{{"hold", packets{first}, false}, {"zero", packets{whole}, false}, {"hold", packets{third}, false}}, packets{first, whole, pipelinetest.Rows("a", 3, true, mean[0], 8)}, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newRig(t)
-			c := quick("change", 1)
-			c.SnapshotMessages = 1000
-			got := b.policyRuns(t, m, c, runs)
-			want := alone(t, m, codec.Hold, held...)
+			conf := quick("change", 1)
+			conf.SnapshotMessages = 1000
+			got := b.policyRuns(t, m, conf, c.runs)
+			want := alone(t, m, codec.Hold, c.want...)
 			for i := range want {
-				if want[i].Seq > 1 {
+				if want[i].Seq >= c.misses {
 					want[i].Flags |= codec.FlagHeld
 				}
 			}

@@ -66,7 +66,6 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	if err != nil {
 		return v, err
 	}
-	sh.Machine.Shape.Width = 0 // the stage's own policy on missing values
 	sh.StoreRows(snaps, ctx)
 	defer sh.Close()
 	network := sh.Machine.Shape.Identity() // whatever the readout

@@ -42,7 +42,7 @@ func Identity(fingerprint, input string) string {
 
 // networkOf is what stands for a model without its readouts, in an arithmetic.
 func networkOf(m *reservoir.Model, arithmetic string) (string, error) {
-	sh, err := state.ShapeOf(m, arithmetic, false)
+	sh, err := state.ShapeOf(m, arithmetic)
 	return sh.Identity().Network, err
 }
 

@@ -25,7 +25,7 @@ func (t *Ownership) checkInput(ctx context.Context) error {
 	}
 	c.Record.Created = created
 	p.State.Answered = state.Answered{ReplayTo: c.Record.InSeq, Skip: c.Record.Ahead}
-	p.State.Want = state.Expected{At: c.Record.Mark.Seq, Digest: c.Record.Mark.Digest, Version: c.Record.Mark.Version}
+	p.State.Want = state.Expected{At: c.Record.Mark.Seq, Digest: c.Record.Mark.Digest}
 	in := info.State
 	t.first = in.FirstSeq
 	switch {

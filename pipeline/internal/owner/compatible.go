@@ -8,17 +8,14 @@ import (
 )
 
 // OtherRecord is why a worker does not continue from a partition's record: its
-// states are of another arithmetic or model than this worker's, or of another
-// form than this program's. nil: nothing is against it.
+// states are of another arithmetic or model than this worker's. nil: nothing is
+// against it.
 func OtherRecord(subject string, r wire.Record, arithmetic string, model wire.Identity) error {
 	if !r.Continues(arithmetic) {
 		return OtherArithmetic(subject, r.Arithmetic, arithmetic)
 	}
 	if what := model.Differs(r.Identity); what != "" {
 		return fmt.Errorf("pipeline: the record on %s was written with another %s than this worker's: run the job with the model it started with, or start a new job", subject, what)
-	}
-	if err := r.OtherVersion(); err != nil {
-		return fmt.Errorf("pipeline: the record on %s: %w", subject, err)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
 	t, b, seq := ownerOf(a.Part), a.Snapshot, a.InSeq
 	switch {
 	case a.Close:
-		at := wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: a.Version}
+		at := wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest}
 		promoted := a.Promoted // the answer is not ours for as long
 		e.releases.Go(func() {
 			defer close(t.closed)

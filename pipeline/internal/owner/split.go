@@ -76,7 +76,7 @@ func recordAfter(r wire.Record, a *shard.Answer, from, to int, now *stored, empt
 	case to < len(a.Preds):
 		r.Rests = wire.Place{Seq: a.At[to-1], Stored: a.Stored[to-1]}
 	case a.InSeq > 0: // there is a state
-		r.Mark, r.Rests = wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest, Version: a.Version}, wire.Place{}
+		r.Mark, r.Rests = wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest}, wire.Place{}
 	}
 	if to == len(a.Preds) && a.Promoted.Number > 0 {
 		r.Promoted = promotedAfter(r.Promoted, a.Promoted)

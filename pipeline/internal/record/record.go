@@ -312,7 +312,7 @@ func (r *recording) commit(released bool) error {
 	p.Total.add(&t.done)
 	p.Total.Fingerprint = t.total.String()
 	t.prune()
-	t.part.Settle()
+	t.part.ForgetChanges()
 	meta, err := p.encode(t.part, t.machine.Shape, t.open)
 	if err != nil {
 		return err

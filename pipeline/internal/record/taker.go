@@ -59,7 +59,7 @@ func (t *taker) take(m inlog.Message) error {
 		t.done.Messages++
 	}
 	if m.Seq%settleEvery == 0 {
-		t.part.Settle()
+		t.part.ForgetChanges()
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (j *Job) load(ctx context.Context, from held, parts []int) (sum Digests, al
 		if err != nil {
 			return sum, nil, err
 		}
-		digest, err := part.DigestOf(r.Mark.Version)
+		digest, err := part.Digest()
 		if err != nil {
 			return sum, nil, err
 		}
@@ -183,8 +183,8 @@ func (j *Job) publishAs(ctx context.Context, next wire.Entry) error {
 			begin.Promoted = wire.Promoted{Known: now.Number, Number: now.Number, At: now.At, Readout: now.Readout}
 		}
 		begin.InSeq = r.Cut
-		begin.Mark = wire.Mark{Seq: r.Cut, Time: r.Stored, Version: uint64(j.Shape.Version())}
-		if begin.Mark.Digest, err = part.DigestOf(begin.Mark.Version); err != nil {
+		begin.Mark = wire.Mark{Seq: r.Cut, Time: r.Stored}
+		if begin.Mark.Digest, err = part.Digest(); err != nil {
 			return err
 		}
 		err = j.rewrite(ctx, p, func(now *wire.Record, _ uint64) bool {

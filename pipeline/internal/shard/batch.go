@@ -75,7 +75,6 @@ type Answer struct {
 	touched  bool
 	Messages int           // input messages taken into account, repeats and replayed ones included
 	Digest   wire.Digest   // of the state after inSeq
-	Version  uint64        // of the form that the digest is of
 	Losses   string        // since the snapshot in the record
 	Promoted wire.Promoted // of the state after inSeq; Known is left to the owner
 	Snapshot []byte        // of that state, where one is due

@@ -35,7 +35,7 @@ func (s *Shard) finalise(b *Batch) error {
 		if err := s.check(p); err != nil {
 			return err
 		}
-		a.Digest, a.Version = p.State.Sum, uint64(s.Machine.Shape.Version())
+		a.Digest = p.State.Sum
 		if now := p.State.Promotion(); now.Number > 0 {
 			a.Promoted = wire.Promoted{Number: now.Number, At: now.At, Readout: now.Readout}
 		}

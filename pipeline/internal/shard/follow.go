@@ -137,7 +137,7 @@ func (d *Direct) Features() ([]state.DeadLetter, error) {
 	b.runs, b.emits = b.runs[:0], b.emits[:0]
 	s.waves.done()
 	s.releaseSlots()
-	d.part.State.Unhashed()
+	d.part.State.ForgetChanges()
 	var dead []state.DeadLetter
 	for _, r := range b.Dead {
 		dead = append(dead, r.DeadLetter)

@@ -45,9 +45,6 @@ func (s *Shard) Install(b *Batch, p *Partition) error {
 	if err := s.Machine.Rehash(p.State, s); err != nil {
 		return err
 	}
-	if err := s.Machine.Recast(p.State, s); err != nil {
-		return err
-	}
 	if err := s.check(p); err != nil {
 		return err
 	}
@@ -59,7 +56,7 @@ func (s *Shard) Install(b *Batch, p *Partition) error {
 // come so far.
 func (s *Shard) check(p *Partition) error {
 	sum := p.State.Sum
-	compared, err := s.Machine.Check(p.State, s)
+	compared, err := p.State.Check()
 	if compared {
 		p.RebuiltSum = sum
 	}

@@ -149,13 +149,12 @@ func (s *Shard) Close() error { return s.pool.engine.Close() }
 
 // rulesOf are a configuration's and a model's.
 func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, error) {
-	hold := c.NonFinite == codec.Hold
-	sh, err := state.ShapeOf(m, arithmetic, hold)
+	sh, err := state.ShapeOf(m, arithmetic)
 	if err != nil {
 		return state.Rules{}, err
 	}
 	r := state.Rules{
-		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: hold, Front: m.Front, Training: m.Training, RateTolerance: c.RateTolerance, Shape: sh,
+		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: c.NonFinite == codec.Hold, Front: m.Front, Training: m.Training, RateTolerance: c.RateTolerance, Shape: sh,
 		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey, Keys: c.Keys, Events: c.Events,
 	}
 	if m.Network.Spec.Standardise || m.Front != nil {

@@ -35,15 +35,15 @@ func Decode(b []byte, sh Shape, id int) (*Partition, error) {
 		return nil, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
 	v := binary.LittleEndian.Uint32(b[len(snapshotMagic):])
-	if v < wire.StateVersion || v > wire.PromotedState {
-		return nil, fmt.Errorf("%w: %w", ErrState, &wire.VersionError{Found: uint64(v), Newest: wire.PromotedState})
+	if v != wire.StateVersion {
+		return nil, fmt.Errorf("%w: %w", ErrState, &wire.VersionError{Found: uint64(v)})
 	}
 	if sum := sha256.Sum256(b[:body]); !bytes.Equal(sum[:], b[body:]) {
 		return nil, fmt.Errorf("%w: %w", ErrState, ErrDamaged)
 	}
-	r := &stateReader{b: b[len(snapshotMagic)+4 : body], Shape: sh, form: v}
+	r := &stateReader{b: b[len(snapshotMagic)+4 : body], Shape: sh}
 	p := r.partition(id)
-	if r.err == nil && v == wire.PromotedState {
+	if r.err == nil {
 		r.promotions(p)
 	}
 	if r.err == nil && len(r.b) > 0 {
@@ -65,29 +65,15 @@ func (r *stateReader) partition(id int) *Partition {
 		r.fail("it belongs to partition %d, want %d", got, id)
 	}
 	p.Done, p.DoneTime = r.u64(), int64(r.u64())
-	for _, want := range []int{r.Words, r.states} {
-		if got := int(r.u32()); got != want {
-			r.fail("its states have the shape %d, want %d", got, want)
+	for _, size := range []struct {
+		what string
+		want int
+	}{{"words of a state", r.Words}, {"states of a stream", r.states}, {"channels", r.channels}, {"numbers of a front end", r.front}} {
+		if got := r.u32(); int64(got) != int64(size.want) {
+			r.fail("it has %d %s, want %d", got, size.what, size.want)
 		}
 	}
-	if got := int(r.u32()); got != r.channels {
-		if r.Width == 0 || got != 0 && got != r.Width {
-			r.fail("its states have the shape %d, want %d (non_finite hold or not?)", got, r.channels)
-		}
-		r.channels, p.wasOther = got, true
-	}
-	if r.known = int(r.u32()); r.known != 0 && r.known != r.inputs {
-		r.fail("its streams have %d channels, want %d", r.known, r.inputs)
-	}
-	r.clocked = false
-	if r.form >= wire.TimedState {
-		if more := r.u32(); int64(more) != 2*int64(r.front) {
-			r.fail("its streams have %d words of a front end, want %d", more, 2*r.front)
-		}
-		r.clocked = r.flag()
-	} else if r.front > 0 {
-		r.fail("its streams have nothing of a front end, want %d words", 2*r.front)
-	}
+	r.clocked = r.flag()
 	p.lossy, p.clock = r.flag(), r.u64()
 	for range r.count(minSource) {
 		src := r.source(p)
@@ -96,7 +82,7 @@ func (r *stateReader) partition(id int) *Partition {
 		}
 		p.Sources[src.Key] = src
 		p.touchSource(src)
-		for range r.count(minStream + r.states*2 + 4*r.channels + 8*r.known + 8*r.front) {
+		for range r.count(minStream + r.states*2 + 8*r.channels + 8*r.front) {
 			r.stream(p, src)
 		}
 		if r.err != nil {
@@ -134,12 +120,12 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 	for range r.states {
 		st.Flags = append(st.Flags, r.flags())
 	}
-	st.lastSeq, st.lastRow, st.lastTime, st.heard = r.u64(), r.u32(), int64(r.u64()), r.flag()
-	if r.channels > 0 {
+	st.lastSeq, st.lastRow, st.lastTime = r.u64(), r.u32(), int64(r.u64())
+	if r.flag() {
 		st.sample = r.floats(r.channels)
 	}
-	st.Channels = make([]monitor.Channel, r.inputs)
-	for i := range r.known {
+	st.Channels = make([]monitor.Channel, r.channels)
+	for i := range st.Channels {
 		st.Channels[i] = monitor.Channel{Last: math.Float32frombits(r.u32()), Run: r.u32()}
 	}
 	st.clocks = r.clocks()
@@ -176,8 +162,8 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 	}
 }
 
-// clocks reads the times of open sequences. Those of a state that was exported
-// without are not known; those that the model has no use for are left out.
+// clocks reads the times of open sequences. Those in a state of a model without a
+// sampling rate are not known; those that the model has no use for are left out.
 func (r *stateReader) clocks() []monitor.Clock {
 	if !r.timed && !r.clocked {
 		return nil
@@ -240,6 +226,9 @@ func (r *stateReader) promotions(p *Partition) {
 		}
 		before = n.Number
 		p.promotions = append(p.promotions, n)
+	}
+	if p.promotions == nil {
+		return
 	}
 	if len(p.promotions) > MostReadouts || before == 0 {
 		r.fail("%d promotions, the last one with the number %d", len(p.promotions), before)
@@ -316,7 +305,7 @@ func (p *Partition) Rewound(sh Shape) ([]byte, error) {
 func (p *Partition) TakeOver(from *Partition) {
 	p.Sources, p.clock, p.lossy = from.Sources, from.clock, p.lossy || from.lossy
 	p.Done, p.DoneTime, p.HeldBytes = from.Done, from.DoneTime, from.HeldBytes
-	p.Away, p.wasOther, p.promotions = from.Away, from.wasOther, from.promotions
+	p.Away, p.promotions = from.Away, from.promotions
 	p.dirty, p.dirtySources = from.dirty, from.dirtySources
 	p.recency.Init()
 	for e := from.recency.Front(); e != nil; e = e.Next() {

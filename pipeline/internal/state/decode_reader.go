@@ -12,8 +12,6 @@ import (
 type stateReader struct {
 	b []byte
 	Shape
-	form    uint32
-	known   int  // channels whose runs are in it: inputs or 0
 	clocked bool // the times of open sequences are in it
 	err     error
 }
@@ -64,8 +62,7 @@ func (r *stateReader) u64() uint64 {
 	return 0
 }
 
-// flags reads what appendFlag wrote. One that has no name is of a program that
-// should have raised the version.
+// flags reads what appendFlag wrote.
 func (r *stateReader) flags() codec.Flag {
 	f := codec.Flag(r.u32())
 	if f>>len(codec.FlagNames) != 0 {

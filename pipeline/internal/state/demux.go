@@ -146,9 +146,11 @@ func (s *Machine) feed(m *step, id string, base int, g group) error {
 	if len(s.missing) > 0 {
 		s.fill(x, st)
 	}
-	if s.Hold && g.Count > 0 {
-		copy(st.sample, x[len(x)-s.Channels:])
-		st.heard = true
+	if g.Count > 0 {
+		st.sample = st.sample[:0]
+		if s.Hold {
+			st.sample = append(st.sample, x[len(x)-s.Channels:]...)
+		}
 	}
 	if out := s.front.Run(st.front, before, s.cuts, x); s.front != nil && g.Count > 0 { // without a sample, base is none
 		m.fx.X = m.fx.X[:(base+out)*s.Channels]

@@ -20,36 +20,33 @@ import (
 // them:
 //
 //	"EUSNSNAP" version:u32 network:[32]byte partition:u32 in_seq:u64 in_time:i64
-//	words:u32 states:u32 channels:u32 inputs:u32 more:u32 timed:u8
+//	words:u32 states:u32 channels:u32 front:u32 timed:u8
 //	lossy:u8 clock:u64 sources:u32
 //	per source, by key: source, streams:u32, its streams by id
 //	  source: key incarnation last:u64 heard_in:u64 partial:u8 flags:u32 held:u32
 //	          per held message: seq:u64 in_seq:u64 header data
 //	  stream: id heard_at:u64 heard_in:u64 n:i64 last:i64 since:u32 flags:[states]u32
-//	          seq:u64 row:u32 time:i64 has_sample:u8 sample:[channels]f32
-//	          per input: value:f32 run:u32, as in monitor.Channel
-//	          timed: per state: first:i64 longest:i64 count:u32, as in monitor.Clock
-//	          front end: [more/2]f64, as in reservoir.Front.Run
+//	          seq:u64 row:u32 time:i64 held:u8, and if it is 1: [channels]f32
+//	          per channel: value:f32 run:u32, as in monitor.Channel
+//	          if timed is 1: per state: first:i64 longest:i64 count:u32, as in monitor.Clock
+//	          front end: [front]f64, as in reservoir.Front.Run
 //	          per state: row:u8, 0 = none, 1 = its words follow,
 //	          2 = it is stored apart: seq:u64 in <JOB>-ROWS, hash:[2]u64
-//	version 3: promotions:u32, per promotion: number:u64 at:u64 readout
-//	  per stream, in the order above: began:u8, and if it is 1: [states]u64
+//	promotions:u32, per promotion: number:u64 at:u64 readout
+//	  if there are any, per stream, in the order above: began:u8, and if it is 1: [states]u64
 //	sha256 of everything before it
 //
-// words, states and channels are the network's row, the policy's states and,
-// where missing values are held, its channels (else 0). inputs are its channels,
-// or 0 if no run of them is known.
-//
-// The version names a form (wire.StateVersion): 1 is of a model without sampling
-// rate and front end, and has neither more nor timed; 2 is of a model with one of
-// them; 3 is of a partition that has had a promotion, and has all of form 2. more
-// is how many words the front end of a model has for a stream, 0 without one.
+// words is the length of the network's row, states the number of the policy's
+// states, channels that of the model. front is how many numbers the model's front
+// end keeps for a stream, 0 without one; timed is 1 for a model with a sampling
+// rate. held is 1 if the last sample is kept, because missing values become those of
+// the sample before. The version is wire.StateVersion.
 const (
 	snapshotMagic = "EUSNSNAP"
 	// smallest encoded source and stream: a count that claims more of them
 	// than bytes are left for is refused before anything is allocated
 	minSource = 4 + 4 + 8 + 8 + 1 + 4 + 4 + 4
-	minStream = 4 + 8 + 8 + 8 + 8 + 1 + 8 + 4 + 8 + 1
+	minStream = 4 + 8 + 8 + 8 + 8 + 4 + 8 + 4 + 8 + 1
 	minHeld   = 8 + 8 + 4 + 4
 )
 
@@ -156,8 +153,8 @@ func appendAway(dst []byte, st *Stream, state int) []byte {
 	return wire.AppendDigest(binary.LittleEndian.AppendUint64(append(dst, rowAway), ref.Seq), ref.Hash)
 }
 
-// AppendStream adds a stream in the given form.
-func AppendStream(dst []byte, st *Stream, rows RowAppender, form uint32) ([]byte, error) {
+// AppendStream adds a stream.
+func AppendStream(dst []byte, st *Stream, rows RowAppender) ([]byte, error) {
 	le := binary.LittleEndian
 	dst = le.AppendUint64(le.AppendUint64(AppendString(dst, st.ID), st.heardAt), st.heardIn)
 	dst = le.AppendUint64(le.AppendUint64(dst, uint64(st.Seq.N)), uint64(st.Seq.Last))
@@ -166,21 +163,19 @@ func AppendStream(dst []byte, st *Stream, rows RowAppender, form uint32) ([]byte
 		dst = appendFlag(dst, f)
 	}
 	dst = le.AppendUint32(le.AppendUint64(dst, st.lastSeq), st.lastRow)
-	dst = appendBool(le.AppendUint64(dst, uint64(st.lastTime)), st.heard)
+	dst = appendBool(le.AppendUint64(dst, uint64(st.lastTime)), len(st.sample) > 0)
 	for _, v := range st.sample {
 		dst = le.AppendUint32(dst, math.Float32bits(v))
 	}
 	for _, c := range st.Channels {
 		dst = le.AppendUint32(le.AppendUint32(dst, math.Float32bits(c.Last)), c.Run)
 	}
-	if form >= wire.TimedState {
-		for _, c := range st.clocks {
-			dst = le.AppendUint64(le.AppendUint64(dst, uint64(c.First)), uint64(c.Longest))
-			dst = le.AppendUint32(dst, c.Count)
-		}
-		for _, v := range st.front {
-			dst = le.AppendUint64(dst, math.Float64bits(v))
-		}
+	for _, c := range st.clocks {
+		dst = le.AppendUint64(le.AppendUint64(dst, uint64(c.First)), uint64(c.Longest))
+		dst = le.AppendUint32(dst, c.Count)
+	}
+	for _, v := range st.front {
+		dst = le.AppendUint64(dst, math.Float64bits(v))
 	}
 	for i := range st.Slots {
 		var err error
@@ -225,28 +220,15 @@ func parseHeader(s string) (wire.Header, error) {
 
 // Encode encodes a partition as it is now.
 func (p *Partition) Encode(sh Shape, rows RowAppender) ([]byte, error) {
-	if p.promotions != nil {
-		return p.EncodeAs(sh, rows, wire.PromotedState)
-	}
-	return p.EncodeAs(sh, rows, sh.Version())
-}
-
-// EncodeAs writes a snapshot in the given form.
-func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, error) {
 	le := binary.LittleEndian
-	b := append([]byte(snapshotMagic), 0, 0, 0, 0)
-	le.PutUint32(b[len(snapshotMagic):], form)
+	b := le.AppendUint32([]byte(snapshotMagic), wire.StateVersion)
 	b = append(b, sh.network[:]...)
 	b = le.AppendUint32(b, uint32(p.ID))
 	b = le.AppendUint64(le.AppendUint64(b, p.Done), uint64(p.DoneTime))
-	for _, n := range []int{sh.Words, sh.states, sh.channels} {
+	for _, n := range []int{sh.Words, sh.states, sh.channels, sh.front} {
 		b = le.AppendUint32(b, uint32(n))
 	}
-	b = le.AppendUint32(b, uint32(sh.inputs))
-	if form >= wire.TimedState {
-		b = appendBool(le.AppendUint32(b, 2*uint32(sh.front)), sh.timed)
-	}
-	b = le.AppendUint64(appendBool(b, p.lossy), p.clock)
+	b = le.AppendUint64(appendBool(appendBool(b, sh.timed), p.lossy), p.clock)
 	b = le.AppendUint32(b, uint32(len(p.Sources)))
 	for _, key := range slices.Sorted(maps.Keys(p.Sources)) {
 		src := p.Sources[key]
@@ -254,14 +236,12 @@ func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, e
 		b = le.AppendUint32(b, uint32(len(src.Streams)))
 		for _, st := range src.sorted() {
 			var err error
-			if b, err = AppendStream(b, st, rows, form); err != nil {
+			if b, err = AppendStream(b, st, rows); err != nil {
 				return nil, fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.ID, st.ID, err)
 			}
 		}
 	}
-	if form == wire.PromotedState {
-		b = p.appendPromotions(b)
-	}
+	b = p.appendPromotions(b)
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...), nil
 }
@@ -270,6 +250,9 @@ func (p *Partition) EncodeAs(sh Shape, rows RowAppender, form uint32) ([]byte, e
 // streams' sequences began.
 func (p *Partition) appendPromotions(b []byte) []byte {
 	le := binary.LittleEndian
+	if p.promotions == nil {
+		return le.AppendUint32(b, 0)
+	}
 	all := p.answering()
 	b = le.AppendUint32(b, uint32(len(all)))
 	for _, a := range all {

@@ -8,7 +8,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -26,18 +25,14 @@ func fronted(t *testing.T, front *reservoir.Front) *owner {
 	return o
 }
 
-// What a front end continues from is in the form that has room for it.
+// A snapshot holds what a front end continues from, and how much that is.
 func TestFormOfFrontState(t *testing.T) {
-	le := binary.LittleEndian
 	without, with := fronted(t, nil).snapshot(), fronted(t, &reservoir.Front{Normalise: 3, Envelope: 2, Decimate: 2}).snapshot()
-	if v := le.Uint32(without[8:]); v != wire.StateVersion {
-		t.Errorf("version %d without a front end, want %d", v, wire.StateVersion)
-	}
-	if v, more := le.Uint32(with[8:]), le.Uint32(with[80:]); v != wire.TimedState || more != 8 {
-		t.Errorf("version %d, %d more words with a front end, want %d and 8", v, more, wire.TimedState)
+	if sh, _, err := ShapeIn(without); err != nil || sh.front != 0 || sh.timed {
+		t.Errorf("without a front end: shape %+v, %v", sh, err)
 	}
 	sh, _, err := ShapeIn(with)
-	if err != nil || sh.front != 4 || sh.timed || sh.Version() != wire.TimedState {
+	if err != nil || sh.front != 4 || sh.timed {
 		t.Errorf("shape %+v, %v", sh, err)
 	}
 	p, err := Decode(with, sh, 0)
@@ -64,17 +59,19 @@ func TestFrontStateRefused(t *testing.T) {
 		return append(b, sum[:]...)
 	}
 	for want, b := range map[string][]byte{
-		"its streams have 4 words of a front end, want 8": edit(80, 4),
-		"its streams have 0 words of a front end, want 8": edit(80, 0),
-		"its streams have nothing of a front end, want 8": edit(8, wire.StateVersion),
+		"it has 2 numbers of a front end, want 4":          edit(76, 2),
+		"it has 0 numbers of a front end, want 4":          edit(76, 0),
+		"it has 4294967295 numbers of a front end, want 4": edit(76, math.MaxUint32),
+		"it has 2 channels, want 1":                        edit(72, 2),
+		"version 2, this program reads version 1":          edit(8, 2),
 	} {
 		if _, err := Decode(b, o.m.Shape, 0); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	for _, words := range []uint32{3, mostOfShape + 1, math.MaxUint32} {
-		if _, _, err := ShapeIn(edit(80, words)); err == nil || !strings.Contains(err.Error(), "words of a front end, want an even number") {
-			t.Errorf("%d words: %v", words, err)
+	for _, n := range []uint32{mostOfShape + 1, math.MaxUint32} {
+		if _, _, err := ShapeIn(edit(76, n)); err == nil || !strings.Contains(err.Error(), "numbers of a front end, want at most") {
+			t.Errorf("%d numbers: %v", n, err)
 		}
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(-1), 1e40} {

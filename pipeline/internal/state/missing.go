@@ -42,7 +42,7 @@ func (s *Machine) fill(x []float32, st *Stream) {
 		switch {
 		case !s.Hold:
 			x[m] = 0
-		case s.begins(row) || row == 0 && !st.heard:
+		case s.begins(row) || row == 0 && len(st.sample) == 0:
 			x[m] = s.Mean[ch]
 		case row == 0:
 			x[m] = st.sample[ch]

@@ -29,7 +29,7 @@ type owner struct {
 func newOwner(t testing.TB, r Rules) *owner {
 	t.Helper()
 	r.Channels, r.Mean = 1, []float32{0}
-	r.Shape = Shape{Words: 2, states: r.Policy.States(), Width: 1, inputs: 1, front: r.Front.StateSize(1)}
+	r.Shape = Shape{Words: 2, states: r.Policy.States(), channels: 1, front: r.Front.StateSize(1)}
 	dec, err := codec.NewDecoder(codec.Schema{Channels: []string{"v"}})
 	if err != nil {
 		t.Fatal(err)
@@ -155,7 +155,7 @@ func (o *owner) finish() {
 	if err := o.m.Rehash(o.p, o); err != nil {
 		o.t.Fatal(err)
 	}
-	if _, err := o.m.Check(o.p, o); err != nil {
+	if _, err := o.p.Check(); err != nil {
 		o.t.Fatal(err)
 	}
 }
@@ -196,7 +196,7 @@ func (o *owner) restored(b []byte, to uint64, ahead int, sum wire.Digest) *owner
 		o.t.Fatal(err)
 	}
 	n.p.Answered = Answered{ReplayTo: to, Skip: uint64(ahead)}
-	n.p.Want = Expected{At: to, Digest: sum, Version: uint64(o.m.Shape.Version())}
+	n.p.Want = Expected{At: to, Digest: sum}
 	n.p.TakeOver(p)
 	for _, src := range n.p.Sources {
 		src.Part = n.p

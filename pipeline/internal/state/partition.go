@@ -38,8 +38,6 @@ type Partition struct {
 	rowsAway
 	promotions []Promotion // those that answer, the oldest first; nil = there was none. No part of the digest
 
-	wasOther bool // its streams have remembered samples, or none, unlike the machine's; see Machine.Recast
-
 	Holder any // what the owner has of the partition; not looked at here
 }
 
@@ -53,9 +51,8 @@ type Answered struct {
 // Expected is what a record says of a state: the digest that it has after an
 // input message.
 type Expected struct {
-	At      uint64 // 0 = nothing, or it was compared
-	Digest  wire.Digest
-	Version uint64 // of the form that the digest is of; 0: of a program before records said so
+	At     uint64 // 0 = nothing, or it was compared
+	Digest wire.Digest
 }
 
 // rowsAway is the account of state rows that are stored apart. Where a row is,
@@ -63,7 +60,7 @@ type Expected struct {
 type rowsAway struct {
 	Away    int      // state rows of its streams that are stored apart
 	Freed   []uint64 // those that were, since the last snapshot
-	Unnamed bool     // rows were stored since then, which it does not name, or its form has changed
+	Unnamed bool     // rows were stored since then, which it does not name
 }
 
 // NewPartition is one that has had no message.
@@ -131,13 +128,10 @@ func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 	st := &Stream{
 		ID: strings.Clone(id), Source: src,
 		Slots: slices.Repeat([]int32{-1}, sh.states), Flags: make([]codec.Flag, sh.states),
-		Since: src.flags, last: last{lastTime: codec.NoTime}, Channels: make([]monitor.Channel, sh.inputs),
+		Since: src.flags, last: last{lastTime: codec.NoTime}, Channels: make([]monitor.Channel, sh.channels),
 	}
 	if sh.timed {
 		st.clocks = make([]monitor.Clock, sh.states)
-	}
-	if sh.channels > 0 {
-		st.sample = make([]float32, sh.channels)
 	}
 	if sh.front > 0 {
 		st.front = make([]float64, sh.front)

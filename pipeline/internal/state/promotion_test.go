@@ -234,28 +234,20 @@ func TestMostReadoutsAfterRestore(t *testing.T) {
 	}
 }
 
-// A snapshot of a partition without promotions is one that the program before
-// reads; with one, it is not.
-func TestPromotedSnapshotVersion(t *testing.T) {
-	version := func(b []byte) byte { return b[len(snapshotMagic)] }
+// A state for another job has no promotions.
+func TestRewoundForgetsPromotions(t *testing.T) {
 	o := newOwner(t, rulesOf(policies[0]))
-	o.feed(numbered(rows(t, 1, false)), func(uint64) bool { return false })
-	if v := version(o.snapshot()); v != wire.StateVersion {
-		t.Errorf("version %d without promotions", v)
-	}
-	o = newOwner(t, rulesOf(policies[0]))
 	o.feed(numbered(rows(t, 1, false), promotion(t, wire.Promotion{Number: 1, Readout: name(1), Who: "a"})), func(uint64) bool { return false })
-	b := o.snapshot()
-	if v := version(b); v != wire.PromotedState {
-		t.Errorf("version %d with one", v)
-	}
-	p, err := Decode(b, o.m.Shape, 0)
-	if err != nil {
-		t.Fatal(err)
+	p, err := Decode(o.snapshot(), o.m.Shape, 0)
+	if err != nil || p.Promotion().Number != 1 {
+		t.Fatalf("promotion %+v, %v", p.Promotion(), err)
 	}
 	rewound, err := p.Rewound(o.m.Shape)
-	if err != nil || version(rewound) != wire.StateVersion {
-		t.Errorf("for another job: %v, version %d", err, version(rewound))
+	if err == nil {
+		p, err = Decode(rewound, o.m.Shape, 0)
+	}
+	if err != nil || p.promotions != nil {
+		t.Errorf("promotions %+v, %v", p.promotions, err)
 	}
 }
 

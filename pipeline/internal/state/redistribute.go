@@ -2,7 +2,6 @@ package state
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,10 +15,6 @@ import (
 // made anew: the order in which its streams were heard follows from the input
 // messages that they were last heard in, and a partition may have lost input if
 // one that it got keys from may have.
-
-// ErrRecast is a snapshot that was taken under another policy on missing values
-// than the one that is to continue.
-var ErrRecast = errors.New("its streams remember samples unlike the stage's (non_finite)")
 
 // Redistribute gives the keys of whole decoded partitions to new ones, those
 // that of names, which are in the list to. The new partitions stand after input
@@ -39,8 +34,6 @@ func Redistribute(from []*Partition, to []int, of func(key string) int, at wire.
 		switch {
 		case old.Away > 0:
 			return nil, ErrApart
-		case old.wasOther:
-			return nil, fmt.Errorf("%w: partition %d: %w", ErrState, old.ID, ErrRecast)
 		case old.Done > at.Seq:
 			return nil, fmt.Errorf("%w: partition %d stands after input message %d, want at most %d", ErrState, old.ID, old.Done, at.Seq)
 		}
@@ -106,18 +99,15 @@ func together(from []*Partition) ([]Promotion, error) {
 	return all[max(0, len(all)-MostReadouts):], nil
 }
 
-// DigestOf is the digest of a decoded partition, as records have it. version is
-// that of the record.
-func (p *Partition) DigestOf(version uint64) (wire.Digest, error) {
-	return p.digest(uint32(min(max(version, wire.StateVersion), wire.NewestState)), false)
-}
+// Digest is the digest of a decoded partition, as records have it.
+func (p *Partition) Digest() (wire.Digest, error) { return p.digest(false) }
 
 // DigestOfKeys is the digest of what a decoded partition knows of its keys and
 // streams, whatever partition they are in: the sum over a job's partitions stays
 // the same when keys go from one to another.
-func (p *Partition) DigestOfKeys() (wire.Digest, error) { return p.digest(wire.NewestState, true) }
+func (p *Partition) DigestOfKeys() (wire.Digest, error) { return p.digest(true) }
 
-func (p *Partition) digest(form uint32, anywhere bool) (sum wire.Digest, err error) {
+func (p *Partition) digest(anywhere bool) (sum wire.Digest, err error) {
 	var buf []byte
 	for _, src := range p.Sources {
 		buf = AppendSource(append(buf[:0], 'k'), src)
@@ -127,7 +117,7 @@ func (p *Partition) digest(form uint32, anywhere bool) (sum wire.Digest, err err
 			if anywhere {
 				st.heardAt = 0 // counts the partition's messages
 			}
-			buf, err = AppendStream(AppendString(append(buf[:0], 's'), src.Key), st, decodedHashes{}, form)
+			buf, err = AppendStream(AppendString(append(buf[:0], 's'), src.Key), st, decodedHashes{})
 			st.heardAt = at
 			if err != nil {
 				return sum, fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.ID, st.ID, err)

@@ -15,38 +15,25 @@ type Shape struct {
 	network  [sha256.Size]byte // of the model without readouts
 	Words    int               // of a state row
 	states   int               // per stream
-	channels int               // of a remembered sample; 0 = none is
-	Width    int               // of a sample: snapshots with remembered ones and without are read; 0 = only those that fit channels
-	inputs   int               // channels that are watched
+	channels int               // of a sample
 	timed    bool              // the times of open sequences are remembered
 	front    int               // numbers that the model's front end continues from
 }
 
 // ShapeOf is what states of a model have in common, whatever its readouts.
 // Another arithmetic (as in a record) is as good as another network.
-func ShapeOf(m *reservoir.Model, arithmetic string, hold bool) (Shape, error) {
+func ShapeOf(m *reservoir.Model, arithmetic string) (Shape, error) {
 	bare := *m
 	bare.Readouts, bare.Training = nil, reservoir.Training{}
 	print, err := bare.Fingerprint()
 	if err != nil {
 		return Shape{}, fmt.Errorf("pipeline: %w", err)
 	}
-	sh := Shape{network: sha256.Sum256([]byte(print)), Words: m.Network.Spec.Layout().Words, states: m.Policy.States(), Width: len(m.Channels), inputs: len(m.Channels), timed: m.Training.Rate > 0, front: m.Front.StateSize(len(m.Channels))}
+	sh := Shape{network: sha256.Sum256([]byte(print)), Words: m.Network.Spec.Layout().Words, states: m.Policy.States(), channels: len(m.Channels), timed: m.Training.Rate > 0, front: m.Front.StateSize(len(m.Channels))}
 	if arithmetic != "" {
 		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
 	}
-	if hold {
-		sh.channels = sh.Width
-	}
 	return sh, nil
-}
-
-// Version is that of the states' bytes.
-func (s Shape) Version() uint32 {
-	if s.timed || s.front > 0 {
-		return wire.TimedState
-	}
-	return wire.StateVersion
 }
 
 // mostOfShape is beyond what any model has of words, states or channels, and
@@ -57,25 +44,18 @@ const mostOfShape = 1 << 27
 
 // ShapeIn reads the shape of a snapshot's states from its own bytes.
 func ShapeIn(b []byte) (sh Shape, part int, err error) {
-	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 16 + 8
+	const fixed = 8 + 4 + 32 + 4 + 8 + 8 + 16 + 1
 	if len(b) < fixed {
 		return sh, 0, fmt.Errorf("%w: not one of eusn-stream's", ErrState)
 	}
 	le := binary.LittleEndian
 	copy(sh.network[:], b[12:44])
 	part = int(le.Uint32(b[44:]))
-	words, states, channels, inputs := le.Uint32(b[64:]), le.Uint32(b[68:]), le.Uint32(b[72:]), le.Uint32(b[76:])
-	if max(words, states, channels, inputs) > mostOfShape {
-		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels, want at most %d of each", ErrState, words, states, channels, mostOfShape)
+	words, states, channels, front := le.Uint32(b[64:]), le.Uint32(b[68:]), le.Uint32(b[72:]), le.Uint32(b[76:])
+	if max(words, states, channels, front) > mostOfShape {
+		return sh, part, fmt.Errorf("%w: states of %d words, %d per stream, %d channels, %d numbers of a front end, want at most %d of each", ErrState, words, states, channels, front, mostOfShape)
 	}
-	sh.Words, sh.states, sh.channels, sh.inputs = int(words), int(states), int(channels), int(inputs)
-	if le.Uint32(b[8:]) >= wire.TimedState {
-		more := le.Uint32(b[80:])
-		if more > mostOfShape || more%2 != 0 {
-			return sh, part, fmt.Errorf("%w: %d words of a front end, want an even number of at most %d", ErrState, more, mostOfShape)
-		}
-		sh.timed, sh.front = b[84] == 1, int(more/2)
-	}
+	sh.Words, sh.states, sh.channels, sh.front, sh.timed = int(words), int(states), int(channels), int(front), b[80] == 1
 	return sh, part, nil
 }
 

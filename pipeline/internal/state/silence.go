@@ -73,7 +73,7 @@ func (s *Machine) endSilent(m *step, st *Stream) {
 	s.missing = s.missing[:0]
 	if len(s.cuts) == 0 { // no prediction: as if there had been no sample
 		clear(st.Flags)
-		st.heard = false
+		st.sample = st.sample[:0]
 		m.fx.Runs = append(m.fx.Runs, Run{Stream: st, Drop: true})
 		return
 	}

@@ -42,8 +42,7 @@ type last struct {
 	lastSeq  uint64 // Eusn-Seq, row and time
 	lastRow  uint32
 	lastTime int64
-	sample   []float32       // its values, where missing ones are held
-	heard    bool            // sample is set
+	sample   []float32       // its values, if missing ones are held; empty: none is known
 	clocks   []monitor.Clock // one per state, of a model with a sampling rate; else nil
 	front    []float64       // what the model's front end continues from; nil: it has none
 	began    []uint64        // one per state: the promotion under which its sequence began; nil = before any. No part of the digest

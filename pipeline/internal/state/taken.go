@@ -51,7 +51,7 @@ func OneState(p reservoir.Policy) reservoir.Policy {
 // kept: no network, one sequence at a time.
 func ShapeWithout(p reservoir.Policy, channels int) Shape {
 	what := fmt.Sprintf("eusn without a network, policy %s %d %d, %d channels", p.Kind, p.Length, p.Gap, channels)
-	return Shape{network: sha256.Sum256([]byte(what)), states: 1, inputs: channels}
+	return Shape{network: sha256.Sum256([]byte(what)), states: 1, channels: channels}
 }
 
 // NoRows writes states that have no rows.
@@ -59,18 +59,4 @@ type NoRows struct{}
 
 func (NoRows) AppendRow(dst []byte, _ *Stream, _ int) ([]byte, error) {
 	return append(dst, RowNone), nil
-}
-
-// Settle lets go of what was noted for a digest: of a partition of which none is
-// wanted.
-func (p *Partition) Settle() {
-	for _, st := range p.dirty {
-		st.dirty = false
-	}
-	for _, src := range p.dirtySources {
-		src.dirty = false
-	}
-	clear(p.dirty)
-	clear(p.dirtySources)
-	p.dirty, p.dirtySources = p.dirty[:0], p.dirtySources[:0]
 }

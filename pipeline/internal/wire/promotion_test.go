@@ -13,8 +13,8 @@ func TestPromotedRecord(t *testing.T) {
 	name := strings.Repeat("ab", 16)
 	for _, r := range []Record{
 		{Kind: KindClaim, Promoted: Promoted{Known: 1}},
-		{Kind: KindCommit, Position: Position{InSeq: 9}, Mark: Mark{Seq: 9, Time: 5, Version: 1}, Promoted: Promoted{Known: 3, Number: 2, At: 8, Readout: name}},
-		{Kind: KindCommit, Position: Position{InSeq: 9}, Mark: Mark{Seq: 9, Time: 5, Version: 2}, Generation: 2, Promoted: Promoted{Known: 2, Number: 2, At: 8}},
+		{Kind: KindCommit, Position: Position{InSeq: 9}, Mark: Mark{Seq: 9, Time: 5}, Promoted: Promoted{Known: 3, Number: 2, At: 8, Readout: name}},
+		{Kind: KindCommit, Position: Position{InSeq: 9}, Mark: Mark{Seq: 9, Time: 5}, Generation: 2, Promoted: Promoted{Known: 2, Number: 2, At: 8}},
 	} {
 		h := r.Header()
 		back, err := ParseRecord(h, "j.out.0", 1)

@@ -19,10 +19,9 @@ type Position struct {
 // Time, it has that digest. It may lie behind a position in the middle of a
 // batch.
 type Mark struct {
-	Seq     uint64
-	Time    int64 // ns
-	Digest  Digest
-	Version uint64 // of the state's form that the digest is of; 0 = written before records said so
+	Seq    uint64
+	Time   int64 // ns
+	Digest Digest
 }
 
 // Record is the last message on a partition's output subject, without its
@@ -58,6 +57,13 @@ type Place struct {
 // ErrRecord is a record that cannot be read: asking again does not help.
 var ErrRecord = errors.New("another program publishes there, or the message was changed")
 
+// unreadable is an ErrRecord with its own advice.
+type unreadable struct{ error }
+
+func (unreadable) Is(target error) bool { return target == ErrRecord }
+
+func (e unreadable) Unwrap() error { return e.error }
+
 // wayOut says what to do about a message on an output subject that cannot be
 // read. One that is foreign may be deleted: the record before it is the last
 // one again.
@@ -77,7 +83,7 @@ func (r *Record) Header() Header {
 		h[HeaderDigest] = []string{r.Mark.Digest.String()}
 		h[HeaderDigestSeq] = u(r.Mark.Seq)
 		h[HeaderInTime] = []string{strconv.FormatInt(r.Mark.Time, 10)}
-		h[HeaderVersion] = u(r.Mark.Version)
+		h[HeaderVersion] = u(StateVersion)
 	}
 	if r.Generation > 0 {
 		h[HeaderGen] = u(r.Generation)
@@ -126,7 +132,10 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 		var at uint64
 		u(HeaderInTime, &at)
 		r.Mark.Time = int64(at)
-		u(HeaderVersion, &r.Mark.Version)
+		var version uint64
+		if u(HeaderVersion, &version); err == nil && version != StateVersion {
+			return Record{}, fmt.Errorf("pipeline: the record on %s, message %d: digest: %w", subject, seq, unreadable{&VersionError{version}})
+		}
 		if d, derr := ParseDigest(Get(h, HeaderDigest)); derr != nil && err == nil {
 			err = fmt.Errorf("header %s is %q: %w", HeaderDigest, Get(h, HeaderDigest), derr)
 		} else {
