@@ -53,7 +53,7 @@
 // # What is learnt and predicted
 //
 // [Retrain] and [Evaluate] read streams of labelled samples: the series of a data
-// set, or with [RetrainRecording] and [EvaluateRecording] a recording's streams,
+// set, or with [RetrainFiles] and [EvaluateFiles] a recording's streams,
 // row group by row group. They cut them with the live stage's own sequencer
 // (package reservoir/sequence) and fill missing values as it does, so a model
 // learns from the sequences it will meet, and an evaluation makes the predictions
@@ -64,7 +64,7 @@
 //
 // # Training
 //
-// [Retrain] and [RetrainRecording] read their data at least twice: first to cut it
+// [Retrain] and [RetrainFiles] read their data at least twice: first to cut it
 // by the policy and to compute the constants of the input transform, then to run
 // it through the network. Features go into a readout.Learner block by block, in
 // the order of the sequences, while engines run ahead. Neither threads nor the

@@ -308,14 +308,14 @@ func TestNumbersOfRecordings(t *testing.T) {
 		"gap":    {reservoir.Policy{Kind: reservoir.Gap, Gap: 20 * time.Second}, 6, 66, func(p Prediction) int64 { return p.Position }},
 	} {
 		o := RetrainOptions{Spec: smallBank(1), Policy: c.policy, Target: "left", Groups: rule, Coverage: .8}
-		m, r, err := RetrainRecording(context.Background(), whole, o, nil)
+		m, r, err := retrainRecording(context.Background(), whole, o, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		if r.Unlabelled != c.unknown || r.Sequences != c.least || r.Readout.Groups != 6 || r.ByGroup != nil {
 			t.Errorf("%s: %d sequences, %d unknown, %d groups, want %d, %d and 6", name, r.Sequences, r.Unlabelled, r.Readout.Groups, c.least, c.unknown)
 		}
-		other, _, err := RetrainRecording(context.Background(), pieces, o, nil)
+		other, _, err := retrainRecording(context.Background(), pieces, o, nil)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
@@ -323,7 +323,7 @@ func TestNumbersOfRecordings(t *testing.T) {
 			t.Errorf("%s: other row groups, another model", name)
 		}
 		for _, path := range []string{whole, pieces} {
-			ev, err := EvaluateRecording(context.Background(), m, path, EvaluateOptions{}, nil)
+			ev, err := evaluateRecording(context.Background(), m, path, EvaluateOptions{}, nil)
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -341,21 +341,21 @@ func TestNumbersOfRecordings(t *testing.T) {
 			}
 		}
 	}
-	if _, _, err := RetrainRecording(context.Background(), whole, RetrainOptions{Spec: smallBank(1), Target: "a"}, nil); err == nil || !strings.Contains(err.Error(), "is a channel") {
+	if _, _, err := retrainRecording(context.Background(), whole, RetrainOptions{Spec: smallBank(1), Target: "a"}, nil); err == nil || !strings.Contains(err.Error(), "is a channel") {
 		t.Errorf("a channel as target: %v", err)
 	}
-	if _, _, err := RetrainRecording(context.Background(), whole, RetrainOptions{Spec: smallBank(1), Target: "rest"}, nil); err == nil || !strings.Contains(err.Error(), `no column "rest"`) {
+	if _, _, err := retrainRecording(context.Background(), whole, RetrainOptions{Spec: smallBank(1), Target: "rest"}, nil); err == nil || !strings.Contains(err.Error(), `no column "rest"`) {
 		t.Errorf("no such column: %v", err)
 	}
 }
 
 // A recording without the target's column is predicted all the same.
 func TestNumbersOfRecordingsUnknown(t *testing.T) {
-	m, _, err := RetrainRecording(context.Background(), wearing(t, 1<<20), RetrainOptions{Spec: smallBank(1), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}, Target: "left", Coverage: .8}, nil)
+	m, _, err := retrainRecording(context.Background(), wearing(t, 1<<20), RetrainOptions{Spec: smallBank(1), Policy: reservoir.Policy{Kind: reservoir.Count, Length: 20}, Target: "left", Coverage: .8}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev, err := EvaluateRecording(context.Background(), m, fleet(t, 3), EvaluateOptions{}, nil) // which has labels
+	ev, err := evaluateRecording(context.Background(), m, fleet(t, 3), EvaluateOptions{}, nil) // which has labels
 	if err != nil {
 		t.Fatal(err)
 	}

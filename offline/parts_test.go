@@ -29,12 +29,12 @@ func TestPartOfARecording(t *testing.T) {
 	parts := &groups.Parts{Rule: "^s-(.)", Train: strings.Split("ABCDEFGHIJKLMNOP", ""), Test: strings.Split("QRSTUVWXYZ", "")}
 	for _, p := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Window, Length: 16, Hop: 8}} {
 		opt := RetrainOptions{Spec: smallBank(2), Policy: p, Groups: parsedRule(t, "^s-(.)")}
-		want, wr, err := RetrainRecording(t.Context(), part, opt, nil)
+		want, wr, err := retrainRecording(t.Context(), part, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		opt.Parts, opt.Groups = parts, nil // which has a rule of its own
-		got, gr, err := RetrainRecording(t.Context(), whole, opt, nil)
+		got, gr, err := retrainRecording(t.Context(), whole, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -43,11 +43,11 @@ func TestPartOfARecording(t *testing.T) {
 			t.Errorf("%s: trained on a part: %+v, on a recording of it %+v", p.Kind, gr, wr)
 		}
 		for split, alone := range map[Split]string{"": rest, Test: rest, Train: part} {
-			ev, err := EvaluateRecording(t.Context(), got, whole, EvaluateOptions{Parts: parts, Split: split}, nil)
+			ev, err := evaluateRecording(t.Context(), got, whole, EvaluateOptions{Parts: parts, Split: split}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			of, err := EvaluateRecording(t.Context(), got, alone, EvaluateOptions{Groups: parsedRule(t, parts.Rule)}, nil)
+			of, err := evaluateRecording(t.Context(), got, alone, EvaluateOptions{Groups: parsedRule(t, parts.Rule)}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -57,13 +57,13 @@ func TestPartOfARecording(t *testing.T) {
 		}
 	}
 	opt := RetrainOptions{Spec: smallBank(2), Parts: &groups.Parts{Rule: "^s-(.)", Train: []string{"A", "B"}, Test: []string{"C"}}}
-	_, _, err := RetrainRecording(t.Context(), whole, opt, nil)
+	_, _, err := retrainRecording(t.Context(), whole, opt, nil)
 	wantError(t, err, `group "D" of stream "s-Da" is in no part: add it to train or to test`)
 	opt.Parts.Rule = "^s-([A-C])"
-	_, _, err = RetrainRecording(t.Context(), whole, opt, nil)
+	_, _, err = retrainRecording(t.Context(), whole, opt, nil)
 	wantError(t, err, `stream "s-Da" is in no group: it does not match ^s-([A-C])`)
 	opt.Groups = parsedRule(t, "stream")
-	_, _, err = RetrainRecording(t.Context(), whole, opt, nil)
+	_, _, err = retrainRecording(t.Context(), whole, opt, nil)
 	wantError(t, err, "groups by stream, and parts by ^s-([A-C]): want one rule")
 }
 
@@ -71,11 +71,11 @@ func TestPartOfARecording(t *testing.T) {
 func TestPartOfDays(t *testing.T) {
 	path := fleet(t, 4)
 	parts := &groups.Parts{Rule: "day", Train: []string{"2026-03-01", "2026-03-02", "2026-03-05"}, Test: []string{"2026-03-03", "2026-03-04"}}
-	m, r, err := RetrainRecording(t.Context(), path, RetrainOptions{Spec: smallBank(1), Parts: parts}, nil)
+	m, r, err := retrainRecording(t.Context(), path, RetrainOptions{Spec: smallBank(1), Parts: parts}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev, err := EvaluateRecording(t.Context(), m, path, EvaluateOptions{Parts: parts}, nil)
+	ev, err := evaluateRecording(t.Context(), m, path, EvaluateOptions{Parts: parts}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func TestRateIsLearnt(t *testing.T) {
 	ctx := context.Background()
 	even := timed(t, func(int) int64 { return second / 50 })
 	train := func(path string, rate float64) (*reservoir.Model, RetrainReport) {
-		m, r, err := RetrainRecording(ctx, path, RetrainOptions{Spec: smallBank(2), Rate: rate}, nil)
+		m, r, err := retrainRecording(ctx, path, RetrainOptions{Spec: smallBank(2), Rate: rate}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestRateIsLearnt(t *testing.T) {
 	if _, r := train(jitter, 0); math.Abs(r.Sampling.Rate-50) > 2 || r.Sampling.Longest != 3600*second { // 30 sequences: all count
 		t.Errorf("jittered 50 Hz are learnt as %g Hz, at most %d ns", r.Sampling.Rate, r.Sampling.Longest)
 	}
-	if m, r, err := RetrainRecording(ctx, record(t, tones(30, 0), Train, true), RetrainOptions{Spec: smallBank(2)}, nil); err != nil || r.Sampling.Rate != 0 || m.Training.Rate != 0 {
+	if m, r, err := retrainRecording(ctx, record(t, tones(30, 0), Train, true), RetrainOptions{Spec: smallBank(2)}, nil); err != nil || r.Sampling.Rate != 0 || m.Training.Rate != 0 {
 		t.Errorf("without times: %g Hz, %v", r.Sampling.Rate, err)
 	}
 	if _, _, err := Retrain(ctx, tones(30, 0), RetrainOptions{Spec: smallBank(2), Rate: 1e-9}, nil); err == nil || !strings.Contains(err.Error(), "sampling rate 1e-09 Hz, want 1e-06 to 1e+09") {
@@ -102,7 +102,7 @@ func TestRateIsLearnt(t *testing.T) {
 		{timed(t, func(int) int64 { return second / 40 }), .3, false}, {lost, 0, true}, {lost, -1, false},
 		{record(t, tones(30, 0), Train, true), 0, false},
 	} {
-		ev, err := EvaluateRecording(ctx, m, c.path, EvaluateOptions{RateTolerance: c.tolerance}, nil)
+		ev, err := evaluateRecording(ctx, m, c.path, EvaluateOptions{RateTolerance: c.tolerance}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

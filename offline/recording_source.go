@@ -263,7 +263,7 @@ func (s *recordingSum) add(c *RecordingChunk) {
 	}
 }
 
-// RetrainRecording is Retrain on a recording archive, all of it. Its streams
+// RetrainFiles is Retrain on the whole recording in one or more files. Its streams
 // are cut as the live stage would cut them. A sequence has the label that all
 // its samples have; one whose samples have several, or none, is left out and
 // counted. Leave-one-out leaves out together all that comes of one labelled part of a
@@ -271,14 +271,8 @@ func (s *recordingSum) add(c *RecordingChunk) {
 // which separate theirs. The input transform's constants are those of the
 // labelled samples; of all samples where a LabelFile labels predictions.
 //
-// The file is read three times, a row group at a time. Beyond that, memory
+// The files are read three times, a row group at a time. Beyond that, memory
 // holds the samples of open sequences, at most DefaultMaxValues values.
-func RetrainRecording(ctx context.Context, path string, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
-	return RetrainFiles(ctx, RecordingFiles{Paths: []string{path}}, opt, progress)
-}
-
-// RetrainFiles is RetrainRecording of a recording in several files, or with labels
-// of its own.
 func RetrainFiles(ctx context.Context, from RecordingFiles, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
 	rule, err := withParts(opt.Groups, opt.Parts)
 	if err != nil {
@@ -298,15 +292,9 @@ func RetrainFiles(ctx context.Context, from RecordingFiles, opt RetrainOptions, 
 	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
 }
 
-// EvaluateRecording is Evaluate on all of a recording archive: every
-// prediction that the stage would make of its streams.
-func EvaluateRecording(ctx context.Context, m *reservoir.Model, path string, opt EvaluateOptions, progress Progress) (*Evaluation, error) {
-	return EvaluateFiles(ctx, m, RecordingFiles{Paths: []string{path}}, opt, progress)
-}
-
-// EvaluateFiles is EvaluateRecording of a recording in several files, or with
-// labels of its own. Where it is Recorded, predictions also have the flags that come
-// of messages: of what was lost, late or unusable.
+// EvaluateFiles is Evaluate on the whole recording in one or more files: every
+// prediction that the stage would make of its streams. If from is Recorded, predictions
+// also have the flags of lost, late and unusable messages.
 func EvaluateFiles(ctx context.Context, m *reservoir.Model, from RecordingFiles, opt EvaluateOptions, progress Progress) (*Evaluation, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err

@@ -37,7 +37,7 @@ type KnownSequence struct {
 const knownBlock = 8 << 20
 
 // Relearn gives a model another readout, learnt from features that are known: that
-// of RetrainRecording on a recording with these sequences in this order, where the
+// of RetrainFiles on a recording with these sequences in this order, where the
 // network is the same. Of opt it reads how a readout is learnt, the memory and Tool.
 // The model's network, policy, front end and ranges of the input stay as they are.
 func Relearn(ctx context.Context, m *reservoir.Model, k Known, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {

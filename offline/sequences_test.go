@@ -385,7 +385,7 @@ func TestRecordingIsTheDataSet(t *testing.T) {
 	} {
 		opt := RetrainOptions{Spec: smallBank(2), Policy: p}
 		a, ra := retrained(t, d, opt)
-		b, rb, err := RetrainRecording(ctx, train, opt, nil)
+		b, rb, err := retrainRecording(ctx, train, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -397,7 +397,7 @@ func TestRecordingIsTheDataSet(t *testing.T) {
 			t.Errorf("%+v: a recording gives another model", p)
 		}
 		want := evaluated(t, a, d, EvaluateOptions{})
-		got, err := EvaluateRecording(ctx, a, test, EvaluateOptions{}, nil)
+		got, err := evaluateRecording(ctx, a, test, EvaluateOptions{}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -418,7 +418,7 @@ func TestRecordingOfIntervals(t *testing.T) {
 	path := intervals(t, 6)
 	ctx := context.Background()
 	p := reservoir.Policy{Kind: reservoir.Window, Length: 20, Hop: 10}
-	m, r, err := RetrainRecording(ctx, path, RetrainOptions{Spec: smallBank(1), Policy: p}, nil)
+	m, r, err := retrainRecording(ctx, path, RetrainOptions{Spec: smallBank(1), Policy: p}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -426,7 +426,7 @@ func TestRecordingOfIntervals(t *testing.T) {
 	if r.Series != 6 || r.Samples != 1800 || r.Sequences != 6*(9+9+3) || r.Mixed != 6*(1+2+2) || r.Unlabelled != 6*3 || r.Groups != 18 || len(r.Divided) > 0 {
 		t.Errorf("report %+v", r)
 	}
-	ev, err := EvaluateRecording(ctx, m, path, EvaluateOptions{}, nil)
+	ev, err := evaluateRecording(ctx, m, path, EvaluateOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -434,7 +434,7 @@ func TestRecordingOfIntervals(t *testing.T) {
 		t.Errorf("evaluation: %+v", ev)
 	}
 	// One stream: high has one interval, which is divided.
-	_, r, err = RetrainRecording(ctx, intervals(t, 1), RetrainOptions{Spec: smallBank(1), Policy: p}, nil)
+	_, r, err = retrainRecording(ctx, intervals(t, 1), RetrainOptions{Spec: smallBank(1), Policy: p}, nil)
 	if err != nil || !slices.Equal(r.Divided, []string{"high"}) || r.Groups != 2+blocks {
 		t.Errorf("one stream: %+v, %v", r, err)
 	}
@@ -491,7 +491,7 @@ func TestRecordingRefusesToTeach(t *testing.T) {
 			}
 		}},
 	} {
-		_, _, err := RetrainRecording(ctx, write(c.change), RetrainOptions{Spec: smallBank(2), Policy: c.policy}, nil)
+		_, _, err := retrainRecording(ctx, write(c.change), RetrainOptions{Spec: smallBank(2), Policy: c.policy}, nil)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}

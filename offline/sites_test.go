@@ -92,7 +92,7 @@ func TestRecordingByGroup(t *testing.T) {
 		across      int
 	}{{"^(hall[0-9]+)-", "hall4", 0}, {"machine", "m4", 2 * halls}, {"day", "2026-03-05", 2 * halls}} {
 		rule := parsedRule(t, c.rule)
-		m, r, err := RetrainRecording(t.Context(), path, RetrainOptions{Spec: smallBank(1), Groups: rule}, nil)
+		m, r, err := retrainRecording(t.Context(), path, RetrainOptions{Spec: smallBank(1), Groups: rule}, nil)
 		if err != nil {
 			t.Errorf("%s: %v", c.rule, err)
 			continue
@@ -115,7 +115,7 @@ func TestRecordingByGroup(t *testing.T) {
 		if want := r.Readout.String() + "; " + g.String(); m.Training.Alpha != want {
 			t.Errorf("%s: the model says %q, want %q", c.rule, m.Training.Alpha, want)
 		}
-		ev, err := EvaluateRecording(t.Context(), m, path, EvaluateOptions{Groups: rule}, nil)
+		ev, err := evaluateRecording(t.Context(), m, path, EvaluateOptions{Groups: rule}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -135,12 +135,12 @@ func TestPlainAccuracyIsThatWithoutGroups(t *testing.T) {
 	path := fleet(t, 4)
 	for _, p := range []reservoir.Policy{{Kind: reservoir.Marked}, {Kind: reservoir.Window, Length: 16, Hop: 4}} {
 		opt := RetrainOptions{Spec: smallBank(1), Policy: p, RidgeOnly: true, Alphas: []float64{3}, Groups: parsedRule(t, "^(hall.)")}
-		_, r, err := RetrainRecording(t.Context(), path, opt, nil)
+		_, r, err := retrainRecording(t.Context(), path, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		opt.Groups, opt.Alphas = nil, []float64{3, 1e12}
-		_, plain, err := RetrainRecording(t.Context(), path, opt, nil)
+		_, plain, err := retrainRecording(t.Context(), path, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/bits"
-	"slices"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -351,31 +350,4 @@ func (f *Fold) Skip(position uint64) {
 			delete(f.counters, which)
 		}
 	}
-}
-
-// On are the alarms that are on, by rule and key.
-func (f *Fold) On() []On {
-	var all []On
-	for which, c := range f.counters {
-		if c.Alarm > 0 {
-			all = append(all, On{
-				Rule: which.rule, Key: which.key, Alarm: c.Alarm, Acknowledged: c.Acked, Raised: c.RaisedAt,
-				Stream: c.Stream, Class: c.Class, Evidence: c.Evidence,
-			})
-		}
-	}
-	slices.SortFunc(all, func(a, b On) int { return compareAt(at{a.Rule, a.Key}, at{b.Rule, b.Key}) })
-	return all
-}
-
-// On is an alarm that is on.
-type On struct {
-	Rule         string    `json:"rule"`
-	Key          string    `json:"key"`
-	Alarm        uint64    `json:"alarm"` // number of the event that raised it
-	Acknowledged bool      `json:"acknowledged"`
-	Raised       time.Time `json:"raised"`
-	Stream       string    `json:"stream,omitempty"`
-	Class        string    `json:"class,omitempty"`
-	Evidence
 }
