@@ -89,6 +89,10 @@ func (s *Stage) clean() {
 	names(&s.Worker, &s.Model.Name, &s.Model.SHA256, &s.Model.Readout, &s.Model.Arithmetic)
 	s.Unready, s.Engines = texts(s.Unready, MostReasons), texts(s.Engines, MostReasons)
 	s.Flags, s.Classes = counts(s.Flags), counts(s.Classes)
+	s.Sightings = s.Sightings[:min(len(s.Sightings), MostSightings)]
+	for i := range s.Sightings {
+		names(&s.Sightings[i].Role, &s.Sightings[i].ID, &s.Sightings[i].Host)
+	}
 	s.Shadows = s.Shadows[:min(len(s.Shadows), pipeline.MostShadows)]
 	for i := range s.Shadows {
 		names(&s.Shadows[i].Readout)

@@ -47,6 +47,7 @@ func (r *Report) Judge(behind time.Duration) {
 	r.aboutLag(behind)
 	r.aboutModels()
 	r.aboutGateways()
+	r.aboutVanished()
 	r.aboutAlarms()
 	r.aboutCertificates()
 	r.aboutDisk()

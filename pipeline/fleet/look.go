@@ -304,6 +304,7 @@ func (l *look) sum() {
 		}
 	}
 	r.Model.Differ = len(models) > 1
+	r.Vanished = vanished(r.Processes, r.Time)
 	slices.SortStableFunc(r.Errors, func(a, b Said) int { return b.Time.Compare(a.Time) })
 	slices.SortStableFunc(r.Marks, func(a, b Mark) int { return b.Time.Compare(a.Time) })
 	r.Errors, r.Marks, r.Processes = listed(r.Errors, MostErrors), listed(r.Marks, MostMarks), listed(r.Processes, mostProcesses)

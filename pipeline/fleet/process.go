@@ -61,6 +61,8 @@ type Stage struct {
 	Classes  Counts   `json:"classes"` // predictions by class, the MostClasses most frequent
 	Shadows  []Shadow `json:"shadows"`
 
+	Sightings []Sighting `json:"sightings,omitempty"` // gateways and processes of alarms with a heartbeat in the last hour
+
 	Streams    int64  `json:"streams"`     // remembered now
 	MaxStreams int    `json:"max_streams"` // that each partition may remember
 	Idle       uint64 `json:"idle"`        // sequences that a stream's silence has ended

@@ -57,6 +57,7 @@ type Responder struct {
 	body    []byte // the last answer
 	made    time.Time
 	refused sync.Once
+	seen    sightings // of a worker
 }
 
 // Serve answers on a connection of its own, which Close closes. A login that may not
@@ -76,6 +77,12 @@ func Serve(nc *nats.Conn, self Self) (*Responder, error) {
 	r.self.Teller.Note(began)
 	if err := r.register(name); err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
+	}
+	if role == RoleStage {
+		err := r.watchHeartbeats()
+		if err != nil {
+			return nil, fmt.Errorf("fleet: %w", err)
+		}
 	}
 	r.done.Go(r.follow)
 	return r, nil
@@ -100,12 +107,21 @@ func (r *Responder) told(_ *nats.Conn, _ *nats.Subscription, err error) {
 func (r *Responder) follow() {
 	tick := time.NewTicker(rateEvery)
 	defer tick.Stop()
+	beat := time.NewTicker(heartbeatEvery)
+	defer beat.Stop()
+	if r.all.Role == RoleStage {
+		beat.Stop()
+	} else {
+		r.publishHeartbeat(false)
+	}
 	for {
 		select {
 		case <-r.stop:
 			return
 		case now := <-tick.C:
 			r.note(now)
+		case <-beat.C:
+			r.publishHeartbeat(false)
 		}
 	}
 }
@@ -190,6 +206,9 @@ func (r *Responder) report() ([]byte, error) {
 		}
 	}
 	r.self.Teller.Tell(&p)
+	if p.Stage != nil {
+		p.Stage.Sightings = r.seen.list(p.Time)
+	}
 	p.order()
 	body, err := p.encode(min(mostAnswer, int(r.nc.MaxPayload())))
 	if err == nil {
@@ -224,5 +243,9 @@ func (p *Process) encode(most int) ([]byte, error) {
 func (r *Responder) Close() {
 	close(r.stop)
 	r.done.Wait()
+	if r.all.Role != RoleStage {
+		r.publishHeartbeat(true)
+		_ = r.nc.FlushTimeout(time.Second) // without it the finding is a false one, for an hour
+	}
 	r.nc.Close()
 }

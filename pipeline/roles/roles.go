@@ -76,6 +76,9 @@ func RightsOf(role Role, user, job, subject string) (Rights, error) {
 	case Gateway, Stage, Alarms: // say how they are
 		hear("$SRV.*", "$SRV.*."+wire.Service, "$SRV.*."+wire.Service+".*", wire.ReportSubject(job))
 		add(wire.AnswerSubjects(job))
+		if role == Stage {
+			hear(wire.HeartbeatSubject(job))
+		}
 	case Operator: // asks them
 		add("$SRV.>")
 		hear(wire.AnswerSubjects(job))

@@ -187,6 +187,7 @@ func TestRights(t *testing.T) {
 		{"sub", "eusn.alarms.*", []roles.Role{m}},
 		{"sub", "eusn.status.report", []roles.Role{g, w, m}},
 		{"sub", "eusn.status.answer.x", []roles.Role{o}},
+		{"sub", "eusn.status.answer.heartbeat", []roles.Role{w, o}},
 		{"sub", "$SRV.INFO.eusn-stream.x", []roles.Role{g, w, m}},
 		{"sub", "_INBOX.sensor.>", []roles.Role{s}},
 		{"sub", "_INBOX.analyst.>", []roles.Role{a}},

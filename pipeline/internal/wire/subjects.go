@@ -107,6 +107,10 @@ func AnswerSubject(job, asker string) string {
 	return job + ".status.answer." + asker
 }
 
+// HeartbeatSubject is where gateways and processes of alarms publish that they run. Workers
+// remember them.
+func HeartbeatSubject(job string) string { return AnswerSubject(job, "heartbeat") }
+
 // FeatureSubject is that of predictions that carry their features.
 func FeatureSubject(job string, p int) string { return fmt.Sprintf("%s.%s.%d", job, KindFeatures, p) }
 func FeatureSubjects(job string) string       { return job + "." + KindFeatures + ".*" }

@@ -1,0 +1,5 @@
+package fleet
+
+import "time"
+
+func init() { heartbeatEvery = 200 * time.Millisecond }
