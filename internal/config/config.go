@@ -260,7 +260,8 @@ type Stage struct {
 	Latency time.Duration `mapstructure:"latency" default:"5ms" maximum:"1m" not:"0s"`
 	// States that a shard holds in memory, one for each open sequence. Beyond
 	// that, the states used least recently are stored and loaded again when
-	// needed.
+	// needed. If that many states of all shards need more than half of the memory,
+	// a CPU engine holds fewer, and the log reports how many.
 	MaxSlots int `mapstructure:"max_slots" default:"65536" minimum:"1" maximum:"268435456"`
 	// Streams that a partition remembers. Beyond that, one of the streams that were
 	// silent longest is forgotten (docs/operations.md, New streams).

@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/hardware"
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/service"
@@ -153,6 +154,9 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		log.Warn("slow engine in use", "engine", engine, "why", slow)
 	} else if engine != c.Stage.Engine {
 		log.Info("CPU engine in use", "engine", engine, "why", engines.WhyCPU())
+	}
+	if !engines.IsGPU(engine) {
+		limitSlots(&stage.Config, 4*m.Network.Spec.Layout().Words, hardware.MachineMemory(), log)
 	}
 	stage.NewEngine, stage.Fallback = engines.ForStage(engine, stage.Config.WithDefaults().MaxSlots, log)
 	if err := makeUnsafe(stage); err != nil {
