@@ -70,7 +70,7 @@ func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Owner
 	t.changed = make(chan struct{}, 1)
 	t.closed, t.Ended = make(chan struct{}), make(chan struct{})
 	t.c = &store.Committer{
-		JS: w.Server.JS, Stream: w.Server.Out, Link: w.Server.Link, Job: w.Job, Part: part, Worker: w.Name, Ours: s.Arithmetic, Model: w.Model, Generation: w.Generation, Log: w.Log, Condition: w.Condition,
+		JS: w.Server.JS, Stream: w.Server.Out, Link: w.Server.Link, Job: w.Job, InputJob: w.Server.In.Job, Part: part, Worker: w.Name, Ours: s.Arithmetic, Model: w.Model, Generation: w.Generation, Log: w.Log, Condition: w.Condition,
 		Retries: func() { w.Counters.Retries.Add(1) },
 		Begins:  t.unanswered,
 		Waits:   func(err error) error { return t.Waits("commit on "+t.c.Subject(), err) },

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,7 @@ var errUnsure = errors.New("the connection broke after the last answer, or the l
 // the one that is there now, 0 for none.
 func (c *Committer) lost(left uint64) error {
 	if left == 0 {
-		return &LostError{fmt.Sprintf("%s: the server has lost acknowledged message %d, and no record of the partition is left", c.Subject(), c.Last), LostTrack(c.Job)}
+		return &LostError{fmt.Sprintf("%s: the server has lost acknowledged message %d, and no record of the partition is left", c.Subject(), c.Last), LostTrack(c.inputJob())}
 	}
 	return fmt.Errorf("pipeline: %s: the server has lost acknowledged message %d and all predictions after message %d: restore its store. Without a backup, restart: the partition continues from message %d and makes the lost predictions again", c.Subject(), c.Last, left, left)
 }
@@ -54,10 +55,12 @@ type Committer struct {
 	Stream jetstream.Stream // the output NATS stream
 	Link   *Link            // of js and stream
 	Job    string
-	Part   int
-	Worker string // of this run, to know our own messages
-	Ours   string // arithmetic of our engine, as in a record
-	Model  wire.Identity
+	// InputJob is whose input is read, if it is another job.
+	InputJob string
+	Part     int
+	Worker   string // of this run, to know our own messages
+	Ours     string // arithmetic of our engine, as in a record
+	Model    wire.Identity
 	// Generation is that of the records which are written, see wire.Resize.
 	Generation uint64
 	Log        *slog.Logger
@@ -138,6 +141,9 @@ func (c *Committer) Read(ctx context.Context) (wire.Record, uint64, error) {
 	return ReadRecord(ctx, c.Stream, c.Job, c.Part)
 }
 
+// inputJob is the job whose input is read.
+func (c *Committer) inputJob() string { return cmp.Or(c.InputJob, c.Job) }
+
 // Claim makes the partition ours: it repeats the last record with the next
 // epoch, provided nothing was published in between. Older owners' expectations
 // are gone from then on. wait says whether to give the owner in the record
@@ -153,7 +159,7 @@ func (c *Committer) Claim(ctx context.Context, body []byte, wait func(wire.Recor
 		case errors.Is(err, wire.ErrRecord):
 			return err
 		case gone.confirmed(err):
-			return GoneOutput(c.Job, c.Job)
+			return GoneOutput(c.Job, c.inputJob())
 		case err != nil: // server away: ask again
 		case seq > 0 && r.Worker == c.Worker && r.Kind == wire.KindClaim && r.Epoch == tried:
 			c.Accept(r, seq, q)
@@ -305,7 +311,7 @@ func (c *Committer) resolve(ctx context.Context, cause error) error {
 		r, seq, err := c.Read(ctx)
 		switch {
 		case gone.confirmed(err):
-			return GoneOutput(c.Job, c.Job)
+			return GoneOutput(c.Job, c.inputJob())
 		case errors.Is(err, wire.ErrRecord):
 			return err
 		case errors.Is(err, nats.ErrConnectionClosed): // for good

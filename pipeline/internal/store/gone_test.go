@@ -30,4 +30,8 @@ func TestLostRecord(t *testing.T) {
 	if !errors.Is(gone, ErrRecordLost) || strings.Contains(gone.Error(), "again") || !strings.Contains(gone.Error(), "eusn-stream run --job NEW --input-job eusn") {
 		t.Error(gone)
 	}
+	c.InputJob = "plant"
+	if gone = c.lost(0); !strings.Contains(gone.Error(), "--input-job plant") {
+		t.Errorf("%v, want the job whose input is read", gone)
+	}
 }
