@@ -23,27 +23,34 @@ import (
 	"text/tabwriter"
 )
 
-// Limits of packages and structs; larger ones need a reason.
+// Limits of packages and functions; larger ones need a reason.
 const (
-	maxCycle  = 8  // files that use each other's names in a circle
-	maxFields = 20 // fields of a struct, embedded ones included
+	maxFiles      = 30 // of a package
+	maxCycle      = 10 // files that use each other's names in a circle
+	maxComplexity = 15 // of a function: its branches, plus one
+	maxLines      = 80 // of a function
 )
 
 // TestStructure checks that a reader can understand packages one part at a
-// time: no large group of files in which each needs all others, no struct with
-// many fields, and no struct inside another one unless it is made for that.
-// Exceptions are data in structure_exceptions_test.go. go test -v prints what
-// there is.
+// time: no large package, no large group of files in which each file needs all
+// others, no long or branching function, and no struct inside another one unless
+// it is made for that. Exceptions are data in structure_exceptions_test.go.
+// go test -v prints the figures of each package.
 func TestStructure(t *testing.T) {
 	packages := loadPackages(t)
-	cycles, fields := ceilings("files in a circle", maxCycle, cycleExceptions), ceilings("fields", maxFields, fieldExceptions)
+	files, cycles := ceilings("files", maxFiles, fileExceptions), ceilings("files in a circle", maxCycle, cycleExceptions)
+	branches, lines := ceilings("branches", maxComplexity, complexityExceptions), ceilings("lines", maxLines, lineExceptions)
 	embedded := map[string]bool{}
 	for _, p := range packages {
 		group := p.largestCycle()
+		files.check(t, p.name, len(p.files), nil)
 		cycles.check(t, p.name, len(group), group)
+		for _, f := range p.functions() {
+			branches.check(t, p.name+"."+f.name, f.complexity, nil)
+			lines.check(t, p.name+"."+f.name, f.lines, nil)
+		}
 		for _, s := range p.structs() {
 			name := p.name + "." + s.name
-			fields.check(t, name, s.fields, nil)
 			for _, inner := range s.embedded {
 				pair := name + ": " + inner
 				embedded[pair], embedded[inner] = true, true
@@ -53,8 +60,9 @@ func TestStructure(t *testing.T) {
 			}
 		}
 	}
-	cycles.unused(t)
-	fields.unused(t)
+	for _, c := range []*ceiling{files, cycles, branches, lines} {
+		c.unused(t)
+	}
 	for _, list := range []map[string]string{mixins, embeddings} {
 		for name := range list {
 			if !embedded[name] {
@@ -290,17 +298,79 @@ func (s *source) largestCycle() []string {
 	return largest
 }
 
+// function is a function's size.
+type function struct {
+	name       string // with its receiver's type: "Type.name"
+	lines      int
+	complexity int
+}
+
+func (s *source) functions() (all []function) {
+	for _, f := range s.files {
+		for _, d := range f.ast.Decls {
+			if d, ok := d.(*ast.FuncDecl); ok {
+				name := d.Name.Name
+				if d.Recv != nil {
+					name = receiver(d.Recv.List[0].Type) + "." + name
+				}
+				all = append(all, function{name, 1 + s.fset.Position(d.End()).Line - s.fset.Position(d.Pos()).Line, complexity(d)})
+			}
+		}
+	}
+	return all
+}
+
+// receiver is the name of a receiver's type.
+func receiver(e ast.Expr) string {
+	switch e := e.(type) {
+	case *ast.StarExpr:
+		return receiver(e.X)
+	case *ast.IndexExpr: // of a generic type
+		return receiver(e.X)
+	case *ast.IndexListExpr:
+		return receiver(e.X)
+	case *ast.Ident:
+		return e.Name
+	}
+	return "?"
+}
+
+// complexity is the cyclomatic complexity of a function, with its function literals
+// (McCabe 1976: one, and one more for each branch and each && and ||).
+func complexity(d *ast.FuncDecl) int {
+	n := 1
+	ast.Inspect(d, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.IfStmt, *ast.ForStmt, *ast.RangeStmt:
+			n++
+		case *ast.CaseClause:
+			if node.List != nil {
+				n++
+			}
+		case *ast.CommClause:
+			if node.Comm != nil {
+				n++
+			}
+		case *ast.BinaryExpr:
+			if node.Op == token.LAND || node.Op == token.LOR {
+				n++
+			}
+		}
+		return true
+	})
+	return n
+}
+
 // structType is the struct that a declaration has, or those in it.
 type structType struct {
 	name     string
-	fields   int      // of the largest
 	embedded []string // structs with behaviour, as package.Type
 }
 
 func (s *source) structs() []structType {
 	var list []structType
 	add := func(name string, n ast.Node) {
-		if st := s.structsIn(name, n); st.fields > 0 {
+		if st := s.structsIn(name, n); len(st.embedded) > 0 {
 			list = append(list, st)
 		}
 	}
@@ -328,14 +398,11 @@ func (s *source) structsIn(name string, n ast.Node) structType {
 	st := structType{name: name}
 	ast.Inspect(n, func(n ast.Node) bool {
 		if n, ok := n.(*ast.StructType); ok {
-			fields := 0
 			for _, f := range n.Fields.List {
-				fields += max(1, len(f.Names))
 				if inner := s.machine(f.Type); len(f.Names) == 0 && inner != "" {
 					st.embedded = append(st.embedded, inner)
 				}
 			}
-			st.fields = max(st.fields, fields)
 		}
 		return true
 	})
@@ -371,40 +438,31 @@ func (s *source) machine(e ast.Expr) string {
 func table(packages []*source) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "package\tfiles\tlines a file\tlines a function\tlargest cycle\tmost fields\tExamples")
-	fmt.Fprintln(w, "\t\tmedian/largest\tmedian/p90/largest\tof files\tof a struct\t")
+	fmt.Fprintln(w, "package\tfiles\tlines a file\tlines a function\tmost branches\tlargest cycle\tExamples")
+	fmt.Fprintln(w, "\t\tmedian/largest\tmedian/p90/largest\tof a function\tof files\t")
 	all := &source{name: "all (the largest of each)"}
-	files, cycle, fields := 0, 0, 0
+	files, cycle := 0, 0
 	for _, p := range slices.SortedFunc(slices.Values(packages), func(a, b *source) int { return cmp.Compare(a.name, b.name) }) {
-		c, n := len(p.largestCycle()), 0
-		for _, s := range p.structs() {
-			n = max(n, s.fields)
-		}
-		p.row(w, len(p.files), c, n)
-		files, cycle, fields = max(files, len(p.files)), max(cycle, c), max(fields, n)
+		c := len(p.largestCycle())
+		p.row(w, len(p.files), c)
+		files, cycle = max(files, len(p.files)), max(cycle, c)
 		all.fset, all.files, all.examples = p.fset, append(all.files, p.files...), all.examples+p.examples
 	}
-	all.row(w, files, cycle, fields)
+	all.row(w, files, cycle)
 	w.Flush()
 	return b.String()
 }
 
-func (s *source) row(w io.Writer, files, cycle, fields int) {
-	lines, functions := s.lines()
-	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%d\n", s.name, files, quantiles(lines, false), quantiles(functions, true), cycle, fields, s.examples)
-}
-
-// lines are those of each file and of each function.
-func (s *source) lines() (files, functions []int) {
+func (s *source) row(w io.Writer, files, cycle int) {
+	var fileLines, lines []int
 	for _, f := range s.files {
-		files = append(files, f.lines)
-		for _, d := range f.ast.Decls {
-			if d, ok := d.(*ast.FuncDecl); ok {
-				functions = append(functions, 1+s.fset.Position(d.End()).Line-s.fset.Position(d.Pos()).Line)
-			}
-		}
+		fileLines = append(fileLines, f.lines)
 	}
-	return files, functions
+	most := 0
+	for _, f := range s.functions() {
+		lines, most = append(lines, f.lines), max(most, f.complexity)
+	}
+	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%d\n", s.name, files, quantiles(fileLines, false), quantiles(lines, true), most, cycle, s.examples)
 }
 
 // quantiles writes the median, with p90 the 90th percentile, and the largest.
