@@ -62,7 +62,7 @@ func (s *Server) open(unused bool) []rule {
 	closed := s.TLSCert != "" && s.Users != ""
 	var rules []rule
 	for _, at := range []struct{ key, addr, host string }{
-		{"server.listen", s.Listen, s.Listen}, {"server.mqtt", s.MQTT, hostOf(s.MQTT)}, {"server.websocket", s.WebSocket, hostOf(s.WebSocket)},
+		{"server.listen", s.Listen, s.Listen}, {"server.websocket", s.WebSocket, hostOf(s.WebSocket)},
 	} {
 		off := unused || at.addr == "" || at.key == "server.listen" && s.Port == 0
 		rules = append(rules, rule{[]string{at.key, "server.tls_cert", "server.tls_key", "server.users"}, !off && !closed && !urls.Local(at.host),

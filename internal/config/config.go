@@ -117,10 +117,6 @@ type Server struct {
 	// role and bcrypt hash of the password (docs/secure.md). Empty: anybody on this
 	// machine.
 	Users string `mapstructure:"users" default:""`
-	// Address for MQTT of the NATS server itself, such as 127.0.0.1:1883. It loses
-	// acknowledged messages when the input is full: use "eusn-stream gateway"
-	// instead, which does not. TLS and users are those of the server. Empty: none.
-	MQTT string `mapstructure:"mqtt" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:1883, or nothing"`
 	// Address for NATS over WebSocket, such as 127.0.0.1:8080. TLS and users are
 	// those of the server: it needs users, also on 127.0.0.1, because web pages can
 	// use it. Empty: none.

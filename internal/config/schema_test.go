@@ -241,7 +241,6 @@ func good(r *rand.Rand, f *field) string {
 			"input.end":                {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},
 			"input.csv_separator":      {`","`, `";"`, `"\t"`, `"|"`},
 			"server.listen":            {"127.0.0.1", "localhost", `"::1"`, "127.0.0.2"},
-			"server.mqtt":              {`""`, "localhost:1883", "127.0.0.1:65535", `"[::1]:9464"`},
 			"server.websocket_origins": {`""`, "https://a.example", "http://localhost:3000,https://b", "http://h"},
 			"server.hub":               {`""`, "nats://h:7422", "tls://a:b@h:7422", `""`},
 			"traces.endpoint":          {`""`, "http://h:4318/v1/traces", "http://127.0.0.1:4318/v1/traces", `""`},
@@ -365,7 +364,7 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 // machine reach an address of the server.
 func stricter(f *field, value any) bool {
 	_, text := value.(string)
-	return text && (f.typ == reflect.TypeFor[time.Duration]() || f.typ == reflect.TypeFor[Bytes]()) || f.key == "stage.shards" || slices.Contains([]string{"server.listen", "server.mqtt", "server.websocket"}, f.key)
+	return text && (f.typ == reflect.TypeFor[time.Duration]() || f.typ == reflect.TypeFor[Bytes]()) || f.key == "stage.shards" || slices.Contains([]string{"server.listen", "server.websocket"}, f.key)
 }
 
 // laxer reports whether the program alone may accept the value: a number or a

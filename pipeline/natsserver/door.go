@@ -42,12 +42,12 @@ const (
 
 // door is how clients get in: addresses, TLS, users.
 type door struct {
-	tls             *tls.Config // nil: none
-	users           []User
-	addresses       []string  // host:port of all
-	mqtt, websocket *endpoint // nil: none
-	origins         []string  // of web pages
-	hub             *server.RemoteLeafOpts
+	tls       *tls.Config // nil: none
+	users     []User
+	addresses []string  // host:port of all
+	websocket *endpoint // nil: none
+	origins   []string  // of web pages
+	hub       *server.RemoteLeafOpts
 }
 
 // endpoint is an address as the server's options have it.
@@ -77,24 +77,18 @@ func (o *Options) door() (*door, error) {
 			return nil, err
 		}
 	}
-	for _, extra := range []struct {
-		what, addr string
-		to         **endpoint
-	}{{"MQTT", o.MQTT, &d.mqtt}, {"WebSocket", o.WebSocket, &d.websocket}} {
-		if extra.addr == "" {
-			continue
-		}
-		at, err := parseEndpoint(extra.addr)
+	if o.WebSocket != "" {
+		at, err := parseEndpoint(o.WebSocket)
 		if err != nil {
-			return nil, fmt.Errorf("natsserver: %s address %q, want host:port: %w", extra.what, extra.addr, err)
+			return nil, fmt.Errorf("natsserver: WebSocket address %q, want host:port: %w", o.WebSocket, err)
 		}
 		if err := d.add(at.host, at.port); err != nil {
 			return nil, err
 		}
-		if extra.what == "WebSocket" && len(d.users) == 0 {
-			return nil, fmt.Errorf("natsserver: WebSocket at %s: %w", extra.addr, ErrWeb)
+		if len(d.users) == 0 {
+			return nil, fmt.Errorf("natsserver: WebSocket at %s: %w", o.WebSocket, ErrWeb)
 		}
-		*extra.to = at
+		d.websocket = at
 	}
 	return d, nil
 }
@@ -169,9 +163,6 @@ func checkTime(file string, end, now time.Time) error {
 func (d *door) open(to *server.Options) (self nats.Option, err error) {
 	if d.tls != nil {
 		to.TLSConfig, to.TLS, to.TLSTimeout = d.tls, true, tlsTimeout
-	}
-	if d.mqtt != nil {
-		to.MQTT = server.MQTTOpts{Host: d.mqtt.host, Port: d.mqtt.port, TLSConfig: d.tls, TLSTimeout: tlsTimeout}
 	}
 	if d.websocket != nil {
 		to.Websocket = server.WebsocketOpts{Host: d.websocket.host, Port: d.websocket.port, TLSConfig: d.tls, NoTLS: d.tls == nil, HandshakeTimeout: tlsTimeout * time.Second,

@@ -12,14 +12,13 @@ import (
 	"testing"
 	"time"
 
-	paho "github.com/eclipse/paho.mqtt.golang"
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 )
 
-// An address that others reach needs a certificate and users, each of them, for
-// NATS, MQTT and WebSocket alike; and nothing is started without.
+// An address that others reach needs both a certificate and users, for NATS and
+// WebSocket alike; and nothing is started without.
 func TestOpenAddresses(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := serverCertificate(t, dir, time.Now())
@@ -38,10 +37,8 @@ func TestOpenAddresses(t *testing.T) {
 		{Options{Port: RandomPort, Host: "::"}, true},
 		{Options{Port: RandomPort, Host: "10.0.0.5"}, true},
 		{Options{Port: RandomPort, Host: "plant.example"}, true},
-		{Options{MQTT: "127.0.0.1:0"}, false},
-		{Options{MQTT: "localhost:0"}, false},
-		{Options{MQTT: ":1883"}, true},
-		{Options{MQTT: "[::]:1883"}, true},
+		{Options{WebSocket: ":8080"}, true},
+		{Options{WebSocket: "[::]:8080"}, true},
 		{Options{Port: RandomPort, WebSocket: "0.0.0.0:0"}, true},
 	} {
 		for _, lacks := range []string{"both", "users", "certificate", "nothing"} {
@@ -58,7 +55,7 @@ func TestOpenAddresses(t *testing.T) {
 			}
 			_, err := o.door()
 			if refused := errors.Is(err, ErrOpen); refused != (c.open && lacks != "nothing") || err != nil && !refused {
-				t.Errorf("host %q port %d, MQTT %q, WebSocket %q, without %s: %v", o.Host, o.Port, o.MQTT, o.WebSocket, lacks, err)
+				t.Errorf("host %q port %d, WebSocket %q, without %s: %v", o.Host, o.Port, o.WebSocket, lacks, err)
 			}
 		}
 	}
@@ -81,9 +78,9 @@ func TestOpenAddresses(t *testing.T) {
 		t.Error("a server that was refused made its directory")
 	}
 	for _, addr := range []string{"1883", "h:", "h:http", "h:65536", "h:-1", "::1:80"} {
-		o := Options{Host: localhost, MQTT: addr}
+		o := Options{Host: localhost, WebSocket: addr, Users: users}
 		if _, err := o.door(); err == nil || !strings.Contains(err.Error(), "want host:port") {
-			t.Errorf("MQTT at %q: %v", addr, err)
+			t.Errorf("WebSocket at %q: %v", addr, err)
 		}
 	}
 }
@@ -122,42 +119,6 @@ func TestCertificateEnds(t *testing.T) {
 		if _, err := Start(o); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want an error that says %q: %v", what, err)
 		}
-	}
-}
-
-// MQTT of the server itself says what it loses, and takes messages.
-func TestMQTT(t *testing.T) {
-	var log strings.Builder
-	s, err := Start(Options{Dir: t.TempDir(), MQTT: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(&log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	nc, err := s.Connect("test", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer nc.Close()
-	sub, err := nc.SubscribeSync("sensors.*")
-	if err == nil {
-		err = nc.Flush()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + s.MQTT()).SetClientID("test"))
-	for _, token := range []func() paho.Token{c.Connect, func() paho.Token { return c.Publish("sensors/pump7", 1, false, "x") }} {
-		if tok := token(); !tok.WaitTimeout(10*time.Second) || tok.Error() != nil {
-			t.Fatalf("MQTT at %s: %v", s.MQTT(), tok.Error())
-		}
-	}
-	if m, err := sub.NextMsg(10 * time.Second); err != nil || m.Subject != "sensors.pump7" {
-		t.Errorf("the message came as %v, %v", m, err)
-	}
-	c.Disconnect(0)
-	s.Close() // it logs no more
-	if !strings.Contains(log.String(), "acknowledged messages are lost") || !strings.Contains(log.String(), "eusn-stream gateway") {
-		t.Errorf("the log does not warn of MQTT:\n%s", &log)
 	}
 }
 

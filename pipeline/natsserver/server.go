@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"sync"
 	"time"
 
@@ -44,8 +43,7 @@ type Options struct {
 	// Where it listens, and who may connect. An address that others than this
 	// machine can reach needs TLS and Users: Start refuses it otherwise.
 	Host      string   // of Port: a name or an address, 0.0.0.0 = all of this machine; empty = 127.0.0.1
-	MQTT      string   // host:port for MQTT, port 0 = any free one; empty = none
-	WebSocket string   // likewise for NATS over WebSocket
+	WebSocket string   // host:port for NATS over WebSocket, port 0 = any free one; empty = none
 	Cert, Key string   // files of the server's certificate and its key; empty = no TLS
 	Users     []User   // empty: anybody
 	Origins   []string // of web pages that may use WebSocket, such as https://plant.example; empty = those of the same host and port
@@ -61,7 +59,6 @@ type Options struct {
 type Server struct {
 	ns      *server.Server
 	self    nats.Option // how this process logs in
-	mqtt    string      // where it listens for MQTT; empty = nowhere
 	web     bool        // it listens for WebSocket
 	log     *serverLog
 	release func()
@@ -150,10 +147,6 @@ func (s *Server) start(o Options, d *door) error {
 		return fmt.Errorf("natsserver: %s: %w", o.Dir, err)
 	}
 	s.web = o.WebSocket != ""
-	if o.MQTT != "" {
-		s.mqtt = net.JoinHostPort(opts.MQTT.Host, strconv.Itoa(opts.MQTT.Port))
-		o.Log.Warn("MQTT of the NATS server: a device gets its acknowledgement (PUBACK) before the message is in the job's input. While the input is full, or does not take it, acknowledged messages are lost, and nobody is told. eusn-stream gateway acknowledges only what is stored: use it instead (docs/gateway.md)", "mqtt", s.mqtt)
-	}
 	if o.SyncAlways {
 		o.Log.Info("embedded NATS server started: every acknowledged message is on disk", "dir", o.Dir, "url", s.URL())
 	} else {
@@ -184,10 +177,8 @@ func (s *Server) URL() string {
 	return s.ns.ClientURL()
 }
 
-// MQTT is where the server listens for MQTT, WebSocketURL where clients over
-// WebSocket reach it; empty without Options.MQTT and Options.WebSocket.
-func (s *Server) MQTT() string { return s.mqtt }
-
+// WebSocketURL is where clients over WebSocket reach the server; empty without
+// Options.WebSocket.
 func (s *Server) WebSocketURL() string {
 	if !s.web {
 		return ""

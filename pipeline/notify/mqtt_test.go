@@ -16,14 +16,12 @@ import (
 	"testing"
 	"time"
 
-	paho "github.com/eclipse/paho.mqtt.golang"
 	mochi "github.com/mochi-mqtt/server/v2"
 	"github.com/mochi-mqtt/server/v2/listeners"
 	"github.com/mochi-mqtt/server/v2/packets"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/notify"
 )
 
@@ -218,31 +216,5 @@ func TestMQTTWrong(t *testing.T) {
 		if err := notify.CheckPrefix(prefix); (err == nil) != ok {
 			t.Errorf("%q: %v", prefix, err)
 		}
-	}
-}
-
-// The NATS server's own MQTT has the events, too: a client gets them under the subject
-// with / for dots, without this process doing anything.
-func TestMQTTOfNATS(t *testing.T) {
-	r := newRigWith(t, natsserver.Options{MQTT: "127.0.0.1:0"})
-	got := make(chan paho.Message, 8)
-	c := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + r.server.MQTT()).SetClientID("reader"))
-	for _, token := range []func() paho.Token{c.Connect, func() paho.Token {
-		return c.Subscribe("job/alarm/+/plant/A/+", 1, func(_ paho.Client, m paho.Message) { got <- m })
-	}} {
-		if tok := token(); !tok.WaitTimeout(pipelinetest.Patience) || tok.Error() != nil {
-			t.Fatalf("MQTT at %s: %v", r.server.MQTT(), tok.Error())
-		}
-	}
-	defer c.Disconnect(0)
-	r.put(raised("rub", "plant.B.pump-7"))
-	r.put(raised("rub", "plant.A.pump-7"))
-	select {
-	case m := <-got:
-		if e, err := alarm.Unmarshal(m.Payload()); err != nil || e.ID != "log-2" || m.Topic() != "job/alarm/rub/plant/A/pump-7" || "eusn/"+m.Topic() != notify.Topic("eusn", "job", e.Rule, e.Key) {
-			t.Errorf("%s: %+v, %v", m.Topic(), e, err)
-		}
-	case <-time.After(pipelinetest.Patience):
-		t.Fatal("no event comes over MQTT")
 	}
 }

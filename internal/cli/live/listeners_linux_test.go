@@ -95,7 +95,7 @@ func TestListeners(t *testing.T) {
 		}
 	}
 	slices.Sort(keys)
-	if want := []string{"gateway.http", "gateway.mqtt", "gateway.tcp", "gateway.udp", "metrics.listen", "server.listen", "server.mqtt", "server.port", "server.websocket"}; !slices.Equal(keys, want) {
+	if want := []string{"gateway.http", "gateway.mqtt", "gateway.tcp", "gateway.udp", "metrics.listen", "server.listen", "server.port", "server.websocket"}; !slices.Equal(keys, want) {
 		t.Fatalf("docs/secure.md lists %q, the test opens %q", keys, want)
 	}
 	if row := fmt.Sprintf("with `metrics.insecure` | %d |", metrics.Connections); !strings.Contains(table, row) {
@@ -121,10 +121,10 @@ func TestListeners(t *testing.T) {
 	plain := program(t, "reading sensors.*", nil, "run", "--model", in("m"), "--dir", in("plain"), "--port", port["server.listen"])
 	same("run by default", plain, at("tcp", "server.listen"))
 
-	secure := clitest.Write(t, in("c.yaml"), fmt.Sprintf("server: {dir: %s, port: %s, websocket: 127.0.0.1:%s, mqtt: 127.0.0.1:%s, users: %s}\nmetrics: {listen: 127.0.0.1:%s}\n",
-		in("data"), port["server.port"], port["server.websocket"], port["server.mqtt"], in("eusn-secure/users"), port["metrics.listen"]))
+	secure := clitest.Write(t, in("c.yaml"), fmt.Sprintf("server: {dir: %s, port: %s, websocket: 127.0.0.1:%s, users: %s}\nmetrics: {listen: 127.0.0.1:%s}\n",
+		in("data"), port["server.port"], port["server.websocket"], in("eusn-secure/users"), port["metrics.listen"]))
 	stage := program(t, "reading sensors.*", nil, "run", "-c", secure, "--model", in("m"))
-	same("run with all keys", stage, at("tcp", "server.port"), at("tcp", "server.websocket"), at("tcp", "server.mqtt"), at("tcp", "metrics.listen"))
+	same("run with all keys", stage, at("tcp", "server.port"), at("tcp", "server.websocket"), at("tcp", "metrics.listen"))
 
 	url := "nats://127.0.0.1:" + port["server.listen"]
 	gateway := program(t, "publishing to", nil, "gateway", "--nats-url", url, "--model", in("m"), "--outbox", in("outbox"), "--metrics", "127.0.0.1:"+port["metrics of the gateway"],

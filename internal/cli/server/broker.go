@@ -87,7 +87,7 @@ func (b *Broker) Open(name string) (*nats.Conn, jetstream.JetStream, error) {
 func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error) {
 	o := natsserver.Options{
 		Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == config.SyncAlways, Log: log,
-		Host: c.Server.Listen, MQTT: c.Server.MQTT, WebSocket: c.Server.WebSocket, Origins: originsOf(c.Server.WebSocketOrigins), Cert: c.Server.TLSCert, Key: c.Server.TLSKey,
+		Host: c.Server.Listen, WebSocket: c.Server.WebSocket, Origins: originsOf(c.Server.WebSocketOrigins), Cert: c.Server.TLSCert, Key: c.Server.TLSKey,
 		Hub: c.Server.Hub, HubCA: c.Server.HubCA, Domain: c.Job,
 	}
 	if c.Server.Users == "" {

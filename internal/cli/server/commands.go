@@ -162,7 +162,7 @@ func OpenOfJob(a *cli.App, c config.Config, command string, fresh bool) (*Broker
 			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not the data directory of an embedded server", c.Server.Dir),
 				running+", or --dir with the data directory of eusn-stream run")
 		}
-		c.Server.Port, c.Server.MQTT, c.Server.WebSocket, c.Server.Hub = natsserver.InProcess, "", "", ""
+		c.Server.Port, c.Server.WebSocket, c.Server.Hub = natsserver.InProcess, "", ""
 	}
 	b, err := Open(c, a.Logger("warn", c.Log.Format))
 	var f *cli.Failure
