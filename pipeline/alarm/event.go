@@ -113,19 +113,6 @@ func Unmarshal(data []byte) (Event, error) {
 	return e, nil
 }
 
-// As is an event as the program would have written it that has stored another one.
-// Earlier programs said nothing of novelty and of numbers.
-func (e *Event) As(stored *Event) Event {
-	c := *e
-	if stored.NoveltyP == 0 {
-		c.Novelty, c.NoveltyP = 0, 0
-	}
-	if stored.Estimate == nil {
-		c.Estimate = nil
-	}
-	return c
-}
-
 // Place is a prediction, by its number in its partition: 1, 2, 3, ...
 type Place struct {
 	Partition int    `json:"partition"`

@@ -88,18 +88,4 @@ func TestEvidence(t *testing.T) {
 	if got, want := written(cleared), `{"high":0,"low":0,"value":0}`; got != want {
 		t.Errorf("cleared: %s, want %s", got, want)
 	}
-	// A program from before has written neither novelty nor numbers.
-	before := raised
-	before.Evidence = alarm.Evidence{Probability: raised.Probability}
-	if now := raised.As(&before); !alike(now, before) {
-		t.Errorf("%+v, want %+v", now, before)
-	}
-	if now := raised.As(&raised); !alike(now, raised) {
-		t.Errorf("%+v, want %+v", now, raised)
-	}
-	other := before
-	other.Probability = .5
-	if now := raised.As(&other); alike(now, other) {
-		t.Errorf("another event is taken for %+v", now)
-	}
 }

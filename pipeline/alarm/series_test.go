@@ -2,13 +2,10 @@ package alarm_test
 
 import (
 	"bytes"
-	"compress/gzip"
 	"fmt"
-	"io"
 	"math"
 	"math/rand/v2"
 	"reflect"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -152,69 +149,6 @@ func TestDrift(t *testing.T) {
 			t.Errorf("%v was not found: %v", want[i], raised)
 		}
 	}
-}
-
-// A state of version 3 knows nothing of how restless a series is at the moment. It is read,
-// and what comes is found. A program of then refuses what this one writes.
-func TestDriftOfVersion3(t *testing.T) {
-	rules, err := alarm.ParseRules(map[string]string{"sure": "drift probability, shift 1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := alarm.NewFold("log", 0)
-	if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
-		t.Fatal(err)
-	}
-	found := 0
-	for i, m := range drifting()[:1200] {
-		if i == 900 {
-			if f, err = alarm.DecodeFold(version3(t, f)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		events, err := f.Take(&m)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, e := range events {
-			if e.Kind == alarm.Raised && e.Key == "b" && strings.HasPrefix(e.Change, "down") {
-				found++
-			}
-		}
-	}
-	if found != 1 {
-		t.Errorf("found %d times, want once", found)
-	}
-}
-
-// version3 is the state of f as version 3 would have it.
-func version3(t *testing.T, f *alarm.Fold) []byte {
-	t.Helper()
-	data, err := f.Encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	z, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := io.ReadAll(z)
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := regexp.MustCompile(`"(last|rough)":-?[0-9]+,`).ReplaceAll(plain, nil)
-	if len(old) == len(plain) || !bytes.HasPrefix(old, []byte(`{"version":4,`)) {
-		t.Fatalf("the state is not of version 4: %.100s", plain)
-	}
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	if _, err := w.Write(bytes.Replace(old, []byte(`"version":4`), []byte(`"version":3`), 1)); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return b.Bytes()
 }
 
 func TestDriftRules(t *testing.T) {

@@ -12,18 +12,8 @@ import (
 	"time"
 )
 
-// Versions of the stored form of a Fold. The second one is written only where events of
-// the log are not in the state yet: programs that do not know of them would make them twice.
-// The third one is written where series are watched for drift: until then nothing was known
-// of how much values are alike, and a series of before is judged again once that is known.
-// The fourth one is written for such series, too: programs of before do not divide by the
-// deviation of the last values, and wait less. In a state of version 3 that deviation is 0
-// at first, which divides by nothing.
-const (
-	stateVersion = 1
-	tailVersion  = 2
-	driftVersion = 4
-)
+// stateVersion is the version of the stored form of a Fold.
+const stateVersion = 1
 
 // MaxState bounds a stored state, and maxPlain what is in it.
 const (
@@ -46,7 +36,6 @@ type state struct {
 	Changed    []string          `json:"changed"` // streams, see Fold.Changed: also those that are gone
 	Taken      uint64            `json:"taken,omitempty"`
 
-	// Of version 2.
 	Ahead []Logged       `json:"ahead,omitempty"` // by their numbers, see Fold.Resume
 	Until map[int]uint64 `json:"until,omitempty"`
 	Tail  []Logged       `json:"tail,omitempty"` // events of the log behind this state
@@ -82,12 +71,6 @@ func (f *Fold) Encode(tail ...Logged) ([]byte, error) {
 		Rules: f.rules.Texts(), Configured: f.configured, Partitions: f.partitions,
 	}
 	s.Taken, s.Ahead, s.Until, s.Tail = f.taken, f.waiting(), f.again.until, tail
-	if len(s.Ahead)+len(s.Until)+len(s.Tail) > 0 {
-		s.Version = tailVersion
-	}
-	if f.series > 0 {
-		s.Version = driftVersion
-	}
 	for _, which := range slices.SortedFunc(maps.Keys(f.counters), compareAt) {
 		s.Counters = append(s.Counters, storedCounter{which.rule, which.key, f.counters[which]})
 	}
@@ -122,8 +105,8 @@ func DecodeFold(data []byte) (*Fold, error) {
 	if err := json.Unmarshal(plain, &s); err != nil {
 		return fail(err)
 	}
-	if s.Version < stateVersion || s.Version > driftVersion {
-		return fail(fmt.Errorf("version %d, and this program reads versions %d to %d: use the program that wrote it", s.Version, stateVersion, driftVersion))
+	if s.Version != stateVersion {
+		return fail(fmt.Errorf("it has version %d, and this program reads version %d: use the program that wrote it", s.Version, stateVersion))
 	}
 	f := NewFold(s.Prefix, s.Position)
 	if f.rules, err = ParseRules(s.Rules); err != nil {

@@ -43,7 +43,7 @@
 //     behind the one that it names, refuses all behind the first that it refuses, and says
 //     then how many it has. Publishing without waiting for each answer would not do: what another process
 //     stores amid them shifts the numbers, and one that comes behind a refused one would fit
-//     again. Logs that were made before, and servers before 2.14, take one message at a time.
+//     again. NATS servers before 2.14 take one message at a time.
 //  4. After some time, and when it ends, it stores its state, and a record that names it.
 //     What was stored before is removed. The state has the rest of the tail in it, so that
 //     what has been compared is not compared again by the next process.

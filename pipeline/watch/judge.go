@@ -153,8 +153,7 @@ func (w *watcher) emit(ctx context.Context, events []alarm.Event) error {
 			return w.publish(ctx, all...)
 		}
 		was := w.tail[0].Event
-		same := e.As(&was)
-		a, err1 := same.Marshal()
+		a, err1 := e.Marshal()
 		b, err2 := was.Marshal()
 		if err := errors.Join(err1, err2); err != nil {
 			return err

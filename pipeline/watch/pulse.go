@@ -31,7 +31,7 @@ const (
 // follow from the output up to message Position, and every later event has that position
 // or a later one.
 type pulse struct {
-	Writer   string `json:"writer"` // empty: a program that does not know of this question
+	Writer   string `json:"writer"`
 	Position uint64 `json:"position"`
 	Last     uint64 `json:"last"`
 	// Written says that the bucket has what was known of the streams at this position, and
@@ -45,13 +45,16 @@ type stage struct {
 	Number   uint64 `json:"number"`
 }
 
-// parsePulse reads one. Programs from before there was such a question refuse it.
+// parsePulse reads one.
 func parsePulse(data []byte) (p pulse, err error) {
 	if len(data) > pulseBytes {
 		return p, fmt.Errorf("an answer of %d bytes, want at most %d", len(data), pulseBytes)
 	}
 	if err := json.Unmarshal(data, &p); err != nil {
 		return pulse{}, fmt.Errorf("the answer is not read: %w", err)
+	}
+	if p.Writer == "" {
+		return pulse{}, errors.New("the answer names no writer")
 	}
 	return p, nil
 }
@@ -107,8 +110,10 @@ func (a *asker) ask(ctx context.Context) (p pulse, err error) {
 	defer cancel()
 	m, err := a.nc.RequestWithContext(try, wire.AlarmAliveSubject(a.job), nil)
 	if err == nil {
-		a.heard = time.Now()
-		return parsePulse(m.Data)
+		if p, err = parsePulse(m.Data); err == nil {
+			a.heard = time.Now()
+			return p, nil
+		}
 	}
 	same := a.nc.IsConnected() && a.nc.Stats().Reconnects == a.reconnects
 	nobody := errors.Is(err, nats.ErrNoResponders) && time.Now().After(a.listens) || time.Since(a.heard) >= noAnswer

@@ -21,7 +21,7 @@ func TestBelieves(t *testing.T) {
 	}{
 		{"it starts, on the writer's server", record{Writer: "other", Server: server}, "", false, false},
 		{"it starts, on another server", record{Writer: "other", Server: "S"}, "", false, true},
-		{"it starts behind a program from before", record{Writer: "other"}, "", false, true},
+		{"it starts, the writer's server is not known", record{Writer: "other"}, "", false, true},
 		{"its connection broke", record{Writer: "other", Server: server}, "", true, true},
 		{"its connection broke behind its claim", record{Writer: "own", Server: "S"}, "own", true, false},
 		{"its connection broke, and another one has claimed since", record{Writer: "other", Server: server}, "own", true, true},

@@ -95,19 +95,14 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 	heard := time.Now()
 	answers := make(chan answered)
 	go asking.forever(ctx, answers)
-	var log chan logged
-	if now.Writer != "" {
-		var err error
-		if log, err = w.beginToFollow(ctx); err != nil {
-			return err
-		}
-	} else { // a program from before says nothing of what it does
-		w.StandsBy()
+	log, err := w.beginToFollow(ctx)
+	if err != nil {
+		return err
 	}
 	s := &w.standby
 	for {
 		var outputs <-chan consumer.Output
-		ready := log != nil && s.followed >= now.Last // it knows all events of what the other one has judged
+		ready := s.followed >= now.Last // it knows all events of what the other one has judged
 		if ready && s.held == nil && w.fold.Position() < now.Position {
 			outputs = w.reading.outputs
 		}
@@ -122,8 +117,6 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 				return nil
 			case errors.Is(a.err, errLost):
 				return a.err
-			case a.err == nil && (a.pulse.Writer == "") != (log == nil):
-				return fmt.Errorf("%w: another program keeps them", errAgain)
 			case a.err == nil && s.followed < now.Last && time.Since(heard) > fresh:
 				return fmt.Errorf("%w: what the log has does not come", errAgain)
 			case a.err == nil:
@@ -146,7 +139,7 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 		if err != nil {
 			return err
 		}
-		if log != nil && s.followed >= now.Last && (w.fold.Position() >= now.Position || s.held != nil) {
+		if s.followed >= now.Last && (w.fold.Position() >= now.Position || s.held != nil) {
 			s.reached = time.Now()
 			w.noteChanges(now.Written)
 			w.compareRules()

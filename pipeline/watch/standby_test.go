@@ -143,8 +143,7 @@ func TestStandbyKnowsFacts(t *testing.T) {
 }
 
 // A process that hears nothing of the one that keeps the alarms, though the server knows
-// that it listens, takes them over; that one ends when it goes on. One that is a program
-// from before, which refuses the question, is left alone.
+// that it listens, takes them over; that one ends when it goes on.
 func TestStandbyOfOneWithoutAnswer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, -1)
@@ -155,14 +154,14 @@ func TestStandbyOfOneWithoutAnswer(t *testing.T) {
 	<-begun
 	r.end(p) // there is a log
 	silent := atomic.Bool{}
-	nc, err := r.server.Connect("older", nil)
+	nc, err := r.server.Connect("other", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
 	if _, err := nc.Subscribe(wire.AlarmRequestSubjects("job"), func(m *nats.Msg) {
 		if !silent.Load() {
-			_ = m.Respond([]byte(`{"error":"nothing is asked for on it"}`))
+			_ = m.Respond([]byte(`{"writer":"other"}`))
 		}
 	}); err != nil {
 		t.Fatal(err)

@@ -28,15 +28,14 @@ func TestTailThatIsLost(t *testing.T) {
 	}
 }
 
-// FuzzPulse: bytes from whoever answers are refused, or an answer; a program from before,
-// which refuses the question, has no writer.
+// FuzzPulse: bytes from whoever answers are refused, or an answer with a writer.
 func FuzzPulse(f *testing.F) {
 	f.Add([]byte(`{"writer":"a","position":7,"last":3,"written":{"position":7,"number":2}}`))
 	f.Add([]byte(`{"error":"nothing is asked for on job.alarms.alive"}`))
 	f.Add([]byte(`{`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		p, err := parsePulse(data)
-		if err == nil && len(data) > pulseBytes || err != nil && p != (pulse{}) {
+		if err == nil && len(data) > pulseBytes || (err != nil) != (p.Writer == "") || err != nil && p != (pulse{}) {
 			t.Fatalf("%q gives %+v, %v", data, p, err)
 		}
 	})

@@ -204,7 +204,7 @@ func TestEventsFenced(t *testing.T) {
 	})
 }
 
-// A log that was made before does not take batches, and is written one by one.
+// A log that does not take batches, as on NATS servers before 2.14, is written one by one.
 func TestEventsOneByOne(t *testing.T) {
 	s := pipelinetest.Server(t, natsserver.Options{})
 	_, js := pipelinetest.Connect(t, s)

@@ -3,8 +3,10 @@ package outbox
 import (
 	"bytes"
 	"flag"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -45,57 +47,65 @@ func written(t *testing.T, dir string) {
 	l.Close()
 }
 
-// Outboxes as earlier programs have left them: what waits, the numbers and the
-// sessions are read as what they were. Today's program writes the newest to the
-// byte. No file there is ever written again; see CONTRIBUTING.md, "When a format
-// changes".
-func TestStoredOutboxes(t *testing.T) {
+// The stored outbox of version 1 is read as what was written: what waits, the
+// numbers and the sessions. Today's program writes it to the byte. See
+// CONTRIBUTING.md, "When a format changes".
+func TestStoredOutbox(t *testing.T) {
 	boot := bootID
 	defer func() { bootID = boot }()
-	for _, c := range []struct {
-		name         string
-		writtenAlike bool
-		why          string // the batch of sensors.c
-		doubt        bool   // whether the end of the outbox may be missing is not said
-	}{{"outbox-1", false, "", true}, {"outbox-2", true, "json: no c0", false}} {
-		stored := filepath.Join("testdata", "formats", c.name)
-		if _, err := os.Stat(stored); *writeFormats && os.IsNotExist(err) {
-			written(t, stored)
-			if err := os.Remove(filepath.Join(stored, "lock")); err != nil {
-				t.Fatal(err)
-			}
-		}
-		dir := filepath.Join(t.TempDir(), "outbox")
-		if err := os.CopyFS(dir, os.DirFS(stored)); err != nil {
+	stored := filepath.Join("testdata", "formats", "outbox-1")
+	if _, err := os.Stat(stored); *writeFormats && os.IsNotExist(err) {
+		written(t, stored)
+		if err := os.Remove(filepath.Join(stored, "lock")); err != nil {
 			t.Fatal(err)
 		}
-		bootID = func() string { return "another" }
-		l, left := open(t, dir)
-		if len(left) != 3 || left[0].Subject != "sensors.a" || left[0].Seq != 2 || left[1].Subject != "sensors.b" || left[2].Unreadable != c.why || l.Input != "1700000000000000000" {
-			t.Fatalf("%s: %d batches wait, the first %+v, of input %q", c.name, len(left), left[0], l.Input)
+	}
+	dir := filepath.Join(t.TempDir(), "outbox")
+	if err := os.CopyFS(dir, os.DirFS(stored)); err != nil {
+		t.Fatal(err)
+	}
+	bootID = func() string { return "another" }
+	l, left := open(t, dir)
+	if len(left) != 3 || left[0].Subject != "sensors.a" || left[0].Seq != 2 || left[1].Subject != "sensors.b" || left[2].Unreadable != "json: no c0" || l.Input != "1700000000000000000" {
+		t.Fatalf("%d batches wait, the first %+v, of input %q", len(left), left[0], l.Input)
+	}
+	for i, want := range []string{"sensors.a 2", "sensors.b 1", "c 7"} {
+		if p, err := l.Payload(left[i]); err != nil || string(p) != want {
+			t.Errorf("payload %q (%v), want %q", p, err, want)
 		}
-		for i, want := range []string{"sensors.a 2", "sensors.b 1", "c 7"} {
-			if p, err := l.Payload(left[i]); err != nil || string(p) != want {
-				t.Errorf("%s: payload %q (%v), want %q", c.name, p, err, want)
-			}
+	}
+	for subject, want := range map[string]Number{"sensors.a": {"I", 2, false}, "sensors.b": {"I", 1, false}, "sensors.c": {"J", 7, false}} {
+		if n := l.Number(subject); n != want {
+			t.Errorf("the number of %s is %+v, want %+v", subject, n, want)
 		}
-		for subject, want := range map[string]Number{"sensors.a": {"I", 2, c.doubt}, "sensors.b": {"I", 1, c.doubt}, "sensors.c": {"J", 7, c.doubt}} {
-			if n := l.Number(subject); n != want {
-				t.Errorf("%s: the number of %s is %+v, want %+v", c.name, subject, n, want)
-			}
+	}
+	for id, batch := range map[uint64]*Batch{1: nil, 2: left[0], 3: left[1]} {
+		if e, _ := l.Sessions.Find(Origin{"s", id, 7, 8, false, false}); e == nil || e.Batch != batch {
+			t.Errorf("message %d of the device: %+v", id, e)
 		}
-		for id, batch := range map[uint64]*Batch{1: nil, 2: left[0], 3: left[1]} {
-			if e, _ := l.Sessions.Find(Origin{"s", id, 7, 8, false, false}); e == nil || e.Batch != batch {
-				t.Errorf("%s: message %d of the device: %+v", c.name, id, e)
-			}
+	}
+	if l.Sessions.all["left"] != nil {
+		t.Error("a session that was forgotten is there")
+	}
+	l.Close()
+	sameBytes(t, stored)
+}
+
+// An outbox of another version is refused, and stays as it is.
+func TestOtherVersionRefused(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "outbox-1")
+	if err := os.WriteFile(path, []byte("eusn-outbox 2\nrest"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := Open(dir, nil, slog.New(slog.DiscardHandler))
+	for _, want := range []string{path, `begins with "eusn-outbox 2\n"`, "reads version 1", "use the program that wrote it"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q in it", err, want)
 		}
-		if l.Sessions.all["left"] != nil {
-			t.Errorf("%s: a session that was forgotten is there", c.name)
-		}
-		l.Close()
-		if c.writtenAlike {
-			sameBytes(t, stored)
-		}
+	}
+	if text, err := os.ReadFile(path); err != nil || string(text) != "eusn-outbox 2\nrest" {
+		t.Errorf("the file is now %q, %v", text, err)
 	}
 }
 

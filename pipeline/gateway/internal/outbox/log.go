@@ -89,7 +89,6 @@ type given struct {
 
 type segment struct {
 	n       int
-	version byte
 	f       *os.File
 	size    int64
 	waiting int
@@ -182,14 +181,14 @@ func (l *Log) newSegment(n int) error {
 	if err != nil {
 		return fmt.Errorf("outbox: %w", err)
 	}
-	s := &segment{n: n, f: f, version: version}
+	s := &segment{n: n, f: f}
 	rec := l.Sessions.encode(l.encodeNumbers(text(text(begin(nil, kindAll), l.Input), bootID())))
 	if int64(len(rec)) > math.MaxUint32 {
 		f.Close()
 		os.Remove(f.Name())
 		return fmt.Errorf("outbox: %d bytes of numbers and sessions, want at most %d", len(rec), uint32(math.MaxUint32))
 	}
-	first := append(magic(version), seal(rec)...)
+	first := slices.Concat(magic, seal(rec))
 	if _, err := f.WriteAt(first, 0); err != nil {
 		f.Close()
 		os.Remove(f.Name())

@@ -23,14 +23,12 @@ func (l *Log) read(n int) error {
 	s := &segment{n: n, f: f}
 	l.segs = append(l.segs, s)
 	r := bufio.NewReaderSize(f, 64<<10)
-	first := make([]byte, len(magic(version)))
-	if k, err := io.ReadFull(r, first); err != nil && bytes.HasPrefix(magic(version), first[:k]) {
+	first := make([]byte, len(magic))
+	if k, err := io.ReadFull(r, first); err != nil && bytes.HasPrefix(magic, first[:k]) {
 		return nil // the process ended while it made the file
 	}
-	for s.version = oldest; !bytes.Equal(first, magic(s.version)); s.version++ {
-		if s.version == version {
-			return fmt.Errorf("outbox: %s is not an outbox of this program, or of a later version: move it away", f.Name())
-		}
+	if !bytes.Equal(first, magic) {
+		return fmt.Errorf("outbox: %s begins with %q, and this program reads version %d (%q): use the program that wrote it, or move the file away", f.Name(), first, version, magic)
 	}
 	s.size = int64(len(first))
 	for {
@@ -88,7 +86,7 @@ func (l *Log) next(s *segment, r *bufio.Reader) error {
 	case kindForget:
 		l.Sessions.Forget(rd.text())
 	case kindAll:
-		l.all(rd, s.version)
+		l.all(rd)
 	case kindEnd:
 	default:
 		return fmt.Errorf("a record of kind %q", body[0])
@@ -101,19 +99,12 @@ func (l *Log) next(s *segment, r *bufio.Reader) error {
 }
 
 // all replaces what is remembered.
-func (l *Log) all(r *reader, form byte) {
-	l.Input = r.text()
-	if l.boot = ""; form > 1 {
-		l.boot = r.text()
-	}
+func (l *Log) all(r *reader) {
+	l.Input, l.boot = r.text(), r.text()
 	clear(l.numbers)
 	for i := range r.count() {
 		subject := r.text()
-		n := given{Number: Number{Incarnation: r.text(), Seq: r.u64()}}
-		if form > 1 {
-			n.Doubt, n.batch = r.u64() == 1, uint64(i) // the one given last comes last
-		}
-		l.numbers[subject] = n
+		l.numbers[subject] = given{Number{r.text(), r.u64(), r.u64() == 1}, uint64(i)} // the one given last comes last
 	}
 	l.Sessions.decode(r, func(id uint64) (b *Batch, lost bool) {
 		b = l.waiting[id]
@@ -153,15 +144,9 @@ func (l *Log) encodeNumbers(dst []byte) []byte {
 func (l *Log) batch(s *segment, r *reader, n int64) {
 	b := &Batch{id: r.u64(), Subject: r.text(), Incarnation: r.text(), Seq: r.u64(), seg: s}
 	for range r.count() {
-		o := Origin{Session: r.text(), ID: r.u64(), Sum: r.u64(), Part: r.u64()}
-		if s.version > 1 {
-			o.Again = r.u64() == 1
-		}
-		b.Origins = append(b.Origins, o)
+		b.Origins = append(b.Origins, Origin{Session: r.text(), ID: r.u64(), Sum: r.u64(), Part: r.u64(), Again: r.u64() == 1})
 	}
-	if s.version > 1 {
-		b.Unreadable = r.text()
-	}
+	b.Unreadable = r.text()
 	if r.err != nil || b.id <= l.last {
 		r.err = cmp.Or(r.err, errors.New("a batch out of order"))
 		return

@@ -8,8 +8,7 @@ import (
 )
 
 const (
-	oldest     = 1 // version of the format that is read
-	version    = 2 // written
+	version    = 1 // of the format
 	headBytes  = 8
 	kindBatch  = 'b'
 	kindDone   = 'd'
@@ -19,7 +18,7 @@ const (
 )
 
 // magic is the first line of a segment.
-func magic(version byte) []byte { return fmt.Appendf(nil, "eusn-outbox %d\n", version) }
+var magic = fmt.Appendf(nil, "eusn-outbox %d\n", version)
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
