@@ -2,7 +2,6 @@ package offline
 
 import (
 	"bufio"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -21,16 +20,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// archiveVersion is the version of both layouts; readers refuse any other, but for
-// recordedVersion of a recording.
+// archiveVersion is the version of both layouts; readers refuse any other.
 const archiveVersion = 1
-
-// recordedVersion is that of a recording of a job's input (eusn-stream record): it
-// has more columns, and is one of several files. Programs that know
-// version 1 alone refuse it, because a sequence may end with a sample of it though
-// its column end does not say so: that a later message ended it is in the metadata
-// of the file in which that message is.
-const recordedVersion = 2
 
 // The two layouts, as eusn.archive names them.
 const (
@@ -63,14 +54,13 @@ type archiveMeta struct {
 	channels []string
 	classes  []string // dataset only
 	source   Provenance
-	version  int // 0: archiveVersion
 }
 
 // arrow gives m as key-value metadata, provenance apart where it is not known yet.
 func (m *archiveMeta) arrow() arrow.Metadata {
 	pairs := map[string]string{
 		keyArchive:  m.layout,
-		keyVersion:  strconv.Itoa(cmp.Or(m.version, archiveVersion)),
+		keyVersion:  strconv.Itoa(archiveVersion),
 		keyProblem:  m.problem,
 		keyChannels: toJSON(m.channels),
 	}
@@ -178,17 +168,14 @@ func readMeta(want string, get func(string) *string) (*archiveMeta, error) {
 		}
 		return ""
 	}
-	m := &archiveMeta{layout: value(keyArchive), problem: value(keyProblem), version: archiveVersion}
-	if want == layoutRecording && value(keyVersion) == strconv.Itoa(recordedVersion) {
-		m.version = recordedVersion
-	}
+	m := &archiveMeta{layout: value(keyArchive), problem: value(keyProblem)}
 	switch {
 	case m.layout == "":
 		return nil, fmt.Errorf("metadata key %s is missing: this Parquet file is not an archive of eusn-stream; docs/parquet.md has the statement that makes one of a table in DuckDB", keyArchive)
 	case m.layout != want:
 		return nil, fmt.Errorf("this is a %s archive, want a %s archive", names.Cut(m.layout, 40), want)
-	case value(keyVersion) != strconv.Itoa(m.version):
-		return nil, fmt.Errorf("archive version %q, want %d: use the release that wrote it, or import again", value(keyVersion), archiveVersion)
+	case value(keyVersion) != strconv.Itoa(archiveVersion):
+		return nil, fmt.Errorf("it has version %q, and this program reads version %d: use the program that wrote it, or import again", value(keyVersion), archiveVersion)
 	}
 	fields := map[string]any{keyChannels: &m.channels, keyProvenance: &m.source}
 	if want == layoutDataset {

@@ -29,8 +29,8 @@
 //	  CHANNEL list<float32>, each       end     bool   sequence ends here
 //	  tokens  list<int32> instead       label   utf8   null: unknown
 //
-// What eusn-stream record writes of a job's input is a recording of version 2, in
-// several files, whose seq counts the samples of the whole recording. It has five
+// What eusn-stream record writes of a job's input is a recording in several
+// files, whose seq counts the samples of the whole recording. It has five
 // columns more: eusn_key utf8, eusn_input int64 (number of the message in the log),
 // eusn_seq int64 (Eusn-Seq), eusn_row int64 (of the sample in the message) and
 // eusn_flags uint32 (codec.Flag: what happened before the sample); and the keys

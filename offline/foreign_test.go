@@ -133,14 +133,14 @@ func TestForeignArchive(t *testing.T) {
 		wantError(t, err, want)
 	}
 	for want, change := range map[string][2]string{
-		`archive version "2", want 1`:             {keyVersion, "2"},
-		`key eusn.archive is missing`:             {keyArchive, ""},
-		`key eusn.classes: invalid character`:     {keyClasses, "x,y"},
-		`key eusn.channels: want at most`:         {keyChannels, `["a",""]`},
-		`column "c" is missing, metadata key`:     {keyChannels, `["a","c"]`},
-		`class name "x" is given twice`:           {keyClasses, `["x","y","x"]`},
-		`key eusn.provenance: unexpected end`:     {keyProvenance, ""},
-		`this is a model archive, want a dataset`: {keyArchive, "model"},
+		`it has version "2", and this program reads version 1`: {keyVersion, "2"},
+		`key eusn.archive is missing`:                          {keyArchive, ""},
+		`key eusn.classes: invalid character`:                  {keyClasses, "x,y"},
+		`key eusn.channels: want at most`:                      {keyChannels, `["a",""]`},
+		`column "c" is missing, metadata key`:                  {keyChannels, `["a","c"]`},
+		`class name "x" is given twice`:                        {keyClasses, `["x","y","x"]`},
+		`key eusn.provenance: unexpected end`:                  {keyProvenance, ""},
+		`this is a model archive, want a dataset`:              {keyArchive, "model"},
 	} {
 		meta := setMeta()
 		meta[change[0]] = change[1]

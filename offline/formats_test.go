@@ -9,8 +9,8 @@ import (
 
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
 
-// Archives as earlier programs wrote them are read as what they were. No file
-// there is ever written again; see CONTRIBUTING.md, "When a format changes".
+// Stored archives of version 1 are read as what was written. See CONTRIBUTING.md,
+// "When a format changes".
 func TestStoredArchives(t *testing.T) {
 	stored := func(name string, write func(path string)) string {
 		path := filepath.Join("testdata", "formats", name)

@@ -9,10 +9,11 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/array"
 )
 
-// recordedColumns are what version 2 has more.
+// recordedColumns are those that a recording of a job's input (eusn-stream record)
+// has in addition.
 var recordedColumns = []string{"eusn_key", "eusn_input", "eusn_seq", "eusn_row", "eusn_flags"}
 
-// Metadata keys of version 2.
+// Metadata keys of a recording of a job's input, which is one of several files.
 const (
 	keyRecording = "eusn.recording" // which recording: files of one have the same
 	keyEnds      = "eusn.ends"      // numbers of samples with which a sequence ends besides those of the column end
@@ -42,7 +43,7 @@ func (o *Origin) check(n int) error {
 	return nil
 }
 
-// recordedFields are the columns of version 2.
+// recordedFields are the fields of recordedColumns.
 func recordedFields() []arrow.Field {
 	types := []arrow.DataType{arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Uint32}
 	fields := make([]arrow.Field, len(types))

@@ -147,7 +147,7 @@ func recordingSchema(info RecordingInfo) *arrow.Schema {
 		arrow.Field{Name: "label", Type: arrow.BinaryTypes.String, Nullable: true})
 	m := archiveMeta{layout: layoutRecording, problem: info.Name, channels: info.Channels}
 	if info.Recorded {
-		fields, m.version = append(fields, recordedFields()...), recordedVersion
+		fields = append(fields, recordedFields()...)
 	}
 	meta := m.arrow()
 	return arrow.NewSchema(fields, &meta)

@@ -70,7 +70,9 @@ func (r *RecordingReader) readMeta() error {
 	if err != nil {
 		return err
 	}
-	r.RecordingInfo = RecordingInfo{Name: meta.problem, Channels: meta.channels, Source: meta.source, Recorded: meta.version == recordedVersion}
+	r.RecordingInfo = RecordingInfo{Name: meta.problem, Channels: meta.channels, Source: meta.source}
+	r.recording = r.Meta(keyRecording)
+	r.Recorded = r.recording != ""
 	r.Rows = r.in.rd.NumRows()
 	if len(r.Channels) == 0 {
 		return fmt.Errorf("metadata key %s names no channel", keyChannels)
@@ -102,9 +104,6 @@ func (r *RecordingReader) Meta(key string) string {
 func (r *RecordingReader) readEnds() (err error) {
 	if !r.Recorded {
 		return nil
-	}
-	if r.recording = r.Meta(keyRecording); r.recording == "" {
-		return fmt.Errorf("metadata key %s is missing", keyRecording)
 	}
 	if r.ends, err = parseNumbers(keyEnds, r.Meta(keyEnds)); err == nil {
 		r.silent, err = parseNumbers(keySilent, r.Meta(keySilent))

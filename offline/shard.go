@@ -22,21 +22,16 @@ type Shard struct{ I, N int }
 
 // A file of statistics is what one shard has learnt:
 //
-//	EUSNPART, uint32 version 2; 3 where the job has a sampling rate, 4 where it has a front end
+//	EUSNPART, uint32 version 1
 //	uint32 length, JSON of shardJob: the same in all shards of a job
 //	uint32 length, JSON of shardOwn
 //	what readout.Learner.Encode writes
 //	SHA-256 of all that
 //
-// all little-endian. Version 1 is the same without what clipping needs, which is
-// not there in files of earlier programs. Versions 3 and 4 are the same as 2:
-// programs that know no sampling rate, or no front end, would merge the shards into
-// a model without it.
+// all little-endian.
 const (
 	shardMagic   = "EUSNPART"
-	shardVersion = 2
-	ratedVersion = 3
-	frontVersion = 4
+	shardVersion = 1
 	maxShardJob  = 1 << 26
 )
 
@@ -52,7 +47,7 @@ type shardJob struct {
 	Norm        reservoir.Norm         `json:"norm"`
 	Inputs      []reservoir.InputRange `json:"inputs"`
 	Policy      reservoir.Policy       `json:"policy"`
-	Front       *reservoir.Front       `json:"front,omitempty"` // version 4
+	Front       *reservoir.Front       `json:"front,omitempty"`
 	Alphas      []float64              `json:"alphas"`
 	RawFeatures bool                   `json:"raw_features"`
 	RidgeOnly   bool                   `json:"ridge_only"`
@@ -146,14 +141,7 @@ func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, 
 	if err != nil {
 		return fail(err)
 	}
-	version := uint32(shardVersion)
-	switch {
-	case t.front != nil:
-		version = frontVersion
-	case t.report.Sampling.Rate > 0:
-		version = ratedVersion
-	}
-	return t.report, writeShard(path, version, job, own, l)
+	return t.report, writeShard(path, job, own, l)
 }
 
 // upTo is how many examples the first streams have.
@@ -172,7 +160,7 @@ func (t *training) shardJob(shards int) shardJob {
 	}
 }
 
-func writeShard(path string, version uint32, job, own []byte, l *readout.Learner) (err error) {
+func writeShard(path string, job, own []byte, l *readout.Learner) (err error) {
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return fmt.Errorf("offline: %w", err)
@@ -187,7 +175,7 @@ func writeShard(path string, version uint32, job, own []byte, l *readout.Learner
 	buf := bufio.NewWriterSize(tmp, 1<<20)
 	sum := sha256.New()
 	w := io.MultiWriter(buf, sum)
-	head := binary.LittleEndian.AppendUint32([]byte(shardMagic), version)
+	head := binary.LittleEndian.AppendUint32([]byte(shardMagic), shardVersion)
 	for _, part := range [][]byte{job, own} {
 		head = append(binary.LittleEndian.AppendUint32(head, uint32(len(part))), part...)
 	}

@@ -165,8 +165,8 @@ func (s *shardFile) readHead(r io.Reader, size int64) error {
 	if _, err := io.ReadFull(r, start); err != nil || string(start[:len(shardMagic)]) != shardMagic {
 		return errors.New("not a file of statistics, as retrain --shard writes them")
 	}
-	if v := binary.LittleEndian.Uint32(start[len(shardMagic):]); v < 1 || v > frontVersion {
-		return fmt.Errorf("statistics of version %d, want 1 to %d: merge with the program that wrote them", v, frontVersion)
+	if v := binary.LittleEndian.Uint32(start[len(shardMagic):]); v != shardVersion {
+		return fmt.Errorf("it has version %d, and this program reads version %d: merge with the program that wrote it", v, shardVersion)
 	}
 	s.at = int64(len(start))
 	own := []byte(nil)

@@ -2,8 +2,6 @@ package offline
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -99,46 +97,12 @@ func TestShardsOfMoments(t *testing.T) {
 	}
 }
 
-// Files of the version before are read: they are as today's, of features that are
-// not clipped.
-func TestShardsOfVersion1(t *testing.T) {
-	opt := RetrainOptions{Spec: smallBank(2)}
-	opt.Spec.Members, opt.Spec.Units = 2, 5
-	paths := shards(t, tones(150, 0), opt, 2)
-	want, _ := mergedShards(t, paths)
-	for _, path := range paths[1:] {
-		data, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data[len(shardMagic)] = 1
-		end := len(data) - sha256.Size
-		sum := sha256.Sum256(data[:end])
-		if err := os.WriteFile(path, append(data[:end], sum[:]...), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if m, _ := mergedShards(t, paths); fingerprint(t, m) != fingerprint(t, want) {
-		t.Error("another model")
-	}
-}
-
-// The rate that the shards were given is the model's, and earlier programs, which
-// know none and read up to version 2, refuse such shards.
+// The rate that the shards were given is the model's.
 func TestShardsKeepTheRate(t *testing.T) {
 	for _, rate := range []float64{0, 25600} {
 		paths := shards(t, tones(60, 0), RetrainOptions{Spec: smallBank(2), Rate: rate}, 2)
 		if m, _ := mergedShards(t, paths); m.Training.Rate != rate {
 			t.Errorf("the model has the rate %g, want %g", m.Training.Rate, rate)
-		}
-		for _, path := range paths {
-			data, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if v := binary.LittleEndian.Uint32(data[len(shardMagic):]); (v > 2) != (rate > 0) {
-				t.Errorf("at a rate of %g the statistics have version %d", rate, v)
-			}
 		}
 	}
 }
@@ -168,16 +132,16 @@ func TestMergeShardsRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	for what, list := range map[string][]string{
-		"shard 2 of 3 is missing":      {paths[0], paths[2]},
-		"shard 3 of 3 is missing":      paths[:2],
-		"shard 1 of 3 is there twice":  {paths[0], paths[1], paths[0], paths[2]},
-		"shards of different jobs: th": {paths[0], other[1], paths[2]},
-		"let its shard run again":      {paths[0], change(-500), paths[2]},
-		"let its shard run again ":     {paths[0], change(-1), paths[2]},
-		"not a file of statistics":     {paths[0], text},
-		"statistics of version":        {change(8)},
-		"no shards to merge":           nil,
-		"no such file":                 {filepath.Join(t.TempDir(), "gone")},
+		"shard 2 of 3 is missing":          {paths[0], paths[2]},
+		"shard 3 of 3 is missing":          paths[:2],
+		"shard 1 of 3 is there twice":      {paths[0], paths[1], paths[0], paths[2]},
+		"shards of different jobs: th":     {paths[0], other[1], paths[2]},
+		"let its shard run again":          {paths[0], change(-500), paths[2]},
+		"let its shard run again ":         {paths[0], change(-1), paths[2]},
+		"not a file of statistics":         {paths[0], text},
+		"and this program reads version 1": {change(8)},
+		"no shards to merge":               nil,
+		"no such file":                     {filepath.Join(t.TempDir(), "gone")},
 	} {
 		m, _, err := MergeShards(context.Background(), list, RetrainOptions{}, nil)
 		if err == nil || m != nil || !strings.Contains(err.Error()+" ", what) {

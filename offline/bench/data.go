@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/offline"
@@ -20,16 +19,8 @@ type Data struct {
 
 	// Class of each labelled test series in the archive's order, counted from 0
 	// among those with a training series in the data set's order; -1: none of
-	// them. Absent in files of older programs, and for more than maxStored.
+	// them. Absent for more than maxStored.
 	Truth []int `json:"truth,omitempty"`
-}
-
-// same reports whether d and e are the same data; either may lack its Truth.
-func (d Data) same(e Data) bool {
-	if d.Truth == nil || e.Truth == nil {
-		d.Truth, e.Truth = nil, nil
-	}
-	return reflect.DeepEqual(d, e)
 }
 
 // maxStored is for how many test series classes are stored, so that lines stay

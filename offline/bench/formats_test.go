@@ -11,9 +11,9 @@ import (
 
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
 
-// Results files as earlier programs wrote them are read, and their run, asked
-// for again, finds everything there: nothing is computed or written. No file
-// there is ever written again; see CONTRIBUTING.md, "When a format changes".
+// Stored results files of version 1 are read, and their run, asked for again,
+// finds everything there: nothing is computed or written. See CONTRIBUTING.md,
+// "When a format changes".
 func TestStoredResults(t *testing.T) {
 	for name, c := range map[string]struct {
 		protocol Protocol

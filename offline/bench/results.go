@@ -49,7 +49,7 @@ func ReadResults(path string) (*Results, error) {
 	whole, err := rs.read(f, func(s Settings) error {
 		rs.settings = s
 		if s.Format != format {
-			return fmt.Errorf("bench: %s is of format %d, this program reads format %d", path, s.Format, format)
+			return fmt.Errorf("bench: %s has version %d, and this program reads version %d: use the program that wrote it", path, s.Format, format)
 		}
 		if known := append(slices.Clone(Protocols), Compare); !slices.Contains(known, s.Protocol) {
 			return fmt.Errorf("bench: %s: protocol %q, want one of %q", path, s.Protocol, known)
@@ -137,7 +137,7 @@ func (st *Results) take(r record) error {
 	case r.Origin != nil:
 		st.origins = append(st.origins, *r.Origin)
 	case r.Data != nil:
-		if have, ok := st.data[r.Data.Dataset]; ok && !have.same(*r.Data) {
+		if have, ok := st.data[r.Data.Dataset]; ok && !reflect.DeepEqual(have, *r.Data) {
 			want := *r.Data
 			have.Truth, want.Truth = nil, nil // too long for a message
 			return &SettingsError{st.path, have, want}
@@ -269,7 +269,7 @@ func (d Data) holds(w Draw) error {
 	if w.Test.Of != d.Asked || w.Test.Correct < 0 || w.Test.Correct > w.Test.Of {
 		return fmt.Errorf("%d of %d right, and the test part has %d series", w.Test.Correct, w.Test.Of, d.Asked)
 	}
-	if w.Predicted == nil || d.Truth == nil {
+	if d.Asked > maxStored {
 		return nil
 	}
 	if len(w.Predicted) != w.Test.Of || len(d.Truth) != w.Test.Of {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/json"
-	"errors"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -68,42 +67,6 @@ func TestTruthOfUnknownClasses(t *testing.T) {
 	}
 }
 
-// A file of a program that stored no classes is read, and resumed with them.
-func TestOldFiles(t *testing.T) {
-	d, do := tones(45, 12), plan(PaperExact, 2, 1, "eusn")
-	_, st := benched(t, PaperExact, Options{Plan: do}, d)
-	old := edited(t, st.path, func(r *record) {
-		if r.Data != nil {
-			r.Data.Truth = nil
-		} else if r.Draw != nil {
-			r.Draw.Predicted = nil
-		}
-	})
-	rs, err := ReadResults(old)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if rs.Data("tones").Truth != nil || len(rs.Cells()) != 1 {
-		t.Error("classes out of nothing")
-	}
-	again, err := Resume(old, st.settings)
-	if err != nil {
-		t.Fatal(err)
-	}
-	do.Draws = 2
-	_, err = Run(t.Context(), []*offline.Dataset{d}, Options{Plan: do}, again)
-	if err := errors.Join(err, again.Close()); err != nil {
-		t.Fatal(err)
-	}
-	if rs, err = ReadResults(old); err != nil {
-		t.Fatal(err)
-	}
-	draws := rs.DrawsOf(rs.Cells()[0])
-	if len(rs.Data("tones").Truth) != 12 || draws[0].Predicted != nil || len(draws[1].Predicted) != 12 {
-		t.Errorf("after resuming: truth %v, draws %+v", rs.Data("tones").Truth, draws)
-	}
-}
-
 func TestReadResultsRefuses(t *testing.T) {
 	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 3, 2, "eusn")}, tones(45, 12))
 	text, err := os.ReadFile(st.path)
@@ -122,7 +85,7 @@ func TestReadResultsRefuses(t *testing.T) {
 		{"empty", write(""), "is empty"},
 		{"torn", write(string(text[:len(text)-5])), "the last line has no end"},
 		{"one torn line", write(`{"settings":`), "the last line has no end"},
-		{"another format", write(strings.Replace(string(text), `"format":1`, `"format":2`, 1)), "of format 2, this program reads format 1"},
+		{"another format", write(strings.Replace(string(text), `"format":1`, `"format":2`, 1)), "has version 2, and this program reads version 1"},
 		{"a field of the future", write(strings.Replace(string(text), `"channels"`, `"colours"`, 1)), `line 2 is no result of this program: json: unknown field "colours"`},
 		{"another protocol", write(strings.Replace(string(text), "paper-exact", "guess", 1)), `protocol "guess", want one of`},
 		{"no data", write(string(text[:strings.Index(string(text), "\n")+1]) + string(text[last:])), "not described"},

@@ -232,11 +232,10 @@ func (st *Store) write(r record) error {
 
 // begin notes a data set, or holds it against the one noted before.
 func (st *Store) begin(d Data) error {
-	have, ok := st.data[d.Dataset]
-	if ok && (have.Truth != nil || d.Truth == nil || !have.same(d)) {
+	if _, ok := st.data[d.Dataset]; ok {
 		return st.take(record{Data: &d})
 	}
-	return st.write(record{Data: &d}) // again, to add the truth that an older program left out
+	return st.write(record{Data: &d})
 }
 
 // Close makes everything durable.
