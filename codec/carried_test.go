@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // carriedMessage is a message of predictions with their features, and what is in it.
@@ -13,8 +15,8 @@ func carriedMessage(t testing.TB) ([]byte, PredictionMeta, []CarriedPrediction) 
 	t.Helper()
 	meta := PredictionMeta{Model: "m", SHA256: "ab", Readout: "test", Labels: []string{"a", "b", "c"}, Columns: 3, First: strings.Repeat("1", 32)}
 	rows := []CarriedPrediction{
-		{Prediction: Prediction{Stream: "s", Seq: 3, Row: 4, Time: 5, Class: 2, Score: 1, Probability: .5, Scores: []float32{-1, 0, 1}, Flags: FlagIdle}, Number: 7, Samples: 40, Began: 2, Input: 9, Stored: 8, Features: []float32{1, -2}},
-		{Prediction: Prediction{Stream: "ü", Seq: 1 << 60, Time: NoTime, Scores: []float32{1, 2, 3}, Readout: strings.Repeat("3", 32)}, Number: 1 << 50, Began: NoTime, Input: 10, Stored: 11, Features: []float32{0, 1e-20}},
+		{Prediction: Prediction{Stream: "s", Seq: 3, Row: 4, Time: 5, Answer: outcome.Answer{Class: 2, Score: 1, Probability: .5, Scores: []float32{-1, 0, 1}, Flags: outcome.FlagIdle}}, Number: 7, Samples: 40, Began: 2, Input: 9, Stored: 8, Features: []float32{1, -2}},
+		{Prediction: Prediction{Stream: "ü", Seq: 1 << 60, Time: NoTime, Answer: outcome.Answer{Scores: []float32{1, 2, 3}}, Readout: strings.Repeat("3", 32)}, Number: 1 << 50, Began: NoTime, Input: 10, Stored: 11, Features: []float32{0, 1e-20}},
 	}
 	e, err := NewCarriedEncoder(meta, 2)
 	if err != nil {

@@ -27,9 +27,9 @@
 //
 // with eusn.schema=prediction, eusn.version=1, eusn.model, eusn.model_sha256,
 // eusn.readout and eusn.labels (a JSON list) in the schema metadata. class is an
-// index into the labels. flags holds the bits of type Flag: 1 gap, 2
+// index into the labels. flags holds the bits of type outcome.Flag: 1 gap, 2
 // reordered, 4 held, 8 warm-up, 16 early, 32 poison-skipped, 64 idle, 128
-// out-of-range, 256 flat, 512 length, 1024 rate, 2048 decided, 4096 abstain; Flag.Integrity says in one word
+// out-of-range, 256 flat, 512 length, 1024 rate, 2048 decided, 4096 abstain; outcome.Flag.Integrity says in one word
 // how far to trust the prediction.
 //
 // A message of a partition in which a readout was promoted has one more column,

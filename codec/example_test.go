@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // A producer writes samples as an Arrow message, and the stage reads it.
@@ -67,8 +68,8 @@ func ExampleDecodePredictions() {
 		log.Fatal(err)
 	}
 	message, err := encoder.Encode([]codec.Prediction{
-		{Stream: "pump-7", Seq: 12, Row: 99, Time: codec.NoTime, Class: 0, Score: 1.25, Probability: 0.875, Scores: []float32{-1.25}},
-		{Stream: "pump-8", Seq: 12, Row: 99, Time: codec.NoTime, Class: 1, Score: 0.5, Scores: []float32{0.5}, Flags: codec.FlagGap | codec.FlagEarly},
+		{Stream: "pump-7", Seq: 12, Row: 99, Time: codec.NoTime, Answer: outcome.Answer{Class: 0, Score: 1.25, Probability: 0.875, Scores: []float32{-1.25}}},
+		{Stream: "pump-8", Seq: 12, Row: 99, Time: codec.NoTime, Answer: outcome.Answer{Class: 1, Score: 0.5, Scores: []float32{0.5}, Flags: outcome.FlagGap | outcome.FlagEarly}},
 	})
 	if err != nil {
 		log.Fatal(err)

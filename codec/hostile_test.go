@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/ipc"
 	"github.com/klauspost/compress/zstd"
 	"github.com/pierrec/lz4/v4"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Limits of one call, for any input.
@@ -120,7 +122,7 @@ func seeds(t testing.TB) (in, out [][]byte) {
 		sets := randomPredictions(r, 10, columns)
 		plain := slices.Clone(sets)
 		for i := range plain {
-			plain[i].Set, plain[i].Novelty, plain[i].NoveltyP, plain[i].Change, plain[i].Number, plain[i].Inputs = nil, 0, 0, 0, Number{}, nil
+			plain[i].Set, plain[i].Novelty, plain[i].NoveltyP, plain[i].Change, plain[i].Number, plain[i].Inputs = nil, 0, 0, 0, outcome.Number{}, nil
 		}
 		for i, p := range [][]Prediction{plain, sets} {
 			payload, err := e.Encode(p)

@@ -7,50 +7,22 @@ import (
 	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v17/arrow"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Prediction is one row of an output message.
 type Prediction struct {
 	Stream string
-	Seq    uint64  // sequence number of the input message
-	Row    uint32  // the last row of it that was used
-	Time   int64   // of that row, ns since the Unix epoch, UTC; NoTime where it has none
-	Class  int32   // index into PredictionMeta.Labels
-	Score  float32 // of the class
-	// Probability is the class's among the trained classes; 0 where the model
-	// has no temperature to make one of its scores.
-	Probability float32
-	Scores      []float32 // PredictionMeta.Columns of them
-	Flags       Flag
-	// Set are the classes that the true one is among, at the model's coverage: indexes
-	// into PredictionMeta.Labels, ascending. One class is an answer; with none, nothing
-	// is like the sequence, and with several, these are. nil: the model makes no sets.
-	Set []int32
-	// Novelty is how unlike the training part the sequence is: 1 is usual, there is no
-	// upper bound. NoveltyP is its p-value, in (0, 1]: the share of sequences like the
-	// training's that are as unlike, or more; 0: the model says nothing of novelty.
-	Novelty, NoveltyP float32
-	// Inputs are what the samples of the sequence are like: level, spread and pace of each
-	// channel (novelty.InputNames), in deviations of the training's sequences. 0 is usual.
-	// nil: the model does not say.
-	Inputs []float32
-	// Change is the probability that the class changes until the end of the sequence, of an
-	// early prediction (FlagEarly). 0: the model does not know it. FlagDecided says that it
-	// is as small as the model's rule wants.
-	Change float32
-	// Number is what a regression predicts; Class is then 0, whose label is the name of
-	// the number, and Score the value.
-	Number Number
+	Seq    uint64 // sequence number of the input message
+	Row    uint32 // the last row of it that was used
+	Time   int64  // of that row, ns since the Unix epoch, UTC; NoTime where it has none
+	// Answer is what the readout says: Class and Set are indexes into
+	// PredictionMeta.Labels, Scores are PredictionMeta.Columns of them.
+	outcome.Answer
 	// Readout names the one that answered, where readouts of the job were promoted;
 	// empty = the one that the job began with, or one that a message does not name.
 	Readout string
-}
-
-// Number is a number that a regression predicts, and its interval, in its own unit.
-type Number struct {
-	Value     float32
-	Low, High float32 // a share of the true numbers, the model's coverage, is within these
-	Known     bool    // false: the model predicts classes
 }
 
 // PredictionMeta is what all predictions of a message have in common.

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math"
 	"unicode/utf8"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // DecodePredictions reads an output message, as untrusting as a Decoder. The
@@ -197,13 +199,13 @@ func (r *predictionReader) batch(fr *frame) error {
 			return malformed("row %d, field %q: %v", len(r.out), fieldStream, err)
 		}
 		p := Prediction{
-			Stream: id,
-			Seq:    binary.LittleEndian.Uint64(fixed[fieldSeq][8*i:]),
-			Row:    binary.LittleEndian.Uint32(fixed[fieldRow][4*i:]),
-			Time:   int64(binary.LittleEndian.Uint64(fixed[fieldTime][8*i:])),
-			Class:  int32(binary.LittleEndian.Uint32(fixed[fieldClass][4*i:])),
-			Score:  math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldScore][4*i:])),
-			Flags:  Flag(binary.LittleEndian.Uint32(fixed[fieldFlags][4*i:])),
+			Stream: id, Seq: binary.LittleEndian.Uint64(fixed[fieldSeq][8*i:]), Row: binary.LittleEndian.Uint32(fixed[fieldRow][4*i:]),
+			Time: int64(binary.LittleEndian.Uint64(fixed[fieldTime][8*i:])),
+			Answer: outcome.Answer{
+				Class: int32(binary.LittleEndian.Uint32(fixed[fieldClass][4*i:])),
+				Score: math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldScore][4*i:])),
+				Flags: outcome.Flag(binary.LittleEndian.Uint32(fixed[fieldFlags][4*i:])),
+			},
 		}
 		if valid[fieldProbability] == nil || bit(valid[fieldProbability], i) {
 			p.Probability = math.Float32frombits(binary.LittleEndian.Uint32(fixed[fieldProbability][4*i:]))

@@ -15,6 +15,8 @@ import (
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/ipc"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 func testMeta(columns int) PredictionMeta {
@@ -28,7 +30,7 @@ func randomPredictions(r *rand.Rand, n, columns int) (p []Prediction) {
 	for i := range n {
 		one := Prediction{
 			Stream: fmt.Sprintf("dev-%d", r.IntN(20)), Seq: r.Uint64(), Row: r.Uint32(), Time: int64(r.Uint64() >> 1),
-			Class: int32(r.IntN(4)), Score: r.Float32(), Flags: Flag(r.Uint32()),
+			Answer: outcome.Answer{Class: int32(r.IntN(4)), Score: r.Float32(), Flags: outcome.Flag(r.Uint32())},
 		}
 		if i%3 == 1 {
 			one.Time = NoTime
@@ -46,7 +48,7 @@ func randomPredictions(r *rand.Rand, n, columns int) (p []Prediction) {
 			one.Change = 1 - r.Float32()
 		}
 		if n != 8 && i%3 != 1 { // nor numbers
-			one.Number = Number{r.Float32(), -r.Float32(), 1 + r.Float32(), true}
+			one.Number = outcome.Number{Value: r.Float32(), Low: -r.Float32(), High: 1 + r.Float32(), Known: true}
 		}
 		if n != 8 && i%7 > 0 { // nor what inputs are like
 			one.Inputs = [][]float32{{}, {r.Float32(), -r.Float32(), float32(math.Inf(1))}, {r.Float32()}}[i%3]
@@ -115,9 +117,7 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 				Seq:    rec.Column(at("seq")).(*array.Uint64).Value(i),
 				Row:    rec.Column(at("row")).(*array.Uint32).Value(i),
 				Time:   NoTime,
-				Class:  rec.Column(at("class")).(*array.Int32).Value(i),
-				Score:  rec.Column(at("score")).(*array.Float32).Value(i),
-				Flags:  Flag(rec.Column(at("flags")).(*array.Uint32).Value(i)),
+				Answer: outcome.Answer{Class: rec.Column(at("class")).(*array.Int32).Value(i), Score: rec.Column(at("score")).(*array.Float32).Value(i), Flags: outcome.Flag(rec.Column(at("flags")).(*array.Uint32).Value(i))},
 			}
 			if ts := rec.Column(at("ts")).(*array.Timestamp); ts.IsValid(i) {
 				p.Time = int64(ts.Value(i))
@@ -149,7 +149,7 @@ func comparePredictions(t *testing.T, payload []byte, meta PredictionMeta, want 
 			if rec.Schema().HasField("value") {
 				part := func(name string) *array.Float32 { return rec.Column(at(name)).(*array.Float32) }
 				if v := part("value"); v.IsValid(i) {
-					p.Number = Number{v.Value(i), part("low").Value(i), part("high").Value(i), part("low").IsValid(i) && part("high").IsValid(i)}
+					p.Number = outcome.Number{Value: v.Value(i), Low: part("low").Value(i), High: part("high").Value(i), Known: part("low").IsValid(i) && part("high").IsValid(i)}
 				}
 			}
 			got = append(got, p)
@@ -171,10 +171,10 @@ func TestPredictionErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := e.Encode([]Prediction{{Scores: []float32{1}}}); !errors.Is(err, ErrSchema) {
+	if _, err := e.Encode([]Prediction{{Answer: outcome.Answer{Scores: []float32{1}}}}); !errors.Is(err, ErrSchema) {
 		t.Errorf("one score for two columns: got %v", err)
 	}
-	if _, err := e.Encode([]Prediction{{Stream: "\xff\xfe", Scores: []float32{1, 2}}}); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), `"\xff\xfe" is not UTF-8`) {
+	if _, err := e.Encode([]Prediction{{Stream: "\xff\xfe", Answer: outcome.Answer{Scores: []float32{1, 2}}}}); !errors.Is(err, ErrSchema) || !strings.Contains(err.Error(), `"\xff\xfe" is not UTF-8`) {
 		t.Errorf("a stream name that no reader takes: got %v", err)
 	}
 	in, err := NewInputEncoder(testChannels, InputOptions{})
@@ -192,12 +192,12 @@ func TestPredictionErrors(t *testing.T) {
 }
 
 func TestFlagString(t *testing.T) {
-	for f, want := range map[Flag]string{
-		0: "", FlagGap: "gap", FlagGap | FlagHeld: "gap|held", FlagReordered | FlagWarmUp | FlagEarly | FlagPoisonSkipped: "reordered|warm-up|early|poison-skipped", FlagIdle: "idle",
-		FlagOutOfRange | FlagFlat | FlagLength | FlagRate: "out-of-range|flat|length|rate", FlagEarly | FlagDecided: "early|decided", FlagAbstain: "abstain", 1 << 13: "8192", 1<<31 | FlagGap: "gap|2147483648",
+	for f, want := range map[outcome.Flag]string{
+		0: "", outcome.FlagGap: "gap", outcome.FlagGap | outcome.FlagHeld: "gap|held", outcome.FlagReordered | outcome.FlagWarmUp | outcome.FlagEarly | outcome.FlagPoisonSkipped: "reordered|warm-up|early|poison-skipped", outcome.FlagIdle: "idle",
+		outcome.FlagOutOfRange | outcome.FlagFlat | outcome.FlagLength | outcome.FlagRate: "out-of-range|flat|length|rate", outcome.FlagEarly | outcome.FlagDecided: "early|decided", outcome.FlagAbstain: "abstain", 1 << 13: "8192", 1<<31 | outcome.FlagGap: "gap|2147483648",
 	} {
 		if got := f.String(); got != want {
-			t.Errorf("Flag(%d) is %q, want %q", uint32(f), got, want)
+			t.Errorf("outcome.Flag(%d) is %q, want %q", uint32(f), got, want)
 		}
 	}
 }
@@ -227,7 +227,7 @@ func TestPredictionClassOutOfRange(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		payload, err := e.Encode([]Prediction{{Stream: "s"}, {Stream: "s", Class: c.class}})
+		payload, err := e.Encode([]Prediction{{Stream: "s"}, {Stream: "s", Answer: outcome.Answer{Class: c.class}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -295,7 +295,7 @@ func TestPredictionNumbersWhole(t *testing.T) {
 			e.t.close()
 		}
 		_, got, err := DecodePredictions(e.t.finish())
-		if want == "" && (err != nil || got[0].Number != Number{1, 1, 1, true} || got[1].Number.Known) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || got[0].Number != outcome.Number{Value: 1, Low: 1, High: 1, Known: true} || got[1].Number.Known) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%+v, %v, want %q", got, err, want)
 		}
 	}

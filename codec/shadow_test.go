@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // shadowMessage is a message of a shadow, and what is in it.
@@ -13,8 +15,8 @@ func shadowMessage(t testing.TB) ([]byte, PredictionMeta, []ShadowPrediction) {
 	t.Helper()
 	meta := PredictionMeta{Model: "m", SHA256: "ab", Readout: "test", Labels: []string{"a", "b", "c"}, Columns: 3, First: strings.Repeat("1", 32)}
 	rows := []ShadowPrediction{
-		{Prediction: Prediction{Stream: "s", Seq: 3, Row: 4, Time: 5, Class: 2, Score: 1, Probability: .5, Scores: []float32{-1, 0, 1}, Flags: FlagEarly}, Active: 1, Began: 2, Input: 9, Stored: 8},
-		{Prediction: Prediction{Stream: "ü", Seq: 1 << 60, Time: NoTime, Scores: []float32{1, 2, 3}}, ActiveReadout: strings.Repeat("3", 32), Began: NoTime, Input: 10, Stored: 11},
+		{Prediction: Prediction{Stream: "s", Seq: 3, Row: 4, Time: 5, Answer: outcome.Answer{Class: 2, Score: 1, Probability: .5, Scores: []float32{-1, 0, 1}, Flags: outcome.FlagEarly}}, Active: 1, Began: 2, Input: 9, Stored: 8},
+		{Prediction: Prediction{Stream: "ü", Seq: 1 << 60, Time: NoTime, Answer: outcome.Answer{Scores: []float32{1, 2, 3}}}, ActiveReadout: strings.Repeat("3", 32), Began: NoTime, Input: 10, Stored: 11},
 	}
 	e, err := NewShadowEncoder(meta, strings.Repeat("2", 32))
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // documents are the project's Markdown files by path from the root.
@@ -326,7 +326,7 @@ func TestDocsReference(t *testing.T) {
 	if commands < 20 {
 		t.Errorf("%d commands found, want all", commands)
 	}
-	for bit, name := range codec.FlagNames {
+	for bit, name := range outcome.FlagNames {
 		if !strings.Contains(string(text), fmt.Sprintf("| `%s` | %d |", name, 1<<bit)) {
 			t.Errorf("docs/reference.md lacks the flag %s, bit %d", name, 1<<bit)
 		}

@@ -82,7 +82,7 @@ func TestFormatsLiveAndOffline(t *testing.T) {
 			got, _, _ := live(t, m, d, d.Part(offline.Test), w.in, w.write)
 			for _, want := range ev.Predictions {
 				p := got[want.ID]
-				if int(p.Class) != want.Class || p.Flags != want.Flags || math.Float32bits(p.Probability) != math.Float32bits(want.Probability) || !slices.Equal(p.Scores, want.Scores) {
+				if p.Class != want.Class || p.Flags != want.Flags || math.Float32bits(p.Probability) != math.Float32bits(want.Probability) || !slices.Equal(p.Scores, want.Scores) {
 					t.Errorf("%s: live %+v, offline %+v", want.ID, p, want)
 				}
 			}

@@ -28,6 +28,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -111,7 +112,7 @@ func TestNodeClient(t *testing.T) {
 	checkNodeLabels(t, js, next)
 	next(&said)
 	for flags, word := range said.Integrity {
-		if want := codec.Flag(flags).Integrity(); word != want {
+		if want := outcome.Flag(flags).Integrity(); word != want {
 			t.Errorf("flags %d: %q, want %q", flags, word, want)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // python runs a script of clients/python with the system's interpreter.
@@ -85,7 +86,7 @@ func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]an
 	}
 	var words []string
 	for flags := range 4097 {
-		words = append(words, codec.Flag(flags).Integrity())
+		words = append(words, outcome.Flag(flags).Integrity())
 	}
 	last := func(stream, subject string) message {
 		s, err := js.Stream(t.Context(), stream)
@@ -142,7 +143,7 @@ func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]an
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := enc.Encode([]codec.Prediction{{Stream: "p", Seq: 3, Row: 4, Class: 1, Score: .5, Time: codec.NoTime, Flags: 1}})
+	text, err := enc.Encode([]codec.Prediction{{Stream: "p", Seq: 3, Row: 4, Answer: outcome.Answer{Class: 1, Score: .5, Flags: 1}, Time: codec.NoTime}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +156,7 @@ func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]an
 	return map[string]any{"integrity": words, "labels": said, "sample": sample,
 		"later":      message{Payload: base64.StdEncoding.EncodeToString(later), Rows: laterRows},
 		"promoted":   message{Payload: base64.StdEncoding.EncodeToString(promoted), Rows: rows},
-		"prediction": message{Payload: base64.StdEncoding.EncodeToString(text), Rows: [][]any{{"p", "b", codec.Flag(1).Integrity(), 3, 4}}}}
+		"prediction": message{Payload: base64.StdEncoding.EncodeToString(text), Rows: [][]any{{"p", "b", outcome.Flag(1).Integrity(), 3, 4}}}}
 }
 
 // laterMessage is one with all columns that only some messages have, and of each
@@ -167,9 +168,9 @@ func laterMessage(t *testing.T) (data []byte, rows [][]any) {
 	if err == nil {
 		data, err = enc.Encode([]codec.Prediction{
 			{Stream: "p", Time: codec.NoTime},
-			{Stream: "p", Time: codec.NoTime, Set: []int32{0, 1}, Novelty: 2.5, NoveltyP: .25},
-			{Stream: "p", Time: codec.NoTime, Set: []int32{}, Change: .125},
-			{Stream: "p", Time: codec.NoTime, Number: codec.Number{Value: 1.5, Low: -2, High: 4.5, Known: true}, Inputs: []float32{.5, -1, 2}},
+			{Stream: "p", Time: codec.NoTime, Answer: outcome.Answer{Set: []int32{0, 1}, Novelty: 2.5, NoveltyP: .25}},
+			{Stream: "p", Time: codec.NoTime, Answer: outcome.Answer{Set: []int32{}, Change: .125}},
+			{Stream: "p", Time: codec.NoTime, Answer: outcome.Answer{Number: outcome.Number{Value: 1.5, Low: -2, High: 4.5, Known: true}, Inputs: []float32{.5, -1, 2}}},
 		})
 	}
 	if err != nil {
@@ -191,7 +192,7 @@ func promotedMessage(t *testing.T) (data []byte, readouts []string) {
 	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b"}, Columns: 1, First: first})
 	if err == nil {
 		data, err = enc.Encode([]codec.Prediction{
-			{Stream: "p", Seq: 1, Time: codec.NoTime, Scores: []float32{1}}, {Stream: "q", Seq: 2, Time: codec.NoTime, Scores: []float32{2}, Readout: second},
+			{Stream: "p", Seq: 1, Time: codec.NoTime, Answer: outcome.Answer{Scores: []float32{1}}}, {Stream: "q", Seq: 2, Time: codec.NoTime, Answer: outcome.Answer{Scores: []float32{2}}, Readout: second},
 		})
 	}
 	if err != nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -27,12 +28,12 @@ import (
 // samples x channels what the sensor would give.
 var broken = []struct {
 	name  string
-	flags codec.Flag
+	flags outcome.Flag
 	make  func(x []float32, channels int)
 }{
 	{"healthy", 0, func([]float32, int) {}},
-	{"zeros", codec.FlagFlat, func(x []float32, _ int) { clear(x) }},
-	{"stuck", codec.FlagFlat, func(x []float32, c int) { // from a tenth on
+	{"zeros", outcome.FlagFlat, func(x []float32, _ int) { clear(x) }},
+	{"stuck", outcome.FlagFlat, func(x []float32, c int) { // from a tenth on
 		for i := len(x) / c / 10 * c; i < len(x); i++ {
 			x[i] = x[i-c]
 		}
@@ -45,12 +46,12 @@ var broken = []struct {
 			x[i] = float32(rng.NormFloat64())
 		}
 	}},
-	{"x1000", codec.FlagOutOfRange, func(x []float32, _ int) {
+	{"x1000", outcome.FlagOutOfRange, func(x []float32, _ int) {
 		for i := range x {
 			x[i] *= 1000
 		}
 	}},
-	{"one channel dead", codec.FlagFlat, func(x []float32, c int) {
+	{"one channel dead", outcome.FlagFlat, func(x []float32, c int) {
 		for i := 0; i < len(x); i += c {
 			x[i] = 0
 		}
@@ -109,19 +110,19 @@ func checkDeadSensor(t *testing.T, spec reservoir.Spec, train int, front ...offl
 	flagged := map[string]uint64{}
 	for k, w := range ev.Predictions {
 		p, kind := got[w.ID], broken[k/4]
-		if int(p.Class) != w.Class || p.Flags != w.Flags || math.Float32bits(p.Probability) != math.Float32bits(w.Probability) || !slices.Equal(p.Scores, w.Scores) {
+		if p.Class != w.Class || p.Flags != w.Flags || math.Float32bits(p.Probability) != math.Float32bits(w.Probability) || !slices.Equal(p.Scores, w.Scores) {
 			t.Errorf("%s (%s): live %+v, offline %+v", w.ID, kind.name, p, w)
 		}
 		if w.Flags&kind.flags != kind.flags || kind.flags == 0 && w.Flags != 0 {
 			t.Errorf("%s (%s): flags %q, want %q", w.ID, kind.name, w.Flags, kind.flags)
 		}
-		if (p.Flags.Integrity() == codec.IntegrityUnlike) != (p.Flags != 0) {
+		if (p.Flags.Integrity() == outcome.IntegrityUnlike) != (p.Flags != 0) {
 			t.Errorf("%s (%s): integrity %s with flags %q", w.ID, kind.name, p.Flags.Integrity(), p.Flags)
 		}
 		if !(p.Probability >= 1/float32(len(ev.Classes)) && p.Probability <= 1) {
 			t.Errorf("%s (%s): probability %v of %d classes", w.ID, kind.name, p.Probability, len(ev.Classes))
 		}
-		for f := codec.FlagOutOfRange; f <= codec.FlagFlat; f <<= 1 {
+		for f := outcome.FlagOutOfRange; f <= outcome.FlagFlat; f <<= 1 {
 			if p.Flags&f != 0 {
 				flagged[f.String()]++
 			}

@@ -33,7 +33,7 @@
 // files, whose seq counts the samples of the whole recording. It has five
 // columns more: eusn_key utf8, eusn_input int64 (number of the message in the log),
 // eusn_seq int64 (Eusn-Seq), eusn_row int64 (of the sample in the message) and
-// eusn_flags uint32 (codec.Flag: what happened before the sample); and the keys
+// eusn_flags uint32 (outcome.Flag: what happened before the sample); and the keys
 // eusn.recording (which), eusn.ends and eusn.silent (JSON lists of seq: samples with
 // which a sequence ends, as a message or silence said after they were written).
 // [RetrainFiles] and [EvaluateFiles] read all files as one. A [LabelFile] says what

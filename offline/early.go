@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/early"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -143,7 +143,7 @@ func (ev *Evaluation) decided(linear *readout.Linear) *EarlyReport {
 	for i := range ev.Predictions {
 		p := &ev.Predictions[i]
 		if p.Early() {
-			if p.Flags&codec.FlagDecided != 0 && first[p.ID] == nil {
+			if p.Flags&outcome.FlagDecided != 0 && first[p.ID] == nil {
 				first[p.ID] = p
 			}
 			continue
@@ -158,7 +158,7 @@ func (ev *Evaluation) decided(linear *readout.Linear) *EarlyReport {
 		} else {
 			r.Decided++
 		}
-		if r.Sequences++; at.Class == p.Label {
+		if r.Sequences++; int(at.Class) == p.Label {
 			r.Accuracy++
 		}
 		r.Earliness += float64(at.Samples) / float64(p.Samples)

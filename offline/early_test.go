@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/early"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -43,11 +43,11 @@ func TestDecideEarly(t *testing.T) {
 			} else {
 				want.Decided += 1. / 80
 			}
-			if at.Class == q.Label {
+			if int(at.Class) == q.Label {
 				want.Accuracy += 1. / 80
 			}
 			want.Earliness += float64(at.Samples) / 320 / 80
-			if q.Change != 0 || q.Flags&codec.FlagDecided != 0 {
+			if q.Change != 0 || q.Flags&outcome.FlagDecided != 0 {
 				t.Fatalf("%s: a prediction at an end has a change of %v and flags %q", q.ID, q.Change, q.Flags)
 			}
 			continue
@@ -65,7 +65,7 @@ func TestDecideEarly(t *testing.T) {
 		if math.Abs(change-float64(q.Change)) > 1e-6 { // a float32's rounding
 			t.Fatalf("%s after %d samples: change %v, want %v", q.ID, q.Samples, q.Change, change)
 		}
-		if is := q.Flags&codec.FlagDecided != 0; is != (q.Change <= rule.Most) {
+		if is := q.Flags&outcome.FlagDecided != 0; is != (q.Change <= rule.Most) {
 			t.Fatalf("%s after %d samples: decided %v at %v", q.ID, q.Samples, is, q.Change)
 		} else if is && decided[q.ID] == nil {
 			decided[q.ID] = q

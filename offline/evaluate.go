@@ -7,11 +7,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/adaptive"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
@@ -207,30 +207,21 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 			}
 			mixed[p.k], sites[p.k] = p.mixed, p.site
 			pr := Prediction{
-				ID: s.id, Position: p.to, Samples: int(p.samples()), Flags: flags(m, p),
-				Label: p.label, Scores: slices.Clone(scores),
+				ID: s.id, Position: p.to, Samples: int(p.samples()), Label: p.label,
+				Answer: outcome.Answer{Flags: flags(m, p)},
 			}
+			seen := readout.Seen{Samples: p.samples()}
 			if m.Policy.Whole(p.early) {
-				if err := pr.detect(linear, &scorers, e, slot); err != nil {
+				if err := judge(&seen, linear, &scorers, e, slot); err != nil {
 					return err
 				}
 			}
-			pr.Class, pr.Probability = of.Class(pr.Scores), of.Probability(pr.Scores)
+			linear.Answer(&pr.Answer, slices.Clone(scores), seen, nil)
 			if pr.Label == len(ev.Classes) {
 				pr.Label, pr.Unknown = -1, true
 			}
-			pr.number(linear, p.number)
-			if pr.Early() {
-				var decided bool
-				if pr.Change, decided = linear.Change(p.samples(), pr.Scores); decided {
-					pr.Flags |= codec.FlagDecided
-				}
-			}
-			if of.Abstains(pr.Probability) {
-				pr.Flags |= codec.FlagAbstain
-			}
-			if of.Coverage != nil {
-				pr.Set = of.AppendSet([]int32{}, pr.Scores)
+			if linear.Interval != nil {
+				pr.Truth = p.number
 			}
 			ev.Predictions[p.k] = pr
 			return nil
@@ -265,16 +256,16 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 }
 
 // flags are those that the stage would set for the same samples.
-func flags(m *reservoir.Model, p *point) (f codec.Flag) {
+func flags(m *reservoir.Model, p *point) (f outcome.Flag) {
 	f = p.flags
 	if p.early {
-		f |= codec.FlagEarly
+		f |= outcome.FlagEarly
 		if m.Policy.Kind == reservoir.Window && p.to < int64(m.Policy.Length) {
-			f |= codec.FlagWarmUp
+			f |= outcome.FlagWarmUp
 		}
 	}
 	if m.Training.Unlike(p.samples(), p.early) {
-		f |= codec.FlagLength
+		f |= outcome.FlagLength
 	}
 	return f
 }
@@ -324,7 +315,7 @@ func (ev *Evaluation) count() {
 	}
 	for i := range ev.Predictions {
 		p := &ev.Predictions[i]
-		for _, f := range []codec.Flag{codec.FlagOutOfRange, codec.FlagFlat, codec.FlagLength, codec.FlagRate} {
+		for _, f := range []outcome.Flag{outcome.FlagOutOfRange, outcome.FlagFlat, outcome.FlagLength, outcome.FlagRate} {
 			if p.Flags&f != 0 {
 				if ev.Flagged == nil {
 					ev.Flagged = map[string]int{}
@@ -345,7 +336,7 @@ func (ev *Evaluation) count() {
 			continue
 		}
 		ev.Confusion[p.Label][p.Class]++
-		if p.Label == p.Class {
+		if p.Label == int(p.Class) {
 			ev.Correct++
 		}
 	}
@@ -405,7 +396,7 @@ func (ev *Evaluation) answers(linear *readout.Linear) *abstain.Count {
 		return nil
 	}
 	of := ev.labelled()
-	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&codec.FlagAbstain == 0 }, func(i int) bool { return of[i].Class == of[i].Label })
+	return abstain.Of(len(of), func(i int) bool { return of[i].Flags&outcome.FlagAbstain == 0 }, func(i int) bool { return int(of[i].Class) == of[i].Label })
 }
 
 // adapt lets the labels of the predictions that are counted move the thresholds of their
@@ -460,7 +451,7 @@ func (ev *Evaluation) countEarly(p *Prediction) {
 	ev.Early.Predictions++
 	if p.Label >= 0 {
 		ev.Early.Labelled++
-		if p.Label == p.Class && !ev.numeric() {
+		if p.Label == int(p.Class) && !ev.numeric() {
 			ev.Early.Correct++
 		}
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 func TestCountsByHand(t *testing.T) {
 	ev := &Evaluation{Classes: []string{"a", "b", "c"}, Predictions: []Prediction{
-		{Label: 0, Class: 0}, {Label: 0, Class: 0}, {Label: 0, Class: 0}, {Label: 0, Class: 2},
-		{Label: 1, Class: 0}, {Label: 1, Class: 1}, {Label: -1, Class: 2},
+		{Label: 0, Answer: outcome.Answer{Class: 0}}, {Label: 0, Answer: outcome.Answer{Class: 0}}, {Label: 0, Answer: outcome.Answer{Class: 0}}, {Label: 0, Answer: outcome.Answer{Class: 2}},
+		{Label: 1, Answer: outcome.Answer{Class: 0}}, {Label: 1, Answer: outcome.Answer{Class: 1}}, {Label: -1, Answer: outcome.Answer{Class: 2}},
 	}}
 	ev.count()
 	if want := [][]int{{3, 0, 1}, {1, 1, 0}, {0, 0, 0}}; !reflect.DeepEqual(ev.Confusion, want) {
@@ -128,7 +128,7 @@ func TestWritePredictions(t *testing.T) {
 	values := scores.ListValues().(*array.Float32)
 	flags, probabilities := rec.Column(6).(*array.Uint32), rec.Column(7).(*array.Float32)
 	for k, p := range ev.Predictions {
-		if got := probabilities.Value(k); got != p.Probability || !(got > 0) || codec.Flag(flags.Value(k)) != p.Flags {
+		if got := probabilities.Value(k); got != p.Probability || !(got > 0) || outcome.Flag(flags.Value(k)) != p.Flags {
 			t.Errorf("row %d: probability %v, flags %d, want %v and %d", k, got, flags.Value(k), p.Probability, p.Flags)
 		}
 		if ids.Value(k) != p.ID || int(samples.Value(k)) != p.Samples || predicted.Value(k) != ev.Classes[p.Class] {
@@ -221,7 +221,7 @@ func TestEvaluationQuality(t *testing.T) {
 			p := &ev.Predictions[i]
 			switch {
 			case p.Early():
-			case p.Label == p.Class:
+			case p.Label == int(p.Class):
 				loss -= math.Log(float64(p.Probability))
 			default: // of two classes
 				loss -= math.Log(1 - float64(p.Probability))

@@ -35,7 +35,7 @@ func (ev *Evaluation) novelty(linear *readout.Linear) *NoveltyCount {
 			continue
 		}
 		novel := 0
-		if d.Novel(p.P) {
+		if d.Novel(p.NoveltyP) {
 			novel = 1
 		}
 		n.Novel += novel
@@ -53,9 +53,10 @@ func (ev *Evaluation) novelty(linear *readout.Linear) *NoveltyCount {
 	return n
 }
 
-// detect says how unlike the training part a whole sequence is, whose state is in a slot.
-// scorers has the reservoir.Novelty of this readout that no thread uses.
-func (p *Prediction) detect(linear *readout.Linear, scorers *sync.Pool, e reservoir.Engine, slot int32) error {
+// judge adds to seen what the detector of a readout, if it has one, says of a whole
+// sequence whose state is in a slot. scorers has the reservoir.Novelty of this readout
+// that no thread uses.
+func judge(seen *readout.Seen, linear *readout.Linear, scorers *sync.Pool, e reservoir.Engine, slot int32) error {
 	if linear.Novelty == nil {
 		return nil
 	}
@@ -66,13 +67,11 @@ func (p *Prediction) detect(linear *readout.Linear, scorers *sync.Pool, e reserv
 	defer scorers.Put(scorer)
 	var score [1]float32
 	if n := scorer.Inputs(); n > 0 {
-		p.Inputs = make([]float32, n)
+		seen.Inputs = make([]float32, n)
 	}
-	if err := scorer.Score(score[:], p.Inputs, e, []int32{slot}); err != nil {
-		return err
-	}
-	p.Novelty, p.P = score[0], linear.Detect(p.Scores, score[0])
-	return nil
+	err := scorer.Score(score[:], seen.Inputs, e, []int32{slot})
+	seen.Judged, seen.Novelty = err == nil, score[0]
+	return err
 }
 
 // auroc is the share of pairs in which the second is larger, half of those that are

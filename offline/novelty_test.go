@@ -49,11 +49,11 @@ func TestHealthyOnly(t *testing.T) {
 		if !slices.Equal(p.Inputs, q.Inputs) || len(p.Inputs) != len(d.Channels)*novelty.InputsOf {
 			t.Fatalf("%s: inputs %v; from its file, on the plain engine: %v", p.ID, p.Inputs, q.Inputs)
 		}
-		if math.Float32bits(p.Novelty) != math.Float32bits(q.Novelty) || p.P != q.P || p.Class != q.Class || math.Float32bits(p.Scores[0]) != math.Float32bits(q.Scores[0]) {
-			t.Fatalf("%s: %v, p %v, class %d; from its file, on the plain engine: %v, %v, %d", p.ID, p.Novelty, p.P, p.Class, q.Novelty, q.P, q.Class)
+		if math.Float32bits(p.Novelty) != math.Float32bits(q.Novelty) || p.NoveltyP != q.NoveltyP || p.Class != q.Class || math.Float32bits(p.Scores[0]) != math.Float32bits(q.Scores[0]) {
+			t.Fatalf("%s: %v, p %v, class %d; from its file, on the plain engine: %v, %v, %d", p.ID, p.Novelty, p.NoveltyP, p.Class, q.Novelty, q.NoveltyP, q.Class)
 		}
-		if novel := p.P <= .02; novel != (p.Class == 1) {
-			t.Fatalf("%s: class %d at p %v", p.ID, p.Class, p.P)
+		if novel := p.NoveltyP <= .02; novel != (p.Class == 1) {
+			t.Fatalf("%s: class %d at p %v", p.ID, p.Class, p.NoveltyP)
 		}
 	}
 	stream, err := reservoir.NewStream(stored)
@@ -67,8 +67,8 @@ func TestHealthyOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		class, _ := stream.Classify()
-		if score, q := stream.Novelty(); math.Float32bits(score) != math.Float32bits(p.Novelty) || q != p.P || class != ev.Classes[p.Class] {
-			t.Errorf("%s as a stream: %v, p %v, class %s; evaluated: %v, %v, %d", p.ID, score, q, class, p.Novelty, p.P, p.Class)
+		if score, q := stream.Novelty(); math.Float32bits(score) != math.Float32bits(p.Novelty) || q != p.NoveltyP || class != ev.Classes[p.Class] {
+			t.Errorf("%s as a stream: %v, p %v, class %s; evaluated: %v, %v, %d", p.ID, score, q, class, p.Novelty, p.NoveltyP, p.Class)
 		}
 	}
 	strange := Known{Classes: m.Readouts[0].Classes, Sequences: []KnownSequence{{Class: 1}}, Features: func(_ int, row []float32) error {
@@ -136,9 +136,9 @@ func TestNoveltyAtEnds(t *testing.T) {
 		for _, p := range ev.Predictions {
 			switch {
 			case !p.Early():
-				ends[i] = append(ends[i], p.Novelty, p.P)
-			case p.Novelty != 0 || p.P != 0:
-				t.Errorf("%s, an early prediction: novelty %v, p %v", p.ID, p.Novelty, p.P)
+				ends[i] = append(ends[i], p.Novelty, p.NoveltyP)
+			case p.Novelty != 0 || p.NoveltyP != 0:
+				t.Errorf("%s, an early prediction: novelty %v, p %v", p.ID, p.Novelty, p.NoveltyP)
 			}
 		}
 		if many := len(ev.Predictions) > 2*40; many != (early > 0) {

@@ -65,7 +65,7 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 		low, high, half, b := float64(v.Low), float64(v.High), float64(v.High-v.Low)/2, (1-v.Level)/2
 		var moves [][2]float64
 		for _, p := range ev.Predictions {
-			x, move := p.Number-float64(p.Value), [2]float64{b, -b}
+			x, move := p.Truth-float64(p.Number.Value), [2]float64{b, -b}
 			if n := len(moves); n > late {
 				low, high = low+rate*half*moves[n-late-1][0], high+rate*half*moves[n-late-1][1]
 			}
@@ -95,7 +95,7 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 			t.Errorf("the model has %+v of %+v", w, v)
 		}
 		for i, p := range evaluated(t, next, &later, EvaluateOptions{}).Predictions {
-			if was := ev.Predictions[i]; p.Value != was.Value || p.Low != was.Value+w.Low || p.High != was.Value+w.High {
+			if was := ev.Predictions[i]; p.Number.Value != was.Number.Value || p.Number.Low != was.Number.Value+w.Low || p.Number.High != was.Number.Value+w.High {
 				t.Fatalf("prediction %d: %+v, was %+v", i, p, was)
 			}
 		}
@@ -122,12 +122,12 @@ func TestRetrainOnNumbers(t *testing.T) {
 	inside, squares, magnitude := 0, 0., 0.
 	for i, p := range ev.Predictions {
 		value, low, high := l.Number(p.Scores)
-		if p.Value != value || p.Low != low || p.High != high || p.Class != 0 || p.Probability != 0 || p.Number != d.Series[d.Part(Test)[i]].Number {
+		if p.Number.Value != value || p.Number.Low != low || p.Number.High != high || p.Class != 0 || p.Probability != 0 || p.Truth != d.Series[d.Part(Test)[i]].Number {
 			t.Fatalf("%+v: another number than that of its scores", p)
 		}
-		e := float64(value) - p.Number
+		e := float64(value) - p.Truth
 		squares, magnitude = squares+e*e, magnitude+math.Abs(e)
-		if float64(low) <= p.Number && p.Number <= float64(high) {
+		if float64(low) <= p.Truth && p.Truth <= float64(high) {
 			inside++
 		}
 	}
@@ -143,7 +143,7 @@ func TestRetrainOnNumbers(t *testing.T) {
 		t.Errorf("R2 %v and %v, coverage %v: worse than it was", *n.R2, *left.R2, n.Coverage)
 	}
 	blind := evaluated(t, m, d.withoutNumbers("wrong"), EvaluateOptions{})
-	if blind.Numbers != nil || blind.Labelled != 0 || len(blind.Predictions) != 120 || blind.Predictions[7].Value != ev.Predictions[7].Value {
+	if blind.Numbers != nil || blind.Labelled != 0 || len(blind.Predictions) != 120 || blind.Predictions[7].Number.Value != ev.Predictions[7].Number.Value {
 		t.Errorf("without numbers: %+v", blind)
 	}
 	path := filepath.Join(t.TempDir(), "p.parquet")
@@ -160,8 +160,8 @@ func TestRetrainOnNumbers(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, of := range map[string]func(Prediction) float64{
-		"number": func(p Prediction) float64 { return p.Number }, "value": func(p Prediction) float64 { return float64(p.Value) },
-		"low": func(p Prediction) float64 { return float64(p.Low) }, "high": func(p Prediction) float64 { return float64(p.High) },
+		"number": func(p Prediction) float64 { return p.Truth }, "value": func(p Prediction) float64 { return float64(p.Number.Value) },
+		"low": func(p Prediction) float64 { return float64(p.Number.Low) }, "high": func(p Prediction) float64 { return float64(p.Number.High) },
 	} {
 		got, err := numberColumn(g, name)
 		if err != nil {
@@ -335,8 +335,8 @@ func TestNumbersOfRecordings(t *testing.T) {
 				if p.ID == "m0" && c.last(p) > 180 {
 					want = math.NaN()
 				}
-				if !(math.Abs(p.Number-want) < 1e-9) && !(want != want && p.Number != p.Number) {
-					t.Fatalf("%s: %s up to sample %d has %v, want %v", name, p.ID, p.Position, p.Number, want)
+				if !(math.Abs(p.Truth-want) < 1e-9) && !(want != want && p.Truth != p.Truth) {
+					t.Fatalf("%s: %s up to sample %d has %v, want %v", name, p.ID, p.Position, p.Truth, want)
 				}
 			}
 		}
@@ -359,7 +359,7 @@ func TestNumbersOfRecordingsUnknown(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ev.Numbers != nil || ev.Labelled != 0 || ev.Sequences == 0 || ev.Predictions[0].Value == 0 {
+	if ev.Numbers != nil || ev.Labelled != 0 || ev.Sequences == 0 || ev.Predictions[0].Number.Value == 0 {
 		t.Errorf("%+v", ev)
 	}
 }

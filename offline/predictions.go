@@ -30,7 +30,7 @@ var predictionFields = []arrow.Field{
 // the series or stream, samples int32 of the sequence, label utf8 (null:
 // unknown, or the sequence has several), predicted utf8, scores list<float32> in
 // the order of the metadata key eusn.classes (one score for two classes),
-// position int64 (samples of the series so far), flags uint32 (codec.Flag; 16 is
+// position int64 (samples of the series so far), flags uint32 (outcome.Flag; 16 is
 // an early prediction), probability float32 of predicted (null where the readout has
 // no temperature; see package codec), novelty float32 and novelty_p float32 (how unlike the
 // training part it is, and the p-value; null where the readout has no detector), change float32 (probability that the class changes until the end;
@@ -68,7 +68,7 @@ func (ev *Evaluation) WritePredictions(path string) error {
 		for i, v := range []struct {
 			value float32
 			null  bool
-		}{{p.Probability, p.Probability == 0}, {p.Novelty, p.P == 0}, {p.P, p.P == 0}, {p.Change, p.Change == 0}} {
+		}{{p.Probability, p.Probability == 0}, {p.Novelty, p.NoveltyP == 0}, {p.NoveltyP, p.NoveltyP == 0}, {p.Change, p.Change == 0}} {
 			if v.null {
 				b.Field(7 + i).AppendNull()
 			} else {
@@ -76,11 +76,11 @@ func (ev *Evaluation) WritePredictions(path string) error {
 			}
 		}
 		if number := b.Field(11).(*array.Float64Builder); numeric && p.Label >= 0 {
-			number.Append(p.Number)
+			number.Append(p.Truth)
 		} else {
 			number.AppendNull()
 		}
-		for i, v := range []float32{p.Value, p.Low, p.High} {
+		for i, v := range []float32{p.Number.Value, p.Number.Low, p.Number.High} {
 			if to := b.Field(12 + i).(*array.Float32Builder); numeric {
 				to.Append(v)
 			} else {

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -107,7 +107,7 @@ func TestRateIsLearnt(t *testing.T) {
 			t.Fatal(err)
 		}
 		want := map[bool]string{true: fmt.Sprint(len(ev.Predictions)), false: "0"}[c.flagged]
-		if got := fmt.Sprint(ev.Flagged[codec.FlagRate.String()]); got != want || len(ev.Predictions) == 0 {
+		if got := fmt.Sprint(ev.Flagged[outcome.FlagRate.String()]); got != want || len(ev.Predictions) == 0 {
 			t.Errorf("%s, tolerance %g: %s of %d predictions are flagged, want %s", filepath.Base(c.path), c.tolerance, got, len(ev.Predictions), want)
 		}
 	}

@@ -26,7 +26,7 @@ type Origin struct {
 	Input   []int64  // number of the message in the job's log
 	Message []int64  // Eusn-Seq of the message, 0 without
 	Row     []int64  // of the sample in the message
-	Flags   []uint32 // codec.Flag: what had happened since the stream's sample before
+	Flags   []uint32 // outcome.Flag: what had happened since the stream's sample before
 }
 
 func (o *Origin) reset() {

@@ -14,8 +14,8 @@ import (
 	"math"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -130,7 +130,7 @@ func (t *recordingSource) gather(c *RecordingChunk, rows []int) *chunk {
 		p.times, p.ends = append(p.times, c.Time[r]), append(p.ends, c.End[r])
 		p.labels = append(p.labels, t.classOf(c.Label[r]))
 		if c.Origin.Key != nil {
-			p.flags = append(p.flags, codec.Flag(c.Origin.Flags[r]))
+			p.flags = append(p.flags, outcome.Flag(c.Origin.Flags[r]))
 		}
 		if c.number != nil {
 			p.numbers = append(p.numbers, c.number[r])

@@ -165,7 +165,7 @@ func (k Known) Test(m *reservoir.Model, some []int) (correct int, err error) {
 		if err := k.Features(i, row); err != nil {
 			return 0, err
 		}
-		r.Answer(scores, row)
+		r.AnswerScores(scores, row)
 		if r.Classes[r.Class(scores)] == k.Classes[k.Sequences[i].Class] {
 			correct++
 		}

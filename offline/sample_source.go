@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -33,11 +33,11 @@ type chunk struct {
 
 	numbers []float64 // of each sample: its value in the column of the target, NaN where unknown; nil: labels are wanted
 
-	groups []string     // of each sample: its value in the column of groups; nil: no column is asked for
-	flags  []codec.Flag // of each sample: what happened before it; nil: not known
-	told   []int        // class of the sequence whose prediction comes with each sample, -1 where unknown; nil: of none
-	counts bool         // samples without a label count as input: labels are those of predictions
-	silent bool         // silence, and no mark, ended the sequence with the last sample
+	groups []string       // of each sample: its value in the column of groups; nil: no column is asked for
+	flags  []outcome.Flag // of each sample: what happened before it; nil: not known
+	told   []int          // class of the sequence whose prediction comes with each sample, -1 where unknown; nil: of none
+	counts bool           // samples without a label count as input: labels are those of predictions
+	silent bool           // silence, and no mark, ended the sequence with the last sample
 }
 
 // seriesSource is series of a data set: each is a stream of its own, of one

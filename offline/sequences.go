@@ -5,8 +5,8 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
@@ -16,9 +16,9 @@ import (
 type cutSequence struct {
 	id     string // of the stream
 	from   int64
-	row    int64      // behind the front end: the first one
-	group  int        // where sequences are not pieces of one series
-	flags  codec.Flag // of its samples so far
+	row    int64        // behind the front end: the first one
+	group  int          // where sequences are not pieces of one series
+	flags  outcome.Flag // of its samples so far
 	points []point
 	values []float32 // rows x channels: samples, none missing, behind the front end
 	clock  monitor.Clock
@@ -27,16 +27,16 @@ type cutSequence struct {
 // point is a place in a stream where the stage predicts: the sequence has
 // then the samples [from, to).
 type point struct {
-	k        int        // its number in the source, in the order of predictions
-	from, to int64      // samples of the stream, from 0
-	early    bool       // the sequence continues
-	label    int        // class that all its samples have; -1 where there is none
-	mixed    bool       // its samples have more than one label
-	group    int        // points of one group are of one origin: never learn from one to judge another
-	flags    codec.Flag // of its samples, as the stage sets them
-	rows     int64      // what the front end makes of its samples
-	site     int        // the group that it is in; groups.None: in none
-	number   float64    // what its last sample has in the target's column; NaN where unknown, or there is no target
+	k        int          // its number in the source, in the order of predictions
+	from, to int64        // samples of the stream, from 0
+	early    bool         // the sequence continues
+	label    int          // class that all its samples have; -1 where there is none
+	mixed    bool         // its samples have more than one label
+	group    int          // points of one group are of one origin: never learn from one to judge another
+	flags    outcome.Flag // of its samples, as the stage sets them
+	rows     int64        // what the front end makes of its samples
+	site     int          // the group that it is in; groups.None: in none
+	number   float64      // what its last sample has in the target's column; NaN where unknown, or there is no target
 	pace
 }
 
@@ -249,28 +249,28 @@ func (c *streamCutter) newGroup() int {
 func apart(k reservoir.PolicyKind) bool { return k == reservoir.Marked || k == reservoir.Gap }
 
 // signs are the flags that a cut's samples give its sequence.
-func (c *streamCutter) signs(s *cutSequence, p *chunk, u sequence.Cut) (f codec.Flag) {
+func (c *streamCutter) signs(s *cutSequence, p *chunk, u sequence.Cut) (f outcome.Flag) {
 	if c.limits == nil {
 		return 0
 	}
 	f = c.happened(p, u)
 	h := sort.Search(len(c.holes), func(i int) bool { return c.holes[i] >= u.From })
 	if h < len(c.holes) && c.holes[h] < u.To {
-		f |= codec.FlagHeld
+		f |= outcome.FlagHeld
 	}
 	outside, flat := c.found.In(int(u.From), int(u.To), c.at+int64(u.From)-s.from)
 	if outside {
-		f |= codec.FlagOutOfRange
+		f |= outcome.FlagOutOfRange
 	}
 	if flat {
-		f |= codec.FlagFlat
+		f |= outcome.FlagFlat
 	}
 	return f
 }
 
 // happened are the flags of what a job's log says of a cut's samples. A window that
 // begins misses nothing; what was lost in a silence may belong to either side.
-func (c *streamCutter) happened(p *chunk, u sequence.Cut) (f codec.Flag) {
+func (c *streamCutter) happened(p *chunk, u sequence.Cut) (f outcome.Flag) {
 	if p.flags == nil {
 		return 0
 	}
@@ -286,7 +286,7 @@ func (c *streamCutter) happened(p *chunk, u sequence.Cut) (f codec.Flag) {
 		f |= p.flags[u.To]
 	}
 	if u.End && p.silent && int(u.To) == len(p.labels) && apart(c.policy.Kind) {
-		f |= codec.FlagIdle
+		f |= outcome.FlagIdle
 	}
 	return f
 }
@@ -339,7 +339,7 @@ func (c *streamCutter) point(s *cutSequence, samples *chunk, u sequence.Cut, las
 	}
 	c.place(&p, s.id)
 	if p.pace = (pace{s.clock.Period(last), s.clock.Longest}); c.rate.Off(&s.clock, last) {
-		p.flags |= codec.FlagRate
+		p.flags |= outcome.FlagRate
 	}
 	if c.policy.Kind == reservoir.Endless {
 		s.clock.Begin(last) // as the stage does

@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/sequencetest"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -127,7 +127,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	trained, _ := retrained(t, tones(30, 0), RetrainOptions{Spec: smallBank(2)})
 	total, labelled, mixed := 0, 0, 0
-	flags := map[codec.Flag]int{}
+	flags := map[outcome.Flag]int{}
 	for trial, policy := range slices.Concat(every, every, every) {
 		m := *trained
 		m.Policy = policy
@@ -159,7 +159,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 					t.Fatalf("policy %+v, prediction %d:\n got %+v\nwant %+v", policy, i, g, w)
 				}
 				total++
-				for f := codec.Flag(1); f <= codec.FlagRate; f <<= 1 {
+				for f := outcome.Flag(1); f <= outcome.FlagRate; f <<= 1 {
 					if g.Flags&f != 0 {
 						flags[f]++
 					}
@@ -173,7 +173,7 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 	if total < 1000 || labelled < 300 || mixed < 100 {
 		t.Fatalf("%d predictions compared, %d with a label, %d mixed: the test has lost its subject", total, labelled, mixed)
 	}
-	for _, f := range []codec.Flag{codec.FlagHeld, codec.FlagEarly, codec.FlagWarmUp, codec.FlagOutOfRange, codec.FlagFlat, codec.FlagLength, codec.FlagRate} {
+	for _, f := range []outcome.Flag{outcome.FlagHeld, outcome.FlagEarly, outcome.FlagWarmUp, outcome.FlagOutOfRange, outcome.FlagFlat, outcome.FlagLength, outcome.FlagRate} {
 		if n := flags[f]; n < 10 || n == total {
 			t.Errorf("flag %v on %d of %d predictions: the test has lost its subject", f, n, total)
 		}
@@ -182,13 +182,13 @@ func TestEvaluationIsTheDefinition(t *testing.T) {
 
 // unlike is what samples [from, to) by themselves show of being unlike the
 // training's, by the definition in package monitor.
-func (s strip) unlike(m *reservoir.Model, from, to int) (f codec.Flag) {
+func (s strip) unlike(m *reservoir.Model, from, to int) (f outcome.Flag) {
 	for c, r := range m.Training.Inputs {
 		run, margin := 0, (r.Max-r.Min)/2
 		for i := from; i < to; i++ {
 			x := s.values[2*i+c]
 			if x < r.Min-margin || x > r.Max+margin {
-				f |= codec.FlagOutOfRange
+				f |= outcome.FlagOutOfRange
 			}
 			switch {
 			case x != x:
@@ -199,7 +199,7 @@ func (s strip) unlike(m *reservoir.Model, from, to int) (f codec.Flag) {
 				run = 1
 			}
 			if run > max(8, 2*r.LongestRun) {
-				f |= codec.FlagFlat
+				f |= outcome.FlagFlat
 			}
 		}
 	}
@@ -251,25 +251,25 @@ func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Predic
 		if m.Front != nil {
 			x = s.behind(m, sp.From, sp.To)
 		}
-		p := Prediction{ID: id, Position: int64(sp.To), Samples: sp.To - sp.From, Label: s.labels[sp.From], Scores: make([]float32, e.ScoreWidth())}
+		p := Prediction{ID: id, Position: int64(sp.To), Samples: sp.To - sp.From, Label: s.labels[sp.From], Answer: outcome.Answer{Scores: make([]float32, e.ScoreWidth())}}
 		if slices.ContainsFunc(s.labels[sp.From:sp.To], func(l int) bool { return l != p.Label }) {
 			p.Label = -1
 		}
 		if missing {
-			p.Flags |= codec.FlagHeld
+			p.Flags |= outcome.FlagHeld
 		}
 		if !sp.End {
-			p.Flags |= codec.FlagEarly
+			p.Flags |= outcome.FlagEarly
 			if m.Policy.Kind == reservoir.Window && sp.To < m.Policy.Length {
-				p.Flags |= codec.FlagWarmUp
+				p.Flags |= outcome.FlagWarmUp
 			}
 		}
 		if tr := m.Training; p.Samples > 2*tr.MaxLength || sp.End && 2*p.Samples < tr.MinLength {
-			p.Flags |= codec.FlagLength
+			p.Flags |= outcome.FlagLength
 		}
 		p.Flags |= s.unlike(m, sp.From, sp.To)
 		if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, .05, sequencetest.Timed(m.Policy, spans, i, s.times)) {
-			p.Flags |= codec.FlagRate
+			p.Flags |= outcome.FlagRate
 		}
 		if err := e.Advance(x, []reservoir.Run{{Reset: true, Emit: true, To: int32(len(x) / 2)}}, p.Scores); err != nil {
 			t.Fatal(err)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Sets are in the model, and an evaluation's are those of its scores; without them
@@ -121,12 +121,12 @@ func TestRetrainThatAbstains(t *testing.T) {
 	ev := evaluated(t, m, d, EvaluateOptions{})
 	answered, wrong := 0, 0
 	for _, p := range ev.Predictions {
-		abstains := p.Flags&codec.FlagAbstain != 0
+		abstains := p.Flags&outcome.FlagAbstain != 0
 		if abstains != m.Readouts[0].Abstains(p.Probability) {
 			t.Fatalf("%+v: want it to abstain at most at %v", p, rule.Above)
 		}
 		if !abstains {
-			if answered++; p.Class != p.Label {
+			if answered++; int(p.Class) != p.Label {
 				wrong++
 			}
 		}

@@ -149,7 +149,7 @@ func (ev *Evaluation) byGroup(pl *plan, sites []int) *groups.Report {
 			continue
 		}
 		all[sites[i]].Sequences++
-		if p.Label == p.Class {
+		if p.Label == int(p.Class) {
 			all[sites[i]].Correct++
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -22,8 +23,8 @@ func TestAsyncProducers(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	for name, c := range map[string]struct {
 		again bool
-		want  codec.Flag
-	}{"sent again": {true, 0}, "left out": {false, codec.FlagGap}} {
+		want  outcome.Flag
+	}{"sent again": {true, 0}, "left out": {false, outcome.FlagGap}} {
 		t.Run(name, func(t *testing.T) {
 			b := newRig(t)
 			conf := quick("async", 1)
@@ -67,7 +68,7 @@ func TestAsyncProducers(t *testing.T) {
 			}
 			got := b.await("async", 1)["a"]
 			r.stop(t)
-			if got[0].Flags&codec.FlagGap != c.want {
+			if got[0].Flags&outcome.FlagGap != c.want {
 				t.Errorf("%d messages were refused and %s: flags %v, want %v", refused, name, got[0].Flags, c.want)
 			}
 			if c.again {

@@ -24,6 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -202,7 +203,7 @@ func TestBackfill(t *testing.T) {
 			got := b.await(c.Job, count(want))
 			b.settle(r, len(packets))
 			r.stop(t)
-			same(t, clean(got, codec.FlagReordered), clean(want, codec.FlagReordered))
+			same(t, clean(got, outcome.FlagReordered), clean(want, outcome.FlagReordered))
 			undisturbed := newRig(t)
 			undisturbed.answer(m, c, packets, len(packets))
 			if got, want := b.digests(c.Job, c.Partitions), undisturbed.digests(c.Job, c.Partitions); !slices.Equal(got, want) {
@@ -272,7 +273,7 @@ func TestBackfillFromTheMiddle(t *testing.T) {
 	b.backfill(m, c, o)
 	got := backfilled(t, o.Out)
 	for stream, ps := range live {
-		if len(got[stream]) != 2 || got[stream][0].Flags&codec.FlagGap == 0 || sameBits(got[stream][0].Scores, ps[1].Scores) {
+		if len(got[stream]) != 2 || got[stream][0].Flags&outcome.FlagGap == 0 || sameBits(got[stream][0].Scores, ps[1].Scores) {
 			t.Errorf("stream %s: %+v, want two predictions, the first of a part of a sequence, with the flag gap", stream, got[stream])
 			continue
 		}
@@ -349,7 +350,7 @@ func TestBackfillRanges(t *testing.T) {
 	mentions(t, try(func(o *Backfill, _ *Config) { o.From = begin.Add(-time.Hour) }), "begins with message 5", "was removed")
 	o := backfillTo(filepath.Join(t.TempDir(), "out"))
 	b.backfill(m, c, o)
-	if got := backfilled(t, o.Out)["a"]; len(got) != 6 || got[0].Flags&codec.FlagGap == 0 || got[1].Flags != 0 {
+	if got := backfilled(t, o.Out)["a"]; len(got) != 6 || got[0].Flags&outcome.FlagGap == 0 || got[1].Flags != 0 {
 		t.Errorf("of a log whose beginning is gone: %+v", got)
 	}
 	r.stop(t)
@@ -378,7 +379,7 @@ func TestBackfillOvertaken(t *testing.T) {
 		got := backfilled(t, o.Out)["a"]
 		flagged := 0
 		for _, p := range got {
-			if p.Flags&codec.FlagGap != 0 {
+			if p.Flags&outcome.FlagGap != 0 {
 				flagged++
 			}
 		}

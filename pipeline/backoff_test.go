@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -166,7 +167,7 @@ func TestFullPartitionGoesOn(t *testing.T) {
 	r.until(t, "abandon a sequence", func(s Stats) bool { return s.Abandoned == 1 && s.New == 3 })
 	b.publish([]pipelinetest.Packet{pipelinetest.One(others[0], 1, 1, 1, true), pipelinetest.One(mine[2], 2, 1, 1, true), pipelinetest.One(mine[0], 0, 1, 1, true)})
 	got := b.await(c.Job, 3)
-	for key, want := range map[string]codec.Flag{others[0]: 0, mine[2]: 0, mine[0]: codec.FlagGap} {
+	for key, want := range map[string]outcome.Flag{others[0]: 0, mine[2]: 0, mine[0]: outcome.FlagGap} {
 		if len(got[key]) != 1 || got[key][0].Flags != want {
 			t.Errorf("%s: %+v, want a prediction with the flags %v", key, got[key], want)
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -96,7 +97,7 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 	predicted := map[string]codec.Prediction{} // those that should carry features
 	for _, ps := range b.await(job, all) {
 		for _, p := range ps {
-			if wire.Carries(p.Stream, p.Seq, p.Row, share) && (p.Flags&codec.FlagEarly != 0) == (policy.Kind == reservoir.Endless) {
+			if wire.Carries(p.Stream, p.Seq, p.Row, share) && (p.Flags&outcome.FlagEarly != 0) == (policy.Kind == reservoir.Endless) {
 				predicted[fmt.Sprint(p.Stream, " ", p.Seq, " ", p.Row)] = p
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -60,10 +61,10 @@ func TestRestart(t *testing.T) {
 				at = to
 			}
 			want := direct(t, m, streams, sent)
-			if early, decided := flagged(want, codec.FlagEarly), flagged(want, codec.FlagDecided); name == "decided" && (decided == 0 || decided == early) {
+			if early, decided := flagged(want, outcome.FlagEarly), flagged(want, outcome.FlagDecided); name == "decided" && (decided == 0 || decided == early) {
 				t.Fatalf("%d of %d early predictions are decided, want some", decided, early)
 			}
-			all, abstain := flagged(want, 0), flagged(want, codec.FlagAbstain)
+			all, abstain := flagged(want, 0), flagged(want, outcome.FlagAbstain)
 			if name == "abstains" && (abstain == 0 || abstain == all) {
 				t.Fatalf("%d of %d predictions abstain, want some", abstain, all)
 			}
@@ -73,7 +74,7 @@ func TestRestart(t *testing.T) {
 }
 
 // flagged counts the predictions with a flag; 0: all.
-func flagged(all map[string][]codec.Prediction, f codec.Flag) (n int) {
+func flagged(all map[string][]codec.Prediction, f outcome.Flag) (n int) {
 	for _, ps := range all {
 		for _, p := range ps {
 			if p.Flags&f == f {

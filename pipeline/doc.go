@@ -268,7 +268,7 @@
 // FlagReordered. When a key has more than Reorder messages waiting, or the
 // partition more than ReorderBytes, the stage stops waiting for the lowest
 // missing numbers, and what follows carries FlagGap. A prediction with no
-// flag is complete; codec.Flag.Integrity says it in one word:
+// flag is complete; outcome.Flag.Integrity says it in one word:
 // unlike-training, gap, poison-skipped, held, idle, early or complete
 // (unknown: a flag of a later version). A flag of a sequence is on all its
 // later predictions too.

@@ -20,6 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -214,23 +215,22 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 			}
 			p := codec.Prediction{
 				Stream: r.Name, Seq: at.seq, Row: at.row, Time: r.Times[sp.To-1],
-				Class: int32(class), Score: shard.Score(head, scores, class), Scores: scores,
-				Probability: head.Probability(scores), Flags: pipelinetest.Unlike(m, r.X[2*sp.From:2*sp.To]),
+				Answer: outcome.Answer{Class: int32(class), Score: head.Score(scores, class), Scores: scores, Probability: head.Probability(scores), Flags: pipelinetest.Unlike(m, r.X[2*sp.From:2*sp.To])},
 			}
 			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, DefaultRateTolerance, sequencetest.Timed(m.Policy, spans, i, r.Times)) {
-				p.Flags |= codec.FlagRate
+				p.Flags |= outcome.FlagRate
 			}
 			if head.Abstains(p.Probability) {
-				p.Flags |= codec.FlagAbstain
+				p.Flags |= outcome.FlagAbstain
 			}
 			if !sp.End {
-				p.Flags |= codec.FlagEarly
+				p.Flags |= outcome.FlagEarly
 				if m.Policy.Kind == reservoir.Window && sp.To < m.Policy.Length {
-					p.Flags |= codec.FlagWarmUp
+					p.Flags |= outcome.FlagWarmUp
 				}
 				var decided bool
 				if p.Change, decided = m.Readouts[0].Change(int64(sp.To-sp.From), scores); decided {
-					p.Flags |= codec.FlagDecided
+					p.Flags |= outcome.FlagDecided
 				}
 			}
 			out[r.Name] = append(out[r.Name], p)
@@ -240,7 +240,7 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 }
 
 // clean leaves a flag out of a comparison.
-func clean(all map[string][]codec.Prediction, f codec.Flag) map[string][]codec.Prediction {
+func clean(all map[string][]codec.Prediction, f outcome.Flag) map[string][]codec.Prediction {
 	for _, ps := range all {
 		for i := range ps {
 			ps[i].Flags &^= f

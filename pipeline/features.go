@@ -7,12 +7,12 @@ import (
 	"io"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/backfill"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -158,7 +158,7 @@ func (b *backfilling) follow(ctx context.Context, d *shard.Direct, done *Feature
 // Ends reports whether a policy learns from a sequence as far as a prediction: as
 // far as the last one, or where sequences do not end, as far as each.
 func Ends(p reservoir.Policy, q *Sequence) bool {
-	return (q.Flags&codec.FlagEarly != 0) == (p.Kind == reservoir.Endless)
+	return (q.Flags&outcome.FlagEarly != 0) == (p.Kind == reservoir.Endless)
 }
 
 // Readout is the one of the model that the stage predicts with.

@@ -10,9 +10,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -63,7 +63,7 @@ func TestIdleThroughCrashes(t *testing.T) {
 	n := 0
 	for _, ps := range got {
 		for _, p := range ps {
-			if p.Flags&codec.FlagIdle != 0 {
+			if p.Flags&outcome.FlagIdle != 0 {
 				n++
 			}
 		}

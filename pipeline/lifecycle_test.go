@@ -13,7 +13,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
@@ -165,7 +164,7 @@ func TestHeadByName(t *testing.T) {
 	only := *m
 	only.Readouts = []*readout.Linear{&second}
 	exp := alone(t, &only, codec.Reject, pipelinetest.One("a", 1, 3, 1, true))[0]
-	if !sameBits(got.Scores, exp.Scores) || got.Score != shard.Score(&second, got.Scores, int(got.Class)) || got.Score <= 0 {
+	if !sameBits(got.Scores, exp.Scores) || got.Score != second.Score(got.Scores, int(got.Class)) || got.Score <= 0 {
 		t.Errorf("%+v, want %+v", got, exp)
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -119,7 +120,7 @@ func TestLostInputThenSilence(t *testing.T) {
 	r := b.start(m, c)
 	got := b.await(c.Job, 1)["n"][0].Flags
 	r.stop(t)
-	if want := codec.FlagIdle | codec.FlagGap; got != want {
+	if want := outcome.FlagIdle | outcome.FlagGap; got != want {
 		t.Errorf("flags %v, want %v", got, want)
 	}
 }

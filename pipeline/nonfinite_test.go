@@ -5,6 +5,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -73,7 +74,7 @@ func TestNonFiniteChangesAfterRelease(t *testing.T) {
 			want := alone(t, m, codec.Hold, c.want...)
 			for i := range want {
 				if want[i].Seq >= c.misses {
-					want[i].Flags |= codec.FlagHeld
+					want[i].Flags |= outcome.FlagHeld
 				}
 			}
 			same(t, map[string][]codec.Prediction{"a": got}, map[string][]codec.Prediction{"a": want})

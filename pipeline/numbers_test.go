@@ -8,6 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -89,7 +90,7 @@ func TestNumbersThroughCrashes(t *testing.T) {
 		for i, p := range ps {
 			v := readouts[p.Readout].Interval
 			value := p.Score
-			if n := (codec.Number{Value: value, Low: value + v.Low, High: value + v.High, Known: true}); p.Number != n || len(p.Scores) > 0 && p.Scores[0] != value || p.Class != 0 || p.Probability != 0 {
+			if n := (outcome.Number{Value: value, Low: value + v.Low, High: value + v.High, Known: true}); p.Number != n || len(p.Scores) > 0 && p.Scores[0] != value || p.Class != 0 || p.Probability != 0 {
 				t.Fatalf("stream %s, prediction %d: %+v, want %+v", key, i, p, n)
 			}
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/registry"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -252,7 +253,7 @@ func checkReadouts(t *testing.T, m *reservoir.Model, got map[string][]codec.Pred
 			}
 			want[key] = append(want[key], alones[name][key][i])
 			want[key][i].Readout = name
-			if i > 0 && ps[i-1].Flags&codec.FlagEarly != 0 && ps[i-1].Readout != name {
+			if i > 0 && ps[i-1].Flags&outcome.FlagEarly != 0 && ps[i-1].Readout != name {
 				t.Errorf("stream %s, prediction %d: readout %q in the middle of a sequence of %q", key, i, p.Readout, ps[i-1].Readout)
 			}
 		}
@@ -265,7 +266,7 @@ func checkReadouts(t *testing.T, m *reservoir.Model, got map[string][]codec.Pred
 				if p.Readout != name {
 					continue
 				}
-				abstains := p.Flags&codec.FlagAbstain != 0
+				abstains := p.Flags&outcome.FlagAbstain != 0
 				if l.Abstain != nil {
 					answered[!abstains]++
 				}

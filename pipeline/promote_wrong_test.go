@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/registry"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -84,7 +85,7 @@ func TestResizeKeepsReadouts(t *testing.T) {
 			if p.Readout != begun[key][sequence] {
 				t.Errorf("stream %s, prediction %d of sequence %d: readout %q, want %q", key, i, sequence, p.Readout, begun[key][sequence])
 			}
-			if p.Flags&codec.FlagEarly == 0 {
+			if p.Flags&outcome.FlagEarly == 0 {
 				sequence++
 			}
 		}

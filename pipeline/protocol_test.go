@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -46,7 +47,7 @@ func TestCrashes(t *testing.T) {
 				if i == 4 {
 					got := b.await("crash", count(exp))
 					r.stop(t)
-					same(t, clean(got, codec.FlagReordered), exp)
+					same(t, clean(got, outcome.FlagReordered), exp)
 					return
 				}
 				time.Sleep(time.Duration(i) * 7 * time.Millisecond)

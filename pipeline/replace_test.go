@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -115,7 +116,7 @@ func TestReplace(t *testing.T) {
 	if n := follows(t, all, want[false], want[true]); n < len(streams) {
 		t.Errorf("%d of %d streams have predictions of the other network", n, len(streams))
 	}
-	same(t, clean(b.await(other.Job, count(want[true])), codec.FlagReordered), clean(want[true], codec.FlagReordered))
+	same(t, clean(b.await(other.Job, count(want[true])), outcome.FlagReordered), clean(want[true], outcome.FlagReordered))
 	next.stop(t)
 	second.stop(t)
 	for p := range own.Partitions {

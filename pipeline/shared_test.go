@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -63,7 +64,7 @@ func TestTwoJobsOnOneInput(t *testing.T) {
 	b.publish(next(len(packets)))
 	want := map[string]map[string][]codec.Prediction{own.Job: direct(t, blue, streams, sent), other.Job: direct(t, green, streams, sent)}
 	for job, all := range want {
-		same(t, clean(b.await(job, count(all)), codec.FlagReordered), clean(all, codec.FlagReordered))
+		same(t, clean(b.await(job, count(all)), outcome.FlagReordered), clean(all, outcome.FlagReordered))
 		if dead := b.deadLetters(job); len(dead) > 0 {
 			t.Errorf("job %s has %d dead letters, the first: %+v", job, len(dead), dead[0])
 		}
@@ -152,7 +153,7 @@ func TestSharedSilence(t *testing.T) {
 				ended := 0
 				for _, ps := range b.await(c.Job, want) {
 					for _, p := range ps {
-						if p.Flags&codec.FlagIdle != 0 {
+						if p.Flags&outcome.FlagIdle != 0 {
 							ended++
 						}
 					}

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -55,7 +56,7 @@ func TestSpillSameBits(t *testing.T) {
 				switch {
 				case i == parts-1:
 					got := b.await("spill", count(exp))
-					same(t, clean(got, codec.FlagReordered), exp)
+					same(t, clean(got, outcome.FlagReordered), exp)
 					r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
 					r.stop(t)
 				case i%2 == 0:

@@ -6,9 +6,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Counters is what a running stage counts, and the way to see its status.
@@ -122,9 +122,9 @@ type Stats struct {
 	SnapshotSize   uint64 // bytes of them
 
 	DeadLettersBy map[string]uint64 // DeadLetters by Reason.String; every reason is in it
-	PredictionsBy map[string]uint64 // Predictions by codec.Flag.Integrity; every word is in it
+	PredictionsBy map[string]uint64 // Predictions by outcome.Flag.Integrity; every word is in it
 	PredictionsOf map[string]uint64 // Predictions by class; nil before the first run
-	FlaggedBy     map[string]uint64 // Predictions by each flag they carry, as codec.FlagNames has them; every flag is in it
+	FlaggedBy     map[string]uint64 // Predictions by each flag they carry, as outcome.FlagNames has them; every flag is in it
 
 	Decode       time.Duration // time in the decoder, all shards
 	Engine       time.Duration // time in Engine.Advance, all shards
@@ -185,7 +185,7 @@ func read(n *stats.Counters) Stats {
 		}
 	}
 	for i := range n.Flagged {
-		s.FlaggedBy[codec.FlagNames[i]] = n.Flagged[i].Load()
+		s.FlaggedBy[outcome.FlagNames[i]] = n.Flagged[i].Load()
 	}
 	return s
 }

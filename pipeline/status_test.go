@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -54,7 +55,7 @@ func TestLagAfterIdleTime(t *testing.T) {
 	}
 	close(open)
 	s := b.settle(r, n)
-	if s.PredictionsBy[codec.IntegrityComplete] != 1 || s.Predictions != 1 {
+	if s.PredictionsBy[outcome.IntegrityComplete] != 1 || s.Predictions != 1 {
 		t.Errorf("%d predictions, by integrity %v, want one that is complete", s.Predictions, s.PredictionsBy)
 	}
 	r.stop(t)
@@ -167,9 +168,9 @@ func TestReplayingIsNotReady(t *testing.T) {
 // counts for each of its flags.
 func TestCountingAllocates(t *testing.T) {
 	var c Counters
-	preds := make([]codec.Prediction, 1<<len(codec.FlagNames))
+	preds := make([]codec.Prediction, 1<<len(outcome.FlagNames))
 	for i := range preds {
-		preds[i].Flags = codec.Flag(i)
+		preds[i].Flags = outcome.Flag(i)
 	}
 	if n := testing.AllocsPerRun(100, func() {
 		c.counts.Grade(preds)
@@ -183,14 +184,14 @@ func TestCountingAllocates(t *testing.T) {
 	for _, p := range preds {
 		want[p.Flags.Integrity()]++
 	}
-	delete(want, codec.IntegrityUnknown)
+	delete(want, outcome.IntegrityUnknown)
 	stats := once.Stats()
 	for word, n := range stats.PredictionsBy {
-		if n != want[word] || n == 0 && word != codec.IntegrityUnknown {
+		if n != want[word] || n == 0 && word != outcome.IntegrityUnknown {
 			t.Errorf("%d predictions %s, want %d", n, word, want[word])
 		}
 	}
-	for _, name := range codec.FlagNames {
+	for _, name := range outcome.FlagNames {
 		if n := stats.FlaggedBy[name]; int(n) != len(preds)/2 {
 			t.Errorf("%d predictions with flag %s, want %d", n, name, len(preds)/2)
 		}

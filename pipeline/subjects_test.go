@@ -12,10 +12,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -88,7 +88,7 @@ func TestInputSubjects(t *testing.T) {
 				publish(bad)
 				r.until(t, "a dead letter", func(s Stats) bool { return s.DeadLetters == 1 && s.Lag == 0 })
 				r.stop(t)
-				same(t, clean(got, codec.FlagReordered), exp)
+				same(t, clean(got, outcome.FlagReordered), exp)
 			}
 			b.verifyAll(m, c)
 			b.sendAgain(c.Job, full(pattern, bad.Key), bad.Key)
@@ -210,7 +210,7 @@ func TestIdleUnderPlantSubjects(t *testing.T) {
 			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
 			r.stop(t)
 			for name := range want {
-				if ps := got[name]; len(ps) != 1 || ps[0].Flags&codec.FlagIdle == 0 {
+				if ps := got[name]; len(ps) != 1 || ps[0].Flags&outcome.FlagIdle == 0 {
 					t.Errorf("stream %s: %+v", name, ps)
 				}
 			}

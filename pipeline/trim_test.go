@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -187,7 +188,7 @@ func TestTwoJobsUnderKills(t *testing.T) {
 		now[i].stop(t)
 		for stream, all := range b.predictions(c.Job) {
 			for _, p := range all {
-				if p.Flags&codec.FlagGap != 0 {
+				if p.Flags&outcome.FlagGap != 0 {
 					t.Fatalf("job %s, stream %s: prediction %+v has a gap", c.Job, stream, p)
 				}
 			}

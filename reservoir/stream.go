@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // streamSamples is how many samples a Stream gives its engine at a time.
@@ -26,6 +27,10 @@ type Stream struct {
 	reset   bool     // before the next sample
 	novelty *Novelty // nil: the readout has no detector
 	novel   [1]float32
+	like    []float32 // Seen.Inputs; nil: the detector reads none
+	slot    [1]int32
+	answer  outcome.Answer
+	set     []int32 // memory of answer.Set
 
 	front *Front    // nil: none
 	state []float64 // of the front end
@@ -55,6 +60,9 @@ func NewStream(m *Model) (*Stream, error) {
 	}
 	if d := s.readout.Novelty; d != nil {
 		s.novelty = NewNovelty(d)
+		if n := s.novelty.Inputs(); n > 0 {
+			s.like = make([]float32, n)
+		}
 	}
 	return s, nil
 }
@@ -87,42 +95,44 @@ func (s *Stream) Step(samples ...float32) error {
 	return nil
 }
 
-// Classify is the class of the samples since the stream began or was reset, and
-// its probability among the model's classes; 0 where the model knows none.
-// Further samples may follow. Before the first one it says nothing of the
-// stream.
+// Classify returns the class of the samples since the stream began or was reset, and its
+// probability among the model's classes; 0 if the model has no temperature. Further
+// samples may follow. Before the first sample the class says nothing of the stream.
 func (s *Stream) Classify() (class string, probability float32) {
-	s.score()
-	if s.readout.Detects {
-		s.Novelty()
-	}
-	return s.readout.Classes[s.readout.Class(s.scores)], s.readout.Probability(s.scores)
+	s.update(s.readout.Detects)
+	return s.readout.Classes[s.answer.Class], s.answer.Probability
 }
 
-// score asks the engine for the scores of now.
-func (s *Stream) score() {
+// Novelty returns how unlike the training part the samples are since the stream began or
+// was reset, and the p-value of that (novelty.Detector); both 0 if the readout has no
+// detector. Further samples may follow.
+func (s *Stream) Novelty() (score, p float32) {
+	s.update(true)
+	return s.answer.Novelty, s.answer.NoveltyP
+}
+
+// Answer returns all that the readout says of the samples since the stream began or was
+// reset, as of a whole sequence. Its slices are valid until the next call of a method.
+func (s *Stream) Answer() outcome.Answer {
+	s.update(true)
+	return s.answer
+}
+
+// update computes the answer of now; judge asks for the detector's part.
+func (s *Stream) update(judge bool) {
 	s.run[0] = Run{Reset: s.reset, Emit: true}
 	if err := s.engine.Advance(nil, s.run[:], s.scores); err != nil {
 		panic(err) // a run without samples, of a slot that is there
 	}
 	s.reset = false
-}
-
-// Novelty is how unlike the training part the samples are since the stream began or was
-// reset, and the p-value of that (novelty.Detector); both 0 where the readout has no
-// detector. Further samples may follow.
-func (s *Stream) Novelty() (score, p float32) {
-	if s.novelty == nil {
-		return 0, 0
+	var seen readout.Seen
+	if judge && s.novelty != nil {
+		if err := s.novelty.Score(s.novel[:], s.like, s.engine, s.slot[:]); err != nil {
+			panic(err) // as above
+		}
+		seen = readout.Seen{Judged: true, Novelty: s.novel[0], Inputs: s.like}
 	}
-	if s.reset {
-		s.score()
-	}
-	var slot [1]int32
-	if err := s.novelty.Score(s.novel[:], nil, s.engine, slot[:]); err != nil {
-		panic(err) // as above
-	}
-	return s.novel[0], s.readout.Detect(s.scores, s.novel[0])
+	s.set = s.readout.Answer(&s.answer, s.scores[:s.readout.Columns()], seen, s.set[:0])
 }
 
 // Reset begins a new sequence: what came before is forgotten.

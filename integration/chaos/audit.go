@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // audit reads the output and expects exactly the truth's predictions, each
@@ -42,7 +43,7 @@ type ident struct {
 }
 
 func identOf(p codec.Prediction) ident {
-	id := ident{seq: p.Seq, row: p.Row, early: p.Flags&codec.FlagEarly != 0}
+	id := ident{seq: p.Seq, row: p.Row, early: p.Flags&outcome.FlagEarly != 0}
 	if p.Seq == 0 {
 		id.time = p.Time
 	}
@@ -200,7 +201,7 @@ func (a *audit) prediction(partition int, after bool, p codec.Prediction) {
 		p.Readout = ""
 	}
 	if a.may.lenient() { // the order of stored messages is not compared
-		p.Flags &^= codec.FlagReordered
+		p.Flags &^= outcome.FlagReordered
 	}
 	if d := difference(p, due); d != "" {
 		a.fault("stream %s: seq %d row %d: %s", p.Stream, p.Seq, p.Row, d)

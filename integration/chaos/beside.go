@@ -21,6 +21,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -286,7 +287,7 @@ func (r *run) label(ctx context.Context, js jetstream.JetStream) (err error) {
 		h := fnv.New32a()
 		fmt.Fprint(h, p.Stream, p.Seq, p.Row)
 		n := h.Sum32()
-		if n%4 != 0 || p.Flags&codec.FlagEarly != 0 {
+		if n%4 != 0 || p.Flags&outcome.FlagEarly != 0 {
 			return nil
 		}
 		class := fmt.Sprint("class ", n/4%3)

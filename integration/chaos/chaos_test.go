@@ -21,6 +21,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // The test binary is its own NATS server, as the program is.
@@ -124,24 +125,24 @@ func TestTruthOfSamples(t *testing.T) {
 	}
 	for _, c := range []struct {
 		x    []float32
-		want codec.Flag
+		want outcome.Flag
 	}{
-		{hang(8), 0}, {hang(9), codec.FlagFlat}, {append(hang(8), hang(1)...), codec.FlagFlat}, {append(append(hang(8), .6, 0), hang(8)...), 0},
-		{[]float32{1.93, -1.93, 1.94, -1.94}, 0}, {[]float32{0, 1.95}, codec.FlagOutOfRange}, {[]float32{-1.95, 0}, codec.FlagOutOfRange},
-		{append(hang(9), 0, 2), codec.FlagFlat | codec.FlagOutOfRange},
+		{hang(8), 0}, {hang(9), outcome.FlagFlat}, {append(hang(8), hang(1)...), outcome.FlagFlat}, {append(append(hang(8), .6, 0), hang(8)...), 0},
+		{[]float32{1.93, -1.93, 1.94, -1.94}, 0}, {[]float32{0, 1.95}, outcome.FlagOutOfRange}, {[]float32{-1.95, 0}, outcome.FlagOutOfRange},
+		{append(hang(9), 0, 2), outcome.FlagFlat | outcome.FlagOutOfRange},
 	} {
 		if got := unlike(c.x); got != c.want {
 			t.Errorf("%v: flags %q, want %q", c.x, got, c.want)
 		}
 	}
-	seen := map[codec.Flag]int{}
+	seen := map[outcome.Flag]int{}
 	tr := told(t, newPlan(3, traffic{Keys: 2, Messages: 200}, true), "window", 0, nil)
 	for _, ps := range tr.predictions {
 		for _, p := range ps {
-			seen[p.Flags&(codec.FlagFlat|codec.FlagOutOfRange)]++
+			seen[p.Flags&(outcome.FlagFlat|outcome.FlagOutOfRange)]++
 		}
 	}
-	if seen[0] < 20 || seen[codec.FlagFlat] < 20 || seen[codec.FlagOutOfRange] < 20 {
+	if seen[0] < 20 || seen[outcome.FlagFlat] < 20 || seen[outcome.FlagOutOfRange] < 20 {
 		t.Errorf("predictions by flags %v: one kind is hardly there", seen)
 	}
 }
@@ -277,7 +278,7 @@ func TestAuditFindsEachFault(t *testing.T) {
 			return p
 		}, 0, 0, 1},
 		{"a class", func(p []codec.Prediction) []codec.Prediction { p[2].Class ^= 1; return p }, 0, 0, 1},
-		{"a flag", func(p []codec.Prediction) []codec.Prediction { p[2].Flags ^= codec.FlagGap; return p }, 0, 0, 1},
+		{"a flag", func(p []codec.Prediction) []codec.Prediction { p[2].Flags ^= outcome.FlagGap; return p }, 0, 0, 1},
 		{"another readout", func(p []codec.Prediction) []codec.Prediction { p[2].Readout = "b"; return p }, 0, 0, 1},
 		{"a time", func(p []codec.Prediction) []codec.Prediction { p[2].Time++; return p }, 0, 0, 1},
 		{"another row", func(p []codec.Prediction) []codec.Prediction { p[2].Row = 77; return p }, 1, 0, 1},
@@ -306,7 +307,7 @@ func TestAuditOfFaults(t *testing.T) {
 	if n := len(tr.predictions["dev001"]); n < 15 {
 		t.Fatalf("only %d predictions", n)
 	}
-	gap := func(p []codec.Prediction, i int) []codec.Prediction { p[i].Flags |= codec.FlagGap; return p }
+	gap := func(p []codec.Prediction, i int) []codec.Prediction { p[i].Flags |= outcome.FlagGap; return p }
 	flag, stop, shown := may{Flag: true}, may{Stop: true}, may{Shown: true}
 	for _, c := range []struct {
 		what                                      string
@@ -323,7 +324,7 @@ func TestAuditOfFaults(t *testing.T) {
 		{"other scores", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Score++; return p }, 0, 0, 1, 0, 0},
 		{"one nobody meant, and a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Row = 77; return gap(p, 3) }, 1, 0, 0, 1, 0},
 		{"twice, with a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { return gap(slices.Insert(p, 4, p[3]), 4) }, 0, 1, 0, 0, 0},
-		{"another order", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Flags |= codec.FlagReordered; return p }, 0, 0, 0, 0, 0},
+		{"another order", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Flags |= outcome.FlagReordered; return p }, 0, 0, 0, 0, 0},
 		{"the rest missing", stop, false, func(p []codec.Prediction) []codec.Prediction { return p[:len(p)-4] }, 4, 0, 0, 0, 0},
 		{"the rest missing, and a stop", stop, true, func(p []codec.Prediction) []codec.Prediction { return p[:len(p)-4] }, 0, 0, 0, 0, 4},
 		{"one missing in the middle, and a stop", stop, true, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(p, 3, 4) }, 1, 0, 0, 0, 0},

@@ -13,7 +13,7 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // heard is a sample that the stage uses, as a recording has it.
@@ -22,7 +22,7 @@ type heard struct {
 	row  uint32
 	time int64
 	x, y float32
-	flag codec.Flag // of what happened before it
+	flag outcome.Flag // of what happened before it
 }
 
 // recorded are the files of a recording, in order.
@@ -73,7 +73,7 @@ func readRecording(ctx context.Context, files []string) (all map[string][]heard,
 					why = fmt.Sprintf("sample %d of the recording has number %v", number, seq(i))
 				}
 				name := fmt.Sprint(stream(i))
-				h := heard{uint64(whole(inSeq(i))), uint32(whole(row(i))), int64(times.Value(i)), x(i).(float32), y(i).(float32), codec.Flag(whole(flags(i)))}
+				h := heard{uint64(whole(inSeq(i))), uint32(whole(row(i))), int64(times.Value(i)), x(i).(float32), y(i).(float32), outcome.Flag(whole(flags(i)))}
 				all[name] = append(all[name], h)
 			}
 		}

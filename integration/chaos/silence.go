@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -102,7 +102,7 @@ func (t *truth) end(s *track, id string) error {
 		if s.n == s.start {
 			return nil
 		}
-		if err := t.predict(s, id, s.start, codec.FlagIdle|s.mark); err != nil {
+		if err := t.predict(s, id, s.start, outcome.FlagIdle|s.mark); err != nil {
 			return err
 		}
 		s.start = s.n

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -98,9 +99,9 @@ type producer struct {
 	last    uint64             // Eusn-Seq taken last
 	held    map[uint64]waiting // by Eusn-Seq, while one before is missing
 	streams map[string]*track
-	first   bool       // its first message was missing: any of its streams may lack samples
-	heard   uint64     // last input message of the key
-	mark    codec.Flag // for streams without a message yet, until the next good message
+	first   bool         // its first message was missing: any of its streams may lack samples
+	heard   uint64       // last input message of the key
+	mark    outcome.Flag // for streams without a message yet, until the next good message
 }
 
 // waiting is a message that came too early.
@@ -115,7 +116,7 @@ type track struct {
 	from  int // number of the sample that x begins with
 	n     int // samples so far
 	start int // marked, count: first sample of the open sequence
-	mark  codec.Flag
+	mark  outcome.Flag
 	marks []flagged
 	began []headed
 
@@ -128,7 +129,7 @@ type track struct {
 // flagged says that something happened just before a sample.
 type flagged struct {
 	at   int
-	flag codec.Flag
+	flag outcome.Flag
 }
 
 func newTruth(p *plan, m *reservoir.Model, reorder int) (*truth, error) {
@@ -167,7 +168,7 @@ func (t *truth) take(m *input, inSeq uint64) error {
 	if err := t.use(p, m, inSeq, 0); err != nil {
 		return err
 	}
-	return t.flush(p, codec.FlagReordered)
+	return t.flush(p, outcome.FlagReordered)
 }
 
 // meant takes the messages as the producers mean them, each key's in their
@@ -189,7 +190,7 @@ func (t *truth) meant(from map[string]int) error {
 func (t *truth) giveUp(p *producer, most int) error {
 	for len(p.held) > most {
 		p.first = p.first || p.last == 0
-		p.happened(codec.FlagGap)
+		p.happened(outcome.FlagGap)
 		p.last = slices.Min(slices.Collect(maps.Keys(p.held))) - 1
 		if err := t.flush(p, 0); err != nil {
 			return err
@@ -199,7 +200,7 @@ func (t *truth) giveUp(p *producer, most int) error {
 }
 
 // flush uses waiting messages whose turn it is.
-func (t *truth) flush(p *producer, f codec.Flag) error {
+func (t *truth) flush(p *producer, f outcome.Flag) error {
 	for {
 		w, ok := p.held[p.last+1]
 		if !ok {
@@ -217,13 +218,13 @@ func (t *truth) flush(p *producer, f codec.Flag) error {
 }
 
 // use gives a message to its streams. f is a flag of its samples.
-func (t *truth) use(p *producer, m *input, inSeq uint64, f codec.Flag) error {
+func (t *truth) use(p *producer, m *input, inSeq uint64, f outcome.Flag) error {
 	if m.damaged {
 		t.damaged[inSeq] = true
 		if len(p.streams) == 0 { // a stream that begins now, under the key's own name
 			p.stream(m.key)
 		}
-		p.happened(codec.FlagPoisonSkipped)
+		p.happened(outcome.FlagPoisonSkipped)
 		return nil
 	}
 	for i := range m.rows() {
@@ -242,7 +243,7 @@ func (t *truth) use(p *producer, m *input, inSeq uint64, f codec.Flag) error {
 }
 
 // happened notes what may concern any of the key's streams.
-func (p *producer) happened(f codec.Flag) {
+func (p *producer) happened(f outcome.Flag) {
 	p.mark |= f
 	for _, s := range p.streams {
 		s.mark |= f
@@ -254,7 +255,7 @@ func (p *producer) stream(id string) *track {
 	if s == nil {
 		s = &track{mark: p.mark}
 		if p.first {
-			s.mark |= codec.FlagGap
+			s.mark |= outcome.FlagGap
 		}
 		p.streams[id] = s
 	}
@@ -291,9 +292,9 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 	}
 	early := pol.Early > 0 && (s.n-s.start)%pol.Early == 0
 	if ends || early {
-		var f codec.Flag
+		var f outcome.Flag
 		if !ends {
-			f = codec.FlagEarly
+			f = outcome.FlagEarly
 		}
 		if err := t.predict(s, id, begin, f); err != nil {
 			return err
@@ -311,7 +312,7 @@ func (t *truth) sample(s *track, id string, m *input, i int) error {
 
 // predict computes the prediction of the samples from begin to now. f are flags
 // in addition to those of its samples.
-func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
+func (t *truth) predict(s *track, id string, begin int, f outcome.Flag) error {
 	x := s.x[(begin-s.from)*channels:]
 	columns := t.model.Readouts[0].Columns()
 	scores := make([]float32, columns*len(t.model.Readouts))
@@ -326,7 +327,7 @@ func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 			f |= m.flag
 		}
 	}
-	p := codec.Prediction{Stream: id, Seq: s.seq, Row: s.row, Time: s.time, Flags: f | unlike(x)}
+	p := codec.Prediction{Stream: id, Seq: s.seq, Row: s.row, Time: s.time, Answer: outcome.Answer{Flags: f | unlike(x)}}
 	by := func(head int) codec.Prediction {
 		p.Readout, p.Scores = t.readouts.name(head), scores[head*columns:(head+1)*columns]
 		p.Class = 0
@@ -348,12 +349,12 @@ func (t *truth) predict(s *track, id string, begin int, f codec.Flag) error {
 
 // unlike is the flags that a sequence's samples need: a value outside the range
 // by more than half of it, a channel with one value nine times in a row.
-func unlike(x []float32) (f codec.Flag) {
+func unlike(x []float32) (f outcome.Flag) {
 	for c := range channels {
 		run := 0
 		for i := c; i < len(x); i += channels {
 			if x[i] > 2*ranged || x[i] < -2*ranged {
-				f |= codec.FlagOutOfRange
+				f |= outcome.FlagOutOfRange
 			}
 			if i > c && x[i] == x[i-channels] {
 				run++
@@ -361,7 +362,7 @@ func unlike(x []float32) (f codec.Flag) {
 				run = 1
 			}
 			if run > 8 {
-				f |= codec.FlagFlat
+				f |= outcome.FlagFlat
 			}
 		}
 	}

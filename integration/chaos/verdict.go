@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // may is which results of a partition are allowed, other than every prediction
@@ -43,7 +43,7 @@ func (m may) String() string {
 }
 
 // lossFlags say that a prediction lacks samples, or may lack some.
-const lossFlags = codec.FlagGap | codec.FlagPoisonSkipped
+const lossFlags = outcome.FlagGap | outcome.FlagPoisonSkipped
 
 // stops is which partitions are stopped, and why.
 type stops map[int]string

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // classes is the condition of kind class.
@@ -35,7 +36,7 @@ func parseClasses(c clause) (*classes, error) {
 // Judge is Condition's. A prediction without a probability is neither on nor off
 // where the rule wants one, and the class is one of its. Nor is one that abstains.
 func (c *classes) Judge(p *codec.Prediction, class string) (on, off bool) {
-	if p.Flags&codec.FlagAbstain != 0 {
+	if p.Flags&outcome.FlagAbstain != 0 {
 		return false, false
 	}
 	if !slices.Contains(c.names, class) {
@@ -68,7 +69,7 @@ func (c *classes) clear(side, text string) (err error) {
 }
 
 // flags is the condition of kind flag.
-type flags struct{ any codec.Flag }
+type flags struct{ any outcome.Flag }
 
 func parseFlags(c clause) (*flags, error) {
 	names, rest, err := alternatives("flag", c)
@@ -80,9 +81,9 @@ func parseFlags(c clause) (*flags, error) {
 	}
 	cond := new(flags)
 	for _, name := range names {
-		i := slices.Index(codec.FlagNames[:], name)
+		i := slices.Index(outcome.FlagNames[:], name)
 		if i < 0 {
-			return nil, fmt.Errorf("flag %q, want one of %s", name, strings.Join(codec.FlagNames[:], ", "))
+			return nil, fmt.Errorf("flag %q, want one of %s", name, strings.Join(outcome.FlagNames[:], ", "))
 		}
 		cond.any |= 1 << i
 	}

@@ -19,7 +19,7 @@
 //	class C|D >= P   a prediction is on when its class is one of these and its probability
 //	                 is P or more; without >= P, for the class alone. It is off when its
 //	                 class is another one, or its probability is less than P
-//	flag F|G         a prediction is on when it has one of these flags (codec.Flag), and off
+//	flag F|G         a prediction is on when it has one of these flags (outcome.Flag), and off
 //	                 when it has none
 //	novel P          a prediction is on when its p-value of novelty is P or less, and off when
 //	                 it is more; it is neither where the readout says nothing of novelty

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // An event says what the prediction said that decided, an acknowledgement what raised the
@@ -58,7 +59,7 @@ func TestEvidence(t *testing.T) {
 		}
 		return string(text)
 	}
-	raised := take(codec.Prediction{Novelty: 1.5, NoveltyP: .25, Number: codec.Number{Value: 90, Low: 80, High: 100, Known: true}})
+	raised := take(codec.Prediction{Answer: outcome.Answer{Novelty: 1.5, NoveltyP: .25, Number: outcome.Number{Value: 90, Low: 80, High: 100, Known: true}}})
 	want := `{"high":100,"low":80,"novelty":1.5,"novelty_p":0.25,"value":90}`
 	if got := written(raised); got != want {
 		t.Errorf("raised: %s, want %s", got, want)
@@ -84,7 +85,7 @@ func TestEvidence(t *testing.T) {
 		t.Errorf("on are %+v", on)
 	}
 	nan := float32(math.NaN())
-	cleared := take(codec.Prediction{Novelty: nan, NoveltyP: .5, Number: codec.Number{Value: 0, Known: true}})
+	cleared := take(codec.Prediction{Answer: outcome.Answer{Novelty: nan, NoveltyP: .5, Number: outcome.Number{Value: 0, Known: true}}})
 	if got, want := written(cleared), `{"high":0,"low":0,"value":0}`; got != want {
 		t.Errorf("cleared: %s, want %s", got, want)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/drift"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Message is a message of a job's output.
@@ -225,7 +226,7 @@ func finite(x float32) bool { return x-x == 0 }
 
 // counts reports whether a rule counts a prediction.
 func (r *Rule) counts(p *codec.Prediction, class string) bool {
-	if r.Final && p.Flags&codec.FlagEarly != 0 {
+	if r.Final && p.Flags&outcome.FlagEarly != 0 {
 		return false
 	}
 	if r.Only == nil {

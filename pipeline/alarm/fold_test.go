@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/alarmtest"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // begin is a fold with rules, which are not event 1: so numbers are those of alarms.
@@ -143,7 +144,7 @@ func alike(a, b alarm.Event) bool {
 // are not judged again; missing ones are found.
 func TestNumbers(t *testing.T) {
 	f := begin(t, []alarmtest.Rule{{Name: "a", Classes: []string{"bad"}, K: 3, N: 3, ClearAfter: 1}})
-	bad := codec.Prediction{Stream: "s", Class: 1, Time: codec.NoTime}
+	bad := codec.Prediction{Stream: "s", Answer: outcome.Answer{Class: 1}, Time: codec.NoTime}
 	m := func(seq, outs uint64, n int) *alarm.Message {
 		one := alarm.Message{Seq: seq, Stored: time.Unix(int64(seq), 0), Outs: outs, Labels: []string{"ok", "bad"}}
 		for range n {
@@ -196,7 +197,7 @@ func TestFacts(t *testing.T) {
 			t.Fatalf("%+v: %d events follow (%v), want %d", e, len(follows), err, events)
 		}
 	}
-	m := alarm.Message{Seq: 5, Outs: 1, Stored: now, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{{Stream: "s", Class: 1}}}
+	m := alarm.Message{Seq: 5, Outs: 1, Stored: now, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{{Stream: "s", Answer: outcome.Answer{Class: 1}}}}
 	if events, err := f.Take(&m); err != nil || len(events) != 2 {
 		t.Fatalf("%v, %v", events, err)
 	}
@@ -268,7 +269,7 @@ func TestFull(t *testing.T) {
 	take := func(stream string, class int32) int {
 		t.Helper()
 		seq++
-		events, err := f.Take(&alarm.Message{Seq: seq, Outs: seq, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{{Stream: stream, Class: class}}, Stored: time.Unix(int64(seq), 0)})
+		events, err := f.Take(&alarm.Message{Seq: seq, Outs: seq, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{{Stream: stream, Answer: outcome.Answer{Class: class}}}, Stored: time.Unix(int64(seq), 0)})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -321,7 +322,7 @@ func TestLatestNovelty(t *testing.T) {
 		{nan, .5, ""}, {1, nan, ""}, {float32(math.Inf(1)), .5, ""},
 	} {
 		m := alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Stored: time.Unix(int64(i), 0), Labels: []string{"a"}, Predictions: []codec.Prediction{
-			{Stream: "s", Time: codec.NoTime, Novelty: c.novelty, NoveltyP: c.p},
+			{Stream: "s", Time: codec.NoTime, Answer: outcome.Answer{Novelty: c.novelty, NoveltyP: c.p}},
 		}}
 		if _, err := f.Take(&m); err != nil {
 			t.Fatal(err)

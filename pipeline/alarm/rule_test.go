@@ -10,6 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 func TestParseRule(t *testing.T) {
@@ -21,7 +22,7 @@ func TestParseRule(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	for class, on := range map[string]bool{"bearing fault": true, "rub": true, "bearing": false} {
-		if got, _ := r.Condition.Judge(&codec.Prediction{Probability: .8}, class); got != on {
+		if got, _ := r.Condition.Judge(&codec.Prediction{Answer: outcome.Answer{Probability: .8}}, class); got != on {
 			t.Errorf("class %q: on is %t", class, got)
 		}
 	}
@@ -117,7 +118,7 @@ func TestNever(t *testing.T) {
 			t.Errorf("%s: %+v, want %q", text, never, without.says)
 		}
 	}
-	in := alarm.GivesIn(with.Classes, []codec.Prediction{{}, {Probability: .5, NoveltyP: .1, Inputs: []float32{1}, Number: codec.Number{Known: true}}})
+	in := alarm.GivesIn(with.Classes, []codec.Prediction{{}, {Answer: outcome.Answer{Probability: .5, NoveltyP: .1, Inputs: []float32{1}, Number: outcome.Number{Known: true}}}})
 	if in.LeastP = with.LeastP; !reflect.DeepEqual(in, with) {
 		t.Errorf("%+v, want %+v", in, with)
 	}
@@ -129,28 +130,28 @@ func TestLevel(t *testing.T) {
 	inf := float32(math.Inf(1))
 	for _, c := range []struct {
 		text    string
-		number  codec.Number
+		number  outcome.Number
 		on, off bool
 	}{
-		{"value > 80", codec.Number{Value: 80, Known: true}, false, true},
-		{"value >= 80", codec.Number{Value: 80, Known: true}, true, false},
-		{"value < -0.5", codec.Number{Value: -1, Known: true}, true, false},
-		{"value <= 80", codec.Number{Value: 81, Known: true}, false, true},
-		{"value > 80, clear below 75", codec.Number{Value: 78, Known: true}, false, false},
-		{"value > 80, clear below 75", codec.Number{Value: 74, Known: true}, false, true},
-		{"value < 10, clear above 12", codec.Number{Value: 11, Known: true}, false, false},
-		{"value < 10, clear above 12", codec.Number{Value: 13, Known: true}, false, true},
-		{"low > 80", codec.Number{Value: 90, Low: 70, High: 95, Known: true}, false, true},
-		{"high < 10", codec.Number{Value: 5, Low: 1, High: 9, Known: true}, true, false},
-		{"value > 80.1", codec.Number{Value: 80.1, Known: true}, false, true}, // both are float32
-		{"value < 80", codec.Number{}, false, false},
-		{"value > 80", codec.Number{Value: inf, Known: true}, false, false},
+		{"value > 80", outcome.Number{Value: 80, Known: true}, false, true},
+		{"value >= 80", outcome.Number{Value: 80, Known: true}, true, false},
+		{"value < -0.5", outcome.Number{Value: -1, Known: true}, true, false},
+		{"value <= 80", outcome.Number{Value: 81, Known: true}, false, true},
+		{"value > 80, clear below 75", outcome.Number{Value: 78, Known: true}, false, false},
+		{"value > 80, clear below 75", outcome.Number{Value: 74, Known: true}, false, true},
+		{"value < 10, clear above 12", outcome.Number{Value: 11, Known: true}, false, false},
+		{"value < 10, clear above 12", outcome.Number{Value: 13, Known: true}, false, true},
+		{"low > 80", outcome.Number{Value: 90, Low: 70, High: 95, Known: true}, false, true},
+		{"high < 10", outcome.Number{Value: 5, Low: 1, High: 9, Known: true}, true, false},
+		{"value > 80.1", outcome.Number{Value: 80.1, Known: true}, false, true}, // both are float32
+		{"value < 80", outcome.Number{}, false, false},
+		{"value > 80", outcome.Number{Value: inf, Known: true}, false, false},
 	} {
 		r, err := alarm.ParseRule("x", c.text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if on, off := r.Condition.Judge(&codec.Prediction{Number: c.number}, ""); on != c.on || off != c.off {
+		if on, off := r.Condition.Judge(&codec.Prediction{Answer: outcome.Answer{Number: c.number}}, ""); on != c.on || off != c.off {
 			t.Errorf("%s of %+v: on %t, off %t", c.text, c.number, on, off)
 		}
 	}
@@ -197,7 +198,7 @@ func FuzzRule(f *testing.F) {
 		if _, err := fold.Apply(fold.ChangeRules(rules, "", "", time.Time{})); err != nil {
 			t.Fatal(err)
 		}
-		m := alarm.Message{Seq: 1, Outs: 1, Labels: []string{"a"}, Predictions: []codec.Prediction{{Stream: "s.t", Probability: 1, Flags: 3}}}
+		m := alarm.Message{Seq: 1, Outs: 1, Labels: []string{"a"}, Predictions: []codec.Prediction{{Stream: "s.t", Answer: outcome.Answer{Probability: 1, Flags: 3}}}}
 		if _, err := fold.Take(&m); err != nil {
 			t.Fatal(err)
 		}
@@ -269,7 +270,7 @@ func TestAbstaining(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := codec.Prediction{Probability: .5, Flags: codec.FlagAbstain}
+	p := codec.Prediction{Answer: outcome.Answer{Probability: .5, Flags: outcome.FlagAbstain}}
 	for _, r := range rules {
 		for _, class := range []string{"worn", "normal"} {
 			if on, off := r.Condition.Judge(&p, class); on != (r.Name == "f") || off {
@@ -291,16 +292,16 @@ func TestOnly(t *testing.T) {
 	}
 	said := ""
 	for i, p := range []codec.Prediction{
-		{Class: 1, Probability: .9},
-		{Class: 1, Probability: .9, Flags: codec.FlagDecided},
-		{Class: 1, Probability: .9},
-		{Class: 0, Probability: .9}, // does not count: the two around it are one behind the other
-		{Class: 1, Probability: .9, Flags: codec.FlagDecided, NoveltyP: .5},
-		{Class: 0, Probability: .9},
-		{Class: 1, Probability: .9, NoveltyP: .001},
-		{Class: 0, Probability: .9, NoveltyP: .5},
-		{Class: 0, Probability: .9, Flags: codec.FlagDecided},
-		{Class: 0, Probability: .9, Flags: codec.FlagDecided, NoveltyP: .001},
+		{Answer: outcome.Answer{Class: 1, Probability: .9}},
+		{Answer: outcome.Answer{Class: 1, Probability: .9, Flags: outcome.FlagDecided}},
+		{Answer: outcome.Answer{Class: 1, Probability: .9}},
+		{Answer: outcome.Answer{Class: 0, Probability: .9}}, // does not count: the two around it are one behind the other
+		{Answer: outcome.Answer{Class: 1, Probability: .9, Flags: outcome.FlagDecided, NoveltyP: .5}},
+		{Answer: outcome.Answer{Class: 0, Probability: .9}},
+		{Answer: outcome.Answer{Class: 1, Probability: .9, NoveltyP: .001}},
+		{Answer: outcome.Answer{Class: 0, Probability: .9, NoveltyP: .5}},
+		{Answer: outcome.Answer{Class: 0, Probability: .9, Flags: outcome.FlagDecided}},
+		{Answer: outcome.Answer{Class: 0, Probability: .9, Flags: outcome.FlagDecided, NoveltyP: .001}},
 	} {
 		p.Stream = "s"
 		events, err := f.Take(&alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Stored: time.Unix(int64(i), 0), Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{p}})

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // drifting are predictions of two streams, every second, of which b changes: from 1,000 on
@@ -25,7 +26,7 @@ func drifting() (all []alarm.Message) {
 	for i := range 4000 {
 		m := alarm.Message{Seq: uint64(i + 1), Stored: begin.Add(time.Duration(i) * time.Second), Labels: []string{"x", "y"}, Outs: uint64(2 * (i + 1))}
 		for s, name := range []string{"a", "b"} {
-			p := codec.Prediction{Stream: name, Seq: uint64(i + 1), Score: r.Float32(), Probability: .8 + .2*r.Float32()}
+			p := codec.Prediction{Stream: name, Seq: uint64(i + 1), Answer: outcome.Answer{Score: r.Float32(), Probability: .8 + .2*r.Float32()}}
 			if i >= 200 { // a readout without a detector answered before
 				p.Novelty, p.NoveltyP = 1+.1*novel.Float32(), .5
 			}
@@ -199,7 +200,7 @@ func TestDriftOfMany(t *testing.T) {
 	for i := range alarm.MostSeries { // two rules: half of the streams fit
 		nan := float32(math.NaN())
 		m := alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Labels: []string{"x"}, Predictions: []codec.Prediction{{
-			Stream: fmt.Sprint(i), Seq: uint64(i + 1), Score: nan, Probability: nan, Time: codec.NoTime,
+			Stream: fmt.Sprint(i), Seq: uint64(i + 1), Answer: outcome.Answer{Score: nan, Probability: nan}, Time: codec.NoTime,
 		}}}
 		if events, err := f.Take(&m); err != nil || len(events) > 0 {
 			t.Fatal(events, err)
@@ -235,7 +236,7 @@ func TestInputsBehindEarly(t *testing.T) {
 	for i := range fits + 1 {
 		stream, outs := fmt.Sprint(i), uint64(2*i+2)
 		m := alarm.Message{Seq: uint64(i + 1), Outs: outs, Labels: []string{"x"}, Predictions: []codec.Prediction{
-			{Stream: stream, Flags: codec.FlagEarly}, {Stream: stream, Seq: 1, Inputs: make([]float32, values)},
+			{Stream: stream, Answer: outcome.Answer{Flags: outcome.FlagEarly}}, {Stream: stream, Seq: 1, Answer: outcome.Answer{Inputs: make([]float32, values)}},
 		}}
 		if _, err := f.Take(&m); err != nil {
 			t.Fatal(err)

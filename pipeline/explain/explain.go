@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 const (
@@ -58,7 +59,7 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 	case f.record.Rests.Seq > 0:
 		p.ring += beyond
 	}
-	m.linear = m.linear.For(f.Prediction.Flags&codec.FlagEarly != 0)
+	m.linear = m.linear.For(f.Prediction.Flags&outcome.FlagEarly != 0)
 	done, err := p.run(ctx, x, m)
 	if err != nil {
 		return nil, err
@@ -135,7 +136,7 @@ func (p *pass) pick(l *readout.Linear) *candidate {
 	}
 	scores := make([]float32, l.Columns())
 	for i := range slices.Backward(p.last) {
-		if l.Answer(scores, p.last[i].features); sameBits(scores, p.found.scores(scores, l)) {
+		if l.AnswerScores(scores, p.last[i].features); sameBits(scores, p.found.scores(scores, l)) {
 			return &p.last[i]
 		}
 	}
@@ -149,7 +150,7 @@ func (f *Found) scores(computed []float32, l *readout.Linear) []float32 {
 	if len(p.Scores) > 0 {
 		return p.Scores
 	}
-	if class := l.Class(computed); class == int(p.Class) && sameBits([]float32{scoreOf(l, computed, class)}, []float32{p.Score}) {
+	if class := l.Class(computed); class == int(p.Class) && sameBits([]float32{l.Score(computed, class)}, []float32{p.Score}) {
 		return computed
 	}
 	return nil
@@ -185,7 +186,7 @@ func (a *Again) reason(done pipeline.PastDone) string {
 // compare holds what was computed now against the output.
 func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done pipeline.PastDone) {
 	a.Found, a.Scores = true, make([]float32, l.Columns())
-	l.Answer(a.Scores, c.features)
+	l.AnswerScores(a.Scores, c.features)
 	a.Class = l.Classes[l.Class(a.Scores)]
 	if a.Same = sameBits(a.Scores, f.scores(a.Scores, l)); !a.Same {
 		a.Why = a.reason(done)
@@ -195,7 +196,7 @@ func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done pipeline
 			a.Broken = false
 		}
 	}
-	if c.q.Flags != f.Prediction.Flags&^(codec.FlagDecided|codec.FlagAbstain) { // which follow from the scores
+	if c.q.Flags != f.Prediction.Flags&^(outcome.FlagDecided|outcome.FlagAbstain) { // which follow from the scores
 		a.Flags = c.q.Flags.String()
 		a.OtherFlags = true
 	}

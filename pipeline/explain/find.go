@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // ErrNone is that of a prediction that the job's output does not have.
@@ -270,7 +271,7 @@ func (m *outputMessage) found(i int) Found {
 // samePlace reports whether two predictions are of one stream and end with the same
 // sample, as far as they say.
 func samePlace(a, b *codec.Prediction) bool {
-	return a.Stream == b.Stream && a.Seq == b.Seq && a.Row == b.Row && a.Time == b.Time && (a.Flags^b.Flags)&codec.FlagEarly == 0
+	return a.Stream == b.Stream && a.Seq == b.Seq && a.Row == b.Row && a.Time == b.Time && (a.Flags^b.Flags)&outcome.FlagEarly == 0
 }
 
 // replaced is the input message behind which a prediction's partition has the network

@@ -102,17 +102,6 @@ func (p pair) of(column func(c int) float64) (class, other float64) {
 	return column(p.class), column(p.other)
 }
 
-// scoreOf is a class's score; see codec.
-func scoreOf(l *readout.Linear, scores []float32, class int) float32 {
-	if len(scores) > 1 {
-		return scores[class]
-	}
-	if class == 0 && l.Interval == nil {
-		return -scores[0]
-	}
-	return scores[0]
-}
-
 // score takes the scores of a sequence apart.
 func (m *models) score(c *candidate, strongest int) *Score {
 	l, spec := m.linear, m.stage.Model.Network.Spec

@@ -156,8 +156,8 @@ func TestOpenNumber(t *testing.T) {
 	l := m.Readouts[0]
 	features := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), l.Features())
 	take := func() Open {
-		o := Open{Scores: make([]float32, 1)}
-		o.take(l, features)
+		var o Open
+		o.answer(l, features)
 		return o
 	}
 	l.Intercept[0] = -100 // class 0

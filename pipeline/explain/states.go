@@ -7,6 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Open is an open sequence of a stream, and what would be predicted if it ended there.
@@ -82,13 +83,15 @@ func (m *models) open(row []uint32) Open {
 	}
 	features := make([]float32, spec.FeatureCount())
 	layout.FeaturesOf(spec, row, features)
-	o.Scores = make([]float32, m.linear.Columns())
-	o.take(m.linear.For(true), features)
+	o.answer(m.linear, features)
 	return o
 }
 
-func (o *Open) take(l *readout.Linear, features []float32) {
-	l.Answer(o.Scores, features)
-	class := l.Class(o.Scores)
-	o.Class, o.Score, o.Probability = l.Classes[class], scoreOf(l, o.Scores, class), l.Probability(o.Scores)
+// answer fills in what a readout says of an open sequence with these features.
+func (o *Open) answer(l *readout.Linear, features []float32) {
+	a := outcome.Answer{Flags: outcome.FlagEarly}
+	scores := make([]float32, l.Columns())
+	l.For(true).AnswerScores(scores, features)
+	l.Answer(&a, scores, readout.Seen{Samples: int64(o.Samples)}, nil)
+	o.Class, o.Score, o.Probability, o.Scores = l.Classes[a.Class], a.Score, a.Probability, scores
 }

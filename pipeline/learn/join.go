@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -214,7 +215,7 @@ func (j *joining) example(e *Entry, v verdict) {
 	r.Sequences++
 	r.Classes[class]++
 	r.Streams[e.Stream]++
-	if e.Flags&^(codec.FlagEarly|codec.FlagWarmUp|codec.FlagReordered|codec.FlagIdle) != 0 {
+	if e.Flags&^(outcome.FlagEarly|outcome.FlagWarmUp|outcome.FlagReordered|outcome.FlagIdle) != 0 {
 		r.Flagged++
 	}
 }

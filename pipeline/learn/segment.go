@@ -10,9 +10,9 @@ import (
 	"math"
 	"os"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/durable"
 	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 const (
@@ -29,18 +29,18 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 // Entry is a sequence whose features are stored.
 type Entry struct {
-	Stream   string     `json:"stream"`
-	In       uint64     `json:"in"`     // input message that led to the prediction
-	Stored   int64      `json:"stored"` // when the server stored that, ns
-	Seq      uint64     `json:"seq"`    // of the prediction
-	Row      uint32     `json:"row"`
-	Flags    codec.Flag `json:"flags"`
-	Before   Place      `json:"before"` // the stream's sample before the first; zero: not known
-	Last     Place      `json:"last"`
-	Samples  int64      `json:"samples"`
-	Rows     int64      `json:"rows"` // behind the front end
-	Earliest int64      `json:"earliest"`
-	Latest   int64      `json:"latest"` // of the samples' times; codec.NoTime: one has none
+	Stream   string       `json:"stream"`
+	In       uint64       `json:"in"`     // input message that led to the prediction
+	Stored   int64        `json:"stored"` // when the server stored that, ns
+	Seq      uint64       `json:"seq"`    // of the prediction
+	Row      uint32       `json:"row"`
+	Flags    outcome.Flag `json:"flags"`
+	Before   Place        `json:"before"` // the stream's sample before the first; zero: not known
+	Last     Place        `json:"last"`
+	Samples  int64        `json:"samples"`
+	Rows     int64        `json:"rows"` // behind the front end
+	Earliest int64        `json:"earliest"`
+	Latest   int64        `json:"latest"` // of the samples' times; codec.NoTime: one has none
 	// Carried: the features came with the prediction. Before is not known.
 	Carried bool `json:"carried,omitempty"`
 }

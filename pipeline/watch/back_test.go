@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // A power failure takes the end of the job's output, and leaves the alarm log as it was:
@@ -54,7 +55,7 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 		t.Helper()
 		m := alarm.Message{Partition: streams[0] % 2}
 		for _, s := range streams {
-			m.Predictions = append(m.Predictions, codec.Prediction{Stream: fmt.Sprint("s", s), Seq: uint64(n), Class: int32(courses[s][n] - '0'), Time: codec.NoTime})
+			m.Predictions = append(m.Predictions, codec.Prediction{Stream: fmt.Sprint("s", s), Seq: uint64(n), Answer: outcome.Answer{Class: int32(courses[s][n] - '0')}, Time: codec.NoTime})
 		}
 		outs[m.Partition] += uint64(len(streams))
 		m.Outs = outs[m.Partition]

@@ -8,6 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // TestStoppedAmidEvents stops the process in order while it publishes the events of one
@@ -21,7 +22,7 @@ func TestStoppedAmidEvents(t *testing.T) {
 	const streams = 20
 	m := alarm.Message{Outs: streams}
 	for i := range streams {
-		m.Predictions = append(m.Predictions, codec.Prediction{Stream: fmt.Sprint("pump-", i), Class: 1, Time: codec.NoTime})
+		m.Predictions = append(m.Predictions, codec.Prediction{Stream: fmt.Sprint("pump-", i), Answer: outcome.Answer{Class: 1}, Time: codec.NoTime})
 	}
 	begun, raised := make(chan struct{}), atomic.Int64{}
 	var p *process

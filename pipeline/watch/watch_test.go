@@ -23,6 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // rig is a server with a job's output that a test writes.
@@ -166,7 +167,7 @@ func quick(rules []alarmtest.Rule) []alarmtest.Rule {
 		rules[i].Hold /= 1000
 		rules[i].Quiet = ""
 		if rules[i].Silent > 0 { // decided by a clock: other tests
-			rules[i].Silent, rules[i].Flag, rules[i].K = 0, codec.FlagGap, 1
+			rules[i].Silent, rules[i].Flag, rules[i].K = 0, outcome.FlagGap, 1
 		}
 	}
 	return rules
@@ -300,7 +301,7 @@ func (r *rig) latest(events []alarmtest.Said) {
 }
 
 func bad(stream string, outs uint64, class int32) alarm.Message {
-	return alarm.Message{Outs: outs, Predictions: []codec.Prediction{{Stream: stream, Class: class, Time: codec.NoTime}}}
+	return alarm.Message{Outs: outs, Predictions: []codec.Prediction{{Stream: stream, Answer: outcome.Answer{Class: class}, Time: codec.NoTime}}}
 }
 
 // An alarm is acknowledged once, other rules take its place, and all of it is the same

@@ -2,8 +2,6 @@ package demo
 
 import (
 	"fmt"
-	"math"
-	"slices"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -63,9 +61,7 @@ func demoResult(a *cli.App, live *liveResult, ev *offline.Evaluation, spent time
 func compare(live []codec.Prediction, want []offline.Prediction) []string {
 	var out []string
 	for k, w := range want {
-		p := live[k]
-		same := slices.EqualFunc(p.Scores, w.Scores, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
-		if int(p.Class) != w.Class || !same || p.Flags != w.Flags || math.Float32bits(p.Probability) != math.Float32bits(w.Probability) || !slices.Equal(p.Set, w.Set) || math.Float32bits(p.Novelty) != math.Float32bits(w.Novelty) || math.Float32bits(p.NoveltyP) != math.Float32bits(w.P) || p.Change != w.Change || !slices.EqualFunc(p.Inputs, w.Inputs, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) }) {
+		if p := &live[k]; !p.Equal(&w.Answer) {
 			out = append(out, fmt.Sprintf("%s, sample %d: live class %d, scores %v, probability %v, flags %q; offline class %d, scores %v, probability %v, flags %q",
 				w.ID, w.Position, p.Class, p.Scores, p.Probability, p.Flags, w.Class, w.Scores, w.Probability, w.Flags))
 		}

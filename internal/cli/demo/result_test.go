@@ -10,16 +10,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // The comparison must see a single bit, a wrong class, and a missing prediction.
 func TestDemoComparison(t *testing.T) {
 	want := []offline.Prediction{
-		{ID: "test-0", Class: 1, Scores: []float32{0.5}},
-		{ID: "test-1", Class: 0, Scores: []float32{-0.5}, Probability: 0.75, Flags: codec.FlagFlat},
+		{ID: "test-0", Answer: outcome.Answer{Class: 1, Scores: []float32{0.5}}},
+		{ID: "test-1", Answer: outcome.Answer{Class: 0, Scores: []float32{-0.5}, Probability: 0.75, Flags: outcome.FlagFlat}},
 	}
 	live := func() []codec.Prediction {
-		return []codec.Prediction{{Class: 1, Scores: []float32{0.5}}, {Class: 0, Scores: []float32{-0.5}, Probability: 0.75, Flags: codec.FlagFlat}}
+		return []codec.Prediction{{Answer: outcome.Answer{Class: 1, Scores: []float32{0.5}}}, {Answer: outcome.Answer{Class: 0, Scores: []float32{-0.5}, Probability: 0.75, Flags: outcome.FlagFlat}}}
 	}
 	if d := compare(live(), want); len(d) != 0 {
 		t.Fatalf("equal predictions differ: %v", d)
@@ -27,7 +28,7 @@ func TestDemoComparison(t *testing.T) {
 	for name, change := range map[string]func(p []codec.Prediction){
 		"bit":     func(p []codec.Prediction) { p[1].Scores[0] = math.Nextafter32(p[1].Scores[0], 1) },
 		"class":   func(p []codec.Prediction) { p[1].Class = 1 },
-		"missing": func(p []codec.Prediction) { p[1] = codec.Prediction{Class: -1} },
+		"missing": func(p []codec.Prediction) { p[1] = codec.Prediction{Answer: outcome.Answer{Class: -1}} },
 		"flag":    func(p []codec.Prediction) { p[1].Flags = 0 },
 		"chance":  func(p []codec.Prediction) { p[1].Probability = math.Nextafter32(p[1].Probability, 1) },
 		"width":   func(p []codec.Prediction) { p[1].Scores = append(p[1].Scores, 0) },

@@ -91,7 +91,7 @@ type PredictionLine struct {
 	Value *float32 `json:"value,omitempty"`
 	Low   *float32 `json:"low,omitempty"`
 	High  *float32 `json:"high,omitempty"`
-	// Integrity says in a word how far to trust it, codec.Flag.Integrity;
+	// Integrity says in a word how far to trust it, outcome.Flag.Integrity;
 	// Flags say all there is.
 	Integrity string `json:"integrity"`
 	Flags     string `json:"flags,omitempty"`

@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Messages of a job's output that are no predictions are left out and reported,
@@ -37,7 +38,7 @@ func TestPrinterGoesOn(t *testing.T) {
 	}
 	prediction := func(seq uint64) {
 		t.Helper()
-		body, err := enc.Encode([]codec.Prediction{{Stream: "s", Seq: seq, Class: 1}})
+		body, err := enc.Encode([]codec.Prediction{{Stream: "s", Seq: seq, Answer: outcome.Answer{Class: 1}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // tailOf starts "tail" and hands on its lines.
@@ -109,7 +110,7 @@ func testTailHostile(t *testing.T, url string, begin time.Time) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body, err := enc.Encode([]codec.Prediction{{Stream: "evil\x1b[2J\nfake  line", Class: 1, Score: 2, Flags: codec.FlagGap}})
+	body, err := enc.Encode([]codec.Prediction{{Stream: "evil\x1b[2J\nfake  line", Answer: outcome.Answer{Class: 1, Score: 2, Flags: outcome.FlagGap}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // loopPlace names a prediction.
@@ -123,7 +123,7 @@ func (l *loop) predictions(job string) (all []loopSays) {
 			if seen[at] {
 				l.T.Errorf("%+v is predicted twice", at)
 			}
-			if seen[at] = true; p.Flags&codec.FlagGap != 0 {
+			if seen[at] = true; p.Flags&outcome.FlagGap != 0 {
 				l.T.Errorf("%+v is flagged %s", at, p.Flags)
 			}
 			all = append(all, loopSays{at: at, readout: p.Readout, scores: slices.Clone(p.Scores)})
@@ -150,7 +150,7 @@ func (l *loop) checkOffline(want []loopSays) {
 		if err := json.Unmarshal([]byte(line), &p); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}
-		if !strings.Contains(p.Flags, codec.FlagGap.String()) { // not begun before the minute
+		if !strings.Contains(p.Flags, outcome.FlagGap.String()) { // not begun before the minute
 			offline[loopPlace{p.Stream, p.Seq, p.Row}] = p.Scores
 		}
 	}

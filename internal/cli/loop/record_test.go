@@ -214,7 +214,7 @@ func evaluated(t *testing.T, model, dir string) (lines []string) {
 		t.Fatal(err)
 	}
 	for _, p := range ev.Predictions {
-		lines = append(lines, fmt.Sprintf("%s %s %v %v %s %v %v %v", p.ID, ev.Classes[p.Class], p.Scores, p.Probability, p.Flags, p.Novelty, p.P, p.Inputs))
+		lines = append(lines, fmt.Sprintf("%s %s %v %v %s %v %v %v", p.ID, ev.Classes[p.Class], p.Scores, p.Probability, p.Flags, p.Novelty, p.NoveltyP, p.Inputs))
 	}
 	slices.Sort(lines)
 	return lines

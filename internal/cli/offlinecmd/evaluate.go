@@ -9,12 +9,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -181,7 +181,7 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	}
 	if n := ev.Flagged; len(n) > 0 {
 		a.Print("flagged as unlike the training: %d out of range, %d flat, %d of unusual length, %d at another sampling rate, of %d predictions",
-			n[codec.FlagOutOfRange.String()], n[codec.FlagFlat.String()], n[codec.FlagLength.String()], n[codec.FlagRate.String()], len(ev.Predictions))
+			n[outcome.FlagOutOfRange.String()], n[outcome.FlagFlat.String()], n[outcome.FlagLength.String()], n[outcome.FlagRate.String()], len(ev.Predictions))
 	}
 	if ev.Empty > 0 {
 		a.Say("warning: %d %s have no values; their predictions mean nothing", ev.Empty, src.Words())

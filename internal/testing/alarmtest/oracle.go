@@ -10,6 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Rule is a rule in plain numbers, for the oracle, which shares no code with the
@@ -17,10 +18,10 @@ import (
 type Rule struct {
 	Name       string
 	Silent     time.Duration
-	Flag       codec.Flag // 0 = class
-	Novel      float32    // p-value; 0 = class or flag
-	Op         string     // of a predicted number: >, >=, < or <=; "" = another kind
-	Bound, Off float32    // of it; Off is where it is off, Bound where that is not said
+	Flag       outcome.Flag // 0 = class
+	Novel      float32      // p-value; 0 = class or flag
+	Op         string       // of a predicted number: >, >=, < or <=; "" = another kind
+	Bound, Off float32      // of it; Off is where it is off, Bound where that is not said
 	Classes    []string
 	At, Below  float32
 	K, N       int
@@ -168,7 +169,7 @@ func Expect(rules []Rule, past []Happened) (events []Said) {
 				continue
 			}
 			key, mine := w.key(past[i].P.Stream)
-			if !mine || w.Final && past[i].P.Flags&codec.FlagEarly > 0 {
+			if !mine || w.Final && past[i].P.Flags&outcome.FlagEarly > 0 {
 				continue
 			}
 			which := [2]string{w.Name, key}
@@ -253,7 +254,7 @@ func (w *Rule) looks(past []Happened, events []Said) (all []Said) {
 	now := past[len(past)-1]
 	lasts := map[string]time.Time{}
 	for i := range past {
-		if key, ok := w.key(past[i].P.Stream); !past[i].Look && ok && !(w.Final && past[i].P.Flags&codec.FlagEarly > 0) {
+		if key, ok := w.key(past[i].P.Stream); !past[i].Look && ok && !(w.Final && past[i].P.Flags&outcome.FlagEarly > 0) {
 			lasts[key] = past[i].Stored
 		}
 	}
@@ -313,7 +314,7 @@ func Messages(rng *rand.Rand, streams, messages int) []alarm.Message {
 			if rng.IntN(12) == 0 {
 				bad[s] = !bad[s]
 			}
-			p := codec.Prediction{Stream: fmt.Sprintf("%c.%d", 'A'+s%3, s), Seq: seq, Time: codec.NoTime, Probability: .3 + .7*rng.Float32()}
+			p := codec.Prediction{Stream: fmt.Sprintf("%c.%d", 'A'+s%3, s), Seq: seq, Time: codec.NoTime, Answer: outcome.Answer{Probability: .3 + .7*rng.Float32()}}
 			if rng.IntN(8) == 0 {
 				p.Stream = fmt.Sprint("x", s)
 			}
@@ -331,9 +332,9 @@ func Messages(rng *rand.Rand, streams, messages int) []alarm.Message {
 			}
 			if rng.IntN(7) > 0 {
 				x := float32(rng.IntN(20))
-				p.Number = codec.Number{Value: x, Low: x - 1, High: x + 2, Known: true}
+				p.Number = outcome.Number{Value: x, Low: x - 1, High: x + 2, Known: true}
 			}
-			p.Flags = codec.Flag(1<<rng.IntN(12)) & (codec.FlagGap | codec.FlagFlat | codec.FlagEarly)
+			p.Flags = outcome.Flag(1<<rng.IntN(12)) & (outcome.FlagGap | outcome.FlagFlat | outcome.FlagEarly)
 			m.Predictions = append(m.Predictions, p)
 		}
 		outs[m.Partition] += uint64(len(m.Predictions))
@@ -352,7 +353,7 @@ func Rules(rng *rand.Rand) (all []Rule) {
 		case 0:
 			w.Silent = time.Duration(1+rng.IntN(20)) * time.Minute
 		case 1:
-			if w.Flag = []codec.Flag{codec.FlagGap, codec.FlagFlat}[rng.IntN(2)]; rng.IntN(2) == 0 {
+			if w.Flag = []outcome.Flag{outcome.FlagGap, outcome.FlagFlat}[rng.IntN(2)]; rng.IntN(2) == 0 {
 				w.Novel, w.Flag = .01, 0
 			}
 		case 2:

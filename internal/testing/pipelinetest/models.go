@@ -7,11 +7,11 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -117,18 +117,18 @@ func Behind(m *reservoir.Model, x []float32, from, to int) []float32 {
 
 // Unlike is what a sequence's samples are to be flagged with, by the
 // definition of package monitor.
-func Unlike(m *reservoir.Model, x []float32) (f codec.Flag) {
+func Unlike(m *reservoir.Model, x []float32) (f outcome.Flag) {
 	for c, r := range m.Training.Inputs {
 		run := 0
 		for i := c; i < len(x); i += 2 {
 			if margin := (r.Max - r.Min) / 2; x[i] < r.Min-margin || x[i] > r.Max+margin {
-				f |= codec.FlagOutOfRange
+				f |= outcome.FlagOutOfRange
 			}
 			if run++; i >= 2 && x[i] != x[i-2] {
 				run = 1
 			}
 			if run > max(8, 2*r.LongestRun) {
-				f |= codec.FlagFlat
+				f |= outcome.FlagFlat
 			}
 		}
 	}

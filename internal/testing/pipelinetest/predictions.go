@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Same compares predictions bit for bit.
@@ -51,7 +52,7 @@ func Flags(ps []codec.Prediction) string {
 }
 
 // PredictionText has all bits of a prediction that live and offline share.
-func PredictionText(class int32, flags codec.Flag, scores []float32, probability float32) string {
+func PredictionText(class int32, flags outcome.Flag, scores []float32, probability float32) string {
 	var b strings.Builder
 	fmt.Fprint(&b, class, " ", flags)
 	for _, s := range append(slices.Clone(scores), probability) {

@@ -8,6 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout"
 )
 
 // shadowing publishes what shadows predict, before the commits of the same
@@ -68,19 +69,10 @@ func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
 	for i := from; i < to; i++ {
 		p := &a.Preds[i]
 		row := codec.ShadowPrediction{Prediction: *p, Active: p.Class, ActiveReadout: p.Readout, Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i]}
-		row.Readout, row.NoveltyP, row.Inputs = "", 0, nil // alarms read no shadows: their inputs are the same
-		row.Scores, row.Novelty = a.ShadowScores(len(b.Shadows), k, i)
-		if row.Novelty == shard.NotJudged {
-			row.Novelty = 0
-		} else {
-			row.NoveltyP = l.Detect(row.Scores, row.Novelty)
-		}
-		of := l.For(p.Flags&codec.FlagEarly != 0)
-		class := of.Class(row.Scores)
-		row.Class, row.Score, row.Probability = int32(class), shard.Score(of, row.Scores, class), of.Probability(row.Scores)
-		row.Number = shard.NumberOf(l, row.Scores)
-		s.sets, row.Set = shard.SetOf(s.sets, of, row.Scores)
-		shard.Decide(&row.Prediction, l, a.Length[i])
+		row.Readout = ""
+		scores, novelty := a.ShadowScores(len(b.Shadows), k, i)
+		seen := readout.Seen{Samples: a.Length[i], Judged: novelty != shard.NotJudged, Novelty: novelty} // alarms read no shadows: their inputs are the same
+		s.sets = l.Answer(&row.Answer, scores, seen, s.sets)
 		s.rows = append(s.rows, row)
 	}
 }

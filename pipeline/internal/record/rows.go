@@ -17,7 +17,7 @@ type Rows struct {
 	End            []bool    // a sequence of the stream ends with the sample
 	Input, Message []uint64  // the message: its number in the log, and its Eusn-Seq
 	Row            []uint32  // of the sample in the message
-	Flags          []uint32  // codec.Flag: what happened before it
+	Flags          []uint32  // outcome.Flag: what happened before it
 }
 
 // Len is how many there are.

@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // settleEvery is how many messages may pass before the partition lets go of what it
@@ -117,7 +118,7 @@ func (t *taker) taken(s *state.Taken) {
 }
 
 func (t *taker) add(at place, s *state.Taken, i int, values []float32) {
-	r, time, flags := &t.rows, int64(codec.NoTime), codec.Flag(0)
+	r, time, flags := &t.rows, int64(codec.NoTime), outcome.Flag(0)
 	if len(s.Samples.Times) > 0 {
 		time = s.Samples.Times[i]
 	}

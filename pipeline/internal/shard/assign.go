@@ -1,8 +1,8 @@
 package shard
 
 import (
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -44,7 +44,7 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 			if err != nil {
 				return err
 			}
-			whole := s.policy.Whole(a.Preds[next].Flags&codec.FlagEarly != 0)
+			whole := s.policy.Whole(a.Preds[next].Flags&outcome.FlagEarly != 0)
 			carry := whole && s.carry.wants(&a.Preds[next])
 			b.emits = append(b.emits, emit{a.Part.index, next, head, *slot, carry, whole})
 			if carry {

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -60,19 +59,14 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 		h := &s.heads.all[e.head]
 		h.used = true
 		l, from := h.of(p)
-		p.Scores = scores[i*width+from:][:l.Columns()]
-		p.Novelty, p.NoveltyP, p.Inputs = 0, 0, nil
-		if h.novel != nil && e.whole {
-			p.Novelty, p.Inputs = h.judged(judging, i)
-			p.Inputs = b.keepInputs(p.Inputs)
-			p.NoveltyP = h.linear.Detect(p.Scores, p.Novelty)
+		row := scores[i*width:]
+		seen := readout.Seen{Samples: b.Answers[e.part].Length[e.index], Judged: h.novel != nil && e.whole}
+		if seen.Judged {
+			seen.Novelty, seen.Inputs = h.judged(judging, i)
+			seen.Inputs = b.keepInputs(seen.Inputs)
 		}
-		b.shadow(e, &s.heads, scores[i*width:], judging, i)
-		class := l.Class(p.Scores)
-		p.Class, p.Score, p.Probability = int32(class), Score(l, p.Scores, class), l.Probability(p.Scores)
-		p.Number = NumberOf(h.linear, p.Scores)
-		b.sets, p.Set = SetOf(b.sets, l, p.Scores)
-		Decide(p, h.linear, b.Answers[e.part].Length[e.index])
+		b.sets = h.linear.Answer(&p.Answer, row[from:][:l.Columns()], seen, b.sets)
+		b.shadow(e, &s.heads, row, judging, i)
 	}
 	return nil
 }
@@ -128,59 +122,6 @@ func (b *Batch) keepInputs(inputs []float32) []float32 {
 	from := len(b.inputs)
 	b.inputs = append(b.inputs, inputs...) // where the slice grew, those before keep the old array
 	return b.inputs[from:len(b.inputs):len(b.inputs)]
-}
-
-// SetOf appends the set of a prediction to sets, where the readout makes any, and is
-// also the set alone; nil where it makes none.
-func SetOf(sets []int32, l *readout.Linear, scores []float32) (all, set []int32) {
-	if l.Coverage == nil {
-		return sets, nil
-	}
-	if sets == nil {
-		sets = make([]int32, 0, len(l.Classes)) // an empty set is not nil
-	}
-	from := len(sets)
-	sets = l.AppendSet(sets, scores) // where the slice grew, those before keep the old array
-	return sets, sets[from:len(sets):len(sets)]
-}
-
-// Decide says whether a prediction, whose probability is there, is an answer; and of an
-// early one whether its class may change, and whether the samples suffice, by the rules
-// of the readout that scored it, if that has any.
-func Decide(p *codec.Prediction, l *readout.Linear, samples int64) {
-	p.Change, p.Flags = 0, p.Flags&^(codec.FlagDecided|codec.FlagAbstain)
-	early := p.Flags&codec.FlagEarly != 0
-	if l.For(early).Abstains(p.Probability) {
-		p.Flags |= codec.FlagAbstain
-	}
-	if !early {
-		return
-	}
-	var decided bool
-	if p.Change, decided = l.Change(samples, p.Scores); decided {
-		p.Flags |= codec.FlagDecided
-	}
-}
-
-// NumberOf is the number that a regression predicts.
-func NumberOf(l *readout.Linear, scores []float32) codec.Number {
-	if l.Interval == nil {
-		return codec.Number{}
-	}
-	value, low, high := l.Number(scores)
-	return codec.Number{Value: value, Low: low, High: high, Known: true}
-}
-
-// Score is the chosen class's. With two classes there is one column, the
-// score of class 1; class 0's is its opposite. A regression's is its value.
-func Score(l *readout.Linear, scores []float32, class int) float32 {
-	if len(scores) == 1 {
-		if class == 0 && l.Interval == nil {
-			return -scores[0]
-		}
-		return scores[0]
-	}
-	return scores[class]
 }
 
 // releaseSlots frees the slots of sequences that have ended, after the engine

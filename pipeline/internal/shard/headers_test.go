@@ -6,6 +6,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -25,7 +26,7 @@ func TestHeadersInAnyCase(t *testing.T) {
 		say(map[string]string{"eusn-seq": "5", "eusn-incarnation": "a", "eusn-end": "true"}, 2),
 		say(map[string]string{"eusn-seq": "6", "eusn-incarnation": "a"}, 2),
 	)
-	want := []codec.Prediction{{Stream: "k", Seq: 2, Row: 1}, {Stream: "k", Seq: 5, Row: 1, Flags: codec.FlagGap}}
+	want := []codec.Prediction{{Stream: "k", Seq: 2, Row: 1}, {Stream: "k", Seq: 5, Row: 1, Answer: outcome.Answer{Flags: outcome.FlagGap}}}
 	if len(got) != len(want) {
 		t.Fatalf("%d predictions, want %d: %+v", len(got), len(want), got)
 	}

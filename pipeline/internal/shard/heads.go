@@ -32,7 +32,7 @@ const keepHead = 10 * time.Second
 
 // of is the readout that scores a prediction, and its first column.
 func (h *scored) of(p *codec.Prediction) (l *readout.Linear, from int) {
-	l, from = h.linear.For(p.Flags&codec.FlagEarly != 0), h.from
+	l, from = h.linear.For(p.Early()), h.from
 	if l != h.linear {
 		from += h.linear.Columns()
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -42,7 +43,7 @@ func TestIdleEndsLikeAMark(t *testing.T) {
 		first.Header[wire.HeaderEnd] = "true"
 		want := exp.feedAll(first, second)
 		last := len(want) - 2
-		want[last].Flags |= codec.FlagIdle
+		want[last].Flags |= outcome.FlagIdle
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", name, got, want)
 		}

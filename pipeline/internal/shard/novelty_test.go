@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -135,7 +136,7 @@ func noveltyAtEnds(t *testing.T, engines engineFactory) {
 		a := &l.b.Answers[0]
 		for k, p := range a.Preds {
 			_, shadow := a.ShadowScores(1, 0, k)
-			if p.Flags&codec.FlagEarly == 0 {
+			if p.Flags&outcome.FlagEarly == 0 {
 				if shadow != p.Novelty {
 					t.Errorf("early every %d, prediction %d: novelty %v, its shadow's %v", early, k, p.Novelty, shadow)
 				}
@@ -328,7 +329,7 @@ func (on answering) load(b *testing.B, length int) func() float64 {
 				told(preds)
 				all += len(preds)
 				for i := range preds {
-					if preds[i].Flags&codec.FlagEarly == 0 && (preds[i].NoveltyP != 0) == on.novel {
+					if preds[i].Flags&outcome.FlagEarly == 0 && (preds[i].NoveltyP != 0) == on.novel {
 						ends++
 					}
 				}

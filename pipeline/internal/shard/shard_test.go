@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -42,7 +43,7 @@ func holdMissing(t *testing.T, m *reservoir.Model, mean []float32) {
 		pipelinetest.Rows("s", 1, false, mean[0], 1, 2, 1, 2, 3), pipelinetest.Rows("s", 2, true, 2, 4, 5, 4),
 		pipelinetest.Rows("s", 3, true, 7, mean[1]), pipelinetest.Rows("s", 4, true, 1, 2))
 	for i := range exp {
-		want := codec.FlagHeld
+		want := outcome.FlagHeld
 		if i == 2 {
 			want = 0
 		}
@@ -67,7 +68,7 @@ func holdMissing(t *testing.T, m *reservoir.Model, mean []float32) {
 
 	// Zero: flagged as well, value 0.
 	z, e := newLone(t, m, Config{NonFinite: codec.Zero}).feedAll(pipelinetest.Rows("s", 1, true, 1, nan)), newLone(t, m, Config{}).feedAll(pipelinetest.Rows("s", 1, true, 1, 0))
-	if !pipelinetest.SameBits(z[0].Scores, e[0].Scores) || z[0].Flags != codec.FlagHeld {
+	if !pipelinetest.SameBits(z[0].Scores, e[0].Scores) || z[0].Flags != outcome.FlagHeld {
 		t.Errorf("zero: %+v, want %v flagged", z[0], e[0].Scores)
 	}
 }
@@ -135,7 +136,7 @@ func TestStreamsForgotten(t *testing.T) {
 	if got := l.feedAll(pipelinetest.Rows("open", 2, true, 1, 1)); len(got) != 1 || got[0].Flags != 0 {
 		t.Errorf("the stream that was in use: %+v", got)
 	}
-	if got := l.feedAll(pipelinetest.Rows("old", 0, true, 1, 1)); len(got) != 1 || got[0].Flags != codec.FlagGap {
+	if got := l.feedAll(pipelinetest.Rows("old", 0, true, 1, 1)); len(got) != 1 || got[0].Flags != outcome.FlagGap {
 		t.Errorf("the stream that comes back: %+v, want the flag gap", got)
 	}
 	// Garbage on many keys is bounded, too.

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Acquaint tells a decoded partition what another one, which has read the same input for
@@ -49,7 +49,7 @@ func (p *Partition) Acquaint(known *Partition, sh *Shape, most int) (added int) 
 			added++
 		}
 		if st.Seq.Open() {
-			own.Since |= codec.FlagGap
+			own.Since |= outcome.FlagGap
 		}
 	}
 	p.orderByHeardIn()

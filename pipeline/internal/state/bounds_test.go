@@ -6,8 +6,8 @@ import (
 	"reflect"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -130,7 +130,7 @@ func TestApplyAllocates(t *testing.T) {
 	if n := testing.AllocsPerRun(100, apply); n != 0 {
 		t.Errorf("%v allocations per message of 64 samples, want 0", n)
 	}
-	if len(o.out.Preds) != 4 || o.out.Preds[0].Flags != codec.Flag(0) {
+	if len(o.out.Preds) != 4 || o.out.Preds[0].Flags != outcome.Flag(0) {
 		t.Errorf("%d predictions, want 4 without flags: the test has lost its subject", len(o.out.Preds))
 	}
 }

@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // stateReader takes bytes apart; after its first error everything reads as
@@ -63,9 +63,9 @@ func (r *stateReader) u64() uint64 {
 }
 
 // flags reads what appendFlag wrote.
-func (r *stateReader) flags() codec.Flag {
-	f := codec.Flag(r.u32())
-	if f>>len(codec.FlagNames) != 0 {
+func (r *stateReader) flags() outcome.Flag {
+	f := outcome.Flag(r.u32())
+	if f>>len(outcome.FlagNames) != 0 {
 		r.fail("flags %v, which this program does not know", f)
 	}
 	return f

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
@@ -175,7 +176,7 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 		*flags = 0 // a window that begins now misses nothing
 	}
 	if len(s.missing) > 0 && s.misses(c) {
-		*flags |= codec.FlagHeld
+		*flags |= outcome.FlagHeld
 	}
 	if outside, flat := s.found.In(int(c.From), int(c.To), c.Age); outside || flat {
 		s.unlike(m, st, flags, outside, flat)
@@ -202,7 +203,7 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 		st.clocks[c.Phase].Begin(st.timeBehind(g, c)) // it never ends: the rate is that since the prediction before
 	}
 	if c.End {
-		st.told = st.told && *flags&(codec.FlagOutOfRange|codec.FlagFlat) != 0
+		st.told = st.told && *flags&(outcome.FlagOutOfRange|outcome.FlagFlat) != 0
 		*flags = 0
 		if c.To == 0 && g.Count > 0 {
 			*flags = st.Since // what was lost in the silence may belong to either side
@@ -269,38 +270,38 @@ func (st *Stream) timeBehind(g group, c sequence.Cut) int64 {
 
 // unlike flags the sequence in hand for samples unlike those of the training,
 // and says so once for a stream, until a sequence ends without.
-func (s *Machine) unlike(m *step, st *Stream, flags *codec.Flag, outside, flat bool) {
+func (s *Machine) unlike(m *step, st *Stream, flags *outcome.Flag, outside, flat bool) {
 	if outside {
-		*flags |= codec.FlagOutOfRange
+		*flags |= outcome.FlagOutOfRange
 	}
 	if flat {
-		*flags |= codec.FlagFlat
+		*flags |= outcome.FlagFlat
 	}
 	if st.told || m.silent {
 		return
 	}
 	st.told = true
-	m.note(Note{Kind: NoteUnlike, Stream: st.ID, Flags: *flags & (codec.FlagOutOfRange | codec.FlagFlat), Channel: s.found.Channel()})
+	m.note(Note{Kind: NoteUnlike, Stream: st.ID, Flags: *flags & (outcome.FlagOutOfRange | outcome.FlagFlat), Channel: s.found.Channel()})
 }
 
 // predict takes a place in the answer; its scores come with the engine call.
-func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags codec.Flag) {
-	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Flags: flags, Readout: m.p.readout(st, c.Phase)}
+func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags outcome.Flag) {
+	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Answer: outcome.Answer{Flags: flags}, Readout: m.p.readout(st, c.Phase)}
 	if c.To > 0 {
 		p.Seq, p.Row, p.Time = m.seq, g.row(int(c.To)-1), st.timeBehind(g, c)
 	}
 	if !c.End {
-		p.Flags |= codec.FlagEarly
+		p.Flags |= outcome.FlagEarly
 		m.fx.Early++
 		if s.Policy.Kind == reservoir.Window && st.Seq.N-int64(g.Count)+int64(c.To) < int64(s.Policy.Length) {
-			p.Flags |= codec.FlagWarmUp
+			p.Flags |= outcome.FlagWarmUp
 		}
 	}
 	if s.Training.Unlike(c.Age+int64(c.To-c.From), !c.End) {
-		p.Flags |= codec.FlagLength
+		p.Flags |= outcome.FlagLength
 	}
 	if st.clocks != nil && s.rate.Off(&st.clocks[c.Phase], p.Time) {
-		p.Flags |= codec.FlagRate
+		p.Flags |= outcome.FlagRate
 	}
 	a := m.out
 	a.Preds = append(a.Preds, p)

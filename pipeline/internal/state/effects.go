@@ -3,6 +3,7 @@ package state
 import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Effects are what messages lead to, in order, whatever partition they are of.
@@ -83,10 +84,10 @@ type Note struct {
 	Kind    NoteKind
 	Key     string
 	Stream  string
-	Input   uint64     // message in hand
-	Number  uint64     // Eusn-Seq
-	After   uint64     // the number before it
-	Flags   codec.Flag // of the prediction
+	Input   uint64       // message in hand
+	Number  uint64       // Eusn-Seq
+	After   uint64       // the number before it
+	Flags   outcome.Flag // of the prediction
 	Channel int
 	Readout string // of a promotion
 }

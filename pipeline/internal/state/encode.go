@@ -11,8 +11,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // A snapshot is everything a partition remembers after an input message, in
@@ -61,7 +61,7 @@ func appendBool(dst []byte, b bool) []byte {
 	return append(dst, 0)
 }
 
-func appendFlag(dst []byte, f codec.Flag) []byte {
+func appendFlag(dst []byte, f outcome.Flag) []byte {
 	return binary.LittleEndian.AppendUint32(dst, uint32(f))
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
@@ -103,7 +104,7 @@ type step struct {
 	silent bool   // it was answered before
 	asked  uint64 // held messages before this one are of before what is asked for
 	end    bool
-	flags  codec.Flag // of this message's samples alone
+	flags  outcome.Flag // of this message's samples alone
 }
 
 // note takes down what happened to the key in hand.
@@ -167,16 +168,16 @@ func (m *step) follows(before uint64) {
 	p.Losses = p.Losses.add(before, m.inSeq)
 	p.lossy = true
 	for _, src := range p.Sources {
-		if src.flags&codec.FlagGap == 0 {
-			src.flags |= codec.FlagGap
+		if src.flags&outcome.FlagGap == 0 {
+			src.flags |= outcome.FlagGap
 			p.touchSource(src)
 		}
 		if src.Last > 0 {
 			continue // its numbers say whether any of its messages are missing
 		}
 		for _, st := range src.Streams {
-			if st.Since&codec.FlagGap == 0 {
-				st.Since |= codec.FlagGap
+			if st.Since&outcome.FlagGap == 0 {
+				st.Since |= outcome.FlagGap
 				p.Touch(st)
 			}
 		}
@@ -241,7 +242,7 @@ func (s *Machine) sequence(m *step, j *Message, isNew bool) error {
 	if err := s.use(m, j, n); err != nil {
 		return err
 	}
-	return s.flush(m, codec.FlagReordered)
+	return s.flush(m, outcome.FlagReordered)
 }
 
 // compare tells of a number that comes again with other content: nobody repeats
@@ -280,7 +281,7 @@ func (s *Machine) use(m *step, j *Message, seq uint64) error {
 // poison turns a message into a dead letter. Which streams it was about may
 // be unknown, so all of its source are flagged.
 func (s *Machine) poison(m *step, j *Message, why wire.Reason, err error) error {
-	m.p.raise(m.src, codec.FlagPoisonSkipped)
+	m.p.raise(m.src, outcome.FlagPoisonSkipped)
 	m.reject(j, why, err)
 	return nil
 }

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -79,17 +79,17 @@ func firstDifference(got, want []made) string {
 
 func TestAgainstModel(t *testing.T) {
 	t.Parallel()
-	flags, evicted := map[codec.Flag]int{}, 0
+	flags, evicted := map[outcome.Flag]int{}, 0
 	for seed := range manySeeds() {
 		for _, p := range compareWithModel(t, noise(seed), &evicted) {
-			for f := codec.Flag(1); f <= p.flags; f <<= 1 {
+			for f := outcome.Flag(1); f <= p.flags; f <<= 1 {
 				if p.flags&f != 0 {
 					flags[f]++
 				}
 			}
 		}
 	}
-	for _, f := range []codec.Flag{codec.FlagGap, codec.FlagReordered, codec.FlagPoisonSkipped, codec.FlagIdle, codec.FlagEarly} {
+	for _, f := range []outcome.Flag{outcome.FlagGap, outcome.FlagReordered, outcome.FlagPoisonSkipped, outcome.FlagIdle, outcome.FlagEarly} {
 		if flags[f] < int(manySeeds()/10) {
 			t.Errorf("%d predictions with flag %v: the test has lost its subject", flags[f], f)
 		}

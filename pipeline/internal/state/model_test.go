@@ -4,8 +4,8 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // made is a prediction: where it stands, and the samples it rests on.
@@ -13,7 +13,7 @@ type made struct {
 	stream  string
 	seq     uint64
 	row     uint32
-	flags   codec.Flag
+	flags   outcome.Flag
 	at      uint64 // input message
 	samples uint64 // a hash of them, in order
 	readout string
@@ -46,7 +46,7 @@ type modelKey struct {
 	last    uint64
 	waiting map[uint64]waiting
 	partial bool // its beginning was not seen
-	flags   codec.Flag
+	flags   outcome.Flag
 	streams map[string]*modelStream
 	heard   uint64
 }
@@ -59,9 +59,9 @@ type waiting struct {
 type modelStream struct {
 	samples []float32 // of the open sequence
 	readout string    // that it began with
-	flags   codec.Flag
-	since   codec.Flag // what happened after its last sample
-	seq     uint64     // of its last sample
+	flags   outcome.Flag
+	since   outcome.Flag // what happened after its last sample
+	seq     uint64       // of its last sample
 	row     uint32
 	heard   uint64
 }
@@ -71,12 +71,12 @@ func (m *model) take(e entry) {
 	if e.lost {
 		m.lossy = true
 		for _, k := range m.keys {
-			k.flags |= codec.FlagGap
+			k.flags |= outcome.FlagGap
 			if k.last > 0 {
 				continue // the numbers will tell
 			}
 			for _, s := range k.streams {
-				s.since |= codec.FlagGap
+				s.since |= outcome.FlagGap
 			}
 		}
 	}
@@ -112,7 +112,7 @@ func (m *model) place(k *modelKey, e entry) {
 			m.giveUp(k)
 		}
 		if k.last > 0 {
-			k.raise(codec.FlagGap)
+			k.raise(outcome.FlagGap)
 		}
 		k.life, k.last = e.life, 0
 	}
@@ -122,7 +122,7 @@ func (m *model) place(k *modelKey, e entry) {
 	case e.number == k.last+1:
 		k.last++
 		m.use(k, waiting{e, m.at}, 0)
-		m.useWaiting(k, codec.FlagReordered)
+		m.useWaiting(k, outcome.FlagReordered)
 	default:
 		k.waiting[e.number] = waiting{e, m.at}
 		for len(k.waiting) > m.reorder {
@@ -134,12 +134,12 @@ func (m *model) place(k *modelKey, e entry) {
 // giveUp goes on as if what the first waiting message waits for had come.
 func (m *model) giveUp(k *modelKey) {
 	k.partial = k.partial || k.last == 0
-	k.raise(codec.FlagGap)
+	k.raise(outcome.FlagGap)
 	k.last = slices.Min(slices.Collect(maps.Keys(k.waiting))) - 1
 	m.useWaiting(k, 0)
 }
 
-func (m *model) useWaiting(k *modelKey, why codec.Flag) {
+func (m *model) useWaiting(k *modelKey, why outcome.Flag) {
 	for {
 		w, there := k.waiting[k.last+1]
 		if !there {
@@ -151,7 +151,7 @@ func (m *model) useWaiting(k *modelKey, why codec.Flag) {
 	}
 }
 
-func (k *modelKey) raise(f codec.Flag) {
+func (k *modelKey) raise(f outcome.Flag) {
 	k.flags |= f
 	for _, s := range k.streams {
 		s.since |= f
@@ -163,7 +163,7 @@ func (m *model) stream(k *modelKey, name string) *modelStream {
 	if s == nil {
 		s = &modelStream{since: k.flags}
 		if k.partial {
-			s.since |= codec.FlagGap
+			s.since |= outcome.FlagGap
 		}
 		k.streams[name] = s
 	}
@@ -172,9 +172,9 @@ func (m *model) stream(k *modelKey, name string) *modelStream {
 }
 
 // use gives a message's samples to their streams. why is a flag of its samples.
-func (m *model) use(k *modelKey, w waiting, why codec.Flag) {
+func (m *model) use(k *modelKey, w waiting, why outcome.Flag) {
 	if w.bad {
-		k.raise(codec.FlagPoisonSkipped)
+		k.raise(outcome.FlagPoisonSkipped)
 		m.dead = append(m.dead, w.at)
 		return
 	}
@@ -223,7 +223,7 @@ func (m *model) predict(name string, s *modelStream, end bool) {
 	case end:
 		m.close(name, s)
 	case m.early > 0 && len(s.samples)%m.early == 0:
-		m.say(name, s, codec.FlagEarly)
+		m.say(name, s, outcome.FlagEarly)
 	}
 }
 
@@ -232,7 +232,7 @@ func (m *model) close(name string, s *modelStream) {
 	s.samples, s.flags = nil, 0
 }
 
-func (m *model) say(name string, s *modelStream, more codec.Flag) {
+func (m *model) say(name string, s *modelStream, more outcome.Flag) {
 	m.out = append(m.out, made{name, s.seq, s.row, s.flags | more, m.at, hashSamples(0, s.samples...), s.readout})
 }
 
@@ -265,7 +265,7 @@ func (m *model) event(e entry) {
 		}
 		s := k.streams[n.Stream]
 		if len(s.samples) > 0 {
-			s.flags |= s.since | k.flags | codec.FlagIdle
+			s.flags |= s.since | k.flags | outcome.FlagIdle
 			m.close(n.Stream, s)
 		}
 		if n.Forget {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 )
 
@@ -127,7 +128,7 @@ func (p *Partition) source(key string) (src *Source, isNew bool) {
 func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 	st := &Stream{
 		ID: strings.Clone(id), Source: src,
-		Slots: slices.Repeat([]int32{-1}, sh.states), Flags: make([]codec.Flag, sh.states),
+		Slots: slices.Repeat([]int32{-1}, sh.states), Flags: make([]outcome.Flag, sh.states),
 		Since: src.flags, last: last{lastTime: codec.NoTime}, Channels: make([]monitor.Channel, sh.channels),
 	}
 	if sh.timed {
@@ -137,7 +138,7 @@ func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 		st.front = make([]float64, sh.front)
 	}
 	if src.partial {
-		st.Since |= codec.FlagGap
+		st.Since |= outcome.FlagGap
 	}
 	st.element = p.recency.PushFront(st)
 	src.Streams[st.ID] = st
@@ -165,7 +166,7 @@ func (p *Partition) forgetSource(src *Source) {
 
 // raise notes that something happened to a source: the next prediction of
 // every sequence it may have touched will say so.
-func (p *Partition) raise(src *Source, f codec.Flag) {
+func (p *Partition) raise(src *Source, f outcome.Flag) {
 	src.flags |= f
 	for _, st := range src.Streams {
 		st.Since |= f

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // buffer keeps a message that came too early. When the key has too many, or the
@@ -29,7 +29,7 @@ func (s *Machine) buffer(m *step, j *Message, seq uint64) error {
 func (s *Machine) giveUp(m *step) error {
 	src := m.src
 	src.partial = src.partial || src.Last == 0
-	m.p.raise(src, codec.FlagGap)
+	m.p.raise(src, outcome.FlagGap)
 	if !m.silent {
 		m.fx.Gaps++
 		m.note(Note{Kind: NoteGap, After: src.Last, Number: src.Held[0].seq})
@@ -45,7 +45,7 @@ func (s *Machine) giveUp(m *step) error {
 
 // flush uses held messages as long as none is missing between them. The
 // prediction that m causes belongs to m's place in the input.
-func (s *Machine) flush(m *step, f codec.Flag) error {
+func (s *Machine) flush(m *step, f outcome.Flag) error {
 	src := m.src
 	for len(src.Held) > 0 && src.Held[0].seq == src.Last+1 {
 		h := src.Held[0]
@@ -81,7 +81,7 @@ func (s *Machine) startOver(m *step, inc string) error {
 		}
 	}
 	if src.Last > 0 {
-		m.p.raise(src, codec.FlagGap)
+		m.p.raise(src, outcome.FlagGap)
 		if !m.silent {
 			m.fx.Incarnations++
 		}

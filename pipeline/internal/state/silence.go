@@ -3,8 +3,8 @@ package state
 import (
 	"fmt"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
@@ -78,7 +78,7 @@ func (s *Machine) endSilent(m *step, st *Stream) {
 		return
 	}
 	for i := range st.Flags {
-		st.Flags[i] |= st.Since | st.Source.flags | codec.FlagIdle
+		st.Flags[i] |= st.Since | st.Source.flags | outcome.FlagIdle
 	}
 	for _, c := range s.cuts {
 		s.addRun(m, st, 0, group{}, c)

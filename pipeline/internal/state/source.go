@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Source is one key: what producers number their messages by.
@@ -16,11 +17,11 @@ type Source struct {
 	Key         string
 	Part        *Partition
 	incarnation string
-	Last        uint64     // last sequence number; 0 = none seen
-	sum         checksum   // of the message that had it; no part of the state
-	told        bool       // that its numbers came again with other content; no part of the state
-	partial     bool       // its first messages were not seen
-	flags       codec.Flag // for streams that appear in its next good message
+	Last        uint64       // last sequence number; 0 = none seen
+	sum         checksum     // of the message that had it; no part of the state
+	told        bool         // that its numbers came again with other content; no part of the state
+	partial     bool         // its first messages were not seen
+	flags       outcome.Flag // for streams that appear in its next good message
 	Held        []Held
 	Streams     map[string]*Stream
 	heardIn     uint64        // last input message of the key

@@ -4,8 +4,8 @@ import (
 	"container/list"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
@@ -22,8 +22,8 @@ type Stream struct {
 	Slots     []int32       // one per state: where its owner has the row; -1 = nowhere
 	Away      []wire.RowRef // one per state, where the row is stored apart; nil = none ever was
 	Rows      [][]uint32    // one per state, from a snapshot, until they are in slots
-	Flags     []codec.Flag
-	Since     codec.Flag // what happened after its last sample
+	Flags     []outcome.Flag
+	Since     outcome.Flag // what happened after its last sample
 
 	last
 	Channels []monitor.Channel

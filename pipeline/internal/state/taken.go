@@ -4,7 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 
-	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
@@ -15,9 +15,9 @@ type Taken struct {
 	Stream     *Stream
 	Input, Seq uint64 // the message: its number in the input, and its Eusn-Seq
 	Samples    sequence.Samples
-	X          []float32  // the samples, row by row; NaN where a value is missing
-	Flags      codec.Flag // what happened since the stream's sample before: on no sample of it
-	Silent     bool       // no message, but silence ends the sequence
+	X          []float32    // the samples, row by row; NaN where a value is missing
+	Flags      outcome.Flag // what happened since the stream's sample before: on no sample of it
+	Silent     bool         // no message, but silence ends the sequence
 
 	rows []int32
 }

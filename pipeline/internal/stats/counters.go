@@ -7,6 +7,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Server is what the server says of a job's input and output.
@@ -30,7 +31,7 @@ type Counters struct {
 	Server                                                                               Server
 	DeadLetters                                                                          [len(wire.ReasonNames)]atomic.Uint64
 	Integrity                                                                            [len(Integrities)]atomic.Uint64
-	Flagged                                                                              [len(codec.FlagNames)]atomic.Uint64
+	Flagged                                                                              [len(outcome.FlagNames)]atomic.Uint64
 	BatchRows, StepTime, CommitTime                                                      Histogram
 
 	Classes atomic.Pointer[classCounts] // nil before a run
@@ -60,16 +61,16 @@ func (c *Counters) Classify(labels []string) {
 	}
 }
 
-// Integrities are the words of codec.Flag.Integrity.
+// Integrities are the words of outcome.Flag.Integrity.
 var Integrities = [...]string{
-	codec.IntegrityComplete, codec.IntegrityEarly, codec.IntegrityIdle, codec.IntegrityHeld,
-	codec.IntegrityPoisonSkipped, codec.IntegrityGap, codec.IntegrityUnlike, codec.IntegrityUnknown,
+	outcome.IntegrityComplete, outcome.IntegrityEarly, outcome.IntegrityIdle, outcome.IntegrityHeld,
+	outcome.IntegrityPoisonSkipped, outcome.IntegrityGap, outcome.IntegrityUnlike, outcome.IntegrityUnknown,
 }
 
 // integrityOf is the place of each combination of flags in integrities.
-var integrityOf = func() (at [1 << len(codec.FlagNames)]uint8) {
+var integrityOf = func() (at [1 << len(outcome.FlagNames)]uint8) {
 	for f := range at {
-		at[f] = uint8(slices.Index(Integrities[:], codec.Flag(f).Integrity()))
+		at[f] = uint8(slices.Index(Integrities[:], outcome.Flag(f).Integrity()))
 	}
 	return at
 }()
@@ -77,7 +78,7 @@ var integrityOf = func() (at [1 << len(codec.FlagNames)]uint8) {
 // Grade counts predictions that the server has, all of flags that have names.
 func (c *Counters) Grade(preds []codec.Prediction) {
 	var n [len(Integrities)]uint64
-	var flagged [len(codec.FlagNames)]uint64
+	var flagged [len(outcome.FlagNames)]uint64
 	for i := range preds {
 		f := preds[i].Flags
 		n[integrityOf[f]]++

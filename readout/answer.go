@@ -1,0 +1,122 @@
+package readout
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
+)
+
+// Seen is what is known of a sequence besides its scores.
+type Seen struct {
+	Samples int64     // samples of the sequence so far, after the front end
+	Judged  bool      // the readout's detector has judged the sequence: Novelty is its score
+	Novelty float32   // novelty.Detector.Score
+	Inputs  []float32 // statistics of the inputs; nil: the detector reads none. The answer keeps them
+}
+
+// Answer sets all fields of a that follow from the scores of one sequence, which a keeps.
+// The flag outcome.FlagEarly of a says whether the sequence continues; scores are those of
+// the readout that For returns for such a sequence. If the readout detects and the
+// sequence is judged, the detector's score replaces scores[0]. Answer keeps the flags
+// of a that come from samples.
+//
+// The classes of a.Set are appended to sets, and the longer slice is returned: sets is
+// the memory of many answers, nil for a single one.
+func (l *Linear) Answer(a *outcome.Answer, scores []float32, seen Seen, sets []int32) []int32 {
+	early := a.Early()
+	of := l.For(early)
+	a.Scores = scores
+	a.Novelty, a.NoveltyP, a.Inputs = 0, 0, nil
+	if seen.Judged {
+		a.Novelty, a.Inputs = seen.Novelty, seen.Inputs
+		a.NoveltyP = l.Detect(scores, seen.Novelty)
+	}
+	class := of.Class(scores)
+	a.Class, a.Score, a.Probability = int32(class), of.Score(scores, class), of.Probability(scores)
+	a.Number = outcome.Number{}
+	if l.Interval != nil {
+		a.Number.Known = true
+		a.Number.Value, a.Number.Low, a.Number.High = l.Number(scores)
+	}
+	a.Change, a.Flags = 0, a.Flags&^(outcome.FlagDecided|outcome.FlagAbstain)
+	if of.Abstains(a.Probability) {
+		a.Flags |= outcome.FlagAbstain
+	}
+	if early {
+		var decided bool
+		if a.Change, decided = l.Change(seen.Samples, scores); decided {
+			a.Flags |= outcome.FlagDecided
+		}
+	}
+	a.Set = nil
+	if of.Coverage == nil {
+		return sets
+	}
+	if sets == nil {
+		sets = make([]int32, 0, len(l.Classes)) // an empty set is not nil
+	}
+	from := len(sets)
+	sets = of.AppendSet(sets, scores) // if the slice grows, earlier sets keep the old array
+	a.Set = sets[from:len(sets):len(sets)]
+	return sets
+}
+
+// Score is the score of a class. With two classes there is one column, the score of
+// class 1, whose opposite is the score of class 0. The score of a regression is its value.
+func (l *Linear) Score(scores []float32, class int) float32 {
+	switch {
+	case len(scores) > 1:
+		return scores[class]
+	case class == 0 && l.Interval == nil:
+		return -scores[0]
+	}
+	return scores[0]
+}
+
+// Detect is the p-value of a novelty that Novelty has given a sequence. Where the
+// readout detects, it also puts the score that Class reads into scores[0], in the place of
+// what the weights made.
+func (l *Linear) Detect(scores []float32, novelty float32) (p float32) {
+	if l.Detects {
+		scores[0] = l.Detected(novelty)
+	}
+	return l.Novelty.P(novelty)
+}
+
+// AnswerScores writes the scores by which the readout answers for one feature vector: those of
+// Scores, or what its detector says where it detects.
+func (l *Linear) AnswerScores(dst, features []float32) {
+	l.Scores(dst, features)
+	if l.Detects {
+		l.Detect(dst, l.Novelty.Score(slices.Clone(features)))
+	}
+}
+
+// Detected is the score of a readout that detects, from the detector's: that less the
+// limit above which it is novel, so that Class says which. Without a limit it is -1.
+func (l *Linear) Detected(novelty float32) float32 {
+	limit, ok := l.Novelty.Limit()
+	switch {
+	case !ok:
+		return -1
+	case novelty != novelty: // no number: as unlike as can be
+		return 1
+	}
+	return novelty - limit
+}
+
+func (l *Linear) checkNovelty() error {
+	switch d := l.Novelty; {
+	case d == nil && l.Detects:
+		return fmt.Errorf("readout: %q: it detects, want a detector", l.Name)
+	case d == nil:
+		return nil
+	case l.Detects && len(l.Classes) != 2:
+		return fmt.Errorf("readout: %q: it detects, want 2 classes, got %d", l.Name, len(l.Classes))
+	case d.Features() != l.Features():
+		return fmt.Errorf("readout: %q: its detector reads %d features, want %d", l.Name, d.Features(), l.Features())
+	default:
+		return d.Validate()
+	}
+}

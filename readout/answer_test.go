@@ -1,0 +1,109 @@
+package readout
+
+import (
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout/abstain"
+	"github.com/eusn-stream/eusn-stream/readout/early"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
+)
+
+// answering is a readout of three classes that has all that a readout may have.
+func answering() *Linear {
+	l := &Linear{
+		Name: "r", Classes: []string{"a", "b", "c"}, Center: []float32{0}, Weights: make([]float32, 3), Intercept: make([]float32, 3),
+		Temperature: 2, Coverage: &Coverage{Level: .9, Least: []float64{.2, .2, .2}},
+		Abstain: &abstain.Rule{MaxError: .1, Confidence: .9, Above: .6},
+		Novelty: &novelty.Detector{Center: []float32{0}, Scale: []float32{1}, Left: []float32{1, 2, 3}, Unit: 1, Level: .3},
+	}
+	prefix := *l
+	prefix.Coverage, prefix.Abstain, prefix.Novelty, prefix.Temperature = nil, nil, nil, 1
+	l.Prefixes = &Prefixes{Linear: &prefix, Rule: early.Rule{Length: 10, Coefficients: [4]float64{0, 0, 0, -1}, Most: .9}}
+	return l
+}
+
+// A whole sequence has set and novelty, an early one change and decision; nothing of an
+// earlier answer stays but the flags of the samples.
+func TestAnswer(t *testing.T) {
+	l := answering()
+	a := outcome.Answer{Flags: outcome.FlagGap | outcome.FlagDecided, Change: 9, Novelty: 9, NoveltyP: 9, Number: outcome.Number{Known: true}}
+	whole := []float32{.1, .5, .4}
+	sets := l.Answer(&a, whole, Seen{Samples: 5, Judged: true, Novelty: 2.5, Inputs: []float32{7}}, []int32{8})
+	want := outcome.Answer{
+		Class: 1, Score: .5, Probability: l.Probability(whole), Scores: whole, Novelty: 2.5, NoveltyP: l.Novelty.P(2.5),
+		Inputs: []float32{7}, Flags: outcome.FlagGap | outcome.FlagAbstain,
+	}
+	want.Set = l.AppendSet(nil, whole)
+	if !a.Equal(&want) || !slices.Equal(sets, append([]int32{8}, want.Set...)) || len(want.Set) == 0 || want.NoveltyP == 0 {
+		t.Errorf("whole: %+v, sets %v, want %+v", a, sets, want)
+	}
+	a.Flags |= outcome.FlagEarly
+	first := []float32{4, 1, 0}
+	if sets := l.Answer(&a, first, Seen{Samples: 5}, nil); sets != nil {
+		t.Errorf("early: sets %v, want none", sets)
+	}
+	change, decided := l.Change(5, first)
+	want = outcome.Answer{Class: 0, Score: 4, Probability: l.Prefixes.Linear.Probability(first), Scores: first, Change: change, Flags: outcome.FlagGap | outcome.FlagEarly | outcome.FlagDecided}
+	if !a.Equal(&want) || !decided || a.Set != nil || a.Inputs != nil {
+		t.Errorf("early: %+v, want %+v", a, want)
+	}
+}
+
+// A set without classes is not the same as no set.
+func TestAnswerEmptySet(t *testing.T) {
+	l := answering()
+	l.Coverage = &Coverage{Level: .9, Least: []float64{.9, .9, .9}}
+	for _, sets := range [][]int32{nil, make([]int32, 0, 4)} {
+		var a outcome.Answer
+		l.Answer(&a, []float32{0, 0, 0}, Seen{}, sets)
+		if a.Set == nil || len(a.Set) != 0 {
+			t.Errorf("set %#v, want one without classes", a.Set)
+		}
+	}
+}
+
+// A readout that detects puts the detector's score in the place of its own.
+func TestAnswerDetects(t *testing.T) {
+	l := answering()
+	l.Classes, l.Detects, l.Coverage, l.Abstain, l.Prefixes, l.Temperature = []string{"normal", "novel"}, true, nil, nil, nil, 0
+	for _, score := range []float32{.5, 9, float32(math.NaN())} {
+		var a outcome.Answer
+		l.Answer(&a, []float32{123}, Seen{Judged: true, Novelty: score}, nil)
+		if want := l.Detected(score); a.Scores[0] != want || a.Score != float32(math.Abs(float64(want))) || (a.Class == 1) != (want > 0) || a.NoveltyP == 0 {
+			t.Errorf("novelty %v: %+v, want the score %v", score, a, want)
+		}
+	}
+}
+
+// Two classes have one score, and that of class 0 is its opposite; a regression's is the
+// value.
+func TestAnswerOneColumn(t *testing.T) {
+	l := answering()
+	l.Classes, l.Coverage, l.Novelty, l.Abstain, l.Prefixes = []string{"a", "b"}, nil, nil, nil, nil
+	var a outcome.Answer
+	for score, class := range map[float32]int32{-3: 0, 3: 1} {
+		if l.Answer(&a, []float32{score}, Seen{}, nil); a.Class != class || a.Score != 3 {
+			t.Errorf("score %v: %+v", score, a)
+		}
+	}
+	l.Classes, l.Temperature, l.Interval = []string{"wear"}, 0, &Interval{Level: .9, Low: -1, High: 2}
+	l.Answer(&a, []float32{-3}, Seen{}, nil)
+	if a.Class != 0 || a.Score != -3 || a.Number != (outcome.Number{Value: -3, Low: -4, High: -1, Known: true}) {
+		t.Errorf("a number: %+v", a)
+	}
+}
+
+// Answers into memory that is there allocate nothing.
+func TestAnswerAllocatesNothing(t *testing.T) {
+	l := answering()
+	var a outcome.Answer
+	scores, sets := []float32{.1, .5, .4}, make([]int32, 0, 8)
+	if n := testing.AllocsPerRun(100, func() {
+		sets = l.Answer(&a, scores, Seen{Samples: 5, Judged: true, Novelty: 2}, sets[:0])
+	}); n != 0 {
+		t.Errorf("%v allocations, want none", n)
+	}
+}

@@ -1,0 +1,7 @@
+// Package outcome defines what a readout answers for a sequence, as data: the fields of
+// an answer, its flags, and the columns in which predictions are written.
+//
+// The package computes nothing. Method Answer of readout.Linear fills an Answer in;
+// packages codec, offline and the commands write it. It imports no package of the
+// project, so that readers of predictions need neither readouts nor networks.
+package outcome
