@@ -37,7 +37,7 @@ func (r *rig) deviceReports() []report {
 			taken := regexp.MustCompile(`eusn_gateway_samples_total (\d+)`).FindStringSubmatch(counted)
 			return held(!slices.Contains(got, "-32768,65535") && taken != nil && taken[1] != "0", "stored %v, taken %q", got, taken)
 		}},
-		{"A07", "modbus_unit: 010 is unit 10, or refused", func(t *testing.T) outcome {
+		{"A07", "gateway.modbus.unit: 010 is unit 10, or refused", func(t *testing.T) outcome {
 			server := r.modbus(t)
 			g := r.start(t, r.program, "gateway", "-c", r.input(t, "A07-leading-zero.yaml"))
 			server.await("unit", patience/3)

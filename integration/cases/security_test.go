@@ -101,7 +101,7 @@ func (r *rig) openReports() []report {
 			if !server.await("ready", patience) {
 				t.Fatal(server.log())
 			}
-			conf := r.write(t, "opc.yaml", fmt.Sprintf("nats: {url: \"nats://%s\"}\nmodel: machine.safetensors\nfieldbus: {opcua: \"opc.tcp://%s\", opcua_nodes: {p/horizontal: ns=1;s=X, p/vertical: ns=1;s=X, p/axial: ns=1;s=X}}\ngateway: {outbox: outbox-opc3, http: %q}\n", address(22200), address(22142), address(22280)))
+			conf := r.write(t, "opc.yaml", fmt.Sprintf("nats: {url: \"nats://%s\"}\nmodel: machine.safetensors\ngateway: {outbox: outbox-opc3, opcua: {url: \"opc.tcp://%s\", nodes: {p/horizontal: ns=1;s=X, p/vertical: ns=1;s=X, p/axial: ns=1;s=X}}, http: %q}\n", address(22200), address(22142), address(22280)))
 			p := r.start(t, r.program, "gateway", "-c", conf)
 			server.await("patched", patience)
 			time.Sleep(5 * time.Second)

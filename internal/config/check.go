@@ -92,8 +92,7 @@ func (l *loader) alone() []rule {
 	}
 	var rules []rule
 	for set, keys := range given {
-		group, _, _ := strings.Cut(keys[0], ".")
-		rules = append(rules, rule{append([]string{group}, keys...), len(keys) > 1,
+		rules = append(rules, rule{append([]string{byKey[keys[0]].group()}, keys...), len(keys) > 1,
 			"at most one of " + strings.Join(all[set], ", "), strings.Join(keys, " and ")})
 	}
 	return rules

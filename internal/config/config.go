@@ -39,12 +39,9 @@ type Config struct {
 	DeadLetters DeadLetters `mapstructure:"dead_letters"`
 	// How the stage works.
 	Stage Stage `mapstructure:"stage"`
-	// Taking samples over MQTT, HTTP and line protocol, with "eusn-stream gateway"
-	// (docs/gateway.md). The stage does not use it.
+	// Taking samples over MQTT, HTTP, line protocol and field buses, with "eusn-stream
+	// gateway" (docs/gateway.md). The stage does not use it.
 	Gateway Gateway `mapstructure:"gateway"`
-	// Field buses that a gateway takes samples from (docs/fieldbus.md). They send one
-	// value at a time. The stage does not use it.
-	Fieldbus Fieldbus `mapstructure:"fieldbus"`
 	// Alarms, with "eusn-stream alarms run" (docs/alarms.md). The stage does not use it.
 	Alarms Alarms `mapstructure:"alarms"`
 	// What is written to standard error.
@@ -448,63 +445,77 @@ type Gateway struct {
 	// origins of web pages that may send (https://dash.example), separated by commas.
 	// IP addresses, localhost and names without a dot are always accepted.
 	Hosts string `mapstructure:"hosts" default:""`
+	// Time between two samples of a field bus: each has the values that are known then. 0s: a sample
+	// for each time that the values of a message have, and for each poll.
+	Period time.Duration `mapstructure:"period" default:"0s" minimum:"0s"`
+	// Sparkplug B (docs/fieldbus.md), over mqtt or broker.
+	Sparkplug Sparkplug `mapstructure:"sparkplug"`
+	// A server of OPC UA (docs/fieldbus.md).
+	OPCUA OPCUA `mapstructure:"opcua"`
+	// Servers of Modbus TCP (docs/fieldbus.md).
+	Modbus Modbus `mapstructure:"modbus"`
 }
 
-// Fieldbus says how a gateway makes samples of values that come one at a time.
-type Fieldbus struct {
+// Sparkplug says which nodes of Sparkplug B a gateway listens to.
+type Sparkplug struct {
 	// Groups of Sparkplug B whose edge nodes send over the gateway's MQTT, separated
 	// by commas; + for all. Empty: topics of Sparkplug B are like others.
-	Sparkplug string `mapstructure:"sparkplug" default:"" flag:"sparkplug"`
+	Groups string `mapstructure:"groups" default:"" flag:"sparkplug"`
 	// A death (NDEATH, DDEATH) ends the open sequence of each of its streams. By
 	// default it does not: a node that has lost its broker has not stopped its
 	// machine.
-	SparkplugEnd bool `mapstructure:"sparkplug_end" default:"false"`
+	End bool `mapstructure:"end" default:"false"`
+}
+
+// OPCUA says which variables of a server of OPC UA a gateway subscribes to.
+type OPCUA struct {
 	// A server of OPC UA whose variables are subscribed to: opc.tcp://host:4840. Empty:
 	// none.
-	OPCUA string `mapstructure:"opcua" default:"" flag:"opcua"`
+	URL string `mapstructure:"url" default:"" flag:"opcua"`
 	// Where each channel of each stream is in that server, by the stream's key, a /
 	// and the channel.
-	OPCUANodes Mapping `mapstructure:"opcua_nodes" default:"{}" pattern:"^(ns=[0-9]+;)?[isgb]=.+$" want:"node ids, such as {pump7/x: ns=2;s=Pump7.X}"`
+	Nodes Mapping `mapstructure:"nodes" default:"{}" pattern:"^(ns=[0-9]+;)?[isgb]=.+$" want:"node ids, such as {pump7/x: ns=2;s=Pump7.X}"`
 	// Security policy of the connection. auto: the safest that the server offers; without
-	// opcua_cert that is None.
-	OPCUASecurity string `mapstructure:"opcua_security" default:"auto" enum:"auto,None,Basic256Sha256,Aes128_Sha256_RsaOaep,Aes256_Sha256_RsaPss"`
+	// cert that is None.
+	Security string `mapstructure:"security" default:"auto" enum:"auto,None,Basic256Sha256,Aes128_Sha256_RsaOaep,Aes256_Sha256_RsaPss"`
 	// Path of the gateway's own certificate, which the server must trust. It needs
-	// opcua_key.
-	OPCUACert string `mapstructure:"opcua_cert" default:""`
+	// key.
+	Cert string `mapstructure:"cert" default:""`
 	// Path of the key of that certificate.
-	OPCUAKey string `mapstructure:"opcua_key" default:""`
+	Key string `mapstructure:"key" default:""`
 	// Path of the server's certificate: a server that has another one is not spoken
 	// to. Empty: any.
-	OPCUATrust string `mapstructure:"opcua_trust" default:""`
-	// How to log in. auto: with opcua_user, or as nobody where that is empty.
-	// certificate: with opcua_cert, which the server must know as that of a user.
-	OPCUALogin string `mapstructure:"opcua_login" default:"auto" enum:"auto,certificate"`
+	Trust string `mapstructure:"trust" default:""`
+	// How to log in. auto: with user, or as nobody where that is empty.
+	// certificate: with cert, which the server must know as that of a user.
+	Login string `mapstructure:"login" default:"auto" enum:"auto,certificate"`
 	// Name to log in with at the server. Empty: anonymous.
-	OPCUAUser string `mapstructure:"opcua_user" default:""`
-	// The password that belongs to opcua_user. Set it as an environment variable rather
+	User string `mapstructure:"user" default:""`
+	// The password that belongs to user. Set it as an environment variable rather
 	// than in a file.
-	OPCUAPassword string `mapstructure:"opcua_password" default:""`
+	Password string `mapstructure:"password" default:""`
 	// How often the server looks at a variable. 0s: it notes each change, or looks as
 	// often as it can.
-	OPCUASampling time.Duration `mapstructure:"opcua_sampling" default:"100ms" minimum:"0s" maximum:"1h"`
+	Sampling time.Duration `mapstructure:"sampling" default:"100ms" minimum:"0s" maximum:"1h"`
 	// How often the server sends what has changed.
-	OPCUAPublishing time.Duration `mapstructure:"opcua_publishing" default:"500ms" minimum:"1ms" maximum:"1h"`
+	Publishing time.Duration `mapstructure:"publishing" default:"500ms" minimum:"1ms" maximum:"1h"`
 	// Values of a variable that the server keeps until it sends them. If more come,
 	// the oldest are lost, and the next sample is flagged.
-	OPCUAQueue int `mapstructure:"opcua_queue" default:"100" minimum:"1" maximum:"100000"`
+	Queue int `mapstructure:"queue" default:"100" minimum:"1" maximum:"100000"`
+}
+
+// Modbus says which registers a gateway polls over Modbus TCP.
+type Modbus struct {
 	// Servers of Modbus TCP whose registers are polled: host:port, separated by
 	// commas. Empty: none.
-	Modbus string `mapstructure:"modbus" default:"" flag:"modbus"`
+	Servers string `mapstructure:"servers" default:"" flag:"modbus"`
 	// Where each channel of each stream is, by the stream's key, a / and the channel.
 	// One of another server than the first begins with that server's address and a /.
-	ModbusRegisters Mapping `mapstructure:"modbus_registers" default:"{}" pattern:"^([^ ,/]+:[0-9]{1,5}/)?((0|[1-9][0-9]{0,2})/)?((holding|input):(0|[1-9][0-9]{0,5}):(int16|uint16|int32|uint32|float32|float64)(:(abcd|badc|cdab|dcba))?|(coil|discrete):(0|[1-9][0-9]{0,5}))( [*] -?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( [+-] (0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( without (sunspec|(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)(,(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?))*))?$" want:"registers, such as {pump7/x: holding:100:float32, pump7/y: input:7:int16 * 0.1 - 40}"`
+	Registers Mapping `mapstructure:"registers" default:"{}" pattern:"^([^ ,/]+:[0-9]{1,5}/)?((0|[1-9][0-9]{0,2})/)?((holding|input):(0|[1-9][0-9]{0,5}):(int16|uint16|int32|uint32|float32|float64)(:(abcd|badc|cdab|dcba))?|(coil|discrete):(0|[1-9][0-9]{0,5}))( [*] -?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( [+-] (0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( without (sunspec|(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)(,(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?))*))?$" want:"registers, such as {pump7/x: holding:100:float32, pump7/y: input:7:int16 * 0.1 - 40}"`
 	// The unit of registers that name none.
-	ModbusUnit int `mapstructure:"modbus_unit" default:"1" minimum:"0" maximum:"255"`
+	Unit int `mapstructure:"unit" default:"1" minimum:"0" maximum:"255"`
 	// Time between two polls.
-	ModbusInterval time.Duration `mapstructure:"modbus_interval" default:"100ms" minimum:"1ms" maximum:"1h"`
+	Interval time.Duration `mapstructure:"interval" default:"100ms" minimum:"1ms" maximum:"1h"`
 	// How long to wait for an answer.
-	ModbusTimeout time.Duration `mapstructure:"modbus_timeout" default:"1s" minimum:"10ms" maximum:"1m"`
-	// Time between two samples: each has the values that are known then. 0s: a sample
-	// for each time that the values of a message have, and for each poll.
-	Period time.Duration `mapstructure:"period" default:"0s" minimum:"0s"`
+	Timeout time.Duration `mapstructure:"timeout" default:"1s" minimum:"10ms" maximum:"1m"`
 }

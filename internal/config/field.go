@@ -63,16 +63,21 @@ func index(name func(*field) string) map[string]*field {
 	return m
 }
 
-// groupsOf gives each group of keys an example of its keys.
+// groupsOf gives each group of keys, by its path, an example of its keys.
 func groupsOf(fields []field) map[string]string {
 	m := map[string]string{}
 	for _, f := range fields {
-		if group, _, ok := strings.Cut(f.key, "."); ok && m[group] == "" {
-			m[group] = f.key
+		for i := range f.key {
+			if group := f.key[:i]; f.key[i] == '.' && m[group] == "" {
+				m[group] = f.key
+			}
 		}
 	}
 	return m
 }
+
+// group is the path of the group that holds the key; empty at the top.
+func (f *field) group() string { return f.key[:max(0, strings.LastIndex(f.key, "."))] }
 
 func readFields(to []field, prefix string, at []int, typ reflect.Type) []field {
 	for i := range typ.NumField() {

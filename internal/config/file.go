@@ -179,19 +179,21 @@ func (f *file) report(err func() error) {
 	f.errs = append(f.errs, err())
 }
 
-// nearest is the candidate with the least edit distance to s; where s names a
-// last element that some candidate has, that one.
+// nearest is the candidate with the least edit distance to s; if s has the last element
+// of some candidate, that one. Of two equally near, it is the one in the same section,
+// else the one whose whole path is nearer.
 func nearest(s string, candidates []string) string {
-	last := s[strings.LastIndex(s, ".")+1:]
-	best, least := "", int(^uint(0)>>1)
-	for _, c := range slices.Sorted(slices.Values(candidates)) {
-		d := 2 * min(levenshtein.ComputeDistance(s, c), levenshtein.ComputeDistance(last, c[strings.LastIndex(c, ".")+1:])+1)
-		if !strings.HasPrefix(c, s[:strings.LastIndex(s, ".")+1]) {
-			d++ // of two equally near, the one in the same section
+	lastOf := func(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+	distance := func(c string) [3]int {
+		whole := levenshtein.ComputeDistance(s, c)
+		d := [3]int{min(whole, levenshtein.ComputeDistance(lastOf(s), lastOf(c))+1), 0, whole}
+		if !strings.HasPrefix(c, strings.TrimSuffix(s, lastOf(s))) {
+			d[1] = 1
 		}
-		if d < least {
-			best, least = c, d
-		}
+		return d
 	}
-	return best
+	return slices.MinFunc(slices.Sorted(slices.Values(candidates)), func(a, b string) int {
+		x, y := distance(a), distance(b)
+		return slices.Compare(x[:], y[:])
+	})
 }

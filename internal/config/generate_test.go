@@ -73,7 +73,7 @@ func comments(t *testing.T) map[string]string {
 	return docs
 }
 
-// section is a group of keys, or the keys without one: name and about are empty.
+// section is a group of keys. name is its path, empty for the keys without a group.
 type section struct {
 	name, about string
 	keys        []field
@@ -81,15 +81,20 @@ type section struct {
 
 func sectionsOf(docs map[string]string) []section {
 	about := map[string]string{}
-	for f := range reflect.TypeFor[Config]().Fields() {
-		about[f.Tag.Get("mapstructure")] = docs["Config."+f.Name]
+	var visit func(typ reflect.Type, prefix string)
+	visit = func(typ reflect.Type, prefix string) {
+		for f := range typ.Fields() {
+			if f.Type.Kind() == reflect.Struct {
+				name := prefix + f.Tag.Get("mapstructure")
+				about[name] = docs[typ.Name()+"."+f.Name]
+				visit(f.Type, name+".")
+			}
+		}
 	}
+	visit(reflect.TypeFor[Config](), "")
 	var all []section
 	for _, f := range fields {
-		name, _, in := strings.Cut(f.key, ".")
-		if !in {
-			name = ""
-		}
+		name := f.group()
 		if len(all) == 0 || all[len(all)-1].name != name {
 			all = append(all, section{name: name, about: about[name]})
 		}
@@ -99,8 +104,22 @@ func sectionsOf(docs map[string]string) []section {
 	return all
 }
 
+// lastName is a path without the groups that are around it.
+func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:] }
+
+// outer is the path of the group around a group; empty at the top.
+func outer(path string) string { return path[:max(0, strings.LastIndex(path, "."))] }
+
+// depth is how many groups a section is in, itself included.
+func (s *section) depth() int {
+	if s.name == "" {
+		return 0
+	}
+	return 1 + strings.Count(s.name, ".")
+}
+
 // short is a key without its group.
-func (f *field) short() string { return f.key[strings.Index(f.key, ".")+1:] }
+func (f *field) short() string { return lastName(f.key) }
 
 // values says which values a key may have, in few words; empty where its default
 // shows it.
@@ -127,10 +146,10 @@ func yamlOf(docs map[string]string) string {
 		b.WriteString(strings.TrimRight("# "+strings.TrimSpace(line), " ") + "\n")
 	}
 	for _, s := range sectionsOf(docs) {
-		indent := ""
+		indent := strings.Repeat("  ", s.depth())
 		if s.name != "" {
-			indent = "  "
-			fmt.Fprintf(&b, "\n%s%s:\n", wrap("# ", s.about), s.name)
+			left := indent[2:]
+			fmt.Fprintf(&b, "\n%s%s%s:\n", wrap(left+"# ", s.about), left, lastName(s.name))
 		}
 		for i, f := range s.keys {
 			if s.name == "" || i > 0 {
@@ -246,27 +265,30 @@ func (o object) MarshalJSON() ([]byte, error) {
 
 // schemaOf is schema.json.
 func schemaOf(t *testing.T, docs map[string]string) string {
-	var top object
-	for _, s := range sectionsOf(docs) {
-		var keys object
-		for _, f := range s.keys {
-			keys = append(keys, member{f.short(), schemaOfField(t, &f, docs[f.goName])})
+	sections := sectionsOf(docs)
+	var members func(path string) object
+	members = func(path string) (all object) {
+		for _, s := range sections {
+			switch {
+			case s.name == path:
+				for _, f := range s.keys {
+					all = append(all, member{f.short(), schemaOfField(t, &f, docs[f.goName])})
+				}
+			case s.name != "" && outer(s.name) == path:
+				group := object{{"description", s.about}, {"type", "object"}, {"minProperties", 1}, {"additionalProperties", false}, {"properties", members(s.name)}}
+				if pairs := atMostOne(s.keys); pairs != nil {
+					group = append(group, member{"allOf", pairs})
+				}
+				all = append(all, member{lastName(s.name), group})
+			}
 		}
-		if s.name == "" {
-			top = append(top, keys...)
-			continue
-		}
-		group := object{{"description", s.about}, {"type", "object"}, {"minProperties", 1}, {"additionalProperties", false}, {"properties", keys}}
-		if pairs := atMostOne(s.keys); pairs != nil {
-			group = append(group, member{"allOf", pairs})
-		}
-		top = append(top, member{s.name, group})
+		return all
 	}
 	raw, err := json.Marshal(object{
 		{"$schema", "https://json-schema.org/draft/2020-12/schema"},
 		{"title", "eusn-stream: configuration of the stage"},
 		{"description", "A file for eusn-stream run -c FILE. Every key is optional."},
-		{"type", "object"}, {"additionalProperties", false}, {"properties", top},
+		{"type", "object"}, {"additionalProperties", false}, {"properties", members("")},
 	})
 	if err != nil {
 		t.Fatal(err)

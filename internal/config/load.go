@@ -87,19 +87,18 @@ func (l *loader) find() {
 	}
 }
 
-// nested is the map of groups of keys that viper takes.
+// nested is the tree of groups of keys that viper takes.
 func nested(texts map[string]string) map[string]any {
 	m := map[string]any{}
 	for key, text := range texts {
-		group, name, in := strings.Cut(key, ".")
-		if !in {
-			m[key] = text
-			continue
+		path, at := strings.Split(key, "."), m
+		for _, group := range path[:len(path)-1] {
+			if at[group] == nil {
+				at[group] = map[string]any{}
+			}
+			at = at[group].(map[string]any)
 		}
-		if m[group] == nil {
-			m[group] = map[string]any{}
-		}
-		m[group].(map[string]any)[name] = text
+		at[path[len(path)-1]] = text
 	}
 	return m
 }

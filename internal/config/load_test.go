@@ -130,7 +130,7 @@ func TestProblems(t *testing.T) {
 		{"nets:\n  url: x\n", `config: c.yaml:2: unknown key "nets.url", nearest is "nats.url"`},
 		{"a:\n  b:\n    c: 1\n", `config: c.yaml:2: unknown key "a.b", nearest is "job"`},
 		{"? [a]\n: b\n", `config: c.yaml:1: unknown key "", nearest is "job"`},
-		{"<<: {job: a}\n", `config: c.yaml:1: unknown key "<<.job", nearest is "input.job"`},
+		{"<<: {job: a}\n", `config: c.yaml:1: unknown key "<<.job", nearest is "job"`},
 		{"stage: 5\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got 5`},
 		{"stage:\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got nothing`},
 		{"stage: {}\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got nothing`},
@@ -168,10 +168,10 @@ func TestProblems(t *testing.T) {
 		{"stage:\n  partitions: 2\n  shards: 7\n", `config: c.yaml:3: key stage.shards: want at most one for each of the 2 partitions (stage.partitions), got 7`},
 		{"stage:\n  idle: 2s\n  forget: 1s\n", `config: c.yaml:3: key stage.forget: want 0s, or no less than stage.idle, 2s, got 1s`},
 		{"stage:\n  partitions: -1\n  shards: 7\n", `config: c.yaml:2: key stage.partitions: want a whole number, 0 to 4096, got -1`},
-		{"fieldbus:\n  modbus_registers:\n    a/x: holding:1:int16\n    a/y: holding:2\n    a/z: coil\n", `config: c.yaml:2: key fieldbus.modbus_registers: want registers, such as {pump7/x: holding:100:float32, pump7/y: input:7:int16 * 0.1 - 40}, got "a/y": "holding:2"`},
-		{"fieldbus:\n  opcua_nodes:\n    a/x: i=7\n    a/y: 7\n", `config: c.yaml:4: key fieldbus.opcua_nodes: want node ids, such as {pump7/x: ns=2;s=Pump7.X}, got "a/y": 7`},
-		{"fieldbus:\n  opcua_nodes:\n    a/x: i=7\n    a/y:\n", `config: c.yaml:4: key fieldbus.opcua_nodes: want node ids, such as {pump7/x: ns=2;s=Pump7.X}, got "a/y": nothing`},
-		{"fieldbus:\n  opcua_nodes:\n    a/x: i=7\n    a/x: i=8\n", `config: c.yaml:4: key fieldbus.opcua_nodes: want each name once, got "a/x" again`},
+		{"gateway:\n  modbus:\n    registers:\n      a/x: holding:1:int16\n      a/y: holding:2\n      a/z: coil\n", `config: c.yaml:3: key gateway.modbus.registers: want registers, such as {pump7/x: holding:100:float32, pump7/y: input:7:int16 * 0.1 - 40}, got "a/y": "holding:2"`},
+		{"gateway:\n  opcua:\n    nodes:\n      a/x: i=7\n      a/y: 7\n", `config: c.yaml:5: key gateway.opcua.nodes: want node ids, such as {pump7/x: ns=2;s=Pump7.X}, got "a/y": 7`},
+		{"gateway:\n  opcua:\n    nodes:\n      a/x: i=7\n      a/y:\n", `config: c.yaml:5: key gateway.opcua.nodes: want node ids, such as {pump7/x: ns=2;s=Pump7.X}, got "a/y": nothing`},
+		{"gateway:\n  opcua:\n    nodes:\n      a/x: i=7\n      a/x: i=8\n", `config: c.yaml:5: key gateway.opcua.nodes: want each name once, got "a/x" again`},
 		{"- job\n", `config: c.yaml:1: want keys and values`},
 		{"job\n", `config: c.yaml:1: want keys and values`},
 		{"job: a\n---\njob: b\n", `config: c.yaml:2: want one YAML document, a second begins here`},
@@ -263,14 +263,13 @@ func FuzzLoad(f *testing.F) {
 // refused: octal to some is decimal to others.
 func TestNumbersHaveOneMeaning(t *testing.T) {
 	for _, odd := range []string{"010", "0100", "00", "-010", "+01", "0o10", "0b1", "1_000", "0x1_0", "12:30:00", "1,5"} {
-		for _, key := range []string{"fieldbus.modbus_unit", "server.port", "stage.rows", "input.max_message", "stage.latency", "fieldbus.modbus_timeout"} {
+		for _, key := range []string{"gateway.modbus.unit", "server.port", "stage.rows", "input.max_message", "stage.latency", "gateway.modbus.timeout"} {
 			text := odd
-			if key == "stage.latency" || key == "fieldbus.modbus_timeout" {
+			if key == "stage.latency" || key == "gateway.modbus.timeout" {
 				text += "ms"
 			}
-			group, name, _ := strings.Cut(key, ".")
 			for what, value := range map[string]string{"file": text, "quoted": `"` + text + `"`} {
-				_, err := Load("c.yaml", []byte(group+":\n  "+name+": "+value+"\n"), nil, nil)
+				_, err := Load("c.yaml", []byte(yamlOfKey(key, value)), nil, nil)
 				if all := problems(err); len(all) != 1 || keyOf(all[0]) != key {
 					t.Errorf("%s: %s in a %s: %v", key, text, what, err)
 				} else if !strings.ContainsAny(text, ":,") && !strings.Contains(err.Error(), "without leading zeros and underscores (10, not 010)") {

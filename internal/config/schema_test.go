@@ -141,6 +141,18 @@ func TestSchemaRejects(t *testing.T) {
 	}
 }
 
+// yamlOfKey is a file with one key.
+func yamlOfKey(key, value string) string {
+	var b strings.Builder
+	for i, name := range strings.Split(key, ".") {
+		fmt.Fprintf(&b, "%s%s:", strings.Repeat("  ", i), name)
+		if rest := strings.Count(key, ".") - i; rest > 0 {
+			b.WriteString("\n")
+		}
+	}
+	return b.String() + " " + value + "\n"
+}
+
 // Every field is a key of the schema, of default.yaml and of the reference, and
 // there is no other.
 func TestEveryKeyIsEverywhere(t *testing.T) {
@@ -158,15 +170,17 @@ func TestEveryKeyIsEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var inSchema []string
-	for name, v := range schema["properties"].(map[string]any) {
-		group, in := v.(map[string]any)["properties"].(map[string]any)
-		if !in {
-			inSchema = append(inSchema, name)
-		}
-		for key := range group {
-			inSchema = append(inSchema, name+"."+key)
+	var visit func(prefix string, of map[string]any)
+	visit = func(prefix string, of map[string]any) {
+		for name, v := range of["properties"].(map[string]any) {
+			if group := v.(map[string]any); group["properties"] != nil {
+				visit(prefix+name+".", group)
+			} else {
+				inSchema = append(inSchema, prefix+name)
+			}
 		}
 	}
+	visit("", schema)
 	same("the schema", inSchema)
 
 	f, err := readFile("default.yaml", DefaultYAML)
@@ -197,10 +211,10 @@ func TestEveryKeyIsEverywhere(t *testing.T) {
 func good(r *rand.Rand, f *field) string {
 	if f.typ == reflect.TypeFor[Mapping]() {
 		some := []string{"{}", "{c0: $.axis.x}", `{"a b": "@.v * 0.1 - 40", c: "[3]"}`}
-		if f.key == "fieldbus.opcua_nodes" {
+		if f.key == "gateway.opcua.nodes" {
 			some = []string{"{}", "{pump7/c0: ns=2;i=7}", `{"a b/c0": "ns=3;s=a b", a/c1: "i=85"}`}
 		}
-		if f.key == "fieldbus.modbus_registers" {
+		if f.key == "gateway.modbus.registers" {
 			some = []string{"{}", "{pump7/c0: coil:7}", `{"a b/c0": "3/holding:100:float32:cdab", a/c1: "input:7:int16 * 0.1 - 40"}`}
 		}
 		if f.key == "alarms.rules" {
@@ -268,7 +282,8 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 	s, r := compiled(t), rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var b strings.Builder
-		group, login := "", false
+		var open []string // groups
+		login := false
 		for i := range fields {
 			f := &fields[i]
 			switch f.key {
@@ -280,16 +295,14 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 				continue
 			}
 			login = login || f.alone != ""
-			name, short, in := strings.Cut(f.key, ".")
-			if !in {
-				fmt.Fprintf(&b, "%s: %s\n", name, good(r, f))
-				continue
+			path := strings.Split(f.key, ".")
+			for i := range path[:len(path)-1] {
+				if name := strings.Join(path[:i+1], "."); !slices.Contains(open, name) {
+					open = append(open[:i], name)
+					fmt.Fprintf(&b, "%s%s:\n", strings.Repeat("  ", i), path[i])
+				}
 			}
-			if name != group {
-				fmt.Fprintf(&b, "%s:\n", name)
-				group = name
-			}
-			fmt.Fprintf(&b, "  %s: %s\n", short, good(r, f))
+			fmt.Fprintf(&b, "%s%s: %s\n", strings.Repeat("  ", len(path)-1), path[len(path)-1], good(r, f))
 		}
 		if b.Len() == 0 {
 			continue
@@ -328,19 +341,14 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 			continue // rules with other keys: TestProblems
 		}
 		for _, v := range values {
-			name, short, in := strings.Cut(f.key, ".")
-			text := fmt.Sprintf("%s: %s\n", name, v)
-			if in {
-				text = fmt.Sprintf("%s:\n  %s: %s\n", name, short, v)
-			}
-			var parsed any
-			if err := yaml.Unmarshal([]byte(text), &parsed); err != nil {
+			text := yamlOfKey(f.key, v)
+			var value any
+			if err := yaml.Unmarshal([]byte(text), &value); err != nil {
 				t.Fatalf("%q: %v", text, err)
 			}
-			if in {
-				parsed = parsed.(map[string]any)[name]
+			for name := range strings.SplitSeq(f.key, ".") {
+				value = value.(map[string]any)[name]
 			}
-			value := parsed.(map[string]any)[map[bool]string{true: short, false: name}[in]]
 			_, err := Load("c.yaml", []byte(text), nil, nil)
 			bySchema := validate(t, s, text)
 			switch program, schema := err == nil, bySchema == nil; {

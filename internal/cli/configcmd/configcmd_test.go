@@ -233,9 +233,10 @@ func TestEnvironmentOverridesFile(t *testing.T) {
 // The command prints the schema that the tests of internal/config check with a
 // validator, and it has every key.
 func TestConfigSchema(t *testing.T) {
+	type object struct{ Properties map[string]object }
 	var schema struct {
-		Draft      string `json:"$schema"`
-		Properties map[string]struct{ Properties map[string]any }
+		Draft string `json:"$schema"`
+		object
 	}
 	r := clitest.Must(t, "config", "schema")
 	if r.Out != string(config.Schema) {
@@ -246,10 +247,11 @@ func TestConfigSchema(t *testing.T) {
 		t.Errorf("the schema is of %s", schema.Draft)
 	}
 	for _, key := range config.Keys() {
-		group, name, in := strings.Cut(key, ".")
-		keys, known := schema.Properties[group]
-		if in {
-			_, known = keys.Properties[name]
+		at, known := schema.object, true
+		for name := range strings.SplitSeq(key, ".") {
+			if known {
+				at, known = at.Properties[name]
+			}
 		}
 		if !known {
 			t.Errorf("the schema lacks %s", key)

@@ -34,16 +34,17 @@ func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 		"SCHEME://user:x@hunter@[127.0.0.1:1", "user:hunter@127.0.0.1:1", "gopher://user:hunter@127.0.0.1:1", "SCHEME://user:hunter\x7f@127.0.0.1:1", "SCHEME://a:1,SCHEME://user:hunter%zz@127.0.0.1:1",
 	} {
 		for key, scheme := range map[string]string{
-			"nats.url": "nats", "server.hub": "tls", "alarms.webhook": "https", "alarms.alertmanager": "http", "alarms.mqtt": "tcp", "traces.endpoint": "http", "gateway.broker": "tcp", "fieldbus.opcua": "opc.tcp",
+			"nats.url": "nats", "server.hub": "tls", "alarms.webhook": "https", "alarms.alertmanager": "http", "alarms.mqtt": "tcp", "traces.endpoint": "http", "gateway.broker": "tcp", "gateway.opcua.url": "opc.tcp",
 		} {
 			url := strings.ReplaceAll(bad, "SCHEME", scheme)
-			group, name, _ := strings.Cut(key, ".")
+			path := strings.Split(key, ".")
+			group := path[0]
 			n++
 			other := "nats: {url: \"nats://127.0.0.1:1\"}\n"
 			if group == "nats" || group == "server" {
 				other = ""
 			}
-			file := clitest.Write(t, filepath.Join(dir, fmt.Sprint(n, ".yaml")), fmt.Sprintf("model: %s\n%s%s: {%s: %q}\n", model, other, group, name, url))
+			file := clitest.Write(t, filepath.Join(dir, fmt.Sprint(n, ".yaml")), fmt.Sprintf("model: %s\n%s%s: %q%s\n", model, other, strings.Join(path, ": {"), url, strings.Repeat("}", len(path)-1)))
 			held(key+" in a file", "config", "check", file)
 			held(key+" in a file", "config", "check", file, "--json")
 			if key == "nats.url" {
@@ -51,7 +52,7 @@ func TestPasswordsOfURLsAreNotShown(t *testing.T) {
 				held("--nats-url", "tail", "--nats-url", url)
 				held("nats.url of run", "run", "-c", file)
 			}
-			if key == "gateway.broker" || key == "fieldbus.opcua" {
+			if key == "gateway.broker" || key == "gateway.opcua.url" {
 				held(key+" of gateway", "gateway", "-c", file, "--outbox", filepath.Join(dir, fmt.Sprint("outbox", n)))
 			}
 			if group == "alarms" {

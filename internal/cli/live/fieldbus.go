@@ -14,43 +14,45 @@ import (
 )
 
 // checkFieldbus says what is wrong with a configuration of field buses.
-func checkFieldbus(c config.Fieldbus, g config.Gateway) error {
-	if c.Sparkplug == "" {
+func checkFieldbus(g config.Gateway) error {
+	if g.Sparkplug.Groups == "" {
 		return nil
 	}
 	if g.MQTT == "" && g.Broker == "" {
-		return errors.New("gateway: fieldbus.sparkplug comes over MQTT: give --mqtt-listen or --broker, too")
+		return errors.New("gateway: gateway.sparkplug.groups comes over MQTT: give --mqtt-listen or --broker, too")
 	}
-	return sparkplug.CheckGroups(c.Sparkplug)
+	return sparkplug.CheckGroups(g.Sparkplug.Groups)
 }
 
 // followOPCUA subscribes to a server.
-func followOPCUA(g *gateway.Gateway, c config.Fieldbus, s codec.Schema, log *slog.Logger) (*opcua.Client, error) {
+func followOPCUA(g *gateway.Gateway, c config.Gateway, s codec.Schema, log *slog.Logger) (*opcua.Client, error) {
 	named, err := formats.NewNamed(formats.Input{}, s) // values have no names here: scales of input.channels are for others
 	if err != nil {
 		return nil, err
 	}
+	o := c.OPCUA
 	return opcua.Follow(g, opcua.Options{
-		URL: c.OPCUA, Nodes: c.OPCUANodes.Map(), Channels: s.Channels, Sampler: named, Policy: c.OPCUASecurity, Login: c.OPCUALogin, Cert: c.OPCUACert, Key: c.OPCUAKey, Trust: c.OPCUATrust,
-		User: c.OPCUAUser, Password: c.OPCUAPassword, Sampling: c.OPCUASampling, Publishing: c.OPCUAPublishing, Queue: c.OPCUAQueue, Period: c.Period, Log: log,
+		URL: o.URL, Nodes: o.Nodes.Map(), Channels: s.Channels, Sampler: named, Policy: o.Security, Login: o.Login, Cert: o.Cert, Key: o.Key, Trust: o.Trust,
+		User: o.User, Password: o.Password, Sampling: o.Sampling, Publishing: o.Publishing, Queue: o.Queue, Period: c.Period, Log: log,
 	})
 }
 
 // pollModbus polls servers until end.
-func pollModbus(g *gateway.Gateway, c config.Fieldbus, s codec.Schema, log *slog.Logger) (end func(), err error) {
+func pollModbus(g *gateway.Gateway, c config.Gateway, s codec.Schema, log *slog.Logger) (end func(), err error) {
+	m := c.Modbus
 	return modbus.Follow(g, modbus.Options{
-		Addr: c.Modbus, Unit: c.ModbusUnit, Registers: c.ModbusRegisters.Map(), Channels: s.Channels, Interval: c.ModbusInterval, Timeout: c.ModbusTimeout, Period: c.Period, Log: log,
+		Addr: m.Servers, Unit: m.Unit, Registers: m.Registers.Map(), Channels: s.Channels, Interval: m.Interval, Timeout: m.Timeout, Period: c.Period, Log: log,
 	})
 }
 
 // newSparkplug is the host of Sparkplug B, nil where none is asked for.
-func newSparkplug(g *gateway.Gateway, c config.Fieldbus, in formats.Input, s codec.Schema) (*sparkplug.Host, error) {
-	if c.Sparkplug == "" {
+func newSparkplug(g *gateway.Gateway, c config.Gateway, in formats.Input, s codec.Schema) (*sparkplug.Host, error) {
+	if c.Sparkplug.Groups == "" {
 		return nil, nil
 	}
 	named, err := formats.NewNamed(in, s)
 	if err != nil {
 		return nil, err
 	}
-	return sparkplug.New(g, sparkplug.Options{Groups: c.Sparkplug, Channels: named, Count: len(s.Channels), Period: c.Period, End: c.SparkplugEnd})
+	return sparkplug.New(g, sparkplug.Options{Groups: c.Sparkplug.Groups, Channels: named, Count: len(s.Channels), Period: c.Period, End: c.Sparkplug.End})
 }

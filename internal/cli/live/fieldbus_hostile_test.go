@@ -104,10 +104,11 @@ func TestHostileOPCUAServerEndsNothingElse(t *testing.T) {
 	port := planttest.FreePort(t)
 	g := startProcess(t, "gateway", "-c", clitest.Write(t, in("gateway.yaml"), `model: `+in("model")+`
 nats: {url: "`+url+`"}
-gateway: {outbox: `+in("outbox")+`}
-fieldbus:
-  opcua: opc.tcp://`+hostileServer(t)+`
-  opcua_nodes: {press/c0: ns=1;s=Press.X, press/c1: ns=1;s=Press.Y}
+gateway:
+  outbox: `+in("outbox")+`
+  opcua:
+    url: opc.tcp://`+hostileServer(t)+`
+    nodes: {press/c0: ns=1;s=Press.X, press/c1: ns=1;s=Press.Y}
 `), "--http-listen", "127.0.0.1:"+port, "--mqtt-listen", "127.0.0.1:0")
 	defer g.kill()
 	for want := range 3 {

@@ -121,14 +121,16 @@ func TestFieldbus(t *testing.T) {
 	mill := startScript(t, "modbus.mjs")
 	file := clitest.Write(t, in("gateway.yaml"), fmt.Sprintf(`
 input: {channels: {c0: Axis/X, c1: Axis/Y}}
-fieldbus:
-  sparkplug: plant
-  opcua: %s
-  opcua_nodes: {press/c0: ns=%[2]s;s=Press.X, press/c1: ns=%[2]s;s=Press.Y}
-  opcua_sampling: 0s
-  opcua_publishing: 50ms
-  modbus: %s
-  modbus_registers: {mill/c0: 3/holding:100:float32:cdab, mill/c1: 3/holding:102:float32:cdab}
+gateway:
+  sparkplug: {groups: plant}
+  opcua:
+    url: %s
+    nodes: {press/c0: ns=%[2]s;s=Press.X, press/c1: ns=%[2]s;s=Press.Y}
+    sampling: 0s
+    publishing: 50ms
+  modbus:
+    servers: %s
+    registers: {mill/c0: 3/holding:100:float32:cdab, mill/c1: 3/holding:102:float32:cdab}
 `, at[0], at[1], mill.hears("at")))
 	gateway := func(addr string) *process {
 		return startProcess(t, "gateway", "-c", file, "--model", in("model"), "--nats-url", url, "--mqtt-listen", addr, "--outbox", in("outbox"))
@@ -208,7 +210,7 @@ func TestModbusPattern(t *testing.T) {
 		"plc b:502/coil:3": false, ":502/coil:3": false, "3/plc:502/coil:3": false, "plc/coil:3": false,
 		"": false, "holding:1": false, "coil:3:int16": false, "holding:1:int8": false, "holding:1:int16 *2": false, "holding:1:int16 - -2": false, "1000/coil:1": false, "Holding:1:int16": false, "holding:1:int16 ": false,
 	} {
-		yaml := fmt.Sprintf("fieldbus: {modbus_registers: {p/c0: %q}}\n", text)
+		yaml := fmt.Sprintf("gateway: {modbus: {registers: {p/c0: %q}}}\n", text)
 		_, err := config.Load("c.yaml", []byte(yaml), nil, nil)
 		servers := "plc:502"
 		if i := strings.Index(text, ":502/"); i >= 0 {

@@ -82,8 +82,8 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	f.String("broker", "", "another MQTT broker, such as tcp://127.0.0.1:1883")
 	f.String("topics", "", "patterns of topics, separated by commas")
 	f.String("sparkplug", "", "groups of Sparkplug B to take over MQTT, separated by commas; + for all")
-	f.String("opcua", "", "server of OPC UA to subscribe to, such as opc.tcp://127.0.0.1:4840; see fieldbus.opcua_nodes")
-	f.String("modbus", "", "servers of Modbus TCP to poll, such as 127.0.0.1:502, separated by commas; see fieldbus.modbus_registers")
+	f.String("opcua", "", "server of OPC UA to subscribe to, such as opc.tcp://127.0.0.1:4840; see gateway.opcua.nodes")
+	f.String("modbus", "", "servers of Modbus TCP to poll, such as 127.0.0.1:502, separated by commas; see gateway.modbus.registers")
 	f.String("outbox", "", "directory of the outbox")
 	f.String("metrics", "", "serve /metrics and /healthz on this address, such as 127.0.0.1:9465; empty: off")
 	config.ShowDefaults(f, gatewayFlags)
@@ -155,18 +155,18 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		defer s.Close()
 		a.Say("metrics at %s/metrics", s.URL())
 	}
-	if o.sparkplug, err = newSparkplug(g, c.Fieldbus, in, schema); err != nil {
+	if o.sparkplug, err = newSparkplug(g, c.Gateway, in, schema); err != nil {
 		return cli.Fail(cli.ExitConfig, err, "names of metrics in input.channels; see docs/fieldbus.md")
 	}
-	if c.Fieldbus.OPCUA != "" {
-		client, err := followOPCUA(g, c.Fieldbus, schema, log)
+	if c.Gateway.OPCUA.URL != "" {
+		client, err := followOPCUA(g, c.Gateway, schema, log)
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
 		}
 		defer client.Close()
 	}
-	if c.Fieldbus.Modbus != "" {
-		end, err := pollModbus(g, c.Fieldbus, schema, log)
+	if c.Gateway.Modbus.Servers != "" {
+		end, err := pollModbus(g, c.Gateway, schema, log)
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
 		}
@@ -258,10 +258,10 @@ type gatewayInputs struct {
 func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 	g := c.Gateway
 	o := &gatewayInputs{c: g, access: gateway.Access{User: g.User, Password: g.Password, Open: g.Insecure}}
-	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" && c.Fieldbus.OPCUA == "" && c.Fieldbus.Modbus == "" {
+	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" && g.OPCUA.URL == "" && g.Modbus.Servers == "" {
 		return nil, errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen, --udp-listen, --opcua and --modbus")
 	}
-	if err := checkFieldbus(c.Fieldbus, g); err != nil {
+	if err := checkFieldbus(g); err != nil {
 		return nil, err
 	}
 	if f := c.Input.Format; !slices.Contains([]string{string(formats.Auto), string(formats.Arrow)}, f) {

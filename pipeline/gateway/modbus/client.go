@@ -111,13 +111,13 @@ func newClients(to sink, o Options) ([]*client, error) {
 func newClient(to sink, o Options) (*client, error) {
 	host, port, err := net.SplitHostPort(o.Addr)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
-		return nil, fmt.Errorf("gateway: fieldbus.modbus is %q: want host:port, such as plc:502", o.Addr)
+		return nil, fmt.Errorf("gateway: gateway.modbus.servers is %q: want host:port, such as plc:502", o.Addr)
 	}
 	if o.Unit < 0 || o.Unit > 255 {
-		return nil, fmt.Errorf("gateway: fieldbus.modbus_unit is %d, want 0 to 255", o.Unit)
+		return nil, fmt.Errorf("gateway: gateway.modbus.unit is %d, want 0 to 255", o.Unit)
 	}
 	if o.Interval <= 0 || o.Timeout <= 0 {
-		return nil, fmt.Errorf("gateway: fieldbus.modbus_interval is %v and fieldbus.modbus_timeout %v: want more than 0", o.Interval, o.Timeout)
+		return nil, fmt.Errorf("gateway: gateway.modbus.interval is %v and gateway.modbus.timeout %v: want more than 0", o.Interval, o.Timeout)
 	}
 	c := &client{to: to, o: o}
 	keys, regs, err := parseRegisters(o.Registers, o.Channels, byte(o.Unit))
@@ -193,7 +193,7 @@ func (c *client) miss(polls int64) {
 		if polls == 1 {
 			out = "1 poll is left out"
 		}
-		why = fmt.Errorf("%s: the one before has taken longer than fieldbus.modbus_interval (%v): raise it, or name fewer registers", out, c.o.Interval)
+		why = fmt.Errorf("%s: the one before has taken longer than gateway.modbus.interval (%v): raise it, or name fewer registers", out, c.o.Interval)
 		if c.slow != nil {
 			why = fmt.Errorf("%s: %w", out, c.slow)
 		}

@@ -380,7 +380,7 @@ func TestSlow(t *testing.T) {
 		return counting(u, c, at, n)
 	}, nil)
 	poller(t, b, o)
-	hears(t, b.missed, "the one before has taken longer than fieldbus.modbus_interval (20ms): raise it")
+	hears(t, b.missed, "the one before has taken longer than gateway.modbus.interval (20ms): raise it")
 	for range 3 {
 		if line := hears(t, b.samples, "p "); !strings.HasPrefix(line, "p gap ") {
 			t.Error(line)

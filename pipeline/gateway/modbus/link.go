@@ -31,7 +31,7 @@ const (
 func dial(ctx context.Context, addr string, wait time.Duration) (*link, error) {
 	conn, err := (&net.Dialer{Timeout: wait}).DialContext(ctx, "tcp", addr)
 	if err != nil {
-		return nil, fmt.Errorf("no connection: %w: check fieldbus.modbus, and whether the device is on and serves Modbus TCP there", err)
+		return nil, fmt.Errorf("no connection: %w: check gateway.modbus.servers, and whether the device is on and serves Modbus TCP there", err)
 	}
 	return newLink(ctx, conn, wait), nil
 }
@@ -54,7 +54,7 @@ func (l *link) ask(q *request) ([]byte, error) {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return nil, errors.New("the server has closed the connection: it may take no more of them, or not from this machine")
 	case isTimeout(err):
-		return nil, fmt.Errorf("no answer within %v: %s, or raise fieldbus.modbus_timeout", l.wait, q.otherUnit())
+		return nil, fmt.Errorf("no answer within %v: %s, or raise gateway.modbus.timeout", l.wait, q.otherUnit())
 	case err != nil:
 		return nil, err
 	}
@@ -146,11 +146,11 @@ func (e exception) away() bool { return e == noPath || e == noTarget }
 // Error says what an exception means, and what to do.
 func (e exception) Error() string {
 	means := map[exception]string{
-		illegalFunction: "the device has no such table: name another one in fieldbus.modbus_registers",
-		illegalAddress:  "the device has no such address: correct fieldbus.modbus_registers (addresses count from 0: what a manual calls 40101 is holding:100)",
-		illegalValue:    "the device does not give so many registers, or not this part of a value: correct fieldbus.modbus_registers",
+		illegalFunction: "the device has no such table: name another one in gateway.modbus.registers",
+		illegalAddress:  "the device has no such address: correct gateway.modbus.registers (addresses count from 0: what a manual calls 40101 is holding:100)",
+		illegalValue:    "the device does not give so many registers, or not this part of a value: correct gateway.modbus.registers",
 		deviceFailure:   "the device has a fault: see its own messages",
-		deviceBusy:      "the device is busy: raise fieldbus.modbus_interval if it often is",
+		deviceBusy:      "the device is busy: raise gateway.modbus.interval if it often is",
 		noPath:          "the server has no way to this unit: correct the unit, or its settings",
 		noTarget:        "the unit does not answer the server: check the unit's number, its line and its power (the server's own registers are often those of unit 255 or 0)",
 	}[e]

@@ -57,7 +57,7 @@ var aRegister = regexp.MustCompile(`^(?:(0|[1-9][0-9]{0,2})/)?` +
 
 var words = map[string]int{"int16": 1, "uint16": 1, "int32": 2, "uint32": 2, "float32": 2, "float64": 4}
 
-var setting = image.Setting{Name: "fieldbus.modbus_registers", Each: "register", Example: "holding:100:float32"}
+var setting = image.Setting{Name: "gateway.modbus.registers", Each: "register", Example: "holding:100:float32"}
 
 // parseRegisters reads registers by KEY/CHANNEL. unit is of those that name none.
 func parseRegisters(all map[string]string, channels []string, unit byte) (keys []string, regs []register, err error) {

@@ -23,10 +23,10 @@ func divide(o Options) ([]Options, error) {
 		one := o
 		one.Addr, one.Registers = strings.TrimSpace(addr), map[string]string{}
 		if one.Addr == "" {
-			return nil, fmt.Errorf("gateway: fieldbus.modbus is %q: want host:port, such as plc:502, or several, separated by commas", o.Addr)
+			return nil, fmt.Errorf("gateway: gateway.modbus.servers is %q: want host:port, such as plc:502, or several, separated by commas", o.Addr)
 		}
 		if named(one.Addr) >= 0 {
-			return nil, fmt.Errorf("gateway: fieldbus.modbus names %s twice: want each server once", one.Addr)
+			return nil, fmt.Errorf("gateway: gateway.modbus.servers names %s twice: want each server once", one.Addr)
 		}
 		all = append(all, one)
 	}
@@ -40,7 +40,7 @@ func divide(o Options) ([]Options, error) {
 		text, at := o.Registers[name], 0
 		if m := ofServer.FindStringSubmatch(text); m != nil {
 			if at = named(m[1]); at < 0 {
-				return nil, fmt.Errorf("gateway: %s: %q is %q: fieldbus.modbus (%s) does not name the server %s", setting.Name, name, text, o.Addr, m[1])
+				return nil, fmt.Errorf("gateway: %s: %q is %q: gateway.modbus.servers (%s) does not name the server %s", setting.Name, name, text, o.Addr, m[1])
 			}
 			text = m[2]
 		}
@@ -54,7 +54,7 @@ func divide(o Options) ([]Options, error) {
 	}
 	for _, s := range all {
 		if len(s.Registers) == 0 {
-			return nil, fmt.Errorf("gateway: fieldbus.modbus names %[1]s, and no register of %[2]s is there: begin those of that server with %[1]s/, or leave it out", s.Addr, setting.Name)
+			return nil, fmt.Errorf("gateway: gateway.modbus.servers names %[1]s, and no register of %[2]s is there: begin those of that server with %[1]s/, or leave it out", s.Addr, setting.Name)
 		}
 	}
 	return all, nil

@@ -94,19 +94,19 @@ func Follow(g *gateway.Gateway, o Options) (*Client, error) {
 func newClient(to sink, o Options) (*Client, error) {
 	c := &Client{to: to, o: o, wait: connectWait}
 	if u, err := urls.Parse(o.URL, "opc.tcp"); err != nil || u.User != nil {
-		return nil, fmt.Errorf("gateway: fieldbus.opcua is %q: want a URL such as opc.tcp://host:4840, without a name and a password (opcua_user)", urls.Redact(o.URL))
+		return nil, fmt.Errorf("gateway: gateway.opcua.url is %q: want a URL such as opc.tcp://host:4840, without a name and a password (gateway.opcua.user)", urls.Redact(o.URL))
 	}
 	if !slices.Contains(Policies, o.Policy) {
-		return nil, fmt.Errorf("gateway: fieldbus.opcua_security is %q, want one of %q", o.Policy, Policies)
+		return nil, fmt.Errorf("gateway: gateway.opcua.security is %q, want one of %q", o.Policy, Policies)
 	}
 	if !slices.Contains(Logins, o.Login) {
-		return nil, fmt.Errorf("gateway: fieldbus.opcua_login is %q, want one of %q", o.Login, Logins)
+		return nil, fmt.Errorf("gateway: gateway.opcua.login is %q, want one of %q", o.Login, Logins)
 	}
 	if o.Login == "certificate" && (o.Cert == "" || o.User != "") {
-		return nil, errors.New("gateway: fieldbus.opcua_login: certificate: give opcua_cert and opcua_key, and no opcua_user")
+		return nil, errors.New("gateway: gateway.opcua.login: certificate: give gateway.opcua.cert and gateway.opcua.key, and no gateway.opcua.user")
 	}
 	if (o.Cert == "") != (o.Key == "") || o.Cert == "" && o.Policy != "auto" && o.Policy != "None" {
-		return nil, errors.New("gateway: fieldbus.opcua_cert and fieldbus.opcua_key: give both, which a security policy needs, or neither")
+		return nil, errors.New("gateway: gateway.opcua.cert and gateway.opcua.key: give both, which a security policy needs, or neither")
 	}
 	var err error
 	if c.keys, c.items, err = parseNodes(o.Nodes, o.Channels); err != nil {
@@ -114,12 +114,12 @@ func newClient(to sink, o Options) (*Client, error) {
 	}
 	if o.Cert != "" {
 		if err := c.loadCertificate(); err != nil {
-			return nil, fmt.Errorf("gateway: fieldbus.opcua_cert and fieldbus.opcua_key: %w", err)
+			return nil, fmt.Errorf("gateway: gateway.opcua.cert and gateway.opcua.key: %w", err)
 		}
 	}
 	if o.Trust != "" {
 		if c.trust, err = readTrust(o.Trust); err != nil {
-			return nil, fmt.Errorf("gateway: fieldbus.opcua_trust: %w", err)
+			return nil, fmt.Errorf("gateway: gateway.opcua.trust: %w", err)
 		}
 	}
 	for _, key := range c.keys {
@@ -191,7 +191,7 @@ func (c *Client) begin(s *grant) {
 		if c.o.User != "" {
 			what += ", and may read the password"
 		}
-		c.o.Log.Warn("OPC UA: the connection has no security policy (None): "+what+": set fieldbus.opcua_cert, opcua_key and opcua_trust, if the server has a policy", "server", c.o.URL)
+		c.o.Log.Warn("OPC UA: the connection has no security policy (None): "+what+": set gateway.opcua.cert, gateway.opcua.key and gateway.opcua.trust, if the server has a policy", "server", c.o.URL)
 	}
 	if !c.lost.IsZero() {
 		c.o.Log.Warn("OPC UA: the session is a new one: what has changed since the last one is missing, and the next samples carry the flag gap", "server", c.o.URL, "missing", time.Since(c.lost).Round(time.Second))
@@ -289,7 +289,7 @@ func (c *Client) value(r *reading) value {
 	if x, ok := c.o.Sampler.Sample(c.items[r.Item].Channel, r.X); ok {
 		out.x, out.missing = x, x != x
 	} else {
-		c.to.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing (input.non_finite): name another variable in fieldbus.opcua_nodes", c.items[r.Item].id, r.Type))
+		c.to.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing (input.non_finite): name another variable in gateway.opcua.nodes", c.items[r.Item].id, r.Type))
 	}
 	return out
 }

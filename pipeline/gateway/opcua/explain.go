@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	wantTrust  = "let the server trust the certificate of fieldbus.opcua_cert: it keeps those that it has refused, often in a folder named rejected"
-	wantLogin  = "correct fieldbus.opcua_user and EUSN_FIELDBUS_OPCUA_PASSWORD"
-	wantPolicy = "set fieldbus.opcua_security to a policy that the server has"
-	wantNode   = "correct fieldbus.opcua_nodes"
+	wantTrust  = "let the server trust the certificate of gateway.opcua.cert: it keeps those that it has refused, often in a folder named rejected"
+	wantLogin  = "correct gateway.opcua.user and EUSN_GATEWAY_OPCUA_PASSWORD"
+	wantPolicy = "set gateway.opcua.security to a policy that the server has"
+	wantNode   = "correct gateway.opcua.nodes"
 )
 
 // advice says what to do about what a server answers.
 var advice = map[ua.StatusCode]string{
 	ua.StatusBadCertificateUntrusted:           wantTrust,
 	ua.StatusBadSecurityChecksFailed:           wantTrust,
-	ua.StatusBadCertificateInvalid:             "make another certificate for fieldbus.opcua_cert, as docs/fieldbus.md has it",
-	ua.StatusBadCertificateURIInvalid:          "make another certificate for fieldbus.opcua_cert, as docs/fieldbus.md has it, with an application URI",
-	ua.StatusBadCertificateUseNotAllowed:       "make another certificate for fieldbus.opcua_cert, as docs/fieldbus.md has it, with its key usages",
-	ua.StatusBadCertificateTimeInvalid:         "make a new certificate for fieldbus.opcua_cert, and let the server trust it; or set the clock of the server or of this machine",
+	ua.StatusBadCertificateInvalid:             "make another certificate for gateway.opcua.cert, as docs/fieldbus.md has it",
+	ua.StatusBadCertificateURIInvalid:          "make another certificate for gateway.opcua.cert, as docs/fieldbus.md has it, with an application URI",
+	ua.StatusBadCertificateUseNotAllowed:       "make another certificate for gateway.opcua.cert, as docs/fieldbus.md has it, with its key usages",
+	ua.StatusBadCertificateTimeInvalid:         "make a new certificate for gateway.opcua.cert, and let the server trust it; or set the clock of the server or of this machine",
 	ua.StatusBadUserAccessDenied:               wantLogin,
 	ua.StatusBadIdentityTokenRejected:          wantLogin,
 	ua.StatusBadIdentityTokenInvalid:           wantLogin,
@@ -40,7 +40,7 @@ var advice = map[ua.StatusCode]string{
 	ua.StatusBadTooManySubscriptions:           "end other clients of the server, or let it take more subscriptions",
 	ua.StatusBadTooManyMonitoredItems:          "name fewer variables, or let the server take more of them",
 	ua.StatusBadServerHalted:                   "start the server's application",
-	ua.StatusBadTCPEndpointURLInvalid:          "correct fieldbus.opcua",
+	ua.StatusBadTCPEndpointURLInvalid:          "correct gateway.opcua.url",
 	ua.StatusBadMonitoredItemFilterUnsupported: wantNode,
 }
 
@@ -49,20 +49,20 @@ func (c *Client) explain(err error) error {
 	status, dial, slow := ua.StatusCode(0), new(net.OpError), net.Error(nil)
 	switch {
 	case errors.As(err, &slow) && slow.Timeout() || errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("the server does not answer within %v: check fieldbus.opcua, and whether the server runs", c.wait)
+		return fmt.Errorf("the server does not answer within %v: check gateway.opcua.url, and whether the server runs", c.wait)
 	case c.own != nil && time.Now().After(c.own.NotAfter):
-		return fmt.Errorf("%w: the certificate of fieldbus.opcua_cert has expired on %s: make a new one, and let the server trust it", err, c.own.NotAfter.Format(time.DateOnly))
+		return fmt.Errorf("%w: the certificate of gateway.opcua.cert has expired on %s: make a new one, and let the server trust it", err, c.own.NotAfter.Format(time.DateOnly))
 	case errors.Is(err, ua.StatusBadIdentityTokenRejected) && c.o.Login == "certificate":
-		return fmt.Errorf("%w: let the server know the certificate of fieldbus.opcua_cert as that of a user", err)
+		return fmt.Errorf("%w: let the server know the certificate of gateway.opcua.cert as that of a user", err)
 	case errors.As(err, &status) && advice[status] != "":
 		return fmt.Errorf("%w: %s", err, advice[status])
 	case errors.As(err, &dial) && dial.Op == "dial":
-		return fmt.Errorf("%w: check fieldbus.opcua, and whether the server runs", err)
+		return fmt.Errorf("%w: check gateway.opcua.url, and whether the server runs", err)
 	case (errors.Is(err, io.EOF) || strings.Contains(err.Error(), "EOF")) && c.own != nil:
 		return fmt.Errorf("the server has closed the connection, and does not say why (%w): %s", err, wantTrust)
 	}
 	if errors.Is(err, errEndpoints) {
-		return fmt.Errorf("%w: is another server at the address of fieldbus.opcua?", err)
+		return fmt.Errorf("%w: is another server at the address of gateway.opcua.url?", err)
 	}
 	return err
 }

@@ -46,7 +46,7 @@ func (c *Client) endpoint(ctx context.Context) (opts []opcua.Option, policy stri
 		case !c.takes(policy):
 			continue
 		case c.trust != nil && !bytes.Equal(e.ServerCertificate, c.trust):
-			return nil, "", errors.New("the server presents another certificate than that of fieldbus.opcua_trust, and nothing was sent: if the server has a new certificate, compare it with the one that the server itself shows, and give that file; if it has none, fieldbus.opcua leads to another server, or another server answers in its place")
+			return nil, "", errors.New("the server presents another certificate than that of gateway.opcua.trust, and nothing was sent: if the server has a new certificate, compare it with the one that the server itself shows, and give that file; if it has none, gateway.opcua.url leads to another server, or another server answers in its place")
 		}
 		opts, err := c.login(e)
 		return opts, policy, err
@@ -60,13 +60,13 @@ func (c *Client) login(e *ua.EndpointDescription) ([]opcua.Option, error) {
 	if c.own != nil {
 		opts = append(opts, opcua.Certificate(c.own.Raw), opcua.PrivateKey(c.key))
 	}
-	way, want := ua.UserTokenTypeAnonymous, "set fieldbus.opcua_user with EUSN_FIELDBUS_OPCUA_PASSWORD, or opcua_login: certificate"
+	way, want := ua.UserTokenTypeAnonymous, "set gateway.opcua.user with EUSN_GATEWAY_OPCUA_PASSWORD, or gateway.opcua.login: certificate"
 	switch {
 	case c.o.Login == "certificate":
-		way, want = ua.UserTokenTypeCertificate, "set fieldbus.opcua_user with EUSN_FIELDBUS_OPCUA_PASSWORD"
+		way, want = ua.UserTokenTypeCertificate, "set gateway.opcua.user with EUSN_GATEWAY_OPCUA_PASSWORD"
 		opts = append(opts, opcua.AuthCertificate(c.own.Raw), opcua.AuthPrivateKey(c.key))
 	case c.o.User != "":
-		way, want = ua.UserTokenTypeUserName, "leave fieldbus.opcua_user empty, or set opcua_login: certificate"
+		way, want = ua.UserTokenTypeUserName, "leave gateway.opcua.user empty, or set gateway.opcua.login: certificate"
 		opts = append(opts, opcua.AuthUsername(c.o.User, c.o.Password))
 	default:
 		opts = append(opts, opcua.AuthAnonymous())

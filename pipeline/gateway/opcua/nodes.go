@@ -16,7 +16,7 @@ type item struct {
 	image.Place
 }
 
-var nodesSetting = image.Setting{Name: "fieldbus.opcua_nodes", Each: "node", Example: "ns=2;s=Pump7.X"}
+var nodesSetting = image.Setting{Name: "gateway.opcua.nodes", Each: "node", Example: "ns=2;s=Pump7.X"}
 
 // parseNodes reads nodes by KEY/CHANNEL. Each stream must have all channels.
 func parseNodes(nodes map[string]string, channels []string) (keys []string, items []item, err error) {
@@ -28,7 +28,7 @@ func parseNodes(nodes map[string]string, channels []string) (keys []string, item
 	for i, name := range names {
 		id, err := ua.ParseNodeID(nodes[name])
 		if err != nil {
-			return nil, nil, fmt.Errorf("gateway: fieldbus.opcua_nodes: %q is %q: want a node id, such as ns=2;s=Pump7.X or ns=2;i=1001: %w", name, nodes[name], err)
+			return nil, nil, fmt.Errorf("gateway: gateway.opcua.nodes: %q is %q: want a node id, such as ns=2;s=Pump7.X or ns=2;i=1001: %w", name, nodes[name], err)
 		}
 		items = append(items, item{id, places[i]})
 	}

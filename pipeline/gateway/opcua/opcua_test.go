@@ -119,14 +119,14 @@ func TestGrantedSettings(t *testing.T) {
 	}
 	got := (&grant{Sampling: 2 * time.Second, Slow: 2, Publishing: time.Second, Queue: 1, Short: 1}).differences(o)
 	if want := []string{
-		"it samples every 2s, not every 10ms (2 of 2 variables; fieldbus.opcua_sampling)",
-		"it sends every 1s, not every 100ms (fieldbus.opcua_publishing)",
-		"it keeps 1 values, not 20 (1 of 2 variables; fieldbus.opcua_queue)",
+		"it samples every 2s, not every 10ms (2 of 2 variables; gateway.opcua.sampling)",
+		"it sends every 1s, not every 100ms (gateway.opcua.publishing)",
+		"it keeps 1 values, not 20 (1 of 2 variables; gateway.opcua.queue)",
 	}; !slices.Equal(got, want) {
 		t.Errorf("%q", got)
 	}
 	o.Sampling = 0
-	if got, want := (&grant{Sampling: 100 * time.Millisecond, Slow: 1, Publishing: o.Publishing}).differences(o), "it samples every 100ms, not each change (1 of 2 variables; fieldbus.opcua_sampling)"; !slices.Equal(got, []string{want}) {
+	if got, want := (&grant{Sampling: 100 * time.Millisecond, Slow: 1, Publishing: o.Publishing}).differences(o), "it samples every 100ms, not each change (1 of 2 variables; gateway.opcua.sampling)"; !slices.Equal(got, []string{want}) {
 		t.Errorf("%q", got)
 	}
 }

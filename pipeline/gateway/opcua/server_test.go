@@ -242,7 +242,7 @@ func TestOPCUAServer(t *testing.T) {
 		{"login with the certificate of no user", func(o *Options) {
 			o.User, o.Password, o.Login, o.Cert, o.Key = "", "", "certificate", guest.cert, guest.key
 		}},
-		{"another certificate in opcua_trust", func(o *Options) { o.Trust = stranger.cert }},
+		{"another certificate in gateway.opcua.trust", func(o *Options) { o.Trust = stranger.cert }},
 		{"a node that does not exist", func(o *Options) { o.Nodes["press/y"] = "ns=1;s=Press.Z" }},
 		{"a namespace that does not exist", func(o *Options) { o.Nodes["press/y"] = "ns=99;s=Press.Y" }},
 		{"a node that is no variable", func(o *Options) { o.Nodes["press/y"] = "ns=1;s=Press" }},

@@ -39,13 +39,13 @@ func (s *grant) differences(o *Options) (all []string) {
 		return "every " + d.String()
 	}
 	if s.Slow > 0 {
-		all = append(all, fmt.Sprintf("it samples %s, not %s (%d of %d variables; fieldbus.opcua_sampling)", wanted(s.Sampling, "each change"), wanted(o.Sampling, "each change"), s.Slow, len(o.Nodes)))
+		all = append(all, fmt.Sprintf("it samples %s, not %s (%d of %d variables; gateway.opcua.sampling)", wanted(s.Sampling, "each change"), wanted(o.Sampling, "each change"), s.Slow, len(o.Nodes)))
 	}
 	if want := o.Publishing.Truncate(time.Millisecond); s.Publishing != want {
-		all = append(all, fmt.Sprintf("it sends %s, not %s (fieldbus.opcua_publishing)", wanted(s.Publishing, "at once"), wanted(want, "at once")))
+		all = append(all, fmt.Sprintf("it sends %s, not %s (gateway.opcua.publishing)", wanted(s.Publishing, "at once"), wanted(want, "at once")))
 	}
 	if s.Short > 0 {
-		all = append(all, fmt.Sprintf("it keeps %d values, not %d (%d of %d variables; fieldbus.opcua_queue)", s.Queue, o.Queue, s.Short, len(o.Nodes)))
+		all = append(all, fmt.Sprintf("it keeps %d values, not %d (%d of %d variables; gateway.opcua.queue)", s.Queue, o.Queue, s.Short, len(o.Nodes)))
 	}
 	return all
 }

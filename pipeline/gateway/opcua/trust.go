@@ -50,9 +50,9 @@ func (c *Client) noEndpoint() error {
 	why := ""
 	switch {
 	case c.own == nil:
-		why = " (without opcua_cert and opcua_key, only None can be used)"
+		why = " (without gateway.opcua.cert and gateway.opcua.key, only None can be used)"
 	case c.trust != nil && c.o.Policy == "auto":
-		why = " (with opcua_trust, auto does not take None, where nobody proves that a certificate is his: set None to take it all the same)"
+		why = " (with gateway.opcua.trust, auto does not take None, where nobody proves that a certificate is his: set None to take it all the same)"
 	}
-	return fmt.Errorf("the server has no endpoint for fieldbus.opcua_security: %s%s", c.o.Policy, why)
+	return fmt.Errorf("the server has no endpoint for gateway.opcua.security: %s%s", c.o.Policy, why)
 }

@@ -47,10 +47,10 @@ func TestAutoWithTrustTakesNoUnprovedServer(t *testing.T) {
 			}
 		}
 		if !slices.Equal(got, w.want) {
-			t.Errorf("security %s, own certificate %v, opcua_trust %v: takes %q, want %q", w.policy, w.cert, w.trust, got, w.want)
+			t.Errorf("security %s, own certificate %v, gateway.opcua.trust %v: takes %q, want %q", w.policy, w.cert, w.trust, got, w.want)
 		}
 		if said := c.noEndpoint().Error(); strings.Contains(said, "does not take None") != (w.policy == "auto" && w.cert && w.trust) {
-			t.Errorf("security %s, own certificate %v, opcua_trust %v: %s", w.policy, w.cert, w.trust, said)
+			t.Errorf("security %s, own certificate %v, gateway.opcua.trust %v: %s", w.policy, w.cert, w.trust, said)
 		}
 	}
 }

@@ -130,7 +130,7 @@ func (h *Host) parse(text string) (t topic, err error) {
 		found = found || g == "+" || g == t.group
 	}
 	if !found {
-		return t, &gateway.Refused{Why: fmt.Sprintf("topic %q: its group is not one of fieldbus.sparkplug (%s)", names.Cut(text, 80), strings.Join(h.groups, ", "))}
+		return t, &gateway.Refused{Why: fmt.Sprintf("topic %q: its group is not one of gateway.sparkplug.groups (%s)", names.Cut(text, 80), strings.Join(h.groups, ", "))}
 	}
 	device := t.device != ""
 	switch t.kind {

@@ -13,7 +13,7 @@ type Place struct{ Stream, Channel int }
 
 // Setting is one whose names are KEY/CHANNEL, as the messages about it call it.
 type Setting struct {
-	Name    string // such as fieldbus.opcua_nodes
+	Name    string // such as gateway.opcua.nodes
 	Each    string // what it has for a channel, such as node
 	Example string // of one
 }
