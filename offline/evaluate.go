@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // EvaluateOptions say what to evaluate.
@@ -196,8 +197,8 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 		readouts = append(readouts, linear.Prefixes.Linear)
 	}
 	ev.Missing, err = pass{
-		EngineOptions: opt.EngineOptions, net: m.Network, first: m.FirstMissing(), front: m.Front, limits: monitor.NewLimits(len(src.channels), m.Training.Inputs),
-		rate: monitor.NewRate(m.Training, cmp.Or(opt.RateTolerance, monitor.DefaultTolerance)), readouts: readouts,
+		EngineOptions: opt.EngineOptions, net: m.Network, readouts: readouts,
+		rules: track.Rules{Mean: m.FirstMissing(), Front: m.Front, Training: m.Training, RateTolerance: cmp.Or(opt.RateTolerance, monitor.DefaultTolerance)},
 		take: func(e reservoir.Engine, slot int32, s *cutSequence, p *point, scores []float32) error {
 			of := linear.For(p.early)
 			if n := linear.Columns(); of != linear {
@@ -208,7 +209,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 			mixed[p.k], sites[p.k] = p.mixed, p.site
 			pr := Prediction{
 				ID: s.id, Position: p.to, Samples: int(p.samples()), Label: p.label,
-				Answer: outcome.Answer{Flags: flags(m, p)},
+				Answer: outcome.Answer{Flags: p.flags},
 			}
 			seen := readout.Seen{Samples: p.samples()}
 			if m.Policy.Whole(p.early) {
@@ -253,21 +254,6 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	}
 	ev.ByGroup = ev.byGroup(pl, sites)
 	return nil
-}
-
-// flags are those that the stage would set for the same samples.
-func flags(m *reservoir.Model, p *point) (f outcome.Flag) {
-	f = p.flags
-	if p.early {
-		f |= outcome.FlagEarly
-		if m.Policy.Kind == reservoir.Window && p.to < int64(m.Policy.Length) {
-			f |= outcome.FlagWarmUp
-		}
-	}
-	if m.Training.Unlike(p.samples(), p.early) {
-		f |= outcome.FlagLength
-	}
-	return f
 }
 
 func chooseReadout(m *reservoir.Model, name string) (*readout.Linear, error) {

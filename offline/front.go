@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // Front says which front end a model is to have; see reservoir.Front. The zero
@@ -155,7 +156,7 @@ func (t *training) setFront(ctx context.Context) (err error) {
 		}
 	}
 	seen := newInputs(len(t.src.channels))
-	cuts := newCutter(t.src.sampleSource, t.opt.Policy, true, t.src.channels, t.first(), t.front)
+	cuts := newCutter(t.src.sampleSource, track.Rules{Policy: t.opt.Policy, Mean: t.first(), Front: t.front}, true, t.src.channels)
 	cuts.rows, cuts.sites = seen.add, t.src.sites
 	var done []*cutSequence
 	err = t.src.read(ctx, func(p *chunk) (err error) {

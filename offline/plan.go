@@ -9,6 +9,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // plan is what a policy makes of a source, known before any state is computed.
@@ -41,7 +42,7 @@ type prefix struct {
 // makePlan cuts the source for a front end, which may be nil. also sees every
 // chunk, unless it is nil.
 func makePlan(ctx context.Context, src labelledData, p reservoir.Policy, training bool, front *reservoir.Front, also func(*chunk)) (*plan, error) {
-	pl := &plan{cutter: newCutter(src.sampleSource, p, training, src.channels, nil, front)}
+	pl := &plan{cutter: newCutter(src.sampleSource, track.Rules{Policy: p, Front: front}, training, src.channels)}
 	pl.sites, pl.prefixes = src.sites, src.prefixes
 	var done []*cutSequence
 	err := src.read(ctx, func(pc *chunk) (err error) {
@@ -117,7 +118,7 @@ func (pl *plan) trainingOrder(classes []string, numeric bool) trainingOrder {
 	n := len(pl.examples)
 	s := trainingOrder{arrival: make([]int, n), labels: make([]int, n), groups: make([]int, n)}
 	for c, origins := range of {
-		if len(origins) == 1 && !apart(pl.policy.Kind) && pl.sites == nil {
+		if len(origins) == 1 && !apart(pl.Policy.Kind) && pl.sites == nil {
 			s.divided = append(s.divided, classes[c])
 		}
 	}
@@ -151,7 +152,7 @@ func (pl *plan) trainingOrder(classes []string, numeric bool) trainingOrder {
 
 // check explains a plan without a point; nil where there is one.
 func (pl *plan) check(what string) error {
-	p := pl.policy
+	p := pl.Policy
 	switch {
 	case pl.points > 0:
 		return nil

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // Known are sequences whose features somebody has.
@@ -193,7 +194,7 @@ func newRelearning(m *reservoir.Model, k Known, opt RetrainOptions) (*training, 
 	if err := checkTraining(src, opt); err != nil {
 		return nil, err
 	}
-	pl := &plan{cutter: &cutter{policy: m.Policy, points: len(k.Sequences), counts: counts{streams: k.Streams}}}
+	pl := &plan{cutter: &cutter{Tracker: track.NewTracker(track.Rules{Policy: m.Policy, Channels: len(m.Channels)}), points: len(k.Sequences), counts: counts{streams: k.Streams}}}
 	for i, s := range k.Sequences {
 		if i > 0 && s.Group < k.Sequences[i-1].Group {
 			return nil, fmt.Errorf("offline: %s: sequence %d is of group %d, behind one of group %d: want groups in order", k.Name, i, s.Group, k.Sequences[i-1].Group)

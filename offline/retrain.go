@@ -11,6 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // Retrain makes a model from the training part of d; it never looks at the
@@ -257,7 +258,7 @@ func (t *training) run(ctx context.Context, sampleSource sampleSource, pl *plan,
 	defer cancel()
 	c := newCollector(ctx, t.opt.Spec.FeatureCount(), pl.points, t.opt.threads(), take)
 	missing, err = pass{
-		EngineOptions: t.opt.EngineOptions, net: t.net, first: t.first(), front: t.front,
+		EngineOptions: t.opt.EngineOptions, net: t.net, rules: track.Rules{Mean: t.first(), Front: t.front},
 		take: func(e reservoir.Engine, slot int32, s *cutSequence, p *point, _ []float32) error {
 			t.kept.see(arrival[p.k], s.values[:p.rows*int64(t.opt.Spec.Channels)])
 			return c.put(arrival[p.k], func(row []float32) error { return e.Features(slot, row) })

@@ -8,20 +8,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
-	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // cutSequence is one sequence of a stream: its samples [from, to of the last point).
 type cutSequence struct {
 	id     string // of the stream
 	from   int64
-	row    int64        // behind the front end: the first one
-	group  int          // where sequences are not pieces of one series
-	flags  outcome.Flag // of its samples so far
+	row    int64 // behind the front end: the first one
+	group  int   // where sequences are not pieces of one series
 	points []point
 	values []float32 // rows x channels: samples, none missing, behind the front end
-	clock  monitor.Clock
 }
 
 // point is a place in a stream where the stage predicts: the sequence has
@@ -33,7 +30,7 @@ type point struct {
 	label    int          // class that all its samples have; -1 where there is none
 	mixed    bool         // its samples have more than one label
 	group    int          // points of one group are of one origin: never learn from one to judge another
-	flags    outcome.Flag // of its samples, as the stage sets them
+	flags    outcome.Flag // of the prediction there
 	rows     int64        // what the front end makes of its samples
 	site     int          // the group that it is in; groups.None: in none
 	number   float64      // what its last sample has in the target's column; NaN where unknown, or there is no target
@@ -49,19 +46,16 @@ type pace struct {
 // samples is the length of the sequence up to the point.
 func (p *point) samples() int64 { return p.to - p.from }
 
-// cutter cuts the streams of a source as the stage does.
+// cutter cuts the streams of a source.
 type cutter struct {
-	policy   reservoir.Policy
+	*track.Tracker
 	word     string // what a stream is called
 	channels []string
-	training bool            // keep only points to learn from: the last of each sequence, of one label
-	mean     []float32       // takes the place of values missing at a beginning; nil: samples are not kept
-	front    *sequence.Front // of the samples kept; nil: none
-	prefixes bool            // training: keep the early points, too
-	rows     func(*chunk)    // optional: told what comes out of the front end
-	limits   *monitor.Limits // of the samples kept; nil: no flags are wanted
-	rate     monitor.Rate    // that sequences should have
-	sites    *groups.Table   // of the groups that sequences are in; nil: none are asked for
+	training bool          // keep only points to learn from: the last of each sequence, of one label
+	keeps    bool          // the samples; else only the points are wanted
+	prefixes bool          // training: keep the early points, too
+	rows     func(*chunk)  // optional: told what comes out of the front end
+	sites    *groups.Table // of the groups that sequences are in; nil: none are asked for
 
 	cutters map[int]*streamCutter // of the streams that have not ended
 	points  int                   // kept so far
@@ -86,10 +80,12 @@ type counts struct {
 	stray      string // the stream of the first of these
 }
 
-func newCutter(t sampleSource, p reservoir.Policy, training bool, channels []string, mean []float32, front *reservoir.Front) *cutter {
-	p = t.policy(p)
+// newCutter returns a cutter with the policy and front end of r. With Mean in r it
+// keeps the samples.
+func newCutter(t sampleSource, r track.Rules, training bool, channels []string) *cutter {
+	r.Policy, r.Channels, r.Hold = t.policy(r.Policy), len(channels), true
 	return &cutter{
-		policy: p, word: t.word(), channels: channels, training: training, mean: mean, front: sequence.NewFront(front, p, len(channels)),
+		Tracker: track.NewTracker(r), word: t.word(), channels: channels, training: training, keeps: len(r.Mean) > 0,
 		cutters: map[int]*streamCutter{}, counts: counts{heard: make([]bool, len(channels))},
 	}
 }
@@ -99,7 +95,7 @@ func newCutter(t sampleSource, p reservoir.Policy, training bool, channels []str
 func (s *cutter) cut(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
 	c := s.cutters[p.stream]
 	if c == nil {
-		c = &streamCutter{cutter: s, open: make([]*cutSequence, s.policy.States()), watch: make([]monitor.Channel, len(s.mean)), state: make([]float64, s.front.StateSize())}
+		c = &streamCutter{cutter: s, open: make([]*cutSequence, s.Policy.States()), track: s.NewTrack(true)}
 		s.cutters[p.stream] = c
 	}
 	if err := c.inspect(p); err != nil {
@@ -120,7 +116,7 @@ func (s *cutter) cut(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
 	}
 	if s.kept > DefaultMaxValues {
 		err = fmt.Errorf("offline: the open sequences of %d streams have more than %d values: end marks or another policy would cut them; stream %q alone has %d samples in them",
-			len(s.cutters), DefaultMaxValues, p.id, len(c.buffer)/len(s.mean))
+			len(s.cutters), DefaultMaxValues, p.id, len(c.buffer)/len(s.channels))
 	}
 	return done, err
 }
@@ -138,23 +134,17 @@ func (s *cutter) silent() (names []string) {
 // streamCutter follows one stream.
 type streamCutter struct {
 	*cutter
-	q    sequence.Sequencer
-	cuts []sequence.Cut
-	open []*cutSequence // one per state of the policy, nil where no sequence is open
-	at   int64          // samples seen
-	runs []labelRun     // from the one that holds the last sample of the chunk before
-	site []labelRun     // likewise: of samples of one group
+	track track.Track
+	open  []*cutSequence // one per state of the policy, nil where no sequence is open
+	at    int64          // samples seen
+	runs  []labelRun     // from the one that holds the last sample of the chunk before
+	site  []labelRun     // likewise: of samples of one group
 
-	buffer []float32 // samples, none missing, behind the front end: from row base on
+	buffer []float32 // samples, none missing, after the front end: from row base on
 	base   int64
-	row    int64     // rows that came out of the front end
-	state  []float64 // of the front end
-	before []float32 // the last sample, none missing; nil: none was seen
-	time   int64     // of the last sample of the chunk before
-	holes  []int32   // samples of the chunk of which a value was missing
+	row    int64   // rows that came out of the front end
+	holes  []int32 // missing values of the chunk
 	number numberBehind
-	watch  []monitor.Channel
-	found  monitor.Findings // in the chunk
 
 	lastPoint int64 // samples up to the last point
 	any       bool  // whether it has a value
@@ -183,26 +173,18 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 	if err := c.checkTimes(p); err != nil {
 		return done, err
 	}
-	before := c.q.N
-	c.cuts = c.q.Cut(c.cuts[:0], &c.policy, sequence.Samples{Count: n, Times: p.times, Ends: p.ends})
 	c.follow(p)
 	c.followSites(p)
-	kept := len(c.buffer)
-	c.keep(p)
-	rows := c.transform(p, before, kept)
-	if c.limits != nil {
-		c.limits.Watch(c.watch, p.values, &c.found)
-	}
-	for _, u := range c.cuts {
+	pieces, rows := c.feed(p)
+	for i := range pieces {
+		u := &pieces[i]
 		s := c.open[u.Phase]
 		if u.Reset {
-			s = &cutSequence{id: p.id, from: c.at + int64(u.From), row: c.row + int64(c.front.At(u.From)), group: c.newGroup()}
+			s = &cutSequence{id: p.id, from: c.at + int64(u.From), row: c.row + int64(u.RowFrom), group: c.newGroup()}
 			c.open[u.Phase] = s
 		}
-		s.flags |= c.signs(s, p, u)
-		c.watchTimes(s, p.times, u)
 		if u.Emit {
-			c.point(s, p, u, c.timeBehind(p.times, u))
+			c.point(s, p, u)
 		}
 		if u.End {
 			done = c.finish(done, s)
@@ -211,9 +193,6 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 	}
 	c.at += int64(n)
 	c.row += int64(rows)
-	if n > 0 {
-		c.time = timeOf(p.times, n-1)
-	}
 	c.number.pass(p)
 	if p.last {
 		for i, s := range c.open {
@@ -229,7 +208,7 @@ func (c *streamCutter) add(done []*cutSequence, p *chunk) ([]*cutSequence, error
 
 // checkTimes wants what the stage wants.
 func (c *streamCutter) checkTimes(p *chunk) error {
-	if c.policy.Kind != reservoir.Gap || len(p.labels) == 0 {
+	if c.Policy.Kind != reservoir.Gap || len(p.labels) == 0 {
 		return nil
 	}
 	if i := slices.Index(p.times, NoTime); i >= 0 || p.times == nil {
@@ -248,85 +227,13 @@ func (c *streamCutter) newGroup() int {
 // something that continues.
 func apart(k reservoir.PolicyKind) bool { return k == reservoir.Marked || k == reservoir.Gap }
 
-// signs are the flags that a cut's samples give its sequence.
-func (c *streamCutter) signs(s *cutSequence, p *chunk, u sequence.Cut) (f outcome.Flag) {
-	if c.limits == nil {
-		return 0
-	}
-	f = c.happened(p, u)
-	h := sort.Search(len(c.holes), func(i int) bool { return c.holes[i] >= u.From })
-	if h < len(c.holes) && c.holes[h] < u.To {
-		f |= outcome.FlagHeld
-	}
-	outside, flat := c.found.In(int(u.From), int(u.To), c.at+int64(u.From)-s.from)
-	if outside {
-		f |= outcome.FlagOutOfRange
-	}
-	if flat {
-		f |= outcome.FlagFlat
-	}
-	return f
-}
-
-// happened are the flags of what a job's log says of a cut's samples. A window that
-// begins misses nothing; what was lost in a silence may belong to either side.
-func (c *streamCutter) happened(p *chunk, u sequence.Cut) (f outcome.Flag) {
-	if p.flags == nil {
-		return 0
-	}
-	from := u.From
-	if u.Reset && c.policy.Kind == reservoir.Window {
-		from++
-	}
-	for r := from; r < u.To; r++ {
-		f |= p.flags[r]
-	}
-	marked := u.To > 0 && p.ends[u.To-1]
-	if u.End && c.policy.Kind == reservoir.Gap && int(u.To) < len(p.flags) && !marked {
-		f |= p.flags[u.To]
-	}
-	if u.End && p.silent && int(u.To) == len(p.labels) && apart(c.policy.Kind) {
-		f |= outcome.FlagIdle
-	}
-	return f
-}
-
-// watchTimes takes the times of a cut's samples, as the stage does.
-func (c *streamCutter) watchTimes(s *cutSequence, times []int64, u sequence.Cut) {
-	from := int(u.From)
-	switch {
-	case u.From == u.To:
-		return
-	case times == nil:
-		s.clock.Lose()
-		return
-	case u.Reset:
-		s.clock.Begin(times[from])
-		from++
-	}
-	before := c.time
-	if from > 0 {
-		before = times[from-1]
-	}
-	s.clock.Take(times[from:u.To], before)
-}
-
-// timeBehind is the time of the last sample of a cut, or of the one before it
-// where it has none.
-func (c *streamCutter) timeBehind(times []int64, u sequence.Cut) int64 {
-	if u.To == 0 {
-		return c.time
-	}
-	return timeOf(times, int(u.To)-1)
-}
-
-// point notes a prediction of an open sequence, whose last sample has that time.
-func (c *streamCutter) point(s *cutSequence, samples *chunk, u sequence.Cut, last int64) {
+// point notes a prediction of an open sequence.
+func (c *streamCutter) point(s *cutSequence, samples *chunk, u *track.Piece) {
 	to, early := c.at+int64(u.To), !u.End
 	c.lastPoint = to
 	i := sort.Search(len(c.runs), func(i int) bool { return c.runs[i].from >= to }) - 1 // holds sample to-1
 	run := c.runs[i]
-	p := point{k: c.points, from: s.from, to: to, early: early, label: run.label, group: run.group, mixed: run.from > s.from, flags: s.flags, rows: c.row + int64(c.front.At(u.To)) - s.row}
+	p := point{k: c.points, from: s.from, to: to, early: early, label: run.label, group: run.group, mixed: run.from > s.from, flags: u.Flags, rows: c.row + int64(u.RowTo) - s.row}
 	if p.mixed {
 		p.label = -1
 	}
@@ -334,30 +241,28 @@ func (c *streamCutter) point(s *cutSequence, samples *chunk, u sequence.Cut, las
 	if u.To > 0 && samples.told != nil && samples.told[u.To-1] >= 0 {
 		p.label, p.mixed = samples.told[u.To-1], false
 	}
-	if apart(c.policy.Kind) {
+	if apart(c.Policy.Kind) {
 		p.group = s.group
 	}
 	c.place(&p, s.id)
-	if p.pace = (pace{s.clock.Period(last), s.clock.Longest}); c.rate.Off(&s.clock, last) {
-		p.flags |= outcome.FlagRate
+	p.pace = pace{u.Clock.Period(u.Time), u.Clock.Longest}
+	if u.End && samples.silent && int(u.To) == len(samples.labels) && apart(c.Policy.Kind) {
+		p.flags |= outcome.FlagIdle
 	}
-	if c.policy.Kind == reservoir.Endless {
-		s.clock.Begin(last) // as the stage does
-	}
-	if c.keeps(&p) {
+	if c.wants(&p) {
 		c.points++
 		s.points = append(s.points, p)
 	}
 }
 
-// keeps reports whether a point is one to keep, and counts those that would
+// wants reports whether a point is one to keep, and counts those that would
 // be learnt from if they had one label.
-func (c *streamCutter) keeps(p *point) bool {
+func (c *streamCutter) wants(p *point) bool {
 	switch {
 	case !c.training:
 		return true
 	case p.early && c.prefixes:
-	case p.early != (c.policy.Kind == reservoir.Endless): // an endless sequence has no other
+	case p.early != (c.Policy.Kind == reservoir.Endless): // an endless sequence has no other
 		return false
 	case p.mixed:
 		c.mixed++
@@ -372,7 +277,7 @@ func (c *streamCutter) finish(done []*cutSequence, s *cutSequence) []*cutSequenc
 	if len(s.points) == 0 {
 		return done
 	}
-	if k := int64(len(c.mean)); k > 0 {
+	if k := int64(len(c.channels)); c.keeps {
 		from := s.row - c.base
 		s.values = slices.Clone(c.buffer[from*k : (from+s.points[len(s.points)-1].rows)*k])
 	}

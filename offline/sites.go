@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // labelRun is samples of one label, up to the next run's first.
@@ -68,7 +68,7 @@ func (c *streamCutter) place(p *point, stream string) {
 		p.site = groups.None
 	}
 	switch {
-	case p.label < 0 || p.site != groups.None || p.early != (c.policy.Kind == reservoir.Endless):
+	case p.label < 0 || p.site != groups.None || p.early != (c.Policy.Kind == reservoir.Endless):
 	case run.from > p.from:
 		c.across++
 	default:
@@ -257,7 +257,7 @@ func (b *numberBehind) pass(p *chunk) {
 
 // set gives a point the number of its last sample. What else its samples have does not
 // count: a number is of the moment at which it is predicted.
-func (b *numberBehind) set(p *point, samples *chunk, u sequence.Cut) {
+func (b *numberBehind) set(p *point, samples *chunk, u *track.Piece) {
 	p.number = math.NaN()
 	switch {
 	case u.To > 0 && samples.numbers != nil:

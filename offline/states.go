@@ -8,7 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // EngineOptions say how series are run through a network. The results do not
@@ -34,10 +34,7 @@ const (
 type pass struct {
 	EngineOptions
 	net      *reservoir.Network
-	limits   *monitor.Limits   // nil: points need no flags
-	rate     monitor.Rate      // that sequences should have
-	first    []float32         // what takes the place of values missing at a beginning
-	front    *reservoir.Front  // nil: none
+	rules    track.Rules       // with Mean; the plan's policy is used
 	readouts []*readout.Linear // may be none
 	// take receives a point once its sequence has come to it: its features are
 	// those of the slot, scores the readouts'. Threads call it at the same
@@ -94,8 +91,10 @@ func (p pass) run(ctx context.Context, t sampleSource, pl *plan, ran func(sample
 // to the engines: full calls where there is enough for every thread, always
 // within the limits.
 func (p pass) feed(ctx context.Context, t sampleSource, pl *plan, most int, calls chan<- []*cutSequence) (missing int64, err error) {
-	cuts := newCutter(t, pl.policy, pl.training, pl.channels, p.first, p.front)
-	cuts.limits, cuts.rate, cuts.sites, cuts.prefixes = p.limits, p.rate, pl.sites, pl.prefixes
+	rules := p.rules
+	rules.Policy = pl.Policy
+	cuts := newCutter(t, rules, pl.training, pl.channels)
+	cuts.sites, cuts.prefixes = pl.sites, pl.prefixes
 	var done, call []*cutSequence
 	values, points := 0, 0
 	send := func() error {

@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // What keeps a recording from its work.
@@ -195,7 +196,7 @@ func (r *recorder) machine() (*state.Machine, error) {
 	}
 	policy, n := state.OneState(m.Policy), r.b.job.Partitions
 	return state.NewMachine(state.Rules{
-		Policy: policy, Channels: len(m.Channels), Shape: state.ShapeWithout(policy, len(m.Channels)), RateTolerance: -1,
+		Rules: track.Rules{Policy: policy, Channels: len(m.Channels), RateTolerance: -1}, Shape: state.ShapeWithout(policy, len(m.Channels)),
 		MaxStreams: c.MaxStreams * n, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes * n, MaxKey: r.b.job.Pattern.MaxKey(), Keys: c.allowedKeys(), Events: c.events(), OneReadout: true,
 	}, d), nil
 }

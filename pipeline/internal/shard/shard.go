@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/dynamics"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 const (
@@ -154,7 +155,10 @@ func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, erro
 		return state.Rules{}, err
 	}
 	r := state.Rules{
-		Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: c.NonFinite == codec.Hold, Front: m.Front, Training: m.Training, RateTolerance: c.RateTolerance, Shape: sh,
+		Rules: track.Rules{
+			Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: c.NonFinite == codec.Hold, Front: m.Front, Training: m.Training, RateTolerance: c.RateTolerance,
+		},
+		Shape:      sh,
 		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey, Keys: c.Keys, Events: c.Events,
 	}
 	if m.Network.Spec.Standardise || m.Front != nil {

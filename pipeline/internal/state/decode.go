@@ -120,16 +120,16 @@ func (r *stateReader) stream(p *Partition, src *Source) {
 	for range r.states {
 		st.Flags = append(st.Flags, r.flags())
 	}
-	st.lastSeq, st.lastRow, st.lastTime = r.u64(), r.u32(), int64(r.u64())
+	st.lastSeq, st.lastRow, st.LastTime = r.u64(), r.u32(), int64(r.u64())
 	if r.flag() {
-		st.sample = r.floats(r.channels)
+		st.Sample = r.floats(r.channels)
 	}
 	st.Channels = make([]monitor.Channel, r.channels)
 	for i := range st.Channels {
 		st.Channels[i] = monitor.Channel{Last: math.Float32frombits(r.u32()), Run: r.u32()}
 	}
-	st.clocks = r.clocks()
-	st.front = r.frontState(st)
+	st.Clocks = r.clocks()
+	st.Front = r.frontState(st)
 	st.Slots, st.Rows = slices.Repeat([]int32{-1}, r.states), make([][]uint32, r.states)
 	for i := range st.Rows {
 		switch kind := r.u8(); kind {

@@ -6,8 +6,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // demux hands the message's samples to their streams: all to the key's own,
@@ -121,65 +121,44 @@ func (s *Machine) gather(m *step, k int) group {
 	return group{Samples: sequence.Samples{Count: len(rows), Times: s.times, Ends: s.ends, EndAfter: m.end}, rows: rows}
 }
 
-// feed cuts one stream's samples, rows base and on of the batch, into runs.
+// feed gives one stream its samples, rows base and on of the batch.
 func (s *Machine) feed(m *step, id string, base int, g group) error {
 	st, err := s.stream(m, id, true)
 	if err != nil {
 		return err
 	}
 	st.Since |= m.flags
-	for i := range st.Flags {
-		st.Flags[i] |= st.Since
-	}
 	m.fx.Samples += g.Count
-	before := st.Seq.N
-	if before == 0 && g.Count > 0 {
+	if st.Seq.N == 0 && g.Count > 0 {
 		m.p.opens(st)
 	}
-	s.cuts = st.Seq.Cut(s.cuts[:0], &s.Policy, g.Samples)
 	x := m.fx.X[base*s.Channels : (base+g.Count)*s.Channels]
 	s.missing = s.missing[:0]
 	if len(s.in.Missing) > 0 {
 		s.findMissing(m, x, g)
 	}
 	s.tell(m, st, g, x)
-	s.limits.Watch(st.Channels, x, &s.found)
-	if len(s.missing) > 0 {
-		s.fill(x, st)
+	pieces, rows := s.tracker.Feed(&st.Track, track.Samples{Samples: g.Samples, X: x, Missing: s.missing})
+	if g.Count > 0 { // without a sample, base is none
+		m.fx.X = m.fx.X[:(base+rows)*s.Channels]
+	}
+	for i := range pieces {
+		s.addRun(m, st, base, g, &pieces[i])
 	}
 	if g.Count > 0 {
-		st.sample = st.sample[:0]
-		if s.Hold {
-			st.sample = append(st.sample, x[len(x)-s.Channels:]...)
-		}
-	}
-	if out := s.front.Run(st.front, before, s.cuts, x); s.front != nil && g.Count > 0 { // without a sample, base is none
-		m.fx.X = m.fx.X[:(base+out)*s.Channels]
-	}
-	for _, c := range s.cuts {
-		s.addRun(m, st, base, g, c)
-	}
-	if g.Count > 0 {
-		st.Since = 0
-		st.remember(m, g)
+		st.lastIn, st.lastSeq, st.lastRow = m.inSeq, m.seq, g.row(g.Count-1)
 	}
 	return nil
 }
 
-// addRun adds one run, and its prediction where it makes one.
-func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut) {
-	flags := &st.Flags[c.Phase]
+// addRun adds the run of a piece, and its prediction if it makes one.
+func (s *Machine) addRun(m *step, st *Stream, base int, g group, c *track.Piece) {
 	if c.Reset {
 		m.p.begins(st, c.Phase)
 	}
-	if c.Reset && s.Policy.Kind == reservoir.Window {
-		*flags = 0 // a window that begins now misses nothing
-	}
-	if len(s.missing) > 0 && s.misses(c) {
-		*flags |= outcome.FlagHeld
-	}
-	if outside, flat := s.found.In(int(c.From), int(c.To), c.Age); outside || flat {
-		s.unlike(m, st, flags, outside, flat)
+	if c.Unlike != 0 && !st.told && !m.silent {
+		st.told = true
+		m.note(Note{Kind: NoteUnlike, Stream: st.ID, Flags: c.Flags & (outcome.FlagOutOfRange | outcome.FlagFlat), Channel: s.tracker.FirstUnlike()})
 	}
 	answered := m.silent
 	if c.Emit && !answered && m.p.Skip > 0 {
@@ -188,26 +167,16 @@ func (s *Machine) addRun(m *step, st *Stream, base int, g group, c sequence.Cut)
 	}
 	m.fx.Runs = append(m.fx.Runs, Run{
 		Stream: st, Phase: int32(c.Phase), Reset: c.Reset, Emit: c.Emit && !answered, End: c.End, Open: st.Seq.Open(),
-		From: int32(base) + s.front.At(c.From), To: int32(base) + s.front.At(c.To),
+		From: int32(base) + c.RowFrom, To: int32(base) + c.RowTo,
 	})
 	if s.Extents {
-		m.fx.Extents = append(m.fx.Extents, st.extent(m, g, c))
-	}
-	if st.clocks != nil {
-		st.watchTimes(g, c)
+		m.fx.Extents = append(m.fx.Extents, st.extent(m, g, c.Cut))
 	}
 	if c.Emit && !answered {
-		s.predict(m, st, g, c, *flags)
-	}
-	if c.Emit && st.clocks != nil && s.Policy.Kind == reservoir.Endless {
-		st.clocks[c.Phase].Begin(st.timeBehind(g, c)) // it never ends: the rate is that since the prediction before
+		s.predict(m, st, g, c)
 	}
 	if c.End {
-		st.told = st.told && *flags&(outcome.FlagOutOfRange|outcome.FlagFlat) != 0
-		*flags = 0
-		if c.To == 0 && g.Count > 0 {
-			*flags = st.Since // what was lost in the silence may belong to either side
-		}
+		st.told = st.told && c.Flags&(outcome.FlagOutOfRange|outcome.FlagFlat) != 0
 	}
 }
 
@@ -236,93 +205,17 @@ func (st *Stream) extent(m *step, g group, c sequence.Cut) Extent {
 	return e
 }
 
-// watchTimes takes the times of a cut's samples.
-func (st *Stream) watchTimes(g group, c sequence.Cut) {
-	clock, from := &st.clocks[c.Phase], c.From
-	switch {
-	case c.From == c.To:
-		return
-	case len(g.Times) == 0:
-		clock.Lose()
-		return
-	case c.Reset:
-		clock.Begin(g.Times[from])
-		from++
-	}
-	before := st.lastTime
-	if from > 0 {
-		before = g.Times[from-1]
-	}
-	clock.Take(g.Times[from:c.To], before)
-}
-
-// timeBehind is the time of the last sample of a cut, or of the one before it
-// where it has none.
-func (st *Stream) timeBehind(g group, c sequence.Cut) int64 {
-	switch {
-	case c.To == 0:
-		return st.lastTime
-	case len(g.Times) == 0:
-		return codec.NoTime
-	}
-	return g.Times[c.To-1]
-}
-
-// unlike flags the sequence in hand for samples unlike those of the training,
-// and says so once for a stream, until a sequence ends without.
-func (s *Machine) unlike(m *step, st *Stream, flags *outcome.Flag, outside, flat bool) {
-	if outside {
-		*flags |= outcome.FlagOutOfRange
-	}
-	if flat {
-		*flags |= outcome.FlagFlat
-	}
-	if st.told || m.silent {
-		return
-	}
-	st.told = true
-	m.note(Note{Kind: NoteUnlike, Stream: st.ID, Flags: *flags & (outcome.FlagOutOfRange | outcome.FlagFlat), Channel: s.found.Channel()})
-}
-
 // predict takes a place in the answer; its scores come with the engine call.
-func (s *Machine) predict(m *step, st *Stream, g group, c sequence.Cut, flags outcome.Flag) {
-	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: st.lastTime, Answer: outcome.Answer{Flags: flags}, Readout: m.p.readout(st, c.Phase)}
+func (s *Machine) predict(m *step, st *Stream, g group, c *track.Piece) {
+	p := codec.Prediction{Stream: st.ID, Seq: st.lastSeq, Row: st.lastRow, Time: c.Time, Answer: outcome.Answer{Flags: c.Flags}, Readout: m.p.readout(st, c.Phase)}
 	if c.To > 0 {
-		p.Seq, p.Row, p.Time = m.seq, g.row(int(c.To)-1), st.timeBehind(g, c)
+		p.Seq, p.Row = m.seq, g.row(int(c.To)-1)
 	}
 	if !c.End {
-		p.Flags |= outcome.FlagEarly
 		m.fx.Early++
-		if s.Policy.Kind == reservoir.Window && st.Seq.N-int64(g.Count)+int64(c.To) < int64(s.Policy.Length) {
-			p.Flags |= outcome.FlagWarmUp
-		}
-	}
-	if s.Training.Unlike(c.Age+int64(c.To-c.From), !c.End) {
-		p.Flags |= outcome.FlagLength
-	}
-	if st.clocks != nil && s.rate.Off(&st.clocks[c.Phase], p.Time) {
-		p.Flags |= outcome.FlagRate
 	}
 	a := m.out
 	a.Preds = append(a.Preds, p)
-	a.At, a.Stored, a.Began = append(a.At, m.inSeq), append(a.Stored, m.stored), append(a.Began, s.began(st, c.Phase))
-	a.Length = append(a.Length, c.Age+int64(c.To-c.From))
-}
-
-// began is when the sequence of a state began, where its samples' times say so.
-func (s *Machine) began(st *Stream, phase int32) int64 {
-	if st.clocks == nil || s.Policy.Kind == reservoir.Endless { // there the clock begins again with each prediction
-		return codec.NoTime
-	}
-	return st.clocks[phase].Began()
-}
-
-// remember keeps what a later message's predictions may need of the last
-// sample.
-func (st *Stream) remember(m *step, g group) {
-	last := g.Count - 1
-	st.lastIn, st.lastSeq, st.lastRow, st.lastTime = m.inSeq, m.seq, g.row(last), codec.NoTime
-	if len(g.Times) > 0 {
-		st.lastTime = g.Times[last]
-	}
+	a.At, a.Stored, a.Began = append(a.At, m.inSeq), append(a.Stored, m.stored), append(a.Began, s.tracker.Began(&st.Track, c))
+	a.Length = append(a.Length, c.Samples())
 }

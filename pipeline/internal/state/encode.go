@@ -163,18 +163,18 @@ func AppendStream(dst []byte, st *Stream, rows RowAppender) ([]byte, error) {
 		dst = appendFlag(dst, f)
 	}
 	dst = le.AppendUint32(le.AppendUint64(dst, st.lastSeq), st.lastRow)
-	dst = appendBool(le.AppendUint64(dst, uint64(st.lastTime)), len(st.sample) > 0)
-	for _, v := range st.sample {
+	dst = appendBool(le.AppendUint64(dst, uint64(st.LastTime)), len(st.Sample) > 0)
+	for _, v := range st.Sample {
 		dst = le.AppendUint32(dst, math.Float32bits(v))
 	}
 	for _, c := range st.Channels {
 		dst = le.AppendUint32(le.AppendUint32(dst, math.Float32bits(c.Last)), c.Run)
 	}
-	for _, c := range st.clocks {
+	for _, c := range st.Clocks {
 		dst = le.AppendUint64(le.AppendUint64(dst, uint64(c.First)), uint64(c.Longest))
 		dst = le.AppendUint32(dst, c.Count)
 	}
-	for _, v := range st.front {
+	for _, v := range st.Front {
 		dst = le.AppendUint64(dst, math.Float64bits(v))
 	}
 	for i := range st.Slots {

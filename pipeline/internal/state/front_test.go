@@ -41,7 +41,7 @@ func TestFormOfFrontState(t *testing.T) {
 	}
 	moved := false
 	for st := range p.Oldest() {
-		moved = moved || slices.Max(st.front) > 0
+		moved = moved || slices.Max(st.Front) > 0
 	}
 	if !moved {
 		t.Error("all states of front ends are zero: the test has lost its subject")
@@ -76,7 +76,7 @@ func TestFrontStateRefused(t *testing.T) {
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(-1), 1e40} {
 		st := o.p.recency.Front().Value.(*Stream)
-		st.front[0] = v
+		st.Front[0] = v
 		if _, err := Decode(o.snapshot(), o.m.Shape, 0); err == nil || !strings.Contains(err.Error(), "front end: number 0 of its state is") {
 			t.Errorf("%v: %v", v, err)
 		}

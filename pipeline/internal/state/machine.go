@@ -10,9 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
-	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // maxIncarnation is the longest Eusn-Incarnation, bytes: every source keeps
@@ -25,15 +24,8 @@ var errRoom = errors.New("pipeline: too many streams with open sequences")
 // Rules are what a partition's state depends on besides its messages. They are
 // the model's and the configuration's.
 type Rules struct {
-	Policy   reservoir.Policy
-	Channels int
-	Mean     []float32 // what a missing first sample becomes
-	Hold     bool      // missing values become the stream's previous ones, not zero
-	Front    *reservoir.Front
-	Training reservoir.Training
-	Shape    Shape
-
-	RateTolerance float64 // share by which sampling rates may differ; no state depends on it
+	track.Rules
+	Shape Shape
 
 	MaxStreams            int             // that a partition remembers
 	Reorder, ReorderBytes int             // messages of a key, and bytes of a partition, that may wait
@@ -56,16 +48,13 @@ type decoder interface {
 type Machine struct {
 	Rules
 	decoder decoder
-	limits  *monitor.Limits
-	rate    monitor.Rate
-	front   *sequence.Front // nil: none
+	tracker *track.Tracker
 
 	// scratch of the message in hand
 	in                 codec.Batch
 	mixed              []float32 // samples of a message of many streams
 	cuts               []sequence.Cut
 	missing            []int32
-	found              monitor.Findings
 	order, first, next []int32
 	times              []int64
 	ends               []bool
@@ -84,7 +73,7 @@ type Machine struct {
 
 // NewMachine makes a machine. The decoder's channels must be the rules'.
 func NewMachine(r Rules, d decoder) *Machine {
-	return &Machine{Rules: r, decoder: d, limits: monitor.NewLimits(r.Channels, r.Training.Inputs), rate: monitor.NewRate(r.Training, r.RateTolerance), front: sequence.NewFront(r.Front, r.Policy, r.Channels), Turn: TurnOf}
+	return &Machine{Rules: r, decoder: d, tracker: track.NewTracker(r.Rules), Turn: TurnOf}
 }
 
 // Decoded is the last message that was decoded.

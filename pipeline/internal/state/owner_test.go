@@ -8,6 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // owner applies what a machine says of one partition to rows in memory.
@@ -222,5 +223,5 @@ func (o *owner) restored(b []byte, to uint64, ahead int, sum wire.Digest) *owner
 
 // rulesOf are small enough that a random log meets every bound.
 func rulesOf(policy reservoir.Policy) Rules {
-	return Rules{Policy: policy, MaxStreams: 64, Reorder: 2, ReorderBytes: 1 << 20}
+	return Rules{Rules: track.Rules{Policy: policy}, MaxStreams: 64, Reorder: 2, ReorderBytes: 1 << 20}
 }

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
-	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // Partition is the state of a partition: what is known of the keys that hash to
@@ -128,15 +127,9 @@ func (p *Partition) source(key string) (src *Source, isNew bool) {
 func (p *Partition) addStream(src *Source, id string, sh *Shape) *Stream {
 	st := &Stream{
 		ID: strings.Clone(id), Source: src,
-		Slots: slices.Repeat([]int32{-1}, sh.states), Flags: make([]outcome.Flag, sh.states),
-		Since: src.flags, last: last{lastTime: codec.NoTime}, Channels: make([]monitor.Channel, sh.channels),
+		Slots: slices.Repeat([]int32{-1}, sh.states), Track: track.New(sh.states, sh.channels, sh.front, sh.timed),
 	}
-	if sh.timed {
-		st.clocks = make([]monitor.Clock, sh.states)
-	}
-	if sh.front > 0 {
-		st.front = make([]float64, sh.front)
-	}
+	st.Since = src.flags
 	if src.partial {
 		st.Since |= outcome.FlagGap
 	}

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
 )
@@ -69,19 +68,13 @@ func (s *Machine) endSilent(m *step, st *Stream) {
 	if s.Taken != nil {
 		s.Taken(&Taken{Stream: st, Input: m.inSeq, Samples: sequence.Samples{EndAfter: true}, Silent: true})
 	}
-	s.cuts = st.Seq.Silence(s.cuts[:0], &s.Policy)
-	s.missing = s.missing[:0]
-	if len(s.cuts) == 0 { // no prediction: as if there had been no sample
-		clear(st.Flags)
-		st.sample = st.sample[:0]
+	pieces := s.tracker.EndSilent(&st.Track, st.Source.flags)
+	if len(pieces) == 0 { // no prediction: as if there had been no sample
 		m.fx.Runs = append(m.fx.Runs, Run{Stream: st, Drop: true})
 		return
 	}
-	for i := range st.Flags {
-		st.Flags[i] |= st.Since | st.Source.flags | outcome.FlagIdle
-	}
-	for _, c := range s.cuts {
-		s.addRun(m, st, 0, group{}, c)
+	for i := range pieces {
+		s.addRun(m, st, 0, group{}, &pieces[i])
 	}
 }
 

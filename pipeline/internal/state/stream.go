@@ -5,12 +5,10 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/readout/outcome"
-	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
-	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
+	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
-// Stream is one source of sequences. flags has one entry per state.
+// Stream is one source of sequences.
 type Stream struct {
 	ID        string
 	Source    *Source
@@ -18,16 +16,13 @@ type Stream struct {
 	heardAt   uint64        // by the partition's clock
 	heardIn   uint64        // last input message that reached it
 	HeardTime time.Duration // when that was, by the partition's watch; no part of the state
-	Seq       sequence.Sequencer
-	Slots     []int32       // one per state: where its owner has the row; -1 = nowhere
-	Away      []wire.RowRef // one per state, where the row is stored apart; nil = none ever was
-	Rows      [][]uint32    // one per state, from a snapshot, until they are in slots
-	Flags     []outcome.Flag
-	Since     outcome.Flag // what happened after its last sample
+	track.Track
+	Slots []int32       // one per state: where its owner has the row; -1 = nowhere
+	Away  []wire.RowRef // one per state, where the row is stored apart; nil = none ever was
+	Rows  [][]uint32    // one per state, from a snapshot, until they are in slots
 
 	last
-	Channels []monitor.Channel
-	told     bool // of samples unlike the training's, since the last sequence without; no part of the state
+	told bool // of samples unlike the training's, since the last sequence without; no part of the state
 
 	InUse        bool    // its owner's: a sequence is open behind the last run that has a slot
 	Newer, Older *Stream // its owner's list of those with slots, by their last use
@@ -36,16 +31,13 @@ type Stream struct {
 	dirty, gone bool
 }
 
-// last is what is kept of a stream's last sample, and of what was before it.
+// last is where a stream's last sample was, and under which promotions its open
+// sequences began.
 type last struct {
-	lastIn   uint64 // input message that let it in; no part of the state
-	lastSeq  uint64 // Eusn-Seq, row and time
-	lastRow  uint32
-	lastTime int64
-	sample   []float32       // its values, if missing ones are held; empty: none is known
-	clocks   []monitor.Clock // one per state, of a model with a sampling rate; else nil
-	front    []float64       // what the model's front end continues from; nil: it has none
-	began    []uint64        // one per state: the promotion under which its sequence began; nil = before any. No part of the digest
+	lastIn  uint64 // input message that let it in; no part of the state
+	lastSeq uint64 // its Eusn-Seq
+	lastRow uint32
+	began   []uint64 // one per state: the promotion under which its sequence began; nil = before any. No part of the digest
 }
 
 // IsAway reports whether the row of one of a stream's states is stored apart.
