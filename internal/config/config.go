@@ -11,14 +11,14 @@ import "time"
 //
 // The tags are mapstructure's and words of JSON Schema: default, enum, minimum,
 // maximum, pattern, minLength, and not, for one value that is refused. want says
-// in words what a pattern wants. flag is the flag that overrides the key in the
+// in words what a pattern wants; form names a pattern of form.go instead. flag is the flag that overrides the key in the
 // commands that have it. alone names a set of keys; at most one of them may have
 // a value.
 //
 // Config holds no resources.
 type Config struct {
 	// Name of the job. It is a prefix of the job's NATS streams and subjects.
-	Job string `mapstructure:"job" default:"eusn" pattern:"^[a-z0-9][a-z0-9_-]{0,31}$" want:"at most 32 lower-case letters, digits, - and _" flag:"job"`
+	Job string `mapstructure:"job" default:"eusn" form:"job" flag:"job"`
 	// Path of the trained model: a file that "eusn-stream offline retrain" or
 	// "eusn-stream demo" has written.
 	Model string `mapstructure:"model" default:"model.safetensors" minLength:"1" want:"the path of a model file" flag:"model"`
@@ -102,7 +102,7 @@ type Server struct {
 	// or 0.0.0.0 for all of them, IPv6 included. Others than this machine reach all
 	// but 127.0.0.1, localhost and ::1: then the server starts only with tls_cert,
 	// tls_key and users. "eusn-stream config init --secure" makes them.
-	Listen string `mapstructure:"listen" default:"127.0.0.1" pattern:"^([0-9A-Za-z]([0-9A-Za-z_.-]*[0-9A-Za-z])?|[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(%[0-9A-Za-z_.-]+)?)$" want:"one address or name of this machine without a port, such as 127.0.0.1, 10.0.0.5 or ::1, or 0.0.0.0 for all of its addresses"`
+	Listen string `mapstructure:"listen" default:"127.0.0.1" form:"host"`
 	// Port of the server. 0: no port, only this process can connect. -1: any free
 	// port.
 	Port int `mapstructure:"port" default:"4222" minimum:"-1" maximum:"65535" flag:"port"`
@@ -117,7 +117,7 @@ type Server struct {
 	// Address for NATS over WebSocket, such as 127.0.0.1:8080. TLS and users are
 	// those of the server: it needs users, also on 127.0.0.1, because web pages can
 	// use it. Empty: none.
-	WebSocket string `mapstructure:"websocket" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:8080, or nothing"`
+	WebSocket string `mapstructure:"websocket" default:"" form:"address,optional"`
 	// Origins of the web pages that may use websocket, joined by commas, such as
 	// https://plant.example. Empty: pages of the same host and port.
 	WebSocketOrigins string `mapstructure:"websocket_origins" default:"" pattern:"^$|^https?://[^/, ]+(,https?://[^/, ]+)*$" want:"origins joined by commas, such as https://plant.example,http://localhost:3000, or nothing"`
@@ -146,14 +146,14 @@ type Input struct {
 	// A wildcard is a token "*", or a name in braces, or ">" at the end for all
 	// tokens that follow: plant.{site}.line.{line}.sensor.{sensor}, plant.> Several
 	// subjects have a blank between them, and then the key is the whole subject.
-	Subject string `mapstructure:"subject" default:"sensors.*" pattern:"^([^$ \\t\\r\\n.*>{}\\x00][^ \\t\\r\\n.*>{}\\x00]*([.][^ \\t\\r\\n.*>{}\\x00]+)*[.](>|([*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}])([.]([^ \\t\\r\\n.*>{}\\x00]+|[*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}]))*([.]>)?)|[^$ \\t\\r\\n.*>{}\\x00][^ \\t\\r\\n.*>{}\\x00]*([.]([^ \\t\\r\\n.*>{}\\x00]+|[*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}]))*([.]>)?( +[^$ \\t\\r\\n.*>{}\\x00][^ \\t\\r\\n.*>{}\\x00]*([.]([^ \\t\\r\\n.*>{}\\x00]+|[*]|[{][A-Za-z_][A-Za-z0-9_]{0,31}[}]))*([.]>)?)+)$" want:"tokens with a wildcard, such as sensors.*, plant.{site}.line.{line} or plant.>, the first one a word, without a leading $; several with a blank between" flag:"subject"`
+	Subject string `mapstructure:"subject" default:"sensors.*" form:"subject" flag:"subject"`
 	// Name of another job whose input this job reads, beside that job: subject and
 	// partitions are that job's, and nothing is stored twice (docs/operations.md).
 	// Empty: the job has an input of its own.
-	Job string `mapstructure:"job" default:"" pattern:"^$|^[a-z0-9][a-z0-9_-]{0,31}$" want:"the name of another job, or nothing" flag:"input-job"`
+	Job string `mapstructure:"job" default:"" form:"job,optional" want:"the name of another job, or nothing" flag:"input-job"`
 	// Where a new job begins in the input of another job: beginning, now, or a time
 	// such as 2026-01-31T08:00:00Z. A job that has begun continues where it was.
-	From string `mapstructure:"from" default:"beginning" pattern:"^(beginning|now|[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}([.][0-9]{1,9})?(Z|[+-][0-9]{2}:[0-9]{2}))$" want:"beginning, now, or a time in quotes such as \"2026-01-31T08:00:00Z\"" flag:"input-from"`
+	From string `mapstructure:"from" default:"beginning" form:"beginning" flag:"input-from"`
 	// Keys that the job reads: patterns, separated by commas, with * for any
 	// characters, such as pump*, A.line.*. Messages under other keys become dead letters, and
 	// the gateway refuses them. Empty: all keys.
@@ -166,12 +166,12 @@ type Input struct {
 	// Where each channel of the model is in a message, if not under its name: c0:
 	// $.axis.x in JSON, c0: column in CSV, c0: field in line protocol, c0: "[0]" by
 	// position. A scale and an offset may follow: $.t * 0.1 - 40. Not for Arrow.
-	Channels Mapping `mapstructure:"channels" default:"{}" pattern:"^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*( [*] -?[0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( [+-] [0-9]+([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?$" want:"channels with a source each, such as {c0: $.axis.x, c1: $.axis.y * 0.1}, in quotes where YAML reads something else than a text"`
+	Channels Mapping `mapstructure:"channels" default:"{}" form:"scaled source"`
 	// Path of the array in a JSON message whose elements are rows, such as
 	// $.samples. Empty: the message is a row, or an array of rows.
-	Rows string `mapstructure:"rows" default:"" pattern:"^$|^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*$" want:"a source such as $.axis.x or $[\"a name\"], or nothing"`
+	Rows string `mapstructure:"rows" default:"" form:"source,optional"`
 	// Where a row has its time. Empty: at ts, where it is there. Not for Arrow.
-	Time string `mapstructure:"time" default:"" pattern:"^$|^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*$" want:"a source such as $.axis.x or $[\"a name\"], or nothing"`
+	Time string `mapstructure:"time" default:"" form:"source,optional"`
 	// The unit of times that are numbers; they count from 1970. Texts are RFC 3339.
 	TimeUnit string `mapstructure:"time_unit" default:"ns" enum:"ns,us,ms,s"`
 	// Time between two rows of a JSON message that has arrays of samples and one
@@ -179,10 +179,10 @@ type Input struct {
 	TimeStep time.Duration `mapstructure:"time_step" default:"0s" minimum:"0s"`
 	// Where a row has its stream id. Empty: at stream_id, where it is there. Not
 	// for Arrow.
-	Stream string `mapstructure:"stream" default:"" pattern:"^$|^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*$" want:"a source such as $.axis.x or $[\"a name\"], or nothing"`
+	Stream string `mapstructure:"stream" default:"" form:"source,optional"`
 	// Where a row has its end mark. Empty: at end, where it is there. Not for
 	// Arrow.
-	End string `mapstructure:"end" default:"" pattern:"^$|^([$@]|[^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])([.][^\\s.\\[\\]*?()\"'$@]+|\\[([0-9]{1,7}|\"[^\"]+\"|'[^']+')\\])*$" want:"a source such as $.axis.x or $[\"a name\"], or nothing"`
+	End string `mapstructure:"end" default:"" form:"source,optional"`
 	// What is between the cells of a CSV line: one character.
 	CSVSeparator string `mapstructure:"csv_separator" default:"," pattern:"^[,;|\\t]$" want:"a comma, a semicolon, a bar or a tab, in quotes"`
 	// The type of bare numbers (format raw): float, signed or unsigned, bits, order
@@ -334,7 +334,7 @@ type Log struct {
 type Metrics struct {
 	// Address to listen on, such as 127.0.0.1:9464. Port 0 is any free port.
 	// Empty: off.
-	Listen string `mapstructure:"listen" default:"" pattern:"^$|^([^:\\[\\]]*|\\[[^\\[\\]]*\\]):([0-9]{1,4}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$" want:"host:port or :port, such as 127.0.0.1:9464, or nothing" flag:"metrics"`
+	Listen string `mapstructure:"listen" default:"" form:"address,optional" flag:"metrics"`
 	// TLS: path of the certificate of this port. It needs tls_key. "eusn-stream config
 	// init --secure" makes one.
 	TLSCert string `mapstructure:"tls_cert" default:""`
@@ -511,7 +511,7 @@ type Modbus struct {
 	Servers string `mapstructure:"servers" default:"" flag:"modbus"`
 	// Where each channel of each stream is, by the stream's key, a / and the channel.
 	// One of another server than the first begins with that server's address and a /.
-	Registers Mapping `mapstructure:"registers" default:"{}" pattern:"^([^ ,/]+:[0-9]{1,5}/)?((0|[1-9][0-9]{0,2})/)?((holding|input):(0|[1-9][0-9]{0,5}):(int16|uint16|int32|uint32|float32|float64)(:(abcd|badc|cdab|dcba))?|(coil|discrete):(0|[1-9][0-9]{0,5}))( [*] -?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( [+-] (0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)?( without (sunspec|(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?)(,(0x[0-9a-fA-F]{1,16}|-?(0|[1-9][0-9]*)([.][0-9]+)?([eE][+-]?[0-9]{1,2})?))*))?$" want:"registers, such as {pump7/x: holding:100:float32, pump7/y: input:7:int16 * 0.1 - 40}"`
+	Registers Mapping `mapstructure:"registers" default:"{}" form:"register"`
 	// The unit of registers that name none.
 	Unit int `mapstructure:"unit" default:"1" minimum:"0" maximum:"255"`
 	// Time between two polls.

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -103,8 +104,13 @@ func readField(key string, at []int, goName string, f reflect.StructField) field
 	if s := tag("enum"); s != "" {
 		to.enum = strings.Split(s, ",")
 	}
-	if s := tag("pattern"); s != "" {
-		to.pattern = regexp.MustCompile(s)
+	pattern := tag("pattern")
+	if s := tag("form"); s != "" {
+		form := formOf(s)
+		pattern, to.wantText = form.pattern, cmp.Or(to.wantText, form.want)
+	}
+	if pattern != "" {
+		to.pattern = regexp.MustCompile(pattern)
 	}
 	if n := to.bound(tag("minLength")); n != nil {
 		to.minLength = int(*n)
