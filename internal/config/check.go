@@ -1,10 +1,15 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"net"
+	"os"
 	"slices"
 	"strings"
+
+	"github.com/agnivade/levenshtein"
 
 	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
@@ -99,7 +104,8 @@ func (l *loader) alone() []rule {
 }
 
 // Warnings are the keys whose passwords go through the network in clear, as far as the
-// configuration shows it: to another machine, without TLS.
+// configuration shows it: to another machine, without TLS. And they are the variables of
+// the environment that look like those of keys, and are not.
 func (c *Config) Warnings() (all []string) {
 	for _, at := range []struct {
 		key, url string
@@ -116,6 +122,45 @@ func (c *Config) Warnings() (all []string) {
 	} {
 		if host, login := urls.Clear(at.url); host != "" && !at.tls && (login || at.login) {
 			all = append(all, fmt.Sprintf("%s: the login goes to %s in clear, unless the server insists on TLS: begin the address with %s", at.key, host, at.instead))
+		}
+	}
+	return append(all, misspelt(os.Environ())...)
+}
+
+// misspelt are the variables of the environment that set no key, and whose names begin
+// with a group of keys or are close to the name of a key.
+func misspelt(environment []string) (all []string) {
+	known := map[string]bool{}
+	for i := range fields {
+		known[fields[i].env] = true
+	}
+	names := slices.Sorted(maps.Keys(known))
+	for _, variable := range environment {
+		name, _, _ := strings.Cut(variable, "=")
+		if !strings.HasPrefix(name, envPrefix) || known[name] {
+			continue
+		}
+		near := slices.MinFunc(names, func(a, b string) int {
+			return cmp.Compare(levenshtein.ComputeDistance(name, a), levenshtein.ComputeDistance(name, b))
+		})
+		group := strings.ToLower(strings.TrimPrefix(name, envPrefix))
+		group, _, _ = strings.Cut(group, "_")
+		if groups[group] != "" || levenshtein.ComputeDistance(name, near) <= mostTypos {
+			all = append(all, fmt.Sprintf("%s sets no key of the configuration: the nearest variable is %s", cut(name), near))
+		}
+	}
+	return all
+}
+
+// mostTypos is how many letters a variable may be from that of a key, and be meant for it.
+const mostTypos = 2
+
+// Unused are the keys that the file sets and that are in none of the groups, which may be
+// single keys, too.
+func (c *Config) Unused(groups ...string) (all []string) {
+	for _, key := range c.InFile {
+		if !slices.ContainsFunc(groups, func(g string) bool { return key == g || strings.HasPrefix(key, g+".") }) {
+			all = append(all, key)
 		}
 	}
 	return all

@@ -55,6 +55,10 @@ type Config struct {
 	// waited, was computed and stored, from its sender to its prediction. For "run" and
 	// "gateway".
 	Traces Traces `mapstructure:"traces"`
+
+	// InFile are the keys to which the file gives something else than their defaults. It
+	// is no key itself.
+	InFile []string `mapstructure:"-"`
 }
 
 // NATS says how to reach a NATS server.

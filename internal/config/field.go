@@ -83,6 +83,9 @@ func (f *field) group() string { return f.key[:max(0, strings.LastIndex(f.key, "
 func readFields(to []field, prefix string, at []int, typ reflect.Type) []field {
 	for i := range typ.NumField() {
 		f := typ.Field(i)
+		if f.Tag.Get("mapstructure") == "-" {
+			continue
+		}
 		key, here := prefix+f.Tag.Get("mapstructure"), append(slices.Clone(at), i)
 		if f.Type.Kind() == reflect.Struct {
 			to = readFields(to, key+".", here, f.Type)

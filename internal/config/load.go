@@ -57,6 +57,11 @@ func Load(name string, raw []byte, flags *pflag.FlagSet, names []string) (Config
 		}
 	}
 	l.check()
+	for i := range fields {
+		if f := &fields[i]; l.file.texts[f.key] != "" && l.file.texts[f.key] != f.preset {
+			l.c.InFile = append(l.c.InFile, f.key)
+		}
+	}
 	errs := append(f.errs, l.errs...)
 	if f.more > 0 {
 		errs = append(errs, &FileError{File: name, Err: fmt.Errorf("%d problems more", f.more)})

@@ -3,6 +3,8 @@ package config
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -117,7 +119,7 @@ log.level: warn
 		}
 	}
 	for _, none := range []string{"", "# nothing\n", "{}\n", "{}\n---\n# nothing more\n"} {
-		if c := load(t, none); c != load(t, string(DefaultYAML)) {
+		if c := load(t, none); !reflect.DeepEqual(c, load(t, string(DefaultYAML))) {
 			t.Errorf("%q gives %+v, not the defaults", none, c)
 		}
 	}
@@ -210,6 +212,27 @@ func TestManyProblems(t *testing.T) {
 	_, err = Load("c.yaml", []byte(strings.Repeat("{a: ", 5000)+"1"+strings.Repeat("}", 5000)), nil, nil)
 	if keyOf(problems(err)[0]) != "a.a" {
 		t.Errorf("a deep file gives %.300v", err)
+	}
+}
+
+// What does nothing is told: variables that look like those of keys, and keys of the file
+// that a command does not use.
+func TestUseless(t *testing.T) {
+	got := misspelt([]string{"EUSN_STAGE_ROW=1", "EUSN_STAGE_ROWS=1", "EUSN_MODLE=x", "EUSN_GATEWAY_OPC_URL=x", "EUSN_REQUIRE=all", "PATH=/bin", "EUSN_JOB=a"})
+	want := []string{
+		"EUSN_STAGE_ROW sets no key of the configuration: the nearest variable is EUSN_STAGE_ROWS",
+		"EUSN_MODLE sets no key of the configuration: the nearest variable is EUSN_MODEL",
+		"EUSN_GATEWAY_OPC_URL sets no key of the configuration: the nearest variable is EUSN_GATEWAY_OPCUA_URL",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	c := load(t, "job: a\nstage: {rows: 7, partitions: 0}\ngateway: {http: \":8080\", opcua: {nodes: {p/x: i=1}}}\nalarms: {rules: {}}\n")
+	if got, want := c.Unused("job", "stage"), []string{"gateway.http", "gateway.opcua.nodes"}; !slices.Equal(got, want) {
+		t.Errorf("unused are %q, want %q", got, want)
+	}
+	if got := c.Unused("job", "stage", "gateway"); got != nil {
+		t.Errorf("unused are %q, want none", got)
 	}
 }
 

@@ -137,7 +137,7 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 		}
 		journal := new(fleet.Journal)
 		log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
-		server.LogWarnings(c, log)
+		server.LogWarnings(c, log, "alarms")
 		to, err := outputs(c.Alarms, c.Job, log)
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says where alarms can be sent")

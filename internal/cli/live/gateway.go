@@ -117,7 +117,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	}
 	journal := new(fleet.Journal)
 	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
-	server.LogWarnings(c, log)
+	server.LogWarnings(c, log, "model", "input", "gateway", "metrics", "traces")
 	nc, err := awaitServer(ctx, server.NATSOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log), log)
 	if err != nil {
 		return cli.Fail(cli.ExitUnreachable, err, server.ConnectHint(err, "eusn-stream run, in another terminal; or --nats-url with the address of the server"))

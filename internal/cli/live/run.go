@@ -105,7 +105,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	}
 	journal := new(fleet.Journal)
 	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
-	server.LogWarnings(c, log)
+	server.LogWarnings(c, log, "model", "input", "output", "dead_letters", "stage", "metrics", "traces")
 	counters := new(pipeline.Counters)
 	spans, endTraces, err := startTraces(a, c, "stage", log)
 	if err != nil {

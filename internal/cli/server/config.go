@@ -2,6 +2,7 @@ package server
 
 import (
 	"log/slog"
+	"strings"
 
 	"github.com/spf13/pflag"
 
@@ -66,9 +67,18 @@ func NATSOptions(c config.NATS, name string, log *slog.Logger) natsclient.Option
 	}
 }
 
-// LogWarnings logs what a configuration permits and should not.
-func LogWarnings(c config.Config, log *slog.Logger) {
+// LogWarnings logs what a configuration permits and should not, and which keys the file
+// sets in vain: those outside the groups that the command uses. Without nats.url, server
+// is one of them.
+func LogWarnings(c config.Config, log *slog.Logger, uses ...string) {
 	for _, w := range c.Warnings() {
 		log.Warn(w)
+	}
+	uses = append(uses, "job", "nats", "log")
+	if c.NATS.URL == "" {
+		uses = append(uses, "server")
+	}
+	if unused := c.Unused(uses...); len(unused) > 0 {
+		log.Warn("the configuration file sets keys that this command does not use: gateway.* are for eusn-stream gateway, alarms.* for alarms run, the others for run; server.* is not used with nats.url", "keys", strings.Join(unused, ","))
 	}
 }
