@@ -172,7 +172,7 @@ func producerFaults() []*scenario {
 	}
 	rivals := base("rivals").with(func(s *scenario) {
 		s.Kills, s.Load = 2, 15*time.Second
-		s.Harms = []harm{rival(0, "network", other(4, 5)), rival(0.4, "readout", other(3, 6)), rival(0.7, "network", other(4, 5))}
+		s.Harms = []harm{rival(0, other(4, 5)), follower(0.4, other(3, 6)), rival(0.7, other(4, 5))}
 	})
 	return []*scenario{
 		base("unnumbered").with(unnumbered).with(func(s *scenario) { s.Kills, s.Zombies = 6, 1 }),

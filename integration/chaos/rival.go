@@ -21,23 +21,15 @@ import (
 // rivalWithin is how long a worker may take until it is refused.
 const rivalWithin = 15 * time.Second
 
-// rival starts a worker of the same job with another model, and expects that it
+// followerFor is how long a worker with another readout works.
+const followerFor = 5 * time.Second
+
+// rival starts a worker of the same job with another network, and expects that it
 // ends with a reason. The comparison shows that it changed nothing.
-func rival(at float64, what string, other func() (*reservoir.Model, error)) harm {
-	what = "worker with another " + what
+func rival(at float64, other func() (*reservoir.Model, error)) harm {
+	const what = "worker with another network"
 	return harm{what, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-		m, err := other()
-		if err != nil {
-			return err
-		}
-		name := "rival-" + strings.ReplaceAll(what, " ", "-")
-		model := filepath.Join(r.dir, name+".safetensors")
-		if err := m.Save(model); err != nil {
-			return err
-		}
-		args := slices.Clone(r.fleet.args)
-		args[slices.Index(args, "--model")+1] = model
-		p, err := r.procs.start(name, r.fleet.env, append(args, "--nats-url", r.cluster.url())...)
+		p, log, err := r.startWith(what, other)
 		if err != nil {
 			return err
 		}
@@ -50,12 +42,55 @@ func rival(at float64, what string, other func() (*reservoir.Model, error)) harm
 			}
 			return nil
 		}
-		text, err := os.ReadFile(filepath.Join(r.dir, name+".log"))
+		text, err := os.ReadFile(log)
 		if why := refusal(text); p.how() == endedWell || why == "" {
 			return fmt.Errorf("it ended with %s and the reason %q (%v)", p.how(), why, err)
 		}
 		return err
 	}}
+}
+
+// follower starts a worker of the same job with another readout of its network for a
+// while, and expects that it predicts with the job's model. The comparison shows that
+// its predictions are those of the job.
+func follower(at float64, other func() (*reservoir.Model, error)) harm {
+	const what = "worker with another readout"
+	return harm{what, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
+		p, log, err := r.startWith(what, other)
+		if err != nil {
+			return err
+		}
+		select {
+		case <-p.done:
+		case <-time.After(followerFor):
+			p.stop(workerStop)
+		}
+		text, err := os.ReadFile(log)
+		if err != nil {
+			return err
+		}
+		if p.how() != endedWell || r.scenario.control() == "" && !strings.Contains(string(text), "takes the job's model from its registry") {
+			return fmt.Errorf("it ended with %s, and the log does not report that it takes the job's model", p.how())
+		}
+		return nil
+	}}
+}
+
+// startWith starts a worker with another model. It returns its process and log file.
+func (r *run) startWith(what string, other func() (*reservoir.Model, error)) (p *proc, log string, err error) {
+	m, err := other()
+	if err != nil {
+		return nil, "", err
+	}
+	name := "rival-" + strings.ReplaceAll(what, " ", "-")
+	model := filepath.Join(r.dir, name+".safetensors")
+	if err := m.Save(model); err != nil {
+		return nil, "", err
+	}
+	args := slices.Clone(r.fleet.args)
+	args[slices.Index(args, "--model")+1] = model
+	p, err = r.procs.start(name, r.fleet.env, append(args, "--nats-url", r.cluster.url())...)
+	return p, filepath.Join(r.dir, name+".log"), err
 }
 
 const (
