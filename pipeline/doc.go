@@ -134,8 +134,7 @@
 // input it reads, if that is another job's (JSON, see internal/wire.Source), and
 // Eusn-Promotions, its newest promotions, if there were any (JSON), and Eusn-Shadows,
 // its shadows (JSON, see internal/wire.Shadow); its body holds
-// no predictions. With promotions, Eusn-Readout is no readout's, so that programs
-// that know none refuse the job, and Eusn-First-Readout is the job's.
+// no predictions. Eusn-Readout is of the readout that the job began with.
 //
 // Dead letters, on <job>.dlq.<p>, have the original bytes and headers, and
 // four more: Eusn-Error (the full reason), Eusn-Reason (one word, see
@@ -230,8 +229,8 @@
 // only its readout is another one, it takes the job's model from the registry, says
 // so, and predicts with that; where the registry does not have it, the worker ends
 // with ErrOtherModel, too. So of workers that begin a job at once, one decides.
-// A job of an older program, without such a message, is taken over by the first
-// worker whose network fits the job's snapshots. The message is part of the output
+// In a job without that message, because the server refused it or somebody removed
+// it, the records decide. The message is part of the output
 // and is deleted with it, because the output is what makes a job one job. Imported
 // states bring their network, and the first worker brings its readout.
 //
@@ -333,8 +332,7 @@
 //  1. claim: every partition's record is repeated with the next epoch and the
 //     next generation. From then on the server refuses what a worker of before
 //     commits, and no worker claims a record of another generation than its own:
-//     also one that was asleep, and one of an older program, which takes the
-//     record for a newer program's. A worker that starts finds the change in the
+//     also one that was asleep. A worker that starts finds the change in the
 //     entry and ends. So far a change can be abandoned: that is a step of its own,
 //     which gives all records their generation back. Each record is written once
 //     more for it, so that the server refuses what a Resize that runs beside it,
@@ -389,7 +387,7 @@
 // reads its input: so a new reservoir that has run beside the old one takes over its
 // output. The way is that of another number of partitions, with the same generations
 // and the same rules for what is interrupted; the steps have names of their own
-// (replace-...), which programs from before refuse.
+// (replace-...).
 //
 //  1. claim: the generation of all records rises, so that no worker of before commits;
 //  2. drain: the cut is the last input message that there is. Workers of this change
@@ -433,7 +431,7 @@
 // its longest interval and their number; the tolerance is no part of it. Where a
 // sample has no time, nothing is known, and nothing flagged.
 //
-// A model of an earlier version, without ranges, lengths and a rate, raises none
+// A model without ranges, lengths and a rate raises none
 // of these flags, and its states have no times.
 //
 // # Silence

@@ -21,8 +21,7 @@ import (
 var ErrOtherModel = errors.New("nothing was claimed")
 
 // readoutOf is the part of a job's identity that stands for a readout and for how
-// messages are read: programs from before there were formats refuse a job that
-// reads other messages than Arrow.
+// messages are read.
 func readoutOf(m *reservoir.Model, head *readout.Linear, in formats.Input) (string, error) {
 	print, err := registry.Fingerprint(m, head)
 	if err != nil {

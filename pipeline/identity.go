@@ -13,7 +13,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -107,8 +106,7 @@ func (r *run) brought() brought {
 
 // join makes sure that this worker's model is the one that the job runs, before
 // anybody hears of the worker. A new job becomes one of this model, by one
-// message that only one worker can write; one that programs from before
-// identities began, where their records and snapshots fit.
+// message that only one worker can write.
 func (r *self) join(ctx context.Context, at owner.Server, others *members, job string, empty []byte, log *slog.Logger) error {
 	own := r.entry()
 	theirs, seq, err := store.ReadEntry(ctx, at.Out, job)
@@ -124,7 +122,7 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 	} else if err != nil {
 		return err
 	}
-	theirs, err = agree(ctx, &own, at.JS, at.Out, at.Snaps, job, empty)
+	theirs, err = agree(ctx, &own, at.JS, at.Out, job, empty)
 	if err == nil && theirs.Source.Job != r.source.Job {
 		return otherSource(job, theirs.Source.Job, r.source.Job)
 	}
@@ -154,11 +152,11 @@ func (r *self) overtaken(ctx context.Context, at owner.Server, job string, refus
 
 // agree returns what a job says of itself, which becomes own where that is no
 // contradiction: in a job that says nothing, or no readout.
-func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, snaps *store.Snapshots, job string, body []byte) (wire.Entry, error) {
+func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, job string, body []byte) (wire.Entry, error) {
 	for {
 		e, seq, err := store.ReadEntry(ctx, out, job)
 		if err == nil && seq == 0 {
-			e, err = recorded(ctx, own, out, snaps, job)
+			e, err = recorded(ctx, own, out, job)
 		}
 		if err != nil || own.Differs(e.Identity) != "" || seq > 0 && (own.Readout == "" || e.Readout != "") {
 			return e, err
@@ -221,17 +219,17 @@ func nameOf(m codec.PredictionMeta) string {
 	return fmt.Sprintf("%s (sha256 %.12s, readout %q)", m.Model, m.SHA256, m.Readout)
 }
 
-// recorded is what the partitions' records, or the snapshots they name, say of
-// a job's model: what is no contradiction to own where anything is, else what
-// is one, or nothing. Where both are found, as programs from before identities
-// let it happen, the others' partitions are stopped when they are claimed.
-func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, snaps *store.Snapshots, job string) (other wire.Entry, err error) {
+// recorded is what the partitions' records say of the model of a job without an
+// entry: what is no contradiction to own if there is any, otherwise what is one, or
+// nothing. If both are found, partitions of the other model are stopped when they are
+// claimed.
+func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, job string) (other wire.Entry, err error) {
 	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
 	if err != nil {
 		return wire.Entry{}, fmt.Errorf("pipeline: records not listed: %w", err)
 	}
 	for subject := range info.State.Subjects {
-		e, err := recordedOn(ctx, out, snaps, subject)
+		e, err := recordedOn(ctx, out, subject)
 		if err != nil {
 			return wire.Entry{}, err
 		}
@@ -248,37 +246,21 @@ func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, snaps 
 
 // recordedOn is what one partition's record says. What cannot be read says
 // nothing: who claims the partition tells.
-func recordedOn(ctx context.Context, out jetstream.Stream, snaps *store.Snapshots, subject string) (wire.Entry, error) {
+func recordedOn(ctx context.Context, out jetstream.Stream, subject string) (e wire.Entry, err error) {
 	raw, err := out.GetLastMsgForSubject(ctx, subject)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return wire.Entry{}, nil
+		return e, nil
 	}
 	if err != nil {
-		return wire.Entry{}, fmt.Errorf("pipeline: record on %s: %w", subject, err)
+		return e, fmt.Errorf("pipeline: record on %s: %w", subject, err)
 	}
-	rec, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
-	if err != nil {
-		return wire.Entry{}, nil
+	rec, wrong := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
+	if wrong != nil {
+		return e, nil
 	}
-	e := wire.Entry{Identity: rec.Identity, Arithmetic: rec.Arithmetic, Worker: rec.Worker}
-	if e.Network == "" && rec.Snap != "" {
-		e.Network, err = networkOf(ctx, snaps, rec.Snap)
-	}
+	e = wire.Entry{Identity: rec.Identity, Arithmetic: rec.Arithmetic, Worker: rec.Worker}
 	if meta, _, wrong := codec.DecodePredictions(raw.Data); wrong == nil {
 		e.Meta = meta
 	}
-	return e, err
-}
-
-// networkOf reads a snapshot's beginning for the network it is of; empty where
-// there is no such snapshot, or one that is none.
-func networkOf(ctx context.Context, s *store.Snapshots, name string) (string, error) {
-	first, err := s.Beginning(ctx, name)
-	if err != nil {
-		return "", err
-	}
-	if sh, _, err := state.ShapeIn(first); err == nil {
-		return sh.Identity().Network, nil
-	}
-	return "", nil
+	return e, nil
 }

@@ -234,52 +234,6 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	}
 }
 
-// asBefore makes a job what programs from before identities left: no entry, and
-// records that say no identity.
-func (b *rig) asBefore(t *testing.T, c Config) {
-	t.Helper()
-	out, err := b.js.Stream(t.Context(), wire.OutputStream(c.Job))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := out.Purge(t.Context(), jetstream.WithPurgeSubject(wire.EntrySubject(c.Job))); err != nil {
-		t.Fatal(err)
-	}
-	for p := range c.Partitions {
-		raw, r := b.last(c.Job, p)
-		r.Identity = wire.Identity{}
-		com := &store.Committer{JS: b.js, Stream: out, Job: c.Job, Part: p}
-		if _, err := com.Publish(t.Context(), r, raw.Sequence, raw.Data); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
-
-// A job without an identity takes that of the first worker whose network its
-// snapshots fit.
-func TestOlderJobsAreAdopted(t *testing.T) {
-	m, network, head := twoModels(t)
-	b := newRig(t)
-	c := quick("old", 2)
-	r := b.start(m, c)
-	b.publish([]pipelinetest.Packet{pipelinetest.One(keysIn(0, 2, 1)[0], 1, 6, 1, false), pipelinetest.One(keysIn(1, 2, 1)[0], 1, 6, 1, false)})
-	b.settle(r, 2)
-	r.stop(t)
-	b.asBefore(t, c)
-	b.refusedFor(t, network, c, "network", "test-model")
-	if began, refused := b.race(t, c, m, network, m, network); began[m] != 2 || refused != 2 {
-		t.Errorf("%d workers of the job's network began, %d of another were refused, want 2 and 2", began[m], refused)
-	}
-	b.refusedFor(t, network, c, "network")
-	b.forget(c.Job)
-	b.refusedFor(t, head, c, "readout")
-	for p := range c.Partitions {
-		if _, r := b.last("old", p); r.Network == "" || r.Readout == "" {
-			t.Errorf("the record of partition %d says %+v", p, r.Identity)
-		}
-	}
-}
-
 // States imported into a new job bring their network with them; the readout is
 // the first worker's.
 func TestImportedStatesSayTheirNetwork(t *testing.T) {

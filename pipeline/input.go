@@ -24,8 +24,7 @@ import (
 // its job does. It comes with ErrOtherModel.
 var ErrOtherInput = errors.New("another input format")
 
-// inputText is an input as a job's entry has it: empty for Arrow, as in jobs of
-// programs that knew nothing else.
+// inputText is an input as a job's entry has it: empty for Arrow.
 func inputText(in formats.Input) string {
 	if in.WithDefaults().Format == formats.Arrow {
 		return ""
@@ -37,15 +36,14 @@ func inputText(in formats.Input) string {
 func otherInput(job, theirs string, own formats.Input) error {
 	in, err := formats.Parse(theirs)
 	if err != nil {
-		return fmt.Errorf("pipeline: job %q reads its messages in a way that this program does not know: use the program that the job was started with, or a newer one: %w: %w", job, err, ErrOtherModel)
+		return fmt.Errorf("pipeline: job %q reads its messages in a way that this program does not know: use the program that the job was started with: %w: %w", job, err, ErrOtherModel)
 	}
 	return fmt.Errorf("pipeline: job %q reads its messages in another way than this worker: in the job, %s: a job keeps what it began with, because a replay must see the same samples: start this worker with the job's settings (or with input.format: auto and no other setting of messages, which takes the job's), or under another job name: %w: %w",
 		job, strings.Join(in.Differs(own), "; "), ErrOtherInput, ErrOtherModel)
 }
 
 // inputOf is how a job's messages are read, which its entry says; fallback for a
-// job that has not begun. Jobs from before there were formats read Arrow, and so
-// do those whose entry is gone if their records say so.
+// job that has not begun. A job whose entry is gone reads Arrow if its records say so.
 func inputOf(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, head *readout.Linear, fallback formats.Input) (formats.Input, error) {
 	e, seq, err := store.ReadEntry(ctx, out, job)
 	switch {
@@ -87,7 +85,7 @@ func recordsOfArrow(ctx context.Context, out jetstream.Stream, job string, m *re
 			return false, fmt.Errorf("pipeline: record on %s: %w", subject, err)
 		}
 		rec, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
-		if err == nil && (rec.Readout == "" || rec.Readout == arrow) {
+		if err == nil && rec.Readout == arrow {
 			return true, nil
 		}
 	}

@@ -121,8 +121,7 @@ func (b *rig) refusedInput(t *testing.T, m *reservoir.Model, c Config, words ...
 }
 
 // A job keeps the way in which its messages are read. Another one is refused with
-// what differs; input.format auto alone takes the job's; a job of programs that
-// knew Arrow alone stays with it.
+// what differs; input.format auto alone takes the job's, also if that is Arrow.
 func TestJobKeepsItsInput(t *testing.T) {
 	m, _, head := twoModels(t)
 	b := newRig(t)
@@ -157,7 +156,7 @@ func TestJobKeepsItsInput(t *testing.T) {
 	}
 	arrow, err := readoutOf(m, m.Readouts[0], formats.Input{})
 	if err != nil || arrow == e.Readout {
-		t.Error("a program that knows Arrow alone would not be refused")
+		t.Error("a worker that reads Arrow would not be refused")
 	}
 
 	old, auto := quick("old", 2), quick("old", 2)

@@ -122,7 +122,7 @@ func Import(ctx context.Context, js jetstream.JetStream, c Config, b []byte) err
 	}
 	// The readout is the first worker's: any may continue from these states.
 	own := wire.Entry{Identity: sh.Identity(), Worker: "import", Source: source}
-	switch job, err := agree(ctx, &own, js, out, snaps, c.Job, empty); {
+	switch job, err := agree(ctx, &own, js, out, c.Job, empty); {
 	case err != nil:
 		return err
 	case own.Differs(job.Identity) != "":

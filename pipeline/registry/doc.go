@@ -26,7 +26,5 @@
 //
 // A job's entry on <job>.out.job (see package pipeline) names the readout that the
 // job began with. In a job that reads Arrow, it is the fingerprint; elsewhere it is
-// the SHA-256 of fingerprint and input format (Identity). So programs from before
-// there was a registry read the same entry, and jobs of such programs get a
-// registry with their first worker of this one.
+// the SHA-256 of fingerprint and input format (Identity).
 package registry

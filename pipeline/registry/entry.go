@@ -16,8 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// aboutVersion changes with the meaning of what is stored beside a model. Fields
-// may be added without that: an older program leaves them out.
+// aboutVersion is the version of what is stored beside a model.
 const aboutVersion = 1
 
 const (
@@ -130,8 +129,8 @@ func decodeOne(text string, to any) error {
 }
 
 func (a *about) check() error {
-	if a.Version < 1 || a.Version > aboutVersion {
-		return fmt.Errorf("registry: version %d, this program reads 1 to %d: a newer program wrote it", a.Version, aboutVersion)
+	if a.Version != aboutVersion {
+		return fmt.Errorf("registry: it has version %d, and this program reads version %d: use the program that wrote it", a.Version, aboutVersion)
 	}
 	if !hexName.MatchString(a.Network) || !hexSum.MatchString(a.SHA256) {
 		return fmt.Errorf("registry: network %q, sha256 %q: want %d and 64 hexadecimal digits", names.Cut(a.Network, 40), names.Cut(a.SHA256, 70), wire.HashDigits)

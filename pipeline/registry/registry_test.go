@@ -258,7 +258,7 @@ func TestDamagedEntries(t *testing.T) {
 		"nothing said about it": func() error {
 			return rewrite(func(info *jetstream.ObjectInfo) { info.Metadata = nil })
 		},
-		"a newer program's": func() error {
+		"another version": func() error {
 			return rewrite(func(info *jetstream.ObjectInfo) {
 				info.Metadata["eusn-about"] = strings.Replace(info.Metadata["eusn-about"], `"version":1`, `"version":2`, 1)
 			})

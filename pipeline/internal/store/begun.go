@@ -98,7 +98,7 @@ func CheckOutput(ctx context.Context, js jetstream.JetStream, job, inputJob stri
 		}
 		var info *jetstream.StreamInfo
 		if info, err = out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*")); err == nil && len(info.State.Subjects) > 0 {
-			return nil // a job of programs from before entries
+			return nil // the records show it
 		}
 	}
 	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -2,12 +2,16 @@ package store
 
 import (
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
+
+// ofModel is the identity in the records of these tests.
+var ofModel = wire.Identity{Network: strings.Repeat("0", wire.HashDigits)}
 
 // An answer that is old, or of an earlier connection, is not relied on: nothing
 // is sent before the record was read again and is as it was.
@@ -22,7 +26,7 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	com := &Committer{JS: js, Stream: out, Job: c.Job, Worker: "w", Log: pipelinetest.Log(t), Retries: func() {}}
+	com := &Committer{JS: js, Stream: out, Job: c.Job, Worker: "w", Model: ofModel, Log: pipelinetest.Log(t), Retries: func() {}}
 	if err := com.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +68,7 @@ func TestOldAnswersAreNotReliedOn(t *testing.T) {
 // Headers besides the record, as those of a trace, are no part of it: an owner that
 // reads it finds what was committed, whoever wrote them.
 func TestHeadersBesidesARecord(t *testing.T) {
-	r := wire.Record{Kind: wire.KindCommit, Epoch: 3, Worker: "w", Created: "x", Position: wire.Position{InSeq: 7, Outs: 2}}
+	r := wire.Record{Kind: wire.KindCommit, Epoch: 3, Worker: "w", Created: "x", Identity: ofModel, Position: wire.Position{InSeq: 7, Outs: 2}}
 	com := &Committer{Job: "j", Record: r}
 	plain := com.message(r, 4, nil).Header
 	with := com.message(r, 4, nil).Header

@@ -96,26 +96,6 @@ func (s *Snapshots) GetRest(ctx context.Context, name string, d *Download) ([]by
 	return b, err
 }
 
-// Beginning is the first piece of a snapshot; nil where there is no such
-// snapshot, or its pieces are gone.
-func (s *Snapshots) Beginning(ctx context.Context, name string) ([]byte, error) {
-	info, err := s.objects.GetInfo(ctx, name)
-	if LostSnapshot(err) {
-		return nil, nil
-	}
-	var first *jetstream.RawStreamMsg
-	if err == nil {
-		first, err = s.stream.GetMsg(ctx, 1, jetstream.WithGetMsgSubject(s.chunks(info.NUID)))
-	}
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: snapshot %s: %w", name, err)
-	}
-	return first.Data, nil
-}
-
 // LostSnapshot reports whether a snapshot can never be read, whenever one asks.
 func LostSnapshot(err error) bool {
 	return errors.Is(err, jetstream.ErrObjectNotFound) || errors.Is(err, jetstream.ErrDigestMismatch) || errors.Is(err, errChunks)

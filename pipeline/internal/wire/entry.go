@@ -7,11 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Identity is which model a job runs: 32 hexadecimal digits each, of SHA-256;
-// empty = not said, as by programs from before identities.
+// Identity is which model a job runs: 32 hexadecimal digits each, of SHA-256.
 type Identity struct {
 	Network string // of the model without readouts, and the arithmetic
-	Readout string // of the readout that answers, and of how messages are read where that is not as Arrow
+	Readout string // of the readout that answers, and of how messages are read where that is not as Arrow; empty: the first worker decides
 }
 
 // Differs names what of two identities is not the same; what one of them does
@@ -41,7 +40,7 @@ func (i Identity) Sign(worker string) string {
 func (i Identity) DiffersFrom(worker string) string {
 	parts := strings.Split(worker, "-")
 	if len(parts) != 3 || len(parts[1]) != NameDigits || len(parts[2]) != NameDigits {
-		return "" // a program from before identities
+		return "" // not a worker's name
 	}
 	return Identity{i.Network[:NameDigits], i.Readout[:NameDigits]}.Differs(Identity{parts[1], parts[2]})
 }
@@ -67,20 +66,13 @@ const HashDigits = 32
 // Header is an entry as it is stored.
 func (e *Entry) Header() Header {
 	h := Header{HeaderKind: {KindJob}, HeaderWorker: {e.Worker}, HeaderNetwork: {e.Network}, HeaderInSeq: {"0"}, HeaderOuts: {"0"}}
-	readout, first := e.Readout, ""
-	if len(e.Promotions) > 0 {
-		readout, first = guarded(e.Readout), e.Readout
-	}
 	for name, text := range map[string]string{
-		HeaderReadout: readout, HeaderFirst: first, HeaderPromotions: e.Promotions.String(),
+		HeaderReadout: e.Readout, HeaderPromotions: e.Promotions.String(),
 		HeaderArith: e.Arithmetic, HeaderInput: e.Input, HeaderResize: e.Resize.String(), HeaderSource: e.Source.String(), HeaderShadows: e.Shadows,
 	} {
 		if text != "" {
 			h[name] = []string{text}
 		}
-	}
-	if e.Source.Job != "" {
-		h[HeaderResize] = []string{guard}
 	}
 	return h
 }
@@ -92,7 +84,7 @@ func ParseEntry(h Header, body []byte, subject string, seq uint64) (Entry, error
 		Worker: Get(h, HeaderWorker), Input: Get(h, HeaderInput), Shadows: Get(h, HeaderShadows),
 	}
 	var err error
-	if e.Source, err = parseSource(Get(h, HeaderSource)); err == nil && e.Source.Job == "" {
+	if e.Source, err = parseSource(Get(h, HeaderSource)); err == nil {
 		e.Resize, err = parseResize(Get(h, HeaderResize))
 	}
 	if err != nil {
@@ -100,9 +92,6 @@ func ParseEntry(h Header, body []byte, subject string, seq uint64) (Entry, error
 	}
 	if e.Promotions, err = parsePromotions(Get(h, HeaderPromotions)); err != nil {
 		return Entry{}, Foreign(seq, subject, err)
-	}
-	if len(e.Promotions) > 0 {
-		e.Readout = Get(h, HeaderFirst)
 	}
 	if e.Meta, _, err = codec.DecodePredictions(body); err == nil && (Get(h, HeaderKind) != KindJob || len(e.Network) != HashDigits) {
 		err = fmt.Errorf("headers %s %q and %s %q: want %s and %d digits", HeaderKind, Get(h, HeaderKind), HeaderNetwork, e.Network, KindJob, HashDigits)

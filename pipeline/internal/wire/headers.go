@@ -48,7 +48,6 @@ const (
 	HeaderTruncated = "Eusn-Truncated"
 	HeaderDropped   = "Eusn-Headers-Dropped"
 
-	HeaderFirst      = "Eusn-First-Readout"
 	HeaderPromoted   = "Eusn-Promoted"
 	HeaderPromotions = "Eusn-Promotions"
 	HeaderShadows    = "Eusn-Shadows"

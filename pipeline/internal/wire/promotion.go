@@ -2,7 +2,6 @@ package wire
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,18 +127,9 @@ func parsePromotions(text string) (p Promotions, err error) {
 	return p, nil
 }
 
-// guarded is what the entry of a job with promotions has in the place of its
-// readout: no worker's. A program that knows no promotions refuses the job.
-func guarded(readout string) string {
-	sum := sha256.Sum256([]byte("promotions " + readout))
-	return hex.EncodeToString(sum[:])[:HashDigits]
-}
-
 // Promoted is how far a partition follows the job's promotions.
 type Promoted struct {
-	// Known is the newest promotion that whoever wrote the record had heard of. It
-	// is in the record before the promotion is in the input, so that no program
-	// that knows no promotions ever meets one.
+	// Known is the newest promotion that whoever wrote the record had heard of.
 	Known uint64
 	// Number is the newest that the state has taken, by input message At.
 	Number, At uint64

@@ -11,10 +11,11 @@ import (
 // A record comes back as it was.
 func TestPromotedRecord(t *testing.T) {
 	name := strings.Repeat("ab", 16)
+	of := Identity{Network: name}
 	for _, r := range []Record{
-		{Kind: KindClaim, Promoted: Promoted{Known: 1}},
-		{Kind: KindCommit, Position: Position{InSeq: 9}, Mark: Mark{Seq: 9, Time: 5}, Promoted: Promoted{Known: 3, Number: 2, At: 8, Readout: name}},
-		{Kind: KindCommit, Position: Position{InSeq: 9}, Mark: Mark{Seq: 9, Time: 5}, Generation: 2, Promoted: Promoted{Known: 2, Number: 2, At: 8}},
+		{Kind: KindClaim, Identity: of, Promoted: Promoted{Known: 1}},
+		{Kind: KindCommit, Identity: of, Position: Position{InSeq: 9}, Mark: Mark{Seq: 9, Time: 5}, Promoted: Promoted{Known: 3, Number: 2, At: 8, Readout: name}},
+		{Kind: KindCommit, Identity: of, Position: Position{InSeq: 9}, Mark: Mark{Seq: 9, Time: 5}, Generation: 2, Promoted: Promoted{Known: 2, Number: 2, At: 8}},
 	} {
 		h := r.Header()
 		back, err := ParseRecord(h, "j.out.0", 1)
@@ -22,7 +23,7 @@ func TestPromotedRecord(t *testing.T) {
 			t.Errorf("%+v is read as %+v, %v", r, back, err)
 		}
 	}
-	h := (&Record{Kind: KindCommit, Promoted: Promoted{Known: 1}}).Header()
+	h := (&Record{Kind: KindCommit, Identity: of, Promoted: Promoted{Known: 1}}).Header()
 	for _, text := range []string{"1 2 3", "1 2 3 -", "x 0 0 -", "0 0 0 -", "1 0 0 best", "1 0 0 - -", "-1 0 0 -"} {
 		h[HeaderPromoted] = []string{text}
 		if r, err := ParseRecord(h, "j.out.0", 1); err == nil {

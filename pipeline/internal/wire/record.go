@@ -41,7 +41,7 @@ type Record struct {
 	EmptyTo uint64 // the partition has no input behind InSeq up to this message; 0 = not known
 
 	Arithmetic string   // what computed the states, where it is not the canonical one
-	Identity            // of the model; empty = written before records said so
+	Identity            // of the model
 	Generation uint64   // how often the job's number of partitions had changed; see Resize
 	Promoted   Promoted // how far the partition follows the job's promotions
 }
@@ -162,6 +162,8 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 	}
 	switch {
 	case err != nil:
+	case len(r.Network) != HashDigits:
+		err = fmt.Errorf("header %s is %q, want %d digits", HeaderNetwork, r.Network, HashDigits)
 	case r.Kind != KindClaim && r.Kind != KindCommit && r.Kind != KindReleased:
 		err = fmt.Errorf("header %s is %q", HeaderKind, r.Kind)
 	case r.Mark.Seq > r.InSeq || r.SnapSeq > r.Mark.Seq:

@@ -43,8 +43,7 @@ const (
 	// partitions get the records of before.
 	ResizeAbandon ResizeStep = "abandon"
 
-	// The steps of a job that is to continue with another one's network and states. They
-	// have names of their own, so that programs that know them not leave the job alone.
+	// The steps of a job that is to continue with another one's network and states.
 	ReplaceClaim   ResizeStep = "replace-claim"   // the partitions are taken from all workers
 	ReplaceDrain   ResizeStep = "replace-drain"   // both jobs answer what was stored up to the cut
 	ReplaceStore   ResizeStep = "replace-store"   // the other job's states are stored as this one's
@@ -103,7 +102,7 @@ func parseResize(text string) (r Resize, err error) {
 			return r, fmt.Errorf("header %s is %q: the job to continue with: %w", HeaderResize, text, err)
 		}
 	default:
-		return r, fmt.Errorf("header %s names the step %q, which this program does not know: a newer program began it; continue with that one", HeaderResize, r.Step)
+		return r, fmt.Errorf("header %s names the step %q, which this program does not know: continue with the program that began it", HeaderResize, r.Step)
 	}
 	if r.Partitions < 1 || r.UnderWay() && r.To < 1 {
 		return r, fmt.Errorf("header %s is %q: want numbers of partitions", HeaderResize, text)

@@ -17,7 +17,7 @@ func TestResizeText(t *testing.T) {
 		}
 	}
 	for text, says := range map[string]string{
-		`{"generation":0,"partitions":4,"to":4,"step":"replace-all","with":"green"}`:   "a newer program began it",
+		`{"generation":0,"partitions":4,"to":4,"step":"replace-all","with":"green"}`:   "continue with the program that began it",
 		`{"generation":0,"partitions":4,"to":4,"step":"replace-store"}`:                "the job to continue with",
 		`{"generation":0,"partitions":4,"to":4,"step":"replace-store","with":"a.b"}`:   "the job to continue with",
 		`{"generation":0,"partitions":4,"to":0,"step":"replace-store","with":"green"}`: "want numbers of partitions",

@@ -13,12 +13,6 @@ type Source struct {
 	From    uint64 `json:"from,omitempty"` // its first message that the job reads; 0 = the first of all
 }
 
-// guard stands in the place of a Resize in the entry of a job that reads another
-// job's input. Programs that know no Source would make an input of its own for the
-// job. They know no such step either, and end at once: they say that a newer
-// program began it.
-const guard = `{"generation":0,"partitions":1,"step":"input-job"}`
-
 // String is empty for a job with an input of its own.
 func (s Source) String() string {
 	if s.Job == "" {
