@@ -66,7 +66,6 @@ var complexityExceptions = map[string]limit{
 	"internal/cli/bench.benchEngines":               {18, toSplit},
 	"internal/cli/bench.benchOptions.check":         {24, toSplit},
 	"internal/cli/demo.NewCommand":                  {16, toSplit},
-	"internal/cli/live.backfill":                    {16, toSplit},
 	"internal/cli/live.backfillOptions.work":        {20, toSplit},
 	"internal/cli/live.gatewayOptions":              {24, toSplit},
 	"internal/cli/live.runGateway":                  {21, toSplit},

@@ -111,8 +111,7 @@ func TestRetrainWithFront(t *testing.T) {
 	}
 }
 
-// Shards of a training with a front end make the model of a single job; a
-// program from before front ends, which would make one without, refuses them.
+// Shards of a training with a front end make the model of a single job.
 func TestShardsWithFront(t *testing.T) {
 	d := tones(30, 0)
 	opt := RetrainOptions{Spec: smallBank(2), Front: Front{Centre: Span{Samples: 20}, Decimate: 2}}

@@ -16,7 +16,7 @@ func TestUnlike(t *testing.T) {
 	}{
 		{known, 20, false, false}, {known, 19, false, true}, {known, 600, false, false}, {known, 601, false, true},
 		{known, 1, true, false}, {known, 600, true, false}, {known, 601, true, true},
-		{Training{MaxLength: 300}, 1, false, false}, {Training{MaxLength: 300}, 601, false, true}, // of an older program
+		{Training{MaxLength: 300}, 1, false, false}, {Training{MaxLength: 300}, 601, false, true}, // of a model without the shortest length
 		{Training{}, 1, false, false}, {Training{}, 1 << 40, false, false},
 	} {
 		if got := c.t.Unlike(c.samples, c.early); got != c.want {

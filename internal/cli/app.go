@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -68,19 +67,6 @@ func Group(use, short string, children ...*cobra.Command) *cobra.Command {
 		},
 	}
 	cmd.AddCommand(children...)
-	return cmd
-}
-
-// Renamed keeps a command under its old name for one release: hidden, and with a
-// line that says what it is called now.
-func Renamed(a *App, cmd *cobra.Command, old, now string) *cobra.Command {
-	_, args, _ := strings.Cut(cmd.Use, " ")
-	cmd.Use, cmd.Hidden = old+" "+args, true
-	run := cmd.RunE
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		a.Say("note: %s is now %s; the next release will not know the old name", cmd.CommandPath(), now)
-		return run(cmd, args)
-	}
 	return cmd
 }
 

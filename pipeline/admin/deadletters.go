@@ -28,7 +28,7 @@ type Letter struct {
 	Subject   string    `json:"subject"`
 	Key       string    `json:"key"`
 	Bytes     int       `json:"bytes"` // of what is stored of the payload
-	Why       string    `json:"why"`   // Reason.String; empty where an older program wrote it
+	Why       string    `json:"why"`   // Reason.String
 	Reason    string    `json:"reason"`
 	// Of is the dead letter that this one is the second failure of; 0 = none.
 	Of uint64 `json:"of,omitempty"`
@@ -47,7 +47,7 @@ type LetterFilter struct {
 
 func (f LetterFilter) takes(d *Letter) bool {
 	reason := strings.Contains(d.Reason, f.Reason)
-	if d.Why != "" && slices.Contains(wire.ReasonNames[:], f.Reason) {
+	if slices.Contains(wire.ReasonNames[:], f.Reason) {
 		reason = d.Why == f.Reason
 	}
 	return reason &&

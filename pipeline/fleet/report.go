@@ -26,7 +26,7 @@ type Report struct {
 	// Workers, gateways and processes of alarms that answer, in order of host and process.
 	Processes []Process `json:"processes"`
 	// Silent are workers of the job's list that do not answer: they ended without
-	// leaving (their lease runs out), hang, or run a program from before it answered.
+	// leaving (their lease runs out), or hang.
 	Silent []string `json:"silent_workers,omitempty"`
 
 	// Vanished are gateways and processes of alarms that sent heartbeats within the last hour,

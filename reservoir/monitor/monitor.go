@@ -11,8 +11,8 @@
 //	flat          one value for more samples running than RunFactor times the
 //	              longest run in training, and more than RunLeast
 //
-// A channel without a range (of a model from before there were any, or one
-// that had no value in training) shows neither sign.
+// A channel without a range (one that had no value in training) shows neither
+// sign.
 //
 // A run is counted over a stream's samples, and within a sequence from the
 // sequence's first sample, so that a series by itself and the same series

@@ -21,7 +21,7 @@ import (
 // NewDeadLetter is "deadletter" and what is under it.
 func NewDeadLetter(a *cli.App) *cobra.Command {
 	return cli.Group("deadletter", "List messages that the stage could not use, and publish them again",
-		newDeadLetterList(a), newResend(a), cli.Renamed(a, newResend(a), "replay", "eusn-stream deadletter resend"))
+		newDeadLetterList(a), newResend(a))
 }
 
 // letterFlags choose dead letters.

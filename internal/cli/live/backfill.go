@@ -204,9 +204,6 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 			p.Report(int64(messagesRead(d)-messagesRead(before)), int64(d.All-messagesRead(before)), "messages read")
 		}
 	}
-	if w.Head != nil && says.more() { // an earlier program began such a file with fewer columns
-		w.Range += ", with all columns of the model"
-	}
 	began := time.Now()
 	w.Begun = func(plan pipeline.BackfillPlan) {
 		before = plan.Done

@@ -78,8 +78,6 @@ type column struct {
 // says is what a model's predictions have beside class and score.
 type says struct{ sets, novelty, inputs, change, numbers bool }
 
-func (s says) more() bool { return s != says{} }
-
 // columnsOf are what all predictions have, then what some add.
 func columnsOf(s says) []column {
 	all := []column{

@@ -17,8 +17,7 @@ import (
 
 // NewCommand is "offline" and what is under it.
 func NewCommand(a *cli.App) *cobra.Command {
-	return cli.Group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newSplit(a), newRetrain(a), newEvaluate(a), newCompare(a), newPaper(a, "paper.jsonl"), newMemory(a), newFigures(a), newReport(a),
-		cli.Renamed(a, newPaper(a, "bench.jsonl"), "bench", "eusn-stream offline paper (default results file: paper.jsonl)"))
+	return cli.Group("offline", "Import data sets, retrain and evaluate models", newImport(a), newEmbed(a), newSplit(a), newRetrain(a), newEvaluate(a), newCompare(a), newPaper(a), newMemory(a), newFigures(a), newReport(a))
 }
 
 func newImport(a *cli.App) *cobra.Command {

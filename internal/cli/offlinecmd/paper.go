@@ -79,8 +79,8 @@ func (b *benchRun) check(f *pflag.FlagSet, protocol bench.Protocol) error {
 	return b.plan.Validate(b.settings)
 }
 
-// newPaper is "offline paper"; out is the results file where --out names none.
-func newPaper(a *cli.App, out string) *cobra.Command {
+// newPaper is "offline paper".
+func newPaper(a *cli.App) *cobra.Command {
 	var b benchRun
 	var protocol string
 	cmd := &cobra.Command{
@@ -134,7 +134,7 @@ deviation is marked.`,
 	f := cmd.Flags()
 	f.StringVar(&protocol, "protocol", string(bench.PaperExact), "paper-exact, best or bank")
 	f.BoolVar(&b.gate, "gate", false, "exit with 6 if a result is outside the tolerance of the paper")
-	b.add(f, out)
+	b.add(f, "paper.jsonl")
 	f.Float64Var(&b.leastRate, "least-rate", 0, "of rnn, arnn and gru: leave configurations of a smaller learning rate out of their lists")
 	f.IntVar(&b.listLength, "list-length", bench.MaxConfigurations, "configurations in each reservoir's search list; the next list begins after them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

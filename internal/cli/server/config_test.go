@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// The documented defaults are those of the libraries, except for one: a Go program
-// that says nothing of formats is from before there were any, and reads Arrow.
+// The documented defaults are those of the libraries, except for one: in Go, the
+// zero value of the input format is Arrow.
 func TestDefaultsAreThePipelines(t *testing.T) {
 	c, err := config.Load("", nil, nil, nil)
 	if err != nil {

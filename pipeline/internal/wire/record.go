@@ -160,21 +160,28 @@ func ParseRecord(h Header, subject string, seq uint64) (Record, error) {
 	if r.Snap != "" {
 		u(HeaderSnapSeq, &r.SnapSeq)
 	}
-	switch {
-	case err != nil:
-	case len(r.Network) != HashDigits:
-		err = fmt.Errorf("header %s is %q, want %d digits", HeaderNetwork, r.Network, HashDigits)
-	case r.Kind != KindClaim && r.Kind != KindCommit && r.Kind != KindReleased:
-		err = fmt.Errorf("header %s is %q", HeaderKind, r.Kind)
-	case r.Mark.Seq > r.InSeq || r.SnapSeq > r.Mark.Seq:
-		err = fmt.Errorf("it names a snapshot after message %d, a digest after %d and a position of %d", r.SnapSeq, r.Mark.Seq, r.InSeq)
-	case r.Rests.Seq > 0 && r.Rests.Seq < r.InSeq:
-		err = fmt.Errorf("its position is %d, but its predictions use input only up to message %d", r.InSeq, r.Rests.Seq)
+	if err == nil {
+		err = r.check()
 	}
 	if err != nil {
 		return Record{}, fmt.Errorf("pipeline: message %d on %s: %w: %w: %s", seq, subject, err, ErrRecord, wayOut(subject, seq))
 	}
 	return r, nil
+}
+
+// check refuses what no worker writes.
+func (r *Record) check() error {
+	switch {
+	case len(r.Network) != HashDigits:
+		return fmt.Errorf("header %s is %q, want %d digits", HeaderNetwork, r.Network, HashDigits)
+	case r.Kind != KindClaim && r.Kind != KindCommit && r.Kind != KindReleased:
+		return fmt.Errorf("header %s is %q", HeaderKind, r.Kind)
+	case r.Mark.Seq > r.InSeq || r.SnapSeq > r.Mark.Seq:
+		return fmt.Errorf("it names a snapshot after message %d, a digest after %d and a position of %d", r.SnapSeq, r.Mark.Seq, r.InSeq)
+	case r.Rests.Seq > 0 && r.Rests.Seq < r.InSeq:
+		return fmt.Errorf("its position is %d, but its predictions use input only up to message %d", r.InSeq, r.Rests.Seq)
+	}
+	return nil
 }
 
 // Continues reports whether an engine of that arithmetic may continue from the
