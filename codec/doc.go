@@ -32,36 +32,20 @@
 // out-of-range, 256 flat, 512 length, 1024 rate, 2048 decided, 4096 abstain; outcome.Flag.Integrity says in one word
 // how far to trust the prediction.
 //
-// A message of a partition in which a readout was promoted has one more column,
-// readout (utf8): which readout made the prediction, by 32 digits of a SHA-256. It
-// is the last column, and the version stays the same: who does not know it reads
-// the others. The metadata eusn.first_readout is the job's first one.
+// A message of a partition in which a readout was promoted has one more column after
+// these, readout (utf8): which readout made the prediction, by 32 digits of a SHA-256.
+// The version stays the same: a reader that does not know the column reads the others. The metadata eusn.first_readout is the job's first one.
 //
-// A message in which a model has made sets of classes has one more column, set
-// (list of int32, nullable): the classes that the true one is among, at the model's
-// coverage, as ascending indexes into the labels. One class is an answer; none or
-// several are none. It is null where the readout makes no sets.
-// Other messages have no such column, and the version stays the same.
+// A message in which a prediction has a value of one of outcome.Extras has that column,
+// too, after the others in the order of outcome.Columns, which gives types, meanings and
+// when a value is null: set (ascending indexes into the labels), novelty, novelty_p, inputs,
+// change, value, low and high. Other messages do not have the column, and the version stays
+// the same.
 //
-// A message in which a model has a detector of what is unlike its training part
-// (docs/novelty.md) has two more, novelty (float32, nullable: 1 is usual, there is no upper
-// bound) and novelty_p (float32, nullable, in (0, 1]: the share of sequences like the
-// training's that are as unlike, or more). Both are null where the readout has no detector.
-//
-// A message in which a model has said of early predictions how likely it is that the
-// class changes until the end has one more column, behind these if there are any: change
-// (float32, nullable). It is null of predictions at an end, and where the readout has no
-// such rule.
-//
-// A message of a regression has three more columns, value, low and high (float32,
-// nullable): the number that the model predicts, and the interval that the true one is
-// in, at the model's coverage. class is then 0, the one label is the name of the number,
-// probability is null, score and the one of scores are the value. So who does not know
-// the columns reads one class, always the same, and the value as its score.
-//
-// A message in which a model has said what the inputs are like (docs/alarms.md, "Drift") has
-// one more column, inputs (list of float32, nullable): level, spread and pace of each channel, in
-// deviations of the training's sequences. It is null where the readout does not say.
+// The columns value, low and high, of a regression, come together. class is then 0, the one
+// label is the name of the number, probability is null, score and the one of scores are the
+// value. So a reader that does not know the columns reads one class, always the same, and
+// the value as its score.
 //
 // A message of a shadow has column readout, and five more behind it: active_class
 // (int32), active_readout (utf8), began (timestamp, null where not known), input

@@ -5,127 +5,127 @@ import (
 	"math"
 
 	"github.com/apache/arrow/go/v17/arrow"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// extra is a nullable field that only some models fill. A message has it where one of
-// its predictions has a value, behind the fields that all predictions have. So the
-// messages of other models stay as they were, bit for bit, and who does not know the
-// field reads the others.
+// extra is one of outcome.Extras, a nullable field that only some models fill. A message
+// has it if one of its predictions has a value, after the fields that all predictions
+// have. So the messages of other models do not have the field.
 type extra struct {
+	of    *outcome.Column
 	field arrow.Field
 	typ   dataType
-	has   func(p *Prediction) bool // there is a value
-	// write fills in the field's nodes and buffers.
-	write func(t *template, p []Prediction)
-	// read sets the values of the predictions of one record batch, which has rows.
-	read func(r *predictionReader, rb *recordBatch, c *column, to []Prediction) error
 }
-
-const (
-	fieldSet      = "set"
-	fieldNovelty  = "novelty"
-	fieldNoveltyP = "novelty_p"
-	fieldChange   = "change"
-	fieldValue    = "value"
-	fieldLow      = "low"
-	fieldHigh     = "high"
-	fieldInputs   = "inputs"
-)
 
 // extras are in the order of their fields.
-var extras = [...]extra{
-	{
-		field: arrow.Field{Name: fieldSet, Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32), Nullable: true},
-		typ:   dataType{kind: typeList, num: int32s},
-		has:   func(p *Prediction) bool { return p.Set != nil },
-		write: (*template).sets,
-		read:  (*predictionReader).sets,
-	},
-	floatField(fieldNovelty, hasNovelty, func(p *Prediction) *float32 { return &p.Novelty }, alone),
-	floatField(fieldNoveltyP, hasNovelty, func(p *Prediction) *float32 { return &p.NoveltyP }, alone),
-	floatField(fieldChange, func(p *Prediction) bool { return p.Change != 0 }, func(p *Prediction) *float32 { return &p.Change }, alone),
-	numberField(fieldValue, func(p *Prediction) *float32 { return &p.Number.Value }),
-	numberField(fieldLow, func(p *Prediction) *float32 { return &p.Number.Low }),
-	numberField(fieldHigh, func(p *Prediction) *float32 { return &p.Number.High }),
-	{
-		field: arrow.Field{Name: fieldInputs, Type: arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32), Nullable: true},
-		typ:   dataType{kind: typeList, num: float32s},
-		has:   func(p *Prediction) bool { return p.Inputs != nil },
-		write: (*template).inputs,
-		read:  (*predictionReader).inputs,
-	},
+var extras = func() (all []extra) {
+	for _, c := range outcome.Extras {
+		all = append(all, extra{c, fieldOf(c), typeOf(c)})
+	}
+	return all
+}()
+
+// fieldOf is the field of a column, but for scores, whose type depends on the message.
+func fieldOf(c *outcome.Column) arrow.Field {
+	return arrow.Field{Name: c.Arrow, Type: arrowTypes[c.Type].field, Nullable: c.Null}
 }
 
-// hasNovelty: a p-value is never 0.
-func hasNovelty(p *Prediction) bool { return p.NoveltyP != 0 }
+func typeOf(c *outcome.Column) dataType { return arrowTypes[c.Type].typ }
 
-// alone: a field's rows are there or not whatever other fields say.
-func alone(*Prediction, bool) bool { return true }
+// arrowTypes are the types of columns, as we write them and as the reader sees them.
+var arrowTypes = map[outcome.Type]struct {
+	field arrow.DataType
+	typ   dataType
+}{
+	outcome.Text:      {arrow.BinaryTypes.String, dataType{kind: typeUtf8}},
+	outcome.Time:      {timestampNS, dataType{kind: typeTimestamp, unit: 3}},
+	outcome.Uint64:    {arrow.PrimitiveTypes.Uint64, dataType{kind: typeInt, num: uint64s}},
+	outcome.Uint32:    {arrow.PrimitiveTypes.Uint32, dataType{kind: typeInt, num: uint32s}},
+	outcome.Flags:     {arrow.PrimitiveTypes.Uint32, dataType{kind: typeInt, num: uint32s}},
+	outcome.ClassName: {arrow.PrimitiveTypes.Int32, dataType{kind: typeInt, num: int32s}},
+	outcome.Float32:   {arrow.PrimitiveTypes.Float32, dataType{kind: typeFloatingPoint, num: float32s}},
+	outcome.ClassList: {arrow.ListOfNonNullable(arrow.PrimitiveTypes.Int32), dataType{kind: typeList, num: int32s}},
+	outcome.FloatList: {arrow.ListOfNonNullable(arrow.PrimitiveTypes.Float32), dataType{kind: typeList, num: float32s}},
+}
 
-// floatField is a field of float32 that some predictions have. agrees says whether its
-// being there in a row is what the fields before it say.
-func floatField(name string, has func(p *Prediction) bool, of func(p *Prediction) *float32, agrees func(p *Prediction, there bool) bool) extra {
-	return extra{
-		field: arrow.Field{Name: name, Type: arrow.PrimitiveTypes.Float32, Nullable: true},
-		typ:   dataType{kind: typeFloatingPoint, num: float32s},
-		has:   has,
-		write: func(t *template, p []Prediction) {
-			t.nullable(len(p), func(i int) bool { return has(&p[i]) })
-			t.open()
-			for i := range p {
-				t.f32(*of(&p[i]))
+// write fills in the field's nodes and buffers.
+func (e *extra) write(t *template, p []Prediction) {
+	has := func(i int) bool { return e.of.Known(&p[i].Answer) }
+	switch e.of.Type {
+	case outcome.ClassList:
+		t.list(len(p), has, func(i int) int { return len(*e.of.Classes(&p[i].Answer)) }, func(i int) {
+			for _, class := range *e.of.Classes(&p[i].Answer) {
+				t.u32(uint32(class))
 			}
-			t.close()
-		},
-		read: func(r *predictionReader, rb *recordBatch, c *column, to []Prediction) error {
-			valid, err := rb.bitmap(c, 0, 0, 1)
-			if err != nil {
-				return err
+		})
+	case outcome.FloatList:
+		t.list(len(p), has, func(i int) int { return len(*e.of.Floats(&p[i].Answer)) }, func(i int) {
+			for _, v := range *e.of.Floats(&p[i].Answer) {
+				t.f32(v)
 			}
-			data, err := rb.buffer(c, 1, 4*rb.rows)
-			if err != nil {
-				return err
-			}
-			for i := range to {
-				there := valid == nil || bit(valid, i)
-				if !agrees(&to[i], there) {
-					return malformed("row %d, field %q: want a value where field %q has one", i, c.name, fieldValue)
-				}
-				if there {
-					*of(&to[i]) = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
-				}
-			}
-			return nil
-		},
+		})
+	default:
+		t.nullable(len(p), has)
+		t.open()
+		for i := range p {
+			t.f32(*e.of.Float(&p[i].Answer))
+		}
+		t.close()
 	}
 }
 
-// numberField is a field of a part of a prediction's number. A row has all three or none.
-func numberField(name string, of func(p *Prediction) *float32) extra {
-	has := func(p *Prediction) bool { return p.Number.Known }
-	e := floatField(name, has, of, func(p *Prediction, there bool) bool {
-		if name == fieldValue {
-			p.Number.Known = there
-		}
-		return there == p.Number.Known
-	})
-	values := e.read
-	e.read = func(r *predictionReader, rb *recordBatch, c *column, to []Prediction) error {
-		for _, other := range []string{fieldValue, fieldLow, fieldHigh} {
+// read sets the values of the predictions of one record batch.
+func (e *extra) read(r *predictionReader, rb *recordBatch, c *column, to []Prediction) error {
+	switch e.of.Type {
+	case outcome.ClassList:
+		return e.readClasses(r, rb, c, to)
+	case outcome.FloatList:
+		return e.readLists(rb, c, to)
+	}
+	if e.of.Part == outcome.Regressor {
+		for _, other := range numberFields {
 			if r.cols[other] == nil {
 				return mismatch("field %q without field %q: want value, low and high, or none of them", c.name, other)
 			}
 		}
-		return values(r, rb, c, to)
 	}
-	return e
+	valid, err := rb.bitmap(c, 0, 0, 1)
+	if err != nil {
+		return err
+	}
+	data, err := rb.buffer(c, 1, 4*rb.rows)
+	if err != nil {
+		return err
+	}
+	for i := range to {
+		there := valid == nil || bit(valid, i)
+		if e.of.Part == outcome.Regressor && !to[i].agrees(c.name, there) {
+			return malformed("row %d, field %q: want a value where field %q has one", i, c.name, numberFields[0])
+		}
+		if there {
+			*e.of.Float(&to[i].Answer) = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
+		}
+	}
+	return nil
+}
+
+// numberFields are the parts of a prediction's number. A row has all three or none.
+var numberFields = [...]string{"value", "low", "high"}
+
+// agrees reports whether a part of the number may be there, or not: the first one decides.
+func (p *Prediction) agrees(name string, there bool) bool {
+	if name == numberFields[0] {
+		p.Number.Known = there
+	}
+	return there == p.Number.Known
 }
 
 // extrasOf says which extras a message of these predictions has, a bit each.
 func extrasOf(p []Prediction) (mask uint) {
 	for k := range extras {
 		for i := range p {
-			if extras[k].has(&p[i]) {
+			if extras[k].of.Known(&p[i].Answer) {
 				mask |= 1 << k
 				break
 			}
@@ -172,24 +172,6 @@ func (t *template) list(rows int, has func(i int) bool, n func(i int) int, value
 	t.close()
 }
 
-// sets writes the field set: class indexes.
-func (t *template) sets(p []Prediction) {
-	t.list(len(p), func(i int) bool { return p[i].Set != nil }, func(i int) int { return len(p[i].Set) }, func(i int) {
-		for _, class := range p[i].Set {
-			t.u32(uint32(class))
-		}
-	})
-}
-
-// inputs writes the field inputs.
-func (t *template) inputs(p []Prediction) {
-	t.list(len(p), func(i int) bool { return p[i].Inputs != nil }, func(i int) int { return len(p[i].Inputs) }, func(i int) {
-		for _, v := range p[i].Inputs {
-			t.f32(v)
-		}
-	})
-}
-
 // lists are the rows of a field of lists.
 type lists struct {
 	valid   []byte // nil: all rows have one
@@ -229,8 +211,8 @@ func (rb *recordBatch) lists(c *column) (l lists, values int, err error) {
 	return l, values, err
 }
 
-// sets reads the field set.
-func (r *predictionReader) sets(rb *recordBatch, c *column, to []Prediction) error {
+// readClasses reads a field of lists of classes.
+func (e *extra) readClasses(r *predictionReader, rb *recordBatch, c *column, to []Prediction) error {
 	l, total, err := rb.lists(c)
 	if err != nil {
 		return err
@@ -244,18 +226,19 @@ func (r *predictionReader) sets(rb *recordBatch, c *column, to []Prediction) err
 			continue
 		}
 		from, end := l.of(i)
-		to[i].Set = values[from:end:end]
-		for k, class := range to[i].Set {
-			if class < 0 || int(class) >= len(r.meta.Labels) || k > 0 && class <= to[i].Set[k-1] {
-				return malformed("row %d, field %q: classes %v, want ascending ones of 0 to %d: the message names %d labels", i, c.name, to[i].Set, len(r.meta.Labels)-1, len(r.meta.Labels))
+		list := values[from:end:end]
+		*e.of.Classes(&to[i].Answer) = list
+		for k, class := range list {
+			if class < 0 || int(class) >= len(r.meta.Labels) || k > 0 && class <= list[k-1] {
+				return malformed("row %d, field %q: classes %v, want ascending ones of 0 to %d: the message names %d labels", i, c.name, list, len(r.meta.Labels)-1, len(r.meta.Labels))
 			}
 		}
 	}
 	return nil
 }
 
-// inputs reads the field inputs.
-func (r *predictionReader) inputs(rb *recordBatch, c *column, to []Prediction) error {
+// readLists reads a field of lists of numbers.
+func (e *extra) readLists(rb *recordBatch, c *column, to []Prediction) error {
 	l, total, err := rb.lists(c)
 	if err != nil {
 		return err
@@ -267,7 +250,7 @@ func (r *predictionReader) inputs(rb *recordBatch, c *column, to []Prediction) e
 	for i := range to {
 		if l.has(i) {
 			from, end := l.of(i)
-			to[i].Inputs = values[from:end:end]
+			*e.of.Floats(&to[i].Answer) = values[from:end:end]
 		}
 	}
 	return nil

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"time"
 	"unicode/utf8"
 
 	"github.com/apache/arrow/go/v17/arrow"
@@ -23,6 +24,24 @@ type Prediction struct {
 	// Readout names the one that answered, where readouts of the job were promoted;
 	// empty = the one that the job began with, or one that a message does not name.
 	Readout string
+}
+
+// Place is where a prediction belongs, as JSON has it.
+type Place struct {
+	Stream string     `json:"stream"`
+	Seq    uint64     `json:"seq"`
+	Row    uint32     `json:"row"`
+	Time   *time.Time `json:"time,omitempty"` // UTC; nil: not known
+}
+
+// Place is where the prediction belongs.
+func (p *Prediction) Place() Place {
+	place := Place{Stream: p.Stream, Seq: p.Seq, Row: p.Row}
+	if p.Time != NoTime {
+		t := time.Unix(0, p.Time).UTC()
+		place.Time = &t
+	}
+	return place
 }
 
 // PredictionMeta is what all predictions of a message have in common.
@@ -48,6 +67,15 @@ const (
 	fieldFlags       = "flags"
 	fieldReadout     = "readout"
 )
+
+// baseColumns are the columns of one value per row that every message has, in its order.
+// Between the last two are scores, if there are any.
+var baseColumns = func() (all []*outcome.Column) {
+	for _, name := range []string{fieldStream, fieldSeq, fieldRow, fieldTime, fieldClass, fieldScore, fieldProbability, fieldFlags} {
+		all = append(all, outcome.Lookup(name))
+	}
+	return all
+}()
 
 // Keys of the output's schema metadata.
 const (
@@ -91,22 +119,16 @@ func newPredictionEncoder(meta PredictionMeta, more ...arrow.Field) (*Prediction
 	if err != nil {
 		return nil, err
 	}
-	fields := []arrow.Field{
-		{Name: fieldStream, Type: arrow.BinaryTypes.String},
-		{Name: fieldSeq, Type: arrow.PrimitiveTypes.Uint64},
-		{Name: fieldRow, Type: arrow.PrimitiveTypes.Uint32},
-		{Name: fieldTime, Type: timestampNS, Nullable: true},
-		{Name: fieldClass, Type: arrow.PrimitiveTypes.Int32},
-		{Name: fieldScore, Type: arrow.PrimitiveTypes.Float32},
-		{Name: fieldProbability, Type: arrow.PrimitiveTypes.Float32, Nullable: true},
+	var fields []arrow.Field
+	for _, c := range baseColumns {
+		if c.Arrow == fieldFlags && meta.Columns > 0 {
+			t := arrow.FixedSizeListOfNonNullable(int32(meta.Columns), arrow.PrimitiveTypes.Float32)
+			fields = append(fields, arrow.Field{Name: fieldScores, Type: t})
+		}
+		fields = append(fields, fieldOf(c))
 	}
-	if meta.Columns > 0 {
-		t := arrow.FixedSizeListOfNonNullable(int32(meta.Columns), arrow.PrimitiveTypes.Float32)
-		fields = append(fields, arrow.Field{Name: fieldScores, Type: t})
-	}
-	fields = append(fields, arrow.Field{Name: fieldFlags, Type: arrow.PrimitiveTypes.Uint32})
 	if meta.First != "" {
-		fields = append(fields, arrow.Field{Name: fieldReadout, Type: arrow.BinaryTypes.String})
+		fields = append(fields, fieldOf(outcome.Lookup(fieldReadout)))
 	}
 	keys := []string{"eusn.schema", "eusn.version", metaModel, metaSHA256, metaReadout, metaLabels}
 	values := []string{"prediction", messageVersion, meta.Model, meta.SHA256, meta.Readout, string(labels)}

@@ -61,29 +61,13 @@ type predictionReader struct {
 	out     []Prediction
 }
 
-// predictionFields are the fields of one value per row, and their types.
-var predictionFields = []struct {
-	name     string
-	typ      dataType
-	nullable bool
-}{
-	{fieldStream, dataType{kind: typeUtf8}, false},
-	{fieldSeq, dataType{kind: typeInt, num: uint64s}, false},
-	{fieldRow, dataType{kind: typeInt, num: uint32s}, false},
-	{fieldTime, dataType{kind: typeTimestamp, unit: 3}, true},
-	{fieldClass, dataType{kind: typeInt, num: int32s}, false},
-	{fieldScore, dataType{kind: typeFloatingPoint, num: float32s}, false},
-	{fieldProbability, dataType{kind: typeFloatingPoint, num: float32s}, true},
-	{fieldFlags, dataType{kind: typeInt, num: uint32s}, false},
-}
-
 func (r *predictionReader) readSchema(fr *frame) error {
 	if err := checkVersion(fr, "prediction"); err != nil {
 		return err
 	}
 	names := []string{fieldScores, fieldReadout}
-	for _, f := range predictionFields {
-		names = append(names, f.name)
+	for _, f := range baseColumns {
+		names = append(names, f.Arrow)
 	}
 	for k := range extras {
 		names = append(names, extras[k].field.Name)
@@ -95,13 +79,13 @@ func (r *predictionReader) readSchema(fr *frame) error {
 	if err := walkSchema(fr, c.visit); err != nil {
 		return err
 	}
-	for _, f := range predictionFields {
-		col := c.want[f.name]
+	for _, f := range baseColumns {
+		col := c.want[f.Arrow]
 		if col == nil {
-			return mismatch("field %q: want it, got %s", f.name, c.seen())
+			return mismatch("field %q: want it, got %s", f.Arrow, c.seen())
 		}
-		if col.typ != f.typ {
-			return col.wants(f.typ.String())
+		if typ := typeOf(f); col.typ != typ {
+			return col.wants(typ.String())
 		}
 	}
 	if s := c.want[fieldScores]; s != nil {
@@ -171,10 +155,10 @@ func (r *predictionReader) batch(fr *frame) error {
 		return err
 	}
 	fixed, valid := map[string][]byte{}, map[string][]byte{}
-	for _, f := range predictionFields[1:] {
-		col := r.cols[f.name]
-		if f.nullable {
-			valid[f.name], err = rb.bitmap(col, 0, 0, 1)
+	for _, f := range baseColumns[1:] {
+		col := r.cols[f.Arrow]
+		if f.Null {
+			valid[f.Arrow], err = rb.bitmap(col, 0, 0, 1)
 		} else {
 			err = noNulls(&rb, col, 0, 1)
 		}
@@ -185,7 +169,7 @@ func (r *predictionReader) batch(fr *frame) error {
 		if col.typ.num != notNumber {
 			width = col.typ.num.width()
 		}
-		if fixed[f.name], err = rb.buffer(col, 1, rb.rows*width); err != nil {
+		if fixed[f.Arrow], err = rb.buffer(col, 1, rb.rows*width); err != nil {
 			return err
 		}
 	}

@@ -269,7 +269,7 @@ func TestPredictionWithoutSets(t *testing.T) {
 // A message has all three fields of a number or none, and a row likewise.
 func TestPredictionNumbersWhole(t *testing.T) {
 	number := arrow.PrimitiveTypes.Float32
-	more := []arrow.Field{{Name: fieldValue, Type: number, Nullable: true}, {Name: fieldLow, Type: number, Nullable: true}, {Name: fieldHigh, Type: number, Nullable: true}}
+	more := []arrow.Field{{Name: "value", Type: number, Nullable: true}, {Name: "low", Type: number, Nullable: true}, {Name: "high", Type: number, Nullable: true}}
 	for want, c := range map[string]struct {
 		fields []arrow.Field
 		valid  [3][2]bool

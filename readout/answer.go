@@ -74,6 +74,23 @@ func (l *Linear) Score(scores []float32, class int) float32 {
 	return scores[0]
 }
 
+// Gives reports whether the readout has what columns of that part need.
+func (l *Linear) Gives(part outcome.Part) bool {
+	switch part {
+	case outcome.Coverage:
+		return l.Coverage != nil
+	case outcome.Detector:
+		return l.Novelty != nil
+	case outcome.Inputs:
+		return l.Novelty.InputValues() > 0
+	case outcome.Prefixes:
+		return l.Prefixes != nil
+	case outcome.Regressor:
+		return l.Interval != nil
+	}
+	return true
+}
+
 // Detect is the p-value of a novelty that Novelty has given a sequence. Where the
 // readout detects, it also puts the score that Class reads into scores[0], in the place of
 // what the weights made.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/pipeline/watch"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // Limits of what is read for one answer.
@@ -38,8 +38,10 @@ var errBusy = errors.New("another stream is being looked up: try again in a seco
 // Found is what is known of a stream.
 type Found struct {
 	Stream string `json:"stream"`
-	// Predictions are the last ones, the newest first, at most traceLength.
+	// Predictions are the last ones, the newest first, at most traceLength. Only the newest
+	// has its scores, of the classes in Classes.
 	Predictions []Predicted `json:"predictions"`
+	Classes     []string    `json:"classes,omitempty"`
 	// Latest is what the process of alarms knows; null where it knows nothing, or nobody
 	// keeps it (Kept).
 	Latest *alarm.Latest `json:"latest"`
@@ -54,35 +56,19 @@ type Found struct {
 	Explain string    `json:"explain"` // a command line that explains the newest prediction
 }
 
-// Predicted is one prediction.
+// Predicted is one prediction: when it was stored, its place and its answer, in one JSON
+// object.
 type Predicted struct {
-	Stored      time.Time  `json:"stored"`
-	Time        *time.Time `json:"time,omitempty"` // of its last sample
-	Seq         uint64     `json:"seq"`
-	Row         uint32     `json:"row"`
-	Class       string     `json:"class"`
-	Probability float64    `json:"probability,omitempty"` // of the class; absent where the model gives none
-	Scores      []Scored   `json:"scores,omitempty"`      // of each class; of the newest alone
-	Set         []string   `json:"set,omitzero"`
-	Novelty     float64    `json:"novelty,omitempty"`
-	NoveltyP    float64    `json:"novelty_p,omitempty"`
-	Change      float64    `json:"change,omitempty"`
-	Number      *Number    `json:"number,omitempty"`
-	Integrity   string     `json:"integrity"`
-	Flags       string     `json:"flags,omitempty"`
+	Stored time.Time
+	Place  codec.Place
+	Answer outcome.Named
 }
 
-// Scored is a class and its score.
-type Scored struct {
-	Class string  `json:"class"`
-	Score float64 `json:"score"`
-}
-
-// Number is what a regression predicts.
-type Number struct {
-	Value float64 `json:"value"`
-	Low   float64 `json:"low"`
-	High  float64 `json:"high"`
+// MarshalJSON is the object.
+func (p Predicted) MarshalJSON() ([]byte, error) {
+	return outcome.Join(struct {
+		Stored time.Time `json:"stored"`
+	}{p.Stored}, p.Place, p.Answer)
 }
 
 // Names are streams that predicted lately.
@@ -148,9 +134,14 @@ func (f *finder) find(ctx context.Context, job *Job, name, stream string) (*Foun
 	}
 	found.Read, found.Since, found.All = l.messages, l.since, l.all
 	for i := range l.found {
-		found.Predictions = append(found.Predictions, predicted(&l.found[i], i == 0))
+		h := &l.found[i]
+		if i > 0 {
+			h.p.Scores = nil
+		}
+		found.Predictions = append(found.Predictions, Predicted{h.stored.UTC(), h.p.Place(), outcome.Named{Answer: &h.p.Answer, Labels: h.labels}})
 	}
 	if len(l.found) > 0 {
+		found.Classes = l.found[0].labels
 		found.Partition = l.found[0].part
 	}
 	return found, nil
@@ -273,48 +264,6 @@ func (l *looking) window(ctx context.Context, from, end uint64) (whole bool, err
 	l.found = append(l.found, hits...)
 	l.found = l.found[:min(len(l.found), l.most)]
 	return true, nil
-}
-
-// predicted is a prediction for the page. JSON has no numbers that are not finite.
-func predicted(h *hit, newest bool) Predicted {
-	p := &h.p
-	v := Predicted{
-		Stored: h.stored.UTC(), Seq: p.Seq, Row: p.Row, Class: label(h.labels, p.Class), Probability: finite(p.Probability),
-		Novelty: finite(p.Novelty), NoveltyP: finite(p.NoveltyP), Change: finite(p.Change), Integrity: p.Flags.Integrity(), Flags: p.Flags.String(),
-	}
-	if p.Time != codec.NoTime {
-		t := time.Unix(0, p.Time).UTC()
-		v.Time = &t
-	}
-	if p.Set != nil {
-		v.Set = []string{}
-		for _, class := range p.Set {
-			v.Set = append(v.Set, label(h.labels, class))
-		}
-	}
-	if p.Number.Known {
-		v.Number = &Number{finite(p.Number.Value), finite(p.Number.Low), finite(p.Number.High)}
-	}
-	if newest && len(p.Scores) == len(h.labels) {
-		for i, s := range p.Scores {
-			v.Scores = append(v.Scores, Scored{label(h.labels, int32(i)), finite(s)})
-		}
-	}
-	return v
-}
-
-func label(labels []string, class int32) string {
-	if class < 0 || int(class) >= len(labels) {
-		return "?"
-	}
-	return strings.ToValidUTF8(labels[class], "\uFFFD")
-}
-
-func finite(v float32) float64 {
-	if f := float64(v); !math.IsInf(f, 0) && !math.IsNaN(f) {
-		return f
-	}
-	return 0
 }
 
 // names finds streams that predicted lately and hold a text, whatever its case.

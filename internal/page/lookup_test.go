@@ -24,7 +24,17 @@ func TestLookUp(t *testing.T) {
 	r.predict("pump-3", traceLength)
 	r.predict("pump-4", 1)
 	r.page.Attach(&Job{JS: r.js})
-	look := func(name string) (f Found) {
+	type found struct {
+		Found
+		Predictions []struct {
+			Seq              uint64
+			Row              uint32
+			Class, Integrity string
+			Probability      float32
+			Scores           []float32
+		} `json:"predictions"`
+	}
+	look := func(name string) (f found) {
 		t.Helper()
 		resp := r.get("/page/stream?name=" + url.QueryEscape(name))
 		if err := json.NewDecoder(resp.Body).Decode(&f); err != nil || resp.StatusCode != 200 {
@@ -53,7 +63,7 @@ func TestLookUp(t *testing.T) {
 	}
 	for i, p := range f.Predictions {
 		w := want[i]
-		if p.Seq != w.Seq || p.Row != w.Row || p.Class != labels[w.Class] || p.Probability != float64(w.Probability) || p.Integrity != "complete" || (i == 0) != (len(p.Scores) == 3) {
+		if p.Seq != w.Seq || p.Row != w.Row || p.Class != labels[w.Class] || p.Probability != w.Probability || p.Integrity != "complete" || (i == 0) != (len(p.Scores) == 3) {
 			t.Fatalf("prediction %d is %+v, want %+v", i, p, w)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/admin"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // backfillFlags are the flags of backfill that override keys of the configuration.
@@ -159,15 +160,14 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 	if err != nil {
 		return err
 	}
-	var says says
+	gives := func(outcome.Part) bool { return false }
 	for _, h := range m.Readouts {
 		if c.Stage.Head == "" || c.Stage.Head == h.Name {
-			says.sets, says.novelty, says.change, says.numbers = h.Coverage != nil, h.Novelty != nil, h.Prefixes != nil, h.Interval != nil
-			says.inputs = says.novelty && h.Novelty.Inputs != nil
+			gives = h.Gives
 			break
 		}
 	}
-	w.Head, w.Line = linesFor(o.out, says)
+	w.Head, w.Line = linesFor(o.out, gives)
 	engine, slow, err := engines.Choose(c.Stage.Engine, m.Network.Spec)
 	if err != nil {
 		return err

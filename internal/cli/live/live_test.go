@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
@@ -31,11 +30,11 @@ func TestRunAndReplay(t *testing.T) {
 	stage := clitest.Start(t, "reading sensors.*", "run", "--json", "--model", model, "--dir", data, "--port", "-1", "--partitions", "4")
 	url := clitest.ServerURL.FindString(stage.Messages())
 
-	lines := make(chan live.PredictionLine, 100)
+	lines := make(chan clitest.Line, 100)
 	go func() {
 		defer close(lines)
 		for in := bufio.NewScanner(stage.Out); in.Scan(); {
-			var p live.PredictionLine
+			var p clitest.Line
 			if err := json.Unmarshal(in.Bytes(), &p); err != nil {
 				t.Errorf("run --json printed %q: %v", in.Text(), err)
 			}

@@ -2,7 +2,6 @@ package live
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 // tailFlags are the flags of tail that override keys of the configuration.
@@ -119,29 +119,29 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, which checks the server and the job")
 }
 
-// tailLine is a prediction and when the server stored it.
-type tailLine struct {
-	PredictionLine
+// stored is what tail adds to a line of JSON.
+type stored struct {
 	Tokens map[string]string `json:"tokens,omitempty"` // of the key, by the names in the input subject
 	Stored time.Time         `json:"stored"`
 }
 
 // tailTo prints the predictions of the chosen streams, and counts them.
 func tailTo(w io.Writer, asJSON bool, chosen *selection, printed *int) func(consumer.Output) error {
-	enc := json.NewEncoder(w)
 	return func(o consumer.Output) error {
-		for _, p := range o.Predictions {
+		for i := range o.Predictions {
+			p := &o.Predictions[i]
 			tokens, ok := chosen.takes(p.Stream)
 			if !ok {
 				continue
 			}
-			err := error(nil)
+			line, err := []byte(nil), error(nil)
 			if asJSON {
-				line := tailLine{newPredictionLine(p, o.Meta.Labels), tokens, o.Stored.UTC()}
-				line.Traceparent = o.Trace.Parent()
-				err = enc.Encode(line)
+				line, err = jsonLine(p, o.Meta.Labels, o.Trace.Parent(), stored{tokens, o.Stored.UTC()})
 			} else {
-				_, err = io.WriteString(w, tailText(p, o.Meta.Labels, o.Stored))
+				line = []byte(tailText(p, o.Meta.Labels, o.Stored))
+			}
+			if err == nil {
+				_, err = w.Write(line)
 			}
 			if err != nil {
 				return err
@@ -153,7 +153,7 @@ func tailTo(w io.Writer, asJSON bool, chosen *selection, printed *int) func(cons
 }
 
 // tailText is one line for people, its fields two blanks apart.
-func tailText(p codec.Prediction, labels []string, stored time.Time) string {
+func tailText(p *codec.Prediction, labels []string, stored time.Time) string {
 	certainty := fmt.Sprintf("%.3f", p.Probability)
 	if p.Probability == 0 { // the model gives none
 		certainty = fmt.Sprintf("score %.4g", p.Score)
@@ -169,7 +169,7 @@ func tailText(p codec.Prediction, labels []string, stored time.Time) string {
 		flags += fmt.Sprintf("  change %.3f", p.Change)
 	}
 	if p.Set != nil {
-		set := setNames(p, labels)
+		set := outcome.Named{Answer: &p.Answer, Labels: labels}.ClassNames(p.Set)
 		for i := range set {
 			set[i] = term.OneField(set[i])
 		}

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
@@ -146,7 +145,7 @@ func (l *loop) checkOffline(want []loopSays) {
 	clitest.Must(t, "backfill", "--from", l.newest.UTC().Format(time.RFC3339Nano), "--lead-in", "1m", "--model", l.files[newest], "--out", out, "--nats-url", l.URL, "--progress", "none")
 	offline := map[loopPlace][]float32{}
 	for line := range strings.Lines(string(clitest.Read(t, out))) {
-		var p live.PredictionLine
+		var p clitest.Line
 		if err := json.Unmarshal([]byte(line), &p); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
@@ -29,9 +28,9 @@ func TestLoop(t *testing.T) {
 		t.Helper()
 		out := j.in("offline-" + model + ".jsonl")
 		clitest.Must(t, "backfill", "--from", j.in("r.parquet"), "--model", j.in(model), "--out", out, "--progress", "none")
-		var lines []live.PredictionLine
+		var lines []clitest.Line
 		for line := range strings.Lines(string(clitest.Read(t, out))) {
-			var p live.PredictionLine
+			var p clitest.Line
 			if err := json.Unmarshal([]byte(line), &p); err != nil {
 				t.Fatalf("%q: %v", line, err)
 			}
@@ -51,9 +50,9 @@ func TestLoop(t *testing.T) {
 		t.Helper()
 		stage := clitest.Start(t, "reading sensors.*", run...)
 		clitest.Must(t, at("replay", "--archive", j.in("r.parquet"), "--rows", "7")...)
-		var lines []live.PredictionLine
+		var lines []clitest.Line
 		for in := bufio.NewScanner(stage.Out); len(lines) < all && in.Scan(); {
-			var p live.PredictionLine
+			var p clitest.Line
 			if err := json.Unmarshal(in.Bytes(), &p); err != nil || p.Readout != readout {
 				t.Fatalf("prediction %s, want readout %q (%v)", in.Text(), readout, err)
 			}
@@ -79,7 +78,7 @@ func TestLoop(t *testing.T) {
 }
 
 // scoresOf is the scores of each stream's predictions, in order.
-func scoresOf(lines []live.PredictionLine) map[string][]float32 {
+func scoresOf(lines []clitest.Line) map[string][]float32 {
 	all := map[string][]float32{}
 	for _, p := range lines {
 		all[p.Stream] = append(all[p.Stream], p.Scores...)

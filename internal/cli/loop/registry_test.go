@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
@@ -74,7 +73,7 @@ func TestModelRegistry(t *testing.T) {
 	clitest.Await(t, url, 24, 0)
 	lines := 0
 	for in := bufio.NewScanner(stage.Out); lines < 24 && in.Scan(); lines++ {
-		var p live.PredictionLine
+		var p clitest.Line
 		if err := json.Unmarshal(in.Bytes(), &p); err != nil || p.Readout != print {
 			t.Fatalf("prediction %s, want readout %s (%v)", in.Text(), print, err)
 		}

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/cli/live"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/labels"
@@ -105,7 +104,7 @@ func (j *learnJob) offline(t *testing.T, model string) map[string][]string {
 	clitest.Must(t, "backfill", "--from", j.in("r.parquet"), "--model", model, "--out", out, "--progress", "none")
 	all := map[string][]string{}
 	for line := range strings.Lines(string(clitest.Read(t, out))) {
-		var p live.PredictionLine
+		var p clitest.Line
 		if err := json.Unmarshal([]byte(line), &p); err != nil {
 			t.Fatalf("%q: %v", line, err)
 		}

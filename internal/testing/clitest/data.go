@@ -65,3 +65,14 @@ func RecordingCSV(streams, samples int) string {
 	}
 	return b.String()
 }
+
+// Line is what tests read of a prediction in a line of JSON.
+type Line struct {
+	Stream  string    `json:"stream"`
+	Seq     uint64    `json:"seq"`
+	Row     uint32    `json:"row"`
+	Class   string    `json:"class"`
+	Scores  []float32 `json:"scores"`
+	Flags   string    `json:"flags"`
+	Readout string    `json:"readout"`
+}
