@@ -228,7 +228,7 @@ func (b *backfilling) asked() backfill.Asked {
 	return backfill.Asked{
 		Input: input, Range: b.o.Range,
 		Model: fmt.Sprintf("the model with sha256 %.12s and readout %q", b.run.self.meta.SHA256, b.run.self.head.Name),
-		Settings: fmt.Sprintf("input %s, non_finite %s, reorder %d, reorder_bytes %d, max_streams %d, rate_tolerance %g",
+		Settings: fmt.Sprintf("input %s, non_finite %s, reorder %d, reorder_bytes %d, max_streams %d, rate_tolerance %d",
 			c.Input.Text(), c.NonFinite, c.Reorder, c.ReorderBytes, c.MaxStreams, c.RateTolerance),
 	}
 }

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -29,7 +30,7 @@ func ensure(ctx context.Context, js jetstream.JetStream, c Config, fresh int, lo
 			return c, err
 		}
 		begun := job.Partitions > 0
-		def(&job.Partitions, fresh)
+		job.Partitions = cmp.Or(job.Partitions, fresh)
 		job = job.WithDefaults()
 		if err = store.EnsureStreams(ctx, js, job.layout(), log); err == nil || begun {
 			return job, err

@@ -217,7 +217,7 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 				Stream: r.Name, Seq: at.seq, Row: at.row, Time: r.Times[sp.To-1],
 				Answer: outcome.Answer{Class: int32(class), Score: head.Score(scores, class), Scores: scores, Probability: head.Probability(scores), Flags: pipelinetest.Unlike(m, r.X[2*sp.From:2*sp.To])},
 			}
-			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, DefaultRateTolerance, sequencetest.Timed(m.Policy, spans, i, r.Times)) {
+			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, defaults.rateShare(), sequencetest.Timed(m.Policy, spans, i, r.Times)) {
 				p.Flags |= outcome.FlagRate
 			}
 			if head.Abstains(p.Probability) {

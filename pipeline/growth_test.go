@@ -58,8 +58,8 @@ func TestDeadLettersOfOldJobs(t *testing.T) {
 		t.Fatal(err)
 	}
 	name := wire.DeadLetterStream(c.Job)
-	if got := b.config(name).MaxMsgs; got != DefaultDeadLetterKeep {
-		t.Errorf("a new job keeps %d dead letters, want %d", got, DefaultDeadLetterKeep)
+	if got := b.config(name).MaxMsgs; got != defaults.DeadLetterKeep {
+		t.Errorf("a new job keeps %d dead letters, want %d", got, defaults.DeadLetterKeep)
 	}
 	b.edit(name, func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
 	book := &pipelinetest.LogBook{}

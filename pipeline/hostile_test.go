@@ -68,7 +68,7 @@ func TestHostileMessages(t *testing.T) {
 // says how many it left out. Nothing of the payload is lost for it.
 func TestDeadLetterOfLongHeaders(t *testing.T) {
 	t.Parallel()
-	bad := pipelinetest.Packet{Key: "x", Seq: 1, Raw: bytes.Repeat([]byte("x"), DefaultMaxMessage-65<<10), Header: map[string]string{"Short": strings.Repeat("s", 3940)}} // 65.48 kB with the long ones
+	bad := pipelinetest.Packet{Key: "x", Seq: 1, Raw: bytes.Repeat([]byte("x"), defaults.MaxMessage-65<<10), Header: map[string]string{"Short": strings.Repeat("s", 3940)}} // 65.48 kB with the long ones
 	for i := range 6 {
 		bad.Header[fmt.Sprint("Long-", i)] = strings.Repeat("v", 10<<10)
 	}
@@ -88,7 +88,7 @@ func TestCrowdedMessage(t *testing.T) {
 		n    int
 		want string
 	}{
-		"streams": {Config{}, DefaultMaxStreams + 1, "16385 new streams"},
+		"streams": {Config{}, defaults.MaxStreams + 1, "16385 new streams"},
 		"beside":  {Config{MaxStreams: 40}, 40, "max_streams 40"}, // "good" is open
 	} {
 		t.Run(name, func(t *testing.T) {

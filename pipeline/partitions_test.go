@@ -33,7 +33,7 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 	refused(quick("stated", 16), "partition(70,1)", "partition(16,1)", "eusn-stream job resize")
 	many := quick("stated", 0)
 	many.Shards = 71
-	refused(many, "shards = 71, want 1 to 70")
+	refused(many, "Shards is 71, want at most 70")
 
 	fresh := quick("fresh", 0)
 	fresh.InputSubject = "fresh.*"

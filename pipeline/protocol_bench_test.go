@@ -37,7 +37,7 @@ const serverVariable = "EUSN_BENCH_NATS"
 // stored input to acknowledged predictions on file storage, 100 units, one
 // prediction per message. Each iteration is a pair: the stage, and plainStage
 // on the same input, in turns. Snapshots are taken at least as often as by
-// default: every DefaultSnapshotMessages of the job's messages in all, hence
+// default: every SnapshotMessages of the job's messages in all, hence
 // as many times more often per partition as there are partitions.
 //
 // cpu-s/Mrow are CPU seconds of the whole process (server included) per
@@ -131,7 +131,7 @@ func newLoad(b *testing.B, r *rig, partitions int) *load {
 	m := sixChannels(b)
 	l := &load{b: b, rig: r, m: m, c: Config{
 		Job: "bench", Partitions: partitions, MaxMessage: 900 << 10,
-		SnapshotMessages: DefaultSnapshotMessages / partitions,
+		SnapshotMessages: defaults.SnapshotMessages / partitions,
 	}}
 	if os.Getenv(serverVariable) != "" {
 		l.c.Replicas = 3

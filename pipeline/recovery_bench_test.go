@@ -17,7 +17,7 @@ import (
 
 // BenchmarkRecovery is a restart after a crash with 100,000 streams of 100
 // units in the middle of their sequences: a message of each is in the
-// snapshots, and DefaultSnapshotMessages-1 answered messages lie behind them.
+// snapshots, and SnapshotMessages-1 answered messages lie behind them.
 // Everything goes through the server's object store on file storage.
 //
 // restart-ms is from Stage.Run to the last replayed message. The other times
@@ -25,7 +25,8 @@ import (
 // here come one after another and in the stage side by side. MB is all
 // snapshots together.
 func BenchmarkRecovery(b *testing.B) {
-	const streams, behind = 100_000, DefaultSnapshotMessages - 1
+	const streams = 100_000
+	behind := defaults.SnapshotMessages - 1
 	m := sixChannels(b)
 	m.Policy = reservoir.Policy{Kind: reservoir.Count, Length: loadRows, Early: 2}
 	for _, partitions := range []int{1, 64} {
@@ -38,7 +39,7 @@ func BenchmarkRecovery(b *testing.B) {
 			r.stop(b) // with snapshots
 			r = rig.launch(m, c, fastest)
 			rig.oneRowEach(r, m, behind) // each the second of its stream: an early prediction
-			r.until(b, "all answered", func(s Stats) bool { return s.Predictions == behind })
+			r.until(b, "all answered", func(s Stats) bool { return s.Predictions == uint64(behind) })
 			r.crash(b)
 
 			var restart, put, get, decode, adopt time.Duration
@@ -47,7 +48,7 @@ func BenchmarkRecovery(b *testing.B) {
 				rig.expire(c.Job)
 				begin := time.Now()
 				r := rig.launch(m, c, fastest)
-				r.until(b, "all replayed", func(s Stats) bool { return s.Replayed == behind && s.Replaying == 0 })
+				r.until(b, "all replayed", func(s Stats) bool { return s.Replayed == uint64(behind) && s.Replaying == 0 })
 				restart += time.Since(begin)
 				r.crash(b)
 				size = 0

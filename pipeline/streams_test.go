@@ -153,8 +153,8 @@ func TestConfigValidate(t *testing.T) {
 		Job: "A b", InputSubject: "x.>.y", Partitions: -1, Shards: 9, RowBudget: -1, MaxMessage: 1, MaxSlots: -1, MaxStreams: -1,
 		NonFinite: "maybe", Replicas: 9, Latency: time.Hour, OutputKeep: -1,
 	}.Validate()
-	mentions(t, err, "job", "input subject", "partitions", "shards", "row budget", "max message", "max slots", "max streams",
-		"non-finite", "replicas", "latency", "negative")
+	mentions(t, err, "job", "input subject", "Partitions is -1, want 0 to 4096", "Shards is 9, want at most 1", "RowBudget", "MaxMessage", "MaxSlots", "MaxStreams",
+		"non-finite", "Replicas", "Latency is 1h0m0s, want at most 1m0s", "OutputKeep is -1, want at least 0")
 	for _, s := range []string{"sensors", "*", "a..*", "a.>.*", "$JS.*", "a\tb.*", "a.{b", "eusn.>", "eusn.in.*"} {
 		if err := (Config{InputSubject: s}).Validate(); err == nil {
 			t.Errorf("input subject %q passed", s)

@@ -198,9 +198,9 @@ type Input struct {
 	NonFinite string `mapstructure:"non_finite" default:"reject" enum:"reject,hold,zero" flag:"non-finite"`
 	// By how many percent the sampling rate of a sequence may differ from the rate
 	// that the model was trained at, before its predictions carry the flag rate. It
-	// is measured if the model has a rate and every sample has a time (ts). 0: the
+	// is measured if the model has a rate and every sample has a time (ts). -1: the
 	// flag is never set.
-	RateTolerance int `mapstructure:"rate_tolerance" default:"5" minimum:"0" maximum:"100"`
+	RateTolerance int `mapstructure:"rate_tolerance" default:"5" minimum:"-1" maximum:"100" not:"0"`
 	// How many messages of a key may wait for a message with a lower number,
 	// before that message counts as missing. -1: none, every gap counts at once.
 	Reorder int `mapstructure:"reorder" default:"16" maximum:"65536" not:"0"`

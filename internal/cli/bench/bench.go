@@ -94,7 +94,7 @@ that you choose.`,
 	f.IntVar(&o.rounds, "rounds", 5, "rounds of each measurement, with --only messages")
 	f.DurationVar(&o.time, "time", time.Second, "measuring time per row of results")
 	f.IntSliceVar(&o.partitions, "partitions", []int{1, 8}, "partitions of the stage (default with --only messages: 8)")
-	f.IntVar(&o.batch, "batch", pipeline.DefaultRowBudget, "rows that close a batch of the stage (stage.rows of its configuration)")
+	f.IntVar(&o.batch, "batch", pipeline.Defaults().RowBudget, "rows that close a batch of the stage (stage.rows of its configuration)")
 	f.StringVar(&o.dir, "dir", "", "folder for the stage's server; empty: the system's temporary folder")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the working stage to PROFILE-<partitions>.pprof, for go tool pprof")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

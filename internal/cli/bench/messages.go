@@ -89,7 +89,7 @@ func (m *messageBench) measure(ctx context.Context, partitions int) error {
 	}
 	if m.o.wants(partHalf) {
 		every := time.Duration(float64(time.Second) / (stagePace * rate))
-		if err := m.latency(ctx, partHalf, partitions, pipeline.DefaultLatency, every); err != nil {
+		if err := m.latency(ctx, partHalf, partitions, pipeline.Defaults().Latency, every); err != nil {
 			return err
 		}
 	}
@@ -134,7 +134,7 @@ func (m *messageBench) count(perSecond float64) int {
 
 // cpu sends the same messages to plain JetStream and to the stage, in turns.
 func (m *messageBench) cpu(ctx context.Context, partitions int) (row messagesRow, err error) {
-	err = m.with(ctx, partitions, pipeline.DefaultLatency, stageKeys, func(b *stageBench) error {
+	err = m.with(ctx, partitions, pipeline.Defaults().Latency, stageKeys, func(b *stageBench) error {
 		p, err := b.openPlain(ctx)
 		if err != nil {
 			return err
@@ -239,8 +239,8 @@ func (m *messageBench) latency(ctx context.Context, part string, partitions int,
 // backlog compares how fast stored messages are worked off with what 64
 // partitions do, in turns.
 func (m *messageBench) backlog(ctx context.Context, partitions int) error {
-	return m.with(ctx, partitions, pipeline.DefaultLatency, stageKeys, func(b *stageBench) error {
-		return m.with(ctx, messagePartsMax, pipeline.DefaultLatency, stageKeys, func(many *stageBench) error {
+	return m.with(ctx, partitions, pipeline.Defaults().Latency, stageKeys, func(b *stageBench) error {
+		return m.with(ctx, messagePartsMax, pipeline.Defaults().Latency, stageKeys, func(many *stageBench) error {
 			first, err := many.drain(ctx, 4*messageLeast)
 			if err != nil {
 				return err

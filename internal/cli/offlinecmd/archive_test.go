@@ -76,7 +76,7 @@ func TestRecordingHasRate(t *testing.T) {
 	}
 	for _, c := range []struct {
 		archive, tolerance, want string
-	}{{archive, "5", ""}, {record("slow", 40), "5", "10 at another sampling rate, of 10 predictions"}, {record("slower", 24), "5", "10 at another sampling rate"}, {record("less", 24), "20", ""}, {record("other", 40), "0", ""}} {
+	}{{archive, "5", ""}, {record("slow", 40), "5", "10 at another sampling rate, of 10 predictions"}, {record("slower", 24), "5", "10 at another sampling rate"}, {record("less", 24), "20", ""}, {record("other", 40), "-1", ""}} {
 		out := clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", c.archive, "--rate-tolerance", c.tolerance).Out
 		if strings.Contains(out, "at another sampling rate") != (c.want != "") || !strings.Contains(out, c.want) {
 			t.Errorf("%s within %s %%: want %q\n%s", filepath.Base(c.archive), c.tolerance, c.want, out)

@@ -45,7 +45,7 @@ those of the live stage bit for bit.`,
 	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set, or of --parts, to predict: train or test")
 	f.StringVar(&o.Readout, "head", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&predictions, "predictions", "", "also write every prediction to this Parquet file")
-	f.IntVar(&tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; 0 = any (the stage has input.rate_tolerance)")
+	f.IntVar(&tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&o.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	f.Float64Var(&o.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); of one of numbers: their intervals, such as 0.2 (docs/regression.md); 0 = do not")
@@ -71,12 +71,10 @@ those of the live stage bit for bit.`,
 		case o.LabelDelay < 0:
 			return fmt.Errorf("--label-delay %d: want a number of predictions, 0 or more", o.LabelDelay)
 		}
-		if tolerance < 0 || tolerance > 100 {
-			return fmt.Errorf("--rate-tolerance %d: want 0 to 100", tolerance)
+		if tolerance < -1 || tolerance == 0 || tolerance > 100 {
+			return fmt.Errorf("--rate-tolerance %d: want 1 to 100, or -1", tolerance)
 		}
-		if o.RateTolerance = float64(tolerance) / 100; tolerance == 0 {
-			o.RateTolerance = -1
-		}
+		o.RateTolerance = float64(tolerance) / 100
 		var err error
 		if o.Groups, o.Parts, err = group.read(); err != nil {
 			return err

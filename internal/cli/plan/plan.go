@@ -74,7 +74,7 @@ also answered what came meanwhile, in the mean over the times between two snapsh
 	f.Float64Var(&o.disk, "server-disk", 500, "what a server's disk writes, MB/s")
 	f.Float64Var(&o.Use, "use", .6, "share of cores, network and disk that may be used")
 	f.IntVar(&o.replicas, "replicas", 1, "servers that store each message: 1 or 3")
-	f.DurationVar(&o.latency, "latency", pipeline.DefaultLatency, "how long a batch waits for more messages (stage.latency)")
+	f.DurationVar(&o.latency, "latency", pipeline.Defaults().Latency, "how long a batch waits for more messages (stage.latency)")
 	f.DurationVar(&o.time, "time", 3*time.Second, "time of each measurement")
 	f.StringVar(&o.dir, "dir", "", "folder for the measured server; empty: the system's temporary folder")
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error { return run(ctx, a, o) })
@@ -163,7 +163,7 @@ func run(ctx context.Context, a *cli.App, o options) (err error) {
 	if err != nil {
 		return cli.OrInterrupted(err, "nothing is planned before the stage is measured")
 	}
-	e := compute(o.plant, o.server, r, o.replicas, pipeline.DefaultSnapshotEvery, pipeline.MaxPartitions)
+	e := compute(o.plant, o.server, r, o.replicas, pipeline.Defaults().SnapshotEvery, pipeline.MaxPartitions)
 	if math.IsInf(e.Kill, 0) {
 		e.Kill = -1
 	}

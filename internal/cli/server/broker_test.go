@@ -38,7 +38,7 @@ func TestServerRefusals(t *testing.T) {
 	plain := start(server.Options{})
 	clitest.Exec(t, t.Context(), "deadletter", "list", "--nats-url", plain).Want(t, cli.ExitFailure, "check that JetStream is enabled on the server")
 	// A job's messages must leave room for what a dead letter adds.
-	tight := start(server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: pipeline.DefaultMaxMessage + 1})
+	tight := start(server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: int32(pipeline.Defaults().MaxMessage) + 1})
 	r := clitest.Exec(t, t.Context(), "doctor", "--nats-url", tight)
 	r.Want(t, cli.ExitFailure, "1 problem(s) found")
 	if want := fmt.Sprintf("needs a server whose max_payload is %d or more", pipeline.Config{}.MinPayload()); !strings.Contains(r.Out, want) {

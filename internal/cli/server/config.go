@@ -27,7 +27,7 @@ func StageConfig(a *cli.App, path string, flags *pflag.FlagSet, names []string) 
 // PipelineConfig is the part of c that package pipeline knows.
 func PipelineConfig(c config.Config) pipeline.Config {
 	subject := c.Input.Subject
-	if c.Input.Job != "" && subject == pipeline.DefaultInputSubject { // nobody chose it: it is the other job's
+	if c.Input.Job != "" && subject == pipeline.Defaults().InputSubject { // nobody chose it: it is the other job's
 		subject = ""
 	}
 	return pipeline.Config{
@@ -37,18 +37,10 @@ func PipelineConfig(c config.Config) pipeline.Config {
 		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
 		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Head: c.Stage.Head, StopTimeout: c.Stage.StopTimeout,
-		RateTolerance: rateTolerance(c.Input.RateTolerance), Reorder: c.Input.Reorder, ReorderBytes: int(c.Input.ReorderBytes), Lease: c.Stage.Lease,
+		RateTolerance: c.Input.RateTolerance, Reorder: c.Input.Reorder, ReorderBytes: int(c.Input.ReorderBytes), Lease: c.Stage.Lease,
 		SnapshotMessages: c.Stage.SnapshotMessages, SnapshotEvery: c.Stage.SnapshotEvery,
 		Idle: c.Stage.Idle, Forget: c.Stage.Forget,
 	}
-}
-
-// rateTolerance is a share, of percent; no percent switch the flag off.
-func rateTolerance(percent int) float64 {
-	if percent == 0 {
-		return -1
-	}
-	return float64(percent) / 100
 }
 
 // InputOf is how messages are read.

@@ -33,8 +33,8 @@ func TestDefaultsAreThePipelines(t *testing.T) {
 	}
 }
 
-// The configuration and the pipeline accept the same values, key by key. Each has
-// its own ranges; these are the values next to the limits.
+// The configuration and the pipeline accept the same values, key by key. The ranges of
+// numbers are generated; these are the values next to the limits.
 func TestRangesAreThePipelines(t *testing.T) {
 	numbers := []string{"-9223372036854775808", "-2147483648", "-2", "-1", "1", "2", "5", "6", "64", "65"}
 	for bits := 10; bits <= 32; bits++ {
