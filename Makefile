@@ -89,7 +89,7 @@ cross-arm64:
 	GOARCH=arm64 go vet ./reservoir/...
 
 generate: ## regenerate what is generated
-	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./internal/config ./offline/internal/baseline ./gpu/telemetry
+	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./internal/config ./readout/outcome ./pipeline/internal/wire ./offline/internal/baseline ./gpu/telemetry
 
 ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 	go generate ./gpu/kernels

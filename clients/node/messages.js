@@ -1,6 +1,7 @@
 // The messages: samples to Arrow, Arrow to predictions. What each column and flag
-// means is in codec/doc.go.
+// means is in docs/reference.md.
 import { Float32, makeData, makeVector, Table, tableFromIPC, tableToIPC, TimestampNanosecond } from "apache-arrow";
+import { extras, flagNames } from "./columns.js";
 
 // encodeSamples makes a message of columns of numbers, one per channel, and of times
 // (bigint ns since 1970, null where a sample has none).
@@ -21,7 +22,6 @@ export function encodeSamples(channels, columns, times) {
   return tableToIPC(new Table(fields), "stream"); // not the file format; without compression
 }
 
-const flagNames = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided", "abstain"];
 const bit = (name) => 1 << flagNames.indexOf(name);
 
 // The worst of a prediction's flags wins.
@@ -46,20 +46,24 @@ export function decodePredictions(data) {
   if (table.schema.metadata.get("eusn.schema") !== "prediction") throw new Error("not a message of predictions");
   const labels = JSON.parse(table.schema.metadata.get("eusn.labels"));
   const column = (name) => table.getChild(name);
-  const [stream, seq, row, cls, score, probability, scores, flags, readout, set, novelty, noveltyP, change, value, low, high, inputs] =
-    ["stream_id", "seq", "row", "class", "score", "probability", "scores", "flags", "readout", "set", "novelty", "novelty_p", "change", "value", "low", "high", "inputs"].map(column);
+  const [stream, seq, row, cls, score, probability, scores, flags, readout] =
+    ["stream_id", "seq", "row", "class", "score", "probability", "scores", "flags", "readout"].map(column);
+  const more = extras.map(([name, field, holds]) => [field, values[holds], column(name)]);
   const times = nanoseconds(column("ts"));
   return Array.from({ length: table.numRows }, (_, i) => ({
     stream: stream.get(i), class: labels[cls.get(i)], probability: probability?.get(i) ?? null, score: score.get(i),
     scores: scores ? Array.from(scores.get(i)) : null, integrity: integrity(flags.get(i)), flags: flags.get(i),
     seq: seq.get(i), row: row.get(i), time: times[i], readout: readout?.get(i) || null,
-    set: set?.isValid(i) ? Array.from(set.get(i), (c) => labels[c]) : null,
-    novelty: novelty?.get(i) ?? null, noveltyP: noveltyP?.get(i) ?? null,
-    change: change?.get(i) ?? null,
-    value: value?.get(i) ?? null, low: low?.get(i) ?? null, high: high?.get(i) ?? null,
-    inputs: inputs?.isValid(i) ? Array.from(inputs.get(i)) : null,
+    ...Object.fromEntries(more.map(([field, value, from]) => [field, from?.isValid(i) ? value(from.get(i), labels) : null])),
   }));
 }
+
+// The value of a column that only some models give, by what it holds.
+const values = {
+  number: (v) => v,
+  numbers: (v) => Array.from(v),
+  classes: (v, labels) => Array.from(v, (c) => labels[c]),
+};
 
 // nanoseconds are a column of times as they are: Arrow's own reader makes
 // milliseconds of them.

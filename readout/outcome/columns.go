@@ -1,5 +1,7 @@
 package outcome
 
+//go:generate go test -count=1 -run ^TestGenerated$ . -write
+
 // Type is what a column holds.
 type Type int
 
@@ -17,6 +19,14 @@ const (
 	Flags                 // uint32: bits; in JSON and CSV names
 	Word                  // not in messages: follows from the flags
 )
+
+// String is the type in messages, as Arrow calls it; empty of Word.
+func (t Type) String() string { return typeNames[t] }
+
+var typeNames = map[Type]string{
+	Text: "utf8", Time: "timestamp[ns, UTC]", Uint64: "uint64", Uint32: "uint32", Flags: "uint32", ClassName: "int32",
+	Float32: "float32", Scores: "fixed_size_list<float32>", ClassList: "list<int32>", FloatList: "list<float32>",
+}
 
 // Part is what a readout needs to have to give a column.
 type Part int
@@ -64,7 +74,7 @@ var Columns = [...]Column{
 	{Name: "row", Arrow: "row", Type: Uint32, Means: "row of that sample in the message, from 0"},
 	{Name: "time", Arrow: "ts", Type: Time, Null: true, Means: "time of that sample", Unit: "ns since 1970, UTC", Absent: "the samples have no times"},
 	{
-		Name: "class", Arrow: "class", Type: ClassName, Means: "predicted class: an index into the list eusn.labels of the schema's metadata, a name elsewhere; of a regression always 0, the name of the number",
+		Name: "class", Arrow: "class", Type: ClassName, Means: "predicted class: an index into the list `eusn.labels` of the schema's metadata, a name elsewhere; of a regression always 0, the name of the number",
 	},
 	{
 		Name: "score", Arrow: "score", Type: Float32, Means: "the class's score: the readout's own number, comparable only within one model",
@@ -72,8 +82,8 @@ var Columns = [...]Column{
 	},
 	{
 		Name: "probability", Arrow: "probability", Type: Float32, Null: true, Means: "the class's among the trained classes, above 0 to 1",
-		Absent: "the model makes none of its scores", Docs: "measurements/calibration.md",
-		Known: func(a *Answer) bool { return a.Probability != 0 }, Float: func(a *Answer) *float32 { return &a.Probability },
+		Absent: "the model makes none of its scores",
+		Known:  func(a *Answer) bool { return a.Probability != 0 }, Float: func(a *Answer) *float32 { return &a.Probability },
 	},
 	{
 		Name: "scores", Arrow: "scores", Type: Scores, Means: "scores of all classes; of two classes one, positive for the second", Absent: "the job publishes none",
@@ -91,7 +101,7 @@ var Columns = [...]Column{
 	},
 	{
 		Name: "novelty_p", Arrow: "novelty_p", Type: Float32, Part: Detector, Null: true, Means: "p-value of novelty, above 0 to 1: the share of sequences like the training's that are as unlike, or more",
-		Absent: "novelty is", Docs: "novelty.md",
+		Absent: "there is no novelty", Docs: "novelty.md",
 		Known: judged, Float: func(a *Answer) *float32 { return &a.NoveltyP },
 	},
 	{
@@ -105,23 +115,23 @@ var Columns = [...]Column{
 		Known: func(a *Answer) bool { return a.Change != 0 }, Float: func(a *Answer) *float32 { return &a.Change },
 	},
 	{
-		Name: "value", Arrow: "value", Type: Float32, Part: Regressor, Null: true, Means: "the number that a regression predicts", Unit: "the number's own",
+		Name: "value", Arrow: "value", Type: Float32, Part: Regressor, Null: true, Means: "the number that a regression predicts", Unit: "the unit of the training's numbers",
 		Absent: "the model predicts classes", Docs: "regression.md",
 		Known: numeric, Float: func(a *Answer) *float32 { return &a.Number.Value },
 	},
 	{
-		Name: "low", Arrow: "low", Type: Float32, Part: Regressor, Null: true, Means: "lower end of the interval that has the true number, at the model's coverage", Unit: "the number's own",
+		Name: "low", Arrow: "low", Type: Float32, Part: Regressor, Null: true, Means: "lower end of the interval that has the true number, at the model's coverage", Unit: "the unit of the training's numbers",
 		Absent: "the model predicts classes", Docs: "regression.md",
 		Known: numeric, Float: func(a *Answer) *float32 { return &a.Number.Low },
 	},
 	{
-		Name: "high", Arrow: "high", Type: Float32, Part: Regressor, Null: true, Means: "upper end of that interval", Unit: "the number's own",
+		Name: "high", Arrow: "high", Type: Float32, Part: Regressor, Null: true, Means: "upper end of that interval", Unit: "the unit of the training's numbers",
 		Absent: "the model predicts classes", Docs: "regression.md",
 		Known: numeric, Float: func(a *Answer) *float32 { return &a.Number.High },
 	},
 	{Name: "integrity", Type: Word, Means: "how far to trust the prediction, in one word: the worst that the flags say"},
 	{Name: "flags", Arrow: "flags", Type: Flags, Means: "what was unusual: bits in messages, names in JSON and CSV; 0: nothing"},
-	{Name: "readout", Arrow: "readout", Type: Text, Means: "fingerprint of the readout that answered", Absent: "no readout of the job was promoted; in JSON also if the first one answered", Docs: "models.md"},
+	{Name: "readout", Arrow: "readout", Type: Text, Means: "fingerprint of the readout that answered", Absent: "no readout of the job was promoted", Docs: "models.md"},
 }
 
 func always(*Answer) bool    { return true }

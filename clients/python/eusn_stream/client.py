@@ -7,7 +7,6 @@ import json
 import secrets
 import ssl
 import sys
-from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any, AsyncIterator, Optional, Sequence
 
@@ -17,35 +16,11 @@ import nats.js.errors
 import pyarrow as pa
 from nats.js.api import AckPolicy, ConsumerConfig, DeliverPolicy
 
+from .columns import EXTRAS, Prediction
 from .messages import Label, Time, integrity
 from .publisher import Encode, Publisher, Refused
 
 ANSWER = 5.0  # seconds for an acknowledgement
-
-
-@dataclass(frozen=True)
-class Prediction:
-    stream: str
-    cls: str  # the class; read integrity first
-    probability: Optional[float]
-    score: float
-    scores: Optional[list[float]]
-    integrity: str
-    flags: int
-    seq: int  # input message of the sequence's last sample
-    row: int
-    time: Optional[int]  # ns since 1970
-    message: int  # in the job's output: continue with from_ = message + 1
-    index: int
-    readout: Optional[str] = None  # which one answered, where readouts of the job were promoted (docs/models.md)
-    set: Optional[list[str]] = None  # the classes that the true one is among, at the model's coverage: one is an answer, none or several are none (docs/sets.md)
-    novelty: Optional[float] = None  # how unlike the training part it is: 1 is usual (docs/novelty.md)
-    novelty_p: Optional[float] = None  # the share of sequences like the training's that are as unlike
-    change: Optional[float] = None  # of an early prediction: the probability that the class changes until the end (docs/early.md)
-    value: Optional[float] = None  # what a regression predicts; cls is then the name of the number (docs/regression.md)
-    low: Optional[float] = None  # the true number is from low to high, in a share of the model's coverage
-    high: Optional[float] = None
-    inputs: Optional[list[float]] = None  # level, spread and pace of each channel, in deviations of the training's sequences (docs/alarms.md)
 
 
 def encoder(channels: Sequence[str]) -> Encode:
@@ -75,14 +50,17 @@ def decode(data: bytes, message: int) -> list[Prediction]:
     labels = json.loads(meta[b"eusn.labels"])
     there = set(table.column_names)
     ts = table.column("ts").cast(pa.int64()).to_pylist() if "ts" in there else [None] * table.num_rows
-    names = ["stream_id", "class", "score", "flags", "seq", "row", "probability", "scores", "readout", "set", "novelty", "novelty_p", "change", "value", "low", "high", "inputs"]
+    names = ["stream_id", "class", "score", "flags", "seq", "row", "probability", "scores", "readout", *EXTRAS]
     column: dict[str, list[Any]] = {n: table.column(n).to_pylist() if n in there else [None] * table.num_rows for n in names}
+
+    def extra(name: str, i: int) -> Any:
+        value = column[name][i]
+        return [labels[c] for c in value] if EXTRAS[name] and value is not None else value
+
     return [
-        Prediction(column["stream_id"][i], labels[column["class"][i]], column["probability"][i], column["score"][i],
-                   column["scores"][i], integrity(column["flags"][i]), column["flags"][i], column["seq"][i], column["row"][i], ts[i], message, i,
-                   column["readout"][i] or None, None if column["set"][i] is None else [labels[c] for c in column["set"][i]],
-                   column["novelty"][i], column["novelty_p"][i], column["change"][i],
-                   column["value"][i], column["low"][i], column["high"][i], column["inputs"][i])
+        Prediction(stream=column["stream_id"][i], cls=labels[column["class"][i]], probability=column["probability"][i], score=column["score"][i],
+                   scores=column["scores"][i], integrity=integrity(column["flags"][i]), flags=column["flags"][i], seq=column["seq"][i], row=column["row"][i],
+                   time=ts[i], message=message, index=i, readout=column["readout"][i] or None, **{n: extra(n, i) for n in EXTRAS})
         for i in range(table.num_rows)
     ]
 

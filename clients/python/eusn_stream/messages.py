@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Optional, Union
 
+from .columns import FLAGS
+
 Time = Union[datetime, int]  # an int is in ns since 1970
 
-_FLAGS = ["gap", "reordered", "held", "warm-up", "early", "poison-skipped", "idle", "out-of-range", "flat", "length", "rate", "decided", "abstain"]
-_BIT = {name: 1 << i for i, name in enumerate(_FLAGS)}
+_BIT = {name: 1 << i for i, name in enumerate(FLAGS)}
 _WORST_FIRST = [
     ("unlike-training", _BIT["out-of-range"] | _BIT["flat"] | _BIT["length"] | _BIT["rate"]),
     ("gap", _BIT["gap"]),
@@ -26,7 +27,7 @@ _WORST_FIRST = [
 
 def integrity(flags: int) -> str:
     """How far to trust a prediction, in a word."""
-    if flags >> len(_FLAGS):
+    if flags >> len(FLAGS):
         return "unknown"  # a flag of a later version
     return next((word for word, bits in _WORST_FIRST if flags & bits), "complete")
 

@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
 var writeAsyncAPI = flag.Bool("write-asyncapi", false, "write docs/asyncapi.json")
@@ -101,7 +103,31 @@ func message(name, summary, contentType string, headers object) object {
 
 const arrow = "application/vnd.apache.arrow.stream"
 
+// columns are those of predictions, for messages: AsyncAPI has no words for those of Arrow.
+func columns() (all []object) {
+	for _, c := range outcome.Columns {
+		if c.Arrow == "" {
+			continue
+		}
+		column := object{"name": c.Arrow, "type": c.Type.String(), "nullable": c.Null, "optional": c.Part != outcome.Always || c.Arrow == "readout" || c.Arrow == "scores", "description": c.Means}
+		if c.Unit != "" {
+			column["unit"] = c.Unit
+		}
+		if c.Absent != "" {
+			column["absent"] = c.Absent
+		}
+		all = append(all, column)
+	}
+	return all
+}
+
 func asyncMessages() object {
+	all := messages()
+	all["predictions"].(object)["payload"].(object)["x-columns"] = columns()
+	return all
+}
+
+func messages() object {
 	producer := []string{HeaderSeq, HeaderIncarnation, HeaderCRC, HeaderEnd, HeaderUnreadable, HeaderLastTime, HeaderDead, traceParent, traceState}
 	identity := []string{HeaderArith, HeaderNetwork, HeaderReadout}
 	record := append([]string{
@@ -114,7 +140,7 @@ func asyncMessages() object {
 			headerSchema([]string{HeaderKind}, nil, KindIdle)),
 		"promotion": message("promotion", "the stage's own: another readout answers in this partition, as JSON (pipeline/doc.go, Promotion)", "application/json",
 			headerSchema([]string{HeaderKind}, nil, KindPromote)),
-		"predictions": message("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns stream_id, seq, row, ts, class, score, probability, scores and flags, and readout where one was promoted, set where the model makes sets of classes, novelty and novelty_p where it has a detector of what is unlike its training, change where it decides early, and inputs where it says what they are like (codec/doc.go). Those of kind claim and released have no predictions", arrow,
+		"predictions": message("predictions", "the predictions of a batch and the position behind them, in one message: an Arrow IPC stream with the columns x-columns (docs/reference.md). Those of kind claim and released have no predictions", arrow,
 			headerSchema([]string{HeaderKind, HeaderEpoch, HeaderWorker, HeaderInCreated, HeaderInSeq, HeaderAhead, HeaderOuts}, record, KindCommit, KindClaim, KindReleased)),
 		"job": message("job", "which model the job runs; its body has no predictions", arrow,
 			headerSchema([]string{HeaderKind}, append([]string{HeaderWorker, HeaderInput, HeaderResize, HeaderSource, HeaderPromotions, HeaderShadows}, identity...), KindJob)),
@@ -224,7 +250,7 @@ func TestAsyncAPI(t *testing.T) {
 	}
 	got, err := os.ReadFile(asyncAPIFile)
 	if err != nil || !bytes.Equal(got, want.Bytes()) {
-		t.Errorf("docs/asyncapi.json is not what the constants say (%v): go test ./pipeline/internal/wire -run TestAsyncAPI -write-asyncapi", err)
+		t.Errorf("docs/asyncapi.json is not what the constants say (%v): go generate ./pipeline/internal/wire", err)
 	}
 	for _, quoted := range []string{"{job}.in.{partition}.{key}", "{job}.out.{partition}", "{job}.out.job", "{job}.dlq.{partition}", "{job}.rows.{partition}.{epoch}"} {
 		if !bytes.Contains(got, []byte(`"address": "`+quoted+`"`)) {

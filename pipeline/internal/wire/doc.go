@@ -7,3 +7,5 @@
 // what it is given. What is written here is read by later versions, so a change
 // follows CONTRIBUTING.md, "When a format changes".
 package wire
+
+//go:generate go test -count=1 -run ^TestAsyncAPI$ . -write-asyncapi
