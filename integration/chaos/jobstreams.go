@@ -75,19 +75,25 @@ func awaitStreams(ctx context.Context, js jetstream.JetStream) error {
 
 // lastSeq asks the server for the last message number of a NATS stream.
 func lastSeq(ctx context.Context, js jetstream.JetStream, name string) (last uint64, err error) {
+	state, err := stateOf(ctx, js, name)
+	return state.LastSeq, err
+}
+
+// stateOf asks the server for the state of a NATS stream.
+func stateOf(ctx context.Context, js jetstream.JetStream, name string) (state jetstream.StreamState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	err = asking(ctx, func(ctx context.Context) error {
 		s, err := js.Stream(ctx, name)
 		if err == nil {
-			last = s.CachedInfo().State.LastSeq
+			state = s.CachedInfo().State
 		}
 		return err
 	})
 	if err != nil {
-		return 0, fmt.Errorf("chaos: NATS stream %s: %w", name, err)
+		return state, fmt.Errorf("chaos: NATS stream %s: %w", name, err)
 	}
-	return last, nil
+	return state, nil
 }
 
 // answerWithin is how long an answer may take when all servers run.
@@ -108,11 +114,17 @@ var errEnough = errors.New("enough")
 
 // readOn gives fn the messages of a NATS stream after number from, up to the
 // last one now, and returns its number. holes says that some may be missing: the
-// servers may have lost some.
+// servers may have lost some, or the NATS stream.
 func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint64, holes bool, fn func(stored) error) (uint64, error) {
-	last, err := lastSeq(ctx, js, name)
-	if err != nil || last <= from {
+	state, err := stateOf(ctx, js, name)
+	last := state.LastSeq
+	switch {
+	case holes && errors.Is(err, jetstream.ErrStreamNotFound):
+		return from, nil
+	case err != nil || last <= from:
 		return from, err
+	case holes && state.Msgs == 0:
+		return last, nil
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, fmt.Errorf("chaos: reading %s from %d to %d took more than a minute", name, from+1, last))
 	defer cancel()

@@ -165,7 +165,7 @@ func producerFaults() []*scenario {
 	split := func(s *scenario) {
 		const largest = 16 << 10 // bytes of an input message
 		s.Policy, s.Traffic, s.Classes, s.MaxMessage, s.MaxPayload = "each", broad, 100, largest, largest+16<<10
-		s.Kills, s.Lag, s.Handed = 10, 20*time.Millisecond, 1
+		s.Kills, s.Lag, s.Handed, s.Load = 10, 20*time.Millisecond, 1, 45*time.Second // a start takes 3 s with this lag
 	}
 	other := func(network, head uint64) func() (*reservoir.Model, error) {
 		return func() (*reservoir.Model, error) { return drawModel("marked", network, head, 3) }
