@@ -11,7 +11,7 @@ header = json.loads(raw[8:8 + size])
 meta = header.pop("__metadata__")
 T = {k: np.frombuffer(raw, {"F32": "<f4", "I32": "<i4"}[v["dtype"]], int(np.prod(v["shape"])), 8 + size + v["data_offsets"][0])
      .reshape(v["shape"]).astype({"F32": "f8", "I32": "i8"}[v["dtype"]]) for k, v in header.items()}
-spec, head = json.loads(meta["eusn.spec"]), json.loads(meta["eusn.readouts"])[0]
+spec, readout = json.loads(meta["eusn.spec"]), json.loads(meta["eusn.readouts"])[0]
 front = json.loads(meta.get("eusn.front", "{}"))
 
 
@@ -85,8 +85,8 @@ for path in sys.argv[2:]:
     f = features(front_end(np.load(path).astype("f8")))
     limit = T.get("readout.0.limit", np.inf)  # a readout may limit its features
     s = T["readout.0.intercept"] + T["readout.0.weights"] @ np.clip(f - T["readout.0.center"], -limit, limit)
-    k = int(s[0] > 0) if len(head["classes"]) == 2 else int(s.argmax())
+    k = int(s[0] > 0) if len(readout["classes"]) == 2 else int(s.argmax())
     all_scores = np.append([0], s) if len(s) == 1 else s
-    t = head.get("temperature")  # none: the model makes no probabilities
+    t = readout.get("temperature")  # none: the model makes no probabilities
     p = 1 / np.exp(t * (all_scores - all_scores.max())).sum() if t else None
-    print(json.dumps({"class": head["classes"][k], "probability": p, "scores": s.tolist(), "features": f.tolist()}))
+    print(json.dumps({"class": readout["classes"][k], "probability": p, "scores": s.tolist(), "features": f.tolist()}))

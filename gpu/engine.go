@@ -207,8 +207,8 @@ func (e *Engine) SetReadouts(readouts []*readout.Linear) error {
 		e.ctx.Free(at)
 		return e.failed(err)
 	}
-	old := cuda.Pointer(e.buffers.Heads)
-	e.readouts, e.width, e.buffers.Heads = readouts, width, uint64(at)
+	old := cuda.Pointer(e.buffers.Readouts)
+	e.readouts, e.width, e.buffers.Readouts = readouts, width, uint64(at)
 	return e.failed(e.ctx.Free(old))
 }
 

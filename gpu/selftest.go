@@ -124,7 +124,7 @@ func (e *Engine) compare(truth *reservoir.Generic, samples int) error {
 	return nil
 }
 
-// testHead is a readout with weights of every size.
+// testReadout is a readout with weights of every size.
 func testReadout(features int) *readout.Linear {
 	h := &readout.Linear{Name: "self-test", Classes: []string{"a", "b", "c"}}
 	h.Center, h.Weights, h.Intercept = make([]float32, features), make([]float32, 3*features), make([]float32, 3)

@@ -82,10 +82,10 @@ func (w twin) score(a *kernels.Args, r kernels.Run) {
 	out := at[float32](w, a.Scores+4*uint64(r.Score)*uint64(a.Shape.ScoreWidth), int(a.Shape.ScoreWidth))
 	n := len(features)
 	for done, t := uint32(0), uint64(0); done < a.Shape.ScoreWidth; t++ {
-		tile := at[uint32](w, a.Heads+16*t, 4) // center, weights, columns, first
-		center := at[float32](w, a.Heads+4*uint64(tile[0]), 2*n)
+		tile := at[uint32](w, a.Readouts+16*t, 4) // center, weights, columns, first
+		center := at[float32](w, a.Readouts+4*uint64(tile[0]), 2*n)
 		limit := center[n:]
-		weights := at[float32](w, a.Heads+4*uint64(tile[1]), 8*(n+1))
+		weights := at[float32](w, a.Readouts+4*uint64(tile[1]), 8*(n+1))
 		for c := range tile[2] {
 			acc := weights[c]
 			for f, v := range features {

@@ -43,7 +43,7 @@ type Evaluation struct {
 	Split       Split            `json:"split,omitempty"` // empty for a recording
 	Fingerprint string           `json:"fingerprint"`     // of the data, see Dataset.Fingerprint
 	Model       string           `json:"model"`           // fingerprint of the model
-	Readout     string           `json:"head"`
+	Readout     string           `json:"readout"`
 	Policy      reservoir.Policy `json:"policy"`         // of the model: how the series were cut
 	Classes     []string         `json:"classes"`        // the readout's, in its order
 	Series      int              `json:"series"`         // all of the part; of a recording: its streams

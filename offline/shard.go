@@ -51,7 +51,7 @@ type shardJob struct {
 	Alphas      []float64              `json:"alphas"`
 	RawFeatures bool                   `json:"raw_features"`
 	RidgeOnly   bool                   `json:"ridge_only"`
-	Readout     string                 `json:"head"`
+	Readout     string                 `json:"readout"`
 	Tool        string                 `json:"tool"`
 }
 

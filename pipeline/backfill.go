@@ -170,7 +170,7 @@ func (b *backfilling) of(ctx context.Context, js jetstream.JetStream, link *stor
 	if b.entry, _, err = store.ReadEntry(ctx, b.job.Out, b.job.Name); err != nil {
 		return err
 	}
-	b.run.cfg.Input, err = inputOf(ctx, b.job.Out, b.job.Name, b.run.stage.Model, b.run.self.head, b.run.cfg.Input)
+	b.run.cfg.Input, err = inputOf(ctx, b.job.Out, b.job.Name, b.run.stage.Model, b.run.self.readout, b.run.cfg.Input)
 	return err
 }
 
@@ -186,7 +186,7 @@ func (b *backfilling) shard() (*shard.Shard, error) {
 		c.MaxStreams *= DefaultPartitions
 	}
 	// What is odd in old data is in the predictions' flags and in BackfillDone.
-	sh, err := shard.New(c, b.run.stage.Model, b.run.self.head, b.run.stage.NewEngine, b.run.counters, slog.New(slog.DiscardHandler))
+	sh, err := shard.New(c, b.run.stage.Model, b.run.self.readout, b.run.stage.NewEngine, b.run.counters, slog.New(slog.DiscardHandler))
 	if err == nil {
 		sh.Machine.OneReadout = true // the one that was asked for, whatever was promoted in the log
 	}
@@ -197,7 +197,7 @@ func (b *backfilling) shard() (*shard.Shard, error) {
 func (b *backfilling) isJobs(sh *shard.Shard) (bool, error) {
 	own := sh.Machine.Shape.Identity()
 	var err error
-	own.Readout, err = readoutOf(b.run.stage.Model, b.run.self.head, b.run.cfg.Input)
+	own.Readout, err = readoutOf(b.run.stage.Model, b.run.self.readout, b.run.cfg.Input)
 	return own.Differs(b.entry.Identity) == "", err
 }
 
@@ -227,7 +227,7 @@ func (b *backfilling) asked() backfill.Asked {
 	c := b.run.cfg
 	return backfill.Asked{
 		Input: input, Range: b.o.Range,
-		Model: fmt.Sprintf("the model with sha256 %.12s and readout %q", b.run.self.meta.SHA256, b.run.self.head.Name),
+		Model: fmt.Sprintf("the model with sha256 %.12s and readout %q", b.run.self.meta.SHA256, b.run.self.readout.Name),
 		Settings: fmt.Sprintf("input %s, non_finite %s, reorder %d, reorder_bytes %d, max_streams %d, rate_tolerance %d",
 			c.Input.Text(), c.NonFinite, c.Reorder, c.ReorderBytes, c.MaxStreams, c.RateTolerance),
 	}

@@ -109,8 +109,8 @@ type Config struct {
 	// differ from the model's before its predictions carry FlagRate; see
 	// monitor.Rate. No state depends on it. -1 = that flag is never set.
 	RateTolerance int
-	// Head names the model's readout to use. Default: its first.
-	Head string
+	// Readout names the model's readout to use. Default: its first.
+	Readout string
 	// Replicas of the NATS streams when they are created.
 	Replicas int
 	// InputMaxAge removes older input. Default 0: kept, so that a restart

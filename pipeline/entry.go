@@ -22,8 +22,8 @@ var ErrOtherModel = errors.New("nothing was claimed")
 
 // readoutOf is the part of a job's identity that stands for a readout and for how
 // messages are read.
-func readoutOf(m *reservoir.Model, head *readout.Linear, in formats.Input) (string, error) {
-	print, err := registry.Fingerprint(m, head)
+func readoutOf(m *reservoir.Model, linear *readout.Linear, in formats.Input) (string, error) {
+	print, err := registry.Fingerprint(m, linear)
 	if err != nil {
 		return "", fmt.Errorf("pipeline: %w", err)
 	}

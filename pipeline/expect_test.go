@@ -194,8 +194,8 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 			if err != nil {
 				t.Fatal(err)
 			}
-			head := m.Readouts[0].For(!sp.End)
-			if err := e.SetReadouts([]*readout.Linear{head}); err != nil {
+			linear := m.Readouts[0].For(!sp.End)
+			if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
 				t.Fatal(err)
 			}
 			scores := make([]float32, e.ScoreWidth())
@@ -208,19 +208,19 @@ func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, 
 					t.Fatal(err)
 				}
 			}
-			class := head.Class(scores)
+			class := linear.Class(scores)
 			var at place
 			if len(places) > 0 {
 				at = places[sp.To-1]
 			}
 			p := codec.Prediction{
 				Stream: r.Name, Seq: at.seq, Row: at.row, Time: r.Times[sp.To-1],
-				Answer: outcome.Answer{Class: int32(class), Score: head.Score(scores, class), Scores: scores, Probability: head.Probability(scores), Flags: pipelinetest.Unlike(m, r.X[2*sp.From:2*sp.To])},
+				Answer: outcome.Answer{Class: int32(class), Score: linear.Score(scores, class), Scores: scores, Probability: linear.Probability(scores), Flags: pipelinetest.Unlike(m, r.X[2*sp.From:2*sp.To])},
 			}
 			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, defaults.rateShare(), sequencetest.Timed(m.Policy, spans, i, r.Times)) {
 				p.Flags |= outcome.FlagRate
 			}
-			if head.Abstains(p.Probability) {
+			if linear.Abstains(p.Probability) {
 				p.Flags |= outcome.FlagAbstain
 			}
 			if !sp.End {

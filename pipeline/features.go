@@ -162,4 +162,4 @@ func Ends(p reservoir.Policy, q *Sequence) bool {
 }
 
 // Readout is the one of the model that the stage predicts with.
-func (s *Stage) Readout() (*readout.Linear, error) { return pickHead(s.Model, s.Config.Head) }
+func (s *Stage) Readout() (*readout.Linear, error) { return pickReadout(s.Model, s.Config.Readout) }

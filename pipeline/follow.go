@@ -23,12 +23,12 @@ var errBegun = errors.New("another worker has begun the job meanwhile")
 
 // brought is the model that a worker comes with, and the job it comes to.
 type brought struct {
-	js    jetstream.JetStream
-	job   string
-	model *reservoir.Model
-	head  *readout.Linear
-	name  string // of the model
-	input formats.Input
+	js      jetstream.JetStream
+	job     string
+	model   *reservoir.Model
+	readout *readout.Linear
+	name    string // of the model
+	input   formats.Input
 }
 
 // orTheJobs is the job's model where that has another readout of the same network:
@@ -47,7 +47,7 @@ func (b brought) orTheJobs(ctx context.Context, log *slog.Logger) (_ brought, be
 	if !begun || e.Input != inputText(b.input) {
 		return b, begun, nil
 	}
-	own, err := readoutOf(b.model, b.head, b.input)
+	own, err := readoutOf(b.model, b.readout, b.input)
 	if err != nil || own == e.Readout {
 		return b, begun, err
 	}
@@ -73,20 +73,20 @@ func (b brought) follow(ctx context.Context, e wire.Entry, log *slog.Logger) (br
 	if err != nil {
 		return b, err
 	}
-	m, head, found, err := models.Model(ctx, found.Fingerprint)
+	m, linear, found, err := models.Model(ctx, found.Fingerprint)
 	if err != nil {
 		return b, err
 	}
 	if same, err := registry.SameNetwork(m, b.model); err != nil || !same {
 		return b, errors.Join(err, registry.ErrOtherNetwork)
 	}
-	own, err := registry.Fingerprint(b.model, b.head)
+	own, err := registry.Fingerprint(b.model, b.readout)
 	if err != nil {
 		return b, err
 	}
 	log.Warn("the job runs another readout of this network than this worker's model has: this worker takes the job's model from its registry and predicts with that; start it with the job's model (eusn-stream model show active --out FILE), and this line is gone",
 		"job_model", found.Model, "job_readout", found.Fingerprint, "own_model", b.name, "own_readout", own)
-	b.model, b.head, b.name = m, head, found.Model
+	b.model, b.readout, b.name = m, linear, found.Model
 	return b, nil
 }
 
@@ -96,7 +96,7 @@ func (b brought) publish(ctx context.Context, network, worker string) error {
 	for late := time.Now().Add(store.CommitTimeout); ; {
 		models, err := registry.Make(ctx, b.js, b.job)
 		if err == nil {
-			_, _, err = models.Add(ctx, b.model, b.head, network, b.name,
+			_, _, err = models.Add(ctx, b.model, b.readout, network, b.name,
 				registry.Lineage{Who: "worker " + worker, When: registry.Now(), Command: "eusn-stream run"})
 		}
 		again := store.Unheard(err) && time.Now().Before(late) // another worker makes the bucket at this moment

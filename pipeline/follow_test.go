@@ -30,10 +30,10 @@ func (b *rig) forget(job string) {
 // the job's model: every prediction is that of the job's own worker, bit for bit
 // and with its flags, before and behind a restart, and the log says so once.
 func TestWorkersFollowTheJob(t *testing.T) {
-	m, _, head := twoModels(t)
+	m, _, retrained := twoModels(t)
 	ranges := pipelinetest.Model(t, 3, m.Policy)
 	ranges.Training.Inputs = pipelinetest.Ranged(pipelinetest.Model(t, 3, m.Policy)).Training.Inputs
-	followers := []*reservoir.Model{head, ranges, pipelinetest.Timed(pipelinetest.Model(t, 3, m.Policy))}
+	followers := []*reservoir.Model{retrained, ranges, pipelinetest.Timed(pipelinetest.Model(t, 3, m.Policy))}
 	streams := pipelinetest.Recordings(8, 40)
 	packets, sent := pipelinetest.Mixed(streams, 3)
 	want := direct(t, m, streams, sent)
@@ -88,9 +88,9 @@ func TestWorkersFollowTheJob(t *testing.T) {
 // Two workers that begin a job at once with different readouts predict with one
 // of them, and the job's record says with which.
 func TestReadoutsRaceForANewJob(t *testing.T) {
-	m, _, head := twoModels(t)
+	m, _, retrained := twoModels(t)
 	byPrint := map[string]*reservoir.Model{}
-	for _, model := range []*reservoir.Model{m, head} {
+	for _, model := range []*reservoir.Model{m, retrained} {
 		print, err := registry.Fingerprint(model, model.Readouts[0])
 		if err != nil {
 			t.Fatal(err)
@@ -104,7 +104,7 @@ func TestReadoutsRaceForANewJob(t *testing.T) {
 		c := quick(fmt.Sprint("readouts", round), 4)
 		c.InputSubject = c.Job + ".*"
 		began := make(chan *running, 2)
-		for _, model := range []*reservoir.Model{m, head} {
+		for _, model := range []*reservoir.Model{m, retrained} {
 			go func() {
 				var r *running
 				defer func() { began <- r }() // also where it does not start
@@ -135,15 +135,15 @@ func TestReadoutsRaceForANewJob(t *testing.T) {
 // A job of a program without a registry gets one with its next worker; then
 // others can follow. A job that reads JSON is followed, too.
 func TestOlderJobsAreFollowed(t *testing.T) {
-	m, network, head := twoModels(t)
+	m, network, retrained := twoModels(t)
 	b := newRig(t)
 	c := quick("older", 2)
 	c.Input = formats.Input{Format: formats.JSON}
 	b.start(m, c).stop(t)
 	b.forget(c.Job)
-	b.refusedFor(t, head, c, "readout", "eusn-stream model publish")
+	b.refusedFor(t, retrained, c, "readout", "eusn-stream model publish")
 	b.start(m, c).stop(t)
-	b.start(head, c).stop(t)
+	b.start(retrained, c).stop(t)
 	b.refusedFor(t, network, c, "network")
 	// Without its own worker, whoever has the model can publish it.
 	b.forget(c.Job)
@@ -154,13 +154,13 @@ func TestOlderJobsAreFollowed(t *testing.T) {
 	if _, _, err := models.Publish(t.Context(), m, "found.safetensors", "", registry.Lineage{Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
-	b.start(head, c).stop(t)
+	b.start(retrained, c).stop(t)
 }
 
 // A worker does not guess: where the job's model is damaged in the registry, or
 // another one stands under its name, it is refused and nothing is claimed.
 func TestDamagedModelIsNotFollowed(t *testing.T) {
-	m, _, head := twoModels(t)
+	m, _, retrained := twoModels(t)
 	b := newRig(t)
 	c := quick("hurtmodel", 2)
 	b.start(m, c).stop(t)
@@ -176,7 +176,7 @@ func TestDamagedModelIsNotFollowed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	file, err := head.Encode()
+	file, err := retrained.Encode()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -184,13 +184,13 @@ func TestDamagedModelIsNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	counters := new(Counters)
-	err = (&Stage{Config: c, Model: head, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Counters: counters}).Run(t.Context())
+	err = (&Stage{Config: c, Model: retrained, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Counters: counters}).Run(t.Context())
 	if !errors.Is(err, ErrOtherModel) || !errors.Is(err, registry.ErrDamaged) || counters.Stats().Claims != 0 {
 		t.Errorf("%v, %d claims", err, counters.Stats().Claims)
 	}
 	mentions(t, err, print, "model publish")
 	b.start(m, c).stop(t) // which repairs the entry
-	b.start(head, c).stop(t)
+	b.start(retrained, c).stop(t)
 }
 
 // A job goes on where nobody may make its registry.

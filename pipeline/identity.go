@@ -21,7 +21,7 @@ import (
 
 // self is who a worker is among its job's.
 type self struct {
-	head       *readout.Linear
+	readout    *readout.Linear
 	model      wire.Identity
 	meta       codec.PredictionMeta
 	input      formats.Input
@@ -35,8 +35,8 @@ type self struct {
 	entered    bool        // the job's entry is there
 }
 
-// pickHead finds the named readout, the first where no name is given.
-func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
+// pickReadout finds the named readout, the first where no name is given.
+func pickReadout(m *reservoir.Model, name string) (*readout.Linear, error) {
 	if len(m.Readouts) == 0 {
 		return nil, errors.New("pipeline: the model has no readout: train one")
 	}
@@ -57,14 +57,14 @@ func pickHead(m *reservoir.Model, name string) (*readout.Linear, error) {
 func (r *run) setModel() error {
 	s := r.stage
 	var err error
-	if r.self.head, err = pickHead(s.Model, r.cfg.Head); err != nil {
+	if r.self.readout, err = pickReadout(s.Model, r.cfg.Readout); err != nil {
 		return err
 	}
 	sum, err := s.Model.Fingerprint()
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
-	r.self.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.self.head.Name, Labels: r.self.head.Classes, Columns: r.self.head.Columns()}
+	r.self.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.self.readout.Name, Labels: r.self.readout.Classes, Columns: r.self.readout.Columns()}
 	r.counters.Classify(r.self.meta.Labels)
 	return nil
 }
@@ -80,8 +80,8 @@ func (r *run) settleModel(ctx context.Context) error {
 		return err
 	}
 	s := *r.stage
-	s.Model, s.ModelName, s.Config.Head = theirs.model, theirs.name, theirs.head.Name
-	r.stage, r.cfg.Head = &s, theirs.head.Name
+	s.Model, s.ModelName, s.Config.Readout = theirs.model, theirs.name, theirs.readout.Name
+	r.stage, r.cfg.Readout = &s, theirs.readout.Name
 	return r.setModel()
 }
 
@@ -101,7 +101,7 @@ func (r *run) publishModel(ctx context.Context) error {
 }
 
 func (r *run) brought() brought {
-	return brought{r.server.JS, r.cfg.Job, r.stage.Model, r.self.head, r.stage.ModelName, r.self.input}
+	return brought{r.server.JS, r.cfg.Job, r.stage.Model, r.self.readout, r.stage.ModelName, r.self.input}
 }
 
 // join makes sure that this worker's model is the one that the job runs, before
@@ -209,7 +209,7 @@ func (r *self) refuse(job, what string, e wire.Entry) error {
 func (r *self) otherModel(job, what, theirs string) error {
 	advice := "a network (with its front end, policy, channels and arithmetic) cannot continue the states of another: start this worker with the job's model, or under another job name"
 	if what == "readout" {
-		advice = "a worker with another readout predicts with the job's, but the job's registry does not have that model: publish it there (eusn-stream model publish, with the job's model), or start this worker with the job's model, readout (stage.head) and input format (input.format and what belongs to it), or under another job name, into which states may be imported"
+		advice = "a worker with another readout predicts with the job's, but the job's registry does not have that model: publish it there (eusn-stream model publish, with the job's model), or start this worker with the job's model, readout (stage.readout) and input format (input.format and what belongs to it), or under another job name, into which states may be imported"
 	}
 	return fmt.Errorf("pipeline: job %q runs with another %s than this worker's: %s, this worker has %s: %s: %w", job, what, theirs, nameOf(r.meta), advice, ErrOtherModel)
 }

@@ -23,12 +23,12 @@ import (
 
 // twoModels are a model, one of another network of the same shape, and one of
 // the same network with another readout.
-func twoModels(t *testing.T) (m, network, head *reservoir.Model) {
+func twoModels(t *testing.T) (m, network, retrained *reservoir.Model) {
 	t.Helper()
 	policy := reservoir.Policy{Kind: reservoir.Marked, Early: 3}
-	m, network, head = pipelinetest.Model(t, 3, policy), pipelinetest.Bank(t, 1, 8, 3, policy), pipelinetest.Model(t, 3, policy)
-	head.Readouts[0].Weights[0]++
-	return m, network, head
+	m, network, retrained = pipelinetest.Model(t, 3, policy), pipelinetest.Bank(t, 1, 8, 3, policy), pipelinetest.Model(t, 3, policy)
+	retrained.Readouts[0].Weights[0]++
+	return m, network, retrained
 }
 
 // refusedFor runs a stage and wants it to end at once for another model, before
@@ -69,7 +69,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 // job has no registry to follow it by: whether the job's own worker lives, was
 // killed or has released it; that one is not disturbed.
 func TestOtherModelIsRefused(t *testing.T) {
-	m, network, head := twoModels(t)
+	m, network, retrained := twoModels(t)
 	streams := pipelinetest.Recordings(8, 40)
 	packets, sent := pipelinetest.Mixed(streams, 3)
 	want := direct(t, m, streams, sent)
@@ -79,7 +79,7 @@ func TestOtherModelIsRefused(t *testing.T) {
 		t.Helper()
 		b.refusedFor(t, network, c, "network", `job "one"`, "test-model", "other-model")
 		b.forget(c.Job)
-		b.refusedFor(t, head, c, "readout", `job "one"`, "test-model", "other-model", "eusn-stream model publish")
+		b.refusedFor(t, retrained, c, "readout", `job "one"`, "test-model", "other-model", "eusn-stream model publish")
 	}
 	third := len(packets) / 3
 	r := b.start(m, c)
@@ -110,7 +110,7 @@ func TestOtherModelIsRefused(t *testing.T) {
 // What the job says of itself is purged while its worker lives, and with it all
 // records: the worker's name tells. Once only the entry is gone, records do.
 func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
-	m, network, head := twoModels(t)
+	m, network, retrained := twoModels(t)
 	b := newRig(t)
 	c := quick("bare", 2)
 	r := b.start(m, c)
@@ -124,11 +124,11 @@ func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.refusedFor(t, network, c, "network", "worker ")
-	b.refusedFor(t, head, c, "readout", "worker ")
+	b.refusedFor(t, retrained, c, "readout", "worker ")
 	r.crash(t)
 	b.expire("bare")
 	b.refusedFor(t, network, c, "network", "test-model")
-	b.refusedFor(t, head, c, "readout", "test-model")
+	b.refusedFor(t, retrained, c, "readout", "test-model")
 	if _, seq, _ := store.ReadEntry(t.Context(), out, "bare"); seq != 0 {
 		t.Error("a worker that was refused has written the entry")
 	}
@@ -185,14 +185,14 @@ func (b *rig) race(t *testing.T, c Config, models ...*reservoir.Model) (began ma
 // Of workers with different models that begin a job at once, one decides: those of
 // another network are refused, those of another readout follow.
 func TestModelsRaceForANewJob(t *testing.T) {
-	m, network, head := twoModels(t)
+	m, network, retrained := twoModels(t)
 	b := newRig(t)
 	for round := range 4 {
 		c := quick(fmt.Sprint("race", round), 4) // one for each worker that stays
 		c.InputSubject = c.Job + ".*"
-		began, refused := b.race(t, c, m, network, head, m, network, head)
-		if n := began[network]; n != 0 && (n != 2 || len(began) != 1 || refused != 4) || n == 0 && (began[m] != 2 || began[head] != 2 || refused != 2) {
-			t.Errorf("round %d: began %d, %d of another network, %d of another readout; %d were refused", round, began[m], n, began[head], refused)
+		began, refused := b.race(t, c, m, network, retrained, m, network, retrained)
+		if n := began[network]; n != 0 && (n != 2 || len(began) != 1 || refused != 4) || n == 0 && (began[m] != 2 || began[retrained] != 2 || refused != 2) {
+			t.Errorf("round %d: began %d, %d of another network, %d of another readout; %d were refused", round, began[m], n, began[retrained], refused)
 		}
 	}
 }
@@ -200,7 +200,7 @@ func TestModelsRaceForANewJob(t *testing.T) {
 // A worker that is killed once it has said what the job's model is, and before it
 // has claimed anything, leaves a job of that model.
 func TestKilledBetweenEntryAndClaim(t *testing.T) {
-	m, network, head := twoModels(t)
+	m, network, retrained := twoModels(t)
 	b := newRig(t)
 	c := quick("begun", 2)
 	b.startUp(c)
@@ -226,7 +226,7 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 	if taken, err := writeEntry(t.Context(), b.js, &killed, c.Job, 0, body); !taken || err == nil {
 		t.Errorf("a second entry was taken (%v)", err)
 	}
-	if began, refused := b.race(t, c, network, m, head); began[m] != 1 || refused != 2 {
+	if began, refused := b.race(t, c, network, m, retrained); began[m] != 1 || refused != 2 {
 		t.Errorf("%d workers of the job's model began, %d of others were refused, want 1 and 2", began[m], refused)
 	}
 	if _, seq, err := store.ReadEntry(t.Context(), out, c.Job); seq != 1 || err != nil {
@@ -237,7 +237,7 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 // States imported into a new job bring their network with them; the readout is
 // the first worker's.
 func TestImportedStatesSayTheirNetwork(t *testing.T) {
-	m, network, head := twoModels(t)
+	m, network, retrained := twoModels(t)
 	b := newRig(t)
 	exported := func(m *reservoir.Model, job string) (all [][]byte) {
 		c := quick(job, 2)
@@ -268,7 +268,7 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	b.refusedFor(t, network, heir, "network")
-	b.start(head, heir).stop(t)
+	b.start(retrained, heir).stop(t)
 	b.forget(heir.Job)
 	b.refusedFor(t, m, heir, "readout")
 }

@@ -44,13 +44,13 @@ func otherInput(job, theirs string, own formats.Input) error {
 
 // inputOf is how a job's messages are read, which its entry says; fallback for a
 // job that has not begun. A job whose entry is gone reads Arrow if its records say so.
-func inputOf(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, head *readout.Linear, fallback formats.Input) (formats.Input, error) {
+func inputOf(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, linear *readout.Linear, fallback formats.Input) (formats.Input, error) {
 	e, seq, err := store.ReadEntry(ctx, out, job)
 	switch {
 	case err != nil:
 		return fallback, err
 	case seq == 0:
-		old, err := recordsOfArrow(ctx, out, job, m, head)
+		old, err := recordsOfArrow(ctx, out, job, m, linear)
 		if old {
 			fallback = formats.Input{Format: formats.Arrow}
 		}
@@ -67,8 +67,8 @@ func inputOf(ctx context.Context, out jetstream.Stream, job string, m *reservoir
 
 // recordsOfArrow reports whether a job without an entry has a record that a
 // worker for Arrow has written.
-func recordsOfArrow(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, head *readout.Linear) (bool, error) {
-	arrow, err := readoutOf(m, head, formats.Input{})
+func recordsOfArrow(ctx context.Context, out jetstream.Stream, job string, m *reservoir.Model, linear *readout.Linear) (bool, error) {
+	arrow, err := readoutOf(m, linear, formats.Input{})
 	if err != nil {
 		return false, err
 	}

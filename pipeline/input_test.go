@@ -123,7 +123,7 @@ func (b *rig) refusedInput(t *testing.T, m *reservoir.Model, c Config, words ...
 // A job keeps the way in which its messages are read. Another one is refused with
 // what differs; input.format auto alone takes the job's, also if that is Arrow.
 func TestJobKeepsItsInput(t *testing.T) {
-	m, _, head := twoModels(t)
+	m, _, retrained := twoModels(t)
 	b := newRig(t)
 	c := quick("kept", 2)
 	c.Input = formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "$.a"}, TimeUnit: "ms"}
@@ -140,7 +140,7 @@ func TestJobKeepsItsInput(t *testing.T) {
 		c.Input.Separator = "|" // does nothing in JSON
 		other(formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "$.b"}, TimeUnit: "ms"}, `"$.a", not "$.b"`)
 		b.forget(c.Job)
-		b.refusedFor(t, head, c, "readout")
+		b.refusedFor(t, retrained, c, "readout")
 	}
 	check()
 	r.stop(t)

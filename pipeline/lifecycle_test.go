@@ -138,7 +138,7 @@ func TestStageRefuses(t *testing.T) {
 		{Stage{Dial: b.dial, NewEngine: pipelinetest.Generic}, "without model"},
 		{Stage{Model: &headless, Dial: b.dial, NewEngine: pipelinetest.Generic}, "no readout"},
 		{Stage{Model: &badPolicy, Dial: b.dial, NewEngine: pipelinetest.Generic}, "sometimes"},
-		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Head: "other"}}, `"other"`},
+		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Readout: "other"}}, `"other"`},
 		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Partitions: -2}}, "partitions"},
 		{Stage{Model: good, Dial: away, NewEngine: pipelinetest.Generic}, "127.0.0.1:1"},
 		{Stage{Model: good, Dial: b.dial, NewEngine: noEngine}, "no such device"},
@@ -152,15 +152,15 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-// The named head is the one that speaks.
+// The named readout is the one that predicts.
 func TestHeadByName(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	second := *pipelinetest.Model(t, 2, m.Policy).Readouts[0]
 	second.Name, second.Classes = "second", []string{"no", "yes"}
 	m.Readouts = append(m.Readouts, &second)
 	b := newRig(t)
-	b.answer(m, Config{Job: "heads", Partitions: 1, Head: "second"}, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true)}, 1)
-	got := b.predictions("heads")["a"][0]
+	b.answer(m, Config{Job: "several", Partitions: 1, Readout: "second"}, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true)}, 1)
+	got := b.predictions("several")["a"][0]
 	only := *m
 	only.Readouts = []*readout.Linear{&second}
 	exp := alone(t, &only, codec.Reject, pipelinetest.One("a", 1, 3, 1, true))[0]

@@ -186,7 +186,7 @@ func (m *manager) follow(ctx context.Context) {
 // shadow has the shards score the shadows that a job's entry names. It reports whether
 // some are still being read.
 func (r *run) shadow(f *shadowed, e *wire.Entry) (reading bool) {
-	all, other := f.of(e, r.self.readouts, r.self.head, r.log)
+	all, other := f.of(e, r.self.readouts, r.self.readout, r.log)
 	if other {
 		for _, one := range *all {
 			r.shown.shadows.Of(one.Name) // counted from now on

@@ -106,7 +106,7 @@ func (s *Stage) past(ctx context.Context, js jetstream.JetStream, network string
 	}
 	c := r.cfg.shard()
 	c.MaxSlots, c.Idle, c.Forget, c.MaxKey = mostSlots, 0, 0, b.job.Pattern.MaxKey()
-	sh, err := shard.New(c, s.Model, r.self.head, s.NewEngine, r.counters, r.log)
+	sh, err := shard.New(c, s.Model, r.self.readout, s.NewEngine, r.counters, r.log)
 	if err != nil {
 		return nil, nil, err
 	}

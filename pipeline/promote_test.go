@@ -111,13 +111,13 @@ func (b *rig) repeatKind(job, kind string) (n int) {
 
 // published puts a readout of a model into a job's registry and returns its
 // fingerprint.
-func (b *rig) published(job string, m *reservoir.Model, head string) string {
+func (b *rig) published(job string, m *reservoir.Model, readoutName string) string {
 	b.t.Helper()
 	models, err := registry.Open(b.t.Context(), b.js, job)
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	e, _, err := models.Publish(b.t.Context(), m, "m", head, registry.Lineage{Who: "test", When: registry.Now()})
+	e, _, err := models.Publish(b.t.Context(), m, "m", readoutName, registry.Lineage{Who: "test", When: registry.Now()})
 	if err != nil {
 		b.t.Fatal(err)
 	}

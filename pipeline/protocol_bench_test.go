@@ -258,11 +258,11 @@ func sixChannels(b *testing.B) *reservoir.Model {
 	if err != nil {
 		b.Fatal(err)
 	}
-	head := *pipelinetest.Model(b, 3, reservoir.Policy{Kind: reservoir.Marked}).Readouts[0]
+	linear := *pipelinetest.Model(b, 3, reservoir.Policy{Kind: reservoir.Marked}).Readouts[0]
 	f := net.Spec.FeatureCount()
-	head.Center, head.Weights = make([]float32, f), make([]float32, 3*f)
+	linear.Center, linear.Weights = make([]float32, f), make([]float32, 3*f)
 	m := &reservoir.Model{Network: net, Policy: reservoir.Policy{Kind: reservoir.Count, Length: loadRows}, Channels: []string{"a", "b", "c", "d", "e", "f"}}
-	m.Readouts = append(m.Readouts, &head)
+	m.Readouts = append(m.Readouts, &linear)
 	if err := m.Validate(); err != nil {
 		b.Fatal(err)
 	}

@@ -224,9 +224,9 @@ func copyModels(ctx context.Context, js jetstream.JetStream, from, to string) er
 		if e.Usable() != nil {
 			continue
 		}
-		m, head, e, err := theirs.Model(ctx, e.Fingerprint)
+		m, linear, e, err := theirs.Model(ctx, e.Fingerprint)
 		if err == nil {
-			_, _, err = ours.Add(ctx, m, head, e.Network, e.Model, e.Lineage)
+			_, _, err = ours.Add(ctx, m, linear, e.Network, e.Model, e.Lineage)
 		}
 		if err != nil {
 			return fmt.Errorf("pipeline: model %s of job %q: %w", e.Fingerprint, from, err)
@@ -266,13 +266,13 @@ func (s *Stage) JobStage(ctx context.Context, job string) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, head, entry, err := models.Model(ctx, entry.Fingerprint)
+	m, linear, entry, err := models.Model(ctx, entry.Fingerprint)
 	if err != nil {
 		return nil, err
 	}
 	of := *s
 	of.Model, of.ModelName = m, entry.Model
-	of.Config.Job, of.Config.Head, of.Config.Partitions = job, head.Name, 0
+	of.Config.Job, of.Config.Readout, of.Config.Partitions = job, linear.Name, 0
 	of.Config.Shared = SharedInput{Job: found.Source.Job}
 	if found.Source.Job != "" {
 		of.Config.InputSubject = ""

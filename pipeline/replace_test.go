@@ -266,8 +266,8 @@ func TestReplaceAndPromotions(t *testing.T) {
 		}
 		return all
 	}
-	promote := func(job string, m *reservoir.Model, head string) {
-		if _, err := Promote(t.Context(), b.js, job, b.published(job, m, head), false, "anna"); err != nil {
+	promote := func(job string, m *reservoir.Model, readoutName string) {
+		if _, err := Promote(t.Context(), b.js, job, b.published(job, m, readoutName), false, "anna"); err != nil {
 			t.Fatal(err)
 		}
 		b.taken(job)

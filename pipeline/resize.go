@@ -223,7 +223,7 @@ func (s *Stage) mayResize(ctx context.Context, job string, out jetstream.Stream)
 	if err != nil {
 		return state.Shape{}, err
 	}
-	sh, err := shard.New(r.cfg.shard(), s.Model, r.self.head, s.NewEngine, r.counters, r.log)
+	sh, err := shard.New(r.cfg.shard(), s.Model, r.self.readout, s.NewEngine, r.counters, r.log)
 	if err != nil {
 		return state.Shape{}, err
 	}
@@ -232,11 +232,11 @@ func (s *Stage) mayResize(ctx context.Context, job string, out jetstream.Stream)
 	if err != nil {
 		return state.Shape{}, err
 	}
-	if r.self.input, err = inputOf(ctx, out, job, s.Model, r.self.head, r.cfg.Input); err != nil {
+	if r.self.input, err = inputOf(ctx, out, job, s.Model, r.self.readout, r.cfg.Input); err != nil {
 		return state.Shape{}, err
 	}
 	r.self.model, r.self.arithmetic = sh.Machine.Shape.Identity(), sh.Arithmetic
-	if r.self.model.Readout, err = readoutOf(s.Model, r.self.head, r.self.input); err != nil {
+	if r.self.model.Readout, err = readoutOf(s.Model, r.self.readout, r.self.input); err != nil {
 		return state.Shape{}, err
 	}
 	if what := r.self.model.Differs(e.Identity); what != "" {

@@ -195,7 +195,7 @@ func (r *run) settleInput(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("pipeline: %w", err)
 		}
-		if r.cfg.Input, err = inputOf(ctx, out, r.cfg.Job, r.stage.Model, r.self.head, r.cfg.Input); err != nil {
+		if r.cfg.Input, err = inputOf(ctx, out, r.cfg.Job, r.stage.Model, r.self.readout, r.cfg.Input); err != nil {
 			return err
 		}
 		if f := r.cfg.Input.Format; f != formats.Auto {
@@ -214,7 +214,7 @@ func (r *run) openShards(ctx context.Context) error {
 	if r.self.readouts, err = readoutsOf(ctx, r.server.JS, r.cfg.Job, r.stage.Model); err != nil {
 		return err
 	}
-	first, err := readoutName(r.stage.Model, r.self.head)
+	first, err := readoutName(r.stage.Model, r.self.readout)
 	if err != nil {
 		return err
 	}
@@ -229,7 +229,7 @@ func (r *run) openShards(ctx context.Context) error {
 		return err
 	}
 	for range r.cfg.Shards {
-		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.self.head, r.stage.NewEngine, r.counters, r.log)
+		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.self.readout, r.stage.NewEngine, r.counters, r.log)
 		if err != nil {
 			return err
 		}
@@ -261,7 +261,7 @@ func (r *run) openShards(ctx context.Context) error {
 		r.emitters = append(r.emitters, e)
 	}
 	r.self.model, r.self.arithmetic = r.shards[0].Machine.Shape.Identity(), r.shards[0].Arithmetic
-	if r.self.model.Readout, err = readoutOf(r.stage.Model, r.self.head, r.self.input); err != nil {
+	if r.self.model.Readout, err = readoutOf(r.stage.Model, r.self.readout, r.self.input); err != nil {
 		return err
 	}
 	if r.stage.guard.identity != nil {

@@ -55,14 +55,14 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	if record.Mark.Seq == 0 {
 		return v, nil // nothing was ever committed
 	}
-	if r.cfg.Input, err = inputOf(ctx, j.Out, j.Name, s.Model, r.self.head, r.cfg.Input); err != nil {
+	if r.cfg.Input, err = inputOf(ctx, j.Out, j.Name, s.Model, r.self.readout, r.cfg.Input); err != nil {
 		return v, err
 	}
 	r.cfg.Shared.Job = j.Source.Job
 	c := r.cfg.shard()
 	c.MaxKey = j.Pattern.MaxKey()
 	c.MaxSlots = mostSlots // rows are read from the store, none are stored there
-	sh, err := shard.New(c, s.Model, r.self.head, s.NewEngine, r.counters, r.log)
+	sh, err := shard.New(c, s.Model, r.self.readout, s.NewEngine, r.counters, r.log)
 	if err != nil {
 		return v, err
 	}

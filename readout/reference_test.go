@@ -58,7 +58,7 @@ const float32Half = 0x1p-24
 // A readout is compared through its weights, one rounding to float32 each plus
 // 1e-9 for two float64 solvers on matrices of condition up to about 1e6, and
 // through its training scores.
-func checkHead(t *testing.T, linear *Linear, r reference, coef, decision []float64) {
+func checkReadout(t *testing.T, linear *Linear, r reference, coef, decision []float64) {
 	t.Helper()
 	largest := 0.0
 	for _, w := range coef {
@@ -96,7 +96,7 @@ func TestFitIsScikitLearns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				checkHead(t, linear, r, f.Coef, f.Decision)
+				checkReadout(t, linear, r, f.Coef, f.Decision)
 			})
 		}
 	}
@@ -111,7 +111,7 @@ func TestMomentsAreScikitLearns(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				checkHead(t, linear, r, f.Coef, f.Decision)
+				checkReadout(t, linear, r, f.Coef, f.Decision)
 			})
 		}
 	}

@@ -99,7 +99,7 @@ func TestCheckInputs(t *testing.T) {
 	}
 }
 
-// TestCheckHeads: each readout that does not fit is named.
+// TestCheckReadouts: each readout that does not fit is named.
 func TestCheckReadouts(t *testing.T) {
 	net := mustDraw(t, paperSpec(4, 1, .1, .01, 1))
 	spoiled := emptyReadout(4, "a", "b")

@@ -53,10 +53,10 @@ type Bank struct{ Ring, Lags, Signs, Blocks uint32 }
 // the only entry of the driver's kernelParams. The addresses are the device's.
 // Program.Launches fills it.
 type Args struct {
-	Rows, Image, Inputs, Runs, Emits, Heads, Scores, Work uint64
-	Shape                                                 Shape
-	Bank                                                  Bank
-	RunCount, EmitCount, Step, Chunk                      uint32
+	Rows, Image, Inputs, Runs, Emits, Readouts, Scores, Work uint64
+	Shape                                                    Shape
+	Bank                                                     Bank
+	RunCount, EmitCount, Step, Chunk                         uint32
 }
 
 const (

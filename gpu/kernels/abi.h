@@ -42,8 +42,8 @@ struct Block {
   u32 columns;  // sources there is room for: the most of any member
 };
 
-// Tile is up to SCORE_COLUMNS columns of one head, in the heads image from
-// word 0 on. Offsets are words of the heads image.
+// Tile is up to SCORE_COLUMNS columns of one readout, in the readouts image from
+// word 0 on. Offsets are words of the readouts image.
 struct Tile {
   u32 center;     // one float per feature, then one limit per feature: infinity for none
   u32 weights;    // rows of SCORE_COLUMNS floats: intercepts, then one per feature
@@ -102,7 +102,7 @@ struct Args {
   u64 inputs;  // input rows: rows x channels floats, raw samples
   u64 runs;    // the round's Runs
   u64 emits;   // numbers of the round's emitting runs, `emit_count` words
-  u64 heads;   // the heads image
+  u64 readouts; // the readouts image
   u64 scores;  // the call's score rows
   u64 work;    // streamed kernels: run_count x members x units floats
   Shape shape;
@@ -178,7 +178,7 @@ OFFSET(Args, image, 8);
 OFFSET(Args, inputs, 16);
 OFFSET(Args, runs, 24);
 OFFSET(Args, emits, 32);
-OFFSET(Args, heads, 40);
+OFFSET(Args, readouts, 40);
 OFFSET(Args, scores, 48);
 OFFSET(Args, work, 56);
 OFFSET(Args, shape, 64);

@@ -16,13 +16,13 @@
 // # Buffers
 //
 // All are 256-byte aligned device memory (what the driver's allocator gives).
-// Rows (states) and Heads (readouts) are named as the CUDA sources do:
+// Rows (states) are named as the CUDA sources do:
 //
 //	Rows    slots x Program.StateWords() words. A state is reservoir.Layout's, so
 //	        ReadState and WriteState are plain copies. A new pool must hold reset
 //	        states: zeros, but Max words -1 (Layout.Reset).
 //	Image   Program.Image(), uploaded once: tanh table, input transform, members.
-//	Heads   Program.Readouts(readouts), uploaded at SetReadouts. Unused without readouts.
+//	Readouts Program.Readouts(readouts), uploaded at SetReadouts. Unused without readouts.
 //	Inputs  samples x Channels float32: the call's raw samples, row-major.
 //	Runs    Batch.Runs, uploaded each call (24 bytes each).
 //	Emits   Batch.Emits, uploaded each call (4 bytes each).

@@ -128,7 +128,7 @@ func (e *engine) SetReadouts(readouts []*readout.Linear) error {
 	if err != nil {
 		return err
 	}
-	e.buffers.Heads = put(e, &e.readouts, image)
+	e.buffers.Readouts = put(e, &e.readouts, image)
 	return nil
 }
 

@@ -2,7 +2,7 @@ package kernels
 
 // Buffers are device addresses; doc.go says what each holds.
 type Buffers struct {
-	Rows, Image, Heads, Inputs, Runs, Emits, Scores, Work uint64
+	Rows, Image, Readouts, Inputs, Runs, Emits, Scores, Work uint64
 }
 
 // Launch is one kernel launch.
@@ -46,7 +46,7 @@ func (p *Program) Launches(dst []Launch, at Buffers, b *Batch, round int) []Laun
 	r := &b.Rounds[round]
 	runs := b.Runs[r.First : r.First+r.Runs]
 	args := Args{
-		Rows: at.Rows, Image: at.Image, Inputs: at.Inputs, Heads: at.Heads, Scores: at.Scores, Work: at.Work,
+		Rows: at.Rows, Image: at.Image, Inputs: at.Inputs, Readouts: at.Readouts, Scores: at.Scores, Work: at.Work,
 		Runs: at.Runs + 24*uint64(r.First), Emits: at.Emits + 4*uint64(r.FirstEmit),
 		Shape: p.shape, RunCount: uint32(r.Runs), EmitCount: uint32(r.Emits),
 	}

@@ -79,9 +79,9 @@ struct MixedFeature {
 
 template <class F> DEVICE void scores(const Args &a, ScoreShared &sh) {
   const Shape &p = a.shape;
-  const u32 *heads = (const u32 *)a.heads;
-  const Tile tile = ((const Tile *)heads)[BLOCK_Y];
-  const float *center = (const float *)(heads + tile.center), *weights = (const float *)(heads + tile.weights);
+  const u32 *readouts = (const u32 *)a.readouts;
+  const Tile tile = ((const Tile *)readouts)[BLOCK_Y];
+  const float *center = (const float *)(readouts + tile.center), *weights = (const float *)(readouts + tile.weights);
   const float *limits = center + p.features;
   const u32 first = BLOCK_X * EMITS, live = MIN(a.emit_count - first, (u32)EMITS);
   const u32 eg = THREAD % 32, cg = THREAD / 32;  // two emits by two columns

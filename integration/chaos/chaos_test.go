@@ -204,7 +204,7 @@ func TestTruthOfPromotions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		m, err := withHeads(one, c.policy)
+		m, err := withReadouts(one, c.policy)
 		if err != nil {
 			t.Fatal(err)
 		}

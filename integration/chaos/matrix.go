@@ -167,8 +167,8 @@ func producerFaults() []*scenario {
 		s.Policy, s.Traffic, s.Classes, s.MaxMessage, s.MaxPayload = "each", broad, 100, largest, largest+16<<10
 		s.Kills, s.Lag, s.Handed, s.Load = 10, 20*time.Millisecond, 1, 45*time.Second // a start takes 3 s with this lag
 	}
-	other := func(network, head uint64) func() (*reservoir.Model, error) {
-		return func() (*reservoir.Model, error) { return drawModel("marked", network, head, 3) }
+	other := func(network, seed uint64) func() (*reservoir.Model, error) {
+		return func() (*reservoir.Model, error) { return drawModel("marked", network, seed, 3) }
 	}
 	rivals := base("rivals").with(func(s *scenario) {
 		s.Kills, s.Load = 2, 15*time.Second

@@ -31,16 +31,16 @@ const ranged = 0.97
 // are random: bits are compared, not accuracy.
 func newModel(policy string) (*reservoir.Model, error) { return drawModel(policy, 3, 5, 3) }
 
-// heads is how many readouts a job of the runs with promotions has: the one that it
+// jobReadouts is how many readouts a job of the runs with promotions has: the one that it
 // begins with, and others of the same network and classes.
-const heads = 3
+const jobReadouts = 3
 
-// withHeads is a model with readouts of other seeds beside its own.
-func withHeads(m *reservoir.Model, policy string) (*reservoir.Model, error) {
+// withReadouts is a model with readouts of other seeds beside its own.
+func withReadouts(m *reservoir.Model, policy string) (*reservoir.Model, error) {
 	all := *m
 	all.Readouts = slices.Clone(m.Readouts)
-	for head := uint64(1); head < heads; head++ {
-		other, err := drawModel(policy, 3, 5+head, len(m.Readouts[0].Classes))
+	for which := uint64(1); which < jobReadouts; which++ {
+		other, err := drawModel(policy, 3, 5+which, len(m.Readouts[0].Classes))
 		if err != nil {
 			return nil, err
 		}
@@ -50,7 +50,7 @@ func withHeads(m *reservoir.Model, policy string) (*reservoir.Model, error) {
 }
 
 // drawModel draws a network and a readout from these seeds.
-func drawModel(policy string, network, head uint64, columns int) (*reservoir.Model, error) {
+func drawModel(policy string, network, seed uint64, columns int) (*reservoir.Model, error) {
 	net, err := reservoir.Draw(reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: channels, Members: 1, Units: 16, Seed: network,
 		Precision: reservoir.Float32, Difference: true, Features: []reservoir.Feature{reservoir.Last, reservoir.Mean},
@@ -60,7 +60,7 @@ func drawModel(policy string, network, head uint64, columns int) (*reservoir.Mod
 	if err != nil {
 		return nil, err
 	}
-	rng := rand.New(rand.NewPCG(head, 17))
+	rng := rand.New(rand.NewPCG(seed, 17))
 	draw := func(n int) []float32 {
 		v := make([]float32, n)
 		for i := range v {

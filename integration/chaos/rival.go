@@ -119,18 +119,18 @@ func (r *run) model(name string, args ...string) (*proc, error) {
 	return r.procs.start(name, nil, append(args, "--job", job, "--nats-url", r.cluster.url(), "--who", "chaos")...)
 }
 
-// publishHeads stores the readouts of a run with promotions in the job's registry.
-func (r *run) publishHeads(ctx context.Context, js jetstream.JetStream) error {
+// publishReadouts stores the readouts of a run with promotions in the job's registry.
+func (r *run) publishReadouts(ctx context.Context, js jetstream.JetStream) error {
 	if r.scenario.harms(promotion) == 0 {
 		return nil
 	}
-	for i, head := range r.truth.model.Readouts {
+	for i, linear := range r.truth.model.Readouts {
 		m := *r.truth.model
 		m.Readouts = m.Readouts[i : i+1]
 		name := fmt.Sprint("publish-", i)
 		file := filepath.Join(r.dir, name+".safetensors")
 		if err := m.Save(file); err != nil {
-			return fmt.Errorf("chaos: readout %s: %w", head.Name, err)
+			return fmt.Errorf("chaos: readout %s: %w", linear.Name, err)
 		}
 		err := asking(ctx, func(context.Context) error { // until the first worker has begun the job
 			if late := ctx.Err(); late != nil {
@@ -166,10 +166,10 @@ func (r *run) promote(ctx context.Context, js jetstream.JetStream, rng *rand.Ran
 	if err != nil {
 		return err
 	}
-	for choice := rng.IntN(heads); ctx.Err() == nil; choice++ { // one that answers already is refused
+	for choice := rng.IntN(jobReadouts); ctx.Err() == nil; choice++ { // one that answers already is refused
 		args := []string{"rollback"} // also to the job's first one
-		if head := choice % heads; head > 0 {
-			args = []string{"promote", r.truth.readouts.names[head]}
+		if which := choice % jobReadouts; which > 0 {
+			args = []string{"promote", r.truth.readouts.names[which]}
 		}
 		if rng.IntN(3) == 0 {
 			args = append(args, "--now")

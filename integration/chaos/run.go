@@ -115,7 +115,7 @@ func (r *run) prepare() error {
 	p := newPlan(r.seed, r.scenario.Traffic, m.Policy.Kind == "marked")
 	r.producers = newProducers(p)
 	if r.scenario.harms(promotion) > 0 {
-		if m, err = withHeads(m, r.scenario.Policy); err != nil {
+		if m, err = withReadouts(m, r.scenario.Policy); err != nil {
 			return err
 		}
 	}
@@ -156,7 +156,7 @@ func (r *run) do(ctx context.Context) error {
 	if err := awaitStreams(ctx, js); err != nil {
 		return err
 	}
-	if err := r.publishHeads(ctx, js); err != nil {
+	if err := r.publishReadouts(ctx, js); err != nil {
 		return err
 	}
 	if err := r.watch(ctx, js); err != nil {

@@ -26,14 +26,14 @@ func (t *truth) promote(s stored) error {
 	if err := json.Unmarshal(s.data, &e); err != nil {
 		return fmt.Errorf("chaos: input message %d is no promotion: %w", s.seq, err)
 	}
-	head := max(0, slices.Index(t.readouts.names, e.Readout))
-	if e.Partition != s.partition || head == 0 && e.Readout != "" {
+	which := max(0, slices.Index(t.readouts.names, e.Readout))
+	if e.Partition != s.partition || which == 0 && e.Readout != "" {
 		return fmt.Errorf("chaos: the promotion %d in partition %d is for %d, of readout %q, which is none of %q", s.seq, s.partition, e.Partition, e.Readout, t.readouts.names)
 	}
 	if e.Number <= t.readouts.now[s.partition].number {
 		return nil
 	}
-	t.readouts.now[s.partition] = promoted{e.Number, head}
+	t.readouts.now[s.partition] = promoted{e.Number, which}
 	if !e.Now {
 		return nil
 	}
@@ -42,7 +42,7 @@ func (t *truth) promote(s stored) error {
 			continue
 		}
 		for _, open := range p.streams {
-			open.began = []headed{{0, head}}
+			open.began = []beganUnder{{0, which}}
 		}
 	}
 	return nil

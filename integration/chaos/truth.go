@@ -48,12 +48,12 @@ type readouts struct {
 
 // promoted is the newest promotion that a partition has taken.
 type promoted struct {
-	number uint64
-	head   int
+	number  uint64
+	readout int
 }
 
-// headed says that sequences which begin with a sample, or later, have a readout.
-type headed struct{ at, head int }
+// beganUnder says that sequences which begin with a sample, or later, have a readout.
+type beganUnder struct{ at, readout int }
 
 func newReadouts() readouts {
 	return readouts{now: map[int]promoted{}, first: map[string][]codec.Prediction{}, used: map[int]int{}}
@@ -64,34 +64,34 @@ func (r *readouts) of(key string) int {
 	if len(r.now) == 0 {
 		return 0
 	}
-	return r.now[r.partition(key)].head
+	return r.now[r.partition(key)].readout
 }
 
 // name is a readout's in predictions; empty = the first one's.
-func (r *readouts) name(head int) string {
-	if head == 0 {
+func (r *readouts) name(which int) string {
+	if which == 0 {
 		return ""
 	}
-	return r.names[head]
+	return r.names[which]
 }
 
-func (r *readouts) count(head int) { r.used[head]++ }
+func (r *readouts) count(which int) { r.used[which]++ }
 
 // follow notes which readout the sequences have that begin with the next sample.
-func (s *track) follow(head int) {
-	if n := len(s.began); n == 0 && head > 0 || n > 0 && s.began[n-1].head != head {
-		s.began = append(s.began, headed{s.n, head})
+func (s *track) follow(which int) {
+	if n := len(s.began); n == 0 && which > 0 || n > 0 && s.began[n-1].readout != which {
+		s.began = append(s.began, beganUnder{s.n, which})
 	}
 }
 
-// head is the readout of the sequence that begins with a sample.
-func (s *track) head(begin int) (head int) {
+// readoutOf is the readout of the sequence that begins with a sample.
+func (s *track) readoutOf(begin int) (which int) {
 	for _, b := range s.began {
 		if b.at <= begin {
-			head = b.head
+			which = b.readout
 		}
 	}
-	return head
+	return which
 }
 
 // producer is what is known about one key.
@@ -118,7 +118,7 @@ type track struct {
 	start int // marked, count: first sample of the open sequence
 	mark  outcome.Flag
 	marks []flagged
-	began []headed
+	began []beganUnder
 
 	heard uint64 // input message that brought the last sample
 	seq   uint64 // of the last sample
@@ -328,21 +328,21 @@ func (t *truth) predict(s *track, id string, begin int, f outcome.Flag) error {
 		}
 	}
 	p := codec.Prediction{Stream: id, Seq: s.seq, Row: s.row, Time: s.time, Answer: outcome.Answer{Flags: f | unlike(x)}}
-	by := func(head int) codec.Prediction {
-		p.Readout, p.Scores = t.readouts.name(head), scores[head*columns:(head+1)*columns]
+	by := func(which int) codec.Prediction {
+		p.Readout, p.Scores = t.readouts.name(which), scores[which*columns:(which+1)*columns]
 		p.Class = 0
 		for c, v := range p.Scores {
 			if v > p.Scores[p.Class] {
 				p.Class = int32(c)
 			}
 		}
-		p.Score, p.Probability = p.Scores[p.Class], t.model.Readouts[head].Probability(p.Scores)
+		p.Score, p.Probability = p.Scores[p.Class], t.model.Readouts[which].Probability(p.Scores)
 		return p
 	}
-	head := s.head(begin)
-	t.predictions[id] = append(t.predictions[id], by(head))
+	which := s.readoutOf(begin)
+	t.predictions[id] = append(t.predictions[id], by(which))
 	t.readouts.first[id] = append(t.readouts.first[id], by(0))
-	t.readouts.count(head)
+	t.readouts.count(which)
 	t.total++
 	return nil
 }

@@ -271,7 +271,7 @@ type Stage struct {
 	// max_streams.
 	Forget time.Duration `mapstructure:"forget" default:"720h" minimum:"0s"`
 	// Name of the model's readout that predicts. Empty: its first.
-	Head string `mapstructure:"head" default:""`
+	Readout string `mapstructure:"readout" default:""`
 	// The state of a partition is stored after this many messages, or after
 	// snapshot_every. A restart replays the messages since. While a shard has more
 	// than 64 MiB of states on their way to the server, both count twice.

@@ -104,12 +104,12 @@ model: &m 2024-01-01
 nats: {password: "0123", user: 12.5, tls_first: "true"}
 server: {dir: 'true', port: 0x10}
 input: {max_message: 64KiB, reorder_bytes: "2 MB", max_bytes: 107374182400, max_age: 1h30m, reorder: -5}
-stage: {rows: "12", latency: -1ms, head: *m, max_slots: 1e3, idle: null, shards: , forget: 0}
+stage: {rows: "12", latency: -1ms, readout: *m, max_slots: 1e3, idle: null, shards: , forget: 0}
 log.level: warn
 `)
 	got := []any{c.Job, c.Model, c.NATS.Password, c.NATS.User, c.NATS.TLSFirst, c.Server.Dir, c.Server.Port,
 		c.Input.MaxMessage, c.Input.ReorderBytes, c.Input.MaxBytes, c.Input.MaxAge, c.Input.Reorder,
-		c.Stage.Rows, c.Stage.Latency, c.Stage.Head, c.Stage.MaxSlots, c.Stage.Idle, c.Stage.Shards, c.Stage.Forget, c.Log.Level}
+		c.Stage.Rows, c.Stage.Latency, c.Stage.Readout, c.Stage.MaxSlots, c.Stage.Idle, c.Stage.Shards, c.Stage.Forget, c.Log.Level}
 	want := []any{"7", "2024-01-01", "0123", "12.5", true, "true", 16,
 		Bytes(64 << 10), Bytes(2e6), Bytes(100 << 30), 90 * time.Minute, -5,
 		12, -time.Millisecond, "2024-01-01", 1000, time.Duration(0), 0, time.Duration(0), "warn"}
@@ -137,13 +137,13 @@ func TestProblems(t *testing.T) {
 		{"stage:\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got nothing`},
 		{"stage: {}\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got nothing`},
 		{"job: &a {b: *a}\n", `config: c.yaml:1: key job: want at most 32 lower-case letters, digits, - and _, got a group of keys`},
-		{"stage: &a\n  rows: 1\n  head: *a\n", `config: c.yaml:3: key stage.head: want a text, got an alias (*)`},
+		{"stage: &a\n  rows: 1\n  readout: *a\n", `config: c.yaml:3: key stage.readout: want a text, got an alias (*)`},
 		{"job: a\nJob: b\n", `config: c.yaml:2: key job: want it once, it is in line 1 already`},
 		{"stage: {rows: 1}\nstage.rows: 2\n", `config: c.yaml:2: key stage.rows: want it once, it is in line 1 already`},
 		{"nats:\n  password: [secret]\n", `config: c.yaml:2: key nats.password: want a text, got a list`},
 		{"nats:\n  password: 0123\n  user: a\n", `config: c.yaml:2: key nats.password: want a text, in quotes: without them YAML reads something else`},
-		{"stage:\n  head: 1.0\n", `config: c.yaml:2: key stage.head: want a text, in quotes: without them YAML reads something else`},
-		{"stage:\n  head: true\n", `config: c.yaml:2: key stage.head: want a text, in quotes: without them YAML reads something else`},
+		{"stage:\n  readout: 1.0\n", `config: c.yaml:2: key stage.readout: want a text, in quotes: without them YAML reads something else`},
+		{"stage:\n  readout: true\n", `config: c.yaml:2: key stage.readout: want a text, in quotes: without them YAML reads something else`},
 		{"model: !!binary bW9kZWw=\n", `config: c.yaml:1: key model: want the path of a model file, in quotes: without them YAML reads something else`},
 		{"job: A B\n", `config: c.yaml:1: key job: want at most 32 lower-case letters, digits, - and _, got "A B"`},
 		{"model: ''\n", `config: c.yaml:1: key model: want the path of a model file, got nothing`},

@@ -34,8 +34,8 @@ func testModel(t *testing.T) *reservoir.Model {
 	if err != nil {
 		t.Fatal(err)
 	}
-	head := &readout.Linear{Name: "test", Classes: []string{"a", "b"}, Center: make([]float32, 4), Weights: []float32{1, -1, 1, -1}, Intercept: make([]float32, 1)}
-	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{head}, Policy: reservoir.Policy{Kind: reservoir.Marked}, Channels: []string{"x"}}
+	linear := &readout.Linear{Name: "test", Classes: []string{"a", "b"}, Center: make([]float32, 4), Weights: []float32{1, -1, 1, -1}, Intercept: make([]float32, 1)}
+	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{linear}, Policy: reservoir.Policy{Kind: reservoir.Marked}, Channels: []string{"x"}}
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}

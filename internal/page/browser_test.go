@@ -66,9 +66,9 @@ func TestBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, head := *r.model, *r.model.Readouts[0]
-	head.Name, head.Intercept = "better", append([]float32{1}, head.Intercept[1:]...)
-	other.Readouts = append(other.Readouts[:0:0], &head)
+	other, linear := *r.model, *r.model.Readouts[0]
+	linear.Name, linear.Intercept = "better", append([]float32{1}, linear.Intercept[1:]...)
+	other.Readouts = append(other.Readouts[:0:0], &linear)
 	e, _, err := models.Publish(t.Context(), &other, "m", "", registry.Lineage{Who: "anna", When: registry.Now()})
 	if err == nil {
 		_, err = pipeline.Promote(t.Context(), r.js, "eusn", e.Fingerprint, true, "anna")

@@ -46,10 +46,10 @@ func newRig(t testing.TB) *rig {
 	nc, js := pipelinetest.Connect(t, s)
 	r := &rig{TB: t, server: s, nc: nc, js: js, counters: new(pipeline.Counters), seq: map[string]uint64{}}
 	r.model = pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
-	head := *r.model.Readouts[0]
-	head.Temperature, head.Classes = .5, slices.Clone(head.Classes)
-	head.Classes[1] = evilClass
-	r.model.Readouts = []*readout.Linear{&head}
+	linear := *r.model.Readouts[0]
+	linear.Temperature, linear.Classes = .5, slices.Clone(linear.Classes)
+	linear.Classes[1] = evilClass
+	r.model.Readouts = []*readout.Linear{&linear}
 	ctx, cancel := context.WithCancel(context.Background())
 	done, ready := make(chan error, 1), make(chan struct{})
 	stage := &pipeline.Stage{

@@ -103,7 +103,7 @@ func delay(plan drift.Plan, stable, changed []float32) string {
 type inputs struct {
 	d        *offline.Dataset
 	m        *reservoir.Model
-	head     *readout.Linear // with a detector
+	readout  *readout.Linear // with a detector
 	classify *readout.Linear // with classes
 	learnt   int
 	machine  uint64              // seed of the simulated machine; 0: another data set
@@ -131,7 +131,7 @@ func newInputs(t *testing.T, d *offline.Dataset) *inputs {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in.m, in.head = m, m.Readouts[0]
+	in.m, in.readout = m, m.Readouts[0]
 	t.Logf("shares of the inputs' variance that are read: %.4f", report.Novelty.Inputs)
 	c, _, err := offline.Retrain(context.Background(), &healthy, offline.RetrainOptions{}, nil)
 	if err != nil {
@@ -170,7 +170,7 @@ func (in *inputs) names() []string {
 // numbers are those of each series, after a change.
 func (in *inputs) numbers(t *testing.T, series []offline.Series, change func(x []float32, channels int) []float32) [][]float32 {
 	t.Helper()
-	d := in.head.Novelty
+	d := in.readout.Novelty
 	channels, f := len(in.d.Channels), d.Features()
 	features := make([]float32, f)
 	read := make([]float32, d.InputValues())

@@ -56,11 +56,11 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 			return nil, fmt.Errorf("explain: the model of job %q is not in its registry: %w: %w", j.Name, lost, ErrNoModel)
 		}
 	}
-	head, err := registry.Pick(m.stage.Model, m.stage.Config.Head)
+	linear, err := registry.Pick(m.stage.Model, m.stage.Config.Readout)
 	if err != nil {
 		return nil, err
 	}
-	own, err := registry.Fingerprint(m.stage.Model, head)
+	own, err := registry.Fingerprint(m.stage.Model, linear)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +74,7 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 	if m.name == "" && (all == nil || registry.Identity(own, entry.Input) == first) {
 		m.name = own
 	}
-	m.find(ctx, all, head, own)
+	m.find(ctx, all, linear, own)
 	for _, p := range slices.Backward(entry.Promotions) {
 		if p.Readout == m.name && !p.When.After(f.Stored) {
 			m.took = &p
@@ -90,19 +90,19 @@ func (m *models) firstOf(ctx context.Context, all *registry.Models, identity, in
 	if err != nil {
 		return err
 	}
-	model, head, _, err := all.Model(ctx, e.Fingerprint)
+	model, linear, _, err := all.Model(ctx, e.Fingerprint)
 	if err != nil {
 		return err
 	}
-	m.stage.Model, m.stage.ModelName, m.stage.Config.Head = model, e.Model, head.Name
+	m.stage.Model, m.stage.ModelName, m.stage.Config.Readout = model, e.Model, linear.Name
 	return nil
 }
 
-// find finds the readout that made a prediction: of the stage's model, of which head
+// find finds the readout that made a prediction: of the stage's model, of which linear
 // is the one with the fingerprint own, or of the registry.
-func (m *models) find(ctx context.Context, all *registry.Models, head *readout.Linear, own string) {
+func (m *models) find(ctx context.Context, all *registry.Models, linear *readout.Linear, own string) {
 	if m.name == own {
-		m.linear = head
+		m.linear = linear
 	}
 	var err error
 	if all != nil && m.name != "" {

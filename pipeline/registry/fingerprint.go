@@ -18,9 +18,9 @@ import (
 // temperature have other fingerprints, and so has the same readout on another
 // network or with other training ranges. Which other readouts the model has, and
 // what it was trained on, does not count.
-func Fingerprint(m *reservoir.Model, head *readout.Linear) (string, error) {
+func Fingerprint(m *reservoir.Model, linear *readout.Linear) (string, error) {
 	alone := *m
-	alone.Readouts = []*readout.Linear{head}
+	alone.Readouts = []*readout.Linear{linear}
 	alone.Training = reservoir.Training{MinLength: m.Training.MinLength, MaxLength: m.Training.MaxLength, Inputs: m.Training.Inputs, Rate: m.Training.Rate, LongestInterval: m.Training.LongestInterval}
 	print, err := alone.Fingerprint()
 	if err != nil {

@@ -89,7 +89,7 @@ func outputOf(ctx context.Context, js jetstream.JetStream, job string) (jetstrea
 // name, or its first. stored is false where the registry has this readout: its
 // entry stays as it is. file is the name that predictions show.
 func (r *Models) Publish(ctx context.Context, m *reservoir.Model, file, readoutName string, l Lineage) (e Entry, stored bool, err error) {
-	head, err := Pick(m, readoutName)
+	linear, err := Pick(m, readoutName)
 	if err != nil {
 		return Entry{}, false, err
 	}
@@ -112,7 +112,7 @@ func (r *Models) Publish(ctx context.Context, m *reservoir.Model, file, readoutN
 			return Entry{}, false, fmt.Errorf("registry: parent: %w", err)
 		}
 	}
-	return r.Add(ctx, m, head, network, file, l)
+	return r.Add(ctx, m, linear, network, file, l)
 }
 
 // otherNetwork says what of a model is not the job's.
@@ -145,13 +145,13 @@ func Pick(m *reservoir.Model, name string) (*readout.Linear, error) {
 }
 
 // Add is Publish for who knows the job's network: a worker.
-func (r *Models) Add(ctx context.Context, m *reservoir.Model, head *readout.Linear, network, file string, l Lineage) (e Entry, stored bool, err error) {
-	e = Entry{Network: network, Readout: head.Name, Classes: head.Classes, Model: clean(file), Training: m.Training, Lineage: l}
+func (r *Models) Add(ctx context.Context, m *reservoir.Model, linear *readout.Linear, network, file string, l Lineage) (e Entry, stored bool, err error) {
+	e = Entry{Network: network, Readout: linear.Name, Classes: linear.Classes, Model: clean(file), Training: m.Training, Lineage: l}
 	e.Training.Inputs = nil
 	for _, s := range []*string{&e.Training.Dataset, &e.Training.Tool, &e.Training.Alpha} {
 		*s = clean(*s)
 	}
-	if e.Fingerprint, err = Fingerprint(m, head); err != nil {
+	if e.Fingerprint, err = Fingerprint(m, linear); err != nil {
 		return Entry{}, false, err
 	}
 	if e.SHA256, err = m.Fingerprint(); err != nil {
@@ -228,7 +228,7 @@ func (r *Models) Model(ctx context.Context, fingerprint string) (*reservoir.Mode
 	if !hexName.MatchString(fingerprint) {
 		return fail(fmt.Errorf("registry: %q is no fingerprint of %d hexadecimal digits: %w", fingerprint, wire.HashDigits, ErrNoEntry))
 	}
-	m, head, e, err := r.read(ctx, fingerprint)
+	m, linear, e, err := r.read(ctx, fingerprint)
 	if err != nil {
 		return fail(err)
 	}
@@ -244,7 +244,7 @@ func (r *Models) Model(ctx context.Context, fingerprint string) (*reservoir.Mode
 		return fail(fmt.Errorf("registry: entry %s is of another network than job %q: %w", fingerprint, r.job, ErrOtherNetwork))
 	}
 	e.Retired, err = r.retired(ctx, fingerprint)
-	return m, head, e, err
+	return m, linear, e, err
 }
 
 // read reads an entry and checks all of it but the network. Where only the
@@ -271,11 +271,11 @@ func (r *Models) read(ctx context.Context, fingerprint string) (*reservoir.Model
 	if err != nil {
 		return damaged(err)
 	}
-	head, err := Pick(m, e.Readout)
+	linear, err := Pick(m, e.Readout)
 	if err != nil {
 		return damaged(err)
 	}
-	print, err := Fingerprint(m, head)
+	print, err := Fingerprint(m, linear)
 	sum, wrong := m.Fingerprint()
 	if err = errors.Join(err, wrong); err == nil && (print != fingerprint || sum != e.SHA256) {
 		err = fmt.Errorf("its content has the fingerprint %s and a sha256 that begins with %.12s", print, sum)
@@ -283,7 +283,7 @@ func (r *Models) read(ctx context.Context, fingerprint string) (*reservoir.Model
 	if err != nil {
 		return damaged(err)
 	}
-	return m, head, e, nil
+	return m, linear, e, nil
 }
 
 // List is all entries, the first published first.

@@ -108,13 +108,13 @@ func TestPublish(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	got, head, e, err := r.Model(t.Context(), first.Fingerprint)
+	got, linear, e, err := r.Model(t.Context(), first.Fingerprint)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want, _ := m.Encode()
 	have, _ := got.Encode()
-	if !bytes.Equal(have, want) || head.Weights[0] != m.Readouts[0].Weights[0] {
+	if !bytes.Equal(have, want) || linear.Weights[0] != m.Readouts[0].Weights[0] {
 		t.Error("the model is not the one that was published")
 	}
 	if e.Note != "after the repair" || !e.When.Equal(l.When) || e.Training.Alpha != m.Training.Alpha || e.Size != uint64(len(want)) || e.Usable() != nil {
@@ -145,8 +145,8 @@ func TestPublishNamedReadout(t *testing.T) {
 	if err != nil || e.Readout != "second" {
 		t.Fatalf("%+v, %v", e, err)
 	}
-	if _, head, _, err := r.Model(t.Context(), e.Fingerprint); err != nil || head.Name != "second" || head.Weights[0] != second.Weights[0] {
-		t.Errorf("%+v, %v", head, err)
+	if _, linear, _, err := r.Model(t.Context(), e.Fingerprint); err != nil || linear.Name != "second" || linear.Weights[0] != second.Weights[0] {
+		t.Errorf("%+v, %v", linear, err)
 	}
 	_, _, err = r.Publish(t.Context(), m, "two.safetensors", "third", Lineage{Who: "a"})
 	pipelinetest.Mentions(t, err, `no readout "third"`, "second")
@@ -302,7 +302,7 @@ func TestDamagedEntries(t *testing.T) {
 			if _, stored := r.publish(m, "m", Lineage{Who: "bert"}); !stored {
 				t.Error("publishing again repaired nothing")
 			}
-			if _, head, _, err := r.Model(ctx, print); err != nil || head.Weights[0] != m.Readouts[0].Weights[0] {
+			if _, linear, _, err := r.Model(ctx, print); err != nil || linear.Weights[0] != m.Readouts[0].Weights[0] {
 				t.Errorf("after the repair: %v", err)
 			}
 		})

@@ -164,17 +164,17 @@ func neverRaised(c config.Config) (all []string) {
 	if err != nil {
 		return nil // run says what is wrong with it
 	}
-	for i, head := range m.Readouts {
-		if head.Name != c.Stage.Head && (c.Stage.Head != "" || i > 0) {
+	for i, linear := range m.Readouts {
+		if linear.Name != c.Stage.Readout && (c.Stage.Readout != "" || i > 0) {
 			continue
 		}
-		gives := alarm.Gives{Classes: head.Classes, Probability: head.Temperature != 0, Number: head.Interval != nil}
-		if d := head.Novelty; d != nil {
+		gives := alarm.Gives{Classes: linear.Classes, Probability: linear.Temperature != 0, Number: linear.Interval != nil}
+		if d := linear.Novelty; d != nil {
 			gives.Novelty, gives.Inputs, gives.LeastP = true, d.Inputs != nil, float32(d.Least())
 		}
 		for _, n := range rules.Never(gives) {
 			if n.Class != "" {
-				n.Why += fmt.Sprintf(": %q is not one of %q", n.Class, head.Classes)
+				n.Why += fmt.Sprintf(": %q is not one of %q", n.Class, linear.Classes)
 			}
 			all = append(all, fmt.Sprintf("key alarms.rules.%s: %s", n.Rule, n.Why))
 		}

@@ -162,7 +162,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 	}
 	gives := func(outcome.Part) bool { return false }
 	for _, h := range m.Readouts {
-		if c.Stage.Head == "" || c.Stage.Head == h.Name {
+		if c.Stage.Readout == "" || c.Stage.Readout == h.Name {
 			gives = h.Gives
 			break
 		}

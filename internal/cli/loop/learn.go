@@ -286,29 +286,29 @@ func (l *learning) read(ctx context.Context, book *learn.Book) error {
 
 // fit learns a readout, and writes the model.
 func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) error {
-	head, err := l.stage.Readout()
+	linear, err := l.stage.Readout()
 	if err != nil {
 		return err
 	}
 	k := l.known(book, j)
-	for _, class := range head.Classes {
+	for _, class := range linear.Classes {
 		if j.Report.Classes[class] == 0 {
 			l.app.Say("warning: no labelled sequence is of class %q: the new readout does not know it", class)
 		}
 	}
-	l.sayLost(head.Novelty != nil, head.Novelty.InputValues() > 0, head.Prefixes != nil)
+	l.sayLost(linear.Novelty != nil, linear.Novelty.InputValues() > 0, linear.Prefixes != nil)
 	p := l.app.Progress()
 	defer p.Close()
-	o := offline.RetrainOptions{Readout: head.Name, Tool: cli.ToolName(), Weights: l.weights}
-	if c := head.Coverage; c != nil { // the new readout's sets say what those of before do
+	o := offline.RetrainOptions{Readout: linear.Name, Tool: cli.ToolName(), Weights: l.weights}
+	if c := linear.Coverage; c != nil { // the new readout's sets say what those of before do
 		if o.Coverage = c.Level; c.ByClass {
 			o.CoverBy = offline.CoverClass
 		}
 	}
-	if o.Adaptive = l.opt.adaptive; o.Adaptive != 0 && head.Coverage == nil {
-		return cli.Fail(cli.ExitUsage, fmt.Errorf("--adaptive: readout %q of %s makes no sets of classes", head.Name, l.conf.Model), "eusn-stream offline retrain --coverage 0.95, and promote that; or learn without --adaptive")
+	if o.Adaptive = l.opt.adaptive; o.Adaptive != 0 && linear.Coverage == nil {
+		return cli.Fail(cli.ExitUsage, fmt.Errorf("--adaptive: readout %q of %s makes no sets of classes", linear.Name, l.conf.Model), "eusn-stream offline retrain --coverage 0.95, and promote that; or learn without --adaptive")
 	}
-	if r := head.Abstain; r != nil { // and it answers as seldom wrong
+	if r := linear.Abstain; r != nil { // and it answers as seldom wrong
 		o.MaxError, o.Confidence = r.MaxError, r.Confidence
 	}
 	m, report, err := l.relearn(ctx, k, j.Examples, o, p.Report)

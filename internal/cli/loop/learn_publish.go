@@ -31,12 +31,12 @@ func (l *learning) publish(ctx context.Context, j learn.Joined, f fitted) (*publ
 	if err != nil {
 		return nil, err
 	}
-	head, err := l.stage.Readout() // of the model that it was made from
+	linear, err := l.stage.Readout() // of the model that it was made from
 	if err != nil {
 		return nil, err
 	}
 	from := registry.Lineage{Who: l.opt.who, When: registry.Now(), Command: l.command, Note: note(j.Report, f.sites)}
-	parent, err := registry.Fingerprint(l.model, head)
+	parent, err := registry.Fingerprint(l.model, linear)
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,7 @@ func (l *learning) publish(ctx context.Context, j learn.Joined, f fitted) (*publ
 	if name == "" {
 		name = l.conf.Model
 	}
-	e, stored, err := r.Publish(ctx, f.model, filepath.Base(name), head.Name, from)
+	e, stored, err := r.Publish(ctx, f.model, filepath.Base(name), linear.Name, from)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func whoOr(who string) (string, error) {
 }
 
 func newModelPublish(a *cli.App) *cobra.Command {
-	var head, who, note, parent string
+	var readoutName, who, note, parent string
 	cmd := registryCommand(a, &cobra.Command{
 		Use:   "publish FILE",
 		Short: "Store a model in the registry of a job",
@@ -94,7 +94,7 @@ changes: publishing the same readout again stores nothing.`,
 		} else if active, err := r.Active(ctx); err == nil {
 			l.Parent = active.Fingerprint
 		}
-		e, stored, err := r.Publish(ctx, m, filepath.Base(args[0]), head, l)
+		e, stored, err := r.Publish(ctx, m, filepath.Base(args[0]), readoutName, l)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ changes: publishing the same readout again stores nothing.`,
 		return nil
 	})
 	f := cmd.Flags()
-	f.StringVar(&head, "head", "", "which of the model's readouts (default its first)")
+	f.StringVar(&readoutName, "readout", "", "which of the model's readouts (default its first)")
 	f.StringVar(&who, "who", "", "who publishes it (default the user of this machine)")
 	f.StringVar(&note, "note", "", "what people should know about it, one line")
 	f.StringVar(&parent, "parent", "", "fingerprint of the model that it is made from (default the one that predicts)")

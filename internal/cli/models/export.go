@@ -46,7 +46,7 @@ front end are refused.`,
 	f.StringVarP(&e.out, "out", "o", "", "file to write (default: the model's name with .h or .html)")
 	f.BoolVar(&e.force, "force", false, "overwrite an existing file")
 	f.StringVar(&e.Name, "name", "eusn", "with --c: what all names in it begin with: small letters, digits and _")
-	f.StringVar(&e.Readout, "head", "", "readout that predicts (default: the only one)")
+	f.StringVar(&e.Readout, "readout", "", "readout that predicts (default: the only one)")
 	f.StringSliceVar(&e.Without, "without", nil, "parts of the model to leave out: "+strings.Join(edge.Parts, ", "))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if e.c == e.html {

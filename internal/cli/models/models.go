@@ -64,7 +64,7 @@ type Report struct {
 	Weights  int64                     `json:"weights"`
 	RowBytes int                       `json:"bytes_per_state_row"`
 	Channels []string                  `json:"channels"`
-	Readouts []headReport              `json:"heads"`
+	Readouts []readoutReport           `json:"readouts"`
 	Policy   reservoir.Policy          `json:"policy"`
 	Front    *reservoir.Front          `json:"front,omitempty"`
 	Training reservoir.Training        `json:"training"`
@@ -72,7 +72,7 @@ type Report struct {
 	Modes    *modesReport              `json:"modes,omitempty"`           // how the states forget; absent where members are too large
 }
 
-type headReport struct {
+type readoutReport struct {
 	Name        string   `json:"name"`
 	Classes     []string `json:"classes"`
 	Features    int      `json:"features"`
@@ -119,7 +119,7 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 		r.Weights += int64(len(b.Recurrent) + len(b.Input) + len(b.Bias))
 	}
 	for _, h := range m.Readouts {
-		r.Readouts = append(r.Readouts, newHeadReport(h))
+		r.Readouts = append(r.Readouts, newReadoutReport(h))
 	}
 	if modes, err := dynamics.Of(m.Network); err == nil {
 		r.Modes = newModesReport(modes, r)
@@ -127,8 +127,8 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 	return r, nil
 }
 
-func newHeadReport(h *readout.Linear) headReport {
-	r := headReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
+func newReadoutReport(h *readout.Linear) readoutReport {
+	r := readoutReport{Name: h.Name, Classes: h.Classes, Features: h.Features(), Temperature: h.Temperature, Coverage: h.Coverage, Abstain: h.Abstain, Interval: h.Interval}
 	if p := h.Prefixes; p != nil {
 		r.Early = &p.Rule
 	}

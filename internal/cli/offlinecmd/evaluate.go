@@ -43,7 +43,7 @@ those of the live stage bit for bit.`,
 	group.add(f, ": also print the accuracy of each group")
 	f.StringVar(&model, "model", "model.safetensors", "model file")
 	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set, or of --parts, to predict: train or test")
-	f.StringVar(&o.Readout, "head", "", "readout that predicts (default: the model's first)")
+	f.StringVar(&o.Readout, "readout", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&predictions, "predictions", "", "also write every prediction to this Parquet file")
 	f.IntVar(&tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
 	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")

@@ -20,7 +20,7 @@ func newRetrain(a *cli.App) *cobra.Command {
 	var net networkFlags
 	var pol PolicyFlags
 	var scale scaleFlags
-	var archive, labels, out, head string
+	var archive, labels, out, readoutName string
 	var group groupFlags
 	var rate rateFlag
 	var front frontFlag
@@ -84,7 +84,7 @@ bits. The same shards always give the same bits.`,
 	f.StringVar(&labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	group.add(f, "; leave-one-out then leaves out whole groups")
 	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
-	f.StringVar(&head, "head", "", "name of the trained readout (default \"default\")")
+	f.StringVar(&readoutName, "readout", "", "name of the trained readout (default \"default\")")
 	f.Var(&rate, "rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
 	f.Var(&front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of centre, normalise, envelope, decimate, with lengths in samples or time")
 	f.IntVar(&threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
@@ -164,7 +164,7 @@ bits. The same shards always give the same bits.`,
 				return err
 			}
 			o := net.options(src.Channels)
-			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = policy, head, threads, budget, float64(rate), offline.Front(front)
+			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = policy, readoutName, threads, budget, float64(rate), offline.Front(front)
 			o.Groups, o.Parts, o.Novelty, o.Early = rule, parts, detector, early
 			certainty.set(&o)
 			if o.NewEngine, err = engineFor(a, o.Spec); err != nil {

@@ -36,7 +36,7 @@ func PipelineConfig(c config.Config) pipeline.Config {
 		MaxMessage: int(c.Input.MaxMessage), InputMaxAge: c.Input.MaxAge, InputMaxBytes: int64(c.Input.MaxBytes),
 		OutputKeep: c.Output.Keep, DeadLetterKeep: c.DeadLetters.Keep, Replicas: c.NATS.Replicas,
 		Partitions: c.Stage.Partitions, Shards: c.Stage.Shards, RowBudget: c.Stage.Rows, Latency: c.Stage.Latency,
-		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Head: c.Stage.Head, StopTimeout: c.Stage.StopTimeout,
+		MaxSlots: c.Stage.MaxSlots, MaxStreams: c.Stage.MaxStreams, Readout: c.Stage.Readout, StopTimeout: c.Stage.StopTimeout,
 		RateTolerance: c.Input.RateTolerance, Reorder: c.Input.Reorder, ReorderBytes: int(c.Input.ReorderBytes), Lease: c.Stage.Lease,
 		SnapshotMessages: c.Stage.SnapshotMessages, SnapshotEvery: c.Stage.SnapshotEvery,
 		Idle: c.Stage.Idle, Forget: c.Stage.Forget,

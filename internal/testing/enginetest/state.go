@@ -79,7 +79,7 @@ func readouts(t *testing.T, open New) {
 		if err := e.Advance(inputs, []reservoir.Run{{Slot: 1, From: int32(3 * at), To: int32(3*at + 3), Emit: true}}, scores); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, fmt.Sprintf("heads %v", classes), scores, expectedScores(hs, ref.features()))
+		equal(t, fmt.Sprintf("readouts %v", classes), scores, expectedScores(hs, ref.features()))
 	}
 	checkSlot(t, e, 1, ref)
 }

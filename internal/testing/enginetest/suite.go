@@ -35,7 +35,7 @@ func Results(t *testing.T, open New, units int) {
 		{"LongestSequence", longestSequence},
 		{"Refusals", refusals},
 		{"States", states}, // state.go
-		{"Heads", readouts},
+		{"Readouts", readouts},
 	} {
 		t.Run(check.name, func(t *testing.T) { check.run(t, open) })
 	}

@@ -43,11 +43,11 @@ func Bank(t testing.TB, members int, seed uint64, classes int, policy reservoir.
 		columns = 1
 	}
 	f := net.Spec.FeatureCount()
-	head := &readout.Linear{Name: "test", Center: Noise(rng, f), Weights: Noise(rng, f*columns), Intercept: Noise(rng, columns)}
+	linear := &readout.Linear{Name: "test", Center: Noise(rng, f), Weights: Noise(rng, f*columns), Intercept: Noise(rng, columns)}
 	for c := range classes {
-		head.Classes = append(head.Classes, fmt.Sprintf("c%d", c))
+		linear.Classes = append(linear.Classes, fmt.Sprintf("c%d", c))
 	}
-	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{head}, Policy: policy, Channels: []string{"x", "y"}}
+	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{linear}, Policy: policy, Channels: []string{"x", "y"}}
 	if err := m.Validate(); err != nil {
 		t.Fatal(err)
 	}

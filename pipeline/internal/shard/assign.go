@@ -37,20 +37,20 @@ func (s *slots) assign(b *Batch, a *Answer, next int) error {
 		r.Stream.InUse = r.Open
 		read, judge := false, false // its features after the engine call; by the engine
 		if r.Emit {
-			head, err := 0, error(nil)
+			which, err := 0, error(nil)
 			if s.follow == nil { // who follows takes features, no scores
-				head, err = s.head(a.Preds[next].Readout) // behind place, which may compute
+				which, err = s.readoutIndex(a.Preds[next].Readout) // behind place, which may compute
 			}
 			if err != nil {
 				return err
 			}
 			whole := s.policy.Whole(a.Preds[next].Flags&outcome.FlagEarly != 0)
 			carry := whole && s.carry.wants(&a.Preds[next])
-			b.emits = append(b.emits, emit{a.Part.index, next, head, *slot, carry, whole})
+			b.emits = append(b.emits, emit{a.Part.index, next, which, *slot, carry, whole})
 			if carry {
 				b.carried += 4 * s.carry.features
 			}
-			judge = whole && s.follow == nil && s.heads.detects(head)
+			judge = whole && s.follow == nil && s.readouts.detects(which)
 			read = carry || judge && s.pool.judging() == nil
 			next++
 		}

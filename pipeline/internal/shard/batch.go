@@ -56,10 +56,10 @@ type rejected struct {
 
 // emit says where a score row goes, and which of the readouts makes it.
 type emit struct {
-	part, index, head int
-	slot              int32
-	carry             bool // it carries its features
-	whole             bool // it is of a whole sequence: detectors say how novel
+	part, index, readout int
+	slot                 int32
+	carry                bool // it carries its features
+	whole                bool // it is of a whole sequence: detectors say how novel
 }
 
 // Answer is what a batch has to say on one partition.

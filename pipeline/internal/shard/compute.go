@@ -56,7 +56,7 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 	}
 	for i, e := range emits {
 		p := &b.Answers[e.part].Preds[e.index]
-		h := &s.heads.all[e.head]
+		h := &s.readouts.all[e.readout]
 		h.used = true
 		l, from := h.of(p)
 		row := scores[i*width:]
@@ -66,7 +66,7 @@ func (s *slots) advance(b *Batch, runs []reservoir.Run, emits []emit) error {
 			seen.Inputs = b.keepInputs(seen.Inputs)
 		}
 		b.sets = h.linear.Answer(&p.Answer, row[from:][:l.Columns()], seen, b.sets)
-		b.shadow(e, &s.heads, row, judging, i)
+		b.shadow(e, &s.readouts, row, judging, i)
 	}
 	return nil
 }
@@ -91,7 +91,7 @@ func (s *slots) takeFeatures(b *Batch, emits []emit) error {
 
 // shadow keeps what the shadows say of a prediction, that of emitting run k. row are the
 // engine's scores, judging is the engine if it is that.
-func (b *Batch) shadow(e emit, h *heads, row []float32, judging reservoir.Judging, k int) {
+func (b *Batch) shadow(e emit, h *readouts, row []float32, judging reservoir.Judging, k int) {
 	if len(h.shadows) != len(b.Shadows) { // refused since the batch began
 		b.Refused, b.Shadows = b.Shadows, nil
 	}

@@ -30,14 +30,14 @@ func scoredBy(name string, l *readout.Linear) scored {
 }
 
 // score computes the novelty of the whole sequences that some runs end: of those that
-// readout head answers, or of all where that is a shadow (head < 0).
-func (d *detecting) score(e reservoir.Engine, emits []emit, head int) error {
+// readout which answers, or of all where that is a shadow (which < 0).
+func (d *detecting) score(e reservoir.Engine, emits []emit, which int) error {
 	if d.by == nil {
 		d.by = reservoir.NewNovelty(d.detector)
 	}
 	d.slots, d.next = d.slots[:0], 0
 	for i := range emits {
-		if emits[i].whole && (head < 0 || emits[i].head == head) {
+		if emits[i].whole && (which < 0 || emits[i].readout == which) {
 			d.slots = append(d.slots, emits[i].slot)
 		}
 	}
@@ -61,15 +61,15 @@ func (h *scored) judged(j reservoir.Judging, i int) (score float32, inputs []flo
 // detect computes the novelty of what the runs in hand end, after a call of an engine that
 // has not judged them.
 func (s *slots) detect(emits []emit) error {
-	for i := range s.heads.all {
-		if d := s.heads.all[i].novel; d != nil {
+	for i := range s.readouts.all {
+		if d := s.readouts.all[i].novel; d != nil {
 			if err := d.score(s.pool.engine, emits, i); err != nil {
 				return err
 			}
 		}
 	}
-	for i := range s.heads.shadows {
-		if d := s.heads.shadows[i].novel; d != nil {
+	for i := range s.readouts.shadows {
+		if d := s.readouts.shadows[i].novel; d != nil {
 			if err := d.score(s.pool.engine, emits, -1); err != nil {
 				return err
 			}
@@ -83,6 +83,6 @@ func (s *slots) detect(emits []emit) error {
 const NotJudged = -1
 
 // detects reports whether a prediction of a whole sequence by a readout needs a detector.
-func (h *heads) detects(head int) bool {
-	return h.all[head].novel != nil || slices.ContainsFunc(h.shadows, func(s scored) bool { return s.novel != nil })
+func (h *readouts) detects(which int) bool {
+	return h.all[which].novel != nil || slices.ContainsFunc(h.shadows, func(s scored) bool { return s.novel != nil })
 }

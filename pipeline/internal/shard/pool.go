@@ -26,21 +26,21 @@ var errSlots = errors.New("pipeline: no free slot")
 // and its row means nothing otherwise, since every sequence begins with a
 // reset. The pool belongs to its shard's goroutine.
 type pool struct {
-	engine reservoir.Engine
-	name   atomic.Pointer[string] // the engine's, for Status
-	make   engineFactory
-	heads  []*readout.Linear
-	novel  []*novelty.Detector // where the engine is Judging
-	max    int
-	free   []int32
-	row    []uint32 // one state row, for growing
+	engine   reservoir.Engine
+	name     atomic.Pointer[string] // the engine's, for Status
+	make     engineFactory
+	readouts []*readout.Linear
+	novel    []*novelty.Detector // where the engine is Judging
+	max      int
+	free     []int32
+	row      []uint32 // one state row, for growing
 }
 
 // newPool makes a pool of at most max slots for the states that a readout reads.
-func newPool(factory engineFactory, net *reservoir.Network, head *readout.Linear, max int) (*pool, error) {
-	p := &pool{make: factory, heads: appendLinear(nil, head), max: max, row: make([]uint32, net.Spec.Layout().Words)}
-	if head.Novelty != nil {
-		p.novel = append(p.novel, head.Novelty)
+func newPool(factory engineFactory, net *reservoir.Network, linear *readout.Linear, max int) (*pool, error) {
+	p := &pool{make: factory, readouts: appendLinear(nil, linear), max: max, row: make([]uint32, net.Spec.Layout().Words)}
+	if linear.Novelty != nil {
+		p.novel = append(p.novel, linear.Novelty)
 	}
 	e, err := p.newEngine(net, min(firstSlots, max))
 	if err != nil {
@@ -56,7 +56,7 @@ func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, e
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: engine with %d slots: %w", slots, err)
 	}
-	if err := e.SetReadouts(p.heads); err != nil {
+	if err := e.SetReadouts(p.readouts); err != nil {
 		e.Close()
 		return nil, fmt.Errorf("pipeline: engine: %w", err)
 	}
@@ -80,7 +80,7 @@ func (p *pool) setReadouts(all []*readout.Linear, novel []*novelty.Detector) err
 			return fmt.Errorf("pipeline: engine: %w", err)
 		}
 	}
-	p.heads, p.novel = all, novel
+	p.readouts, p.novel = all, novel
 	return nil
 }
 

@@ -89,12 +89,12 @@ type Config struct {
 
 // New makes a shard and its engine, which has few slots and grows. Samples that
 // are decoded, slots and rows are counted in counters.
-func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*Shard, error) {
+func New(c Config, m *reservoir.Model, linear *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*Shard, error) {
 	dec, err := formats.New(c.Input, codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: %w", err)
 	}
-	p, err := newPool(factory, m.Network, head, c.MaxSlots)
+	p, err := newPool(factory, m.Network, linear, c.MaxSlots)
 	if err != nil {
 		return nil, err
 	}
@@ -105,7 +105,7 @@ func New(c Config, m *reservoir.Model, head *readout.Linear, factory engineFacto
 	}
 	return &Shard{
 		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, newTimed(dec, counters, log)), names: m.Channels, Arithmetic: arithmetic,
-		slots: slots{pool: p, heads: heads{first: head, all: []scored{scoredBy("", head)}}, words: r.Shape.Words, policy: m.Policy, counters: counters},
+		slots: slots{pool: p, readouts: readouts{first: linear, all: []scored{scoredBy("", linear)}}, words: r.Shape.Words, policy: m.Policy, counters: counters},
 		log:   log,
 		pace: pacing{
 			rowBudget: c.RowBudget, snapshotMessages: c.SnapshotMessages, latency: c.Latency, snapshotEvery: c.SnapshotEvery,
@@ -136,7 +136,7 @@ func (s *Shard) Look(states *stats.States) {
 func (s *Shard) Trace(t trace.Tracer) { s.tracer = t }
 
 // Follow says where promoted readouts are. It is called before the shard runs.
-func (s *Shard) Follow(all Readouts) { s.heads.source = all }
+func (s *Shard) Follow(all Readouts) { s.readouts.source = all }
 
 // Last ends when a stop has taken too long: nothing of the shard's partitions is
 // asked of the server, or written to it, after that.
@@ -284,11 +284,11 @@ func (s *Shard) Collect(ctx context.Context, b *Batch) error {
 // SetShadows says which shadows are scored from the next batch on, or from the next
 // prediction on where the batch in hand has none. Every goroutine may call it; who
 // changes the list gives another one.
-func (s *Shard) SetShadows(all *[]Shadow) { s.heads.wanted.Store(all) }
+func (s *Shard) SetShadows(all *[]Shadow) { s.readouts.wanted.Store(all) }
 
 // Shadowing is how many shadows are wanted. Every goroutine may ask.
 func (s *Shard) Shadowing() int {
-	if want := s.heads.wanted.Load(); want != nil {
+	if want := s.readouts.wanted.Load(); want != nil {
 		return len(*want)
 	}
 	return 0

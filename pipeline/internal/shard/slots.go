@@ -14,7 +14,7 @@ import (
 // stored apart. They give runs their slots and compute them.
 type slots struct {
 	pool      *pool
-	heads     heads
+	readouts  readouts
 	words     int // of a state
 	policy    reservoir.Policy
 	residents residents

@@ -192,13 +192,13 @@ class Sequence:
         return np.concatenate(out)
 
 
-def score(head, f):
-    acc = head["intercept"]
+def score(readout, f):
+    acc = readout["intercept"]
     for j in range(len(f)):
-        d = f[j] - head["center"][j]
-        if "limit" in head:
-            d = np.minimum(np.maximum(d, -head["limit"][j]), head["limit"][j])
-        acc = fma(head["weights"][:, j], d, acc)
+        d = f[j] - readout["center"][j]
+        if "limit" in readout:
+            d = np.minimum(np.maximum(d, -readout["limit"][j]), readout["limit"][j])
+        acc = fma(readout["weights"][:, j], d, acc)
     return acc
 
 
@@ -210,7 +210,7 @@ def digest(*arrays):
     return h.hexdigest()
 
 
-def sequence(seed, n):  # test inputs, norms and heads: symmetric(seed, member 0, tensor 9), times 2
+def sequence(seed, n):  # test inputs, norms and readouts: symmetric(seed, member 0, tensor 9), times 2
     return (2 * symmetric(seed, 0, 9, np.arange(n))).astype(F32)
 
 
@@ -219,7 +219,7 @@ def case(name, spec, lengths):
     norm = {k: sequence(seed, c) + F32(add) for k, seed, add in (("mean", 101, 0), ("scale", 102, 3), ("diff", 103, 3))}
     members = [draw(spec, r) for r in range(spec["members"])]
     features = spec["members"] * spec["units"] * len(spec["features"])
-    head = dict(center=sequence(104, features), weights=sequence(105, 3 * features).reshape(3, features), intercept=sequence(106, 3))
+    readout = dict(center=sequence(104, features), weights=sequence(105, 3 * features).reshape(3, features), intercept=sequence(106, 3))
     inputs = sequence(107, sum(lengths) * c).reshape(-1, c)
     rows, feats, scores, at = [], [], [], 0
     for n in lengths:
@@ -227,7 +227,7 @@ def case(name, spec, lengths):
         for k in range(at, at + n):
             q.step(inputs[k])
         at += n
-        rows.append(q.row()), feats.append(q.features()), scores.append(score(head, q.features()))
+        rows.append(q.row()), feats.append(q.features()), scores.append(score(readout, q.features()))
     weights = []
     for m in members:
         weights += [np.array(m["cols"], np.int32), m["rec"], m["win"], m["bias"], np.array([m["keep"], m["gain"]], F32)]

@@ -210,9 +210,9 @@ def case(name, spec, lengths, limited=True):
     norm = {k: sequence(seed, c) + F32(plus) for k, seed, plus in (("mean", 101, 0), ("scale", 102, 3), ("diff", 103, 3))}
     members = draw(spec)
     features = spec["members"] * N * 8
-    head = dict(center=sequence(104, features), weights=sequence(105, 3 * features).reshape(3, features), intercept=sequence(106, 3))
+    readout = dict(center=sequence(104, features), weights=sequence(105, 3 * features).reshape(3, features), intercept=sequence(106, 3))
     if limited:
-        head["limit"] = sequence(108, features) + F32(2.5)
+        readout["limit"] = sequence(108, features) + F32(2.5)
     inputs = sequence(107, sum(lengths) * c).reshape(-1, c)
     rows, feats, scores, at = [], [], [], 0
     for n in lengths:
@@ -222,7 +222,7 @@ def case(name, spec, lengths, limited=True):
         at += n
         f = q.features()
         assert np.isfinite(f).all()
-        rows.append(q.row()), feats.append(f), scores.append(score(head, f))
+        rows.append(q.row()), feats.append(f), scores.append(score(readout, f))
     weights = []
     for m in members:
         weights += [np.array(m["cols"], np.int32)] + ([np.array(m["lags"], np.int32)] if m["lags"] else [])

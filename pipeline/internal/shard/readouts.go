@@ -27,8 +27,8 @@ type scored struct {
 	used     bool       // since trim last looked
 }
 
-// keepHead is how long a readout that answers nothing is still scored.
-const keepHead = 10 * time.Second
+// keepReadout is how long a readout that answers nothing is still scored.
+const keepReadout = 10 * time.Second
 
 // of is the readout that scores a prediction, and its first column.
 func (h *scored) of(p *codec.Prediction) (l *readout.Linear, from int) {
@@ -39,10 +39,10 @@ func (h *scored) of(p *codec.Prediction) (l *readout.Linear, from int) {
 	return l, from
 }
 
-// heads are the readouts that the engine scores: the one that the job began with
+// readouts are the readouts that the engine scores: the one that the job began with
 // and, where another was promoted, those that open sequences need. One that is
 // needed again comes back, so that nothing depends on which are there.
-type heads struct {
+type readouts struct {
 	all     []scored
 	source  Readouts // nil: there is the first alone
 	first   *readout.Linear
@@ -50,10 +50,10 @@ type heads struct {
 	shadowing
 }
 
-// head is the place of a readout among those that are scored.
-func (s *slots) head(name string) (int, error) {
-	for i := range s.heads.all {
-		if s.heads.all[i].name == name {
+// readoutIndex is the place of a readout among those that are scored.
+func (s *slots) readoutIndex(name string) (int, error) {
+	for i := range s.readouts.all {
+		if s.readouts.all[i].name == name {
 			return i, nil
 		}
 	}
@@ -62,17 +62,17 @@ func (s *slots) head(name string) (int, error) {
 
 // adopt has the engine score one more readout.
 func (s *slots) adopt(name string) (int, error) {
-	l, err := s.heads.find(name)
+	l, err := s.readouts.find(name)
 	if err != nil {
 		return 0, fmt.Errorf("pipeline: readout %s, which was promoted for the sequences of this partition: %w: %w", name, err, store.ErrLater)
 	}
-	if err := s.score(append(slices.Clone(s.heads.all), scoredBy(name, l))); err != nil {
-		return 0, fmt.Errorf("pipeline: readout %s beside %d others: %w: %w", name, len(s.heads.all), err, store.ErrLater)
+	if err := s.score(append(slices.Clone(s.readouts.all), scoredBy(name, l))); err != nil {
+		return 0, fmt.Errorf("pipeline: readout %s beside %d others: %w: %w", name, len(s.readouts.all), err, store.ErrLater)
 	}
-	return len(s.heads.all) - 1, nil
+	return len(s.readouts.all) - 1, nil
 }
 
-func (h *heads) find(name string) (*readout.Linear, error) {
+func (h *readouts) find(name string) (*readout.Linear, error) {
 	if name == "" {
 		return h.first, nil
 	}
@@ -121,16 +121,16 @@ func (s *slots) score(all []scored) error {
 	}
 	add(all)
 	answering, detecting := len(list), len(novel)
-	add(s.heads.shadows)
+	add(s.readouts.shadows)
 	err := s.pool.setReadouts(list, novel)
-	if err != nil && len(s.heads.shadows) > 0 {
-		s.heads.refused, s.heads.shadows = err, nil
+	if err != nil && len(s.readouts.shadows) > 0 {
+		s.readouts.refused, s.readouts.shadows = err, nil
 		err = s.pool.setReadouts(list[:answering], novel[:detecting])
 	}
 	if err != nil {
 		return err
 	}
-	s.heads.all, s.heads.trimmed = all, time.Now()
+	s.readouts.all, s.readouts.trimmed = all, time.Now()
 	return nil
 }
 
@@ -138,7 +138,7 @@ func (s *slots) score(all []scored) error {
 // prediction waits for its scores. It returns those that are scored, or those that the
 // engine does not take, and once why.
 func (s *slots) shadow() (all, left []Shadow, refused, err error) {
-	h := &s.heads
+	h := &s.readouts
 	if want := h.wanted.Load(); want != h.have {
 		h.have, h.shadows, h.refused = want, nil, nil
 		if want != nil {
@@ -163,21 +163,21 @@ func (s *slots) shadow() (all, left []Shadow, refused, err error) {
 // trim drops readouts that have answered nothing for a while. It belongs after an
 // engine call, when no prediction waits for its scores.
 func (s *slots) trim(now time.Time) error {
-	if len(s.heads.all) == 1 || now.Sub(s.heads.trimmed) < keepHead {
+	if len(s.readouts.all) == 1 || now.Sub(s.readouts.trimmed) < keepReadout {
 		return nil
 	}
-	kept := make([]scored, 0, len(s.heads.all))
-	for _, h := range s.heads.all {
+	kept := make([]scored, 0, len(s.readouts.all))
+	for _, h := range s.readouts.all {
 		if h.used {
 			h.used = false
 			kept = append(kept, h)
 		}
 	}
-	if len(kept) == 0 || len(kept) == len(s.heads.all) {
-		for i := range s.heads.all {
-			s.heads.all[i].used = false
+	if len(kept) == 0 || len(kept) == len(s.readouts.all) {
+		for i := range s.readouts.all {
+			s.readouts.all[i].used = false
 		}
-		s.heads.trimmed = now
+		s.readouts.trimmed = now
 		return nil
 	}
 	return s.score(kept)
