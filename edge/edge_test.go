@@ -68,7 +68,7 @@ func models(t testing.TB) map[string]*reservoir.Model {
 		}
 	}
 	add("paper", reservoir.Paper(1, reservoir.PaperOptions{Units: 50, Eps: .05, Gamma: .01, Recurrent: .8, Input: 1.5, Bias: .4, Seed: 5}), 5, nil)
-	bank := reservoir.BankV1(9)
+	bank := reservoir.EulerBank(9)
 	bank.Members, bank.Units, bank.Subset = 3, 7, 9
 	add("bank", bank, 3, func(h *readout.Linear) {
 		h.Temperature = 1.7

@@ -27,7 +27,7 @@ func TestModelInNumPy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d, eightMembers(reservoir.BankV1(len(d.Channels))))
+		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))))
 	})
 	t.Run("mixed bank", func(t *testing.T) {
 		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 80, Test: 12, Samples: 120}, nil)
@@ -50,16 +50,16 @@ func TestModelInNumPy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d, eightMembers(reservoir.BankV1(len(d.Channels))), front)
+		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))), front)
 		front.Centre, front.Normalise = front.Normalise, offline.Span{}
-		checkInNumPy(t, python, d, eightMembers(reservoir.BankV1(len(d.Channels))), front)
+		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))), front)
 	})
 	t.Run("RacketSports", func(t *testing.T) {
 		d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkInNumPy(t, python, d, eightMembers(reservoir.BankV1(len(d.Channels))))
+		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))))
 	})
 }
 

@@ -61,15 +61,15 @@ var broken = []struct {
 // TestDeadSensor: a sensor that has died is flagged, live and offline alike,
 // however sure the readout is of its class.
 func TestDeadSensor(t *testing.T) {
-	v1 := reservoir.BankV1(2)
-	v1.Members = 10
+	euler := reservoir.EulerBank(2)
+	euler.Members = 10
 	mixed, err := reservoir.Bank("tiny", 2)
 	if err != nil {
 		t.Fatal(err)
 	}
 	few := mixed
 	few.Members, few.Taps.Members = 8, 8
-	t.Run("v1", func(t *testing.T) { checkDeadSensor(t, v1, 160) })
+	t.Run("euler", func(t *testing.T) { checkDeadSensor(t, euler, 160) })
 	t.Run("front end", func(t *testing.T) {
 		front, err := offline.ParseFront("normalise=200,envelope=3,decimate=2")
 		if err != nil {

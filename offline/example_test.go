@@ -32,7 +32,7 @@ func vibrations() *offline.Dataset {
 // predictions and flags that the live stage would make.
 func ExampleRetrain() {
 	d, ctx := vibrations(), context.Background()
-	spec := reservoir.BankV1(len(d.Channels))
+	spec := reservoir.EulerBank(len(d.Channels))
 	spec.Members = 4 // enough for two sines
 	model, report, err := offline.Retrain(ctx, d, offline.RetrainOptions{Spec: spec}, nil)
 	if err != nil {

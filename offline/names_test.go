@@ -88,7 +88,7 @@ func TestAbsent(t *testing.T) {
 			t.Errorf("warnings lack %q: %s", want, all)
 		}
 	}
-	spec := reservoir.BankV1(2)
+	spec := reservoir.EulerBank(2)
 	spec.Members, spec.Units = 1, 4
 	m, report, err := Retrain(t.Context(), d, RetrainOptions{Spec: spec}, nil)
 	if err != nil || report.Empty != 1 || len(report.Silent) != 1 || report.Silent[0] != "c1" {
@@ -103,7 +103,7 @@ func TestAbsent(t *testing.T) {
 // A value that no network takes is named with its place, before anything is
 // computed from it.
 func TestRetrainNamesTheValue(t *testing.T) {
-	spec := reservoir.BankV1(2)
+	spec := reservoir.EulerBank(2)
 	spec.Members, spec.Units = 1, 4
 	for _, v := range []float32{1e30, -1.1e15} {
 		d := smallDataset()

@@ -39,7 +39,7 @@ func tones(train, test int) *Dataset {
 
 // smallBank is the default bank cut down to what a test has time for.
 func smallBank(channels int) reservoir.Spec {
-	s := reservoir.BankV1(channels)
+	s := reservoir.EulerBank(channels)
 	s.Members, s.Units = 4, 8
 	return s
 }
@@ -74,7 +74,7 @@ func fingerprint(t *testing.T, m *reservoir.Model) string {
 
 func TestDefaultBankIsValid(t *testing.T) {
 	for _, channels := range []int{1, 3, 24} {
-		s := reservoir.BankV1(channels)
+		s := reservoir.EulerBank(channels)
 		if err := s.Validate(); err != nil {
 			t.Error(err)
 		}
@@ -94,9 +94,9 @@ func TestDefaultBankIsValid(t *testing.T) {
 // set, but for the names that slices do not have; no bit differs, with fewer
 // series than features and with more.
 func TestLibraryTrainsTheSameModel(t *testing.T) {
-	v1 := smallBank(2)
-	v1.Members, v1.Units = 2, 6 // 60 features
-	for n, spec := range map[int]reservoir.Spec{30: v1, 120: v1, 1030: fewTaps(2)} {
+	euler := smallBank(2)
+	euler.Members, euler.Units = 2, 6 // 60 features
+	for n, spec := range map[int]reservoir.Spec{30: euler, 120: euler, 1030: fewTaps(2)} {
 		d := manyTones(n)
 		want, _ := retrained(t, d, RetrainOptions{Spec: spec})
 		var series [][]float32
@@ -279,7 +279,7 @@ func TestNormAndMissingValues(t *testing.T) {
 	if err := (&seriesSource{d: d, series: d.Part(Train)}).read(context.Background(), func(p *chunk) error { of.add(p); return nil }); err != nil {
 		t.Fatal(err)
 	}
-	n := of.statistics.Norm(reservoir.BankV1(4))
+	n := of.statistics.Norm(reservoir.EulerBank(4))
 	// a: mean 3, variance 8/3, and no two neighbours. d: two values half each.
 	want := reservoir.Norm{
 		Mean:  []float32{3, 7, 0, 1e6 + 0.5},

@@ -19,7 +19,7 @@ import (
 )
 
 // TestTrainingAtScale trains on EUSN_SCALE simulated series of 200 samples of 3
-// channels with bank v1. It prints a row of the table of
+// channels with bank euler. It prints a row of the table of
 // docs/measurements/training.md: time, processor time, peak memory, and the
 // floor, which is the time of the states and of n F^2 operations at the rates
 // measured in the same run. With EUSN_SCALE_ARCHIVE it only writes the series
@@ -37,7 +37,7 @@ func TestTrainingAtScale(t *testing.T) {
 	} else if d, err = SimulateMachine(ctx, MachineOptions{Train: n, Test: 4, Samples: 200}, nil); err != nil {
 		t.Fatal(err)
 	}
-	spec, err := reservoir.Bank(cmp.Or(os.Getenv("EUSN_SCALE_BANK"), "v1"), len(d.Channels))
+	spec, err := reservoir.Bank(cmp.Or(os.Getenv("EUSN_SCALE_BANK"), "euler"), len(d.Channels))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func waves(n int) (series [][]float32, labels []string) {
 }
 
 func smallBank(channels int) Spec {
-	s := BankV1(channels)
+	s := EulerBank(channels)
 	s.Members, s.Units = 3, 8
 	return s
 }
@@ -107,7 +107,7 @@ func TestBanks(t *testing.T) {
 			t.Errorf("%s: a state of %d words; 100,000 must fit 5 GB, of small 1.64 GB", name, words)
 		}
 	}
-	if _, err := Bank("huge", 1); err == nil || !strings.Contains(err.Error(), `bank "huge", want one of standard, large, small, tiny, v1`) {
+	if _, err := Bank("huge", 1); err == nil || !strings.Contains(err.Error(), `bank "huge", want one of standard, large, small, tiny, euler`) {
 		t.Errorf("an unknown bank: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // TestLargePool: the states of many slots are not the garbage collector's, are all
 // reset, lie in lines, and hold what is written.
 func TestLargePool(t *testing.T) {
-	for _, name := range []string{"v1", "standard"} {
+	for _, name := range []string{"euler", "standard"} {
 		spec, err := Bank(name, 1)
 		if err != nil {
 			t.Fatal(err)

@@ -13,9 +13,9 @@ const DefaultSeed = 1
 // DefaultBank is the recipe that needs no search: bank standard, see Bank.
 func DefaultBank(channels int) Spec { return mixedBank(channels, 80, 40) }
 
-// BankV1 is the recipe that was the default before the mixed banks: 40 Euler
-// State Networks of 50 units with log-uniform scales, and five features per
-// unit. Each network sees the standardised channels and their first differences,
+// EulerBank is a bank of networks of the paper's kind, to compare the mixed banks
+// with: 40 Euler State Networks of 50 units with log-uniform scales, and five
+// features per unit. Each network sees the standardised channels and their first differences,
 // or 1 to 9 of them if there are many.
 //
 // eps is 1: it only sets the size of the states, which standardised features do
@@ -23,7 +23,7 @@ func DefaultBank(channels int) Spec { return mixedBank(channels, 80, 40) }
 // forgets within 2 to 3,300 samples, and eps times the spectral radius, the
 // fastest turn of a member's state in radians per sample, below chaos. Short
 // memories see local shapes, long ones the course of the whole sequence.
-func BankV1(channels int) Spec {
+func EulerBank(channels int) Spec {
 	return Spec{
 		Arithmetic: Arithmetic, Kind: EuSN, Channels: channels,
 		Members: 40, Units: 50, Seed: DefaultSeed, Precision: Float32,
@@ -38,17 +38,17 @@ func BankV1(channels int) Spec {
 }
 
 // Banks names the recipes of Bank, the default first.
-var Banks = []string{"standard", "large", "small", "tiny", "v1"}
+var Banks = []string{"standard", "large", "small", "tiny", "euler"}
 
-// Bank is the recipe of that name, one of Banks, without a search: v1 is
-// BankV1; the others are of kind Mixed, see docs/mixed-bank.md. large and
+// Bank is the recipe of that name, one of Banks, without a search: euler is
+// EulerBank; the others are of kind Mixed, see docs/mixed-bank.md. large and
 // standard have tap members and recurrent ones, small and tiny few tap members
 // of few taps, for many streams or small machines. Their largest lag is not set:
 // Train and offline.Retrain set it, see ForLength.
 func Bank(name string, channels int) (Spec, error) {
 	switch name {
-	case "v1":
-		return BankV1(channels), nil
+	case "euler":
+		return EulerBank(channels), nil
 	case "standard":
 		return DefaultBank(channels), nil
 	case "large":

@@ -47,7 +47,7 @@ func TestSpecDefaults(t *testing.T) {
 			t.Errorf("drawn from %+v, Paper gives %+v", net.Spec, paper)
 		}
 	}
-	for _, s := range []Spec{BankV1(3), paperSpec(10, 2, .1, 0, 0), {
+	for _, s := range []Spec{EulerBank(3), paperSpec(10, 2, .1, 0, 0), {
 		Arithmetic: Arithmetic, Kind: ESN, Channels: 1, Members: 2, Units: 3, Precision: TF32, Features: []Feature{Std}, Leak: Fixed(.1),
 	}} {
 		if got := s.WithDefaults(); !reflect.DeepEqual(got, s) {

@@ -122,7 +122,7 @@ func TestMixedEngines(t *testing.T) {
 			e.Close()
 		}
 	}
-	if got, want := CPUKindsFor(BankV1(1)), CPUKinds(); !slices.Equal(got, want) {
+	if got, want := CPUKindsFor(EulerBank(1)), CPUKinds(); !slices.Equal(got, want) {
 		t.Errorf("of the other kinds engines %v, want %v", got, want)
 	}
 }
@@ -138,7 +138,7 @@ func TestMixedForLength(t *testing.T) {
 	if got := smallMixed().ForLength(1000).Taps.MaxLag; got != 5 {
 		t.Errorf("a largest lag of 5 became %d", got)
 	}
-	if s := BankV1(2); !reflect.DeepEqual(s.ForLength(1000), s) {
+	if s := EulerBank(2); !reflect.DeepEqual(s.ForLength(1000), s) {
 		t.Error("another kind was changed")
 	}
 }

@@ -177,7 +177,7 @@ func BenchmarkEmit(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, s := range map[string]Spec{"v1": benchSpec(40, 50, 2), "standard": standard.ForLength(256)} {
+	for name, s := range map[string]Spec{"euler": benchSpec(40, 50, 2), "standard": standard.ForLength(256)} {
 		net, err := Draw(s)
 		if err != nil {
 			b.Fatal(err)

@@ -12,7 +12,7 @@ import (
 // and what offline.Evaluate makes of that.
 func TestCompareIsRetrainAndEvaluate(t *testing.T) {
 	d := tones(45, 12)
-	plan := Plan{Models: []string{"v1", "tiny"}, Draws: 2} // one of each kind: the others take long
+	plan := Plan{Models: []string{"euler", "tiny"}, Draws: 2} // one of each kind: the others take long
 	cells, st := benched(t, Compare, Options{Plan: plan}, d)
 	if len(cells) != len(plan.Models) {
 		t.Fatalf("%d cells of banks %q", len(cells), plan.Models)
@@ -44,14 +44,14 @@ func TestCompareIsRetrainAndEvaluate(t *testing.T) {
 // A name whose recipe has changed since gets new draws, and only where there are
 // old ones; other banks' draws stay.
 func TestChangedRecipeIsDrawnAgain(t *testing.T) {
-	d, opt := tones(45, 12), Options{Plan: Plan{Models: []string{"v1"}, Draws: 3}}
+	d, opt := tones(45, 12), Options{Plan: Plan{Models: []string{"euler"}, Draws: 3}}
 	_, first := benched(t, Compare, opt, d)
 	text, err := os.ReadFile(first.path)
 	if err != nil {
 		t.Fatal(err)
 	}
 	// The draw with index 1, and what is right in it, are made those of another recipe.
-	today := first.draws[key{d.Name, "v1", 1}].Recipe
+	today := first.draws[key{d.Name, "euler", 1}].Recipe
 	var lines []string
 	for line := range strings.Lines(string(text)) {
 		if strings.Contains(line, `"draw":{`) && strings.Contains(line, `"index":1,`) {
@@ -86,14 +86,14 @@ func TestChangedRecipeIsDrawnAgain(t *testing.T) {
 // Results of banks and of searches, or of no bank, are told apart.
 func TestComparePlans(t *testing.T) {
 	for _, p := range []Plan{
-		{Models: []string{BankModel}, Draws: 1}, {Models: []string{"eusn"}, Draws: 1}, {Models: []string{"v1"}},
-		{Models: []string{"v1"}, Draws: 1, Configurations: 1}, {Models: []string{"v1", "v1"}, Draws: 1}, {Draws: 1},
+		{Models: []string{BankModel}, Draws: 1}, {Models: []string{"eusn"}, Draws: 1}, {Models: []string{"euler"}},
+		{Models: []string{"euler"}, Draws: 1, Configurations: 1}, {Models: []string{"euler", "euler"}, Draws: 1}, {Draws: 1},
 	} {
 		if err := p.Validate(NewSettings(Compare, 1)); err == nil {
 			t.Errorf("%+v was accepted", p)
 		}
 	}
-	if err := (Plan{Models: []string{"v1"}, Draws: 1}).Validate(NewSettings(Bank, 1)); err == nil {
+	if err := (Plan{Models: []string{"euler"}, Draws: 1}).Validate(NewSettings(Bank, 1)); err == nil {
 		t.Error("protocol bank accepted a bank by its name")
 	}
 }

@@ -45,7 +45,7 @@ func plan(p Protocol, configurations, draws int, models ...string) Plan {
 	case Bank:
 		return Plan{Models: []string{BankModel}, Draws: draws}
 	case Compare:
-		return Plan{Models: []string{"v1"}, Draws: draws}
+		return Plan{Models: []string{"euler"}, Draws: draws}
 	}
 	if len(models) == 0 {
 		models = PaperModels

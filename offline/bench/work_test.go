@@ -62,7 +62,7 @@ func TestExpectedWorkIsDone(t *testing.T) {
 		case Bank:
 			models, budgets = []string{BankModel}, budgets[:1]
 		case Compare:
-			models, budgets = []string{"v1", "tiny"}, budgets[:1]
+			models, budgets = []string{"euler", "tiny"}, budgets[:1]
 		}
 		for _, budget := range budgets {
 			st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(protocol, 1))

@@ -55,7 +55,7 @@ func (r *Ranking) Differences(n int) (all []Difference) {
 }
 
 // promised are the least means over Sets, ten draws each, that banks are to reach.
-var promised = map[string]float64{"v1": .878, "large": .895, "standard": .893, "small": .887, "tiny": .880}
+var promised = map[string]float64{"euler": .878, "large": .895, "standard": .893, "small": .887, "tiny": .880}
 
 // Promised is the mean accuracy over Sets that a bank is to reach at least, by its
 // name; false where none is promised.

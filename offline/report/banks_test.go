@@ -19,7 +19,7 @@ func compared(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := bench.Options{Plan: bench.Plan{Models: []string{"v1"}, Draws: 2}, Origin: &bench.Origin{Program: "go test", Machine: "any", Began: "2026-11-22T12:00:00Z"}}
+	o := bench.Options{Plan: bench.Plan{Models: []string{"euler"}, Draws: 2}, Origin: &bench.Origin{Program: "go test", Machine: "any", Began: "2026-11-22T12:00:00Z"}}
 	_, err = bench.Run(t.Context(), []*offline.Dataset{waves("NATOPS", 2, 1), waves("Adiac", 4, 1), waves("Mine", 2, 3)}, o, st)
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
@@ -37,14 +37,14 @@ func TestBanksBesidePublished(t *testing.T) {
 		`<h2 id="compare">`, "MiniROCKET", "QUANT", "0.806", // published on Adiac
 		"Classifiers with a figure for every data set: average ranks", "All classifiers: average ranks",
 		"mean accuracy", "<td>HIVE-COTE 2</td>", "Left out, not complete: Mine", "Left out, not complete: NATOPS, Mine",
-		"https://github.com/time-series-machine-learning/tsml-eval", "resample: 0", "the bank v1", "draws 1 to 2",
+		"https://github.com/time-series-machine-learning/tsml-eval", "resample: 0", "the bank euler", "draws 1 to 2",
 	} {
 		if !strings.Contains(html, want) {
 			t.Errorf("the page lacks %q", want)
 		}
 	}
 	for _, name := range []string{"Adiac", "NATOPS", "Mine"} {
-		if files["tsml/EuSN-v1/Predictions/"+name+"/testResample1.csv"] == "" {
+		if files["tsml/EuSN-euler/Predictions/"+name+"/testResample1.csv"] == "" {
 			t.Errorf("no tsml file of %s", name)
 		}
 	}
@@ -65,7 +65,7 @@ func TestUnfinishedComparison(t *testing.T) {
 	if html := all(t, r)["report.html"]; strings.Contains(html, "Tolerance") || strings.Contains(html, "no yardstick") || strings.Contains(html, "arXiv") || !strings.Contains(html, "Banks of Euler State Networks") {
 		t.Error("a page of banks alone speaks of the paper")
 	}
-	if missing := strings.Join(r.missing(), "\n"); !strings.Contains(missing, "compare, Adiac, v1 is not finished (0 trials, 2 draws): offline compare --resume continues") {
+	if missing := strings.Join(r.missing(), "\n"); !strings.Contains(missing, "compare, Adiac, euler is not finished (0 trials, 2 draws): offline compare --resume continues") {
 		t.Errorf("missing: %s", missing)
 	}
 }

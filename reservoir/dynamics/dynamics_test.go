@@ -19,7 +19,7 @@ func recipes(t *testing.T) map[string]*reservoir.Network {
 		o.Input, o.Bias, o.Seed = 1, .5, 7
 		return reservoir.Paper(1, o)
 	}
-	bank := reservoir.BankV1(1)
+	bank := reservoir.EulerBank(1)
 	bank.Members, bank.Units, bank.Standardise, bank.Difference, bank.Gamma = 3, 20, false, false, reservoir.Dist{Lo: .01, Hi: .5}
 	mixed := reservoir.DefaultBank(1).ForLength(32)
 	mixed.Members, mixed.Taps.Members, mixed.Standardise, mixed.Difference, mixed.Gamma = 16, 8, false, false, reservoir.Dist{Lo: .01, Hi: .5}

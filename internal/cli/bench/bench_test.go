@@ -95,7 +95,7 @@ func TestBenchEngine(t *testing.T) {
 // other figures, and the table has them.
 func TestBenchRecipe(t *testing.T) {
 	kind := reservoir.CPUKinds()[0]
-	args := []string{"bench", "--engine", kind, "--time", "1ms", "--recipe", "tiny,v1", "--inputs", "4", "--streams", "2", "--steps", "3", "--threads", "1,2"}
+	args := []string{"bench", "--engine", kind, "--time", "1ms", "--recipe", "tiny,euler", "--inputs", "4", "--streams", "2", "--steps", "3", "--threads", "1,2"}
 	var rows []map[string]any
 	for _, m := range clitest.Must(t, append(args, "--json", "-q")...).Lines(t) {
 		if m["bench"] == "engine" {
@@ -110,7 +110,7 @@ func TestBenchRecipe(t *testing.T) {
 		if rate, threads := m["mstep_per_s"].(float64), m["threads"].(float64); !near(m["core_ns_per_step"].(float64), 1e3*threads/rate) {
 			t.Errorf("%v: another time than the rate says", m)
 		}
-		if m["recipe"] != []string{"tiny", "tiny", "v1", "v1"}[i*4/len(rows)] || m["inputs"] != 4. || m["streams"] != 2. || m["steps"] != 3. {
+		if m["recipe"] != []string{"tiny", "tiny", "euler", "euler"}[i*4/len(rows)] || m["inputs"] != 4. || m["streams"] != 2. || m["steps"] != 3. {
 			t.Errorf("row %v", m)
 		}
 		share, has := m["issue_share"].(float64)
@@ -123,7 +123,7 @@ func TestBenchRecipe(t *testing.T) {
 		}
 	}
 	table := clitest.Must(t, append(args, "-q")...).Out
-	for _, part := range []string{"ns x cores", "of issue", kind + " ", " tiny ", " v1 "} {
+	for _, part := range []string{"ns x cores", "of issue", kind + " ", " tiny ", " euler "} {
 		if !strings.Contains(table, part) {
 			t.Errorf("the table lacks %q:\n%s", part, table)
 		}

@@ -26,8 +26,8 @@ var defaultShapes = []benchShape{
 	{units: 100, inputs: 6, streams: 1 << 17, steps: 1, random: true}, // states from main memory
 	{members: 40, units: 50, inputs: 4, streams: 1024, steps: 32},
 	{members: 40, units: 50, inputs: 4, streams: 1, steps: 1},
-	{recipe: "v1", inputs: 2, streams: 16, steps: 32},
-	{recipe: "v1", inputs: 2, streams: 1, steps: 1},
+	{recipe: "euler", inputs: 2, streams: 16, steps: 32},
+	{recipe: "euler", inputs: 2, streams: 1, steps: 1},
 	{recipe: "standard", inputs: 2, streams: 16, steps: 32},
 	{recipe: "standard", inputs: 2, streams: 1, steps: 1},
 	{recipe: "large", inputs: 2, streams: 16, steps: 32},

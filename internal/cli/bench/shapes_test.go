@@ -55,12 +55,12 @@ func TestRecipeShapes(t *testing.T) {
 			t.Errorf("%s: streams and steps %v", name, sizes)
 		}
 	}
-	o = benchOptions{recipes: []string{"tiny", "v1"}, inputs: []int{2, 12}, steps: []int{1, 8}}
+	o = benchOptions{recipes: []string{"tiny", "euler"}, inputs: []int{2, 12}, steps: []int{1, 8}}
 	want := []benchShape{
 		{recipe: "tiny", inputs: 2, streams: 16, steps: 1}, {recipe: "tiny", inputs: 2, streams: 16, steps: 8},
 		{recipe: "tiny", inputs: 12, streams: 16, steps: 1}, {recipe: "tiny", inputs: 12, streams: 16, steps: 8},
-		{recipe: "v1", inputs: 2, streams: 16, steps: 1}, {recipe: "v1", inputs: 2, streams: 16, steps: 8},
-		{recipe: "v1", inputs: 12, streams: 16, steps: 1}, {recipe: "v1", inputs: 12, streams: 16, steps: 8},
+		{recipe: "euler", inputs: 2, streams: 16, steps: 1}, {recipe: "euler", inputs: 2, streams: 16, steps: 8},
+		{recipe: "euler", inputs: 12, streams: 16, steps: 1}, {recipe: "euler", inputs: 12, streams: 16, steps: 8},
 	}
 	if all := o.shapes(benchKind{}); !slices.Equal(all, want) {
 		t.Errorf("shapes %+v, want %+v", all, want)
@@ -76,7 +76,7 @@ func TestWork(t *testing.T) {
 		want  work
 	}{
 		{benchShape{units: 100, inputs: 6}, work{100 * (100 + 6), 0}},
-		{benchShape{recipe: "v1", inputs: 2}, work{40 * 50 * (50 + 2), 0}},
+		{benchShape{recipe: "euler", inputs: 2}, work{40 * 50 * (50 + 2), 0}},
 		// 16 units; six taps and a leak, 15 other units and a leak; cubic 5, clip 2; three operations a gathered input
 		{benchShape{recipe: "standard", inputs: 2}, work{80*16*7 + 40*16*18, 80*(16*(7+5+unit)+3*6) + 40*(16*(18+5+unit)+3*2)}},
 		{benchShape{recipe: "large", inputs: 2}, work{160*16*7 + 80*16*18, 160*(16*(7+5+unit)+3*6) + 80*(16*(18+5+unit)+3*2)}},

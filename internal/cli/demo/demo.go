@@ -41,7 +41,7 @@ type demoOptions struct {
 	dir, archive string
 	streams      int
 	bank         string
-	members      int // of bank v1; 0 = its own
+	members      int // of bank euler; 0 = its own
 	units        int
 	seed         uint64
 	simulate     offline.MachineOptions
@@ -125,8 +125,8 @@ The archive and the model stay in --dir; the server's data are removed.`,
 	o.decide.Add(f)
 	f.IntVar(&o.streams, "streams", demoStreams, "concurrent streams of the replay")
 	f.StringVar(&o.bank, "bank", "small", "recipe of the bank: "+strings.Join(reservoir.Banks, ", "))
-	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank v1 (default %d; asks for that bank)", reservoir.BankV1(1).Members))
-	f.IntVar(&o.units, "units", 0, fmt.Sprintf("units of each network of the bank v1 (default %d; asks for that bank)", reservoir.BankV1(1).Units))
+	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank euler (default %d; asks for that bank)", reservoir.EulerBank(1).Members))
+	f.IntVar(&o.units, "units", 0, fmt.Sprintf("units of each network of the bank euler (default %d; asks for that bank)", reservoir.EulerBank(1).Units))
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the simulation and of the weights")
 	f.IntVar(&o.simulate.Train, "train", offline.DefaultMachineSeries, "simulated training series")
 	f.IntVar(&o.simulate.Test, "test", offline.DefaultMachineSeries, "simulated test series")
@@ -138,10 +138,10 @@ The archive and the model stay in --dir; the server's data are removed.`,
 			return errors.New("--streams, --members and --units: want positive numbers")
 		}
 		if f.Changed("members") || f.Changed("units") {
-			if f.Changed("bank") && o.bank != "v1" {
-				return fmt.Errorf("--members and --units are parameters of --bank v1, not of %s", o.bank)
+			if f.Changed("bank") && o.bank != "euler" {
+				return fmt.Errorf("--members and --units are parameters of --bank euler, not of %s", o.bank)
 			}
-			o.bank = "v1"
+			o.bank = "euler"
 		}
 		if _, err := reservoir.Bank(o.bank, 1); err != nil {
 			return fmt.Errorf("--bank %s: want one of %s", o.bank, strings.Join(reservoir.Banks, ", "))

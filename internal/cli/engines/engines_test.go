@@ -153,8 +153,8 @@ func TestChoose(t *testing.T) {
 		{"gpu", "gpu", mixed.ForLength(10)},
 		{"gpu-3xtf32", "", mixed.ForLength(10)},
 		{"gpu-2xtf32", "", mixed.ForLength(10)},
-		{"auto", "auto", reservoir.BankV1(1)},
-		{"gpu-3xtf32", "gpu-3xtf32", reservoir.BankV1(1)},
+		{"auto", "auto", reservoir.EulerBank(1)},
+		{"gpu-3xtf32", "gpu-3xtf32", reservoir.EulerBank(1)},
 	} {
 		got, _, err := Choose(c.kind, c.spec)
 		if got != c.want || (err != nil) != (c.want == "") {

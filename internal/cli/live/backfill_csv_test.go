@@ -30,7 +30,7 @@ func TestBackfillColumns(t *testing.T) {
 		"numbers": {recording, []string{"--policy", "count", "--length", "10", "--target", "seq"}, []string{"value", "low", "high"}},
 	} {
 		model, csvFile, lines := in(name), in(name+"-out.csv"), in(name+"-out.jsonl")
-		clitest.Must(t, append([]string{"offline", "retrain", "--archive", one.archive, "--bank", "v1", "--members", "2", "--units", "5", "--out", model}, one.train...)...)
+		clitest.Must(t, append([]string{"offline", "retrain", "--archive", one.archive, "--bank", "euler", "--members", "2", "--units", "5", "--out", model}, one.train...)...)
 		for _, out := range []string{csvFile, lines} {
 			clitest.Must(t, "backfill", "--from", one.archive, "--model", model, "--out", out)
 		}

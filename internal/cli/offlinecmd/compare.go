@@ -56,7 +56,7 @@ draw varies by .003.`, len(compare.Sets()), len(compare.Sets())),
 		Example: `  eusn-stream offline compare datasets --draws 1
   eusn-stream offline compare datasets --quick
   eusn-stream offline compare datasets --gate --out compare.jsonl --resume
-  eusn-stream offline compare datasets --quick --banks v1,small,tiny --draws 1
+  eusn-stream offline compare datasets --quick --banks euler,small,tiny --draws 1
   eusn-stream offline compare Adiac.parquet Blink.parquet --json`,
 		Args: cobra.MinimumNArgs(1),
 	}

@@ -36,7 +36,7 @@ func TestCompare(t *testing.T) {
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Coffee", 1, 12, 30), "--out", filepath.Join(dir, "Coffee.parquet"))
 	mine, out := filepath.Join(in, "mine.parquet"), filepath.Join(in, "c.jsonl")
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Mine", 1, 12, 30), "--out", mine)
-	args := []string{"offline", "compare", dir, mine, "--banks", "v1", "--out", out}
+	args := []string{"offline", "compare", dir, mine, "--banks", "euler", "--out", out}
 
 	var first, again, one offlinecmd.CompareReport
 	r := clitest.Must(t, append(args, "--draws", "1", "--json")...)
@@ -68,7 +68,7 @@ func TestCompare(t *testing.T) {
 	if !bytes.Equal(clitest.Read(t, out), before) {
 		t.Error("resuming a finished run changed its file")
 	}
-	for _, want := range []string{"data set     v1 ", "HIVE-COTE 2", "mean of 3", "rank over 2", "not in means and ranks: Mine", "v1 against ROCKET: mean difference", "2 data sets, 8 methods"} {
+	for _, want := range []string{"data set     euler ", "HIVE-COTE 2", "mean of 3", "rank over 2", "not in means and ranks: Mine", "euler against ROCKET: mean difference", "2 data sets, 8 methods"} {
 		if !strings.Contains(table.Out, want) {
 			t.Errorf("the table lacks %q:\n%s", want, table.Out)
 		}
@@ -104,7 +104,7 @@ func TestCompareGate(t *testing.T) {
 		t.Skip("NOT CHECKED: -short, and 82 trainings take half a minute with the race detector")
 	}
 	dir, out := madeUp(t, compare.Sets()...), filepath.Join(t.TempDir(), "c.jsonl")
-	args := []string{"offline", "compare", dir, "--banks", "v1", "--draws", "1", "--gate", "--out"}
+	args := []string{"offline", "compare", dir, "--banks", "euler", "--draws", "1", "--gate", "--out"}
 	var r offlinecmd.CompareReport
 	clitest.Must(t, append(args, out, "--json")...).Parse(t, &r)
 	if m := r.Means[0]; m.Datasets != 41 || m.Want == 0 || m.Mean < m.Want {
@@ -119,7 +119,7 @@ func TestCompareGate(t *testing.T) {
 		}
 	}
 	clitest.Exec(t, t.Context(), append(args, filepath.Join(t.TempDir(), "c.jsonl"))...).
-		Want(t, cli.ExitTolerance, "mean accuracy over 41 data sets below what is promised: v1 0.", "want 0.878")
+		Want(t, cli.ExitTolerance, "mean accuracy over 41 data sets below what is promised: euler 0.", "want 0.878")
 	if err := os.RemoveAll(filepath.Join(dir, "Blink")); err != nil {
 		t.Fatal(err)
 	}
@@ -167,7 +167,7 @@ func TestCompareUsage(t *testing.T) {
 	}
 }
 
-// The command on six published data sets. How many test series v1 gets right in
+// The command on six published data sets. How many test series euler gets right in
 // three draws is known; it may differ by one series a draw, no more: the same seeds
 // give the same features bit for bit on every engine, but where compilers fuse
 // products and sums the readout's last bits differ, which a series at the border of
@@ -183,7 +183,7 @@ func TestCompareQuickSets(t *testing.T) {
 		parts.Absent(t, "datasets", "%v", err)
 	}
 	right := map[string]map[string]int{
-		"v1":       {"ItalyPowerDemand": 2915, "MedicalImages": 1824, "MoteStrain": 3513, "NATOPS": 513, "RacketSports": 397, "SonyAIBORobotSurface1": 1527},
+		"euler":    {"ItalyPowerDemand": 2915, "MedicalImages": 1824, "MoteStrain": 3513, "NATOPS": 513, "RacketSports": 397, "SonyAIBORobotSurface1": 1527},
 		"standard": {"ItalyPowerDemand": 2975, "MedicalImages": 1852, "MoteStrain": 3532, "NATOPS": 516, "RacketSports": 409, "SonyAIBORobotSurface1": 1652},
 		"tiny":     {"ItalyPowerDemand": 2974, "MedicalImages": 1788, "MoteStrain": 3491, "NATOPS": 487, "RacketSports": 400, "SonyAIBORobotSurface1": 1610},
 	}
@@ -192,7 +192,7 @@ func TestCompareQuickSets(t *testing.T) {
 	}
 	const draws = 3
 	var r offlinecmd.CompareReport
-	clitest.Must(t, "offline", "compare", dir, "--quick", "--banks", "v1,standard,tiny", "--draws", "3", "--json", "--out", filepath.Join(t.TempDir(), "c.jsonl")).Parse(t, &r)
+	clitest.Must(t, "offline", "compare", dir, "--quick", "--banks", "euler,standard,tiny", "--draws", "3", "--json", "--out", filepath.Join(t.TempDir(), "c.jsonl")).Parse(t, &r)
 	if want := len(right) * len(series); len(r.Cells) != want {
 		t.Fatalf("%d cells, want %d", len(r.Cells), want)
 	}

@@ -35,9 +35,9 @@ var paperFlags = map[string][]string{
 
 func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&n.network, "network", "bank", "bank, or a single network as in the paper: eusn, esn, resn")
-	f.StringVar(&n.bank, "bank", reservoir.Banks[0], "recipe of the bank: standard, large, small, tiny, or v1, the default before (docs/mixed-bank.md says which for how many streams)")
-	f.IntVar(&n.members, "members", 40, "networks in the bank v1; asks for that bank")
-	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in the bank v1, which it asks for, 100 for a single network)")
+	f.StringVar(&n.bank, "bank", reservoir.Banks[0], "recipe of the bank: standard, large, small, tiny, or euler, networks of the paper's kind (docs/mixed-bank.md says which for how many streams)")
+	f.IntVar(&n.members, "members", 40, "networks in the bank euler; asks for that bank")
+	f.IntVar(&n.scales.Units, "units", 0, "units of each network (default 50 in the bank euler, which it asks for, 100 for a single network)")
 	f.Float64Var(&n.scales.Eps, "eps", 0.01, "eusn: step size")
 	f.Float64Var(&n.scales.Gamma, "gamma", 0.001, "eusn: diffusion")
 	f.Float64Var(&n.scales.Recurrent, "recurrent", 0.1, "eusn: range of the recurrent weights")
@@ -46,7 +46,7 @@ func (n *networkFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&n.scales.Input, "input", 1, "single network: range of the input weights")
 	f.Float64Var(&n.scales.Bias, "bias", 0.1, "single network: range of the biases")
 	f.Uint64Var(&n.scales.Seed, "seed", reservoir.DefaultSeed, "seed of the weights")
-	f.StringSliceVar(&n.features, "features", nil, "features of each unit: last, mean, ppv, max, std (default: all in the bank v1, which it asks for, last for a single network)")
+	f.StringSliceVar(&n.features, "features", nil, "features of each unit: last, mean, ppv, max, std (default: all in the bank euler, which it asks for, last for a single network)")
 	f.BoolVar(&n.tf32, "tf32", false, "round weights to 10 mantissa bits")
 	f.Float64SliceVar(&n.alphas, "alpha", nil, "regularisation; leave-one-out chooses among several (default 1e-3..1e6 for a bank, 1 for a single network)")
 	f.Lookup("alpha").DefValue = "" // named in the text
@@ -101,10 +101,10 @@ func (n *networkFlags) checkBank(f *pflag.FlagSet) error {
 			continue
 		}
 		if !f.Changed("bank") {
-			n.bank = "v1" // the others have fixed ones
+			n.bank = "euler" // the others have fixed ones
 		}
-		if n.bank != "v1" {
-			return fmt.Errorf("--%s is a parameter of --bank v1, not of %s", name, n.bank)
+		if n.bank != "euler" {
+			return fmt.Errorf("--%s is a parameter of --bank euler, not of %s", name, n.bank)
 		}
 	}
 	return nil
@@ -116,7 +116,7 @@ func (n *networkFlags) options(channels int) offline.RetrainOptions {
 	if n.network == "bank" {
 		o.Spec, _ = reservoir.Bank(n.bank, channels) // checkBank knows the names
 		o.Spec.Seed = n.scales.Seed
-		if n.bank == "v1" {
+		if n.bank == "euler" {
 			o.Spec.Members = n.members
 		}
 		if n.scales.Units != 0 {

@@ -49,20 +49,20 @@ training never reads the test part.
 
 large is a little more accurate than standard, for twice the time. small and tiny are
 less accurate, for an eighth and a twentieth of the multiplications, and less state. All
-are more accurate than --bank v1, the default before: 40 networks of 50 units.
+are more accurate than --bank euler, which has 40 Euler State Networks of 50 units.
 
 If there are more sequences than features, the training adds features up instead of
 keeping them, and its memory does not grow with the number of sequences: the 15,360
 features of standard take 3.1 GB in addition to the data, the 5,120 of small 0.5 GB.
 Leave-one-out then uses a
-random part of the sequences: 2,730 of them for 15,360 features. All banks but v1 then
+random part of the sequences: 2,730 of them for 15,360 features. All banks but euler then
 run every sequence twice, because features must be known before they can be limited.
 The command prints the memory that it needs before it starts; --memory limits it.
 
 Several jobs can train one model on a data set: run the same command with --shard 1/n
 to n/n, each with its own --out, then --merge. Each job reads the whole archive,
 because all series together determine the scale of the input. If there are more
-sequences than features, each also runs all of them through the network (but for v1),
+sequences than features, each also runs all of them through the network (but for euler),
 because all together determine the limits of the features. The model equals that
 of a single job; if there are more sequences than features, it can differ in the last
 bits. The same shards always give the same bits.`,

@@ -66,7 +66,7 @@ func Idle(t *testing.T, dir string) *Plant {
 	p := Empty(t, dir)
 	archive := filepath.Join(p.Dir, "archive")
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", archive)
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", p.Model, "--bank", "v1", "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(Length))
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", p.Model, "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(Length))
 	return p
 }
 
