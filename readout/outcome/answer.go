@@ -50,14 +50,19 @@ func (a *Answer) Early() bool { return a.Flags&FlagEarly != 0 }
 
 // Equal reports whether two answers are the same, numbers bit for bit.
 func (a *Answer) Equal(b *Answer) bool {
-	return a.Class == b.Class && a.Flags == b.Flags && a.Number.Known == b.Number.Known &&
-		slices.Equal(a.Set, b.Set) && sameBits(a.Scores, b.Scores) && sameBits(a.Inputs, b.Inputs) &&
-		sameBits(a.numbers(), b.numbers())
-}
-
-// numbers are the fields of one number each.
-func (a *Answer) numbers() []float32 {
-	return []float32{a.Score, a.Probability, a.Novelty, a.NoveltyP, a.Change, a.Number.Value, a.Number.Low, a.Number.High}
+	if a.Class != b.Class || a.Flags != b.Flags || a.Number.Known != b.Number.Known {
+		return false
+	}
+	for i := range Columns {
+		c := &Columns[i]
+		switch {
+		case c.Float != nil && math.Float32bits(*c.Float(a)) != math.Float32bits(*c.Float(b)),
+			c.Floats != nil && !sameBits(*c.Floats(a), *c.Floats(b)),
+			c.Classes != nil && !slices.Equal(*c.Classes(a), *c.Classes(b)):
+			return false
+		}
+	}
+	return true
 }
 
 func sameBits(a, b []float32) bool {
