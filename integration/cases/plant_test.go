@@ -72,8 +72,8 @@ func (r *rig) secure(t *testing.T, name string, nats, metrics int, more string) 
 		}
 	}
 	return r.write(t, name+"/eusn.yaml", fmt.Sprintf(`model: %[1]s
-server: {dir: %[2]s/data, listen: 127.0.0.1, port: %[3]d, tls_cert: %[2]s/eusn-secure/server.pem, tls_key: %[2]s/eusn-secure/server.key, users: %[2]s/eusn-secure/users}
-metrics: {listen: "%[4]s", users: %[2]s/eusn-secure/metrics.users, token_file: %[2]s/eusn-secure/metrics.token, tls_cert: %[2]s/eusn-secure/server.pem, tls_key: %[2]s/eusn-secure/server.key}
+server: {dir: %[2]s/data, listen: 127.0.0.1, port: %[3]d, tls: {cert: %[2]s/eusn-secure/server.pem, key: %[2]s/eusn-secure/server.key}, users: %[2]s/eusn-secure/users}
+metrics: {listen: "%[4]s", users: %[2]s/eusn-secure/metrics.users, token_file: %[2]s/eusn-secure/metrics.token, tls: {cert: %[2]s/eusn-secure/server.pem, key: %[2]s/eusn-secure/server.key}}
 %[5]s`, r.path("machine.safetensors"), dir, port(nats), address(metrics), more))
 }
 

@@ -31,13 +31,13 @@ func TestWatch(t *testing.T) {
 	} {
 		var log strings.Builder
 		path := authorityFile(t, now.Add(left-AuthorityLife))
-		w := NewWatch(slog.New(slog.NewTextHandler(&log, nil)), Use{"nats.tls_cert", ""}, Use{"server.tls_cert", path})
+		w := NewWatch(slog.New(slog.NewTextHandler(&log, nil)), Use{"nats.tls.cert", ""}, Use{"server.tls.cert", path})
 		w.warn(now)
 		if want == "" && log.Len() > 0 || !strings.Contains(log.String(), want) || want != "" && !strings.Contains(log.String(), path) {
 			t.Errorf("%v before the end the log has %q, want %q", left, &log, want)
 		}
 		all := w.Expiries()
-		if len(all) != 1 || all[0].Use != "server.tls_cert" || all[0].End.Sub(now.Add(left)).Abs() > time.Second {
+		if len(all) != 1 || all[0].Use != "server.tls.cert" || all[0].End.Sub(now.Add(left)).Abs() > time.Second {
 			t.Errorf("%v before the end: %+v", left, all)
 		}
 		if err := os.Remove(path); err != nil {

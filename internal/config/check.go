@@ -37,21 +37,16 @@ type rule struct {
 }
 
 func (c *Config) rules() []rule {
-	return append(c.Server.open(c.NATS.URL != ""), []rule{
+	return append(append(c.Server.open(c.NATS.URL != ""), c.tlsRules()...), []rule{
 		{[]string{"nats.password", "nats.user"}, c.NATS.Password != "" && c.NATS.User == "", "nats.user with it", ""},
 		{[]string{"alarms.mqtt_password", "alarms.mqtt_user"}, c.Alarms.MQTTPassword != "" && c.Alarms.MQTTUser == "", "alarms.mqtt_user with it", ""},
-		{[]string{"nats.tls_cert", "nats.tls_key"}, (c.NATS.TLSCert == "") != (c.NATS.TLSKey == ""), "both of nats.tls_cert and nats.tls_key, or none", ""},
 		{[]string{"server.dir", "nats.url"}, c.Server.Dir == "" && c.NATS.URL == "", "a directory for the embedded server, or nats.url", "nothing"},
-		{[]string{"server.tls_cert", "server.tls_key"}, (c.Server.TLSCert == "") != (c.Server.TLSKey == ""), "both of server.tls_cert and server.tls_key, or none", ""},
-		{[]string{"metrics.tls_cert", "metrics.tls_key"}, (c.Metrics.TLSCert == "") != (c.Metrics.TLSKey == ""), "both of metrics.tls_cert and metrics.tls_key, or none", ""},
-		{[]string{"metrics.tls_client_ca", "metrics.tls_cert"}, c.Metrics.TLSClientCA != "" && c.Metrics.TLSCert == "", "metrics.tls_cert and metrics.tls_key with it", ""},
-		{[]string{"metrics.listen", "metrics.tls_cert", "metrics.tls_key"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile != "" && c.Metrics.TLSCert == "" && !urls.Local(hostOf(c.Metrics.Listen)),
-			`metrics.tls_cert and metrics.tls_key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(c.Metrics.Listen)},
-		{[]string{"metrics.listen", "metrics.insecure"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile+c.Metrics.TLSClientCA == "" && !c.Metrics.Insecure && !urls.Local(hostOf(c.Metrics.Listen)),
-			`metrics.users or metrics.token_file, with metrics.tls_cert and metrics.tls_key, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network in which you trust everybody, or 127.0.0.1`, shown(c.Metrics.Listen)},
+		{[]string{"metrics.listen", "metrics.tls.cert", "metrics.tls.key"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile != "" && c.Metrics.TLS.Cert == "" && !urls.Local(hostOf(c.Metrics.Listen)),
+			`metrics.tls.cert and metrics.tls.key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(c.Metrics.Listen)},
+		{[]string{"metrics.listen", "metrics.insecure"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile+c.Metrics.TLS.CA == "" && !c.Metrics.Insecure && !urls.Local(hostOf(c.Metrics.Listen)),
+			`metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network in which you trust everybody, or 127.0.0.1`, shown(c.Metrics.Listen)},
 		{[]string{"server.websocket", "server.users"}, c.NATS.URL == "" && c.Server.WebSocket != "" && c.Server.Users == "" && urls.Local(hostOf(c.Server.WebSocket)),
 			`server.users with it, because any web page that a browser of this machine shows could use it ("eusn-stream config init --secure" makes users), or nothing`, shown(c.Server.WebSocket)},
-		{[]string{"traces.tls_cert", "traces.tls_key"}, (c.Traces.TLSCert == "") != (c.Traces.TLSKey == ""), "both of traces.tls_cert and traces.tls_key, or none", ""},
 		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of another job than this one (job), or nothing: the job reads its own input", c.Input.Job},
 		{[]string{"input.from", "input.job"}, c.Input.From != Beginning && c.Input.Job == "", "input.job with it, or beginning: a job begins at the beginning of its own input", c.Input.From},
 		{[]string{"stage.shards", "stage.partitions"}, c.Stage.Partitions > 0 && c.Stage.Shards > c.Stage.Partitions,
@@ -61,17 +56,37 @@ func (c *Config) rules() []rule {
 	}...)
 }
 
+// tlsRules want both of a certificate and its key, and at an address to listen on a
+// certificate for authorities of clients.
+func (c *Config) tlsRules() (all []rule) {
+	for _, at := range []struct {
+		key     string
+		tls     TLS
+		listens bool
+	}{
+		{"nats.tls", c.NATS.TLS, false}, {"server.tls", c.Server.TLS, true}, {"server.hub_tls", c.Server.HubTLS, false}, {"gateway.tls", c.Gateway.TLS, true},
+		{"gateway.broker_tls", c.Gateway.BrokerTLS, false}, {"alarms.tls", c.Alarms.TLS, false}, {"metrics.tls", c.Metrics.TLS, true}, {"traces.tls", c.Traces.TLS, false},
+	} {
+		ca, cert, key := at.key+".ca", at.key+".cert", at.key+".key"
+		all = append(all, rule{[]string{cert, key}, (at.tls.Cert == "") != (at.tls.Key == ""), "both of " + cert + " and " + key + ", or none", ""})
+		if at.listens {
+			all = append(all, rule{[]string{ca, cert}, at.tls.CA != "" && at.tls.Cert == "", cert + " and " + key + " with it", ""})
+		}
+	}
+	return all
+}
+
 // open are the rules for addresses of the embedded server that others than this
 // machine reach. They say nothing where another server is used.
 func (s *Server) open(unused bool) []rule {
-	closed := s.TLSCert != "" && s.Users != ""
+	closed := s.TLS.Cert != "" && s.Users != ""
 	var rules []rule
 	for _, at := range []struct{ key, addr, host string }{
 		{"server.listen", s.Listen, s.Listen}, {"server.websocket", s.WebSocket, hostOf(s.WebSocket)},
 	} {
 		off := unused || at.addr == "" || at.key == "server.listen" && s.Port == 0
-		rules = append(rules, rule{[]string{at.key, "server.tls_cert", "server.tls_key", "server.users"}, !off && !closed && !urls.Local(at.host),
-			`server.tls_cert, server.tls_key and server.users with it, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(at.addr)})
+		rules = append(rules, rule{[]string{at.key, "server.tls.cert", "server.tls.key", "server.users"}, !off && !closed && !urls.Local(at.host),
+			`server.tls.cert, server.tls.key and server.users with it, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(at.addr)})
 	}
 	return rules
 }
@@ -113,8 +128,8 @@ func (c *Config) Warnings() (all []string) {
 		tls      bool
 		instead  string
 	}{
-		{"nats.url", c.NATS.URL, c.NATS.Password+c.NATS.Token != "", c.NATS.TLSFirst || c.NATS.TLSCA+c.NATS.TLSCert != "", "tls://"},
-		{"server.hub", c.Server.Hub, false, c.Server.HubCA != "", "tls://"},
+		{"nats.url", c.NATS.URL, c.NATS.Password+c.NATS.Token != "", c.NATS.TLSFirst || c.NATS.TLS != TLS{}, "tls://"},
+		{"server.hub", c.Server.Hub, false, c.Server.HubTLS != TLS{}, "tls://"},
 		{"alarms.webhook", c.Alarms.Webhook, false, false, "https://"},
 		{"alarms.alertmanager", c.Alarms.Alertmanager, false, false, "https://"},
 		{"alarms.mqtt", c.Alarms.MQTT, c.Alarms.MQTTPassword != "", false, "ssl:// or wss://"},

@@ -61,6 +61,19 @@ type Config struct {
 	InFile []string `mapstructure:"-"`
 }
 
+// TLS names the files with which a connection, or an address to listen on, is secured.
+type TLS struct {
+	// Path of the certificates of authorities, PEM: the certificate of the other side
+	// must be from one of them. Empty: for a connection those that the system trusts; at
+	// an address to listen on, clients need no certificate.
+	CA string `mapstructure:"ca" default:""`
+	// Path of the certificate of this side, PEM. It needs key. "eusn-stream config init
+	// --secure" makes one for an address to listen on.
+	Cert string `mapstructure:"cert" default:""`
+	// Path of the key of the certificate, PEM.
+	Key string `mapstructure:"key" default:""`
+}
+
 // NATS says how to reach a NATS server.
 type NATS struct {
 	// URL of the NATS server, such as nats://host:4222; several are separated by
@@ -79,14 +92,6 @@ type NATS struct {
 	// Login with a token. Set it as an environment variable rather than in a
 	// file.
 	Token string `mapstructure:"token" default:"" alone:"login"`
-	// TLS: path of the certificate of the authority that signed the server's
-	// certificate.
-	TLSCA string `mapstructure:"tls_ca" default:""`
-	// TLS: path of a client certificate, for a server that asks for one. It
-	// needs tls_key.
-	TLSCert string `mapstructure:"tls_cert" default:""`
-	// TLS: path of the key of the client certificate.
-	TLSKey string `mapstructure:"tls_key" default:""`
 	// Start TLS before the server's greeting. The server must be set so too.
 	TLSFirst bool `mapstructure:"tls_first" default:"false"`
 	// Prefix of reply subjects, for an account that may not use _INBOX. Empty:
@@ -95,6 +100,8 @@ type NATS struct {
 	// Copies of each of the job's NATS streams. Used when the streams are
 	// created; 3 on a cluster.
 	Replicas int `mapstructure:"replicas" default:"1" minimum:"1" maximum:"5"`
+	// TLS to the server.
+	TLS TLS `mapstructure:"tls"`
 }
 
 // Server is the embedded server's.
@@ -104,16 +111,12 @@ type Server struct {
 	Dir string `mapstructure:"dir" default:"eusn-data" flag:"dir"`
 	// Address that the server listens on: 127.0.0.1, an address of this machine,
 	// or 0.0.0.0 for all of them, IPv6 included. Others than this machine reach all
-	// but 127.0.0.1, localhost and ::1: then the server starts only with tls_cert,
-	// tls_key and users. "eusn-stream config init --secure" makes them.
+	// but 127.0.0.1, localhost and ::1: then the server starts only with
+	// tls.cert, tls.key and users. "eusn-stream config init --secure" makes them.
 	Listen string `mapstructure:"listen" default:"127.0.0.1" form:"host"`
 	// Port of the server. 0: no port, only this process can connect. -1: any free
 	// port.
 	Port int `mapstructure:"port" default:"4222" minimum:"-1" maximum:"65535" flag:"port"`
-	// TLS: path of the server's certificate. It needs tls_key.
-	TLSCert string `mapstructure:"tls_cert" default:""`
-	// TLS: path of the key of the certificate.
-	TLSKey string `mapstructure:"tls_key" default:""`
 	// Path of the file with the users that may connect: a line for each, with name,
 	// role and bcrypt hash of the password (docs/secure.md). Empty: anybody on this
 	// machine.
@@ -135,9 +138,10 @@ type Server struct {
 	// (docs/operations.md, An edge box). With a password, set it as an environment
 	// variable, EUSN_SERVER_HUB. Empty: no centre.
 	Hub string `mapstructure:"hub" default:""`
-	// TLS: path of the authority that the centre's certificate is from. Empty: those
-	// of the system.
-	HubCA string `mapstructure:"hub_ca" default:""`
+	// TLS of the server's addresses.
+	TLS TLS `mapstructure:"tls"`
+	// TLS to the centre (hub).
+	HubTLS TLS `mapstructure:"hub_tls"`
 }
 
 // SyncAlways is a value of server.sync.
@@ -320,9 +324,8 @@ type Alarms struct {
 	MQTTPrefix string `mapstructure:"mqtt_prefix" default:"eusn-stream" pattern:"^[^ $/+#\x00][^+#\x00]*$" want:"words with / between, without + and #, such as plant/alarms"`
 	// The broker keeps the last event of each alarm, for clients that come later.
 	MQTTRetain bool `mapstructure:"mqtt_retain" default:"false"`
-	// TLS: path of the certificate of the authority that signed the certificates of
-	// webhook, Alertmanager and broker. Empty: those that the system trusts.
-	TLSCA string `mapstructure:"tls_ca" default:""`
+	// TLS to webhook, Alertmanager and broker.
+	TLS TLS `mapstructure:"tls"`
 }
 
 // Log is the log's.
@@ -339,15 +342,6 @@ type Metrics struct {
 	// Address to listen on, such as 127.0.0.1:9464. Port 0 is any free port.
 	// Empty: off.
 	Listen string `mapstructure:"listen" default:"" form:"address,optional" flag:"metrics"`
-	// TLS: path of the certificate of this port. It needs tls_key. "eusn-stream config
-	// init --secure" makes one.
-	TLSCert string `mapstructure:"tls_cert" default:""`
-	// TLS: path of the key of the certificate.
-	TLSKey string `mapstructure:"tls_key" default:""`
-	// TLS: path of the certificates of authorities. Only clients with a certificate of
-	// one of them are answered, and must also log in where there is a login. Empty: no
-	// client certificate is asked for.
-	TLSClientCA string `mapstructure:"tls_client_ca" default:""`
 	// Path of a file with those who may log in with a name and a password: a line
 	// name:hash for each, as htpasswd -B writes it (bcrypt). Empty: nobody.
 	Users string `mapstructure:"users" default:""`
@@ -361,6 +355,8 @@ type Metrics struct {
 	// Answer others than this machine without a login and in clear. Set it only in a
 	// network in which you trust everybody.
 	Insecure bool `mapstructure:"insecure" default:"false"`
+	// TLS of the address.
+	TLS TLS `mapstructure:"tls"`
 }
 
 // Traces says where traces go, and of how many messages.
@@ -377,21 +373,15 @@ type Traces struct {
 	// Path of a file with headers that the collector wants, a line "Name: value" each,
 	// such as "Authorization: Bearer ...". Empty: none.
 	HeadersFile string `mapstructure:"headers_file" default:""`
-	// TLS: path of the certificate of the authority that signed the collector's
-	// certificate. Empty: those that the system trusts.
-	TLSCA string `mapstructure:"tls_ca" default:""`
-	// TLS: path of a client certificate, for a collector that asks for one. It needs
-	// tls_key.
-	TLSCert string `mapstructure:"tls_cert" default:""`
-	// TLS: path of the key of the client certificate.
-	TLSKey string `mapstructure:"tls_key" default:""`
+	// TLS to the collector.
+	TLS TLS `mapstructure:"tls"`
 }
 
 // Gateway says how devices send to a gateway.
 type Gateway struct {
 	// Address of the gateway's own MQTT broker, such as 127.0.0.1:1883. Others
 	// than this machine reach an address without a host, or with another one: then
-	// user, password, tls_cert and tls_key must be set, or insecure. Empty: none.
+	// user, password, tls.cert and tls.key must be set, or insecure. Empty: none.
 	MQTT string `mapstructure:"mqtt" default:"" flag:"mqtt-listen"`
 	// Address for HTTP: POST /v1/TOPIC, and POST /write for line protocol. Empty:
 	// none.
@@ -412,9 +402,6 @@ type Gateway struct {
 	// The password that belongs to broker_user. Set it as an environment variable
 	// rather than in a file.
 	BrokerPassword string `mapstructure:"broker_password" default:""`
-	// TLS: path of the certificate of the authority that signed that broker's
-	// certificate. Empty: those that the system trusts.
-	BrokerCA string `mapstructure:"broker_ca" default:""`
 	// Which topics have a stream, as MQTT writes patterns, separated by commas. The
 	// key of a stream is what + and # stand for, joined by /.
 	Topics string `mapstructure:"topics" default:"sensors/+" minLength:"1" want:"patterns such as plant/+/sensor/+" flag:"topics"`
@@ -435,10 +422,6 @@ type Gateway struct {
 	// The password that belongs to user. Set it as an environment variable rather
 	// than in a file.
 	Password string `mapstructure:"password" default:""`
-	// TLS for MQTT and HTTP: path of the gateway's certificate. It needs tls_key.
-	TLSCert string `mapstructure:"tls_cert" default:""`
-	// TLS: path of the key of the certificate.
-	TLSKey string `mapstructure:"tls_key" default:""`
 	// Take messages from others than this machine without a login and in clear. Set
 	// it only in a network in which you trust everybody.
 	Insecure bool `mapstructure:"insecure" default:"false"`
@@ -452,6 +435,10 @@ type Gateway struct {
 	// Time between two samples of a field bus: each has the values that are known then. 0s: a sample
 	// for each time that the values of a message have, and for each poll.
 	Period time.Duration `mapstructure:"period" default:"0s" minimum:"0s"`
+	// TLS of mqtt and http.
+	TLS TLS `mapstructure:"tls"`
+	// TLS to the other broker (broker).
+	BrokerTLS TLS `mapstructure:"broker_tls"`
 	// Sparkplug B (docs/fieldbus.md), over mqtt or broker.
 	Sparkplug Sparkplug `mapstructure:"sparkplug"`
 	// A server of OPC UA (docs/fieldbus.md).

@@ -75,13 +75,13 @@ func TestSources(t *testing.T) {
 
 	t.Setenv("EUSN_STAGE_ROWS", "many")
 	must(flags.Set("partitions", "-1"))
-	file = append(file, "log:\n  level: loud\nnats:\n  tls_key: k\n"...)
+	file = append(file, "log:\n  level: loud\nnats:\n  tls:\n    key: k\n"...)
 	_, err = load()
 	for _, want := range []string{
 		"config: EUSN_STAGE_ROWS: key stage.rows: want a whole number, 1 to 16777216, got \"many\"\n",
 		"config: --partitions: key stage.partitions: want a whole number, 0 to 4096, got -1\n",
 		"config: c.yaml:7: key log.level: want debug, info, warn or error, got \"loud\"\n",
-		"config: c.yaml:9: key nats.tls_cert: want both of nats.tls_cert and nats.tls_key, or none\n",
+		"config: c.yaml:10: key nats.tls.cert: want both of nats.tls.cert and nats.tls.key, or none\n",
 	} {
 		if !strings.Contains(err.Error()+"\n", want) {
 			t.Errorf("%v\nlacks %s", err, want)
@@ -161,10 +161,10 @@ func TestProblems(t *testing.T) {
 		{"nats:\n  tls_first: 2\n", `config: c.yaml:2: key nats.tls_first: want true or false, got 2`},
 		{"nats:\n  user: a\n  token: b\n", `config: c.yaml:1: key nats: want at most one of nats.creds, nats.nkey, nats.user, nats.token, got nats.user and nats.token`},
 		{"nats:\n  password: secret\n", `config: c.yaml:2: key nats.password: want nats.user with it`},
-		{"metrics:\n  tls_key: a\n", `config: c.yaml:2: key metrics.tls_cert: want both of metrics.tls_cert and metrics.tls_key, or none`},
-		{"metrics:\n  tls_client_ca: a\n", `config: c.yaml:2: key metrics.tls_client_ca: want metrics.tls_cert and metrics.tls_key with it`},
-		{"metrics:\n  listen: :9464\n  token_file: a\n", `config: c.yaml:2: key metrics.listen: want metrics.tls_cert and metrics.tls_key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1, got ":9464"`},
-		{"metrics:\n  listen: :9464\n", `config: c.yaml:2: key metrics.listen: want metrics.users or metrics.token_file, with metrics.tls_cert and metrics.tls_key, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network in which you trust everybody, or 127.0.0.1, got ":9464"`},
+		{"metrics:\n  tls:\n    key: a\n", `config: c.yaml:3: key metrics.tls.cert: want both of metrics.tls.cert and metrics.tls.key, or none`},
+		{"metrics:\n  tls:\n    ca: a\n", `config: c.yaml:3: key metrics.tls.ca: want metrics.tls.cert and metrics.tls.key with it`},
+		{"metrics:\n  listen: :9464\n  token_file: a\n", `config: c.yaml:2: key metrics.listen: want metrics.tls.cert and metrics.tls.key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1, got ":9464"`},
+		{"metrics:\n  listen: :9464\n", `config: c.yaml:2: key metrics.listen: want metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network in which you trust everybody, or 127.0.0.1, got ":9464"`},
 		{"server:\n  websocket: 127.0.0.1:8080\n", `config: c.yaml:2: key server.websocket: want server.users with it, because any web page that a browser of this machine shows could use it ("eusn-stream config init --secure" makes users), or nothing, got "127.0.0.1:8080"`},
 		{"server:\n  dir: ''\n", `config: c.yaml:2: key server.dir: want a directory for the embedded server, or nats.url, got nothing`},
 		{"stage:\n  partitions: 2\n  shards: 7\n", `config: c.yaml:3: key stage.shards: want at most one for each of the 2 partitions (stage.partitions), got 7`},

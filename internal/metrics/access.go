@@ -120,7 +120,7 @@ func (d *door) guard(next http.Handler) http.Handler {
 		switch {
 		case health && d.access.OpenHealth:
 		case d.access.ClientCA != "" && (r.TLS == nil || len(r.TLS.VerifiedChains) == 0):
-			answer(w, http.StatusForbidden, "give a client certificate of an authority in metrics.tls_client_ca")
+			answer(w, http.StatusForbidden, "give a client certificate of an authority in metrics.tls.ca")
 			return
 		case d.access.login() && !d.loggedIn(w, r):
 			return

@@ -224,12 +224,12 @@ func TestAccessRefused(t *testing.T) {
 	with := func(change func(a *Access)) Access { a := pair; change(&a); return a }
 	file := func(name, text string) string { s.write(name, text); return s.path(name) }
 	for want, a := range map[string]Access{
-		"metrics.tls_key: open ":                  with(func(a *Access) { a.Key = s.path("none") }),
-		"both of metrics.tls_cert":                {Cert: s.path("server.pem")},
+		"metrics.tls.key: open ":                  with(func(a *Access) { a.Key = s.path("none") }),
+		"both of metrics.tls.cert":                {Cert: s.path("server.pem")},
 		"private key does not match":              with(func(a *Access) { a.Key = s.path("old.key") }),
 		"has expired":                             {Cert: s.path("old.pem"), Key: s.path("old.key")},
 		"holds no certificate":                    with(func(a *Access) { a.ClientCA = s.path("token") }),
-		"metrics.tls_client_ca needs":             {ClientCA: s.path("ca.pem")},
+		"metrics.tls.ca needs":                    {ClientCA: s.path("ca.pem")},
 		"no users":                                {Users: file("none1", "# nobody\n")},
 		"line 2 is not name:hash":                 {Users: file("none2", "# x\nhunter2")},
 		"line 1: what follows the name":           {Users: file("none3", "ann:hunter2")},

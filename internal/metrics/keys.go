@@ -76,7 +76,7 @@ func (r *keyring) read() error {
 	a, text := r.access, map[string][]byte{}
 	changed := r.last == nil
 	for _, f := range []struct{ key, path string }{
-		{"metrics.tls_cert", a.Cert}, {"metrics.tls_key", a.Key}, {"metrics.tls_client_ca", a.ClientCA}, {"metrics.users", a.Users}, {"metrics.token_file", a.TokenFile},
+		{"metrics.tls.cert", a.Cert}, {"metrics.tls.key", a.Key}, {"metrics.tls.ca", a.ClientCA}, {"metrics.users", a.Users}, {"metrics.token_file", a.TokenFile},
 	} {
 		if f.path == "" {
 			continue
@@ -118,7 +118,7 @@ func (a *Access) parse(text map[string][]byte, now time.Time) (*keys, error) {
 	k := new(keys)
 	var err error
 	if (a.Cert == "") != (a.Key == "") {
-		return nil, errors.New("metrics: give both of metrics.tls_cert and metrics.tls_key, or neither")
+		return nil, errors.New("metrics: give both of metrics.tls.cert and metrics.tls.key, or neither")
 	}
 	if a.Cert != "" {
 		if k.pair, err = tls.X509KeyPair(text[a.Cert], text[a.Key]); err != nil {
@@ -130,11 +130,11 @@ func (a *Access) parse(text map[string][]byte, now time.Time) (*keys, error) {
 	}
 	if a.ClientCA != "" {
 		if a.Cert == "" {
-			return nil, errors.New("metrics: metrics.tls_client_ca needs metrics.tls_cert and metrics.tls_key")
+			return nil, errors.New("metrics: metrics.tls.ca needs metrics.tls.cert and metrics.tls.key")
 		}
 		k.clients = x509.NewCertPool()
 		if !k.clients.AppendCertsFromPEM(text[a.ClientCA]) {
-			return nil, fmt.Errorf("metrics: metrics.tls_client_ca: %s holds no certificate", a.ClientCA)
+			return nil, fmt.Errorf("metrics: metrics.tls.ca: %s holds no certificate", a.ClientCA)
 		}
 	}
 	if a.Users != "" {

@@ -43,7 +43,7 @@ func used(t *testing.T, made time.Time) *certs.Watch {
 	if err := os.WriteFile(path, authority.Cert, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	return certs.NewWatch(slog.New(slog.DiscardHandler), certs.Use{Key: "server.tls_cert", File: path}, certs.Use{Key: "nats.tls_cert"})
+	return certs.NewWatch(slog.New(slog.DiscardHandler), certs.Use{Key: "server.tls.cert", File: path}, certs.Use{Key: "nats.tls.cert"})
 }
 
 func TestLint(t *testing.T) {

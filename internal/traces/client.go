@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
@@ -51,33 +49,10 @@ func newClient(o Options) (*client, error) {
 	c.header.Set("Content-Encoding", "gzip")
 	c.header.Set("User-Agent", "eusn-stream/"+o.Version)
 	t := http.DefaultTransport.(*http.Transport).Clone()
-	if t.TLSClientConfig, err = tlsOf(o); err != nil {
-		return nil, err
-	}
+	t.TLSClientConfig = o.TLS
 	c.http = http.Client{Transport: t, Timeout: requestTime, CheckRedirect: func(*http.Request, []*http.Request) error {
 		return http.ErrUseLastResponse // what logs in goes to nobody else
 	}}
-	return c, nil
-}
-
-func tlsOf(o Options) (*tls.Config, error) {
-	c := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.CA != "" {
-		pem, err := os.ReadFile(o.CA)
-		if err != nil {
-			return nil, fmt.Errorf("traces.tls_ca: %w", err)
-		}
-		if c.RootCAs = x509.NewCertPool(); !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("traces.tls_ca: %s holds no certificate", o.CA)
-		}
-	}
-	if o.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(o.Cert, o.Key)
-		if err != nil {
-			return nil, fmt.Errorf("traces.tls_cert, traces.tls_key: %w", err)
-		}
-		c.Certificates = []tls.Certificate{pair}
-	}
 	return c, nil
 }
 

@@ -2,6 +2,7 @@ package traces
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
@@ -29,12 +30,11 @@ const (
 
 // Options say where spans go, and of how many messages.
 type Options struct {
-	Endpoint    string // of the collector
-	OneIn       int    // one in so many messages is traced that do not say it; 0 = none
-	Rate        int    // most messages traced in a second
-	HeadersFile string // headers for the collector; empty = none
-	CA          string // of the collector's certificate; empty = the system's
-	Cert, Key   string // of the client; empty = none
+	Endpoint    string      // of the collector
+	OneIn       int         // one in so many messages is traced that do not say it; 0 = none
+	Rate        int         // most messages traced in a second
+	HeadersFile string      // headers for the collector; empty = none
+	TLS         *tls.Config // to the collector; nil = the system's authorities, no certificate of the client
 	Job         string
 	Process     string // what this one is: "stage" or "gateway"
 	Version     string

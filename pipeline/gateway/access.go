@@ -39,11 +39,11 @@ func (a Access) Check(key, addr string, login bool) error {
 	lacks := ""
 	switch {
 	case a.User == "" && a.TLS == nil:
-		lacks = "gateway.user with gateway.password, and gateway.tls_cert with gateway.tls_key"
+		lacks = "gateway.user with gateway.password, and gateway.tls.cert with gateway.tls.key"
 	case a.User == "":
 		lacks = "gateway.user with gateway.password"
 	case a.TLS == nil:
-		lacks = "gateway.tls_cert with gateway.tls_key, because the password would be sent in clear"
+		lacks = "gateway.tls.cert with gateway.tls.key, because the password would be sent in clear"
 	default:
 		return nil
 	}

@@ -71,6 +71,9 @@ func (o *Options) door() (*door, error) {
 			return nil, err
 		}
 		d.tls = &tls.Config{GetCertificate: files.Certificate, MinVersion: tls.VersionTLS12}
+		if err := certs.RequireClients(d.tls, o.ClientCA); err != nil {
+			return nil, fmt.Errorf("natsserver: clients: %w", err)
+		}
 	}
 	if o.Port != InProcess {
 		if err := d.add(o.Host, o.Port); err != nil {

@@ -104,6 +104,30 @@ func serverCertificate(t *testing.T, dir string, at time.Time) (cert, key string
 	return cert, key
 }
 
+// With authorities of clients, a client without a certificate is refused, before its login;
+// the server's own process needs none.
+func TestClientsNeedCertificates(t *testing.T) {
+	cert, key := serverCertificate(t, t.TempDir(), time.Now())
+	s, err := Start(Options{Dir: t.TempDir(), Port: RandomPort, Cert: cert, Key: key, ClientCA: cert, Users: []User{{Name: "a", Password: "b"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	own, err := s.Connect("own", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	own.Close()
+	nc, err := nats.Connect(s.URL(), nats.UserInfo("a", "b"), nats.Secure(&tls.Config{InsecureSkipVerify: true}))
+	if err == nil {
+		nc.Close()
+		t.Error("a client without a certificate is connected")
+	}
+	if _, err := Start(Options{Dir: t.TempDir(), Port: RandomPort, Cert: cert, Key: key, ClientCA: "none.pem"}); err == nil || !strings.Contains(err.Error(), "none.pem") {
+		t.Errorf("authorities in no file: %v", err)
+	}
+}
+
 // A certificate that has ended is refused.
 func TestCertificateEnds(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Port: InProcess}

@@ -2,11 +2,9 @@ package natsserver
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net/url"
-	"os"
 
 	"github.com/nats-io/nats-server/v2/server"
 
@@ -30,18 +28,12 @@ func (o *Options) hub() (*server.RemoteLeafOpts, error) {
 		return nil, fmt.Errorf("natsserver: %w without a JetStream domain of this server", ErrHub)
 	}
 	to := &server.RemoteLeafOpts{URLs: []*url.URL{u}}
-	if u.Scheme == "tls" || u.Scheme == "wss" || o.HubCA != "" {
-		to.TLS, to.TLSTimeout, to.TLSConfig = true, tlsTimeout, &tls.Config{MinVersion: tls.VersionTLS12, ServerName: u.Hostname()}
-	}
-	if o.HubCA != "" {
-		pem, err := os.ReadFile(o.HubCA)
-		if err != nil {
-			return nil, fmt.Errorf("natsserver: %w: its authority: %w", ErrHub, err)
+	if u.Scheme == "tls" || u.Scheme == "wss" || o.HubTLS != nil {
+		to.TLS, to.TLSTimeout, to.TLSConfig = true, tlsTimeout, &tls.Config{MinVersion: tls.VersionTLS12}
+		if o.HubTLS != nil {
+			to.TLSConfig = o.HubTLS.Clone()
 		}
-		to.TLSConfig.RootCAs = x509.NewCertPool()
-		if !to.TLSConfig.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("natsserver: %w: %s holds no certificate", ErrHub, o.HubCA)
-		}
+		to.TLSConfig.ServerName = u.Hostname()
 	}
 	return to, nil
 }

@@ -3,6 +3,7 @@ package natsserver
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -45,14 +46,17 @@ type Options struct {
 	Host      string   // of Port: a name or an address, 0.0.0.0 = all of this machine; empty = 127.0.0.1
 	WebSocket string   // host:port for NATS over WebSocket, port 0 = any free one; empty = none
 	Cert, Key string   // files of the server's certificate and its key; empty = no TLS
+	ClientCA  string   // file of authorities: every client needs a certificate of one of them; empty = none needs one
 	Users     []User   // empty: anybody
 	Origins   []string // of web pages that may use WebSocket, such as https://plant.example; empty = those of the same host and port
 
 	Connections int // clients at a time; 0 = Connections(), by the limit of open files
 
-	// Hub is the URL of a server at a centre whose leaf node this one is, HubCA a file with the
-	// authority of its certificate, Domain the JetStream domain of this server then.
-	Hub, HubCA, Domain string
+	// Hub is the URL of a server at a centre whose leaf node this one is, Domain the
+	// JetStream domain of this server then, and HubTLS the TLS to the centre; nil = by the
+	// URL, with the system's authorities.
+	Hub, Domain string
+	HubTLS      *tls.Config
 }
 
 // Server is a running server. It owns its data directory until Close.

@@ -11,7 +11,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"syscall"
@@ -19,24 +18,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
-
-// TLS is how to reach receivers whose certificates an authority has signed that the
-// system does not know: caFile is the path of its certificate. "" = nil: those that the
-// system trusts.
-func TLS(caFile string) (*tls.Config, error) {
-	if caFile == "" {
-		return nil, nil
-	}
-	pem, err := os.ReadFile(caFile)
-	if err != nil {
-		return nil, fmt.Errorf("notify: certificate of the authority: %w", err)
-	}
-	c := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
-	if !c.RootCAs.AppendCertsFromPEM(pem) {
-		return nil, fmt.Errorf("notify: %s holds no certificate", caFile)
-	}
-	return c, nil
-}
 
 // newClient follows no redirect: another address would be asked with GET and without the
 // event, and its answer would not be about it.
@@ -183,7 +164,7 @@ func advised(err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		return say(fmt.Sprintf("it does not answer within %v", sendTimeout))
 	case errors.As(err, &authority):
-		return say("give the certificate of the authority that signed its certificate (alarms.tls_ca)")
+		return say("give the certificate of the authority that signed its certificate (alarms.tls.ca)")
 	case errors.As(err, &name):
 		return say("use a name in the address that its certificate has")
 	case errors.As(err, &host):

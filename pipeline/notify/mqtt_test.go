@@ -197,7 +197,7 @@ func TestMQTTWrong(t *testing.T) {
 		says          string
 	}{
 		{"tcp://" + plain, "wrong", nil, "is the login right (alarms.mqtt_user, alarms.mqtt_password)?"},
-		{"ssl://" + secure, "right", nil, "alarms.tls_ca"},
+		{"ssl://" + secure, "right", nil, "alarms.tls.ca"},
 		{"ssl://" + plain, "right", trusted, "does the address say whether it speaks TLS"},
 		{"tcp://127.0.0.1:1", "right", nil, "nothing listens there"},
 		{"ssl://" + secure, "right", trusted, "connected to the broker"},

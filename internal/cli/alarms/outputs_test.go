@@ -30,8 +30,8 @@ func TestOutputs(t *testing.T) {
 		{"{mqtt: 'tcp://'}", 0, "mqtt"},
 		{"{mqtt: tcp://h:1883, mqtt_prefix: a/}", 0, "prefix"},
 		{"{mqtt: tcp://h:1883, mqtt_password: x}", 0, "mqtt_user"},
-		{"{webhook: https://h, tls_ca: nowhere.pem}", 0, "alarms.tls_ca"},
-		{"{webhook: https://h, tls_ca: " + empty + "}", 0, "holds no certificate"},
+		{"{webhook: https://h, tls: {ca: nowhere.pem}}", 0, "alarms.tls"},
+		{"{webhook: https://h, tls: {ca: " + empty + "}}", 0, "holds no certificate"},
 	} {
 		conf, err := config.Load("c.yaml", []byte("alarms: "+c.text+"\n"), nil, nil)
 		var all []notify.Output

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
@@ -59,7 +60,7 @@ func outputs(c config.Alarms, job string, log *slog.Logger) (all []notify.Output
 	if err := configcmd.CheckOutputs(c); err != nil {
 		return nil, err
 	}
-	trusted, err := notify.TLS(c.TLSCA)
+	trusted, err := certs.ClientTLS(c.TLS.CA, c.TLS.Cert, c.TLS.Key)
 	if err != nil {
 		return nil, err
 	}

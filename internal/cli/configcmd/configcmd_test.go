@@ -206,7 +206,7 @@ func TestConfigOutputs(t *testing.T) {
 	dir := t.TempDir()
 	good := clitest.Write(t, filepath.Join(dir, "good.yaml"), "alarms:\n  mqtt: tcp://h:1883\n  alertmanager: http://a:9093\n  alertmanager_labels: {severity: page}\n")
 	clitest.Must(t, "config", "check", good)
-	bad := clitest.Write(t, filepath.Join(dir, "bad.yaml"), "alarms:\n  rules: {worn: 'class a, decided'}\n  mqtt: 'tcp://?x'\n  alertmanager: http://a:9093/api/v2/alerts\n  alertmanager_labels: {key: x}\n  tls_ca: nowhere.pem\n")
+	bad := clitest.Write(t, filepath.Join(dir, "bad.yaml"), "alarms:\n  rules: {worn: 'class a, decided'}\n  mqtt: 'tcp://?x'\n  alertmanager: http://a:9093/api/v2/alerts\n  alertmanager_labels: {key: x}\n  tls: {ca: nowhere.pem}\n")
 	clitest.Exec(t, t.Context(), "config", "check", bad).Want(t, cli.ExitConfig)
 	r := clitest.Exec(t, t.Context(), "config", "check", bad, "--json")
 	var said struct {
@@ -214,7 +214,7 @@ func TestConfigOutputs(t *testing.T) {
 		Problems []struct{ Key string }
 	}
 	r.Parse(t, &said)
-	if want := "[{alarms.rules.worn} {alarms.tls_ca} {alarms.mqtt} {alarms.alertmanager_labels} {alarms.alertmanager}]"; said.OK || fmt.Sprint(said.Problems) != want {
+	if want := "[{alarms.rules.worn} {alarms.tls} {alarms.mqtt} {alarms.alertmanager_labels} {alarms.alertmanager}]"; said.OK || fmt.Sprint(said.Problems) != want {
 		t.Errorf("it says %s, want %s", r.Out, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"strings"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/notify"
 )
@@ -19,7 +20,7 @@ func (e *outputError) Error() string { return "config: key " + e.key + ": " + e.
 
 func (e *outputError) Unwrap() error { return e.err }
 
-// CheckOutputs joins what is wrong with where alarms are sent. It reads the file of tls_ca,
+// CheckOutputs joins what is wrong with where alarms are sent. It reads the files of tls,
 // and connects to nothing.
 func CheckOutputs(c config.Alarms) error {
 	var all []error
@@ -28,8 +29,8 @@ func CheckOutputs(c config.Alarms) error {
 			all = append(all, &outputError{"alarms." + key, err})
 		}
 	}
-	_, err := notify.TLS(c.TLSCA)
-	add("tls_ca", err)
+	_, err := certs.ClientTLS(c.TLS.CA, c.TLS.Cert, c.TLS.Key)
+	add("tls", err)
 	if c.Webhook != "" {
 		add("webhook", notify.CheckWebhook(c.Webhook))
 	}

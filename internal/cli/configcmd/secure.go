@@ -175,22 +175,31 @@ func writeFolder(dir string, files map[string][]byte) error {
 func secureConfig(a *cli.App, path, dir string) error {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	text, lines := string(config.DefaultYAML), ""
-	for _, section := range []struct {
+	set := func(value string, path ...string) error {
+		last := len(path) - 1
+		lines += fmt.Sprintf("%s%s: %s\n", strings.Repeat("  ", last), path[last], inYAML(value))
+		var ok bool
+		if text, ok = setKey(text, path, inYAML(value)); !ok {
+			return fmt.Errorf("BUG: default.yaml lacks %s", strings.Join(path, "."))
+		}
+		return nil
+	}
+	for _, group := range []struct {
 		name string
 		keys [][2]string
 	}{
-		{"server", [][2]string{{"listen", "0.0.0.0"}, {"tls_cert", in(serverCert)}, {"tls_key", in(serverKey)}, {"users", in(usersFile)}}},
-		{"metrics", [][2]string{{"tls_cert", in(serverCert)}, {"tls_key", in(serverKey)}, {"users", in(metricsUsers)}, {"token_file", in(metricsToken)}}},
+		{"server", [][2]string{{"listen", "0.0.0.0"}, {"users", in(usersFile)}}},
+		{"metrics", [][2]string{{"users", in(metricsUsers)}, {"token_file", in(metricsToken)}}},
 	} {
-		head := section.name + ":\n"
-		lines += head
-		for _, k := range section.keys {
-			line := fmt.Sprintf("  %s: %s\n", k[0], inYAML(k[1]))
-			lines += line
-			var ok bool
-			if text, ok = setKey(text, head, k[0], line); !ok {
-				return fmt.Errorf("BUG: default.yaml lacks %s.%s", section.name, k[0])
+		lines += group.name + ":\n"
+		for _, k := range group.keys {
+			if err := set(k[1], group.name, k[0]); err != nil {
+				return err
 			}
+		}
+		lines += "  tls:\n"
+		if err := errors.Join(set(in(serverCert), group.name, "tls", "cert"), set(in(serverKey), group.name, "tls", "key")); err != nil {
+			return err
 		}
 	}
 	switch _, err := os.Lstat(path); {
@@ -208,12 +217,18 @@ func secureConfig(a *cli.App, path, dir string) error {
 	return nil
 }
 
-// setKey replaces the line of a key in a section of a YAML file.
-func setKey(text, section, key, line string) (string, bool) {
-	before, after, ok := strings.Cut(text, "\n"+section)
-	head, tail, found := strings.Cut(after, fmt.Sprintf("\n  %s: ", key))
-	_, tail, _ = strings.Cut(tail, "\n")
-	return before + "\n" + section + head + "\n" + line + tail, ok && found
+// setKey replaces the value of a key, by its path of groups, in default.yaml.
+func setKey(text string, path []string, value string) (string, bool) {
+	at := 0
+	for depth, name := range path {
+		line := fmt.Sprintf("\n%s%s:", strings.Repeat("  ", depth), name)
+		found := strings.Index(text[at:], line)
+		if found < 0 {
+			return "", false
+		}
+		at += found + len(line)
+	}
+	return text[:at] + " " + value + text[at+strings.IndexByte(text[at:], '\n'):], true
 }
 
 // inYAML quotes a path that is no plain text in YAML.

@@ -3,12 +3,10 @@ package live
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"time"
@@ -18,6 +16,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
@@ -270,15 +269,15 @@ func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 	if (g.User == "") != (g.Password == "") {
 		return nil, errors.New("gateway: gateway.user and gateway.password: give both or neither, the password as EUSN_GATEWAY_PASSWORD")
 	}
-	if (g.TLSCert == "") != (g.TLSKey == "") {
-		return nil, errors.New("gateway: gateway.tls_cert and gateway.tls_key: give both or neither")
-	}
-	if g.TLSCert != "" {
-		pair, err := tls.LoadX509KeyPair(g.TLSCert, g.TLSKey)
+	if g.TLS.Cert != "" {
+		pair, err := tls.LoadX509KeyPair(g.TLS.Cert, g.TLS.Key)
 		if err != nil {
-			return nil, fmt.Errorf("gateway: gateway.tls_cert and gateway.tls_key: %w", err)
+			return nil, fmt.Errorf("gateway: gateway.tls.cert and gateway.tls.key: %w", err)
 		}
 		o.access.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
+		if err := certs.RequireClients(o.access.TLS, g.TLS.CA); err != nil {
+			return nil, fmt.Errorf("gateway: gateway.tls.ca: %w", err)
+		}
 	}
 	for _, l := range []struct {
 		key, addr string
@@ -295,17 +294,10 @@ func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 			return nil, err
 		}
 	}
-	if g.BrokerCA != "" {
-		pem, err := os.ReadFile(g.BrokerCA)
-		if err != nil {
-			return nil, fmt.Errorf("gateway: gateway.broker_ca: %w", err)
-		}
-		o.broker = &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
-		if !o.broker.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("gateway: gateway.broker_ca: %s holds no certificate", g.BrokerCA)
-		}
-	}
 	var err error
+	if o.broker, err = certs.ClientTLS(g.BrokerTLS.CA, g.BrokerTLS.Cert, g.BrokerTLS.Key); err != nil {
+		return nil, fmt.Errorf("gateway: gateway.broker_tls: %w", err)
+	}
 	if o.guard, err = webguard.New(webguard.Options{Allowed: g.Hosts, Key: "gateway.hosts", Login: g.User != ""}); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}

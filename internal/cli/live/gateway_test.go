@@ -206,13 +206,15 @@ func TestGatewayRefuses(t *testing.T) {
 		text, says string
 	}{
 		{"", "there is no input"},
-		{"gateway: {mqtt: ':1883'}", "gateway.user with gateway.password, and gateway.tls_cert"},
+		{"gateway: {mqtt: ':1883'}", "gateway.user with gateway.password, and gateway.tls.cert"},
 		{"gateway: {http: '0.0.0.0:80', user: u, password: p}", "the password would be sent in clear"},
 		{"gateway: {tcp: ':8094'}", "lines have no login"},
 		{"gateway: {mqtt: '127.0.0.1:0', user: u}", "give both or neither, the password as EUSN_GATEWAY_PASSWORD"},
 		{"gateway: {broker: '127.0.0.1:1883'}", "want a URL such as tcp://host:1883"},
 		{"gateway: {broker: 'http://127.0.0.1:1883'}", "want a URL such as tcp://host:1883"},
-		{"gateway: {mqtt: '127.0.0.1:0', tls_cert: none.pem, tls_key: none.pem}", "none.pem"},
+		{"gateway: {mqtt: '127.0.0.1:0', tls: {cert: none.pem, key: none.pem}}", "none.pem"},
+		{"gateway: {mqtt: '127.0.0.1:0', tls: {ca: ca.pem}}", "gateway.tls.cert and gateway.tls.key with it"},
+		{"gateway: {broker: 'tcp://127.0.0.1:1', broker_tls: {ca: none.pem}}", "gateway.broker_tls: "},
 		{"gateway: {mqtt: '127.0.0.1:0', topics: a/b}", "want a + or #"},
 		{"gateway: {mqtt: '127.0.0.1:0'}\ninput: {format: json}", "set input.format: auto"},
 	} {

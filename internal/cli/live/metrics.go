@@ -28,7 +28,7 @@ const closeTime = 2 * time.Second
 
 // metricsAccess is what the configuration says of who may ask the metrics port.
 func metricsAccess(c config.Metrics) metrics.Access {
-	return metrics.Access{Cert: c.TLSCert, Key: c.TLSKey, ClientCA: c.TLSClientCA, Users: c.Users, TokenFile: c.TokenFile, OpenHealth: c.OpenHealth, Insecure: c.Insecure}
+	return metrics.Access{Cert: c.TLS.Cert, Key: c.TLS.Key, ClientCA: c.TLS.CA, Users: c.Users, TokenFile: c.TokenFile, OpenHealth: c.OpenHealth, Insecure: c.Insecure}
 }
 
 // metricsFailure words why the metrics port did not open.

@@ -219,7 +219,7 @@ func TestSecurePlant(t *testing.T) {
 	t.Setenv("EUSN_NATS_PASSWORD", "wrong")
 	clitest.Exec(t, t.Context(), "tail").Want(t, cli.ExitUnreachable, "Authorization Violation", "try: set nats.creds", "operator.env")
 	t.Setenv("EUSN_NATS_TLS_CA", "")
-	clitest.Exec(t, t.Context(), "tail").Want(t, cli.ExitUnreachable, "unknown authority", "try: set nats.tls_ca", "operator.env")
+	clitest.Exec(t, t.Context(), "tail").Want(t, cli.ExitUnreachable, "unknown authority", "try: set nats.tls.ca", "operator.env")
 	for _, name := range []string{"EUSN_NATS_URL", "EUSN_NATS_USER", "EUSN_NATS_PASSWORD", "EUSN_NATS_INBOX_PREFIX"} {
 		t.Setenv(name, "")
 	}

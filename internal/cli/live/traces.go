@@ -2,9 +2,11 @@ package live
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/traces"
@@ -19,10 +21,13 @@ func startTraces(a *cli.App, c config.Config, process string, log *slog.Logger) 
 	if c.Traces.Endpoint == "" {
 		return nil, func() {}, nil
 	}
+	secured, err := certs.ClientTLS(c.Traces.TLS.CA, c.Traces.TLS.Cert, c.Traces.TLS.Key)
+	if err != nil {
+		return nil, nil, cli.Fail(cli.ExitConfig, fmt.Errorf("traces.tls: %w", err), "docs/traces.md, which says what each key holds")
+	}
 	t, err = traces.Start(traces.Options{
 		Endpoint: c.Traces.Endpoint, OneIn: c.Traces.SampleOneIn, Rate: c.Traces.Rate, HeadersFile: c.Traces.HeadersFile,
-		CA: c.Traces.TLSCA, Cert: c.Traces.TLSCert, Key: c.Traces.TLSKey,
-		Job: c.Job, Process: process, Version: cli.ReadBuildInfo().Version, Log: log,
+		TLS: secured, Job: c.Job, Process: process, Version: cli.ReadBuildInfo().Version, Log: log,
 	})
 	if err != nil {
 		return nil, nil, cli.Fail(cli.ExitConfig, err, "docs/traces.md, which says what each key holds")

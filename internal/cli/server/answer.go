@@ -29,15 +29,15 @@ func Answer(dial func(name string) (*nats.Conn, error), job string, t fleet.Tell
 
 // What a process uses certificates for.
 const (
-	UsesServer  = "server.tls_cert"
-	UsesMetrics = "metrics.tls_cert"
-	UsesGateway = "gateway.tls_cert"
-	UsesNATS    = "nats.tls_cert"
+	UsesServer  = "server.tls.cert"
+	UsesMetrics = "metrics.tls.cert"
+	UsesGateway = "gateway.tls.cert"
+	UsesNATS    = "nats.tls.cert"
 )
 
 // Certificates are those that a process uses, of those of the configuration.
 func Certificates(c config.Config, log *slog.Logger, uses ...string) *certs.Watch {
-	files := map[string]string{UsesServer: c.Server.TLSCert, UsesMetrics: c.Metrics.TLSCert, UsesGateway: c.Gateway.TLSCert, UsesNATS: c.NATS.TLSCert}
+	files := map[string]string{UsesServer: c.Server.TLS.Cert, UsesMetrics: c.Metrics.TLS.Cert, UsesGateway: c.Gateway.TLS.Cert, UsesNATS: c.NATS.TLS.Cert}
 	if c.Metrics.Listen == "" {
 		delete(files, UsesMetrics)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
@@ -50,7 +51,7 @@ func Open(c config.Config, log *slog.Logger) (*Broker, error) {
 	}
 	o, err := serverOptions(c, log)
 	if err != nil {
-		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it; eusn-stream config init --secure, which makes one")
+		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it (eusn-stream config init --secure makes one), and PEM files for server.hub_tls")
 	}
 	s, err := natsserver.Start(o)
 	switch {
@@ -87,8 +88,12 @@ func (b *Broker) Open(name string) (*nats.Conn, jetstream.JetStream, error) {
 func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error) {
 	o := natsserver.Options{
 		Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == config.SyncAlways, Log: log,
-		Host: c.Server.Listen, WebSocket: c.Server.WebSocket, Origins: originsOf(c.Server.WebSocketOrigins), Cert: c.Server.TLSCert, Key: c.Server.TLSKey,
-		Hub: c.Server.Hub, HubCA: c.Server.HubCA, Domain: c.Job,
+		Host: c.Server.Listen, WebSocket: c.Server.WebSocket, Origins: originsOf(c.Server.WebSocketOrigins), Cert: c.Server.TLS.Cert, Key: c.Server.TLS.Key, ClientCA: c.Server.TLS.CA,
+		Hub: c.Server.Hub, Domain: c.Job,
+	}
+	var err error
+	if o.HubTLS, err = certs.ClientTLS(c.Server.HubTLS.CA, c.Server.HubTLS.Cert, c.Server.HubTLS.Key); err != nil {
+		return o, fmt.Errorf("server.hub_tls: %w", err)
 	}
 	if c.Server.Users == "" {
 		return o, nil
@@ -140,7 +145,7 @@ func OpenRunning(a *cli.App, c config.Config, log *slog.Logger) (*Broker, error)
 // localURL is where this machine reaches the embedded server of a stage.
 func localURL(s config.Server) string {
 	scheme, host := "nats", s.Listen
-	if s.TLSCert != "" {
+	if s.TLS.Cert != "" {
 		scheme = "tls"
 	}
 	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
@@ -158,9 +163,9 @@ func ConnectHint(err error, other string) string {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), says("nonce"):
 		return "set nats.creds, nats.nkey, nats.user with nats.password, or nats.token, in the configuration or as environment variables such as EUSN_NATS_CREDS (docs/nats.md); for a server of config init --secure: set -a; . eusn-secure/operator.env"
 	case says("unknown authority"):
-		return "set nats.tls_ca or EUSN_NATS_TLS_CA to the certificate of the authority that signed the server's certificate; for a server of config init --secure: set -a; . eusn-secure/operator.env"
+		return "set nats.tls.ca or EUSN_NATS_TLS_CA to the certificate of the authority that signed the server's certificate; for a server of config init --secure: set -a; . eusn-secure/operator.env"
 	case says("certificate required", "bad certificate"):
-		return "set nats.tls_cert and nats.tls_key to a client certificate from an authority that the server trusts"
+		return "set nats.tls.cert and nats.tls.key to a client certificate from an authority that the server trusts"
 	case says("not valid for any names", "doesn't contain any IP SANs", "certificate is valid for"):
 		return "use a host name in --nats-url that is in the server's certificate"
 	case errors.Is(err, io.EOF):

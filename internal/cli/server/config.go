@@ -55,7 +55,7 @@ func InputOf(c config.Input) formats.Input {
 func NATSOptions(c config.NATS, name string, log *slog.Logger) natsclient.Options {
 	return natsclient.Options{
 		URL: c.URL, Name: name, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token,
-		CA: c.TLSCA, Cert: c.TLSCert, Key: c.TLSKey, TLSHandshakeFirst: c.TLSFirst, InboxPrefix: c.InboxPrefix, Log: log,
+		CA: c.TLS.CA, Cert: c.TLS.Cert, Key: c.TLS.Key, TLSHandshakeFirst: c.TLSFirst, InboxPrefix: c.InboxPrefix, Log: log,
 	}
 }
 
