@@ -140,21 +140,16 @@ LOOP ?= 20x24
 loop-run: ## learning and promoting under load, with everything killed in between (LOOP=promotions x kills), minutes
 	EUSN_LOOP_RUN=$(LOOP) go test -count=1 -v -timeout 1h -run '^TestLoopRun$$' ./internal/cli/loop
 
-# build-older COMMIT: builds the program of then, for the command that follows.
-define build-older
-	dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
-	from=$(1) && git cat-file -e "$$from^{commit}" 2>/dev/null || { echo "the history here does not have the program to compare with ($$from): git fetch --unshallow --tags, then again"; exit 1; }; \
-	git archive "$$from" | tar -x -C $$dir && \
-	go build -C $$dir -o $$dir/older ./cmd/eusn-stream && \
-	EUSN_OLDER=$$dir/older
-endef
-
 otel: ## traces into an OpenTelemetry Collector built from its modules, minutes the first time
 	EUSN_REQUIRE=otelcol go test -count=1 -run '^TestFromProducerToPrediction$$' ./internal/traces
 
-FROM ?= $$(git describe --tags --abbrev=0)
-upgrade: ## today's program replaces another under load, and is replaced by it: in place, and one worker after another (FROM=tag or commit; the newest tag; none before 0.1.0)
-	@$(call build-older,$(FROM)) go test -count=1 -v -run '^TestUpgrade' ./cmd/eusn-stream
+FROM ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
+upgrade: ## today's program replaces another under load, and is replaced by it: in place, and one worker after another (FROM=tag or commit; the newest tag; today's program itself if there is none)
+	@dir=$$(mktemp -d) && trap 'rm -rf "$$dir"' EXIT && \
+	if [ -z "$(FROM)" ]; then echo "there is no tag: no other version to compare with, today's program replaces itself"; \
+	else git cat-file -e "$(FROM)^{commit}" 2>/dev/null || { echo "the history here does not have $(FROM): git fetch --unshallow --tags, then again"; exit 1; }; \
+	git archive "$(FROM)" | tar -x -C $$dir && go build -C $$dir -o $$dir/older ./cmd/eusn-stream && export EUSN_OLDER=$$dir/older; fi && \
+	go test -count=1 -v -run '^TestUpgrade' ./cmd/eusn-stream
 
 demo: ## the whole stage on simulated sensors
 	go run ./cmd/eusn-stream demo

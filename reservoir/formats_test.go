@@ -19,10 +19,9 @@ import (
 
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
 
-// Model files as the program wrote them when their version was new: read as what
-// they were, and written again to the byte. Their fingerprints, which states in snapshots and
-// predictions name, do not change. No file there is ever written again; see
-// CONTRIBUTING.md, "When a format changes".
+// Stored model files of version 1 are read as what was written, and written again
+// to the byte. Their fingerprints, which states in snapshots and predictions name, do
+// not change. See CONTRIBUTING.md, "When a format changes".
 func TestStoredModels(t *testing.T) {
 	ring := testModel(t)
 	net, err := Draw(Spec{Arithmetic: Arithmetic, Kind: RESN, Channels: 3, Members: 1, Units: 5, Seed: 1 << 60, Precision: Float32,
