@@ -17,8 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// forget deletes a job's registry, if there is one: it is then as a program from
-// before there was one left it.
+// forget deletes a job's registry, if there is one.
 func (b *rig) forget(job string) {
 	b.t.Helper()
 	if err := b.js.DeleteStream(context.Background(), wire.ModelStream(job)); err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -121,8 +121,7 @@ func (in Input) Text() string {
 	return strings.TrimSpace(b.String())
 }
 
-// Parse reads what Text wrote. An empty text is Arrow: so are jobs that began
-// before there were formats.
+// Parse reads what Text wrote. An empty text is Arrow.
 func Parse(text string) (Input, error) {
 	if text == "" {
 		return Input{Format: Arrow}, nil

@@ -139,7 +139,7 @@ func (r *Report) aboutWorkers() {
 		r.add(Problem, "workers", "no worker runs"+waits, "eusn-stream run -c FILE, with the configuration of the job's stage; it continues where the last one stopped")
 	case len(here) == 0:
 		r.add(Problem, "workers", "no worker answers, although the job's list has "+named(r.Silent)+waits,
-			"ask again in ten seconds; then look at the log of these workers: one that was killed leaves the list when its lease ends, then start it again; one whose machine has too much to do answers late; one of an older program works, but cannot be asked")
+			"ask again in ten seconds; then look at the log of these workers: one that was killed leaves the list when its lease ends, then start it again; one whose machine has too much to do answers late")
 	case len(r.Silent) > 0:
 		r.add(Attention, "workers", fmt.Sprintf("%s of the job's list %s not answer: %s", count(len(r.Silent), "worker"), verb(int64(len(r.Silent)), "does", "do"), named(r.Silent)),
 			"ask again in half a minute: the others take over what a killed worker had when its lease ends (stage.lease); if it still does not answer, look at its log")
