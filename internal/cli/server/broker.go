@@ -51,7 +51,7 @@ func Open(c config.Config, log *slog.Logger) (*Broker, error) {
 	}
 	o, err := serverOptions(c, log)
 	if err != nil {
-		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it (eusn-stream config init --secure makes one), and PEM files for server.hub_tls")
+		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it, and PEM files for server.hub_tls; eusn-stream config init --secure, which makes users")
 	}
 	s, err := natsserver.Start(o)
 	switch {
