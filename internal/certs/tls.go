@@ -3,8 +3,11 @@ package certs
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
+	"log/slog"
 	"os"
+	"time"
 )
 
 // ClientTLS returns the TLS of a client that trusts the authorities in the file ca, and
@@ -43,6 +46,27 @@ func Authorities(file string) (*x509.CertPool, error) {
 		return nil, fmt.Errorf("%s holds no certificate", file)
 	}
 	return pool, nil
+}
+
+// ErrExpired is a certificate that no client accepts any more.
+var ErrExpired = errors.New("the certificate has expired: no client accepts it")
+
+// ServerTLS returns the TLS of a listener with the certificate cert and its key, which
+// are read again when they change. With ca, it accepts only clients with a certificate
+// of these authorities. All are paths of PEM files. An expired certificate is ErrExpired.
+func ServerTLS(cert, key, ca string, log *slog.Logger) (*tls.Config, error) {
+	files, err := OpenFiles(cert, key, log)
+	if err != nil {
+		return nil, err
+	}
+	if end := files.End(); !end.After(time.Now()) {
+		return nil, fmt.Errorf("%s, valid until %s: %w", cert, end.UTC().Format(time.RFC3339), ErrExpired)
+	}
+	c := &tls.Config{GetCertificate: files.Certificate, MinVersion: tls.VersionTLS12}
+	if err := RequireClients(c, ca); err != nil {
+		return nil, fmt.Errorf("clients: %w", err)
+	}
+	return c, nil
 }
 
 // RequireClients lets a listener accept only clients with a certificate of the

@@ -34,7 +34,7 @@ var ErrOpen = errors.New("others than this machine can reach this address, so it
 var ErrWeb = errors.New("any web page that a browser of this machine shows could use WebSocket without a login, so it needs users")
 
 // ErrExpired is the error for a certificate whose time is over.
-var ErrExpired = errors.New("the certificate has expired: no client accepts it")
+var ErrExpired = certs.ErrExpired
 
 const (
 	tlsTimeout = 10 // seconds for a handshake; the server's 2 are short on a loaded machine
@@ -63,16 +63,9 @@ func (o *Options) door() (*door, error) {
 		return nil, errors.New("natsserver: TLS: give both certificate and key, or neither")
 	}
 	if o.Cert != "" {
-		files, err := certs.OpenFiles(o.Cert, o.Key, o.Log)
-		if err != nil {
+		var err error
+		if d.tls, err = certs.ServerTLS(o.Cert, o.Key, o.ClientCA, o.Log); err != nil {
 			return nil, fmt.Errorf("natsserver: %w", err)
-		}
-		if err := checkTime(o.Cert, files.End(), time.Now()); err != nil {
-			return nil, err
-		}
-		d.tls = &tls.Config{GetCertificate: files.Certificate, MinVersion: tls.VersionTLS12}
-		if err := certs.RequireClients(d.tls, o.ClientCA); err != nil {
-			return nil, fmt.Errorf("natsserver: clients: %w", err)
 		}
 	}
 	if o.Port != InProcess {
@@ -151,14 +144,6 @@ func (d *door) add(host string, port int) error {
 func Local(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
-}
-
-// checkTime refuses a certificate that has ended.
-func checkTime(file string, end, now time.Time) error {
-	if end.After(now) {
-		return nil
-	}
-	return fmt.Errorf("natsserver: %s, valid until %s: %w", file, end.UTC().Format(time.RFC3339), ErrExpired)
 }
 
 // open puts all into the server's options. It returns how this process logs in:

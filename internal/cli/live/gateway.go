@@ -97,7 +97,9 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 }
 
 func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
-	o, err := gatewayOptions(c)
+	journal := new(fleet.Journal)
+	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
+	o, err := gatewayOptions(c, log)
 	if err != nil {
 		return cli.Fail(cli.ExitConfig, err, "eusn-stream gateway --help, or docs/gateway.md")
 	}
@@ -114,8 +116,6 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	if o.lines, err = newLines(in, schema); err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != "") {
 		return cli.Fail(cli.ExitConfig, err, "sources that line protocol has, or no --tcp-listen and --udp-listen")
 	}
-	journal := new(fleet.Journal)
-	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
 	server.LogWarnings(c, log, "model", "input", "gateway", "metrics", "traces")
 	nc, err := awaitServer(ctx, server.NATSOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log), log)
 	if err != nil {
@@ -254,7 +254,7 @@ type gatewayInputs struct {
 }
 
 // gatewayOptions checks what a configuration says of the inputs.
-func gatewayOptions(c config.Config) (*gatewayInputs, error) {
+func gatewayOptions(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
 	g := c.Gateway
 	o := &gatewayInputs{c: g, access: gateway.Access{User: g.User, Password: g.Password, Open: g.Insecure}}
 	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" && g.OPCUA.URL == "" && g.Modbus.Servers == "" {
@@ -270,13 +270,9 @@ func gatewayOptions(c config.Config) (*gatewayInputs, error) {
 		return nil, errors.New("gateway: gateway.user and gateway.password: give both or neither, the password as EUSN_GATEWAY_PASSWORD")
 	}
 	if g.TLS.Cert != "" {
-		pair, err := tls.LoadX509KeyPair(g.TLS.Cert, g.TLS.Key)
-		if err != nil {
-			return nil, fmt.Errorf("gateway: gateway.tls.cert and gateway.tls.key: %w", err)
-		}
-		o.access.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}
-		if err := certs.RequireClients(o.access.TLS, g.TLS.CA); err != nil {
-			return nil, fmt.Errorf("gateway: gateway.tls.ca: %w", err)
+		var err error
+		if o.access.TLS, err = certs.ServerTLS(g.TLS.Cert, g.TLS.Key, g.TLS.CA, log); err != nil {
+			return nil, fmt.Errorf("gateway: gateway.tls: %w", err)
 		}
 	}
 	for _, l := range []struct {
