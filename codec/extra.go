@@ -51,22 +51,21 @@ var arrowTypes = map[outcome.Type]struct {
 
 // write fills in the field's nodes and buffers.
 func (e *extra) write(t *template, p []Prediction) {
-	has := func(i int) bool { return e.of.Known(&p[i].Answer) }
 	switch e.of.Type {
 	case outcome.ClassList:
-		t.list(len(p), has, func(i int) int { return len(*e.of.Classes(&p[i].Answer)) }, func(i int) {
+		t.list(p, e.of.Known, func(i int) int { return len(*e.of.Classes(&p[i].Answer)) }, func(i int) {
 			for _, class := range *e.of.Classes(&p[i].Answer) {
 				t.u32(uint32(class))
 			}
 		})
 	case outcome.FloatList:
-		t.list(len(p), has, func(i int) int { return len(*e.of.Floats(&p[i].Answer)) }, func(i int) {
+		t.list(p, e.of.Known, func(i int) int { return len(*e.of.Floats(&p[i].Answer)) }, func(i int) {
 			for _, v := range *e.of.Floats(&p[i].Answer) {
 				t.f32(v)
 			}
 		})
 	default:
-		t.nullable(len(p), has)
+		t.nullable(p, e.of.Known)
 		t.open()
 		for i := range p {
 			t.f32(*e.of.Float(&p[i].Answer))
@@ -124,8 +123,9 @@ func (p *Prediction) agrees(name string, there bool) bool {
 // extrasOf says which extras a message of these predictions has, a bit each.
 func extrasOf(p []Prediction) (mask uint) {
 	for k := range extras {
+		known := extras[k].of.Known
 		for i := range p {
-			if extras[k].of.Known(&p[i].Answer) {
+			if known(&p[i].Answer) {
 				mask |= 1 << k
 				break
 			}
@@ -136,16 +136,16 @@ func extrasOf(p []Prediction) (mask uint) {
 
 // nullable writes the node and the bitmap of a field; there says which rows have a
 // value.
-func (t *template) nullable(rows int, there func(i int) bool) {
+func (t *template) nullable(p []Prediction, there func(*outcome.Answer) bool) {
 	nulls := 0
-	for i := range rows {
-		if !there(i) {
+	for i := range p {
+		if !there(&p[i].Answer) {
 			nulls++
 		}
 	}
-	t.node(rows, nulls)
+	t.node(len(p), nulls)
 	if nulls > 0 {
-		t.bits(rows, there)
+		t.bits(len(p), func(i int) bool { return there(&p[i].Answer) })
 	} else {
 		t.empty()
 	}
@@ -153,12 +153,12 @@ func (t *template) nullable(rows int, there func(i int) bool) {
 
 // list writes a field of lists: offsets into the values of all rows, n of row i, which
 // values writes. has says which rows have a list.
-func (t *template) list(rows int, has func(i int) bool, n func(i int) int, values func(i int)) {
-	t.nullable(rows, has)
+func (t *template) list(p []Prediction, has func(*outcome.Answer) bool, n func(i int) int, values func(i int)) {
+	t.nullable(p, has)
 	t.open()
 	total := 0
 	t.u32(0)
-	for i := range rows {
+	for i := range p {
 		total += n(i)
 		t.u32(uint32(total))
 	}
@@ -166,7 +166,7 @@ func (t *template) list(rows int, has func(i int) bool, n func(i int) int, value
 	t.node(total, 0)
 	t.empty()
 	t.open()
-	for i := range rows {
+	for i := range p {
 		values(i)
 	}
 	t.close()

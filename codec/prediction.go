@@ -213,7 +213,7 @@ func (e *PredictionEncoder) begin(p []Prediction) error {
 
 // probabilities writes the nullable field probability; 0 is null.
 func (t *template) probabilities(p []Prediction) {
-	t.nullable(len(p), func(i int) bool { return p[i].Probability != 0 })
+	t.nullable(p, func(a *outcome.Answer) bool { return a.Probability != 0 })
 	t.open()
 	for i := range p {
 		t.f32(p[i].Probability)

@@ -288,7 +288,7 @@ func TestPredictionNumbersWhole(t *testing.T) {
 			t.Fatal(err)
 		}
 		for k := range c.fields {
-			e.t.nullable(2, func(i int) bool { return c.valid[k][i] })
+			e.t.nullable([]Prediction{{}, {Answer: outcome.Answer{Class: 1}}}, func(a *outcome.Answer) bool { return c.valid[k][a.Class] })
 			e.t.open()
 			e.t.f32(1)
 			e.t.f32(2)
