@@ -17,10 +17,16 @@ AGAIN       := ^(TestTwoJobsOnOneInput|TestSecondJobOnOneInput|TestResize(KeepsR
 FUZZTIME    ?= 60s
 PYTHON      ?= /usr/bin/python3
 
-.PHONY: help check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants bench bench-peers chaos cases gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
+.PHONY: help where check test race race-all arm64 armv7 cross generate fuzz avx512 vuln mutants protocol-mutants bench bench-peers chaos cases gateway-run loop-run upgrade otel demo picture ptx ptx-mutants wasm dist dist-check
 
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
+
+# First the files of a list "# Files" with the word, then the other lines of package comments.
+where: ## which file: make where Q=hysteresis searches the package comments and their lists of files
+	@grep -rin --include=doc.go -e '^//   - .*$(Q)' . | sed -E \
+	-e 's,^\./(.*)/doc\.go:[0-9]+://   - ([a-z0-9_]+\.[a-z]+: ),\1/\2,' -e 's,^\./(.*)/doc\.go:[0-9]+://   - ,\1: ,'
+	@grep -rin --include=doc.go -e '^//.*$(Q)' . | grep -v '[0-9]://   - ' | sed 's,^\./,,'
 
 check: ## formatting, vet, staticcheck, known vulnerabilities, generated files, types without cgo and for other systems
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run: gofmt -w ."; exit 1; }

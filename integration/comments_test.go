@@ -99,3 +99,60 @@ func found(folder, path string) bool {
 		folder = filepath.Dir(folder)
 	}
 }
+
+// The block "# Files" at the end of a package comment names each product file of the
+// package, and only files that exist: so that make where finds them.
+func TestCommentsListFiles(t *testing.T) {
+	entry := regexp.MustCompile(`^//   - ((?:[\w/.]+, )*[\w/.]+): [a-z].{9,}$`)
+	generated := regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+	files := map[string][]string{} // of each package
+	for _, name := range tracked(t, "*.go") {
+		if strings.HasSuffix(name, "_test.go") || filepath.Base(name) == "doc.go" ||
+			regexp.MustCompile(`^(tools|integration)/|/(testing|testdata|_asm)/`).MatchString(name) {
+			continue
+		}
+		src, err := os.ReadFile(filepath.Join("..", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !generated.Match(src) {
+			files[filepath.Dir(name)] = append(files[filepath.Dir(name)], filepath.Base(name))
+		}
+	}
+	blocks := 0
+	for folder, all := range files {
+		doc, _ := os.ReadFile(filepath.Join("..", folder, "doc.go"))
+		_, block, found := strings.Cut(string(doc), "// # Files\n//\n")
+		if !found {
+			continue
+		}
+		blocks++
+		named := map[string]bool{}
+		for line := range strings.Lines(block) {
+			if line = strings.TrimSpace(line); !strings.HasPrefix(line, "//") {
+				break
+			}
+			m := entry.FindStringSubmatch(line)
+			if m == nil || len(line) >= 100 {
+				t.Errorf("%s/doc.go: %q: want //   - FILE, FILE: what they do, below 100 characters", folder, line)
+				continue
+			}
+			for _, name := range strings.Split(m[1], ", ") {
+				named[name] = true
+				path := name // from the root if it has a folder that the package does not have
+				if _, err := os.Stat(filepath.Join("..", folder, name)); err == nil || !strings.Contains(name, "/") {
+					path = filepath.Join(folder, name)
+				}
+				if _, err := os.Stat(filepath.Join("..", path)); err != nil {
+					t.Errorf("%s/doc.go lists %s, which does not exist", folder, name)
+				}
+			}
+		}
+		for _, name := range all {
+			if !named[name] {
+				t.Errorf("%s/doc.go does not list %s under # Files: add a line that says what the file does", folder, name)
+			}
+		}
+	}
+	t.Logf("%d packages list their files", blocks)
+}
