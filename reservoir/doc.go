@@ -192,4 +192,49 @@
 // with 0, 1, 2, ..., for k = 0 to count-1 place k is swapped with place
 // k + ((bits(k+1)>>32) * (Inputs-k) >> 32); the first count places, sorted, are
 // the inputs.
+//
+// # Files
+//
+//   - spec.go: defines the recipe of a network
+//   - taps.go: defines the recipe of networks of kind mixed (docs/mixed-bank.md)
+//   - recipes.go: names ready recipes (Bank, Paper) and completes recipes
+//   - policy.go: defines the policies that cut streams into sequences
+//   - front.go: transforms samples before the network (front end)
+//   - inputs.go: computes the input transform and ranges from training data
+//   - network.go: checks a network and transforms inputs
+//   - model.go: defines networks, models and trainings
+//   - lengths.go: compares sequence lengths with those of the training
+//   - modelfile.go: writes and reads model files
+//   - safetensors.go: reads tensors of a model file
+//   - draw.go: draws weights from a seed
+//   - draw_mixed.go: draws weights of kind mixed
+//   - layout.go: defines the words of a state; computes features
+//   - layout_mixed.go: defines the words of a state of kind mixed
+//   - splice.go: computes the features of spliced sequences
+//   - engine.go: defines the Engine contract
+//   - check.go: checks calls and inputs of engines
+//   - cpu.go: selects the fastest CPU engine of this machine
+//   - generic.go: is the engine in plain Go, which defines the bits of all engines
+//   - step_generic.go: steps a member in plain Go
+//   - step_mixed.go: steps a member of kind mixed in plain Go
+//   - pool.go: holds the states of a CPU engine
+//   - memory_unix.go, memory_other.go: allocate the memory of states
+//   - novelty.go: scores novelty detectors
+//   - vector.go: is the engine on vector instructions
+//   - vector_pool.go: defines what vector engines share: slots, readouts, calls
+//   - vector_gang.go: runs the worker threads
+//   - vector_plan.go: plans the tiles of a call
+//   - vector_worker.go: advances a tile
+//   - vector_tile.go: advances a tile chunk by chunk
+//   - vector_member.go: packs members and selects tile shapes
+//   - vector_even.go: advances tiles of equally long runs
+//   - vector_single.go: advances few streams one by one
+//   - vector_loops.go: contains the loops over runs, apart for speed
+//   - vector_emit.go: computes features, scores and novelty where runs emit
+//   - vector_mixed.go: is the vector engine of kind mixed
+//   - vector_mixed_worker.go: advances tiles of kind mixed
+//   - train.go: trains a classifier on slices (example_test.go)
+//   - series.go: computes the features of series in memory
+//   - stream.go: classifies one stream in memory
+//   - internal/testing/enginetest/suite.go: lists what every engine must pass
 package reservoir

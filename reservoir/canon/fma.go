@@ -1,6 +1,3 @@
-// Package canon is the arithmetic every engine must reproduce bit for bit:
-// float32 fused multiply-add, rounded once, and our own tanh; and, in float64,
-// the exponential of probabilities. It imports nothing of this project.
 package canon
 
 import "math"
