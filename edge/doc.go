@@ -21,4 +21,16 @@
 // Policies: the caller begins a sequence with reset. Flags, and a model's ranges and
 // lengths, which only flags use. Early predictions, novelty and front ends are refused,
 // see Options.Without.
+//
+// # Files
+//
+//   - edge.go: checks that a model can be exported; computes the memory that a program needs
+//   - header.go: writes a model as a C header
+//   - arrays.go: writes numbers as C arrays; writes the self-test
+//   - blob.go: encodes a model for the WebAssembly module
+//   - html.go: writes a model as a page that classifies series in a browser
+//   - c/mixed.h, c/paper.h: compute the steps in C
+//   - c/wasm.c: exports the C code to the page (make wasm)
+//   - page.html: is the template of the page
+//   - testdata/device.c: runs an exported header in tests
 package edge

@@ -33,4 +33,16 @@
 // reservoir.ErrLost, Close still frees what it can, and the states must come
 // from a snapshot. Before an engine is given out it computes a few sequences
 // and compares them with the generic engine's, bit for bit.
+//
+// # Files
+//
+//   - engine.go: creates and closes the engine on a GPU
+//   - device.go: lists the GPUs that can run the kernels; remembers lost GPUs
+//   - plan.go: divides the memory of a GPU among states and buffers
+//   - ring.go: advances states (Advance): cuts a call into pieces, submits them, collects results
+//   - states.go: reads, writes and resets states through pinned memory
+//   - products.go: names the arithmetic: canonical products or tensor cores (TF32)
+//   - selftest.go: compares a GPU with the generic engine bit by bit
+//   - selftest_near.go: compares the states of tensor cores within error bounds
+//   - errors.go: defines the errors: no GPU, too little memory, lost GPU
 package gpu

@@ -79,4 +79,24 @@
 // to that once for each of them, and for no other. The other kernels have
 // static shared memory, which counts against the same limit: the driver would
 // refuse to raise theirs so far.
+//
+// # Files
+//
+//   - program.go: packs a network into the image that the kernels read
+//   - launch.go: lists the kernel launches of a round
+//   - batch.go: cuts a call into rounds in which each slot occurs once
+//   - readouts.go: packs readouts for the score kernel
+//   - mixed.go: packs networks of kind mixed (docs/mixed-bank.md)
+//   - tensor.go: prepares networks for tensor cores (TF32)
+//   - variants.go: names the kernels and their tile sizes
+//   - abi.go: defines the structs shared with the kernels; abi.h has the same structs
+//   - ptx.go: embeds the compiled kernels
+//   - generate.go: compiles the kernels (make ptx)
+//   - eusn.cu: includes all kernels
+//   - resident.h, streamed.h: step networks with weights in shared memory, and larger networks
+//   - mixed.h: steps networks of kind mixed
+//   - tensor.h: steps networks on tensor cores
+//   - scores.h, finish.h: compute features and scores; finish the samples of a round
+//   - shapes_test.go: lists the shapes of the tests
+//   - mutants_test.go: plants bugs that the tests must find (make ptx-mutants)
 package kernels

@@ -12,4 +12,12 @@
 //
 // Operations on a stream are collected in a Batch and handed over in one
 // crossing from Go to C, which allocates nothing.
+//
+// # Files
+//
+//   - driver.go: loads the CUDA driver at run time and calls its functions
+//   - driver_other.go: returns an error on systems without the driver
+//   - batch.go: submits lists of copies, launches and events to a CUDA stream
+//   - types.go: defines devices, device pointers, CUDA streams, events and modules
+//   - errors.go: classifies the errors of the driver
 package cuda
