@@ -70,4 +70,41 @@
 // Hoerl and Kennard 1970 (ridge); Cook and Weisberg 1982 (leave-one-out from
 // the hat matrix); Friedman 1989 and Hastie, Buja and Tibshirani 1995 (the
 // discriminant).
+//
+// # Files
+//
+//   - linear.go: defines a readout and computes scores
+//   - answer.go: computes an answer from scores (package outcome)
+//   - report.go: defines the report of a fit
+//   - coverage.go: computes thresholds of sets, intervals and abstention
+//   - priors.go: applies the expected shares of the classes
+//   - prefix.go: selects the readout of unfinished sequences; predicts a later change
+//   - temper.go: fits the temperature of probabilities
+//   - fit.go: fits a readout from samples in memory (Fit)
+//   - check.go: checks samples and options
+//   - learner.go: fits a readout from samples block by block (Learner)
+//   - plan.go: plans memory, files and time of a fit
+//   - leaveout.go: scores samples left out; chooses the regularization
+//   - groups.go: leaves out groups of samples
+//   - wide.go: leaves out groups that are larger than the number of features
+//   - outer.go: scores outer groups, such as machines
+//   - primal.go: solves normal equations by features
+//   - kernel.go: solves normal equations by samples
+//   - ridge.go: builds a readout from a ridge solution
+//   - discriminant.go: fits the linear discriminant
+//   - targets.go: codes classes and numbers as targets
+//   - weights.go: computes the weights of classes
+//   - moments.go: sums samples and outer products
+//   - measure.go: computes means and variances of features
+//   - space.go: scales features
+//   - soft.go: computes soft scales of features
+//   - clip.go: limits features
+//   - samples.go: keeps samples in memory or in a file
+//   - triangle.go: keeps a triangular matrix in memory or in a file
+//   - search.go: searches the regularization
+//   - statistics.go: encodes the statistics of one shard of a training
+//   - sums.go: sums samples exactly, for fits without samples
+//   - sums_encode.go: encodes sums
+//   - sums_solve.go: fits a readout from sums
+//   - exact.go: adds integers of 192 bits
 package readout

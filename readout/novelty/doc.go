@@ -95,4 +95,13 @@
 //
 // Everything is learnt in float64. It depends neither on the number of threads nor
 // on the instruction sets of an amd64 processor.
+//
+// # Files
+//
+//   - detector.go: scores how unlike the training data a sequence is
+//   - fit.go: fits a detector
+//   - leading.go: computes leading eigenvectors
+//   - usual.go: models the usual size of the residual
+//   - splice.go: finds directions in spliced sequences
+//   - inputs.go: computes and predicts input statistics
 package novelty

@@ -4,4 +4,11 @@
 // The package computes nothing. Method Answer of readout.Linear fills an Answer in;
 // packages codec, offline and the commands write it. It imports no package of the
 // project, so that readers of predictions need neither readouts nor networks.
+//
+// # Files
+//
+//   - columns.go: defines the table of output columns: name, type, meaning, when absent
+//   - answer.go: defines the answer of a readout for one sequence
+//   - flag.go: defines flags and the integrity of a prediction
+//   - text.go: writes answers as JSON and CSV text
 package outcome

@@ -18,4 +18,11 @@
 //
 // Fawcett, "An introduction to ROC analysis", 2006; Guo et al., "On calibration of
 // modern neural networks", 2017. The tests hold all of it to scikit-learn.
+//
+// # Files
+//
+//   - quality.go: computes precision, recall, F1, AUROC, log-loss and calibration error
+//   - chance.go: computes the calibration error that occurs by chance
+//   - sets.go: measures sets of classes
+//   - numbers.go: measures predicted numbers and their intervals
 package quality
