@@ -105,4 +105,29 @@
 //
 // Format: https://arrow.apache.org/docs/format/Columnar.html, section
 // "Serialization and Interprocess Communication (IPC)".
+//
+// # Files
+//
+//   - decode.go: decodes an input message (Decoder); defines Schema and Batch
+//   - plan.go: finds the columns of a schema; remembers known schemas
+//   - gather.go: casts and copies samples; applies the policy for values that are not finite
+//   - fields.go: reads the columns of times and end marks
+//   - keys.go: reads the column of stream names
+//   - texts.go: reads columns of strings
+//   - schema.go: walks the fields of a schema message
+//   - types.go: defines the types of fields
+//   - batch.go: reads the nodes and buffers of a record batch
+//   - inflate.go: decompresses buffers within a limit
+//   - frame.go: cuts IPC messages
+//   - flatbuf.go: reads flatbuffers with bounds checks
+//   - crc.go: computes the checksum of a payload
+//   - errors.go: defines the kinds of errors in messages
+//   - input.go: encodes input messages
+//   - template.go: encodes messages of one schema without the Arrow library
+//   - prediction.go: encodes predictions
+//   - prediction_decode.go: decodes predictions
+//   - prediction_more.go: decodes the fields that shadows and carried predictions add
+//   - extra.go: encodes and decodes the columns that only some models fill (package outcome)
+//   - shadow.go: encodes and decodes predictions of shadows
+//   - carried.go: encodes and decodes predictions with features
 package codec

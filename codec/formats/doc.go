@@ -37,4 +37,23 @@
 // fifteen a message and one a line (encoding/csv), line protocol one a message.
 //
 // The formats themselves, with tables of what is accepted: docs/formats.md.
+//
+// # Files
+//
+//   - formats.go: creates the decoder of a format; detects the format of each message (auto)
+//   - input.go: describes how messages are read (Input): format, units, where each value is
+//   - source.go: parses the settings that give the place of a value in a message
+//   - looks.go: guesses the format of a message from its first bytes
+//   - json.go: parses JSON messages
+//   - json_values.go: converts JSON values; words the syntax errors
+//   - csv.go: parses CSV messages
+//   - influx.go: parses Influx line protocol
+//   - influx_lines.go: finds the ends of lines in a stream of bytes
+//   - senml.go: parses SenML packs and sorts their records by time
+//   - senml_record.go: decodes SenML records from JSON and CBOR
+//   - raw.go: reads bare binary numbers
+//   - number.go: converts texts to samples and times; applies scale and offset
+//   - table.go: collects rows, times, stream ids and end marks of a message
+//   - named.go: finds the channel of a named value (Sparkplug B and other field buses)
+//   - errors.go: defines the errors of unreadable messages
 package formats
