@@ -93,4 +93,71 @@
 // Formats: https://www.aeon-toolkit.org (ts), Dau et al. 2019, "The UCR Time
 // Series Archive" (tsv), https://waikato.github.io/weka-wiki (arff),
 // https://parquet.apache.org (archives).
+//
+// # Files
+//
+//   - retrain.go: trains a model (Retrain)
+//   - retrain_options.go: defines the options and the report of a training
+//   - plan.go: plans the examples of a training before any state is computed
+//   - sequences.go: cuts the streams of a source into sequences
+//   - sequence_samples.go: moves the track of a stream and keeps its transformed samples
+//   - sample_source.go: reads the series of a data set as streams
+//   - recording_source.go: reads the streams of a recording
+//   - sites.go: finds the label and the group of each example
+//   - states.go: computes the states of sequences on engines
+//   - collect.go: passes features on in the order of the plan
+//   - inputs.go: computes the input statistics of a training part
+//   - front.go: parses front ends and their lengths
+//   - forecast.go: predicts the time that a training takes
+//   - priors.go: parses numbers per class, such as priors
+//   - adapt.go: adapts the thresholds of sets and intervals to labels
+//   - early.go: fits a readout of prefixes and the rule of early decisions
+//   - novelty.go: fits a novelty detector; trains models of healthy data
+//   - novelty_check.go: checks a new detector with simulated signals
+//   - novelty_count.go: evaluates a detector
+//   - evaluate.go: evaluates a model exactly as the live stage predicts
+//   - prediction.go: defines a prediction of an evaluation
+//   - predictions.go: writes predictions to a Parquet file
+//   - relearn.go: fits a readout from stored features
+//   - relearn_sums.go: fits a readout from stored sums
+//   - shard.go: trains one shard of a training
+//   - shard_merge.go: merges the shards of a training into a model
+//   - group_sizes.go: counts the series of each group
+//   - parts.go: restricts a data set to groups; holds out sites
+//   - dataset.go: defines data sets
+//   - dataset_summary.go: counts series, classes and values of a data set
+//   - absent.go: warns about series without values
+//   - class_names.go: joins labels that are the same number
+//   - archive.go: defines the metadata of archives; creates archive files
+//   - archive_write.go: writes a data set as a Parquet archive
+//   - archive_read.go: reads a data set from a Parquet archive
+//   - archive_columns.go: reads columns of untrusted Parquet files
+//   - archive_numbers.go: converts columns of numbers
+//   - archive_headers.go: checks page headers and limits decompression
+//   - archive_pages.go: checks pages against their headers
+//   - recording.go: writes recordings
+//   - recording_read.go: reads recordings
+//   - recording_csv.go: reads CSV recordings
+//   - recorded.go: defines the columns of recordings of a job's input
+//   - recorded_files.go: reads a recording from several files
+//   - label_file.go: reads files of labels
+//   - label_fit.go: counts the labels that match samples
+//   - times.go: converts times and their units
+//   - content.go: marks errors in the content of a file
+//   - import.go: imports published data sets
+//   - import_find.go: finds the files of a data set and their format
+//   - import_recording.go: imports CSV recordings
+//   - read_source.go: reads input files line by line within limits
+//   - read_part.go: holds the series of one input file
+//   - read_arff.go: parses ARFF files
+//   - read_csv.go: parses CSV recordings
+//   - read_idx.go: parses IDX images
+//   - read_ts.go: parses TS files
+//   - read_tsv.go: parses TSV files
+//   - read_tokens.go: parses token lists
+//   - embed.go: converts token lists to series of word vectors
+//   - machine.go: simulates the vibration of a rotating machine
+//   - machine_draw.go: draws the random numbers of the simulation
+//   - wave.go: computes the sine of the simulation
+//   - plant.go: simulates a plant of machines that run without an end
 package offline

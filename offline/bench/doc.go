@@ -102,4 +102,31 @@
 // a last line without its end, Resume removes it. Cells follow from trials and
 // draws. If two lines are about the same thing, the later one counts: a file may be
 // resumed with a larger Plan, and a longer search may choose another configuration.
+//
+// # Files
+//
+//   - run.go: runs models on data sets and stores each result
+//   - jobs.go: runs jobs on all threads, the largest first
+//   - protocol.go: defines the protocols and settings of the experiments
+//   - banks.go: defines the training options of banks
+//   - scales.go: defines the hyper-parameters of the paper's networks
+//   - search.go: lists the random configurations of the paper's search
+//   - split.go: splits training data as the published program does
+//   - numpy.go: computes the random numbers of NumPy
+//   - problem.go: prepares a data set for the networks of the paper
+//   - data.go: describes a data set in a results file
+//   - memory.go: creates the memorization tasks
+//   - trial.go: computes one configuration on a network
+//   - deep.go: computes networks in layers
+//   - walk.go: advances layered networks sample by sample
+//   - trained.go: trains and searches the compared trained networks
+//   - work.go: estimates the work of a run
+//   - work_trained.go: estimates the work of trainings
+//   - cost.go: measures time and energy
+//   - store.go: appends results to a results file
+//   - results.go: reads a results file and checks its consistency
+//   - cell.go: sums up the trials of a model on a data set
+//   - lock.go: locks a results file
+//   - paper.go: holds the published figures of the paper
+//   - table.go: prints results next to the published figures
 package bench

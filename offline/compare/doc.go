@@ -20,4 +20,11 @@
 //	CD = q(.05, k, inf) / sqrt 2 * sqrt(k (k+1) / 6N)
 //
 // for k methods on N data sets, where q is the quantile of the studentised range.
+//
+// # Files
+//
+//   - published.go: holds published accuracies and their sources
+//   - ranks.go: computes ranks, the Friedman test and critical differences
+//   - ranking.go: ranks methods over data sets
+//   - table.go: ranks banks next to published classifiers
 package compare

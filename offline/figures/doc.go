@@ -58,4 +58,19 @@
 // depends on the number of threads, and the files carry no date. Other
 // architectures than amd64 may fuse multiplications and additions and differ
 // in last bits.
+//
+// # Files
+//
+//   - grid.go: defines the grid of parameters
+//   - weights.go: draws weights and computes eigenvalues
+//   - each.go: computes cells in parallel
+//   - phase.go: computes figure 1, phase portraits
+//   - radius.go: computes figure 2, effective spectral radius
+//   - lyapunov.go: computes figure 3, Lyapunov exponents
+//   - memory.go: reads figure 4, accuracy against length
+//   - draw_phase.go: draws figure 1
+//   - draw_heat.go: draws figures 2 and 3
+//   - draw_memory.go: draws figure 4
+//   - picture.go: writes pictures as PNG and SVG
+//   - table.go: writes CSV files
 package figures

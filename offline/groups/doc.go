@@ -7,4 +7,11 @@
 // on each group that it has not seen; Divide draws the groups of a test part.
 //
 // The package knows neither archives nor readouts.
+//
+// # Files
+//
+//   - rule.go: parses the rule that gives sequences their groups (docs/groups.md)
+//   - table.go: numbers the groups
+//   - parts.go: divides groups into a training part and a test part
+//   - report.go: reports how a readout performs on unseen groups
 package groups

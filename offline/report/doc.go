@@ -10,7 +10,7 @@
 // name must mean the same data everywhere: otherwise Load refuses. Models that a
 // run has not finished are listed and left out.
 //
-// # Files
+// # Files of a report
 //
 //	report.html    one page without scripts and without links to anywhere
 //	table.csv      a line per data set and model; empty where there is nothing
@@ -31,4 +31,16 @@
 //
 // Means, ranks and critical differences are package compare's, over the data sets
 // that all methods of a comparison have.
+//
+// # Files
+//
+//   - load.go: loads results files and joins them
+//   - report.go: lists the files of a report; sums it up
+//   - page.go: writes the page from page.html and style.css
+//   - view.go: formats an entry for the page
+//   - compare.go: compares models and published classifiers
+//   - diagram.go: draws critical-difference diagrams
+//   - figures.go: reads the pictures of the paper's figures
+//   - table.go: writes the table as CSV and JSON lines
+//   - tsml.go: writes result files of tsml
 package report

@@ -55,4 +55,18 @@
 // threads or time. A training uses one core; several run side by side. On other
 // architectures than amd64, whose math.Exp differs in the last bits, the result may
 // differ.
+//
+// # Files
+//
+//   - network.go: defines the trained networks (RNN, ARNN, GRU) and draws their weights
+//   - step.go: computes forward and backward steps
+//   - tape.go: stores the activations of a forward run
+//   - loss.go: computes the loss and its gradient
+//   - train.go: trains a network with early stopping
+//   - adam.go: updates weights
+//   - predict.go: predicts classes
+//   - matrix.go: multiplies float32 matrices
+//   - kernels.go: defines the kernels in plain Go
+//   - fastest_amd64.go, fastest_other.go: select the AVX2 kernels or plain Go
+//   - _asm/main.go: generates the AVX2 kernels
 package baseline
