@@ -2,4 +2,14 @@
 // goes (App), how it ends (Fail and the exit codes), which files it may write
 // (OutputFile, ReplaceFile), and what the build is called. It knows no command;
 // package root puts them together.
+//
+// # Files
+//
+//   - app.go: holds the state shared by all commands: output, progress, global flags
+//   - exit.go: defines the exit codes and maps errors to exit codes
+//   - advice.go: adds the flags of server and job to commands in advice texts
+//   - files.go: checks paths before work begins; replaces files
+//   - log.go: creates the log, as text or JSON
+//   - time.go: parses points in time
+//   - build.go: reads the version of the program
 package cli

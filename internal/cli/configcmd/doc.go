@@ -1,3 +1,10 @@
 // Package configcmd is the command "config", and how every command reads the
 // configuration file. The keys are in internal/config.
+//
+// # Files
+//
+//   - command.go: defines the commands config init, check and schema
+//   - load.go: loads the configuration for all commands: file, environment, flags
+//   - outputs.go: checks the receivers of alarms
+//   - secure.go: creates certificates and users (config init --secure, docs/secure.md)
 package configcmd

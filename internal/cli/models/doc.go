@@ -1,3 +1,10 @@
 // Package models reads and prints model files, for "model" and for every command
 // that takes one.
+//
+// # Files
+//
+//   - models.go: defines the commands model, model inspect and model verify; loads models
+//   - export.go: defines the command model export
+//   - front.go: describes a front end in words
+//   - modes.go: describes how long the states of a network remember
 package models

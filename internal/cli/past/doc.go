@@ -1,2 +1,10 @@
 // Package past has the commands that look at what a job has done: explain, state as-of.
+//
+// # Files
+//
+//   - explain.go: defines the command explain
+//   - text.go: writes an explanation as text
+//   - picture.go: draws an explanation as SVG
+//   - asof.go: defines the command state as-of
+//   - diff.go: defines the command state diff for two places of a log
 package past

@@ -1,4 +1,10 @@
 // Package root is the program as a function: all commands under one root, with
 // arguments and writers in and an exit code out. Only package main and tests
 // of the whole program import it.
+//
+// # Files
+//
+//   - root.go: combines all commands into the program
+//   - version.go: defines the command version
+//   - decimal.go: rejects flags with leading zeros and other odd numbers
 package root
