@@ -1,9 +1,3 @@
-// Package certs makes the certificates of one plant: an authority of its own,
-// and server certificates that it signs. Keys are ECDSA on P-256, which every
-// TLS library of the last ten years knows. It writes no files.
-//
-// It also reads the certificates that a process uses: again when their files change (Files),
-// and when they end (Watch).
 package certs
 
 import (

@@ -26,4 +26,16 @@
 // was wanted and where the value comes from; an UnknownKeyError has the known
 // key that is most like it. The schema cannot compare two keys or two durations,
 // and does not know what flags and environment add: only Load refuses those.
+//
+// # Files
+//
+//   - config.go: defines each key with type, default and limits (stage.latency is Stage.Latency)
+//   - field.go: reads the tags of the fields of Config
+//   - form.go: defines the patterns of texts
+//   - load.go: sets each key from flag, environment, file or default
+//   - file.go: parses the YAML file
+//   - mapping.go: parses groups of free names
+//   - check.go: checks values and rules over several keys; lists warnings
+//   - bytes.go: parses sizes such as 8MiB
+//   - errors.go: defines the errors, with file and line
 package config

@@ -24,6 +24,17 @@
 //
 // Shapes are the caller's duty: a wrong one panics, as out-of-range slice
 // indices do.
+//
+// # Files
+//
+//   - matrix.go: defines matrices; multiplies matrices in parallel
+//   - product.go: multiplies blocks that fit the caches
+//   - operand.go: packs the operands of a product
+//   - tile.go: defines the innermost kernel of a product in plain Go
+//   - tiles_amd64.go, tiles_other.go: select the kernel: AVX-512, AVX2 or plain Go
+//   - triangular.go: solves triangular systems
+//   - cholesky.go: factors and inverts symmetric matrices
+//   - _asm/main.go: generates the assembly kernels
 package dense
 
 // The generator prints its command line into the files; -C keeps that line

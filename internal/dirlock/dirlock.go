@@ -1,10 +1,3 @@
-// Package dirlock keeps a directory, or a file, for one process at a time, and
-// makes the names in a directory survive a power failure.
-//
-// On Unix and Windows a lock belongs to an open file: the system releases it when the
-// process ends, however it ends. Elsewhere it is a file that no other process can make.
-// When the process is killed, that file stays, and a person has to remove it:
-// Remedy says so.
 package dirlock
 
 import (

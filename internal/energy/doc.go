@@ -12,4 +12,10 @@
 //
 // RAPL reads the processor's own counters, which Linux shows for Intel and AMD
 // under /sys/class/powercap. Virtual machines mostly have none.
+//
+// # Files
+//
+//   - account.go: divides the energy of a device among concurrent pieces of work
+//   - rapl.go: reads the energy counters of processors (RAPL)
+//   - used.go: measures a piece of work on all devices
 package energy

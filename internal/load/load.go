@@ -1,6 +1,3 @@
-// Package load makes the load of a measured stage, and times what comes back:
-// messages of drawn samples from many numbered producers, in a burst or at a
-// steady pace, and the predictions that answer them.
 package load
 
 import (

@@ -8,4 +8,16 @@
 // whether anybody looks or not, and the GPUs' readings of package
 // gpu/telemetry. So the stage knows nothing of Prometheus, and a client of
 // this server can hold up no batch.
+//
+// # Files
+//
+//   - server.go: serves metrics and health over HTTP
+//   - access.go: checks logins, tokens and client certificates
+//   - keys.go: reads the files of users and tokens, and rereads changed files
+//   - metric.go: defines single metrics and histograms
+//   - stage.go: collects the metrics of a stage
+//   - gateway.go: collects the metrics of a gateway
+//   - gpu.go: collects the metrics of GPUs
+//   - traces.go: collects the metrics of traces
+//   - certificates.go: collects the expiry times of certificates
 package metrics

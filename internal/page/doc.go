@@ -24,4 +24,13 @@
 // the page makes them text, never HTML. Its Content-Security-Policy allows the one
 // script and the one style sheet in it, by their hashes, and connections to where it
 // came from; nothing else.
+//
+// # Files
+//
+//   - page.go: samples the counters of a stage every second
+//   - history.go: keeps the figures of past seconds and minutes
+//   - state.go: computes what the page shows
+//   - serve.go: serves the page and pushes updates to viewers
+//   - lookup.go: reads the predictions of a stream for a viewer
+//   - page.html: is the page itself (docs/page.md)
 package page

@@ -1,12 +1,3 @@
-// Package service is what the program is for the service manager that started it: systemd,
-// through internal/systemd, or the service manager of Windows. Without one, nothing
-// changes.
-//
-// Windows wants more than systemd does: a service answers its manager from its first second
-// on, has no standard output, and begins in a folder of the system. So Run gives it a folder
-// of its own below %ProgramData%\eusn-stream, with its log, and Install makes the service and
-// the folder. Only those parts are for Windows alone; what is told to the manager, and when,
-// is in supervise, which runs everywhere.
 package service
 
 import (

@@ -9,4 +9,10 @@
 // The SDK's own exporter over HTTP is not used, because it brings gRPC and its gateway
 // into the program, which nothing here calls. Its part that makes OTLP of spans has
 // neither, and what is left is one POST (client.go).
+//
+// # Files
+//
+//   - traces.go: selects messages and records their spans
+//   - client.go: posts spans to a collector (OTLP over HTTP)
+//   - gate.go: bounds the queue of spans and counts dropped spans
 package traces
