@@ -1,15 +1,10 @@
 // Package owner holds partitions. An Ownership is a worker's hold on one partition,
-// from the claim to the end; an Emitter publishes what a shard has computed.
+// from the claim to the end; an Emitter publishes the answers of a shard.
 //
-// Hold claims the partition, checks that the input is the one it was
-// (checkinput.go), restores the state from a snapshot (restore.go), reads the
-// input (receive.go; common.go, together with other partitions), and gives the
-// partition up at the end. The Emitter of its
-// shard commits its predictions (emit.go, split.go), stores its snapshots and
-// writes its last record (release.go). storing.go knows which states are stored,
-// retire.go which snapshots were replaced and are kept for a while, place.go what
-// is known of the input besides its messages: how far it was read, and where it
-// has none for the partition.
+// Hold claims the partition, compares the input with the record, restores the state
+// from a snapshot, reads the input and releases the partition at the end. The Emitter
+// of the shard commits the predictions, stores the snapshots and writes the last
+// record.
 //
 // Goroutines. Hold runs in the ownership's own. The committer is Hold's until the
 // shard has the partition, and the Emitter's afterwards. What several goroutines
@@ -19,4 +14,35 @@
 //
 // Rebuild restores and replays without a claim, to verify a state. InputWatch
 // checks the input of partitions that get no messages.
+//
+// # Files
+//
+//   - ownership.go: claims, holds and releases a partition (Ownership)
+//   - worker.go: defines what the ownerships of a worker share
+//   - compatible.go: refuses records of another arithmetic, such as tensor cores
+//   - checkinput.go: compares the input with the record at a claim
+//   - restore.go: restores a state from a snapshot, or without a lost snapshot
+//   - rebuild.go: rebuilds a state without a claim, to verify a digest
+//   - receive.go: reads a partition with a consumer of its own
+//   - push.go: receives messages that the server pushes
+//   - common.go: reads all partitions with one consumer (Common)
+//   - gather.go: begins the first partitions of a worker together
+//   - place.go: tracks how far the input was read
+//   - lookbehind.go: detects removed input (InputWatch)
+//   - lookahead.go: detects a consumer that delivers nothing
+//   - oldest.go: asks for the age of the oldest unanswered message
+//   - health.go: reports phase and lag of an ownership
+//   - emit.go: commits the predictions of a shard (Emitter)
+//   - split.go: encodes predictions into messages that the server accepts
+//   - carry.go: publishes predictions with features
+//   - shadow.go: publishes predictions of shadows
+//   - release.go: stores snapshots and writes the last record
+//   - storing.go: tracks which states are stored
+//   - retire.go: keeps replaced snapshots for a while
+//   - rowlife.go: lists the states that are stored apart from a snapshot
+//   - idle_message.go: publishes end events for silent streams
+//   - promote.go: publishes promotions into the input
+//   - promoting.go: tracks the promotion that a record has
+//   - drained.go: reports whether all input up to a message is answered
+//   - traces.go: creates the spans of traced messages
 package owner

@@ -7,12 +7,29 @@
 // It knows the formats (package wire), but neither states nor engines: a
 // snapshot and a state are bytes here.
 //
-//	streams.go     the NATS streams: created, or compared with the configuration
-//	commit.go      the only writer of a partition's output: claim, commit, what became of an unanswered one
-//	deadletter.go  dead letters, each published once
-//	snapshots.go   snapshots of partitions; sweep.go deletes those of killed workers
-//	rowstore.go    states that found no slot; orphans.go deletes those that no snapshot names
-//	input.go       questions about the input: is it still the same
-//	auxiliary.go   NATS streams that may be created again under a running stage
-//	retry.go       which answers mean: refused, not answered, try again later
+// # Files
+//
+//   - streams.go: creates the NATS streams of a job or compares their configuration
+//   - auxiliary.go: recreates NATS streams that were deleted under a running stage
+//   - begun.go: marks the NATS streams of a job that has begun
+//   - gone.go: reports a lost input or output
+//   - job.go: opens a job; reads its entry, records and readers
+//   - commit.go: claims and commits a partition; decides whether a commit was refused (fencing)
+//   - retry.go: classifies errors: refused, not answered, try later
+//   - patiently.go: publishes until the server has a message
+//   - deadletter.go: publishes dead letters
+//   - features.go: publishes predictions with features
+//   - shadow.go: publishes predictions of shadows
+//   - input.go: asks the server about the input: is it unchanged, what comes next
+//   - mixed.go: reads input that was stored while partitions changed
+//   - since.go: finds the first message after a time
+//   - link.go: ends questions when a connection breaks
+//   - consumers.go: computes the limits of consumers
+//   - bucket.go: reads and writes objects of the server's object store
+//   - snapshots.go: stores snapshots
+//   - sweep.go: deletes snapshots of killed workers
+//   - rowstore.go: stores single states
+//   - orphans.go: deletes single states that no snapshot names
+//   - models.go: stores model files
+//   - trim.go: removes input that no job needs
 package store
