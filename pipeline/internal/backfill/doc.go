@@ -23,4 +23,10 @@
 //	"EUSNBACK" version:u32 length:u32 the position in JSON, so many bytes
 //	the state of the partition, as in a snapshot (package state)
 //	sha256 of everything before it
+//
+// # Files
+//
+//   - backfill.go: computes predictions of old messages
+//   - output.go: writes the file of predictions
+//   - position.go: encodes the position from which a backfill continues
 package backfill

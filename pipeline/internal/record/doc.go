@@ -29,4 +29,14 @@
 //	entries:u32, per stream whose last sample may still get an end mark:
 //	  key stream number:u64, strings with their length:u32 before them
 //	the state of the partition, as in a snapshot (package state)
+//
+// # Files
+//
+//   - record.go: records messages into files
+//   - taker.go: collects the samples that the state machine uses
+//   - rows.go: defines recorded samples
+//   - folder.go: locks the folder of a recording and lists its files
+//   - position.go: encodes the position from which a recording continues
+//   - reached.go: reads the position of a recording next to a recorder
+//   - verify.go: compares the files of a recording with the log
 package record

@@ -13,4 +13,30 @@
 // states, in a slot of an engine or stored apart (Stream.Slots, Stream.Away).
 // This package hands them through, and reads rows through RowReader where it
 // encodes or hashes them. Where a row is, is no state.
+//
+// # Files
+//
+//   - machine.go: applies a message to a partition (Machine.Apply)
+//   - message.go: defines an input message
+//   - examine.go: checks headers and decodes the payload
+//   - demux.go: divides samples among streams and adds runs
+//   - missing.go: lists missing values
+//   - admit.go: refuses a message that brings too many streams
+//   - reorder.go: holds early messages and declares messages missing
+//   - loss.go: records where input was lost
+//   - partition.go: defines the state of a partition
+//   - source.go: defines the state of a key: numbers of its messages, held messages
+//   - stream.go: defines the state of a stream
+//   - effects.go: defines the effects of a message: runs, predictions, dead letters
+//   - promotion.go: decides which readout answers a sequence
+//   - silent.go: finds silent streams
+//   - silence.go: applies end events and promotions
+//   - digest.go: updates and checks the digest of a state
+//   - encode.go: encodes a snapshot
+//   - decode.go: decodes a snapshot
+//   - decode_reader.go: reads the fields of a snapshot
+//   - shape.go: defines what states must have in common to be exchanged
+//   - redistribute.go: moves keys to other partitions
+//   - acquaint.go: copies message numbers from another partition
+//   - taken.go: reports the samples that each stream uses
 package state

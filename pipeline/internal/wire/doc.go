@@ -6,6 +6,28 @@
 // It knows no client, no state and no clock: everything in it is a function of
 // what it is given. What is written here is read by later versions, so a change
 // follows CONTRIBUTING.md, "When a format changes".
+//
+// # Files
+//
+//   - subjects.go: names NATS streams and subjects
+//   - pattern.go: parses an input subject; finds key and partition of a subject
+//   - several.go: parses several input subjects
+//   - headers.go: defines message headers
+//   - reason.go: defines the reasons of dead letters
+//   - rules.go: checks names
+//   - record.go: encodes the record of a partition
+//   - entry.go: encodes the entry of a job and the identity of its model
+//   - digest.go: defines digests
+//   - version.go: defines the version of states
+//   - row.go: defines the reference of a stored state
+//   - event.go: decodes events in the input
+//   - idle_event.go: encodes end events of silent streams
+//   - promotion.go: encodes promotions
+//   - resize.go: encodes the step of a change of partitions
+//   - source.go: encodes the input of another job
+//   - shadow.go: encodes shadows
+//   - carry.go: selects predictions that carry features
+//   - asyncapi_test.go: writes docs/asyncapi.json from the constants
 package wire
 
 //go:generate go test -count=1 -run ^TestAsyncAPI$ . -write-asyncapi
