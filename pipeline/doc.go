@@ -619,4 +619,42 @@
 // asks while it continues to work. Only commits and claims are tried again
 // in place, because a partition cannot continue without them. A partition
 // stops for good only if its state or its history may be wrong.
+//
+// # Files
+//
+//   - stage.go: defines Stage and runs a worker (Stage.Run)
+//   - run.go: opens a run: connections, NATS streams, model, shards
+//   - config.go: defines the configuration of a job
+//   - connection.go: holds the connections of a run and detects closed connections
+//   - domains.go: refuses a job that exists in a linked JetStream domain
+//   - ensure.go: decides the number of partitions of a job
+//   - entry.go: writes the entry of a job
+//   - identity.go: compares model and readout with the other workers of a job
+//   - input.go: compares how a job and a worker read messages
+//   - shared.go: finds the input of a job that reads the input of another job
+//   - follow.go: takes the readout from the registry of a job that has another readout
+//   - manage.go: starts and stops the ownerships of a worker (manager)
+//   - members.go: lists the living workers and assigns partitions
+//   - backoff.go: delays the next claim after an error
+//   - monitor.go: detects deleted NATS streams, lagging replicas and missing consumers
+//   - sweep.go: deletes the snapshots and stored states of earlier owners
+//   - promote.go: promotes a readout (docs/models.md)
+//   - promoted.go: reads promoted readouts from the registry
+//   - shadow.go: sets and ends shadows: readouts that score and do not answer
+//   - shadowed.go: reads shadows from the registry
+//   - resize.go: changes the number of partitions of a job
+//   - generation.go: refuses workers while partitions or network change
+//   - replace.go: continues a job with the network of another job
+//   - states.go: exports and imports snapshots
+//   - verify.go: rebuilds a state and compares its digest
+//   - backfill.go: predicts old messages next to a running job
+//   - features.go: computes features from the log of a job
+//   - record.go: records the input of a job as training data
+//   - past.go: computes a part of a partition's past again
+//   - asof.go: computes the state that a partition had at a place of the log
+//   - between.go: computes two states of a partition and counts the input between both
+//   - stats.go: publishes counters
+//   - status.go: publishes the state of each partition
+//   - wire.go: exports message headers and reasons of dead letters
+//   - safeguard.go, safeguard_chaos.go: disable one check for the fault harness (build tag chaos)
 package pipeline

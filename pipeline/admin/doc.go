@@ -8,4 +8,13 @@
 // Job.Replay. What needs the stage's own code is in package pipeline: to read a
 // snapshot (pipeline.Snapshot), to begin a job with one (pipeline.Import), and to
 // rebuild a state on an engine (pipeline.Stage.Verify).
+//
+// # Files
+//
+//   - job.go: opens a job and reads the status of its partitions
+//   - consumers.go: counts the consumers of a job
+//   - deadletters.go: lists and resends dead letters
+//   - growth.go: computes how fast a job fills its disk
+//   - states.go: decodes a snapshot for display
+//   - trim.go: removes input that no job needs
 package admin

@@ -74,4 +74,18 @@
 //
 // Each partition's predictions are numbered (Eusn-Outs). So the fold leaves out what it
 // has judged, and finds that some are missing.
+//
+// # Files
+//
+//   - rule.go: parses rules
+//   - text.go: splits the text of a rule into words
+//   - condition.go: judges classes, flags and novelty, with hysteresis (clear below)
+//   - level.go: judges numbers against a bound, with hysteresis (clear below, clear above)
+//   - series.go: judges drift
+//   - never.go: lists rules that no prediction of a model can meet
+//   - fold.go: counts on and off predictions (n of m, clear after, hold); raises and clears alarms
+//   - facts.go: applies acknowledgements, new rules and silence
+//   - event.go: encodes the events of the alarm log
+//   - latest.go: keeps the latest prediction and the alarms of each stream
+//   - state.go: encodes the state of a fold
 package alarm

@@ -4,4 +4,13 @@
 //
 // It changes nothing and needs no stage. Package codec decodes predictions;
 // package admin lists dead letters and sends them again.
+//
+// # Files
+//
+//   - consumer.go: reads predictions and dead letters
+//   - read.go: reads a NATS stream in order
+//   - carried.go: reads predictions with features, each once
+//   - shadow.go: reads predictions of shadows, each once
+//   - names.go: names the parts of a stream's key
+//   - clock.go: reads the clock of the server
 package consumer

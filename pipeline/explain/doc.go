@@ -21,4 +21,16 @@
 // The other view knows nothing of the model: the sequence is computed once more with all
 // samples of one channel replaced by the channel's training mean, and the scores are
 // compared. Such a sequence may be one that no machine makes.
+//
+// # Files
+//
+//   - find.go: finds a prediction in the output of a job
+//   - explain.go: computes a prediction again
+//   - explanation.go: defines an explanation
+//   - models.go: finds the model and readout of a prediction
+//   - score.go: divides a score into contributions
+//   - hold.go: computes a prediction with a channel held at its training mean
+//   - states.go: computes the open sequences of a state
+//   - diff.go: compares two states of a partition
+//   - pipeline/past.go, pipeline/asof.go, pipeline/between.go: compute the states
 package explain

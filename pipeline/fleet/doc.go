@@ -15,4 +15,18 @@
 // note each message that a worker's consumer gets: that costs what the messages cost.
 //
 // Whatever answers on the subject, Decode bounds it. docs/status.md describes the JSON.
+//
+// # Files
+//
+//   - process.go: defines what a process reports
+//   - decode.go: decodes and bounds the report of a process
+//   - responder.go: answers status questions for a process
+//   - teller.go: collects the figures of a stage or gateway
+//   - heartbeat.go: publishes heartbeats; remembers vanished processes
+//   - journal.go: keeps the last warnings and errors of a log
+//   - meter.go: computes rates
+//   - ask.go: asks the processes of a job, or of all jobs
+//   - look.go: makes the report of a job from its processes and the server
+//   - report.go: defines the report of a job
+//   - judge.go: finds problems in a report and writes the verdict (docs/status.md)
 package fleet

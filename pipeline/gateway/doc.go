@@ -129,4 +129,22 @@
 // A job that does not read Arrow is not the gateway's: Config.Reads. A message with a sample that the stage
 // may refuse (not finite, too large, without a time among others that have one)
 // shares its batch with no other, so that only it becomes a dead letter.
+//
+// # Files
+//
+//   - gateway.go: runs the loop that owns batches and numbers
+//   - message.go: defines messages of devices and reasons to refuse messages
+//   - take.go: accepts a message: decodes, checks and queues its samples
+//   - lines.go: reads messages of several lines
+//   - topics.go: maps topics to keys
+//   - batch.go: collects samples into batches and seals batches
+//   - publish.go: publishes batches and handles answers
+//   - numbers.go: continues the numbers of a key in the input
+//   - entry.go: compares how the job reads messages with what the gateway publishes
+//   - begun.go: limits the new streams of a sender
+//   - times.go: counts sample times that are far from the clock
+//   - access.go: checks logins; listens with TLS
+//   - stats.go: counts messages
+//   - complaints.go: limits log lines
+//   - traced.go: creates the spans of batches
 package gateway

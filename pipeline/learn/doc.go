@@ -47,4 +47,16 @@
 //
 // Labels are not in the store. They are read whole each time, so that a correction or
 // withdrawal costs nothing else.
+//
+// # Files
+//
+//   - book.go: decides which label counts
+//   - join.go: joins labels with sequences
+//   - pass.go: reads the log for labeled sequences
+//   - carried.go: reads features from predictions that carry features
+//   - store.go: opens and updates the store of features
+//   - segment.go: writes and reads files of features
+//   - sums.go: writes and reads files of sums
+//   - compact.go: replaces features by sums
+//   - without.go: parses what to exclude
 package learn

@@ -4,4 +4,11 @@
 //
 // It opens connections and asks whether JetStream answers. What is said on a
 // connection, and for how long somebody waits there, is its owner's.
+//
+// # Files
+//
+//   - connect.go: connects to a server and reconnects
+//   - consumer.go: handles the messages of a consumer one at a time
+//   - repeats.go: limits repeated log lines
+//   - reply.go: checks reply subjects
 package natsclient

@@ -18,4 +18,13 @@
 // twice that time. When a process is killed, the next one sends the same: Alertmanager
 // knows alarms by their labels, and those are the same. An alarm that was cleared longer ago than
 // that has ended at Alertmanager by itself.
+//
+// # Files
+//
+//   - queue.go: sends events in order, each at least once
+//   - position.go: stores on the server which events were sent
+//   - webhook.go: posts events to a URL
+//   - http.go: sends requests and classifies answers
+//   - mqtt.go: publishes events to a broker
+//   - alertmanager.go: reports active alarms to Alertmanager
 package notify

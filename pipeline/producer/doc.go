@@ -11,4 +11,18 @@
 // It owns no data and no schema: a Source gives it the samples, package codec
 // encodes them. It knows nothing of the stage that reads them but the names of
 // subjects and headers.
+//
+// # Files
+//
+//   - publisher.go: publishes recorded samples (Publisher)
+//   - messages.go: makes the messages of a Publisher without a server
+//   - loop.go: sends messages of several streams at a time
+//   - streams.go: makes the messages of each stream in order
+//   - answers.go: handles answers and resends messages
+//   - pace.go: schedules messages by the times of samples
+//   - message.go: builds a message with headers
+//   - live.go: publishes samples as they are measured (Live)
+//   - live_loop.go: sends due messages
+//   - lane.go: queues the samples of a stream
+//   - resume.go: continues the numbers of a stream (compare-and-set)
 package producer

@@ -27,4 +27,11 @@
 // A job's entry on <job>.out.job (see package pipeline) names the readout that the
 // job began with. In a job that reads Arrow, it is the fingerprint; elsewhere it is
 // the SHA-256 of fingerprint and input format (Identity).
+//
+// # Files
+//
+//   - registry.go: publishes, lists and reads the models of a job
+//   - entry.go: encodes what is stored about a model
+//   - fingerprint.go: identifies readouts and networks
+//   - retire.go: retires a model
 package registry

@@ -116,4 +116,23 @@
 // its predictions are counted when they come again and decide nothing, and each event
 // becomes true in the state with its prediction. An event of kind rules with a why says so,
 // and the state is stored. A process that notices it at work begins again.
+//
+// # Files
+//
+//   - watch.go: runs the process that keeps the alarms of a job
+//   - begin.go: claims the alarm log and restores the state
+//   - back.go: resumes after the output went back in time
+//   - output.go: reads predictions
+//   - judge.go: judges predictions and publishes events
+//   - look.go: checks log and output periodically; raises alarms for silence
+//   - standby.go: follows the process that keeps the alarms
+//   - pulse.go: asks whether another process keeps the alarms
+//   - book.go: writes the alarm log as its only writer
+//   - tail.go: reads events from the alarm log
+//   - together.go: publishes events in batches
+//   - events.go: reads alarms for other commands
+//   - request.go: requests acknowledgements and new rules
+//   - latest.go: stores the latest prediction of each stream
+//   - streams.go: creates the NATS streams of alarms
+//   - outputs.go: finds the consumers of alarm outputs
 package watch

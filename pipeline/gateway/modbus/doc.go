@@ -17,4 +17,13 @@
 // A unit that does not answer, or not as Modbus has it, is left alone for .5 s, then
 // 1 s, up to 10 s. Meanwhile the other units are read. After an answer that is none the
 // connection is made again, because nobody knows where the next one begins.
+//
+// # Files
+//
+//   - client.go: polls servers and makes samples
+//   - link.go: exchanges requests and answers over a connection
+//   - registers.go: parses registers and joins adjacent registers
+//   - servers.go: assigns registers to servers
+//   - value.go: converts registers to values
+//   - none.go: recognizes registers without a value
 package modbus

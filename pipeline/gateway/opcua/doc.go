@@ -17,4 +17,15 @@
 // The library acknowledges a notification to the server before the gateway has
 // stored it, so what a killed gateway has in hand is lost. While the gateway holds
 // back, nothing is read, and the server's queues fill.
+//
+// # Files
+//
+//   - client.go: subscribes to a server and makes samples
+//   - process.go: starts a reader process and reads its reports
+//   - reader.go: runs a reader process within memory limits
+//   - session.go: reads the values of one session; detects silent servers
+//   - nodes.go: parses the configured nodes
+//   - login.go: selects an endpoint and a login
+//   - trust.go: checks the certificate of a server
+//   - explain.go: adds advice to errors
 package opcua

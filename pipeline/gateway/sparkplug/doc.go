@@ -43,4 +43,11 @@
 //
 // 65,536 metrics of a message, 10,000 edge nodes, 10,000 devices of a node, 2^20
 // devices and nodes in all; a message is as large as the broker lets it be.
+//
+// # Files
+//
+//   - host.go: receives messages as a host application and makes samples
+//   - node.go: tracks births, deaths and lost messages of an edge node
+//   - payload.go: decodes messages
+//   - quality.go: reads the quality of a metric
 package sparkplug

@@ -31,4 +31,12 @@
 // from another (empty: the system does not say). A log that does not end with e
 // and was begun before the machine's last start may lack its end: its numbers are
 // in doubt then. Package gateway says what that means.
+//
+// # Files
+//
+//   - log.go: writes batches and numbers to disk
+//   - read.go: reads the segments of an earlier run
+//   - record.go: encodes records
+//   - sessions.go: remembers the newest messages of each device to detect repeats
+//   - boot_linux.go, boot_other.go: identify the current boot of the machine
 package outbox
