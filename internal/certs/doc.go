@@ -9,5 +9,6 @@
 //
 //   - certs.go: creates the authority and server certificates
 //   - files.go: reads the certificate of a listener and rereads changed files
+//   - tls.go: configures TLS of clients and listeners from PEM files
 //   - watch.go: warns before a certificate expires
 package certs
