@@ -22,11 +22,10 @@ PYTHON      ?= /usr/bin/python3
 help: ## this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
-# First the files of a list "# Files" with the word, then the other lines of package comments.
 where: ## which file: make where Q=hysteresis searches the package comments and their lists of files
-	@grep -rin --include=doc.go -e '^//   - .*$(Q)' . | sed -E \
-	-e 's,^\./(.*)/doc\.go:[0-9]+://   - ([a-z0-9_]+\.[a-z]+: ),\1/\2,' -e 's,^\./(.*)/doc\.go:[0-9]+://   - ,\1: ,'
-	@grep -rin --include=doc.go -e '^//.*$(Q)' . | grep -v '[0-9]://   - ' | sed 's,^\./,,'
+	@find * -name '*.go' ! -name '*_test.go' | sort | xargs awk -v q='$(Q)' 'FNR == 1 { doc = 0 } /^package / { nextfile } \
+	/^\/\/ Package/ { doc = 1; dir = FILENAME; sub(/[^\/]*$$/, "", dir) } !doc || tolower($$0) !~ tolower(q) { next } \
+	sub(/^\/\/   - /, "") && /^[^ ]*\./ { print dir $$0; next } { sub(/^\/\/[ \t]*/, ""); text = text FILENAME ":" FNR ": " $$0 "\n" } END { printf "%s", text }'
 
 check: ## formatting, vet, staticcheck, known vulnerabilities, generated files, types without cgo and for other systems
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo "run: gofmt -w ."; exit 1; }

@@ -4,4 +4,30 @@
 // the log); that NumPy can open the model file; and the stage when it is broken
 // on purpose (command chaos, below it). The stage on simulated and recorded
 // data is tested where its commands are, in internal/cli.
+//
+// # Files
+//
+//   - docs_test.go: checks links, commands, flags and test names in documents
+//   - quoted_test.go: checks quoted log messages
+//   - comments_test.go: checks names in comments and the lists of files
+//   - imports_test.go: holds all allowed imports, each with its reason
+//   - structure_test.go: checks the size of packages, functions and structs
+//   - structure_exceptions_test.go: holds the exceptions
+//   - race_test.go: checks the lists of packages under the race detector
+//   - require_test.go: checks that skipped tests name what is missing
+//   - licences_test.go: checks docs/licences.md
+//   - asyncapi_test.go: checks docs/asyncapi.json
+//   - kubernetes_test.go: checks the manifests in configs/kubernetes
+//   - formats_test.go: compares formats in the live stage and offline
+//   - column_test.go: plants an output column and checks that all outputs have it
+//   - loop_test.go: runs the script docs/learn-and-promote.sh
+//   - node_test.go, python_test.go: run the clients for JavaScript and Python
+//   - numpy_test.go: opens a model file in NumPy
+//   - peers_test.go: compares speeds with other libraries
+//   - sensor_test.go: checks flags of dead sensors
+//   - chaos_test.go: runs the fault harness (command chaos)
+//
+// Acceptance runs are next to the commands: the gateway with all parts killed (make
+// gateway-run) in internal/cli/live, the loop from a label to a promotion (make loop-run)
+// in internal/cli/loop, upgrades (make upgrade) in cmd/eusn-stream.
 package integration
