@@ -71,6 +71,9 @@
 // the hat matrix); Friedman 1989 and Hastie, Buja and Tibshirani 1995 (the
 // discriminant).
 //
+// The limits of features are learned in soft.go and clip.go and applied in linear.go,
+// on vectors in reservoir/vector_emit.go and on GPUs in gpu/kernels/scores.h.
+//
 // # Files
 //
 //   - linear.go: defines a readout and computes scores

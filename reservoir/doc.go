@@ -193,6 +193,9 @@
 // k + ((bits(k+1)>>32) * (Inputs-k) >> 32); the first count places, sorted, are
 // the inputs.
 //
+// Package internal/testing/enginetest lists what every engine must pass. Package track
+// moves the sequences of a stream on, for the stage and for training.
+//
 // # Files
 //
 //   - spec.go: defines the recipe of a network
@@ -236,5 +239,4 @@
 //   - train.go: trains a classifier on slices (example_test.go)
 //   - series.go: computes the features of series in memory
 //   - stream.go: classifies one stream in memory
-//   - internal/testing/enginetest/suite.go: lists what every engine must pass
 package reservoir

@@ -16,6 +16,11 @@
 // A Reader may be used by several goroutines at the same time. Each reading
 // asks the driver, which takes up to some milliseconds, so once a second is
 // often enough.
+//
+// # Files
+//
+//   - reader.go: reads temperature, power and memory of GPUs through NVML
+//   - reader_other.go: returns an error in builds without NVML
 package telemetry
 
 import "errors"

@@ -75,4 +75,9 @@
 // have been seen is part of the reference. One that comes soon after is found later than one
 // that comes late, since its own values count in the ranks of the next ones. A change that
 // comes while a detector waits is found when it judges, or not at all.
+//
+// # Files
+//
+//   - detector.go: detects changes of level and spread in a series
+//   - alike.go: measures how much successive values depend on each other
 package drift

@@ -22,6 +22,9 @@
 // samples of one channel replaced by the channel's training mean, and the scores are
 // compared. Such a sequence may be one that no machine makes.
 //
+// Package pipeline computes the states of the past (pipeline/past.go, pipeline/asof.go,
+// pipeline/between.go); internal/cli/past draws explanations.
+//
 // # Files
 //
 //   - find.go: finds a prediction in the output of a job
@@ -32,5 +35,4 @@
 //   - hold.go: computes a prediction with a channel held at its training mean
 //   - states.go: computes the open sequences of a state
 //   - diff.go: compares two states of a partition
-//   - pipeline/past.go, pipeline/asof.go, pipeline/between.go: compute the states
 package explain

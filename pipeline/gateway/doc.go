@@ -130,6 +130,9 @@
 // may refuse (not finite, too large, without a time among others that have one)
 // shares its batch with no other, so that only it becomes a dead letter.
 //
+// Field buses have packages of their own: sparkplug, opcua and modbus. Package
+// internal/outbox keeps batches on disk.
+//
 // # Files
 //
 //   - gateway.go: runs the loop that owns batches and numbers

@@ -35,4 +35,9 @@
 //
 // The NATS stream keeps all labels, up to MaxLabels; then it refuses new ones and
 // drops none. A label of something that is not in the input is kept, too.
+//
+// # Files
+//
+//   - label.go: defines a label and its JSON
+//   - labels.go: writes and reads the labels of a job
 package labels

@@ -12,4 +12,9 @@
 // What rights do not cover: whoever may create a consumer chooses the subject to
 // which the server delivers, and the server does not ask whether that user may
 // publish there.
+//
+// # Files
+//
+//   - roles.go: defines the subjects that each role may use
+//   - users.go: reads the file of users
 package roles

@@ -10,4 +10,9 @@
 //	err := c.Publish(ctx, client.Samples{Stream: "pump-1", X: x, Trace: trace.Of(carrier)})
 //
 // docs/traces.md says which spans there are.
+//
+// # Files
+//
+//   - context.go: reads and writes the trace headers of messages (W3C)
+//   - span.go: defines spans and the interface of a tracer
 package trace

@@ -22,4 +22,9 @@
 // overlapping windows share samples: then there is less evidence than n says, and the
 // error probability is larger. It is that of one decision: who asks k times, while
 // labels come, divides e by k.
+//
+// # Files
+//
+//   - report.go: compares shadows with the active readout on labeled sequences
+//   - exact.go: computes exact tests of two error rates
 package trial

@@ -117,6 +117,9 @@
 // becomes true in the state with its prediction. An event of kind rules with a why says so,
 // and the state is stored. A process that notices it at work begins again.
 //
+// Package alarm judges the rules; package drift detects changes; package notify sends
+// the events.
+//
 // # Files
 //
 //   - watch.go: runs the process that keeps the alarms of a job

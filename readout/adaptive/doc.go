@@ -53,4 +53,9 @@
 //	|m / n - b| <= max(most - high + (late+1) (1-b) s, high - least + (late+1) b s) / (s n)
 //
 // whatever the order of these numbers. For low the same holds.
+//
+// # Files
+//
+//   - walk.go: moves the threshold of sets from label to label
+//   - edges.go: moves the edges of intervals from label to label
 package adaptive

@@ -28,4 +28,9 @@
 // user allows. And the mean of P(change) at the decisions is at most that loss, too: where
 // few sequences say that nothing goes wrong, that is no proof, and the regression doubts
 // its labels by the rule of succession, as Platt does for support vector machines.
+//
+// # Files
+//
+//   - learn.go: fits the rule of early decisions
+//   - rule.go: computes the probability that the class of a prefix changes
 package early

@@ -5,6 +5,9 @@
 // packages codec, offline and the commands write it. It imports no package of the
 // project, so that readers of predictions need neither readouts nor networks.
 //
+// A new column is a row of Columns and a value that readout/answer.go computes. make
+// generate then writes the clients, the reference and AsyncAPI.
+//
 // # Files
 //
 //   - columns.go: defines the table of output columns: name, type, meaning, when absent

@@ -30,4 +30,9 @@
 // A size that grows without end is a network that does not forget its input: of an
 // endless sequence, or with a recipe of one's own. If most units are saturated, the
 // input is far larger than in training.
+//
+// # Files
+//
+//   - look.go: computes figures of single states
+//   - modes.go: computes how long a network remembers
 package dynamics

@@ -2,6 +2,8 @@
 // measures the stage with the plant's model for some seconds (measure.go) and computes
 // the rest (estimate.go, a pure function).
 //
+// tools/capacity compares the estimates with runs.
+//
 // # Files
 //
 //   - plan.go: defines the command plan
@@ -9,5 +11,4 @@
 //   - replicas.go: measures the cost of replicated storage
 //   - parts.go: divides measured CPU time among the parts of a message's way
 //   - estimate.go: computes the servers, memory and disk that a plant needs (docs/capacity.md)
-//   - tools/capacity/measure.go: compares the estimates with runs
 package plan

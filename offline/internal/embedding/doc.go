@@ -37,4 +37,9 @@
 // Everything is float64. The result of a training depends only on its data,
 // options and seed, never on threads or time. On other architectures than amd64,
 // whose math.Exp differs in the last bits, the result may differ.
+//
+// # Files
+//
+//   - network.go: defines the embedding network and computes word vectors
+//   - train.go: trains the embedding network
 package embedding
