@@ -636,7 +636,7 @@
 //   - manage.go: starts and stops the ownerships of a worker (manager)
 //   - members.go: lists the living workers and assigns partitions
 //   - backoff.go: delays the next claim after an error
-//   - monitor.go: detects deleted NATS streams, lagging replicas and missing consumers
+//   - monitor.go: detects deleted NATS streams, lagging replicas and too many consumers
 //   - sweep.go: deletes the snapshots and stored states of earlier owners
 //   - promote.go: promotes a readout (docs/models.md)
 //   - promoted.go: reads promoted readouts from the registry
