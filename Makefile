@@ -5,9 +5,8 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # what CI runs: the stage and its parts, the engines, the gateway, the metrics, the page,
 # those that take longest first, so that no core waits for the last of them.
 # make race-all runs RACE_REST, too.
-RACE        := ./pipeline ./pipeline/watch ./reservoir ./gpu ./pipeline/internal/... ./pipeline/gateway ./pipeline/gateway/internal/... ./pipeline/producer ./internal/metrics ./internal/page
-RACE_REST   := ./internal/cli/live ./internal/cli/loop ./pipeline/... ./internal/cli/... ./offline ./offline/bench ./offline/figures ./gpu/telemetry ./gpu/internal/... \
-               ./internal/dense ./internal/energy ./internal/service ./internal/testing/... ./integration/chaos ./tools/capacity
+RACE        := ./pipeline ./internal/watch ./reservoir ./gpu ./internal/pipeline/... ./internal/gateway ./internal/gateway/internal/... ./pipeline/producer ./internal/metrics ./internal/page
+RACE_REST   := ./internal/... ./pipeline/... ./offline ./gpu/internal/... ./integration/chaos ./tools/capacity
 # Tests of one goroutine that the race detector takes long for: the plain engine,
 # vector engines on one thread, and what the GPU engine's host side does the same way
 # again, with other batches and shapes. Of the shapes that threads share, the small ones. Programs
@@ -84,17 +83,17 @@ cross: cross-types cross-nonvml cross-purego cross-arm64 cross-386 ## other buil
 cross-types:
 	go run ./tools/typecheck linux/386/purego darwin/arm64 windows/amd64
 cross-nonvml:
-	go test -vet=off -tags nonvml ./gpu/telemetry
+	go test -vet=off -tags nonvml ./internal/telemetry
 # The tag purego and 386 leave out the same: every kernel in assembly.
 cross-purego:
-	go vet -tags purego ./reservoir/... ./internal/dense ./offline/internal/baseline && go test -vet=off -tags purego -run '^$$' ./reservoir ./internal/dense ./offline/internal/baseline
+	go vet -tags purego ./reservoir/... ./internal/dense ./internal/offline/baseline && go test -vet=off -tags purego -run '^$$' ./reservoir ./internal/dense ./internal/offline/baseline
 cross-386:
 	GOARCH=386 go vet -tags purego ./reservoir
 cross-arm64:
 	GOARCH=arm64 go vet ./reservoir/...
 
 generate: ## regenerate what is generated
-	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./internal/config ./readout/outcome ./pipeline/internal/wire ./offline/internal/baseline ./gpu/telemetry
+	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./internal/config ./readout/outcome ./internal/pipeline/wire ./internal/offline/baseline ./internal/telemetry
 
 ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
 	go generate ./gpu/kernels

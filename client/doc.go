@@ -32,5 +32,5 @@
 // The protocol is in package pipeline's documentation, its Go code in
 // pipeline/producer (Live) and pipeline/consumer (Read). Label
 // stores what somebody says that a sequence, or the samples of a time, were
-// (package pipeline/labels).
+// (package internal/labels).
 package client

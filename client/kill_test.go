@@ -21,7 +21,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
 // The test binary is also the server and the client that TestKills kills:

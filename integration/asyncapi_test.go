@@ -9,7 +9,7 @@ import (
 )
 
 // AsyncAPI's own parser finds nothing wrong with docs/asyncapi.json. That its
-// subjects and headers are the program's, TestAsyncAPI of pipeline/internal/wire
+// subjects and headers are the program's, TestAsyncAPI of internal/pipeline/wire
 // checks.
 func TestAsyncAPIParses(t *testing.T) {
 	dir := parts.Npm(t, "node", "tools/asyncapi", "@asyncapi/parser", "")

@@ -70,7 +70,7 @@ func TestPlantedColumn(t *testing.T) {
 	must("go", "test", with, "-vet=off", "-run", "TestMessageHasTheColumnsOfTheTable", "../codec")
 	for pkg, files := range map[string][]string{
 		"../readout/outcome":        {"columns.py", "columns.js", "index.d.ts", "reference.md"},
-		"../pipeline/internal/wire": {"asyncapi.json"},
+		"../internal/pipeline/wire": {"asyncapi.json"},
 	} {
 		out, err := run("go", "test", with, "-vet=off", "-run", "^(TestGenerated|TestAsyncAPI)$", pkg)
 		for _, file := range files {

@@ -22,12 +22,12 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/labels"
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/labels"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -168,7 +168,7 @@ func TestNodeSubjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, "node", "test/subjects.mjs", url, subject, "../../pipeline/internal/wire/testdata/partitions.json")
+	cmd := exec.CommandContext(ctx, "node", "test/subjects.mjs", url, subject, "../../internal/pipeline/wire/testdata/partitions.json")
 	cmd.Dir, cmd.Stderr, cmd.Stdin = dir, os.Stderr, bytes.NewReader(text)
 	out, err := cmd.Output()
 	if want := `{"wrong":[]}`; err != nil || strings.TrimSpace(string(out)) != want {

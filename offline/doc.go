@@ -55,7 +55,7 @@
 // [Retrain] and [Evaluate] read streams of labelled samples: the series of a data
 // set, or with [RetrainFiles] and [EvaluateFiles] a recording's streams,
 // row group by row group. They cut them with the live stage's own sequencer
-// (package reservoir/sequence) and fill missing values as it does, so a model
+// (package internal/sequence) and fill missing values as it does, so a model
 // learns from the sequences it will meet, and an evaluation makes the predictions
 // that the stage makes, bit for bit and with the same flags. A sequence has the
 // label that all its samples have; nothing is learnt from other sequences. To

@@ -7,7 +7,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/offline/internal/embedding"
+	"github.com/eusn-stream/eusn-stream/internal/offline/embedding"
 )
 
 // The paper's embedding network: as many tokens of a document, numbers in a
@@ -54,7 +54,7 @@ type EmbedEpoch = embedding.Epoch
 // of 32 channels, the vectors of its words; shorter ones begin with as many
 // vectors of token 0. The vectors are learnt in a network that classifies the
 // documents (200 x 32 inputs, 128 rectified units; RMSProp; see package
-// offline/internal/embedding). No label of the test part is used: the network
+// internal/offline/embedding). No label of the test part is used: the network
 // learns from the first 67 % of the labelled training documents, in their
 // order, and stops by the loss over the others, 10 epochs after it was
 // smallest. The result is a function of d and o, on any number of threads. The

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // plan is what a policy makes of a source, known before any state is computed.

@@ -3,8 +3,8 @@ package offline
 import (
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/sequence"
-	"github.com/eusn-stream/eusn-stream/reservoir/track"
+	"github.com/eusn-stream/eusn-stream/internal/sequence"
+	"github.com/eusn-stream/eusn-stream/internal/track"
 )
 
 // feed moves the track of the stream on by a chunk. If samples are kept, what the

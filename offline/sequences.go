@@ -5,10 +5,10 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // cutSequence is one sequence of a stream: its samples [from, to of the last point).

@@ -11,10 +11,10 @@ import (
 	"github.com/apache/arrow/go/v17/parquet"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // labelRun is samples of one label, up to the next run's first.

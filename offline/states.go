@@ -6,9 +6,9 @@ import (
 	"runtime"
 	"sync"
 
+	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/track"
 )
 
 // EngineOptions say how series are run through a network. The results do not

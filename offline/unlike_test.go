@@ -5,7 +5,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/monitor"
+	"github.com/eusn-stream/eusn-stream/internal/monitor"
 )
 
 // TestHealthyIsRarelyUnlike compares the margins of package monitor with series

@@ -13,12 +13,12 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/backfill"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

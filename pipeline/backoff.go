@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 )
 
 // A partition given up waits for firstWait, twice as long each further time,

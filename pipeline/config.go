@@ -13,9 +13,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
 const (

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )

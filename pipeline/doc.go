@@ -4,9 +4,9 @@
 //
 // This package is a worker of a job: it connects, starts shards, and shares the
 // job's partitions with the other workers. The packages below it do the work:
-// internal/owner holds a partition from its claim to its release, internal/shard
-// computes, internal/state is the state machine of a partition, internal/store
-// reads and writes what the job has on the server, internal/wire has names and
+// internal/pipeline/owner holds a partition from its claim to its release, internal/pipeline/shard
+// computes, internal/pipeline/state is the state machine of a partition, internal/pipeline/store
+// reads and writes what the job has on the server, internal/pipeline/wire has names and
 // formats. The bytes of messages belong to packages codec and codec/formats, and what a step
 // computes to package reservoir. Files, flags and the environment are read
 // outside the stage.
@@ -14,20 +14,20 @@
 // # The way of a message
 //
 //	producer -> sensors.<key> -> NATS stream <JOB>-IN, stored as <job>.in.<p>.<key>
-//	  internal/owner/receive.go     one ordered consumer per partition p hands messages to p's shard; of a
-//	                                worker with all partitions, one for all of them (internal/owner/common.go)
-//	  internal/shard/shard.go       joins waiting messages until a number of samples or a latency
+//	  internal/pipeline/owner/receive.go     one ordered consumer per partition p hands messages to p's shard; of a
+//	                                worker with all partitions, one for all of them (internal/pipeline/owner/common.go)
+//	  internal/pipeline/shard/shard.go       joins waiting messages until a number of samples or a latency
 //	                                is reached; while the batch before is not committed, for up to
 //	                                four times the latency
-//	  internal/shard/ingest.go      hands each message to the state machine
-//	  internal/state                drops repeated messages, checks and decodes, and cuts the
-//	                                samples of each stream into runs (package reservoir/sequence)
-//	  internal/shard/assign.go      gives each run a slot of the engine
-//	  internal/shard/compute.go     reservoir.Engine.Advance: one call per batch
-//	  internal/shard/finalise.go    updates the digests, takes a snapshot where one is due
-//	  internal/owner/emit.go        publishes the dead letters, encodes the predictions
-//	                                (internal/owner/split.go)
-//	  internal/store/commit.go      <job>.out.<p>: one message holds predictions and position
+//	  internal/pipeline/shard/ingest.go      hands each message to the state machine
+//	  internal/pipeline/state                drops repeated messages, checks and decodes, and cuts the
+//	                                samples of each stream into runs (package internal/sequence)
+//	  internal/pipeline/shard/assign.go      gives each run a slot of the engine
+//	  internal/pipeline/shard/compute.go     reservoir.Engine.Advance: one call per batch
+//	  internal/pipeline/shard/finalise.go    updates the digests, takes a snapshot where one is due
+//	  internal/pipeline/owner/emit.go        publishes the dead letters, encodes the predictions
+//	                                (internal/pipeline/owner/split.go)
+//	  internal/pipeline/store/commit.go      <job>.out.<p>: one message holds predictions and position
 //
 // # Keys and partitions
 //
@@ -46,7 +46,7 @@
 // all of a job; see "Another number of partitions". h is what the "*" stand for,
 // one after the other with nothing between; where the input subject ends in ">",
 // it is the whole subject, as it was published.
-// pipeline/internal/wire/testdata/partitions.py computes the same in another
+// internal/pipeline/wire/testdata/partitions.py computes the same in another
 // language.
 //
 // Names change nothing on the server: plant.{site} and plant.* are the same job.
@@ -130,10 +130,10 @@
 // Eusn-Kind "job", Eusn-Network, Eusn-Readout, Eusn-Arithmetic, and
 // Eusn-Input, how the job reads its messages, if not as Arrow (JSON, see
 // codec/formats.Input), and Eusn-Resize, its number of partitions, if that has
-// changed or is changing (JSON, see internal/wire.Resize), and Eusn-Input-Job, whose
-// input it reads, if that is another job's (JSON, see internal/wire.Source), and
+// changed or is changing (JSON, see internal/pipeline/wire.Resize), and Eusn-Input-Job, whose
+// input it reads, if that is another job's (JSON, see internal/pipeline/wire.Source), and
 // Eusn-Promotions, its newest promotions, if there were any (JSON), and Eusn-Shadows,
-// its shadows (JSON, see internal/wire.Shadow); its body holds
+// its shadows (JSON, see internal/pipeline/wire.Shadow); its body holds
 // no predictions. Eusn-Readout is of the readout that the job began with.
 //
 // Dead letters, on <job>.dlq.<p>, have the original bytes and headers, and
@@ -191,14 +191,14 @@
 //     stores the copy while it continues to work; the next commit names it. At
 //     most two replaced snapshots are kept for each partition, so that an output
 //     that goes back by up to ten minutes still finds one to start from
-//     (internal/owner/retire.go). What killed workers left in the store is deleted ten minutes
+//     (internal/pipeline/owner/retire.go). What killed workers left in the store is deleted ten minutes
 //     after a claim;
 //  6. stores the last state and commits "released" when it stops, or when p is
 //     assigned to another worker: the next owner replays nothing and need not
 //     wait.
 //
 // A worker that has all of a job's partitions reads the input with one consumer, and
-// hands each message to its partition's shard (internal/owner/common.go). A
+// hands each message to its partition's shard (internal/pipeline/owner/common.go). A
 // partition that begins later, or lies behind, reads by its own consumer until its
 // shard has all its messages up to where the common one is. It has its own again
 // when the worker has no longer all partitions, when the common consumer has
@@ -207,7 +207,7 @@
 // is a repeat, which the shard drops by its number in the input.
 //
 // A job begins once. After the first worker has written the job's entry, it marks
-// the configuration of the job's NATS streams (internal/store/begun.go). A server may
+// the configuration of the job's NATS streams (internal/pipeline/store/begun.go). A server may
 // lose messages and keep configurations. So a worker that finds a mark and an output
 // without entry and records ends, and so does one that has read the entry and finds
 // an empty output: nobody begins a partition whose position is lost.
@@ -351,7 +351,7 @@
 //     the one in the entry, and the cut is the last message that any server had when
 //     all of them knew the new number. In between, the partition of a message is
 //     that of its key by the old number, whatever its subject says
-//     (internal/store.Mixed).
+//     (internal/pipeline/store.Mixed).
 //  3. drain: a worker of the new generation claims the old partitions, restores
 //     them as always, answers their input up to the cut, ignores what is behind it,
 //     and stores their states.
@@ -411,7 +411,7 @@
 // A readout always names one of its classes, whatever its input is, and a
 // dead sensor can have a higher score than any healthy one. So the samples
 // of each stream are compared with the training ranges in the model (package
-// reservoir/monitor). FlagOutOfRange: a value is far outside its channel's
+// internal/monitor). FlagOutOfRange: a value is far outside its channel's
 // range. FlagFlat: a channel has had one value for far longer than ever in
 // training. Both are on all later predictions of the sequences that hold the
 // samples. The first such sequence of a stream is logged, and the next one
@@ -534,7 +534,7 @@
 // no prediction depends on them. An emitter publishes what they say on
 // <job>.shadow.<readout>.<p> before the commit of the same predictions, with
 // Eusn-Outs as the commit will have it, and waits for the server, but not for long
-// (internal/store/shadow.go). So each number comes once or more, with the same
+// (internal/pipeline/store/shadow.go). So each number comes once or more, with the same
 // content, or, where the server did not take it in time, not at all.
 // Eusn-Out-Created says when the job's output was made: a job that begins anew counts
 // from 1 again.
@@ -543,7 +543,7 @@
 //
 // With Stage.Carry, a share of the predictions carries its features, for a readout that
 // is learnt when the samples are gone. Which ones is a function of stream, sequence
-// number and row alone (internal/wire/carry.go), so that a replay and another worker
+// number and row alone (internal/pipeline/wire/carry.go), so that a replay and another worker
 // find the same. The shard reads them from the engine behind the call that made the
 // prediction, before another sequence gets the slot. The emitter publishes them on
 // <job>.features.<p> and waits until the server has them, then it commits the

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
 )
 
 // What is not answered in time while starting is asked again, a few times.

@@ -8,9 +8,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
 // manager keeps the ownerships of a run: it starts those of the partitions that

@@ -12,12 +12,12 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/backfill"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
 // Past says which sequences of a partition are to be computed again.

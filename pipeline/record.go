@@ -14,12 +14,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/inlog"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/record"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/reservoir/track"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/record"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/track"
 )
 
 // What keeps a recording from its work.
@@ -84,7 +84,7 @@ const DefaultRecordBytes = 256 << 20
 const lookAround = 200 * time.Millisecond
 
 // Record writes a job's input to files, as the stage uses it: see package
-// pipeline/internal/record. Config and Model are those of a stage, of which it
+// internal/pipeline/record. Config and Model are those of a stage, of which it
 // needs settings, channels and policy; messages are read as the job reads them. The
 // job stays as it is: nothing is published. When ctx ends, or the computer stops,
 // call it again: each sample is recorded once.

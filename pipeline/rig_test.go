@@ -9,11 +9,11 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
 // rig is a real server with a connection for the test.

@@ -1,9 +1,9 @@
 package pipeline
 
 import (
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/owner"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/state"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
 // safeguard is how a worker keeps to exactly-once. Its zero value makes every check.

@@ -11,9 +11,9 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/shard"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -40,7 +40,7 @@ type Stage struct {
 	NewPartitions int
 	// Carry is the share of predictions, 0 to 1, that carry their features, as a
 	// readout reads them, for somebody to learn from when the samples are gone (package
-	// pipeline/learn). They go to a NATS stream of their own. Which ones they are
+	// internal/learn). They go to a NATS stream of their own. Which ones they are
 	// depends on stream, sequence number and row alone. Optional: none.
 	Carry float64
 	// Tracer decides which messages are traced, and takes their spans (docs/traces.md).

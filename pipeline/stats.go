@@ -6,8 +6,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/stats"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -70,7 +70,7 @@ func (c *Counters) Shards() (all []ShardTime) {
 }
 
 // StateStats is what the states of open sequences were like that a stage looked at, some
-// of those in each snapshot: package reservoir/dynamics says what the figures mean.
+// of those in each snapshot: package internal/dynamics says what the figures mean.
 type StateStats struct {
 	Saturated Histogram // share of units that have come to their limit; one value a state
 	Size      Histogram // root of the mean square of the units; one value a state

@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
 // sweeper runs sweeps beside the manager, one at a time.
@@ -15,7 +15,7 @@ type sweeper struct {
 }
 
 // sweepOrphans begins a sweep if it is time: after claims, and now and then. Of
-// a partition claimed lately nothing is swept yet, see internal/owner/retire.go.
+// a partition claimed lately nothing is swept yet, see internal/pipeline/owner/retire.go.
 func (m *manager) sweepOrphans(ctx context.Context) {
 	s := &m.sweeper
 	if s.done != nil {

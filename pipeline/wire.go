@@ -1,7 +1,7 @@
 package pipeline
 
 import (
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
 // Message headers of producers; package doc says what they mean.

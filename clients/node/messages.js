@@ -91,7 +91,7 @@ function rfc3339(t) {
   return new Date(Number(second) * 1000).toISOString().replace(".000Z", `.${rest}Z`);
 }
 
-// encodeLabel makes the body of a label; pipeline/labels/doc.go has its fields.
+// encodeLabel makes the body of a label; internal/labels/doc.go has its fields.
 export function encodeLabel({ stream, from, to, seq, row, label, withdrawn, who, when = new Date() }) {
   if (!stream || !who) throw new Error("a label needs stream and who");
   if (!label === !withdrawn) throw new Error("a label needs label, or withdrawn: true");

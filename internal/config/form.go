@@ -40,7 +40,7 @@ var forms = map[string]form{
 	"source": {source, `a source such as $.axis.x or $["a name"]`},
 	"scaled source": {source + `( [*] -?` + anyNumber + `)?( [+-] ` + anyNumber + `)?`,
 		"channels with a source each, such as {c0: $.axis.x, c1: $.axis.y * 0.1}, in quotes where YAML reads something else than a text"},
-	// Package pipeline/gateway/modbus has the same pattern; a test of the commands
+	// Package internal/gateway/modbus has the same pattern; a test of the commands
 	// compares what the two accept.
 	"register": {`([^ ,/]+:[0-9]{1,5}/)?((0|[1-9][0-9]{0,2})/)?((holding|input):` + registerAt + `:(int16|uint16|int32|uint32|float32|float64)(:(abcd|badc|cdab|dcba))?|(coil|discrete):` + registerAt + `)` +
 		`( [*] -?` + decimal + `)?( [+-] ` + decimal + `)?( without (sunspec|` + noValue + `(,` + noValue + `)*))?`,

@@ -6,7 +6,7 @@
 // its logins (Access: whatever the server shows is behind them). It counts
 // nothing itself: each scrape reads pipeline.Counters, which the stage writes
 // whether anybody looks or not, and the GPUs' readings of package
-// gpu/telemetry. So the stage knows nothing of Prometheus, and a client of
+// internal/telemetry. So the stage knows nothing of Prometheus, and a client of
 // this server can hold up no batch.
 //
 // # Files

@@ -19,13 +19,13 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/gateway"
+	"github.com/eusn-stream/eusn-stream/internal/gateway/modbus"
+	"github.com/eusn-stream/eusn-stream/internal/gateway/web"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway/modbus"
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway/web"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

@@ -9,8 +9,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
+	"github.com/eusn-stream/eusn-stream/internal/gateway"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
 // The metrics of a gateway; docs/gateway.md lists them.

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
+	"github.com/eusn-stream/eusn-stream/internal/gateway"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
 // What a gateway serves is what its document lists.

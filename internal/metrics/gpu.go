@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
 // readingAge is how long a reading serves: asking the driver takes up to some

@@ -10,14 +10,14 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // From the driver's library to the page: the reader opens an NVML for tests as
 // it opens the real one.
 func TestNVML(t *testing.T) {
-	const source = "../../gpu/telemetry/testdata/nvml.c"
+	const source = "../../internal/telemetry/testdata/nvml.c"
 	if _, err := os.ReadFile(source); err != nil { // or the test cache would not see it change
 		t.Fatal(err)
 	}

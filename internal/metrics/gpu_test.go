@@ -11,7 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
 // fixed are GPUs that say what they are told to.

@@ -17,8 +17,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/listen"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // Limits of the server. Prometheus gives up after 10 s by default; a client that

@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/testing/browser"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/registry"
 )
 
 // The page in a real browser: it shows a live stage, looks a stream up by keyboard, sees a

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 )
 
 // A clock that is set back takes what lies ahead of it, and no more.

@@ -11,10 +11,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/admin"
-	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/watch"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
-	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 )
 
 const (

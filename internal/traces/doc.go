@@ -1,6 +1,6 @@
 // Package traces sends spans to a collector of OpenTelemetry: by its SDK, and by OTLP
 // over HTTP. It is the only package that knows the SDK; all others know package
-// pipeline/trace.
+// internal/trace.
 //
 // Spans come when they have ended, with times and places of their own, and wait in a
 // bounded queue of the SDK. Nothing waits for the collector: where the queue is full, or

@@ -7,7 +7,7 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	otel "go.opentelemetry.io/otel/trace"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
 // Our reading of the headers is OpenTelemetry's own, but for what is longer than ours.

@@ -18,7 +18,7 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 	otel "go.opentelemetry.io/otel/trace"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
 const (

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
 // book is a log that several goroutines write.

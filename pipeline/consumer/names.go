@@ -3,7 +3,7 @@ package consumer
 import (
 	"fmt"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
 // Names are what a job's input subject calls the tokens of a key: those of

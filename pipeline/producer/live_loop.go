@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
 // liveAnswer is what became of a message.

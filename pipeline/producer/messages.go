@@ -7,7 +7,7 @@ import (
 	"strconv"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/internal/wire"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
 // Messages are those that a Publisher makes of a source, for who reads them

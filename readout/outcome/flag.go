@@ -10,7 +10,7 @@ type Flag uint32
 
 // The flags, which are part of the output format. The first seven say what
 // happened to the samples on their way, the others that the samples are unlike
-// those the model was trained on (see package reservoir/monitor).
+// those the model was trained on (see package internal/monitor).
 const (
 	FlagGap           Flag = 1 << iota // messages of the stream are missing
 	FlagReordered                      // messages arrived out of order and were put in order

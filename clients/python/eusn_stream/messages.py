@@ -1,5 +1,5 @@
-"""What a message holds, without Arrow and NATS. The Go package pipeline/internal/wire
-and pipeline/labels define it; tests/golden.json is written by them."""
+"""What a message holds, without Arrow and NATS. The Go package internal/pipeline/wire
+and internal/labels define it; tests/golden.json is written by them."""
 
 from __future__ import annotations
 

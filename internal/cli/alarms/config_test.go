@@ -3,8 +3,8 @@ package alarms_test
 import (
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 )
 
 // A configuration may have a rule of every kind that there is.

@@ -12,9 +12,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/testing/alarmtest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
-	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 )
 
 // entry is one that the bucket of the latest had: of which prediction, and when the server

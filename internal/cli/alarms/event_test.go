@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 )
 
 // The log says of an event what its prediction has, and no zero in place of what it lacks.

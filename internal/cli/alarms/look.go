@@ -18,11 +18,11 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/watch"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
-	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
 
 // line is an event for people.

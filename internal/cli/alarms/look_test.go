@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 )
 
 // A line for people says what the event says, and nothing that it does not say.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline/notify"
+	"github.com/eusn-stream/eusn-stream/internal/notify"
 )
 
 // The configuration's outputs are made, each address of an Alertmanager one, and what is

@@ -14,18 +14,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/notify"
 	"github.com/eusn-stream/eusn-stream/internal/service"
-	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/watch"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
-	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsclient"
-	"github.com/eusn-stream/eusn-stream/pipeline/notify"
-	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
 
 // NewCommand is "alarms" and what is under it.

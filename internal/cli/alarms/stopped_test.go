@@ -13,9 +13,9 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/client"
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
-	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
 // leastEnergyTime: the energy counter of a card is brought up to date some ten

@@ -13,15 +13,15 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // The energy of a row is the counter's difference, and nothing where there is
 // no counter.
 func TestBenchEnergy(t *testing.T) {
-	const source = "../../../gpu/telemetry/testdata/nvml.c"
+	const source = "../../../internal/telemetry/testdata/nvml.c"
 	if _, err := os.ReadFile(source); err != nil { // or the test cache would not see it change
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline/notify"
+	"github.com/eusn-stream/eusn-stream/internal/notify"
 )
 
 // outputError is what is wrong with where alarms are sent. The stage does not send them, so

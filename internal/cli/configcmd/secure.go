@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline/roles"
+	"github.com/eusn-stream/eusn-stream/internal/roles"
 )
 
 // Files in the folder that init --secure makes.

@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/gpu"
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
 // checkGPU tells what GPU the stage can use, or why none.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/pipeline/admin"
 )
 
 // ownersAlone wants files and folders that hold samples to be closed to others.

@@ -6,10 +6,10 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // A job seen by status: with its worker, gateway and alarms, and when all have stopped.

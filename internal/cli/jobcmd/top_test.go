@@ -14,7 +14,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
-	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 )
 
 var late = 12.34

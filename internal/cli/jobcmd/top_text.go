@@ -12,8 +12,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
 )
 
 const (

@@ -7,10 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway/modbus"
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway/opcua"
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway/sparkplug"
+	"github.com/eusn-stream/eusn-stream/internal/gateway"
+	"github.com/eusn-stream/eusn-stream/internal/gateway/modbus"
+	"github.com/eusn-stream/eusn-stream/internal/gateway/opcua"
+	"github.com/eusn-stream/eusn-stream/internal/gateway/sparkplug"
 )
 
 // checkFieldbus says what is wrong with a configuration of field buses.

@@ -10,7 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
-	"github.com/eusn-stream/eusn-stream/pipeline/gateway"
+	"github.com/eusn-stream/eusn-stream/internal/gateway"
 )
 
 // noLines refuses line protocol where input.* says where the values are in a way

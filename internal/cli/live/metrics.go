@@ -11,16 +11,16 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/page"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
 	"github.com/eusn-stream/eusn-stream/internal/traces"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
-	"github.com/eusn-stream/eusn-stream/pipeline/trace"
 )
 
 // closeTime is how long the end waits for the GPUs' driver.

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 

@@ -18,15 +18,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
+	"github.com/eusn-stream/eusn-stream/internal/labels"
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/service"
+	"github.com/eusn-stream/eusn-stream/internal/watch"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
-	"github.com/eusn-stream/eusn-stream/pipeline/labels"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
-	"github.com/eusn-stream/eusn-stream/pipeline/watch"
 )
 
 // statusEvery is how often a running stage logs what it has done.

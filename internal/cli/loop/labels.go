@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline/labels"
+	"github.com/eusn-stream/eusn-stream/internal/labels"
 )
 
 // NewLabels is "labels" and what is under it.

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/pipeline/learn"
+	"github.com/eusn-stream/eusn-stream/internal/learn"
 )
 
 // TestDamagedStoreExits: a damaged file of a store has the exit code of damaged files.

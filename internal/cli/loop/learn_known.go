@@ -9,8 +9,8 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/learn"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/pipeline/learn"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

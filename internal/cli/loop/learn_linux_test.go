@@ -12,9 +12,9 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/labels"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
-	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 )
 
 // Many labels about nothing, and many messages that are no label, keep nobody from

@@ -8,8 +8,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
+	"github.com/eusn-stream/eusn-stream/internal/learn"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/pipeline/learn"
 )
 
 // learnt is what --json prints.

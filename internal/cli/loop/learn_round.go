@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/learn"
+	"github.com/eusn-stream/eusn-stream/internal/learn"
 )
 
 // rounds is one, or one after the other.

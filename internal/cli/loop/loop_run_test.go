@@ -15,10 +15,10 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/client"
+	"github.com/eusn-stream/eusn-stream/internal/labels"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
-	"github.com/eusn-stream/eusn-stream/pipeline/labels"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 

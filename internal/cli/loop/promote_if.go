@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/pipeline/trial"
+	"github.com/eusn-stream/eusn-stream/internal/trial"
 )
 
 // What --if may ask for.

@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/pipeline/trial"
+	"github.com/eusn-stream/eusn-stream/internal/trial"
 )
 
 // reportShadows prints how a job's shadows do.

@@ -8,10 +8,10 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/labels"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline/labels"
-	"github.com/eusn-stream/eusn-stream/pipeline/trial"
+	"github.com/eusn-stream/eusn-stream/internal/trial"
 )
 
 // A candidate beside a running stage, by the commands: what the report says is what

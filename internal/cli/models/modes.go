@@ -3,7 +3,7 @@ package models
 import (
 	"fmt"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/dynamics"
+	"github.com/eusn-stream/eusn-stream/internal/dynamics"
 )
 
 // modesReport is how a network's states forget, near zero: package dynamics.

@@ -14,9 +14,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/compare"
+	"github.com/eusn-stream/eusn-stream/internal/paper"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/offline/bench"
-	"github.com/eusn-stream/eusn-stream/offline/compare"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -78,7 +78,7 @@ draw varies by .003.`, len(compare.Sets()), len(compare.Sets())),
 
 // check completes the settings and holds the flags against each other.
 func (c *compareRun) check() error {
-	c.run.settings = bench.NewSettings(bench.Compare, c.run.settings.Seed)
+	c.run.settings = paper.NewSettings(paper.Compare, c.run.settings.Seed)
 	switch {
 	case c.run.threads < 0:
 		return fmt.Errorf("--threads %d: want 0 or more", c.run.threads)

@@ -8,15 +8,15 @@ import (
 	"text/tabwriter"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/offline/bench"
-	"github.com/eusn-stream/eusn-stream/offline/compare"
+	"github.com/eusn-stream/eusn-stream/internal/compare"
+	"github.com/eusn-stream/eusn-stream/internal/paper"
 )
 
 // CompareReport is what offline compare --json prints.
 type CompareReport struct {
 	Results     string                        `json:"results"`
-	Settings    bench.Settings                `json:"settings"`
-	Cells       []bench.Cell                  `json:"cells"`
+	Settings    paper.Settings                `json:"settings"`
+	Cells       []paper.Cell                  `json:"cells"`
 	Published   map[string]map[string]float64 `json:"published"` // accuracy by data set and classifier
 	Sources     []compare.Source              `json:"published_sources"`
 	Rankings    []*compare.Ranking            `json:"rankings"`
@@ -88,13 +88,13 @@ func (c *compareRun) report(done benchDone) CompareReport {
 	return r
 }
 
-func (r *CompareReport) mean(st *bench.Store, bank string, datasets []string) BankMean {
-	var cells []bench.Cell
+func (r *CompareReport) mean(st *paper.Store, bank string, datasets []string) BankMean {
+	var cells []paper.Cell
 	for _, d := range datasets {
 		cells = append(cells, r.cell(d, bank))
 	}
 	m := BankMean{Bank: bank, Datasets: len(datasets), Draws: st.DrawMeans(cells)}
-	m.Mean, m.Deviation = bench.MeanDeviation(m.Draws)
+	m.Mean, m.Deviation = paper.MeanDeviation(m.Draws)
 	if want, ok := compare.Promised(bank); ok && len(datasets) == len(compare.Sets()) {
 		m.Want = want
 	}
@@ -103,14 +103,14 @@ func (r *CompareReport) mean(st *bench.Store, bank string, datasets []string) Ba
 
 // datasets and banks are in the order of the cells, each once.
 func (r *CompareReport) datasets() []string {
-	return r.each(func(c bench.Cell) string { return c.Dataset })
+	return r.each(func(c paper.Cell) string { return c.Dataset })
 }
 
 func (r *CompareReport) banks() []string {
-	return r.each(func(c bench.Cell) string { return c.Model })
+	return r.each(func(c paper.Cell) string { return c.Model })
 }
 
-func (r *CompareReport) each(of func(bench.Cell) string) (all []string) {
+func (r *CompareReport) each(of func(paper.Cell) string) (all []string) {
 	for _, c := range r.Cells {
 		if !slices.Contains(all, of(c)) {
 			all = append(all, of(c))
@@ -120,8 +120,8 @@ func (r *CompareReport) each(of func(bench.Cell) string) (all []string) {
 }
 
 // cell is one of those: there is one for every data set and bank.
-func (r *CompareReport) cell(dataset, bank string) bench.Cell {
-	return r.Cells[slices.IndexFunc(r.Cells, func(c bench.Cell) bool { return c.Dataset == dataset && c.Model == bank })]
+func (r *CompareReport) cell(dataset, bank string) paper.Cell {
+	return r.Cells[slices.IndexFunc(r.Cells, func(c paper.Cell) bool { return c.Dataset == dataset && c.Model == bank })]
 }
 
 // gate is the error of banks below what is promised.
@@ -146,7 +146,7 @@ func (r *CompareReport) write(w io.Writer) error {
 		row := []string{d}
 		for _, b := range r.banks() {
 			c := r.cell(d, b)
-			row = append(row, bench.Spread(c.Accuracy, c.Deviation, c.Draws, 3))
+			row = append(row, paper.Spread(c.Accuracy, c.Deviation, c.Draws, 3))
 		}
 		for _, name := range compare.Classifiers {
 			if v, ok := r.Published[d][name]; ok {
@@ -161,7 +161,7 @@ func (r *CompareReport) write(w io.Writer) error {
 		r.addRow(t, k, fmt.Sprintf("mean of %d", len(k.Datasets)), func(i int) string {
 			for _, m := range r.Means {
 				if m.Bank == k.Methods[i] && m.Datasets == len(k.Datasets) {
-					return bench.Spread(m.Mean, m.Deviation, len(m.Draws), 4)
+					return paper.Spread(m.Mean, m.Deviation, len(m.Draws), 4)
 				}
 			}
 			return fmt.Sprintf("%.4f", k.Means[i])

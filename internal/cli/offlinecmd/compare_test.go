@@ -11,9 +11,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/offlinecmd"
+	"github.com/eusn-stream/eusn-stream/internal/compare"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
-	"github.com/eusn-stream/eusn-stream/offline/compare"
 )
 
 // madeUp is a folder with small made-up data sets under these names.

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/gpu"
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/energy"
-	"github.com/eusn-stream/eusn-stream/offline/bench"
+	"github.com/eusn-stream/eusn-stream/internal/paper"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
 var (
@@ -65,7 +65,7 @@ func (m *metering) lacks(device string, err error) {
 }
 
 // end closes the counters and notes what they left out.
-func (m *metering) end(cells []bench.Cell) {
+func (m *metering) end(cells []paper.Cell) {
 	for _, d := range []struct {
 		name    string
 		account *energy.Account

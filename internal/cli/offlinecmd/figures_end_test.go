@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/offline/figures"
+	"github.com/eusn-stream/eusn-stream/internal/figures"
 )
 
 // TestOfflineFiguresInterrupted: what is finished is whole, the rest is not

@@ -14,8 +14,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/paper"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
 func newMemory(a *cli.App) *cobra.Command {
@@ -44,7 +44,7 @@ noise has their channels, as in the paper for LSST, PenDigits and RacketSports.`
 		if len(lengths) == 0 || slices.Min(lengths) < 1 {
 			return fmt.Errorf("--lengths %v: want positive numbers", lengths)
 		}
-		if err := b.check(f, bench.PaperExact); err != nil {
+		if err := b.check(f, paper.PaperExact); err != nil {
 			return err
 		}
 		if table != "" && filepath.Clean(table) == filepath.Clean(b.out) {
@@ -64,7 +64,7 @@ noise has their channels, as in the paper for LSST, PenDigits and RacketSports.`
 type MemoryPoint struct {
 	Task   string `json:"task"`
 	Length int    `json:"length"` // samples
-	bench.Cell
+	paper.Cell
 }
 
 func memory(ctx context.Context, a *cli.App, paths []string, lengths []int, table string, b benchRun) error {
@@ -99,7 +99,7 @@ func memory(ctx context.Context, a *cli.App, paths []string, lengths []int, tabl
 		if path := archive[dataset]; path != "" {
 			words = append(words, cli.QuoteForShell(path))
 		}
-		_, length, _ := bench.MemoryTask(dataset)
+		_, length, _ := paper.MemoryTask(dataset)
 		return strings.Join(append(words, "--lengths", fmt.Sprint(length)), " ")
 	})
 	if err != nil {
@@ -107,7 +107,7 @@ func memory(ctx context.Context, a *cli.App, paths []string, lengths []int, tabl
 	}
 	points := make([]MemoryPoint, len(done.cells))
 	for i, c := range done.cells {
-		task, length, _ := bench.MemoryTask(c.Dataset)
+		task, length, _ := paper.MemoryTask(c.Dataset)
 		points[i] = MemoryPoint{task, length, c}
 	}
 	if table != "" {
@@ -133,9 +133,9 @@ func memory(ctx context.Context, a *cli.App, paths []string, lengths []int, tabl
 // hidden is the task made of d, or of nothing.
 func hidden(d *offline.Dataset, length int, seed uint64) (*offline.Dataset, error) {
 	if d == nil {
-		return bench.SyntheticMemory(length, seed)
+		return paper.SyntheticMemory(length, seed)
 	}
-	return bench.Memory(d, length, seed)
+	return paper.Memory(d, length, seed)
 }
 
 // printMemory prints a line per task and length, a column per model. Points
@@ -150,7 +150,7 @@ func printMemory(a *cli.App, points []MemoryPoint, models []string) error {
 				fmt.Fprint(t, "\tno result")
 				continue
 			}
-			fmt.Fprintf(t, "\t%s", bench.Spread(p.Accuracy, p.Deviation, p.Draws, 3))
+			fmt.Fprintf(t, "\t%s", paper.Spread(p.Accuracy, p.Deviation, p.Draws, 3))
 		}
 		fmt.Fprintln(t)
 	}

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/gpu"
-	"github.com/eusn-stream/eusn-stream/gpu/telemetry"
 	"github.com/eusn-stream/eusn-stream/internal/energy"
+	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
 // Tests see no machine's counters: idle power of seconds would be measured in

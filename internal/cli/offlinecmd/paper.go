@@ -16,15 +16,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
+	"github.com/eusn-stream/eusn-stream/internal/paper"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/offline/bench"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // benchRun is what offline paper, memory and compare are asked for.
 type benchRun struct {
-	settings     bench.Settings
-	plan         bench.Plan
+	settings     paper.Settings
+	plan         paper.Plan
 	out          string
 	threads      int
 	listLength   int
@@ -33,11 +33,11 @@ type benchRun struct {
 }
 
 func (b *benchRun) add(f *pflag.FlagSet, out string) {
-	b.plan = bench.PaperPlan()
-	f.StringSliceVar(&b.plan.Models, "models", bench.PaperModels, "models to run; also deepesn, and the trained models rnn, arnn and gru")
-	f.IntVar(&b.plan.Configurations, "configurations", bench.MaxConfigurations, "how many configurations of the paper's search list to try")
-	f.DurationVar(&b.plan.Budget, "budget", bench.PaperBudget, "training time for the search of one trained model on one data set; 0 = no limit")
-	f.IntVar(&b.plan.Epochs, "epochs", bench.PaperEpochs, "most epochs of a trained model")
+	b.plan = paper.PaperPlan()
+	f.StringSliceVar(&b.plan.Models, "models", paper.PaperModels, "models to run; also deepesn, and the trained models rnn, arnn and gru")
+	f.IntVar(&b.plan.Configurations, "configurations", paper.MaxConfigurations, "how many configurations of the paper's search list to try")
+	f.DurationVar(&b.plan.Budget, "budget", paper.PaperBudget, "training time for the search of one trained model on one data set; 0 = no limit")
+	f.IntVar(&b.plan.Epochs, "epochs", paper.PaperEpochs, "most epochs of a trained model")
 	b.addRun(f, out)
 }
 
@@ -51,25 +51,25 @@ func (b *benchRun) addRun(f *pflag.FlagSet, out string) {
 }
 
 // check completes the settings and holds the flags against each other.
-func (b *benchRun) check(f *pflag.FlagSet, protocol bench.Protocol) error {
-	b.settings = bench.NewSettings(protocol, b.settings.Seed)
+func (b *benchRun) check(f *pflag.FlagSet, protocol paper.Protocol) error {
+	b.settings = paper.NewSettings(protocol, b.settings.Seed)
 	b.settings.LeastRate = b.leastRate
-	if protocol == bench.Bank {
+	if protocol == paper.Bank {
 		for _, name := range []string{"configurations", "models", "budget", "epochs", "list-length", "least-rate"} {
 			if f.Changed(name) {
 				return fmt.Errorf("--protocol bank has no search and one model: do not give --%s with it", name)
 			}
 		}
-		b.plan.Models, b.plan.Configurations = []string{bench.BankModel}, 0
+		b.plan.Models, b.plan.Configurations = []string{paper.BankModel}, 0
 	}
 	if b.threads < 0 {
 		return fmt.Errorf("--threads %d: want 0 or more", b.threads)
 	}
 	if f.Changed("list-length") {
 		if b.listLength < 1 {
-			return fmt.Errorf("--list-length %d: want 1 to %d", b.listLength, bench.MaxConfigurations)
+			return fmt.Errorf("--list-length %d: want 1 to %d", b.listLength, paper.MaxConfigurations)
 		}
-		if b.listLength != bench.MaxConfigurations { // which is what files without it have
+		if b.listLength != paper.MaxConfigurations { // which is what files without it have
 			b.settings.ListLength = b.listLength
 		}
 		if !f.Changed("configurations") {
@@ -132,21 +132,21 @@ deviation is marked.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringVar(&protocol, "protocol", string(bench.PaperExact), "paper-exact, best or bank")
+	f.StringVar(&protocol, "protocol", string(paper.PaperExact), "paper-exact, best or bank")
 	f.BoolVar(&b.gate, "gate", false, "exit with 6 if a result is outside the tolerance of the paper")
 	b.add(f, "paper.jsonl")
 	f.Float64Var(&b.leastRate, "least-rate", 0, "of rnn, arnn and gru: leave configurations of a smaller learning rate out of their lists")
-	f.IntVar(&b.listLength, "list-length", bench.MaxConfigurations, "configurations in each reservoir's search list; the next list begins after them")
+	f.IntVar(&b.listLength, "list-length", paper.MaxConfigurations, "configurations in each reservoir's search list; the next list begins after them")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := b.check(f, bench.Protocol(protocol)); err != nil {
+		if err := b.check(f, paper.Protocol(protocol)); err != nil {
 			return err
 		}
-		return a.Do(func(ctx context.Context, paths []string) error { return paper(ctx, a, paths, b) })(cmd, args)
+		return a.Do(func(ctx context.Context, paths []string) error { return runPaper(ctx, a, paths, b) })(cmd, args)
 	}
 	return cmd
 }
 
-func paper(ctx context.Context, a *cli.App, paths []string, b benchRun) error {
+func runPaper(ctx context.Context, a *cli.App, paths []string, b benchRun) error {
 	var sets []*offline.Dataset
 	archive := map[string]string{}
 	for _, path := range paths {
@@ -171,7 +171,7 @@ func runBench(ctx context.Context, a *cli.App, sets []*offline.Dataset, b benchR
 	if err := checkCanonical(a); err != nil {
 		return done, err
 	}
-	if err := bench.Check(sets, b.plan, b.settings); err != nil {
+	if err := paper.Check(sets, b.plan, b.settings); err != nil {
 		return done, cli.Fail(cli.ExitFailure, err, "another archive") // before there is a results file
 	}
 	done.store, err = openBenchResults(b)
@@ -179,12 +179,12 @@ func runBench(ctx context.Context, a *cli.App, sets []*offline.Dataset, b benchR
 		return done, err
 	}
 	meters := meterEnergy(a.Engine)
-	o := bench.Options{Plan: b.plan, Energy: meters.accounts, Idle: idleTime, Command: func(c bench.Cell) string { return b.command(of(c.Dataset), c) }}
+	o := paper.Options{Plan: b.plan, Energy: meters.accounts, Idle: idleTime, Command: func(c paper.Cell) string { return b.command(of(c.Dataset), c) }}
 	o.Origin = benchOrigin()
 	o.Threads, o.NewEngine = b.threads, engines.New(a.Engine)
 	p := a.Progress()
 	o.Progress = p.Report
-	done.cells, err = bench.Run(ctx, sets, o, done.store)
+	done.cells, err = paper.Run(ctx, sets, o, done.store)
 	p.Close()
 	meters.end(done.cells)
 	done.unmeasured = meters.unmeasured
@@ -195,7 +195,7 @@ func runBench(ctx context.Context, a *cli.App, sets []*offline.Dataset, b benchR
 // ended says what there is after a run, and what to do where its results do not
 // belong to those of the file.
 func (b benchRun) ended(err error) error {
-	var other *bench.SettingsError
+	var other *paper.SettingsError
 	if errors.As(err, &other) {
 		return cli.Fail(cli.ExitFailure, err, "another --out")
 	}
@@ -204,8 +204,8 @@ func (b benchRun) ended(err error) error {
 
 // benchDone is a bench that came to its end.
 type benchDone struct {
-	store      *bench.Store
-	cells      []bench.Cell
+	store      *paper.Store
+	cells      []paper.Cell
 	unmeasured []string // what energy lacks, and why
 }
 
@@ -233,37 +233,37 @@ func checkCanonical(a *cli.App) error {
 }
 
 // benchOrigin is noted in results files.
-func benchOrigin() *bench.Origin {
-	return &bench.Origin{
+func benchOrigin() *paper.Origin {
+	return &paper.Origin{
 		Program: cli.ToolName() + ", " + runtime.Version(), Machine: hardware.MachineName(), Began: time.Now().UTC().Format(time.RFC3339),
 	}
 }
 
 // openBenchResults begins the results file, or continues it.
-func openBenchResults(b benchRun) (*bench.Store, error) {
-	open := bench.Create
+func openBenchResults(b benchRun) (*paper.Store, error) {
+	open := paper.Create
 	if b.resume {
 		if err := cli.WholeFile(b.out); err != nil {
 			return nil, err
 		}
-		open = bench.Resume
+		open = paper.Resume
 	}
 	st, err := open(b.out, b.settings)
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s exists and was not changed", b.out), "the same command with --resume to continue it, or another --out")
-	case errors.Is(err, bench.ErrInUse):
+	case errors.Is(err, paper.ErrInUse):
 		return nil, cli.Fail(cli.ExitFailure, err, "wait until that run has ended, or choose another --out")
 	}
 	return st, cli.Fail(cli.ExitFailure, err, "another --out")
 }
 
 // command is the command line that reproduces one cell.
-func (b benchRun) command(of string, cell bench.Cell) string {
+func (b benchRun) command(of string, cell paper.Cell) string {
 	c := "eusn-stream offline " + of
 	switch b.settings.Protocol {
-	case bench.Bank:
-	case bench.Compare:
+	case paper.Bank:
+	case paper.Compare:
 		c += " --banks " + cell.Model
 	default:
 		c += fmt.Sprintf(" --models %s --configurations %d", cell.Model, cell.Configurations)
@@ -282,8 +282,8 @@ func (b benchRun) command(of string, cell bench.Cell) string {
 
 // PaperRow is one cell with what the paper says of it.
 type PaperRow struct {
-	bench.Cell
-	Verdict *bench.Verdict `json:"verdict,omitempty"`
+	paper.Cell
+	Verdict *paper.Verdict `json:"verdict,omitempty"`
 }
 
 func printBenchCells(a *cli.App, b benchRun, done benchDone) error {
@@ -303,12 +303,12 @@ func printBenchCells(a *cli.App, b benchRun, done benchDone) error {
 	if a.JSON {
 		err = a.PrintJSON(struct {
 			Results    string         `json:"results"`
-			Settings   bench.Settings `json:"settings"`
+			Settings   paper.Settings `json:"settings"`
 			Cells      []PaperRow     `json:"cells"`
 			Unmeasured []string       `json:"unmeasured,omitempty"`
 		}{b.out, b.settings, rows, done.unmeasured})
 	} else {
-		err = bench.WriteTable(a.Stdout, done.store, done.cells)
+		err = paper.WriteTable(a.Stdout, done.store, done.cells)
 		for _, why := range done.unmeasured {
 			a.Say("%s", why)
 		}

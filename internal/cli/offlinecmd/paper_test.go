@@ -9,14 +9,14 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/offlinecmd"
+	"github.com/eusn-stream/eusn-stream/internal/paper"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/offline/bench"
 )
 
 // paperReport is what offline paper --json prints.
 type paperReport struct {
 	Results  string
-	Settings bench.Settings
+	Settings paper.Settings
 	Cells    []offlinecmd.PaperRow
 }
 
@@ -27,11 +27,11 @@ func TestPaper(t *testing.T) {
 
 	var first, again paperReport
 	clitest.Must(t, append(args, "--json")...).Parse(t, &first)
-	if len(first.Cells) != 3 || first.Results != out || first.Settings.Protocol != bench.PaperExact {
+	if len(first.Cells) != 3 || first.Results != out || first.Settings.Protocol != paper.PaperExact {
 		t.Fatalf("bench --json gives %+v", first)
 	}
 	for i, c := range first.Cells {
-		if c.Model != bench.PaperModels[i] || c.Dataset != "Tiny" || c.Draws != 2 || c.Verdict != nil || !strings.Contains(c.Command, "--models "+c.Model) {
+		if c.Model != paper.PaperModels[i] || c.Dataset != "Tiny" || c.Draws != 2 || c.Verdict != nil || !strings.Contains(c.Command, "--models "+c.Model) {
 			t.Errorf("cell %+v", c)
 		}
 	}

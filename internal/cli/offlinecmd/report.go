@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/offline/bench"
-	"github.com/eusn-stream/eusn-stream/offline/report"
+	"github.com/eusn-stream/eusn-stream/internal/paper"
+	"github.com/eusn-stream/eusn-stream/internal/report"
 )
 
 // reportRun is what offline report is asked for.
@@ -66,7 +66,7 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 	}
 	rep, err := report.Load(paths, r.options)
 	switch {
-	case errors.Is(err, bench.ErrTorn):
+	case errors.Is(err, paper.ErrTorn):
 		return cli.Fail(cli.ExitFailure, err, "the same command again if a run is still writing that file; otherwise repeat the command that wrote it with --resume, which replaces the incomplete line")
 	case errors.Is(err, fs.ErrNotExist):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper ARCHIVE... --out FILE writes results")

@@ -10,8 +10,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
+	"github.com/eusn-stream/eusn-stream/internal/report"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/offline/report"
 )
 
 // From an archive to a report, with the paper's figures and without.

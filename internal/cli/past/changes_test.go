@@ -7,9 +7,9 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/explain"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/pipeline/explain"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // changed is a job whose stage is stopped and started, and what is done to it meanwhile.

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/explain"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/pipeline/explain"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
 )
 
 // predicted is a job that has predicted an archive, and whose stage runs.

@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eusn-stream/eusn-stream/internal/explain"
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/pipeline/explain"
 )
 
 // Places, in pixels.

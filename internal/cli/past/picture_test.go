@@ -11,7 +11,7 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/explain"
+	"github.com/eusn-stream/eusn-stream/internal/explain"
 )
 
 // drawable is an explanation of a sequence of so many channels and samples.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/explain"
+	"github.com/eusn-stream/eusn-stream/internal/explain"
 )
 
 // page is text for people: a name, then what there is to say under it.

@@ -21,7 +21,7 @@ import (
 // colon: it names a command, flags that this has, and as many arguments as it takes.
 func TestAdviceCanBeTyped(t *testing.T) {
 	seen := 0
-	for _, dir := range []string{"../../cli", "../../../pipeline/fleet"} {
+	for _, dir := range []string{"../../cli", "../../../internal/fleet"} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 				return err

@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline/fleet"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 )
 
 // Answer has this process say how it is (eusn-stream status), on a connection of its own,

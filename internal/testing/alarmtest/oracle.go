@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
-	"github.com/eusn-stream/eusn-stream/pipeline/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
 // variable says what a test binary is in a process of its own.

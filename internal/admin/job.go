@@ -1,0 +1,133 @@
+package admin
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Job looks at a job from outside: its partitions, what it stores, its dead
+// letters. It changes nothing but in Replay, and needs no stage to run.
+type Job struct {
+	job       *store.Job
+	snapshots jetstream.ObjectStore
+	isAlone   bool // no other job reads the input; see Replay
+}
+
+// PartitionStatus is what a partition's record says, and what waits for it.
+type PartitionStatus struct {
+	Partition     int           `json:"partition"`
+	Owner         string        `json:"owner"` // worker; empty = nobody since it was released, or ever
+	Epoch         uint64        `json:"epoch"` // rises with every claim; 0 = never claimed
+	InSeq         uint64        `json:"in_seq"`
+	Outs          uint64        `json:"predictions"`
+	Lag           uint64        `json:"lag"`          // input messages stored but not answered by a commit; some may need none
+	Digest        string        `json:"digest"`       // of the state at the last commit
+	Snapshot      string        `json:"snapshot"`     // name; empty without one
+	SnapshotSeq   uint64        `json:"snapshot_seq"` // last input message in it
+	SnapshotBytes uint64        `json:"snapshot_bytes"`
+	SnapshotAge   time.Duration `json:"snapshot_age_ns"`
+}
+
+// ErrNoJob is that of a job under whose name no stage has run.
+var ErrNoJob = store.ErrNoJob
+
+// LostError is the loss of what a job has stored: What, and what to Do about it.
+type LostError = store.LostError
+
+// Open finds a job by its name, or returns ErrNoJob.
+func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
+	found, err := store.Open(ctx, js, name)
+	if err != nil {
+		return nil, err
+	}
+	j := &Job{job: found}
+	if j.snapshots, err = js.ObjectStore(ctx, wire.SnapshotBucket(name)); err != nil {
+		return nil, fmt.Errorf("admin: object store %s: %w", wire.SnapshotBucket(name), err)
+	}
+	return j, nil
+}
+
+// Jobs are the names of the jobs on a server, in alphabetical order.
+func Jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
+	return store.Jobs(ctx, js)
+}
+
+// Name is the job's.
+func (j *Job) Name() string { return j.job.Name }
+
+// JS is what the job was opened with.
+func (j *Job) JS() jetstream.JetStream { return j.job.JS }
+
+// NumPartitions is how many partitions the job has.
+func (j *Job) NumPartitions() int { return j.job.Partitions }
+
+// Subject is the input subject on which the job takes messages; empty where its
+// input was not made by a stage.
+func (j *Job) Subject() string { return j.job.Pattern.Filter() }
+
+// InputJob is the job whose input this one reads: itself, or another job.
+func (j *Job) InputJob() string { return j.job.InputJob() }
+
+// Readers are the other jobs that read this job's input, in alphabetical order.
+func (j *Job) Readers(ctx context.Context) ([]string, error) {
+	return store.ReadersOf(ctx, j.job.JS, j.job.Name)
+}
+
+// Reads is how the job reads its messages, as package codec/formats writes it;
+// empty = as Arrow. A job whose stage has not run yet has not decided.
+func (j *Job) Reads(ctx context.Context) (input string, decided bool, err error) {
+	e, _, err := store.ReadEntry(ctx, j.job.Out, j.Name())
+	return e.Input, e.Readout != "", err
+}
+
+// CheckOutput returns a LostError if the job has begun and what it has predicted is gone.
+func (j *Job) CheckOutput(ctx context.Context) error {
+	return store.CheckOutput(ctx, j.job.JS, j.Name(), j.InputJob())
+}
+
+// PartitionOf is the partition that the messages of a key go to.
+func (j *Job) PartitionOf(key string) int { return j.job.Pattern.PartitionOf(key, j.job.Partitions) }
+
+// Status reports on one partition.
+func (j *Job) Status(ctx context.Context, p int) (PartitionStatus, error) {
+	r, err := j.job.Record(ctx, p)
+	if err != nil {
+		return PartitionStatus{}, err
+	}
+	s := PartitionStatus{Partition: p, Epoch: r.Epoch, InSeq: r.InSeq, Outs: r.Outs, Snapshot: r.Snap, SnapshotSeq: r.SnapSeq}
+	if r.Kind != wire.KindReleased {
+		s.Owner = r.Worker
+	}
+	if r.Mark.Seq > 0 {
+		s.Digest = r.Mark.Digest.String()
+	}
+	if r.Snap != "" {
+		info, err := j.snapshots.GetInfo(ctx, r.Snap)
+		if err != nil {
+			return s, fmt.Errorf("admin: snapshot %s of partition %d: %w", r.Snap, p, err)
+		}
+		s.SnapshotBytes, s.SnapshotAge = info.Size, time.Since(info.ModTime)
+	}
+	s.Lag, err = j.pending(ctx, p, r.InSeq)
+	return s, err
+}
+
+// pending asks the server how many messages of a partition come after one.
+func (j *Job) pending(ctx context.Context, p int, after uint64) (uint64, error) {
+	in := j.job.Input(nil)
+	c, err := j.job.In.CreateConsumer(ctx, jetstream.ConsumerConfig{
+		FilterSubject: in.Pattern.InputFilter(in.Job, p), AckPolicy: jetstream.AckNonePolicy, InactiveThreshold: time.Second,
+		DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: in.Before(after) + 1, MemoryStorage: true,
+	})
+	if err != nil {
+		return 0, fmt.Errorf("admin: messages waiting for partition %d: %w", p, err)
+	}
+	info := c.CachedInfo()
+	return info.NumPending, j.job.In.DeleteConsumer(ctx, info.Name)
+}

@@ -1,0 +1,69 @@
+package admin
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// ErrState is of bytes that are no snapshot, or a damaged one.
+var ErrState = state.ErrState
+
+// PartitionState is what a snapshot holds of a partition, to look at.
+type PartitionState struct {
+	Partition int           `json:"partition"`
+	InSeq     uint64        `json:"in_seq"` // last input message in it
+	Streams   []StreamState `json:"streams"`
+}
+
+// StreamState is one stream's, in order of key and id.
+type StreamState struct {
+	Key     string `json:"key"`
+	ID      string `json:"stream"`
+	LastSeq uint64 `json:"last_seq"` // the key's last Eusn-Seq
+	Held    int    `json:"held"`     // messages of the key that wait for a missing one
+	Samples int64  `json:"samples"`  // in the open sequence; window: since it began
+	Flags   string `json:"flags"`    // what the next prediction will say, any state's
+	// Integrity is what the next prediction at a sequence's end will have.
+	Integrity string     `json:"integrity"`
+	Rows      [][]uint32 `json:"rows"`   // state rows as reservoir.Layout has them, nil where no sequence is open
+	Digest    string     `json:"digest"` // of everything above but Flags and Integrity
+}
+
+// ReadState takes a snapshot's bytes apart. They may come from anywhere.
+func ReadState(b []byte) (PartitionState, error) {
+	sh, part, err := state.ShapeIn(b)
+	if err != nil {
+		return PartitionState{}, err
+	}
+	p, err := state.Decode(b, sh, part)
+	if err == nil && p.Away > 0 {
+		err = state.ErrApart
+	}
+	if err != nil {
+		return PartitionState{}, err
+	}
+	out := PartitionState{Partition: part, InSeq: p.Done}
+	for _, src := range p.Sources {
+		for _, st := range src.Streams {
+			s := StreamState{Key: src.Key, ID: st.ID, LastSeq: src.Last, Held: len(src.Held), Samples: st.Seq.N, Rows: st.Rows}
+			f := st.Since
+			for _, g := range st.Flags {
+				f |= g
+			}
+			s.Flags, s.Integrity = f.String(), f.Integrity()
+			s.Digest = wire.HashOf(fmt.Appendf(nil, "%q %q %d %d %d %v", s.Key, s.ID, s.LastSeq, s.Held, s.Samples, s.Rows)).String()
+			out.Streams = append(out.Streams, s)
+		}
+	}
+	slices.SortFunc(out.Streams, func(a, b StreamState) int {
+		if c := strings.Compare(a.Key, b.Key); c != 0 {
+			return c
+		}
+		return strings.Compare(a.ID, b.ID)
+	})
+	return out, nil
+}

@@ -1,0 +1,96 @@
+package alarm_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
+)
+
+var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
+
+// The stored state of version 1, of alarms, counters and series that are watched for
+// drift, is read, and written again the same. See CONTRIBUTING.md, "When a format
+// changes".
+func TestStoredState(t *testing.T) {
+	path := filepath.Join("testdata", "formats", "state-1.json.gz")
+	if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, stateToStore(t), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	stored, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := alarm.DecodeFold(stored)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(f.On()) == 0 || len(f.Tail()) == 0 {
+		t.Errorf("%d alarms are on, %d events are in the tail: the file has lost its subject", len(f.On()), len(f.Tail()))
+	}
+	again, err := f.Encode(f.Tail()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := inflated(t, again), inflated(t, stored); !bytes.Equal(got, want) {
+		t.Errorf("today's state is\n%.400s\nwant\n%.400s", got, want)
+	}
+}
+
+// stateToStore is a state in which every kind of content occurs.
+func stateToStore(t *testing.T) []byte {
+	t.Helper()
+	rules, err := alarm.ParseRules(map[string]string{"sure": "drift probability, shift 1", "any": "class y"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := alarm.NewFold("log", 0)
+	var tail []alarm.Logged
+	take := func(events ...alarm.Event) {
+		for _, e := range events {
+			judged, by := e.Judged()
+			tail = append(tail, alarm.Logged{Event: e, Judged: judged, By: by})
+		}
+	}
+	e := f.ChangeRules(rules, "", "test", time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC))
+	if _, err := f.Apply(e); err != nil {
+		t.Fatal(err)
+	}
+	take(e)
+	for _, m := range drifting()[:1200] {
+		events, err := f.Take(&m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		take(events...)
+	}
+	state, err := f.Encode(tail[len(tail)-2:]...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+func inflated(t *testing.T, data []byte) []byte {
+	t.Helper()
+	z, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}

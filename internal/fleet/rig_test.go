@@ -1,0 +1,152 @@
+package fleet_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+const job = "eusn"
+
+// rig is a real server, with a connection of who asks.
+type rig struct {
+	*testing.T
+	server *natsserver.Server
+	nc     *nats.Conn
+	js     jetstream.JetStream
+}
+
+func newRig(t *testing.T) *rig {
+	t.Helper()
+	s := pipelinetest.Server(t, natsserver.Options{})
+	nc, js := pipelinetest.Connect(t, s)
+	return &rig{t, s, nc, js}
+}
+
+// worker is a stage that answers.
+type worker struct {
+	r        *rig
+	counters *pipeline.Counters
+	journal  fleet.Journal
+	answers  *fleet.Responder
+	cancel   context.CancelFunc
+	done     chan struct{}
+
+	mu    sync.Mutex
+	conns []*nats.Conn
+}
+
+func testModel(t *testing.T) *reservoir.Model {
+	return pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
+}
+
+// start runs a worker until the test's end, and waits until it reads.
+func (r *rig) start(m *reservoir.Model, c pipeline.Config) *worker {
+	r.Helper()
+	w := &worker{r: r, counters: new(pipeline.Counters), done: make(chan struct{})}
+	nc, err := r.server.Connect("status", nil)
+	if err != nil {
+		r.Fatal(err)
+	}
+	log := w.journal.Beside(pipelinetest.Log(r.T))
+	if w.answers, err = fleet.Serve(nc, fleet.Self{Job: job, Program: "v1.2.3", Teller: fleet.OfStage(w.counters), Journal: &w.journal, Log: log}); err != nil {
+		r.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	c.Job, c.StopTimeout = job, time.Second
+	s := &pipeline.Stage{
+		Config: c, Model: m, ModelName: "m.safetensors", Counters: w.counters, Log: log, NewEngine: pipelinetest.Generic,
+		Dial: func(name string) (*nats.Conn, error) {
+			nc, err := r.server.Connect(name, nil)
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.conns = append(w.conns, nc)
+			return nc, err
+		},
+	}
+	go func() { defer close(w.done); _ = s.Run(ctx) }()
+	r.Cleanup(w.stop)
+	return w
+}
+
+func (w *worker) stop() {
+	w.cancel()
+	<-w.done
+	if w.answers != nil {
+		w.answers.Close()
+	}
+	w.answers = nil
+}
+
+// kill ends a worker that says nothing to anybody.
+func (w *worker) kill() {
+	w.answers.Close()
+	w.answers = nil
+	w.cancel()
+	w.mu.Lock()
+	for _, nc := range w.conns {
+		nc.Close()
+	}
+	w.mu.Unlock()
+	<-w.done
+}
+
+// look makes a report.
+func (r *rig) look() *fleet.Report {
+	r.Helper()
+	rep, err := fleet.Look(r.Context(), r.nc, job)
+	if err != nil {
+		r.Fatal(err)
+	}
+	return rep
+}
+
+// until looks until something is so.
+func (r *rig) until(what string, ok func(*fleet.Report) bool) (rep *fleet.Report) {
+	r.Helper()
+	defer func() {
+		if r.Failed() {
+			r.Logf("%+v", rep)
+		}
+	}()
+	pipelinetest.Until(r.T, what, func() bool {
+		var err error
+		if rep, err = fleet.Look(r.Context(), r.nc, job); err != nil {
+			rep = nil
+			return false
+		}
+		return ok(rep)
+	})
+	return rep
+}
+
+// publish sends samples of a sequence that ends.
+func (r *rig) publish(key string, n int) {
+	r.Helper()
+	p := pipelinetest.One(key, 1, n, .5, true)
+	m := &nats.Msg{Subject: "sensors." + key, Data: p.Payload(r.T), Header: nats.Header(p.Headers())}
+	if _, err := r.js.PublishMsg(r.Context(), m); err != nil {
+		r.Fatal(err)
+	}
+}
+
+// find is the first finding about something.
+func find(rep *fleet.Report, about string) fleet.Finding {
+	for _, f := range rep.Findings {
+		if f.About == about {
+			return f
+		}
+	}
+	return fleet.Finding{}
+}

@@ -1,0 +1,286 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
+)
+
+// Defaults and limits.
+const (
+	DefaultRows        = 256
+	DefaultLatency     = 20 * time.Millisecond
+	DefaultOutboxBytes = 1 << 30
+	DefaultStopTimeout = 10 * time.Second
+
+	atOnce        = 256             // messages and answers between two looks at what is due
+	flights       = 512             // messages to the server without an answer
+	flightBytes   = 16 << 20        // bytes of them
+	answerTimeout = 5 * time.Second // an acknowledgement not here by then is not waited for
+	asideEvery    = 10 * time.Second
+	probeEvery    = 250 * time.Millisecond // while the gateway holds back
+	growTime      = time.Second            // for which a batch that is due waits for the answer of the one before
+	questions     = 64                     // to the server at a time, at the start
+	headerRoom    = 4 << 10                // bytes kept free in a message for its headers
+	openBytes     = 256 << 20              // of samples that have no number yet
+	keyWindow     = 65536                  // HTTP idempotency keys remembered
+	brokerWindow  = 60000                  // messages of another broker remembered: fewer than there are packet ids, which brokers give in turn
+)
+
+// Names of the sessions that inputs have together.
+const (
+	HTTPSession   = "http"   // of requests with an idempotency key
+	BrokerSession = "broker" // of messages that another broker delivers
+)
+
+// Config says what a gateway does.
+type Config struct {
+	Job     string          // empty = "eusn"
+	Subject string          // the job's input subject; empty = "sensors.*"
+	Keys    *names.Patterns // that a key of the job must fit; nil: any key
+	// NewStreams is how many streams of which the input has no message yet the senders
+	// at one address may begin within a minute; 0 = any number.
+	NewStreams int
+	Channels   []string // of the samples, in order
+	Decoder    Decoder  // of payloads
+	// Reads says what is wrong if a job reads its messages so (wire.Entry's Input), and
+	// the gateway publishes Arrow. nil: it is not asked.
+	Reads       func(input string) error
+	Lines       Decoder       // of line protocol
+	Dir         string        // of the outbox, which one process uses at a time
+	OutboxBytes int64         // the gateway holds back when the outbox has so many; 0 = DefaultOutboxBytes
+	Rows        int           // samples that make a batch full; 0 = DefaultRows
+	Latency     time.Duration // how long a sample waits for others; 0 = DefaultLatency
+	StopTimeout time.Duration // how long the end waits for the server; 0 = DefaultStopTimeout
+	MaxMessage  int           // bytes of a message to the server; 0 = what the server takes
+	Tracer      trace.Tracer  // optional: which batches are traced, and who takes their spans
+	Log         *slog.Logger  // optional
+	entryEvery  time.Duration // 0 = entryEvery; another one is for tests
+}
+
+// Gateway takes messages of devices and publishes them. Take may be called by
+// many goroutines; all else belongs to the one in Run.
+type Gateway struct {
+	cfg   Config
+	stats counters
+	doors doors
+	job   job
+	told  complaints
+
+	js          jetstream.JetStream
+	out         *outbox.Log
+	encoders    [4]*codec.InputEncoder // by times, ends
+	end         []byte                 // the payload that ends a sequence: no samples, and nobody else's
+	incarnation string                 // of keys that have none yet
+	maxBytes    int
+
+	streams map[string]*stream
+	batches
+	ready   []*stream
+	stuck   []*stream // whose message the server does not take for its size
+	flight  map[*nats.Msg]*flight
+	flying  int // bytes
+	waiting int // bytes of samples without a number
+	answers chan answer
+	hold    hold
+}
+
+// batches are those that are not in the outbox.
+type batches struct {
+	opened    []*batch        // in the order of their first sample, with sealed ones
+	growing   []*batch        // of them, those that are due while one before has no answer; the same order, with sealed ones
+	unwritten []*outbox.Batch // numbered, but the disk did not take them
+}
+
+// doors are the ways into Run.
+type doors struct {
+	messages chan taken
+	sessions chan string   // to be forgotten
+	end      chan struct{} // closed when Run takes nothing more
+}
+
+// New opens the outbox. The gateway publishes on nc.
+func New(nc *nats.Conn, c Config) (*Gateway, error) {
+	c.Job = cmp.Or(c.Job, wire.DefaultJob)
+	c.Subject = cmp.Or(c.Subject, wire.DefaultInputSubject)
+	c.Rows = cmp.Or(c.Rows, DefaultRows)
+	c.Latency = cmp.Or(c.Latency, DefaultLatency)
+	c.OutboxBytes = cmp.Or(c.OutboxBytes, DefaultOutboxBytes)
+	c.StopTimeout = cmp.Or(c.StopTimeout, DefaultStopTimeout)
+	c.entryEvery = cmp.Or(c.entryEvery, entryEvery)
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	g := &Gateway{
+		cfg: c, doors: doors{make(chan taken), make(chan string), make(chan struct{})}, incarnation: nuid.Next(),
+		streams: map[string]*stream{}, told: complaints{log: c.Log}, flight: map[*nats.Msg]*flight{}, answers: make(chan answer, 2*flights),
+		maxBytes: int(nc.MaxPayload()) - headerRoom,
+	}
+	if c.MaxMessage > 0 {
+		g.maxBytes = min(g.maxBytes, c.MaxMessage-headerRoom)
+	}
+	g.job.begun.most = c.NewStreams
+	var err error
+	if g.job.pattern, err = wire.ParsePattern(c.Subject); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	for i := range g.encoders {
+		if g.encoders[i], err = codec.NewInputEncoder(c.Channels, codec.InputOptions{Times: i&1 != 0, Ends: i&2 != 0}); err != nil {
+			return nil, fmt.Errorf("gateway: %w", err)
+		}
+	}
+	if g.end, err = endPayload(g.encoders[3]); err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	g.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout), jetstream.WithPublishAsyncMaxPending(flights+1),
+		// Room for every message that can be in flight, and late ones.
+		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { g.answers <- answer{msg: m} }),
+		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { g.answers <- answer{m, err} }))
+	if err != nil {
+		return nil, fmt.Errorf("gateway: JetStream: %w", err)
+	}
+	log, left, err := outbox.Open(c.Dir, map[string]int{HTTPSession: keyWindow, BrokerSession: brokerWindow}, c.Log)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
+	g.out = log
+	for _, b := range left {
+		s := g.stream(g.keyOf(b))
+		s.queue = append(s.queue, b)
+	}
+	if len(left) > 0 {
+		c.Log.Info("messages of the run before are published first, under their own numbers", "messages", len(left))
+	}
+	return g, nil
+}
+
+// Sessions are the devices that the outbox remembers, by the names that their
+// messages had. Call it before Run.
+func (g *Gateway) Sessions() []string { return g.out.Sessions.Names() }
+
+// Run publishes until ctx ends. Then it takes nothing more, and waits for the
+// server's answers for the configured time. What has none by then is in the
+// outbox for the next run.
+func (g *Gateway) Run(ctx context.Context) error {
+	defer g.endOutbox()
+	err := g.findInput(ctx)
+	if err == nil {
+		err = g.compareLeft(ctx)
+	}
+	if err != nil {
+		close(g.doors.end)
+		if ctx.Err() != nil {
+			return nil
+		}
+		return fmt.Errorf("gateway: %w", err)
+	}
+	g.stats.held.Store(false)
+	wrong := make(chan error, 1)
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
+	if g.cfg.Reads != nil {
+		if err := g.compareJob(ctx); err != nil {
+			close(g.doors.end)
+			return err
+		}
+		go g.watchJob(watching, wrong)
+	}
+	watch := time.NewTicker(answerTimeout)
+	defer watch.Stop()
+	stopping := ctx.Done()
+	var late <-chan time.Time
+	for {
+		wait := g.pump(time.Now())
+		g.note()
+		in := g.doors.messages
+		if late != nil || g.full() {
+			in = nil
+		}
+		if late != nil && len(g.opened)+len(g.unwritten)+g.out.Waiting() == 0 {
+			return nil
+		}
+		var alarm <-chan time.Time
+		if wait != math.MaxInt64 {
+			alarm = time.After(wait)
+		}
+		select {
+		case t := <-in:
+			g.add(&t, time.Now())
+		case a := <-g.answers:
+			g.answered(a)
+		case s := <-g.doors.sessions:
+			if err := g.out.Forget(s); err != nil {
+				g.diskFailed(err)
+			}
+		case err := <-wrong:
+			if stopping != nil {
+				close(g.doors.end)
+			}
+			return err
+		case <-alarm:
+		case <-watch.C:
+			g.giveUpLate()
+		case <-late:
+			g.cfg.Log.Warn("stopped before the server has acknowledged everything: the next run publishes what is in the outbox", "messages", g.out.Waiting(), "why", g.hold.why)
+			return nil
+		case <-stopping:
+			stopping = nil
+			close(g.doors.end)
+			late = time.After(g.cfg.StopTimeout)
+			for _, b := range slices.Concat(g.opened, g.growing) {
+				b.begun = time.Time{} // all are due
+			}
+		}
+		for range atOnce { // what is there already
+			select {
+			case t := <-in:
+				g.add(&t, time.Now())
+				if g.full() {
+					in = nil
+				}
+				continue
+			case a := <-g.answers:
+				g.answered(a)
+				continue
+			default:
+			}
+			break
+		}
+	}
+}
+
+// endOutbox closes the outbox, which then knows that it is whole.
+func (g *Gateway) endOutbox() {
+	if err := g.out.End(); err != nil {
+		g.cfg.Log.Warn("the end of the outbox is not written: after a power loss, numbers may begin anew", "err", err)
+	}
+	g.out.Close()
+}
+
+// full reports whether the gateway takes nothing for want of room.
+func (g *Gateway) full() bool {
+	return g.hold.disk || g.waiting > openBytes || g.out.Bytes()+int64(g.waiting) > g.cfg.OutboxBytes
+}
+
+func (g *Gateway) stream(key string) *stream {
+	s := g.streams[key]
+	if s == nil {
+		s = &stream{key: key, last: g.out.Number(g.subject(key))}
+		g.streams[key] = s
+	}
+	return s
+}

@@ -1,0 +1,362 @@
+package outbox
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
+	"github.com/eusn-stream/eusn-stream/internal/durable"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
+)
+
+const segmentBytes = 16 << 20 // a segment of more is followed by another
+
+// Batch is one message to the server, with its number.
+type Batch struct {
+	Subject, Incarnation string
+	Seq                  uint64
+	Origins              []Origin // of the device messages in it that can be repeated
+	Payload              []byte   // until Put; later Log.Payload reads it
+	Unreadable           string   // why the payload, which is a device's own, cannot be read; empty: it is samples
+
+	Stored []func()    // whom to tell when the server has acknowledged it; not in the log
+	Span   *trace.Span // of its way to the server, where it is traced; not in the log
+
+	id   uint64 // in the log; 0: not there yet
+	seen []*Seen
+	seg  *segment
+	at   int64 // of the payload in the segment
+	size int   // of the payload
+}
+
+// Add says that the batch holds a part of a device's message.
+func (b *Batch) Add(o Origin, s *Sessions) {
+	b.Origins = append(b.Origins, o)
+	b.seen = append(b.seen, s.Add(o, b))
+}
+
+// Written reports whether the batch is in the log.
+func (b *Batch) Written() bool { return b.id != 0 }
+
+// Size is the length of the payload.
+func (b *Batch) Size() int { return max(b.size, len(b.Payload)) }
+
+// Number is the last that a subject was given.
+type Number struct {
+	Incarnation string
+	Seq         uint64
+	// Doubt: a power loss may have taken later ones from the log.
+	Doubt bool
+}
+
+// maxNumbers is of how many subjects the numbers are kept: those that were given
+// one last. Of another the input knows it, for as long as it has its messages.
+const maxNumbers = 1 << 20
+
+// Log is an outbox. It belongs to one goroutine.
+type Log struct {
+	Sessions *Sessions
+	Input    string           // which input the numbers are of; empty: not said
+	numbers  map[string]given // by subject
+	most     int              // numbers
+	boot     string           // of the machine, when the segment read last was begun
+	damaged  bool             // a segment: records are missing
+	closed   bool             // the record read last says that all before it is on the disk
+	dir      string
+	log      *slog.Logger
+	segs     []*segment // oldest first; the last is written
+	waiting  map[uint64]*Batch
+	last     uint64 // id given last
+	bytes    int64  // of payloads that wait
+	rec      []byte
+	roll     int64
+	release  func() // the directory
+}
+
+// given is a subject's last number, and the batch that has it.
+type given struct {
+	Number
+	batch uint64
+}
+
+type segment struct {
+	n       int
+	f       *os.File
+	size    int64
+	waiting int
+}
+
+// Open reads the outbox in dir, which one process uses at a time, and makes it
+// if it is not there. It returns the batches that wait, in the order of their
+// numbers within each key.
+func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, fmt.Errorf("outbox: %w", err)
+	}
+	l := &Log{Sessions: NewSessions(window), numbers: map[string]given{}, most: maxNumbers, dir: dir, log: log, waiting: map[uint64]*Batch{}}
+	var err error
+	lock := filepath.Join(dir, "lock")
+	if l.release, err = dirlock.Take(lock); errors.Is(err, dirlock.ErrHeld) {
+		return nil, nil, fmt.Errorf("outbox: another gateway uses the directory %s: stop it, or choose another directory%s", dir, dirlock.Remedy(lock))
+	} else if err != nil {
+		return nil, nil, fmt.Errorf("outbox: %w", err)
+	}
+	numbers, err := segmentNumbers(dir)
+	if err != nil {
+		l.Close()
+		return nil, nil, err
+	}
+	next := 1
+	for _, n := range numbers {
+		if err := l.read(n); err != nil {
+			l.Close()
+			return nil, nil, err
+		}
+		next = n + 1
+	}
+	if !l.closed && (l.boot == "" || l.boot != bootID()) {
+		for subject, n := range l.numbers {
+			n.Doubt = true
+			l.numbers[subject] = n
+		}
+	} else if !l.damaged { // or what is missing may say that a batch was stored
+		for _, b := range l.waiting {
+			for _, e := range b.seen {
+				e.untold = true
+			}
+		}
+	}
+	if l.damaged { // of any subject, batches may be missing
+		clear(l.numbers)
+	}
+	if err := l.newSegment(next); err != nil {
+		l.Close()
+		return nil, nil, err
+	}
+	if l.closed { // or a power loss might leave that end as the log's
+		if err := l.sync(); err != nil {
+			l.Close()
+			return nil, nil, err
+		}
+	}
+	var wait []*Batch
+	for _, b := range l.waiting {
+		wait = append(wait, b)
+	}
+	slices.SortFunc(wait, func(a, b *Batch) int { return int(int64(a.id) - int64(b.id)) })
+	return l, wait, nil
+}
+
+func segmentNumbers(dir string) ([]int, error) {
+	names, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, fmt.Errorf("outbox: %w", err)
+	}
+	var numbers []int
+	for _, e := range names {
+		if tail, ok := strings.CutPrefix(e.Name(), "outbox-"); ok {
+			if n, err := strconv.Atoi(tail); err == nil {
+				numbers = append(numbers, n)
+			}
+		}
+	}
+	slices.Sort(numbers)
+	return numbers, nil
+}
+
+func (l *Log) path(n int) string { return filepath.Join(l.dir, "outbox-"+strconv.Itoa(n)) }
+
+// newSegment begins a segment with all that is remembered, and deletes those
+// that are not needed any more.
+func (l *Log) newSegment(n int) error {
+	f, err := os.OpenFile(l.path(n), os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	s := &segment{n: n, f: f}
+	rec := l.Sessions.encode(l.encodeNumbers(text(text(begin(nil, kindAll), l.Input), bootID())))
+	if int64(len(rec)) > math.MaxUint32 {
+		f.Close()
+		os.Remove(f.Name())
+		return fmt.Errorf("outbox: %d bytes of numbers and sessions, want at most %d", len(rec), uint32(math.MaxUint32))
+	}
+	first := slices.Concat(magic, seal(rec))
+	if _, err := f.WriteAt(first, 0); err != nil {
+		f.Close()
+		os.Remove(f.Name())
+		return fmt.Errorf("outbox: %w", err)
+	}
+	s.size = int64(len(first))
+	l.segs = append(l.segs, s)
+	l.roll = max(segmentBytes, 8*s.size)
+	l.sweep()
+	return nil
+}
+
+// sweep deletes the oldest segments without a batch that waits. A later one
+// stays as long as an older one does: it may say that a batch there is done.
+func (l *Log) sweep() {
+	for len(l.segs) > 1 && l.segs[0].waiting == 0 {
+		s := l.segs[0]
+		l.segs = l.segs[1:]
+		s.f.Close()
+		if err := os.Remove(s.f.Name()); err != nil {
+			l.log.Warn("a segment of the outbox cannot be deleted", "err", err)
+		}
+	}
+}
+
+// Put writes a batch, whose number it then holds for good, and lets its payload
+// go.
+func (l *Log) Put(b *Batch) error {
+	l.rec = begin(l.rec, kindBatch)
+	r := binary.AppendUvarint(l.rec, l.last+1)
+	r = text(text(r, b.Subject), b.Incarnation)
+	r = binary.AppendUvarint(r, b.Seq)
+	r = binary.AppendUvarint(r, uint64(len(b.Origins)))
+	for _, o := range b.Origins {
+		r = text(r, o.Session)
+		for _, v := range []uint64{o.ID, o.Sum, o.Part, bit(o.Again)} {
+			r = binary.AppendUvarint(r, v)
+		}
+	}
+	r = text(r, b.Unreadable)
+	at := len(r)
+	l.rec = append(r, b.Payload...)
+	s := l.segs[len(l.segs)-1]
+	place := s.size
+	if err := l.write(l.rec); err != nil {
+		return err
+	}
+	l.last++
+	b.id, b.seg, b.at, b.size = l.last, s, place+int64(at), len(b.Payload)
+	b.Payload = nil
+	l.numbers[b.Subject] = given{Number{b.Incarnation, b.Seq, false}, b.id}
+	s.waiting++
+	l.waiting[b.id] = b
+	l.bytes += int64(b.size)
+	return nil
+}
+
+// Payload reads a batch's payload.
+func (l *Log) Payload(b *Batch) ([]byte, error) {
+	p := make([]byte, b.size)
+	if _, err := b.seg.f.ReadAt(p, b.at); err != nil {
+		return nil, fmt.Errorf("outbox: message %d of %s: %w", b.Seq, b.Subject, err)
+	}
+	return p, nil
+}
+
+// Done notes that the server has acknowledged a batch.
+func (l *Log) Done(b *Batch) error {
+	l.finish(b)
+	l.rec = binary.AppendUvarint(begin(l.rec, kindDone), b.id)
+	if err := l.write(l.rec); err != nil {
+		return err
+	}
+	l.sweep()
+	return l.rollOn()
+}
+
+// rollOn begins another segment where the one that is written is large.
+func (l *Log) rollOn() error {
+	if s := l.segs[len(l.segs)-1]; s.size > l.roll {
+		return l.newSegment(s.n + 1)
+	}
+	return nil
+}
+
+func (l *Log) finish(b *Batch) {
+	for _, e := range b.seen {
+		e.Batch = nil
+	}
+	b.seg.waiting--
+	delete(l.waiting, b.id)
+	l.bytes -= int64(b.size)
+}
+
+// SetInput says of which input the numbers are. If they were of another one, they
+// are forgotten.
+func (l *Log) SetInput(input string) error {
+	if l.Input == input {
+		return nil
+	}
+	if l.Input != "" {
+		clear(l.numbers)
+	}
+	l.Input = input
+	return l.newSegment(l.segs[len(l.segs)-1].n + 1)
+}
+
+// Number is the last that a subject was given; none where the log has none.
+func (l *Log) Number(subject string) Number { return l.numbers[subject].Number }
+
+// Forget notes that a device has begun a new session.
+func (l *Log) Forget(session string) error {
+	if !l.Sessions.Forget(session) {
+		return nil
+	}
+	l.rec = text(begin(l.rec, kindForget), session)
+	if err := l.write(l.rec); err != nil {
+		return err
+	}
+	return l.rollOn()
+}
+
+// write adds a record. A part of one that did not fit is taken back, so that the
+// next one stands in its place.
+func (l *Log) write(rec []byte) error {
+	s := l.segs[len(l.segs)-1]
+	if _, err := s.f.WriteAt(seal(rec), s.size); err != nil {
+		s.f.Truncate(s.size)
+		return fmt.Errorf("outbox: %w", err)
+	}
+	s.size += int64(len(rec))
+	return nil
+}
+
+// Bytes is how much the payloads of the batches take that wait.
+func (l *Log) Bytes() int64 { return l.bytes }
+
+// Waiting is how many batches the server has not acknowledged.
+func (l *Log) Waiting() int { return len(l.waiting) }
+
+// sync makes what is written survive a power loss.
+func (l *Log) sync() error {
+	for _, s := range l.segs {
+		if err := durable.Sync(s.f); err != nil {
+			return fmt.Errorf("outbox: %w", err)
+		}
+	}
+	if err := durable.SyncFolder(l.dir); err != nil {
+		return fmt.Errorf("outbox: %w", err)
+	}
+	return nil
+}
+
+// End says that all numbers are in the log, and makes it survive a power loss.
+func (l *Log) End() error {
+	if err := l.write(begin(l.rec, kindEnd)); err != nil {
+		return err
+	}
+	return l.sync()
+}
+
+// Close closes the files.
+func (l *Log) Close() {
+	for _, s := range l.segs {
+		s.f.Close()
+	}
+	if l.release != nil {
+		l.release()
+		l.release = nil
+	}
+}

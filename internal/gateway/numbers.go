@@ -1,0 +1,251 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
+
+	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+const (
+	maxKeys = 1 << 18         // keys of a gateway, so that senders of invented keys cannot fill the memory
+	askWait = 3 * time.Second // for one question to the server
+)
+
+// job is what is known of the job's input.
+type job struct {
+	pattern wire.Pattern // of its input subject
+	mu      sync.Mutex
+	in      jetstream.Stream // when it was found
+	known   sync.Map         // key -> outbox.Number: what the input has of it
+	keys    atomic.Int64
+	begun   begun
+}
+
+// key is the job's key of a stream. The gateway joins the levels of a key by "/".
+// Where the job's keys have several tokens, each level is one of them.
+func (j *job) key(key string) string {
+	if j.pattern.Several() {
+		return strings.ReplaceAll(key, "/", ".")
+	}
+	return key
+}
+
+// know asks the input for the last number of a key that this run has not seen
+// yet, and refuses one too many of those that the input does not know. Any goroutine may
+// call it. While there is no answer, it waits, until ctx ends. from is the sender's
+// address.
+func (g *Gateway) know(ctx context.Context, key, from string) error {
+	if _, ok := g.job.known.Load(key); ok {
+		return nil
+	}
+	if g.job.keys.Load() >= maxKeys {
+		return refusedf("stream %q: the gateway has %d streams already, as many as it may have", key, maxKeys)
+	}
+	for {
+		n, err := g.ask(ctx, key)
+		if err == nil {
+			if n == (outbox.Number{}) {
+				if err := g.begin(key, from); err != nil {
+					return err
+				}
+			}
+			if _, there := g.job.known.LoadOrStore(key, n); !there {
+				g.job.keys.Add(1)
+			}
+			return nil
+		}
+		if ctx.Err() == nil {
+			g.told.say("holding back: the input cannot be asked for the last number of a stream", "stream "+key, err)
+		}
+		select {
+		case <-ctx.Done():
+			return ErrHeldBack
+		case <-g.doors.end:
+			return ErrStopped
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// begin counts a new stream of a sender, or refuses it.
+func (g *Gateway) begin(key, from string) error {
+	if from != "" && !g.job.begun.admit(from, time.Now()) {
+		return &Refused{Later: true, Why: fmt.Sprintf("stream %q is new, and %s has begun %d new streams within a minute, as many as it may: send it again later, or raise gateway.new_streams", key, from, g.job.begun.most)}
+	}
+	g.stats.newStreams.Add(1)
+	return nil
+}
+
+// ask reads the number of a key's last message in the input; none where the
+// input has no message of it, or one without a number.
+func (g *Gateway) ask(ctx context.Context, key string) (outbox.Number, error) {
+	ctx, cancel := context.WithTimeout(ctx, askWait)
+	defer cancel()
+	in, err := g.input(ctx)
+	if err != nil {
+		return outbox.Number{}, err
+	}
+	last, err := in.GetLastMsgForSubject(ctx, wire.KeySubjects(g.cfg.Job, g.job.key(key)))
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return outbox.Number{}, nil
+	}
+	if err != nil {
+		return outbox.Number{}, natsclient.Plain(err)
+	}
+	h := wire.Header(last.Header)
+	n := outbox.Number{Incarnation: wire.Get(h, wire.HeaderIncarnation)}
+	if n.Seq, err = strconv.ParseUint(wire.Get(h, wire.HeaderSeq), 10, 64); err != nil {
+		n.Incarnation = another
+	}
+	return n, nil
+}
+
+// another is no incarnation of a gateway: somebody else has sent the key's last
+// message, without a number.
+const another = "-"
+
+// input is the job's input.
+func (g *Gateway) input(ctx context.Context) (jetstream.Stream, error) {
+	g.job.mu.Lock()
+	defer g.job.mu.Unlock()
+	if g.job.in != nil {
+		return g.job.in, nil
+	}
+	in, err := g.js.Stream(ctx, wire.InputStream(g.cfg.Job))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, fmt.Errorf("there is no NATS stream %s: start the stage of the job once (eusn-stream run), which makes it, or check the job's name; for a job that reads another job's input (input.job), give that job", wire.InputStream(g.cfg.Job))
+	}
+	if err == nil {
+		g.job.in = in
+	}
+	return in, err
+}
+
+// findInput waits for the job's input, whose numbers the outbox may have.
+func (g *Gateway) findInput(ctx context.Context) error {
+	for {
+		once, cancel := context.WithTimeout(ctx, askWait)
+		in, err := g.input(once)
+		cancel()
+		if err == nil {
+			return g.out.SetInput(strconv.FormatInt(in.CachedInfo().Created.UnixNano(), 10))
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		g.stats.held.Store(true)
+		g.told.say("holding back: the job's input is not found", "nats", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(probeEvery):
+		}
+	}
+}
+
+// compareLeft compares the last numbers of the streams that the run before has
+// left messages of, before these are published: the input may have them, and
+// later ones whose numbers the outbox has lost, and would then have an old
+// message last.
+func (g *Gateway) compareLeft(ctx context.Context) error {
+	var all sync.WaitGroup
+	room := make(chan struct{}, questions)
+	for key := range g.streams {
+		room <- struct{}{}
+		all.Go(func() {
+			_ = g.know(ctx, key, "") // no answer: ctx has ended
+			<-room
+		})
+	}
+	all.Wait()
+	for _, s := range g.streams {
+		g.skipStored(s)
+		g.makeSure(s)
+		g.enqueue(s)
+	}
+	return ctx.Err()
+}
+
+// skipStored removes from the queue of a stream what the input has already. A stream
+// has one message without an answer at a time, so the input has all that come before
+// its last one. A second copy would be the stream's last message in the input, and the
+// next run would ask for that one.
+func (g *Gateway) skipStored(s *stream) {
+	v, _ := g.job.known.Load(s.key)
+	there, _ := v.(outbox.Number)
+	stored := 0
+	for i, b := range s.queue {
+		if b.Incarnation == there.Incarnation && b.Seq <= there.Seq {
+			stored = i + 1
+		}
+	}
+	for _, b := range s.queue[:stored] {
+		if err := g.out.Done(b); err != nil {
+			g.diskFailed(err)
+		}
+	}
+	s.queue = s.queue[stored:]
+}
+
+// breakOff begins a new incarnation of a stream, which the stage flags as a gap:
+// samples are missing after those that the stream has. Without any, none are.
+func (g *Gateway) breakOff(s *stream) {
+	if s.open != nil {
+		g.seal(s.open)
+	}
+	if s.last.Seq > 0 {
+		s.last = outbox.Number{Incarnation: nuid.Next()}
+	}
+}
+
+// makeSure compares the last number of a stream with what the input has, before
+// the first batch of this run.
+//
+// If the input is ahead, the outbox has lost its end, by a power loss or a damaged disk,
+// and with it the messages that devices may send again: their samples may be doubled.
+// If the input has no message any more (max_age), nobody knows the last number: lower
+// ones would be dropped as repeats. It may have another's message, where somebody else
+// has sent under this key. In each case a new incarnation begins, which the stage flags
+// as a gap.
+func (g *Gateway) makeSure(s *stream) {
+	if s.sure {
+		return
+	}
+	s.sure = true
+	v, ok := g.job.known.Load(s.key)
+	if !ok {
+		return
+	}
+	there := v.(outbox.Number)
+	switch {
+	case there.Incarnation == s.last.Incarnation && there.Incarnation != "" && there.Seq <= s.last.Seq:
+	case there.Incarnation == s.last.Incarnation && there.Incarnation != "":
+		g.told.say("the outbox has lost its end: samples may be doubled; the gateway counts from 1 again, and predictions carry the flag gap", "stream "+s.key,
+			fmt.Errorf("the outbox ends at number %d, the input has %d", s.last.Seq, there.Seq))
+		s.last = outbox.Number{Incarnation: g.incarnation}
+	case there == (outbox.Number{}) && s.last.Doubt:
+		g.cfg.Log.Warn("the outbox may lack its end, after a power loss, and the input has no message of the stream any more: the gateway counts from 1 again, and predictions carry the flag gap", "stream", s.key)
+		s.last = outbox.Number{Incarnation: g.incarnation}
+	case there == (outbox.Number{}) || len(s.queue) > 0:
+	default:
+		if s.last.Incarnation != "" {
+			g.cfg.Log.Warn("another producer has sent under this key: the gateway counts from 1 again, and predictions carry the flag gap", "stream", s.key)
+		}
+		s.last = outbox.Number{Incarnation: g.incarnation}
+	}
+	if s.last.Incarnation == "" {
+		s.last.Incarnation = g.incarnation
+	}
+}

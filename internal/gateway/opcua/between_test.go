@@ -1,0 +1,185 @@
+package opcua
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	gopcua "github.com/gopcua/opcua/server"
+	"github.com/gopcua/opcua/ua"
+
+	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/loop"
+)
+
+// startChanged starts a server with a variable X (a number) and a variable Y (three
+// numbers), and a connection to it that may change what it sends.
+func startChanged(t *testing.T, change func([]byte)) Options {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	l.Close()
+	url, between := listenBetween(t, fmt.Sprintf("127.0.0.1:%d", port), change)
+	s := gopcua.New(gopcua.EnableSecurity("None", ua.MessageSecurityModeNone), gopcua.EnableAuthMode(ua.UserTokenTypeAnonymous),
+		gopcua.EndPoint("127.0.0.1", port), gopcua.EndPoint("127.0.0.1", between)) // it answers for the second, too
+	space := gopcua.NewNodeNameSpace(s, "plant")
+	root, err := s.Namespace(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]any{"X": float32(1), "Y": []int32{11, 22, 33}} {
+		root.Objects().AddRef(space.AddNewVariableStringNode(name, value), 33, true)
+	}
+	if err := s.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	node := func(name string) string { return fmt.Sprintf("ns=%d;s=%s", space.ID(), name) }
+	return Options{URL: url, Policy: "auto", Login: "auto", Channels: []string{"x", "y"}, Sampler: plain{},
+		Nodes: map[string]string{"press/x": node("X"), "press/y": node("Y")}, Publishing: 50 * time.Millisecond, Queue: 20}
+}
+
+// listenBetween forwards connections to a server. change may change what the server sends.
+func listenBetween(t *testing.T, server string, change func([]byte)) (url string, port int) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", server)
+			if err != nil {
+				client.Close()
+				continue
+			}
+			go func() { io.Copy(server, client); server.Close() }()
+			go func() {
+				defer client.Close()
+				head := make([]byte, 8)
+				for {
+					if _, err := io.ReadFull(server, head); err != nil {
+						return
+					}
+					b := make([]byte, binary.LittleEndian.Uint32(head[4:]))
+					copy(b, head)
+					if _, err := io.ReadFull(server, b[8:]); err != nil {
+						return
+					}
+					change(b)
+					if _, err := client.Write(b); err != nil {
+						return
+					}
+				}
+			}()
+		}
+	}()
+	return "opc.tcp://" + l.Addr().String(), l.Addr().(*net.TCPAddr).Port
+}
+
+// Four changed bytes in what a server sends make the library ask for 32 GB of memory, or
+// panic. The client logs that, tries again, and subscribes when the bytes are right:
+// nothing else in its process notices.
+func TestChangedBytesEndOneSessionOnly(t *testing.T) {
+	for _, w := range []struct {
+		name, want string
+		change     func(b []byte) bool
+	}{
+		{"a table of 2^31-1 texts in the first answer", "fatal error: ", func(b []byte) bool {
+			i := bytes.Index(b, []byte{1, 0, 0xc1, 1}) // the id of the answer
+			if !bytes.HasPrefix(b, []byte("OPNF")) || i < 0 {
+				return false
+			}
+			binary.LittleEndian.PutUint32(b[i+4+8+4+4+1:], 1<<31-1)
+			return true
+		}},
+		{"an array of -2 values", "panic: reflect.MakeSlice: negative len", func(b []byte) bool {
+			i := bytes.Index(b, []byte{0x86, 3, 0, 0, 0, 11, 0, 0, 0}) // an array of three int32, 11 the first
+			if i < 0 {
+				return false
+			}
+			binary.LittleEndian.PutUint32(b[i+1:], 1<<32-2)
+			return true
+		}},
+	} {
+		t.Run(w.name, func(t *testing.T) {
+			var changed atomic.Bool
+			o := startChanged(t, func(b []byte) {
+				if !changed.Load() && w.change(b) {
+					changed.Store(true)
+				}
+			})
+			b, _ := follow(t, o)
+			if got := b.hears(t, "failed the process that reads the server has ended ("); !bytes.HasPrefix([]byte(got), []byte(w.want)) {
+				t.Errorf("%s, want %s", got, w.want)
+			}
+			b.hears(t, subscribed)
+		})
+	}
+}
+
+// A server that hangs is left after a bounded time, and subscribed to again when it
+// answers.
+func TestServerThatHangsIsLeft(t *testing.T) {
+	var mu sync.RWMutex // write-locked while the server hangs
+	o := startChanged(t, func([]byte) {
+		mu.RLock()
+		defer mu.RUnlock()
+	})
+	b := make(book, 1<<16)
+	o.Log = slog.New(b)
+	c, err := newClient(b, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.wait = 2 * time.Second
+	t.Cleanup(loop.Run(c.run))
+	b.hears(t, subscribed)
+	mu.Lock()
+	begin := time.Now()
+	if got := b.hears(t, "failed "); !strings.Contains(got, "does not answer") {
+		t.Error(got)
+	}
+	if took := time.Since(begin); took > 20*time.Second { // 3 s of silence, and 2 s for an answer
+		t.Errorf("the server is left after %v", took)
+	}
+	mu.Unlock()
+	b.hears(t, "OPC UA: the session is a new one: what has changed since the last one is missing")
+}
+
+// A server may answer, and its subscription be dead: then the session ends if the
+// subscription has sent the server's clock before.
+func TestSilentSubscription(t *testing.T) {
+	gone := errors.New("gone")
+	for _, w := range []struct {
+		quiet  time.Duration
+		clocks int
+		answer error
+		ends   bool
+	}{
+		{time.Second, 9, gone, false},
+		{time.Minute, 9, nil, true},
+		{time.Minute, 1, nil, false}, // the clock of this server does not change, or cannot be monitored
+		{time.Minute, 0, gone, true},
+	} {
+		if err := (&watch{func() error { return w.answer }, 15 * time.Second, time.Now().Add(-w.quiet), w.clocks}).check(); (err != nil) != w.ends {
+			t.Errorf("%+v: %v", w, err)
+		}
+	}
+}

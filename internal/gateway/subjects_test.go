@@ -1,0 +1,122 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Where the keys of a job have several tokens, the levels of a topic are these
+// tokens. The numbers of a stream go on in the next run, which reads them by the
+// same subject.
+func TestPlantSubjects(t *testing.T) {
+	for subject, refused := range map[string]string{"plant.{site}.line.{line}.sensor.*": "want 3", "plant.>": ""} {
+		t.Run(subject, func(t *testing.T) {
+			p, err := wire.ParsePattern(subject)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := newRig(t, func(c *jetstream.StreamConfig) {
+				c.Subjects = []string{p.Filter()}
+				c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: p.Filter(), Destination: p.Destination("eusn", 4)}
+			})
+			topics, err := ParseTopics("plant/+/line/+/sensor/+,loose/#")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dir := t.TempDir()
+			g := r.start(dir, func(c *Config) { c.Subject = subject })
+			send := func(topic string) error {
+				t.Helper()
+				key, err := topics.Key(topic)
+				if err != nil {
+					return err
+				}
+				return g.send(t.Context(), Message{Key: key, Payload: []byte("1 2")})
+			}
+			for range 2 {
+				if err := send("plant/A/line/3/sensor/7"); err != nil {
+					t.Fatal(err)
+				}
+				if err := send("plant/A3/line/7/sensor/x"); err != nil {
+					t.Fatal(err)
+				}
+				g.end(t)
+				g = r.start(dir, func(c *Config) { c.Subject = subject })
+			}
+			err = send("loose/A/3")
+			if refused != "" && (err == nil || !strings.Contains(err.Error(), refused)) || refused == "" && err != nil {
+				t.Errorf("a topic of two levels: %v", err)
+			}
+			if err := send("plant/A.b/line/3/sensor/7"); err == nil || !strings.Contains(err.Error(), "dots") {
+				t.Errorf("a level with a dot: %v", err)
+			}
+			g.end(t)
+			var stored []string
+			for seq := uint64(1); seq <= 4; seq++ {
+				m, err := r.in.GetMsg(t.Context(), seq)
+				if err != nil {
+					t.Fatal(err)
+				}
+				stored = append(stored, wire.KeyOf(m.Subject)+" "+m.Header.Get(wire.HeaderSeq))
+			}
+			slices.Sort(stored)
+			if want := []string{"A.3.7 1", "A.3.7 2", "A3.7.x 1", "A3.7.x 2"}; !slices.Equal(stored, want) {
+				t.Errorf("stored %q, want %q", stored, want)
+			}
+		})
+	}
+}
+
+// Where a job has several input subjects, a topic is a subject.
+func TestTopicsOfSeveralSubjects(t *testing.T) {
+	const subject = "plant.*.line.> press.{press}.vibration"
+	p, err := wire.ParsePattern(subject)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRig(t, func(c *jetstream.StreamConfig) {
+		c.Subjects = p.Subjects()
+		c.SubjectTransform = &jetstream.SubjectTransformConfig{Source: p.Source(), Destination: p.Destination("eusn", 4)}
+	})
+	topics, err := ParseTopics("#")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := r.start(t.TempDir(), func(c *Config) { c.Subject = subject })
+	send := func(topic string) error {
+		t.Helper()
+		key, err := topics.Key(topic)
+		if err != nil {
+			return err
+		}
+		return g.send(t.Context(), Message{Key: key, Payload: []byte("1 2")})
+	}
+	for _, topic := range []string{"plant/A/line/3", "press/7/vibration"} {
+		if err := send(topic); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, topic := range []string{"plant/A/line", "press/7", "hall/1"} {
+		if err := send(topic); err == nil || !strings.Contains(err.Error(), "none of these takes it") {
+			t.Errorf("topic %s: %v", topic, err)
+		}
+	}
+	g.end(t)
+	var stored []string
+	for seq := uint64(1); seq <= 2; seq++ {
+		m, err := r.in.GetMsg(t.Context(), seq)
+		if err != nil {
+			t.Fatal(err)
+		}
+		stored = append(stored, wire.KeyOf(m.Subject)+" "+m.Header.Get(wire.HeaderSeq))
+	}
+	slices.Sort(stored)
+	if want := []string{"plant.A.line.3 1", "press.7.vibration 1"}; !slices.Equal(stored, want) {
+		t.Errorf("stored %q, want %q", stored, want)
+	}
+}

@@ -1,0 +1,192 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/zeebo/xxh3"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Take gives the gateway a message. It returns nil if the message was taken: m's
+// Done tells when it is stored. A *Refused is a message that will never be
+// taken. While the gateway holds back, Take waits, until ctx ends: then it
+// returns ErrHeldBack.
+func (g *Gateway) Take(ctx context.Context, m *Message) error {
+	parts, err := g.parts(m)
+	var partial *Partial
+	if errors.As(err, &partial) {
+		g.Refuse(m.Input, err)
+		err = nil
+	}
+	for i := range parts {
+		if err == nil {
+			err = g.know(ctx, parts[i].Key, m.From)
+		}
+	}
+	if refused := new(Refused); errors.As(err, &refused) {
+		g.Refuse(m.Input, err)
+	}
+	if err != nil {
+		return err
+	}
+	t := taken{m: m, parts: parts}
+	if partial != nil {
+		t.answer = partial
+	}
+	if m.Session != "" {
+		t.sum = xxh3.HashSeed(m.Payload, xxh3.HashString(m.Key))
+	}
+	return g.hand(ctx, t)
+}
+
+// Release says that a device may use the ID of a message, which was Kept, for
+// another one. It comes after the messages that were taken before.
+func (g *Gateway) Release(ctx context.Context, session string, id uint64) error {
+	return g.hand(ctx, taken{m: &Message{Session: session, ID: id}, over: true})
+}
+
+// hand gives the loop what it takes in order.
+func (g *Gateway) hand(ctx context.Context, t taken) error {
+	select {
+	case g.doors.messages <- t:
+		return nil
+	default:
+	}
+	select {
+	case g.doors.messages <- t:
+		return nil
+	case <-g.doors.end:
+		return ErrStopped
+	case <-ctx.Done():
+		return ErrHeldBack
+	}
+}
+
+// Forget says that a device begins a new session: no message of the old one
+// comes again. It does not wait while the gateway holds back.
+func (g *Gateway) Forget(ctx context.Context, session string) {
+	select {
+	case g.doors.sessions <- session:
+	case <-g.doors.end:
+	case <-ctx.Done():
+	}
+}
+
+// parts decodes a message and checks what it has. An empty message, with which
+// MQTT devices clear a retained one, has no parts.
+func (g *Gateway) parts(m *Message) ([]Part, error) {
+	if len(m.Payload) == 0 && m.Parts == nil {
+		return nil, nil
+	}
+	parts, err := m.Parts, error(nil)
+	if parts == nil {
+		parts, err = g.decode(m)
+	}
+	for i := range parts {
+		if err == nil {
+			err = g.check(&parts[i], m)
+		}
+	}
+	if err != nil && m.Lines {
+		return g.decodeLines(m)
+	}
+	return parts, err
+}
+
+// decoder is what reads a message.
+func (g *Gateway) decoder(m *Message) Decoder {
+	switch {
+	case m.Decoder != nil:
+		return m.Decoder
+	case m.Lines:
+		return g.cfg.Lines
+	}
+	return g.cfg.Decoder
+}
+
+// decode reads a payload. What cannot be read is published as it is, where it is
+// clear which stream it is of.
+func (g *Gateway) decode(m *Message) ([]Part, error) {
+	parts, err := g.decoder(m).Decode(m.Payload)
+	switch {
+	case err == nil:
+		return parts, nil
+	case m.Lines:
+		return nil, err
+	case m.Key == "":
+		return nil, refusedf("%v", err)
+	}
+	g.stats.unreadable.Add(1)
+	g.told.say("a payload cannot be read; it is published as it is, and the stage makes a dead letter of it", m.Input.String(), fmt.Errorf("key %q: %w", m.Key, err))
+	return []Part{{raw: m.Payload, why: wire.OneLine(err.Error())}}, nil
+}
+
+// decodeLines reads lines one by one, and refuses those that cannot be read. A device
+// that waits for an answer is told which.
+func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
+	var bad badLines
+	refuse := bad.add
+	if m.Done == nil {
+		refuse = func(_ int, err error) { g.Refuse(m.Input, err) }
+	}
+	all := readLines(g.decoder(m), m.Payload, func(p *Part) error { return g.check(p, m) }, refuse)
+	if m.Done == nil {
+		return all, nil
+	}
+	all = mergeParts(all, len(g.cfg.Channels))
+	for i := range all {
+		if err := g.check(&all[i], m); err != nil { // together they may be too large
+			return nil, err
+		}
+	}
+	return all, bad.error(len(all) > 0)
+}
+
+// check completes a part and refuses what cannot be published.
+func (g *Gateway) check(p *Part, m *Message) error {
+	if p.Key != "" && m.Key != "" { // a stream id under a topic's key
+		p.Key = m.Key + "/" + p.Key
+	}
+	p.Key = cmp.Or(p.Key, m.Key)
+	if p.Key == "" {
+		return refusedf("the message does not say which stream it is of: it has no topic, and nothing where input.stream says: send the tag stream_id, or set input.stream, such as to the tag host")
+	}
+	if err := cmp.Or(CheckKey(p.Key), g.job.pattern.CheckKey(g.job.key(p.Key))); err != nil {
+		return refusedf("%v", err)
+	}
+	if key := g.job.key(p.Key); !g.cfg.Keys.Allow(key) {
+		return refusedf("the key %q is none of input.keys: %s", names.Cut(key, 80), names.Cut(g.cfg.Keys.String(), 200))
+	}
+	ch := len(g.cfg.Channels)
+	n := len(p.X) / ch
+	if p.End {
+		p.X, p.Times, p.Ends, p.raw = nil, nil, nil, g.end
+	}
+	if p.raw == nil && (len(p.X) != n*ch || len(p.Times) > 0 && len(p.Times) != n || len(p.Ends) > 0 && len(p.Ends) != n) {
+		return refusedf("decoder: %d values of %d channels with %d times and %d ends", len(p.X), ch, len(p.Times), len(p.Ends))
+	}
+	p.alone = p.raw != nil || slices.Contains(p.Times, codec.NoTime) || reservoir.CheckInputs(p.X, ch) != nil
+	if size := g.size(p); size > g.maxBytes {
+		return refusedf("the message has %d bytes for stream %q, and the server takes %d: send fewer samples a message", size, p.Key, g.maxBytes)
+	}
+	return nil
+}
+
+// size is about how many bytes a part takes in a message to the server.
+func (g *Gateway) size(p *Part) int {
+	if p.raw != nil {
+		return len(p.raw)
+	}
+	n := len(p.X) / len(g.cfg.Channels)
+	return n*g.rowBytes() + 2048 + 192*len(g.cfg.Channels)
+}
+
+func (g *Gateway) rowBytes() int { return 4*len(g.cfg.Channels) + 9 }

@@ -1,0 +1,196 @@
+package labels
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+const (
+	// MaxLabels is how many labels a job keeps; more are refused.
+	MaxLabels = 10_000_000
+	// MaxBytes is how long the body of a label may be: three names of 256 bytes,
+	// each of which JSON may write as six.
+	MaxBytes = 8 << 10
+
+	headerRoom   = 1 << 10
+	repeatWindow = time.Hour // for which the server knows a message's id
+	attempts     = 3
+	answerWait   = 5 * time.Second
+	makeWait     = 2 * time.Second // a server does not answer whom it does not allow to ask
+	readWait     = 10 * time.Second
+	forgetAfter  = 30 * time.Second
+)
+
+// ErrNowhere is the error where a job has no NATS stream for labels, and this
+// user may not make it.
+var ErrNowhere = errors.New("the job has no NATS stream for labels, and this user may not make it: eusn-stream labels list, with an operator's login, makes it")
+
+// ErrNoJob is that of labels for a job that does not exist.
+var ErrNoJob = errors.New("there is no job of that name, and so nothing to label")
+
+// Open makes sure that a job has a NATS stream for labels: where there is none
+// it makes it, but not for a job that does not exist.
+func Open(ctx context.Context, js jetstream.JetStream, job string) error {
+	name := wire.LabelStream(job)
+	_, err := js.Stream(ctx, name)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return asOurs(name, err)
+	}
+	if err := Exists(ctx, js, job); err != nil {
+		return err
+	}
+	return Ensure(ctx, js, job, 0)
+}
+
+// Exists is ErrNoJob for labels of a job that does not exist.
+func Exists(ctx context.Context, js jetstream.JetStream, job string) error {
+	out := wire.OutputStream(job)
+	_, err := js.Stream(ctx, out)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("labels: job %q: %w", job, ErrNoJob)
+	}
+	return asOurs(out, err)
+}
+
+// Ensure makes the NATS stream of a job's labels, if there is none, whether or
+// not the job exists yet.
+func Ensure(ctx context.Context, js jetstream.JetStream, job string, replicas int) error {
+	name := wire.LabelStream(job)
+	_, err := js.Stream(ctx, name)
+	if !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return asOurs(name, err)
+	}
+	_, err = js.CreateStream(ctx, jetstream.StreamConfig{
+		Name: name, Subjects: []string{wire.LabelSubjects(job)}, Replicas: cmp.Or(replicas, 1), Duplicates: repeatWindow,
+		MaxMsgs: MaxLabels, MaxMsgSize: MaxBytes + headerRoom, MaxBytes: -1, MaxMsgsPerSubject: -1,
+		Discard: jetstream.DiscardNew, // when full, who labels hears of it
+	})
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // somebody else was first
+		err = nil
+	}
+	return asOurs(name, err)
+}
+
+func asOurs(name string, err error) error {
+	if err != nil {
+		return fmt.Errorf("labels: NATS stream %s: %w", name, err)
+	}
+	return nil
+}
+
+// Add stores a label, and returns when it is stored. repeat: the server had this
+// very label. What fails may be sent again: it is stored once.
+func Add(ctx context.Context, js jetstream.JetStream, job string, l Label) (repeat bool, err error) {
+	data, err := l.Marshal()
+	if err != nil {
+		return false, err
+	}
+	m := &nats.Msg{Subject: wire.LabelSubject(job, l.Stream), Data: data, Header: nats.Header{
+		jetstream.MsgIDHeader: {id(data)}, wire.HeaderKind: {wire.KindLabel},
+	}}
+	for range attempts {
+		try, cancel := context.WithTimeout(ctx, answerWait)
+		var ack *jetstream.PubAck
+		ack, err = js.PublishMsg(try, m)
+		cancel()
+		switch {
+		case err == nil:
+			return ack.Duplicate, nil
+		case errors.Is(err, jetstream.ErrNoStreamResponse):
+			try, cancel := context.WithTimeout(ctx, makeWait)
+			err = Open(try, js, job)
+			cancel()
+			if errors.Is(err, ErrNoJob) {
+				return false, err
+			}
+			if err != nil {
+				return false, errors.Join(ctx.Err(), fmt.Errorf("labels: job %q: %w", job, ErrNowhere))
+			}
+		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, nats.ErrTimeout):
+			return false, fmt.Errorf("labels: %w", err)
+		}
+	}
+	return false, fmt.Errorf("labels: not known to be stored: %w", err)
+}
+
+// Stored is a label on the server.
+type Stored struct {
+	Label  Label
+	Number uint64 // in the NATS stream, from 1
+	Stored time.Time
+}
+
+// Read hands all labels that there are now to fn, in the order in which they
+// were stored; of one stream if it is not empty. What is no label goes to foreign.
+func Read(ctx context.Context, js jetstream.JetStream, job, stream string, fn func(Stored) error, foreign func(number uint64, err error)) error {
+	name := wire.LabelStream(job)
+	filter := wire.LabelSubjects(job)
+	if stream != "" {
+		filter = wire.LabelSubject(job, stream)
+	}
+	s, err := js.Stream(ctx, name)
+	if err != nil {
+		return asOurs(name, err)
+	}
+	last := s.CachedInfo().State.LastSeq
+	cons, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{FilterSubjects: []string{filter}, InactiveThreshold: forgetAfter})
+	if err != nil {
+		return asOurs(name, err)
+	}
+	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
+		return nil
+	}
+	it, err := cons.Messages()
+	if err != nil {
+		return asOurs(name, err)
+	}
+	defer it.Stop()
+	for {
+		next, cancel := context.WithTimeout(ctx, readWait)
+		m, err := it.Next(jetstream.NextContext(next))
+		cancel()
+		if err != nil {
+			return asOurs(name, errors.Join(ctx.Err(), err))
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return asOurs(name, err)
+		}
+		l, err := Unmarshal(m.Data())
+		switch {
+		case err != nil:
+			foreign(meta.Sequence.Stream, err)
+		case stream == "" || l.Stream == stream:
+			if err := fn(Stored{l, meta.Sequence.Stream, meta.Timestamp}); err != nil {
+				return err
+			}
+		}
+		if meta.NumPending == 0 || meta.Sequence.Stream >= last {
+			return nil
+		}
+	}
+}
+
+// Current are the labels that count: the last of each target, unless it takes
+// the label back. They keep their order.
+func Current(all []Stored) []Stored {
+	last := map[target]uint64{}
+	for i := range all {
+		last[all[i].Label.target()] = all[i].Number
+	}
+	var current []Stored
+	for _, l := range all {
+		if l.Label.Class != "" && last[l.Label.target()] == l.Number {
+			current = append(current, l)
+		}
+	}
+	return current
+}

@@ -1,0 +1,149 @@
+//go:build unix
+
+package natsserver_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+)
+
+// limitFiles sets how many files this process may have open.
+func limitFiles(files uint64) error {
+	var r syscall.Rlimit
+	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r)
+	r.Cur = files // of type uint64 or int64, by the system
+	return errors.Join(err, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &r))
+}
+
+// storeAgain stores a message in each of some NATS streams, whose files the server opens
+// for it.
+func storeAgain(t *testing.T, js jetstream.JetStream, make bool) error {
+	for _, name := range []string{"A", "B", "C", "D"} {
+		if make {
+			if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}}); err != nil {
+				return err
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		_, err := js.Publish(ctx, name, nil)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// crowded is the other process of the tests here: a server in a process with few files,
+// which stores messages when it is told to.
+func crowded(t *testing.T, files uint64) {
+	if err := limitFiles(files); err != nil {
+		t.Fatal(err)
+	}
+	o := natsserver.Options{Dir: os.Getenv("EUSN_TEST_CROWD"), Port: natsserver.RandomPort, Log: pipelinetest.Log(t)}
+	if os.Getenv("EUSN_TEST_UNLIMITED") != "" {
+		o.Connections = 65536
+	}
+	start := func() (*natsserver.Server, jetstream.JetStream) {
+		s, err := natsserver.Start(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(s.Close)
+		_, js := pipelinetest.Connect(t, s)
+		return s, js
+	}
+	s, js := start()
+	if err := storeAgain(t, js, true); err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	s, js = start() // no file of the store is open
+	fmt.Println("listens", s.URL())
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		err := storeAgain(t, js, false)
+		fmt.Println("stored", err == nil)
+		if os.Getenv("EUSN_TEST_UNLIMITED") != "" {
+			select {
+			case <-s.Failed():
+				fmt.Println("failed", s.Err())
+			case <-time.After(pipelinetest.Patience):
+				fmt.Println("not failed", err)
+			}
+			return
+		}
+	}
+}
+
+// crowd starts the other process and opens more connections to it than it may have files.
+func crowd(t *testing.T, env ...string) (until func(what string) string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(append(os.Environ(), "EUSN_TEST_CROWD="+t.TempDir()), env...)
+	in, err1 := cmd.StdinPipe()
+	out, err2 := cmd.StdoutPipe()
+	cmd.Stderr = os.Stderr
+	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	lines := bufio.NewScanner(out)
+	until = func(what string) string {
+		for lines.Scan() {
+			if rest, ok := strings.CutPrefix(lines.Text(), what+" "); ok {
+				return rest
+			}
+		}
+		t.Fatalf("the other process ended before it printed %q", what)
+		return ""
+	}
+	addr := strings.TrimPrefix(until("listens"), "nats://")
+	for range 1500 {
+		c, err := net.DialTimeout("tcp", addr, 10*time.Second)
+		if err != nil {
+			break // the system's queue is full
+		}
+		t.Cleanup(func() { c.Close() })
+	}
+	time.Sleep(500 * time.Millisecond)
+	fmt.Fprintln(in, "store")
+	return until
+}
+
+// Whoever reaches the port of the server, without a login, cannot take the files from its
+// store.
+func TestConnectionsLeaveFiles(t *testing.T) {
+	if os.Getenv("EUSN_TEST_CROWD") != "" {
+		crowded(t, 1024)
+		return
+	}
+	if got := crowd(t)("stored"); got != "true" {
+		t.Error("the store takes nothing while clients have as many connections as they can get")
+	}
+}
+
+// A store without files is broken for good: the server reports it, with the cause.
+func TestStoreWithoutFiles(t *testing.T) {
+	if os.Getenv("EUSN_TEST_CROWD") != "" {
+		crowded(t, 1024)
+		return
+	}
+	got := crowd(t, "EUSN_TEST_UNLIMITED=1")("failed")
+	if !strings.Contains(got, natsserver.ErrStore.Error()) || !strings.Contains(got, "too many open files") || strings.Contains(got, "free space") {
+		t.Errorf("the server failed with %q", got)
+	}
+}

@@ -1,0 +1,113 @@
+package natsserver_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+)
+
+// One directory, one server: also against another process, whose number the
+// error names.
+func TestDirectoryLock(t *testing.T) {
+	if dir := os.Getenv("EUSN_TEST_LOCK"); dir != "" { // the other process
+		_, err := natsserver.Start(natsserver.Options{Dir: dir})
+		fmt.Println("second:", err)
+		return
+	}
+	dir := t.TempDir()
+	s, err := natsserver.Start(natsserver.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = natsserver.Start(natsserver.Options{Dir: dir})
+	pipelinetest.Mentions(t, err, dir, "in use", fmt.Sprintf("process %d", os.Getpid()))
+	cmd := exec.Command(os.Args[0], "-test.run=^TestDirectoryLock$")
+	cmd.Env = append(os.Environ(), "EUSN_TEST_LOCK="+dir)
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), fmt.Sprintf("in use by process %d", os.Getpid())) {
+		t.Errorf("another process got in: %v\n%s", err, out)
+	}
+	s.Close()
+	s.Close()
+	if s, err = natsserver.Start(natsserver.Options{Dir: dir}); err != nil {
+		t.Fatalf("after Close: %v", err)
+	}
+	s.Close()
+}
+
+func TestServerRefuses(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	port := l.Addr().(*net.TCPAddr).Port
+	dir := t.TempDir()
+	_, err = natsserver.Start(natsserver.Options{Dir: dir, Port: port})
+	pipelinetest.Mentions(t, err, fmt.Sprint(port), "in use", "another port")
+	if s, err := natsserver.Start(natsserver.Options{Dir: dir}); err != nil {
+		t.Errorf("the failed start kept the directory locked: %v", err)
+	} else {
+		s.Close()
+	}
+	file := filepath.Join(dir, "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, err = natsserver.Start(natsserver.Options{Dir: file})
+	pipelinetest.Mentions(t, err, file, "not a directory")
+	_, err = natsserver.Start(natsserver.Options{})
+	pipelinetest.Mentions(t, err, "no data directory")
+}
+
+func TestReadOnlyDirectory(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("NOT CHECKED: permissions do not bind the superuser; run as another user to test a read-only data directory")
+	}
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	_, err := natsserver.Start(natsserver.Options{Dir: dir})
+	pipelinetest.Mentions(t, err, dir, "not writable")
+}
+
+// Two clients that ask at once right after the start both get an answer.
+func TestFirstRequests(t *testing.T) {
+	for range 20 {
+		srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 4 {
+			nc, err := srv.Connect("first", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			wg.Go(func() {
+				js, err := jetstream.New(nc)
+				if err == nil {
+					_, err = js.Stream(t.Context(), "NONE")
+				}
+				if !errors.Is(err, jetstream.ErrStreamNotFound) {
+					t.Errorf("asked for what is not there: %v", err)
+				}
+			})
+		}
+		wg.Wait()
+		srv.Close()
+	}
+}

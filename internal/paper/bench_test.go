@@ -1,0 +1,44 @@
+package paper
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// BenchmarkSearch is one model selection of the paper on ShapesAll: 200
+// configurations of Euler State Networks on 600 series of 512 samples, one
+// thread. In addition to the time it gives the rate of the reservoirs' operations,
+// and its share of one thread's multiply-add peak, measured around it.
+func BenchmarkSearch(b *testing.B) {
+	d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: shared(b, "datasets", "ShapesAll"), Name: "ShapesAll"}, nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	p, err := newProblem(d, true)
+	if err != nil {
+		b.Fatal(err)
+	}
+	kind := reservoir.CPUKinds()[0]
+	open := func(n *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewCPU(n, slots, kind, 1)
+	}
+	s, work := NewSettings(PaperExact, 1), 0.0
+	for b.Loop() {
+		for i, c := range Configurations("eusn", MaxConfigurations) {
+			c.Seed = s.trialSeed(i)
+			if _, err := p.assess(b.Context(), specs("eusn", p.channels, c), open, s.search(p)); err != nil {
+				b.Fatal(err)
+			}
+			work += gigaflops(float64(c.Units*(c.Units+p.channels)) * float64(p.samples(p.train)))
+		}
+	}
+	rate := work / b.Elapsed().Seconds()
+	b.ReportMetric(rate, "Gflop/s")
+	if peak, err := reservoir.FMAPeak(kind, time.Second); err == nil {
+		b.ReportMetric(1e9*rate/peak, "of-peak")
+	}
+}

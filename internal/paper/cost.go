@@ -1,0 +1,56 @@
+package paper
+
+import (
+	"context"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/energy"
+)
+
+// Metering says how energy was measured from this line of a file on.
+type Metering struct {
+	CPU *energy.Idle `json:"cpu,omitempty"`
+	GPU *energy.Idle `json:"gpu,omitempty"`
+}
+
+// cost is what a piece of work took.
+type cost struct {
+	seconds float64 // wall clock
+	energy  energy.Used
+}
+
+// measured does a piece of work and says what it took. Before the first of a run
+// the machine's power at rest is measured, while nothing else is begun.
+func measured[T any](ctx context.Context, r *runner, work func() (T, error)) (result T, c cost, err error) {
+	r.rested.Do(func() {
+		var m Metering
+		m.CPU, m.GPU = r.Energy.MeasureIdle(ctx, r.Idle)
+		if m != (Metering{}) {
+			r.unrest = r.write(record{Metering: &m})
+		}
+	})
+	if r.unrest != nil {
+		return result, c, r.unrest
+	}
+	span, start := r.Energy.Begin(), time.Now()
+	result, err = work()
+	return result, cost{time.Since(start).Seconds(), span.End()}, err
+}
+
+// metered reports whether energy is measured.
+func (r *runner) metered() bool { return r.Energy != energy.Accounts{} }
+
+// spent is what the trials of a search have taken so far, those given up too.
+func (r *runner) spent(dataset, model string) (total cost) {
+	r.Store.mu.Lock()
+	defer r.Store.mu.Unlock()
+	var parts []energy.Used
+	for i := range r.Configurations {
+		if t, ok := r.trials[key{dataset, model, i}]; ok {
+			total.seconds += t.Seconds
+			parts = append(parts, t.Energy)
+		}
+	}
+	total.energy = energy.Sum(parts)
+	return total
+}

@@ -1,0 +1,72 @@
+package paper
+
+import (
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// Data identifies a data set in a results file.
+type Data struct {
+	Dataset  string `json:"dataset"`
+	Train    string `json:"train"` // offline.Dataset.Fingerprint of the part
+	Test     string `json:"test"`
+	Series   int    `json:"series"`  // labelled ones of the training part
+	Asked    int    `json:"asked"`   // labelled ones of the test part
+	Unknown  int    `json:"unknown"` // test series of classes without a training series, which count as wrong
+	Channels int    `json:"channels"`
+	Classes  int    `json:"classes"` // that have a training series
+
+	// Class of each labelled test series in the archive's order, counted from 0
+	// among those with a training series in the data set's order; -1: none of
+	// them. Absent for more than maxStored.
+	Truth []int `json:"truth,omitempty"`
+}
+
+// maxStored is for how many test series classes are stored, so that lines stay
+// below maxLine.
+const maxStored = 1 << 20
+
+func storable(classes []int) []int {
+	if len(classes) > maxStored {
+		return nil
+	}
+	return classes
+}
+
+// describe says what a results file keeps of a data set.
+func describe(d *offline.Dataset) Data {
+	p := problem{}
+	index := p.classesOf(d)
+	data := Data{
+		Dataset: d.Name, Train: d.Fingerprint(offline.Train), Test: d.Fingerprint(offline.Test),
+		Series: len(labelled(d, offline.Train)), Channels: len(d.Channels), Classes: len(p.classes),
+	}
+	for _, i := range labelled(d, offline.Test) {
+		class := index[d.Series[i].Label]
+		data.Asked++
+		if class < 0 {
+			data.Unknown++
+		}
+		data.Truth = append(data.Truth, class)
+	}
+	data.Truth = storable(data.Truth)
+	return data
+}
+
+// bankClasses are the classes predicted for the labelled test series, counted
+// as Data.Truth counts them.
+func bankClasses(d *offline.Dataset, ev *offline.Evaluation) (predicted []int) {
+	p := problem{}
+	p.classesOf(d)
+	index := make([]int, len(ev.Classes))
+	for c, name := range ev.Classes {
+		index[c] = slices.Index(p.classes, name)
+	}
+	for _, q := range ev.Predictions {
+		if q.Label >= 0 {
+			predicted = append(predicted, index[q.Class])
+		}
+	}
+	return predicted
+}

@@ -1,0 +1,238 @@
+package paper
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// problem is one data set made ready for the reservoirs of the paper: all its
+// labelled series in one slice, training part first, and who is in which part.
+type problem struct {
+	name     string
+	channels int
+	inputs   []float32 // rows x channels
+	from, to []int     // rows of each series
+	first    []float32 // the sample that shared beginnings repeat
+	lead     []int     // how often each series begins with it
+	label    []int     // index into classes; -1: of a class without a training series
+	classes  []string  // those with a training series, in the data set's order
+
+	train, test     []int // all series of a part
+	fit, validation []int // the training part divided
+}
+
+// maxRows is what an engine's runs can count.
+const maxRows = math.MaxInt32
+
+// newProblem lays d out, which must pass check. With pad, every series gets
+// zeros in front until it is as long as the longest of both parts.
+func newProblem(d *offline.Dataset, pad bool) (*problem, error) {
+	p := &problem{name: d.Name, channels: len(d.Channels)}
+	listed := slices.Concat(labelled(d, offline.Train), labelled(d, offline.Test))
+	index := p.classesOf(d)
+
+	longest, rows := 0, 0
+	for _, i := range listed {
+		longest = max(longest, d.Len(i))
+		rows += d.Len(i)
+	}
+	if pad {
+		rows = longest * len(listed)
+	}
+	if rows > maxRows {
+		return nil, fmt.Errorf("bench: data set %q: %d samples, padding included, want at most %d", d.Name, rows, maxRows)
+	}
+	p.inputs = make([]float32, rows*p.channels)
+	at := 0
+	for k, i := range listed {
+		s := &d.Series[i]
+		zeros := 0
+		if pad {
+			zeros = longest - d.Len(i)
+		}
+		p.from = append(p.from, at)
+		copy(p.inputs[(at+zeros)*p.channels:], s.Values)
+		at += zeros + d.Len(i)
+		p.to = append(p.to, at)
+		p.label = append(p.label, index[s.Label])
+		if s.Split == offline.Train {
+			p.train = append(p.train, k)
+		} else {
+			p.test = append(p.test, k)
+		}
+	}
+	series := make([][]float32, len(p.from))
+	for k := range series {
+		series[k] = p.inputs[p.from[k]*p.channels : p.to[k]*p.channels]
+	}
+	p.first, p.lead = beginnings(series, p.channels)
+	var err error
+	p.fit, p.validation, err = divide(d) // the training part comes first: positions are series
+	return p, err
+}
+
+// check reports what keeps d from being benched by a protocol, before any work.
+func check(d *offline.Dataset, protocol Protocol) error {
+	err := checkParts(d)
+	if err == nil && protocol != Bank {
+		err = checkPaper(d)
+	}
+	return err
+}
+
+// checkParts wants something to learn, something to ask, and values that a
+// state can hold.
+func checkParts(d *offline.Dataset) error {
+	if err := d.Validate(); err != nil {
+		return err
+	}
+	if len(d.Channels) == 0 {
+		return fmt.Errorf("bench: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name)
+	}
+	train, test := labelled(d, offline.Train), labelled(d, offline.Test)
+	if len(train) == 0 || len(test) == 0 {
+		return fmt.Errorf("bench: data set %q has %d labelled training and %d test series, want some of each", d.Name, len(train), len(test))
+	}
+	first := d.Series[train[0]].Label
+	if !slices.ContainsFunc(train, func(i int) bool { return d.Series[i].Label != first }) {
+		return fmt.Errorf("bench: data set %q: all training series are of class %q, want at least two classes", d.Name, d.Classes[first])
+	}
+	learnt := (&problem{}).classesOf(d)
+	if !slices.ContainsFunc(test, func(i int) bool { return learnt[d.Series[i].Label] >= 0 }) {
+		return fmt.Errorf("bench: data set %q: no test series is of a class that has training series, want the same names of classes in both parts", d.Name)
+	}
+	return checkRange(d)
+}
+
+// checkRange wants values that a state can hold.
+func checkRange(d *offline.Dataset) error {
+	return refuse(d, func(v float32) bool { return math.Abs(float64(v)) > reservoir.MaxInput },
+		fmt.Sprintf("out of range, want a magnitude of at most %g", float64(reservoir.MaxInput)))
+}
+
+// checkPaper wants what the paper's protocols need besides: no gaps, for which
+// the paper has no rule, and classes that can be divided.
+func checkPaper(d *offline.Dataset) error {
+	err := refuse(d, func(v float32) bool { return v != v },
+		"missing, and the paper has no rule for that: take --protocol bank, or fill it before the import")
+	if err == nil {
+		_, _, err = divide(d)
+	}
+	return err
+}
+
+// refuse complains of the first value that is bad.
+func refuse(d *offline.Dataset, bad func(float32) bool, why string) error {
+	for i := range d.Series {
+		s := &d.Series[i]
+		if k := slices.IndexFunc(s.Values, bad); k >= 0 {
+			return fmt.Errorf("bench: data set %q: series %q, sample %d, channel %q: value %v is %s",
+				d.Name, s.ID, k/len(d.Channels), d.Channels[k%len(d.Channels)], s.Values[k], why)
+		}
+	}
+	return nil
+}
+
+// divide splits the labelled training series again, as the published
+// experiments did: into those to fit and those to validate with, in their
+// order, as positions among the labelled ones.
+func divide(d *offline.Dataset) (fit, validation []int, err error) {
+	var names []string
+	for _, i := range labelled(d, offline.Train) {
+		names = append(names, d.Classes[d.Series[i].Label])
+	}
+	fit, validation, err = stratify(names, heldOutCount(len(names)), splitSeed)
+	if err != nil {
+		return nil, nil, fmt.Errorf("bench: data set %q: %w: take --protocol bank, which needs no validation part", d.Name, err)
+	}
+	return fit, validation, nil
+}
+
+// labelled lists the series of a part whose class is known.
+func labelled(d *offline.Dataset, part offline.Split) []int {
+	return slices.DeleteFunc(d.Part(part), func(i int) bool { return d.Series[i].Label < 0 })
+}
+
+// classesOf keeps the classes that have a training series, and returns the new
+// index of each of d's.
+func (p *problem) classesOf(d *offline.Dataset) []int {
+	index := slices.Repeat([]int{-1}, len(d.Classes))
+	for _, i := range labelled(d, offline.Train) {
+		index[d.Series[i].Label] = 0
+	}
+	for k := range index {
+		if index[k] == 0 {
+			index[k] = len(p.classes)
+			p.classes = append(p.classes, d.Classes[k])
+		}
+	}
+	return index
+}
+
+// beginnings finds the sample that series repeat most often at their beginning,
+// counted over all series, and how often each series does so. Such samples are
+// zeros or the vector of an empty word (padding), or the dark rim of an image.
+// Samples are the same if their bits are; if several are equally frequent, the
+// first is taken.
+func beginnings(series [][]float32, channels int) (first []float32, lead []int) {
+	type begin struct {
+		first []float32
+		sum   int
+	}
+	bits := make([]byte, 0, 4*channels)
+	index := map[string]int{} // by the bits of a series' first sample
+	var begins []begin
+	of := make([]int, len(series))
+	lead = make([]int, len(series))
+	for k, s := range series {
+		bits = bits[:0]
+		for _, v := range s[:channels] {
+			bits = binary.LittleEndian.AppendUint32(bits, math.Float32bits(v))
+		}
+		b, known := index[string(bits)]
+		if !known {
+			b = len(begins)
+			index[string(bits)] = b
+			begins = append(begins, begin{first: s[:channels]})
+		}
+		of[k], lead[k] = b, repeats(s, channels)
+		begins[b].sum += lead[k]
+	}
+	best := 0
+	for b := range begins {
+		if begins[b].sum > begins[best].sum {
+			best = b
+		}
+	}
+	for k := range lead {
+		if of[k] != best {
+			lead[k] = 0
+		}
+	}
+	return slices.Clone(begins[best].first), lead
+}
+
+// repeats counts the samples a series begins with that are all the same.
+func repeats(s []float32, channels int) int {
+	for i := channels; i < len(s); i++ {
+		if math.Float32bits(s[i]) != math.Float32bits(s[i-channels]) {
+			return i / channels
+		}
+	}
+	return len(s) / channels
+}
+
+// samples counts the samples of the listed series that a reservoir has to be
+// advanced by: not the beginnings that they share, which rows counts.
+func (p *problem) samples(series []int) int {
+	n := 0
+	for _, i := range series {
+		n += p.to[i] - p.from[i] - p.lead[i]
+	}
+	return n
+}

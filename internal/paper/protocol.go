@@ -1,0 +1,161 @@
+package paper
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/offline/baseline"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Protocol says how a model is chosen, fitted and asked.
+type Protocol string
+
+// The protocols; the package comment describes them.
+const (
+	PaperExact Protocol = "paper-exact"
+	Best       Protocol = "best"
+	Bank       Protocol = "bank"
+)
+
+// Protocols lists those of the paper's experiments.
+var Protocols = []Protocol{PaperExact, Best, Bank}
+
+// Compare is protocol Bank for several banks, by their names: reservoir.Banks.
+const Compare Protocol = "compare"
+
+// fixed reports whether the models are banks, of which nothing is searched.
+func (p Protocol) fixed() bool { return p == Bank || p == Compare }
+
+// PaperModels are the models of the other protocols, in the paper's order.
+var PaperModels = []string{string(reservoir.EuSN), string(reservoir.ESN), string(reservoir.RESN)}
+
+// DeepESN is the reservoir the paper's journal version adds: leaky ESNs in
+// layers, each fed with the states of the one before, all of them read by the
+// readout. It is asked for by name.
+const DeepESN = "deepesn"
+
+// TrainedModels are those that protocols of the paper train whole, by gradient
+// descent; they are asked for by name.
+var TrainedModels = []string{string(baseline.RNN), string(baseline.ARNN), string(baseline.GRU)}
+
+// NewSettings are those of this program.
+func NewSettings(p Protocol, seed uint64) Settings {
+	s := Settings{Protocol: p, Seed: seed, Arithmetic: reservoir.Arithmetic, Format: format}
+	if p == Bank {
+		s.Bank = bank
+	}
+	return s
+}
+
+// configurations is the search list of a reservoir.
+func (s Settings) configurations(model string) []Scales {
+	return Configurations(model, cmp.Or(s.ListLength, MaxConfigurations))
+}
+
+// Plan is how much to do.
+type Plan struct {
+	Models         []string // of PaperModels, DeepESN and TrainedModels; for protocol Bank its one, for Compare banks
+	Configurations int      // how many of the paper's list, from the first; 0 for protocols Bank and Compare
+	Draws          int      // of the weights of the chosen configuration
+
+	// Of TrainedModels only.
+	Epochs int           // at most, in one training
+	Budget time.Duration // of one model's search on one data set; 0 for no end
+}
+
+// The paper's training.
+const (
+	PaperEpochs = 5000
+	PaperBudget = 10 * time.Hour
+)
+
+// PaperPlan is what the paper does.
+func PaperPlan() Plan {
+	return Plan{PaperModels, MaxConfigurations, 10, PaperEpochs, PaperBudget}
+}
+
+// Validate reports what is wrong with a plan under these settings.
+func (p Plan) Validate(s Settings) error {
+	protocol := s.Protocol
+	known, least, most := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels), 1, cmp.Or(s.ListLength, MaxConfigurations)
+	switch protocol {
+	case PaperExact, Best:
+		if s.ListLength < 0 || s.ListLength > MaxConfigurations {
+			return fmt.Errorf("bench: search lists of %d configurations, want 1 to %d", s.ListLength, MaxConfigurations)
+		}
+		if !(s.LeastRate >= 0) {
+			return fmt.Errorf("bench: least learning rate %g, want 0 or more", s.LeastRate)
+		}
+		for _, m := range TrainedModels {
+			if slices.Contains(p.Models, m) {
+				most = min(most, len(s.trainables(m)))
+			}
+		}
+		if most == 0 {
+			return fmt.Errorf("bench: no configuration has a learning rate of %g or more", s.LeastRate)
+		}
+	case Bank:
+		known, least, most = []string{BankModel}, 0, 0
+	case Compare:
+		known, least, most = reservoir.Banks, 0, 0
+	default:
+		return fmt.Errorf("bench: protocol %q, want one of %q", protocol, Protocols)
+	}
+	return p.validate(protocol, known, least, most)
+}
+
+// validate holds a plan against the models and the configurations there are.
+func (p Plan) validate(protocol Protocol, known []string, least, most int) error {
+	if p.Configurations < least || p.Configurations > most {
+		return fmt.Errorf("bench: %d configurations by protocol %s, want %d to %d", p.Configurations, protocol, least, most)
+	}
+	if p.Draws < 1 || p.Draws > maxDraws {
+		return fmt.Errorf("bench: %d draws, want 1 to %d", p.Draws, maxDraws)
+	}
+	if len(p.Models) == 0 {
+		return fmt.Errorf("bench: no models, want some of %q", known)
+	}
+	for i, m := range p.Models {
+		if !slices.Contains(known, m) {
+			return fmt.Errorf("bench: model %q by protocol %s, want some of %q", m, protocol, known)
+		}
+		if slices.Contains(p.Models[:i], m) {
+			return fmt.Errorf("bench: model %q is listed twice", m)
+		}
+		if trained(m) && (p.Epochs < 1 || p.Epochs > PaperEpochs || p.Budget < 0) {
+			return fmt.Errorf("bench: model %q: %d epochs and a budget of %v, want 1 to %d and no less than 0", m, p.Epochs, p.Budget, PaperEpochs)
+		}
+	}
+	return nil
+}
+
+const maxDraws = 1000
+
+// drawSeeds keeps the seeds of the draws apart from those of the search.
+const drawSeeds = 10_000
+
+func (s Settings) trialSeed(i int) uint64 { return s.Seed + uint64(i) }
+func (s Settings) drawSeed(i int) uint64  { return s.Seed + drawSeeds + uint64(i) }
+
+// search is the assessment of a configuration, final that of the chosen one.
+func (s Settings) search(p *problem) assessment {
+	return s.assessment(p.fit, p.validation)
+}
+
+func (s Settings) final(p *problem) assessment {
+	if s.Protocol == PaperExact {
+		return s.assessment(p.fit, p.test)
+	}
+	return s.assessment(p.train, p.test)
+}
+
+func (s Settings) assessment(learn, ask []int) assessment {
+	if s.Protocol == PaperExact {
+		return assessment{learn: learn, ask: ask, alphas: []float64{1}}
+	}
+	return assessment{learn: learn, ask: ask, alphas: readout.DefaultAlphas(), standardise: true}
+}

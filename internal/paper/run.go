@@ -1,0 +1,318 @@
+package paper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/energy"
+	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Options say how to run a bench. No result depends on the engines or threads.
+type Options struct {
+	offline.EngineOptions
+	Plan
+	// Origin, where set, is noted before the first result.
+	Origin *Origin
+	// Energy are the machine's counters, where it has any; Idle, more than 0 then,
+	// is how long to measure its power at rest before the first trial.
+	Energy energy.Accounts
+	Idle   time.Duration
+	// Command, where set, is the command line that reproduces one cell.
+	Command  func(Cell) string
+	Progress offline.Progress
+}
+
+// Run benches every model on every data set, stores each result as soon as it
+// is there and does nothing again that the store already has. It returns the
+// cells in the order of sets and models. On an error or a cancelled context
+// what is stored stays good.
+func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) ([]Cell, error) {
+	if err := Check(sets, opt.Plan, st.settings); err != nil {
+		return nil, err
+	}
+	return newRunner(opt, st).run(ctx, sets)
+}
+
+func (r *runner) run(ctx context.Context, sets []*offline.Dataset) (cells []Cell, err error) {
+	for _, d := range sets {
+		for _, m := range r.Models {
+			r.expected(d, m)
+		}
+	}
+	r.advance(0) // the time counts from here
+	for _, d := range sets {
+		if err := r.begin(describe(d)); err != nil {
+			return nil, err
+		}
+		bench := r.paper
+		if r.settings.Protocol.fixed() {
+			bench = r.banks
+		}
+		if err := bench(ctx, d); err != nil {
+			return nil, err
+		}
+		for _, m := range r.Models {
+			c, err := r.cell(d.Name, m)
+			if err != nil {
+				return nil, err
+			}
+			if have, done := r.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws || have.Training != c.Training || have.Missing != c.Missing || have.Accuracy != c.Accuracy {
+				if err := r.write(record{Cell: &c}); err != nil {
+					return nil, err
+				}
+			}
+			cells = append(cells, c)
+		}
+	}
+	return cells, nil
+}
+
+// cell sums up what is stored of a model on a data set.
+func (r *runner) cell(dataset, model string) (Cell, error) {
+	plan := r.Plan
+	if trained(model) {
+		if plan.Configurations = r.finished(dataset, model); plan.Configurations == 0 {
+			return Cell{Dataset: dataset, Model: model, Missing: r.tooLittle()}, nil
+		}
+	}
+	c, err := r.Store.cell(dataset, model, plan)
+	if err != nil {
+		return c, err
+	}
+	if trained(model) { // the trials given up, too
+		spent := r.spent(dataset, model)
+		c.Searched, c.SearchEnergy = spent.seconds, spent.energy
+	}
+	if r.Options.Command != nil {
+		c.Command = r.Options.Command(c)
+	}
+	return c, nil
+}
+
+// Check reports what would keep Run from its work, before there is any.
+func Check(sets []*offline.Dataset, plan Plan, s Settings) error {
+	if err := plan.Validate(s); err != nil {
+		return err
+	}
+	return checkSets(sets, func(d *offline.Dataset) error { return check(d, s.Protocol) })
+}
+
+// checkSets wants sets, each once and each good.
+func checkSets(sets []*offline.Dataset, good func(*offline.Dataset) error) error {
+	if len(sets) == 0 {
+		return errors.New("bench: no data sets, want some")
+	}
+	seen := map[string]bool{}
+	for _, d := range sets {
+		if seen[d.Name] {
+			return fmt.Errorf("bench: data set %q is listed twice", d.Name)
+		}
+		seen[d.Name] = true
+		if err := good(d); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runner is one Run.
+type runner struct {
+	Options
+	*Store
+	mu          sync.Mutex
+	done, total float64           // work
+	planned     map[phase]float64 // of the total
+	searches    map[phase]bool    // of trained models, not begun
+	pace        pace              // of their trials
+
+	rested sync.Once // the power at rest is known
+	unrest error     // it could not be noted
+}
+
+func newRunner(opt Options, st *Store) *runner {
+	if opt.Threads < 1 {
+		opt.Threads = runtime.GOMAXPROCS(0)
+	}
+	if opt.NewEngine == nil {
+		opt.NewEngine = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+			return reservoir.NewCPU(net, slots, "auto", 1)
+		}
+	}
+	st.origin = opt.Origin
+	return &runner{Options: opt, Store: st, planned: map[phase]float64{}, searches: map[phase]bool{}}
+}
+
+// paper benches the models of the paper on one data set: all searches of
+// reservoirs at once, then all draws, then trained models one after the other.
+// Where energy is measured reservoirs, too, take turns: a counter does not know
+// which of two models that run at once took what.
+func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
+	p, err := newProblem(d, r.settings.Protocol == PaperExact)
+	if err != nil {
+		return err
+	}
+	together := slices.DeleteFunc(slices.Clone(r.Models), trained)
+	groups := [][]string{together}
+	if r.metered() {
+		groups = slices.Collect(slices.Chunk(together, 1))
+	}
+	for _, models := range groups {
+		for _, phase := range []func(*problem, string) ([]job, error){r.trialJobs, r.drawJobs} {
+			var jobs []job
+			for _, m := range models {
+				more, err := phase(p, m)
+				if err != nil {
+					return err
+				}
+				jobs = append(jobs, more...)
+			}
+			if err := r.all(ctx, jobs); err != nil {
+				return err
+			}
+		}
+	}
+	for _, m := range r.Models {
+		if trained(m) {
+			if err := r.train(ctx, p, m); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// trialJobs are the configurations not tried yet.
+func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
+	var jobs []job
+	for i, c := range r.settings.configurations(model)[:r.Configurations] {
+		if _, ok := r.trials[key{p.name, model, i}]; ok {
+			continue
+		}
+		c.Seed = r.settings.trialSeed(i)
+		jobs = append(jobs, r.job(p, model, c, r.settings.search(p), func(ctx context.Context, open openEngine) error {
+			o, took, err := measured(ctx, r, func() (outcome, error) {
+				return p.assess(ctx, specs(model, p.channels, c), open, r.settings.search(p))
+			})
+			if err != nil {
+				return fmt.Errorf("data set %q, %s, configuration %d: %w", p.name, model, i, err)
+			}
+			return r.write(record{Trial: &Trial{
+				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha,
+				Validation: Share{o.correct, len(p.validation)}, Seconds: took.seconds, Energy: took.energy,
+			}})
+		}))
+	}
+	r.plan(phase{p.name, model, false}, total(jobs))
+	return jobs, nil
+}
+
+// drawJobs are the drawings of the chosen configuration not done yet.
+func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
+	chosen, err := r.choose(p.name, model, r.Configurations)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []job
+	a := r.settings.final(p)
+	for i := range r.Draws {
+		c := chosen.Config
+		c.Seed = r.settings.drawSeed(i)
+		if r.draws[key{p.name, model, i}].Config == c {
+			continue // not so if a longer search chose another configuration
+		}
+		jobs = append(jobs, r.job(p, model, c, a, func(ctx context.Context, open openEngine) error {
+			o, took, err := measured(ctx, r, func() (outcome, error) {
+				return p.assess(ctx, specs(model, p.channels, c), open, a)
+			})
+			if err != nil {
+				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
+			}
+			return r.write(record{Draw: &Draw{
+				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha, Parameters: o.parameters,
+				Learnt: len(a.learn), Test: Share{o.correct, len(a.ask)}, Seconds: took.seconds, Energy: took.energy,
+				Predicted: storable(o.predicted),
+			}})
+		}))
+	}
+	r.plan(phase{p.name, model, true}, total(jobs))
+	return jobs, nil
+}
+
+// job is an assessment of one network.
+func (r *runner) job(p *problem, model string, c Scales, a assessment, do func(context.Context, openEngine) error) job {
+	samples := p.samples(a.learn) + p.samples(a.ask)
+	all := r.settings.work(model, p.channels, c, samples, len(a.learn))
+	return job{all, all / float64(max(1, samples*max(1, c.Layers))), do}
+}
+
+// banks benches the banks on one data set.
+func (r *runner) banks(ctx context.Context, d *offline.Dataset) error {
+	for _, m := range r.Models {
+		if err := r.bank(ctx, d, m); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// bank benches a bank on one data set, one draw after the other on all threads.
+func (r *runner) bank(ctx context.Context, d *offline.Dataset, model string) error {
+	opt := bankOptions(model, d)
+	for i := range r.Draws {
+		if r.drawn(d, model, i) {
+			continue
+		}
+		opt.Spec.Seed = r.settings.trialSeed(i)
+		var m *reservoir.Model
+		var report offline.RetrainReport
+		one := &piece{r: r, left: bankWork(d, opt.Spec), sample: bankSteps(opt.Spec, 1)}
+		opt.EngineOptions = offline.EngineOptions{Threads: r.Threads, NewEngine: one.open}
+		ev, took, err := measured(ctx, r, func() (_ *offline.Evaluation, err error) {
+			m, report, err = offline.Retrain(ctx, d, opt, nil)
+			if err != nil {
+				return nil, err
+			}
+			return offline.Evaluate(ctx, m, d, offline.EvaluateOptions{EngineOptions: opt.EngineOptions}, nil)
+		})
+		if err != nil {
+			return err
+		}
+		linear, kind := m.Readouts[0], "ridge"
+		if report.Readout.Discriminant {
+			kind = "discriminant"
+		}
+		leftOut, _ := report.Readout.LeftOut()
+		if err := r.write(record{Draw: &Draw{
+			Dataset: d.Name, Model: model, Index: i, Config: Scales{Units: opt.Spec.Units, Seed: opt.Spec.Seed},
+			Alpha: report.Readout.Alpha, Recipe: r.recipe(d, model), Readout: kind, LeftOut: leftOut, Parameters: linear.Columns() * (linear.Features() + 1), Learnt: report.Series,
+			Test: Share{ev.Correct, ev.Labelled}, Seconds: took.seconds, Energy: took.energy,
+			Predicted: storable(bankClasses(d, ev)),
+		}}); err != nil {
+			return err
+		}
+		one.end()
+	}
+	return nil
+}
+
+// recipe is what draws of a bank note; protocol Bank has a version of its settings
+// instead.
+func (r *runner) recipe(d *offline.Dataset, model string) string {
+	if r.settings.Protocol == Bank {
+		return ""
+	}
+	return recipeOf(bankOptions(model, d))
+}
+
+// drawn reports whether a draw of a bank is there, and of today's recipe.
+func (r *runner) drawn(d *offline.Dataset, model string, i int) bool {
+	have, ok := r.draws[key{d.Name, model, i}]
+	return ok && have.Recipe == r.recipe(d, model)
+}

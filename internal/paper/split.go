@@ -1,0 +1,102 @@
+package paper
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// splitSeed and validationShare are those of the published experiments.
+const (
+	splitSeed       = 42
+	validationShare = 0.33
+)
+
+// stratify divides samples with the given class names at random so that both
+// parts have each class in the proportion of the whole, exactly as
+// scikit-learn's train_test_split(X, y, test_size=held/len, stratify=y,
+// random_state=seed) does: held indices come second, both parts in its order.
+//
+// scikit-learn numbers classes in the order of their labels, and the published
+// experiments gave it text: "10" comes before "2".
+func stratify(labels []string, held int, seed uint32) (kept, heldOut []int, err error) {
+	names := slices.Compact(slices.Sorted(slices.Values(labels)))
+	members := make([][]int, len(names))
+	for i, l := range labels {
+		k, _ := slices.BinarySearch(names, l)
+		members[k] = append(members[k], i)
+	}
+	counts := make([]int, len(names))
+	for k, m := range members {
+		counts[k] = len(m)
+		if len(m) < 2 {
+			return nil, nil, fmt.Errorf("class %q has one training series, a stratified split wants at least 2 of each", names[k])
+		}
+	}
+	rest := len(labels) - held
+	if rest < len(names) || held < len(names) {
+		return nil, nil, fmt.Errorf("a split of %d series into %d and %d cannot hold all %d classes in both parts", len(labels), rest, held, len(names))
+	}
+
+	rng := newRandomState(seed)
+	first := apportion(counts, rest, rng)
+	left := slices.Clone(counts)
+	for k := range left {
+		left[k] -= first[k]
+	}
+	second := apportion(left, held, rng)
+	for k, m := range members {
+		order := rng.permutation(len(m))
+		for n, i := range order[:first[k]+second[k]] {
+			if n < first[k] {
+				kept = append(kept, m[i])
+			} else {
+				heldOut = append(heldOut, m[i])
+			}
+		}
+	}
+	rng.shuffle(kept)
+	rng.shuffle(heldOut)
+	return kept, heldOut, nil
+}
+
+// heldOutCount is how many of n samples the validation part takes.
+func heldOutCount(n int) int { return int(math.Ceil(validationShare * float64(n))) }
+
+// apportion gives draws to classes in proportion to counts: each its share
+// rounded down, the rest one each by largest remainder, ties drawn.
+func apportion(counts []int, draws int, rng *randomState) []int {
+	total := 0
+	for _, c := range counts {
+		total += c
+	}
+	given := make([]int, len(counts))
+	remainder := make([]float64, len(counts))
+	missing := draws
+	for k, c := range counts {
+		share := float64(float64(c) / float64(total) * float64(draws)) // rounded as NumPy rounds
+		given[k] = int(math.Floor(share))
+		remainder[k] = share - float64(given[k])
+		missing -= given[k]
+	}
+	levels := slices.Clone(remainder)
+	slices.SortFunc(levels, func(a, b float64) int { return cmp.Compare(b, a) })
+	for _, level := range slices.Compact(levels) {
+		if missing <= 0 {
+			break
+		}
+		var tied []int
+		for k, r := range remainder {
+			if r == level {
+				tied = append(tied, k)
+			}
+		}
+		n := min(len(tied), missing)
+		for _, i := range rng.permutation(len(tied))[:n] {
+			given[tied[i]]++
+		}
+		missing -= n
+	}
+	return given
+}

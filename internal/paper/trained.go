@@ -1,0 +1,255 @@
+package paper
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/offline/baseline"
+)
+
+// Training is how a model of TrainedModels learns.
+type Training struct {
+	Rate   float64 `json:"learning_rate"`
+	Batch  int     `json:"batch"`
+	Epochs int     `json:"max_epochs"`
+
+	// Arithmetic is baseline.Arithmetic; results of before that was noted, in
+	// float64, have none.
+	Arithmetic int `json:"arithmetic,omitzero"`
+}
+
+// patience is the epochs without a smaller validation loss that end a training.
+const patience = 50
+
+func trained(model string) bool { return slices.Contains(TrainedModels, model) }
+
+// trainable is a configuration of a search among trained models.
+type trainable struct {
+	scales   Scales   // units, and of arnn eps and gamma
+	training Training // its rate and batch
+}
+
+// trainables is the published list of 200 random configurations of a model:
+// that which its program draws if no search before it runs out of time. It
+// searches an LSTM, GRU, A-RNN and RNN, in this order, in one stream.
+func trainables(model string) []trainable {
+	rng := newRandomState(searchSeed)
+	for _, m := range []string{"lstm", string(baseline.GRU), string(baseline.ARNN), string(baseline.RNN)} {
+		list := make([]trainable, MaxConfigurations)
+		for i := range list {
+			c := &list[i]
+			c.scales.Units = 10 * rng.randint(1, 21)
+			c.training.Rate = decade(rng.randint(-5, 0))
+			c.training.Batch = 1 << rng.randint(5, 9)
+			if m == string(baseline.ARNN) {
+				c.scales.Gamma = decade(rng.randint(-5, 1))
+				c.scales.Eps = decade(rng.randint(-5, 1))
+			}
+		}
+		if m == model {
+			return list
+		}
+	}
+	return nil
+}
+
+// trainables is the list that is searched.
+func (s Settings) trainables(model string) []trainable {
+	return slices.DeleteFunc(trainables(model), func(c trainable) bool { return c.training.Rate < s.LeastRate })
+}
+
+// trainables are the configurations the plan asks for.
+func (r *runner) trainables(model string) []trainable {
+	list := r.settings.trainables(model)[:r.Configurations]
+	for i := range list {
+		list[i].training.Epochs, list[i].training.Arithmetic = r.Epochs, baseline.Arithmetic
+		list[i].scales.Seed = r.settings.trialSeed(i)
+	}
+	return list
+}
+
+// tried reports whether a configuration has its result.
+func (r *runner) tried(dataset, model string, i int, c trainable) bool {
+	t, ok := r.trials[key{dataset, model, i}]
+	return ok && !t.Cut && t.Training == c.training
+}
+
+// finished is how many configurations have results without a gap: what a
+// search that its budget ended comes to. Later ones, begun on other threads,
+// do not count, so that the same search can be asked for by this number.
+func (r *runner) finished(dataset, model string) int {
+	list := r.trainables(model)
+	for i, c := range list {
+		if !r.tried(dataset, model, i, c) {
+			return i
+		}
+	}
+	return len(list)
+}
+
+// errBudget is why a trial is given up.
+var errBudget = errors.New("bench: the search's budget is used up")
+
+// train searches within the budget, then draws.
+func (r *runner) train(ctx context.Context, p *problem, model string) error {
+	if err := r.inOrder(ctx, r.trainingTrials(p, model)); err != nil {
+		return err
+	}
+	n := r.finished(p.name, model)
+	if n == 0 {
+		r.plan(phase{p.name, model, true}, 0)
+		return nil // the cell says so; other models and data sets continue
+	}
+	chosen, err := r.choose(p.name, model, n)
+	if err != nil {
+		return err
+	}
+	return r.inOrder(ctx, r.trainingDraws(p, model, chosen))
+}
+
+// tooLittle is why a model has no result.
+func (r *runner) tooLittle() string {
+	return fmt.Sprintf("not one configuration was trained in the budget of %v: give more, or fewer epochs than %d", r.Budget, r.Epochs)
+}
+
+// trainingTrials are the configurations not tried yet. Each may take what
+// those that ended before it have left of the budget.
+func (r *runner) trainingTrials(p *problem, model string) []job {
+	var jobs []job
+	s := &searchForecast{r: r}
+	for i, c := range r.trainables(model) {
+		if r.tried(p.name, model, i, c) {
+			continue
+		}
+		guess := float64(r.usualEpochs()) * p.epochWork(model, c)
+		s.rest += guess
+		jobs = append(jobs, job{do: func(ctx context.Context, _ openEngine) error {
+			left := r.left(p.name, model)
+			if left <= 0 {
+				s.end(0, 0, 0)
+				return nil
+			}
+			s.begin(guess)
+			t := Trial{Dataset: p.name, Model: model, Index: i, Config: c.scales, Training: c.training}
+			o, took, err := measured(ctx, r, func() (fitted, error) {
+				ctx, cancel := context.WithTimeoutCause(ctx, left, errBudget)
+				defer cancel()
+				return r.fit(ctx, p, model, c, p.validation)
+			})
+			switch {
+			case errors.Is(err, errBudget):
+				t.Cut = true
+			case err != nil:
+				return fmt.Errorf("data set %q, %s, configuration %d: %w", p.name, model, i, err)
+			default:
+				t.Validation, t.Epochs = Share{o.correct, len(p.validation)}, o.epochs
+			}
+			t.Seconds, t.Energy = took.seconds, took.energy
+			err = r.write(record{Trial: &t})
+			s.end(float64(o.epochs)*p.epochWork(model, c), took.seconds, r.left(p.name, model).Seconds())
+			return err
+		}})
+	}
+	r.plan(phase{p.name, model, false}, s.rest)
+	delete(r.searches, phase{p.name, model, false})
+	s.end(0, 0, r.left(p.name, model).Seconds())
+	return jobs
+}
+
+// left is the time that a search's budget leaves; where there is no end, more
+// than any search takes.
+func (r *runner) left(dataset, model string) time.Duration {
+	if r.Budget == 0 {
+		return math.MaxInt64
+	}
+	return r.Budget - time.Duration(r.spent(dataset, model).seconds*float64(time.Second))
+}
+
+// trainingDraws are the trainings of the chosen configuration not done yet.
+func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
+	var jobs []job
+	for i := range r.Draws {
+		c := trainable{chosen.Config, chosen.Training}
+		c.scales.Seed = r.settings.drawSeed(i)
+		if d := r.draws[key{p.name, model, i}]; d.Config == c.scales && d.Training == c.training {
+			continue
+		}
+		jobs = append(jobs, job{do: func(ctx context.Context, _ openEngine) error {
+			o, took, err := measured(ctx, r, func() (fitted, error) { return r.fit(ctx, p, model, c, p.test) })
+			if err != nil {
+				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
+			}
+			return r.write(record{Draw: &Draw{
+				Dataset: p.name, Model: model, Index: i, Config: c.scales, Parameters: o.parameters,
+				Learnt: len(p.fit), Test: Share{o.correct, len(p.test)}, Seconds: took.seconds, Energy: took.energy,
+				Training: c.training, Epochs: o.epochs, Predicted: storable(o.predicted),
+			}})
+		}})
+	}
+	r.plan(phase{p.name, model, true}, float64(len(jobs)*r.usualEpochs())*p.epochWork(model, trainable{chosen.Config, chosen.Training}))
+	return jobs
+}
+
+// fitted is what one training came to.
+type fitted struct {
+	predicted  []int // class of each asked series
+	correct    int   // of them
+	parameters int   // all of them
+	epochs     int
+}
+
+// fit trains on the 67 %, stops by the validation part and asks.
+func (r *runner) fit(ctx context.Context, p *problem, model string, c trainable, ask []int) (f fitted, err error) {
+	s := p.spec(model, c)
+	net, err := baseline.New(s)
+	if err != nil {
+		return f, err
+	}
+	one := r.training(p.epochWork(model, c))
+	report, err := net.Train(ctx, p.series(p.fit), p.series(p.validation), baseline.Options{
+		Rate: c.training.Rate, Batch: c.training.Batch, Epochs: c.training.Epochs, Patience: patience,
+		Restore: r.settings.Protocol != PaperExact,
+		Epoch:   one.epoch,
+	})
+	one.end(report.Epochs)
+	f.epochs, f.parameters = report.Epochs, s.Parameters()
+	if err != nil {
+		return f, err
+	}
+	f.predicted, err = net.Predict(ctx, p.series(ask))
+	if err != nil {
+		return f, err
+	}
+	f.correct = p.count(ask, f.predicted)
+	return f, nil
+}
+
+// spec is a configuration as a network for the problem.
+func (p *problem) spec(model string, c trainable) baseline.Spec {
+	return baseline.Spec{
+		Kind: baseline.Kind(model), Units: c.scales.Units, Channels: p.channels, Classes: len(p.classes),
+		Eps: c.scales.Eps, Gamma: c.scales.Gamma, Seed: c.scales.Seed,
+	}
+}
+
+// series are those of the problem as a trained network takes them.
+func (p *problem) series(indices []int) []baseline.Series {
+	list := make([]baseline.Series, len(indices))
+	for k, i := range indices {
+		list[k] = baseline.Series{Values: p.inputs[p.from[i]*p.channels : p.to[i]*p.channels], Class: p.label[i]}
+	}
+	return list
+}
+
+// rows counts the samples of the listed series, shared beginnings included; see
+// samples.
+func (p *problem) rows(series []int) (n int) {
+	for _, i := range series {
+		n += p.to[i] - p.from[i]
+	}
+	return n
+}

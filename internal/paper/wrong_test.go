@@ -1,0 +1,292 @@
+package paper
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/offline"
+)
+
+// everyModel is one of each sort.
+var everyModel = []string{"eusn", "resn", "deepesn", "rnn", "arnn", "gru"}
+
+// refused runs every protocol on a data set and wants each to complain.
+func refused(t *testing.T, name string, d *offline.Dataset, says string, protocols ...Protocol) {
+	t.Helper()
+	for _, p := range protocols {
+		st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(p, 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = Run(t.Context(), []*offline.Dataset{d}, Options{Plan: plan(p, 2, 1, everyModel...)}, st)
+		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), d.Name) {
+			t.Errorf("%s, %s: %v, want a complaint about %s with %q", name, p, err, d.Name, says)
+		}
+		if len(st.data) > 0 {
+			t.Errorf("%s, %s: something was stored before the complaint", name, p)
+		}
+		st.Close()
+	}
+}
+
+func TestWrongData(t *testing.T) {
+	only := func(keep func(i int, s *offline.Series) bool) *offline.Dataset {
+		d := tones(45, 12)
+		kept := d.Series[:0]
+		for i := range d.Series {
+			if keep(i, &d.Series[i]) {
+				kept = append(kept, d.Series[i])
+			}
+		}
+		d.Series = kept
+		return d
+	}
+	refused(t, "one class", only(func(_ int, s *offline.Series) bool { return s.Label == 1 || s.Split == offline.Test }), `all training series are of class "low"`, Protocols...)
+	refused(t, "no test part", only(func(_ int, s *offline.Series) bool { return s.Split == offline.Train }), "0 test series", Protocols...)
+	names := tones(45, 12)
+	names.Classes = append(names.Classes, "High", "Low", "Mid")
+	for i := range names.Series {
+		if names.Series[i].Split == offline.Test {
+			names.Series[i].Label += 3
+		}
+	}
+	refused(t, "other names of classes in the test part", names, "no test series is of a class that has training series", Protocols...)
+	refused(t, "one series of a class", only(func(i int, s *offline.Series) bool { return s.Label != 2 || i < 3 || s.Split == offline.Test }),
+		`class "mid" has one training series`, PaperExact, Best)
+	refused(t, "too few to divide", only(func(i int, s *offline.Series) bool { return i < 6 || s.Split == offline.Test }), "cannot hold all 3 classes", PaperExact, Best)
+
+	missing := tones(45, 12)
+	missing.Series[7].Values[3] = float32(math.NaN())
+	refused(t, "missing value", missing, `series "s7", sample 1, channel "b": value NaN is missing`, PaperExact, Best)
+	infinite := tones(45, 12)
+	infinite.Series[50].Values[0] = float32(math.Inf(1))
+	refused(t, "infinite value", infinite, `series "s50"`, Protocols...)
+	large := tones(45, 12)
+	large.Series[50].Values[0] = 1e20
+	refused(t, "a value no state can hold", large, `series "s50", sample 0, channel "a": value 1e+20 is out of range`, Protocols...)
+	tokens := &offline.Dataset{Name: "words", Classes: []string{"a", "b"}, Series: []offline.Series{{ID: "1", Split: offline.Train, Tokens: []int32{1}}}}
+	refused(t, "tokens", tokens, "embed the tokens first", Protocols...)
+	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer st.Close()
+	twice := tones(45, 12)
+	if _, err := Run(t.Context(), []*offline.Dataset{twice, twice}, Options{Plan: plan(PaperExact, 2, 1)}, st); err == nil || !strings.Contains(err.Error(), "listed twice") {
+		t.Errorf("the same set twice: %v", err)
+	}
+	for _, p := range []Plan{
+		{}, {nil, 2, 1, 1, 0}, {[]string{"lstm"}, 2, 1, 1, 0}, {[]string{"esn", "esn"}, 2, 1, 1, 0}, {PaperModels, 0, 1, 1, 0},
+		{PaperModels, 201, 1, 1, 0}, {PaperModels, 2, 0, 1, 0}, {[]string{BankModel}, 0, 1, 1, 0},
+		{TrainedModels, 2, 1, 0, 0}, {TrainedModels, 2, 1, 5001, 0}, {TrainedModels, 2, 1, 1, -1},
+	} {
+		if _, err := Run(t.Context(), []*offline.Dataset{twice}, Options{Plan: p}, st); err == nil {
+			t.Errorf("%+v was accepted", p)
+		}
+	}
+}
+
+// The tasks made of a data set inherit what is wrong with it.
+func TestWrongMemory(t *testing.T) {
+	missing, one := tones(45, 12), tones(45, 12)
+	missing.Series[7].Values[3] = float32(math.NaN())
+	for i := range one.Series {
+		one.Series[i].Label = 1
+	}
+	for _, c := range []struct {
+		d    *offline.Dataset
+		says string
+	}{{missing, `series "s7", sample`}, {one, `all training series are of class "low"`}} {
+		m, err := Memory(c.d, 80, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused(t, "memory", m, c.says, PaperExact)
+	}
+	for _, d := range []*offline.Dataset{
+		{Name: "empty", Channels: []string{"x"}},
+		{Name: "words", Classes: []string{"a", "b"}, Series: []offline.Series{{ID: "1", Split: offline.Train, Tokens: []int32{1}}}},
+	} {
+		if m, err := Memory(d, 80, 1); err == nil {
+			if err = Check([]*offline.Dataset{m}, plan(PaperExact, 1, 1), NewSettings(PaperExact, 1)); err == nil {
+				t.Errorf("%s: a task of nothing", d.Name)
+			}
+		}
+	}
+	short, err := Memory(oneSample(), 21, 1) // the least length: 20 samples of noise and the one
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cells, _ := benched(t, PaperExact, Options{Plan: plan(PaperExact, 2, 1, "esn")}, short); cells[0].Draws != 1 {
+		t.Errorf("%+v", cells[0])
+	}
+}
+
+// oneSample are series of one sample; its first channel tells the class, the
+// second never varies.
+func oneSample() *offline.Dataset {
+	d := tones(45, 12)
+	for i := range d.Series {
+		d.Series[i].Values = []float32{float32(d.Series[i].Label) - 1, 5}
+	}
+	return d
+}
+
+// Odd but right input: classes without a training series, unlabelled series,
+// series of one sample, channels that never vary.
+func TestOddData(t *testing.T) {
+	// The right answer: the same data without the class that was not learnt, whose test
+	// series only count in the denominator.
+	plain := tones(45, 12)
+	odd := tones(45, 12)
+	odd.Classes = append([]string{"absent"}, odd.Classes...)
+	for i := range odd.Series {
+		odd.Series[i].Label++
+	}
+	odd.Series = append(odd.Series,
+		offline.Series{ID: "x", Split: offline.Test, Label: 0, Values: []float32{1, 2}},
+		offline.Series{ID: "y", Split: offline.Test, Label: -1, Values: []float32{1, 2}},
+		offline.Series{ID: "z", Split: offline.Train, Label: -1, Values: []float32{1, 2}})
+	for _, do := range []struct {
+		protocol Protocol
+		plan     Plan
+	}{
+		{PaperExact, plan(PaperExact, 3, 2, "eusn", "deepesn")},
+		{PaperExact, plan(PaperExact, 1, 1, "gru")}, // its first configuration is the smallest of the three models'
+		{Best, plan(Best, 3, 2, "eusn", "resn")},
+		{Best, plan(Best, 1, 1, "arnn")},
+		{Bank, plan(Bank, 0, 2)},
+	} {
+		_, a := benched(t, do.protocol, Options{Plan: do.plan}, plain)
+		cells, b := benched(t, do.protocol, Options{Plan: do.plan}, odd)
+		if len(b.draws) != do.plan.Draws*len(do.plan.Models) {
+			t.Errorf("%v: %d draws", do, len(b.draws))
+		}
+		for k, want := range a.draws {
+			if got := b.draws[k].Test; got != (Share{want.Test.Correct, 13}) {
+				t.Errorf("%v: %+v of the odd set, want %d of 13 right", do, got, want.Test.Correct)
+			}
+		}
+		if d := b.data["tones"]; d.Unknown != 1 || d.Asked != 13 || d.Series != 45 || cells[0].Learnt == 0 {
+			t.Errorf("%v: data %+v", do, d)
+		}
+		var table strings.Builder
+		if err := WriteTable(&table, b, cells); err != nil || strings.Count(table.String(), "1 of 13 test series are of classes without a training series") != 1 {
+			t.Errorf("%v: %v, the table does not say which series count as wrong:\n%s", do, err, &table)
+		}
+	}
+
+	short := oneSample()
+	for _, protocol := range Protocols {
+		// One sample, no memory: every sort of model can be right on all.
+		cells, _ := benched(t, protocol, Options{Plan: plan(protocol, 40, 2)}, short)
+		if protocol == PaperExact {
+			more, _ := benched(t, protocol, Options{Plan: Plan{[]string{"rnn", "gru"}, 3, 1, 40, 0}}, short)
+			cells = append(cells, more...)
+		}
+		for _, c := range cells {
+			if c.Accuracy != 1 {
+				t.Errorf("%s, %s: series of one sample that tells the class: %+v, want all right", protocol, c.Model, c)
+			}
+		}
+	}
+}
+
+// Channels that never vary tell nothing, whatever their value. The bank, which
+// centres, gives the same for each; large ones saturate reservoirs until no state
+// varies, which is a bad configuration and no end of the search.
+func TestConstantChannels(t *testing.T) {
+	with := func(v float32) *offline.Dataset {
+		d := tones(45, 12)
+		for i := range d.Series {
+			for k := 1; k < len(d.Series[i].Values); k += 2 {
+				d.Series[i].Values[k] = v
+			}
+		}
+		return d
+	}
+	_, zeros := benched(t, Bank, Options{Plan: plan(Bank, 0, 2)}, with(0))
+	_, large := benched(t, Bank, Options{Plan: plan(Bank, 0, 2)}, with(1e6))
+	same(t, "the bank on a constant channel", large, zeros)
+
+	guessed := 0
+	for _, protocol := range []Protocol{PaperExact, Best} {
+		cells, _ := benched(t, protocol, Options{Plan: plan(protocol, 8, 1)}, with(0))
+		if cells[0].Accuracy < 0.6 { // of three classes
+			t.Errorf("%s: %+v next to a channel of zeros", protocol, cells[0])
+		}
+		_, st := benched(t, protocol, Options{Plan: plan(protocol, 8, 1, "eusn", "deepesn")}, with(1e6))
+		for _, trial := range st.trials {
+			if trial.Validation == (Share{5, 15}) { // all of one class
+				guessed++
+			}
+		}
+	}
+	if guessed == 0 {
+		t.Error("no configuration was saturated: nothing was tested")
+	}
+	cells, _ := benched(t, PaperExact, Options{Plan: Plan{TrainedModels, 1, 1, 2, 0}}, with(1e6))
+	if len(cells) != 3 {
+		t.Errorf("%+v", cells)
+	}
+}
+
+// Where no feature varies the most frequent class is the answer, the first of
+// equals, as a ridge's intercept gives it.
+func TestGuess(t *testing.T) {
+	for _, c := range []struct {
+		classes string
+		labels  []int
+		want    int
+	}{
+		{"ab", []int{0, 1}, 0}, {"ab", []int{0, 1, 1}, 1}, {"ab", []int{0, 0, 1}, 0},
+		{"abc", []int{0, 1, 2}, 0}, {"abc", []int{0, 1, 2, 2}, 2}, {"abc", []int{2, 1, 1, 2}, 1},
+	} {
+		h := majority(strings.Split(c.classes, ""), c.labels, 3)
+		h.Name = "guess"
+		if err := h.Validate(); err != nil {
+			t.Error(err)
+		}
+		if got := h.Class(h.Intercept); got != c.want { // the scores: no weight is other than 0
+			t.Errorf("%+v: class %d", c, got)
+		}
+	}
+}
+
+// One series a class is enough for the bank and too few for a validation part.
+func TestOneSeriesAClass(t *testing.T) {
+	d := tones(3, 30)
+	refused(t, "one series a class", d, "has one training series", PaperExact, Best)
+	cells, _ := benched(t, Bank, Options{Plan: plan(Bank, 0, 2)}, d)
+	if c := cells[0]; c.Learnt != 3 || c.Accuracy < 0.6 {
+		t.Errorf("%+v, want better than chance, a third", c)
+	}
+}
+
+// Missing values are filled by the bank: a channel that is never known is one
+// of zeros, a series without any value an ordinary one.
+func TestMissingValuesInBank(t *testing.T) {
+	nan := float32(math.NaN())
+	never, zeros := tones(45, 12), tones(45, 12)
+	for i := range never.Series {
+		for k := 1; k < len(never.Series[i].Values); k += 2 {
+			never.Series[i].Values[k], zeros.Series[i].Values[k] = nan, 0
+		}
+	}
+	do := Options{Plan: plan(Bank, 0, 2)}
+	_, a := benched(t, Bank, do, never)
+	_, b := benched(t, Bank, do, zeros)
+	same(t, "a channel that is never known", a, b)
+
+	gone := tones(45, 12)
+	for _, i := range []int{7, 50} { // one of each part
+		for k := range gone.Series[i].Values {
+			gone.Series[i].Values[k] = nan
+		}
+	}
+	if cells, _ := benched(t, Bank, do, gone); cells[0].Accuracy < 0.6 {
+		t.Errorf("two series without a value: %+v", cells[0])
+	}
+}

@@ -1,0 +1,283 @@
+package backfill
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Source gives messages, numbered upwards, and then io.EOF.
+type Source interface {
+	Next(ctx context.Context) (inlog.Message, error)
+	Removed() uint64 // how many were gone before they could be read
+}
+
+// Line adds a prediction to the output; in and stored are the number of the input
+// message that made it, and when the server stored that (ns).
+type Line func(dst []byte, p *codec.Prediction, in uint64, stored int64) ([]byte, error)
+
+// Job is one computation.
+type Job struct {
+	Path  string // of the predictions
+	Head  []byte // the beginning of the file
+	Line  Line
+	Asked Asked
+	// Plan says which messages are read, where that is not known yet.
+	Plan func(ctx context.Context) (Range, error)
+	// Open makes the source, which begins behind a message.
+	Open  func(ctx context.Context, r Range, after inlog.Place) (Source, error)
+	Shard *shard.Shard
+
+	Rate     float64       // samples per second; 0 = as fast as possible
+	Every    time.Duration // between positions, or more where states are large; negative: after each batch
+	Progress func(Position)
+	Begun    func(p Position, again bool) // the range is known; again: it continues where another one stopped
+}
+
+// tooMany messages, none of which can be used, end a computation: it would make
+// nothing of the others either.
+const tooMany = 100
+
+// shareForPositions bounds the time for storing positions: where states are large,
+// they are stored less often.
+const shareForPositions = 20
+
+// paced is how many parts of a second the samples of a batch may take where there
+// is a rate.
+const paced = 10
+
+// running is a Job at work.
+type running struct {
+	job    *Job
+	out    *output
+	direct *shard.Direct
+	src    Source
+	at     Position
+	lines  []byte
+
+	removed uint64 // before this source
+	savedAt time.Time
+	took    time.Duration // to save
+	begun   time.Time     // of the pace
+	samples int64         // since then
+	ended   error         // of the source
+}
+
+// Run computes until the source ends, and returns what was done. When ctx ends, or
+// on an error that comes of the source, it stores its position and returns: the
+// same Job continues from there.
+func (j *Job) Run(ctx context.Context) (Position, error) {
+	out, at, encoded, err := openOutput(j.Path)
+	if err != nil {
+		return Position{}, err
+	}
+	defer out.leave()
+	r := &running{job: j, out: out, begun: time.Now()}
+	again := at != nil
+	if again {
+		if differs := j.Asked.Differs(at.Asked); differs != "" {
+			return *at, fmt.Errorf("backfill: %s: %w: %s", partPath(j.Path), ErrOther, differs)
+		}
+		r.at, r.removed = *at, at.Done.Removed
+	} else {
+		r.at.Asked = j.Asked
+		if r.at.Range, err = j.Plan(ctx); err != nil {
+			return r.at, err
+		}
+	}
+	if r.direct, err = shard.NewDirect(j.Shard, encoded); err != nil {
+		return r.at, fmt.Errorf("backfill: %s: %w", positionPath(j.Path), err)
+	}
+	// What is before the range advances states in silence.
+	st := r.direct.State()
+	st.ReplayTo = max(r.at.Range.First, 1) - 1
+	if r.at.Range.Begin > 1 { // see release
+		st.Asked = r.at.Range.First
+	}
+	if err := out.goOn(r.at.Bytes); err != nil {
+		return r.at, err
+	}
+	if !again {
+		if err := r.begin(); err != nil {
+			return r.at, err
+		}
+	}
+	if j.Begun != nil {
+		j.Begun(r.at, again)
+	}
+	if !r.at.Over {
+		if r.src, err = j.Open(ctx, r.at.Range, r.at.Next); err != nil {
+			return r.at, err
+		}
+		if c, ok := r.src.(io.Closer); ok {
+			defer c.Close()
+		}
+		if err := r.all(ctx); err != nil {
+			return r.at, err
+		}
+	}
+	return r.at, out.complete()
+}
+
+// begin writes the beginning of the file, after a position that says nothing is
+// written: so a file that has anything always has a position.
+func (r *running) begin() error {
+	if err := r.save(); err != nil {
+		return err
+	}
+	if err := r.out.write(r.job.Head); err != nil {
+		return err
+	}
+	return r.save()
+}
+
+// all works batch by batch.
+func (r *running) all(ctx context.Context) error {
+	for {
+		if err := r.batch(ctx); err != nil {
+			return err
+		}
+		r.at.Over = errors.Is(r.ended, io.EOF)
+		if err := r.useless(); err != nil {
+			return err
+		}
+		if r.job.Progress != nil {
+			r.job.Progress(r.at)
+		}
+		if r.ended != nil || r.job.Every < 0 || time.Since(r.savedAt) > max(r.job.Every, shareForPositions*r.took) {
+			if err := r.save(); err != nil {
+				return err
+			}
+		}
+		if r.at.Over {
+			return nil
+		}
+		if r.ended != nil {
+			return r.ended
+		}
+		r.pause(ctx)
+	}
+}
+
+// useless is the error of a computation that can use no message. Nothing of it is
+// kept: the same again would come out the same.
+func (r *running) useless() error {
+	d := &r.at.Done
+	if d.Unusable == 0 || d.Unusable < d.Messages || d.Messages < tooMany && !r.at.Over {
+		return nil
+	}
+	err := fmt.Errorf("backfill: %w, none of the first %d, the first because: %s", ErrUnusable, d.Messages, d.Reason)
+	return errors.Join(err, r.out.discard())
+}
+
+// batch computes as many messages as make one, and writes their predictions.
+func (r *running) batch(ctx context.Context) error {
+	d := r.direct
+	d.Begin()
+	for room := true; room && r.ended == nil; {
+		m, err := r.src.Next(ctx)
+		if err != nil {
+			r.ended = err
+			break
+		}
+		if room, err = d.Take(m.Message, m.Stored); err != nil {
+			return err
+		}
+		room = room && (r.job.Rate <= 0 || float64(d.Samples()) < r.job.Rate/paced)
+		r.at.Next = inlog.Place{Seq: m.Seq, Stored: m.Message.Stored}
+		if m.Seq < r.at.Range.First {
+			r.at.Done.Before++
+		} else {
+			r.at.Done.Messages++
+		}
+	}
+	if errors.Is(r.ended, io.EOF) && r.at.Range.Begin > 1 {
+		if err := Release(r.direct); err != nil {
+			return err
+		}
+	}
+	r.at.Done.Removed = r.removed + r.src.Removed()
+	r.at.Done.Samples += uint64(d.Samples())
+	r.samples += int64(d.Samples())
+	return r.write()
+}
+
+// Release uses the messages of keys that wait for numbers before the first that
+// was read: where the reading begins in the middle of the log, nobody knows which
+// those were. Live, they would wait for more messages of their key.
+func Release(d *shard.Direct) error {
+	st := d.State()
+	var waiting []string
+	for key, src := range st.Sources {
+		if src.Last == 0 && len(src.Held) > 0 {
+			waiting = append(waiting, key)
+		}
+	}
+	slices.Sort(waiting)
+	for some := range slices.Chunk(waiting, wire.IdleEntries) {
+		data, err := json.Marshal(wire.IdleEvent{After: st.Done, Gaps: some})
+		if err != nil {
+			return fmt.Errorf("backfill: %w", err)
+		}
+		m := state.Message{Seq: st.Done + 1, Stored: st.DoneTime, Key: wire.IdleKey(0, 1), Header: wire.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data}
+		if _, err := d.Take(m, 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// write computes the batch and writes what it predicts.
+func (r *running) write() error {
+	out, dead, err := r.direct.Finish()
+	if err != nil {
+		return err
+	}
+	for _, d := range dead {
+		if r.at.Done.Unusable++; r.at.Done.Reason == "" {
+			r.at.Done.Reason = fmt.Sprintf("message %d of key %q: %s", d.Msg.Seq, d.Msg.Key, d.Reason)
+		}
+	}
+	r.lines = r.lines[:0]
+	for i := range out.Preds {
+		if r.lines, err = r.job.Line(r.lines, &out.Preds[i], min(out.At[i], r.at.Next.Seq), out.Stored[i]); err != nil {
+			return err
+		}
+	}
+	r.at.Done.Predictions += uint64(len(out.Preds))
+	return r.out.write(r.lines)
+}
+
+// save stores the position.
+func (r *running) save() error {
+	began := time.Now()
+	encoded, err := r.direct.Encode()
+	if err == nil {
+		err = r.out.save(&r.at, encoded)
+	}
+	r.savedAt = time.Now()
+	r.took = r.savedAt.Sub(began)
+	return err
+}
+
+// pause keeps to the rate.
+func (r *running) pause(ctx context.Context) {
+	if r.job.Rate <= 0 {
+		return
+	}
+	due := r.begun.Add(time.Duration(float64(r.samples) / r.job.Rate * float64(time.Second)))
+	select {
+	case <-time.After(time.Until(due)):
+	case <-ctx.Done():
+	}
+}

@@ -1,0 +1,78 @@
+package owner
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+)
+
+// carrying publishes the predictions that carry their features, before the commits of
+// the same predictions: so what is committed and is of the share is there. It belongs
+// to an emitter.
+type carrying struct {
+	out      *store.Features // nil: none do
+	enc      *codec.CarriedEncoder
+	features int // of a prediction
+	rows     []codec.CarriedPrediction
+}
+
+// Carry says where predictions that carry their features go, n features each. It is
+// called before the emitter runs.
+func (e *Emitter) Carry(out *store.Features, n int) error {
+	meta := e.shadows.meta
+	meta.First = e.shadows.first
+	enc, err := codec.NewCarriedEncoder(meta, n)
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	e.carries = carrying{out: out, enc: enc, features: n}
+	return nil
+}
+
+// publish sends those of the predictions [from, to) of an answer, the first of which
+// has the number after outs.
+func (c *carrying) publish(ctx context.Context, a *shard.Answer, from, to int, outs uint64) error {
+	if c.out == nil || len(a.Carried) == 0 {
+		return nil
+	}
+	c.rows = c.rows[:0]
+	for _, one := range a.Carried {
+		if i := one.Pred; i >= from && i < to {
+			c.rows = append(c.rows, codec.CarriedPrediction{
+				Prediction: a.Preds[i], Number: outs + 1 + uint64(i-from), Samples: a.Length[i], Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i],
+				Features: a.FeaturesOf(one, c.features),
+			})
+		}
+	}
+	if len(c.rows) == 0 {
+		return nil
+	}
+	return c.send(ctx, ownerOf(a.Part), a.Part.State.ID, c.rows)
+}
+
+// send publishes rows in as many messages as the server's limit asks for.
+func (c *carrying) send(ctx context.Context, t *Ownership, part int, rows []codec.CarriedPrediction) error {
+	most := max(1, c.out.Limit/(4*c.features)) // more do not fit
+	for len(rows) > most {
+		if err := c.send(ctx, t, part, rows[:most]); err != nil {
+			return err
+		}
+		rows = rows[most:]
+	}
+	body, err := c.enc.Encode(rows)
+	switch half := len(rows) / 2; {
+	case err != nil:
+		return fmt.Errorf("pipeline: predictions with their features: %w", err)
+	case len(body) <= c.out.Limit:
+		return c.out.Publish(ctx, part, append([]byte(nil), body...), t)
+	case half > 0:
+		if err := c.send(ctx, t, part, rows[:half]); err != nil {
+			return err
+		}
+		return c.send(ctx, t, part, rows[half:])
+	}
+	return fmt.Errorf("pipeline: a prediction with its %d features has %d bytes, but the server accepts messages of at most %d: raise its max_payload, or set output.features_one_in to 0", c.features, len(body), c.out.Limit)
+}

@@ -1,0 +1,377 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+const (
+	// nearby is how many input messages behind a partition a common consumer may
+	// be for it to join: it will hear nothing new until the consumer has come so far.
+	nearby = 4096
+	// queuePatience is how long a common consumer waits for room in a shard's queue
+	// while the partitions of other shards wait behind it.
+	queuePatience = 100 * time.Millisecond
+	// ApartTime is how long a partition that has left a common consumer reads by
+	// its own, and how long none begins after one has ended.
+	ApartTime = 5 * time.Second
+	// createTimeout bounds how long partitions hear nothing while a common consumer
+	// is made, and refusedTime how often that is tried where the server does not.
+	createTimeout = 2 * time.Second
+	refusedTime   = 10 * time.Minute
+)
+
+// Common reads the input for the partitions of a worker that has all of a job's:
+// one consumer without a filter, whose messages it hands to their partitions. The
+// server finds the next message of a filtered consumer by looking at every message
+// between two of its own, so a consumer for each partition costs more
+// (docs/measurements/small-messages.md).
+//
+// It is a faster way for what goes well, and everything else is left to the
+// consumers of the partitions. A partition joins (take) when all its messages up
+// to the common consumer's place are with its shard. It leaves, and reads by its
+// own consumer behind the last message that its shard got, when its shard takes no
+// messages for a while, or its input may have been lost. All leave when the
+// worker has no longer all partitions, or the consumer has a fault.
+//
+// No message is left out or comes too early: of what a partition gets, from the
+// common consumer or its own, each is in order and has no gap, and each begins no
+// later than behind the last message that its shard has. So a message that both
+// bring is a repeat, which the shard drops.
+type Common struct {
+	w     *Worker
+	open  func() (jetstream.JetStream, error) // its connection
+	apart time.Duration
+
+	whole  atomic.Bool // the worker has all partitions
+	mu     sync.Mutex  // never held while something is waited for
+	gather *gathering  // nil: no partitions are waited for
+	after  time.Time   // no reading begins before
+	now    *commonReading
+	beside sync.WaitGroup // consumers that are made or stopped
+}
+
+// commonReading is a Common's time with one consumer. All of it is behind Common.mu,
+// but its members' asked.
+type commonReading struct {
+	at      uint64 // what becomes of the messages up to this one is decided
+	handed  uint64 // the messages up to this one are with their partitions
+	members []*member
+	joined  int64  // members
+	unread  int64  // input messages that the server had when the last one came
+	count   uint64 // messages of its consumer that have come
+	over    bool
+	stop    func()       // nil while the consumer is being made
+	behind  func() int64 // messages that have come and wait for came; nil as stop
+}
+
+// member is a partition that a common consumer reads for.
+type member struct {
+	t     *Ownership
+	asked bool // whether its input is the one that it was
+}
+
+// NewCommon makes the common reader of a worker, which reads nothing before the
+// worker has all partitions. open gives its connection. apart is ApartTime but in
+// tests.
+func NewCommon(w *Worker, apart time.Duration, open func() (jetstream.JetStream, error)) *Common {
+	return &Common{w: w, open: open, apart: apart}
+}
+
+// Whole tells whether the worker has all partitions.
+func (c *Common) Whole(whole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.whole.Store(whole && c.w.Partitions > 1); !whole {
+		c.end()
+	}
+}
+
+// Reads reports for how many partitions it reads.
+func (c *Common) Reads() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil {
+		return 0
+	}
+	return int(c.now.joined)
+}
+
+// Dissolve lets every partition read by its own consumer again.
+func (c *Common) Dissolve() {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.end()
+}
+
+// Close ends it for good.
+func (c *Common) Close() {
+	c.Whole(false)
+	c.beside.Wait()
+}
+
+// start begins a reading behind message at; the lock is held.
+func (c *Common) start(at uint64) {
+	r := &commonReading{at: at, members: make([]*member, c.w.Partitions)}
+	c.now = r
+	c.beside.Go(func() { c.read(r, at+1) })
+}
+
+// join takes a partition in; the lock is held.
+func (c *Common) join(t *Ownership) {
+	c.now.members[t.part.State.ID] = &member{t: t}
+	c.now.joined++
+	t.Input.common.Store(true)
+	t.changes()
+}
+
+// take lets a partition join whose shard has all its messages up to seq, and
+// reports whether it did: from then on it gets its messages here. One that has no
+// messages waiting (current) begins a reading if there is none.
+func (c *Common) take(t *Ownership, seq uint64, current bool) bool {
+	if c == nil || !c.whole.Load() || t.w.Drain != nil || t.w.Server.In.Mixed != nil || t.Input.Doubt.Load() {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := time.Now()
+	if !c.whole.Load() || t.ctx.Err() != nil || now.Before(t.Input.apart) { // one that has ended has left for good
+		return false
+	}
+	if c.now == nil {
+		if !current || now.Before(c.after) {
+			return false
+		}
+		c.start(seq)
+	}
+	if seq < c.now.at || seq-c.now.at > nearby {
+		return false
+	}
+	c.join(t)
+	return true
+}
+
+// leave takes a partition out.
+func (c *Common) leave(t *Ownership) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r := c.now; r != nil && t.Input.common.Load() {
+		c.part(r, t)
+		if r.joined == 0 {
+			c.end()
+		}
+	}
+}
+
+// part takes a member out; the lock is held.
+func (c *Common) part(r *commonReading, t *Ownership) {
+	r.members[t.part.State.ID] = nil
+	r.joined--
+	t.Input.common.Store(false)
+	t.Input.apart = time.Now().Add(c.apart)
+	t.changes()
+}
+
+// end ends the reading, if there is one; the lock is held.
+func (c *Common) end() {
+	r := c.now
+	if r == nil {
+		return
+	}
+	for _, m := range r.members {
+		if m != nil {
+			c.part(r, m.t)
+		}
+	}
+	r.over, c.now, c.after = true, nil, time.Now().Add(c.apart)
+	if r.stop != nil {
+		c.beside.Go(r.stop)
+	}
+}
+
+// read makes the consumer of a reading.
+func (c *Common) read(r *commonReading, start uint64) {
+	p, err := c.consume(r, start)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case err != nil:
+		c.w.Log.Debug("no common consumer of the input: each partition reads by its own", "err", err)
+		if !r.over {
+			c.end()
+		}
+		c.after = time.Now().Add(refusedTime)
+	case r.over:
+		c.beside.Go(p.stop)
+	default:
+		r.stop, r.behind = p.stop, p.behind
+	}
+}
+
+func (c *Common) consume(r *commonReading, start uint64) (*pushed, error) {
+	js, err := c.open()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(c.w.Shards, createTimeout)
+	defer cancel()
+	p, err := push(ctx, js, c.w.Server.In.Name(), start, func(m *nats.Msg) { c.came(r, m) }, func(err error) { c.lost(r, err) })
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: common consumer: %w", err)
+	}
+	return p, nil
+}
+
+// lost ends a reading whose consumer has a fault.
+func (c *Common) lost(r *commonReading, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.over {
+		return
+	}
+	c.w.Counters.Resets.Add(1)
+	c.w.Log.Debug("common consumer lost: each partition reads by its own for a while", "err", err)
+	if c.end(); errors.Is(err, errNoFlow) {
+		c.after = time.Now().Add(refusedTime)
+	}
+}
+
+// came hands a message to its partition.
+func (c *Common) came(r *commonReading, m *nats.Msg) {
+	meta, err := m.Metadata()
+	if err != nil {
+		c.Dissolve() // the partition that it is for will say so
+		return
+	}
+	at := wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
+	defer c.pass(r, at.Seq)
+	member := c.follow(r, m.Subject, at.Seq, meta.Sequence.Consumer, int64(meta.NumPending))
+	if member == nil || member.hand(m, at) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now != r {
+		return
+	}
+	for _, other := range r.members { // they would wait as long
+		if other != nil && other.t.shard == member.t.shard {
+			c.part(r, other.t)
+		}
+	}
+	if r.joined == 0 {
+		c.end()
+	}
+}
+
+// pass notes that a message is with its partition, or is nobody's here.
+func (c *Common) pass(r *commonReading, seq uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.handed = seq
+}
+
+// follow notes a message that has come, and returns for whom it is; nil = nobody
+// here. Where messages may be missing before it, all partitions leave.
+func (c *Common) follow(r *commonReading, subject string, seq, ofConsumer uint64, unread int64) *member {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if r.over {
+		return nil
+	}
+	if ofConsumer != r.count+1 || r.count > 0 && unread+1 < r.unread { // see Receive
+		c.w.Counters.Resets.Add(1)
+		c.end()
+		return nil
+	}
+	r.count, r.at, r.unread = ofConsumer, seq, unread
+	if part, _, ok := c.w.Server.In.PlaceOf(subject); ok && part >= 0 && part < len(r.members) {
+		return r.members[part]
+	}
+	return nil
+}
+
+// hand passes a message to the partition's shard. False says that the partition
+// must leave: it has not got the message.
+func (m *member) hand(msg *nats.Msg, at wire.Place) bool {
+	t := m.t
+	v := &t.Input
+	switch {
+	case t.ctx.Err() != nil || at.Seq <= v.passed.Load():
+		return true
+	case v.Doubt.Load():
+		return false
+	}
+	lost := false
+	if !m.asked {
+		var err error
+		if lost, err = t.same(at); err != nil {
+			if t.ctx.Err() == nil {
+				t.Fail(err)
+			}
+			return true
+		}
+		m.asked = true
+	}
+	t.part.Waiting.Add(1)
+	if !t.queue(t.job(msg.Subject, msg.Header, msg.Data, at, lost)) {
+		t.part.Waiting.Add(-1)
+		return t.ctx.Err() != nil
+	}
+	v.Came.Store(at)
+	v.brought.Store(at.Seq)
+	v.passed.Store(at.Seq)
+	return true
+}
+
+// queue waits for room in the shard's queue, but not for long.
+func (t *Ownership) queue(j shard.Job) bool {
+	select {
+	case t.shard.Queue <- j:
+		return true
+	default:
+	}
+	late := time.NewTimer(queuePatience)
+	defer late.Stop()
+	select {
+	case t.shard.Queue <- j:
+		return true
+	case <-t.ctx.Done():
+	case <-late.C:
+	}
+	return false
+}
+
+// share is how many unread messages each partition has, as far as is known: what
+// the server had when the last one came, or what has come since, if that is more.
+// Under overload tens of thousands of messages wait in this process.
+func (c *Common) share() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := c.now
+	if r == nil {
+		return 0
+	}
+	unread := max(0, r.unread)
+	if r.behind != nil {
+		unread = max(unread, r.behind())
+	}
+	n := max(1, r.joined)
+	return (unread + n - 1) / n
+}

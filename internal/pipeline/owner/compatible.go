@@ -1,0 +1,44 @@
+package owner
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// OtherRecord is why a worker does not continue from a partition's record: its
+// states are of another arithmetic or model than this worker's. nil: nothing is
+// against it.
+func OtherRecord(subject string, r wire.Record, arithmetic string, model wire.Identity) error {
+	if !r.Continues(arithmetic) {
+		return OtherArithmetic(subject, r.Arithmetic, arithmetic)
+	}
+	if what := model.Differs(r.Identity); what != "" {
+		return fmt.Errorf("pipeline: the record on %s was written with another %s than this worker's: run the job with the model it started with, or start a new job", subject, what)
+	}
+	return nil
+}
+
+// otherGeneration is why a worker does not continue from a record of another
+// number of partitions than its own. Who drains takes records of before, too.
+func (w *Worker) otherGeneration(subject string, r wire.Record) error {
+	if r.Generation == w.Generation || w.Drain != nil && r.Generation < w.Generation {
+		return nil
+	}
+	return fmt.Errorf("pipeline: the record on %s is of generation %d of the job's partitions, this worker began in generation %d: the number of partitions, or the job's network, was changed since, or is being changed; nothing is lost: start the worker again, and if it then says that a change is under way, end that with the command that it names (eusn-stream job resize, or job replace)",
+		subject, r.Generation, w.Generation)
+}
+
+// OtherArithmetic words that states were computed in an arithmetic that is not
+// this engine's.
+func OtherArithmetic(whose, theirs, ours string) error {
+	name := func(arithmetic string) string {
+		if arithmetic == "" {
+			return reservoir.Canonical
+		}
+		return arithmetic
+	}
+	return fmt.Errorf("pipeline: the states of %s were computed in the arithmetic %s, but this engine uses %s, which gives different states: use an engine of the first arithmetic, or start a new job",
+		whose, name(theirs), name(ours))
+}

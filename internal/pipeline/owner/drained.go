@@ -1,0 +1,29 @@
+package owner
+
+import (
+	"context"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Drained reports whether the partition has answered all input up to where its
+// worker drains it.
+func (t *Ownership) Drained(ctx context.Context) (bool, error) {
+	// In this order: a message that comes between the two counts as waiting.
+	at, waiting := t.Input.brought.Load(), t.part.Waiting.Load()
+	if !t.reading.Load() || !t.isRebuilt.Load() || t.failed.Load() || waiting > 0 {
+		return false, nil
+	}
+	if at >= t.w.Drain.To {
+		return true, nil
+	}
+	return Answered(ctx, t.w.Server.In, t.part.State.ID, at, t.w.Drain.To)
+}
+
+// Answered reports whether a partition has no input behind message at up to
+// message to.
+func Answered(ctx context.Context, in *store.Input, part int, at, to uint64) (bool, error) {
+	next, err := in.Next(ctx, part, at)
+	return err == nil && (next == wire.Place{} || next.Seq > to), err
+}

@@ -1,0 +1,252 @@
+package owner
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
+)
+
+// Emitter publishes a shard's answers and commits them. It belongs to one
+// goroutine.
+type Emitter struct {
+	dead     *store.DeadLetters
+	splitter Splitter
+	counters *stats.Counters
+	releases sync.WaitGroup // uploads and last records, each in its goroutine
+	reading  sync.WaitGroup // records, before a commit
+
+	commits int      // of the batch in hand
+	cursor  []int    // by partition.index: predictions of the batch already published, -1 = nothing more to say
+	bodies  [][]byte // likewise: of the commits in hand
+	from    []int    // likewise: their first predictions
+	shadows shadowing
+	carries carrying
+	traces  tracing
+}
+
+// NewEmitter makes the emitter of a shard with so many partitions. first is what
+// predictions call the job's first readout where another one was promoted; limit is
+// how many bytes of a message's body the server takes.
+func NewEmitter(dead *store.DeadLetters, meta codec.PredictionMeta, first string, limit, partitions int, counters *stats.Counters) (*Emitter, error) {
+	enc, err := codec.NewPredictionEncoder(meta)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	meta.First = first
+	named, err := codec.NewPredictionEncoder(meta)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return &Emitter{
+		dead: dead, splitter: Splitter{enc, named, limit}, counters: counters,
+		cursor: make([]int, partitions), bodies: make([][]byte, partitions), from: make([]int, partitions),
+		shadows: shadowing{meta: meta, first: first, limit: limit, encoders: map[string]*codec.ShadowEncoder{}},
+	}, nil
+}
+
+// Trace says who takes the spans of a job. It is called before the emitter runs.
+func (e *Emitter) Trace(t trace.Tracer, job string) {
+	e.traces = tracing{tracer: t, job: job, commits: make([][]commit, len(e.cursor))}
+}
+
+// Run publishes batches until in is closed.
+func (e *Emitter) Run(ctx context.Context, in <-chan *shard.Batch, free chan<- *shard.Batch) {
+	for b := range in {
+		e.publish(ctx, b)
+		free <- b // room for every batch there is
+	}
+	e.releases.Wait()
+}
+
+// publish makes a batch's answers durable: first its dead letters, then the
+// predictions with the position that covers both. What goes wrong concerns one
+// partition, and ends its ownership.
+func (e *Emitter) publish(ctx context.Context, b *shard.Batch) {
+	start := time.Now()
+	for i := range b.Dead {
+		d := &b.Dead[i]
+		if d.Part.Failed() {
+			continue
+		}
+		letter := store.DeadLetter{Part: d.Part.State.ID, Seq: d.Msg.Seq, Key: d.Msg.Key, Header: d.Msg.Header, Data: d.Msg.Data, Reason: d.Why, Text: d.Reason}
+		if err := e.dead.Publish(ctx, &letter, ownerOf(d.Part)); err != nil {
+			d.Part.Owner.Fail(err)
+			continue
+		}
+		e.counters.DeadLetters[d.Why].Add(1)
+	}
+	for _, i := range b.Touched {
+		e.cursor[i] = 0
+		if a := &b.Answers[i]; a.Tick && !a.Part.Failed() {
+			a.Commit = ownerOf(a.Part).hasToSay(a.InSeq) || a.Commit
+		}
+	}
+	e.commits = 0
+	for more := true; more; {
+		more = e.round(ctx, b)
+	}
+	for _, i := range b.Touched {
+		a := &b.Answers[i]
+		t := ownerOf(a.Part)
+		if a.InSeq > t.Input.replayed && !t.Failed() {
+			t.storing.answers(a.InSeq, start)
+		}
+		if len(a.Traced) > 0 {
+			t.untold = e.traces.tell(e.traces.finish(i, b, a, t.untold), t.c.Record.InSeq)
+		}
+		e.finish(ctx, a)
+	}
+	c, end := e.counters, time.Now()
+	took := int64(end.Sub(start))
+	c.Spent.Commit.Add(took)
+	if e.commits > 0 {
+		c.CommitTime.Add(stats.CommitBounds, took)
+	}
+	c.Messages.Add(uint64(b.Fx.Used))
+	c.Rows.Add(uint64(b.Fx.Rows))
+	c.Bytes.Add(uint64(b.Fx.Bytes))
+	c.Early.Add(uint64(b.Fx.Early))
+	if b.Fx.Rows > 0 {
+		c.Answered.Store(end.UnixNano())
+	}
+	for _, i := range b.Touched { // last: when nothing waits, all is counted
+		a := &b.Answers[i]
+		if !a.Part.Failed() && a.InSeq > a.Part.Answered.Load() { // before Waiting, which is read first
+			a.Part.Answered.Store(a.InSeq)
+		}
+		a.Part.Waiting.Add(-int64(a.Messages))
+	}
+}
+
+// round commits one message on every partition that has something to say,
+// side by side, and reports whether any has more. An answer without
+// predictions and dead letters needs no commit: a replay repeats it.
+func (e *Emitter) round(ctx context.Context, b *shard.Batch) (more bool) {
+	e.encode(ctx, b)
+	e.shadows.await(ctx)
+	e.reassure(ctx, b) // last: an answer is not relied on for long
+	for _, i := range b.Touched {
+		if e.cursor[i] < 0 {
+			continue
+		}
+		a := &b.Answers[i]
+		t, to := ownerOf(a.Part), e.cursor[i]
+		next := recordAfter(t.c.Record, a, e.from[i], to, t.storing.unnamed(), t.Input.emptyAfter(a.InSeq))
+		next.Promoted.Known = max(next.Promoted.Known, t.promoting.wanted.Load())
+		t.c.Begin(e.bodies[i], next, e.traces.begin(i, a, e.from[i], to))
+	}
+	for _, i := range b.Touched {
+		if e.cursor[i] < 0 {
+			continue
+		}
+		a := &b.Answers[i]
+		t, to := ownerOf(a.Part), e.cursor[i]
+		outs := t.c.Record.Outs
+		if err := e.await(ctx, t); err != nil {
+			t.Fail(err)
+			e.cursor[i] = -1
+			continue
+		}
+		e.commits++
+		e.traces.stored(i)
+		e.counters.Grade(a.Preds[to-int(t.c.Record.Outs-outs) : to])
+		if e.cursor[i] == len(a.Preds) {
+			e.cursor[i] = -1
+		}
+		more = more || e.cursor[i] >= 0
+	}
+	return more
+}
+
+// encode makes the bodies of the next commits, and publishes what shadows say of the
+// predictions in them, and those that carry their features.
+func (e *Emitter) encode(ctx context.Context, b *shard.Batch) {
+	for _, i := range b.Touched {
+		if e.cursor[i] < 0 {
+			continue
+		}
+		a := &b.Answers[i]
+		t, from := ownerOf(a.Part), e.cursor[i]
+		if !due(a, from) {
+			e.cursor[i] = -1
+			continue
+		}
+		body, to, err := e.splitter.Encode(a, from)
+		if err != nil {
+			t.Fail(err)
+			e.cursor[i] = -1
+			continue
+		}
+		if err := e.carries.publish(ctx, a, from, to, t.c.Record.Outs); err != nil {
+			t.Fail(err)
+			e.cursor[i] = -1
+			continue
+		}
+		e.bodies[i], e.from[i], e.cursor[i] = body, from, to
+		e.shadows.publish(b, a, from, to, t.c.Record.Outs+uint64(to-from))
+	}
+}
+
+// due reports whether an answer whose first predictions are out has something
+// to commit. A commit without predictions moves the position alone, and says
+// that nothing is out beyond it: not while the first predictions of a message
+// to come are out.
+func due(a *shard.Answer, from int) bool {
+	if a.Part.Failed() {
+		return false
+	}
+	r := &ownerOf(a.Part).c.Record
+	moves := a.Dead && r.InSeq < a.InSeq || a.Commit && r.InSeq <= a.InSeq
+	return from < len(a.Preds) || from == 0 && r.Ahead == 0 && moves
+}
+
+// reassure reads the records that are not sure any more, side by side, of the
+// partitions that are about to commit.
+func (e *Emitter) reassure(ctx context.Context, b *shard.Batch) {
+	for _, i := range b.Touched {
+		c := ownerOf(b.Answers[i].Part).c
+		if e.cursor[i] < 0 || c.Sure(c.Heard) {
+			continue
+		}
+		e.reading.Go(func() { c.Reassure(ctx) })
+	}
+	e.reading.Wait()
+}
+
+// await waits for a commit, and deletes the snapshot that it put out of use.
+func (e *Emitter) await(ctx context.Context, t *Ownership) error {
+	snap := t.c.Record.Snap
+	if err := t.c.Await(ctx); err != nil {
+		return err
+	}
+	e.counters.Commits.Add(1)
+	t.Taken()
+	t.promoting.recorded(t.c.Record.Promoted)
+	if len(t.untold) > 0 {
+		t.untold = e.traces.tell(t.untold, t.c.Record.InSeq)
+	}
+	name, seq := t.c.Record.Snap, t.c.Record.SnapSeq
+	rows := t.storing.named(name, seq, name != snap)
+	if name != snap {
+		old, rows := t.keeping.retire(snap, rows, t.w.Keep, time.Now())
+		if len(old)+len(rows) > 0 { // rows may come and go before the first snapshot
+			e.releases.Go(func() {
+				for _, name := range old {
+					t.w.Server.Snaps.Remove(ctx, name, t.w.Log)
+				}
+				t.w.Server.Snaps.RemoveRows(ctx, rows, t.w.Log)
+			})
+		}
+	}
+	return nil
+}
+
+// ownerOf is the ownership of a partition that an emitter publishes.
+func ownerOf(p *shard.Partition) *Ownership { return p.Owner.(*Ownership) }

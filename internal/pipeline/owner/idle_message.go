@@ -1,0 +1,27 @@
+package owner
+
+import (
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ownMessage is an event of the stage for a partition, on its way to the input.
+func ownMessage(p wire.Pattern, partitions, part int, kind string, data []byte) *nats.Msg {
+	return &nats.Msg{
+		Subject: p.Subject(p.IdleKey(part, partitions)),
+		Header:  nats.Header{wire.HeaderKind: {kind}}, Data: data,
+	}
+}
+
+// EndSilent asks for the end of streams that have been silent too long: it
+// publishes an end event into the partition's input. An answer is not awaited.
+func (t *Ownership) EndSilent(event []byte) error {
+	return t.put(wire.KindIdle, event)
+}
+
+// put publishes an event of the stage into the partition's input.
+func (t *Ownership) put(kind string, event []byte) error {
+	_, err := t.w.Server.JS.PublishMsgAsync(ownMessage(t.w.Server.In.Pattern, t.w.Partitions, t.part.State.ID, kind, event), jetstream.WithRetryAttempts(0))
+	return err
+}

@@ -1,0 +1,53 @@
+package owner
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// quiet is since when a consumer has delivered nothing behind message at.
+type quiet struct {
+	at    uint64
+	since time.Time
+}
+
+// LookAhead gives up, for a while, partitions whose consumer delivers nothing
+// though the input's leader has a message for it. A consumer reads from one
+// server's replica. Where that lags behind for good (after a power loss of
+// servers that had not synced), or where somebody has paused the consumer, it
+// answers all heartbeats, so the client does not make another one. A partition
+// that is claimed again gets another one, perhaps on another server.
+func (w *InputWatch) LookAhead(ctx context.Context, info *jetstream.StreamInfo, owned map[int]*Ownership) {
+	now, asked := map[*Ownership]quiet{}, 0
+	for p, t := range owned {
+		// In this order: a message that comes between the two counts as waiting.
+		at, waiting := t.Input.brought.Load(), t.part.Waiting.Load()
+		if !t.reading.Load() || t.failed.Load() || waiting > 0 || at >= info.State.LastSeq {
+			continue
+		}
+		q, before := w.quiet[t]
+		if !before || q.at != at {
+			q = quiet{at, time.Now()}
+		} else if time.Since(q.since) > store.StaleGrace && asked < mostQuestions {
+			asked++
+			next, err := w.worker.Server.In.Next(ctx, p, at)
+			switch {
+			case err != nil:
+			case next.Seq == 0:
+				q.since = time.Now()
+			case next.Seq <= info.State.LastSeq && info.TimeStamp.Sub(time.Unix(0, next.Stored)) > store.StaleGrace:
+				t.w.Common.Dissolve() // if it was that one
+				t.Fail(fmt.Errorf("pipeline: the consumer of partition %d delivers nothing, but %s holds message %d for it, stored %s: the partition is claimed again, with a new consumer; if this happens again, look for a replica that is not current, or a paused consumer (nats stream report, nats consumer report %s): %w",
+					p, w.worker.Server.In.Name(), next.Seq, wire.CreatedText(time.Unix(0, next.Stored)), w.worker.Server.In.Name(), store.ErrLater))
+			}
+		}
+		now[t] = q
+	}
+	w.quiet = now
+}

@@ -1,0 +1,130 @@
+package owner
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+)
+
+const (
+	oldestEvery = 2 * time.Second        // between two questions for the oldest messages
+	oldestSoon  = 100 * time.Millisecond // the same, while a partition was never asked about
+	oldestValid = 10 * time.Second       // an answer older than this says nothing
+	mostOldest  = 256                    // partitions that are asked about at a time
+)
+
+// UnknownLag is a lag in time that is not known: the server was not asked yet, or does not answer.
+const UnknownLag = -1
+
+// OldestWatch asks the server for the oldest message of each partition that is stored and not
+// answered. What a worker has received says nothing about a consumer that delivers nothing,
+// or about messages that wait in the server. It belongs to one goroutine.
+type OldestWatch struct {
+	worker *Worker
+	next   int // partition to begin with
+}
+
+// NewOldestWatch makes the watch of a worker.
+func NewOldestWatch(w *Worker) *OldestWatch { return &OldestWatch{worker: w} }
+
+// Watch asks until ctx ends. owned are the partitions of the worker now.
+func (w *OldestWatch) Watch(ctx context.Context, owned func() map[int]*Ownership) {
+	for last := (time.Time{}); store.Pause(ctx, oldestSoon) == nil; {
+		all := owned()
+		due := time.Since(last) >= oldestEvery
+		for _, t := range all {
+			due = due || t.works() && t.Input.oldest.Load() == nil
+		}
+		if due {
+			last = time.Now()
+			w.askAll(ctx, all)
+		}
+	}
+}
+
+// works reports whether a partition is read and answered.
+func (t *Ownership) works() bool { return t.isRebuilt.Load() && !t.failed.Load() && t.ctx.Err() == nil }
+
+// askAll asks once.
+func (w *OldestWatch) askAll(ctx context.Context, owned map[int]*Ownership) {
+	var working []int
+	for p, t := range owned {
+		if t.works() {
+			working = append(working, p)
+		}
+	}
+	if len(working) == 0 {
+		return
+	}
+	slices.Sort(working)
+	first, _ := slices.BinarySearch(working, w.next)
+	answered := make([]uint64, len(working)) // before the question: what comes meanwhile is not taken for old
+	for i, p := range working {
+		answered[i] = owned[p].answeredTo()
+	}
+	info, err := w.worker.Server.In.Look(ctx)
+	if err != nil {
+		return
+	}
+	now := time.Now()
+	ahead := info.TimeStamp.Sub(now)
+	questions := 0
+	for i := range working {
+		i = (first + i) % len(working)
+		t, known := owned[working[i]], answered[i]
+		found := &oldest{asked: now, ahead: ahead}
+		if known < info.State.LastSeq && t.Input.emptyAfter(known) < info.State.LastSeq {
+			if questions++; questions > mostOldest {
+				w.next = working[i]
+				break
+			}
+			if found.place, err = w.worker.Server.In.Next(ctx, working[i], known); err != nil {
+				continue
+			}
+		}
+		t.Input.oldest.Store(found)
+	}
+}
+
+// answeredTo is the last message of which the partition and all before it are answered: what a
+// common consumer has passed without one for the partition counts, too.
+func (t *Ownership) answeredTo() uint64 {
+	passed := uint64(0)
+	if t.Input.common.Load() {
+		passed = t.w.Common.place()
+	}
+	if t.part.Waiting.Load() > 0 { // after the place: what came up to it is counted
+		passed = 0
+	}
+	return max(t.part.Answered.Load(), passed)
+}
+
+// place is up to which message a common consumer has given all to their partitions.
+func (c *Common) place() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now == nil {
+		return 0
+	}
+	return c.now.handed
+}
+
+// lagTime is how old the oldest message is that is stored and not answered. 0 = there is none;
+// UnknownLag = the server has not answered.
+func (t *Ownership) lagTime(now time.Time) time.Duration {
+	waits := t.part.Waiting.Load() > 0
+	o := t.Input.oldest.Load()
+	current := o != nil && now.Sub(o.asked) <= oldestValid
+	if current && o.place.Seq > t.answeredTo() {
+		return max(1, now.Add(o.ahead).Sub(time.Unix(0, o.place.Stored)))
+	}
+	if at := t.Input.Came.Load(); waits && at.Stored > 0 { // at least
+		return max(1, now.Sub(time.Unix(0, at.Stored)))
+	}
+	if current {
+		return 0
+	}
+	return UnknownLag
+}

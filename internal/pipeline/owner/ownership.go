@@ -1,0 +1,353 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Ownership is the time between a claim of a partition and its end: released,
+// taken over by another worker (fenced), or stopped by an error. It has a
+// goroutine of its own (Hold), which claims, restores, reads and ends. Its
+// shard, its emitter, their uploads and Status see parts of it: each of these
+// parts has one writer, or a lock of its own.
+type Ownership struct {
+	w     *Worker
+	part  *shard.Partition
+	shard *shard.Shard
+	c     *store.Committer // of Hold until the shard has the partition, then the emitter's
+
+	ctx  context.Context // ends when the partition is to be given up
+	Stop context.CancelFunc
+
+	end
+	claimed   atomic.Pointer[claim] // nil before the claim
+	first     uint64                // input message that the input began with
+	namedRows map[uint64]bool       // the stored rows that the snapshot in the record names
+	began     string                // snapshot it was restored from, empty = from message 1
+
+	reading, isRebuilt atomic.Bool             // how far it has come, for Status
+	waiting            atomic.Pointer[waiting] // for the server to take something; nil = for nothing
+
+	Input   inputView
+	changed chan struct{} // who reads the input, see follow
+	storing storing
+	keeping keeping
+
+	promoting promoting
+	untold    []untold // spans of messages that no stored position covers; as c
+}
+
+// end is how an ownership ends.
+type end struct {
+	failed atomic.Bool // nothing more of it may be committed
+	mu     sync.Mutex
+	reason error         // why, behind mu
+	closed chan struct{} // nothing of it is in the stage any more
+	Ended  chan struct{} // Hold has returned
+}
+
+// claim is what a claim found.
+type claim struct {
+	epoch uint64
+	found string    // the snapshot in the record
+	at    time.Time // when
+}
+
+// New prepares the ownership of a partition, whose place among its
+// shard's is index. Nothing is claimed yet. It ends with ctx, or by stop.
+func New(ctx context.Context, w *Worker, s *shard.Shard, part, index int) *Ownership {
+	ctx, stop := context.WithCancel(ctx)
+	t := &Ownership{w: w, part: shard.NewPartition(part, index), shard: s, ctx: ctx, Stop: stop}
+	t.changed = make(chan struct{}, 1)
+	t.closed, t.Ended = make(chan struct{}), make(chan struct{})
+	t.c = &store.Committer{
+		JS: w.Server.JS, Stream: w.Server.Out, Link: w.Server.Link, Job: w.Job, InputJob: w.Server.In.Job, Part: part, Worker: w.Name, Ours: s.Arithmetic, Model: w.Model, Generation: w.Generation, Log: w.Log, Condition: w.Condition,
+		Retries: func() { w.Counters.Retries.Add(1) },
+		Begins:  t.unanswered,
+		Waits:   func(err error) error { return t.Waits("commit on "+t.c.Subject(), err) },
+		Refuses: func(r wire.Record) error {
+			if err := w.otherGeneration(t.c.Subject(), r); err != nil {
+				return err
+			}
+			return OtherRecord(t.c.Subject(), r, s.Arithmetic, w.Model)
+		},
+	}
+	t.part.Owner = t
+	t.storing.home = w.Server.Snaps.Generation.Load()
+	return t
+}
+
+// Fail ends an ownership: what it says from now on is dropped.
+func (t *Ownership) Fail(err error) {
+	t.end.mu.Lock()
+	if t.reason == nil {
+		t.reason = err
+	}
+	t.end.mu.Unlock()
+	t.failed.Store(true)
+	t.Stop()
+}
+
+// Failed reports whether nothing more of the partition may be committed.
+func (t *Ownership) Failed() bool { return t.failed.Load() }
+
+// Err is why it has failed.
+func (t *Ownership) Err() error {
+	t.end.mu.Lock()
+	defer t.end.mu.Unlock()
+	return t.reason
+}
+
+// Claim is the worker's name, and the epoch of its claim; 0 before it.
+func (t *Ownership) Claim() (worker string, epoch uint64) { return t.w.Name, t.epoch() }
+
+func (t *Ownership) epoch() uint64 {
+	if c := t.claimed.Load(); c != nil {
+		return c.epoch
+	}
+	return 0
+}
+
+// IsRebuilt reports whether the state has everything that was answered before.
+func (t *Ownership) IsRebuilt() bool { return t.isRebuilt.Load() }
+
+// Rebuilt notes that the state has everything that was answered before.
+func (t *Ownership) Rebuilt() { t.isRebuilt.Store(true) }
+
+// Hold claims the partition and works on it until t.ctx ends, then gives it
+// up in order. started is called when it is being read.
+func (t *Ownership) Hold(started func()) {
+	defer close(t.Ended)
+	if err := t.begin(); err != nil {
+		err = t.c.Overtaken(t.ctx, err)
+		if t.ctx.Err() == nil {
+			t.Fail(err)
+		} else {
+			t.releaseUnused()
+		}
+		return
+	}
+	claim := t.claimed.Load()
+	orphans, err := t.w.Server.Snaps.Orphans(t.ctx, t.part.State.ID, claim.epoch, t.namedRows)
+	if err != nil {
+		t.w.Log.Debug("unused state rows not listed; they are deleted after the next claim", "partition", t.part.State.ID, "err", err)
+	}
+	if !t.send(shard.Job{Part: t.part, Order: shard.OrderOpen}) {
+		return
+	}
+	consumer, err := t.begins()
+	if err != nil && t.ctx.Err() == nil {
+		t.Fail(err)
+	}
+	ended := t.follow(consumer)
+	if err == nil {
+		t.w.Counters.Claims.Add(1)
+		t.w.Counters.Owned.Add(1)
+		defer t.w.Counters.Owned.Add(-1)
+		t.reading.Store(true)
+		started()
+		if store.Pause(t.ctx, t.w.Keep) == nil { // see retire.go
+			t.w.Server.Snaps.SweepRows(t.ctx, orphans, t.part.State.ID, claim.epoch, t.namedRows, t.w.Log)
+		}
+	}
+	<-t.ctx.Done()
+	t.checkSnapshots()
+	<-ended
+	if t.send(shard.Job{Part: t.part, Order: shard.OrderClose}) {
+		select {
+		case <-t.closed:
+			t.explainLostRow()
+		case <-t.w.Shards.Done():
+		}
+	}
+}
+
+// releaseUnused releases a partition that was claimed but not begun with: its
+// record stands as it was found.
+func (t *Ownership) releaseUnused() {
+	if t.c.Last == 0 { // nor claimed
+		return
+	}
+	next := t.c.Record
+	next.Kind = wire.KindReleased
+	t.c.Reassure(t.shard.Last())
+	t.c.Begin(t.w.Empty, next, nil)
+	if err := t.c.Await(t.shard.Last()); err != nil && !errors.Is(err, store.ErrFenced) {
+		t.Fail(err)
+	}
+}
+
+// send passes an order to the shard; false if that has ended.
+func (t *Ownership) send(j shard.Job) bool {
+	select {
+	case t.shard.Queue <- j:
+		return true
+	case <-t.w.Shards.Done():
+		return false
+	}
+}
+
+// begin claims the partition, checks the input and restores the state.
+func (t *Ownership) begin() error {
+	patience := t.w.Now().Add(t.w.Lease)
+	err := t.c.Claim(t.ctx, t.w.Empty, func(r wire.Record) bool {
+		return r.Kind != wire.KindReleased && t.w.Lives(r.Worker) && t.w.Now().Before(patience)
+	})
+	if err != nil {
+		return err
+	}
+	t.Taken()
+	t.promoting.recorded(t.c.Record.Promoted)
+	t.claimed.Store(&claim{epoch: t.c.Record.Epoch, found: t.c.Record.Snap, at: time.Now()})
+	err = t.checkInput(t.ctx)
+	if t.w.Claimed != nil {
+		err = t.w.Claimed(t.part.State, err)
+	}
+	if err != nil {
+		return err
+	}
+	if t.c.Record.Snap != "" {
+		if err := t.restore(); err != nil {
+			return err
+		}
+		if t.w.Restored != nil {
+			t.w.Restored(t.part.State)
+		}
+	}
+	if t.part.State.ReplayTo > t.part.State.Done {
+		t.w.Counters.Replaying.Add(1)
+	}
+	return nil
+}
+
+// Tick lets an idle partition commit and store what is due. A shard that is
+// busy gets no tick: its batches do the same.
+func (t *Ownership) Tick() {
+	if t.epoch() == 0 || t.failed.Load() || t.ctx.Err() != nil {
+		return
+	}
+	select {
+	case t.shard.Queue <- shard.Job{Part: t.part, Order: shard.OrderTick}:
+	default:
+	}
+}
+
+// Sweepable is what a sweep must know of the partition: its claim, whether it
+// has been claimed, and whether anything of it may be swept. Nothing may while
+// what was replaced before the claim is kept, and while the state was rebuilt
+// without the snapshot that the record names: then any snapshot may be needed.
+func (t *Ownership) Sweepable() (c store.Claim, claimed, may bool) {
+	found := t.claimed.Load()
+	if found == nil {
+		return c, false, false
+	}
+	may = !t.storing.isLost() && !t.Failed() && time.Since(found.at) >= t.w.Keep
+	return store.Claim{Epoch: found.epoch, Found: found.found}, true, may
+}
+
+// Saving is how far the states are stored.
+func (t *Ownership) Saving() shard.Saving {
+	generation := t.w.Server.Snaps.Generation.Load()
+	t.storing.mu.Lock()
+	defer t.storing.mu.Unlock()
+	home := t.storing.home
+	if t.storing.ready != nil {
+		home = t.storing.ready.home
+	}
+	return shard.Saving{Seq: t.storing.saved, Uploading: t.storing.isBusy(time.Now()), Lost: home != generation}
+}
+
+// Took notes that the shard has taken a snapshot after seq, which names the
+// stored rows in freed no more.
+func (t *Ownership) Took(seq uint64, freed []uint64, upload bool) {
+	t.storing.mu.Lock()
+	defer t.storing.mu.Unlock()
+	if len(freed) > 0 {
+		t.storing.freed = append(t.storing.freed, freedRows{seq, freed})
+	}
+	t.storing.uploading = t.storing.uploading || upload
+}
+
+// hasToSay reports whether an ownership without new input has something for
+// its record, which stands at input message seq: a snapshot that it is to name, how
+// far there is no input, or a promotion that is about to come.
+func (t *Ownership) hasToSay(seq uint64) bool {
+	if v, empty := &t.Input, t.Input.emptyAfter(seq); empty > v.told.Load() && v.tell.Swap(false) {
+		v.told.Store(empty)
+		return true
+	}
+	return t.storing.unnamed() != nil || t.promoting.unrecorded()
+}
+
+// lastLookTime is how long whoever gives a partition up waits for the answer.
+const lastLookTime = 2 * time.Second
+
+// checkSnapshots asks for the snapshots before a partition is given up: the release
+// names the last one, and takes another only where that is lost.
+func (t *Ownership) checkSnapshots() {
+	if t.failed.Load() || !t.w.Connected() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(t.shard.Last(), lastLookTime)
+	defer cancel()
+	for t.w.Server.Auxiliary.Look(ctx, wire.SnapshotStream(t.w.Job)) && store.Pause(ctx, store.RetryWait) == nil {
+	}
+}
+
+// explainLostRow finds out whether a stored row was missing because another worker
+// has the partition by now: its snapshots do not name the rows that ours did.
+// Nothing else uses the committer any more.
+func (t *Ownership) explainLostRow() {
+	if err := t.Err(); errors.Is(err, store.ErrRow) {
+		ctx, cancel := context.WithCancel(t.shard.Last()) // a stop does not wait for the server without end
+		defer cancel()
+		defer context.AfterFunc(t.w.Shards, cancel)()
+		err = t.c.Overtaken(ctx, err)
+		t.end.mu.Lock()
+		t.reason = err
+		t.end.mu.Unlock()
+	}
+}
+
+// waiting is what a partition waits for while the server does not take it.
+type waiting struct {
+	since, told time.Time
+	why         string
+}
+
+// Waits notes that the server did not take something of the partition's, which
+// is asked for again unless the partition has ended: then that is the error.
+// Only who publishes calls it.
+func (t *Ownership) Waits(what string, err error) error {
+	if t.failed.Load() {
+		return fmt.Errorf("%w: %s", store.ErrUnfinished, what)
+	}
+	w := t.waiting.Load()
+	now := time.Now()
+	next := &waiting{since: now, told: now, why: fmt.Sprintf("%s: %v", what, natsclient.Plain(err))}
+	if w != nil {
+		next.since, next.told = w.since, w.told
+	}
+	if now.Sub(next.told) >= store.ToldEvery {
+		next.told = now
+		t.w.Log.Warn("publish failed, retrying: check that the NATS stream exists and has space", "partition", t.part.State.ID, "what", what, "err", natsclient.Plain(err))
+	}
+	t.waiting.Store(next)
+	return nil
+}
+
+// Taken notes that the server has what it was asked to take.
+func (t *Ownership) Taken() {
+	if t.waiting.Load() != nil {
+		t.waiting.Store(nil)
+	}
+}

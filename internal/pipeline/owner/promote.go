@@ -1,0 +1,49 @@
+package owner
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// askAgain is when a promotion that has not come back is first given up for lost,
+// mostPause after how long at most it is sent again: where a partition has much to
+// read before it, it has only to wait.
+const (
+	askAgain  = 2 * store.CommitTimeout
+	mostPause = 10 * time.Minute
+)
+
+// Promote brings the job's newest promotion into the partition's input, unless it
+// is there. First the partition's record must know of it: then no program that
+// knows no promotions can have the partition when the event comes. One goroutine
+// calls it, once a turn, with a readout that can be had.
+func (t *Ownership) Promote(newest wire.Promotion) {
+	p := &t.promoting
+	if t.epoch() == 0 || t.Failed() || t.w.Drain != nil || newest.Number == 0 {
+		return
+	}
+	if p.wanted.Load() != newest.Number {
+		p.wanted.Store(newest.Number)
+		p.asked, p.pause = time.Time{}, askAgain
+	}
+	if p.unrecorded() || p.applied.Load() >= newest.Number || time.Since(p.asked) < p.pause {
+		return
+	}
+	if !p.asked.IsZero() {
+		p.pause = min(2*p.pause, mostPause)
+		t.w.Log.Warn("a promotion has not come back from the input, sending it again: the partition has much input before it, or the stage may not publish to the input, or the input has no space", "partition", t.part.State.ID, "promotion", newest.Number)
+	}
+	data, err := json.Marshal(wire.PromoteEvent{Job: t.shard.Machine.Events, Begun: t.shard.Machine.Begun, Partition: t.part.State.ID, Promotion: newest})
+	if err == nil {
+		err = t.put(wire.KindPromote, data)
+	}
+	if err != nil {
+		t.w.Log.Debug("promotion not published", "partition", t.part.State.ID, "err", fmt.Errorf("owner: %w", err))
+		return
+	}
+	p.asked = time.Now()
+}

@@ -1,0 +1,168 @@
+package owner
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+)
+
+// Of consumers.
+const (
+	heartbeat     = time.Second
+	forgetAfter   = 30 * time.Second // the server's copy of one that went away
+	deleteTimeout = time.Second
+
+	// silentBeats is for how many heartbeats nothing may come of a pushed consumer
+	// before it counts as lost.
+	silentBeats = 3
+)
+
+var (
+	errNoFlow = errors.New("the server does not hear that messages were taken: the login needs the right to publish to $JS.FC of the input (docs/nats.md)")
+	errSilent = errors.New("the server sends nothing, no heartbeat either")
+	errBehind = errors.New("messages were lost on the way")
+)
+
+// pushed is a consumer whose messages the server sends by itself, which costs it less
+// than answering pulls (docs/measurements/small-messages.md). Flow control bounds
+// what is under way: the server continues when it hears that what came before was
+// taken. It is never made again: after its first fault it is over.
+type pushed struct {
+	took   func(*nats.Msg)
+	failed func(error) // once, from any goroutine
+	fault  sync.Once
+
+	js           jetstream.JetStream
+	stream, name string
+	sub          *nats.Subscription
+	count        atomic.Uint64 // messages that came, which the server counts, too
+	heard        atomic.Uint64 // messages and others
+	stalled      string        // what the last heartbeat said that the server waits for
+	ended        context.CancelFunc
+}
+
+// push makes a consumer of a NATS stream, from message start on. took gets the
+// messages, one after the other, and failed what ends them; what comes afterwards
+// must not be used.
+func push(ctx context.Context, js jetstream.JetStream, stream string, start uint64, took func(*nats.Msg), failed func(error)) (*pushed, error) {
+	p := &pushed{took: took, failed: failed, js: js, stream: stream, name: rand.Text()}
+	nc := js.Conn()
+	if err := store.MayPublish(ctx, nc, "$JS.FC."+stream+"."+p.name+".right"); errors.Is(err, nats.ErrPermissionViolation) {
+		return nil, errNoFlow
+	} else if err != nil {
+		return nil, err
+	}
+	inbox := nc.NewInbox()
+	var err error
+	if p.sub, err = nc.Subscribe(inbox, p.came); err != nil {
+		return nil, err
+	}
+	watching, ended := context.WithCancel(context.Background())
+	p.ended = ended
+	if err = p.sub.SetPendingLimits(-1, -1); err == nil { // flow control bounds it
+		_, err = js.CreateOrUpdatePushConsumer(ctx, stream, jetstream.ConsumerConfig{
+			Name: p.name, DeliverSubject: inbox, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: start,
+			AckPolicy: jetstream.AckNonePolicy, MaxDeliver: 1, MemoryStorage: true, Replicas: 1,
+			FlowControl: true, IdleHeartbeat: heartbeat, InactiveThreshold: forgetAfter,
+		})
+	}
+	if err != nil {
+		ended()
+		return nil, errors.Join(err, p.sub.Unsubscribe())
+	}
+	go p.watch(watching)
+	return p, nil
+}
+
+func (p *pushed) fail(err error) { p.fault.Do(func() { p.failed(err) }) }
+
+// came takes what the server sends, one after the other.
+func (p *pushed) came(m *nats.Msg) {
+	p.heard.Add(1)
+	if len(m.Data) > 0 || m.Header.Get("Status") == "" {
+		p.count.Add(1)
+		p.stalled = ""
+		p.took(m)
+		return
+	}
+	switch {
+	case m.Header.Get("Status") != "100":
+		p.fail(fmt.Errorf("the server ends the consumer: %s", m.Header.Get("Description")))
+	case m.Reply != "": // what came before is taken
+		if err := m.Respond(nil); err != nil {
+			p.fail(err)
+		}
+	default:
+		p.beat(m.Header)
+	}
+}
+
+// beat compares a heartbeat with what has come.
+func (p *pushed) beat(h nats.Header) {
+	if last, err := strconv.ParseUint(h.Get("Nats-Last-Consumer"), 10, 64); err != nil || last != p.count.Load() {
+		p.fail(errBehind)
+		return
+	}
+	waits := h.Get("Nats-Consumer-Stalled")
+	if waits != "" && waits == p.stalled {
+		p.fail(errNoFlow)
+		return
+	}
+	if p.stalled = waits; waits != "" {
+		if err := p.js.Conn().Publish(waits, nil); err != nil {
+			p.fail(err)
+		}
+	}
+}
+
+// watch looks whether anything comes. Where messages wait for a callback, that is
+// no silence.
+func (p *pushed) watch(ctx context.Context) {
+	tick := time.NewTicker(heartbeat)
+	defer tick.Stop()
+	for last, silent := uint64(0), 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		waiting, _, err := p.sub.Pending()
+		switch now := p.heard.Load(); {
+		case now != last || err == nil && waiting > 0:
+			last, silent = now, 0
+		default:
+			if silent++; silent >= silentBeats {
+				p.fail(errSilent)
+				return
+			}
+		}
+	}
+}
+
+// behind is how many messages have come and are not taken.
+func (p *pushed) behind() int64 {
+	n, _, err := p.sub.Pending()
+	if err != nil { // the connection is closed
+		return 0
+	}
+	return int64(n)
+}
+
+// stop ends it without waiting for its callback.
+func (p *pushed) stop() {
+	p.ended()
+	_ = p.sub.Unsubscribe() // it fails where the connection is closed
+	ctx, cancel := context.WithTimeout(context.Background(), deleteTimeout)
+	defer cancel()
+	_ = p.js.DeleteConsumer(ctx, p.stream, p.name) // otherwise the server forgets it by itself
+}

@@ -1,0 +1,59 @@
+package owner
+
+import (
+	"context"
+	"errors"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Rebuild brings a partition's state to the mark of its record, without a claim,
+// and compares it with the digest there. It returns the snapshot that it began
+// from, empty = from the first message, and the digest of the state.
+func Rebuild(ctx context.Context, w *Worker, s *shard.Shard, part int, record wire.Record) (began string, digest wire.Digest, err error) {
+	t := New(ctx, w, s, part, 0)
+	defer t.Stop()
+	t.c.Record = record
+	err = t.rebuild()
+	return t.began, t.part.RebuiltSum, err
+}
+
+func (t *Ownership) rebuild() error {
+	if err := t.checkInput(t.ctx); err != nil {
+		return err
+	}
+	if t.c.Record.Snap != "" {
+		if err := t.restore(); err != nil {
+			return err
+		}
+	}
+	t.part.State.ReplayTo, t.Input.replayed = t.c.Record.Mark.Seq, t.c.Record.Mark.Seq
+	// A damaged row that nobody asks for is a fault all the same.
+	if err := storedRows(t.ctx, t.w.Server.Snaps, t.part.State, t.shard.Machine.Shape.Words, func(*state.Stream, int, []uint32) {}); err != nil {
+		return err
+	}
+	b := shard.NewBatch(1)
+	if err := t.shard.Install(b, t.part); err != nil || t.Err() != nil || t.part.State.Want.At == 0 {
+		return errors.Join(err, t.Err())
+	}
+	rd, err := t.Receive(t.w.Server.JS, t.part.State.Done+1, maxPull)
+	if err != nil {
+		return err
+	}
+	defer rd.end(CloseDeadline)
+	defer t.Stop() // first: a callback may wait for room in the queue
+	for t.part.State.Want.At > 0 && t.ctx.Err() == nil {
+		if err := t.shard.Next(t.ctx, b); err != nil {
+			return err
+		}
+	}
+	if err := t.Err(); err != nil {
+		return err
+	}
+	if t.part.State.Want.At > 0 {
+		return t.ctx.Err()
+	}
+	return nil
+}

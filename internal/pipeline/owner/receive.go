@@ -1,0 +1,247 @@
+package owner
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+const (
+	// connectionBudget is how many bytes consumers may ask for at once on one
+	// connection. At 64 MiB waiting the server drops the client as a slow
+	// consumer; with 48 MiB asked for, a busy core saw that happen.
+	connectionBudget = 32 << 20
+	// maxPull is where larger pulls gain nothing.
+	maxPull = 16 << 20
+	// subjectRoom is what a message weighs besides headers and payload.
+	subjectRoom = 8 << 10
+
+	// consumerAttempts is how often the server may refuse a consumer; one that
+	// does not answer is asked until the ownership ends.
+	consumerAttempts = 10
+
+	// tooManyConsumers is the server's code for that.
+	tooManyConsumers = 10026
+
+	CloseDeadline = 5 * time.Second // for callbacks that nothing else ends
+	LeaveDeadline = time.Second     // for those of a partition that is given up: its shard drops what they bring
+)
+
+// PullBytes is how much each of n consumers may ask for at once, and how many
+// of them one connection can serve. A pull must have room for any message,
+// also when half of it is still on the way, or that message would never come.
+func PullBytes(n, maxMessage int) (pull, perConnection int) {
+	pull = max(2*(maxMessage+subjectRoom), min(maxPull, connectionBudget/n))
+	return pull, max(1, connectionBudget/pull)
+}
+
+// reader is a partition's ordered consumer.
+type reader struct {
+	jetstream.ConsumeContext
+	input *inputView
+	turn  sync.Mutex  // see Receive
+	over  atomic.Bool // what it brings is left alone
+}
+
+// follow reads the partition until t.ctx ends: by its own consumer, or while it is
+// one of the common reader's, by that. ended is closed then.
+func (t *Ownership) follow(own *reader) (ended <-chan struct{}) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			common := t.Input.common.Load()
+			if own != nil && (common || own.over.Load()) {
+				own.end(LeaveDeadline)
+				own = nil
+			}
+			if own == nil && !common && t.ctx.Err() == nil {
+				var err error
+				if own, err = t.read(t.Input.passed.Load() + 1); err != nil && t.ctx.Err() == nil {
+					t.Fail(fmt.Errorf("%w: %w", err, store.ErrLater))
+				}
+			}
+			select {
+			case <-t.ctx.Done():
+				t.w.Common.leave(t)
+				if own != nil {
+					own.end(LeaveDeadline)
+				}
+				return
+			case <-t.changed:
+			}
+		}
+	}()
+	return done
+}
+
+// changes says that the partition has joined the common reader, or left it.
+func (t *Ownership) changes() {
+	select {
+	case t.changed <- struct{}{}:
+	default: // follow has not looked since the last time
+	}
+}
+
+// begins starts to read behind what the snapshot holds: by the common reader (nil),
+// or by the partition's own consumer.
+func (t *Ownership) begins() (*reader, error) {
+	seq := t.w.Server.In.Before(t.Saving().Seq)
+	t.Input.brought.Store(seq)
+	t.Input.passed.Store(seq)
+	if t.w.Common.begins(t, seq) {
+		return nil, nil
+	}
+	return t.read(seq + 1)
+}
+
+// read starts the partition's consumer at an input message.
+func (t *Ownership) read(start uint64) (*reader, error) {
+	for attempt := 1; ; attempt++ {
+		js, err := t.w.Reader(t.part.State.ID)
+		if err != nil { // the server has gone since the claim, or takes no more connections
+			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
+		}
+		r, err := t.Receive(js, start, t.w.Pull)
+		if err == nil || t.ctx.Err() != nil {
+			return r, err
+		}
+		var refused *jetstream.APIError
+		if errors.As(err, &refused) && (refused.ErrorCode == tooManyConsumers || attempt >= consumerAttempts) {
+			if err = fmt.Errorf("%w (refused %d times)", err, attempt); refused.ErrorCode == tooManyConsumers {
+				err = fmt.Errorf("%w: %s has as many consumers as it may have: those of workers that were killed end by themselves after %v; if it lasts, raise its max_consumers, or remove consumers of other programs (docs/nats.md)", err, t.w.Server.In.Name(), forgetAfter)
+			}
+			return nil, fmt.Errorf("%w: %w", err, store.ErrLater)
+		}
+		t.w.Log.Warn("consumer cannot be created, trying again", "partition", t.part.State.ID, "attempt", attempt, "err", err)
+		if err := store.Pause(t.ctx, store.RetryWait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// Receive starts the ordered consumer of the partition, from input message start
+// on; pull is how many bytes it may ask for at once. Its callback blocks while
+// the shard's queue is full, which stops the pulls. The caller stops what it
+// returns. A fault ends the ownership, and with it t.ctx: nothing may follow a
+// message that was let go.
+//
+// What is called an ordered consumer is one after another on the server: the
+// client makes the next, behind the last message it has handed out, whenever
+// one was lost (a connection that broke, a server that was away), and says
+// nothing. Each counts its messages from 1. So before the first message of each
+// is used, same makes sure that the input is the one it was, and says whether
+// input may have been lost before the message. It is asked too where fewer
+// messages are to come than there were, and where the input's beginning draws
+// near.
+func (t *Ownership) Receive(js jetstream.JetStream, start uint64, pull int) (*reader, error) {
+	part := t.part.State.ID
+	start = t.w.Server.In.Before(start-1) + 1
+	cons, err := js.OrderedConsumer(t.ctx, t.w.Server.In.Name(), jetstream.OrderedConsumerConfig{
+		FilterSubjects:    t.w.Server.In.Filters(part),
+		DeliverPolicy:     jetstream.DeliverByStartSequencePolicy,
+		OptStartSeq:       start,
+		InactiveThreshold: forgetAfter,
+		NamePrefix:        rand.Text(), // whoever guesses it could pause or delete the consumer
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", part, err)
+	}
+	t.Input.brought.Store(start - 1)
+	t.Input.passed.Store(start - 1)
+	// A callback that asks may still be asking when the next consumer's first
+	// message comes: that one waits its turn.
+	r := &reader{input: &t.Input}
+	r.ConsumeContext, err = cons.Consume(func(m jetstream.Msg) { t.came(m, r) },
+		jetstream.PullMaxBytes(pull), jetstream.PullHeartbeat(heartbeat),
+		jetstream.ConsumeErrHandler(func(_ jetstream.ConsumeContext, err error) {
+			if t.ctx.Err() == nil {
+				t.w.Counters.Resets.Add(1)
+				t.w.Log.Debug("consumer recovers", "partition", part, "err", err)
+			}
+		}))
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: consumer of partition %d: %w", part, err)
+	}
+	return r, nil
+}
+
+// came passes an input message to the shard. It holds the reader's turn while it
+// asks the server.
+func (t *Ownership) came(m jetstream.Msg, r *reader) {
+	if t.ctx.Err() != nil || r.over.Load() {
+		return // the message before may have been let go: none may follow it into the queue
+	}
+	meta, err := m.Metadata()
+	if err != nil {
+		t.Fail(fmt.Errorf("pipeline: message on %s: %w", m.Subject(), err))
+		return
+	}
+	v := &t.Input
+	if d := t.w.Drain; d != nil && meta.Sequence.Stream > d.To {
+		v.brought.Store(meta.Sequence.Stream) // it belongs to the partitions to come
+		return
+	}
+	lost, pending, at := false, int64(meta.NumPending), wire.Place{Seq: meta.Sequence.Stream, Stored: meta.Timestamp.UnixNano()}
+	ask := meta.Sequence.Consumer == 1 || v.Doubt.Load() || pending+1 < v.unread.Load()
+	if !t.w.Server.In.Has(t.part.State.ID, at.Seq, m.Subject()) {
+		if ask {
+			v.owes.Store(true)
+		}
+		v.unread.Store(pending)
+		v.brought.Store(at.Seq)
+		return
+	}
+	if v.owes.Swap(false) || ask {
+		r.turn.Lock()
+		defer r.turn.Unlock()
+		if lost, err = t.same(at); err != nil {
+			if t.ctx.Err() == nil {
+				t.Fail(err)
+			}
+			return
+		}
+	}
+	t.part.Waiting.Add(1) // also while the queue is full
+	v.Came.Store(at)
+	v.unread.Store(pending) // after Came: see LookBehind
+	v.brought.Store(at.Seq)
+	select {
+	case t.shard.Queue <- t.job(m.Subject(), m.Headers(), m.Data(), at, lost):
+	case <-t.ctx.Done():
+		t.part.Waiting.Add(-1)
+		return
+	}
+	v.passed.Store(at.Seq)
+	if t.w.Common.take(t, at.Seq, pending == 0) {
+		r.over.Store(true)
+	}
+}
+
+// job is an input message on its way to the shard.
+func (t *Ownership) job(subject string, h wire.Header, data []byte, at wire.Place, lost bool) shard.Job {
+	return shard.Job{
+		Part: t.part, Msg: state.Message{
+			Seq: at.Seq, Stored: at.Stored, Key: wire.KeyOf(subject),
+			Header: h, Data: data, Lost: lost,
+		},
+	}
+}
+
+// end stops a reader: what it has not read is not this worker's any more.
+func (r *reader) end(patience time.Duration) {
+	r.over.Store(true)
+	natsclient.StopConsumer(r, patience)
+	r.input.unread.Store(0)
+}

@@ -1,0 +1,96 @@
+package owner
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// finish uploads the snapshot of an answer whose commit is out, and gives the
+// partition up where this was its last. Both happen beside the next batches.
+func (e *Emitter) finish(ctx context.Context, a *shard.Answer) {
+	t, b, seq := ownerOf(a.Part), a.Snapshot, a.InSeq
+	switch {
+	case a.Close:
+		at := wire.Mark{Seq: a.InSeq, Time: a.InTime, Digest: a.Digest}
+		promoted := a.Promoted // the answer is not ours for as long
+		e.releases.Go(func() {
+			defer close(t.closed)
+			if !t.failed.Load() {
+				e.release(ctx, t, at, promoted, b)
+			}
+		})
+	case b != nil && t.failed.Load():
+		t.uploadEnds(b)
+	case b != nil:
+		epoch := t.c.Record.Epoch
+		e.releases.Go(func() {
+			defer t.uploadEnds(b)
+			if err := t.upload(ctx, epoch, seq, b); err != nil && ctx.Err() == nil {
+				t.storing.uploadFailed(time.Now())
+				t.w.Log.Warn("snapshot not stored; the stage tries again with the next one", "partition", t.part.State.ID, "err", err)
+			}
+		})
+	}
+}
+
+// uploadEnds notes that a snapshot has arrived, or will not.
+func (t *Ownership) uploadEnds(b []byte) {
+	t.shard.Uploads.Add(-int64(len(b)))
+	t.storing.uploadEnds()
+}
+
+// release stores a partition's last state and says in its last record that
+// whoever claims it next need not wait. The snapshot under way, if there is
+// one, is waited for: it may be the last.
+func (e *Emitter) release(ctx context.Context, t *Ownership, at wire.Mark, promoted wire.Promoted, b []byte) {
+	for t.storing.uploads() && ctx.Err() == nil {
+		_ = store.Pause(ctx, time.Millisecond)
+	}
+	next := t.c.Record
+	next.Kind = wire.KindReleased
+	if b != nil {
+		err := t.upload(ctx, t.c.Record.Epoch, at.Seq, b)
+		switch {
+		case err != nil && ctx.Err() == nil:
+			t.w.Log.Warn("last snapshot not stored: the next owner starts from the one before and replays more input", "partition", t.part.State.ID, "err", err)
+		case err == nil:
+			next.InSeq, next.Ahead, next.Mark = at.Seq, 0, at
+			next.Rests = wire.Place{}
+			if promoted.Number > 0 {
+				next.Promoted = promotedAfter(next.Promoted, promoted)
+			}
+			if next.EmptyTo = t.Input.emptyAfter(at.Seq); at.Seq == t.c.Record.InSeq {
+				next.EmptyTo = max(next.EmptyTo, t.c.Record.EmptyTo)
+			}
+		}
+	}
+	if now := t.storing.unnamed(); now != nil && now.seq <= next.Mark.Seq {
+		next.Snap, next.SnapSeq = now.name, now.seq
+	}
+	t.c.Reassure(ctx)
+	t.c.Begin(t.w.Empty, next, nil)
+	if err := e.await(ctx, t); err != nil && !errors.Is(err, store.ErrFenced) {
+		t.Fail(err)
+	}
+}
+
+// upload stores a snapshot taken after seq; the next commit names it.
+func (t *Ownership) upload(ctx context.Context, epoch, seq uint64, b []byte) error {
+	name, home := wire.SnapshotName(t.part.State.ID, epoch, seq), t.w.Server.Snaps.Generation.Load()
+	begin := time.Now()
+	if err := t.w.Server.Snaps.Put(ctx, name, b); err != nil {
+		return err
+	}
+	took := time.Since(begin)
+	t.w.Counters.Snapshots.Add(1)
+	t.w.Counters.SnapshotBytes.Add(uint64(len(b)))
+	t.w.Counters.Spent.Snapshot.Add(int64(took))
+	t.w.Log.Debug("snapshot stored", "name", name, "bytes", len(b), "took", took)
+	t.storing.arrived(&stored{name, seq, begin, home})
+	return nil
+}

@@ -1,0 +1,102 @@
+package owner
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// restore reads the snapshot that the record names, or does without.
+func (t *Ownership) restore() error {
+	err := t.restoreFrom(t.c.Record.Snap, t.c.Record.SnapSeq)
+	if store.LostSnapshot(err) || errors.Is(err, state.ErrDamaged) {
+		return t.instead(err)
+	}
+	return err
+}
+
+// restoreFrom reads a snapshot of the state after input message seq.
+func (t *Ownership) restoreFrom(name string, seq uint64) error {
+	var rest store.Download
+	var wait store.Backoff
+	for {
+		b, err := t.w.Server.Snaps.GetRest(t.ctx, name, &rest)
+		switch {
+		case err == nil:
+			p, err := state.Decode(b, t.shard.Machine.Shape, t.part.State.ID)
+			if err == nil && p.Done != seq {
+				err = fmt.Errorf("pipeline: it was taken after input message %d, the record says %d", p.Done, seq)
+			}
+			if other := (*wire.VersionError)(nil); errors.As(err, &other) {
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w", name, t.w.Server.Snaps.Bucket, other)
+			}
+			if errors.Is(err, state.ErrDamaged) {
+				return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.Server.Snaps.Bucket, t.part.State.ID, err)
+			}
+			if err != nil {
+				return fmt.Errorf("pipeline: snapshot %s in %s cannot be used: %w; restore the store, or start a new job", name, t.w.Server.Snaps.Bucket, err)
+			}
+			if name != t.c.Record.Snap { // the digest's input is known to be the one it was; what lies before it may be another
+				if err := t.w.Server.In.Unchanged(t.ctx, p.ID, wire.Place{Seq: p.Done, Stored: p.DoneTime}); err != nil {
+					return fmt.Errorf("pipeline: snapshot %s in %s: %w", name, t.w.Server.Snaps.Bucket, err)
+				}
+			}
+			t.storing.restored(p.Done)
+			t.namedRows, t.began = p.StoredRows(), name
+			t.part.State.TakeOver(p)
+			t.w.Counters.Restores.Add(1)
+			return nil
+		case errors.Is(err, jetstream.ErrBucketNotFound) || errors.Is(err, jetstream.ErrStreamNotFound):
+			return fmt.Errorf("pipeline: snapshot %s, which partition %d begins from: %s is gone: restore it: %w", name, t.part.State.ID, t.w.Server.Snaps.Bucket, store.ErrLater)
+		case store.LostSnapshot(err):
+			return fmt.Errorf("pipeline: snapshot %s in %s, which partition %d begins from, is lost: %w", name, t.w.Server.Snaps.Bucket, t.part.State.ID, err)
+		}
+		t.w.Log.Warn("snapshot cannot be read, trying again", "name", name, "err", err)
+		if err := store.Pause(t.ctx, wait.Next()); err != nil {
+			return err
+		}
+	}
+}
+
+// instead does without a snapshot that is lost: it begins from one before it,
+// or from the input's first message. What comes out must have the digest that
+// the record has; see verify.
+func (t *Ownership) instead(lost error) error {
+	if err := t.c.Overtaken(t.ctx, lost); errors.Is(err, store.ErrFenced) {
+		return err // whoever has the partition now has deleted it
+	}
+	if t.c.Record.Mark.Seq == 0 {
+		return fmt.Errorf("%w; restore the store, or start a new job", lost)
+	}
+	all, err := t.w.Server.Snaps.Entries(t.ctx, t.part.State.ID)
+	if err != nil {
+		return fmt.Errorf("%w: %w: %w", lost, err, store.ErrLater)
+	}
+	for _, e := range all {
+		if e.Name == t.c.Record.Snap || e.Seq > t.c.Record.SnapSeq || t.first > e.Seq+1 {
+			continue
+		}
+		err := t.restoreFrom(e.Name, e.Seq)
+		if err == nil || t.ctx.Err() != nil {
+			t.withoutSnapshot(lost, "an earlier snapshot, "+e.Name, e.Seq+1)
+			return err
+		}
+		t.w.Log.Warn("an earlier snapshot cannot replace the lost one", "partition", t.part.State.ID, "err", err)
+	}
+	if t.first > 1 {
+		return fmt.Errorf("%w; there is no earlier snapshot, and %s begins at message %d: restore one of the two, or start a new job", lost, t.w.Server.In.Name(), t.first)
+	}
+	t.withoutSnapshot(lost, "nothing", 1)
+	return nil
+}
+
+func (t *Ownership) withoutSnapshot(lost error, from string, first uint64) {
+	t.storing.lost()
+	t.part.Instead = fmt.Sprintf("; the snapshot it names is lost, and the state was rebuilt from %s and the input from message %d on", from, first)
+	t.w.Log.Warn("a snapshot is lost: the state is rebuilt from what is left, and compared with the record's digest before anything is predicted", "partition", t.part.State.ID, "from", from, "input", first, "to", t.c.Record.InSeq, "err", lost)
+}

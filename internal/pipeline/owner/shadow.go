@@ -1,0 +1,119 @@
+package owner
+
+import (
+	"context"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/readout"
+)
+
+// shadowing publishes what shadows predict, before the commits of the same
+// predictions: so one that is committed and not in the shadow's NATS stream was left
+// out, and counted. It belongs to an emitter.
+type shadowing struct {
+	out      *store.Shadows // nil: a stage without
+	counts   *stats.Shadows
+	meta     codec.PredictionMeta
+	first    string // what predictions call the job's first readout
+	limit    int    // bytes of a message's body
+	encoders map[string]*codec.ShadowEncoder
+	rows     []codec.ShadowPrediction
+	sets     []int32 // of rows
+}
+
+// Shadow says where what shadows predict goes. It is called before the emitter runs.
+func (e *Emitter) Shadow(out *store.Shadows, counts *stats.Shadows) {
+	e.shadows.out, e.shadows.counts = out, counts
+	out.Count = func(shadow string, stored, missed int) {
+		n := counts.Of(shadow)
+		n.Predictions.Add(uint64(stored))
+		n.Missed.Add(uint64(missed))
+	}
+}
+
+// publish sends what the shadows of a batch say of the predictions [from, to) of an
+// answer, the last of which will have the number outs. What fails concerns the
+// shadow alone.
+func (s *shadowing) publish(b *shard.Batch, a *shard.Answer, from, to int, outs uint64) {
+	if s.out == nil || len(b.Shadows)+len(b.Refused) == 0 || from == to {
+		return
+	}
+	for k := range b.Refused {
+		s.out.Count(b.Refused[k].Name, 0, to-from)
+	}
+	ready := s.out.Ready()
+	for k := range b.Shadows {
+		one := &b.Shadows[k]
+		s.fill(b, a, k, from, to)
+		for i := range s.rows {
+			if s.rows[i].Class == s.rows[i].Active {
+				s.counts.Of(one.Name).Agreeing.Add(1)
+			}
+		}
+		if !ready {
+			s.out.Count(one.Name, 0, len(s.rows))
+			continue
+		}
+		s.send(one, a.Part.State.ID, s.rows, outs)
+	}
+}
+
+// fill makes rows of a shadow's scores.
+func (s *shadowing) fill(b *shard.Batch, a *shard.Answer, k, from, to int) {
+	s.rows, s.sets = s.rows[:0], s.sets[:0]
+	l := b.Shadows[k].Linear
+	for i := from; i < to; i++ {
+		p := &a.Preds[i]
+		row := codec.ShadowPrediction{Prediction: *p, Active: p.Class, ActiveReadout: p.Readout, Began: a.Began[i], Input: a.At[i], Stored: a.Stored[i]}
+		row.Readout = ""
+		scores, novelty := a.ShadowScores(len(b.Shadows), k, i)
+		seen := readout.Seen{Samples: a.Length[i], Judged: novelty != shard.NotJudged, Novelty: novelty} // alarms read no shadows: their inputs are the same
+		s.sets = l.Answer(&row.Answer, scores, seen, s.sets)
+		s.rows = append(s.rows, row)
+	}
+}
+
+// send publishes rows in as many messages as the server's limit asks for.
+func (s *shadowing) send(one *shard.Shadow, part int, rows []codec.ShadowPrediction, outs uint64) {
+	enc, err := s.encoder(one)
+	var body []byte
+	if err == nil {
+		body, err = enc.Encode(rows)
+	}
+	switch half := len(rows) / 2; {
+	case err == nil && len(body) <= s.limit:
+		s.out.Send(one.Name, part, len(rows), outs, append([]byte(nil), body...))
+	case err == nil && half > 0:
+		s.send(one, part, rows[:half], outs-uint64(len(rows)-half))
+		s.send(one, part, rows[half:], outs)
+	default:
+		s.out.Count(one.Name, 0, len(rows))
+	}
+}
+
+func (s *shadowing) encoder(one *shard.Shadow) (*codec.ShadowEncoder, error) {
+	if enc := s.encoders[one.Name]; enc != nil {
+		return enc, nil
+	}
+	meta := s.meta
+	meta.Readout, meta.First = one.Linear.Name, one.Name
+	enc, err := codec.NewShadowEncoder(meta, s.first)
+	if len(s.encoders) >= 2*wire.MostShadows {
+		clear(s.encoders) // of those that were
+	}
+	if err == nil {
+		s.encoders[one.Name] = enc
+	}
+	return enc, err
+}
+
+// await waits for what was sent, not for long.
+func (s *shadowing) await(ctx context.Context) {
+	if s.out != nil {
+		s.out.Await(ctx)
+	}
+}

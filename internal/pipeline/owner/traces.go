@@ -1,0 +1,205 @@
+package owner
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
+)
+
+// mostUntold is for how many messages of a partition spans wait until the position
+// behind them is stored. The oldest beyond are told before: where the worker is killed
+// then, they may be told twice.
+const mostUntold = 1024
+
+// tracing makes the spans of traced messages. It belongs to an emitter.
+type tracing struct {
+	tracer  trace.Tracer // nil: there are none
+	job     string
+	commits [][]commit // of the batch in hand, by partition.index: those of traced messages
+}
+
+// commit is one message of predictions.
+type commit struct {
+	context    trace.Context // in its headers; none: no traced message made a prediction in it
+	several    bool          // context is of no input message
+	from, to   int           // its predictions in the answer
+	begin, end time.Time
+}
+
+// untold are the spans of an input message. They are told when the position behind the
+// message is stored: so whoever is killed before has told nothing, and the next owner,
+// which takes the message again, does.
+type untold struct {
+	seq   uint64
+	spans []*trace.Span
+}
+
+// begin is what the headers of a message of predictions [from, to) say of its trace; nil
+// = nothing. One traced message behind them: it is its trace that continues. Several:
+// none of them is the parent of all, so the message has a trace of its own, with links.
+func (s *tracing) begin(i int, a *shard.Answer, from, to int) wire.Header {
+	if len(a.Traced) == 0 {
+		return nil
+	}
+	c := commit{from: from, to: to, begin: time.Now()}
+	first := (*shard.Traced)(nil)
+	for k := range a.Traced {
+		m := &a.Traced[k]
+		if !m.Predicts(from, to) {
+			continue
+		}
+		if first != nil {
+			c.several = true
+			break
+		}
+		first = m
+	}
+	var h wire.Header
+	if first != nil {
+		c.context = sent(first)
+		if c.several {
+			c.context = new(trace.Context).Child()
+		}
+		h = wire.Header{}
+		c.context.Put(h)
+	}
+	s.commits[i] = append(s.commits[i], c)
+	return h
+}
+
+// sent is the span of a message's commit.
+func sent(m *shard.Traced) trace.Context {
+	if !m.Sent.Valid() {
+		m.Sent = m.Self.Child()
+	}
+	return m.Sent
+}
+
+// stored notes that the server has the commit in hand.
+func (s *tracing) stored(i int) {
+	if s.tracer == nil {
+		return
+	}
+	if n := len(s.commits[i]); n > 0 && s.commits[i][n-1].end.IsZero() {
+		s.commits[i][n-1].end = time.Now()
+	}
+}
+
+// finish adds the spans of an answer to those that wait. Of a partition that has failed,
+// whoever takes the messages again tells of them.
+func (s *tracing) finish(i int, b *shard.Batch, a *shard.Answer, waiting []untold) []untold {
+	commits := s.commits[i]
+	s.commits[i] = commits[:0]
+	if a.Part.Failed() {
+		return nil
+	}
+	out := wire.OutputSubject(s.job, a.Part.State.ID)
+	for k := range commits {
+		if c := &commits[k]; c.several {
+			s.tracer.Record(s.ofSeveral(c, a, out))
+		}
+	}
+	for k := range a.Traced {
+		if m := &a.Traced[k]; m.Seq > 0 {
+			waiting = append(waiting, untold{m.Seq, s.spans(b, a, m, commits, out)})
+		}
+	}
+	return waiting
+}
+
+// tell hands out the spans of messages up to the stored position, and returns the others.
+func (s *tracing) tell(waiting []untold, position uint64) []untold {
+	n := 0
+	for n < len(waiting) && (waiting[n].seq <= position || len(waiting)-n > mostUntold) {
+		s.tracer.Record(waiting[n].spans...)
+		waiting[n].spans = nil
+		n++
+	}
+	if n == len(waiting) {
+		return nil
+	}
+	return waiting[n:]
+}
+
+// ofSeveral is the span of a commit whose predictions are of several traced messages.
+func (s *tracing) ofSeveral(c *commit, a *shard.Answer, out string) *trace.Span {
+	span := s.send(c.context, c, out)
+	for k := range a.Traced {
+		if m := &a.Traced[k]; m.Predicts(c.from, c.to) && len(span.Links) < trace.MostLinks {
+			span.Links = append(span.Links, sent(m))
+		}
+	}
+	return span
+}
+
+// send is a span that sends predictions.
+func (s *tracing) send(self trace.Context, c *commit, out string) *trace.Span {
+	return &trace.Span{
+		Name: "send " + s.job + ".out", Kind: trace.Producer, Context: self, Begin: c.begin, End: c.end,
+		Attributes: append(trace.OfMessage("send", "send", out, s.job+".out"), trace.Text(trace.Job, s.job),
+			trace.Text(trace.PartitionID, partitionOf(out)), trace.Number(trace.Predictions, c.to-c.from)),
+	}
+}
+
+// partitionOf is the end of a subject.
+func partitionOf(subject string) string {
+	for i := len(subject) - 1; i >= 0; i-- {
+		if subject[i] == '.' {
+			return subject[i+1:]
+		}
+	}
+	return subject
+}
+
+// spans are those of a message.
+func (s *tracing) spans(b *shard.Batch, a *shard.Answer, m *shard.Traced, commits []commit, out string) []*trace.Span {
+	begin, in := m.Stored, s.job+".in"
+	if m.Taken.Before(begin) { // the server's clock is ahead of ours
+		begin = m.Taken
+	}
+	part := strconv.Itoa(a.Part.State.ID)
+	process := &trace.Span{
+		Name: "process " + in, Kind: trace.Consumer, Context: m.Self, Parent: m.Parent, Begin: begin, End: b.Computed, Error: m.Dead,
+		Attributes: append(trace.OfMessage("process", "process", in+"."+part+"."+m.Key, in), trace.Text(trace.Job, s.job), trace.Text(trace.PartitionID, part),
+			trace.Text(trace.Key, m.Key), trace.Number(trace.Input, m.Seq), trace.Number(trace.BodySize, m.Bytes), trace.Number(trace.Predictions, m.To-m.From)),
+	}
+	if m.Repeats {
+		process.Attributes = append(process.Attributes, trace.Text(trace.Outcome, "repeat"))
+	}
+	wait := &trace.Span{Name: "wait", Context: m.Self.Child(), Parent: m.Self, Begin: begin, End: m.Taken}
+	compute := &trace.Span{
+		Name: "compute", Context: m.Self.Child(), Parent: m.Self, Begin: m.Taken, End: b.Computed,
+		Attributes: []trace.Attribute{trace.Number(trace.BatchCount, b.Taken()), trace.Number(trace.Samples, b.Fx.Samples)},
+	}
+	all := []*trace.Span{process, wait, compute}
+	if span := s.committed(m, commits, out); span != nil {
+		span.Parent, process.End = m.Self, span.End
+		all = append(all, span)
+	}
+	return all
+}
+
+// committed is the span of a message's commit: of those with predictions of it, else of
+// the last one, with the position behind it; nil where the batch had none.
+func (s *tracing) committed(m *shard.Traced, commits []commit, out string) *trace.Span {
+	var span *trace.Span
+	for k := range commits {
+		c := &commits[k]
+		if !m.Predicts(c.from, c.to) && (m.From < m.To || k < len(commits)-1) {
+			continue
+		}
+		switch {
+		case span == nil && c.context.Valid() && !c.several && m.From < m.To:
+			span = s.send(sent(m), c, out)
+		case span == nil:
+			span = &trace.Span{Name: "commit", Context: sent(m), Begin: c.begin, Attributes: []trace.Attribute{trace.Text(trace.Destination, out)}}
+		}
+		if span.End = c.end; c.several && m.From < m.To {
+			span.Links = append(span.Links, c.context)
+		}
+	}
+	return span
+}

@@ -1,0 +1,351 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nuid"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// What keeps a recording from its work.
+var (
+	// ErrOther is a folder with a recording of something else.
+	ErrOther = errors.New("the folder has something else")
+	// ErrDamaged is a newest file that cannot be read.
+	ErrDamaged = errors.New("the newest file cannot be read")
+	// ErrUseless is a log of which no message can be used.
+	ErrUseless = errors.New("no message can be used")
+)
+
+// tooMany messages, none of which can be used, end a recording.
+const tooMany = 100
+
+// Source gives messages, numbered upwards, and then io.EOF; inlog.ErrDue now and
+// then while there is none.
+type Source interface {
+	Next(ctx context.Context) (inlog.Message, error)
+	Removed() uint64 // how many were gone before they could be read
+}
+
+// Range is which messages are read: from Begin up to Last, and recorded from
+// First on.
+type Range struct{ Begin, First, Last uint64 }
+
+// Job is one recording.
+type Job struct {
+	Dir, Name string // the folder, and the job's name, with which files begin
+	Files     Files
+	Asked     Asked
+	Machine   *state.Machine
+	Takes     func(stream string) bool
+	// Plan says which messages are read; begun is the first position's, where the
+	// recording exists, else nil.
+	Plan func(ctx context.Context, begun *Position) (Range, error)
+	// Open makes the source, which begins behind a message.
+	Open func(ctx context.Context, r Range, after inlog.Place) (Source, error)
+
+	ChunkRows int           // samples that are written at a time
+	MaxBytes  int64         // of a file, about
+	MaxAge    time.Duration // of a file; 0 = any
+	Until     time.Time     // messages stored then or later are not recorded; zero: any. Plan says more where it is past
+
+	Begun     func(p Position, again bool)
+	Progress  func(Done)                    // of all files, and of the one that grows
+	Committed func(path string, p Position) // a file is complete
+}
+
+// recording is a Job at work.
+type recording struct {
+	job  *Job
+	dir  *folder
+	at   Position // of the newest file
+	take *taker
+	src  Source
+	file File // nil: no sample since the newest one
+
+	after   inlog.Place // the last message taken
+	bounded bool        // the source has been opened since job.Until
+	gone    uint64      // removed before sources before this one could read it
+	removed uint64      // of all sources, before the newest file
+	since   time.Time   // when the first message behind the newest file was taken
+	taken   uint64      // messages since then
+}
+
+// Run records until the source ends. When ctx ends, or the source has an error, it
+// completes the file that grows, and returns: the same Job continues from there.
+func (j *Job) Run(ctx context.Context) (Position, error) {
+	dir, err := openFolder(j.Dir, j.Name)
+	if err != nil {
+		return Position{}, err
+	}
+	defer dir.leave()
+	r := &recording{job: j, dir: dir}
+	again := dir.newest > 0
+	if err := r.begin(ctx); err != nil {
+		r.close()
+		return r.at, err
+	}
+	if j.Begun != nil {
+		j.Begun(r.at, again)
+	}
+	err = r.all(ctx)
+	r.close()
+	if r.file != nil {
+		r.file.Abort()
+	}
+	return r.at, err
+}
+
+// begin continues behind the newest file, or begins anew.
+func (r *recording) begin(ctx context.Context) error {
+	j := r.job
+	var part *state.Partition
+	var open map[place]int64
+	var begun *Position
+	if r.dir.newest > 0 {
+		path := r.dir.path(r.dir.newest)
+		meta, err := j.Files.Read(path, nil)
+		if err == nil {
+			r.at, err = decodePosition(meta)
+		}
+		if err == nil && r.at.File != r.dir.newest {
+			err = fmt.Errorf("its position is that of file %d", r.at.File)
+		}
+		if err != nil {
+			return fmt.Errorf("record: %s: %w: %w", path, ErrDamaged, err)
+		}
+		if differs := j.Asked.Differs(r.at.Asked); differs != "" {
+			return fmt.Errorf("record: %s: %w: %s", j.Dir, ErrOther, differs)
+		}
+		if part, open, err = decodeState(meta, j.Machine.Shape); err != nil {
+			return fmt.Errorf("record: %s: %w: %w", path, ErrDamaged, err)
+		}
+		begun = &r.at
+	}
+	span, err := j.Plan(ctx, begun)
+	if err != nil {
+		return err
+	}
+	if begun == nil {
+		r.at = Position{Version: positionVersion, Recording: nuid.Next(), Asked: j.Asked, Begin: span.Begin, First: span.First}
+	}
+	r.after = r.at.To
+	r.take = newTaker(j.Machine, part, open, j.Takes, r.at.First)
+	r.take.next = int64(r.at.Total.Samples) + 1
+	if r.at.Total.Fingerprint != "" {
+		if r.take.total, err = wire.ParseDigest(r.at.Total.Fingerprint); err != nil {
+			return fmt.Errorf("record: fingerprint %q: %w", r.at.Total.Fingerprint, err)
+		}
+	}
+	return r.open(ctx, span)
+}
+
+// open opens the source behind the last message taken.
+func (r *recording) open(ctx context.Context, span Range) (err error) {
+	r.bounded = span.Last != inlog.Endless
+	r.src, err = r.job.Open(ctx, span, r.after)
+	return err
+}
+
+func (r *recording) close() {
+	if c, ok := r.src.(io.Closer); ok {
+		c.Close()
+	}
+}
+
+// bound opens the source anew once the end is no longer in the future: now it is
+// known which message is the last.
+func (r *recording) bound(ctx context.Context) error {
+	if r.job.Until.IsZero() || r.bounded || time.Now().Before(r.job.Until) {
+		return nil
+	}
+	r.gone += r.src.Removed()
+	r.close()
+	span, err := r.job.Plan(ctx, &r.at)
+	if err != nil {
+		return err
+	}
+	return r.open(ctx, span)
+}
+
+// all takes message by message.
+func (r *recording) all(ctx context.Context) error {
+	for {
+		m, err := r.src.Next(ctx)
+		switch {
+		case errors.Is(err, inlog.ErrDue):
+			if err := r.bound(ctx); err != nil {
+				return errors.Join(err, r.commit(false))
+			}
+		case errors.Is(err, io.EOF):
+			return r.end()
+		case err != nil:
+			return errors.Join(err, r.commit(false))
+		case !r.job.Until.IsZero() && m.Message.Stored >= r.job.Until.UnixNano():
+			return r.end()
+		default:
+			if err := r.message(m); err != nil {
+				return err
+			}
+		}
+		if !r.full() {
+			continue
+		}
+		if err := r.commit(false); err != nil {
+			return err
+		}
+	}
+}
+
+// full reports whether the file is to be completed.
+func (r *recording) full() bool {
+	if r.taken == 0 {
+		return false
+	}
+	if r.job.MaxAge > 0 && time.Since(r.since) >= r.job.MaxAge {
+		return true
+	}
+	size := int64(8 * (len(r.take.ends) + len(r.take.silent)))
+	if r.file != nil {
+		size += r.file.Size()
+	}
+	return size >= r.job.MaxBytes
+}
+
+func (r *recording) message(m inlog.Message) error {
+	if r.taken == 0 {
+		r.since = time.Now()
+	}
+	if err := r.take.take(m); err != nil {
+		return err
+	}
+	r.taken++
+	r.after = inlog.Place{Seq: m.Seq, Stored: m.Message.Stored}
+	if err := r.useless(tooMany); err != nil {
+		return err
+	}
+	if r.taken%64 == 0 && r.job.Progress != nil {
+		all := r.at.Total
+		all.add(&r.take.done)
+		r.job.Progress(all)
+	}
+	if r.take.rows.Len() < r.job.ChunkRows {
+		return nil
+	}
+	return r.write()
+}
+
+// useless is the error of a recording that can use none of so many messages, or
+// more: the same again would come out the same, and nothing of it is kept.
+func (r *recording) useless(messages uint64) error {
+	d := &r.take.done
+	if d.Unusable < messages || d.Unusable < d.Messages || r.at.File > 0 {
+		return nil
+	}
+	first := r.take.dead[0]
+	return fmt.Errorf("record: none of the first %d messages: %w: message %d of key %s: %s", d.Messages, ErrUseless, first.Input, first.Key, first.Reason)
+}
+
+// write writes the samples that are gathered.
+func (r *recording) write() error {
+	rows := &r.take.rows
+	if rows.Len() == 0 {
+		return nil
+	}
+	if err := r.create(); err != nil {
+		return err
+	}
+	if err := r.file.Write(rows); err != nil {
+		return err
+	}
+	rows.reset()
+	return nil
+}
+
+func (r *recording) create() (err error) {
+	if r.file == nil {
+		r.file, err = r.job.Files.Create(r.dir.path(r.at.File + 1))
+	}
+	return err
+}
+
+// end completes the last file.
+func (r *recording) end() error {
+	if err := r.useless(1); err != nil {
+		return err
+	}
+	released := r.at.Begin > 1
+	if released {
+		if err := r.take.release(); err != nil {
+			return err
+		}
+	}
+	return r.commit(released)
+}
+
+// commit completes the file that grows: its samples, and the position behind them.
+func (r *recording) commit(released bool) error {
+	t := r.take
+	if r.taken == 0 && t.done.Samples == 0 {
+		return nil
+	}
+	if err := r.write(); err != nil {
+		return err
+	}
+	if err := r.create(); err != nil {
+		return err
+	}
+	removed := r.gone + r.src.Removed()
+	t.done.Removed = removed - r.removed
+	t.done.Fingerprint = t.sum.String()
+	t.total.Add(t.sum)
+	p := r.at
+	p.File, p.After, p.To, p.Part, p.Dead, p.Released, p.Waiting = r.at.File+1, r.at.To, r.after, t.done, t.dead, released, t.waiting()
+	p.Total.add(&t.done)
+	p.Total.Fingerprint = t.total.String()
+	t.prune()
+	t.part.ForgetChanges()
+	meta, err := p.encode(t.part, t.machine.Shape, t.open)
+	if err != nil {
+		return err
+	}
+	if err := numbers(meta, keyEnds, t.ends); err != nil {
+		return err
+	}
+	if err := numbers(meta, keySilent, t.silent); err != nil {
+		return err
+	}
+	file := r.file
+	r.file = nil
+	if err := file.Close(meta); err != nil {
+		return err
+	}
+	r.at, r.removed, r.taken = p, removed, 0
+	t.done, t.dead, t.sum = Done{}, nil, wire.Digest{}
+	t.ends, t.silent = t.ends[:0], t.silent[:0]
+	if r.job.Committed != nil {
+		r.job.Committed(r.dir.path(p.File), p)
+	}
+	return nil
+}
+
+// numbers adds a list of samples.
+func numbers(meta map[string]string, key string, list []int64) error {
+	if len(list) == 0 {
+		return nil
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return fmt.Errorf("record: %w", err)
+	}
+	meta[key] = string(text)
+	return nil
+}

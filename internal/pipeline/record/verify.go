@@ -1,0 +1,261 @@
+package record
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Verified is what a check of a recording found.
+type Verified struct {
+	Files       int    `json:"files"`
+	Samples     uint64 `json:"samples"`     // in these files
+	Fingerprint string `json:"fingerprint"` // of the whole recording
+	// Of the files, those that were compared with the log; the log does not have the
+	// messages of the others any more.
+	Compared int    `json:"compared"`
+	First    string `json:"first,omitempty"` // of those that were compared
+}
+
+// Check is a check of a recording.
+type Check struct {
+	Dir, Name string
+	Files     Files
+	Asked     Asked // but for From and Streams, which the recording says
+	Machine   func() (*state.Machine, error)
+	Takes     func(words string) (func(stream string) bool, error)
+	LogFirst  uint64 // the first message that the log has
+	Open      func(ctx context.Context, r Range, after inlog.Place) (Source, error)
+	Progress  func(file int, of int)
+}
+
+// ErrDiffers is a recording that is not what the log, or the file itself, says.
+var ErrDiffers = errors.New("it differs")
+
+// checked is a file whose samples are those that its position says.
+type checked struct {
+	path string
+	meta map[string]string
+	at   Position
+}
+
+// Run reads all files again, and of those whose messages the log has, the log.
+func (c *Check) Run(ctx context.Context) (Verified, error) {
+	var v Verified
+	files, err := c.files(ctx)
+	if err != nil {
+		return v, err
+	}
+	if len(files) == 0 {
+		return v, fmt.Errorf("record: %s has no file of a recording of job %q: %w", c.Dir, c.Name, os.ErrNotExist)
+	}
+	last := files[len(files)-1]
+	v.Files, v.Fingerprint = len(files), last.at.Total.Fingerprint
+	for i := range files {
+		v.Samples += files[i].at.Part.Samples
+	}
+	// The state before a file is in the one before it; before the first, there is none.
+	from := slices.IndexFunc(files, func(f checked) bool {
+		begin := f.at.After.Seq + 1
+		if f.at.File == 1 {
+			begin = f.at.Begin
+		}
+		return begin >= c.LogFirst && (f.at.File == 1 || files[0].at.File < f.at.File)
+	})
+	if from < 0 {
+		return v, nil
+	}
+	v.First = filepath.Base(files[from].path)
+	v.Compared, err = c.compare(ctx, files, from)
+	return v, err
+}
+
+// files reads all files by themselves.
+func (c *Check) files(ctx context.Context) (all []checked, err error) {
+	names, err := os.ReadDir(c.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("record: %w", err)
+	}
+	for _, e := range names { // in order
+		if _, ok := numberOf(c.Name, e.Name()); !ok {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		f := checked{path: filepath.Join(c.Dir, e.Name())}
+		if err := c.file(&f); err != nil {
+			return nil, fmt.Errorf("record: %s: %w", f.path, err)
+		}
+		if n := len(all); n > 0 {
+			before := all[n-1]
+			switch {
+			case f.at.Recording != before.at.Recording:
+				return nil, fmt.Errorf("record: %s and %s are of two recordings: %w", before.path, f.path, ErrOther)
+			case f.at.File != before.at.File+1:
+				return nil, fmt.Errorf("record: %s: the file before it is missing: %w", f.path, ErrDiffers)
+			case f.at.After != before.at.To:
+				return nil, fmt.Errorf("record: %s begins after message %d of the log, but the file before it ends with %d: %w", f.path, f.at.After.Seq, before.at.To.Seq, ErrDiffers)
+			}
+		}
+		all = append(all, f)
+		if c.Progress != nil {
+			c.Progress(len(all), 0)
+		}
+	}
+	return all, nil
+}
+
+// file computes the fingerprint of a file again.
+func (c *Check) file(f *checked) error {
+	sum, samples, ended, silent := wire.Digest{}, uint64(0), []int64{}, map[int64]bool{}
+	channels, next, buf := 0, int64(0), []byte(nil)
+	meta, err := c.Files.Read(f.path, func(r *Rows) error {
+		if r.Len() == 0 {
+			return nil
+		}
+		channels = len(r.Values) / r.Len()
+		for i := range r.Len() {
+			if next != 0 && r.Number[i] != next {
+				return fmt.Errorf("sample %d follows sample %d: %w", r.Number[i], next-1, ErrDiffers)
+			}
+			next = r.Number[i] + 1
+			var h wire.Digest
+			h, buf = r.hash(buf, i, channels)
+			sum.Add(h)
+			samples++
+			if r.End[i] {
+				ended = append(ended, r.Number[i])
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if f.at, err = decodePosition(meta); err != nil {
+		return err
+	}
+	f.meta = meta
+	var later, quiet []int64
+	for key, list := range map[string]*[]int64{keyEnds: &later, keySilent: &quiet} {
+		if text := meta[key]; text != "" {
+			if err := json.Unmarshal([]byte(text), list); err != nil {
+				return fmt.Errorf("%s: %w", key, err)
+			}
+		}
+	}
+	for _, n := range quiet {
+		silent[n] = true
+		sum.Add(hashOfEnd(n, true))
+	}
+	for _, n := range append(ended, later...) {
+		if !silent[n] {
+			sum.Add(hashOfEnd(n, false))
+		}
+	}
+	if got := sum.String(); got != f.at.Part.Fingerprint || samples != f.at.Part.Samples {
+		return fmt.Errorf("its %d samples have the fingerprint %s, but it says %d with %s: %w", samples, got, f.at.Part.Samples, f.at.Part.Fingerprint, ErrDiffers)
+	}
+	return nil
+}
+
+// compare records again what the files have, from one of them on, without writing
+// it, and returns how many are equal.
+func (c *Check) compare(ctx context.Context, files []checked, from int) (equal int, err error) {
+	first := files[from]
+	if differs := c.asked(first.at.Asked).Differs(first.at.Asked); differs != "" {
+		return 0, fmt.Errorf("record: %s: %w: %s", c.Dir, ErrOther, differs)
+	}
+	m, err := c.Machine()
+	if err != nil {
+		return 0, err
+	}
+	takes, err := c.Takes(first.at.Asked.Streams)
+	if err != nil {
+		return 0, err
+	}
+	var part *state.Partition
+	var open map[place]int64
+	next := int64(1)
+	if first.at.File > 1 {
+		before := files[from-1]
+		if part, open, err = decodeState(before.meta, m.Shape); err != nil {
+			return 0, fmt.Errorf("record: %s: %w", before.path, err)
+		}
+		next = int64(before.at.Total.Samples) + 1
+	}
+	t := newTaker(m, part, open, takes, first.at.First)
+	t.next = next
+	src, err := c.Open(ctx, Range{Begin: first.at.Begin, First: first.at.First, Last: files[len(files)-1].at.To.Seq}, first.at.After)
+	if err != nil {
+		return 0, err
+	}
+	if closer, ok := src.(io.Closer); ok {
+		defer closer.Close()
+	}
+	removed := uint64(0)
+	for i := from; i < len(files); {
+		f := files[i]
+		m, err := src.Next(ctx)
+		over := errors.Is(err, io.EOF)
+		if err != nil && !over {
+			return equal, err
+		}
+		for ; i < len(files) && (over || m.Seq > files[i].at.To.Seq); i++ {
+			f = files[i]
+			gone := src.Removed() - removed - f.at.Part.Removed
+			if err := c.same(t, &f, int64(gone)); err != nil {
+				return equal, err
+			}
+			removed = src.Removed()
+			equal++
+			if c.Progress != nil {
+				c.Progress(equal, len(files)-from)
+			}
+		}
+		if over {
+			break
+		}
+		if err := t.take(m); err != nil {
+			return equal, err
+		}
+		t.rows.reset()
+	}
+	return equal, nil
+}
+
+// same compares what was taken with a file, and begins the next one.
+func (c *Check) same(t *taker, f *checked, gone int64) error {
+	if f.at.Released {
+		if err := t.release(); err != nil {
+			return err
+		}
+		t.rows.reset()
+	}
+	got, samples := t.sum.String(), t.done.Samples
+	t.sum, t.done, t.dead, t.ends, t.silent = wire.Digest{}, Done{}, nil, t.ends[:0], t.silent[:0]
+	switch {
+	case got == f.at.Part.Fingerprint && samples == f.at.Part.Samples:
+		return nil
+	case gone != 0:
+		return fmt.Errorf("record: %s cannot be compared: %d of its messages were removed from the log since: %w", f.path, gone, ErrDiffers)
+	}
+	return fmt.Errorf("record: %s has %d samples with the fingerprint %s, but the log makes %d of its messages, with %s: %w", f.path, f.at.Part.Samples, f.at.Part.Fingerprint, samples, got, ErrDiffers)
+}
+
+// asked is what the recording must be about.
+func (c *Check) asked(of Asked) Asked {
+	a := c.Asked
+	a.From, a.Streams = of.From, of.Streams
+	return a
+}

@@ -1,0 +1,161 @@
+package resize
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// switchMapping has the server give keys to the new partitions, and finds the
+// last message that it gave to the old ones. The server changes the mapping
+// between two messages; nothing is refused or held up. Of an input with several
+// copies, each server does so, at messages of its own: then the cut is one that
+// all of them have behind them; see store.Mixed.
+func (j *Job) switchMapping(ctx context.Context) error {
+	r := j.entry.Resize
+	ask, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	s, err := j.JS.Stream(ask, wire.InputStream(j.Name))
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	c := s.CachedInfo().Config
+	if c.SubjectTransform == nil {
+		return fmt.Errorf("pipeline: NATS stream %s has no partitions: it is not a stage's", c.Name)
+	}
+	if want := store.Repartitioned(c.SubjectTransform.Destination, r.To); want != c.SubjectTransform.Destination {
+		if err := j.before("mapping"); err != nil {
+			return err
+		}
+		to := *c.SubjectTransform
+		to.Destination = want
+		c.SubjectTransform = &to
+		if _, err := j.JS.UpdateStream(ask, c); err != nil {
+			return fmt.Errorf("pipeline: NATS stream %s: its subject transform cannot be changed: %w; allow this login to update it (docs/nats.md), or run this command with one that may", c.Name, err)
+		}
+	}
+	info, err := j.In.Stream.Info(ask)
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	if got := store.Destination(info.Config); got != store.Repartitioned(got, r.To) {
+		return fmt.Errorf("pipeline: NATS stream %s still has the subject transform %s: run the command again", c.Name, got)
+	}
+	if r.Mixed = replicated(info); r.Mixed {
+		if r.Cut, err = j.copies(ctx, 0); err == nil {
+			_, err = j.In.Info(ctx, r.Cut) // the leader may be behind others
+		}
+	} else {
+		r.Cut, err = j.cut(ctx, s, r.After, info.State.LastSeq)
+	}
+	if err != nil {
+		return err
+	}
+	if r.Cut, r.Stored, err = j.stored(ctx, r.Cut); err != nil {
+		return err
+	}
+	r.Step = wire.ResizeDrain
+	return j.note(ctx, r)
+}
+
+// ErrMixed is an input whose servers map differently at the same time.
+var ErrMixed = errors.New("a message that was stored later lies in an old partition: the servers of the cluster do not agree on the mapping yet")
+
+// patience is how long the server may take for one answer. The input between two
+// messages may be long, so it holds for each message of it.
+const patience = time.Minute
+
+// toldEvery is after how many messages the search for the cut tells its progress.
+const toldEvery = 1 << 10
+
+// lookBehind is how many messages behind the first of a new partition are looked
+// at for one of an old partition.
+const lookBehind = 10_000
+
+// cut is the last of the input messages after..last that may be an old
+// partition's: the one before the first that can only be a new one's. Messages
+// whose key has the same partition before and after do not tell, and may be
+// either's.
+func (j *Job) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (uint64, error) {
+	cut := last
+	if last <= after {
+		return cut, nil
+	}
+	cons, err := s.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: after + 1, HeadersOnly: true})
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: input not read: %w", err)
+	}
+	if cons.CachedInfo().NumPending == 0 { // removed meanwhile
+		return cut, nil
+	}
+	it, err := cons.Messages()
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: input not read: %w", err)
+	}
+	defer it.Stop()
+	r, switched, looked := j.entry.Resize, false, 0
+	for n := 1; ; n++ {
+		next, cancel := context.WithTimeout(ctx, patience)
+		m, err := it.Next(jetstream.NextContext(next))
+		cancel()
+		if err != nil {
+			return 0, errors.Join(ctx.Err(), fmt.Errorf("pipeline: input not read: %w", err))
+		}
+		meta, err := m.Metadata()
+		if err != nil {
+			return 0, fmt.Errorf("pipeline: %w", err)
+		}
+		seq := meta.Sequence.Stream
+		if n%toldEvery == 0 {
+			j.tell(r.Step, int(min(seq, last)-after), int(last-after))
+		}
+		if seq > last {
+			return cut, nil
+		}
+		if p, key, ok := j.In.PlaceOf(m.Subject()); ok {
+			before, then := j.In.Pattern.PartitionOf(key, r.Partitions), j.In.Pattern.PartitionOf(key, r.To)
+			switch {
+			case before == then:
+			case p == then && !switched:
+				cut, switched = seq-1, true
+			case p == before && switched:
+				return 0, fmt.Errorf("pipeline: input message %d on %s: %w: wait a minute, and run the command again", seq, m.Subject(), ErrMixed)
+			}
+		}
+		if switched {
+			looked++
+		}
+		if seq == last || meta.NumPending == 0 || looked > lookBehind {
+			return cut, nil
+		}
+	}
+}
+
+// stored is when the server stored message seq, or the one before it that is
+// left: whoever begins from there makes sure that it is still the same. 0 where
+// the input's beginning has passed it.
+func (j *Job) stored(ctx context.Context, seq uint64) (uint64, int64, error) {
+	for at := seq; at > 0; at-- {
+		m, err := j.In.Stream.GetMsg(ctx, at)
+		if err == nil {
+			return at, m.Time.UnixNano(), nil
+		}
+		if !errors.Is(err, jetstream.ErrMsgNotFound) {
+			return 0, 0, fmt.Errorf("pipeline: input message %d: %w", at, err)
+		}
+		info, err := j.In.Stream.Info(ctx)
+		if err != nil {
+			return 0, 0, fmt.Errorf("pipeline: %w", err)
+		}
+		if info.State.FirstSeq > at {
+			return seq, 0, nil
+		}
+	}
+	return seq, 0, nil
+}

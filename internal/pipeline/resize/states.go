@@ -1,0 +1,209 @@
+package resize
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Digests are sums over all partitions that must be the same before and after.
+type Digests struct {
+	Keys    wire.Digest // state.Partition.DigestOfKeys
+	Streams int
+}
+
+// classes is how many sets of partitions exchange keys among themselves alone:
+// a key whose hash leaves the remainder c by that number does so by both
+// numbers of partitions, before and after.
+func classes(from, to int) int {
+	for to != 0 {
+		from, to = to, from%to
+	}
+	return from
+}
+
+// members are the partitions of a class.
+func members(class, classes, partitions int) (all []int) {
+	for p := class; p < partitions; p += classes {
+		all = append(all, p)
+	}
+	return all
+}
+
+// store gives every key's state to the partition that it has from now on, and
+// stores what comes out, a class of partitions at a time. Nothing that was
+// stored before is touched.
+func (j *Job) store(ctx context.Context) error {
+	r := j.entry.Resize
+	n := classes(r.Partitions, r.To)
+	for class := range n {
+		before, old, err := j.load(ctx, j.own(), members(class, n, r.Partitions))
+		if err != nil {
+			return err
+		}
+		made, err := state.Redistribute(old, members(class, n, r.To), func(key string) int { return j.In.Pattern.PartitionOf(key, r.To) }, wire.Place{Seq: r.Cut, Stored: r.Stored})
+		if err != nil {
+			return err
+		}
+		var after Digests
+		for _, p := range made {
+			if p.Len() > j.Largest {
+				return fmt.Errorf("pipeline: partition %d of %d would have %d streams, but max streams (stage.max_streams) is %d: raise it (to stay), and run the command again; until then nobody works on the job, and nothing is lost", p.ID, r.To, p.Len(), j.Largest)
+			}
+			if err := j.put(ctx, p, &after); err != nil {
+				return err
+			}
+		}
+		if after != before {
+			return fmt.Errorf("pipeline: the keys of partitions %v have the digest %v (%d streams), but %v (%d streams) after they were given to partitions %v: this is a fault of the program or of the server's store; the states of before are untouched",
+				members(class, n, r.Partitions), before.Keys, before.Streams, after.Keys, after.Streams, members(class, n, r.To))
+		}
+		j.tell(r.Step, class+1, n)
+	}
+	r.Step = wire.ResizePublish
+	return j.note(ctx, r)
+}
+
+// held is where a job's states are.
+type held struct {
+	name  string
+	out   jetstream.Stream
+	snaps *store.Snapshots
+	shape state.Shape
+}
+
+// own is where the job's states are, of the shape that they are to have.
+func (j *Job) own() held { return held{j.Name, j.Out, j.Snaps, j.Shape} }
+
+// load reads the states of some old partitions, and compares each with the
+// digest in its record.
+func (j *Job) load(ctx context.Context, from held, parts []int) (sum Digests, all []*state.Partition, err error) {
+	for _, p := range parts {
+		r, _, err := store.ReadRecord(ctx, from.out, from.name, p)
+		if err != nil {
+			return sum, nil, err
+		}
+		if r.Snap == "" {
+			continue // it never had a message
+		}
+		part, err := from.read(ctx, r.Snap, p)
+		if err != nil {
+			return sum, nil, err
+		}
+		digest, err := part.Digest()
+		if err != nil {
+			return sum, nil, err
+		}
+		if r.Mark.Seq > 0 && digest != r.Mark.Digest {
+			return sum, nil, fmt.Errorf("pipeline: snapshot %s of partition %d has digest %v, its record says %v: restore the job's NATS streams; nothing of them was changed", r.Snap, p, digest, r.Mark.Digest)
+		}
+		if err := sum.add(part); err != nil {
+			return sum, nil, err
+		}
+		all = append(all, part)
+	}
+	return sum, all, nil
+}
+
+func (d *Digests) add(p *state.Partition) error {
+	digest, err := p.DigestOfKeys()
+	d.Keys.Add(digest)
+	d.Streams += p.Len()
+	return err
+}
+
+// read reads a snapshot, with the rows that are stored apart.
+func (h held) read(ctx context.Context, name string, part int) (*state.Partition, error) {
+	b, err := h.snaps.Get(ctx, name)
+	if err == nil {
+		b, err = owner.Whole(ctx, h.snaps, b)
+	}
+	var p *state.Partition
+	if err == nil {
+		p, err = state.Decode(b, h.shape, part)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: snapshot %s of partition %d: %w", name, part, err)
+	}
+	return p, nil
+}
+
+// put stores a new partition's state, reads it back, and adds what came back to
+// the sum.
+func (j *Job) put(ctx context.Context, p *state.Partition, sum *Digests) error {
+	r := j.entry.Resize
+	name := wire.SnapshotName(p.ID, r.Epoch, r.Cut)
+	if err := j.before("snapshot " + name); err != nil {
+		return err
+	}
+	b, err := p.Encode(j.Shape, state.DecodedRows{})
+	if err != nil {
+		return err
+	}
+	if err := j.Snaps.Put(ctx, name, b); err != nil {
+		return err
+	}
+	if err := j.before("check " + name); err != nil {
+		return err
+	}
+	back, err := j.own().read(ctx, name, p.ID)
+	if err != nil {
+		return err
+	}
+	return sum.add(back)
+}
+
+// publish gives the new partitions their records, and ends the change.
+func (j *Job) publish(ctx context.Context) error { return j.publishAs(ctx, j.entry) }
+
+// publishAs is publish where the job's entry becomes another one, but for Resize.
+func (j *Job) publishAs(ctx context.Context, next wire.Entry) error {
+	r := j.entry.Resize
+	info, err := j.In.Info(ctx, r.Cut)
+	if err != nil {
+		return err
+	}
+	for p := range r.To {
+		begin := wire.Record{
+			Kind: wire.KindReleased, Created: wire.CreatedText(info.Created),
+			Snap: wire.SnapshotName(p, r.Epoch, r.Cut), SnapSeq: r.Cut,
+			Arithmetic: next.Arithmetic, Identity: next.Identity, Generation: r.Generation + 1,
+		}
+		part, err := j.own().read(ctx, begin.Snap, p)
+		if err != nil {
+			return err
+		}
+		if now := part.Promotion(); now.Number > 0 {
+			begin.Promoted = wire.Promoted{Known: now.Number, Number: now.Number, At: now.At, Readout: now.Readout}
+		}
+		begin.InSeq = r.Cut
+		begin.Mark = wire.Mark{Seq: r.Cut, Time: r.Stored}
+		if begin.Mark.Digest, err = part.Digest(); err != nil {
+			return err
+		}
+		err = j.rewrite(ctx, p, func(now *wire.Record, _ uint64) bool {
+			if now.Generation == begin.Generation && now.Snap == begin.Snap {
+				return false
+			}
+			then := begin
+			then.Outs, then.Epoch = now.Outs, max(now.Epoch+1, r.Epoch)
+			*now = then
+			return true
+		})
+		if err != nil {
+			return err
+		}
+		j.tell(r.Step, p+1, r.To)
+	}
+	next.Resize = wire.Resize{Generation: r.Generation + 1, Partitions: r.To}
+	if err := j.before("note "); err != nil {
+		return err
+	}
+	return j.write(ctx, next)
+}

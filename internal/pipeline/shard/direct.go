@@ -1,0 +1,69 @@
+package shard
+
+import "github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+
+// Direct is a shard that its caller drives by itself, message by message, with one
+// partition that nobody owns: what a computation beside the live stage needs.
+// Slots must not run out (Config.MaxSlots), because nothing is stored apart.
+type Direct struct {
+	shard *Shard
+	part  *Partition
+	batch *Batch
+	id    int // of the partition, as Encode writes it
+}
+
+// NewDirect makes the partition of a shard that does not run, from a state that
+// was encoded by Encode; nil for one that has had no message.
+func NewDirect(s *Shard, encoded []byte) (*Direct, error) { return NewDirectOf(s, 0, encoded) }
+
+// NewDirectOf makes one of the job's partitions, from a snapshot of it.
+func NewDirectOf(s *Shard, part int, snapshot []byte) (*Direct, error) {
+	d := &Direct{shard: s, part: NewPartition(part, 0), batch: NewBatch(1), id: part}
+	if snapshot != nil {
+		from, err := state.Decode(snapshot, s.Machine.Shape, part)
+		if err != nil {
+			return nil, err
+		}
+		d.part.State.TakeOver(from)
+	}
+	return d, s.Install(d.batch, d.part)
+}
+
+// State is the partition's.
+func (d *Direct) State() *state.Partition { return d.part.State }
+
+// Begin empties the batch: what Finish returned is not valid any more.
+func (d *Direct) Begin() { d.batch.Reset() }
+
+// Take adds a message that was stored in a partition of the job, and reports
+// whether the batch has room for another. An end event is for that partition
+// alone; nothing else of the state depends on it.
+func (d *Direct) Take(m state.Message, stored int) (room bool, err error) {
+	d.part.State.ID = stored
+	err = d.shard.ingest(d.batch, Job{Part: d.part, Msg: m})
+	return d.shard.room(d.batch), err
+}
+
+// Samples is how many samples the batch has.
+func (d *Direct) Samples() int { return d.batch.Fx.Samples }
+
+// Finish computes the batch. What it returns is valid until Begin.
+func (d *Direct) Finish() (state.Predictions, []state.DeadLetter, error) {
+	if err := d.shard.Advance(d.batch); err != nil {
+		return state.Predictions{}, nil, err
+	}
+	if err := d.shard.finalise(d.batch); err != nil {
+		return state.Predictions{}, nil, err
+	}
+	var dead []state.DeadLetter
+	for _, r := range d.batch.Dead {
+		dead = append(dead, r.DeadLetter)
+	}
+	return d.batch.Answers[0].Predictions, dead, nil
+}
+
+// Encode is the state after the batches so far, whole.
+func (d *Direct) Encode() ([]byte, error) {
+	d.part.State.ID = d.id
+	return d.part.State.Encode(d.shard.Machine.Shape, state.RowsIn{Rows: d.shard})
+}

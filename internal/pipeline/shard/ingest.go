@@ -1,0 +1,121 @@
+package shard
+
+import (
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
+)
+
+// ingest takes one message into the batch: its samples become rows and runs,
+// its predictions places in the answer. A message that cannot be used becomes
+// a dead letter; the error is only for what must stop the stage.
+func (s *Shard) ingest(b *Batch, j Job) error {
+	b.messages++
+	return s.failPartition(j.Part, s.input(b, j))
+}
+
+func (s *Shard) input(b *Batch, j Job) error {
+	p := j.Part
+	if j.Msg.Seq <= p.State.Done || p.Failed() {
+		p.Waiting.Add(-1)
+		return nil
+	}
+	a := b.answer(p)
+	a.InSeq, a.InTime = j.Msg.Seq, j.Msg.Stored
+	a.Messages++
+	// A digest is of the state after one message: the batch must end with it.
+	b.full = b.full || j.Msg.Seq == p.State.Want.At
+	if j.Msg.Seq <= p.State.ReplayTo {
+		s.counters.Replayed.Add(1)
+		s.replayed(p, j.Msg.Seq)
+	} else {
+		p.sinceSnapshot++
+	}
+	j.Msg.Heard = p.watch.now
+	answered := len(a.Preds)
+	traced := s.tracer != nil && s.trace(b, a, &j.Msg)
+	err := s.Machine.Apply(p.State, &j.Msg, &b.Fx, &a.Predictions)
+	if traced {
+		a.became(&b.Fx)
+	}
+	s.tell(b, a)
+	if placed := s.assign(b, a, answered); err == nil {
+		err = placed
+	}
+	return err
+}
+
+// replayed keeps count of partitions that rebuild their states.
+func (s *Shard) replayed(p *Partition, seq uint64) {
+	if seq == p.State.ReplayTo {
+		s.counters.Replaying.Add(-1)
+		s.log.Info("replay is complete, the states are rebuilt", "partition", p.State.ID, "input", seq)
+	}
+}
+
+// timed is a decoder that counts the time it takes, and tells what it has
+// recognised.
+type timed struct {
+	decoder  formats.Decoder
+	chooses  interface{ Last() formats.Format } // nil: a decoder of one format
+	seen     []formats.Format
+	counters *stats.Counters
+	log      *slog.Logger
+}
+
+func newTimed(d formats.Decoder, counters *stats.Counters, log *slog.Logger) *timed {
+	t := &timed{decoder: d, counters: counters, log: log}
+	t.chooses, _ = d.(interface{ Last() formats.Format })
+	return t
+}
+
+func (t *timed) Decode(data []byte, to *codec.Batch) error {
+	start := time.Now()
+	err := t.decoder.Decode(data, to)
+	t.counters.Spent.Decode.Add(int64(time.Since(start)))
+	if t.chooses != nil && err == nil {
+		t.tell(t.chooses.Last())
+	}
+	return err
+}
+
+// tell logs each format once.
+func (t *timed) tell(f formats.Format) {
+	if !slices.Contains(t.seen, f) {
+		t.seen = append(t.seen, f)
+		t.log.Info("input.format is auto, and messages of this format come in", "format", string(f))
+	}
+}
+
+// trace takes down a message that is traced, before its predictions. One that a replay
+// takes again was traced by whoever answered it.
+func (s *Shard) trace(b *Batch, a *Answer, m *state.Message) bool {
+	if m.Seq <= a.Part.State.ReplayTo {
+		return false
+	}
+	parent := trace.Of(m.Header)
+	if !s.tracer.Takes(parent) {
+		return false
+	}
+	a.Traced = append(a.Traced, Traced{
+		Parent: parent, Self: parent.Child(), Seq: m.Seq, Key: m.Key, Bytes: len(m.Data),
+		Stored: time.Unix(0, m.Stored), Taken: time.Now(), From: len(a.Preds),
+	})
+	b.traced = true
+	return true
+}
+
+// became says what became of the message that was traced last.
+func (a *Answer) became(fx *state.Effects) {
+	t := &a.Traced[len(a.Traced)-1]
+	t.To, t.Repeats = len(a.Preds), fx.Duplicates > 0
+	if len(fx.Dead) > 0 {
+		t.Dead = fx.Dead[0].Reason
+	}
+}

@@ -1,0 +1,104 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+)
+
+// Install takes over a partition as its snapshot left it: its rows go into
+// slots, the longest silent first, so that they are the first to leave where
+// there are too many. The state is checked against the record that named it.
+func (s *Shard) Install(b *Batch, p *Partition) error {
+	p.open = true
+	s.counters.Streams.Add(int64(p.State.Len())) // these, before anything can fail: drop takes all of them back
+	s.counters.Away.Add(int64(p.State.Away))
+	for _, src := range p.State.Sources {
+		src.Part = p.State
+		s.counters.Parked.Add(int64(len(src.Held)))
+	}
+	for st := range p.State.Oldest() {
+		for i, row := range st.Rows {
+			if row == nil {
+				continue
+			}
+			slot, err := s.slot(b)
+			if err != nil {
+				return s.failPartition(p, err)
+			}
+			st.Slots[i] = slot
+			s.residents.use(st)
+			if err := s.pool.engine.WriteState(slot, row); err != nil {
+				if err := p.fail(fmt.Errorf("pipeline: partition %d: snapshot: state of stream %q: %w", p.State.ID, st.ID, err)); err != nil {
+					return err
+				}
+			}
+			st.Rows[i] = nil
+		}
+		st.Rows = nil
+	}
+	s.countSlots()
+	p.snapshotAt = time.Now()
+	if err := s.Machine.Rehash(p.State, s); err != nil {
+		return err
+	}
+	if err := s.check(p); err != nil {
+		return err
+	}
+	p.markRebuilt()
+	return nil
+}
+
+// check compares the state with what the commit record says of it, once it has
+// come so far.
+func (s *Shard) check(p *Partition) error {
+	sum := p.State.Sum
+	compared, err := p.State.Check()
+	if compared {
+		p.RebuiltSum = sum
+	}
+	if err == nil {
+		return nil
+	}
+	if wrong := (*state.Mismatch)(nil); errors.As(err, &wrong) {
+		return p.fail(fmt.Errorf("pipeline: partition %d: %w: "+
+			"input between snapshot and record was removed or changed, or the record, the model's arithmetic, non_finite, reorder or max_streams differ%s; "+
+			"no prediction is made from a wrong state: set these settings back (change them only after an orderly stop), restore the job's NATS streams, or start a new job", p.State.ID, wrong, p.Instead))
+	}
+	return err
+}
+
+// markRebuilt notes that a partition's state is rebuilt, once it is.
+func (p *Partition) markRebuilt() {
+	if !p.rebuilt && p.Owner != nil && p.State.Done >= p.State.ReplayTo && !p.Failed() {
+		p.rebuilt = true
+		p.Owner.Rebuilt()
+	}
+}
+
+// drop frees what a partition holds. Its last answer may still be under way.
+func (s *Shard) drop(p *Partition) {
+	for st := range p.State.Oldest() {
+		for _, slot := range st.Slots {
+			if slot >= 0 {
+				s.pool.release(slot)
+			}
+		}
+		s.residents.remove(st)
+	}
+	for _, src := range p.State.Sources {
+		s.counters.Parked.Add(-int64(len(src.Held)))
+	}
+	s.counters.Away.Add(-int64(p.State.Away))
+	s.closed = slices.DeleteFunc(s.closed, func(st *state.Stream) bool { return p.State.Sources[st.Source.Key] == st.Source })
+	s.counters.Streams.Add(-int64(p.State.Len()))
+	if p.State.Done < p.State.ReplayTo {
+		s.counters.Replaying.Add(-1)
+	}
+	p.over = true
+	p.State.Clear()
+	s.countSlots()
+}

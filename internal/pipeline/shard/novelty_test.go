@@ -1,0 +1,379 @@
+package shard
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/readout/early"
+	"github.com/eusn-stream/eusn-stream/readout/novelty"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// calls counts those of an engine.
+type calls struct {
+	reservoir.Engine
+	advanced int
+}
+
+func (c *calls) Advance(inputs []float32, runs []reservoir.Run, scores []float32) error {
+	c.advanced++
+	return c.Engine.Advance(inputs, runs, scores)
+}
+
+// Each prediction says how novel the features are that its sequence had, whatever else is
+// in the batch, and a batch needs no more engine calls than one stream has sequences in
+// it.
+func TestNovelty(t *testing.T) {
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 4})
+	d := pipelinetest.Detector(m, 3)
+	m.Readouts[0].Novelty = d
+	l := newLone(t, m, Config{})
+	l.Carry(1)
+	engine := &calls{Engine: l.pool.engine}
+	l.pool.engine = engine
+	l.b.Reset()
+	const streams, sequences = 9, 3
+	for s := range streams {
+		values := make([]float32, 2*(4*sequences+1))
+		for i := range values {
+			values[i] = float32(math.Sin(float64(i*(s+1)))) * float32(s)
+		}
+		if err := l.ingest(l.b, l.job(pipelinetest.Rows(fmt.Sprint("s", s), 1, false, values...))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := l.Advance(l.b); err != nil {
+		t.Fatal(err)
+	}
+	a := &l.b.Answers[0]
+	if len(a.Preds) != streams*sequences || len(a.Carried) != len(a.Preds) || engine.advanced != sequences+1 {
+		t.Fatalf("%d predictions, %d with features, %d engine calls; want %d, all, and %d", len(a.Preds), len(a.Carried), engine.advanced, streams*sequences, sequences+1)
+	}
+	seen := map[float32]bool{}
+	for i, c := range a.Carried {
+		p := a.Preds[i]
+		z, inputs := slices.Clone(a.FeaturesOf(c, d.Features())), make([]float32, d.InputValues())
+		want := d.Score(z)
+		d.ReadInputs(inputs, z)
+		if len(inputs) != 6 || !pipelinetest.SameBits(p.Inputs, inputs) {
+			t.Fatalf("prediction %d has the inputs %v, its features %v", i, p.Inputs, inputs)
+		}
+		if c.Pred != i || math.Float32bits(p.Novelty) != math.Float32bits(want) || p.NoveltyP != d.P(want) {
+			t.Fatalf("prediction %d has the novelty %v, p %v; its features, of prediction %d, have %v, %v", i, p.Novelty, p.NoveltyP, c.Pred, want, d.P(want))
+		}
+		seen[p.NoveltyP] = true
+	}
+	if len(seen) < 5 {
+		t.Fatalf("p-values %v: the test has lost its subject", seen)
+	}
+	for name, engines := range novelEngines { // message by message
+		again := newLoneOn(t, m, Config{}, engines)
+		var got []codec.Prediction
+		for s := range streams {
+			values := make([]float32, 2*(4*sequences+1))
+			for i := range values {
+				values[i] = float32(math.Sin(float64(i*(s+1)))) * float32(s)
+			}
+			got = append(got, again.feedAll(pipelinetest.Rows(fmt.Sprint("s", s), 1, false, values[:10]...), pipelinetest.Rows(fmt.Sprint("s", s), 2, false, values[10:]...))...)
+		}
+		if len(got) != len(a.Preds) {
+			t.Fatalf("%s: %d predictions, want %d", name, len(got), len(a.Preds))
+		}
+		for i := range got {
+			if p := a.Preds[i]; got[i].Novelty != p.Novelty || got[i].NoveltyP != p.NoveltyP || !pipelinetest.SameBits(got[i].Scores, p.Scores) || !pipelinetest.SameBits(got[i].Inputs, p.Inputs) {
+				t.Fatalf("%s, prediction %d, message by message: %+v, all at once %+v", name, i, got[i], p)
+			}
+		}
+	}
+}
+
+// novelEngines are one that does not judge, and this machine's, which may.
+var novelEngines = map[string]engineFactory{
+	"plain": pipelinetest.Generic,
+	"CPU": func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewCPU(net, slots, "auto", 2)
+	},
+}
+
+// Early predictions are of no whole sequence, and have no novelty. Ends have that which
+// they have without early ones, also where a shadow says it.
+func TestNoveltyAtEnds(t *testing.T) {
+	for name, engines := range novelEngines {
+		t.Run(name, func(t *testing.T) { noveltyAtEnds(t, engines) })
+	}
+}
+
+func noveltyAtEnds(t *testing.T, engines engineFactory) {
+	var ends [2][]codec.Prediction
+	for i, early := range []int{0, 2} {
+		m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 4, Early: early})
+		m.Readouts[0].Novelty = pipelinetest.Detector(m, 3)
+		l := newLoneOn(t, m, Config{}, engines)
+		l.SetShadows(&[]Shadow{{Name: "shadow", Linear: m.Readouts[0]}})
+		values := make([]float32, 2*4*5)
+		for k := range values {
+			values[k] = float32(math.Sin(float64(k * k)))
+		}
+		l.b.Reset()
+		if err := l.shadowOf(l.b); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.ingest(l.b, l.job(pipelinetest.Rows("s", 1, false, values...))); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Advance(l.b); err != nil {
+			t.Fatal(err)
+		}
+		a := &l.b.Answers[0]
+		for k, p := range a.Preds {
+			_, shadow := a.ShadowScores(1, 0, k)
+			if p.Flags&outcome.FlagEarly == 0 {
+				if shadow != p.Novelty {
+					t.Errorf("early every %d, prediction %d: novelty %v, its shadow's %v", early, k, p.Novelty, shadow)
+				}
+				ends[i] = append(ends[i], p)
+			} else if p.Novelty != 0 || p.NoveltyP != 0 || p.Inputs != nil || shadow != NotJudged {
+				t.Errorf("early prediction %d has novelty %v, p %v, its shadow %v", k, p.Novelty, p.NoveltyP, shadow)
+			}
+		}
+		if got, want := len(a.Preds), 5*(1+early/2); got != want {
+			t.Fatalf("early every %d: %d predictions, want %d", early, got, want)
+		}
+	}
+	if len(ends[1]) != 5 || !slices.EqualFunc(ends[0], ends[1], func(p, q codec.Prediction) bool {
+		return p.NoveltyP > 0 && p.NoveltyP == q.NoveltyP && math.Float32bits(p.Novelty) == math.Float32bits(q.Novelty)
+	}) {
+		t.Errorf("ends without early predictions %+v, with %+v", ends[0], ends[1])
+	}
+}
+
+// A readout that knows no faults answers by its detector alone.
+func TestDetects(t *testing.T) {
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Count, Length: 4})
+	h := m.Readouts[0]
+	h.Novelty, h.Detects, h.Classes = pipelinetest.Detector(m, 2), true, []string{"normal", "novel"}
+	h.Novelty.Level = .88 // in the middle of these scores
+	l := newLone(t, m, Config{})
+	count := [2]int{}
+	for s := range 40 {
+		values := make([]float32, 8)
+		for i := range values {
+			values[i] = float32(s) / 10 * float32(math.Sin(float64(i*s)))
+		}
+		for _, p := range l.feedAll(pipelinetest.Rows(fmt.Sprint(s), 1, false, values...)) {
+			if novel := h.Novelty.Novel(p.NoveltyP); novel != (p.Class == 1) || p.Scores[0] != h.Detected(p.Novelty) {
+				t.Fatalf("%+v: novel is %v", p, novel)
+			}
+			count[p.Class]++
+		}
+	}
+	if count[0] < 3 || count[1] < 3 {
+		t.Fatalf("%v: the test has lost its subject", count)
+	}
+}
+
+// Novelty costs no memory once a shard has had as much.
+func TestNoveltyNoAllocation(t *testing.T) {
+	for name, engines := range novelEngines {
+		t.Run(name, func(t *testing.T) { noveltyNoAllocation(t, engines) })
+	}
+}
+
+func noveltyNoAllocation(t *testing.T, engines engineFactory) {
+	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 16})
+	m.Readouts[0].Novelty = pipelinetest.Detector(m, 3)
+	l := newLoneOn(t, m, Config{}, engines)
+	values := make([]float32, 2*64)
+	for i := range values {
+		values[i] = float32(math.Sin(float64(i)))
+	}
+	j := l.job(pipelinetest.Rows("s", 0, false, values...))
+	step := func() {
+		l.next++
+		j.Msg.Seq = l.next
+		l.b.Reset()
+		if err := l.ingest(l.b, j); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Advance(l.b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	step()
+	if n := testing.AllocsPerRun(100, step); n != 0 {
+		t.Errorf("%v allocations for 4 predictions with novelty, want 0", n)
+	}
+	if a := l.b.Answers[0]; len(a.Preds) != 4 || a.Preds[3].NoveltyP == 0 {
+		t.Errorf("%+v: the test has lost its subject", a.Preds)
+	}
+}
+
+// What novelty costs beside the bank that is trained without a choice: 64 streams in
+// messages of 128 samples, a prediction every so many samples, decoding included. In turns,
+// so that both see the same machine; medians, also of what one has more than the other.
+func BenchmarkNovelty(b *testing.B) { benchAnswers(b, answering{novel: true}) }
+
+// What all costs that a model and its job can say beside a class, together: probabilities,
+// sets, novelty, and alarms of them, in the same thread, where they are a process of
+// their own; with early predictions at a quarter, half and three quarters, and without.
+func BenchmarkAnswers(b *testing.B) {
+	all := answering{probable: true, novel: true, alarms: true}
+	b.Run("ends", func(b *testing.B) { benchAnswers(b, all) })
+	all.early = true
+	b.Run("early", func(b *testing.B) { benchAnswers(b, all) })
+}
+
+func benchAnswers(b *testing.B, on answering) {
+	for _, length := range []int{128, 512, 2048, 8192} {
+		b.Run(fmt.Sprint(length), func(b *testing.B) {
+			loads := [2]func() float64{answering{}.load(b, length), on.load(b, length)}
+			var times [2][]float64
+			var more []float64
+			for i := 0; b.Loop(); i++ {
+				var took [2]float64
+				for _, on := range []int{i % 2, 1 - i%2} {
+					took[on] = loads[on]()
+					times[on] = append(times[on], took[on])
+				}
+				more = append(more, took[1]/took[0]-1)
+			}
+			median := func(v []float64) float64 {
+				slices.Sort(v)
+				return v[len(v)/2]
+			}
+			b.ReportMetric(median(times[0]), "ns/sample")
+			b.ReportMetric(median(times[1]), "ns/sample-on")
+			b.ReportMetric(100*median(more), "%more")
+			b.ReportMetric(median(more)*median(times[0])*float64(length)/1000, "us/end")
+		})
+	}
+}
+
+// answering is what a model and its job say beside a class.
+type answering struct {
+	probable bool // probabilities and sets
+	novel    bool
+	early    bool // predictions, with a readout of their own that decides
+	alarms   bool
+}
+
+// model is the one of the benchmark, of so many samples a sequence.
+func (on answering) model(b *testing.B, length int) *reservoir.Model {
+	spec := reservoir.DefaultBank(2).ForLength(length)
+	net, err := reservoir.Draw(spec)
+	if err != nil {
+		b.Fatal(err)
+	}
+	net.Norm = reservoir.Norm{Mean: make([]float32, 2), Scale: []float32{1, 1}, Diff: []float32{1, 1}}
+	rng, f := rand.New(rand.NewPCG(1, 2)), spec.FeatureCount()
+	linear := func() *readout.Linear {
+		return &readout.Linear{Name: "bench", Classes: []string{"a", "b", "c", "d"}, Center: make([]float32, f), Weights: pipelinetest.Noise(rng, 4*f), Intercept: make([]float32, 4)}
+	}
+	h := linear()
+	m := &reservoir.Model{Network: net, Readouts: []*readout.Linear{h}, Policy: reservoir.Policy{Kind: reservoir.Count, Length: length}, Channels: []string{"x", "y"}}
+	if on.probable {
+		h.Temperature, h.Coverage = 1, &readout.Coverage{Level: .95, Least: []float64{.01, .01, .01, .01}}
+	}
+	if on.novel {
+		h.Novelty = pipelinetest.Detector(m, novelty.Dimensions)
+	}
+	if on.early {
+		m.Policy.Early = length / 4
+		h.Prefixes = &readout.Prefixes{Linear: linear(), Rule: early.Rule{Length: int64(length), Coefficients: [4]float64{1, -1, 1, -1}, Most: .1}}
+		h.Prefixes.Linear.Temperature = 1
+	}
+	if err := m.Validate(); err != nil {
+		b.Fatal(err)
+	}
+	return m
+}
+
+// load makes a shard and what gives it a sequence of each stream, which tells how long a
+// sample took, in ns.
+func (on answering) load(b *testing.B, length int) func() float64 {
+	const streams, message = 64, 128
+	m := on.model(b, length)
+	l := newLoneOn(b, m, Config{}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		return reservoir.NewCPU(net, slots, "auto", 1)
+	})
+	values := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), 2*message)
+	var jobs []Job
+	for s := range streams {
+		jobs = append(jobs, l.job(pipelinetest.Packet{Key: fmt.Sprint("s", s), Batch: codec.Batch{Rows: message, X: values}}))
+	}
+	told := on.output(b, m)
+	return func() float64 {
+		start, ends, all := time.Now(), 0, 0
+		for range length / message {
+			l.b.Reset()
+			for _, j := range jobs {
+				l.next++
+				j.Msg.Seq = l.next
+				if err := l.ingest(l.b, j); err != nil {
+					b.Fatal(err)
+				}
+			}
+			if err := l.Advance(l.b); err != nil {
+				b.Fatal(err)
+			}
+			if preds := l.b.Answers[0].Preds; len(preds) > 0 {
+				told(preds)
+				all += len(preds)
+				for i := range preds {
+					if preds[i].Flags&outcome.FlagEarly == 0 && (preds[i].NoveltyP != 0) == on.novel {
+						ends++
+					}
+				}
+			}
+		}
+		took := float64(time.Since(start))
+		want := streams
+		if on.early {
+			want *= 4
+		}
+		if ends != streams || all != want {
+			b.Fatalf("%d predictions, %d of them at ends as they should be; want %d and %d", all, ends, want, streams)
+		}
+		return took / float64(streams*length)
+	}
+}
+
+// output makes a message of predictions; with alarms, it also reads it and judges it.
+func (on answering) output(b *testing.B, m *reservoir.Model) func([]codec.Prediction) {
+	meta := codec.PredictionMeta{Readout: m.Readouts[0].Name, Labels: m.Readouts[0].Classes, Columns: 4}
+	encoder, err := codec.NewPredictionEncoder(meta)
+	if err != nil {
+		b.Fatal(err)
+	}
+	fold, message := alarm.NewFold("x", 0), alarm.Message{Labels: meta.Labels}
+	rules, err := alarm.ParseRules(map[string]string{"c": "class b >= 0.9, 3 of 5", "n": "novel 0.001, 3 of 5", "d": "drift score"})
+	if err == nil {
+		_, err = fold.Apply(fold.ChangeRules(rules, "", "bench", time.Unix(1, 0)))
+	}
+	if err != nil {
+		b.Fatal(err)
+	}
+	return func(p []codec.Prediction) {
+		data, err := encoder.Encode(p)
+		if err == nil && on.alarms {
+			message.Seq++
+			message.Outs += uint64(len(p))
+			message.Stored = time.Unix(int64(message.Seq), 0)
+			if _, message.Predictions, err = codec.DecodePredictions(data); err == nil {
+				_, err = fold.Take(&message)
+			}
+		}
+		if err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,369 @@
+package shard
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/dynamics"
+	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/trace"
+	"github.com/eusn-stream/eusn-stream/internal/track"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+const (
+	// QueueLength lets receivers run ahead while the engine computes. Most of
+	// what waits stays in the consumers, which bound it by bytes.
+	QueueLength = 64
+	// BatchesPerShard: one being filled and computed, one being published, and
+	// one between, so that a slow answer to a commit does not stop the engine.
+	BatchesPerShard = 3
+	// grows is how many times the latency budget a batch may wait while the commits
+	// of the one before have no answer. Its own could not go out earlier, and one
+	// commit of more messages costs the server less.
+	grows = 4
+	// enough messages for each commit are worth waiting for then, where so many
+	// come: a commit costs about 30 us of CPU time, as much as a message of 10 rows.
+	enough = 20
+)
+
+// Shard owns the states of its partitions: one goroutine, one engine.
+type Shard struct {
+	Queue      chan Job
+	Machine    *state.Machine
+	names      []string // of the channels
+	Arithmetic string   // of its engine, as in a record
+	slots
+	under batches
+	pace  pacing
+	// Uploads is how many bytes of snapshots are on their way to the store, apart from
+	// the last ones of partitions that are released.
+	Uploads  atomic.Int64
+	log      *slog.Logger
+	rejects  rarely // of messages, and what else s.warn says
+	oddities rarely // of samples
+	looking  looking
+	tracer   trace.Tracer // nil: no message is traced
+	// Clock says how the shard spends its time. Every goroutine may read it.
+	Clock stats.Clock
+}
+
+// manyUploads is how many bytes of snapshots may be on their way when another is
+// taken. Partitions that begin together have theirs due together; all at once they
+// would need the memory of all states again, and more than a server takes at a time.
+const manyUploads = 64 << 20
+
+// pacing is when a shard computes, stores and looks around.
+type pacing struct {
+	rowBudget, snapshotMessages   int
+	latency, snapshotEvery, lease time.Duration
+	idle, forget                  time.Duration
+	idleBytes                     int       // of an end event
+	began                         time.Time // what partitions' watches count from
+}
+
+// Config is what a shard must know of a job's configuration; see
+// pipeline.Config.
+type Config struct {
+	RowBudget, SnapshotMessages, MaxMessage int
+	MaxSlots, MaxStreams                    int
+	Reorder, ReorderBytes                   int
+	MaxKey                                  int             // bytes of a key; 0 = any number
+	Keys                                    *names.Patterns // see state.Rules
+	NonFinite                               codec.NonFinite
+	RateTolerance                           float64
+	Input                                   formats.Input
+	Latency, SnapshotEvery, Lease           time.Duration
+	Idle, Forget                            time.Duration
+	Events                                  string // see state.Rules
+}
+
+// New makes a shard and its engine, which has few slots and grows. Samples that
+// are decoded, slots and rows are counted in counters.
+func New(c Config, m *reservoir.Model, linear *readout.Linear, factory engineFactory, counters *stats.Counters, log *slog.Logger) (*Shard, error) {
+	dec, err := formats.New(c.Input, codec.Schema{Channels: m.Channels, NonFinite: c.NonFinite})
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	p, err := newPool(factory, m.Network, linear, c.MaxSlots)
+	if err != nil {
+		return nil, err
+	}
+	arithmetic := arithmeticOf(p.engine)
+	r, err := rulesOf(c, m, arithmetic)
+	if err != nil {
+		return nil, err
+	}
+	return &Shard{
+		Queue: make(chan Job, QueueLength), Machine: state.NewMachine(r, newTimed(dec, counters, log)), names: m.Channels, Arithmetic: arithmetic,
+		slots: slots{pool: p, readouts: readouts{first: linear, all: []scored{scoredBy("", linear)}}, words: r.Shape.Words, policy: m.Policy, counters: counters},
+		log:   log,
+		pace: pacing{
+			rowBudget: c.RowBudget, snapshotMessages: c.SnapshotMessages, latency: c.Latency, snapshotEvery: c.SnapshotEvery,
+			lease: c.Lease, idle: c.Idle, forget: c.Forget, idleBytes: c.MaxMessage / 2, began: time.Now(),
+		},
+	}, nil
+}
+
+// StoreRows says where states that find no slot are stored, nil = nowhere, and how
+// long the server may be asked: last ends when a stop has taken too long. It is
+// called before the shard runs.
+func (s *Shard) StoreRows(in *store.Snapshots, last context.Context) { s.store, s.last = in, last }
+
+// Carry has so large a share of the predictions carry their features. It is called
+// before the shard runs.
+func (s *Shard) Carry(share float64) {
+	s.carry = carrying{share: share, features: s.pool.engine.Network().Spec.FeatureCount()}
+}
+
+// Look counts what states are like in states, of some in each snapshot. It is called
+// before the shard runs.
+func (s *Shard) Look(states *stats.States) {
+	s.looking = looking{at: dynamics.NewLook(s.pool.engine.Network().Spec), states: states}
+}
+
+// Trace says who decides which messages are traced. It is called before the shard
+// runs.
+func (s *Shard) Trace(t trace.Tracer) { s.tracer = t }
+
+// Follow says where promoted readouts are. It is called before the shard runs.
+func (s *Shard) Follow(all Readouts) { s.readouts.source = all }
+
+// Last ends when a stop has taken too long: nothing of the shard's partitions is
+// asked of the server, or written to it, after that.
+func (s *Shard) Last() context.Context { return s.last }
+
+// EngineName is the name of the shard's engine. Every goroutine may ask.
+func (s *Shard) EngineName() string { return *s.pool.name.Load() }
+
+// Close frees the engine that the shard has grown to. It must not run any more.
+func (s *Shard) Close() error { return s.pool.engine.Close() }
+
+// rulesOf are a configuration's and a model's.
+func rulesOf(c Config, m *reservoir.Model, arithmetic string) (state.Rules, error) {
+	sh, err := state.ShapeOf(m, arithmetic)
+	if err != nil {
+		return state.Rules{}, err
+	}
+	r := state.Rules{
+		Rules: track.Rules{
+			Policy: m.Policy, Channels: len(m.Channels), Mean: make([]float32, len(m.Channels)), Hold: c.NonFinite == codec.Hold, Front: m.Front, Training: m.Training, RateTolerance: c.RateTolerance,
+		},
+		Shape:      sh,
+		MaxStreams: c.MaxStreams, Reorder: max(0, c.Reorder), ReorderBytes: c.ReorderBytes, MaxKey: c.MaxKey, Keys: c.Keys, Events: c.Events,
+	}
+	if m.Network.Spec.Standardise || m.Front != nil {
+		copy(r.Mean, m.FirstMissing())
+	}
+	return r, nil
+}
+
+// Run fills batches, computes them and passes them to the emitter, until ctx
+// ends. What is still queued then was not committed and will be read again.
+func (s *Shard) Run(ctx context.Context, out chan<- *Batch, free <-chan *Batch) error {
+	defer close(out)
+	s.under = batches{free: free}
+	for {
+		s.Clock.Turn(stats.Waiting)
+		b := s.under.next(ctx)
+		s.Clock.Turn(stats.Busy)
+		if b == nil {
+			return nil
+		}
+		if err := s.Next(ctx, b); err != nil {
+			return err
+		}
+		if b.messages == 0 {
+			return nil // ctx has ended
+		}
+		out <- b // room for every batch there is
+	}
+}
+
+// Next fills a batch again and computes it. Without messages in it, ctx has ended.
+func (s *Shard) Next(ctx context.Context, b *Batch) error {
+	b.Reset()
+	if err := s.Collect(ctx, b); err != nil || b.messages == 0 {
+		return err
+	}
+	if err := s.Advance(b); err != nil {
+		return err
+	}
+	err := s.finalise(b)
+	if b.traced {
+		b.Computed = time.Now()
+	}
+	return err
+}
+
+// Advance computes the batch and frees what has ended in it.
+func (s *Shard) Advance(b *Batch) error {
+	if err := s.compute(b); err != nil {
+		return err
+	}
+	s.counters.Batches.Add(1)
+	if n := len(b.Fx.X) / s.Machine.Channels; n > 0 {
+		s.counters.BatchRows.Add(stats.RowBounds, int64(n))
+	}
+	s.releaseSlots()
+	return nil
+}
+
+// Collect takes messages until the row budget is reached or the latency
+// budget of the first is spent. If the commits of the batch before have no answer
+// by then, it grows: until they have, and until there are enough messages for its
+// own commits where so many come, or the budget is spent grows times.
+func (s *Shard) Collect(ctx context.Context, b *Batch) error {
+	s.Clock.Turn(stats.Idle)
+	select {
+	case j := <-s.Queue:
+		s.Clock.Turn(stats.Busy)
+		if err := s.take(b, j); err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return nil
+	}
+	var spent <-chan time.Time
+	var timer *time.Timer
+	if s.pace.latency >= 0 {
+		timer = time.NewTimer(s.pace.latency)
+		defer timer.Stop()
+		spent = timer.C
+	}
+	var answers <-chan *Batch // of the batches before; nil: ours does not grow
+	least := 0                // messages that it grows to
+	for s.room(b) && (answers == nil || s.under.busy() || b.messages < least) {
+		select {
+		case j := <-s.Queue:
+			if err := s.take(b, j); err != nil {
+				return err
+			}
+			continue
+		default:
+			if spent == nil {
+				return nil
+			}
+		}
+		s.Clock.Turn(stats.Idle)
+		select {
+		case j := <-s.Queue:
+			s.Clock.Turn(stats.Busy)
+			if err := s.take(b, j); err != nil {
+				return err
+			}
+		case <-spent:
+			s.Clock.Turn(stats.Busy)
+			if answers != nil || !s.under.busy() {
+				return nil
+			}
+			answers = s.under.free
+			timer.Reset((grows - 1) * s.pace.latency)
+			if want := enough * len(b.Touched); want <= grows*b.messages {
+				least = want
+			}
+		case before := <-answers:
+			s.Clock.Turn(stats.Busy)
+			s.under.spare = append(s.under.spare, before)
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// SetShadows says which shadows are scored from the next batch on, or from the next
+// prediction on where the batch in hand has none. Every goroutine may call it; who
+// changes the list gives another one.
+func (s *Shard) SetShadows(all *[]Shadow) { s.readouts.wanted.Store(all) }
+
+// Shadowing is how many shadows are wanted. Every goroutine may ask.
+func (s *Shard) Shadowing() int {
+	if want := s.readouts.wanted.Load(); want != nil {
+		return len(*want)
+	}
+	return 0
+}
+
+// shadowOf gives a batch of which nothing is scored yet the shadows that are wanted.
+func (s *Shard) shadowOf(b *Batch) error {
+	if len(b.emits)+len(b.scores) > 0 {
+		return nil
+	}
+	all, left, refused, err := s.shadow()
+	if refused != nil {
+		s.warn("the engine does not take the shadows beside the readouts that answer: they predict nothing until the job has fewer of them, or other ones", "err", refused)
+	}
+	b.Shadows, b.Refused = all, left
+	return err
+}
+
+// take does what a job asks for.
+func (s *Shard) take(b *Batch, j Job) error {
+	if err := s.shadowOf(b); err != nil {
+		return err
+	}
+	p := j.Part
+	if p.over { // its consumer may not have heard of it
+		b.messages++
+		return nil
+	}
+	switch j.Order {
+	case OrderOpen:
+		b.messages++
+		return s.Install(b, p)
+	case OrderTick:
+		b.messages++
+		if !p.open || p.Failed() {
+			return nil
+		}
+		if p.State.Current() || p.State.Done == 0 && p.State.ReplayTo == 0 {
+			a := b.answer(p)
+			a.InSeq, a.InTime, a.Tick = p.State.Done, p.State.DoneTime, true
+		}
+		return s.observe(p)
+	case OrderClose:
+		b.messages++
+		a := b.answer(p)
+		a.InSeq, a.InTime, a.Close = p.State.Done, p.State.DoneTime, true
+		b.full = true // nothing of another ownership of it may be in one batch with it
+		return nil
+	}
+	return s.ingest(b, j)
+}
+
+// mostCarried is how many bytes of features a batch may have when it takes one more
+// message.
+const mostCarried = 64 << 20
+
+// room bounds messages too: many may hold no row.
+func (s *Shard) room(b *Batch) bool {
+	return !b.full && b.carried < mostCarried && len(b.Fx.X) < s.pace.rowBudget*s.Machine.Channels && b.messages < s.pace.rowBudget
+}
+
+// warn logs at most a line per second: a bad producer must not fill a disk.
+func (s *Shard) warn(msg string, args ...any) { s.rejects.warn(s.log, msg, args...) }
+
+// rarely lets a line through per second.
+type rarely struct {
+	last       time.Time
+	suppressed int
+}
+
+func (r *rarely) warn(log *slog.Logger, msg string, args ...any) {
+	if now := time.Now(); now.Sub(r.last) >= time.Second {
+		log.Warn(msg, append(args, "lines_suppressed", r.suppressed)...)
+		r.last, r.suppressed = now, 0
+		return
+	}
+	r.suppressed++
+}

@@ -1,0 +1,220 @@
+package shard
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// evictShare is the part of a full pool that is stored at once: one round
+// trip to the server makes room for so many.
+const evictShare = 16
+
+// residents are a shard's streams that hold state rows in the engine, in the
+// order of their last use: a list through the streams themselves, so that
+// keeping it costs a few writes and no memory.
+type residents struct{ newest, oldest *state.Stream }
+
+// use makes a stream the newest.
+func (l *residents) use(st *state.Stream) {
+	if l.newest == st {
+		return
+	}
+	l.remove(st)
+	st.Older = l.newest
+	if l.newest != nil {
+		l.newest.Newer = st
+	} else {
+		l.oldest = st
+	}
+	l.newest = st
+}
+
+// remove takes a stream out, if it is in.
+func (l *residents) remove(st *state.Stream) {
+	switch {
+	case st.Newer != nil:
+		st.Newer.Older = st.Older
+	case l.newest == st:
+		l.newest = st.Older
+	}
+	switch {
+	case st.Older != nil:
+		st.Older.Newer = st.Newer
+	case l.oldest == st:
+		l.oldest = st.Newer
+	}
+	st.Newer, st.Older = nil, nil
+}
+
+// arrival is a stored row on its way back into a slot.
+type arrival struct {
+	part *Partition
+	slot int32
+	ref  wire.RowRef
+}
+
+// place gives one of a stream's states a slot, and has its row read before
+// the engine's next call where it was stored. reset says that the row's
+// content does not matter.
+func (s *slots) place(b *Batch, st *state.Stream, phase int, reset bool) error {
+	slot, err := s.slot(b)
+	if err != nil {
+		return err
+	}
+	st.Slots[phase] = slot
+	if !st.IsAway(phase) {
+		return nil
+	}
+	if !reset {
+		s.arrivals = append(s.arrivals, arrival{partOf(st), slot, st.Away[phase]})
+		s.counters.Fetched.Add(1)
+	}
+	s.disown(st, phase)
+	return nil
+}
+
+// disown lets go of a stored row.
+func (s *slots) disown(st *state.Stream, phase int) {
+	st.Disown(phase)
+	s.counters.Away.Add(-1)
+}
+
+// slot takes a free slot: of the pool, of a sequence that has ended in the
+// batch, or of the streams that were used least recently. The runs in hand are
+// computed before a slot changes hands, so that it serves one stream per call.
+func (s *slots) slot(b *Batch) (int32, error) {
+	slot, err := s.pool.take()
+	if !errors.Is(err, errSlots) {
+		return slot, err
+	}
+	if err := s.compute(b); err != nil {
+		return 0, err
+	}
+	s.releaseSlots()
+	if slot, err = s.pool.take(); !errors.Is(err, errSlots) {
+		return slot, err
+	}
+	if err := s.evict(err); err != nil {
+		return 0, err
+	}
+	return s.pool.take()
+}
+
+// evict stores the rows of the streams used least recently and frees their
+// slots. full is why. Where the store takes some of them, that is enough; where
+// it takes none, those of a partition that has failed make room, for nobody
+// needs them any more.
+func (s *slots) evict(full error) error {
+	size := 4 * s.words
+	switch {
+	case s.store == nil:
+		return full
+	case size > s.store.RowLimit():
+		if s.reclaim() {
+			return nil
+		}
+		return fmt.Errorf("%w; their states cannot be stored on the server either: a state has %d bytes, the server accepts messages of at most %d (max_payload): %w", full, size, s.store.RowLimit(), store.ErrLater)
+	}
+	n := max(1, s.pool.max/evictShare)
+	n = min(n, store.RowsAtOnce, max(1, store.RowBytesAtOnce/size))
+	var rows []store.StoredRow
+	var from []*state.Stream // of each row
+	for st := s.residents.oldest; st != nil && len(rows) < n; st = st.Newer {
+		for _, slot := range st.Slots {
+			if slot < 0 {
+				continue
+			}
+			words, err := s.ReadRow(slot)
+			if err != nil {
+				return fmt.Errorf("pipeline: state of stream %q: %w", st.ID, err)
+			}
+			p, data := partOf(st), state.AppendRowWords(make([]byte, 0, size), words)
+			worker, epoch := p.Owner.Claim()
+			s.stored++
+			from = append(from, st)
+			rows = append(rows, store.StoredRow{
+				Subject: wire.RowSubject(s.store.Job, p.State.ID, epoch), ID: fmt.Sprintf("%s.%d.%d", worker, p.State.ID, s.stored),
+				Data: data, Slot: slot, Ref: wire.RowRef{Hash: wire.HashOf(data)},
+			})
+		}
+	}
+	err := s.store.PutRows(s.last, rows)
+	if s.depart(rows, from) || s.reclaim() {
+		return nil
+	}
+	return err
+}
+
+// depart frees the slots of rows that are stored and reports whether any is.
+func (s *slots) depart(rows []store.StoredRow, from []*state.Stream) bool {
+	n := 0
+	for k, st := range from {
+		if rows[k].Ref.Seq == 0 {
+			continue
+		}
+		st.PutAway(slices.Index(st.Slots, rows[k].Slot), rows[k].Ref)
+		s.pool.release(rows[k].Slot)
+		if !slices.ContainsFunc(st.Slots, func(slot int32) bool { return slot >= 0 }) {
+			s.residents.remove(st)
+		}
+		n++
+	}
+	s.counters.Away.Add(int64(n))
+	s.counters.Spilled.Add(uint64(n))
+	s.countSlots()
+	return n > 0
+}
+
+// reclaim frees the slots of partitions whose ownerships have failed, and reports
+// whether there were any. No run in hand uses them: they are computed before a
+// slot changes hands.
+func (s *slots) reclaim() bool {
+	before := s.pool.used()
+	for st := s.residents.oldest; st != nil; {
+		next := st.Newer
+		if partOf(st).Failed() {
+			for i, slot := range st.Slots {
+				if slot >= 0 {
+					s.pool.release(slot)
+					st.Slots[i] = -1
+				}
+			}
+			s.residents.remove(st)
+		}
+		st = next
+	}
+	s.countSlots()
+	return s.pool.used() < before
+}
+
+// ReadRow reads a state row, valid until the next call.
+func (s *slots) ReadRow(slot int32) ([]uint32, error) {
+	return s.pool.row, s.pool.engine.ReadState(slot, s.pool.row)
+}
+
+// fetch brings the rows that the runs in hand need into their slots. A row
+// that cannot be had ends its partition's ownership, not the stage.
+func (s *slots) fetch() {
+	if len(s.arrivals) == 0 {
+		return
+	}
+	refs := make([]wire.RowRef, len(s.arrivals))
+	for i, a := range s.arrivals {
+		refs[i] = a.ref
+	}
+	rows, errs := s.store.GetRows(s.last, refs, s.words)
+	for i, a := range s.arrivals {
+		if errs[i] == nil {
+			errs[i] = s.pool.engine.WriteState(a.slot, rows[i])
+		}
+		if errs[i] != nil {
+			s.giveUpOn(a.part, errs[i])
+		}
+	}
+	s.arrivals = s.arrivals[:0]
+}

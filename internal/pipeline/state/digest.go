@@ -1,0 +1,82 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Mismatch is a state that did not come out as its record says.
+type Mismatch struct {
+	at        uint64
+	got, want wire.Digest
+}
+
+func (e *Mismatch) Error() string {
+	return fmt.Sprintf("the state rebuilt up to input message %d has digest %v, its commit record says %v", e.at, e.got, e.want)
+}
+
+// Rehash brings a partition's digest up to date with what was touched since
+// the last time. It belongs after the engine call, when rows are settled.
+func (s *Machine) Rehash(p *Partition, rows RowReader) error {
+	s.hasher.rows = rows
+	for _, st := range p.dirty {
+		st.dirty = false
+		if st.gone {
+			continue
+		}
+		buf := AppendString(append(s.bytes[:0], 's'), st.Source.Key)
+		buf, err := AppendStream(buf, st, &s.hasher)
+		if err != nil {
+			return fmt.Errorf("pipeline: partition %d: state of stream %q: %w", p.ID, st.ID, err)
+		}
+		s.bytes = buf
+		h := wire.HashOf(buf)
+		p.Sum.Sub(st.hash)
+		p.Sum.Add(h)
+		st.hash = h
+	}
+	for _, src := range p.dirtySources {
+		src.dirty = false
+		if src.gone {
+			continue
+		}
+		s.bytes = AppendSource(append(s.bytes[:0], 'k'), src)
+		h := wire.HashOf(s.bytes)
+		p.Sum.Sub(src.hash)
+		p.Sum.Add(h)
+		src.hash = h
+	}
+	clear(p.dirty)
+	clear(p.dirtySources)
+	p.dirty, p.dirtySources = p.dirty[:0], p.dirtySources[:0]
+	return nil
+}
+
+// Check compares the state with what the record says, once it has come so
+// far (compared); the error is a *Mismatch.
+func (p *Partition) Check() (compared bool, err error) {
+	want := p.Want
+	if want.At == 0 || p.Done < want.At {
+		return false, nil
+	}
+	p.Want.At = 0
+	if p.Sum != want.Digest {
+		return true, &Mismatch{want.At, p.Sum, want.Digest}
+	}
+	return true, nil
+}
+
+// ForgetChanges forgets what has changed since the digest, for a state whose digest
+// is not needed.
+func (p *Partition) ForgetChanges() {
+	for _, st := range p.dirty {
+		st.dirty = false
+	}
+	for _, src := range p.dirtySources {
+		src.dirty = false
+	}
+	clear(p.dirty)
+	clear(p.dirtySources)
+	p.dirty, p.dirtySources = p.dirty[:0], p.dirtySources[:0]
+}

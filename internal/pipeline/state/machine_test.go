@@ -1,0 +1,305 @@
+package state
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// manySeeds are how many random logs a property is tried on; -short, which the
+// race detector runs with, needs few: nothing here runs at the same time.
+func manySeeds() uint64 {
+	if testing.Short() {
+		return 100
+	}
+	return 1000
+}
+
+// noise is the bytes of a random log.
+func noise(seed uint64) []byte {
+	rng := rand.New(rand.NewPCG(seed, 1))
+	b := make([]byte, 200+rng.IntN(1200))
+	for i := range b {
+		b[i] = byte(rng.Uint32())
+	}
+	return b
+}
+
+// A log leads to what the model says: which predictions, of which samples, with
+// which flags, at which input message; and which dead letters. It does so with
+// any number of slots, and with few: then rows leave, counted in evicted, and
+// come back, in the middle of messages too.
+func compareWithModel(t *testing.T, b []byte, evicted *int) []made {
+	t.Helper()
+	log := drawLog(b)
+	messages := encoded(t, log)
+	var all []made
+	for _, early := range []int{0, 3} {
+		m := &model{early: early, reorder: 2, keys: map[string]*modelKey{}}
+		for _, e := range log {
+			m.take(e)
+		}
+		for _, most := range []int{0, 1 + len(b)%5} {
+			o := newOwner(t, rulesOf(reservoir.Policy{Kind: reservoir.Marked, Early: early})).few(most, rand.New(rand.NewPCG(uint64(len(b)), 3)))
+			o.feed(messages, func(uint64) bool { return false })
+			if !slices.Equal(o.made, m.out) {
+				t.Fatalf("early %d, slots %d: %s", early, most, firstDifference(o.made, m.out))
+			}
+			if !slices.Equal(o.dead, m.dead) {
+				t.Fatalf("early %d, slots %d: dead letters of messages %v, want %v", early, most, o.dead, m.dead)
+			}
+			*evicted += o.evicted
+		}
+		all = append(all, m.out...)
+	}
+	return all
+}
+
+func firstDifference(got, want []made) string {
+	for i := range max(len(got), len(want)) {
+		switch {
+		case i >= len(got):
+			return fmt.Sprintf("prediction %d is missing: %+v", i, want[i])
+		case i >= len(want):
+			return fmt.Sprintf("prediction %d is one too many: %+v", i, got[i])
+		case got[i] != want[i]:
+			return fmt.Sprintf("prediction %d is %+v, want %+v", i, got[i], want[i])
+		}
+	}
+	return "none"
+}
+
+func TestAgainstModel(t *testing.T) {
+	t.Parallel()
+	flags, evicted := map[outcome.Flag]int{}, 0
+	for seed := range manySeeds() {
+		for _, p := range compareWithModel(t, noise(seed), &evicted) {
+			for f := outcome.Flag(1); f <= p.flags; f <<= 1 {
+				if p.flags&f != 0 {
+					flags[f]++
+				}
+			}
+		}
+	}
+	for _, f := range []outcome.Flag{outcome.FlagGap, outcome.FlagReordered, outcome.FlagPoisonSkipped, outcome.FlagIdle, outcome.FlagEarly} {
+		if flags[f] < int(manySeeds()/10) {
+			t.Errorf("%d predictions with flag %v: the test has lost its subject", flags[f], f)
+		}
+	}
+	if evicted < int(manySeeds()) {
+		t.Errorf("%d rows left their slots: the test has lost its subject", evicted)
+	}
+	t.Logf("%d rows left their slots", evicted)
+}
+
+func FuzzAgainstModel(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(noise(seed))
+	}
+	f.Fuzz(func(t *testing.T, b []byte) { compareWithModel(t, b, new(int)) })
+}
+
+// policies are all that cut by something else than a length of their own.
+var policies = []reservoir.Policy{
+	{Kind: reservoir.Marked}, {Kind: reservoir.Marked, Early: 3}, {Kind: reservoir.Count, Length: 4},
+	{Kind: reservoir.Window, Length: 6, Hop: 2}, {Kind: reservoir.Window, Length: 4, Hop: 4, Early: 3}, {Kind: reservoir.Endless, Early: 2},
+}
+
+// fronts go with all of them.
+var fronts = []*reservoir.Front{nil, nil, {Decimate: 2}, {Normalise: 3, Envelope: 2, Decimate: 2}, {Centre: 4}}
+
+// How a log is cut into batches, where rows are, how many slots there are, and
+// whether somebody took over in between changes neither a prediction nor the
+// state. The reference has any number of slots and one message in a batch.
+func compareCuts(t *testing.T, b []byte, seed uint64) {
+	t.Helper()
+	countCuts(t, b, seed)
+}
+
+// countCuts returns how many rows left their slots for want of room.
+func countCuts(t *testing.T, b []byte, seed uint64) int {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 2))
+	messages := encoded(t, drawLog(b))
+	rules := rulesOf(policies[rng.IntN(len(policies))])
+	rules.Front = fronts[rng.IntN(len(fronts))]
+	if rng.IntN(2) == 0 {
+		rules.MaxStreams = 3 + rng.IntN(4)
+	}
+	never := func(uint64) bool { return false }
+	now := func(uint64) bool { return true }
+	sometimes := func(uint64) bool { return rng.IntN(8) == 0 }
+
+	one := newOwner(t, rules)
+	sums := make([]wire.Digest, 1, len(messages)+1)
+	for i := range messages {
+		one.feed(messages[i:i+1], now)
+		sums = append(sums, one.p.Sum)
+	}
+
+	most := 0
+	if rng.IntN(2) == 0 {
+		most = 1 + rng.IntN(5)
+	}
+	batches := newOwner(t, rules).few(most, rng)
+	batches.spread = rng
+	for from := 0; from < len(messages); {
+		to := min(len(messages), from+1+rng.IntN(40))
+		batches.feed(messages[from:to], sometimes)
+		if got := batches.p.Sum; got != sums[to] {
+			t.Fatalf("%+v: after message %d the digest is %v in batches, %v one by one", rules.Policy, to, got, sums[to])
+		}
+		from = to
+	}
+	if !slices.Equal(batches.made, one.made) || !slices.Equal(batches.dead, one.dead) {
+		t.Fatalf("%+v: in batches, %s", rules.Policy, firstDifference(batches.made, one.made))
+	}
+
+	// Somebody works up to message crash, having stored a snapshot after
+	// message kept and said that all is answered up to message said. The next
+	// one begins from the snapshot.
+	if len(messages) < 3 {
+		return batches.evicted
+	}
+	kept := rng.IntN(len(messages))
+	crash := kept + rng.IntN(len(messages)-kept)
+	said := kept + rng.IntN(crash-kept+1)
+	first := newOwner(t, rules).few(most, rng)
+	first.spread = rng
+	first.feed(messages[:kept], never)
+	snapshot := first.snapshot()
+	if again := first.restored(snapshot, uint64(kept), 0, sums[kept]).snapshot(); !slices.Equal(again, snapshot) {
+		t.Fatalf("%+v: the snapshot of what was restored is another", rules.Policy)
+	}
+	first.feed(messages[kept:crash], sometimes)
+	ahead := 0
+	for _, p := range first.made {
+		if p.at > uint64(said) {
+			ahead++
+		}
+	}
+	second := first.restored(snapshot, uint64(said), ahead, sums[said])
+	second.feed(messages[kept:said], never)
+	if second.p.Sum != sums[said] || len(second.made)+len(second.dead) > 0 {
+		t.Fatalf("%+v: replayed from %d to %d: digest %v, want %v; %d predictions and %d dead letters, want none", rules.Policy, kept, said, second.p.Sum, sums[said], len(second.made), len(second.dead))
+	}
+	second.feed(messages[said:], never)
+	if got := append(first.made, second.made...); !slices.Equal(got, one.made) || second.p.Sum != sums[len(messages)] {
+		t.Fatalf("%+v: taken over at %d from a snapshot of %d, answered up to %d: %s", rules.Policy, crash, kept, said, firstDifference(got, one.made))
+	}
+	return batches.evicted + first.evicted + second.evicted
+}
+
+func TestCutAnywhere(t *testing.T) {
+	t.Parallel()
+	evicted := 0
+	for seed := range manySeeds() {
+		evicted += countCuts(t, noise(seed), seed)
+	}
+	if evicted < int(manySeeds()) {
+		t.Errorf("%d rows left their slots: the test has lost its subject", evicted)
+	}
+	t.Logf("%d rows left their slots", evicted)
+}
+
+// Two partitions share a machine and few slots, and no row can be stored. One
+// that finds no slot has failed, perhaps in the middle of a message; that
+// changes nothing of the other's predictions and state.
+func TestNoSlotIsOnePartitionsFault(t *testing.T) {
+	t.Parallel()
+	failures, outlived := 0, 0
+	for seed := range manySeeds() {
+		rng := rand.New(rand.NewPCG(seed, 4))
+		rules := rulesOf(policies[rng.IntN(len(policies))])
+		logs := [][]Message{encoded(t, drawLog(noise(seed))), encoded(t, drawLog(noise(seed+1000)))}
+		one := newOwner(t, rules).few(4+rng.IntN(16), rng)
+		one.nowhere = true
+		both := []*owner{one, one.neighbour()}
+		for at := []int{0, 0}; at[0] < len(logs[0]) || at[1] < len(logs[1]); {
+			which := rng.IntN(2)
+			if at[which] < len(logs[which]) {
+				both[which].apply(forPartition(logs[which][at[which]], which))
+				at[which]++
+			}
+			if rng.IntN(8) == 0 {
+				flushAll(both)
+			}
+		}
+		flushAll(both)
+		failures += one.failures
+		for which, o := range both {
+			if o.failed {
+				continue
+			}
+			alone := newOwner(t, rules)
+			if which == 1 {
+				alone = alone.neighbour()
+			}
+			for i := range logs[which] {
+				alone.apply(forPartition(logs[which][i], which))
+			}
+			alone.flush()
+			if !slices.Equal(o.made, alone.made) || o.p.Sum != alone.p.Sum {
+				t.Fatalf("seed %d: %+v: partition %d beside one that failed: %s; digest %v, want %v", seed, rules.Policy, which, firstDifference(o.made, alone.made), o.p.Sum, alone.p.Sum)
+			}
+			if both[1-which].failed {
+				outlived++
+			}
+		}
+	}
+	if few := int(manySeeds() / 10); failures < few || outlived < few {
+		t.Errorf("%d partitions found no slot, %d outlived the other: the test has lost its subject", failures, outlived)
+	}
+	t.Logf("%d partitions found no slot, %d outlived the other", failures, outlived)
+}
+
+// forPartition is a message of a log, with end events for that partition.
+func forPartition(m Message, part int) *Message {
+	var e any
+	switch wire.Get(m.Header, wire.HeaderKind) {
+	case wire.KindIdle:
+		e = &wire.IdleEvent{}
+	case wire.KindPromote:
+		e = &wire.PromoteEvent{}
+	default:
+		return &m
+	}
+	if json.Unmarshal(m.Data, e) == nil {
+		reflect.ValueOf(e).Elem().FieldByName("Partition").SetInt(int64(part))
+		m.Data, _ = json.Marshal(e)
+	}
+	return &m
+}
+
+func FuzzCutAnywhere(f *testing.F) {
+	for seed := range uint64(8) {
+		f.Add(noise(seed), seed)
+	}
+	f.Fuzz(compareCuts)
+}
+
+// When messages came, by their owner's watch, is no state.
+func TestWatchIsNoState(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(50) {
+		messages := encoded(t, drawLog(noise(seed)))
+		a := newOwner(t, rulesOf(policies[0]))
+		a.feed(messages, func(uint64) bool { return false })
+		for i := range messages {
+			messages[i].Heard = time.Duration(i) * time.Minute
+		}
+		b := newOwner(t, rulesOf(policies[0]))
+		b.feed(messages, func(uint64) bool { return false })
+		if a.p.Sum != b.p.Sum || !slices.Equal(a.snapshot(), b.snapshot()) {
+			t.Fatal("the state depends on when messages came")
+		}
+	}
+}

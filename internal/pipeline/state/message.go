@@ -1,0 +1,18 @@
+package state
+
+import (
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Message is an input message of a partition.
+type Message struct {
+	Seq    uint64 // in the input NATS stream
+	Stored int64  // when the server stored it there, ns
+	Key    string
+	Header wire.Header
+	Data   []byte        // owned by the message
+	Lost   bool          // input of the partition may have been lost before it
+	Heard  time.Duration // when it came, by the owner's watch; no part of the state
+}

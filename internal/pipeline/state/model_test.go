@@ -1,0 +1,278 @@
+package state
+
+import (
+	"maps"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
+)
+
+// made is a prediction: where it stands, and the samples it rests on.
+type made struct {
+	stream  string
+	seq     uint64
+	row     uint32
+	flags   outcome.Flag
+	at      uint64 // input message
+	samples uint64 // a hash of them, in order
+	readout string
+}
+
+func hashSamples(h uint64, x ...float32) uint64 {
+	for _, v := range x {
+		h = (h ^ uint64(v)) * 0x100000001b3
+	}
+	return h
+}
+
+// model says what a log must lead to under the policy marked: messages in lists,
+// samples in lists, nothing reused, no digest, no rows. It is written from the
+// package documentation of pipeline, not from the machine.
+type model struct {
+	early   int // a prediction every so many samples; 0 = none
+	reorder int // messages of a key that may wait
+	keys    map[string]*modelKey
+	lossy   bool
+	at      uint64
+	number  uint64 // of the last promotion
+	readout string // for sequences that begin
+	out     []made
+	dead    []uint64
+}
+
+type modelKey struct {
+	life    string
+	last    uint64
+	waiting map[uint64]waiting
+	partial bool // its beginning was not seen
+	flags   outcome.Flag
+	streams map[string]*modelStream
+	heard   uint64
+}
+
+type waiting struct {
+	entry
+	at uint64
+}
+
+type modelStream struct {
+	samples []float32 // of the open sequence
+	readout string    // that it began with
+	flags   outcome.Flag
+	since   outcome.Flag // what happened after its last sample
+	seq     uint64       // of its last sample
+	row     uint32
+	heard   uint64
+}
+
+func (m *model) take(e entry) {
+	m.at++
+	if e.lost {
+		m.lossy = true
+		for _, k := range m.keys {
+			k.flags |= outcome.FlagGap
+			if k.last > 0 {
+				continue // the numbers will tell
+			}
+			for _, s := range k.streams {
+				s.since |= outcome.FlagGap
+			}
+		}
+	}
+	if e.event != nil {
+		m.event(e)
+		return
+	}
+	if e.promotion != nil {
+		m.promote(*e.promotion)
+		return
+	}
+	k := m.keys[e.key]
+	if k == nil {
+		k = &modelKey{streams: map[string]*modelStream{}, waiting: map[uint64]waiting{}}
+		m.keys[e.key] = k
+		k.partial = m.lossy && e.number == 0
+	}
+	k.heard = m.at
+	m.place(k, e)
+	if len(k.streams) == 0 {
+		m.stream(k, e.key)
+	}
+}
+
+// place uses a message, lets it wait or drops it.
+func (m *model) place(k *modelKey, e entry) {
+	if e.number == 0 {
+		m.use(k, waiting{e, m.at}, 0)
+		return
+	}
+	if e.life != k.life {
+		for len(k.waiting) > 0 {
+			m.giveUp(k)
+		}
+		if k.last > 0 {
+			k.raise(outcome.FlagGap)
+		}
+		k.life, k.last = e.life, 0
+	}
+	_, again := k.waiting[e.number]
+	switch {
+	case again || e.number <= k.last:
+	case e.number == k.last+1:
+		k.last++
+		m.use(k, waiting{e, m.at}, 0)
+		m.useWaiting(k, outcome.FlagReordered)
+	default:
+		k.waiting[e.number] = waiting{e, m.at}
+		for len(k.waiting) > m.reorder {
+			m.giveUp(k)
+		}
+	}
+}
+
+// giveUp goes on as if what the first waiting message waits for had come.
+func (m *model) giveUp(k *modelKey) {
+	k.partial = k.partial || k.last == 0
+	k.raise(outcome.FlagGap)
+	k.last = slices.Min(slices.Collect(maps.Keys(k.waiting))) - 1
+	m.useWaiting(k, 0)
+}
+
+func (m *model) useWaiting(k *modelKey, why outcome.Flag) {
+	for {
+		w, there := k.waiting[k.last+1]
+		if !there {
+			return
+		}
+		k.last++
+		delete(k.waiting, k.last)
+		m.use(k, w, why)
+	}
+}
+
+func (k *modelKey) raise(f outcome.Flag) {
+	k.flags |= f
+	for _, s := range k.streams {
+		s.since |= f
+	}
+}
+
+func (m *model) stream(k *modelKey, name string) *modelStream {
+	s := k.streams[name]
+	if s == nil {
+		s = &modelStream{since: k.flags}
+		if k.partial {
+			s.since |= outcome.FlagGap
+		}
+		k.streams[name] = s
+	}
+	s.heard = m.at
+	return s
+}
+
+// use gives a message's samples to their streams. why is a flag of its samples.
+func (m *model) use(k *modelKey, w waiting, why outcome.Flag) {
+	if w.bad {
+		k.raise(outcome.FlagPoisonSkipped)
+		m.dead = append(m.dead, w.at)
+		return
+	}
+	var names []string // in order of their first rows
+	for _, r := range w.rows {
+		if !slices.Contains(names, r.stream) {
+			names = append(names, r.stream)
+		}
+	}
+	if len(w.rows) == 0 && w.end { // all that are open
+		names = slices.Sorted(maps.Keys(k.streams))
+	}
+	for _, name := range names {
+		s := m.stream(k, name)
+		s.since |= why
+		s.flags |= s.since
+		last := -1
+		for i, r := range w.rows {
+			if r.stream == name {
+				last = i
+			}
+		}
+		for i, r := range w.rows {
+			if r.stream != name {
+				continue
+			}
+			if len(s.samples) == 0 {
+				s.readout = m.readout
+			}
+			s.samples = append(s.samples, r.value)
+			s.seq, s.row = w.number, uint32(i)
+			m.predict(name, s, r.end || w.end && i == last)
+		}
+		if len(w.rows) == 0 && len(s.samples) > 0 {
+			m.close(name, s)
+		}
+		if len(w.rows) > 0 {
+			s.since = 0
+		}
+	}
+	k.flags = 0
+}
+
+func (m *model) predict(name string, s *modelStream, end bool) {
+	switch {
+	case end:
+		m.close(name, s)
+	case m.early > 0 && len(s.samples)%m.early == 0:
+		m.say(name, s, outcome.FlagEarly)
+	}
+}
+
+func (m *model) close(name string, s *modelStream) {
+	m.say(name, s, 0)
+	s.samples, s.flags = nil, 0
+}
+
+func (m *model) say(name string, s *modelStream, more outcome.Flag) {
+	m.out = append(m.out, made{name, s.seq, s.row, s.flags | more, m.at, hashSamples(0, s.samples...), s.readout})
+}
+
+func (m *model) promote(p wire.Promotion) {
+	if p.Number <= m.number {
+		return
+	}
+	m.number, m.readout = p.Number, p.Readout
+	for _, k := range m.keys {
+		for _, s := range k.streams {
+			if p.Now {
+				s.readout = p.Readout
+			}
+		}
+	}
+}
+
+func (m *model) event(e entry) {
+	for _, key := range e.event.Gaps {
+		if k := m.keys[key]; k != nil && k.heard <= e.event.After {
+			for len(k.waiting) > 0 {
+				m.giveUp(k)
+			}
+		}
+	}
+	for _, n := range e.event.Streams {
+		k := m.keys[n.Key]
+		if k == nil || len(k.waiting) > 0 || k.streams[n.Stream] == nil || k.streams[n.Stream].heard > e.event.After {
+			continue
+		}
+		s := k.streams[n.Stream]
+		if len(s.samples) > 0 {
+			s.flags |= s.since | k.flags | outcome.FlagIdle
+			m.close(n.Stream, s)
+		}
+		if n.Forget {
+			delete(k.streams, n.Stream)
+			if len(k.streams) == 0 {
+				delete(m.keys, n.Key)
+			}
+		}
+	}
+}

@@ -1,0 +1,102 @@
+package state
+
+import (
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/sequence"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// silence does what an end event asks for.
+func (s *Machine) silence(m *step, j *Message) error {
+	e, err := wire.ParseIdle(j.Data, m.p.ID, j.Seq)
+	if !wire.IsIdleKey(j.Key) {
+		err = fmt.Errorf("pipeline: header %s is %q on key %q: only the stage sends end events, under keys whose tokens begin with %s", wire.HeaderKind, wire.KindIdle, j.Key, wire.IdlePrefix)
+	}
+	if err != nil {
+		m.reject(j, wire.ReasonEvent, err)
+		return nil
+	}
+	if e.Job != s.Events { // another job has not heard of these streams: its silence is its own
+		return nil
+	}
+	m.fx.EndEvents++
+	for _, key := range e.Gaps {
+		src := m.p.Sources[key]
+		if src == nil || src.heardIn > e.After || len(src.Held) == 0 {
+			continue
+		}
+		m.src = src
+		m.p.touchSource(src)
+		for len(src.Held) > 0 {
+			if err := s.giveUp(m); err != nil {
+				return err
+			}
+		}
+	}
+	for _, n := range e.Streams {
+		src := m.p.Sources[n.Key]
+		if src == nil || len(src.Held) > 0 {
+			continue
+		}
+		st := src.Streams[n.Stream]
+		if st == nil || st.heardIn > e.After {
+			continue
+		}
+		s.endSilent(m, st)
+		if n.Forget {
+			m.p.forgetStream(st, nil)
+			m.fx.Streams--
+			m.fx.Forgotten++
+		}
+	}
+	return nil
+}
+
+// endSilent ends a stream's open sequence. The stream counts as heard no more
+// than before.
+func (s *Machine) endSilent(m *step, st *Stream) {
+	if !st.Seq.Open() {
+		return
+	}
+	if !m.silent {
+		m.fx.Idle++
+	}
+	m.p.Touch(st)
+	m.src, m.seq, m.end = st.Source, 0, false
+	if s.Taken != nil {
+		s.Taken(&Taken{Stream: st, Input: m.inSeq, Samples: sequence.Samples{EndAfter: true}, Silent: true})
+	}
+	pieces := s.tracker.EndSilent(&st.Track, st.Source.flags)
+	if len(pieces) == 0 { // no prediction: as if there had been no sample
+		m.fx.Runs = append(m.fx.Runs, Run{Stream: st, Drop: true})
+		return
+	}
+	for i := range pieces {
+		s.addRun(m, st, 0, group{}, &pieces[i])
+	}
+}
+
+// promote does what a promotion in the input asks for. What it does follows from
+// the log alone: whether the readout can be had is seen when a prediction needs
+// it.
+func (s *Machine) promote(m *step, j *Message) error {
+	e, err := wire.ParsePromote(j.Data, m.p.ID)
+	if !wire.IsIdleKey(j.Key) {
+		err = fmt.Errorf("pipeline: header %s is %q on key %q: only the stage sends promotions, under keys whose tokens begin with %s", wire.HeaderKind, wire.KindPromote, j.Key, wire.IdlePrefix)
+	}
+	if err != nil {
+		m.reject(j, wire.ReasonEvent, err)
+		return nil
+	}
+	if s.OneReadout || e.Job != s.Events || e.Begun != s.Begun || e.Number <= m.p.Promotion().Number {
+		return nil // it is another job's, or an earlier one's, or was taken before
+	}
+	m.p.promote(Promotion{e.Number, e.Readout, j.Seq}, e.Now || s.Policy.Kind == reservoir.Endless)
+	if !m.silent {
+		m.fx.Promotions++
+		m.note(Note{Kind: NotePromotion, Number: e.Number, Readout: e.Readout})
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package state
+
+import (
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Silence is how long streams may say nothing, by their owner's watch. It
+// decides when to ask for the end of a silent stream, never that it ends: that is
+// the log's.
+type Silence struct {
+	Now     time.Duration // by the watch that Message.Heard is of
+	Resumed time.Duration // silence counts from here: what was before, nobody listened to
+	End     time.Duration // a stream that is silent so long has its sequence ended; 0 = never
+	Forget  time.Duration // and is forgotten; 0 = never
+	Bytes   int           // of an end event at most
+}
+
+// Shortest is the silence from which on there may be something to do, 0 if
+// there never is.
+func (s *Silence) Shortest() time.Duration {
+	if s.End == 0 {
+		return s.Forget
+	}
+	return s.End
+}
+
+// since is how long a stream or key last heard then has said nothing.
+func (s *Silence) since(heard time.Duration) time.Duration { return s.Now - max(heard, s.Resumed) }
+
+// Silent is an end event of what has been silent too long.
+func (p *Partition) Silent(w Silence) *wire.IdleEvent {
+	e := &wire.IdleEvent{Partition: p.ID, After: p.Done}
+	room := w.Bytes
+	var gaps map[*Source]bool
+	for st := range p.Oldest() {
+		if len(e.Streams)+len(e.Gaps) >= wire.IdleEntries {
+			break
+		}
+		quiet := w.since(st.HeardTime)
+		if quiet < w.Shortest() {
+			break // the others were heard later
+		}
+		src := st.Source
+		n := wire.StreamName{Key: src.Key, Stream: st.ID, Forget: w.Forget > 0 && quiet >= w.Forget}
+		switch {
+		case len(src.Held) > 0:
+			if gaps[src] || w.since(src.HeardTime) < w.Shortest() {
+				continue
+			}
+			n = wire.StreamName{Key: src.Key}
+		case !st.Seq.Open() && !n.Forget:
+			continue
+		}
+		if n.Size() > room {
+			continue
+		}
+		room -= n.Size()
+		if len(src.Held) == 0 {
+			e.Streams = append(e.Streams, n)
+			continue
+		}
+		e.Gaps = append(e.Gaps, src.Key)
+		if gaps == nil {
+			gaps = map[*Source]bool{}
+		}
+		gaps[src] = true
+	}
+	return e
+}

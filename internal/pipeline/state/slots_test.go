@@ -1,0 +1,197 @@
+package state
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// slots are rows in memory, and who has them: what a shard does with an engine
+// and the store of state rows, written again in short. Runs get their slots when
+// their message was applied, and are computed when their batch ends, or before
+// that, when a slot is needed and none is free.
+type slots struct {
+	t       testing.TB
+	rows    [][2]uint32 // by slot. A row is a hash of the samples that its state was fed since its reset
+	free    []int32
+	most    int        // slots there may be; 0 = any number
+	nowhere bool       // rows cannot be stored apart
+	chance  *rand.Rand // which stream leaves, where most is set
+
+	x       []float32 // of the batch
+	runs    []placed  // that are not computed yet
+	fetched []placed  // stored rows that those need; from is where in apart
+	holders []*Stream // that have slots
+	closed  []*Stream // whose sequences have ended in the batch
+	leaving []int32   // free when the runs are computed
+	apart   map[uint64][2]uint32
+
+	evicted, failures int
+}
+
+// placed is a run with its slot.
+type placed struct {
+	slot     int32
+	reset    bool
+	from, to int
+	made     *[]made // where its prediction goes; nil = it makes none
+	next     made
+}
+
+var errNoSlot = errors.New("no slot")
+
+// place gives a stream's state a slot, with its row if that is stored apart.
+func (s *slots) place(st *Stream, phase int, reset bool) error {
+	slot, err := s.take()
+	if err != nil {
+		return err
+	}
+	st.Slots[phase] = slot
+	if !st.IsAway(phase) {
+		return nil
+	}
+	if !reset {
+		s.fetched = append(s.fetched, placed{slot: slot, from: int(st.Away[phase].Seq)})
+	}
+	st.Disown(phase)
+	return nil
+}
+
+func (s *slots) take() (int32, error) {
+	if slot, ok := s.pop(); ok {
+		return slot, nil
+	}
+	s.compute()
+	s.release()
+	if slot, ok := s.pop(); ok {
+		return slot, nil
+	}
+	if !s.evict() {
+		return 0, errNoSlot
+	}
+	slot, _ := s.pop()
+	return slot, nil
+}
+
+func (s *slots) pop() (int32, bool) {
+	if n := len(s.free); n > 0 {
+		slot := s.free[n-1]
+		s.free = s.free[:n-1]
+		return slot, true
+	}
+	if s.most > 0 && len(s.rows) == s.most {
+		return 0, false
+	}
+	s.rows = append(s.rows, [2]uint32{})
+	return int32(len(s.rows) - 1), true
+}
+
+// evict makes room: of rows that nobody needs any more, or by storing those of
+// any stream. A shard takes the one used least recently; here it is chance, for
+// which one it is must not matter.
+func (s *slots) evict() bool {
+	for _, st := range slices.Clone(s.holders) {
+		if st.Source.Part.Holder.(*owner).failed {
+			s.vacate(st)
+		}
+	}
+	if s.release(); len(s.free) > 0 || s.nowhere {
+		return len(s.free) > 0
+	}
+	st := s.holders[s.chance.IntN(len(s.holders))]
+	for i, slot := range st.Slots {
+		if slot >= 0 {
+			s.putApart(st, i)
+			s.evicted++
+		}
+	}
+	s.remove(st)
+	return true
+}
+
+// putApart stores a row apart, and frees its slot. Nothing that is state changes.
+func (s *slots) putApart(st *Stream, phase int) {
+	slot, seq := st.Slots[phase], uint64(len(s.apart)+1)
+	s.apart[seq] = s.rows[slot]
+	s.free = append(s.free, slot)
+	st.PutAway(phase, wire.RowRef{Seq: seq, Hash: wire.HashOf(appendRow(s.rows[slot]))})
+}
+
+func appendRow(row [2]uint32) []byte { return AppendRowWords(nil, row[:]) }
+
+// vacate takes all rows from a stream. The runs in hand still use the slots.
+func (s *slots) vacate(st *Stream) {
+	for i, slot := range st.Slots {
+		if slot >= 0 {
+			s.leaving, st.Slots[i] = append(s.leaving, slot), -1
+		}
+		if st.IsAway(i) {
+			st.Disown(i)
+		}
+	}
+	s.remove(st)
+}
+
+func (s *slots) use(st *Stream) {
+	if !slices.Contains(s.holders, st) {
+		s.holders = append(s.holders, st)
+	}
+}
+
+func (s *slots) remove(st *Stream) {
+	s.holders = slices.DeleteFunc(s.holders, func(o *Stream) bool { return o == st })
+}
+
+// compute feeds the rows of the runs in hand.
+func (s *slots) compute() {
+	s.t.Helper()
+	for _, f := range s.fetched {
+		row, there := s.apart[uint64(f.from)]
+		if !there {
+			s.t.Fatalf("no row %d is stored apart", f.from)
+		}
+		s.rows[f.slot] = row
+	}
+	for _, r := range s.runs {
+		row := &s.rows[r.slot]
+		if r.reset {
+			*row = [2]uint32{}
+		}
+		h := hashSamples(uint64(row[0])|uint64(row[1])<<32, s.x[r.from:r.to]...)
+		row[0], row[1] = uint32(h), uint32(h>>32)
+		if r.made != nil {
+			r.next.samples = h
+			*r.made = append(*r.made, r.next)
+		}
+	}
+	s.runs, s.fetched = s.runs[:0], s.fetched[:0]
+}
+
+// release frees the slots of sequences that have ended. No run in hand uses them.
+func (s *slots) release() {
+	for _, st := range s.closed {
+		if st.InUse {
+			continue
+		}
+		for i, slot := range st.Slots {
+			if slot >= 0 {
+				s.free, st.Slots[i] = append(s.free, slot), -1
+			}
+		}
+		s.remove(st)
+	}
+	s.free = append(s.free, s.leaving...)
+	s.closed, s.leaving = s.closed[:0], s.leaving[:0]
+}
+
+// ReadRow is RowReader's.
+func (s *slots) ReadRow(slot int32) ([]uint32, error) {
+	if slices.Contains(s.free, slot) {
+		return nil, fmt.Errorf("slot %d is free", slot)
+	}
+	return s.rows[slot][:], nil
+}

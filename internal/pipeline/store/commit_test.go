@@ -1,0 +1,81 @@
+package store
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+)
+
+// ofModel is the identity in the records of these tests.
+var ofModel = wire.Identity{Network: strings.Repeat("0", wire.HashDigits)}
+
+// An answer that is old, or of an earlier connection, is not relied on: nothing
+// is sent before the record was read again and is as it was.
+func TestOldAnswersAreNotReliedOn(t *testing.T) {
+	t.Parallel()
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	c := layout("old")
+	if err := EnsureStreams(t.Context(), js, c, pipelinetest.Log(t)); err != nil {
+		t.Fatal(err)
+	}
+	out, err := js.Stream(t.Context(), wire.OutputStream(c.Job))
+	if err != nil {
+		t.Fatal(err)
+	}
+	com := &Committer{JS: js, Stream: out, Job: c.Job, Worker: "w", Model: ofModel, Log: pipelinetest.Log(t), Retries: func() {}}
+	if err := com.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
+		t.Fatal(err)
+	}
+	commit := func() (sent bool, err error) {
+		next := com.Record
+		next.Kind, next.InSeq = wire.KindCommit, next.InSeq+1
+		com.Begin(nil, next, nil)
+		sent = com.future != nil
+		return sent, com.Await(t.Context())
+	}
+	old := func() { com.Heard.at = com.Heard.at.Add(-2 * surely) }
+	earlier := func() { com.Heard.reconnects-- }
+	for what, unsure := range map[string]func(){"old": old, "of an earlier connection": earlier} {
+		if sent, err := commit(); !sent || err != nil {
+			t.Fatalf("a commit after an answer: sent %v, %v", sent, err)
+		}
+		unsure()
+		if sent, err := commit(); sent || err != nil {
+			t.Errorf("the answer is %s: sent %v before the record was read, then %v", what, sent, err)
+		}
+		unsure()
+		com.Reassure(t.Context())
+		if sent, err := commit(); !sent || err != nil {
+			t.Errorf("the answer was %s, the record has been read: sent %v, %v", what, sent, err)
+		}
+	}
+	last := com.Last
+	com.acked.Worker = "somebody else" // as if that had been acknowledged
+	old()
+	com.Reassure(t.Context())
+	if sent, err := commit(); sent || !errors.Is(err, ErrFenced) {
+		t.Errorf("another message has the number of ours: sent %v, %v", sent, err)
+	}
+	if _, seq, err := ReadRecord(t.Context(), out, c.Job, 0); err != nil || seq != last {
+		t.Errorf("message %d was published, %v", seq, err)
+	}
+}
+
+// Headers besides the record, as those of a trace, are no part of it: an owner that
+// reads it finds what was committed, whoever wrote them.
+func TestHeadersBesidesARecord(t *testing.T) {
+	r := wire.Record{Kind: wire.KindCommit, Epoch: 3, Worker: "w", Created: "x", Identity: ofModel, Position: wire.Position{InSeq: 7, Outs: 2}}
+	com := &Committer{Job: "j", Record: r}
+	plain := com.message(r, 4, nil).Header
+	with := com.message(r, 4, nil).Header
+	with["traceparent"], with["tracestate"] = []string{"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}, []string{"a=1"}
+	a, errA := wire.ParseRecord(wire.Header(plain), "j.out.0", 5)
+	b, errB := wire.ParseRecord(wire.Header(with), "j.out.0", 5)
+	if errA != nil || errB != nil || a != b || a != r {
+		t.Errorf("%+v, %v and %+v, %v, want %+v", a, errA, b, errB, r)
+	}
+}

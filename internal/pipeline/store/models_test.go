@@ -1,0 +1,114 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+)
+
+// ending is a context that ends when it has been asked so often.
+type ending struct {
+	context.Context
+	asked int
+}
+
+func (e *ending) Err() error {
+	if e.asked--; e.asked < 0 {
+		return context.DeadlineExceeded
+	}
+	return nil
+}
+
+// Pieces of a model that is not complete are removed: at once where the time ends while
+// it is stored, else with the next model. Those of an upload that may be under way, and
+// of models, stay.
+func TestHalfModelsAreRemoved(t *testing.T) {
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	m, err := OpenModels(t.Context(), js, "half", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pieces := func() (n int) {
+		t.Helper()
+		info, err := m.stream.Info(t.Context(), jetstream.WithSubjectFilter(m.chunks("*")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, some := range info.State.Subjects {
+			n += int(some)
+		}
+		return n
+	}
+	whole := bytes.Repeat([]byte("model"), bucketChunk)
+	if err := m.Put(t.Context(), "whole", "about", whole); err != nil || pieces() != 5 {
+		t.Fatalf("a model of five pieces: %v, %d pieces", err, pieces())
+	}
+	inTime, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err = m.upload(&ending{inTime, 3}, jetstream.ObjectMeta{Name: "late"}, whole)
+	if !errors.Is(err, context.DeadlineExceeded) || pieces() != 5 {
+		t.Errorf("a model that is not stored in time: %v, %d pieces, want those of the first", err, pieces())
+	}
+	if _, err := js.Publish(t.Context(), m.chunks("killed"), []byte("piece")); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Put(t.Context(), "small", "about", []byte("x")); err != nil || pieces() != 7 {
+		t.Errorf("beside an upload that may be under way: %v, %d pieces, want 7", err, pieces())
+	}
+	m.old = 0
+	if err := m.Put(t.Context(), "small", "about", []byte("y")); err != nil || pieces() != 6 {
+		t.Errorf("after an upload that was killed: %v, %d pieces, want 6", err, pieces())
+	}
+	for name, want := range map[string]string{"whole": string(whole), "small": "y"} {
+		if got, o, err := m.Get(t.Context(), name); err != nil || string(got) != want || o.About != "about" {
+			t.Errorf("%s: %v, %d bytes, want %d", name, err, len(got), len(want))
+		}
+	}
+	if _, err := m.Look(t.Context(), "late"); err == nil || !strings.Contains(err.Error(), "not found") {
+		t.Errorf("the model that was not stored: %v", err)
+	}
+}
+
+// A model that another worker publishes again while it is read is read: either time.
+func TestModelIsStoredAnewMeanwhile(t *testing.T) {
+	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
+	m, err := OpenModels(t.Context(), js, "anew", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content := bytes.Repeat([]byte("model"), bucketChunk)
+	if err := m.Put(t.Context(), "model", "about", content); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		var err error
+		for range 8 {
+			if err = m.Put(t.Context(), "model", "about", content); err != nil {
+				break
+			}
+		}
+		ended <- err
+	}()
+	for n := 0; ; n++ {
+		if b, _, err := m.Get(t.Context(), "model"); err != nil || !bytes.Equal(b, content) {
+			t.Fatalf("reading %d: %d bytes, %v", n, len(b), err)
+		}
+		select {
+		case err := <-ended:
+			if err != nil {
+				t.Fatal(err)
+			}
+			return
+		default:
+		}
+	}
+}

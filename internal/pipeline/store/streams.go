@@ -1,0 +1,236 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Layout is what a job's NATS streams are created with: limits of 0 (but
+// MaxMessage and Replicas) are none.
+type Layout struct {
+	Job            string
+	InputJob       string // whose input the job reads, where that is another job's: there is none to create
+	Input          wire.Pattern
+	Partitions     int
+	MaxMessage     int           // bytes of an input message, headers included
+	Replicas       int           // of each NATS stream
+	InputMaxAge    time.Duration // of input that is kept
+	InputMaxBytes  int64         // of input that is kept
+	OutputKeep     int64         // messages of predictions kept per partition
+	DeadLetterKeep int64         // dead letters kept; negative = all
+}
+
+func (c Layout) streams() []jetstream.StreamConfig {
+	in := jetstream.StreamConfig{
+		Name:     wire.InputStream(c.Job),
+		Subjects: c.Input.Subjects(),
+		SubjectTransform: &jetstream.SubjectTransformConfig{
+			Source:      c.Input.Source(),
+			Destination: c.Input.Destination(c.Job, c.Partitions),
+		},
+		MaxMsgSize: int32(c.MaxMessage),
+		MaxAge:     c.InputMaxAge,
+		MaxBytes:   c.InputMaxBytes,
+		Discard:    jetstream.DiscardNew, // when full, producers hear of it; nothing unread is dropped
+		Duplicates: 2 * time.Minute,
+		// Who reads the input keeps its own position, so an idle consumer is of no use.
+		ConsumerLimits: jetstream.StreamConsumerLimits{InactiveThreshold: time.Hour},
+	}
+	out := jetstream.StreamConfig{
+		Name:              wire.OutputStream(c.Job),
+		Subjects:          []string{c.Job + ".out.*"},
+		MaxMsgsPerSubject: c.OutputKeep,
+	}
+	dead := jetstream.StreamConfig{
+		Name:     wire.DeadLetterStream(c.Job),
+		Subjects: []string{c.Job + ".dlq.*"},
+		MaxMsgs:  c.DeadLetterKeep, // the oldest go: the input has their originals
+	}
+	rows := jetstream.StreamConfig{ // of the snapshots, see internal/pipeline/store/rowstore.go
+		Name:       wire.RowStream(c.Job),
+		Subjects:   []string{c.Job + ".rows.*.*"},
+		Discard:    jetstream.DiscardNew, // when full, the stage hears of it; no row in use is dropped
+		Duplicates: 2 * time.Minute,
+		FirstSeq:   firstRow(),
+	}
+	all := []jetstream.StreamConfig{in, out, dead, rows}
+	if c.InputJob != "" {
+		all = all[1:]
+	}
+	for i := range all {
+		all[i].Retention = jetstream.LimitsPolicy
+		all[i].Storage = jetstream.FileStorage // memory streams vanish with a standalone server
+		all[i].Replicas = c.Replicas
+		// Direct reads may be answered by a replica that lags; positions are
+		// read from the leader.
+		all[i].AllowDirect = false
+		if all[i].MaxBytes == 0 {
+			all[i].MaxBytes = -1
+		}
+		if all[i].MaxMsgs <= 0 {
+			all[i].MaxMsgs = -1
+		}
+		if all[i].MaxMsgsPerSubject == 0 {
+			all[i].MaxMsgsPerSubject = -1
+		}
+	}
+	return all
+}
+
+// firstRow is a number that no store of state rows of this name has had:
+// snapshots may name, and owners delete, rows of one that was deleted and made
+// anew.
+func firstRow() uint64 { return uint64(time.Now().UnixMicro()) }
+
+// EnsureStreams creates what is missing and compares what is there: a
+// difference that would change results or lose data is an error, another
+// limit is kept and logged. Nothing existing is changed.
+func EnsureStreams(ctx context.Context, js jetstream.JetStream, c Layout, log *slog.Logger) error {
+	var errs []error
+	account, err := js.AccountInfo(ctx)
+	if err != nil {
+		account = nil // its limit of consumers is not known
+	}
+	for _, want := range c.streams() {
+		s, err := js.Stream(ctx, want.Name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			if s, err = createStream(ctx, js, want); overlap(err) {
+				err = fmt.Errorf("%w: another NATS stream, perhaps another job's input, takes these subjects; give each job an input subject of its own (input.subject), or let this one read the other's input (input.job)", err)
+			}
+			if err != nil {
+				errs = append(errs, fmt.Errorf("pipeline: NATS stream %s on %v cannot be created: %w", want.Name, want.Subjects, err))
+				continue
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("pipeline: NATS stream %s: %w", want.Name, err)
+		}
+		got := s.CachedInfo().Config
+		errs = append(errs, compareStream(got, want, log))
+		if want.SubjectTransform != nil {
+			if few := FewConsumers(got, account, c.Partitions); few != "" {
+				log.Warn(few)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// lookups is how often a NATS stream is asked for whose name a cluster knows.
+const lookups = 4
+
+// createStream makes a NATS stream, or finds the one that another worker made
+// since somebody looked. The server refuses a name that is taken unless every
+// setting is the same, and numbers begin where each worker's clock says
+// (firstRow): whoever comes second takes what is there.
+func createStream(ctx context.Context, js jetstream.JetStream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := CreateStream(ctx, js, want)
+	if !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return s, err
+	}
+	// A cluster knows a name before its leader can be asked.
+	for range lookups {
+		if s, err = js.Stream(ctx, want.Name); !errors.Is(err, jetstream.ErrStreamNotFound) || Pause(ctx, RetryWait) != nil {
+			break
+		}
+	}
+	return s, err
+}
+
+// JobStreams is how many NATS streams a job has: four, and those of its
+// three buckets. It works without that of its models.
+const JobStreams = 7
+
+// AccountWants says with the server's refusal to make a NATS stream what the
+// account lacks.
+func AccountWants(err error) error {
+	const tooManyStreams, maxBytesRequired = 10027, 10113
+	var api *jetstream.APIError
+	if !errors.As(err, &api) {
+		return err
+	}
+	switch api.ErrorCode {
+	case tooManyStreams:
+		return fmt.Errorf("%w: a job needs %d NATS streams, its buckets' included; raise the account's max_streams (docs/nats.md)", err, JobStreams)
+	case maxBytesRequired:
+		return fmt.Errorf("%w: create the job's NATS streams before its first start, each with max_bytes (docs/nats.md)", err)
+	}
+	return err
+}
+
+// overlap reports whether a NATS stream was refused for the subjects of
+// another; the client has no name for that.
+func overlap(err error) bool {
+	const subjectOverlap = 10065
+	var api *jetstream.APIError
+	return errors.As(err, &api) && api.ErrorCode == subjectOverlap
+}
+
+func compareStream(got, want jetstream.StreamConfig, log *slog.Logger) error {
+	var errs []error
+	differs := func(what string, has, wants any, advice string) {
+		errs = append(errs, fmt.Errorf("pipeline: NATS stream %s has %s %v, the configuration says %v: %s", want.Name, what, has, wants, advice))
+	}
+	if !sameSubjects(got.Subjects, want.Subjects) {
+		differs("subjects", got.Subjects, want.Subjects, "use its subjects or another job name")
+	}
+	if got, want := Destination(got), Destination(want); got != want {
+		differs("subject transform", got, want, "the job has another number of partitions or other keys: leave stage.partitions out, and it is the job's; eusn-stream job resize changes it for the whole job")
+	}
+	if got.Retention != want.Retention {
+		differs("retention", got.Retention, want.Retention, "other consumers must not remove messages the stage has to replay")
+	}
+	if got.Discard != want.Discard && want.SubjectTransform != nil {
+		differs("discard policy", got.Discard, want.Discard, "a full NATS stream must refuse new messages, not drop unread ones")
+	}
+	errs = append(errs, Discards(got))
+	if got.MaxAge != 0 && strings.HasSuffix(want.Name, "-ROWS") {
+		differs("max age", got.MaxAge, want.MaxAge, "state rows must stay until they come back")
+	}
+	if strings.HasSuffix(want.Name, "-ROWS") && got.Discard != want.Discard && (got.MaxBytes > 0 || got.MaxMsgs > 0 || got.MaxMsgsPerSubject > 0) {
+		differs("a limit and the discard policy", got.Discard, want.Discard, "a full store must refuse state rows, not drop those in use")
+	}
+	if got.AllowDirect {
+		differs("allow_direct", true, false, "positions must be read from the leader")
+	}
+	if got.Storage != want.Storage || got.Replicas != want.Replicas || got.MaxAge != want.MaxAge ||
+		got.MaxBytes != want.MaxBytes || got.MaxMsgSize != want.MaxMsgSize && want.MaxMsgSize > 0 ||
+		got.MaxMsgs != want.MaxMsgs || got.MaxMsgsPerSubject != want.MaxMsgsPerSubject {
+		log.Warn("NATS stream has other limits than the configuration; the stage leaves them as they are", "stream", want.Name,
+			"storage", got.Storage, "replicas", got.Replicas, "max_age", got.MaxAge, "max_bytes", got.MaxBytes,
+			"max_msg_size", got.MaxMsgSize, "max_msgs", got.MaxMsgs, "max_msgs_per_subject", got.MaxMsgsPerSubject)
+	}
+	return errors.Join(errs...)
+}
+
+// Discards says which limit of a job's input or output would remove what the
+// stage rests on: input that nobody has read, or the last message of a
+// partition, which is its position.
+func Discards(got jetstream.StreamConfig) error {
+	undo := func(limit string, has any, means, flag string) error {
+		return fmt.Errorf("pipeline: NATS stream %s has %s %v: %s; remove the limit: nats stream edit %s %s", got.Name, limit, has, means, got.Name, flag)
+	}
+	const position = "it removes old messages, but the last message of a partition holds its position and must stay: without it, all input is predicted again"
+	old := got.Discard == jetstream.DiscardOld
+	switch {
+	case strings.HasSuffix(got.Name, "-IN") && got.MaxMsgsPerSubject > 0 && (old || !got.DiscardNewPerSubject):
+		return undo("max messages per subject", got.MaxMsgsPerSubject, "it removes a key's messages before they are read", "--max-msgs-per-subject=-1")
+	case !strings.HasSuffix(got.Name, "-OUT"):
+		return nil
+	case got.MaxAge != 0:
+		return undo("max age", got.MaxAge, position, "--max-age=0")
+	case got.MaxMsgs > 0 && old:
+		return undo("max messages", got.MaxMsgs, position, "--max-msgs=-1, or let it refuse new messages instead (--discard=new); max messages per subject is safe")
+	case got.MaxBytes > 0 && old:
+		return undo("max bytes", got.MaxBytes, position, "--max-bytes=-1, or let it refuse new messages instead (--discard=new)")
+	}
+	return nil
+}

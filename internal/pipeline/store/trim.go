@@ -1,0 +1,223 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// Need is the first input message that somebody still needs.
+type Need struct {
+	Job       string `json:"job"`
+	Partition int    `json:"partition"` // of the job; -1 = not a partition
+	Message   uint64 `json:"message"`
+}
+
+// Trim is what is to be removed from a job's input: what none of the jobs that read it
+// needs any more.
+type Trim struct {
+	Job     string
+	Keep    time.Duration // what is younger stays
+	Without []string      // jobs that need nothing
+	Also    []Need        // of others than jobs
+	Dry     bool          // only find out
+}
+
+// Trimmed is what Trim.Run has found and removed.
+type Trimmed struct {
+	Input   string `json:"input"`   // the NATS stream
+	First   uint64 `json:"first"`   // message that it began with
+	Last    uint64 `json:"last"`    // that it has
+	Begins  uint64 `json:"begins"`  // the first message that is still needed, or too young
+	Removed uint64 `json:"removed"` // messages that were there; of a dry run, that would go, about
+	Bytes   uint64 `json:"bytes"`   // of these, about
+	Young   bool   `json:"young"`   // nobody needs Begins: it is too young
+	Needs   []Need `json:"needs"`   // of each job, the partition that needs most
+}
+
+// The reasons for which an input is not trimmed.
+var (
+	ErrNotOwner = errors.New("it has no input of its own")
+	ErrNoReader = errors.New("it does not read this input")
+	ErrMoving   = errors.New("a change of it is under way")
+	ErrHistory  = errors.New("nothing is removed: what this job has read is not this input, which a new job can still read; if the job is never to continue, delete its NATS streams, or leave it out (eusn-stream job trim --without)")
+)
+
+// Run removes input. A job needs what comes behind the stored state of each of its
+// partitions: with that, workers that are killed come back to the same states, and no
+// prediction is flagged. The partitions' records say so, whether workers run or not.
+// So a job that is away is waited for, and one that has begun none of its partitions.
+// Keep is for what no record knows of: a snapshot that is lost, an output that goes
+// back.
+func (t Trim) Run(ctx context.Context, js jetstream.JetStream) (Trimmed, error) {
+	own, err := Open(ctx, js, t.Job)
+	if err != nil {
+		return Trimmed{}, err
+	}
+	if own.Source.Job != "" {
+		return Trimmed{}, fmt.Errorf("pipeline: job %q reads the input of job %q: %w: trim that of job %q", t.Job, own.Source.Job, ErrNotOwner, own.Source.Job)
+	}
+	info, err := own.In.Info(ctx)
+	if err != nil {
+		return Trimmed{}, fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(t.Job), err)
+	}
+	in := info.State
+	d := Trimmed{Input: info.Config.Name, First: in.FirstSeq, Last: in.LastSeq, Needs: slices.Clone(t.Also)}
+	jobs, err := t.jobs(ctx, js)
+	if err != nil {
+		return d, err
+	}
+	for _, name := range jobs {
+		need, err := needOf(ctx, js, name)
+		if err != nil {
+			return d, err
+		}
+		d.Needs = append(d.Needs, need)
+	}
+	slices.SortStableFunc(d.Needs, func(a, b Need) int { return cmp.Compare(a.Message, b.Message) })
+	young, err := FirstSince(ctx, js, in, d.Input, info.TimeStamp.Add(-t.Keep))
+	if err != nil {
+		return d, err
+	}
+	d.Begins = min(young, in.LastSeq+1)
+	for _, n := range d.Needs {
+		d.Begins = min(d.Begins, n.Message)
+	}
+	d.Begins = max(d.Begins, in.FirstSeq)
+	d.Young = d.Begins <= in.LastSeq && !slices.ContainsFunc(d.Needs, func(n Need) bool { return n.Message <= d.Begins })
+	if d.Removed = d.Begins - in.FirstSeq; in.LastSeq >= in.FirstSeq && in.Msgs > 0 {
+		share := float64(d.Removed) / float64(in.LastSeq-in.FirstSeq+1)
+		d.Removed, d.Bytes = uint64(share*float64(in.Msgs)+.5), uint64(share*float64(in.Bytes))
+	}
+	if t.Dry || d.Begins == in.FirstSeq {
+		return d, nil
+	}
+	if err := own.In.Purge(ctx, jetstream.WithPurgeSequence(d.Begins)); err != nil {
+		return d, fmt.Errorf("pipeline: NATS stream %s: input is not removed: %w", d.Input, err)
+	}
+	now, err := own.In.Info(ctx)
+	if err == nil && now.State.LastSeq == in.LastSeq { // else the difference is not what went
+		d.Removed, d.Bytes = in.Msgs-min(in.Msgs, now.State.Msgs), in.Bytes-min(in.Bytes, now.State.Bytes)
+	}
+	return d, nil
+}
+
+// jobs are those that may need the input.
+func (t Trim) jobs(ctx context.Context, js jetstream.JetStream) ([]string, error) {
+	readers, err := ReadersOf(ctx, js, t.Job)
+	if err != nil {
+		return nil, err
+	}
+	jobs := append([]string{t.Job}, readers...)
+	for _, name := range t.Without {
+		if !slices.Contains(jobs, name) {
+			return nil, fmt.Errorf("pipeline: job %q would need nothing of the input of job %q: %w: those that do are %s", name, t.Job, ErrNoReader, strings.Join(jobs, ", "))
+		}
+	}
+	return slices.DeleteFunc(jobs, func(name string) bool { return slices.Contains(t.Without, name) }), nil
+}
+
+// needOf is the oldest message that a job needs.
+func needOf(ctx context.Context, js jetstream.JetStream, name string) (Need, error) {
+	job, err := Open(ctx, js, name)
+	if err != nil {
+		return Need{}, err
+	}
+	e, _, err := ReadEntry(ctx, job.Out, name)
+	if err != nil {
+		return Need{}, err
+	}
+	if e.Resize.UnderWay() {
+		return Need{}, fmt.Errorf("pipeline: job %q: %w: %s: complete that first with %s", name, ErrMoving, e.Resize.What(), e.Resize.Command())
+	}
+	least := Need{Job: name}
+	for p := range job.Partitions {
+		r, err := job.Record(ctx, p)
+		if err == nil {
+			err = job.reads(ctx, p, &r)
+		}
+		at := needed(&r)
+		if err == nil && at > r.InSeq+1 {
+			at, err = job.unread(ctx, p, &r, at)
+		}
+		if err != nil {
+			return least, err
+		}
+		if at = max(at, job.Source.From, 1); p == 0 || at < least.Message {
+			least.Partition, least.Message = p, at
+		}
+	}
+	return least, nil
+}
+
+// reads makes sure that a partition's record is of the input that is there, as a claim
+// does: of another one, and of one that went back, it does not say what is needed.
+func (j *Job) reads(ctx context.Context, part int, r *wire.Record) error {
+	if r.Created == "" && j.Source.Job == "" {
+		return nil
+	}
+	other := func(format string, args ...any) error {
+		return fmt.Errorf("pipeline: job %q: %s: %w", j.Name, fmt.Sprintf(format, args...), ErrHistory)
+	}
+	try, cancel := context.WithTimeout(ctx, CommitTimeout)
+	defer cancel()
+	info, err := j.In.Info(try) // behind the record: it has all that the record says
+	if err != nil {
+		return fmt.Errorf("pipeline: NATS stream %s: %w", wire.InputStream(j.InputJob()), err)
+	}
+	name, created := info.Config.Name, wire.CreatedText(info.Created)
+	switch {
+	case j.Source.Job != "" && j.Source.Created != created:
+		return other("%s was created %s, and the job reads one created %s", name, created, j.Source.Created)
+	case r.Created != "" && r.Created != created:
+		return other("%s was created %s, but the record of partition %d is of one created %s", name, created, part, r.Created)
+	case info.State.LastSeq < r.InSeq:
+		return other("%s ends at message %d, but partition %d has read message %d", name, info.State.LastSeq, part, r.InSeq)
+	case r.Mark.Seq == 0 || r.Mark.Seq < info.State.FirstSeq:
+		return nil
+	}
+	m, err := j.In.GetMsg(try, r.Mark.Seq)
+	switch {
+	case errors.Is(err, jetstream.ErrMsgNotFound): // removed, or of a beginning that has moved since
+		return nil
+	case err != nil:
+		return fmt.Errorf("pipeline: message %d of %s: %w", r.Mark.Seq, name, err)
+	case m.Time.UnixNano() != r.Mark.Time:
+		return other("message %d of %s was stored %s, but partition %d has read one stored %s (a restored backup? a power failure?)",
+			r.Mark.Seq, name, wire.CreatedText(m.Time), part, wire.CreatedText(time.Unix(0, r.Mark.Time)))
+	}
+	return nil
+}
+
+// unread is at, or the partition's first message behind its last one, where that is
+// before it: what a record says of messages that there were none of says nothing of an
+// input that has lost its end since, as in a power failure, and has got other messages
+// there. That place has no time of its own to tell; so the input is asked.
+func (j *Job) unread(ctx context.Context, part int, r *wire.Record, at uint64) (uint64, error) {
+	next, err := j.Input(nil).Next(ctx, part, r.InSeq)
+	if err != nil {
+		return 0, fmt.Errorf("pipeline: input of partition %d of job %q: %w", part, j.Name, err)
+	}
+	if next.Seq > 0 {
+		at = min(at, next.Seq)
+	}
+	return at, nil
+}
+
+// needed is the first message that a partition needs by its record: the one behind
+// its stored state. Where that is its last state, the record may say up to where
+// no other message of the partition is.
+func needed(r *wire.Record) uint64 {
+	if r.SnapSeq == r.InSeq && r.Ahead == 0 {
+		return max(r.InSeq, r.EmptyTo) + 1
+	}
+	return r.SnapSeq + 1
+}

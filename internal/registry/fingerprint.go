@@ -1,0 +1,85 @@
+package registry
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Fingerprint names a readout of a model: 32 hexadecimal digits of the SHA-256 of
+// the model with this readout alone and, of its training, what the flags of
+// predictions depend on. So readouts with other classes, weights, limits or
+// temperature have other fingerprints, and so has the same readout on another
+// network or with other training ranges. Which other readouts the model has, and
+// what it was trained on, does not count.
+func Fingerprint(m *reservoir.Model, linear *readout.Linear) (string, error) {
+	alone := *m
+	alone.Readouts = []*readout.Linear{linear}
+	alone.Training = reservoir.Training{MinLength: m.Training.MinLength, MaxLength: m.Training.MaxLength, Inputs: m.Training.Inputs, Rate: m.Training.Rate, LongestInterval: m.Training.LongestInterval}
+	print, err := alone.Fingerprint()
+	if err != nil {
+		return "", fmt.Errorf("registry: %w", err)
+	}
+	return print[:wire.HashDigits], nil
+}
+
+// Identity is what stands for a readout in a job's entry, in records and in
+// workers' names: its fingerprint, and how messages are read. input is as package
+// codec/formats writes it. For Arrow it is empty, and the identity is the
+// fingerprint.
+func Identity(fingerprint, input string) string {
+	if input == "" {
+		return fingerprint
+	}
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(fingerprint+" "+input)))[:wire.HashDigits]
+}
+
+// networkOf is what stands for a model without its readouts, in an arithmetic.
+func networkOf(m *reservoir.Model, arithmetic string) (string, error) {
+	sh, err := state.ShapeOf(m, arithmetic)
+	return sh.Identity().Network, err
+}
+
+// SameNetwork reports whether two models share their states, in any arithmetic.
+func SameNetwork(a, b *reservoir.Model) (bool, error) {
+	one, err := networkOf(a, "")
+	if err != nil {
+		return false, err
+	}
+	other, err := networkOf(b, "")
+	return one == other, err
+}
+
+// differences names what of two models keeps one from going on with the states
+// of the other.
+func differences(a, b *reservoir.Model) string {
+	var all []string
+	add := func(what string, same bool, ours, theirs any) {
+		if !same {
+			all = append(all, fmt.Sprintf("%s (%v, the job's %v)", what, ours, theirs))
+		}
+	}
+	s, o := a.Network.Spec, b.Network.Spec
+	add("kind", s.Kind == o.Kind, s.Kind, o.Kind)
+	add("members x units", s.Members == o.Members && s.Units == o.Units, fmt.Sprintf("%d x %d", s.Members, s.Units), fmt.Sprintf("%d x %d", o.Members, o.Units))
+	add("seed", s.Seed == o.Seed, s.Seed, o.Seed)
+	add("channels", slices.Equal(a.Channels, b.Channels), a.Channels, b.Channels)
+	add("policy", a.Policy == b.Policy, a.Policy, b.Policy)
+	front := func(f *reservoir.Front) string {
+		if f == nil {
+			return "none"
+		}
+		return fmt.Sprintf("%+v", *f)
+	}
+	add("front end", front(a.Front) == front(b.Front), front(a.Front), front(b.Front))
+	if len(all) == 0 {
+		return "weights, features, or the scaling of the input, which comes from the training data"
+	}
+	return strings.Join(all, ", ")
+}

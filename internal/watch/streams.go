@@ -1,0 +1,72 @@
+package watch
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+const (
+	// MaxEvents is how many messages the alarm log keeps; the oldest go.
+	MaxEvents = 10_000_000
+	maxLatest = 8 << 10 // bytes of what is known of a stream
+
+	// invalidJSON is the server's error where it does not know a setting: batches come with
+	// 2.14, and 2.11 leaves out what it does not know.
+	invalidJSON jetstream.ErrorCode = 10025
+)
+
+// ErrNoJob is that of the alarms of a job that does not exist.
+var ErrNoJob = errors.New("there is no job of that name")
+
+// Ensure makes what alarms need on the server, where it is not there. The job must
+// exist.
+func Ensure(ctx context.Context, js jetstream.JetStream, job string, replicas int) error {
+	out, err := js.Stream(ctx, wire.OutputStream(job))
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("watch: job %q: %w", job, ErrNoJob)
+	}
+	if err != nil {
+		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(job), err)
+	}
+	replicas = cmp.Or(replicas, out.CachedInfo().Config.Replicas)
+	name := wire.AlarmStream(job)
+	if _, err = js.Stream(ctx, name); errors.Is(err, jetstream.ErrStreamNotFound) {
+		cfg := jetstream.StreamConfig{
+			Name: name, Subjects: []string{wire.AlarmSubjects(job)}, Storage: jetstream.FileStorage, Replicas: replicas,
+			MaxMsgs: MaxEvents, MaxBytes: -1, MaxMsgsPerSubject: -1, Discard: jetstream.DiscardOld, AllowBatchPublish: true,
+		}
+		_, err = store.CreateStream(ctx, js, cfg)
+		var refused *jetstream.APIError
+		if errors.As(err, &refused) && refused.ErrorCode == invalidJSON {
+			cfg.AllowBatchPublish = false
+			_, err = store.CreateStream(ctx, js, cfg)
+		}
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("watch: NATS stream %s: %w", name, err)
+	}
+	bucket := wire.LatestBucket(job)
+	if _, err = js.KeyValue(ctx, bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
+		_, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
+			Bucket: bucket, Description: "last prediction and alarms of each stream", History: 1, MaxValueSize: maxLatest,
+			Storage: jetstream.FileStorage, Replicas: replicas,
+		})
+		if errors.Is(err, jetstream.ErrBucketExists) {
+			err = nil
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("watch: bucket %s: %w", bucket, err)
+	}
+	return nil
+}
