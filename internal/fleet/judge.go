@@ -20,6 +20,7 @@ const (
 	fullDays     = 7                // an account whose storage is full sooner
 	fullShare    = .85              // an account that has used more
 	deadShare    = .01              // of messages that could not be used
+	deadMost     = .5               // more of them are a problem
 	silentInput  = time.Minute      // without a sample: the verdict says so
 	deadAtLeast  = 10
 	mostNamed    = 3
@@ -28,6 +29,7 @@ const (
 	gatewayMD    = "docs/gateway.md"
 	outbox       = "outbox" // what a finding about it is about
 	lagUnknown   = "unknown lag"
+	deadLetters  = "dead letters"
 	outboxLeast  = 1000 // batches
 	outboxTime   = 10 * time.Second
 	refusedShare = .01 // of a gateway's messages
@@ -97,33 +99,46 @@ func (r *Report) verdict() string {
 		return head + ", it is not known how far behind: " + r.answered()
 	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.About == outbox }):
 		return head + ", samples wait in a gateway: " + r.answered()
+	case slices.ContainsFunc(r.Findings, func(f Finding) bool { return f.About == deadLetters }):
+		return head + ": " + r.unused() + "; " + r.latest()
 	case r.Partitions.Phases[string(pipeline.Reading)] < r.Partitions.Count:
 		return fmt.Sprintf("%s, %d of them read: %s", head, r.Partitions.Phases[string(pipeline.Reading)], r.answered())
 	}
 	return head + ", up to date: " + r.answered()
 }
 
-// answered says when the last sample was.
+// answered says when the last sample was, and how many messages became dead letters.
 func (r *Report) answered() string {
-	switch {
-	case r.Lag.Answered < 0 || r.Lag.Arrived < 0:
-		return "no sample has come yet" + r.unusable()
-	case r.Lag.Arrived > silentInput.Seconds() && r.Lag.Messages == 0:
-		return "no sample has come for " + seconds(r.Lag.Arrived) + r.unusable()
+	if n := r.totals().DeadLetters; n > 0 {
+		return fmt.Sprintf("%s; %s could not be used", r.latest(), count(int(n), "message"))
 	}
-	return "last sample answered " + seconds(r.Lag.Answered) + " ago" + r.unusable()
+	return r.latest()
 }
 
-// unusable counts the messages that became dead letters since the workers began.
-func (r *Report) unusable() string {
-	n := uint64(0)
+// latest says when the last sample was.
+func (r *Report) latest() string {
+	switch {
+	case r.Lag.Answered < 0 || r.Lag.Arrived < 0:
+		return "no sample has come yet"
+	case r.Lag.Arrived > silentInput.Seconds() && r.Lag.Messages == 0:
+		return "no sample has come for " + seconds(r.Lag.Arrived)
+	}
+	return "last sample answered " + seconds(r.Lag.Answered) + " ago"
+}
+
+// unused says how many of the messages became dead letters.
+func (r *Report) unused() string {
+	all := r.totals() // its Messages are those that were used
+	return fmt.Sprintf("the job answers %d of %d messages, %d could not be used", all.Messages, all.Messages+all.DeadLetters, all.DeadLetters)
+}
+
+// totals counts what the workers did since they began.
+func (r *Report) totals() (all Totals) {
 	for _, p := range r.stages() {
-		n += p.Stage.Totals.DeadLetters
+		t := p.Stage.Totals
+		all.Messages, all.DeadLetters, all.Losses = all.Messages+t.Messages, all.DeadLetters+t.DeadLetters, all.Losses+t.Losses
 	}
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf("; %s could not be used", count(int(n), "message"))
+	return all
 }
 
 func (r *Report) aboutWorkers() {
@@ -307,18 +322,19 @@ func (r *Report) aboutDisk() {
 }
 
 func (r *Report) aboutLosses() {
-	var all Totals
-	for _, p := range r.stages() {
-		t := p.Stage.Totals
-		all.Messages, all.DeadLetters, all.Losses = all.Messages+t.Messages, all.DeadLetters+t.DeadLetters, all.Losses+t.Losses
-	}
+	all := r.totals()
 	if all.Losses > 0 {
 		r.add(Attention, "losses", fmt.Sprintf("before %s, input may have been removed unread", count(int(all.Losses), "message")), operationsMD+" and the workers' logs say which; raise input.max_age or input.max_bytes")
 	}
-	taken := all.Messages + all.DeadLetters // the first are those that were used
-	if all.DeadLetters >= deadAtLeast && float64(all.DeadLetters) > deadShare*float64(taken) {
-		r.add(Attention, "dead letters", fmt.Sprintf("%d of %d messages could not be used", all.DeadLetters, taken), "eusn-stream deadletter list, which says why")
+	share := float64(all.DeadLetters) / float64(max(all.Messages+all.DeadLetters, 1))
+	if all.DeadLetters < deadAtLeast || share <= deadShare {
+		return
 	}
+	level := Attention
+	if share > deadMost {
+		level = Problem
+	}
+	r.add(level, deadLetters, r.unused(), "eusn-stream deadletter list, which says why")
 }
 
 func (r *Report) aboutLog() {

@@ -52,8 +52,11 @@ func TestJudge(t *testing.T) {
 			"4 partitions, 1 worker, 12 s behind: last sample answered 0.4 s ago", "one more machine"},
 		"far behind": {func(r *Report) { r.Lag.Messages, r.Lag.Behind = 900, ago(90) }, Problem,
 			"4 partitions, 1 worker: the job is 90 s behind (900 messages or more) and answers nothing now", "one more machine"},
-		"unusable": {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 4, DeadLetters: 202} }, Attention,
-			"4 partitions, 1 worker, up to date: last sample answered 0.4 s ago; 202 messages could not be used", "deadletter list"},
+		"unusable": {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 4, DeadLetters: 202} }, Problem,
+			"4 partitions, 1 worker: the job answers 4 of 206 messages, 202 could not be used", "deadletter list"},
+		"unusable, and one is silent": {func(r *Report) {
+			r.Silent, r.Processes[0].Stage.Totals = []string{"w2"}, Totals{Messages: 4, DeadLetters: 202}
+		}, Problem, "4 partitions, 1 worker: the job answers 4 of 206 messages, 202 could not be used", "deadletter list"},
 		"unknown lag": {func(r *Report) { r.Lag.Unknown = 4 }, Attention,
 			"4 partitions, 1 worker, it is not known how far behind: last sample answered 0.4 s ago", "ask again"},
 		"old, and none received": {func(r *Report) { r.Lag.Messages, r.Lag.Behind = 1, ago(8) }, Attention,
@@ -97,9 +100,12 @@ func TestJudge(t *testing.T) {
 		}, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "alarms list"},
 		"nobody judges": {func(r *Report) { r.Alarms.Kept = true }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "alarms run"},
 		"an account":    {func(r *Report) { r.Disk = Disk{Limit: 100e9, Used: 95e9, PerDay: 1e9} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "limit"},
-		"dead letters":  {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 100, DeadLetters: 50} }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago; 50 messages could not be used", "deadletter list"},
-		"few of them":   {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 1e6, DeadLetters: 50} }, OK, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago; 50 messages could not be used", ""},
-		"losses":        {func(r *Report) { r.Processes[0].Stage.Totals.Losses = 1 }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "max_age"},
+		"dead letters":  {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 100, DeadLetters: 50} }, Attention, "4 partitions, 1 worker: the job answers 100 of 150 messages, 50 could not be used; last sample answered 0.4 s ago", "deadletter list"},
+		"dead letters, and behind": {func(r *Report) {
+			r.Lag.Messages, r.Lag.Behind, r.Processes[0].Stage.Totals = 900, ago(12), Totals{Messages: 100, DeadLetters: 50}
+		}, Attention, "4 partitions, 1 worker, 12 s behind: last sample answered 0.4 s ago; 50 messages could not be used", "one more machine"},
+		"few of them": {func(r *Report) { r.Processes[0].Stage.Totals = Totals{Messages: 1e6, DeadLetters: 50} }, OK, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago; 50 messages could not be used", ""},
+		"losses":      {func(r *Report) { r.Processes[0].Stage.Totals.Losses = 1 }, Attention, "4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "max_age"},
 		"an error": {func(r *Report) { r.Errors = []Said{{Time: r.Time.Add(-time.Minute), Level: "ERROR", Text: "x"}} }, Attention,
 			"4 partitions, 1 worker, up to date: last sample answered 0.4 s ago", "faults.md"},
 		"an old error": {func(r *Report) { r.Errors = []Said{{Time: r.Time.Add(-time.Hour), Level: "ERROR", Text: "x"}} }, OK,
