@@ -10,6 +10,7 @@
 //   - advice.go: adds the flags of server and job to commands in advice texts
 //   - files.go: checks paths before work begins; replaces files
 //   - log.go: creates the log, as text or JSON
+//   - rules.go: checks the rules of flags, and reports the first that is broken
 //   - time.go: parses points in time
 //   - build.go: reads the version of the program
 package cli

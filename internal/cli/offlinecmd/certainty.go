@@ -39,29 +39,18 @@ func (c *certaintyFlags) add(f *pflag.FlagSet) {
 
 // check refuses what cannot be meant.
 func (c *certaintyFlags) check(f *pflag.FlagSet) error {
-	if f.Changed("coverage") && !(c.coverage > 0 && c.coverage < 1) {
-		return fmt.Errorf("--coverage %v: want a share above 0 and below 1, such as 0.95", c.coverage)
-	}
-	if f.Changed("max-error") && !(c.maxError > 0 && c.maxError < 1) {
-		return fmt.Errorf("--max-error %v: want a share above 0 and below 1, such as 0.02", c.maxError)
-	}
-	if !(c.sure > 0 && c.sure < 1) {
-		return fmt.Errorf("--confidence %v: want a probability above 0 and below 1, such as 0.95", c.sure)
-	}
-	if f.Changed("confidence") && c.maxError == 0 {
-		return fmt.Errorf("--confidence %v: want --max-error, too, such as --max-error 0.02", c.sure)
-	}
-	if c.maxError != 0 && c.priors != "" {
-		return errors.New("--max-error and --priors: errors are counted as often as the training has each class: want one of them")
-	}
-	if c.by != "all" && c.by != "class" {
-		return fmt.Errorf("--coverage-by %s: want all or class", c.by)
-	}
-	if f.Changed("coverage-by") && c.coverage == 0 {
-		return fmt.Errorf("--coverage-by %s: want --coverage, too, such as --coverage 0.95", c.by)
-	}
-	if c.target != "" && (c.priors != "" || c.weights != "" || c.by == "class" || c.maxError != 0) {
-		return errors.New("--target, and --priors, --class-weights, --coverage-by class or --max-error: numbers have no classes: leave these out")
+	err := cli.CheckRules([]cli.Rule{
+		{Broken: f.Changed("coverage") && !(c.coverage > 0 && c.coverage < 1), Message: fmt.Sprintf("--coverage %v: want a share above 0 and below 1, such as 0.95", c.coverage)},
+		{Broken: f.Changed("max-error") && !(c.maxError > 0 && c.maxError < 1), Message: fmt.Sprintf("--max-error %v: want a share above 0 and below 1, such as 0.02", c.maxError)},
+		{Broken: !(c.sure > 0 && c.sure < 1), Message: fmt.Sprintf("--confidence %v: want a probability above 0 and below 1, such as 0.95", c.sure)},
+		{Broken: f.Changed("confidence") && c.maxError == 0, Message: fmt.Sprintf("--confidence %v: want --max-error, too, such as --max-error 0.02", c.sure)},
+		{Broken: c.maxError != 0 && c.priors != "", Message: "--max-error and --priors: errors are counted as often as the training has each class: want one of them"},
+		{Broken: c.by != "all" && c.by != "class", Message: fmt.Sprintf("--coverage-by %s: want all or class", c.by)},
+		{Broken: f.Changed("coverage-by") && c.coverage == 0, Message: fmt.Sprintf("--coverage-by %s: want --coverage, too, such as --coverage 0.95", c.by)},
+		{Broken: c.target != "" && (c.priors != "" || c.weights != "" || c.by == "class" || c.maxError != 0), Message: "--target, and --priors, --class-weights, --coverage-by class or --max-error: numbers have no classes: leave these out"},
+	})
+	if err != nil {
+		return err
 	}
 	_, priors := offline.ParsePerClass("--priors", c.priors)
 	_, weights := offline.ParsePerClass("--class-weights", c.weights)

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
@@ -18,13 +19,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
+// evaluateFlags are the flags of evaluate.
+type evaluateFlags struct {
+	evaluated
+	predictions string
+	group       groupFlags
+	least       float64 // accuracy
+	tolerance   int     // percent
+	options     offline.EvaluateOptions
+}
+
 func newEvaluate(a *cli.App) *cobra.Command {
-	var archive, labels, model, predictions, out string
-	var group groupFlags
-	var least float64
-	var tolerance int
-	var part bool // --split was given
-	o := offline.EvaluateOptions{Split: offline.Test}
+	flags := evaluateFlags{options: offline.EvaluateOptions{Split: offline.Test}}
 	cmd := &cobra.Command{
 		Use:   "evaluate",
 		Short: "Predict a part of an archive and print the accuracy",
@@ -37,76 +43,78 @@ those of the live stage bit for bit.`,
   eusn-stream offline evaluate --model m.safetensors --archive a.parquet --min-accuracy 0.74   # for a CI job`,
 		Args: cobra.NoArgs,
 	}
-	f := cmd.Flags()
-	f.StringVar(&archive, "archive", "", "Parquet archive; or the folder of eusn-stream record, or a pattern of its files")
-	f.StringVar(&labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
-	group.add(f, ": also print the accuracy of each group")
-	f.StringVar(&model, "model", "model.safetensors", "model file")
-	f.StringVar((*string)(&o.Split), "split", string(offline.Test), "part of a data set, or of --parts, to predict: train or test")
-	f.StringVar(&o.Readout, "readout", "", "readout that predicts (default: the model's first)")
-	f.StringVar(&predictions, "predictions", "", "also write every prediction to this Parquet file")
-	f.IntVar(&tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
-	f.Float64Var(&least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
-	f.IntVar(&o.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
-	f.Float64Var(&o.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); of one of numbers: their intervals, such as 0.2 (docs/regression.md); 0 = do not")
-	f.StringVarP(&out, "out", "o", "", "with --adaptive: also write the model with the thresholds, or the interval, that the last label has led to; replaces an older file when it is complete")
-	f.IntVar(&o.LabelDelay, "label-delay", 0, "with --adaptive: how many predictions more are made before a label comes")
+	flags.add(cmd.Flags())
 	cobra.CheckErr(cmd.MarkFlagRequired("archive"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if o.Split != offline.Train && o.Split != offline.Test {
-			return fmt.Errorf("--split %s: want train or test", o.Split)
-		}
-		if !(least >= 0) { // a NaN would let everything pass
-			return fmt.Errorf("--min-accuracy %v: want a share of 1, such as 0.74", least)
-		}
-		switch {
-		case f.Changed("adaptive") && !(o.Adaptive > 0 && o.Adaptive < 1):
-			return fmt.Errorf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.Adaptive)
-		case f.Changed("label-delay") && o.Adaptive == 0:
-			return fmt.Errorf("--label-delay %d: want --adaptive, too, such as --adaptive 0.01", o.LabelDelay)
-		case out != "" && o.Adaptive == 0:
-			return fmt.Errorf("--out %s: want --adaptive, too, such as --adaptive 0.01: without it the model stays as it is", out)
-		case out != "" && out == predictions:
-			return fmt.Errorf("--out and --predictions are both %s: want two files", out)
-		case o.LabelDelay < 0:
-			return fmt.Errorf("--label-delay %d: want a number of predictions, 0 or more", o.LabelDelay)
-		}
-		if tolerance < -1 || tolerance == 0 || tolerance > 100 {
-			return fmt.Errorf("--rate-tolerance %d: want 1 to 100, or -1", tolerance)
-		}
-		o.RateTolerance = float64(tolerance) / 100
-		var err error
-		if o.Groups, o.Parts, err = group.read(); err != nil {
+		if err := flags.read(cmd.Flags()); err != nil {
 			return err
 		}
-		part = f.Changed("split")
-		if o.Threads < 0 {
-			return fmt.Errorf("--threads %d: want 0 or more", o.Threads)
-		}
-		return a.Do(func(ctx context.Context, _ []string) error {
-			if err := cli.OutputFile(predictions, archive, labels, model, group.parts); err != nil {
-				return err
-			}
-			if err := cli.OutputFile(out, archive, labels, model, group.parts, predictions); err != nil {
-				return err
-			}
-			ev, err := evaluate(ctx, a, evaluated{model, archive, labels, part, out}, o)
-			if err == nil && predictions != "" {
-				err = errors.Join(ctx.Err(), ev.WritePredictions(predictions))
-			}
-			if err != nil {
-				return cli.OrInterrupted(err, "nothing was written")
-			}
-			if least > 0 && ev.Numbers != nil {
-				return errors.New("--min-accuracy: the model predicts numbers, which have no accuracy: leave it out, and see the errors in the --json output")
-			}
-			if ev.Accuracy < least {
-				return cli.Fail(cli.ExitTolerance, fmt.Errorf("accuracy %.4f is below the requested %.4f", ev.Accuracy, least), "")
-			}
-			return nil
-		})(cmd, args)
+		return a.Do(func(ctx context.Context, _ []string) error { return flags.run(ctx, a) })(cmd, args)
 	}
 	return cmd
+}
+
+func (e *evaluateFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&e.archive, "archive", "", "Parquet archive; or the folder of eusn-stream record, or a pattern of its files")
+	f.StringVar(&e.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
+	e.group.add(f, ": also print the accuracy of each group")
+	f.StringVar(&e.model, "model", "model.safetensors", "model file")
+	f.StringVar((*string)(&e.options.Split), "split", string(offline.Test), "part of a data set, or of --parts, to predict: train or test")
+	f.StringVar(&e.options.Readout, "readout", "", "readout that predicts (default: the model's first)")
+	f.StringVar(&e.predictions, "predictions", "", "also write every prediction to this Parquet file")
+	f.IntVar(&e.tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
+	f.Float64Var(&e.least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
+	f.IntVar(&e.options.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
+	f.Float64Var(&e.options.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); of one of numbers: their intervals, such as 0.2 (docs/regression.md); 0 = do not")
+	f.StringVarP(&e.out, "out", "o", "", "with --adaptive: also write the model with the thresholds, or the interval, that the last label has led to; replaces an older file when it is complete")
+	f.IntVar(&e.options.LabelDelay, "label-delay", 0, "with --adaptive: how many predictions more are made before a label comes")
+}
+
+// read checks the flags, and completes the options.
+func (e *evaluateFlags) read(f *pflag.FlagSet) (err error) {
+	o := &e.options
+	if err := cli.CheckRules([]cli.Rule{
+		{Broken: o.Split != offline.Train && o.Split != offline.Test, Message: fmt.Sprintf("--split %s: want train or test", o.Split)},
+		// a NaN would let everything pass
+		{Broken: !(e.least >= 0), Message: fmt.Sprintf("--min-accuracy %v: want a share of 1, such as 0.74", e.least)},
+		{Broken: f.Changed("adaptive") && !(o.Adaptive > 0 && o.Adaptive < 1), Message: fmt.Sprintf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.Adaptive)},
+		{Broken: f.Changed("label-delay") && o.Adaptive == 0, Message: fmt.Sprintf("--label-delay %d: want --adaptive, too, such as --adaptive 0.01", o.LabelDelay)},
+		{Broken: e.out != "" && o.Adaptive == 0, Message: fmt.Sprintf("--out %s: want --adaptive, too, such as --adaptive 0.01: without it the model stays as it is", e.out)},
+		{Broken: e.out != "" && e.out == e.predictions, Message: fmt.Sprintf("--out and --predictions are both %s: want two files", e.out)},
+		{Broken: o.LabelDelay < 0, Message: fmt.Sprintf("--label-delay %d: want a number of predictions, 0 or more", o.LabelDelay)},
+		{Broken: e.tolerance < -1 || e.tolerance == 0 || e.tolerance > 100, Message: fmt.Sprintf("--rate-tolerance %d: want 1 to 100, or -1", e.tolerance)},
+		{Broken: o.Threads < 0, Message: fmt.Sprintf("--threads %d: want 0 or more", o.Threads)},
+	}); err != nil {
+		return err
+	}
+	o.RateTolerance = float64(e.tolerance) / 100
+	e.split = f.Changed("split")
+	o.Groups, o.Parts, err = e.group.read()
+	return err
+}
+
+// run evaluates, and writes the predictions.
+func (e *evaluateFlags) run(ctx context.Context, a *cli.App) error {
+	if err := cli.OutputFile(e.predictions, e.archive, e.labels, e.model, e.group.parts); err != nil {
+		return err
+	}
+	if err := cli.OutputFile(e.out, e.archive, e.labels, e.model, e.group.parts, e.predictions); err != nil {
+		return err
+	}
+	ev, err := evaluate(ctx, a, e.evaluated, e.options)
+	if err == nil && e.predictions != "" {
+		err = errors.Join(ctx.Err(), ev.WritePredictions(e.predictions))
+	}
+	if err != nil {
+		return cli.OrInterrupted(err, "nothing was written")
+	}
+	if e.least > 0 && ev.Numbers != nil {
+		return errors.New("--min-accuracy: the model predicts numbers, which have no accuracy: leave it out, and see the errors in the --json output")
+	}
+	if ev.Accuracy < e.least {
+		return cli.Fail(cli.ExitTolerance, fmt.Errorf("accuracy %.4f is below the requested %.4f", ev.Accuracy, e.least), "")
+	}
+	return nil
 }
 
 // evaluated is what is evaluated.
@@ -138,14 +146,7 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	ev, err := src.Evaluate(ctx, m, o, p.Report)
 	p.Close()
 	if err != nil {
-		next := "eusn-stream model inspect " + cli.QuoteForShell(of.model)
-		if o.Groups != nil {
-			next = "the same command without --group, or with another rule: eusn-stream offline evaluate --help"
-		}
-		if src.Set != nil && len(src.Set.Part(o.Split)) == 0 {
-			next = "the same command with --split " + archives.OtherSplit(string(o.Split))
-		}
-		return nil, cli.Fail(cli.ExitFailure, err, next)
+		return nil, cli.Fail(cli.ExitFailure, err, nextEvaluation(of, src, o))
 	}
 	if of.out != "" {
 		next, err := ev.Adapted(m)
@@ -159,6 +160,23 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	if a.JSON {
 		return ev, a.PrintJSON(ev)
 	}
+	printEvaluation(a, src, m, ev)
+	return ev, nil
+}
+
+// nextEvaluation is what to do after an evaluation that has failed.
+func nextEvaluation(of evaluated, src archives.Labelled, o offline.EvaluateOptions) string {
+	switch {
+	case src.Set != nil && len(src.Set.Part(o.Split)) == 0:
+		return "the same command with --split " + archives.OtherSplit(string(o.Split))
+	case o.Groups != nil:
+		return "the same command without --group, or with another rule: eusn-stream offline evaluate --help"
+	}
+	return "eusn-stream model inspect " + cli.QuoteForShell(of.model)
+}
+
+// printEvaluation prints an evaluation for people.
+func printEvaluation(a *cli.App, src archives.Labelled, m *reservoir.Model, ev *offline.Evaluation) {
 	part := "recording"
 	if ev.Split != "" {
 		part = string(ev.Split) + " part"
@@ -185,16 +203,26 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 		a.Say("warning: %d %s have no values; their predictions mean nothing", ev.Empty, src.Words())
 	}
 	if numeric {
-		if ev.Labelled == 0 {
-			a.Say("warning: the data have no numbers in a column %s, so that there is nothing to compare with", names.Cut(ev.Classes[0], models.MaxClassWidth))
-		}
-		printNumbers(a, ev.Numbers)
-		if ev.AdaptiveNumbers != nil {
-			a.Print("adaptive   %s", ev.AdaptiveNumbers)
-		}
-		printNovelty(a, ev.Novelty)
-		return ev, nil
+		printNumericScores(a, ev)
+	} else {
+		printClassScores(a, ev)
 	}
+}
+
+// printNumericScores prints the errors of a model that predicts numbers.
+func printNumericScores(a *cli.App, ev *offline.Evaluation) {
+	if ev.Labelled == 0 {
+		a.Say("warning: the data have no numbers in a column %s, so that there is nothing to compare with", names.Cut(ev.Classes[0], models.MaxClassWidth))
+	}
+	printNumbers(a, ev.Numbers)
+	if ev.AdaptiveNumbers != nil {
+		a.Print("adaptive   %s", ev.AdaptiveNumbers)
+	}
+	printNovelty(a, ev.Novelty)
+}
+
+// printClassScores prints the confusion matrix and the measures of a classifier.
+func printClassScores(a *cli.App, ev *offline.Evaluation) {
 	if ev.Labelled == 0 {
 		a.Say("warning: the data have no labels, so the accuracy means nothing")
 	}
@@ -207,7 +235,6 @@ func evaluate(ctx context.Context, a *cli.App, of evaluated, o offline.EvaluateO
 	printAnswers(a, ev.Answers)
 	printNovelty(a, ev.Novelty)
 	printGroups(a, ev.ByGroup)
-	return ev, nil
 }
 
 // printCuts says what was predicted, where it was not each series once.

@@ -35,6 +35,21 @@ func (n *noveltyFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&n.perDay, "predictions-per-day", 0, "predictions that a stream makes in a day, for --false-alarms with a rate (default: as sampling rate and policy say)")
 }
 
+// parseFalseAlarms parses a share of predictions, or a rate such as 1/day. The other result
+// is 0.
+func parseFalseAlarms(text string) (share, perDay float64, err error) {
+	number, period, rate := strings.Cut(text, "/")
+	v, err := strconv.ParseFloat(number, 64)
+	days := map[string]float64{"hour": 1. / 24, "day": 1, "week": 7, "month": 30, "year": 365}[period]
+	switch {
+	case err != nil || !(v > 0) || rate && (days == 0 || v > 1e12) || !rate && v >= 1:
+		return 0, 0, fmt.Errorf("--false-alarms %q: want a share of predictions between 0 and 1, such as 0.001, or a rate, such as 1/day, of hour, day, week, month (30 days) or year", text)
+	case rate:
+		return 0, v / days, nil
+	}
+	return v, 0, nil
+}
+
 // options reads them; nil: no detector is wanted.
 func (n *noveltyFlags) options(f *pflag.FlagSet) (*offline.NoveltyOptions, error) {
 	if !n.novelty && !n.drift && n.healthy == "" {
@@ -55,16 +70,9 @@ func (n *noveltyFlags) options(f *pflag.FlagSet) (*offline.NoveltyOptions, error
 	if !f.Changed("false-alarms") {
 		return o, nil
 	}
-	number, period, rate := strings.Cut(n.alarms, "/")
-	v, err := strconv.ParseFloat(number, 64)
-	days := map[string]float64{"hour": 1. / 24, "day": 1, "week": 7, "month": 30, "year": 365}[period]
-	switch {
-	case err != nil || !(v > 0) || rate && (days == 0 || v > 1e12) || !rate && v >= 1:
-		return nil, fmt.Errorf("--false-alarms %q: want a share of predictions between 0 and 1, such as 0.001, or a rate, such as 1/day, of hour, day, week, month (30 days) or year", n.alarms)
-	case rate:
-		o.AlarmsPerDay = v / days
-	default:
-		o.Level = v
+	var err error
+	if o.Level, o.AlarmsPerDay, err = parseFalseAlarms(n.alarms); err != nil {
+		return nil, err
 	}
 	return o, nil
 }

@@ -6,28 +6,35 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
+// retrainFlags are the flags of retrain.
+type retrainFlags struct {
+	archive, labels, out, readout string
+	threads                       int
+	group                         groupFlags
+	rate                          rateFlag
+	front                         frontFlag
+	net                           networkFlags
+	policy                        PolicyFlags
+	certainty                     certaintyFlags
+	scale                         scaleFlags
+	novelty                       noveltyFlags
+	decide                        DecideFlags
+}
+
 func newRetrain(a *cli.App) *cobra.Command {
-	var net networkFlags
-	var pol PolicyFlags
-	var scale scaleFlags
-	var archive, labels, out, readoutName string
-	var group groupFlags
-	var rate rateFlag
-	var front frontFlag
-	var certainty certaintyFlags
-	var novel noveltyFlags
-	var decide DecideFlags
-	var threads int
+	var flags retrainFlags
 	cmd := &cobra.Command{
 		Use:   "retrain [--merge FILE...]",
 		Short: "Train a model on the training part of an archive, or on a recording",
@@ -79,107 +86,127 @@ bits. The same shards always give the same bits.`,
   eusn-stream offline retrain --merge part*.stats --out big.safetensors`,
 		Args: cobra.ArbitraryArgs, // scaleFlags.check knows more
 	}
-	f := cmd.Flags()
-	f.StringVar(&archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels; or the folder of eusn-stream record, or a pattern of its files")
-	f.StringVar(&labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
-	group.add(f, "; leave-one-out then leaves out whole groups")
-	f.StringVarP(&out, "out", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
-	f.StringVar(&readoutName, "readout", "", "name of the trained readout (default \"default\")")
-	f.Var(&rate, "rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
-	f.Var(&front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of centre, normalise, envelope, decimate, with lengths in samples or time")
-	f.IntVar(&threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
-	net.add(f)
-	pol.Add(f)
-	certainty.add(f)
-	scale.add(f)
-	novel.add(f)
-	decide.Add(f)
+	flags.add(cmd.Flags())
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if err := scale.check(cmd, args); err != nil {
-			return err
-		}
-		budget, err := scale.bytes()
+		t, err := flags.read(cmd, args)
 		if err != nil {
 			return err
 		}
-		var shard offline.Shard
-		if scale.shard != "" {
-			if shard, err = parseShard(scale.shard); err != nil {
-				return err
-			}
-		}
-		policy, err := pol.Parse(f)
-		if err := errors.Join(err, net.check(f), certainty.check(f)); err != nil {
-			return err
-		}
-		if threads < 0 {
-			return fmt.Errorf("--threads %d: want 0 or more", threads)
-		}
-		if out == "" {
-			return errors.New("--out: want the name of a file")
-		}
-		if certainty.target != "" && (scale.shard != "" || scale.merge) {
-			return errors.New("--target, and --shard or --merge: files of statistics do not hold numbers: train in one job")
-		}
-		if certainty.target != "" && labels != "" {
-			return errors.New("--target and --labels: numbers come from a column of the archive: leave --labels out")
-		}
-		if scale.shard != "" && (certainty.coverage != 0 || certainty.maxError != 0 || certainty.priors != "" || certainty.weights != "") {
-			return errors.New("--coverage, --max-error, --priors or --class-weights, and --shard: files of statistics do not hold them: train in one job")
-		}
-		detector, err := novel.options(f)
-		if err != nil {
-			return err
-		}
-		if detector != nil && (scale.shard != "" || scale.merge) {
-			return errors.New("--novelty or --healthy-only, and --shard or --merge: a detector is learnt from all sequences at once: train in one job")
-		}
-		early, err := decide.Options(f)
-		if err != nil {
-			return err
-		}
-		if early != nil && (scale.shard != "" || scale.merge) {
-			return errors.New("--decide, and --shard or --merge: when a prefix suffices is learnt from all sequences at once: train in one job")
-		}
-		rule, parts, err := group.read()
-		if err != nil {
-			return err
-		}
-		if rule != nil && scale.shard != "" {
-			return errors.New("--group or --parts, and --shard: a group has sequences in several shards, and must be left out of all at once: train in one job")
-		}
-		return a.Do(func(ctx context.Context, files []string) error {
-			keepWithin(budget)
-			if err := cli.OutputFile(out, append(files, archive, labels, group.parts)...); err != nil {
-				return err
-			}
-			if scale.merge {
-				return mergeShards(ctx, a, files, offline.RetrainOptions{Budget: offline.Budget{Memory: budget}}, out)
-			}
-			src, err := openGrouped(archive, labels, rule)
-			if err == nil {
-				err = src.ReadTarget(certainty.target)
-			}
-			if err != nil {
-				return err
-			}
-			o := net.options(src.Channels)
-			o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = policy, readoutName, threads, budget, float64(rate), offline.Front(front)
-			o.Groups, o.Parts, o.Novelty, o.Early = rule, parts, detector, early
-			certainty.set(&o)
-			if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
-				return err
-			}
-			if scale.shard != "" {
-				return retrainShard(ctx, a, src, o, shard, out)
-			}
-			return retrain(ctx, a, src, o, group.parts, out)
-		})(cmd, args)
+		return a.Do(func(ctx context.Context, files []string) error { return t.run(ctx, a, files) })(cmd, args)
 	}
 	return cmd
 }
 
-// engineFor opens engines for a network of the recipe, and says where that is slow.
+func (r *retrainFlags) add(f *pflag.FlagSet) {
+	f.StringVar(&r.archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels; or the folder of eusn-stream record, or a pattern of its files")
+	f.StringVar(&r.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
+	r.group.add(f, "; leave-one-out then leaves out whole groups")
+	f.StringVarP(&r.out, "out", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
+	f.StringVar(&r.readout, "readout", "", "name of the trained readout (default \"default\")")
+	f.Var(&r.rate, "rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
+	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of centre, normalise, envelope, decimate, with lengths in samples or time")
+	f.IntVar(&r.threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
+	r.net.add(f)
+	r.policy.Add(f)
+	r.certainty.add(f)
+	r.scale.add(f)
+	r.novelty.add(f)
+	r.decide.Add(f)
+}
+
+// training is what the flags of retrain ask for.
+type training struct {
+	flags   *retrainFlags
+	memory  int64 // bytes
+	shard   offline.Shard
+	policy  reservoir.Policy
+	rule    *groups.Rule
+	parts   *groups.Parts
+	novelty *offline.NoveltyOptions
+	early   *offline.EarlyOptions
+}
+
+// read checks the flags and the arguments.
+func (r *retrainFlags) read(cmd *cobra.Command, args []string) (t training, err error) {
+	f := cmd.Flags()
+	t.flags = r
+	if err := r.scale.check(cmd, args); err != nil {
+		return t, err
+	}
+	if t.memory, err = r.scale.bytes(); err != nil {
+		return t, err
+	}
+	if r.scale.shard != "" {
+		if t.shard, err = parseShard(r.scale.shard); err != nil {
+			return t, err
+		}
+	}
+	t.policy, err = r.policy.Parse(f)
+	if err := errors.Join(err, r.net.check(f), r.certainty.check(f)); err != nil {
+		return t, err
+	}
+	if r.threads < 0 {
+		return t, fmt.Errorf("--threads %d: want 0 or more", r.threads)
+	}
+	if r.out == "" {
+		return t, errors.New("--out: want the name of a file")
+	}
+	if t.novelty, err = r.novelty.options(f); err != nil {
+		return t, err
+	}
+	if t.early, err = r.decide.Options(f); err != nil {
+		return t, err
+	}
+	if t.rule, t.parts, err = r.group.read(); err != nil {
+		return t, err
+	}
+	return t, t.checkTogether()
+}
+
+// checkTogether refuses flags that exclude each other.
+func (t *training) checkTogether() error {
+	c, shard := &t.flags.certainty, t.flags.scale.shard != ""
+	several := shard || t.flags.scale.merge
+	return cli.CheckRules([]cli.Rule{
+		{Broken: c.target != "" && several, Message: "--target, and --shard or --merge: files of statistics do not hold numbers: train in one job"},
+		{Broken: c.target != "" && t.flags.labels != "", Message: "--target and --labels: numbers come from a column of the archive: leave --labels out"},
+		{Broken: shard && (c.coverage != 0 || c.maxError != 0 || c.priors != "" || c.weights != ""), Message: "--coverage, --max-error, --priors or --class-weights, and --shard: files of statistics do not hold them: train in one job"},
+		{Broken: t.novelty != nil && several, Message: "--novelty or --healthy-only, and --shard or --merge: a detector is learnt from all sequences at once: train in one job"},
+		{Broken: t.early != nil && several, Message: "--decide, and --shard or --merge: when a prefix suffices is learnt from all sequences at once: train in one job"},
+		{Broken: t.rule != nil && shard, Message: "--group or --parts, and --shard: a group has sequences in several shards, and must be left out of all at once: train in one job"},
+	})
+}
+
+// run trains on an archive, or merges the files of its shards.
+func (t *training) run(ctx context.Context, a *cli.App, files []string) error {
+	r := t.flags
+	keepWithin(t.memory)
+	if err := cli.OutputFile(r.out, append(files, r.archive, r.labels, r.group.parts)...); err != nil {
+		return err
+	}
+	if r.scale.merge {
+		return mergeShards(ctx, a, files, offline.RetrainOptions{Budget: offline.Budget{Memory: t.memory}}, r.out)
+	}
+	src, err := openGrouped(r.archive, r.labels, t.rule)
+	if err == nil {
+		err = src.ReadTarget(r.certainty.target)
+	}
+	if err != nil {
+		return err
+	}
+	o := r.net.options(src.Channels)
+	o.Policy, o.Readout, o.Threads, o.Memory, o.Rate, o.Front = t.policy, r.readout, r.threads, t.memory, float64(r.rate), offline.Front(r.front)
+	o.Groups, o.Parts, o.Novelty, o.Early = t.rule, t.parts, t.novelty, t.early
+	r.certainty.set(&o)
+	if o.NewEngine, err = engineFor(a, o.Spec); err != nil {
+		return err
+	}
+	if r.scale.shard != "" {
+		return retrainShard(ctx, a, src, o, t.shard, r.out)
+	}
+	return retrain(ctx, a, src, o, r.group.parts, r.out)
+}
+
 func engineFor(a *cli.App, s reservoir.Spec) (func(*reservoir.Network, int) (reservoir.Engine, error), error) {
 	kind, slow, err := engines.Choose(a.Engine, s)
 	if slow != "" {
