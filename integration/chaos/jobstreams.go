@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -83,14 +84,19 @@ func lastSeq(ctx context.Context, js jetstream.JetStream, name string) (last uin
 func stateOf(ctx context.Context, js jetstream.JetStream, name string) (state jetstream.StreamState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
+	var answered error // by the server; the last try may end without an answer
 	err = asking(ctx, func(ctx context.Context) error {
 		s, err := js.Stream(ctx, name)
 		if err == nil {
 			state = s.CachedInfo().State
 		}
+		if err == nil || errors.Is(err, jetstream.ErrStreamNotFound) {
+			answered = err
+		}
 		return err
 	})
 	if err != nil {
+		err = cmp.Or(answered, err)
 		return state, fmt.Errorf("chaos: NATS stream %s: %w", name, err)
 	}
 	return state, nil
