@@ -85,9 +85,11 @@ func newConfigCheck(a *cli.App) *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a configuration file; start nothing, connect to nothing",
 		Long: `Check a configuration file as "run" would read it, environment included: keys,
-types, ranges, alarm rules, where alarms are sent. If the model file is there, a rule whose
-alarm that model never raises is a warning. Nothing is started and nothing is connected to. With --json, each
-problem has its key, place, wanted value and message.`,
+types, ranges, alarm rules, where alarms are sent. A rule with a class that the model
+file does not have is an error, and a rule whose alarm that model never raises is a
+warning. If the model cannot be read, classes are not checked, which is a warning.
+Nothing is started and nothing is connected to. With --json, each problem has its
+key, place, wanted value and message.`,
 		Example: "  eusn-stream config check configs/embedded.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(_ context.Context, args []string) error {
@@ -98,8 +100,11 @@ problem has its key, place, wanted value and message.`,
 
 func configCheck(a *cli.App, path string) error {
 	c, err := Load(path, nil, nil)
+	var warnings []string
 	if err == nil {
 		wrong := append(checkRules(c.Alarms.Rules.Map()), parts(CheckOutputs(c.Alarms))...)
+		foreign, never := compareRules(c)
+		wrong, warnings = append(wrong, foreign...), append(c.Warnings(), never...)
 		err = cli.Fail(cli.ExitConfig, errors.Join(wrong...), "docs/alarms.md says how a rule is written, and where alarms can be sent")
 	}
 	if a.JSON {
@@ -126,7 +131,7 @@ func configCheck(a *cli.App, path string) error {
 	if need := pipeline.ConsumersFor(c.Stage.Partitions); c.NATS.URL != "" && need > pipeline.UsualConsumers {
 		a.Say("note: stage.partitions: %d partitions need up to %d consumers of their input, and a NATS server allows %d where nobody sets a limit. The stage creates the input with max_consumers %d; the account, and an input that you create, must allow %d or more: eusn-stream doctor asks the server", c.Stage.Partitions, need, pipeline.UsualConsumers, pipeline.MaxConsumers, need)
 	}
-	for _, w := range append(c.Warnings(), neverRaised(c)...) {
+	for _, w := range warnings {
 		a.Say("warning: %s", w)
 	}
 	if !a.JSON {
@@ -154,32 +159,45 @@ func checkRules(texts map[string]string) (all []error) {
 	return all
 }
 
-// neverRaised says which alarms the configuration's model cannot raise.
-func neverRaised(c config.Config) (all []string) {
+// compareRules compares the alarm rules with the configuration's model. wrong are rules with
+// a class that the model does not have; warnings are about alarms that it never raises, and
+// about classes that could not be compared because the model could not be read.
+func compareRules(c config.Config) (wrong []error, warnings []string) {
 	rules, err := alarm.ParseRules(c.Alarms.Rules.Map())
-	if err != nil || len(rules) == 0 {
-		return nil
+	if err != nil {
+		return nil, nil
 	}
 	m, err := reservoir.Load(c.Model)
-	if err != nil {
-		return nil // run says what is wrong with it
+	at := 0
+	if err == nil && c.Stage.Readout != "" {
+		for at < len(m.Readouts) && m.Readouts[at].Name != c.Stage.Readout {
+			at++
+		}
 	}
-	for i, linear := range m.Readouts {
-		if linear.Name != c.Stage.Readout && (c.Stage.Readout != "" || i > 0) {
+	if err == nil && at >= len(m.Readouts) {
+		err = fmt.Errorf("the model has no readout %q", c.Stage.Readout)
+	}
+	if err != nil {
+		for _, n := range rules.Never(alarm.Gives{}) {
+			if n.Class != "" {
+				return nil, []string{fmt.Sprintf("key alarms.rules: the classes that rules name could not be checked: %v", err)}
+			}
+		}
+		return nil, nil
+	}
+	linear := m.Readouts[at]
+	gives := alarm.Gives{Classes: linear.Classes, Probability: linear.Temperature != 0, Number: linear.Interval != nil}
+	if d := linear.Novelty; d != nil {
+		gives.Novelty, gives.Inputs, gives.LeastP = true, d.Inputs != nil, float32(d.Least())
+	}
+	for _, n := range rules.Never(gives) {
+		if n.Class == "" {
+			warnings = append(warnings, fmt.Sprintf("key alarms.rules.%s: %s", n.Rule, n.Why))
 			continue
 		}
-		gives := alarm.Gives{Classes: linear.Classes, Probability: linear.Temperature != 0, Number: linear.Interval != nil}
-		if d := linear.Novelty; d != nil {
-			gives.Novelty, gives.Inputs, gives.LeastP = true, d.Inputs != nil, float32(d.Least())
-		}
-		for _, n := range rules.Never(gives) {
-			if n.Class != "" {
-				n.Why += fmt.Sprintf(": %q is not one of %q", n.Class, linear.Classes)
-			}
-			all = append(all, fmt.Sprintf("key alarms.rules.%s: %s", n.Rule, n.Why))
-		}
+		wrong = append(wrong, &ruleError{n.Rule, c.Alarms.Rules.Map()[n.Rule], fmt.Errorf("rule %q: %s: %q is not one of %q", n.Rule, n.Why, n.Class, linear.Classes)})
 	}
-	return all
+	return wrong, warnings
 }
 
 // problem is one error, as --json prints it. Unknown fields are left out.

@@ -185,19 +185,38 @@ func TestConfigRules(t *testing.T) {
 		t.Errorf("it says %s", r.Out)
 	}
 
-	// Where the model is known, so is which alarms it never raises.
+	// A model that is not there: its classes are not known, which is a warning.
+	r = clitest.Must(t, "config", "check", clitest.Write(t, filepath.Join(dir, "absent.yaml"), "model: "+model+"\nalarms:\n  rules:\n    odd: class novell\n"))
+	if !strings.Contains(r.ErrOut, "warning: key alarms.rules: the classes that rules name could not be checked: ") {
+		t.Errorf("without a model file it says %s", r.ErrOut)
+	}
+
+	// If the model is known, so is which alarms it never raises.
 	if err := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}).Save(model); err != nil {
 		t.Fatal(err)
 	}
-	known := clitest.Write(t, filepath.Join(dir, "known.yaml"), "model: "+model+"\nalarms:\n  rules:\n    odd: class novell\n    flat: flag flat\n    new: novel 0.01\n")
+	known := clitest.Write(t, filepath.Join(dir, "known.yaml"), "model: "+model+"\nalarms:\n  rules:\n    flat: flag flat\n    new: novel 0.01\n")
 	told := clitest.Must(t, "config", "check", known)
-	for _, want := range []string{`warning: key alarms.rules.odd: a rule names a class that the job's model does not have: no prediction is of it: "novell" is not one of [`, "warning: key alarms.rules.new: a rule is about what is novel"} {
-		if !strings.Contains(told.ErrOut, want) {
-			t.Errorf("it does not say %q:\n%s", want, told.ErrOut)
-		}
+	if want := "warning: key alarms.rules.new: a rule is about what is novel"; !strings.Contains(told.ErrOut, want) {
+		t.Errorf("it does not say %q:\n%s", want, told.ErrOut)
 	}
-	if strings.Contains(told.ErrOut, "rules.flat") {
+	if strings.Contains(told.ErrOut, "rules.flat") || strings.Contains(told.ErrOut, "classes") {
 		t.Errorf("a rule that every model can raise:\n%s", told.ErrOut)
+	}
+
+	// A class that the model does not have is an error.
+	odd := clitest.Write(t, filepath.Join(dir, "odd.yaml"), "model: "+model+"\nalarms:\n  rules:\n    odd: class novell\n")
+	clitest.Exec(t, t.Context(), "config", "check", odd).Want(t, cli.ExitConfig, `rule "odd"`, `"novell" is not one of [`, "try: docs/alarms.md")
+	r = clitest.Exec(t, t.Context(), "config", "check", odd, "--json")
+	r.Parse(t, &said)
+	if said.OK || len(said.Problems) != 1 || said.Problems[0].Key != "alarms.rules.odd" || said.Problems[0].Got != "class novell" {
+		t.Errorf("it says %s", r.Out)
+	}
+
+	// So is a readout that the model does not have: no class can be compared.
+	other := clitest.Write(t, filepath.Join(dir, "other.yaml"), "model: "+model+"\nstage: {readout: other}\nalarms:\n  rules:\n    odd: class novell\n")
+	if r = clitest.Must(t, "config", "check", other); !strings.Contains(r.ErrOut, `could not be checked: the model has no readout "other"`) {
+		t.Errorf("with another readout it says %s", r.ErrOut)
 	}
 }
 
