@@ -80,13 +80,22 @@ func (a Access) Listen(addr string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	l = listen.Limit(l, listen.Limits{Connections: connections, PerAddress: cmp.Or(a.PerAddress, connections/4), Name: addr, Log: a.Log})
+	most := Connections()
+	l = listen.Limit(l, listen.Limits{Connections: most, PerAddress: cmp.Or(a.PerAddress, most/4), Name: addr, Log: a.Log})
 	if a.TLS != nil {
 		l = tls.NewListener(l, a.TLS)
 	}
 	return l, nil
 }
 
-// connections is how many a listener has at a time. Others wait until one ends: the
-// system has a queue for them.
-const connections = 16384
+const (
+	mostConnections = 16384
+	// OwnFiles is what the outbox, the clients of the metrics port and the rest of the process
+	// have open, at most.
+	OwnFiles = 512
+)
+
+// Connections is how many a listener has at a time: a quarter of the files that the process
+// may open beyond its own, because there are up to three listeners. Others wait until one
+// ends: the system has a queue for them.
+func Connections() int { return listen.Share(mostConnections, OwnFiles, 4) }

@@ -33,3 +33,20 @@ func compareFiles(limit int, needs []Need) error {
 	}
 	return fmt.Errorf("this process may have %d files open (RLIMIT_NOFILE), and needs up to %d: %s. Raise the limit: ulimit -Hn, or LimitNOFILE= in a unit of systemd", limit, sum, strings.Join(parts, ", "))
 }
+
+// leastShare is what a listener may have at least.
+const leastShare = 64
+
+// Share is how many connections a listener may have at a time: at most most, and at most one
+// in parts of the files that the process may have open beyond its own.
+func Share(most, own, parts int) int {
+	limit, ok := OpenFiles()
+	if !ok {
+		return most
+	}
+	return share(limit, most, own, parts)
+}
+
+func share(limit, most, own, parts int) int {
+	return max(leastShare, min(most, (limit-own)/parts))
+}

@@ -156,6 +156,11 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
 	}
+	for limit, want := range map[int]int{512: leastShare, 1024: 128, 20_000: 4872, 65_536: 16_256, 1 << 20: 16_384} {
+		if got := share(limit, 16_384, 512, 4); got != want {
+			t.Errorf("of %d files a listener may have %d, want %d", limit, got, want)
+		}
+	}
 	if limit, ok := OpenFiles(); ok && limit < 64 {
 		t.Errorf("this process may have %d files open", limit)
 	}

@@ -110,21 +110,14 @@ func parseEndpoint(addr string) (*endpoint, error) {
 
 // Limits of what the clients of a server may have.
 const (
-	mostConnections  = 16384
-	leastConnections = 64
+	mostConnections = 16384
 	// ownFiles is what the store and the rest of the process have open.
 	ownFiles = 768
 )
 
 // Connections is how many clients an embedded server has at a time: half of the files
 // that the process may open beyond its own, so that clients never leave the store without.
-func Connections() int {
-	limit, ok := listen.OpenFiles()
-	if !ok {
-		return mostConnections
-	}
-	return max(leastConnections, min(mostConnections, (limit-ownFiles)/2))
-}
+func Connections() int { return listen.Share(mostConnections, ownFiles, 2) }
 
 // Needs are the files that the embedded server may have open.
 func Needs() []listen.Need {

@@ -27,6 +27,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/gateway/mqtt"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/sparkplug"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/web"
+	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
@@ -89,6 +90,9 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error {
 		c, err := server.StageConfig(a, file, f, gatewayFlags)
 		if err != nil {
+			return err
+		}
+		if err := checkGatewayFiles(c.Gateway); err != nil {
 			return err
 		}
 		return runGateway(ctx, a, c)
@@ -195,6 +199,20 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	}
 	a.Say("stopped: %d samples taken in %d batches, %d messages recognised as repeats; %d batches wait in the outbox", s.Samples, s.Batches, s.Repeats, s.Waiting)
 	return err
+}
+
+// checkGatewayFiles refuses to start if devices could take the files that the outbox needs.
+func checkGatewayFiles(g config.Gateway) error {
+	needs := []listen.Need{{What: "the outbox, the metrics port, and what else this process has open", Files: gateway.OwnFiles}}
+	for _, l := range []struct {
+		addr, what string
+		files      int
+	}{{g.MQTT, "clients of gateway.mqtt", gateway.Connections()}, {g.HTTP, "clients of gateway.http", gateway.Connections()}, {g.TCP, "clients of gateway.tcp", line.Connections()}} {
+		if l.addr != "" {
+			needs = append(needs, listen.Need{What: l.what, Files: l.files})
+		}
+	}
+	return filesFailure(listen.CheckFiles(needs...))
 }
 
 // awaitServer connects to the NATS server, and waits for it as long as it is away: the

@@ -238,10 +238,11 @@ func checkFiles(c config.Config) error {
 	if c.Metrics.Listen != "" {
 		needs = append(needs, listen.Need{What: "clients of the metrics port", Files: metrics.Connections})
 	}
-	if err := listen.CheckFiles(needs...); err != nil {
-		return cli.Fail(cli.ExitFailure, err, "ulimit -n 65536, or LimitNOFILE=65536 in the unit")
-	}
-	return nil
+	return filesFailure(listen.CheckFiles(needs...))
+}
+
+func filesFailure(err error) error {
+	return cli.Fail(cli.ExitFailure, err, "ulimit -n 65536, or LimitNOFILE=65536 in the unit")
 }
 
 // ensureLabels makes the NATS stream of a job's labels. The stage works without.

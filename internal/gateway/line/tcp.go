@@ -12,10 +12,9 @@ import (
 )
 
 const (
-	firstBytes  = 4 << 10  // of a connection's buffer, until more comes at once
-	chunkBytes  = 64 << 10 // of lines that are taken together, and of the longest line
-	connections = 4096     // beyond, one that is idle gives its place
-	perAddress  = connections / 4
+	firstBytes  = 4 << 10         // of a connection's buffer, until more comes at once
+	chunkBytes  = 64 << 10        // of lines that are taken together, and of the longest line
+	connections = 4096            // at most; beyond, one that is idle gives its place
 	idleFirst   = 5 * time.Second // for a connection that has sent no line
 	idle        = time.Minute
 	silence     = 24 * time.Hour // after which a connection is ended; one whose other side is gone ends within minutes
@@ -42,14 +41,19 @@ type activity struct {
 	sent bool      // it has sent one
 }
 
+// Connections is how many there are at a time: fewer than the listener accepts, which
+// makes room for a new one by ending one that is idle.
+func Connections() int { return min(connections, gateway.Connections()-1) }
+
 // ListenTCP starts to take connections for g.
 func ListenTCP(g *gateway.Gateway, addr string, a gateway.Access, log *slog.Logger) (*TCP, error) {
-	a.PerAddress, a.Log = perAddress, log
+	most := Connections()
+	a.PerAddress, a.Log = most/4, log
 	l, err := a.Listen(addr)
 	if err != nil {
 		return nil, err
 	}
-	t := &TCP{g: g, log: log, l: l, most: connections, idleFirst: idleFirst, idle: idle, conns: map[net.Conn]*activity{}}
+	t := &TCP{g: g, log: log, l: l, most: most, idleFirst: idleFirst, idle: idle, conns: map[net.Conn]*activity{}}
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	t.all.Go(t.accept)
 	return t, nil
