@@ -139,8 +139,9 @@ func TestOvertakenWhileRestoring(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	_, released := b.last("late", 0)
 	open := func(worker string) *store.Committer {
-		c := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: worker, Log: b.log}
+		c := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: worker, Log: b.log, Model: released.Identity}
 		if err := c.Claim(t.Context(), nil, func(wire.Record) bool { return false }); err != nil {
 			t.Fatal(err)
 		}

@@ -139,7 +139,7 @@ func TestStageRefuses(t *testing.T) {
 		{Stage{Model: &headless, Dial: b.dial, NewEngine: pipelinetest.Generic}, "no readout"},
 		{Stage{Model: &badPolicy, Dial: b.dial, NewEngine: pipelinetest.Generic}, "sometimes"},
 		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Readout: "other"}}, `"other"`},
-		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Partitions: -2}}, "partitions"},
+		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Partitions: -2}}, "Partitions is -2"},
 		{Stage{Model: good, Dial: away, NewEngine: pipelinetest.Generic}, "127.0.0.1:1"},
 		{Stage{Model: good, Dial: b.dial, NewEngine: noEngine}, "no such device"},
 	} {

@@ -118,7 +118,7 @@ func TestZombieIsFenced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &store.Committer{JS: b.js, Stream: out, Job: "zombie", Worker: "other", Log: b.log, Retries: func() {}}
+	other := &store.Committer{JS: b.js, Stream: out, Job: "zombie", Worker: "other", Log: b.log, Retries: func() {}, Model: before.Identity}
 	empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
 	if err != nil {
 		t.Fatal(err)

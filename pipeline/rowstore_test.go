@@ -85,7 +85,8 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: "other", Log: b.log, Retries: func() {}}
+	_, ours := b.last("late", 0)
+	other := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: "other", Log: b.log, Retries: func() {}, Model: ours.Identity}
 	empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
 	if err != nil {
 		t.Fatal(err)

@@ -249,7 +249,7 @@ func TestFailureIsNotReady(t *testing.T) {
 // falls to this worker.
 func TestUnready(t *testing.T) {
 	held := func() *owner.Ownership {
-		w := &owner.Worker{Lease: time.Minute, Server: owner.Server{Snaps: &store.Snapshots{}}}
+		w := &owner.Worker{Lease: time.Minute, Server: owner.Server{In: &store.Input{}, Snaps: &store.Snapshots{}}}
 		return owner.New(t.Context(), w, &shard.Shard{}, 4, 0)
 	}
 	share := []int{4}
