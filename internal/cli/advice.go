@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // carried are the flags by which a command finds its server and job.
@@ -55,40 +56,53 @@ func (a *App) AdviceOn(job, text string) string {
 	}
 }
 
+// call is a call of a command in a text, with the flags to add to it.
+type call struct {
+	cmd         *cobra.Command
+	rest, flags string // what stands after the name of the command, and what is added
+}
+
+// lacks reports whether the command takes a flag that the call does not have.
+func (c *call) lacks(flag string) bool { return c.cmd.Flags().Lookup(flag) != nil && !c.has(flag) }
+
+func (c *call) has(flag string) bool { return strings.Contains(c.rest+" ", " --"+flag+" ") }
+
+// carry adds a flag of the command that runs. takesURL says whether that command takes the
+// address of a server; without it, --dir has another meaning.
+func (c *call) carry(f *pflag.Flag, takesURL bool) {
+	value := QuoteForShell(f.Value.String())
+	switch {
+	case f.Name == "config" && strings.Contains(c.rest, " -c "):
+		c.rest = strings.Replace(c.rest, " -c FILE", " -c "+value, 1)
+	case f.Name == "config":
+		c.flags += " -c " + value
+	case f.Name == "nats-url" && strings.Contains(value, "@"):
+		c.flags += " --nats-url URL" // which holds a password
+	case f.Name == "dir" && (!takesURL || c.has("nats-url")):
+	default:
+		c.flags += " --" + f.Name + " " + value
+	}
+}
+
 // withFlags is what stands after the name of a command, with the flags that are missing.
 func (a *App) withFlags(cmd *cobra.Command, job, rest string) string {
-	own, flags := a.command.Flags(), ""
 	if strings.HasPrefix(rest, " --help") {
 		return rest
 	}
-	takes := func(name string) bool { return cmd.Flags().Lookup(name) != nil }
-	has := func(name string) bool { return strings.Contains(rest+" ", " --"+name+" ") }
+	own, c := a.command.Flags(), call{cmd: cmd, rest: rest}
 	for _, name := range carried {
-		f := own.Lookup(name)
-		if f == nil || !f.Changed || !takes(name) || has(name) {
-			continue
-		}
-		value := QuoteForShell(f.Value.String())
-		switch {
-		case name == "config" && strings.Contains(rest, " -c "):
-			rest = strings.Replace(rest, " -c FILE", " -c "+value, 1)
-		case name == "config":
-			flags += " -c " + value
-		case name == "nats-url" && strings.Contains(value, "@"):
-			flags += " --nats-url URL" // which holds a password
-		case name == "dir" && (own.Lookup("nats-url") == nil || has("nats-url")):
-		default:
-			flags += " --" + name + " " + value
+		if f := own.Lookup(name); f != nil && f.Changed && c.lacks(name) {
+			c.carry(f, own.Lookup("nats-url") != nil)
 		}
 	}
-	if f := own.Lookup("job"); job != "" && f != nil && !f.Changed && job != f.DefValue && takes("job") && !has("job") {
-		flags += " --job " + job
+	if f := own.Lookup("job"); job != "" && f != nil && !f.Changed && job != f.DefValue && c.lacks("job") {
+		c.flags += " --job " + job
 	}
-	if a.found != "" && takes("nats-url") && takes("dir") && !has("nats-url") && !strings.Contains(flags, "--nats-url") {
-		flags += " --nats-url " + a.found
+	if a.found != "" && c.lacks("nats-url") && cmd.Flags().Lookup("dir") != nil && !strings.Contains(c.flags, "--nats-url") {
+		c.flags += " --nats-url " + a.found
 	}
-	call := strings.TrimRight(rest, " ")
-	return call + flags + rest[len(call):]
+	before := strings.TrimRight(c.rest, " ")
+	return before + c.flags + c.rest[len(before):]
 }
 
 // endOfCall is where a sentence goes on after a call, -1 where it does not.

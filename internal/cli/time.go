@@ -24,3 +24,15 @@ func PointInTime(flag, text string, now time.Time, help string) (time.Time, erro
 	}
 	return time.Time{}, Fail(ExitUsage, fmt.Errorf("--%s %q: want how long ago, like 30m, a date, like 2026-01-31 (from 00:00 UTC on), or a time, like 2026-01-31T12:00:00Z", flag, text), help)
 }
+
+// LeadIn parses the value of --lead-in; it is -1 if there is none.
+func LeadIn(text string) (time.Duration, error) {
+	if text == "" {
+		return -1, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("--lead-in %s: want a duration such as 1h, or 0s", text)
+	}
+	return d, nil
+}

@@ -105,9 +105,14 @@ func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, to []notify.Ou
 	return watch.Run(ctx, nc, o)
 }
 
+// runFlags are the flags of alarms run.
+type runFlags struct {
+	since, save       string
+	missing, takeOver bool
+}
+
 func newRun(a *cli.App) *cobra.Command {
-	var since, save string
-	var missing, takeOver bool
+	var flags runFlags
 	cmd := command(a, &cobra.Command{
 		Use:   "run",
 		Short: "Raise and clear alarms for a job's predictions, beside its stage",
@@ -129,84 +134,104 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
   eusn-stream alarms run -c stage.yaml --since 24h --nats-url nats://host:4222`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		rules, err := alarm.ParseRules(c.Alarms.Rules.Map())
-		if err != nil {
-			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
-		}
-		if len(rules) == 0 {
-			rules = nil // those that hold stand
-		}
-		journal := new(fleet.Journal)
-		log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
-		server.LogWarnings(c, log, "alarms")
-		to, err := outputs(c.Alarms, c.Job, log)
-		if err != nil {
-			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says where alarms can be sent")
-		}
-		from, err := cli.PointInTime("since", since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms run --help")
-		if err != nil {
-			return err
-		}
-		o := watch.Options{Job: c.Job, Rules: rules, Since: from, Missing: missing, TakeOver: takeOver, Replicas: 0, Who: "configuration", Log: log}
-		if save != "" {
-			if o.Save, err = time.ParseDuration(save); err != nil || o.Save <= 0 {
-				return cli.Fail(cli.ExitUsage, errors.New("--save "+save+", want a time such as 30s"), "eusn-stream alarms run --help")
-			}
-		}
-		ctx, stop := context.WithCancel(ctx)
-		defer stop()
-		says := &status{ctx: ctx, log: log}
-		says.now.Store(new(fleet.Watch))
-		o.StandsBy = func() {
-			a.Say("another process keeps the alarms of job %s: this one stands by, and takes them over when that one does not answer; Ctrl-C stops", c.Job)
-			says.is(fleet.Watch{Standby: true})
-		}
-		o.Writes = func() {
-			a.Say("keeping the alarms of job %s", c.Job)
-			says.is(fleet.Watch{})
-		}
-		o.Begun = func(hold alarm.Rules) {
-			says.is(fleet.Watch{Begun: true, Rules: len(hold)})
-			a.Say("%d rules hold for job %s; Ctrl-C stops", len(hold), c.Job)
-			for _, r := range hold {
-				log.Info("rule", "name", r.Name, "text", r.Text)
-			}
-			if len(hold) == 0 {
-				log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules --set")
-			}
-		}
-		o.Event = func(e *alarm.Event) {
-			says.event()
-			if e.Kind != alarm.RulesChanged {
-				log.Info("alarm "+e.Kind, eventAttrs(e)...)
-			}
-		}
-		another := func(name string) (*nats.Conn, error) { return natsclient.Another(js.Conn(), name) }
-		used := server.Certificates(c, log, server.UsesNATS)
-		go used.Run(ctx)
-		end := server.Answer(another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *says.now.Load() }), used, journal, log)
-		err = runWith(ctx, js.Conn(), o, to)
-		end()
-		stop()
-		says.told.Wait()
-		switch {
-		case errors.Is(err, watch.ErrFenced):
-			return cli.Fail(cli.ExitFailure, err, "start this one again, without --take-over: it stands by while the other one runs")
-		case errors.Is(err, alarm.ErrMissing):
-			return cli.Fail(cli.ExitIntegrity, err, "the same command with --missing continues with the predictions that are there; a larger output.keep keeps more")
-		case errors.Is(err, watch.ErrDiffers):
-			return cli.Fail(cli.ExitIntegrity, err, "eusn-stream alarms tail --since 24h, which shows what the log has")
-		case err == nil:
-			a.Say("stopped; the next run continues from here")
-		}
-		return err
+		return flags.run(ctx, a, c, js)
 	})
 	f := cmd.Flags()
-	f.StringVar(&since, "since", "", "where a new alarm log begins: 10m (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z (default now)")
-	f.BoolVar(&missing, "missing", false, "continue where predictions are gone that were not judged")
-	f.BoolVar(&takeOver, "take-over", false, "take the alarms over at once from a process that keeps them, which ends")
-	f.StringVar(&save, "save", "", "how often the state is stored (default 30s)")
+	f.StringVar(&flags.since, "since", "", "where a new alarm log begins: 10m (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z (default now)")
+	f.BoolVar(&flags.missing, "missing", false, "continue where predictions are gone that were not judged")
+	f.BoolVar(&flags.takeOver, "take-over", false, "take the alarms over at once from a process that keeps them, which ends")
+	f.StringVar(&flags.save, "save", "", "how often the state is stored (default 30s)")
 	return cmd
+}
+
+// options are what the flags and the configuration ask for.
+func (r *runFlags) options(ctx context.Context, c config.Config, js jetstream.JetStream) (o watch.Options, err error) {
+	rules, err := alarm.ParseRules(c.Alarms.Rules.Map())
+	if err != nil {
+		return o, cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
+	}
+	if len(rules) == 0 {
+		rules = nil // those that hold stand
+	}
+	o = watch.Options{Job: c.Job, Rules: rules, Missing: r.missing, TakeOver: r.takeOver, Who: "configuration"}
+	if o.Since, err = cli.PointInTime("since", r.since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms run --help"); err != nil {
+		return o, err
+	}
+	if r.save != "" {
+		if o.Save, err = time.ParseDuration(r.save); err != nil || o.Save <= 0 {
+			return o, cli.Fail(cli.ExitUsage, errors.New("--save "+r.save+", want a time such as 30s"), "eusn-stream alarms run --help")
+		}
+	}
+	return o, nil
+}
+
+// run keeps the alarms of a job until ctx ends.
+func (r *runFlags) run(ctx context.Context, a *cli.App, c config.Config, js jetstream.JetStream) error {
+	o, err := r.options(ctx, c, js)
+	if err != nil {
+		return err
+	}
+	journal := new(fleet.Journal)
+	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
+	server.LogWarnings(c, log, "alarms")
+	to, err := outputs(c.Alarms, c.Job, log)
+	if err != nil {
+		return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says where alarms can be sent")
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	says := &status{ctx: ctx, log: log}
+	says.now.Store(new(fleet.Watch))
+	o.Log = log
+	report(a, &o, says)
+	another := func(name string) (*nats.Conn, error) { return natsclient.Another(js.Conn(), name) }
+	used := server.Certificates(c, log, server.UsesNATS)
+	go used.Run(ctx)
+	end := server.Answer(another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *says.now.Load() }), used, journal, log)
+	err = runWith(ctx, js.Conn(), o, to)
+	end()
+	stop()
+	says.told.Wait()
+	switch {
+	case errors.Is(err, watch.ErrFenced):
+		return cli.Fail(cli.ExitFailure, err, "start this one again, without --take-over: it stands by while the other one runs")
+	case errors.Is(err, alarm.ErrMissing):
+		return cli.Fail(cli.ExitIntegrity, err, "the same command with --missing continues with the predictions that are there; a larger output.keep keeps more")
+	case errors.Is(err, watch.ErrDiffers):
+		return cli.Fail(cli.ExitIntegrity, err, "eusn-stream alarms tail --since 24h, which shows what the log has")
+	case err == nil:
+		a.Say("stopped; the next run continues from here")
+	}
+	return err
+}
+
+// report has the options report what the process does: to the user, to the log and to the
+// status.
+func report(a *cli.App, o *watch.Options, says *status) {
+	o.StandsBy = func() {
+		a.Say("another process keeps the alarms of job %s: this one stands by, and takes them over when that one does not answer; Ctrl-C stops", o.Job)
+		says.is(fleet.Watch{Standby: true})
+	}
+	o.Writes = func() {
+		a.Say("keeping the alarms of job %s", o.Job)
+		says.is(fleet.Watch{})
+	}
+	o.Begun = func(hold alarm.Rules) {
+		says.is(fleet.Watch{Begun: true, Rules: len(hold)})
+		a.Say("%d rules hold for job %s; Ctrl-C stops", len(hold), o.Job)
+		for _, r := range hold {
+			says.log.Info("rule", "name", r.Name, "text", r.Text)
+		}
+		if len(hold) == 0 {
+			says.log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules --set")
+		}
+	}
+	o.Event = func(e *alarm.Event) {
+		says.event()
+		if e.Kind != alarm.RulesChanged {
+			says.log.Info("alarm "+e.Kind, eventAttrs(e)...)
+		}
+	}
 }
 
 // status is what the process does, for those who ask.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -80,6 +81,20 @@ that you choose.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
+	o.add(f)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if o.only == onlyMessages && !f.Changed("partitions") {
+			o.partitions = []int{pipeline.EmbeddedPartitions}
+		}
+		if err := o.check(); err != nil {
+			return err
+		}
+		return a.Do(func(ctx context.Context, _ []string) error { return bench(ctx, a, &o) })(cmd, args)
+	}
+	return cmd
+}
+
+func (o *benchOptions) add(f *pflag.FlagSet) {
 	f.IntSliceVar(&o.units, "units", nil, "units of the network, or of each member of a bank")
 	f.IntSliceVar(&o.inputs, "inputs", nil, "inputs after the transform; with --bank and --recipe half of them are differences, so an even number, twice that of the channels (default with --recipe 2: one channel)")
 	f.IntSliceVar(&o.streams, "streams", nil, "streams per call")
@@ -97,16 +112,6 @@ that you choose.`,
 	f.IntVar(&o.batch, "batch", pipeline.Defaults().RowBudget, "rows that close a batch of the stage (stage.rows of its configuration)")
 	f.StringVar(&o.dir, "dir", "", "folder for the stage's server; empty: the system's temporary folder")
 	f.StringVar(&o.profile, "profile", "", "write CPU profiles of the working stage to PROFILE-<partitions>.pprof, for go tool pprof")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if o.only == onlyMessages && !f.Changed("partitions") {
-			o.partitions = []int{pipeline.EmbeddedPartitions}
-		}
-		if err := o.check(); err != nil {
-			return err
-		}
-		return a.Do(func(ctx context.Context, _ []string) error { return bench(ctx, a, &o) })(cmd, args)
-	}
-	return cmd
 }
 
 // bench measures what is asked for and prints it, also what there is when ctx

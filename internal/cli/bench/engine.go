@@ -90,6 +90,26 @@ const (
 	mostPeak  = time.Second / 4       // for each peak of the head, which an interruption waits for
 )
 
+// newEngineBenches makes a measurement for each shape and number of threads of each engine.
+// With an error it returns those that are made already.
+func newEngineBenches(kinds []benchKind, o *benchOptions) (all []*engineBench, err error) {
+	for _, k := range kinds {
+		for _, s := range o.shapes(k) {
+			for i, threads := range o.threadCounts() {
+				if k.slow && threads > 1 || k.one && i > 0 {
+					continue // it has one
+				}
+				b, err := newEngineBench(k, s, threads)
+				if err != nil {
+					return all, fmt.Errorf("bench: %w", err)
+				}
+				all = append(all, b)
+			}
+		}
+	}
+	return all, nil
+}
+
 // benchEngines measures every shape on every engine in turn.
 func benchEngines(ctx context.Context, a *cli.App, o *benchOptions, out *benchPrinter) error {
 	kinds := benchKinds(a, o)
@@ -100,25 +120,14 @@ func benchEngines(ctx context.Context, a *cli.App, o *benchOptions, out *benchPr
 	if err := out.peaks(peaks); err != nil {
 		return err
 	}
-	var all []*engineBench
+	all, err := newEngineBenches(kinds, o)
 	defer func() {
 		for _, b := range all {
 			b.engine.Close()
 		}
 	}()
-	for _, k := range kinds {
-		for _, s := range o.shapes(k) {
-			for i, threads := range o.threadCounts() {
-				if k.slow && threads > 1 || k.one && i > 0 {
-					continue // it has one
-				}
-				b, err := newEngineBench(k, s, threads)
-				if err != nil {
-					return fmt.Errorf("bench: %w", err)
-				}
-				all = append(all, b)
-			}
-		}
+	if err != nil {
+		return err
 	}
 	err = takeTurns(ctx, a, all, o.time)
 	for _, b := range all {

@@ -1,12 +1,12 @@
 package bench
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -41,6 +41,22 @@ var messageParts = []string{partCPU, partLatency, partBacklog, partHalf}
 
 // check refuses what cannot be measured. Further bounds are the network's own.
 func (o *benchOptions) check() error {
+	if err := o.checkNames(); err != nil {
+		return err
+	}
+	if err := o.checkNumbers(); err != nil {
+		return err
+	}
+	engines := *o
+	engines.recipes = nil // these the stage has, too
+	return cli.CheckRules([]cli.Rule{
+		{Broken: o.only == onlyMessages && o.shaped(), Message: "--only messages: its network is one of 100 units, so --units, --inputs, --streams, --steps, --threads, --bank, --recipe and --random do not apply"},
+		{Broken: o.only == "stage" && engines.shaped(), Message: "--only stage: its network is one of 100 units or a bank of --recipe, so --units, --inputs, --streams, --steps, --threads, --bank and --random do not apply"},
+	})
+}
+
+// checkNames refuses unknown names of measurements and recipes.
+func (o *benchOptions) checkNames() error {
 	if !slices.Contains([]string{"", "engine", "stage", onlyMessages}, o.only) {
 		return fmt.Errorf("--only %s: want engine, stage or messages", o.only)
 	}
@@ -49,19 +65,22 @@ func (o *benchOptions) check() error {
 			return fmt.Errorf("--part %q: want some of %s", part, strings.Join(messageParts, ", "))
 		}
 	}
-	if o.time <= 0 || o.time > time.Hour {
-		return fmt.Errorf("--time %v: want more than 0, at most 1h", o.time)
-	}
-	if o.bank < 0 {
-		return fmt.Errorf("--bank %d: want 0 or more members", o.bank)
-	}
 	for _, name := range o.recipes {
 		if !slices.Contains(reservoir.Banks, name) {
 			return fmt.Errorf("--recipe %q: want some of %s", name, strings.Join(reservoir.Banks, ", "))
 		}
 	}
-	if len(o.recipes) > 0 && (o.bank > 0 || len(o.units) > 0) {
-		return errors.New("--recipe has its own members and units: leave --bank and --units out")
+	return nil
+}
+
+// checkNumbers refuses numbers that are too small or too large.
+func (o *benchOptions) checkNumbers() error {
+	if err := cli.CheckRules([]cli.Rule{
+		{Broken: o.time <= 0 || o.time > time.Hour, Message: fmt.Sprintf("--time %v: want more than 0, at most 1h", o.time)},
+		{Broken: o.bank < 0, Message: fmt.Sprintf("--bank %d: want 0 or more members", o.bank)},
+		{Broken: len(o.recipes) > 0 && (o.bank > 0 || len(o.units) > 0), Message: "--recipe has its own members and units: leave --bank and --units out"},
+	}); err != nil {
+		return err
 	}
 	for _, list := range []struct {
 		flag   string
@@ -80,14 +99,6 @@ func (o *benchOptions) check() error {
 				return fmt.Errorf("--inputs %d of a bank: want an even number, half of them are differences", v)
 			}
 		}
-	}
-	engines := *o
-	engines.recipes = nil // these the stage has, too
-	if o.only == onlyMessages && o.shaped() {
-		return errors.New("--only messages: its network is one of 100 units, so --units, --inputs, --streams, --steps, --threads, --bank, --recipe and --random do not apply")
-	}
-	if o.only == "stage" && engines.shaped() {
-		return errors.New("--only stage: its network is one of 100 units or a bank of --recipe, so --units, --inputs, --streams, --steps, --threads, --bank and --random do not apply")
 	}
 	return nil
 }

@@ -91,6 +91,29 @@ func (o *demoOptions) goesOn() bool {
 	return o.policy.Kind != reservoir.Marked && o.policy.Kind != reservoir.Gap
 }
 
+// checkSizes refuses sizes of the network and of the simulation that cannot be, and names
+// the bank that the flags ask for.
+func (o *demoOptions) checkSizes(f *pflag.FlagSet) error {
+	if o.streams < 1 || o.members < 1 && f.Changed("members") || o.units < 1 && f.Changed("units") {
+		return errors.New("--streams, --members and --units: want positive numbers")
+	}
+	if f.Changed("members") || f.Changed("units") {
+		if f.Changed("bank") && o.bank != "euler" {
+			return fmt.Errorf("--members and --units are parameters of --bank euler, not of %s", o.bank)
+		}
+		o.bank = "euler"
+	}
+	if _, err := reservoir.Bank(o.bank, 1); err != nil {
+		return fmt.Errorf("--bank %s: want one of %s", o.bank, strings.Join(reservoir.Banks, ", "))
+	}
+	if o.archive == "" {
+		if o.simulate.Train < 4 || o.simulate.Test < 4 {
+			return fmt.Errorf("--train %d, --test %d: want at least 4 of each, one per class", o.simulate.Train, o.simulate.Test)
+		}
+	}
+	return nil
+}
+
 // NewCommand is "demo".
 func NewCommand(a *cli.App) *cobra.Command {
 	var o demoOptions
@@ -134,22 +157,8 @@ The archive and the model stay in --dir; the server's data are removed.`,
 		if err := o.setPolicy(f); err != nil {
 			return err
 		}
-		if o.streams < 1 || o.members < 1 && f.Changed("members") || o.units < 1 && f.Changed("units") {
-			return errors.New("--streams, --members and --units: want positive numbers")
-		}
-		if f.Changed("members") || f.Changed("units") {
-			if f.Changed("bank") && o.bank != "euler" {
-				return fmt.Errorf("--members and --units are parameters of --bank euler, not of %s", o.bank)
-			}
-			o.bank = "euler"
-		}
-		if _, err := reservoir.Bank(o.bank, 1); err != nil {
-			return fmt.Errorf("--bank %s: want one of %s", o.bank, strings.Join(reservoir.Banks, ", "))
-		}
-		if o.archive == "" {
-			if o.simulate.Train < 4 || o.simulate.Test < 4 {
-				return fmt.Errorf("--train %d, --test %d: want at least 4 of each, one per class", o.simulate.Train, o.simulate.Test)
-			}
+		if err := o.checkSizes(f); err != nil {
+			return err
 		}
 		return a.Do(func(ctx context.Context, _ []string) error {
 			err := demo(ctx, a, &o)

@@ -127,22 +127,27 @@ func (o *backfillOptions) work(now time.Time, args []string, split bool) (w pipe
 	if split {
 		return w, errors.New("--split is for files, and --from is a time")
 	}
-	if w.From = from; from.After(now) {
-		return w, fmt.Errorf("--from %s is in the future: nothing is stored then", o.from)
+	w.From = from
+	err = o.setRange(&w, now)
+	return w, err
+}
+
+// setRange sets the part of the log after w.From that the flags name.
+func (o *backfillOptions) setRange(w *pipeline.Backfill, now time.Time) (err error) {
+	if w.From.After(now) {
+		return fmt.Errorf("--from %s is in the future: nothing is stored then", o.from)
 	}
 	if w.To, err = cli.PointInTime("to", o.to, now, backfillHelp); err != nil {
-		return w, err
+		return err
 	}
 	if o.to != "" && !w.To.After(w.From) {
-		return w, fmt.Errorf("--to %s is not after --from %s", o.to, o.from)
+		return fmt.Errorf("--to %s is not after --from %s", o.to, o.from)
 	}
-	if o.leadIn != "" {
-		if w.LeadIn, err = time.ParseDuration(o.leadIn); err != nil || w.LeadIn < 0 {
-			return w, fmt.Errorf("--lead-in %s: want a duration such as 1h, or 0s", o.leadIn)
-		}
+	if w.LeadIn, err = cli.LeadIn(o.leadIn); err != nil {
+		return err
 	}
 	w.Range = strings.TrimSpace("--from " + o.from + given(" --to ", o.to) + given(" --lead-in ", o.leadIn))
-	return w, nil
+	return nil
 }
 
 func given(flag, value string) string {

@@ -2,6 +2,7 @@ package live
 
 import (
 	"errors"
+	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"log/slog"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -55,4 +56,29 @@ func newSparkplug(g *gateway.Gateway, c config.Gateway, in formats.Input, s code
 		return nil, err
 	}
 	return sparkplug.New(g, sparkplug.Options{Groups: c.Sparkplug.Groups, Channels: named, Count: len(s.Channels), Period: c.Period, End: c.Sparkplug.End})
+}
+
+// openFieldbus starts the inputs of field buses. end stops them, and is there with an error,
+// too.
+func (o *gatewayInputs) openFieldbus(g *gateway.Gateway, log *slog.Logger) (end func(), err error) {
+	end = func() {}
+	if o.sparkplug, err = newSparkplug(g, o.c, o.in, o.schema); err != nil {
+		return end, cli.Fail(cli.ExitConfig, err, "names of metrics in input.channels; see docs/fieldbus.md")
+	}
+	if o.c.OPCUA.URL != "" {
+		client, err := followOPCUA(g, o.c, o.schema, log)
+		if err != nil {
+			return end, cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
+		}
+		end = func() { client.Close() }
+	}
+	if o.c.Modbus.Servers != "" {
+		endPolls, err := pollModbus(g, o.c, o.schema, log)
+		if err != nil {
+			return end, cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
+		}
+		endClient := end
+		end = func() { endPolls(); endClient() }
+	}
+	return end, nil
 }

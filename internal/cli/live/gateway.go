@@ -103,22 +103,9 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	journal := new(fleet.Journal)
 	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
-	o, err := gatewayOptions(c, log)
-	if err != nil {
-		return cli.Fail(cli.ExitConfig, err, "eusn-stream gateway --help, or docs/gateway.md")
-	}
-	m, err := models.Load(c.Model)
+	o, err := prepareGateway(c, log)
 	if err != nil {
 		return err
-	}
-	schema := codec.Schema{Channels: m.Channels, NonFinite: codec.Hold} // the stage decides, so nothing is lost here
-	in := server.InputOf(c.Input)
-	decoder, err := newPayloads(in, formats.Format(c.Gateway.Format), schema)
-	if err != nil {
-		return cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
-	}
-	if o.lines, err = newLines(in, schema); err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != "") {
-		return cli.Fail(cli.ExitConfig, err, "sources that line protocol has, or no --tcp-listen and --udp-listen")
 	}
 	server.LogWarnings(c, log, "model", "input", "gateway", "metrics", "traces")
 	nc, err := awaitServer(ctx, server.NATSOptions(c.NATS, "eusn-stream/"+c.Job+"/gateway", log), log)
@@ -140,7 +127,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		tracer = spans
 	}
 	g, err := gateway.New(nc, gateway.Config{
-		Job: c.Job, Subject: c.Input.Subject, Keys: o.keys, NewStreams: c.Gateway.NewStreams, Channels: m.Channels, Decoder: decoder, Reads: readsArrow, Lines: o.lines(0), Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
+		Job: c.Job, Subject: c.Input.Subject, Keys: o.keys, NewStreams: c.Gateway.NewStreams, Channels: o.schema.Channels, Decoder: o.decoder, Reads: readsArrow, Lines: o.lines(0), Dir: c.Gateway.Outbox, OutboxBytes: int64(c.Gateway.OutboxBytes),
 		Latency: c.Gateway.Latency, MaxMessage: int(c.Input.MaxMessage), Log: log, Tracer: tracer,
 	})
 	if err != nil {
@@ -158,40 +145,17 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 		defer s.Close()
 		a.Say("metrics at %s/metrics", s.URL())
 	}
-	if o.sparkplug, err = newSparkplug(g, c.Gateway, in, schema); err != nil {
-		return cli.Fail(cli.ExitConfig, err, "names of metrics in input.channels; see docs/fieldbus.md")
-	}
-	if c.Gateway.OPCUA.URL != "" {
-		client, err := followOPCUA(g, c.Gateway, schema, log)
-		if err != nil {
-			return cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
-		}
-		defer client.Close()
-	}
-	if c.Gateway.Modbus.Servers != "" {
-		end, err := pollModbus(g, c.Gateway, schema, log)
-		if err != nil {
-			return cli.Fail(cli.ExitConfig, err, "docs/fieldbus.md")
-		}
-		defer end()
+	endFieldbus, err := o.openFieldbus(g, log)
+	defer endFieldbus()
+	if err != nil {
+		return err
 	}
 	closeInputs, err := o.open(a, g, log)
 	if err != nil {
 		return cli.Fail(cli.ExitUnreachable, err, "addresses of this machine with free ports; port 0 chooses one")
 	}
 	a.Say("publishing to %s of job %s; Ctrl-C stops", c.Input.Subject, c.Job)
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var told sync.WaitGroup
-	told.Go(func() {
-		service.Follow(ctx, log, func() string {
-			s := g.Stats()
-			return fmt.Sprintf("%d samples taken, %d batches wait in the outbox", s.Samples, s.Waiting)
-		})
-	})
-	err = g.Run(ctx)
-	cancel()
-	told.Wait()
+	err = runReporting(ctx, g, log)
 	closeInputs()
 	s := g.Stats()
 	if errors.Is(err, gateway.ErrOtherInput) {
@@ -213,6 +177,42 @@ func checkGatewayFiles(g config.Gateway) error {
 		}
 	}
 	return filesFailure(listen.CheckFiles(needs...))
+}
+
+// prepareGateway checks the configuration, and makes the decoders of the model's channels.
+func prepareGateway(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
+	o, err := gatewayOptions(c, log)
+	if err != nil {
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream gateway --help, or docs/gateway.md")
+	}
+	m, err := models.Load(c.Model)
+	if err != nil {
+		return nil, err
+	}
+	o.schema = codec.Schema{Channels: m.Channels, NonFinite: codec.Hold} // the stage decides, so nothing is lost here
+	o.in = server.InputOf(c.Input)
+	if o.decoder, err = newPayloads(o.in, formats.Format(c.Gateway.Format), o.schema); err != nil {
+		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config check, with the same file")
+	}
+	if o.lines, err = newLines(o.in, o.schema); err != nil && (c.Gateway.TCP != "" || c.Gateway.UDP != "") {
+		return nil, cli.Fail(cli.ExitConfig, err, "sources that line protocol has, or no --tcp-listen and --udp-listen")
+	}
+	return o, nil
+}
+
+// runReporting runs the gateway, and reports its status to the service manager.
+func runReporting(ctx context.Context, g *gateway.Gateway, log *slog.Logger) error {
+	ctx, cancel := context.WithCancel(ctx)
+	var told sync.WaitGroup
+	defer told.Wait()
+	defer cancel()
+	told.Go(func() {
+		service.Follow(ctx, log, func() string {
+			s := g.Stats()
+			return fmt.Sprintf("%d samples taken, %d batches wait in the outbox", s.Samples, s.Waiting)
+		})
+	})
+	return g.Run(ctx)
 }
 
 // awaitServer connects to the NATS server, and waits for it as long as it is away: the
@@ -269,23 +269,35 @@ type gatewayInputs struct {
 	broker    *tls.Config
 	sparkplug *sparkplug.Host
 	lines     func(unit time.Duration) gateway.Decoder
+	decoder   *payloads
+	in        formats.Input
+	schema    codec.Schema
+}
+
+// checkGateway refuses settings that exclude each other.
+func checkGateway(c config.Config) error {
+	g := c.Gateway
+	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" && g.OPCUA.URL == "" && g.Modbus.Servers == "" {
+		return errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen, --udp-listen, --opcua and --modbus")
+	}
+	if err := checkFieldbus(g); err != nil {
+		return err
+	}
+	if f := c.Input.Format; !slices.Contains([]string{string(formats.Auto), string(formats.Arrow)}, f) {
+		return fmt.Errorf("gateway: input.format is %s, and the gateway publishes Arrow: set input.format: auto for the job, and gateway.format: %s for what devices send", f, f)
+	}
+	if (g.User == "") != (g.Password == "") {
+		return errors.New("gateway: gateway.user and gateway.password: give both or neither, the password as EUSN_GATEWAY_PASSWORD")
+	}
+	return nil
 }
 
 // gatewayOptions checks what a configuration says of the inputs.
 func gatewayOptions(c config.Config, log *slog.Logger) (*gatewayInputs, error) {
 	g := c.Gateway
 	o := &gatewayInputs{c: g, access: gateway.Access{User: g.User, Password: g.Password, Open: g.Insecure}}
-	if g.MQTT == "" && g.HTTP == "" && g.TCP == "" && g.UDP == "" && g.Broker == "" && g.OPCUA.URL == "" && g.Modbus.Servers == "" {
-		return nil, errors.New("gateway: there is no input: give one of --mqtt-listen, --broker, --http-listen, --tcp-listen, --udp-listen, --opcua and --modbus")
-	}
-	if err := checkFieldbus(g); err != nil {
+	if err := checkGateway(c); err != nil {
 		return nil, err
-	}
-	if f := c.Input.Format; !slices.Contains([]string{string(formats.Auto), string(formats.Arrow)}, f) {
-		return nil, fmt.Errorf("gateway: input.format is %s, and the gateway publishes Arrow: set input.format: auto for the job, and gateway.format: %s for what devices send", f, f)
-	}
-	if (g.User == "") != (g.Password == "") {
-		return nil, errors.New("gateway: gateway.user and gateway.password: give both or neither, the password as EUSN_GATEWAY_PASSWORD")
 	}
 	if g.TLS.Cert != "" {
 		var err error

@@ -24,7 +24,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 	"github.com/eusn-stream/eusn-stream/internal/metrics"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/page"
 	"github.com/eusn-stream/eusn-stream/internal/service"
+	"github.com/eusn-stream/eusn-stream/internal/traces"
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
@@ -91,6 +93,19 @@ With --metrics ADDR it serves a live page at /, /metrics for Prometheus, /health
 	return cmd
 }
 
+// stageRun is a run of the stage, with what works beside it.
+type stageRun struct {
+	app       *cli.App
+	conf      config.Config
+	log       *slog.Logger
+	counters  *pipeline.Counters
+	broker    *server.Broker
+	live      *page.Page // nil: none is served
+	printer   *printer   // nil: predictions are not printed
+	printed   error      // of the printer, after followers have ended
+	followers sync.WaitGroup
+}
+
 func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if err := engines.Check(c.Stage.Engine); err != nil {
 		return err
@@ -106,7 +121,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	journal := new(fleet.Journal)
 	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
 	server.LogWarnings(c, log, "model", "input", "output", "dead_letters", "stage", "metrics", "traces")
-	counters := new(pipeline.Counters)
+	r := &stageRun{app: a, conf: c, log: log, counters: new(pipeline.Counters)}
 	spans, endTraces, err := startTraces(a, c, "stage", log)
 	if err != nil {
 		return err
@@ -118,7 +133,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	used := server.Certificates(c, log, server.UsesServer, server.UsesMetrics, server.UsesNATS)
 	go used.Run(ctx)
 	var embedded atomic.Pointer[natsserver.Server]
-	live, closeMetrics, err := serveMetrics(a, c.Metrics, c.Job, counters, spans, used, func() error {
+	live, closeMetrics, err := serveMetrics(a, c.Metrics, c.Job, r.counters, spans, used, func() error {
 		if s := embedded.Load(); s != nil {
 			return s.Err()
 		}
@@ -128,105 +143,128 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		return err
 	}
 	defer closeMetrics()
+	r.live = live
 	b, err := server.Open(c, log)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
+	r.broker = b
 	if b.Embedded != nil && b.Embedded.URL() != "" {
 		a.Say("embedded NATS server at %s, data in %s", b.Embedded.URL(), c.Server.Dir)
 	}
-	defer server.Answer(b.Dial, c.Job, fleet.OfStage(counters), used, journal, log)()
-	stage := &pipeline.Stage{
-		Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model),
-		Dial: b.Dial, Log: log, Counters: counters,
-	}
-	if spans != nil {
-		stage.Tracer = spans
-	}
-	if n := c.Output.FeaturesOneIn; n > 0 {
-		stage.Carry = 1 / float64(n)
-	}
-	if b.Embedded != nil {
-		stage.NewPartitions = pipeline.EmbeddedPartitions
-	}
-	if slow != "" {
-		log.Warn("slow engine in use", "engine", engine, "why", slow)
-	} else if engine != c.Stage.Engine {
-		log.Info("CPU engine in use", "engine", engine, "why", engines.WhyCPU())
-	}
-	if !engines.IsGPU(engine) {
-		limitSlots(&stage.Config, 4*m.Network.Spec.Layout().Words, hardware.MachineMemory(), log)
-	}
-	stage.NewEngine, stage.Fallback = engines.ForStage(engine, stage.Config.WithDefaults().MaxSlots, log)
+	defer server.Answer(b.Dial, c.Job, fleet.OfStage(r.counters), used, journal, log)()
+	stage := r.newStage(spans)
+	stage.Model = m
+	r.setEngine(stage, engine, slow)
 	if err := makeUnsafe(stage); err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	var printer *printer
 	if a.JSON {
-		if printer, err = newPrinter(ctx, a.Stdout, c.Job, b, log); err != nil {
+		if r.printer, err = newPrinter(ctx, a.Stdout, c.Job, b, log); err != nil {
 			return err
 		}
-		defer printer.nc.Close()
+		defer r.printer.nc.Close()
 	}
-	if b.Embedded != nil { // of this process, so that a labeller need not have the right to make it
-		ensureLabels(ctx, b, c, log)
-	}
-	var followers sync.WaitGroup
 	if b.Embedded != nil {
+		ensureLabels(ctx, b, c, log) // of this process, so that a labeller need not have the right to make it
 		embedded.Store(b.Embedded)
-		followers.Go(func() {
-			select {
-			case <-ctx.Done():
-			case <-b.Embedded.Failed(): // nothing but a restart mends it
+		r.followers.Go(func() { cancelWhenFailed(ctx, cancel, b.Embedded) })
+	}
+	r.followers.Go(func() { attach(ctx, r.live, b.Open, c.Job, attachAgain, log) })
+	stage.Ready = func() { r.follow(ctx, cancel) }
+	err = stage.Run(ctx)
+	cancel()
+	r.followers.Wait()
+	return r.reportEnd(err)
+}
+
+// newStage makes the stage that the configuration describes, without model and engines.
+func (r *stageRun) newStage(spans *traces.Traces) *pipeline.Stage {
+	stage := &pipeline.Stage{
+		Config: server.PipelineConfig(r.conf), ModelName: filepath.Base(r.conf.Model),
+		Dial: r.broker.Dial, Log: r.log, Counters: r.counters,
+	}
+	if spans != nil {
+		stage.Tracer = spans
+	}
+	if n := r.conf.Output.FeaturesOneIn; n > 0 {
+		stage.Carry = 1 / float64(n)
+	}
+	if r.broker.Embedded != nil {
+		stage.NewPartitions = pipeline.EmbeddedPartitions
+	}
+	return stage
+}
+
+// setEngine sets the engine of the stage, and limits the memory of its states. slow says why
+// the engine is slow; empty if it is not.
+func (r *stageRun) setEngine(stage *pipeline.Stage, engine, slow string) {
+	if slow != "" {
+		r.log.Warn("slow engine in use", "engine", engine, "why", slow)
+	} else if engine != r.conf.Stage.Engine {
+		r.log.Info("CPU engine in use", "engine", engine, "why", engines.WhyCPU())
+	}
+	if !engines.IsGPU(engine) {
+		limitSlots(&stage.Config, 4*stage.Model.Network.Spec.Layout().Words, hardware.MachineMemory(), r.log)
+	}
+	stage.NewEngine, stage.Fallback = engines.ForStage(engine, stage.Config.WithDefaults().MaxSlots, r.log)
+}
+
+// cancelWhenFailed calls cancel when the embedded server fails, which only a restart
+// repairs.
+func cancelWhenFailed(ctx context.Context, cancel func(), embedded *natsserver.Server) {
+	select {
+	case <-ctx.Done():
+	case <-embedded.Failed():
+		cancel()
+	}
+}
+
+// follow starts what accompanies a stage that reads its input, until ctx ends.
+func (r *stageRun) follow(ctx context.Context, cancel func()) {
+	c, b, log := r.conf, r.broker, r.log
+	reads := c.Input.Subject
+	if c.Input.Job != "" {
+		reads = "the input of job " + c.Input.Job
+	}
+	r.app.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
+	if b.Embedded != nil && c.Server.Users != "" { // the role alarms may not make them
+		r.followers.Go(func() { keepAlarmLog(ctx, b, c, log) })
+	}
+	r.followers.Go(func() { logStatus(ctx, log, r.counters) })
+	r.followers.Go(func() { service.Follow(ctx, log, func() string { return statusLine(r.counters) }) })
+	r.followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })
+	if r.printer != nil {
+		r.followers.Go(func() {
+			if r.printed = r.printer.run(ctx); r.printed != nil {
 				cancel()
 			}
 		})
 	}
-	followers.Go(func() { attach(ctx, live, b.Open, c.Job, attachAgain, log) })
-	var printed error
-	stage.Ready = func() {
-		reads := c.Input.Subject
-		if c.Input.Job != "" {
-			reads = "the input of job " + c.Input.Job
-		}
-		a.Say("reading %s; predictions go to %s.out.*; Ctrl-C stops", reads, c.Job)
-		if b.Embedded != nil && c.Server.Users != "" { // the role alarms may not make them
-			followers.Go(func() { keepAlarmLog(ctx, b, c, log) })
-		}
-		followers.Go(func() { logStatus(ctx, log, counters) })
-		followers.Go(func() { service.Follow(ctx, log, func() string { return statusLine(counters) }) })
-		followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })
-		if printer != nil {
-			followers.Go(func() {
-				if printed = printer.run(ctx); printed != nil {
-					cancel()
-				}
-			})
-		}
-	}
-	err = stage.Run(ctx)
-	cancel()
-	followers.Wait()
-	s := counters.Stats()
+}
+
+// reportEnd prints what the stage has done, and returns why it ended.
+func (r *stageRun) reportEnd(err error) error {
+	s := r.counters.Stats()
 	done := fmt.Sprintf("%d messages with %d samples processed, %d predictions committed, %d dead letters", s.Messages, s.Rows, s.Predictions, s.DeadLetters)
 	switch {
 	case err == nil:
-		a.Say("stopped: %s; the next run continues from here", done)
+		r.app.Say("stopped: %s; the next run continues from here", done)
 	case s.Messages > 0:
-		a.Say("before that: %s", done)
+		r.app.Say("before that: %s", done)
 	}
-	if b.Embedded != nil {
+	if embedded := r.broker.Embedded; embedded != nil {
 		if err != nil && !errors.Is(err, context.Canceled) {
-			log.Error("the embedded NATS server ends with its stage: producers, gateways and devices have no server until the next start", "url", b.Embedded.URL())
+			r.log.Error("the embedded NATS server ends with its stage: producers, gateways and devices have no server until the next start", "url", embedded.URL())
 		}
-		if broken := b.Embedded.Err(); broken != nil {
+		if broken := embedded.Err(); broken != nil {
 			return cli.Fail(cli.ExitFailure, broken, "start it again when the cause is gone: it continues from there, and acknowledged messages are kept")
 		}
 	}
-	return errors.Join(stopFailure(server.Lost(err), c.Stage.StopTimeout), printed)
+	return errors.Join(stopFailure(server.Lost(err), r.conf.Stage.StopTimeout), r.printed)
 }
 
 // checkFiles refuses to start where clients could take the files that the store needs.

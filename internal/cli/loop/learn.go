@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"path/filepath"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
@@ -100,6 +102,40 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
+	o.add(f)
+	f.String("model", "", "model file")
+	f.String("job", "", "name of the stage's job")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
+	config.ShowDefaults(f, learnFlags)
+	cobra.CheckErr(cmd.MarkFlagRequired("store"))
+	cmd.MarkFlagsOneRequired("out", "publish")
+	cmd.MarkFlagsMutuallyExclusive("solve", "whole")
+	cmd.MarkFlagsMutuallyExclusive("solve", "follow")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		l := &learning{app: a, opt: o}
+		if err := l.parse(); err != nil {
+			return err
+		}
+		if err := o.check(f); err != nil {
+			return err
+		}
+		return a.Do(func(ctx context.Context, _ []string) (err error) {
+			if l.conf, err = server.StageConfig(a, file, f, learnFlags); err != nil {
+				return err
+			}
+			if o.publish {
+				l.command = commandOf(cmd)
+				if l.opt.who, err = whoOr(o.who); err != nil {
+					return err
+				}
+			}
+			return l.run(ctx, cmd.CommandPath())
+		})(cmd, args)
+	}
+	return cmd
+}
+
+func (o *learnOptions) add(f *pflag.FlagSet) {
 	f.StringVar(&o.store, "store", "", "directory for the features of labelled sequences")
 	f.StringVarP(&o.out, "out", "o", "", "model file to write; replaces an older one when it is complete")
 	f.BoolVar(&o.publish, "publish", false, "store the new model in the job's registry")
@@ -116,63 +152,19 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 	f.BoolVar(&o.follow, "follow", false, "continue until Ctrl-C")
 	f.DurationVar(&o.every, "every", time.Hour, "with --follow: time between two readings")
 	f.IntVar(&o.after, "after", 100, "with --follow: fit again after so many more labels")
-	f.String("model", "", "model file")
-	f.String("job", "", "name of the stage's job")
-	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
-	config.ShowDefaults(f, learnFlags)
-	cobra.CheckErr(cmd.MarkFlagRequired("store"))
-	cmd.MarkFlagsOneRequired("out", "publish")
-	cmd.MarkFlagsMutuallyExclusive("solve", "whole")
-	cmd.MarkFlagsMutuallyExclusive("solve", "follow")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		without, err := learn.ParseWithout(o.without)
-		if err != nil {
-			return err
-		}
-		site, err := parseSite("--leave-out", o.leaveOut)
-		if err != nil {
-			return err
-		}
-		weights, err := offline.ParsePerClass("--class-weights", o.weights)
-		if err != nil {
-			return err
-		}
-		sumsOf, err := parseSite("--sums", o.sums)
-		if err != nil {
-			return err
-		}
-		switch {
-		case o.store == "" || o.out == "" && (f.Changed("out") || !o.publish):
-			return errors.New("--store and --out: want a directory and the name of a file; --publish needs no file")
-		case (o.who != "" || o.shadow) && !o.publish:
-			return errors.New("--who and --shadow are for --publish: want both")
-		case o.every < time.Second || o.after < 1:
-			return errors.New("--every and --after: want at least 1s, and at least 1")
-		case f.Changed("keep") && (o.sums == "" || o.keep < 1):
-			return errors.New("--keep is for --sums: want at least 1 sequence")
-		case o.sums != "" && o.weights != "":
-			return errors.New("--sums and --class-weights: sums of features count all sequences alike: want one of them")
-		case f.Changed("adaptive") && !(o.adaptive > 0 && o.adaptive < 1):
-			return fmt.Errorf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.adaptive)
-		case !o.follow && (f.Changed("every") || f.Changed("after")):
-			return errors.New("--every and --after are for --follow")
-		}
-		return a.Do(func(ctx context.Context, _ []string) error {
-			c, err := server.StageConfig(a, file, f, learnFlags)
-			if err != nil {
-				return err
-			}
-			l := &learning{app: a, conf: c, opt: o, without: without, site: site, sumsOf: sumsOf, weights: weights}
-			if o.publish {
-				l.command = commandOf(cmd)
-				if l.opt.who, err = whoOr(o.who); err != nil {
-					return err
-				}
-			}
-			return l.run(ctx, cmd.CommandPath())
-		})(cmd, args)
-	}
-	return cmd
+}
+
+// check refuses values that cannot be meant, and flags that exclude each other.
+func (o *learnOptions) check(f *pflag.FlagSet) error {
+	return cli.CheckRules([]cli.Rule{
+		{Broken: o.store == "" || o.out == "" && (f.Changed("out") || !o.publish), Message: "--store and --out: want a directory and the name of a file; --publish needs no file"},
+		{Broken: (o.who != "" || o.shadow) && !o.publish, Message: "--who and --shadow are for --publish: want both"},
+		{Broken: o.every < time.Second || o.after < 1, Message: "--every and --after: want at least 1s, and at least 1"},
+		{Broken: f.Changed("keep") && (o.sums == "" || o.keep < 1), Message: "--keep is for --sums: want at least 1 sequence"},
+		{Broken: o.sums != "" && o.weights != "", Message: "--sums and --class-weights: sums of features count all sequences alike: want one of them"},
+		{Broken: f.Changed("adaptive") && !(o.adaptive > 0 && o.adaptive < 1), Message: fmt.Sprintf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.adaptive)},
+		{Broken: !o.follow && (f.Changed("every") || f.Changed("after")), Message: "--every and --after are for --follow"},
+	})
 }
 
 // learning is learn at work.
@@ -189,6 +181,21 @@ type learning struct {
 	stage   *pipeline.Stage
 	js      jetstream.JetStream
 	command string // with --publish: as it was given
+}
+
+// parse parses the flags that have a syntax of their own.
+func (l *learning) parse() (err error) {
+	if l.without, err = learn.ParseWithout(l.opt.without); err != nil {
+		return err
+	}
+	if l.site, err = parseSite("--leave-out", l.opt.leaveOut); err != nil {
+		return err
+	}
+	if l.weights, err = offline.ParsePerClass("--class-weights", l.opt.weights); err != nil {
+		return err
+	}
+	l.sumsOf, err = parseSite("--sums", l.opt.sums)
+	return err
 }
 
 func (l *learning) run(ctx context.Context, command string) error {
@@ -223,16 +230,8 @@ func (l *learning) run(ctx context.Context, command string) error {
 	}
 	defer nc.Close()
 	l.js = js
-	engine, slow, err := engines.Choose(l.conf.Stage.Engine, l.model.Network.Spec)
-	if err != nil {
+	if l.stage, err = l.newStage(b, log); err != nil {
 		return err
-	}
-	if slow != "" {
-		l.app.Say("note: %s", slow)
-	}
-	l.stage = &pipeline.Stage{
-		Config: server.PipelineConfig(l.conf), Model: l.model, ModelName: filepath.Base(l.conf.Model), NewEngine: engines.New(engine), Log: log,
-		Dial: func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + l.conf.Job + "/" + name) },
 	}
 	if err = labels.Exists(ctx, l.js, l.conf.Job); err == nil && l.opt.publish {
 		_, err = registry.Make(ctx, l.js, l.conf.Job) // before the work: it may be forbidden
@@ -244,6 +243,21 @@ func (l *learning) run(ctx context.Context, command string) error {
 		return server.NoJob(ctx, b, err, command)
 	}
 	return l.failure(b.Lacking(err))
+}
+
+// newStage makes the stage that computes features as the live one does.
+func (l *learning) newStage(b *server.Broker, log *slog.Logger) (*pipeline.Stage, error) {
+	engine, slow, err := engines.Choose(l.conf.Stage.Engine, l.model.Network.Spec)
+	if err != nil {
+		return nil, err
+	}
+	if slow != "" {
+		l.app.Say("note: %s", slow)
+	}
+	return &pipeline.Stage{
+		Config: server.PipelineConfig(l.conf), Model: l.model, ModelName: filepath.Base(l.conf.Model), NewEngine: engines.New(engine), Log: log,
+		Dial: func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + l.conf.Job + "/" + name) },
+	}, nil
 }
 
 // read looks for labelled sequences in the log.
@@ -284,6 +298,27 @@ func (l *learning) read(ctx context.Context, book *learn.Book) error {
 	return nil
 }
 
+// fitOptions are the options of a new readout that promises what the present one does.
+func (l *learning) fitOptions() (o offline.RetrainOptions, err error) {
+	linear, err := l.stage.Readout()
+	if err != nil {
+		return o, err
+	}
+	o = offline.RetrainOptions{Readout: linear.Name, Tool: cli.ToolName(), Weights: l.weights}
+	if c := linear.Coverage; c != nil {
+		if o.Coverage = c.Level; c.ByClass {
+			o.CoverBy = offline.CoverClass
+		}
+	}
+	if o.Adaptive = l.opt.adaptive; o.Adaptive != 0 && linear.Coverage == nil {
+		return o, cli.Fail(cli.ExitUsage, fmt.Errorf("--adaptive: readout %q of %s makes no sets of classes", linear.Name, l.conf.Model), "eusn-stream offline retrain --coverage 0.95, and promote that; or learn without --adaptive")
+	}
+	if r := linear.Abstain; r != nil {
+		o.MaxError, o.Confidence = r.MaxError, r.Confidence
+	}
+	return o, nil
+}
+
 // fit learns a readout, and writes the model.
 func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) error {
 	linear, err := l.stage.Readout()
@@ -299,17 +334,9 @@ func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) er
 	l.sayLost(linear.Novelty != nil, linear.Novelty.InputValues() > 0, linear.Prefixes != nil)
 	p := l.app.Progress()
 	defer p.Close()
-	o := offline.RetrainOptions{Readout: linear.Name, Tool: cli.ToolName(), Weights: l.weights}
-	if c := linear.Coverage; c != nil { // the new readout's sets say what those of before do
-		if o.Coverage = c.Level; c.ByClass {
-			o.CoverBy = offline.CoverClass
-		}
-	}
-	if o.Adaptive = l.opt.adaptive; o.Adaptive != 0 && linear.Coverage == nil {
-		return cli.Fail(cli.ExitUsage, fmt.Errorf("--adaptive: readout %q of %s makes no sets of classes", linear.Name, l.conf.Model), "eusn-stream offline retrain --coverage 0.95, and promote that; or learn without --adaptive")
-	}
-	if r := linear.Abstain; r != nil { // and it answers as seldom wrong
-		o.MaxError, o.Confidence = r.MaxError, r.Confidence
+	o, err := l.fitOptions()
+	if err != nil {
+		return err
 	}
 	m, report, err := l.relearn(ctx, k, j.Examples, o, p.Report)
 	p.Close()

@@ -130,34 +130,38 @@ func (o *recordOptions) work(now time.Time) (w pipeline.Record, err error) {
 			return w, fmt.Errorf("--stream %q: want a name, in which * stands for any characters", name)
 		}
 	}
+	err = o.setRange(&w, now)
+	return w, err
+}
+
+// setRange sets the part of the log that the flags name.
+func (o *recordOptions) setRange(w *pipeline.Record, now time.Time) (err error) {
 	if o.from != cli.FromStart {
 		if w.From, err = cli.PointInTime("from", o.from, now, recordHelp); err != nil {
-			return w, err
+			return err
 		}
 		if w.From.IsZero() || w.From.After(now) {
-			return w, fmt.Errorf("--from %q: want a time that is past, like 24h or 2026-01-31T12:00:00Z, or start", o.from)
+			return fmt.Errorf("--from %q: want a time that is past, like 24h or 2026-01-31T12:00:00Z, or start", o.from)
 		}
 	}
 	if o.until != "" && o.until != untilNow {
 		if w.To, err = cli.PointInTime("until", o.until, now, recordHelp); err != nil {
-			return w, err
+			return err
 		}
 		if !w.To.After(w.From) {
-			return w, fmt.Errorf("--until %s is not after --from %s", o.until, o.from)
+			return fmt.Errorf("--until %s is not after --from %s", o.until, o.from)
 		}
 	}
-	if o.leadIn != "" {
-		if w.LeadIn, err = time.ParseDuration(o.leadIn); err != nil || w.LeadIn < 0 {
-			return w, fmt.Errorf("--lead-in %s: want a duration such as 1h, or 0s", o.leadIn)
-		}
-		if w.From.IsZero() {
-			return w, errors.New("--lead-in is for a --from that is a time")
-		}
+	if w.LeadIn, err = cli.LeadIn(o.leadIn); err != nil {
+		return err
+	}
+	if o.leadIn != "" && w.From.IsZero() {
+		return errors.New("--lead-in is for a --from that is a time")
 	}
 	if w.FromText = o.from; o.leadIn != "" {
 		w.FromText += " --lead-in " + o.leadIn
 	}
-	return w, nil
+	return nil
 }
 
 // streamsNamed takes streams whose names fit one of the lines, in which * stands for

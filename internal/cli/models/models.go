@@ -160,92 +160,108 @@ func newModelInspect(a *cli.App) *cobra.Command {
 
 // Print prints a report for people.
 func Print(a *cli.App, r Report) {
-	s := r.Spec
-	row := func(name, format string, args ...any) { a.Print("%-10s "+format, append([]any{name}, args...)...) }
-	row("model", "%s", r.Path)
-	row("sha256", "%s", r.SHA256)
-	row("reservoir", "%s, %d x %d units, %d weights, seed %d, %s", s.Kind, s.Members, s.Units, r.Weights, s.Seed, s.Precision)
-	if t := s.Taps; s.Kind == reservoir.Mixed {
-		row("taps", "%d of each of %d members, lags of 0 to %d samples; activation %s", t.Count, t.Members, t.MaxLag, t.Activation)
-	}
-	row("input", "%s; standardise %v, difference %v", ListText(r.Channels), s.Standardise, s.Difference)
-	row("features", "%d: %v of each unit", s.FeatureCount(), s.Features)
-	row("memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
-	if r.Modes != nil {
-		row("forgetting", "%s", forgettingText(r))
-	}
+	printNetwork(a, r)
 	for _, h := range r.Readouts {
-		if v := h.Interval; v != nil {
-			row("readout", "%s: a number: %s", h.Name, ListText(h.Classes))
-			row("interval", "from %.4g to %+.4g about the value, which holds %.4g %% of the true numbers, as leave-one-out or labels have shown", v.Low, v.High, 100*v.Level)
-		} else {
-			row("readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
-		}
-		switch {
-		case h.Novelty != nil && h.Novelty.Detects || h.Interval != nil: // neither has any
-		case h.Temperature > 0:
-			row("", "probabilities at temperature %.4g", h.Temperature)
-		default:
-			row("", "no probabilities: the model has no temperature")
-		}
-		if n := h.Novelty; n != nil {
-			more := ""
-			if n.Detects {
-				more = "; its class is whether it is novel"
-			}
-			if n.Inputs > 0 {
-				more += "; says level, spread and pace of each channel"
-			}
-			if n.ByPlace {
-				more += "; compared with what is usual at its place"
-			}
-			if n.Between > 0 {
-				more += fmt.Sprintf("; %d of the dimensions between classes", n.Between)
-			}
-			row("novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, more)
-		}
+		printReadout(a, h)
 	}
 	for _, h := range r.Readouts {
 		if c := h.Coverage; c != nil {
-			row("sets", "%s", CoverageText(*c))
+			printRow(a, "sets", "%s", CoverageText(*c))
 		}
 		if r := h.Abstain; r != nil {
-			row("answers", "%s", AnswersText(*r))
+			printRow(a, "answers", "%s", AnswersText(*r))
 		}
 		if e := h.Early; e != nil {
-			row("early", "a prefix is decided where its class changes until the end with a probability of at most %.4g", e.Most)
+			printRow(a, "early", "a prefix is decided where its class changes until the end with a probability of at most %.4g", e.Most)
 		}
 	}
 	if r.Front != nil {
-		row("front end", "%s", FrontText(r))
+		printRow(a, "front end", "%s", FrontText(r))
 	}
-	row("sequences", "%s", PolicyText(r.Policy))
+	printRow(a, "sequences", "%s", PolicyText(r.Policy))
 	if t := r.Training; t.Series > 0 {
-		row("training", "%s, %d series, %d samples, alpha %s, by %s", t.Dataset, t.Series, t.Samples, t.Alpha, t.Tool)
+		printRow(a, "training", "%s, %d series, %d samples, alpha %s, by %s", t.Dataset, t.Series, t.Samples, t.Alpha, t.Tool)
 		if t.MinLength > 0 {
-			row("lengths", "trained on sequences of %d to %d samples; predictions are flagged beyond half or twice that", t.MinLength, t.MaxLength)
+			printRow(a, "lengths", "trained on sequences of %d to %d samples; predictions are flagged beyond half or twice that", t.MinLength, t.MaxLength)
 		}
 	}
-	row("rate", "%s", RateText(r))
+	printRow(a, "rate", "%s", RateText(r))
+	printRanges(a, r)
+	for _, remark := range r.Remarks {
+		printRow(a, "warning", "%s", RemarkText(remark))
+	}
+}
+
+func printRow(a *cli.App, name, format string, args ...any) {
+	a.Print("%-10s "+format, append([]any{name}, args...)...)
+}
+
+func printNetwork(a *cli.App, r Report) {
+	s := r.Spec
+	printRow(a, "model", "%s", r.Path)
+	printRow(a, "sha256", "%s", r.SHA256)
+	printRow(a, "reservoir", "%s, %d x %d units, %d weights, seed %d, %s", s.Kind, s.Members, s.Units, r.Weights, s.Seed, s.Precision)
+	if t := s.Taps; s.Kind == reservoir.Mixed {
+		printRow(a, "taps", "%d of each of %d members, lags of 0 to %d samples; activation %s", t.Count, t.Members, t.MaxLag, t.Activation)
+	}
+	printRow(a, "input", "%s; standardise %v, difference %v", ListText(r.Channels), s.Standardise, s.Difference)
+	printRow(a, "features", "%d: %v of each unit", s.FeatureCount(), s.Features)
+	printRow(a, "memory", "%d bytes per state row, %d row(s) per stream", r.RowBytes, r.Policy.States())
+	if r.Modes != nil {
+		printRow(a, "forgetting", "%s", forgettingText(r))
+	}
+}
+
+func printReadout(a *cli.App, h readoutReport) {
+	if v := h.Interval; v != nil {
+		printRow(a, "readout", "%s: a number: %s", h.Name, ListText(h.Classes))
+		printRow(a, "interval", "from %.4g to %+.4g about the value, which holds %.4g %% of the true numbers, as leave-one-out or labels have shown", v.Low, v.High, 100*v.Level)
+	} else {
+		printRow(a, "readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
+	}
+	switch {
+	case h.Novelty != nil && h.Novelty.Detects || h.Interval != nil: // neither has any
+	case h.Temperature > 0:
+		printRow(a, "", "probabilities at temperature %.4g", h.Temperature)
+	default:
+		printRow(a, "", "no probabilities: the model has no temperature")
+	}
+	if n := h.Novelty; n != nil {
+		more := ""
+		if n.Detects {
+			more = "; its class is whether it is novel"
+		}
+		if n.Inputs > 0 {
+			more += "; says level, spread and pace of each channel"
+		}
+		if n.ByPlace {
+			more += "; compared with what is usual at its place"
+		}
+		if n.Between > 0 {
+			more += fmt.Sprintf("; %d of the dimensions between classes", n.Between)
+		}
+		printRow(a, "novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, more)
+	}
+}
+
+// printRanges prints the range of each channel in the training.
+func printRanges(a *cli.App, r Report) {
 	if len(r.Training.Inputs) == 0 {
-		row("ranges", "not in the model: no prediction is flagged as out-of-range or flat; train again to add them")
+		printRow(a, "ranges", "not in the model: no prediction is flagged as out-of-range or flat; train again to add them")
 	}
 	for i, in := range r.Training.Inputs {
 		name := ""
 		if i == 0 {
 			if name = "ranges"; r.Front != nil {
-				row(name, "of the samples before the front end")
+				printRow(a, name, "of the samples before the front end")
 				name = ""
 			}
 		}
 		if in.Values == 0 {
-			row(name, "%s: no value", r.Channels[i])
+			printRow(a, name, "%s: no value", r.Channels[i])
 			continue
 		}
-		row(name, "%s: %.4g to %.4g, mean %.4g, deviation %.4g, longest constant run %d samples", r.Channels[i], in.Min, in.Max, in.Mean, in.Deviation, in.LongestRun)
-	}
-	for _, remark := range r.Remarks {
-		row("warning", "%s", RemarkText(remark))
+		printRow(a, name, "%s: %.4g to %.4g, mean %.4g, deviation %.4g, longest constant run %d samples", r.Channels[i], in.Min, in.Max, in.Mean, in.Deviation, in.LongestRun)
 	}
 }
 

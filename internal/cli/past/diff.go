@@ -80,25 +80,38 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 		return cobra.ExactArgs(2)(cmd, args)
 	}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !given("from") && !given("to") {
-			for _, flag := range []string{"stream", "partition", "units"} {
-				if given(flag) {
-					return cli.Fail(cli.ExitUsage, fmt.Errorf("--%s is for two places of a job's log, not for files: give --from and --to", flag), diffHelp)
-				}
-			}
-			return a.Do(func(_ context.Context, args []string) error { return jobcmd.DiffStates(a, args[0], args[1]) })(cmd, args)
+		files := !given("from") && !given("to")
+		if err := o.check(given, files); err != nil {
+			return cli.Fail(cli.ExitUsage, err, diffHelp)
 		}
-		switch {
-		case o.from == "" || o.to == "":
-			return cli.Fail(cli.ExitUsage, errors.New("want --from and --to"), diffHelp)
-		case given("stream") && (o.stream == "" || given("partition")):
-			return cli.Fail(cli.ExitUsage, errors.New("want --stream with a name, or --partition, or neither"), diffHelp)
-		case given("units") && (!given("stream") || o.units < 0):
-			return cli.Fail(cli.ExitUsage, errors.New("--units is a number from 0, and for --stream alone"), diffHelp)
+		if files {
+			return a.Do(func(_ context.Context, args []string) error { return jobcmd.DiffStates(a, args[0], args[1]) })(cmd, args)
 		}
 		return positions(cmd, args)
 	}
 	return cmd
+}
+
+// check refuses flags that do not belong to the comparison of two files, or of two places of
+// the log.
+func (o *diffOptions) check(given func(flag string) bool, files bool) error {
+	if files {
+		for _, flag := range []string{"stream", "partition", "units"} {
+			if given(flag) {
+				return fmt.Errorf("--%s is for two places of a job's log, not for files: give --from and --to", flag)
+			}
+		}
+		return nil
+	}
+	switch {
+	case o.from == "" || o.to == "":
+		return errors.New("want --from and --to")
+	case given("stream") && (o.stream == "" || given("partition")):
+		return errors.New("want --stream with a name, or --partition, or neither")
+	case given("units") && (!given("stream") || o.units < 0):
+		return errors.New("--units is a number from 0, and for --stream alone")
+	}
+	return nil
 }
 
 // diffing is state diff at work between two places of the log.
@@ -111,33 +124,49 @@ type diffing struct {
 	parts []int // none: all
 }
 
-func (w *diffing) run(ctx context.Context, read func()) error {
-	from, err := positionOf("from", w.opt.from, diffHelp)
-	if err != nil {
-		return err
+// places are the two places of the log to compare.
+func (w *diffing) places() (from, to pipeline.AsOf, err error) {
+	if from, err = positionOf("from", w.opt.from, diffHelp); err != nil {
+		return from, to, err
 	}
-	to, err := positionOf("to", w.opt.to, diffHelp)
-	if err != nil {
-		return err
+	if to, err = positionOf("to", w.opt.to, diffHelp); err != nil {
+		return from, to, err
 	}
 	if from.To > to.To && to.To > 0 || from.Before.After(to.Before) && from.To+to.To == 0 {
-		return cli.Fail(cli.ExitUsage, fmt.Errorf("--from %s is after --to %s", w.opt.from, w.opt.to), diffHelp)
+		err = cli.Fail(cli.ExitUsage, fmt.Errorf("--from %s is after --to %s", w.opt.from, w.opt.to), diffHelp)
 	}
-	if err := w.choose(ctx); err != nil {
-		return err
-	}
-	all := []*explain.Diff{}
-	var broken error
+	return from, to, err
+}
+
+// compare compares the states of each partition. broken says that the digests of a partition
+// differ from those that the job has noted; its states are compared all the same.
+func (w *diffing) compare(ctx context.Context, from, to pipeline.AsOf) (all []*explain.Diff, broken, err error) {
+	all = []*explain.Diff{}
 	for _, p := range w.parts {
 		from.Partition = p
 		d, err := w.x.StatesBetween(ctx, from, to, w.opt.stream, w.opt.units)
 		if err != nil && (d == nil || !errors.Is(err, pipeline.ErrDigest)) {
-			return err
+			return nil, nil, err
 		}
 		if err != nil {
 			broken = err
 		}
 		all = append(all, d)
+	}
+	return all, broken, nil
+}
+
+func (w *diffing) run(ctx context.Context, read func()) error {
+	from, to, err := w.places()
+	if err != nil {
+		return err
+	}
+	if err := w.choose(ctx); err != nil {
+		return err
+	}
+	all, broken, err := w.compare(ctx, from, to)
+	if err != nil {
+		return err
 	}
 	read()
 	if w.opt.stream != "" && len(all[0].Streams)+all[0].Same == 0 {

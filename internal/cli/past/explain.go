@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
@@ -94,16 +95,28 @@ func drawn(e *explain.Explanation, path string) error {
 	return cli.ReplaceFile(path, picture(e), 0o644)
 }
 
+// setSample sets the sample of a stream that the flags name.
+func (o *explainOptions) setSample(a *explain.Asked, given func(flag string) bool) error {
+	switch {
+	case o.stream == "":
+		return errors.New("--last, --seq and --row: of which stream? give --stream")
+	case o.last == given("seq"):
+		return errors.New("--stream: want --last, or --seq, but not both")
+	case given("row") && !given("seq"):
+		return errors.New("--row: give --seq, too")
+	}
+	if given("seq") {
+		a.Seq = &o.seq
+	}
+	if given("row") {
+		a.Row = &o.row
+	}
+	return nil
+}
+
 // asked is what the flags name.
 func (o *explainOptions) asked(given func(flag string) bool) (explain.Asked, error) {
-	has := func(flags ...string) bool {
-		for _, f := range flags {
-			if given(f) {
-				return true
-			}
-		}
-		return false
-	}
+	has := func(flags ...string) bool { return slices.ContainsFunc(flags, given) }
 	a := explain.Asked{Stream: o.stream, Output: o.output, Partition: o.partition, Number: o.number}
 	switch {
 	case o.features < 0:
@@ -113,21 +126,8 @@ func (o *explainOptions) asked(given func(flag string) bool) (explain.Asked, err
 	case has("stream", "last", "seq", "row") && has("output", "partition", "number"):
 		return a, errors.New("want --stream, or --output, or --partition with --number: each names a prediction in another way")
 	case has("stream", "last", "seq", "row"):
-		switch {
-		case o.stream == "":
-			return a, errors.New("--last, --seq and --row: of which stream? give --stream")
-		case o.last == given("seq"):
-			return a, errors.New("--stream: want --last, or --seq, but not both")
-		case given("row") && !given("seq"):
-			return a, errors.New("--row: give --seq, too")
-		}
-		if given("seq") {
-			a.Seq = &o.seq
-		}
-		if given("row") {
-			a.Row = &o.row
-		}
-		return a, nil
+		err := o.setSample(&a, given)
+		return a, err
 	case given("output"):
 		if o.output == 0 || given("partition") || given("number") && o.number == 0 {
 			return a, errors.New("--output and --number are numbers from 1; --partition is not for --output")

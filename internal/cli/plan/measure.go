@@ -53,6 +53,16 @@ type rig struct {
 	stats  pipeline.Counters
 }
 
+// snapshotCost is the CPU time of a byte of a snapshot, in seconds, after so many bytes were
+// stored since begun, a reading of the CPU time.
+func snapshotCost(bytes uint64, begun time.Duration) (float64, error) {
+	if bytes < snapshotEnough {
+		return snapshotByte, nil
+	}
+	ended, err := load.CPUTime()
+	return (ended - begun).Seconds() / float64(bytes), err
+}
+
 // measure runs the stage with a model, each message of so many samples, in dir. It takes
 // some seconds more than each. use is the share of the cores that the load may take
 // at most; cluster says whether a cluster of three servers is measured, too. said hears how
@@ -114,13 +124,8 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 		return r, err
 	}
 	// The stage has ended orderly: it has stored all states.
-	r.Costs.Snapshot = snapshotByte
-	if bytes := b.stats.Stats().SnapshotSize - stored; bytes >= snapshotEnough {
-		ended, err := load.CPUTime()
-		if err != nil {
-			return r, err
-		}
-		r.Costs.Snapshot = (ended - begun).Seconds() / float64(bytes)
+	if r.Costs.Snapshot, err = snapshotCost(b.stats.Stats().SnapshotSize-stored, begun); err != nil {
+		return r, err
 	}
 	// Again with what the snapshot has.
 	err = b.run(ctx, func(_ context.Context, ready time.Duration) error {

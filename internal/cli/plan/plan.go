@@ -94,41 +94,32 @@ func (o *options) check(channels int) error {
 	if o.Channels != channels {
 		wrong("--channels %d: the model has %d; plan for the model that the plant will have (offline retrain on a recording of %d sensors)", o.Channels, channels, o.Channels)
 	}
-	if o.Machines < 1 || o.Machines > 1e9 {
-		wrong("--machines %d: want 1 to 10^9", o.Machines)
-	}
-	if !(o.Rate > 0 && o.Rate <= 1e9) {
-		wrong("--rate %v: want samples a second, up to 10^9", o.Rate)
-	}
-	if o.message <= 0 || o.message > day {
-		wrong("--message %v: want up to a day", o.message)
-	}
-	if o.Cores < 1 || o.Cores > 1<<16 {
-		wrong("--server-cores %d: want 1 or more", o.Cores)
-	}
-	for _, v := range []struct {
-		flag string
-		v    float64
-	}{{"server-memory", o.memory}, {"server-network", o.network}, {"server-disk", o.disk}} {
-		if !(v.v > 0) || math.IsInf(v.v, 0) {
-			wrong("--%s %v: want more than 0", v.flag, v.v)
+	for _, r := range o.ranges() {
+		if r.Broken {
+			wrong("%s", r.Message)
 		}
-	}
-	if !(o.Use > 0 && o.Use < 1) {
-		wrong("--use %v: want more than 0 and less than 1", o.Use)
-	}
-	if o.replicas != 1 && o.replicas != 3 {
-		wrong("--replicas %d: want 1 or 3", o.replicas)
-	}
-	if o.latency <= 0 || o.latency > time.Minute {
-		wrong("--latency %v: want up to a minute", o.latency)
-	}
-	if o.time < 100*time.Millisecond || o.time > time.Hour {
-		wrong("--time %v: want 100ms or more", o.time)
 	}
 	o.Message = int(max(1, min(o.Rate*o.message.Seconds(), mostMessage/4/float64(max(1, channels)))))
 	o.Memory, o.Network, o.Disk = o.memory*1e9, o.network*1e9/8, o.disk*1e6
 	return errors.Join(errs...)
+}
+
+// ranges are the rules of the numbers.
+func (o *options) ranges() []cli.Rule {
+	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
+	return []cli.Rule{
+		{Broken: o.Machines < 1 || o.Machines > 1e9, Message: fmt.Sprintf("--machines %d: want 1 to 10^9", o.Machines)},
+		{Broken: !(o.Rate > 0 && o.Rate <= 1e9), Message: fmt.Sprintf("--rate %v: want samples a second, up to 10^9", o.Rate)},
+		{Broken: o.message <= 0 || o.message > day, Message: fmt.Sprintf("--message %v: want up to a day", o.message)},
+		{Broken: o.Cores < 1 || o.Cores > 1<<16, Message: fmt.Sprintf("--server-cores %d: want 1 or more", o.Cores)},
+		{Broken: !positive(o.memory), Message: fmt.Sprintf("--server-memory %v: want more than 0", o.memory)},
+		{Broken: !positive(o.network), Message: fmt.Sprintf("--server-network %v: want more than 0", o.network)},
+		{Broken: !positive(o.disk), Message: fmt.Sprintf("--server-disk %v: want more than 0", o.disk)},
+		{Broken: !(o.Use > 0 && o.Use < 1), Message: fmt.Sprintf("--use %v: want more than 0 and less than 1", o.Use)},
+		{Broken: o.replicas != 1 && o.replicas != 3, Message: fmt.Sprintf("--replicas %d: want 1 or 3", o.replicas)},
+		{Broken: o.latency <= 0 || o.latency > time.Minute, Message: fmt.Sprintf("--latency %v: want up to a minute", o.latency)},
+		{Broken: o.time < 100*time.Millisecond || o.time > time.Hour, Message: fmt.Sprintf("--time %v: want 100ms or more", o.time)},
+	}
 }
 
 // result is what --json prints.
