@@ -18,7 +18,7 @@ var public = map[string]int{
 	"edge":              6,
 	"gpu":               15,
 	"gpu/kernels":       23,
-	"offline":           98,
+	"offline":           99,
 	"offline/groups":    17,
 	"pipeline":          127,
 	"pipeline/consumer": 15,

@@ -195,11 +195,11 @@ func (l *LabelFile) add(line int, t labelLine) error {
 	if place {
 		return l.addTold(line, t)
 	}
-	from, err := labelTime("from", t.from)
+	from, err := ParseLabelTime("from", t.from)
 	if err != nil {
 		return l.fault(line, "%w", err)
 	}
-	to, err := labelTime("to", t.to)
+	to, err := ParseLabelTime("to", t.to)
 	if err != nil {
 		return l.fault(line, "%w", err)
 	}
@@ -227,10 +227,11 @@ func (l *LabelFile) addTold(line int, t labelLine) error {
 	return nil
 }
 
-// labelTime reads a time.
-func labelTime(what, text string) (int64, error) {
+// ParseLabelTime parses a time of a label: RFC 3339, or a number in ns since 1970, which is
+// refused if it is a time of 1990 to 2106 in another unit. what names the time in errors.
+func ParseLabelTime(what, text string) (int64, error) {
 	if ns, err := strconv.ParseInt(text, 10, 64); err == nil {
-		return ns, nil
+		return ns, checkUnit(ns, 1, what+" is", ": want ns since 1970, or a time like 2026-01-31T12:00:00Z")
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)
 	if err != nil {

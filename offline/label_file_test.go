@@ -44,6 +44,8 @@ func TestWrongLabelFiles(t *testing.T) {
 		head + "a,1,2,,,\n":                         "l:2: label is empty",
 		head + "a,1,2,,,\x1b\n":                     "l:2: label",
 		head + "a,1,,,,x\n":                         `l:2: to "", want a time`,
+		head + "a,1700000000,1700000060,,,x\n":      "l:2: from is 1700000000, which looks like s since 1970 (2023-11-14T22:13:20Z): want ns since 1970",
+		head + "a,0,1700000060000,,,x\n":            "l:2: to is 1700000060000, which looks like ms since 1970",
 		head + "a,noon,2,,,x\n":                     `l:2: from "noon", want a time`,
 		head + "a,0001-01-01T00:00:00Z,2,,,x\n":     "beyond 64 bits",
 		head + "a,2,2,,,x\n":                        "l:2: from 2 is not before to 2",

@@ -205,7 +205,7 @@ func (r *csvReader) time(field []byte) (int64, error) {
 	if n, err := strconv.ParseInt(string(field), 10, 64); err == nil {
 		if !r.checked {
 			r.checked = true
-			if err := checkUnit(n, r.ticks, "time", "; specify the unit (offline import --time-unit)"); err != nil {
+			if err := checkUnit(n, r.ticks, "time: the first is", "; specify the unit (offline import --time-unit)"); err != nil {
 				return 0, err
 			}
 		}

@@ -26,7 +26,7 @@ func nanoseconds(n, ticks int64) (int64, bool) {
 	return n * ticks, ok
 }
 
-// checkUnit refuses the first time of a recording if the number is a time of 1990 to
+// checkUnit refuses a time, such as the first of a recording, if the number is a time of 1990 to
 // 2106 in another unit, and none in this one. Times that begin with a small number,
 // such as those since the start of a device, pass.
 func checkUnit(n, ticks int64, what, remedy string) error {
@@ -37,7 +37,7 @@ func checkUnit(n, ticks int64, what, remedy string) error {
 	}
 	for _, unit := range TimeUnits {
 		if t := ticksOf(unit); plausible(t) {
-			return fmt.Errorf("%s: the first is %d, which looks like %s since 1970 (%s)%s", what, n, unit,
+			return fmt.Errorf("%s %d, which looks like %s since 1970 (%s)%s", what, n, unit,
 				time.Unix(n/(1e9/t), 0).UTC().Format(time.RFC3339), remedy)
 		}
 	}
@@ -111,7 +111,7 @@ func (t *timeColumn) read(g *rowGroup) (times []int64, err error) {
 		}
 		if !t.checked {
 			t.checked = true
-			if err := checkUnit(n, t.ticks, fmt.Sprintf("column %q", "time"), fmt.Sprintf(": cast the column when the file is written, or set the metadata key %s to one of %q", keyTimeUnit, TimeUnits)); err != nil {
+			if err := checkUnit(n, t.ticks, `column "time": the first is`, fmt.Sprintf(": cast the column when the file is written, or set the metadata key %s to one of %q", keyTimeUnit, TimeUnits)); err != nil {
 				return nil, err
 			}
 		}

@@ -99,6 +99,7 @@ type Stats struct {
 	// last message since the stage began, and of those that wait.
 	Contradictions uint64
 	Losses         uint64 // messages before which some of their partition may have been removed unread
+	FarTimes       uint64 // samples whose time is before 2000, or more than a day from when their message was stored
 	Incarnations   uint64 // times a producer began counting again from 1
 	DeadLetters    uint64 // messages that could not be used, published as such
 	Held           uint64 // missing values replaced by the previous sample's
@@ -160,7 +161,7 @@ func (c *Counters) Stats() Stats {
 func read(n *stats.Counters) Stats {
 	s := Stats{
 		Messages: n.Messages.Load(), Rows: n.Rows.Load(), Bytes: n.Bytes.Load(), Restores: n.Restores.Load(), Replayed: n.Replayed.Load(),
-		Duplicates: n.Duplicates.Load(), Gaps: n.Gaps.Load(), Losses: n.Losses.Load(), Contradictions: n.Contradictions.Load(), Incarnations: n.Incarnations.Load(), Held: n.Held.Load(),
+		Duplicates: n.Duplicates.Load(), Gaps: n.Gaps.Load(), Losses: n.Losses.Load(), Contradictions: n.Contradictions.Load(), FarTimes: n.FarTimes.Load(), Incarnations: n.Incarnations.Load(), Held: n.Held.Load(),
 		Predictions: n.Predictions.Load(), Early: n.Early.Load(), Commits: n.Commits.Load(),
 		Retries: n.Retries.Load(), Batches: n.Batches.Load(), Resets: n.Resets.Load(), Forgotten: n.Forgotten.Load(), New: n.New.Load(), Abandoned: n.Abandoned.Load(), Idle: n.Idle.Load(), Spilled: n.Spilled.Load(), Fetched: n.Fetched.Load(), Away: n.Away.Load(),
 		Reordered: n.Reordered.Load(), Claims: n.Claims.Load(), Fenced: n.Fenced.Load(), Deferred: n.Deferred.Load(),

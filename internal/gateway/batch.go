@@ -11,6 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
@@ -108,12 +109,13 @@ func (g *Gateway) add(t *taken, now time.Time) {
 // compareTimes counts samples whose times are far from the clock, and reports the first of
 // each stream.
 func (g *Gateway) compareTimes(s *stream, p *Part, in Input, now time.Time) {
-	n, why := farTimes(p.Times, now)
+	clock := now.UnixNano()
+	n, first := wire.CountFarTimes(p.Times, clock)
 	g.stats.farTimes.Add(uint64(n))
 	if n > 0 && !s.farTime {
 		s.farTime = true
 		g.told.say("times of samples are before 2000, or more than a day from the clock: compare input.time_unit and the clock of the device; samples that a device has kept may be right", in.String(),
-			fmt.Errorf("stream %q has a sample of %s", names.Cut(s.key, 80), why))
+			fmt.Errorf("stream %q has a sample of %s", names.Cut(s.key, 80), wire.DescribeFarTime(first, clock)))
 	}
 }
 

@@ -145,7 +145,6 @@
 //   - numbers.go: continues the numbers of a key in the input
 //   - entry.go: compares how the job reads messages with what the gateway publishes
 //   - begun.go: limits the new streams of a sender
-//   - times.go: counts sample times that are far from the clock
 //   - access.go: checks logins; listens with TLS
 //   - stats.go: counts messages
 //   - complaints.go: limits log lines

@@ -24,6 +24,7 @@ var plain = []struct {
 	{counter, "eusn_input_losses_total", "Input messages that came after some of their partition were removed unread: what may lack samples is flagged.", func(s *pipeline.Stats) float64 { return float64(s.Losses) }},
 	{counter, "eusn_duplicates_total", "Messages dropped because their sequence number was known.", func(s *pipeline.Stats) float64 { return float64(s.Duplicates) }},
 	{counter, "eusn_contradictions_total", "Duplicates whose content was another than that of the message that had their number.", func(s *pipeline.Stats) float64 { return float64(s.Contradictions) }},
+	{counter, "eusn_far_times_total", "Samples whose time is before 2000, or more than a day from when their message was stored.", func(s *pipeline.Stats) float64 { return float64(s.FarTimes) }},
 	{counter, "eusn_reordered_total", "Messages that came too early and were put in order.", func(s *pipeline.Stats) float64 { return float64(s.Reordered) }},
 	{counter, "eusn_gaps_total", "Times a producer's missing messages were given up.", func(s *pipeline.Stats) float64 { return float64(s.Gaps) }},
 	{counter, "eusn_incarnations_total", "Times a producer began to number its messages from 1 again.", func(s *pipeline.Stats) float64 { return float64(s.Incarnations) }},

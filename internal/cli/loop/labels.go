@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
+	"github.com/eusn-stream/eusn-stream/offline"
 )
 
 // NewLabels is "labels" and what is under it.
@@ -106,15 +107,10 @@ func (o *labelArgs) label(now time.Time) (labels.Label, error) {
 		if at.text == "" {
 			continue
 		}
-		if ns, err := strconv.ParseInt(at.text, 10, 64); err == nil {
-			*at.to = ns
-			continue
+		var err error
+		if *at.to, err = offline.ParseLabelTime("--"+at.flag, at.text); err != nil {
+			return l, err
 		}
-		t, err := time.Parse(time.RFC3339Nano, at.text)
-		if err != nil {
-			return l, fmt.Errorf("--%s %q, want a time like 2026-01-31T12:00:00Z, or ns since 1970", at.flag, at.text)
-		}
-		*at.to = t.UnixNano()
 	}
 	return l, l.Check()
 }

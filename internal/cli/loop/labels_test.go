@@ -42,6 +42,7 @@ func TestLabels(t *testing.T) {
 	of := []string{"add", "--stream", "pump 7", "--from", "2026-01-31T12:00:00.000000001Z", "--to", "1800000000000000000", "--who", "anna"}
 	clitest.Must(t, at(append(of, "--class", "imbalance")...)...)
 	clitest.Must(t, at(append(of, "--class", "healthy")...)...)
+	clitest.Exec(t, t.Context(), at("add", "--stream", "p", "--from", "1700000000", "--to", "1700000060", "--class", "x")...).Want(t, cli.ExitUsage, "--from is 1700000000, which looks like s since 1970")
 	sequence := []string{"add", "--stream", "p", "--seq", "1041", "--row", "39", "--who", "bert"}
 	clitest.Must(t, at(append(sequence, "--class", `of, "two"`)...)...)
 	if r := clitest.Must(t, at("list")...); !strings.HasPrefix(r.Out, `"pump 7"  2026-01-31T12:00:00.000000001Z to 2027-01-15T08:00:00Z  healthy  anna  20`) || strings.Count(r.Out, "\n") != 2 {

@@ -40,6 +40,7 @@ func (s *Shard) count(t *state.Tally) {
 	c.Incarnations.Add(t.Incarnations)
 	c.Held.Add(t.Missing)
 	c.Losses.Add(t.Losses)
+	c.FarTimes.Add(t.FarTimes)
 	c.Forgotten.Add(t.Forgotten)
 	c.New.Add(t.New)
 	c.Abandoned.Add(t.Abandoned)
@@ -64,6 +65,9 @@ func (s *Shard) say(p *Partition, n *state.Note) {
 		s.warn("messages missing: predictions are flagged", "key", n.Key, "after", n.After, "got", n.Number)
 	case state.NoteLoss:
 		s.warn("input was removed before this partition read it (by max_age, or by hand): messages may be lost; the sequences that they may belong to are flagged as gaps", "partition", p.State.ID, "before", n.Input)
+	case state.NoteFarTimes:
+		s.oddities.warn(s.log, "times of samples are before 2000, or more than a day from when their message was stored: compare input.time_unit and the clock of the device; samples that a device has kept may be right; logged once for each key",
+			"key", n.Key, "time", wire.DescribeFarTime(n.Time, n.Stored), "input", n.Input)
 	case state.NotePromotion:
 		s.log.Info("another readout answers for the sequences that begin from here on", "partition", p.State.ID, "promotion", n.Number, "readout", cmp.Or(n.Readout, "the one that the job began with"), "input", n.Input)
 	case state.NoteUnlike:

@@ -74,6 +74,7 @@ type Tally struct {
 	Duplicates, Contradictions, Gaps, Reordered, Incarnations uint64
 	Missing, Losses, Forgotten, Idle, EndEvents               uint64
 	Promotions                                                uint64
+	FarTimes                                                  uint64 // samples with times far from when their messages were stored
 	New                                                       uint64 // streams that the partition did not know
 	Abandoned                                                 uint64 // open sequences of streams that made room
 	Streams, Parked                                           int64  // more than before
@@ -90,6 +91,8 @@ type Note struct {
 	Flags   outcome.Flag // of the prediction
 	Channel int
 	Readout string // of a promotion
+	Time    int64  // of a sample, ns since 1970
+	Stored  int64  // when the server stored its message, ns since 1970
 }
 
 type NoteKind uint8
@@ -103,4 +106,5 @@ const (
 	NoteLoss                              // input may have been removed before it was read
 	NoteUnlike                            // samples unlike the training's
 	NotePromotion                         // another readout answers for the sequences that begin
+	NoteFarTimes                          // a sample's time is far from when its message was stored
 )

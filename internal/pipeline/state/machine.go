@@ -261,10 +261,22 @@ func (s *Machine) use(m *step, j *Message, seq uint64) error {
 	}
 	m.src.flags = 0
 	if !m.silent {
+		s.compareTimes(m, j)
 		m.fx.Rows += s.in.Rows
 		m.fx.Bytes += len(j.Data)
 	}
 	return nil
+}
+
+// compareTimes counts samples whose times are far from when the server stored their
+// message, and notes the first of each key.
+func (s *Machine) compareTimes(m *step, j *Message) {
+	n, first := wire.CountFarTimes(s.in.Times, j.Stored)
+	m.fx.FarTimes += uint64(n)
+	if n > 0 && !m.src.toldTimes {
+		m.src.toldTimes = true
+		m.note(Note{Kind: NoteFarTimes, Time: first, Stored: j.Stored})
+	}
 }
 
 // poison turns a message into a dead letter. Which streams it was about may

@@ -20,6 +20,7 @@ type Source struct {
 	Last        uint64       // last sequence number; 0 = none seen
 	sum         checksum     // of the message that had it; no part of the state
 	told        bool         // that its numbers came again with other content; no part of the state
+	toldTimes   bool         // that its samples have times far from the clock; no part of the state
 	partial     bool         // its first messages were not seen
 	flags       outcome.Flag // for streams that appear in its next good message
 	Held        []Held

@@ -23,7 +23,7 @@ type Counters struct {
 	Messages, Rows, Bytes, Duplicates, Gaps, Incarnations, Held                          atomic.Uint64
 	Predictions, Early, Commits, Retries, Batches, Replayed, Restores                    atomic.Uint64
 	Resets, Forgotten, New, Abandoned, Idle, Spilled, Fetched, Reordered, Claims, Fenced atomic.Uint64
-	Deferred, Losses, Contradictions                                                     atomic.Uint64
+	Deferred, Losses, Contradictions, FarTimes                                           atomic.Uint64
 	Snapshots, SnapshotBytes                                                             atomic.Uint64
 	Spent                                                                                Spent
 	Answered                                                                             atomic.Int64 // when a sample was answered last, ns since 1970; 0 = never

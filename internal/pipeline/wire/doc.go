@@ -15,6 +15,7 @@
 //   - headers.go: defines message headers
 //   - reason.go: defines the reasons of dead letters
 //   - rules.go: checks names
+//   - times.go: finds times that are far from the clock
 //   - record.go: encodes the record of a partition
 //   - entry.go: encodes the entry of a job and the identity of its model
 //   - digest.go: defines digests
