@@ -76,6 +76,9 @@ func (r *rig) input(t *testing.T, name string) string {
 			return strconv.AppendInt(nil, int64(port(n)), 10)
 		})
 	}
+	if filepath.Ext(name) == ".yaml" {
+		data = renamedKeys(t, data)
+	}
 	return r.write(t, filepath.Base(name), string(data))
 }
 
