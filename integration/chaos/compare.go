@@ -29,7 +29,7 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 	if names := r.truth.readouts.names; len(names) > 0 {
 		r.audit.first = names[0]
 	}
-	holes := r.scenario.May.lenient()
+	holes := r.scenario.mayLoseOutput()
 	var read uint64
 	var stopped stops
 	var err error
