@@ -6,8 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -20,18 +21,18 @@ func TestECG5000(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(from, "PROVENANCE.md")); err != nil {
 		parts.Absent(t, "datasets", "nothing is tested on real data: %v", err)
 	}
-	d, err := offline.Import(t.Context(), offline.ImportOptions{Dir: filepath.Join(from, "ECG5000"), Name: "ECG5000"}, nil)
+	d, err := imports.Import(t.Context(), imports.Options{Dir: filepath.Join(from, "ECG5000"), Name: "ECG5000"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	of := func(s offline.Split) (series [][]float32, labels []string) {
+	of := func(s archive.Split) (series [][]float32, labels []string) {
 		for _, i := range d.Part(s) {
 			series, labels = append(series, d.Series[i].Values), append(labels, d.Classes[d.Series[i].Label])
 		}
 		return series, labels
 	}
-	train, labels := of(offline.Train)
-	test, truth := of(offline.Test)
+	train, labels := of(archive.Train)
+	test, truth := of(archive.Test)
 	most := 100
 	if parts.Accuracy("edge") {
 		most = len(test)

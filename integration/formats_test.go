@@ -10,7 +10,9 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -21,7 +23,7 @@ func TestFormatsLiveAndOffline(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d, err := offline.SimulateMachine(t.Context(), offline.MachineOptions{Train: 160, Test: 8}, nil)
+	d, err := machine.Simulate(t.Context(), machine.Options{Train: 160, Test: 8}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func TestFormatsLiveAndOffline(t *testing.T) {
 		}},
 	} {
 		t.Run(w.name, func(t *testing.T) {
-			got, _, _ := live(t, m, d, d.Part(offline.Test), w.in, w.write)
+			got, _, _ := live(t, m, d, d.Part(archive.Test), w.in, w.write)
 			for _, want := range ev.Predictions {
 				p := got[want.ID]
 				if p.Class != want.Class || p.Flags != want.Flags || math.Float32bits(p.Probability) != math.Float32bits(want.Probability) || !slices.Equal(p.Scores, want.Scores) {

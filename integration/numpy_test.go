@@ -13,7 +13,10 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -23,14 +26,14 @@ func TestModelInNumPy(t *testing.T) {
 	t.Parallel()
 	python := numpy(t)
 	t.Run("simulated machine", func(t *testing.T) {
-		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 80, Test: 60, Samples: 200}, nil)
+		d, err := machine.Simulate(context.Background(), machine.Options{Train: 80, Test: 60, Samples: 200}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))))
 	})
 	t.Run("mixed bank", func(t *testing.T) {
-		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 80, Test: 12, Samples: 120}, nil)
+		d, err := machine.Simulate(context.Background(), machine.Options{Train: 80, Test: 12, Samples: 120}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +45,7 @@ func TestModelInNumPy(t *testing.T) {
 		checkInNumPy(t, python, d, mixed)
 	})
 	t.Run("front end", func(t *testing.T) {
-		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 80, Test: 12, Samples: 300}, nil)
+		d, err := machine.Simulate(context.Background(), machine.Options{Train: 80, Test: 12, Samples: 300}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -55,7 +58,7 @@ func TestModelInNumPy(t *testing.T) {
 		checkInNumPy(t, python, d, eightMembers(reservoir.EulerBank(len(d.Channels))), front)
 	})
 	t.Run("RacketSports", func(t *testing.T) {
-		d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)
+		d, err := imports.Import(context.Background(), imports.Options{Dir: filepath.Join(datasets(t), "RacketSports")}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +72,7 @@ func eightMembers(s reservoir.Spec) reservoir.Spec {
 	return s
 }
 
-func checkInNumPy(t *testing.T, python string, d *offline.Dataset, spec reservoir.Spec, front ...offline.Front) {
+func checkInNumPy(t *testing.T, python string, d *archive.Dataset, spec reservoir.Spec, front ...offline.Front) {
 	t.Helper()
 	ctx, dir := context.Background(), t.TempDir()
 	m, _, err := offline.Retrain(ctx, d, offline.RetrainOptions{Spec: spec, Front: append(front, offline.Front{})[0]}, nil)
@@ -85,7 +88,7 @@ func checkInNumPy(t *testing.T, python string, d *offline.Dataset, spec reservoi
 		t.Fatal(err)
 	}
 	args := []string{"../docs/model_in_numpy.py", model}
-	test := d.Part(offline.Test)
+	test := d.Part(archive.Test)
 	for _, i := range test {
 		path := filepath.Join(dir, fmt.Sprintf("%d.npy", i))
 		if err := os.WriteFile(path, npy(d.Series[i].Values, len(d.Channels)), 0o644); err != nil {

@@ -16,8 +16,10 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
@@ -83,11 +85,11 @@ func TestDeadSensor(t *testing.T) {
 
 func checkDeadSensor(t *testing.T, spec reservoir.Spec, train int, front ...offline.Front) {
 	t.Helper()
-	d, err := offline.SimulateMachine(t.Context(), offline.MachineOptions{Train: train, Test: 4 * len(broken)}, nil)
+	d, err := machine.Simulate(t.Context(), machine.Options{Train: train, Test: 4 * len(broken)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, test := len(d.Channels), d.Part(offline.Test)
+	c, test := len(d.Channels), d.Part(archive.Test)
 	for k, i := range test { // each kind befalls a series of each class
 		broken[k/4].make(d.Series[i].Values, c)
 	}
@@ -153,7 +155,7 @@ func asArrow(t *testing.T, channels []string) func(rows int, x []float32) []byte
 
 // live gives the series to a stage, each as a stream in messages of 50 samples,
 // written in some format, and returns their predictions and the log.
-func live(t *testing.T, m *reservoir.Model, d *offline.Dataset, series []int, in formats.Input, write func(rows int, x []float32) []byte) (map[string]codec.Prediction, pipeline.Stats, string) {
+func live(t *testing.T, m *reservoir.Model, d *archive.Dataset, series []int, in formats.Input, write func(rows int, x []float32) []byte) (map[string]codec.Prediction, pipeline.Stats, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -57,7 +58,7 @@ func TestCalibrationOfRealData(t *testing.T) {
 		for _, name := range group {
 			d := realDataset(t, name)
 			// 5,000 training series: the mean of their coverages has an error of .004; or few draws.
-			n := min(100, max(20, 5000/len(d.Part(Train))))
+			n := min(100, max(20, 5000/len(d.Part(archive.Train))))
 			all := draws(t, d, n+1, RetrainOptions{}, dir)
 			published, raw := all[0].measure(t, all[0].Temperature), all[0].measure(t, 1)
 			mean := [7]float64{*raw.ECE, *published.ECE, *published.Chance, *published.LogLoss}
@@ -177,7 +178,7 @@ type pool struct {
 // newPool runs each series once. The network and the constants of its inputs are the
 // published training part's: a series' features are the same whatever is drawn, so that
 // the series of a draw are exchangeable.
-func newPool(t *testing.T, d *Dataset, opt RetrainOptions) *pool {
+func newPool(t *testing.T, d *archive.Dataset, opt RetrainOptions) *pool {
 	t.Helper()
 	src, _, err := trainingPart(d, nil)
 	if err != nil {
@@ -187,9 +188,9 @@ func newPool(t *testing.T, d *Dataset, opt RetrainOptions) *pool {
 	if p.t, err = newTraining(context.Background(), src, opt.withDefaults(len(d.Channels))); err != nil {
 		t.Fatal(err)
 	}
-	order := d.Part(Train)
+	order := d.Part(archive.Train)
 	p.train = len(order)
-	order = append(order, d.Part(Test)...)
+	order = append(order, d.Part(archive.Test)...)
 	for _, i := range order {
 		p.labels = append(p.labels, d.Series[i].Label)
 	}
@@ -275,7 +276,7 @@ func (p *pool) divide(t *testing.T, number int) *division {
 
 // draws are the first n divisions of a data set. With a folder those that are there are
 // read, and the others written to it, so that a measurement can be continued.
-func draws(t *testing.T, d *Dataset, n int, opt RetrainOptions, dir string) (all []*division) {
+func draws(t *testing.T, d *archive.Dataset, n int, opt RetrainOptions, dir string) (all []*division) {
 	t.Helper()
 	var p *pool
 	for k := range n {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -18,7 +19,7 @@ func fewTaps(channels int) reservoir.Spec {
 }
 
 // manyTones has a number for the name of each series, because letters do not suffice.
-func manyTones(train int) *Dataset {
+func manyTones(train int) *archive.Dataset {
 	d := tones(train, 0)
 	for i := range d.Series {
 		d.Series[i].ID = fmt.Sprint(i)

@@ -1,54 +1,5 @@
-// Package offline works on data at rest: it imports benchmark data sets and
-// recordings, keeps them as Parquet archives, retrains readouts on them and
-// evaluates models.
-//
-// # Import
-//
-// [Import] reads what the time-series community publishes: UEA and aeon .ts
-// files, UCR .tsv files, .arff files (univariate and relational), idx images
-// (MNIST) and token lists; each may be compressed with gzip. Files are read
-// line by line and compared with their headers. Every error begins with file and
-// line number. [ImportRecording] turns CSV recordings
-// into a recording archive without holding them in memory.
-//
-// [Embed] makes series of token lists: it learns a vector for each word and
-// writes each document as those of its words.
-//
-// # Archives
-//
-// An archive is one Parquet file, compressed with zstd, written under a
-// temporary name and renamed when whole. Two layouts share the metadata keys
-// eusn.archive (dataset or recording), eusn.version (1), eusn.problem (name),
-// eusn.channels (JSON list) and eusn.provenance (JSON, see [Provenance]):
-//
-//	dataset: a row per series         recording: a row per sample
-//	  id      utf8                      stream  utf8
-//	  split   utf8   train or test      seq     int64
-//	  label   utf8   null: unknown      time    timestamp[ns, UTC], null: unknown
-//	  length  int32  samples            CHANNEL float32, one column each
-//	  CHANNEL list<float32>, each       end     bool   sequence ends here
-//	  tokens  list<int32> instead       label   utf8   null: unknown
-//
-// What eusn-stream record writes of a job's input is a recording in several
-// files, whose seq counts the samples of the whole recording. It has five
-// columns more: eusn_key utf8, eusn_input int64 (number of the message in the log),
-// eusn_seq int64 (Eusn-Seq), eusn_row int64 (of the sample in the message) and
-// eusn_flags uint32 (outcome.Flag: what happened before the sample); and the keys
-// eusn.recording (which), eusn.ends and eusn.silent (JSON lists of seq: samples with
-// which a sequence ends, as a message or silence said after they were written).
-// [RetrainFiles] and [EvaluateFiles] read all files as one. A [LabelFile] says what
-// the samples of a recording were.
-//
-// A dataset also holds eusn.classes (JSON list): the classes in the order of
-// the label indices. NaN marks a missing value; values are never null.
-// A name (of a class, channel, series, stream or data set) is UTF-8 of at most 256
-// bytes without control characters, so that no text of a file can control the
-// terminal that shows it. Importers and readers refuse other names.
-// An archive keeps numbers bit for bit. DuckDB 1.5 reads both layouts (it shows
-// times to the microsecond). Files that it writes with the same metadata can be
-// read: samples of any float or integer type are rounded to float32, length and
-// seq may be any integer. docs/parquet.md has the
-// statements.
+// Package offline works on data at rest, the archives of package archive: it
+// retrains readouts on them and evaluates models.
 //
 // # What is learnt and predicted
 //
@@ -87,12 +38,8 @@
 //
 // # Not here
 //
-// The package never prints (see [Progress]), and does not know NATS or how an
+// The package never prints (see archive.Progress), and does not know NATS or how an
 // engine is chosen.
-//
-// Formats: https://www.aeon-toolkit.org (ts), Dau et al. 2019, "The UCR Time
-// Series Archive" (tsv), https://waikato.github.io/weka-wiki (arff),
-// https://parquet.apache.org (archives).
 //
 // # Files
 //
@@ -124,40 +71,4 @@
 //   - shard_merge.go: merges the shards of a training into a model
 //   - group_sizes.go: counts the series of each group
 //   - parts.go: restricts a data set to groups; holds out sites
-//   - dataset.go: defines data sets
-//   - dataset_summary.go: counts series, classes and values of a data set
-//   - absent.go: warns about series without values
-//   - class_names.go: joins labels that are the same number
-//   - archive.go: defines the metadata of archives; creates archive files
-//   - archive_write.go: writes a data set as a Parquet archive
-//   - archive_read.go: reads a data set from a Parquet archive
-//   - archive_columns.go: reads columns of untrusted Parquet files
-//   - archive_numbers.go: converts columns of numbers
-//   - archive_headers.go: checks page headers and limits decompression
-//   - archive_pages.go: checks pages against their headers
-//   - recording.go: writes recordings
-//   - recording_read.go: reads recordings
-//   - recording_csv.go: reads CSV recordings
-//   - recorded.go: defines the columns of recordings of a job's input
-//   - recorded_files.go: reads a recording from several files
-//   - label_file.go: reads files of labels
-//   - label_fit.go: counts the labels that match samples
-//   - times.go: converts times and their units
-//   - content.go: marks errors in the content of a file
-//   - import.go: imports published data sets
-//   - import_find.go: finds the files of a data set and their format
-//   - import_recording.go: imports CSV recordings
-//   - read_source.go: reads input files line by line within limits
-//   - read_part.go: holds the series of one input file
-//   - read_arff.go: parses ARFF files
-//   - read_csv.go: parses CSV recordings
-//   - read_idx.go: parses IDX images
-//   - read_ts.go: parses TS files
-//   - read_tsv.go: parses TSV files
-//   - read_tokens.go: parses token lists
-//   - embed.go: converts token lists to series of word vectors
-//   - machine.go: simulates the vibration of a rotating machine
-//   - machine_draw.go: draws the random numbers of the simulation
-//   - wave.go: computes the sine of the simulation
-//   - plant.go: simulates a plant of machines that run without an end
 package offline

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -85,7 +86,7 @@ func TestDoubtOfRealData(t *testing.T) {
 
 // leftProbability is that of the predicted class of a sample that was left out, and whether
 // it is right.
-func leftProbability(l *readout.Linear, row []float64, left *readout.Left, k int, d *Dataset) (float32, bool) {
+func leftProbability(l *readout.Linear, row []float64, left *readout.Left, k int, d *archive.Dataset) (float32, bool) {
 	scores := make([]float32, l.Columns())
 	for c := range scores {
 		scores[c] = float32(row[len(row)-len(scores)+c])
@@ -93,29 +94,29 @@ func leftProbability(l *readout.Linear, row []float64, left *readout.Left, k int
 	if left.Samples != nil {
 		k = left.Samples[k]
 	}
-	return l.Probability(scores), l.Class(scores) == d.Series[d.Part(Train)[k]].Label
+	return l.Probability(scores), l.Class(scores) == d.Series[d.Part(archive.Train)[k]].Label
 }
 
 // halved divides all series of a set at random, half and half, 1,000 a part at most.
-func halved(set *Dataset, draw uint64) *Dataset {
+func halved(set *archive.Dataset, draw uint64) *archive.Dataset {
 	d := *set
 	d.Series = nil
 	order := rand.New(rand.NewPCG(draw, 19)).Perm(len(set.Series))
 	half := min(len(order)/2, 1000)
 	for k, i := range order[:2*half] {
 		s := set.Series[i]
-		s.Split = []Split{Train, Test}[k/half]
+		s.Split = []archive.Split{archive.Train, archive.Test}[k/half]
 		d.Series = append(d.Series, s)
 	}
 	return &d
 }
 
 // noisy adds noise of half its deviation to each series of the second half of the test part.
-func noisy(d *Dataset, draw uint64) *Dataset {
+func noisy(d *archive.Dataset, draw uint64) *archive.Dataset {
 	next := *d
 	next.Series = slices.Clone(d.Series)
 	rng := rand.New(rand.NewPCG(draw, 20))
-	test := d.Part(Test)
+	test := d.Part(archive.Test)
 	for _, i := range test[len(test)/2:] {
 		values := slices.Clone(d.Series[i].Values)
 		sum, squares, n := 0., 0., 0.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/durable"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // TestArchivesAreDurable: a file of a recording, of a data set or of predictions is on
@@ -18,14 +19,14 @@ func TestArchivesAreDurable(t *testing.T) {
 	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
 	ev := evaluated(t, m, d, EvaluateOptions{})
 	for name, write := range map[string]func(path string) error{
-		"set":         func(path string) error { return WriteArchive(path, d) },
+		"set":         func(path string) error { return archive.WriteDataset(path, d) },
 		"predictions": ev.WritePredictions,
 		"recording": func(path string) error {
-			w, err := WriteRecording(path, RecordingInfo{Name: "r", Channels: []string{"x"}})
+			w, err := archive.WriteRecording(path, archive.RecordingInfo{Name: "r", Channels: []string{"x"}})
 			if err != nil {
 				return err
 			}
-			if err := w.Write(&RecordingChunk{Stream: []string{"a"}, Seq: []int64{1}, Time: []int64{NoTime}, Values: []float32{1}, End: []bool{true}, Label: []string{""}}); err != nil {
+			if err := w.Write(&archive.RecordingChunk{Stream: []string{"a"}, Seq: []int64{1}, Time: []int64{archive.NoTime}, Values: []float32{1}, End: []bool{true}, Label: []string{""}}); err != nil {
 				return err
 			}
 			return w.Close()

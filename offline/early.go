@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
@@ -37,7 +38,7 @@ func (e *EarlyOptions) check(opt RetrainOptions) error {
 
 // decide learns a readout of prefixes, and when these suffice, for a model whose readout
 // of whole sequences is there.
-func (t *training) decide(ctx context.Context, m *reservoir.Model, progress Progress) error {
+func (t *training) decide(ctx context.Context, m *reservoir.Model, progress archive.Progress) error {
 	if t.opt.Early == nil {
 		return nil
 	}

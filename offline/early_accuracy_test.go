@@ -6,7 +6,9 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -32,7 +34,7 @@ func TestEarlyOfRealData(t *testing.T) {
 			if _, err := os.Stat(dir); err != nil {
 				dir = filepath.Join(root, "extra", name)
 			}
-			d, err := Import(context.Background(), ImportOptions{Dir: dir}, nil)
+			d, err := imports.Import(context.Background(), imports.Options{Dir: dir}, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -50,7 +52,7 @@ func TestEarlyOfRealData(t *testing.T) {
 				ev := evaluated(t, m, d, EvaluateOptions{})
 				whole, row[i] = ev.Accuracy, *ev.Early.Decided
 			}
-			t.Logf("| %s | %d | %d | %d | %.3f | %.3f | %.3f | %.2f | %.3f | %.2f |", name, len(d.Part(Train)), m.Training.MaxLength, p.Early,
+			t.Logf("| %s | %d | %d | %d | %.3f | %.3f | %.3f | %.2f | %.3f | %.2f |", name, len(d.Part(archive.Train)), m.Training.MaxLength, p.Early,
 				plain.Accuracy, whole, row[0].Accuracy, row[0].Earliness, row[1].Accuracy, row[1].Earliness)
 			cost, share = cost+(whole-row[0].Accuracy)/float64(len(sets)), share+row[0].Earliness/float64(len(sets))
 		}

@@ -8,7 +8,9 @@ import (
 	"sync"
 
 	"github.com/eusn-stream/eusn-stream/internal/monitor"
+	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/track"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
@@ -21,8 +23,8 @@ import (
 // EvaluateOptions say what to evaluate.
 type EvaluateOptions struct {
 	EngineOptions
-	Split   Split  // zero: the test part
-	Readout string // "": the model's first readout
+	Split   archive.Split // zero: the test part
+	Readout string        // "": the model's first readout
 	// RateTolerance is the stage's: the share by which a sequence's sampling rate
 	// may differ from the model's. 0: monitor.DefaultTolerance; negative: any.
 	RateTolerance float64
@@ -40,7 +42,7 @@ type EvaluateOptions struct {
 // recording.
 type Evaluation struct {
 	Dataset     string           `json:"dataset"`
-	Split       Split            `json:"split,omitempty"` // empty for a recording
+	Split       archive.Split    `json:"split,omitempty"` // empty for a recording
 	Fingerprint string           `json:"fingerprint"`     // of the data, see Dataset.Fingerprint
 	Model       string           `json:"model"`           // fingerprint of the model
 	Readout     string           `json:"readout"`
@@ -104,9 +106,9 @@ type EarlyCount struct {
 // live stage gives for the same samples. The data set needs the model's
 // channels by name and order, and no class that the readout does not know.
 // Missing values are filled as Retrain does.
-func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateOptions, progress Progress) (*Evaluation, error) {
+func Evaluate(ctx context.Context, m *reservoir.Model, d *archive.Dataset, opt EvaluateOptions, progress archive.Progress) (*Evaluation, error) {
 	if opt.Split == "" {
-		opt.Split = Test
+		opt.Split = archive.Test
 	}
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -116,10 +118,10 @@ func Evaluate(ctx context.Context, m *reservoir.Model, d *Dataset, opt EvaluateO
 	}
 	rule, err := withParts(opt.Groups, opt.Parts)
 	if err == nil {
-		d, err = d.divided(opt.Parts)
+		d, err = divideDataset(d, opt.Parts)
 	}
 	if err == nil {
-		d, err = d.forModel(m, opt.Readout)
+		d, err = datasetFor(d, m, opt.Readout)
 	}
 	if err != nil {
 		return nil, err
@@ -151,7 +153,7 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 		return nil, fmt.Errorf("offline: sets that adapt, and a model without sets of classes: train it with a coverage")
 	}
 	if err := matchModel(m, linear, src); err != nil {
-		return nil, InContent(err)
+		return nil, archive.InContent(err)
 	}
 	ev := &Evaluation{
 		Dataset: src.name, Split: opt.Split, Fingerprint: src.fingerprint(), Readout: linear.Name,
@@ -161,11 +163,11 @@ func newEvaluation(m *reservoir.Model, src labelledData, opt EvaluateOptions) (*
 	return ev, err
 }
 
-// index gives the readout's class of each of the names, all of which it knows.
-func (ev *Evaluation) index(names []string) []int {
-	class := make([]int, len(names))
-	for i, name := range names {
-		if class[i] = classIndex(ev.Classes, name); class[i] < 0 {
+// index gives the readout's class of each class, all of which it knows.
+func (ev *Evaluation) index(classes []string) []int {
+	class := make([]int, len(classes))
+	for i, name := range classes {
+		if class[i] = names.ClassIndex(ev.Classes, name); class[i] < 0 {
 			class[i] = len(ev.Classes) // which matchModel allows where there is a detector
 			if ev.detects {
 				class[i] = 1
@@ -176,7 +178,7 @@ func (ev *Evaluation) index(names []string) []int {
 }
 
 // run predicts all there is to predict and counts it.
-func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledData, opt EvaluateOptions, progress Progress) error {
+func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledData, opt EvaluateOptions, progress archive.Progress) error {
 	linear, err := chooseReadout(m, opt.Readout)
 	if err != nil {
 		return err
@@ -227,7 +229,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 			ev.Predictions[p.k] = pr
 			return nil
 		},
-	}.run(ctx, src.sampleSource, pl, func(done int64) { progress.report(done, pl.work, "samples run") })
+	}.run(ctx, src.sampleSource, pl, func(done int64) { progress.Report(done, pl.work, "samples run") })
 	if err != nil {
 		return err
 	}
@@ -279,7 +281,7 @@ func matchModel(m *reservoir.Model, linear *readout.Linear, src labelledData) er
 		return fmt.Errorf("offline: the model reads channels %q, %s has %q: want the same names in the same order", m.Channels, src.what, src.channels)
 	}
 	for _, c := range src.classes {
-		if classIndex(linear.Classes, c) < 0 && linear.Novelty == nil { // what it does not know is new
+		if names.ClassIndex(linear.Classes, c) < 0 && linear.Novelty == nil { // what it does not know is new
 			return fmt.Errorf("offline: class %q of %s is not among the %d classes of readout %q", c, src.what, len(linear.Classes), linear.Name)
 		}
 	}

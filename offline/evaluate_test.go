@@ -10,11 +10,15 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/arrow/memory"
 	"github.com/apache/arrow/go/v17/parquet/file"
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
+
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -61,13 +65,13 @@ func TestEvaluateMatchesClassesByName(t *testing.T) {
 
 func TestEvaluateRefuses(t *testing.T) {
 	m, _ := retrained(t, tones(30, 0), RetrainOptions{Spec: smallBank(2)})
-	for what, spoil := range map[string]func(*Dataset, *EvaluateOptions){
-		"reads 2 channels, data set \"tones\" has 1": func(d *Dataset, _ *EvaluateOptions) { d.Channels = d.Channels[:1] },
-		"same names in the same order":               func(d *Dataset, _ *EvaluateOptions) { d.Channels = []string{"b", "a"} },
-		`class "hum"`:                                func(d *Dataset, _ *EvaluateOptions) { d.Classes[1] = "hum" },
-		"no test part":                               func(d *Dataset, _ *EvaluateOptions) { setSplit(d, Train) },
-		`no readout "spare", it has ["default"]`:     func(_ *Dataset, o *EvaluateOptions) { o.Readout = "spare" },
-		"token lists": func(d *Dataset, _ *EvaluateOptions) {
+	for what, spoil := range map[string]func(*archive.Dataset, *EvaluateOptions){
+		"reads 2 channels, data set \"tones\" has 1": func(d *archive.Dataset, _ *EvaluateOptions) { d.Channels = d.Channels[:1] },
+		"same names in the same order":               func(d *archive.Dataset, _ *EvaluateOptions) { d.Channels = []string{"b", "a"} },
+		`class "hum"`:                                func(d *archive.Dataset, _ *EvaluateOptions) { d.Classes[1] = "hum" },
+		"no test part":                               func(d *archive.Dataset, _ *EvaluateOptions) { setSplit(d, archive.Train) },
+		`no readout "spare", it has ["default"]`:     func(_ *archive.Dataset, o *EvaluateOptions) { o.Readout = "spare" },
+		"token lists": func(d *archive.Dataset, _ *EvaluateOptions) {
 			d.Channels = nil
 			for i := range d.Series {
 				d.Series[i].Values, d.Series[i].Tokens = nil, []int32{1, 2}
@@ -85,6 +89,31 @@ func TestEvaluateRefuses(t *testing.T) {
 	if _, err := Evaluate(context.Background(), m, tones(3, 6), EvaluateOptions{}, nil); err == nil || !strings.Contains(err.Error(), "no readout") {
 		t.Errorf("headless model: %v", err)
 	}
+}
+
+// predictionRows reads a file of predictions as another tool reads it.
+func predictionRows(t *testing.T, path string) arrow.Record {
+	t.Helper()
+	rd, err := file.OpenParquetFile(path, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { rd.Close() })
+	ar, err := pqarrow.NewFileReader(rd, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := ar.ReadTable(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(table.Release)
+	rows := array.NewTableReader(table, -1)
+	t.Cleanup(rows.Release)
+	if !rows.Next() {
+		t.Fatal("the file has no rows")
+	}
+	return rows.Record()
 }
 
 func TestWritePredictions(t *testing.T) {
@@ -108,21 +137,10 @@ func TestWritePredictions(t *testing.T) {
 	if got := rd.MetaData().KeyValueMetadata().FindValue("eusn.model"); got == nil || *got != fingerprint(t, m) {
 		t.Error("the file does not name the model")
 	}
-	ar, err := pqarrow.NewFileReader(rd, pqarrow.ArrowReadProperties{}, memory.DefaultAllocator)
-	if err != nil {
-		t.Fatal(err)
+	rec := predictionRows(t, path)
+	if rec.NumRows() != 6 {
+		t.Fatalf("%d rows, want 6", rec.NumRows())
 	}
-	table, err := ar.ReadTable(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer table.Release()
-	rows := array.NewTableReader(table, -1)
-	defer rows.Release()
-	if !rows.Next() || rows.Record().NumRows() != 6 {
-		t.Fatal("want one batch of 6 rows")
-	}
-	rec := rows.Record()
 	ids, samples, labels := rec.Column(0).(*array.String), rec.Column(1).(*array.Int32), rec.Column(2).(*array.String)
 	predicted, scores := rec.Column(3).(*array.String), rec.Column(4).(*array.List)
 	values := scores.ListValues().(*array.Float32)
@@ -153,12 +171,12 @@ func TestWritePredictions(t *testing.T) {
 }
 
 // benchmark imports a public data set that is next to the checkout.
-func benchmark(t *testing.T, name string) *Dataset {
+func benchmark(t *testing.T, name string) *archive.Dataset {
 	t.Helper()
 	if testing.Short() {
 		t.Skip("NOT CHECKED: -short, and " + name + " takes seconds to minutes")
 	}
-	d, err := Import(context.Background(), ImportOptions{Dir: filepath.Join(requireDatasets(t), name)}, nil)
+	d, err := imports.Import(context.Background(), imports.Options{Dir: filepath.Join(requireDatasets(t), name)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -208,7 +226,7 @@ func TestPaperNetworkOnAdiac(t *testing.T) {
 func TestEvaluationQuality(t *testing.T) {
 	for _, classes := range []int{2, 3} {
 		d := tones(60, 30)
-		d.Series = slices.DeleteFunc(d.Series, func(s Series) bool { return s.Label >= classes })
+		d.Series = slices.DeleteFunc(d.Series, func(s archive.Series) bool { return s.Label >= classes })
 		d.Classes = d.Classes[:classes]
 		m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Policy: reservoir.Policy{Kind: reservoir.Marked, Early: 8}})
 		ev := evaluated(t, m, d, EvaluateOptions{})

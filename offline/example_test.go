@@ -5,20 +5,19 @@ import (
 	"fmt"
 	"log"
 	"math"
-	"os"
-	"path/filepath"
 
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // vibrations are series of two machines: one turns slowly, one fast.
-func vibrations() *offline.Dataset {
-	d := &offline.Dataset{Name: "vibrations", Channels: []string{"x"}, Classes: []string{"fast", "slow"}}
+func vibrations() *archive.Dataset {
+	d := &archive.Dataset{Name: "vibrations", Channels: []string{"x"}, Classes: []string{"fast", "slow"}}
 	for i := range 40 {
-		s := offline.Series{ID: fmt.Sprintf("run-%d", i), Split: offline.Train, Label: i % 2}
+		s := archive.Series{ID: fmt.Sprintf("run-%d", i), Split: archive.Train, Label: i % 2}
 		if i >= 24 {
-			s.Split = offline.Test
+			s.Split = archive.Test
 		}
 		for t := range 30 {
 			s.Values = append(s.Values, float32(math.Round(100*math.Sin(float64(i)+float64(t)*[]float64{1.1, 0.4}[s.Label]))))
@@ -47,26 +46,4 @@ func ExampleRetrain() {
 	// Output:
 	// learnt from 24 series, 16 of 16 test series predicted
 	// [[8 0] [0 8]]
-}
-
-// An archive is one Parquet file; numbers come back bit for bit.
-func ExampleWriteArchive() {
-	dir, err := os.MkdirTemp("", "archive")
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer os.RemoveAll(dir)
-	path := filepath.Join(dir, "vibrations.parquet")
-	if err := offline.WriteArchive(path, vibrations()); err != nil {
-		log.Fatal(err)
-	}
-	d, err := offline.ReadArchive(path)
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(d.Name, d.Classes, len(d.Part(offline.Train)), len(d.Part(offline.Test)))
-	fmt.Println(d.Fingerprint(offline.Test) == vibrations().Fingerprint(offline.Test))
-	// Output:
-	// vibrations [fast slow] 24 16
-	// true
 }

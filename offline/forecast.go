@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
@@ -13,7 +14,7 @@ import (
 // machine. It is measured: products before the work begins, samples until the
 // first features are added. Safe for concurrent use.
 type forecast struct {
-	progress Progress
+	progress archive.Progress
 	plan     readout.Plan
 	samples  int64   // to run, in all passes
 	points   int     // to add
@@ -28,7 +29,7 @@ type forecast struct {
 	solved float64 // share
 }
 
-func newForecast(progress Progress, plan readout.Plan, samples int64, points int) *forecast {
+func newForecast(progress archive.Progress, plan readout.Plan, samples int64, points int) *forecast {
 	f := &forecast{progress: progress, plan: plan, samples: samples, points: points, start: time.Now()}
 	if progress != nil {
 		f.product = 1 / readout.ProductRate()
@@ -95,5 +96,5 @@ func (f *forecast) share() float64 {
 func (f *forecast) report() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.progress.report(int64(100*f.share()), 100, "percent trained")
+	f.progress.Report(int64(100*f.share()), 100, "percent trained")
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -26,7 +27,7 @@ func TestFrontAccuracyOfFastMachine(t *testing.T) {
 	}{
 		{4096, "", .55}, {40960, "", .77}, {40960, "decimate=10", .80}, {40960, "normalise=20ms,decimate=10", .83}, {40960, "centre=20ms,envelope=500us,decimate=40", .73},
 	} {
-		d, err := SimulateMachine(context.Background(), MachineOptions{Noise: 1.5, Rate: c.hertz, Samples: int(c.hertz * 320 / 4096)}, nil)
+		d, err := machine.Simulate(context.Background(), machine.Options{Noise: 1.5, Rate: c.hertz, Samples: int(c.hertz * 320 / 4096)}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -88,7 +89,7 @@ func TestRetrainWithFront(t *testing.T) {
 		t.Errorf("ranges %+v of sequences from %d samples, want those of the samples that go in", m.Training.Inputs, m.Training.MinLength)
 	}
 	seen := reservoir.NewInputStatistics(2)
-	for _, i := range d.Part(Train) {
+	for _, i := range d.Part(archive.Train) {
 		s := strip{values: d.Series[i].Values}
 		n := d.Len(i)
 		seen.Series().Add(s.behind(m, 0, n))
@@ -147,7 +148,7 @@ func TestFrontsThatCannotBe(t *testing.T) {
 	short := tones(30, 0)
 	short.Series[4].Values = short.Series[4].Values[:2*7]
 	for _, c := range []struct {
-		d      *Dataset
+		d      *archive.Dataset
 		front  string
 		policy reservoir.Policy
 		want   string

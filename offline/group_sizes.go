@@ -6,11 +6,12 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 )
 
-// GroupSizes counts the labelled series of each group, and of each class in it.
-func (d *Dataset) GroupSizes(rule *groups.Rule) ([]groups.Size, error) {
+// DatasetGroupSizes counts the labelled series of each group, and of each class in it.
+func DatasetGroupSizes(d *archive.Dataset, rule *groups.Rule) ([]groups.Size, error) {
 	c := sizes{}
 	for i := range d.Series {
 		s := &d.Series[i]
@@ -26,10 +27,10 @@ func (d *Dataset) GroupSizes(rule *groups.Rule) ([]groups.Size, error) {
 	return c.sorted(), nil
 }
 
-// GroupSizes counts the labelled samples of each group, and of each class in it; a
-// label of a prediction counts as one.
-func (f RecordingFiles) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
-	src, err := openLabelled(ctx, f, rule)
+// RecordingGroupSizes counts the labelled samples of each group, and of each class in
+// it; a label of a prediction counts as one.
+func RecordingGroupSizes(ctx context.Context, f archive.RecordingFiles, rule *groups.Rule) ([]groups.Size, error) {
+	src, err := openLabelled(ctx, f, "", rule)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -197,7 +198,7 @@ func (t *training) level() (float64, error) {
 	if perDay > 0 {
 		fewest = fmt.Sprintf("%.4g a day", least*perDay)
 	}
-	return 0, InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, or predict less often%s", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), novelty.Most, fewest, more))
+	return 0, archive.InContent(fmt.Errorf("offline: %s: %s needs at least %.0f training sequences to be left out in turn, there are %d (at most %d are kept): with these the fewest false alarms that can be promised are %s; allow that, or predict less often%s", t.src.what, asked, math.Ceil(1/level)-1, len(t.kept.groups), novelty.Most, fewest, more))
 }
 
 // perDayOf is how many predictions of whole sequences a stream makes in a day under a
@@ -282,14 +283,14 @@ func (t *training) detect(ctx context.Context, linear *readout.Linear) (err erro
 }
 
 // healthyOnly trains on healthy data alone.
-func (t *training) healthyOnly(ctx context.Context, progress Progress) (*reservoir.Model, error) {
+func (t *training) healthyOnly(ctx context.Context, progress archive.Progress) (*reservoir.Model, error) {
 	if t.opt.Planned != nil {
 		f := t.opt.Spec.FeatureCount()
 		t.report.Plan = readout.Plan{Samples: len(t.examples.labels), Features: f, Passes: 1, Adding: t.src.bytes + t.kept.bytes() + collectorBytes(f, len(t.examples.labels), t.opt.threads())}
 		t.report.Plan.Solving = t.report.Plan.Adding
 		t.opt.Planned(t.report)
 	}
-	cast := func(done int64) { progress.report(done, t.plan.work, "samples run") }
+	cast := func(done int64) { progress.Report(done, t.plan.work, "samples run") }
 	_, err := t.run(ctx, t.src.sampleSource, t.plan, cast, func(features []float32) error {
 		t.kept.add(features)
 		return nil

@@ -13,18 +13,21 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // noveltyCase is healthy series to learn from, and series to judge.
 type noveltyCase struct {
 	name string
-	set  *Dataset // its test part has the classes normal and other
+	set  *archive.Dataset // its test part has the classes normal and other
 }
 
 // oneClass is a set with the classes that known says as the class normal. Of its test
 // part at most so many series of each kind are taken, the first ones; 0: all.
-func oneClass(d *Dataset, name string, most int, known func(class string) bool) noveltyCase {
+func oneClass(d *archive.Dataset, name string, most int, known func(class string) bool) noveltyCase {
 	c := *d
 	c.Name, c.Classes, c.Series = name, []string{"normal", "other"}, nil
 	taken := map[int]int{}
@@ -36,10 +39,10 @@ func oneClass(d *Dataset, name string, most int, known func(class string) bool) 
 		if known(d.Classes[s.Label]) {
 			label = 0
 		}
-		if s.Split == Train && label == 1 || s.Split == Test && most > 0 && taken[label] == most {
+		if s.Split == archive.Train && label == 1 || s.Split == archive.Test && most > 0 && taken[label] == most {
 			continue
 		}
-		if s.Split == Test {
+		if s.Split == archive.Test {
 			taken[label]++
 		}
 		s.Label = label
@@ -49,9 +52,9 @@ func oneClass(d *Dataset, name string, most int, known func(class string) bool) 
 }
 
 // simulated is a machine of which a class is left out of the training.
-func simulated(t *testing.T, seed uint64, train, test int) *Dataset {
+func simulated(t *testing.T, seed uint64, train, test int) *archive.Dataset {
 	t.Helper()
-	d, err := SimulateMachine(context.Background(), MachineOptions{Train: train, Test: test, Seed: seed}, nil)
+	d, err := machine.Simulate(context.Background(), machine.Options{Train: train, Test: test, Seed: seed}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +109,7 @@ func (c noveltyCase) spoil(name string, spoil func(r *rand.Rand, x []float32, ch
 	set.Series = nil
 	r := rand.New(rand.NewPCG(3, 3))
 	for _, s := range c.set.Series {
-		if s.Split == Train || s.Label == 1 {
+		if s.Split == archive.Train || s.Label == 1 {
 			continue
 		}
 		set.Series = append(set.Series, s)
@@ -150,12 +153,12 @@ func (c noveltyCase) judge(t *testing.T, m *reservoir.Model, learnt int) judged 
 
 // withoutClass trains on all classes of a set but one, and tells that one from them. plain is
 // the AUROC of the residual alone, which is not divided by what is usual.
-func withoutClass(t *testing.T, d *Dataset, class string) (j judged, plain float64) {
+func withoutClass(t *testing.T, d *archive.Dataset, class string) (j judged, plain float64) {
 	t.Helper()
 	train := *d
 	train.Classes, train.Series = slices.DeleteFunc(slices.Clone(d.Classes), func(c string) bool { return c == class }), nil
 	for _, s := range d.Series {
-		if s.Split == Train && s.Label >= 0 && d.Classes[s.Label] != class {
+		if s.Split == archive.Train && s.Label >= 0 && d.Classes[s.Label] != class {
 			s.Label = slices.Index(train.Classes, d.Classes[s.Label])
 			train.Series = append(train.Series, s)
 		}
@@ -240,7 +243,7 @@ func TestNoveltyMeasure(t *testing.T) {
 				continue
 			}
 			c := oneClass(d, name+"/"+class, 100, func(other string) bool { return other == class })
-			if len(c.set.Part(Train)) < 8 {
+			if len(c.set.Part(archive.Train)) < 8 {
 				continue
 			}
 			m, n := c.learn(t, NoveltyOptions{})
@@ -250,14 +253,14 @@ func TestNoveltyMeasure(t *testing.T) {
 	}
 }
 
-func realDataset(t *testing.T, name string) *Dataset {
+func realDataset(t *testing.T, name string) *archive.Dataset {
 	t.Helper()
 	dir := requireDatasets(t)
 	path := filepath.Join(dir, name)
 	if _, err := os.Stat(path); err != nil {
 		path = filepath.Join(dir, "extra", name)
 	}
-	d, err := Import(context.Background(), ImportOptions{Dir: path}, nil)
+	d, err := imports.Import(context.Background(), imports.Options{Dir: path}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +303,7 @@ func (c noveltyCase) export(t *testing.T, m *reservoir.Model, path string) {
 		}
 		binary.Write(&rows, binary.LittleEndian, features)
 		binary.Write(&raw, binary.LittleEndian, append(x, make([]float32, longest*channels-len(x))...))
-		train, labels = append(train, s.Split == Train), append(labels, s.Label)
+		train, labels = append(train, s.Split == archive.Train), append(labels, s.Label)
 	}
 	info, err := json.Marshal(map[string]any{"features": len(features), "values": longest * channels, "length": longest, "train": train, "labels": labels})
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -60,7 +61,7 @@ func TestHealthyOnly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	test := d.Part(Test)
+	test := d.Part(archive.Test)
 	for i, p := range ev.Predictions[:5] {
 		stream.Reset()
 		if err := stream.Step(d.Series[test[i]].Values...); err != nil {
@@ -89,7 +90,7 @@ func TestNoveltyBesideClasses(t *testing.T) {
 	part := *d
 	part.Series = slices.Clone(d.Series)
 	for i := range part.Series {
-		if s := &part.Series[i]; s.Split == Train && d.Classes[s.Label] == "imbalance" {
+		if s := &part.Series[i]; s.Split == archive.Train && d.Classes[s.Label] == "imbalance" {
 			s.Label = -1
 		}
 	}
@@ -161,7 +162,7 @@ func TestHealthyWithoutLabels(t *testing.T) {
 	if !slices.Equal(m.Readouts[0].Classes, []string{Normal, Novel}) || r.Sequences != 24 || r.Unlabelled != 0 {
 		t.Errorf("classes %q of %d sequences, %d without a label", m.Readouts[0].Classes, r.Sequences, r.Unlabelled)
 	}
-	ev := evaluated(t, m, d, EvaluateOptions{Split: Train})
+	ev := evaluated(t, m, d, EvaluateOptions{Split: archive.Train})
 	if n := ev.Novelty; n.Novel > 2 || n.Known != 0 || n.AUROC != nil { // of what was learnt from
 		t.Errorf("%+v", n)
 	}

@@ -7,7 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -21,7 +23,7 @@ func TestIntervalsOfRealData(t *testing.T) {
 	}
 	const draws, most = 10, 1000
 	for _, name := range []string{"machine", "CharacterTrajectories", "JapaneseVowels", "MotionSenseHAR", "SpokenArabicDigits", "NATOPS", "RacketSports"} {
-		var set *Dataset
+		var set *archive.Dataset
 		if name != "machine" {
 			set = virtualSensor(realDataset(t, name))
 		}
@@ -30,9 +32,9 @@ func TestIntervalsOfRealData(t *testing.T) {
 			var width, r2 float64
 			var train, test int
 			for draw := range uint64(draws) {
-				var d *Dataset
+				var d *archive.Dataset
 				if name == "machine" {
-					all, err := SimulateMachine(context.Background(), MachineOptions{Seed: 100 + draw, Train: most, Test: most, Samples: 256}, nil)
+					all, err := machine.Simulate(context.Background(), machine.Options{Seed: 100 + draw, Train: most, Test: most, Samples: 256}, nil)
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -44,7 +46,7 @@ func TestIntervalsOfRealData(t *testing.T) {
 					half := min(len(order)/2, most)
 					for k, i := range order[:2*half] {
 						s := set.Series[i]
-						s.Split = []Split{Train, Test}[k/half]
+						s.Split = []archive.Split{archive.Train, archive.Test}[k/half]
 						d.Series = append(d.Series, s)
 					}
 				}
@@ -54,7 +56,7 @@ func TestIntervalsOfRealData(t *testing.T) {
 				}
 				m, _ := retrained(t, d, RetrainOptions{Spec: spec, Target: d.Target, Coverage: level})
 				n := evaluated(t, m, d, EvaluateOptions{}).Numbers
-				train, test = len(d.Part(Train)), n.Samples
+				train, test = len(d.Part(archive.Train)), n.Samples
 				coverage, width, r2 = append(coverage, n.Coverage), width+n.Width/draws, r2+*n.R2/draws
 			}
 			mean, square := 0., 0.
@@ -122,20 +124,20 @@ func TestAdaptiveIntervalsOfRealData(t *testing.T) {
 }
 
 // offset adds 1 to the numbers in the second half of the test part.
-func offset(d *Dataset) *Dataset {
+func offset(d *archive.Dataset) *archive.Dataset {
 	next := *d
 	next.Series = slices.Clone(d.Series)
-	of := d.Part(Test)
+	of := d.Part(archive.Test)
 	for _, i := range of[len(of)/2:] {
-		next.Series[i].number(d.Series[i].Number + 1)
+		next.Series[i].SetNumber(d.Series[i].Number + 1)
 	}
 	return &next
 }
 
 // virtualSensor makes a data set of one whose number is that of the last channel.
-func virtualSensor(d *Dataset) *Dataset {
+func virtualSensor(d *archive.Dataset) *archive.Dataset {
 	all := len(d.Channels)
-	next := &Dataset{Name: d.Name, Channels: d.Channels[:all-1], Classes: []string{"power"}, Target: "power", Source: d.Source}
+	next := &archive.Dataset{Name: d.Name, Channels: d.Channels[:all-1], Classes: []string{"power"}, Target: "power", Source: d.Source}
 	for _, s := range d.Series {
 		var squares, count float64
 		var rest []float32
@@ -146,9 +148,9 @@ func virtualSensor(d *Dataset) *Dataset {
 			rest = append(rest, x[:all-1]...)
 		}
 		s.Values = rest
-		s.number(math.NaN())
+		s.SetNumber(math.NaN())
 		if squares > 0 {
-			s.number(math.Log(squares / count))
+			s.SetNumber(math.Log(squares / count))
 		}
 		next.Series = append(next.Series, s)
 	}

@@ -2,8 +2,10 @@ package offline
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -13,29 +15,33 @@ import (
 	"time"
 
 	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
 	"github.com/apache/arrow/go/v17/parquet"
 
+	"github.com/eusn-stream/eusn-stream/internal/machine"
+	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // shaken is the simulated machine with a number for each series: how strongly it shakes,
 // the logarithm of the mean square of all axes. Every tenth of the training is not known.
-func shaken(t *testing.T, train, test int) *Dataset {
+func shaken(t *testing.T, train, test int) *archive.Dataset {
 	t.Helper()
-	o := MachineOptions{Seed: 5, Train: train, Test: test, Samples: 256}
-	d, err := SimulateMachine(context.Background(), o, nil)
+	o := machine.Options{Seed: 5, Train: train, Test: test, Samples: 256}
+	d, err := machine.Simulate(context.Background(), o, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	d.Target, d.Classes = "shaking", []string{"shaking"}
-	for k, split := range []Split{Train, Test} {
+	for k, split := range []archive.Split{archive.Train, archive.Test} {
 		for n, i := range d.Part(split) {
 			squares := 0.
 			for _, v := range d.Series[i].Values {
 				squares += float64(v) * float64(v) / float64(len(d.Series[i].Values))
 			}
-			if d.Series[i].number(math.Log(squares)); k == 0 && n%10 == 9 {
-				d.Series[i].number(math.NaN())
+			if d.Series[i].SetNumber(math.Log(squares)); k == 0 && n%10 == 9 {
+				d.Series[i].SetNumber(math.NaN())
 			}
 		}
 	}
@@ -49,9 +55,9 @@ func TestEvaluateAdaptiveNumbers(t *testing.T) {
 	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(3), Target: "shaking", Coverage: .8})
 	later := *d
 	later.Series = slices.Clone(d.Series)
-	for k, i := range d.Part(Test) { // a sensor that says too little from the 61st on
+	for k, i := range d.Part(archive.Test) { // a sensor that says too little from the 61st on
 		if n := d.Series[i].Number; k >= 60 {
-			later.Series[i].number(n + 1)
+			later.Series[i].SetNumber(n + 1)
 		}
 	}
 	const rate = .2
@@ -115,14 +121,14 @@ func TestRetrainOnNumbers(t *testing.T) {
 	if l.Interval == nil || l.Interval.Level != .8 || !slices.Equal(l.Classes, []string{"shaking"}) || l.Temperature != 0 || r.Unlabelled != 24 || left == nil || left.Samples != 216 {
 		t.Fatalf("%+v of %v, report %+v", l.Interval, l.Classes, r)
 	}
-	if !strings.Contains(m.Training.Alpha, "root mean squared error") || m.Training.Fingerprint == d.withoutNumbers("shaking").Fingerprint(Train) {
+	if !strings.Contains(m.Training.Alpha, "root mean squared error") || m.Training.Fingerprint == d.WithoutNumbers("shaking").Fingerprint(archive.Train) {
 		t.Errorf("alpha %q, fingerprint %s", m.Training.Alpha, m.Training.Fingerprint)
 	}
 	ev := evaluated(t, m, d, EvaluateOptions{})
 	inside, squares, magnitude := 0, 0., 0.
 	for i, p := range ev.Predictions {
 		value, low, high := l.Number(p.Scores)
-		if p.Number.Value != value || p.Number.Low != low || p.Number.High != high || p.Class != 0 || p.Probability != 0 || p.Truth != d.Series[d.Part(Test)[i]].Number {
+		if p.Number.Value != value || p.Number.Low != low || p.Number.High != high || p.Class != 0 || p.Probability != 0 || p.Truth != d.Series[d.Part(archive.Test)[i]].Number {
 			t.Fatalf("%+v: another number than that of its scores", p)
 		}
 		e := float64(value) - p.Truth
@@ -142,7 +148,7 @@ func TestRetrainOnNumbers(t *testing.T) {
 	if *n.R2 < .5 || *left.R2 < .5 || n.Coverage < .6 || n.Coverage > .95 {
 		t.Errorf("R2 %v and %v, coverage %v: worse than it was", *n.R2, *left.R2, n.Coverage)
 	}
-	blind := evaluated(t, m, d.withoutNumbers("wrong"), EvaluateOptions{})
+	blind := evaluated(t, m, d.WithoutNumbers("wrong"), EvaluateOptions{})
 	if blind.Numbers != nil || blind.Labelled != 0 || len(blind.Predictions) != 120 || blind.Predictions[7].Number.Value != ev.Predictions[7].Number.Value {
 		t.Errorf("without numbers: %+v", blind)
 	}
@@ -150,26 +156,22 @@ func TestRetrainOnNumbers(t *testing.T) {
 	if err := ev.WritePredictions(path); err != nil {
 		t.Fatal(err)
 	}
-	in, err := openParquet(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer in.file.Close()
-	g, err := in.group(0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	rec := predictionRows(t, path)
 	for name, of := range map[string]func(Prediction) float64{
 		"number": func(p Prediction) float64 { return p.Truth }, "value": func(p Prediction) float64 { return float64(p.Number.Value) },
 		"low": func(p Prediction) float64 { return float64(p.Number.Low) }, "high": func(p Prediction) float64 { return float64(p.Number.High) },
 	} {
-		got, err := numberColumn(g, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		column := rec.Column(rec.Schema().FieldIndices(name)[0])
 		for i, p := range ev.Predictions {
-			if got[i] != of(p) {
-				t.Fatalf("column %s, row %d: %v, want %v", name, i, got[i], of(p))
+			var got float64
+			switch column := column.(type) {
+			case *array.Float32:
+				got = float64(column.Value(i))
+			case *array.Float64:
+				got = column.Value(i)
+			}
+			if got != of(p) {
+				t.Fatalf("column %s, row %d: %v, want %v", name, i, got, of(p))
 			}
 		}
 	}
@@ -197,7 +199,7 @@ func TestNumbersRefused(t *testing.T) {
 	numbers := tones(60, 30)
 	numbers.Target, numbers.Classes = "pitch", []string{"pitch"}
 	for i := range numbers.Series {
-		numbers.Series[i].number(float64(i))
+		numbers.Series[i].SetNumber(float64(i))
 	}
 	if _, err := Evaluate(context.Background(), m, numbers, EvaluateOptions{}, nil); err == nil || !strings.Contains(err.Error(), "the model predicts classes") {
 		t.Errorf("classes of numbers: %v", err)
@@ -205,54 +207,6 @@ func TestNumbersRefused(t *testing.T) {
 	regression, _ := retrained(t, numbers, RetrainOptions{Spec: smallBank(2), Target: "pitch"})
 	if _, _, err := Relearn(context.Background(), regression, Known{Name: "known", Classes: []string{"a", "b"}, Sequences: make([]KnownSequence, 3)}, RetrainOptions{}, nil); err == nil || !strings.Contains(err.Error(), "predicts numbers") {
 		t.Errorf("learning classes for a regression: %v", err)
-	}
-}
-
-// A column of numbers of any type, and what is none.
-func TestSetTarget(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "a.parquet")
-	columns := append(setColumns(),
-		foreignColumn{"half", number, `[0.5,null]`}, foreignColumn{"double", arrow.PrimitiveTypes.Float64, `[0.1,-2e20]`},
-		foreignColumn{"whole", arrow.PrimitiveTypes.Int64, `[-7,null]`}, foreignColumn{"short", arrow.PrimitiveTypes.Int32, `[-7,3]`},
-		foreignColumn{"count", arrow.PrimitiveTypes.Uint32, `[4294967295,1]`}, foreignColumn{"large", arrow.PrimitiveTypes.Uint64, `[9223372036854775808,1]`},
-		foreignColumn{"much", arrow.PrimitiveTypes.Float64, `[1,2e30]`}, foreignColumn{"day", arrow.FixedWidthTypes.Date32, `["2026-01-01",null]`},
-		foreignColumn{"yes", arrow.FixedWidthTypes.Boolean, `[true,null]`}, foreignColumn{"price", &arrow.Decimal128Type{Precision: 9, Scale: 2}, `["1.00","2.00"]`})
-	if err := os.WriteFile(path, foreign(t, setMeta(), columns), 0o644); err != nil {
-		t.Fatal(err)
-	}
-	none := math.NaN()
-	for name, want := range map[string][]float64{
-		"half": {.5, none}, "double": {.1, -2e20}, "whole": {-7, none}, "short": {-7, 3}, "count": {1<<32 - 1, 1}, "large": {1 << 63, 1},
-	} {
-		d, err := ReadArchive(path)
-		if err == nil {
-			err = d.SetTarget(path, name)
-		}
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		if d.Target != name || !slices.Equal(d.Classes, []string{name}) {
-			t.Errorf("%s: target %q, classes %q", name, d.Target, d.Classes)
-		}
-		for i, s := range d.Series {
-			if known := want[i] == want[i]; known != (s.Label == 0) || known && s.Number != want[i] || !known && (s.Label != -1 || s.Number == s.Number) {
-				t.Errorf("%s of series %d: %v, label %d, want %v", name, i, s.Number, s.Label, want[i])
-			}
-		}
-	}
-	for name, want := range map[string]string{
-		"wear":    `has no column "wear", whose values are to be numbers to learn; it has a, b,`,
-		"a":       `column "a" is a channel, which the model would see`,
-		"comment": `column "comment": stored as`, "yes": `column "yes": stored as`, "day": `want numbers`, "price": `want numbers`,
-		"much": `row 1 of the row group: 2e+30, want a magnitude of at most 1e+30`,
-	} {
-		d, err := ReadArchive(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := d.SetTarget(path, name); err == nil || !strings.Contains(err.Error(), want) || d.Target != "" {
-			t.Errorf("%s: %v, want %q", name, err, want)
-		}
 	}
 }
 
@@ -267,25 +221,25 @@ func wearing(t *testing.T, rows int64) string {
 	var a []float64
 	var end []bool
 	var left []any
-	draw := newDraw(3, Train, 0)
+	draw := rand.New(rand.NewPCG(3, 0))
 	start := time.Date(2026, 3, 1, 6, 0, 0, 0, time.UTC)
 	for n := range runs * length {
 		for k := range machines {
 			wear := float64(n) / (runs * length)
 			stream, machine, seq = append(stream, fmt.Sprintf("m%d", k)), append(machine, k), append(seq, n+1)
 			at = append(at, start.Add(time.Duration(n)*time.Second+time.Duration(n/length)*time.Minute).Format(time.RFC3339))
-			a, end = append(a, (1+3*wear)*math.Sin(.9*float64(n)+float64(k))+.1*draw.normal()), append(end, n%length == length-1)
+			a, end = append(a, (1+3*wear)*math.Sin(.9*float64(n)+float64(k))+.1*draw.NormFloat64()), append(end, n%length == length-1)
 			if left = append(left, 100*(1-wear)); k == 0 && n >= runs*length/2 {
 				left[len(left)-1] = nil
 			}
 		}
 	}
-	meta := map[string]string{keyArchive: layoutRecording, keyVersion: "1", keyProblem: "wear", keyChannels: `["a"]`, keyProvenance: `{}`}
+	meta := map[string]string{"eusn.archive": "recording", "eusn.version": "1", "eusn.problem": "wear", "eusn.channels": `["a"]`, "eusn.provenance": `{}`}
 	path := filepath.Join(t.TempDir(), "wear.parquet")
-	if err := os.WriteFile(path, foreign(t, meta, []foreignColumn{
-		{"stream", text, toJSON(stream)}, {"seq", arrow.PrimitiveTypes.Int64, toJSON(seq)}, {"time", arrow.FixedWidthTypes.Timestamp_us, toJSON(at)},
-		{"a", number, toJSON(a)}, {"end", arrow.FixedWidthTypes.Boolean, toJSON(end)}, {"label", text, toJSON(make([]*string, len(a)))},
-		{"machine", arrow.PrimitiveTypes.Int32, toJSON(machine)}, {"left", arrow.PrimitiveTypes.Float64, toJSON(left)},
+	if err := os.WriteFile(path, archivetest.Foreign(t, meta, []archivetest.Column{
+		{"stream", archivetest.Text, rowsOf(stream)}, {"seq", arrow.PrimitiveTypes.Int64, rowsOf(seq)}, {"time", arrow.FixedWidthTypes.Timestamp_us, rowsOf(at)},
+		{"a", archivetest.Number, rowsOf(a)}, {"end", arrow.FixedWidthTypes.Boolean, rowsOf(end)}, {"label", archivetest.Text, rowsOf(make([]*string, len(a)))},
+		{"machine", arrow.PrimitiveTypes.Int32, rowsOf(machine)}, {"left", arrow.PrimitiveTypes.Float64, rowsOf(left)},
 	}, parquet.WithMaxRowGroupLength(rows)), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -362,4 +316,13 @@ func TestNumbersOfRecordingsUnknown(t *testing.T) {
 	if ev.Numbers != nil || ev.Labelled != 0 || ev.Sequences == 0 || ev.Predictions[0].Number.Value == 0 {
 		t.Errorf("%+v", ev)
 	}
+}
+
+// rowsOf are the rows of a column as JSON.
+func rowsOf(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
 }

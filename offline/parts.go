@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 )
 
@@ -22,8 +23,8 @@ func withParts(rule *groups.Rule, p *groups.Parts) (*groups.Rule, error) {
 	return own, err
 }
 
-// divided is d with the series of each group in its part.
-func (d *Dataset) divided(p *groups.Parts) (*Dataset, error) {
+// divideDataset returns d with the series of each group in its part.
+func divideDataset(d *archive.Dataset, p *groups.Parts) (*archive.Dataset, error) {
 	if p == nil {
 		return d, nil
 	}
@@ -49,13 +50,13 @@ func (d *Dataset) divided(p *groups.Parts) (*Dataset, error) {
 	return &next, nil
 }
 
-func splitOf(p *groups.Parts) map[string]Split {
-	part := map[string]Split{}
+func splitOf(p *groups.Parts) map[string]archive.Split {
+	part := map[string]archive.Split{}
 	for _, g := range p.Train {
-		part[g] = Train
+		part[g] = archive.Train
 	}
 	for _, g := range p.Test {
-		part[g] = Test
+		part[g] = archive.Test
 	}
 	return part
 }
@@ -68,7 +69,7 @@ func inNoPart(word, id, group string, rule *groups.Rule) error {
 }
 
 // seriesGroup is the group of a series; empty: in none.
-func seriesGroup(s *Series, rule *groups.Rule) string {
+func seriesGroup(s *archive.Series, rule *groups.Rule) string {
 	switch _, column := rule.Column(); {
 	case column:
 		return s.Group
@@ -84,13 +85,13 @@ func seriesGroup(s *Series, rule *groups.Rule) string {
 type partSource struct {
 	sampleSource
 	sites    *groups.Table
-	part     map[string]Split
-	want     Split
+	part     map[string]archive.Split
+	want     archive.Split
 	channels int
 }
 
 // inPart is the part of a source that is wanted.
-func inPart(src sampleSource, channels int, p *groups.Parts, want Split) (sampleSource, error) {
+func inPart(src sampleSource, channels int, p *groups.Parts, want archive.Split) (sampleSource, error) {
 	if p == nil {
 		return src, nil
 	}
@@ -183,7 +184,7 @@ func eachSite(t *groups.Table, p *chunk, visit func(at, site int) error) error {
 			if r > 0 && dayOf(at) == dayOf(timeOf(p.times, r-1)) {
 				continue
 			}
-			if at != NoTime {
+			if at != archive.NoTime {
 				site = t.Number(groups.Day(at))
 			}
 		case r > 0:
@@ -206,7 +207,7 @@ func dayOf(t int64) int64 {
 	if t%day < 0 {
 		d--
 	}
-	if t == NoTime {
+	if t == archive.NoTime {
 		d--
 	}
 	return d

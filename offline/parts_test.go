@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -17,8 +19,8 @@ import (
 func tonesBy(t *testing.T, keep func(id string) bool) string {
 	t.Helper()
 	d := tones(60, 0)
-	d.Series = slices.DeleteFunc(d.Series, func(s Series) bool { return !keep(s.ID) })
-	return record(t, d, Train, true)
+	d.Series = slices.DeleteFunc(d.Series, func(s archive.Series) bool { return !keep(s.ID) })
+	return record(t, d, archive.Train, true)
 }
 
 // Training on a part is training on a recording that has nothing else, to the bit; and
@@ -42,7 +44,7 @@ func TestPartOfARecording(t *testing.T) {
 			!reflect.DeepEqual(gr.ByGroup, wr.ByGroup) || gr.Sequences != wr.Sequences || len(gr.ByGroup.Groups) != 16 {
 			t.Errorf("%s: trained on a part: %+v, on a recording of it %+v", p.Kind, gr, wr)
 		}
-		for split, alone := range map[Split]string{"": rest, Test: rest, Train: part} {
+		for split, alone := range map[archive.Split]string{"": rest, archive.Test: rest, archive.Train: part} {
 			ev, err := evaluateRecording(t.Context(), got, whole, EvaluateOptions{Parts: parts, Split: split}, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -58,13 +60,13 @@ func TestPartOfARecording(t *testing.T) {
 	}
 	opt := RetrainOptions{Spec: smallBank(2), Parts: &groups.Parts{Rule: "^s-(.)", Train: []string{"A", "B"}, Test: []string{"C"}}}
 	_, _, err := retrainRecording(t.Context(), whole, opt, nil)
-	wantError(t, err, `group "D" of stream "s-Da" is in no part: add it to train or to test`)
+	archivetest.WantError(t, err, `group "D" of stream "s-Da" is in no part: add it to train or to test`)
 	opt.Parts.Rule = "^s-([A-C])"
 	_, _, err = retrainRecording(t.Context(), whole, opt, nil)
-	wantError(t, err, `stream "s-Da" is in no group: it does not match ^s-([A-C])`)
+	archivetest.WantError(t, err, `stream "s-Da" is in no group: it does not match ^s-([A-C])`)
 	opt.Groups = parsedRule(t, "stream")
 	_, _, err = retrainRecording(t.Context(), whole, opt, nil)
-	wantError(t, err, "groups by stream, and parts by ^s-([A-C]): want one rule")
+	archivetest.WantError(t, err, "groups by stream, and parts by ^s-([A-C]): want one rule")
 }
 
 // A part may be some days of every stream: what the others have is hidden where it is.
@@ -93,8 +95,8 @@ func TestPartsOfADataSet(t *testing.T) {
 	by := tones(40, 20)
 	for i := range by.Series {
 		s := &by.Series[i]
-		if s.Split = Test; slices.Contains(parts.Train, s.ID[2:3]) {
-			s.Split = Train
+		if s.Split = archive.Test; slices.Contains(parts.Train, s.ID[2:3]) {
+			s.Split = archive.Train
 		}
 	}
 	rule := parsedRule(t, parts.Rule)
@@ -109,14 +111,14 @@ func TestPartsOfADataSet(t *testing.T) {
 	}
 	d.Series[0].ID = "t-Aa"
 	_, _, err := Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Parts: parts}, nil)
-	wantError(t, err, `series "t-Aa" is in no group`)
+	archivetest.WantError(t, err, `series "t-Aa" is in no group`)
 	_, err = RetrainShard(t.Context(), d, RetrainOptions{Spec: smallBank(2), Parts: parts}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil)
-	wantError(t, err, "a group has sequences in several shards")
+	archivetest.WantError(t, err, "a group has sequences in several shards")
 }
 
 func TestGroupSizes(t *testing.T) {
 	rule := parsedRule(t, "^(hall.)")
-	sizes, err := RecordingFiles{Paths: []string{fleet(t, 3)}}.GroupSizes(t.Context(), rule)
+	sizes, err := RecordingGroupSizes(t.Context(), archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, rule)
 	want := []groups.Size{}
 	for _, hall := range []string{"hall0", "hall1", "hall2"} {
 		want = append(want, groups.Size{Group: hall, Classes: map[string]int64{"fast": 240, "slow": 240}})
@@ -124,13 +126,13 @@ func TestGroupSizes(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(sizes, want) {
 		t.Errorf("%v, %v", sizes, err)
 	}
-	_, err = RecordingFiles{Paths: []string{fleet(t, 3)}}.GroupSizes(t.Context(), parsedRule(t, "^(hall[01])"))
-	wantError(t, err, `stream "hall2-p0" is in no group`)
+	_, err = RecordingGroupSizes(t.Context(), archive.RecordingFiles{Paths: []string{fleet(t, 3)}}, parsedRule(t, "^(hall[01])"))
+	archivetest.WantError(t, err, `stream "hall2-p0" is in no group`)
 	d := tones(6, 3)
 	d.Series[1].Label = -1
-	_, err = d.GroupSizes(parsedRule(t, "^s-([A-C])?"))
-	wantError(t, err, `series "s-Da" is in no group`)
-	sizes, err = d.GroupSizes(parsedRule(t, "stream"))
+	_, err = DatasetGroupSizes(d, parsedRule(t, "^s-([A-C])?"))
+	archivetest.WantError(t, err, `series "s-Da" is in no group`)
+	sizes, err = DatasetGroupSizes(d, parsedRule(t, "stream"))
 	if err != nil || len(sizes) != 8 || !reflect.DeepEqual(sizes[0], groups.Size{Group: "s-Aa", Classes: map[string]int64{"high": 1}}) {
 		t.Errorf("%v, %v", sizes, err)
 	}
@@ -148,28 +150,28 @@ func TestPartWithLabelsOfPredictions(t *testing.T) {
 			fmt.Fprintf(&told, "s%d,%d,0,%s\n", i%2, i/2+1, []string{"low", "high"}[i/20%2])
 		}
 	}
-	l, err := labelsIn(told.String())
+	l, err := labelsOf(t, told.String())
 	if err != nil {
 		t.Fatal(err)
 	}
-	from := RecordingFiles{Paths: []string{path}, Labels: l}
-	sizes, err := from.GroupSizes(t.Context(), parsedRule(t, "stream"))
+	from := archive.RecordingFiles{Paths: []string{path}, Labels: l}
+	sizes, err := RecordingGroupSizes(t.Context(), from, parsedRule(t, "stream"))
 	if err != nil || len(sizes) != 2 || sizes[1].All() != 40 {
 		t.Errorf("%+v, %v", sizes, err)
 	}
 	parts := &groups.Parts{Rule: "stream", Train: []string{"s0"}, Test: []string{"s1"}}
 	opt := RetrainOptions{Spec: smallBank(2), Parts: parts}
 	_, _, err = RetrainFiles(t.Context(), from, opt, nil)
-	wantError(t, err, `of the one group "s0" by stream`)
+	archivetest.WantError(t, err, `of the one group "s0" by stream`)
 	parts = &groups.Parts{Rule: "eusn_row", Train: []string{"0"}, Test: []string{"1"}} // nothing is hidden
 	_, _, err = RetrainFiles(t.Context(), from, RetrainOptions{Spec: smallBank(2), Parts: parts}, nil)
-	wantError(t, err, `of the one group "0" by eusn_row`)
+	archivetest.WantError(t, err, `of the one group "0" by eusn_row`)
 
-	src, err := openLabelled(t.Context(), from, nil)
+	src, err := openLabelled(t.Context(), from, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	part, err := inPart(src.sampleSource, 2, &groups.Parts{Rule: "stream", Train: []string{"s0"}, Test: []string{"s1"}}, Train)
+	part, err := inPart(src.sampleSource, 2, &groups.Parts{Rule: "stream", Train: []string{"s0"}, Test: []string{"s1"}}, archive.Train)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,13 @@
 package offline
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/apache/arrow/go/v17/arrow"
 	"github.com/apache/arrow/go/v17/arrow/array"
-	"github.com/apache/arrow/go/v17/arrow/memory"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -49,25 +50,20 @@ var extraTypes = map[outcome.Type]arrow.DataType{
 // there is no value. Other keys: eusn.problem, eusn.split, eusn.model (its fingerprint),
 // eusn.readout. Like an archive it appears whole or not at all.
 func (ev *Evaluation) WritePredictions(path string) error {
-	meta := arrow.MetadataFrom(map[string]string{
-		keyProblem: ev.Dataset, keyClasses: toJSON(ev.Classes),
-		"eusn.split": string(ev.Split), "eusn.model": ev.Model, "eusn.readout": ev.Readout,
-	})
-	schema := arrow.NewSchema(predictionFields, &meta)
-	file, err := createArchive(path, schema, writerProps([]string{"label", "predicted"}, false))
+	classes, err := json.Marshal(ev.Classes)
 	if err != nil {
 		return err
 	}
-	b := array.NewRecordBuilder(memory.DefaultAllocator, schema)
-	defer b.Release()
-	for i := range ev.Predictions {
-		ev.appendPrediction(b, &ev.Predictions[i])
-	}
-	if err := writeGroup(file, b); err != nil {
-		file.abort()
-		return err
-	}
-	return file.commit()
+	meta := arrow.MetadataFrom(map[string]string{
+		"eusn.problem": ev.Dataset, "eusn.classes": string(classes),
+		"eusn.split": string(ev.Split), "eusn.model": ev.Model, "eusn.readout": ev.Readout,
+	})
+	schema := arrow.NewSchema(predictionFields, &meta)
+	return archive.WriteTable(path, schema, []string{"label", "predicted"}, func(b *array.RecordBuilder) {
+		for i := range ev.Predictions {
+			ev.appendPrediction(b, &ev.Predictions[i])
+		}
+	})
 }
 
 // appendPrediction appends a row.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -18,7 +19,7 @@ const second = int64(1e9)
 // timed is a recording of tones whose samples came as step says: the time from
 // sample r-1 of a stream to sample r.
 func timed(t *testing.T, step func(r int) int64) string {
-	c := &RecordingChunk{}
+	c := &archive.RecordingChunk{}
 	d := tones(30, 0)
 	for i, s := range d.Series {
 		now := 1_700_000_000*second + int64(i)
@@ -32,7 +33,7 @@ func timed(t *testing.T, step func(r int) int64) string {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "timed.parquet")
-	writeRecording(t, path, RecordingInfo{Name: "timed", Channels: d.Channels}, c)
+	saveRecording(t, path, archive.RecordingInfo{Name: "timed", Channels: d.Channels}, c)
 	return path
 }
 
@@ -68,7 +69,7 @@ func TestRateIsLearnt(t *testing.T) {
 	if _, r := train(jitter, 0); math.Abs(r.Sampling.Rate-50) > 2 || r.Sampling.Longest != 3600*second { // 30 sequences: all count
 		t.Errorf("jittered 50 Hz are learnt as %g Hz, at most %d ns", r.Sampling.Rate, r.Sampling.Longest)
 	}
-	if m, r, err := retrainRecording(ctx, record(t, tones(30, 0), Train, true), RetrainOptions{Spec: smallBank(2)}, nil); err != nil || r.Sampling.Rate != 0 || m.Training.Rate != 0 {
+	if m, r, err := retrainRecording(ctx, record(t, tones(30, 0), archive.Train, true), RetrainOptions{Spec: smallBank(2)}, nil); err != nil || r.Sampling.Rate != 0 || m.Training.Rate != 0 {
 		t.Errorf("without times: %g Hz, %v", r.Sampling.Rate, err)
 	}
 	if _, _, err := Retrain(ctx, tones(30, 0), RetrainOptions{Spec: smallBank(2), Rate: 1e-9}, nil); err == nil || !strings.Contains(err.Error(), "sampling rate 1e-09 Hz, want 1e-06 to 1e+09") {
@@ -100,7 +101,7 @@ func TestRateIsLearnt(t *testing.T) {
 	}{
 		{even, 0, false}, {timed(t, func(int) int64 { return second / 100 }), 0, true}, {timed(t, func(int) int64 { return second / 25 }), 0, true},
 		{timed(t, func(int) int64 { return second / 40 }), .3, false}, {lost, 0, true}, {lost, -1, false},
-		{record(t, tones(30, 0), Train, true), 0, false},
+		{record(t, tones(30, 0), archive.Train, true), 0, false},
 	} {
 		ev, err := evaluateRecording(ctx, m, c.path, EvaluateOptions{RateTolerance: c.tolerance}, nil)
 		if err != nil {

@@ -3,17 +3,9 @@ package offline
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
-	"errors"
 	"fmt"
-	"hash"
-	"io"
-	"maps"
-	"math"
-	"slices"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -22,8 +14,7 @@ import (
 // recordingSource is the streams of a recording, read row group by row group. Each
 // reading opens the files again.
 type recordingSource struct {
-	from     RecordingFiles
-	files    []*recordedFile
+	from     *archive.Recording
 	channels int
 	class    map[string]int // of each label
 }
@@ -44,7 +35,7 @@ type streams struct {
 }
 
 // nameOf tells streams apart: of a job, those of two keys that have the same name.
-func nameOf(c *RecordingChunk, r int) string {
+func nameOf(c *archive.RecordingChunk, r int) string {
 	if c.Origin.Key == nil || c.Origin.Key[r] == c.Stream[r] {
 		return c.Stream[r]
 	}
@@ -53,7 +44,7 @@ func nameOf(c *RecordingChunk, r int) string {
 
 // sort gives the rows of a chunk to their streams, which are listed by their first
 // row.
-func (s *streams) sort(c *RecordingChunk) (order []int) {
+func (s *streams) sort(c *archive.RecordingChunk) (order []int) {
 	clear(s.rows)
 	clear(s.silent)
 	for r := range c.Stream {
@@ -67,7 +58,7 @@ func (s *streams) sort(c *RecordingChunk) (order []int) {
 			order = append(order, n)
 		}
 		s.rows[n] = append(s.rows[n], r)
-		if c.silentAt(r) {
+		if c.SilentAt(r) {
 			s.silent[n] = true
 			delete(s.number, name)
 		}
@@ -92,8 +83,8 @@ func (s *streams) end(yield func(*chunk) error) error {
 
 func (t *recordingSource) read(ctx context.Context, yield func(*chunk) error) error {
 	s := &streams{number: map[string]int{}, rows: map[int][]int{}, silent: map[int]bool{}}
-	err := t.from.each(ctx, t.files, func(c *RecordingChunk) error {
-		if c.restarts {
+	err := t.from.Each(ctx, func(c *archive.RecordingChunk) error {
+		if c.Restarts {
 			if err := s.end(yield); err != nil {
 				return err
 			}
@@ -123,8 +114,8 @@ func (t *recordingSource) classOf(label string) int {
 }
 
 // gather makes a chunk of one stream's rows.
-func (t *recordingSource) gather(c *RecordingChunk, rows []int) *chunk {
-	p := &chunk{counts: t.from.Labels.Tells() || c.number != nil}
+func (t *recordingSource) gather(c *archive.RecordingChunk, rows []int) *chunk {
+	p := &chunk{counts: t.from.TellsPredictions() || c.Number != nil}
 	for _, r := range rows {
 		p.values = append(p.values, c.Values[r*t.channels:(r+1)*t.channels]...)
 		p.times, p.ends = append(p.times, c.Time[r]), append(p.ends, c.End[r])
@@ -132,135 +123,42 @@ func (t *recordingSource) gather(c *RecordingChunk, rows []int) *chunk {
 		if c.Origin.Key != nil {
 			p.flags = append(p.flags, outcome.Flag(c.Origin.Flags[r]))
 		}
-		if c.number != nil {
-			p.numbers = append(p.numbers, c.number[r])
+		if c.Number != nil {
+			p.numbers = append(p.numbers, c.Number[r])
 		}
-		if c.group != nil {
-			p.groups = append(p.groups, c.group[r])
+		if c.Group != nil {
+			p.groups = append(p.groups, c.Group[r])
 		}
-		if c.told != nil {
-			p.told = append(p.told, t.classOf(c.told[r]))
+		if c.Told != nil {
+			p.told = append(p.told, t.classOf(c.Told[r]))
 		}
 	}
-	p.silent = len(rows) > 0 && c.silentAt(rows[len(rows)-1])
+	p.silent = len(rows) > 0 && c.SilentAt(rows[len(rows)-1])
 	return p
 }
 
-// eachChunk reads a recording from front to back, with the columns that are asked for.
-func eachChunk(ctx context.Context, path string, of RecordingFiles, take func(*RecordingChunk) error) (err error) {
-	r, err := ReadRecording(path)
-	if err != nil {
-		return err
-	}
-	r.groups, r.target = of.groups, of.target
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return r.each(ctx, take)
-}
-
-// each hands on what is left of a recording.
-func (r *RecordingReader) each(ctx context.Context, take func(*RecordingChunk) error) error {
-	var c RecordingChunk
-	for {
-		if err := context.Cause(ctx); err != nil {
-			return err
-		}
-		switch err := r.Next(&c); err {
-		case nil:
-		case io.EOF:
-			return nil
-		default:
-			return err
-		}
-		if err := take(&c); err != nil {
-			return err
-		}
-	}
-}
-
 // openLabelled reads a recording once: for its classes, and for what
-// identifies it.
-func openLabelled(ctx context.Context, from RecordingFiles, rule *groups.Rule) (src labelledData, err error) {
+// identifies it. Numbers of the column target are learnt, unless it is empty.
+func openLabelled(ctx context.Context, from archive.RecordingFiles, target string, rule *groups.Rule) (src labelledData, err error) {
+	column := ""
 	if rule != nil {
-		from.groups, _ = rule.Column()
+		column, _ = rule.Column()
 	}
-	src.sites = groups.NewTable(rule)
-	files, err := from.open()
+	rec, err := from.Open(target, column)
 	if err != nil {
 		return src, err
 	}
-	src.name, src.channels = files[0].info.Name, files[0].info.Channels
-	src.target = from.target
-	labels := map[string]int{}
-	var numbers targetPrint
-	sum := newRecordingSum(src.channels)
-	err = from.each(ctx, files, func(c *RecordingChunk) error {
-		for _, v := range c.number {
-			numbers.add(v)
-		}
-		for _, label := range slices.Concat(c.Label, c.told) {
-			if label != "" && from.target == "" {
-				labels[label] = -1
-			}
-		}
-		sum.add(c)
-		return nil
-	})
-	src.classes, labels = joinNumbers(slices.Sorted(maps.Keys(labels)), nil)
+	content, err := rec.Scan(ctx)
+	if err != nil {
+		return src, err
+	}
+	src.sites = groups.NewTable(rule)
+	src.name, src.channels = rec.RecordingInfo.Name, rec.RecordingInfo.Channels
 	src.what = fmt.Sprintf("recording %q", src.name)
-	src.fingerprint = func() string { return hex.EncodeToString(sum.h.Sum(nil)) }
-	if from.target != "" {
-		src.classes = []string{from.target}
-		src.fingerprint = func() string { return numbers.sum(hex.EncodeToString(sum.h.Sum(nil)), from.target) }
-	}
-	src.sampleSource = &recordingSource{from, files, len(src.channels), labels}
-	if err == nil {
-		err = from.Labels.checkFit(src.what)
-	}
-	return src, err
-}
-
-// recordingSum identifies a recording's content: the SHA-256 of
-// "eusn-recording-1", the channel names (count, then length and bytes of each),
-// then per sample in the order of the file length and bytes of stream and
-// label, the time (int64), one byte for the end, and the float32 bits of the
-// values; and the byte t, length and bytes of the label of the prediction that comes
-// with the sample, where a LabelFile says one. All other numbers are 32-bit; all are
-// little-endian.
-type recordingSum struct {
-	h        hash.Hash
-	channels int
-	buf      []byte
-}
-
-func newRecordingSum(channels []string) *recordingSum {
-	s := &recordingSum{h: sha256.New(), channels: len(channels)}
-	s.h.Write([]byte("eusn-recording-1"))
-	hashNames(s.h, channels)
-	return s
-}
-
-func (s *recordingSum) add(c *RecordingChunk) {
-	le := binary.LittleEndian
-	for i := range c.Rows() {
-		b := s.buf[:0]
-		for _, text := range []string{c.Stream[i], c.Label[i]} {
-			b = append(le.AppendUint32(b, uint32(len(text))), text...)
-		}
-		b = le.AppendUint64(b, uint64(c.Time[i]))
-		if c.End[i] {
-			b = append(b, 1)
-		} else {
-			b = append(b, 0)
-		}
-		for _, v := range c.Values[i*s.channels : (i+1)*s.channels] {
-			b = le.AppendUint32(b, math.Float32bits(v))
-		}
-		if c.told != nil && c.told[i] != "" { // more than an archive can say
-			b = append(le.AppendUint32(append(b, 't'), uint32(len(c.told[i]))), c.told[i]...)
-		}
-		s.h.Write(b)
-		s.buf = b
-	}
+	src.target, src.classes = target, content.Classes
+	src.fingerprint = func() string { return content.Fingerprint }
+	src.sampleSource = &recordingSource{rec, len(src.channels), content.Class}
+	return src, nil
 }
 
 // RetrainFiles is Retrain on the whole recording in one or more files. Its streams
@@ -272,22 +170,21 @@ func (s *recordingSum) add(c *RecordingChunk) {
 // labelled samples; of all samples where a LabelFile labels predictions.
 //
 // The files are read three times, a row group at a time. Beyond that, memory
-// holds the samples of open sequences, at most DefaultMaxValues values.
-func RetrainFiles(ctx context.Context, from RecordingFiles, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+// holds the samples of open sequences, at most archive.MaxValues values.
+func RetrainFiles(ctx context.Context, from archive.RecordingFiles, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	rule, err := withParts(opt.Groups, opt.Parts)
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
-	from.target = opt.Target
-	src, err := openLabelled(ctx, from, rule)
+	src, err := openLabelled(ctx, from, opt.Target, rule)
 	if err == nil {
-		src.sampleSource, err = inPart(src.sampleSource, len(src.channels), opt.Parts, Train)
+		src.sampleSource, err = inPart(src.sampleSource, len(src.channels), opt.Parts, archive.Train)
 	}
 	if err != nil {
 		return nil, RetrainReport{}, err
 	}
 	if len(src.classes) == 0 && !opt.Novelty.all() {
-		return nil, RetrainReport{}, InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
+		return nil, RetrainReport{}, archive.InContent(fmt.Errorf("offline: %s has no labels: a CSV recording has them in a column label, on every sample whose class is known; --labels takes them from a file", src.what))
 	}
 	return retrain(ctx, src, opt.withDefaults(len(src.channels)), progress)
 }
@@ -295,7 +192,7 @@ func RetrainFiles(ctx context.Context, from RecordingFiles, opt RetrainOptions, 
 // EvaluateFiles is Evaluate on the whole recording in one or more files: every
 // prediction that the stage would make of its streams. If from is Recorded, predictions
 // also have the flags of lost, late and unusable messages.
-func EvaluateFiles(ctx context.Context, m *reservoir.Model, from RecordingFiles, opt EvaluateOptions, progress Progress) (*Evaluation, error) {
+func EvaluateFiles(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, opt EvaluateOptions, progress archive.Progress) (*Evaluation, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
 	}
@@ -307,7 +204,7 @@ func EvaluateFiles(ctx context.Context, m *reservoir.Model, from RecordingFiles,
 	if err != nil {
 		return nil, err
 	}
-	if opt.Split = cmp.Or(opt.Split, Test); opt.Parts == nil {
+	if opt.Split = cmp.Or(opt.Split, archive.Test); opt.Parts == nil {
 		opt.Split = "" // a recording is one part
 	}
 	ev, err := newEvaluation(m, src, opt)
@@ -330,15 +227,16 @@ func EvaluateFiles(ctx context.Context, m *reservoir.Model, from RecordingFiles,
 }
 
 // openEvaluated opens a recording for a model, whose target it need not have.
-func openEvaluated(ctx context.Context, m *reservoir.Model, from RecordingFiles, rule *groups.Rule, opt EvaluateOptions) (labelledData, error) {
+func openEvaluated(ctx context.Context, m *reservoir.Model, from archive.RecordingFiles, rule *groups.Rule, opt EvaluateOptions) (labelledData, error) {
 	target, err := ofModel(m, opt.Readout)
 	if err != nil {
 		return labelledData{}, err
 	}
-	if target != "" && from.has(target) {
-		from.target = target
+	column := ""
+	if target != "" && len(from.Paths) > 0 && archive.HasColumn(from.Paths[0], target) {
+		column = target
 	}
-	src, err := openLabelled(ctx, from, rule)
+	src, err := openLabelled(ctx, from, column, rule)
 	if err == nil && target != "" { // labels say nothing of numbers
 		src.target, src.classes = target, []string{target}
 		clear(src.sampleSource.(*recordingSource).class)

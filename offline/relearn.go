@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/track"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -41,7 +42,7 @@ const knownBlock = 8 << 20
 // of RetrainFiles on a recording with these sequences in this order, where the
 // network is the same. Of opt it reads how a readout is learnt, the memory and Tool.
 // The model's network, policy, front end and ranges of the input stay as they are.
-func Relearn(ctx context.Context, m *reservoir.Model, k Known, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+func Relearn(ctx context.Context, m *reservoir.Model, k Known, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	opt.Spec, opt.Policy = m.Network.Spec, m.Policy
 	opt = opt.withDefaults(len(m.Channels))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -33,7 +34,7 @@ func MostKept(m *reservoir.Model) int { return readout.MostKept(m.Network.Spec.F
 // RelearnSums is Relearn where the features of most sequences are gone, but their sums
 // are there. With the same sequences kept it is Relearn's readout but for the rounding of
 // float64 sums, which Relearn has. There must be more sequences than features.
-func RelearnSums(ctx context.Context, m *reservoir.Model, k Known, s Summed, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+func RelearnSums(ctx context.Context, m *reservoir.Model, k Known, s Summed, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	if err := SumsFit(m); err != nil {
 		return fail(err)

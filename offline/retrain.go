@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/track"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -31,11 +32,11 @@ import (
 // A missing value holds the one before it in its channel; at the beginning of
 // a sequence (of a series, where windows overlap) it is the channel's training
 // mean (0 where the network does not standardise).
-func Retrain(ctx context.Context, d *Dataset, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+func Retrain(ctx context.Context, d *archive.Dataset, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	opt = opt.withDefaults(len(d.Channels))
 	rule, err := withParts(opt.Groups, opt.Parts)
 	if err == nil {
-		d, err = d.divided(opt.Parts)
+		d, err = divideDataset(d, opt.Parts)
 	}
 	if err != nil {
 		return nil, RetrainReport{}, err
@@ -65,12 +66,12 @@ type labelledData struct {
 }
 
 // trainingPart lists the labelled training series.
-func trainingPart(d *Dataset, o *NoveltyOptions) (src labelledData, unlabelled int, err error) {
+func trainingPart(d *archive.Dataset, o *NoveltyOptions) (src labelledData, unlabelled int, err error) {
 	if err := checkNumeric(d); err != nil {
 		return src, 0, err
 	}
 	t := &seriesSource{d: d}
-	for _, i := range d.Part(Train) {
+	for _, i := range d.Part(archive.Train) {
 		if d.Series[i].Label < 0 && !o.all() {
 			unlabelled++
 			continue
@@ -82,11 +83,11 @@ func trainingPart(d *Dataset, o *NoveltyOptions) (src labelledData, unlabelled i
 	}
 	return labelledData{
 		sampleSource: t, what: fmt.Sprintf("data set %q", d.Name), name: d.Name, channels: d.Channels, classes: d.Classes, target: d.Target,
-		fingerprint: func() string { return d.Fingerprint(Train) }, bytes: 4 * d.values(),
+		fingerprint: func() string { return d.Fingerprint(archive.Train) }, bytes: 4 * d.CountValues(),
 	}, unlabelled, nil
 }
 
-func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress Progress) (*reservoir.Model, RetrainReport, error) {
+func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	if err := opt.Novelty.check(opt); err != nil {
 		return fail(err)
@@ -94,7 +95,7 @@ func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress
 	if opt.Novelty.alone() {
 		var err error
 		if src, err = opt.Novelty.healthy(src); err != nil {
-			return fail(InContent(err))
+			return fail(archive.InContent(err))
 		}
 	}
 	t, err := newTraining(ctx, src, opt)
@@ -119,7 +120,7 @@ func retrain(ctx context.Context, src labelledData, opt RetrainOptions, progress
 }
 
 // learn makes the model.
-func (t *training) learn(ctx context.Context, progress Progress) (*reservoir.Model, error) {
+func (t *training) learn(ctx context.Context, progress archive.Progress) (*reservoir.Model, error) {
 	l, err := t.learner(0, len(t.examples.labels))
 	if err != nil {
 		return nil, err

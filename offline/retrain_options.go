@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/early"
@@ -166,12 +167,12 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 }
 
 // checkNumeric refuses archives that no network reads as they are.
-func checkNumeric(d *Dataset) error {
+func checkNumeric(d *archive.Dataset) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
 	if len(d.Channels) == 0 {
-		return InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name))
+		return archive.InContent(fmt.Errorf("offline: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name))
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -19,13 +20,13 @@ var nan = float32(math.NaN())
 // tones is a small data set that a small bank learns: three classes of noisy
 // sines of different frequency on two channels, lengths 20 to 60. Classes
 // alternate, so each part holds all.
-func tones(train, test int) *Dataset {
+func tones(train, test int) *archive.Dataset {
 	rng := rand.New(rand.NewPCG(3, 14))
-	d := &Dataset{Name: "tones", Channels: []string{"a", "b"}, Classes: []string{"high", "low", "mid"}}
+	d := &archive.Dataset{Name: "tones", Channels: []string{"a", "b"}, Classes: []string{"high", "low", "mid"}}
 	for i := range train + test {
-		s := Series{Label: i % 3, Split: Train, ID: "s-" + string(rune('A'+i%26)) + string(rune('a'+i/26))}
+		s := archive.Series{Label: i % 3, Split: archive.Train, ID: "s-" + string(rune('A'+i%26)) + string(rune('a'+i/26))}
 		if i >= train {
-			s.Split = Test
+			s.Split = archive.Test
 		}
 		step, phase := []float64{1.6, 0.2, 0.7}[s.Label], 7*rng.Float64()
 		for t := range 20 + rng.IntN(41) {
@@ -44,7 +45,7 @@ func smallBank(channels int) reservoir.Spec {
 	return s
 }
 
-func retrained(t *testing.T, d *Dataset, opt RetrainOptions) (*reservoir.Model, RetrainReport) {
+func retrained(t *testing.T, d *archive.Dataset, opt RetrainOptions) (*reservoir.Model, RetrainReport) {
 	t.Helper()
 	m, r, err := Retrain(context.Background(), d, opt, nil)
 	if err != nil {
@@ -53,7 +54,7 @@ func retrained(t *testing.T, d *Dataset, opt RetrainOptions) (*reservoir.Model, 
 	return m, r
 }
 
-func evaluated(t *testing.T, m *reservoir.Model, d *Dataset, opt EvaluateOptions) *Evaluation {
+func evaluated(t *testing.T, m *reservoir.Model, d *archive.Dataset, opt EvaluateOptions) *Evaluation {
 	t.Helper()
 	ev, err := Evaluate(context.Background(), m, d, opt, nil)
 	if err != nil {
@@ -123,7 +124,7 @@ func TestRetrainLearnsAndIsDeterministic(t *testing.T) {
 	if r.Series != 90 || r.Missing != 0 || len(r.Readout.Trials) != 9 {
 		t.Errorf("report %+v", r)
 	}
-	if tr := m.Training; tr.Dataset != "tones" || tr.Fingerprint != d.Fingerprint(Train) || tr.Series != 90 || tr.Samples != r.Samples ||
+	if tr := m.Training; tr.Dataset != "tones" || tr.Fingerprint != d.Fingerprint(archive.Train) || tr.Series != 90 || tr.Samples != r.Samples ||
 		tr.MaxLength < 50 || tr.MaxLength > 60 || tr.Alpha == "" || tr.Tool != "test 1" || m.Policy.Kind != reservoir.Marked {
 		t.Errorf("training %+v, policy %+v", tr, m.Policy)
 	}
@@ -157,7 +158,7 @@ func TestRetrainNeverSeesTheTestPart(t *testing.T) {
 	d := tones(60, 30)
 	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
 	for i := range d.Series {
-		if d.Series[i].Split == Test {
+		if d.Series[i].Split == archive.Test {
 			d.Series[i].Label = (d.Series[i].Label + 1) % 3
 			for k := range d.Series[i].Values {
 				d.Series[i].Values[k] *= 100
@@ -184,7 +185,7 @@ func TestEvaluateIsTheStream(t *testing.T) {
 		t.Fatal(err)
 	}
 	scores := make([]float32, e.ScoreWidth())
-	for k, i := range d.Part(Test) {
+	for k, i := range d.Part(archive.Test) {
 		for n := range d.Len(i) {
 			run := reservoir.Run{Reset: n == 0, Emit: n == d.Len(i)-1, To: 1}
 			if err := e.Advance(d.Series[i].Values[2*n:2*n+2], []reservoir.Run{run}, scores); err != nil {
@@ -248,7 +249,7 @@ func TestRetrainMixed(t *testing.T) {
 	}
 	features := make([][]float32, 0, r.Sequences)
 	for _, s := range d.Series {
-		for x := s.Values; s.Split == Train && len(x) >= 40; x = x[40:] {
+		for x := s.Values; s.Split == archive.Train && len(x) >= 40; x = x[40:] {
 			features = append(features, x[:40])
 		}
 	}
@@ -270,13 +271,13 @@ func TestRetrainMixed(t *testing.T) {
 
 func TestNormAndMissingValues(t *testing.T) {
 	// Channel a: 1, 3 | 5; b: constant; c: entirely missing; d: large mean.
-	d := &Dataset{Name: "n", Channels: []string{"a", "b", "c", "d"}, Classes: []string{"x", "y"}, Series: []Series{
-		{ID: "1", Split: Train, Label: 0, Values: []float32{1, 7, nan, 1e6, nan, 7, nan, 1e6 + 1, 3, 7, nan, 1e6}},
-		{ID: "2", Split: Train, Label: 1, Values: []float32{5, 7, nan, 1e6 + 1}},
-		{ID: "3", Split: Test, Label: 1, Values: []float32{500, 70, 10, -3}},
+	d := &archive.Dataset{Name: "n", Channels: []string{"a", "b", "c", "d"}, Classes: []string{"x", "y"}, Series: []archive.Series{
+		{ID: "1", Split: archive.Train, Label: 0, Values: []float32{1, 7, nan, 1e6, nan, 7, nan, 1e6 + 1, 3, 7, nan, 1e6}},
+		{ID: "2", Split: archive.Train, Label: 1, Values: []float32{5, 7, nan, 1e6 + 1}},
+		{ID: "3", Split: archive.Test, Label: 1, Values: []float32{500, 70, 10, -3}},
 	}}
 	of := newInputs(4)
-	if err := (&seriesSource{d: d, series: d.Part(Train)}).read(context.Background(), func(p *chunk) error { of.add(p); return nil }); err != nil {
+	if err := (&seriesSource{d: d, series: d.Part(archive.Train)}).read(context.Background(), func(p *chunk) error { of.add(p); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	n := of.statistics.Norm(reservoir.EulerBank(4))
@@ -315,32 +316,32 @@ func TestNormAndMissingValues(t *testing.T) {
 }
 
 func TestRetrainRefuses(t *testing.T) {
-	for what, spoil := range map[string]func(*Dataset, *RetrainOptions){
-		"token lists": func(d *Dataset, _ *RetrainOptions) {
+	for what, spoil := range map[string]func(*archive.Dataset, *RetrainOptions){
+		"token lists": func(d *archive.Dataset, _ *RetrainOptions) {
 			d.Channels = nil
 			for i := range d.Series {
 				d.Series[i].Values, d.Series[i].Tokens = nil, []int32{1, 2}
 			}
 		},
-		"reads 3 channels":            func(_ *Dataset, o *RetrainOptions) { o.Spec.Channels = 3 },
-		"no labelled training series": func(d *Dataset, _ *RetrainOptions) { setSplit(d, Test) },
-		`every sample is of class "low"`: func(d *Dataset, _ *RetrainOptions) {
+		"reads 3 channels":            func(_ *archive.Dataset, o *RetrainOptions) { o.Spec.Channels = 3 },
+		"no labelled training series": func(d *archive.Dataset, _ *RetrainOptions) { setSplit(d, archive.Test) },
+		`every sample is of class "low"`: func(d *archive.Dataset, _ *RetrainOptions) {
 			for i := range d.Series {
 				d.Series[i].Label = 1
 			}
 		},
-		`the one class "low"`: func(d *Dataset, _ *RetrainOptions) {
+		`the one class "low"`: func(d *archive.Dataset, _ *RetrainOptions) {
 			d.Classes = []string{"low"}
 			for i := range d.Series {
 				d.Series[i].Label = 0
 			}
 		},
-		"alpha = -1":              func(_ *Dataset, o *RetrainOptions) { o.Alphas = []float64{-1} },
-		`series "s-Ba", sample 3`: func(d *Dataset, _ *RetrainOptions) { d.Series[1].Values[6] = 2e15 },
-		`policy "sometimes"`:      func(_ *Dataset, o *RetrainOptions) { o.Policy.Kind = "sometimes" },
-		"spec: units = -1":        func(_ *Dataset, o *RetrainOptions) { o.Spec.Units = -1 },
-		"out of engines":          func(_ *Dataset, o *RetrainOptions) { o.NewEngine = noEngine },
-		"12 samples of 4915200 features need": func(_ *Dataset, o *RetrainOptions) {
+		"alpha = -1":              func(_ *archive.Dataset, o *RetrainOptions) { o.Alphas = []float64{-1} },
+		`series "s-Ba", sample 3`: func(d *archive.Dataset, _ *RetrainOptions) { d.Series[1].Values[6] = 2e15 },
+		`policy "sometimes"`:      func(_ *archive.Dataset, o *RetrainOptions) { o.Policy.Kind = "sometimes" },
+		"spec: units = -1":        func(_ *archive.Dataset, o *RetrainOptions) { o.Spec.Units = -1 },
+		"out of engines":          func(_ *archive.Dataset, o *RetrainOptions) { o.NewEngine = noEngine },
+		"12 samples of 4915200 features need": func(_ *archive.Dataset, o *RetrainOptions) {
 			o.Spec.Members, o.Spec.Units, o.Memory = 4096, 240, 1<<20
 		},
 	} {
@@ -353,7 +354,7 @@ func TestRetrainRefuses(t *testing.T) {
 	}
 }
 
-func setSplit(d *Dataset, s Split) {
+func setSplit(d *archive.Dataset, s archive.Split) {
 	for i := range d.Series {
 		d.Series[i].Split = s
 	}

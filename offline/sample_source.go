@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -43,7 +44,7 @@ type chunk struct {
 // seriesSource is series of a data set: each is a stream of its own, of one
 // sequence where the policy goes by end marks or silence.
 type seriesSource struct {
-	d      *Dataset
+	d      *archive.Dataset
 	series []int
 	class  []int // of each label of d; nil: the labels are the classes
 }
@@ -90,7 +91,7 @@ func (t *seriesSource) read(ctx context.Context, yield func(*chunk) error) error
 // timeOf is the time of a sample.
 func timeOf(times []int64, i int) int64 {
 	if times == nil {
-		return NoTime
+		return archive.NoTime
 	}
 	return times[i]
 }

@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/machine"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -31,10 +33,10 @@ func TestTrainingAtScale(t *testing.T) {
 		t.Skip("NOT CHECKED: a measurement: EUSN_SCALE=1000 asks for it")
 	}
 	ctx := context.Background()
-	var d *Dataset
+	var d *archive.Dataset
 	if classes, _ := strconv.Atoi(os.Getenv("EUSN_SCALE_CLASSES")); classes > 0 {
 		d = manyClasses(n, classes)
-	} else if d, err = SimulateMachine(ctx, MachineOptions{Train: n, Test: 4, Samples: 200}, nil); err != nil {
+	} else if d, err = machine.Simulate(ctx, machine.Options{Train: n, Test: 4, Samples: 200}, nil); err != nil {
 		t.Fatal(err)
 	}
 	spec, err := reservoir.Bank(cmp.Or(os.Getenv("EUSN_SCALE_BANK"), "euler"), len(d.Channels))
@@ -42,7 +44,7 @@ func TestTrainingAtScale(t *testing.T) {
 		t.Fatal(err)
 	}
 	if path := os.Getenv("EUSN_SCALE_ARCHIVE"); path != "" {
-		if err := WriteArchive(path, d); err != nil {
+		if err := archive.WriteDataset(path, d); err != nil {
 			t.Fatal(err)
 		}
 		return
@@ -73,14 +75,14 @@ func TestTrainingAtScale(t *testing.T) {
 
 // manyClasses makes series of 200 samples: two tones, whose frequencies are the
 // class's and whose phases are random, in noise.
-func manyClasses(n, classes int) *Dataset {
+func manyClasses(n, classes int) *archive.Dataset {
 	rng := rand.New(rand.NewPCG(1, 1))
-	d := &Dataset{Name: "tones", Channels: []string{"x"}}
+	d := &archive.Dataset{Name: "tones", Channels: []string{"x"}}
 	for k := range classes {
 		d.Classes = append(d.Classes, fmt.Sprintf("%04d", k))
 	}
 	for i := range n {
-		s := Series{ID: fmt.Sprintf("train-%d", i), Split: Train, Label: i % classes, Values: make([]float32, 200)}
+		s := archive.Series{ID: fmt.Sprintf("train-%d", i), Split: archive.Train, Label: i % classes, Values: make([]float32, 200)}
 		slow, fast := 2+float64(s.Label%10)/2, 15+2*float64(s.Label/10)
 		p, q := rng.Float64(), rng.Float64()
 		for k := range s.Values {
@@ -119,11 +121,11 @@ func productSeconds(t *testing.T) float64 {
 
 // stateSeconds is the processor time of one sample, over the first thousand
 // series.
-func stateSeconds(t *testing.T, d *Dataset, spec reservoir.Spec) float64 {
+func stateSeconds(t *testing.T, d *archive.Dataset, spec reservoir.Spec) float64 {
 	t.Helper()
 	few := *d
 	few.Series = nil
-	for _, i := range d.Part(Train)[:min(1000, len(d.Part(Train)))] {
+	for _, i := range d.Part(archive.Train)[:min(1000, len(d.Part(archive.Train)))] {
 		few.Series = append(few.Series, d.Series[i])
 	}
 	src, _, err := trainingPart(&few, nil)

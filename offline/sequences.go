@@ -6,6 +6,7 @@ import (
 	"sort"
 
 	"github.com/eusn-stream/eusn-stream/internal/track"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -114,9 +115,9 @@ func (s *cutter) cut(done []*cutSequence, p *chunk) ([]*cutSequence, error) {
 		}
 		delete(s.cutters, p.stream)
 	}
-	if s.kept > DefaultMaxValues {
+	if s.kept > archive.MaxValues {
 		err = fmt.Errorf("offline: the open sequences of %d streams have more than %d values: end marks or another policy would cut them; stream %q alone has %d samples in them",
-			len(s.cutters), DefaultMaxValues, p.id, len(c.buffer)/len(s.channels))
+			len(s.cutters), archive.MaxValues, p.id, len(c.buffer)/len(s.channels))
 	}
 	return done, err
 }
@@ -159,7 +160,7 @@ func (c *streamCutter) inspect(p *chunk) error {
 			continue
 		}
 		if !(v >= -reservoir.MaxInput && v <= reservoir.MaxInput) {
-			return InContent(fmt.Errorf("offline: %s %q, sample %d, channel %q: value %v is out of range, want a magnitude of at most %g",
+			return archive.InContent(fmt.Errorf("offline: %s %q, sample %d, channel %q: value %v is out of range, want a magnitude of at most %g",
 				c.word, p.id, c.at+int64(i/k), c.channels[i%k], v, float64(reservoir.MaxInput)))
 		}
 		c.any, c.heard[i%k] = true, true
@@ -211,8 +212,8 @@ func (c *streamCutter) checkTimes(p *chunk) error {
 	if c.Policy.Kind != reservoir.Gap || len(p.labels) == 0 {
 		return nil
 	}
-	if i := slices.Index(p.times, NoTime); i >= 0 || p.times == nil {
-		return InContent(fmt.Errorf("offline: stream %q, sample %d has no time: the policy closes sequences by silence and needs the time of each sample", p.id, c.at+int64(max(i, 0))))
+	if i := slices.Index(p.times, archive.NoTime); i >= 0 || p.times == nil {
+		return archive.InContent(fmt.Errorf("offline: stream %q, sample %d has no time: the policy closes sequences by silence and needs the time of each sample", p.id, c.at+int64(max(i, 0))))
 	}
 	return nil
 }

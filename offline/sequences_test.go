@@ -3,6 +3,7 @@ package offline
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/sequencetest"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -280,7 +282,7 @@ func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Predic
 }
 
 // humming is series of several lengths that a window of 20 tells apart.
-func humming() *Dataset { return tones(60, 60) }
+func humming() *archive.Dataset { return tones(60, 60) }
 
 // A model learns from the sequences that its policy cuts, says so, and is
 // right about such sequences.
@@ -288,7 +290,7 @@ func TestRetrainCutsAsThePolicy(t *testing.T) {
 	d := humming()
 	series, samples := 0, int64(0)
 	var windows, counts, early int
-	for _, i := range d.Part(Train) {
+	for _, i := range d.Part(archive.Train) {
 		n := d.Len(i)
 		series++
 		samples += int64(n)
@@ -354,20 +356,20 @@ func TestPoliciesThatCutNothing(t *testing.T) {
 
 // record writes series as a recording, each as a stream, samples of several
 // streams mixed in rounds of some rows; marks at their ends if asked for.
-func record(t *testing.T, d *Dataset, split Split, marks bool) string {
+func record(t *testing.T, d *archive.Dataset, split archive.Split, marks bool) string {
 	t.Helper()
-	c := &RecordingChunk{}
+	c := &archive.RecordingChunk{}
 	k := len(d.Channels)
 	for _, i := range d.Part(split) {
 		s, n := &d.Series[i], d.Len(i)
 		for r := range n {
-			c.Stream, c.Seq, c.Time = append(c.Stream, s.ID), append(c.Seq, int64(r+1)), append(c.Time, NoTime)
+			c.Stream, c.Seq, c.Time = append(c.Stream, s.ID), append(c.Seq, int64(r+1)), append(c.Time, archive.NoTime)
 			c.Values = append(c.Values, s.Values[r*k:(r+1)*k]...)
 			c.End, c.Label = append(c.End, marks && r == n-1), append(c.Label, d.Classes[s.Label])
 		}
 	}
 	path := filepath.Join(t.TempDir(), string(split)+".parquet")
-	writeRecording(t, path, RecordingInfo{Name: d.Name, Channels: d.Channels}, c)
+	saveRecording(t, path, archive.RecordingInfo{Name: d.Name, Channels: d.Channels}, c)
 	return path
 }
 
@@ -378,7 +380,7 @@ func TestRecordingIsTheDataSet(t *testing.T) {
 	for i := range d.Series {
 		d.Series[i].Values[4] = nan
 	}
-	train, test := record(t, d, Train, true), record(t, d, Test, true)
+	train, test := record(t, d, archive.Train, true), record(t, d, archive.Test, true)
 	ctx := context.Background()
 	for _, p := range []reservoir.Policy{
 		{Kind: reservoir.Marked, Early: 8}, {Kind: reservoir.Window, Length: 16, Hop: 8}, {Kind: reservoir.Count, Length: 16}, {Kind: reservoir.Endless, Early: 15},
@@ -443,7 +445,7 @@ func TestRecordingOfIntervals(t *testing.T) {
 // intervals is a recording of streams with labelled intervals.
 func intervals(t *testing.T, streams int) string {
 	rng := rand.New(rand.NewPCG(8, 8))
-	c := &RecordingChunk{}
+	c := &archive.RecordingChunk{}
 	for r := range 300 {
 		label, step := "low", 0.2
 		switch {
@@ -453,39 +455,39 @@ func intervals(t *testing.T, streams int) string {
 			label = ""
 		}
 		for n := range streams {
-			c.Stream, c.Seq, c.Time = append(c.Stream, fmt.Sprint("m", n)), append(c.Seq, int64(r+1)), append(c.Time, NoTime)
+			c.Stream, c.Seq, c.Time = append(c.Stream, fmt.Sprint("m", n)), append(c.Seq, int64(r+1)), append(c.Time, archive.NoTime)
 			c.Values = append(c.Values, sineOf(float64(n)+step*float64(r))+float32(0.1*rng.NormFloat64()))
 			c.End, c.Label = append(c.End, false), append(c.Label, label)
 		}
 	}
 	path := filepath.Join(t.TempDir(), "intervals.parquet")
-	writeRecording(t, path, RecordingInfo{Name: "intervals", Channels: []string{"x"}}, c)
+	saveRecording(t, path, archive.RecordingInfo{Name: "intervals", Channels: []string{"x"}}, c)
 	return path
 }
 
-func sineOf(radians float64) float32 { return float32(sine(radians / 6.283185307179586)) }
+func sineOf(radians float64) float32 { return float32(math.Sin(radians)) }
 
 func TestRecordingRefusesToTeach(t *testing.T) {
 	ctx := context.Background()
-	write := func(change func(*RecordingChunk)) string {
-		c := smallChunk(30)
+	write := func(change func(*archive.RecordingChunk)) string {
+		c := someSamples(30)
 		for i := range c.Values {
 			c.Values[i] = float32(i % 7)
 		}
 		change(c)
 		path := filepath.Join(t.TempDir(), "r.parquet")
-		writeRecording(t, path, smallInfo, c)
+		saveRecording(t, path, twoChannels, c)
 		return path
 	}
 	for want, c := range map[string]struct {
 		policy reservoir.Policy
-		change func(*RecordingChunk)
+		change func(*archive.RecordingChunk)
 	}{
-		"has no labels: a CSV recording has them in a column label":            {reservoir.Policy{}, func(c *RecordingChunk) { clear(c.Label) }},
-		"has the one class \"ok\"":                                             {reservoir.Policy{}, func(c *RecordingChunk) { fillWith(c.Label, "ok") }},
-		"no sequence of its 3 streams ends: the policy marked wants end marks": {reservoir.Policy{Kind: reservoir.Marked}, func(c *RecordingChunk) { clear(c.End) }},
-		"sample 0 has no time: the policy closes sequences by silence":         {reservoir.Policy{Kind: reservoir.Gap, Gap: time.Second}, func(*RecordingChunk) {}},
-		"count of 2 cuts has samples of several labels": {reservoir.Policy{Kind: reservoir.Count, Length: 2}, func(c *RecordingChunk) {
+		"has no labels: a CSV recording has them in a column label":            {reservoir.Policy{}, func(c *archive.RecordingChunk) { clear(c.Label) }},
+		"has the one class \"ok\"":                                             {reservoir.Policy{}, func(c *archive.RecordingChunk) { fillWith(c.Label, "ok") }},
+		"no sequence of its 3 streams ends: the policy marked wants end marks": {reservoir.Policy{Kind: reservoir.Marked}, func(c *archive.RecordingChunk) { clear(c.End) }},
+		"sample 0 has no time: the policy closes sequences by silence":         {reservoir.Policy{Kind: reservoir.Gap, Gap: time.Second}, func(*archive.RecordingChunk) {}},
+		"count of 2 cuts has samples of several labels": {reservoir.Policy{Kind: reservoir.Count, Length: 2}, func(c *archive.RecordingChunk) {
 			for i := range c.Label {
 				c.Label[i] = []string{"a", "b"}[i/3%2]
 			}

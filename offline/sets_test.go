@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -72,7 +73,7 @@ func TestRetrainWithPriors(t *testing.T) {
 func TestRetrainWithClassWeights(t *testing.T) {
 	d := tones(60, 30)
 	for i := range d.Series { // fewer of the first class
-		if i%2 == 0 && d.Series[i].Split == Train && d.Series[i].Label == 0 {
+		if i%2 == 0 && d.Series[i].Split == archive.Train && d.Series[i].Label == 0 {
 			d.Series[i].Label = 1
 		}
 	}
@@ -152,7 +153,7 @@ func TestEvaluateAdaptive(t *testing.T) {
 	d := tones(60, 90)
 	test := 0
 	for i := range d.Series { // a planted shift: the second half of the test part is noisier
-		if d.Series[i].Split == Test {
+		if d.Series[i].Split == archive.Test {
 			if test++; test > 45 {
 				for k := range d.Series[i].Values {
 					d.Series[i].Values[k] += float32((k*7919)%13) / 8
@@ -219,7 +220,7 @@ func TestRelearnAdapts(t *testing.T) {
 	k := Known{Name: "known", Classes: m.Readouts[0].Classes}
 	want := map[bool][]int{}
 	var labels []int
-	for i, at := range d.Part(Train) {
+	for i, at := range d.Part(archive.Train) {
 		label := d.Series[at].Label
 		k.Sequences = append(k.Sequences, KnownSequence{Class: label, Labelled: uint64(100 - i/2)}) // two of each label
 		labels = append(labels, label)

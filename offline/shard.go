@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/eusn-stream/eusn-stream/internal/durable"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -70,7 +71,7 @@ type shardOwn struct {
 // writes what there is to learn from them to a file of statistics at path. The
 // file is written whole or not at all. MergeShards makes the model from the
 // files of all shards.
-func RetrainShard(ctx context.Context, d *Dataset, opt RetrainOptions, s Shard, path string, progress Progress) (RetrainReport, error) {
+func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s Shard, path string, progress archive.Progress) (RetrainReport, error) {
 	fail := func(err error) (RetrainReport, error) { return RetrainReport{}, err }
 	if opt.Novelty != nil {
 		return fail(errors.New("offline: a shard of a training with a detector of what is new: that is learnt from all sequences at once: train in one job"))

@@ -12,11 +12,12 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // shards writes all the shards of a job.
-func shards(t *testing.T, d *Dataset, opt RetrainOptions, n int) []string {
+func shards(t *testing.T, d *archive.Dataset, opt RetrainOptions, n int) []string {
 	t.Helper()
 	dir := t.TempDir()
 	var paths []string

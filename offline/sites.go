@@ -1,17 +1,14 @@
 package offline
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"slices"
 	"sort"
-	"strconv"
-
-	"github.com/apache/arrow/go/v17/parquet"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/track"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -162,86 +159,6 @@ func (ev *Evaluation) byGroup(pl *plan, sites []int) *groups.Report {
 	return r
 }
 
-// SetGroups reads what a column of the archive at path says of each series of d, which
-// was read from it.
-func (d *Dataset) SetGroups(path, column string) error {
-	missing, err := d.setGroups(path, column)
-	return cmp.Or(missing, err)
-}
-
-// setGroups also says if there is no such column, which is no fault of the file.
-func (d *Dataset) setGroups(path, column string) (missing, err error) {
-	defer guard(path, &err)
-	in, err := openParquet(path)
-	if err != nil {
-		return nil, err
-	}
-	defer in.file.Close()
-	if err := in.hasColumn(path, column, "the groups"); err != nil {
-		return err, nil
-	}
-	return nil, d.readGroups(in, column)
-}
-
-func (d *Dataset) readGroups(in *parquetFile, column string) error {
-	at := 0
-	for i := range in.rd.NumRowGroups() {
-		in.pages = 0
-		g, err := in.group(i)
-		if err != nil {
-			return err
-		}
-		values, err := groupColumn(g, column)
-		if err != nil {
-			return err
-		}
-		if at+len(values) > len(d.Series) {
-			return fmt.Errorf("more than %d series: the file changed while it was read", len(d.Series))
-		}
-		for _, v := range values {
-			d.Series[at].Group = v
-			at++
-		}
-	}
-	if at < len(d.Series) {
-		return fmt.Errorf("%d series, want %d: the file changed while it was read", at, len(d.Series))
-	}
-	return nil
-}
-
-// groupColumn reads a column of text or of whole numbers. Null is the empty text.
-func groupColumn(g *rowGroup, name string) ([]string, error) {
-	var values []string
-	descr, _, err := g.in.leaf(name)
-	if err != nil {
-		return nil, err
-	}
-	kind := descr.PhysicalType()
-	if kind == parquet.Types.Int32 || kind == parquet.Types.Int64 {
-		numbers, err := integers(g, name)
-		if err != nil {
-			return nil, err
-		}
-		for _, n := range numbers {
-			values = append(values, strconv.FormatInt(n, 10))
-		}
-		return values, nil
-	}
-	values, err = flat(g, name, interner(), func() string { return "" })
-	if err != nil {
-		return nil, err
-	}
-	for i, v := range values {
-		if i > 0 && v == values[i-1] {
-			continue
-		}
-		if err := names.Check("group", v); err != nil {
-			return nil, fmt.Errorf("column %q, row %d: %w", name, i, err)
-		}
-	}
-	return values, nil
-}
-
 // numberBehind is the number of the last sample of the chunks before.
 type numberBehind struct {
 	known bool // there is a target
@@ -281,9 +198,9 @@ func ofModel(m *reservoir.Model, name string) (string, error) {
 	return linear.Classes[0], nil
 }
 
-// forModel is d as a model's readout wants it: a regression can predict a data set
-// whose numbers nobody knows.
-func (d *Dataset) forModel(m *reservoir.Model, name string) (*Dataset, error) {
+// datasetFor returns d as a model's readout wants it: a regression can predict a data
+// set whose numbers are unknown.
+func datasetFor(d *archive.Dataset, m *reservoir.Model, name string) (*archive.Dataset, error) {
 	target, err := ofModel(m, name)
 	if err != nil || target == d.Target {
 		return d, err
@@ -291,5 +208,5 @@ func (d *Dataset) forModel(m *reservoir.Model, name string) (*Dataset, error) {
 	if target == "" {
 		return nil, fmt.Errorf("offline: data set %q has numbers of %q, and the model predicts classes", d.Name, d.Target)
 	}
-	return d.withoutNumbers(target), nil
+	return d.WithoutNumbers(target), nil
 }

@@ -1,7 +1,6 @@
 package offline
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -12,6 +11,8 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 
+	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -62,20 +63,13 @@ func fleet(t *testing.T, halls int) string {
 			}
 		}
 	}
-	rows := func(v any) string {
-		b, err := json.Marshal(v)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(b)
-	}
-	meta := map[string]string{keyArchive: layoutRecording, keyVersion: "1", keyProblem: "fleet", keyChannels: `["a"]`, keyProvenance: `{}`}
+	meta := map[string]string{"eusn.archive": "recording", "eusn.version": "1", "eusn.problem": "fleet", "eusn.channels": `["a"]`, "eusn.provenance": `{}`}
 	path := filepath.Join(t.TempDir(), "fleet.parquet")
-	if err := os.WriteFile(path, foreign(t, meta, []foreignColumn{
-		{"stream", text, rows(c.stream)}, {"seq", arrow.PrimitiveTypes.Int64, rows(c.seq)},
-		{"time", arrow.FixedWidthTypes.Timestamp_us, rows(c.at)}, {"a", number, rows(c.a)},
-		{"end", arrow.FixedWidthTypes.Boolean, rows(c.end)}, {"label", text, rows(c.label)},
-		{"machine", text, rows(c.machine)}, {"number", arrow.PrimitiveTypes.Int32, rows(c.seq)},
+	if err := os.WriteFile(path, archivetest.Foreign(t, meta, []archivetest.Column{
+		{"stream", archivetest.Text, rowsOf(c.stream)}, {"seq", arrow.PrimitiveTypes.Int64, rowsOf(c.seq)},
+		{"time", arrow.FixedWidthTypes.Timestamp_us, rowsOf(c.at)}, {"a", archivetest.Number, rowsOf(c.a)},
+		{"end", arrow.FixedWidthTypes.Boolean, rowsOf(c.end)}, {"label", archivetest.Text, rowsOf(c.label)},
+		{"machine", archivetest.Text, rowsOf(c.machine)}, {"number", arrow.PrimitiveTypes.Int32, rowsOf(c.seq)},
 	}), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -152,18 +146,18 @@ func TestPlainAccuracyIsThatWithoutGroups(t *testing.T) {
 
 // A data set has groups in a column, and by the ids of its series.
 func TestDataSetByGroup(t *testing.T) {
-	columns := []foreignColumn{
-		{"id", text, `["a1","a2","b1","b2","c1","c2"]`}, {"split", text, `["train","train","train","train","train","test"]`},
-		{"label", text, `["x","y","x","y","x","y"]`}, {"length", arrow.PrimitiveTypes.Int32, `[2,2,2,2,2,2]`},
-		{"a", list, `[[1,2],[4,5],[1,3],[5,4],[2,1],[4,5]]`}, {"b", list, `[[1,2],[4,5],[1,3],[5,4],[2,1],[4,5]]`},
-		{"person", arrow.PrimitiveTypes.Int64, `[1,1,2,2,3,3]`}, {"none", text, `[null,"p","p","q","q","q"]`},
-		{"bad", arrow.PrimitiveTypes.Float64, `[1,1,2,2,3,3]`}, {"control", text, "[\"a\",\"b\\u0007\",\"c\",\"d\",\"e\",\"f\"]"},
+	columns := []archivetest.Column{
+		{"id", archivetest.Text, `["a1","a2","b1","b2","c1","c2"]`}, {"split", archivetest.Text, `["train","train","train","train","train","test"]`},
+		{"label", archivetest.Text, `["x","y","x","y","x","y"]`}, {"length", arrow.PrimitiveTypes.Int32, `[2,2,2,2,2,2]`},
+		{"a", archivetest.List, `[[1,2],[4,5],[1,3],[5,4],[2,1],[4,5]]`}, {"b", archivetest.List, `[[1,2],[4,5],[1,3],[5,4],[2,1],[4,5]]`},
+		{"person", arrow.PrimitiveTypes.Int64, `[1,1,2,2,3,3]`}, {"none", archivetest.Text, `[null,"p","p","q","q","q"]`},
+		{"bad", arrow.PrimitiveTypes.Float64, `[1,1,2,2,3,3]`}, {"control", archivetest.Text, "[\"a\",\"b\\u0007\",\"c\",\"d\",\"e\",\"f\"]"},
 	}
 	path := filepath.Join(t.TempDir(), "set.parquet")
-	if err := os.WriteFile(path, foreign(t, setMeta(), columns), 0o644); err != nil {
+	if err := os.WriteFile(path, archivetest.Foreign(t, archivetest.SetMeta(), columns), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	d, err := ReadArchive(path)
+	d, err := archive.ReadDataset(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +171,7 @@ func TestDataSetByGroup(t *testing.T) {
 		m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Groups: rule})
 		want := map[string]int{"person": 3, "^([a-z])": 3, "stream": 5}[text]
 		if g := r.ByGroup; len(g.Groups) != want || len(g.Alone) != 0 {
-			t.Errorf("%s: %+v", text, r.ByGroup)
+			t.Errorf("%s: %+v", archivetest.Text, r.ByGroup)
 		}
 		ev := evaluated(t, m, d, EvaluateOptions{Groups: rule})
 		if g := ev.ByGroup.Groups; len(g) != 1 || g[0].Sequences != 1 || g[0].Group != map[string]string{"person": "3", "^([a-z])": "c", "stream": "c2"}[text] {
@@ -196,7 +190,7 @@ func TestDataSetByGroup(t *testing.T) {
 		"control": `column "control", row 1: group`,
 		"a":       `column "a": want a plain value, got a list`,
 	} {
-		wantError(t, d.SetGroups(path, column), want)
+		archivetest.WantError(t, d.SetGroups(path, column), want)
 	}
 	if err := d.SetGroups(path, "none"); err != nil {
 		t.Fatal(err)
@@ -208,15 +202,15 @@ func TestDataSetByGroup(t *testing.T) {
 		"()":   "does not match (), or what the parentheses hold is empty",
 	} {
 		_, _, err := Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, text)}, nil)
-		wantError(t, err, want)
+		archivetest.WantError(t, err, want)
 	}
 	for i := range d.Series {
 		d.Series[i].Group = "one"
 	}
 	_, _, err = Retrain(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "person")}, nil)
-	wantError(t, err, `all 5 sequences are of the one group "one" by person: leaving it out leaves nothing to learn from`)
+	archivetest.WantError(t, err, `all 5 sequences are of the one group "one" by person: leaving it out leaves nothing to learn from`)
 	_, err = RetrainShard(t.Context(), d, RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "person")}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil)
-	wantError(t, err, "a group has sequences in several shards")
+	archivetest.WantError(t, err, "a group has sequences in several shards")
 }
 
 // The files of eusn-stream record are read with a column of groups, too.
@@ -227,20 +221,20 @@ func TestRecordedByGroup(t *testing.T) {
 	writeRecorded(t, a, 0, 250, never, nil)
 	writeRecorded(t, b, 250, 800, never, nil)
 	opt := RetrainOptions{Spec: smallBank(2), Groups: parsedRule(t, "stream")}
-	_, r, err := RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	_, r, err := RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
 	if err != nil || len(r.ByGroup.Groups) != 2 || r.ByGroup.Groups[0].Sequences != 40 {
 		t.Errorf("%+v, %v", r.ByGroup, err)
 	}
 	opt.Groups = parsedRule(t, "eusn_key")
-	_, _, err = RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
-	wantError(t, err, `all 80 sequences are of the one group "k" by eusn_key`)
+	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	archivetest.WantError(t, err, `all 80 sequences are of the one group "k" by eusn_key`)
 	opt.Groups = parsedRule(t, "eusn_row")
-	_, _, err = RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
-	wantError(t, err, `all 80 sequences are of the one group "0" by eusn_row`)
+	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	archivetest.WantError(t, err, `all 80 sequences are of the one group "0" by eusn_row`)
 	opt.Groups = parsedRule(t, "eusn_input") // another in each sample
-	_, _, err = RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
-	wantError(t, err, "each of the 80 labelled sequences has samples of several groups by eusn_input")
+	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	archivetest.WantError(t, err, "each of the 80 labelled sequences has samples of several groups by eusn_input")
 	opt.Groups = parsedRule(t, "site")
-	_, _, err = RetrainFiles(t.Context(), RecordingFiles{Paths: []string{a, b}}, opt, nil)
-	wantError(t, err, `no column "site"`)
+	_, _, err = RetrainFiles(t.Context(), archive.RecordingFiles{Paths: []string{a, b}}, opt, nil)
+	archivetest.WantError(t, err, `no column "site"`)
 }

@@ -5,7 +5,10 @@ import (
 	"os"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/internal/monitor"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // TestHealthyIsRarelyUnlike compares the margins of package monitor with series
@@ -13,11 +16,11 @@ import (
 // as those of the training parts. docs/faults.md has the shares of all data
 // sets; EUSN_ACCURACY=all computes them.
 func TestHealthyIsRarelyUnlike(t *testing.T) {
-	machine, err := SimulateMachine(t.Context(), MachineOptions{Test: 2000}, nil)
+	machine, err := machine.Simulate(t.Context(), machine.Options{Test: 2000}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	sets := []*Dataset{machine}
+	sets := []*archive.Dataset{machine}
 	dir, list := requireDatasets(t), []string{"ECG5000", "PenDigits", "RacketSports"}
 	if os.Getenv("EUSN_ACCURACY") == "all" {
 		list = nil
@@ -28,7 +31,7 @@ func TestHealthyIsRarelyUnlike(t *testing.T) {
 		}
 	}
 	for _, name := range list {
-		d, err := Import(context.Background(), ImportOptions{Dir: dir, Name: name}, nil)
+		d, err := imports.Import(context.Background(), imports.Options{Dir: dir, Name: name}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,9 +52,9 @@ func TestHealthyIsRarelyUnlike(t *testing.T) {
 
 // unlikeTraining counts the test series of d that are flagged after a training
 // on its training series.
-func unlikeTraining(t *testing.T, d *Dataset) (n, outside, flat int) {
+func unlikeTraining(t *testing.T, d *archive.Dataset) (n, outside, flat int) {
 	in := newInputs(len(d.Channels))
-	if err := (&seriesSource{d: d, series: d.Part(Train)}).read(t.Context(), func(p *chunk) error {
+	if err := (&seriesSource{d: d, series: d.Part(archive.Train)}).read(t.Context(), func(p *chunk) error {
 		in.add(p)
 		return nil
 	}); err != nil {
@@ -59,7 +62,7 @@ func unlikeTraining(t *testing.T, d *Dataset) (n, outside, flat int) {
 	}
 	limits := monitor.NewLimits(len(d.Channels), in.statistics.Ranges())
 	var f monitor.Findings
-	for _, i := range d.Part(Test) {
+	for _, i := range d.Part(archive.Test) {
 		limits.Watch(make([]monitor.Channel, len(d.Channels)), d.Series[i].Values, &f)
 		o, fl := f.In(0, d.Len(i), 0)
 		if n++; o {

@@ -21,6 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -202,9 +203,9 @@ func (u *upgrade) check() {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &offline.Dataset{Name: "sent", Channels: m.Channels, Classes: m.Readouts[0].Classes}
+	d := &archive.Dataset{Name: "sent", Channels: m.Channels, Classes: m.Readouts[0].Classes}
 	for s := range upgradeStreams {
-		one := offline.Series{ID: fmt.Sprint("m", s), Split: offline.Test, Label: -1}
+		one := archive.Series{ID: fmt.Sprint("m", s), Split: archive.Test, Label: -1}
 		for q := range each {
 			x, _ := upgradeSamples(s, q)
 			one.Values = append(one.Values, x...)

@@ -13,7 +13,10 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/drift"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -27,16 +30,16 @@ func TestInputs(t *testing.T) {
 	if which == "" {
 		t.Skip("NOT CHECKED: a measurement of minutes: EUSN_DRIFT_INPUTS is machine-1, or the path of a data set")
 	}
-	var d *offline.Dataset
+	var d *archive.Dataset
 	var err error
 	seed := uint64(0)
 	if text, ok := strings.CutPrefix(which, "machine-"); ok {
 		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
 			t.Fatal(err)
 		}
-		d, err = offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 3200, Test: 4800, Seed: seed}, nil)
+		d, err = machine.Simulate(context.Background(), machine.Options{Train: 3200, Test: 4800, Seed: seed}, nil)
 	} else {
-		d, err = offline.Import(context.Background(), offline.ImportOptions{Dir: filepath.Clean(which)}, nil)
+		d, err = imports.Import(context.Background(), imports.Options{Dir: filepath.Clean(which)}, nil)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -101,29 +104,29 @@ func delay(plan drift.Plan, stable, changed []float32) string {
 
 // inputs are a model and the series of its class that it has not learnt from.
 type inputs struct {
-	d        *offline.Dataset
+	d        *archive.Dataset
 	m        *reservoir.Model
 	readout  *readout.Linear // with a detector
 	classify *readout.Linear // with classes
 	learnt   int
 	machine  uint64              // seed of the simulated machine; 0: another data set
-	series   [2][]offline.Series // stable ones, and those that change
+	series   [2][]archive.Series // stable ones, and those that change
 	dev      []float64           // of each channel
 	engine   reservoir.Engine
 	second   reservoir.Engine // of the model with classes
 }
 
-func newInputs(t *testing.T, d *offline.Dataset) *inputs {
+func newInputs(t *testing.T, d *archive.Dataset) *inputs {
 	t.Helper()
 	class := 0
 	in := &inputs{d: d}
 	healthy := *d
 	healthy.Series = nil
 	for _, s := range d.Series {
-		if s.Split == offline.Train {
+		if s.Split == archive.Train {
 			healthy.Series = append(healthy.Series, s)
 		}
-		if s.Label == class && s.Split == offline.Train {
+		if s.Label == class && s.Split == archive.Train {
 			in.learnt++
 		}
 	}
@@ -148,7 +151,7 @@ func newInputs(t *testing.T, d *offline.Dataset) *inputs {
 	t.Cleanup(func() { in.second.Close() })
 	n := 0
 	for _, s := range d.Series {
-		if s.Label == class && s.Split == offline.Test {
+		if s.Label == class && s.Split == archive.Test {
 			in.series[n%2] = append(in.series[n%2], s)
 			n++
 		}
@@ -168,7 +171,7 @@ func (in *inputs) names() []string {
 }
 
 // numbers are those of each series, after a change.
-func (in *inputs) numbers(t *testing.T, series []offline.Series, change func(x []float32, channels int) []float32) [][]float32 {
+func (in *inputs) numbers(t *testing.T, series []archive.Series, change func(x []float32, channels int) []float32) [][]float32 {
 	t.Helper()
 	d := in.readout.Novelty
 	channels, f := len(in.d.Channels), d.Features()
@@ -211,7 +214,7 @@ func (in *inputs) numbers(t *testing.T, series []offline.Series, change func(x [
 type change struct {
 	name   string
 	change func(x []float32, channels int) []float32
-	series []offline.Series // in place of those that are changed
+	series []archive.Series // in place of those that are changed
 }
 
 // changes are of the first channel alone, but for the rate. A change of .5, 1 or 2
@@ -251,13 +254,13 @@ func (in *inputs) changes(t *testing.T) (all []change) {
 		if in.machine == 0 {
 			continue
 		}
-		d, err := offline.SimulateMachine(context.Background(), offline.MachineOptions{Train: 4, Test: 2400, Seed: in.machine + 100, Rate: rate * offline.DefaultMachineRate}, nil)
+		d, err := machine.Simulate(context.Background(), machine.Options{Train: 4, Test: 2400, Seed: in.machine + 100, Rate: rate * machine.DefaultRate}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		c := change{name: fmt.Sprintf("rate times %v", rate), change: func(x []float32, _ int) []float32 { return x }}
 		for _, s := range d.Series {
-			if s.Label == 0 && s.Split == offline.Test {
+			if s.Label == 0 && s.Split == archive.Test {
 				c.series = append(c.series, s)
 			}
 		}

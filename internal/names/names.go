@@ -1,8 +1,3 @@
-// Package names holds the one rule for names that come from outside, of
-// classes, channels, series, streams, heads and data sets: UTF-8 of at most
-// MaxBytes bytes, without characters that steer a terminal or turn a line
-// around. Names that a rule has let through still differ in length: Cut makes
-// them fit where people read them.
 package names
 
 import (
@@ -63,4 +58,22 @@ func Cut(s string, most int) string {
 		end += size
 	}
 	return s
+}
+
+// CheckAll wants every name present once, each by the rule of Check.
+func CheckAll(what string, list []string) error {
+	seen := make(map[string]bool, len(list))
+	for i, n := range list {
+		if err := Check(what+" name", n); err != nil {
+			return err
+		}
+		switch {
+		case n == "":
+			return fmt.Errorf("%s %d has no name", what, i)
+		case seen[n]:
+			return fmt.Errorf("%s name %q is given twice", what, n)
+		}
+		seen[n] = true
+	}
+	return nil
 }

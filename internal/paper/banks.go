@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -26,7 +27,7 @@ func isBank(model string) bool {
 
 // bankOptions are the training options of a bank on a data set, seeds and engines
 // left to the run.
-func bankOptions(model string, d *offline.Dataset) offline.RetrainOptions {
+func bankOptions(model string, d *archive.Dataset) offline.RetrainOptions {
 	spec, err := reservoir.Bank(model, len(d.Channels))
 	if err != nil { // BankModel, for a plan is checked
 		spec = reservoir.DefaultBank(len(d.Channels))

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // A bank's draws are what offline.Retrain makes of its recipe with the draw's seed,
@@ -66,7 +67,7 @@ func TestChangedRecipeIsDrawnAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), []*offline.Dataset{d}, opt, st); err != nil {
+	if _, err := Run(t.Context(), []*archive.Dataset{d}, opt, st); err != nil {
 		t.Fatal(err)
 	}
 	if err := st.Close(); err != nil {

@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -14,7 +14,7 @@ import (
 // thread. In addition to the time it gives the rate of the reservoirs' operations,
 // and its share of one thread's multiply-add peak, measured around it.
 func BenchmarkSearch(b *testing.B) {
-	d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: shared(b, "datasets", "ShapesAll"), Name: "ShapesAll"}, nil)
+	d, err := imports.Import(context.Background(), imports.Options{Dir: shared(b, "datasets", "ShapesAll"), Name: "ShapesAll"}, nil)
 	if err != nil {
 		b.Fatal(err)
 	}

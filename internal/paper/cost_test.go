@@ -15,6 +15,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // clicks counts a joule more at every reading, and fails after some.
@@ -47,13 +48,13 @@ func metered(t *testing.T, p Plan, threads int, c *clicks) Options {
 }
 
 // resumed continues a file.
-func resumed(t *testing.T, path string, protocol Protocol, opt Options, d *offline.Dataset) ([]Cell, *Store) {
+func resumed(t *testing.T, path string, protocol Protocol, opt Options, d *archive.Dataset) ([]Cell, *Store) {
 	t.Helper()
 	st, err := Resume(path, NewSettings(protocol, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	cells, err := Run(t.Context(), []*offline.Dataset{d}, opt, st)
+	cells, err := Run(t.Context(), []*archive.Dataset{d}, opt, st)
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // Data identifies a data set in a results file.
@@ -35,14 +36,14 @@ func storable(classes []int) []int {
 }
 
 // describe says what a results file keeps of a data set.
-func describe(d *offline.Dataset) Data {
+func describe(d *archive.Dataset) Data {
 	p := problem{}
 	index := p.classesOf(d)
 	data := Data{
-		Dataset: d.Name, Train: d.Fingerprint(offline.Train), Test: d.Fingerprint(offline.Test),
-		Series: len(labelled(d, offline.Train)), Channels: len(d.Channels), Classes: len(p.classes),
+		Dataset: d.Name, Train: d.Fingerprint(archive.Train), Test: d.Fingerprint(archive.Test),
+		Series: len(labelled(d, archive.Train)), Channels: len(d.Channels), Classes: len(p.classes),
 	}
-	for _, i := range labelled(d, offline.Test) {
+	for _, i := range labelled(d, archive.Test) {
 		class := index[d.Series[i].Label]
 		data.Asked++
 		if class < 0 {
@@ -56,7 +57,7 @@ func describe(d *offline.Dataset) Data {
 
 // bankClasses are the classes predicted for the labelled test series, counted
 // as Data.Truth counts them.
-func bankClasses(d *offline.Dataset, ev *offline.Evaluation) (predicted []int) {
+func bankClasses(d *archive.Dataset, ev *offline.Evaluation) (predicted []int) {
 	p := problem{}
 	p.classesOf(d)
 	index := make([]int, len(ev.Classes))

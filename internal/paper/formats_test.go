@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
@@ -54,7 +54,7 @@ func TestStoredResults(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Run(t.Context(), []*offline.Dataset{d}, do, st)
+		_, err = Run(t.Context(), []*archive.Dataset{d}, do, st)
 		if err == nil {
 			err = st.Close()
 		}

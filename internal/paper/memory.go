@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // Long-term memorisation, Fig. 4 of the paper: a pattern is near the
@@ -23,14 +23,14 @@ const (
 // standard normal numbers, 1000 series of standard normal noise with one of
 // them after 0 to 20 samples, half of each class and 500 in each part. The
 // patterns depend on the seed alone, so tasks of different lengths share them.
-func SyntheticMemory(length int, seed uint64) (*offline.Dataset, error) {
+func SyntheticMemory(length int, seed uint64) (*archive.Dataset, error) {
 	pattern := rand.New(rand.NewPCG(seed, 0))
 	patterns := [2][]float32{noise(pattern, memoryPattern), noise(pattern, memoryPattern)}
-	d := &offline.Dataset{Name: "Synthetic", Channels: []string{"x"}, Classes: []string{"p1", "p2"}}
+	d := &archive.Dataset{Name: "Synthetic", Channels: []string{"x"}, Classes: []string{"p1", "p2"}}
 	for i := range memorySeries {
-		s := offline.Series{ID: fmt.Sprint("train-", i), Split: offline.Train, Label: i % 2, Values: patterns[i%2]}
+		s := archive.Series{ID: fmt.Sprint("train-", i), Split: archive.Train, Label: i % 2, Values: patterns[i%2]}
 		if i >= memorySeries/2 {
-			s.ID, s.Split = fmt.Sprint("test-", i-memorySeries/2), offline.Test
+			s.ID, s.Split = fmt.Sprint("test-", i-memorySeries/2), archive.Test
 		}
 		d.Series = append(d.Series, s)
 	}
@@ -40,7 +40,7 @@ func SyntheticMemory(length int, seed uint64) (*offline.Dataset, error) {
 // Memory makes the memorisation task of one length from a data set: each of its
 // labelled series is the pattern, the noise has its channels. The result is
 // named after both.
-func Memory(d *offline.Dataset, length int, seed uint64) (*offline.Dataset, error) {
+func Memory(d *archive.Dataset, length int, seed uint64) (*archive.Dataset, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
 	}
@@ -49,7 +49,7 @@ func Memory(d *offline.Dataset, length int, seed uint64) (*offline.Dataset, erro
 	}
 	c := len(d.Channels)
 	rng := rand.New(rand.NewPCG(seed, uint64(length)))
-	m := &offline.Dataset{Name: d.Name + memoryLength + strconv.Itoa(length), Channels: d.Channels, Classes: d.Classes}
+	m := &archive.Dataset{Name: d.Name + memoryLength + strconv.Itoa(length), Channels: d.Channels, Classes: d.Classes}
 	for i := range d.Series {
 		s := d.Series[i]
 		if s.Label < 0 {

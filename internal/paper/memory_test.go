@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // find is where a pattern is in a series; -1: nowhere.
@@ -27,8 +27,8 @@ func TestSyntheticMemory(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if short.Name != "Synthetic T=30" || len(short.Part(offline.Train)) != 500 || len(short.Part(offline.Test)) != 500 {
-		t.Errorf("%s: %d and %d series", short.Name, len(short.Part(offline.Train)), len(short.Part(offline.Test)))
+	if short.Name != "Synthetic T=30" || len(short.Part(archive.Train)) != 500 || len(short.Part(archive.Test)) != 500 {
+		t.Errorf("%s: %d and %d series", short.Name, len(short.Part(archive.Train)), len(short.Part(archive.Test)))
 	}
 	// The patterns: what all series of a class share, wherever it is.
 	var patterns [2][]float32
@@ -44,7 +44,7 @@ func TestSyntheticMemory(t *testing.T) {
 			t.Fatalf("class %d: no pattern common to both lengths", label)
 		}
 	}
-	for _, d := range []*offline.Dataset{short, long} {
+	for _, d := range []*archive.Dataset{short, long} {
 		for i, s := range d.Series {
 			at := find(s.Values, patterns[s.Label], 1)
 			if at < 0 || at > 20 || s.Label != i%2 {
@@ -78,7 +78,7 @@ func TestMemoryOfADataset(t *testing.T) {
 		}
 	}
 	again, err := Memory(d, 80, 1)
-	if err != nil || again.Fingerprint(offline.Train) != m.Fingerprint(offline.Train) {
+	if err != nil || again.Fingerprint(archive.Train) != m.Fingerprint(archive.Train) {
 		t.Errorf("the same seed gives other noise: %v", err)
 	}
 	if _, err := Memory(d, 30, 1); err == nil || !strings.Contains(err.Error(), "length 30, want") {

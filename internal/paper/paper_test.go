@@ -7,15 +7,16 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // dataset imports a published set from a folder next to the checkout.
-func dataset(t *testing.T, name string) *offline.Dataset {
+func dataset(t *testing.T, name string) *archive.Dataset {
 	t.Helper()
-	d, err := offline.Import(t.Context(), offline.ImportOptions{Dir: shared(t, "datasets", name), Name: name}, nil)
+	d, err := imports.Import(t.Context(), imports.Options{Dir: shared(t, "datasets", name), Name: name}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ type redrawn struct {
 	list  []Scales
 }
 
-func redraw(t *testing.T, d *offline.Dataset, model string) redrawn {
+func redraw(t *testing.T, d *archive.Dataset, model string) redrawn {
 	p, err := newProblem(d, true)
 	if err != nil {
 		t.Fatal(err)
@@ -216,13 +217,13 @@ func (r redrawn) accuracies(first, second int, paper Published) {
 }
 
 // embedded learns a text's word vectors and reads the archive made with them.
-func embedded(t *testing.T, d *offline.Dataset) *offline.Dataset {
+func embedded(t *testing.T, d *archive.Dataset) *archive.Dataset {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), d.Name+".parquet")
-	if _, err := offline.Embed(t.Context(), path, d, offline.EmbedOptions{Seed: reservoir.DefaultSeed}, nil); err != nil {
+	if _, err := imports.Embed(t.Context(), path, d, imports.EmbedOptions{Seed: reservoir.DefaultSeed}, nil); err != nil {
 		t.Fatal(err)
 	}
-	d, err := offline.ReadArchive(path)
+	d, err := archive.ReadDataset(path)
 	if err != nil {
 		t.Fatal(err)
 	}

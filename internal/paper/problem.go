@@ -6,7 +6,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -31,9 +31,9 @@ const maxRows = math.MaxInt32
 
 // newProblem lays d out, which must pass check. With pad, every series gets
 // zeros in front until it is as long as the longest of both parts.
-func newProblem(d *offline.Dataset, pad bool) (*problem, error) {
+func newProblem(d *archive.Dataset, pad bool) (*problem, error) {
 	p := &problem{name: d.Name, channels: len(d.Channels)}
-	listed := slices.Concat(labelled(d, offline.Train), labelled(d, offline.Test))
+	listed := slices.Concat(labelled(d, archive.Train), labelled(d, archive.Test))
 	index := p.classesOf(d)
 
 	longest, rows := 0, 0
@@ -60,7 +60,7 @@ func newProblem(d *offline.Dataset, pad bool) (*problem, error) {
 		at += zeros + d.Len(i)
 		p.to = append(p.to, at)
 		p.label = append(p.label, index[s.Label])
-		if s.Split == offline.Train {
+		if s.Split == archive.Train {
 			p.train = append(p.train, k)
 		} else {
 			p.test = append(p.test, k)
@@ -77,7 +77,7 @@ func newProblem(d *offline.Dataset, pad bool) (*problem, error) {
 }
 
 // check reports what keeps d from being benched by a protocol, before any work.
-func check(d *offline.Dataset, protocol Protocol) error {
+func check(d *archive.Dataset, protocol Protocol) error {
 	err := checkParts(d)
 	if err == nil && protocol != Bank {
 		err = checkPaper(d)
@@ -87,14 +87,14 @@ func check(d *offline.Dataset, protocol Protocol) error {
 
 // checkParts wants something to learn, something to ask, and values that a
 // state can hold.
-func checkParts(d *offline.Dataset) error {
+func checkParts(d *archive.Dataset) error {
 	if err := d.Validate(); err != nil {
 		return err
 	}
 	if len(d.Channels) == 0 {
 		return fmt.Errorf("bench: data set %q holds token lists, want numeric channels: embed the tokens first, with eusn-stream offline embed", d.Name)
 	}
-	train, test := labelled(d, offline.Train), labelled(d, offline.Test)
+	train, test := labelled(d, archive.Train), labelled(d, archive.Test)
 	if len(train) == 0 || len(test) == 0 {
 		return fmt.Errorf("bench: data set %q has %d labelled training and %d test series, want some of each", d.Name, len(train), len(test))
 	}
@@ -110,14 +110,14 @@ func checkParts(d *offline.Dataset) error {
 }
 
 // checkRange wants values that a state can hold.
-func checkRange(d *offline.Dataset) error {
+func checkRange(d *archive.Dataset) error {
 	return refuse(d, func(v float32) bool { return math.Abs(float64(v)) > reservoir.MaxInput },
 		fmt.Sprintf("out of range, want a magnitude of at most %g", float64(reservoir.MaxInput)))
 }
 
 // checkPaper wants what the paper's protocols need besides: no gaps, for which
 // the paper has no rule, and classes that can be divided.
-func checkPaper(d *offline.Dataset) error {
+func checkPaper(d *archive.Dataset) error {
 	err := refuse(d, func(v float32) bool { return v != v },
 		"missing, and the paper has no rule for that: take --protocol bank, or fill it before the import")
 	if err == nil {
@@ -127,7 +127,7 @@ func checkPaper(d *offline.Dataset) error {
 }
 
 // refuse complains of the first value that is bad.
-func refuse(d *offline.Dataset, bad func(float32) bool, why string) error {
+func refuse(d *archive.Dataset, bad func(float32) bool, why string) error {
 	for i := range d.Series {
 		s := &d.Series[i]
 		if k := slices.IndexFunc(s.Values, bad); k >= 0 {
@@ -141,9 +141,9 @@ func refuse(d *offline.Dataset, bad func(float32) bool, why string) error {
 // divide splits the labelled training series again, as the published
 // experiments did: into those to fit and those to validate with, in their
 // order, as positions among the labelled ones.
-func divide(d *offline.Dataset) (fit, validation []int, err error) {
+func divide(d *archive.Dataset) (fit, validation []int, err error) {
 	var names []string
-	for _, i := range labelled(d, offline.Train) {
+	for _, i := range labelled(d, archive.Train) {
 		names = append(names, d.Classes[d.Series[i].Label])
 	}
 	fit, validation, err = stratify(names, heldOutCount(len(names)), splitSeed)
@@ -154,15 +154,15 @@ func divide(d *offline.Dataset) (fit, validation []int, err error) {
 }
 
 // labelled lists the series of a part whose class is known.
-func labelled(d *offline.Dataset, part offline.Split) []int {
+func labelled(d *archive.Dataset, part archive.Split) []int {
 	return slices.DeleteFunc(d.Part(part), func(i int) bool { return d.Series[i].Label < 0 })
 }
 
 // classesOf keeps the classes that have a training series, and returns the new
 // index of each of d's.
-func (p *problem) classesOf(d *offline.Dataset) []int {
+func (p *problem) classesOf(d *archive.Dataset) []int {
 	index := slices.Repeat([]int{-1}, len(d.Classes))
-	for _, i := range labelled(d, offline.Train) {
+	for _, i := range labelled(d, archive.Train) {
 		index[d.Series[i].Label] = 0
 	}
 	for k := range index {

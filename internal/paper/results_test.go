@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // Stored predictions are those of the draws, by every protocol and kind of
@@ -52,7 +52,7 @@ func TestPredictionsAreStored(t *testing.T) {
 // A class without training series is -1, and those after it move up.
 func TestTruthOfUnknownClasses(t *testing.T) {
 	d := tones(45, 12)
-	d.Series = slices.DeleteFunc(d.Series, func(s offline.Series) bool { return s.Split == offline.Train && s.Label == 1 })
+	d.Series = slices.DeleteFunc(d.Series, func(s archive.Series) bool { return s.Split == archive.Train && s.Label == 1 })
 	want := make([]int, 12)
 	for i := range want {
 		want[i] = []int{0, -1, 1}[i%3]

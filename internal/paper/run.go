@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -26,21 +27,21 @@ type Options struct {
 	Idle   time.Duration
 	// Command, where set, is the command line that reproduces one cell.
 	Command  func(Cell) string
-	Progress offline.Progress
+	Progress archive.Progress
 }
 
 // Run benches every model on every data set, stores each result as soon as it
 // is there and does nothing again that the store already has. It returns the
 // cells in the order of sets and models. On an error or a cancelled context
 // what is stored stays good.
-func Run(ctx context.Context, sets []*offline.Dataset, opt Options, st *Store) ([]Cell, error) {
+func Run(ctx context.Context, sets []*archive.Dataset, opt Options, st *Store) ([]Cell, error) {
 	if err := Check(sets, opt.Plan, st.settings); err != nil {
 		return nil, err
 	}
 	return newRunner(opt, st).run(ctx, sets)
 }
 
-func (r *runner) run(ctx context.Context, sets []*offline.Dataset) (cells []Cell, err error) {
+func (r *runner) run(ctx context.Context, sets []*archive.Dataset) (cells []Cell, err error) {
 	for _, d := range sets {
 		for _, m := range r.Models {
 			r.expected(d, m)
@@ -97,15 +98,15 @@ func (r *runner) cell(dataset, model string) (Cell, error) {
 }
 
 // Check reports what would keep Run from its work, before there is any.
-func Check(sets []*offline.Dataset, plan Plan, s Settings) error {
+func Check(sets []*archive.Dataset, plan Plan, s Settings) error {
 	if err := plan.Validate(s); err != nil {
 		return err
 	}
-	return checkSets(sets, func(d *offline.Dataset) error { return check(d, s.Protocol) })
+	return checkSets(sets, func(d *archive.Dataset) error { return check(d, s.Protocol) })
 }
 
 // checkSets wants sets, each once and each good.
-func checkSets(sets []*offline.Dataset, good func(*offline.Dataset) error) error {
+func checkSets(sets []*archive.Dataset, good func(*archive.Dataset) error) error {
 	if len(sets) == 0 {
 		return errors.New("bench: no data sets, want some")
 	}
@@ -153,7 +154,7 @@ func newRunner(opt Options, st *Store) *runner {
 // reservoirs at once, then all draws, then trained models one after the other.
 // Where energy is measured reservoirs, too, take turns: a counter does not know
 // which of two models that run at once took what.
-func (r *runner) paper(ctx context.Context, d *offline.Dataset) error {
+func (r *runner) paper(ctx context.Context, d *archive.Dataset) error {
 	p, err := newProblem(d, r.settings.Protocol == PaperExact)
 	if err != nil {
 		return err
@@ -253,7 +254,7 @@ func (r *runner) job(p *problem, model string, c Scales, a assessment, do func(c
 }
 
 // banks benches the banks on one data set.
-func (r *runner) banks(ctx context.Context, d *offline.Dataset) error {
+func (r *runner) banks(ctx context.Context, d *archive.Dataset) error {
 	for _, m := range r.Models {
 		if err := r.bank(ctx, d, m); err != nil {
 			return err
@@ -263,7 +264,7 @@ func (r *runner) banks(ctx context.Context, d *offline.Dataset) error {
 }
 
 // bank benches a bank on one data set, one draw after the other on all threads.
-func (r *runner) bank(ctx context.Context, d *offline.Dataset, model string) error {
+func (r *runner) bank(ctx context.Context, d *archive.Dataset, model string) error {
 	opt := bankOptions(model, d)
 	for i := range r.Draws {
 		if r.drawn(d, model, i) {
@@ -304,7 +305,7 @@ func (r *runner) bank(ctx context.Context, d *offline.Dataset, model string) err
 
 // recipe is what draws of a bank note; protocol Bank has a version of its settings
 // instead.
-func (r *runner) recipe(d *offline.Dataset, model string) string {
+func (r *runner) recipe(d *archive.Dataset, model string) string {
 	if r.settings.Protocol == Bank {
 		return ""
 	}
@@ -312,7 +313,7 @@ func (r *runner) recipe(d *offline.Dataset, model string) string {
 }
 
 // drawn reports whether a draw of a bank is there, and of today's recipe.
-func (r *runner) drawn(d *offline.Dataset, model string, i int) bool {
+func (r *runner) drawn(d *archive.Dataset, model string, i int) bool {
 	have, ok := r.draws[key{d.Name, model, i}]
 	return ok && have.Recipe == r.recipe(d, model)
 }

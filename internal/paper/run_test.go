@@ -14,18 +14,19 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/energy"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // tones is a small data set of three classes of sines on two channels, lengths
 // 12 to 40, every third series beginning with zeros of its own.
-func tones(train, test int) *offline.Dataset {
+func tones(train, test int) *archive.Dataset {
 	rng := rand.New(rand.NewPCG(2, 7))
-	d := &offline.Dataset{Name: "tones", Channels: []string{"a", "b"}, Classes: []string{"high", "low", "mid"}}
+	d := &archive.Dataset{Name: "tones", Channels: []string{"a", "b"}, Classes: []string{"high", "low", "mid"}}
 	for i := range train + test {
-		s := offline.Series{ID: fmt.Sprint("s", i), Split: offline.Train, Label: i % 3}
+		s := archive.Series{ID: fmt.Sprint("s", i), Split: archive.Train, Label: i % 3}
 		if i >= train {
-			s.Split = offline.Test
+			s.Split = archive.Test
 		}
 		if i%3 == 2 {
 			s.Values = make([]float32, 2*rng.IntN(7))
@@ -54,7 +55,7 @@ func plan(p Protocol, configurations, draws int, models ...string) Plan {
 }
 
 // benched runs a bench into a new file and returns its cells and results.
-func benched(t *testing.T, protocol Protocol, opt Options, sets ...*offline.Dataset) ([]Cell, *Store) {
+func benched(t *testing.T, protocol Protocol, opt Options, sets ...*archive.Dataset) ([]Cell, *Store) {
 	t.Helper()
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(protocol, 1))
 	if err != nil {
@@ -219,7 +220,7 @@ func TestCancel(t *testing.T) {
 		}
 	}}
 	opt.Threads = 1 // so that no trial is written while progress is told
-	if _, err := Run(ctx, []*offline.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, []*archive.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it cancelled", err)
 	}
 	if n := len(st.trials); n < 1 || n > 29 {

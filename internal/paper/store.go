@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/energy"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // Settings are what every trial and draw depends on besides data, model and
@@ -171,7 +171,7 @@ func Resume(path string, s Settings) (*Store, error) {
 	if err == nil {
 		err = f.Truncate(whole)
 	} else if !errors.As(err, &other) {
-		err = offline.InContent(err)
+		err = archive.InContent(err)
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // truncate keeps n lines of a file and some bytes of the next.
@@ -56,7 +56,7 @@ func TestResume(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%d lines and %d bytes: %v", n, more, err)
 			}
-			_, err = Run(t.Context(), []*offline.Dataset{d}, opt, st)
+			_, err = Run(t.Context(), []*archive.Dataset{d}, opt, st)
 			if err := errors.Join(err, st.Close()); err != nil {
 				t.Fatalf("%d lines and %d bytes: %v", n, more, err)
 			}
@@ -138,7 +138,7 @@ func TestResumeWithMore(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Run(t.Context(), []*offline.Dataset{d}, Options{Plan: plan(PaperExact, 30, 3, "eusn")}, st)
+	_, err = Run(t.Context(), []*archive.Dataset{d}, Options{Plan: plan(PaperExact, 30, 3, "eusn")}, st)
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestResumeRefuses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Run(t.Context(), []*offline.Dataset{changed}, opt, st); !errors.As(err, &other) {
+	if _, err := Run(t.Context(), []*archive.Dataset{changed}, opt, st); !errors.As(err, &other) {
 		t.Errorf("another data set of the same name: %v, want it refused", err)
 	}
 	before, err := os.ReadFile(done.path)

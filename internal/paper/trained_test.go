@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // trainPlan is a small search among trained models.
@@ -89,7 +90,7 @@ func TestOtherArithmetic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Run(t.Context(), []*offline.Dataset{d}, opt, st)
+	_, err = Run(t.Context(), []*archive.Dataset{d}, opt, st)
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +166,7 @@ func TestResumeTraining(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Run(t.Context(), []*offline.Dataset{d}, opt, st)
+		_, err = Run(t.Context(), []*archive.Dataset{d}, opt, st)
 		if err := errors.Join(err, st.Close()); err != nil {
 			t.Fatal(err)
 		}
@@ -180,7 +181,7 @@ func TestResumeTraining(t *testing.T) {
 		t.Fatal(err)
 	}
 	opt.Epochs = 2
-	cells, err := Run(t.Context(), []*offline.Dataset{d}, opt, st)
+	cells, err := Run(t.Context(), []*archive.Dataset{d}, opt, st)
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -215,7 +216,7 @@ func TestBudget(t *testing.T) {
 	run := func(budget time.Duration) Cell {
 		t.Helper()
 		opt.Budget = budget
-		cells, err := Run(t.Context(), []*offline.Dataset{d}, opt, st)
+		cells, err := Run(t.Context(), []*archive.Dataset{d}, opt, st)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +259,7 @@ func TestTooSmallBudget(t *testing.T) {
 	opt.Budget = 30 * time.Millisecond
 	first, second := tones(300, 12), tones(300, 12)
 	second.Name = "second"
-	sets := []*offline.Dataset{first, second}
+	sets := []*archive.Dataset{first, second}
 	cells, err := Run(t.Context(), sets, opt, st)
 	if err != nil || len(cells) != 4 {
 		t.Fatalf("%d cells, %v", len(cells), err)
@@ -294,7 +295,7 @@ func TestCancelTraining(t *testing.T) {
 	defer st.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	opt := Options{Plan: trainPlan(1, PaperEpochs, "gru"), Progress: func(int64, int64, string) { cancel() }}
-	if _, err := Run(ctx, []*offline.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, []*archive.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it cancelled", err)
 	}
 	if len(st.trials) > 0 {

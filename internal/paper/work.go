@@ -1,7 +1,7 @@
 package paper
 
 import (
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -47,8 +47,8 @@ func (s Settings) work(model string, channels int, c Scales, samples, series int
 // bankWork is a draw of a bank: its states and what is summed up meanwhile,
 // and the readout, a product and about nine factorisations and inverses of the
 // smaller of its two systems, in numbers twice as long.
-func bankWork(d *offline.Dataset, s reservoir.Spec) float64 {
-	samples, series := 0, len(labelled(d, offline.Train))
+func bankWork(d *archive.Dataset, s reservoir.Spec) float64 {
+	samples, series := 0, len(labelled(d, archive.Train))
 	for i := range d.Series {
 		samples += d.Len(i)
 	}
@@ -63,7 +63,7 @@ func bankSteps(s reservoir.Spec, samples int) float64 {
 
 // expected plans the work that a model on a data set still takes, about: draws are
 // counted before their configuration is known.
-func (r *runner) expected(d *offline.Dataset, model string) {
+func (r *runner) expected(d *archive.Dataset, model string) {
 	if trained(model) {
 		r.expectedTraining(d, model)
 		return
@@ -73,7 +73,7 @@ func (r *runner) expected(d *offline.Dataset, model string) {
 		return
 	}
 	channels := len(d.Channels)
-	series, train, test := len(labelled(d, offline.Train)), samples(d, offline.Train), samples(d, offline.Test)
+	series, train, test := len(labelled(d, archive.Train)), samples(d, archive.Train), samples(d, archive.Test)
 	trials, draws := 0.0, 0.0
 	for i, c := range r.settings.configurations(model)[:r.Configurations] {
 		if _, ok := r.trials[key{d.Name, model, i}]; !ok {
@@ -90,7 +90,7 @@ func (r *runner) expected(d *offline.Dataset, model string) {
 }
 
 // expectedBank plans the draws of a bank, of which all is known.
-func (r *runner) expectedBank(d *offline.Dataset, model string) {
+func (r *runner) expectedBank(d *archive.Dataset, model string) {
 	spec, draws := bankOptions(model, d).Spec, 0.0
 	for i := range r.Draws {
 		if !r.drawn(d, model, i) {
@@ -102,7 +102,7 @@ func (r *runner) expectedBank(d *offline.Dataset, model string) {
 
 // samples counts those of a part that a reservoir has to be advanced by: not the
 // beginnings that series share.
-func samples(d *offline.Dataset, part offline.Split) (n int) {
+func samples(d *archive.Dataset, part archive.Split) (n int) {
 	var series [][]float32
 	for _, i := range labelled(d, part) {
 		series = append(series, d.Series[i].Values)

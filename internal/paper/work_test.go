@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -19,7 +21,7 @@ import (
 // lines of its models differ.
 func BenchmarkWork(b *testing.B) {
 	for _, name := range []string{"ECG5000", "Blink"} {
-		d, err := offline.Import(context.Background(), offline.ImportOptions{Dir: shared(b, "datasets", name), Name: name}, nil)
+		d, err := imports.Import(context.Background(), imports.Options{Dir: shared(b, "datasets", name), Name: name}, nil)
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -81,7 +83,7 @@ func TestExpectedWorkIsDone(t *testing.T) {
 					first = r.total
 				}
 			}
-			if _, err = r.run(t.Context(), []*offline.Dataset{d}); err != nil {
+			if _, err = r.run(t.Context(), []*archive.Dataset{d}); err != nil {
 				t.Fatal(err)
 			}
 			if math.Abs(r.done-r.total) > 1e-9*r.total || r.done == 0 {

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/eusn-stream/eusn-stream/internal/offline/baseline"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // epochWork is trainingWork of a configuration.
@@ -98,13 +98,13 @@ func (s *searchForecast) end(work, seconds, left float64) {
 
 // expectedTraining plans the work that a trained model on a data set still takes,
 // about.
-func (r *runner) expectedTraining(d *offline.Dataset, model string) {
-	train, longest, series := 0, 0, labelled(d, offline.Train)
+func (r *runner) expectedTraining(d *archive.Dataset, model string) {
+	train, longest, series := 0, 0, labelled(d, archive.Train)
 	for _, i := range series {
 		train += d.Len(i)
 	}
 	if r.settings.Protocol == PaperExact { // padded
-		for _, i := range slices.Concat(series, labelled(d, offline.Test)) {
+		for _, i := range slices.Concat(series, labelled(d, archive.Test)) {
 			longest = max(longest, d.Len(i))
 		}
 		train = longest * len(series)

@@ -6,21 +6,21 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // everyModel is one of each sort.
 var everyModel = []string{"eusn", "resn", "deepesn", "rnn", "arnn", "gru"}
 
 // refused runs every protocol on a data set and wants each to complain.
-func refused(t *testing.T, name string, d *offline.Dataset, says string, protocols ...Protocol) {
+func refused(t *testing.T, name string, d *archive.Dataset, says string, protocols ...Protocol) {
 	t.Helper()
 	for _, p := range protocols {
 		st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(p, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Run(t.Context(), []*offline.Dataset{d}, Options{Plan: plan(p, 2, 1, everyModel...)}, st)
+		_, err = Run(t.Context(), []*archive.Dataset{d}, Options{Plan: plan(p, 2, 1, everyModel...)}, st)
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), d.Name) {
 			t.Errorf("%s, %s: %v, want a complaint about %s with %q", name, p, err, d.Name, says)
 		}
@@ -32,7 +32,7 @@ func refused(t *testing.T, name string, d *offline.Dataset, says string, protoco
 }
 
 func TestWrongData(t *testing.T) {
-	only := func(keep func(i int, s *offline.Series) bool) *offline.Dataset {
+	only := func(keep func(i int, s *archive.Series) bool) *archive.Dataset {
 		d := tones(45, 12)
 		kept := d.Series[:0]
 		for i := range d.Series {
@@ -43,19 +43,19 @@ func TestWrongData(t *testing.T) {
 		d.Series = kept
 		return d
 	}
-	refused(t, "one class", only(func(_ int, s *offline.Series) bool { return s.Label == 1 || s.Split == offline.Test }), `all training series are of class "low"`, Protocols...)
-	refused(t, "no test part", only(func(_ int, s *offline.Series) bool { return s.Split == offline.Train }), "0 test series", Protocols...)
+	refused(t, "one class", only(func(_ int, s *archive.Series) bool { return s.Label == 1 || s.Split == archive.Test }), `all training series are of class "low"`, Protocols...)
+	refused(t, "no test part", only(func(_ int, s *archive.Series) bool { return s.Split == archive.Train }), "0 test series", Protocols...)
 	names := tones(45, 12)
 	names.Classes = append(names.Classes, "High", "Low", "Mid")
 	for i := range names.Series {
-		if names.Series[i].Split == offline.Test {
+		if names.Series[i].Split == archive.Test {
 			names.Series[i].Label += 3
 		}
 	}
 	refused(t, "other names of classes in the test part", names, "no test series is of a class that has training series", Protocols...)
-	refused(t, "one series of a class", only(func(i int, s *offline.Series) bool { return s.Label != 2 || i < 3 || s.Split == offline.Test }),
+	refused(t, "one series of a class", only(func(i int, s *archive.Series) bool { return s.Label != 2 || i < 3 || s.Split == archive.Test }),
 		`class "mid" has one training series`, PaperExact, Best)
-	refused(t, "too few to divide", only(func(i int, s *offline.Series) bool { return i < 6 || s.Split == offline.Test }), "cannot hold all 3 classes", PaperExact, Best)
+	refused(t, "too few to divide", only(func(i int, s *archive.Series) bool { return i < 6 || s.Split == archive.Test }), "cannot hold all 3 classes", PaperExact, Best)
 
 	missing := tones(45, 12)
 	missing.Series[7].Values[3] = float32(math.NaN())
@@ -66,7 +66,7 @@ func TestWrongData(t *testing.T) {
 	large := tones(45, 12)
 	large.Series[50].Values[0] = 1e20
 	refused(t, "a value no state can hold", large, `series "s50", sample 0, channel "a": value 1e+20 is out of range`, Protocols...)
-	tokens := &offline.Dataset{Name: "words", Classes: []string{"a", "b"}, Series: []offline.Series{{ID: "1", Split: offline.Train, Tokens: []int32{1}}}}
+	tokens := &archive.Dataset{Name: "words", Classes: []string{"a", "b"}, Series: []archive.Series{{ID: "1", Split: archive.Train, Tokens: []int32{1}}}}
 	refused(t, "tokens", tokens, "embed the tokens first", Protocols...)
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
@@ -74,7 +74,7 @@ func TestWrongData(t *testing.T) {
 	}
 	defer st.Close()
 	twice := tones(45, 12)
-	if _, err := Run(t.Context(), []*offline.Dataset{twice, twice}, Options{Plan: plan(PaperExact, 2, 1)}, st); err == nil || !strings.Contains(err.Error(), "listed twice") {
+	if _, err := Run(t.Context(), []*archive.Dataset{twice, twice}, Options{Plan: plan(PaperExact, 2, 1)}, st); err == nil || !strings.Contains(err.Error(), "listed twice") {
 		t.Errorf("the same set twice: %v", err)
 	}
 	for _, p := range []Plan{
@@ -82,7 +82,7 @@ func TestWrongData(t *testing.T) {
 		{PaperModels, 201, 1, 1, 0}, {PaperModels, 2, 0, 1, 0}, {[]string{BankModel}, 0, 1, 1, 0},
 		{TrainedModels, 2, 1, 0, 0}, {TrainedModels, 2, 1, 5001, 0}, {TrainedModels, 2, 1, 1, -1},
 	} {
-		if _, err := Run(t.Context(), []*offline.Dataset{twice}, Options{Plan: p}, st); err == nil {
+		if _, err := Run(t.Context(), []*archive.Dataset{twice}, Options{Plan: p}, st); err == nil {
 			t.Errorf("%+v was accepted", p)
 		}
 	}
@@ -96,7 +96,7 @@ func TestWrongMemory(t *testing.T) {
 		one.Series[i].Label = 1
 	}
 	for _, c := range []struct {
-		d    *offline.Dataset
+		d    *archive.Dataset
 		says string
 	}{{missing, `series "s7", sample`}, {one, `all training series are of class "low"`}} {
 		m, err := Memory(c.d, 80, 1)
@@ -105,12 +105,12 @@ func TestWrongMemory(t *testing.T) {
 		}
 		refused(t, "memory", m, c.says, PaperExact)
 	}
-	for _, d := range []*offline.Dataset{
+	for _, d := range []*archive.Dataset{
 		{Name: "empty", Channels: []string{"x"}},
-		{Name: "words", Classes: []string{"a", "b"}, Series: []offline.Series{{ID: "1", Split: offline.Train, Tokens: []int32{1}}}},
+		{Name: "words", Classes: []string{"a", "b"}, Series: []archive.Series{{ID: "1", Split: archive.Train, Tokens: []int32{1}}}},
 	} {
 		if m, err := Memory(d, 80, 1); err == nil {
-			if err = Check([]*offline.Dataset{m}, plan(PaperExact, 1, 1), NewSettings(PaperExact, 1)); err == nil {
+			if err = Check([]*archive.Dataset{m}, plan(PaperExact, 1, 1), NewSettings(PaperExact, 1)); err == nil {
 				t.Errorf("%s: a task of nothing", d.Name)
 			}
 		}
@@ -126,7 +126,7 @@ func TestWrongMemory(t *testing.T) {
 
 // oneSample are series of one sample; its first channel tells the class, the
 // second never varies.
-func oneSample() *offline.Dataset {
+func oneSample() *archive.Dataset {
 	d := tones(45, 12)
 	for i := range d.Series {
 		d.Series[i].Values = []float32{float32(d.Series[i].Label) - 1, 5}
@@ -146,9 +146,9 @@ func TestOddData(t *testing.T) {
 		odd.Series[i].Label++
 	}
 	odd.Series = append(odd.Series,
-		offline.Series{ID: "x", Split: offline.Test, Label: 0, Values: []float32{1, 2}},
-		offline.Series{ID: "y", Split: offline.Test, Label: -1, Values: []float32{1, 2}},
-		offline.Series{ID: "z", Split: offline.Train, Label: -1, Values: []float32{1, 2}})
+		archive.Series{ID: "x", Split: archive.Test, Label: 0, Values: []float32{1, 2}},
+		archive.Series{ID: "y", Split: archive.Test, Label: -1, Values: []float32{1, 2}},
+		archive.Series{ID: "z", Split: archive.Train, Label: -1, Values: []float32{1, 2}})
 	for _, do := range []struct {
 		protocol Protocol
 		plan     Plan
@@ -198,7 +198,7 @@ func TestOddData(t *testing.T) {
 // centres, gives the same for each; large ones saturate reservoirs until no state
 // varies, which is a bad configuration and no end of the search.
 func TestConstantChannels(t *testing.T) {
-	with := func(v float32) *offline.Dataset {
+	with := func(v float32) *archive.Dataset {
 		d := tones(45, 12)
 		for i := range d.Series {
 			for k := 1; k < len(d.Series[i].Values); k += 2 {

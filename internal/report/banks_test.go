@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/paper"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // compared runs banks on made-up data sets, two of which have published figures.
@@ -20,7 +20,7 @@ func compared(t *testing.T) string {
 		t.Fatal(err)
 	}
 	o := paper.Options{Plan: paper.Plan{Models: []string{"euler"}, Draws: 2}, Origin: &paper.Origin{Program: "go test", Machine: "any", Began: "2026-11-22T12:00:00Z"}}
-	_, err = paper.Run(t.Context(), []*offline.Dataset{waves("NATOPS", 2, 1), waves("Adiac", 4, 1), waves("Mine", 2, 3)}, o, st)
+	_, err = paper.Run(t.Context(), []*archive.Dataset{waves("NATOPS", 2, 1), waves("Adiac", 4, 1), waves("Mine", 2, 3)}, o, st)
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
 	}

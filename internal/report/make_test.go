@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/paper"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 var remake = flag.Bool("remake", false, "bench the results files of testdata again and write the golden files")
@@ -20,16 +20,16 @@ var remake = flag.Bool("remake", false, "bench the results files of testdata aga
 var inputs = []string{"testdata/paper.jsonl", "testdata/best.jsonl", "testdata/bank.jsonl", "testdata/memory.jsonl"}
 
 // waves is a made-up data set, under a name for which the paper has figures.
-func waves(name string, classes int, seed uint64) *offline.Dataset {
+func waves(name string, classes int, seed uint64) *archive.Dataset {
 	rng := rand.New(rand.NewPCG(seed, 1))
-	d := &offline.Dataset{Name: name, Channels: []string{"x"}}
+	d := &archive.Dataset{Name: name, Channels: []string{"x"}}
 	for c := range classes {
 		d.Classes = append(d.Classes, fmt.Sprint("c", c))
 	}
 	for i := range 15 * classes {
-		s := offline.Series{ID: fmt.Sprint("s", i), Split: offline.Train, Label: i % classes}
+		s := archive.Series{ID: fmt.Sprint("s", i), Split: archive.Train, Label: i % classes}
 		if i >= 10*classes {
-			s.Split = offline.Test
+			s.Split = archive.Test
 		}
 		phase := rng.Float64()
 		for t := range 30 {
@@ -42,8 +42,8 @@ func waves(name string, classes int, seed uint64) *offline.Dataset {
 
 // remakeInputs runs the benches.
 func remakeInputs(t *testing.T) {
-	sets := []*offline.Dataset{waves("Adiac", 4, 1), waves("Blink", 2, 2), waves("ECG5000", 3, 3)}
-	var tasks []*offline.Dataset
+	sets := []*archive.Dataset{waves("Adiac", 4, 1), waves("Blink", 2, 2), waves("ECG5000", 3, 3)}
+	var tasks []*archive.Dataset
 	for _, length := range []int{60, 120} {
 		m, err := paper.Memory(waves("Waves", 2, 4), length, 1)
 		if err != nil {
@@ -56,7 +56,7 @@ func remakeInputs(t *testing.T) {
 	}
 	for i, r := range []struct {
 		protocol paper.Protocol
-		sets     []*offline.Dataset
+		sets     []*archive.Dataset
 		plan     paper.Plan
 	}{
 		{paper.PaperExact, sets, plan(3, "eusn", "esn", "resn", "gru")},

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 )
 
 // Places, in pixels.
@@ -46,12 +46,12 @@ func (c *canvas) write(x float64, y int, anchor, fill, text string) {
 }
 
 // draw makes the picture.
-func (m *machine) draw() []byte {
+func (m *shownMachine) draw() []byte {
 	c := &canvas{samples: m.samples()}
 	c.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="13">`, width, height)
 	c.add(`<title>Three vibration sensors of a simulated machine, and what the stage says of them</title>`)
 	c.add(`<rect width="%d" height="%d" rx="8" fill="#FFFFFF"/>`, width, height)
-	c.add(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">A simulated machine, %.1f seconds: its sensors, and what eusn-stream says</text>`, ink, float64(m.samples())/offline.DefaultMachineRate)
+	c.add(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">A simulated machine, %.1f seconds: its sensors, and what eusn-stream says</text>`, ink, float64(m.samples())/machine.DefaultRate)
 	for k, name := range m.channels {
 		m.sensor(c, k, name)
 	}
@@ -64,7 +64,7 @@ func (m *machine) draw() []byte {
 
 // sensor draws one channel: in each column of pixels all that lies between its
 // least and largest value.
-func (m *machine) sensor(c *canvas, k int, name string) {
+func (m *shownMachine) sensor(c *canvas, k int, name string) {
 	y := top + k*(strip+gap)
 	c.box(0, m.samples(), y, strip, "#F8FAFC")
 	c.write(left-10, y+strip/2, "end", ink, name)
@@ -101,7 +101,7 @@ func (m *machine) sensor(c *canvas, k int, name string) {
 }
 
 // events mark what was done to the machine's sensors and to the worker.
-func (m *machine) events(c *canvas) {
+func (m *shownMachine) events(c *canvas) {
 	mark := func(from, to, k int, colour, text string) {
 		y := top + k*(strip+gap)
 		c.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="none" stroke="%s" stroke-width="1.5"/>`, c.x(from), y, c.x(to)-c.x(from), strip, colour)
@@ -115,7 +115,7 @@ func (m *machine) events(c *canvas) {
 }
 
 // bands say what was true, and what the stage says.
-func (m *machine) bands(c *canvas) {
+func (m *shownMachine) bands(c *canvas) {
 	y := bands
 	next := func(name string) int {
 		c.write(left-10, y+band/2+5, "end", ink, name)
@@ -141,7 +141,7 @@ func (m *machine) bands(c *canvas) {
 
 // stretches draws a cell for each prediction, from the one before to its own end,
 // and names what neighbours share where there is room.
-func (m *machine) stretches(c *canvas, y int, cell func(prediction) (text, fill, colour string)) {
+func (m *shownMachine) stretches(c *canvas, y int, cell func(prediction) (text, fill, colour string)) {
 	for _, p := range m.predictions {
 		_, fill, _ := cell(p)
 		c.box(p.end()-hop, p.end(), y, band, fill)
@@ -163,10 +163,10 @@ func (m *machine) stretches(c *canvas, y int, cell func(prediction) (text, fill,
 }
 
 // axis names the seconds, and counts.
-func (m *machine) axis(c *canvas) {
+func (m *shownMachine) axis(c *canvas) {
 	y := bands + 4*(band+between) + 6
-	for tenth := 0; tenth*offline.DefaultMachineRate/5 <= m.samples(); tenth++ {
-		sample := tenth * offline.DefaultMachineRate / 5
+	for tenth := 0; tenth*machine.DefaultRate/5 <= m.samples(); tenth++ {
+		sample := tenth * machine.DefaultRate / 5
 		c.add(`<text x="%.1f" y="%d" text-anchor="middle" fill="%s" font-size="11">%.1f s</text>`, c.x(sample), y, quiet, float64(tenth)/5)
 	}
 	right, between, stuck, stuckWrong, wrong := 0, 0, 0, 0, 0

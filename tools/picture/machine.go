@@ -7,7 +7,8 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 const (
@@ -31,28 +32,28 @@ const (
 	missFrom, missTo     = 51 * hop, 51*hop + 50
 	stuckChan, missChan  = 2, 0
 	seed                 = 5 // not the one that demo trains with
-	nanosecondsPerSample = 1e9 / offline.DefaultMachineRate
+	nanosecondsPerSample = 1e9 / machine.DefaultRate
 )
 
-// machine is the one shown: its samples, and what the stage said of them.
-type machine struct {
+// shownMachine is the one shown: its samples, and what the stage said of them.
+type shownMachine struct {
 	channels    []string
 	values      []float32 // samples x channels
 	label       []string  // of each sample
 	predictions []prediction
 }
 
-func (m *machine) samples() int { return len(m.label) }
+func (m *shownMachine) samples() int { return len(m.label) }
 
 // newMachine joins series of the simulation to a life, and spoils two sensors.
-func newMachine(ctx context.Context) (*machine, error) {
+func newMachine(ctx context.Context) (*shownMachine, error) {
 	longest := slices.MaxFunc(life, func(a, b phase) int { return a.samples - b.samples })
-	d, err := offline.SimulateMachine(ctx, offline.MachineOptions{Train: 4, Test: 8, Seed: seed, Samples: longest.samples}, nil)
+	d, err := machine.Simulate(ctx, machine.Options{Train: 4, Test: 8, Seed: seed, Samples: longest.samples}, nil)
 	if err != nil {
 		return nil, err
 	}
-	m := &machine{channels: d.Channels}
-	unused := d.Part(offline.Test)
+	m := &shownMachine{channels: d.Channels}
+	unused := d.Part(archive.Test)
 	for _, p := range life {
 		k := slices.IndexFunc(unused, func(i int) bool { return d.Classes[d.Series[i].Label] == p.class })
 		m.values = append(m.values, d.Series[unused[k]].Values[:p.samples*channel]...)
@@ -69,13 +70,13 @@ func newMachine(ctx context.Context) (*machine, error) {
 }
 
 // record writes the machine's first samples as a recording, and returns its path.
-func (m *machine) record(dir string, samples int) (string, error) {
+func (m *shownMachine) record(dir string, samples int) (string, error) {
 	path := filepath.Join(dir, fmt.Sprintf("machine-%d.parquet", samples))
-	w, err := offline.WriteRecording(path, offline.RecordingInfo{Name: "machine", Channels: m.channels, Source: offline.Provenance{Format: "simulation"}})
+	w, err := archive.WriteRecording(path, archive.RecordingInfo{Name: "machine", Channels: m.channels, Source: archive.Provenance{Format: "simulation"}})
 	if err != nil {
 		return "", err
 	}
-	c := offline.RecordingChunk{Values: m.values[:samples*channel]}
+	c := archive.RecordingChunk{Values: m.values[:samples*channel]}
 	for i := range samples {
 		c.Stream, c.Seq = append(c.Stream, "machine-1"), append(c.Seq, int64(i+1))
 		c.Time = append(c.Time, int64(float64(i)*nanosecondsPerSample))

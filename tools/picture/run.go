@@ -29,7 +29,7 @@ type prediction struct {
 func (p prediction) end() int { return int(p.Seq-1)*hop + int(p.Row) + 1 }
 
 // run trains a model on other machines, and has the stage watch this one.
-func (m *machine) run(ctx context.Context, program, dir string) error {
+func (m *shownMachine) run(ctx context.Context, program, dir string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, errors.New("the program has not ended after 5 minutes"))
 	defer cancel()
 	program, err := filepath.Abs(program)
@@ -67,7 +67,7 @@ func (m *machine) run(ctx context.Context, program, dir string) error {
 
 // watch starts the stage, has samples published, reads the predictions of all
 // samples up to part, and kills the stage.
-func (m *machine) watch(stage *exec.Cmd, part int, publish func() error, readyz string) error {
+func (m *shownMachine) watch(stage *exec.Cmd, part int, publish func() error, readyz string) error {
 	var said bytes.Buffer
 	stage.Stderr = &said
 	out, err := stage.StdoutPipe()

@@ -12,13 +12,14 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // Read reads a dataset archive. For a directory it reads the only archive in
 // it.
-func Read(path string) (*offline.Dataset, error) {
+func Read(path string) (*archive.Dataset, error) {
 	if found, folder := archivesIn(path); folder {
 		if len(found) != 1 {
 			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is a folder with %d archives (*.parquet), want one of them", path, len(found)), "give the name of one archive")
@@ -28,11 +29,11 @@ func Read(path string) (*offline.Dataset, error) {
 	if err := cli.WholeFile(path); err != nil {
 		return nil, err
 	}
-	if offline.IsRecording(path) {
-		err := offline.InContent(fmt.Errorf("%s is a recording, and this command reads data sets", path))
+	if archive.IsRecording(path) {
+		err := archive.InContent(fmt.Errorf("%s is a recording, and this command reads data sets", path))
 		return nil, cli.Fail(cli.ExitFailure, err, "give a data set, as eusn-stream offline import DIR, which writes one; a recording works with eusn-stream offline retrain, offline evaluate and replay")
 	}
-	d, err := offline.ReadArchive(path)
+	d, err := archive.ReadDataset(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --out "+cli.QuoteForShell(path))
 	}
@@ -58,7 +59,7 @@ func archiveAt(path string) string {
 
 // recordingChannels counts the channels of a recording archive.
 func recordingChannels(path string) (channels int, err error) {
-	r, err := offline.ReadRecording(path)
+	r, err := archive.ReadRecording(path)
 	if err != nil {
 		return 0, cli.Fail(cli.ExitFailure, err, "docs/parquet.md describes the columns of a recording")
 	}
@@ -69,10 +70,10 @@ func recordingChannels(path string) (channels int, err error) {
 // the recording at path.
 type Labelled struct {
 	Path     string
-	Set      *offline.Dataset // nil: a recording
+	Set      *archive.Dataset // nil: a recording
 	Channels int
 	Files    []string           // of a recording, in order
-	Labels   *offline.LabelFile // what says what the samples of a recording were; nil: its column label
+	Labels   *archive.LabelFile // what says what the samples of a recording were; nil: its column label
 }
 
 // Open opens the data set or recording at path, which may be a folder, or a pattern,
@@ -87,7 +88,7 @@ func Open(path string) (Labelled, error) {
 		if err := cli.WholeFile(path); err != nil {
 			return Labelled{}, err
 		}
-		if offline.IsRecording(path) {
+		if archive.IsRecording(path) {
 			channels, err := recordingChannels(path)
 			return Labelled{Path: path, Channels: channels, Files: []string{path}}, err
 		}
@@ -113,7 +114,7 @@ func recordedFiles(path string) []string {
 	if err != nil || len(found) == 0 {
 		return nil
 	}
-	r, err := offline.ReadRecording(found[0])
+	r, err := archive.ReadRecording(found[0])
 	if err != nil {
 		return nil
 	}
@@ -140,7 +141,7 @@ func (m *Labelled) ReadLabels(path string) (err error) {
 	case m.Set != nil:
 		return cli.Fail(cli.ExitUsage, fmt.Errorf("--labels %s: %s is a data set, whose series have labels; only a recording takes labels from a file", path, m.Path), "the same command without --labels")
 	}
-	m.Labels, err = offline.ReadLabels(path)
+	m.Labels, err = archive.ReadLabels(path)
 	return cli.Fail(cli.ExitFailure, err, "correct the file; eusn-stream labels export, which prints one")
 }
 
@@ -168,7 +169,7 @@ func (m *Labelled) ReadTargetOf(model *reservoir.Model, name string) error {
 		if name != "" && h.Name != name {
 			continue
 		}
-		if h.Interval != nil && m.Set != nil && offline.HasColumn(archiveAt(m.Path), h.Classes[0]) {
+		if h.Interval != nil && m.Set != nil && archive.HasColumn(archiveAt(m.Path), h.Classes[0]) {
 			return m.ReadTarget(h.Classes[0])
 		}
 		return nil
@@ -179,21 +180,21 @@ func (m *Labelled) ReadTargetOf(model *reservoir.Model, name string) error {
 // GroupSizes counts what is labelled in each group of a rule, whose groups were read.
 func (m *Labelled) GroupSizes(ctx context.Context, rule *groups.Rule) ([]groups.Size, error) {
 	if m.Set == nil {
-		return m.recording().GroupSizes(ctx, rule)
+		return offline.RecordingGroupSizes(ctx, m.recording(), rule)
 	}
-	return m.Set.GroupSizes(rule)
+	return offline.DatasetGroupSizes(m.Set, rule)
 }
 
 // recording is m as package offline reads it.
-func (m Labelled) recording() offline.RecordingFiles {
+func (m Labelled) recording() archive.RecordingFiles {
 	if len(m.Files) == 0 {
 		m.Files = []string{m.Path}
 	}
-	return offline.RecordingFiles{Paths: m.Files, Labels: m.Labels}
+	return archive.RecordingFiles{Paths: m.Files, Labels: m.Labels}
 }
 
 // Retrain trains a model on m.
-func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p offline.Progress) (*reservoir.Model, offline.RetrainReport, error) {
+func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
 	if m.Set == nil {
 		return offline.RetrainFiles(ctx, m.recording(), o, p)
 	}
@@ -201,7 +202,7 @@ func (m Labelled) Retrain(ctx context.Context, o offline.RetrainOptions, p offli
 }
 
 // Evaluate predicts m.
-func (m Labelled) Evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p offline.Progress) (*offline.Evaluation, error) {
+func (m Labelled) Evaluate(ctx context.Context, model *reservoir.Model, o offline.EvaluateOptions, p archive.Progress) (*offline.Evaluation, error) {
 	if m.Set == nil {
 		return offline.EvaluateFiles(ctx, model, m.recording(), o, p)
 	}
@@ -210,10 +211,10 @@ func (m Labelled) Evaluate(ctx context.Context, model *reservoir.Model, o offlin
 
 // OtherSplit is the part that an archive without this one has.
 func OtherSplit(split string) string {
-	if split == string(offline.Train) {
-		return string(offline.Test)
+	if split == string(archive.Train) {
+		return string(archive.Test)
 	}
-	return string(offline.Train)
+	return string(archive.Train)
 }
 
 // Words is what the streams of m are called.

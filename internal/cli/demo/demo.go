@@ -20,7 +20,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/offlinecmd"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -44,7 +46,7 @@ type demoOptions struct {
 	members      int // of bank euler; 0 = its own
 	units        int
 	seed         uint64
-	simulate     offline.MachineOptions
+	simulate     machine.Options
 	continuous   bool
 	pol          offlinecmd.PolicyFlags
 	policy       reservoir.Policy
@@ -151,8 +153,8 @@ The archive and the model stay in --dir; the server's data are removed.`,
 	f.IntVar(&o.members, "members", 0, fmt.Sprintf("networks in the bank euler (default %d; asks for that bank)", reservoir.EulerBank(1).Members))
 	f.IntVar(&o.units, "units", 0, fmt.Sprintf("units of each network of the bank euler (default %d; asks for that bank)", reservoir.EulerBank(1).Units))
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the simulation and of the weights")
-	f.IntVar(&o.simulate.Train, "train", offline.DefaultMachineSeries, "simulated training series")
-	f.IntVar(&o.simulate.Test, "test", offline.DefaultMachineSeries, "simulated test series")
+	f.IntVar(&o.simulate.Train, "train", machine.DefaultSeries, "simulated training series")
+	f.IntVar(&o.simulate.Test, "test", machine.DefaultSeries, "simulated test series")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := o.setPolicy(f); err != nil {
 			return err
@@ -219,7 +221,7 @@ func (o *demoOptions) replay(test archives.Labelled, ev *offline.Evaluation) (de
 	r := demoReplay{want: map[string][]int{}, ev: ev, close: func() error { return nil }}
 	stream := func(id string) string { return id }
 	if test.Set == nil {
-		rec, err := offline.ReadRecording(test.Path)
+		rec, err := archive.ReadRecording(test.Path)
 		if err != nil {
 			return r, err
 		}
@@ -238,14 +240,14 @@ func (o *demoOptions) replay(test archives.Labelled, ev *offline.Evaluation) (de
 }
 
 // deal gives each test series to a stream.
-func (o *demoOptions) deal(d *offline.Dataset) (src *source.Series, stream map[string]string) {
+func (o *demoOptions) deal(d *archive.Dataset) (src *source.Series, stream map[string]string) {
 	deal := o.streams
 	if o.goesOn() {
 		deal = 0
 	}
-	src = source.NewSeries(d, offline.Test, deal)
+	src = source.NewSeries(d, archive.Test, deal)
 	if o.policy.Kind == reservoir.Gap {
-		src.BySilence(min(time.Second/offline.DefaultMachineRate, o.policy.Gap), 2*o.policy.Gap)
+		src.BySilence(min(time.Second/machine.DefaultRate, o.policy.Gap), 2*o.policy.Gap)
 	}
 	stream = map[string]string{} // of each series
 	for k, i := range src.Series {
@@ -258,8 +260,8 @@ func (o *demoOptions) deal(d *offline.Dataset) (src *source.Series, stream map[s
 func demoData(ctx context.Context, a *cli.App, o *demoOptions) (train, test archives.Labelled, err error) {
 	o.simulate.Seed = o.seed
 	if o.continuous {
-		if train, err = demoPlant(ctx, a, o, offline.Train); err == nil {
-			test, err = demoPlant(ctx, a, o, offline.Test)
+		if train, err = demoPlant(ctx, a, o, archive.Train); err == nil {
+			test, err = demoPlant(ctx, a, o, archive.Test)
 		}
 		return train, test, err
 	}
@@ -272,13 +274,13 @@ func demoData(ctx context.Context, a *cli.App, o *demoOptions) (train, test arch
 }
 
 // demoPlant simulates continuous streams of machines and records them.
-func demoPlant(ctx context.Context, a *cli.App, o *demoOptions, part offline.Split) (archives.Labelled, error) {
-	intervals := map[offline.Split]int{offline.Train: o.simulate.Train, offline.Test: o.simulate.Test}[part]
+func demoPlant(ctx context.Context, a *cli.App, o *demoOptions, part archive.Split) (archives.Labelled, error) {
+	intervals := map[archive.Split]int{archive.Train: o.simulate.Train, archive.Test: o.simulate.Test}[part]
 	machines := max(1, min(intervals/5, demoMachines))
 	path := filepath.Join(o.dir, fmt.Sprintf("plant-%s.parquet", part))
 	a.Say("1/5  simulating a plant of %d rotating machines, %d labelled intervals to %s, seed %d", machines, intervals, part, o.seed)
 	p := a.Progress()
-	err := offline.SimulatePlant(ctx, path, part, machines, o.simulate, p.Report)
+	err := machine.SimulatePlant(ctx, path, part, machines, o.simulate, p.Report)
 	p.Close()
 	if err != nil {
 		return archives.Labelled{}, cli.Fail(cli.ExitFailure, err, "eusn-stream demo --dir ANOTHER")
@@ -289,11 +291,11 @@ func demoPlant(ctx context.Context, a *cli.App, o *demoOptions, part offline.Spl
 }
 
 // demoSeries simulates series, or reads the archive asked for.
-func demoSeries(ctx context.Context, a *cli.App, o *demoOptions) (*offline.Dataset, error) {
+func demoSeries(ctx context.Context, a *cli.App, o *demoOptions) (*archive.Dataset, error) {
 	if o.archive != "" {
 		a.Say("1/5  reading %s", o.archive)
 		d, err := archives.Read(o.archive)
-		if err == nil && len(d.Part(offline.Test)) == 0 {
+		if err == nil && len(d.Part(archive.Test)) == 0 {
 			err = fmt.Errorf("%s has no test part to replay", o.archive)
 		}
 		return d, err
@@ -301,13 +303,13 @@ func demoSeries(ctx context.Context, a *cli.App, o *demoOptions) (*offline.Datas
 	a.Say("1/5  simulating a rotating machine: %d training and %d test series, seed %d", o.simulate.Train, o.simulate.Test, o.seed)
 	p := a.Progress()
 	defer p.Close()
-	d, err := offline.SimulateMachine(ctx, o.simulate, p.Report)
+	d, err := machine.Simulate(ctx, o.simulate, p.Report)
 	if err != nil {
 		return nil, err
 	}
 	d.Source.Tool = cli.ToolName()
 	path := filepath.Join(o.dir, "machine.parquet")
-	if err := offline.WriteArchive(path, d); err != nil {
+	if err := archive.WriteDataset(path, d); err != nil {
 		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream demo --dir ANOTHER")
 	}
 	o.keep(path)

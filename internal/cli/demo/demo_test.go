@@ -12,8 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/demo"
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // smallDemo is a demo of a few seconds.
@@ -25,7 +26,7 @@ func TestDemo(t *testing.T) {
 	dir := t.TempDir()
 	var r demo.Report
 	clitest.Must(t, smallDemo(dir, "--json", "--quiet")...).Parse(t, &r)
-	if r.Series != 40 || r.Equal != 40 || r.Live != 40 || r.Streams != 15 || r.LiveRows != 40*offline.DefaultMachineSamples {
+	if r.Series != 40 || r.Equal != 40 || r.Live != 40 || r.Streams != 15 || r.LiveRows != 40*machine.DefaultSamples {
 		t.Errorf("demo --json gives %+v", r)
 	}
 	if left := clitest.Leftovers(t, dir, "machine.parquet", "machine.safetensors"); len(left) > 0 {
@@ -114,7 +115,7 @@ func TestDemoInterrupted(t *testing.T) {
 			}
 			for _, f := range c.kept {
 				if strings.HasSuffix(f, ".parquet") {
-					if _, err := offline.ReadArchive(filepath.Join(dir, f)); err != nil {
+					if _, err := archive.ReadDataset(filepath.Join(dir, f)); err != nil {
 						t.Errorf("the kept archive is not whole: %v", err)
 					}
 				}

@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
@@ -74,7 +74,7 @@ uses one core; --rate bounds the samples per second.`,
 	f.StringVar(&o.to, "to", "", "only what was stored before then, in the same form (default: until now)")
 	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --from, such as 1h (default: from its first message)")
 	f.StringVarP(&o.out, "out", "o", "", "file of predictions to write: .jsonl or .csv")
-	f.StringVar(&o.split, "split", string(offline.Test), "part of a data set to predict: train or test")
+	f.StringVar(&o.split, "split", string(archive.Test), "part of a data set to predict: train or test")
 	f.Float64Var(&o.rate, "rate", 0, "samples per second at most; 0 = as fast as possible")
 	f.String("model", "", "model file")
 	f.String("job", "", "name of the stage's job")
@@ -107,7 +107,7 @@ func (o *backfillOptions) work(now time.Time, args []string, split bool) (w pipe
 	if !(o.rate >= 0 && o.rate <= maxRate) {
 		return w, fmt.Errorf("--rate: want a positive number, at most %g", float64(maxRate))
 	}
-	if o.split != string(offline.Train) && o.split != string(offline.Test) {
+	if o.split != string(archive.Train) && o.split != string(archive.Test) {
 		return w, fmt.Errorf("--split %s: want train or test", o.split)
 	}
 	from, when := time.Time{}, error(nil)

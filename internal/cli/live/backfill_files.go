@@ -12,7 +12,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
@@ -75,7 +76,7 @@ func (f *oldFiles) look(ctx context.Context, a *cli.App, path string, channels [
 	}
 	for _, name := range channels {
 		if !slices.Contains(src.channels, name) {
-			err = offline.InContent(fmt.Errorf("the model reads channels %q, %s has %q: want the same names", channels, path, src.channels))
+			err = archive.InContent(fmt.Errorf("the model reads channels %q, %s has %q: want the same names", channels, path, src.channels))
 			return set, cli.Fail(cli.ExitFailure, err, "a model that was trained on these channels: eusn-stream model inspect FILE, which shows a model's")
 		}
 	}
@@ -83,7 +84,7 @@ func (f *oldFiles) look(ctx context.Context, a *cli.App, path string, channels [
 		f.channels = src.channels
 	}
 	if !slices.Equal(f.channels, src.channels) {
-		err = offline.InContent(fmt.Errorf("%s has channels %q, and the files before it %q: files that are read as one need the same, in the same order", path, src.channels, f.channels))
+		err = archive.InContent(fmt.Errorf("%s has channels %q, and the files before it %q: files that are read as one need the same, in the same order", path, src.channels, f.channels))
 		return set, cli.Fail(cli.ExitFailure, err, "a command for each of them")
 	}
 	return set, nil
@@ -96,11 +97,11 @@ func isCSV(path string) bool {
 
 const csvHelp = "eusn-stream offline import --help says how a CSV recording looks"
 
-func openCSV(ctx context.Context, path string, progress offline.Progress) (archiveSource, error) {
+func openCSV(ctx context.Context, path string, progress archive.Progress) (archiveSource, error) {
 	if err := cli.WholeFile(path); err != nil {
 		return archiveSource{}, err
 	}
-	r, err := offline.ReadCSVRecording(ctx, path, progress)
+	r, err := imports.ReadCSVRecording(ctx, path, progress)
 	if err != nil {
 		return archiveSource{}, cli.Fail(cli.ExitFailure, err, csvHelp)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -182,9 +183,9 @@ func (p *plant) evaluate(all []sent) map[string][]string {
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	d := &offline.Dataset{Name: "sent", Channels: m.Channels, Classes: m.Readouts[0].Classes}
+	d := &archive.Dataset{Name: "sent", Channels: m.Channels, Classes: m.Readouts[0].Classes}
 	for _, s := range all {
-		d.Series = append(d.Series, offline.Series{ID: s.key, Split: offline.Test, Label: -1, Values: s.x})
+		d.Series = append(d.Series, archive.Series{ID: s.key, Split: archive.Test, Label: -1, Values: s.x})
 	}
 	ev, err := offline.Evaluate(p.T.Context(), m, d, offline.EvaluateOptions{}, nil)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 
@@ -69,7 +69,7 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVar(&o.archive, "archive", "", "Parquet archive: a data set or a recording")
-	f.StringVar(&o.split, "split", string(offline.Test), "part of a data set to publish: train or test")
+	f.StringVar(&o.split, "split", string(archive.Test), "part of a data set to publish: train or test")
 	f.IntVar(&o.streams, "streams", 300, "number of streams for a data set; 0 = one for each series")
 	f.IntVar(&o.rows, "rows", producer.DefaultRowsPerMessage, "samples per message")
 	f.StringVar(&speed, "speed", "max", "1x, 10x, ... or max")
@@ -85,7 +85,7 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 		if o.speed, err = parseSpeed(speed); err != nil {
 			return err
 		}
-		if o.split != string(offline.Train) && o.split != string(offline.Test) {
+		if o.split != string(archive.Train) && o.split != string(archive.Test) {
 			return fmt.Errorf("--split %s: want train or test", o.split)
 		}
 		if o.streams < 0 || o.rows < 1 || !(o.rate >= 0 && o.rate <= maxRate) {
@@ -133,8 +133,8 @@ func (o replayOptions) open() (archiveSource, error) {
 			return archiveSource{}, err
 		}
 	}
-	if offline.IsRecording(o.archive) {
-		rec, err := offline.ReadRecording(o.archive)
+	if archive.IsRecording(o.archive) {
+		rec, err := archive.ReadRecording(o.archive)
 		if err != nil {
 			return archiveSource{}, err
 		}
@@ -145,10 +145,10 @@ func (o replayOptions) open() (archiveSource, error) {
 	case err != nil:
 		return archiveSource{}, err
 	case len(d.Channels) == 0:
-		err = offline.InContent(fmt.Errorf("%s holds token lists: there are no samples to publish", o.archive))
+		err = archive.InContent(fmt.Errorf("%s holds token lists: there are no samples to publish", o.archive))
 		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "eusn-stream offline embed "+cli.QuoteForShell(o.archive)+", then replay the archive that it writes")
 	}
-	s := source.NewSeries(d, offline.Split(o.split), o.streams)
+	s := source.NewSeries(d, archive.Split(o.split), o.streams)
 	if len(s.Series) == 0 {
 		err = fmt.Errorf("%s has no %s part", o.archive, o.split)
 		return archiveSource{}, cli.Fail(cli.ExitFailure, err, "the same command with --split "+archives.OtherSplit(o.split))

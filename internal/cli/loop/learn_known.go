@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/learn"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -38,7 +39,7 @@ func (l *learning) known(book *learn.Book, j learn.Joined) offline.Known {
 
 // relearn learns from features, or where some are given up, from sums. examples are the
 // sequences of k.
-func (l *learning) relearn(ctx context.Context, k offline.Known, examples []learn.Example, o offline.RetrainOptions, progress offline.Progress) (*reservoir.Model, offline.RetrainReport, error) {
+func (l *learning) relearn(ctx context.Context, k offline.Known, examples []learn.Example, o offline.RetrainOptions, progress archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
 	if !l.store.Summed(examples) {
 		return offline.Relearn(ctx, l.model, k, o, progress)
 	}

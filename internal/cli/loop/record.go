@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -260,7 +260,7 @@ func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions
 	}
 	defer b.Close()
 	ctx = b.Heed(ctx)
-	w.Files, w.Rows = files, offline.GroupRows(len(files.Channels))
+	w.Files, w.Rows = files, archive.GroupRows(len(files.Channels))
 	p := a.Progress()
 	defer p.Close()
 	w.Progress = func(d pipeline.RecordDone) { p.Report(int64(d.Samples), 0, "samples recorded") }

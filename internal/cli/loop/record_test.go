@@ -19,22 +19,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // recorded is all samples of a recording, file by file, and how many files there are.
-func recorded(t *testing.T, dir string) (all offline.RecordingChunk, files int) {
+func recorded(t *testing.T, dir string) (all archive.RecordingChunk, files int) {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, path := range paths {
-		r, err := offline.ReadRecording(path)
+		r, err := archive.ReadRecording(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var c offline.RecordingChunk
+		var c archive.RecordingChunk
 		for {
 			if err := r.Next(&c); err == io.EOF {
 				break
@@ -54,7 +55,7 @@ func recorded(t *testing.T, dir string) (all offline.RecordingChunk, files int) 
 
 // labelledTable is recorded samples as a CSV recording with labels, and as the
 // labels alone: each sequence has one.
-func labelledTable(c offline.RecordingChunk) (table, labels string) {
+func labelledTable(c archive.RecordingChunk) (table, labels string) {
 	var b, l strings.Builder
 	b.WriteString("stream,time,end,label,c0,c1\n")
 	l.WriteString("stream,from,to,label\n")
@@ -209,7 +210,7 @@ func evaluated(t *testing.T, model, dir string) (lines []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ev, err := offline.EvaluateFiles(t.Context(), m, offline.RecordingFiles{Paths: paths}, offline.EvaluateOptions{}, nil)
+	ev, err := offline.EvaluateFiles(t.Context(), m, archive.RecordingFiles{Paths: paths}, offline.EvaluateOptions{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/compare"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/paper"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -133,7 +134,7 @@ func (c *compareRun) find(paths []string) (all []foundSet, err error) {
 			all = append(all, foundSet{path: path})
 			continue
 		}
-		names, err := offline.Datasets(path)
+		names, err := imports.Datasets(path)
 		if err != nil {
 			return nil, cli.Fail(cli.ExitFailure, err, "another folder")
 		}
@@ -154,10 +155,10 @@ func (c *compareRun) find(paths []string) (all []foundSet, err error) {
 }
 
 // complete says which of the data sets are not there.
-func (c *compareRun) complete(a *cli.App, sets []*offline.Dataset, folders bool) error {
+func (c *compareRun) complete(a *cli.App, sets []*archive.Dataset, folders bool) error {
 	var missing []string
 	for _, name := range c.sets {
-		if !slices.ContainsFunc(sets, func(d *offline.Dataset) bool { return d.Name == name }) {
+		if !slices.ContainsFunc(sets, func(d *archive.Dataset) bool { return d.Name == name }) {
 			missing = append(missing, name)
 		}
 	}
@@ -172,19 +173,19 @@ func (c *compareRun) complete(a *cli.App, sets []*offline.Dataset, folders bool)
 }
 
 // readSets reads the data sets; source names each on the command line.
-func readSets(ctx context.Context, a *cli.App, found []foundSet) (sets []*offline.Dataset, source map[string]string, err error) {
+func readSets(ctx context.Context, a *cli.App, found []foundSet) (sets []*archive.Dataset, source map[string]string, err error) {
 	source = map[string]string{}
 	p := a.Progress()
 	defer p.Close()
 	for i, f := range found {
 		p.Report(int64(i), int64(len(found)), "data sets read")
 		words := cli.QuoteForShell(f.path)
-		var d *offline.Dataset
+		var d *archive.Dataset
 		if strings.HasSuffix(f.path, ".parquet") || f.name == "" {
 			d, err = archives.Read(f.path)
 		} else {
 			words += " --sets " + cli.QuoteForShell(f.name)
-			d, err = offline.Import(ctx, offline.ImportOptions{Dir: f.path, Name: f.name}, nil)
+			d, err = imports.Import(ctx, imports.Options{Dir: f.path, Name: f.name}, nil)
 			err = cli.Fail(cli.ExitFailure, err, "another folder, or --sets without "+f.name)
 		}
 		if err := errors.Join(err, ctx.Err()); err != nil {

@@ -12,13 +12,14 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // embedRun is what offline embed is asked for.
 type embedRun struct {
-	offline.EmbedOptions
+	imports.EmbedOptions
 	from, name, out string
 	threads         int
 	force           bool
@@ -83,12 +84,12 @@ func embed(ctx context.Context, a *cli.App, e embedRun) error {
 	if err := cli.MayWrite(out, e.force, e.from); err != nil {
 		return err
 	}
-	r, err := offline.Embed(ctx, out, d, e.EmbedOptions, p.Report)
+	r, err := imports.Embed(ctx, out, d, e.EmbedOptions, p.Report)
 	p.Close()
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline embed --help")
 	}
-	train, test := len(d.Part(offline.Train)), len(d.Part(offline.Test))
+	train, test := len(d.Part(archive.Train)), len(d.Part(archive.Test))
 	if a.JSON {
 		return a.PrintJSON(struct {
 			Archive string `json:"archive"`
@@ -96,13 +97,13 @@ func embed(ctx context.Context, a *cli.App, e embedRun) error {
 			Classes int    `json:"classes"`
 			Train   int    `json:"train"`
 			Test    int    `json:"test"`
-			offline.EmbedReport
+			imports.EmbedReport
 		}{out, d.Name, len(d.Classes), train, test, r})
 	}
 	a.Print("%s: %d training and %d test documents of %d classes; learned from %d, validated with %d", d.Name, train, test, len(d.Classes), r.Learnt, r.Validated)
 	for _, at := range []struct {
 		what string
-		offline.EmbedEpoch
+		imports.EmbedEpoch
 	}{{"best", r.Best}, {"last", r.Last}} {
 		taken := ""
 		if at.Number == r.Taken {
@@ -115,9 +116,9 @@ func embed(ctx context.Context, a *cli.App, e embedRun) error {
 }
 
 // read takes token lists from a folder of text files or from an archive.
-func (e embedRun) read(ctx context.Context, progress offline.Progress) (*offline.Dataset, error) {
+func (e embedRun) read(ctx context.Context, progress archive.Progress) (*archive.Dataset, error) {
 	if there, err := os.Stat(e.from); err == nil && there.IsDir() {
-		o := offline.ImportOptions{Dir: e.from, Name: e.name}
+		o := imports.Options{Dir: e.from, Name: e.name}
 		inputs, err := o.Files()
 		for _, in := range inputs {
 			err = cmp.Or(err, cli.WholeFile(in))
@@ -125,7 +126,7 @@ func (e embedRun) read(ctx context.Context, progress offline.Progress) (*offline
 		if err != nil {
 			return nil, err
 		}
-		return offline.Import(ctx, o, progress)
+		return imports.Import(ctx, o, progress)
 	}
 	if e.name != "" {
 		return nil, fmt.Errorf("--name selects a data set in a folder; %s is not a folder", e.from)

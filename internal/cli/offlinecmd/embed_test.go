@@ -9,8 +9,9 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // someText is a folder of documents of two classes, each with a word of its own.
@@ -29,18 +30,18 @@ func someText(t *testing.T) string {
 
 func TestOfflineEmbed(t *testing.T) {
 	source, dir := someText(t), t.TempDir()
-	archive := filepath.Join(dir, "text.parquet")
-	args := []string{"offline", "embed", source, "--out", archive, "--epochs", "3"}
+	embedded := filepath.Join(dir, "text.parquet")
+	args := []string{"offline", "embed", source, "--out", embedded, "--epochs", "3"}
 	var r struct {
 		Archive, Name        string
 		Classes, Train, Test int
-		offline.EmbedReport
+		imports.EmbedReport
 	}
 	clitest.Must(t, append(args, "--json")...).Parse(t, &r)
-	if r.Archive != archive || r.Name != "Text" || r.Classes != 2 || r.Train != 60 || r.Test != 20 || r.Learnt != 40 || r.Validated != 20 || r.Last.Number != 3 {
+	if r.Archive != embedded || r.Name != "Text" || r.Classes != 2 || r.Train != 60 || r.Test != 20 || r.Learnt != 40 || r.Validated != 20 || r.Last.Number != 3 {
 		t.Errorf("embed --json gives %+v", r)
 	}
-	want, err := os.ReadFile(archive)
+	want, err := os.ReadFile(embedded)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +49,7 @@ func TestOfflineEmbed(t *testing.T) {
 	if r := clitest.Must(t, append(args, "--force", "--threads", "1")...); !strings.Contains(r.Out, "learned from 40, validated with 20") || !strings.Contains(r.Out, "taken") {
 		t.Errorf("printed:\n%s", r.Out)
 	}
-	if got, _ := os.ReadFile(archive); string(got) != string(want) {
+	if got, _ := os.ReadFile(embedded); string(got) != string(want) {
 		t.Error("other bytes on one thread")
 	}
 
@@ -56,12 +57,12 @@ func TestOfflineEmbed(t *testing.T) {
 	tokens, again := filepath.Join(dir, "tokens.parquet"), filepath.Join(dir, "again.parquet")
 	clitest.Must(t, "offline", "import", source, "--out", tokens)
 	clitest.Must(t, "offline", "embed", tokens, "--out", again, "--epochs", "3")
-	a, b := dataset(t, archive), dataset(t, again)
-	if x, y := a.Fingerprint(offline.Train), b.Fingerprint(offline.Train); x != y {
+	a, b := dataset(t, embedded), dataset(t, again)
+	if x, y := a.Fingerprint(archive.Train), b.Fingerprint(archive.Train); x != y {
 		t.Errorf("%s from text, %s from its archive", x, y)
 	}
 	out := filepath.Join(dir, "r.jsonl")
-	clitest.Must(t, "offline", "paper", archive, "--models", "eusn", "--configurations", "2", "--draws", "1", "--out", out)
+	clitest.Must(t, "offline", "paper", embedded, "--models", "eusn", "--configurations", "2", "--draws", "1", "--out", out)
 	clitest.Exec(t, t.Context(), "offline", "paper", tokens, "--out", out).Want(t, cli.ExitFailure, "token lists", "eusn-stream offline embed")
 
 	for _, bad := range [][]string{{"--epochs", "0"}, {"--threads", "-1"}} {
@@ -81,9 +82,9 @@ func TestOfflineEmbed(t *testing.T) {
 	}
 }
 
-func dataset(t *testing.T, path string) *offline.Dataset {
+func dataset(t *testing.T, path string) *archive.Dataset {
 	t.Helper()
-	d, err := offline.ReadArchive(path)
+	d, err := archive.ReadDataset(path)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -30,7 +31,7 @@ type evaluateFlags struct {
 }
 
 func newEvaluate(a *cli.App) *cobra.Command {
-	flags := evaluateFlags{options: offline.EvaluateOptions{Split: offline.Test}}
+	flags := evaluateFlags{options: offline.EvaluateOptions{Split: archive.Test}}
 	cmd := &cobra.Command{
 		Use:   "evaluate",
 		Short: "Predict a part of an archive and print the accuracy",
@@ -59,7 +60,7 @@ func (e *evaluateFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&e.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	e.group.add(f, ": also print the accuracy of each group")
 	f.StringVar(&e.model, "model", "model.safetensors", "model file")
-	f.StringVar((*string)(&e.options.Split), "split", string(offline.Test), "part of a data set, or of --parts, to predict: train or test")
+	f.StringVar((*string)(&e.options.Split), "split", string(archive.Test), "part of a data set, or of --parts, to predict: train or test")
 	f.StringVar(&e.options.Readout, "readout", "", "readout that predicts (default: the model's first)")
 	f.StringVar(&e.predictions, "predictions", "", "also write every prediction to this Parquet file")
 	f.IntVar(&e.tolerance, "rate-tolerance", 5, "percent by which sampling rates may differ from the model's before predictions are flagged; -1 = any (the stage has input.rate_tolerance)")
@@ -74,7 +75,7 @@ func (e *evaluateFlags) add(f *pflag.FlagSet) {
 func (e *evaluateFlags) read(f *pflag.FlagSet) (err error) {
 	o := &e.options
 	if err := cli.CheckRules([]cli.Rule{
-		{Broken: o.Split != offline.Train && o.Split != offline.Test, Message: fmt.Sprintf("--split %s: want train or test", o.Split)},
+		{Broken: o.Split != archive.Train && o.Split != archive.Test, Message: fmt.Sprintf("--split %s: want train or test", o.Split)},
 		// a NaN would let everything pass
 		{Broken: !(e.least >= 0), Message: fmt.Sprintf("--min-accuracy %v: want a share of 1, such as 0.74", e.least)},
 		{Broken: f.Changed("adaptive") && !(o.Adaptive > 0 && o.Adaptive < 1), Message: fmt.Sprintf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.Adaptive)},

@@ -1,6 +1,8 @@
 package offlinecmd
 
-import "github.com/eusn-stream/eusn-stream/offline"
+import (
+	"github.com/eusn-stream/eusn-stream/offline"
+)
 
 // frontFlag is a front end.
 type frontFlag offline.Front

@@ -12,7 +12,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/timeunit"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // NewCommand is "offline" and what is under it.
@@ -21,7 +23,7 @@ func NewCommand(a *cli.App) *cobra.Command {
 }
 
 func newImport(a *cli.App) *cobra.Command {
-	var o offline.ImportOptions
+	var o imports.Options
 	var out, csv, unit string
 	var force bool
 	cmd := &cobra.Command{
@@ -46,7 +48,7 @@ stream, optionally seq, time, end and label, and one column for each channel.`,
 	f.StringVar(&o.Test, "test", "", "file of the test part, instead of DIR")
 	f.StringVar(&csv, "csv", "", "CSV recording, instead of a data set")
 	f.StringVar(&unit, "time-unit", "", "unit of a CSV recording's times that are numbers since 1970: s, ms, us or ns (default ns, refused if the first looks like another unit)")
-	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", offline.DefaultNumWords))
+	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", imports.DefaultNumWords))
 	f.StringVar(&o.License, "license", "", "licence to record in the archive")
 	f.StringVar(&o.Note, "note", "", "remark to record in the archive")
 	f.StringVarP(&out, "out", "o", "", "archive to write (default NAME.parquet)")
@@ -60,13 +62,13 @@ stream, optionally seq, time, end and label, and one column for each channel.`,
 			return fmt.Errorf("--num-words %d: want a number of words, or -1 for all", o.NumWords)
 		}
 		if csv != "" {
-			if unit != "" && !slices.Contains(offline.TimeUnits, unit) {
-				return fmt.Errorf("--time-unit %q: want one of %s", unit, strings.Join(offline.TimeUnits, ", "))
+			if unit != "" && !slices.Contains(timeunit.Names, unit) {
+				return fmt.Errorf("--time-unit %q: want one of %s", unit, strings.Join(timeunit.Names, ", "))
 			}
 			if o.Dir != "" || o.Train != "" || o.Test != "" {
 				return errors.New("--csv imports one recording: do not give DIR, --train or --test with it")
 			}
-			r := offline.RecordingImport{CSV: csv, Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note, TimeUnit: unit}
+			r := imports.RecordingImport{CSV: csv, Name: o.Name, Tool: o.Tool, License: o.License, Note: o.Note, TimeUnit: unit}
 			return a.Do(func(ctx context.Context, _ []string) error { return importRecording(ctx, a, r, out, force) })(cmd, args)
 		}
 		if unit != "" {
@@ -80,7 +82,7 @@ stream, optionally seq, time, end and label, and one column for each channel.`,
 	return cmd
 }
 
-func importDataset(ctx context.Context, a *cli.App, o offline.ImportOptions, out string, force bool) error {
+func importDataset(ctx context.Context, a *cli.App, o imports.Options, out string, force bool) error {
 	inputs, err := o.Files()
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline import --help")
@@ -94,7 +96,7 @@ func importDataset(ctx context.Context, a *cli.App, o offline.ImportOptions, out
 		return err
 	}
 	p := a.Progress()
-	d, err := offline.Import(ctx, o, p.Report)
+	d, err := imports.Import(ctx, o, p.Report)
 	p.Close()
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline import --help")
@@ -103,14 +105,14 @@ func importDataset(ctx context.Context, a *cli.App, o offline.ImportOptions, out
 	if err := cli.MayWrite(out, force, inputs...); err != nil {
 		return err
 	}
-	if err := errors.Join(ctx.Err(), offline.WriteArchive(out, d)); err != nil {
+	if err := errors.Join(ctx.Err(), archive.WriteDataset(out, d)); err != nil {
 		return cli.OrInterrupted(err, "the import was complete; if %s exists, it is complete", out)
 	}
 	s := d.Summary()
 	if a.JSON {
 		return a.PrintJSON(struct {
 			Archive string `json:"archive"`
-			offline.Summary
+			archive.Summary
 		}{out, s})
 	}
 	printSummary(a, s)
@@ -118,13 +120,13 @@ func importDataset(ctx context.Context, a *cli.App, o offline.ImportOptions, out
 	return nil
 }
 
-func importRecording(ctx context.Context, a *cli.App, r offline.RecordingImport, out string, force bool) error {
-	r.Out = cmp.Or(out, offline.BaseName(r.CSV)+".parquet")
+func importRecording(ctx context.Context, a *cli.App, r imports.RecordingImport, out string, force bool) error {
+	r.Out = cmp.Or(out, imports.BaseName(r.CSV)+".parquet")
 	if err := cmp.Or(cli.WholeFile(r.CSV), cli.MayWrite(r.Out, force, r.CSV)); err != nil {
 		return err
 	}
 	p := a.Progress()
-	sum, err := offline.ImportRecording(ctx, r, p.Report)
+	sum, err := imports.ImportRecording(ctx, r, p.Report)
 	p.Close()
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, cli.OrInterrupted(err, "nothing was written"), "eusn-stream offline import --help")
@@ -132,7 +134,7 @@ func importRecording(ctx context.Context, a *cli.App, r offline.RecordingImport,
 	if a.JSON {
 		return a.PrintJSON(struct {
 			Archive string `json:"archive"`
-			offline.RecordingSummary
+			imports.RecordingSummary
 		}{r.Out, sum})
 	}
 	a.Print("%d samples of %d streams, %d channel(s), %d sequence ends, %d values missing", sum.Rows, sum.Streams, len(sum.Channels), sum.Ends, sum.Missing)
@@ -140,11 +142,11 @@ func importRecording(ctx context.Context, a *cli.App, r offline.RecordingImport,
 	return nil
 }
 
-func printSummary(a *cli.App, s offline.Summary) {
+func printSummary(a *cli.App, s archive.Summary) {
 	a.Print("%s (%s): %d channel(s), %d classes", s.Name, s.Format, s.Channels, len(s.Classes))
 	for _, part := range []struct {
 		name string
-		s    offline.SplitSummary
+		s    archive.SplitSummary
 	}{{"train", s.Train}, {"test", s.Test}} {
 		length := fmt.Sprint(part.s.MinLength)
 		if part.s.MaxLength != part.s.MinLength {

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/paper"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 func newMemory(a *cli.App) *cobra.Command {
@@ -68,15 +68,15 @@ type MemoryPoint struct {
 }
 
 func memory(ctx context.Context, a *cli.App, paths []string, lengths []int, table string, b benchRun) error {
-	archive := map[string]string{} // of each task; none of the synthetic one
-	var sets []*offline.Dataset
-	add := func(path string, d *offline.Dataset) error {
+	pathOf := map[string]string{} // of each task; none of the synthetic one
+	var sets []*archive.Dataset
+	add := func(path string, d *archive.Dataset) error {
 		for _, n := range lengths {
 			m, err := hidden(d, n, b.settings.Seed)
 			if err := errors.Join(err, ctx.Err()); err != nil {
 				return cli.Fail(cli.ExitFailure, err, "other --lengths")
 			}
-			sets, archive[m.Name] = append(sets, m), path
+			sets, pathOf[m.Name] = append(sets, m), path
 		}
 		return nil
 	}
@@ -96,7 +96,7 @@ func memory(ctx context.Context, a *cli.App, paths []string, lengths []int, tabl
 	}
 	done, err := runBench(ctx, a, sets, b, func(dataset string) string {
 		words := []string{"memory"}
-		if path := archive[dataset]; path != "" {
+		if path := pathOf[dataset]; path != "" {
 			words = append(words, cli.QuoteForShell(path))
 		}
 		_, length, _ := paper.MemoryTask(dataset)
@@ -131,7 +131,7 @@ func memory(ctx context.Context, a *cli.App, paths []string, lengths []int, tabl
 }
 
 // hidden is the task made of d, or of nothing.
-func hidden(d *offline.Dataset, length int, seed uint64) (*offline.Dataset, error) {
+func hidden(d *archive.Dataset, length int, seed uint64) (*archive.Dataset, error) {
 	if d == nil {
 		return paper.SyntheticMemory(length, seed)
 	}

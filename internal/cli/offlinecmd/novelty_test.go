@@ -12,8 +12,10 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // A model of one class alone says of everything else that it is novel; --novelty says the
@@ -83,7 +85,7 @@ func TestFailingSensorsLive(t *testing.T) {
 	if os.Getenv("EUSN_NOVELTY_LIVE") != "" {
 		train, bank, share = 4000, "standard", .001
 	}
-	d, err := offline.SimulateMachine(t.Context(), offline.MachineOptions{Train: train, Test: 160, Seed: 9}, nil)
+	d, err := machine.Simulate(t.Context(), machine.Options{Train: train, Test: 160, Seed: 9}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +113,7 @@ func TestFailingSensorsLive(t *testing.T) {
 			continue
 		}
 		s.Label = 0
-		if s.Split == offline.Train {
+		if s.Split == archive.Train {
 			set.Series = append(set.Series, s)
 			continue
 		}
@@ -129,16 +131,16 @@ func TestFailingSensorsLive(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	archive, model := filepath.Join(dir, "machine.parquet"), filepath.Join(dir, "m.safetensors")
-	if err := offline.WriteArchive(archive, &set); err != nil {
+	path, model := filepath.Join(dir, "machine.parquet"), filepath.Join(dir, "m.safetensors")
+	if err := archive.WriteDataset(path, &set); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--bank", bank, "--healthy-only=healthy", "--false-alarms", fmt.Sprint(share))
+	clitest.Must(t, "offline", "retrain", "--archive", path, "--out", model, "--bank", bank, "--healthy-only=healthy", "--false-alarms", fmt.Sprint(share))
 	var ev offline.Evaluation
-	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", archive, "--json").Parse(t, &ev)
+	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", path, "--json").Parse(t, &ev)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1")
 	url := clitest.ServerURL.FindString(stage.Messages())
-	clitest.Must(t, "replay", "--archive", archive, "--streams", "0", "--nats-url", url)
+	clitest.Must(t, "replay", "--archive", path, "--streams", "0", "--nats-url", url)
 	clitest.Await(t, url, count*len(spoil), 0)
 	novel, most := map[string]int{}, 0.
 	for _, l := range clitest.Must(t, "tail", "--since", "1h", "--json", "--nats-url", url).Lines(t) {

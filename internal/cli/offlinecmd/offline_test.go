@@ -12,46 +12,47 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 func TestImportRetrainEvaluate(t *testing.T) {
 	source, dir := clitest.TinyData(t, "Tiny", 2, 24, 40), t.TempDir()
-	archive, model := filepath.Join(dir, "tiny.parquet"), filepath.Join(dir, "m.safetensors")
+	path, model := filepath.Join(dir, "tiny.parquet"), filepath.Join(dir, "m.safetensors")
 
 	var imported struct {
 		Archive string
-		offline.Summary
+		archive.Summary
 	}
-	clitest.Must(t, "offline", "import", source, "--out", archive, "--json").Parse(t, &imported)
-	if imported.Archive != archive || imported.Channels != 2 || imported.Train.Series != 24 || imported.Test.Series != 24 {
+	clitest.Must(t, "offline", "import", source, "--out", path, "--json").Parse(t, &imported)
+	if imported.Archive != path || imported.Channels != 2 || imported.Train.Series != 24 || imported.Test.Series != 24 {
 		t.Errorf("import --json gives %+v", imported)
 	}
-	clitest.Exec(t, t.Context(), "offline", "import", source, "--out", archive).Want(t, cli.ExitFailure, "was not changed", "--force")
-	clitest.Must(t, "offline", "import", source, "--out", archive, "--force")
+	clitest.Exec(t, t.Context(), "offline", "import", source, "--out", path).Want(t, cli.ExitFailure, "was not changed", "--force")
+	clitest.Must(t, "offline", "import", source, "--out", path, "--force")
 
 	var trained struct {
 		Model  models.Report
 		Report offline.RetrainReport
 	}
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "4", "--units", "10", "--json").Parse(t, &trained)
+	clitest.Must(t, "offline", "retrain", "--archive", path, "--out", model, "--members", "4", "--units", "10", "--json").Parse(t, &trained)
 	if trained.Model.Spec.Members != 4 || trained.Model.Spec.Units != 10 || trained.Report.Series != 24 {
 		t.Errorf("retrain --json gives %+v", trained)
 	}
 
 	predictions := filepath.Join(dir, "p.parquet")
 	var ev offline.Evaluation
-	clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--predictions", predictions, "--json").Parse(t, &ev)
+	clitest.Must(t, "offline", "evaluate", "--archive", path, "--model", model, "--predictions", predictions, "--json").Parse(t, &ev)
 	if ev.Series != 24 || ev.Accuracy < 0.9 {
 		t.Errorf("evaluate --json gives %+v, want 24 series and an accuracy of at least 0.9 on waves of 0.2 and 0.6 rad per sample", ev)
 	}
 	if _, err := os.Stat(predictions); err != nil {
 		t.Error(err)
 	}
-	if r := clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model); !strings.Contains(r.Out, "fast") {
+	if r := clitest.Must(t, "offline", "evaluate", "--archive", path, "--model", model); !strings.Contains(r.Out, "fast") {
 		t.Errorf("no confusion matrix:\n%s", r.Out)
 	}
-	clitest.Exec(t, t.Context(), "offline", "evaluate", "--archive", archive, "--model", model, "--min-accuracy", "1.1").Want(t, cli.ExitTolerance, "below")
+	clitest.Exec(t, t.Context(), "offline", "evaluate", "--archive", path, "--model", model, "--min-accuracy", "1.1").Want(t, cli.ExitTolerance, "below")
 
 	var inspected models.Report
 	clitest.Must(t, "model", "inspect", "--json", model).Parse(t, &inspected)

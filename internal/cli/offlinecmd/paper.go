@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
 	"github.com/eusn-stream/eusn-stream/internal/paper"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -147,7 +147,7 @@ deviation is marked.`,
 }
 
 func runPaper(ctx context.Context, a *cli.App, paths []string, b benchRun) error {
-	var sets []*offline.Dataset
+	var sets []*archive.Dataset
 	archive := map[string]string{}
 	for _, path := range paths {
 		d, err := archives.Read(path)
@@ -167,7 +167,7 @@ func runPaper(ctx context.Context, a *cli.App, paths []string, b benchRun) error
 
 // runBench does what is asked for and is not in the results file yet. of is
 // the part of the command line that names a data set.
-func runBench(ctx context.Context, a *cli.App, sets []*offline.Dataset, b benchRun, of func(dataset string) string) (done benchDone, err error) {
+func runBench(ctx context.Context, a *cli.App, sets []*archive.Dataset, b benchRun, of func(dataset string) string) (done benchDone, err error) {
 	if err := checkCanonical(a); err != nil {
 		return done, err
 	}

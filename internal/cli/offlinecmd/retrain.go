@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -270,7 +271,7 @@ func retrain(ctx context.Context, a *cli.App, src archives.Labelled, o offline.R
 		next = " --parts " + cli.QuoteForShell(parts)
 	case src.Set == nil:
 		other = "RECORDING" // another one: this one was learnt from
-	case len(src.Set.Part(offline.Test)) == 0:
+	case len(src.Set.Part(archive.Test)) == 0:
 		next = " --split train" // there is no other
 	}
 	a.Say("next: eusn-stream offline evaluate --model %s --archive %s%s", cli.QuoteForShell(out), other, next)

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -20,9 +20,9 @@ type RecordFiles struct {
 
 // Create implements pipeline.RecordFiles.
 func (f RecordFiles) Create(path string) (pipeline.RecordFile, error) {
-	w, err := offline.WriteRecording(path, offline.RecordingInfo{
+	w, err := archive.WriteRecording(path, archive.RecordingInfo{
 		Name: f.Job, Channels: f.Channels, Recorded: true,
-		Source: offline.Provenance{Format: "nats", Tool: cli.ToolName()},
+		Source: archive.Provenance{Format: "nats", Tool: cli.ToolName()},
 	})
 	if err != nil {
 		return nil, err
@@ -32,8 +32,8 @@ func (f RecordFiles) Create(path string) (pipeline.RecordFile, error) {
 
 // recordFile is one that grows.
 type recordFile struct {
-	w     *offline.RecordingWriter
-	chunk offline.RecordingChunk
+	w     *archive.RecordingWriter
+	chunk archive.RecordingChunk
 }
 
 func (f *recordFile) Write(r *pipeline.RecordRows) error {
@@ -60,7 +60,7 @@ func (f *recordFile) Abort() { f.w.Abort() }
 
 // Read implements pipeline.RecordFiles.
 func (f RecordFiles) Read(path string, take func(*pipeline.RecordRows) error) (map[string]string, error) {
-	r, err := offline.ReadRecording(path)
+	r, err := archive.ReadRecording(path)
 	if err != nil {
 		return nil, err
 	}
@@ -68,11 +68,11 @@ func (f RecordFiles) Read(path string, take func(*pipeline.RecordRows) error) (m
 	return meta, errors.Join(err, r.Close())
 }
 
-func (f RecordFiles) read(path string, r *offline.RecordingReader, take func(*pipeline.RecordRows) error) (map[string]string, error) {
+func (f RecordFiles) read(path string, r *archive.RecordingReader, take func(*pipeline.RecordRows) error) (map[string]string, error) {
 	if !r.Recorded {
 		return nil, fmt.Errorf("%s is a recording, but none of eusn-stream record", path)
 	}
-	var c offline.RecordingChunk
+	var c archive.RecordingChunk
 	for take != nil {
 		if err := r.Next(&c); err == io.EOF {
 			break
@@ -92,7 +92,7 @@ func (f RecordFiles) read(path string, r *offline.RecordingReader, take func(*pi
 	return meta, nil
 }
 
-func rowsOf(c *offline.RecordingChunk) *pipeline.RecordRows {
+func rowsOf(c *archive.RecordingChunk) *pipeline.RecordRows {
 	r := &pipeline.RecordRows{Stream: c.Stream, Key: c.Origin.Key, Number: c.Seq, Time: c.Time, Values: c.Values, End: c.End, Flags: c.Origin.Flags}
 	for i := range c.Rows() {
 		r.Input, r.Message = append(r.Input, uint64(c.Origin.Input[i])), append(r.Message, uint64(c.Origin.Message[i]))

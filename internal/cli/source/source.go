@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 
@@ -15,7 +16,7 @@ import (
 // of the part goes to stream k mod streams, whole, and ends a sequence: by a
 // mark, or by silence where times are given.
 type Series struct {
-	d       *offline.Dataset
+	d       *archive.Dataset
 	Series  []int
 	Streams int
 	next    int
@@ -27,7 +28,7 @@ type Series struct {
 
 // NewSeries deals the part out to streams; 0: each series is a stream of
 // its own, as policies need that see no end of a series.
-func NewSeries(d *offline.Dataset, split offline.Split, streams int) *Series {
+func NewSeries(d *archive.Dataset, split archive.Split, streams int) *Series {
 	s := &Series{d: d, Series: d.Part(split)}
 	if streams == 0 {
 		streams = len(s.Series)
@@ -79,23 +80,23 @@ func (s *Series) Rows() (n int64) {
 type Recording struct {
 	r     chunks
 	width int // channels
-	chunk offline.RecordingChunk
+	chunk archive.RecordingChunk
 	items []producer.Item // of the row group in hand, those before next are gone
 	next  int
 }
 
 // chunks are the samples of a recording, some at a time.
 type chunks interface {
-	Next(*offline.RecordingChunk) error
+	Next(*archive.RecordingChunk) error
 }
 
 // NewRecording plays what r has not read yet.
-func NewRecording(r *offline.RecordingReader) *Recording {
+func NewRecording(r *archive.RecordingReader) *Recording {
 	return &Recording{r: r, width: len(r.Channels)}
 }
 
 // NewCSVRecording plays what r has not read yet.
-func NewCSVRecording(r *offline.CSVRecording) *Recording {
+func NewCSVRecording(r *imports.CSVRecording) *Recording {
 	return &Recording{r: r, width: len(r.Channels)}
 }
 
@@ -113,7 +114,7 @@ func (s *Recording) Next() (producer.Item, error) {
 
 // cutChunk gathers the samples of each stream into items, in the order of
 // their first samples. The items hold copies: the chunk is read into again.
-func cutChunk(c *offline.RecordingChunk, channels int) []producer.Item {
+func cutChunk(c *archive.RecordingChunk, channels int) []producer.Item {
 	var items []producer.Item
 	open := map[string]int{} // stream to its item that has not ended
 	for i, stream := range c.Stream {
@@ -126,7 +127,7 @@ func cutChunk(c *offline.RecordingChunk, channels int) []producer.Item {
 		it := &items[at]
 		samples := len(it.X) / channels
 		it.X = append(it.X, c.Values[i*channels:(i+1)*channels]...)
-		if c.Time[i] != offline.NoTime && len(it.Times) == samples {
+		if c.Time[i] != archive.NoTime && len(it.Times) == samples {
 			it.Times = append(it.Times, c.Time[i])
 		}
 		if it.End = c.End[i]; it.End {

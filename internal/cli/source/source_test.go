@@ -4,18 +4,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/offline"
+	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
 // With --streams 0 each series is a stream of its own; by silence, only a
 // stream's last series ends by a mark, and times tell the others.
 func TestSeriesSourceDeals(t *testing.T) {
-	d := &offline.Dataset{Channels: []string{"x"}, Classes: []string{"a"}}
+	d := &archive.Dataset{Channels: []string{"x"}, Classes: []string{"a"}}
 	for range 5 {
-		d.Series = append(d.Series, offline.Series{Split: offline.Test, Values: make([]float32, 3)})
+		d.Series = append(d.Series, archive.Series{Split: archive.Test, Values: make([]float32, 3)})
 	}
 	streams := map[string]bool{}
-	for src := NewSeries(d, offline.Test, 0); ; {
+	for src := NewSeries(d, archive.Test, 0); ; {
 		it, err := src.Next()
 		if err != nil {
 			break
@@ -28,7 +28,7 @@ func TestSeriesSourceDeals(t *testing.T) {
 	if len(streams) != 5 {
 		t.Errorf("%d streams, want 5", len(streams))
 	}
-	src := NewSeries(d, offline.Test, 2)
+	src := NewSeries(d, archive.Test, 2)
 	src.BySilence(time.Millisecond, time.Second)
 	last := map[string]int64{}
 	for k := range 5 {

@@ -1,0 +1,56 @@
+package imports
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/offline/archive"
+)
+
+// CSVRecording reads a CSV recording from front to back, in chunks of as many
+// samples as a row group of the archive that ImportRecording makes of it has. It
+// belongs to one goroutine.
+type CSVRecording struct {
+	Channels []string
+
+	src *source
+	r   *csvReader
+}
+
+// ReadCSVRecording opens a CSV recording, which may be compressed with gzip, and
+// reads its header. The caller closes it. progress counts bytes of the file.
+func ReadCSVRecording(ctx context.Context, path string, progress archive.Progress) (*CSVRecording, error) {
+	unlimited := int64(math.MaxInt64) // nothing is kept, so nothing to bound
+	src, err := openSource(ctx, path, &unlimited, progress)
+	if err != nil {
+		return nil, err
+	}
+	r, err := newCSVReader(src)
+	if err == nil && len(r.channels) == 0 {
+		err = archive.InContent(fmt.Errorf("offline: %s has no column for a channel", path))
+	}
+	if err != nil {
+		src.close()
+		return nil, err
+	}
+	return &CSVRecording{Channels: r.channels, src: src, r: r}, nil
+}
+
+// Next replaces what c holds by the next samples, or returns io.EOF after the last.
+func (f *CSVRecording) Next(c *archive.RecordingChunk) error {
+	c.Reset()
+	if err := f.r.next(c, archive.GroupRows(len(f.Channels))); err != nil {
+		return err
+	}
+	if err := c.Check(len(f.Channels), false); err != nil {
+		return fmt.Errorf("offline: recording %s: %w", f.src.name, err)
+	}
+	return nil
+}
+
+// Close ends the reading.
+func (f *CSVRecording) Close() error {
+	f.src.close()
+	return nil
+}

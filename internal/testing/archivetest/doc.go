@@ -1,0 +1,8 @@
+// Package archivetest helps tests of archives and of their readers: it writes
+// Parquet files as other tools write them, and files to import.
+//
+// # Files
+//
+//   - foreign.go: writes Parquet files as other tools do
+//   - files.go: writes files for a test; compares errors
+package archivetest

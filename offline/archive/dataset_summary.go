@@ -1,0 +1,63 @@
+package archive
+
+// Summary is what a person wants to know of a data set before using it.
+type Summary struct {
+	Name     string       `json:"name"`
+	Format   string       `json:"format"`
+	Channels int          `json:"channels"` // 0: token lists
+	Classes  []string     `json:"classes"`
+	Train    SplitSummary `json:"train"`
+	Test     SplitSummary `json:"test"`
+	Files    []SourceFile `json:"files"`
+	Warnings []string     `json:"warnings,omitzero"`
+}
+
+// SplitSummary counts one part of a data set.
+type SplitSummary struct {
+	Series      int    `json:"series"`
+	Samples     int64  `json:"samples"`    // over all series; tokens where the set holds those
+	MinLength   int    `json:"min_length"` // samples; 0 where the split is empty
+	MaxLength   int    `json:"max_length"`
+	Missing     int64  `json:"missing"`    // values that are NaN
+	Unlabelled  int    `json:"unlabelled"` // series whose class is unknown
+	ByClass     []int  `json:"by_class"`   // series of each class, in the order of Summary.Classes
+	Fingerprint string `json:"fingerprint"`
+}
+
+// Summary counts d. It reads every value once.
+func (d *Dataset) Summary() Summary {
+	return Summary{
+		Name:     d.Name,
+		Format:   d.Source.Format,
+		Channels: len(d.Channels),
+		Classes:  d.Classes,
+		Train:    d.summarise(Train),
+		Test:     d.summarise(Test),
+		Files:    d.Source.Files,
+		Warnings: d.Source.Warnings,
+	}
+}
+
+func (d *Dataset) summarise(split Split) SplitSummary {
+	sum := SplitSummary{ByClass: make([]int, len(d.Classes)), Fingerprint: d.Fingerprint(split)}
+	for n, i := range d.Part(split) {
+		s, length := &d.Series[i], d.Len(i)
+		sum.Series++
+		sum.Samples += int64(length)
+		sum.MaxLength = max(sum.MaxLength, length)
+		if n == 0 || length < sum.MinLength {
+			sum.MinLength = length
+		}
+		for _, v := range s.Values {
+			if v != v {
+				sum.Missing++
+			}
+		}
+		if s.Label < 0 {
+			sum.Unlabelled++
+		} else {
+			sum.ByClass[s.Label]++
+		}
+	}
+	return sum
+}

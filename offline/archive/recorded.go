@@ -1,0 +1,105 @@
+package archive
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+)
+
+// recordedColumns are those that a recording of a job's input (eusn-stream record)
+// has in addition.
+var recordedColumns = []string{"eusn_key", "eusn_input", "eusn_seq", "eusn_row", "eusn_flags"}
+
+// Metadata keys of a recording of a job's input, which is one of several files.
+const (
+	keyRecording = "eusn.recording" // which recording: files of one have the same
+	keyEnds      = "eusn.ends"      // numbers of samples with which a sequence ends besides those of the column end
+	keySilent    = "eusn.silent"    // those of samples whose sequence was ended by silence
+)
+
+// Origin is where recorded samples come from: no element, or one each.
+type Origin struct {
+	Key     []string // what the wildcards of the input subject stood for
+	Input   []int64  // number of the message in the job's log
+	Message []int64  // Eusn-Seq of the message, 0 without
+	Row     []int64  // of the sample in the message
+	Flags   []uint32 // outcome.Flag: what had happened since the stream's sample before
+}
+
+func (o *Origin) reset() {
+	*o = Origin{o.Key[:0], o.Input[:0], o.Message[:0], o.Row[:0], o.Flags[:0]}
+}
+
+// check wants n elements.
+func (o *Origin) check(n int) error {
+	for _, have := range []int{len(o.Key), len(o.Input), len(o.Message), len(o.Row), len(o.Flags)} {
+		if have != n {
+			return fmt.Errorf("a chunk of %d samples has %d elements of where they come from", n, have)
+		}
+	}
+	return nil
+}
+
+// recordedFields are the fields of recordedColumns.
+func recordedFields() []arrow.Field {
+	types := []arrow.DataType{arrow.BinaryTypes.String, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Int64, arrow.PrimitiveTypes.Uint32}
+	fields := make([]arrow.Field, len(types))
+	for i, t := range types {
+		fields[i] = arrow.Field{Name: recordedColumns[i], Type: t}
+	}
+	return fields
+}
+
+// append adds sample i to the fields of b from at on.
+func (o *Origin) append(b *array.RecordBuilder, at, i int) {
+	b.Field(at).(*array.StringBuilder).Append(o.Key[i])
+	b.Field(at + 1).(*array.Int64Builder).Append(o.Input[i])
+	b.Field(at + 2).(*array.Int64Builder).Append(o.Message[i])
+	b.Field(at + 3).(*array.Int64Builder).Append(o.Row[i])
+	b.Field(at + 4).(*array.Uint32Builder).Append(o.Flags[i])
+}
+
+// read reads the columns of a row group.
+func (o *Origin) read(g *rowGroup) (err error) {
+	if o.Key, err = flat(g, recordedColumns[0], interner(), nil); err != nil {
+		return err
+	}
+	for i, to := range []*[]int64{&o.Input, &o.Message, &o.Row} {
+		if *to, err = integers(g, recordedColumns[1+i]); err != nil {
+			return err
+		}
+	}
+	flags, err := integers(g, recordedColumns[4])
+	if err != nil {
+		return err
+	}
+	o.Flags = o.Flags[:0]
+	for _, f := range flags {
+		o.Flags = append(o.Flags, uint32(f))
+	}
+	return nil
+}
+
+// numbered are numbers of samples, ascending.
+type numbered []int64
+
+func (n numbered) has(number int64) bool {
+	_, found := slices.BinarySearch(n, number)
+	return found
+}
+
+// parseNumbers reads a list of the metadata; empty text is an empty one.
+func parseNumbers(key, text string) (numbered, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var list numbered
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		return nil, fmt.Errorf("metadata key %s: %w", key, err)
+	}
+	slices.Sort(list)
+	return list, nil
+}

@@ -1,0 +1,236 @@
+package archive
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/apache/arrow/go/v17/arrow"
+	"github.com/apache/arrow/go/v17/arrow/array"
+	"github.com/apache/arrow/go/v17/arrow/memory"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
+)
+
+// NoTime is in RecordingChunk.Time for a sample without a time.
+const NoTime = math.MinInt64
+
+// RecordingInfo describes a recording.
+type RecordingInfo struct {
+	Name     string
+	Channels []string   // at least one; not stream, seq, time, end or label
+	Source   Provenance // where it comes from
+	Recorded bool       // samples have an Origin: of a job's input, as eusn-stream record writes it
+}
+
+// RecordingChunk is a run of samples of a recording, in the order of the file.
+// All slices but Values have one element a sample.
+type RecordingChunk struct {
+	Stream []string  // which stream a sample belongs to; not empty
+	Seq    []int64   // the stream's own count, increasing
+	Time   []int64   // nanoseconds since 1970 in UTC, NoTime where unknown
+	Values []float32 // samples x channels, row-major; NaN where missing
+	End    []bool    // whether the stream's sequence ends with this sample
+	Label  []string  // class of the sequence the sample is in; "" where unknown
+	Origin Origin    // of a recording that is Recorded, else empty
+
+	silent   []bool    // Recorded: silence ended the sequence, not a message; nil: nowhere
+	Told     []string  // the class of the sequence whose prediction comes with the sample; "" unknown; nil: nowhere
+	Number   []float64 // the values of the target's column; nil: none is asked for
+	Group    []string  // the values of the column of groups; nil: none is asked for
+	Restarts bool      // samples are missing before the first: its streams begin anew
+}
+
+// Rows is the number of samples of c.
+func (c *RecordingChunk) Rows() int { return len(c.Stream) }
+
+// Reset empties c and keeps its memory.
+func (c *RecordingChunk) Reset() {
+	c.Origin.reset()
+	*c = RecordingChunk{Stream: c.Stream[:0], Seq: c.Seq[:0], Time: c.Time[:0], Values: c.Values[:0], End: c.End[:0], Label: c.Label[:0], Origin: c.Origin}
+}
+
+// Check reports the first thing that is wrong with the lengths and names of c.
+func (c *RecordingChunk) Check(channels int, recorded bool) error {
+	n := c.Rows()
+	from := 0
+	if recorded {
+		from = n
+	}
+	if err := c.Origin.check(from); err != nil {
+		return err
+	}
+	if len(c.Seq) != n || len(c.Time) != n || len(c.End) != n || len(c.Label) != n || len(c.Values) != n*channels {
+		return fmt.Errorf("a chunk of %d samples has %d seq, %d time, %d end, %d label, %d values: want as many, and %d values a sample",
+			n, len(c.Seq), len(c.Time), len(c.End), len(c.Label), len(c.Values), channels)
+	}
+	for i, s := range c.Stream {
+		if s == "" {
+			return fmt.Errorf("sample %d: its stream is empty", i)
+		}
+		if i > 0 && s == c.Stream[i-1] && c.Label[i] == c.Label[i-1] {
+			continue
+		}
+		if err := cmp.Or(names.Check("stream", s), names.Check("label", c.Label[i])); err != nil {
+			return fmt.Errorf("sample %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// groupRows bounds the samples of a row group, so that a reader needs little
+// memory and a query can skip groups.
+const groupRows = 1 << 16
+
+// GroupRows is how many samples a row group of a recording has.
+func GroupRows(channels int) int { return max(1, min(groupRows, groupValues/channels)) }
+
+// RecordingWriter writes a recording archive. It belongs to one goroutine.
+type RecordingWriter struct {
+	// Source goes into the archive's metadata. It may be changed until Close.
+	Source Provenance
+	Meta   map[string]string // likewise
+
+	channels int
+	recorded bool
+	limit    int // rows of a row group
+	file     *archiveFile
+	build    *array.RecordBuilder
+	rows     int   // gathered in build
+	err      error // the first failure; ends the recording
+}
+
+// WriteRecording begins a recording archive that will be at path. Until Close
+// it is a temporary file in the same directory.
+func WriteRecording(path string, info RecordingInfo) (*RecordingWriter, error) {
+	if len(info.Channels) == 0 {
+		return nil, fmt.Errorf("offline: recording %s: no channels, want at least one", path)
+	}
+	if err := checkChannels(info.Channels, columnsOf(info.Recorded)); err != nil {
+		return nil, fmt.Errorf("offline: recording %s: %w", path, err)
+	}
+	schema := recordingSchema(info)
+	file, err := createArchive(path, schema, writerProps([]string{"stream", "label", "eusn_key", "eusn_flags"}, true))
+	if err != nil {
+		return nil, err
+	}
+	return &RecordingWriter{
+		Source:   info.Source,
+		channels: len(info.Channels),
+		recorded: info.Recorded,
+		limit:    GroupRows(len(info.Channels)),
+		file:     file,
+		build:    array.NewRecordBuilder(memory.DefaultAllocator, schema),
+	}, nil
+}
+
+// columnsOf are the columns that are no channels.
+func columnsOf(recorded bool) []string {
+	if recorded {
+		return slices.Concat(recordingColumns, recordedColumns)
+	}
+	return recordingColumns
+}
+
+func recordingSchema(info RecordingInfo) *arrow.Schema {
+	fields := []arrow.Field{
+		{Name: "stream", Type: arrow.BinaryTypes.String},
+		{Name: "seq", Type: arrow.PrimitiveTypes.Int64},
+		{Name: "time", Type: arrow.FixedWidthTypes.Timestamp_ns, Nullable: true},
+	}
+	for _, c := range info.Channels {
+		fields = append(fields, arrow.Field{Name: c, Type: arrow.PrimitiveTypes.Float32})
+	}
+	fields = append(fields,
+		arrow.Field{Name: "end", Type: arrow.FixedWidthTypes.Boolean},
+		arrow.Field{Name: "label", Type: arrow.BinaryTypes.String, Nullable: true})
+	m := archiveMeta{layout: layoutRecording, problem: info.Name, channels: info.Channels}
+	if info.Recorded {
+		fields = append(fields, recordedFields()...)
+	}
+	meta := m.arrow()
+	return arrow.NewSchema(fields, &meta)
+}
+
+// Write adds the samples of c, which stays the caller's. After an error the
+// recording cannot be finished, only aborted.
+func (w *RecordingWriter) Write(c *RecordingChunk) error {
+	if w.err == nil {
+		w.err = c.Check(w.channels, w.recorded)
+	}
+	for i := 0; i < c.Rows() && w.err == nil; i++ {
+		w.append(c, i)
+		if w.rows == w.limit {
+			w.flush()
+		}
+	}
+	return w.fail()
+}
+
+func (w *RecordingWriter) append(c *RecordingChunk, i int) {
+	b := w.build
+	b.Field(0).(*array.StringBuilder).Append(c.Stream[i])
+	b.Field(1).(*array.Int64Builder).Append(c.Seq[i])
+	if c.Time[i] == NoTime {
+		b.Field(2).AppendNull()
+	} else {
+		b.Field(2).(*array.TimestampBuilder).Append(arrow.Timestamp(c.Time[i]))
+	}
+	for k, v := range c.Values[i*w.channels : (i+1)*w.channels] {
+		b.Field(3 + k).(*array.Float32Builder).Append(v)
+	}
+	b.Field(3 + w.channels).(*array.BooleanBuilder).Append(c.End[i])
+	if label := b.Field(4 + w.channels).(*array.StringBuilder); c.Label[i] == "" {
+		label.AppendNull()
+	} else {
+		label.Append(c.Label[i])
+	}
+	if w.recorded {
+		c.Origin.append(b, 5+w.channels, i)
+	}
+	w.rows++
+}
+
+func (w *RecordingWriter) flush() {
+	if w.rows > 0 && w.err == nil {
+		w.rows, w.err = 0, writeGroup(w.file, w.build)
+	}
+}
+
+func (w *RecordingWriter) fail() error {
+	if w.err != nil {
+		return fmt.Errorf("offline: recording %s: %w", w.file.path, w.err)
+	}
+	return nil
+}
+
+// Size is how many bytes the file has so far, but for the row group that grows.
+func (w *RecordingWriter) Size() int64 { return w.file.written + int64(w.file.buf.Buffered()) }
+
+// Close ends the recording and gives it its name, durably: when it returns nil
+// the archive survives a crash of the machine. After a failed Write it aborts
+// and returns that failure. A closed writer must not be used again.
+func (w *RecordingWriter) Close() error {
+	w.flush()
+	meta := map[string]string{keyProvenance: toJSON(w.Source)}
+	maps.Copy(meta, w.Meta)
+	for _, key := range slices.Sorted(maps.Keys(meta)) {
+		if w.err == nil {
+			w.err = w.file.parquet.AppendKeyValueMetadata(key, meta[key])
+		}
+	}
+	if w.err != nil {
+		w.Abort()
+		return w.fail()
+	}
+	w.build.Release()
+	return w.file.commit()
+}
+
+// Abort gives the recording up and removes its temporary file.
+func (w *RecordingWriter) Abort() {
+	w.build.Release()
+	w.file.abort()
+}

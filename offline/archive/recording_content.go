@@ -1,0 +1,95 @@
+package archive
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"fmt"
+	"hash"
+	"maps"
+	"math"
+	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/names"
+)
+
+// RecordingContent is what a whole recording holds.
+type RecordingContent struct {
+	Classes     []string       // of all labels, sorted; the target alone if there is one
+	Class       map[string]int // of each label; empty if there is a target
+	Fingerprint string         // see recordingSum
+}
+
+// Scan reads the recording once, for what it holds. Labels of which none fits a sample
+// are an error.
+func (r *Recording) Scan(ctx context.Context) (c RecordingContent, err error) {
+	labels := map[string]int{}
+	var numbers targetPrint
+	sum := newRecordingSum(r.RecordingInfo.Channels)
+	err = r.Each(ctx, func(c *RecordingChunk) error {
+		for _, v := range c.Number {
+			numbers.add(v)
+		}
+		for _, label := range slices.Concat(c.Label, c.Told) {
+			if label != "" && r.target == "" {
+				labels[label] = -1
+			}
+		}
+		sum.add(c)
+		return nil
+	})
+	if err != nil {
+		return c, err
+	}
+	c.Classes, c.Class = names.JoinClasses(slices.Sorted(maps.Keys(labels)), nil)
+	c.Fingerprint = hex.EncodeToString(sum.h.Sum(nil))
+	if r.target != "" {
+		c.Classes, c.Fingerprint = []string{r.target}, numbers.sum(c.Fingerprint, r.target)
+	}
+	return c, r.labels.checkFit(fmt.Sprintf("recording %q", r.RecordingInfo.Name))
+}
+
+// recordingSum identifies a recording's content: the SHA-256 of
+// "eusn-recording-1", the channel names (count, then length and bytes of each),
+// then per sample in the order of the file length and bytes of stream and
+// label, the time (int64), one byte for the end, and the float32 bits of the
+// values; and the byte t, length and bytes of the label of the prediction that comes
+// with the sample, where a LabelFile says one. All other numbers are 32-bit; all are
+// little-endian.
+type recordingSum struct {
+	h        hash.Hash
+	channels int
+	buf      []byte
+}
+
+func newRecordingSum(channels []string) *recordingSum {
+	s := &recordingSum{h: sha256.New(), channels: len(channels)}
+	s.h.Write([]byte("eusn-recording-1"))
+	hashNames(s.h, channels)
+	return s
+}
+
+func (s *recordingSum) add(c *RecordingChunk) {
+	le := binary.LittleEndian
+	for i := range c.Rows() {
+		b := s.buf[:0]
+		for _, text := range []string{c.Stream[i], c.Label[i]} {
+			b = append(le.AppendUint32(b, uint32(len(text))), text...)
+		}
+		b = le.AppendUint64(b, uint64(c.Time[i]))
+		if c.End[i] {
+			b = append(b, 1)
+		} else {
+			b = append(b, 0)
+		}
+		for _, v := range c.Values[i*s.channels : (i+1)*s.channels] {
+			b = le.AppendUint32(b, math.Float32bits(v))
+		}
+		if c.Told != nil && c.Told[i] != "" { // more than an archive can say
+			b = append(le.AppendUint32(append(b, 't'), uint32(len(c.Told[i]))), c.Told[i]...)
+		}
+		s.h.Write(b)
+		s.buf = b
+	}
+}
