@@ -159,6 +159,9 @@ func ParsePlaces(text string) ([]Place, error) {
 	return all, nil
 }
 
+// tokenBytes are the bytes that a token has as they are.
+const tokenBytes = "-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+
 // Token makes a name one that subjects and keys of NATS may have, and no two names the
 // same: letters, digits, - and _ stay, and dots that stand alone between others; every
 // other byte is = and two hex digits. A name of more than 256 bytes becomes == and its
@@ -175,7 +178,7 @@ func Token(name string) string {
 	for i := range len(name) {
 		c := name[i]
 		dot := c == '.' && i > 0 && i < len(name)-1 && name[i-1] != '.'
-		if dot || c == '-' || c == '_' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
+		if dot || strings.IndexByte(tokenBytes, c) >= 0 {
 			b.WriteByte(c)
 			continue
 		}

@@ -173,6 +173,27 @@ func (f *Fold) Taken() (seq uint64, stored int64) {
 	return f.taken, f.time.UnixNano()
 }
 
+// lastRules is the index of the last event that changed the rules, but for those of an output
+// that went back; -1 if there is none.
+func lastRules(log []Logged) int {
+	for i := range slices.Backward(log) {
+		if e := &log[i].Event; e.Kind == RulesChanged && e.Why == "" {
+			return i
+		}
+	}
+	return -1
+}
+
+// trueAtOnce reports whether an event of the log does not wait for its prediction to come
+// again.
+func (f *Fold) trueAtOnce(l *Logged) bool {
+	r := f.rules.named(l.Event.Rule)
+	if r == nil || r.Kind == kindSilent || l.Event.Kind == Cleared && l.Event.Why != "" {
+		return true
+	}
+	return l.By == Place{} && len(f.again.ahead[at{l.Event.Rule, l.Event.Key}]) == 0
+}
+
 // Resume continues behind a message of an output that went back in time, where the log has
 // events of what was behind it. The log stands. The predictions come again, in other
 // messages: each one that was judged before the last of these events is counted, and
@@ -181,12 +202,7 @@ func (f *Fold) Taken() (seq uint64, stored int64) {
 // clock has decided, is true at once.
 func (f *Fold) Resume(log []Logged, position uint64) error {
 	f.position, f.taken = position, 0
-	barrier := -1
-	for i := range log {
-		if e := &log[i].Event; e.Kind == RulesChanged && e.Why == "" {
-			barrier = i
-		}
-	}
+	barrier := lastRules(log)
 	if barrier >= 0 {
 		f.settleAll()
 	}
@@ -200,16 +216,15 @@ func (f *Fold) Resume(log []Logged, position uint64) error {
 				f.again.until[p.Partition] = max(f.again.until[p.Partition], p.Number)
 			}
 		}
-		r, which := f.rules.named(e.Rule), at{e.Rule, e.Key}
-		atOnce := r == nil || r.Kind == kindSilent || e.Kind == Cleared && e.Why != "" || log[i].By == Place{} && len(f.again.ahead[which]) == 0
 		switch {
 		case e.Kind == RulesChanged && e.Why != "": // of an output that went back before
 			f.number = e.Number
-		case i <= barrier || atOnce:
+		case i <= barrier || f.trueAtOnce(&log[i]):
 			if err := f.Believe(*e); err != nil {
 				return err
 			}
 		default:
+			which := at{e.Rule, e.Key}
 			f.again.ahead[which] = append(f.again.ahead[which], log[i])
 			f.number = e.Number
 		}

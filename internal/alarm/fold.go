@@ -170,56 +170,83 @@ func (f *Fold) predict(m *Message, p *codec.Prediction) (events []Event) {
 		if !s.covered[i] || !r.counts(p, class) {
 			continue
 		}
-		which := at{r.Name, s.keys[i]}
-		c := f.counters[which]
-		was := c != nil && c.Alarm > 0
-		if s, ok := r.Condition.(*series); ok {
-			more := s.more(c, p)
-			if more > 0 && f.series+more > MostSeries {
-				f.crowded = true
-				continue
-			}
-			f.series += more
-		}
-		if c == nil {
-			c = new(counter)
-		}
-		if r.Kind != kindSilent {
-			r.judge(c, p, class, f.time)
-		}
-		decided := f.again.now.Number <= f.again.until[m.Partition] // by the log
-		if decided || len(f.again.ahead[which]) > 0 {
-			f.come(which, c, !decided)
-			was = c.Alarm > 0
-		}
-		kind := ""
-		switch {
-		case decided:
-		case was && c.over(r, f.time):
-			kind = Cleared
-		case !was && c.due(r, f.time):
-			kind = Raised
-		}
-		if kind != "" {
-			e := f.next(kind, which, c)
-			e.Stream, e.Class, e.Evidence = p.Stream, class, evidence(p)
-			if kind == Raised {
-				e.Change = c.Change
-			}
-			f.place(&e)
-			f.apply(&e, c)
+		if e, changed := f.predictBy(r, at{r.Name, s.keys[i]}, m, p, class); changed {
 			events = append(events, e)
-		}
-		if r.Kind == kindSilent && c.Alarm == 0 {
-			c.Since = f.time
-		}
-		if c.Last != 0 || c.Alarm != 0 || r.Kind == kindSilent || r.Kind == kindDrift {
-			f.counters[which] = c
-		} else {
-			delete(f.counters, which)
 		}
 	}
 	return events
+}
+
+// predictBy judges a prediction by a rule that counts it. e is the event, if the alarm has
+// changed.
+func (f *Fold) predictBy(r *Rule, which at, m *Message, p *codec.Prediction, class string) (e Event, changed bool) {
+	c := f.counters[which]
+	was := c != nil && c.Alarm > 0
+	if s, ok := r.Condition.(*series); ok && !f.extendSeries(s, c, p) {
+		return e, false
+	}
+	if c == nil {
+		c = new(counter)
+	}
+	if r.Kind != kindSilent {
+		r.judge(c, p, class, f.time)
+	}
+	decided := f.again.now.Number <= f.again.until[m.Partition] // by the log
+	if decided || len(f.again.ahead[which]) > 0 {
+		f.come(which, c, !decided)
+		was = c.Alarm > 0
+	}
+	kind := ""
+	if !decided {
+		kind = c.changes(r, f.time, was)
+	}
+	if kind != "" {
+		e = f.next(kind, which, c)
+		e.Stream, e.Class, e.Evidence = p.Stream, class, evidence(p)
+		if kind == Raised {
+			e.Change = c.Change
+		}
+		f.place(&e)
+		f.apply(&e, c)
+	}
+	if r.Kind == kindSilent && c.Alarm == 0 {
+		c.Since = f.time
+	}
+	f.keep(which, c, r)
+	return e, kind != ""
+}
+
+// changes is the kind of the event that a counter gives rise to, by whether its alarm was on;
+// empty for none.
+func (c *counter) changes(r *Rule, now time.Time, was bool) string {
+	switch {
+	case was && c.over(r, now):
+		return Cleared
+	case !was && c.due(r, now):
+		return Raised
+	}
+	return ""
+}
+
+// extendSeries makes room for the series that a prediction adds to a counter; false if there
+// are too many.
+func (f *Fold) extendSeries(s *series, c *counter, p *codec.Prediction) bool {
+	more := s.more(c, p)
+	if more > 0 && f.series+more > MostSeries {
+		f.crowded = true
+		return false
+	}
+	f.series += more
+	return true
+}
+
+// keep stores a counter, or forgets one that holds nothing.
+func (f *Fold) keep(which at, c *counter, r *Rule) {
+	if c.Last != 0 || c.Alarm != 0 || r.Kind == kindSilent || r.Kind == kindDrift {
+		f.counters[which] = c
+	} else {
+		delete(f.counters, which)
+	}
 }
 
 func finite(x float32) bool { return x-x == 0 }

@@ -38,6 +38,19 @@ type Never struct {
 	Why   string
 }
 
+// reportNever reports the classes that a model does not have, and a probability that it does
+// not give.
+func (c *classes) reportNever(g Gives, say func(class, why string)) {
+	for _, name := range c.names {
+		if !slices.Contains(g.Classes, name) {
+			say(name, "a rule names a class that the job's model does not have: no prediction is of it")
+		}
+	}
+	if c.atLeast > 0 && !g.Probability {
+		say("", "a rule wants a probability, and the job's model gives none: its alarm is never raised; write the rule without >=, or train the model again")
+	}
+}
+
 // Never are those of the rules, in their order.
 func (r Rules) Never(g Gives) (all []Never) {
 	for _, rule := range r {
@@ -45,14 +58,7 @@ func (r Rules) Never(g Gives) (all []Never) {
 		for _, cond := range []Condition{rule.Condition, rule.Only} {
 			switch c := cond.(type) {
 			case *classes:
-				for _, name := range c.names {
-					if !slices.Contains(g.Classes, name) {
-						say(name, "a rule names a class that the job's model does not have: no prediction is of it")
-					}
-				}
-				if c.atLeast > 0 && !g.Probability {
-					say("", "a rule wants a probability, and the job's model gives none: its alarm is never raised; write the rule without >=, or train the model again")
-				}
+				c.reportNever(g, say)
 			case *level:
 				if !g.Number {
 					say("", "a rule is about a predicted number, and the job's model predicts classes: its alarm is never raised; write a rule of kind class, or train the model with --target")

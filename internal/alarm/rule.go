@@ -86,6 +86,19 @@ func (r Rules) Texts() map[string]string {
 	return texts
 }
 
+// setDefaults sets the counts that the text does not name.
+func (r *Rule) setDefaults() {
+	if r.N == 0 {
+		r.K, r.N = 1, 1
+	}
+	if r.ClearAfter == 0 {
+		r.ClearAfter = r.N
+		if r.Kind == kindDrift {
+			r.ClearAfter = drift.Learning
+		}
+	}
+}
+
 // ParseRule reads a rule; the package's documentation says how it is written.
 func ParseRule(name, text string) (*Rule, error) {
 	fail := func(err error) (*Rule, error) {
@@ -111,15 +124,7 @@ func ParseRule(name, text string) (*Rule, error) {
 			return fail(err)
 		}
 	}
-	if r.N == 0 {
-		r.K, r.N = 1, 1
-	}
-	if r.ClearAfter == 0 {
-		r.ClearAfter = r.N
-		if r.Kind == kindDrift {
-			r.ClearAfter = drift.Learning
-		}
-	}
+	r.setDefaults()
 	if r.Kind == kindDrift && said["of"] {
 		return fail(errSeries)
 	}

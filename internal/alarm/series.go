@@ -36,7 +36,7 @@ func parseSeries(c clause) (*series, error) {
 		s.signal = c[0].text
 	}
 	switch {
-	case len(c) == 1 && (s.signal == "probability" || s.signal == "score" || s.signal == "novelty" || s.signal == "interval"):
+	case len(c) == 1 && slices.Contains([]string{"probability", "score", "novelty", "interval"}, s.signal):
 	case len(c) == 2 && s.signal == "class" && c[1].text != "|":
 		s.class = c[1].text
 	case len(c) == 1 && s.signal == "inputs":

@@ -29,6 +29,31 @@ func (c clause) String() string {
 	return strings.Join(words, " ")
 }
 
+// cutQuoted cuts a text in quotes from the beginning of a rule's text.
+func cutQuoted(text string) (plain, rest string, err error) {
+	quoted, err := strconv.QuotedPrefix(text)
+	if err != nil {
+		return "", "", fmt.Errorf("the quotes at %q do not end, or hold a wrong escape (write \\\\ for a backslash)", text)
+	}
+	plain, err = strconv.Unquote(quoted)
+	if err != nil || plain == "" || !utf8.ValidString(plain) {
+		return "", "", fmt.Errorf("%s is no text", quoted)
+	}
+	return plain, text[len(quoted):], nil
+}
+
+// endOfWord is the length of the word that a text begins with.
+func endOfWord(text string) int {
+	end := strings.IndexAny(text, " \t\r\n,|\"")
+	if end < 0 {
+		end = len(text)
+	}
+	if i := strings.Index(text[:end], ">="); i > 0 {
+		end = i
+	}
+	return end
+}
+
 // split takes a rule's text apart. There is at least one clause, which may be empty.
 func split(text string) ([]clause, error) {
 	if !utf8.ValidString(text) {
@@ -50,23 +75,13 @@ func split(text string) ([]clause, error) {
 		case strings.HasPrefix(text, ">="):
 			*last(), text = append(*last(), word{text: ">="}), text[2:]
 		case c == '"':
-			quoted, err := strconv.QuotedPrefix(text)
+			plain, rest, err := cutQuoted(text)
 			if err != nil {
-				return nil, fmt.Errorf("the quotes at %q do not end, or hold a wrong escape (write \\\\ for a backslash)", text)
+				return nil, err
 			}
-			plain, err := strconv.Unquote(quoted)
-			if err != nil || plain == "" || !utf8.ValidString(plain) {
-				return nil, fmt.Errorf("%s is no text", quoted)
-			}
-			*last(), text = append(*last(), word{plain, true}), text[len(quoted):]
+			*last(), text = append(*last(), word{plain, true}), rest
 		default:
-			end := strings.IndexAny(text, " \t\r\n,|\"")
-			if end < 0 {
-				end = len(text)
-			}
-			if i := strings.Index(text[:end], ">="); i > 0 {
-				end = i
-			}
+			end := endOfWord(text)
 			*last(), text = append(*last(), word{text: text[:end]}), text[end:]
 		}
 	}

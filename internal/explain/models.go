@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
@@ -45,10 +46,10 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 	if was := f.record.Identity; was.Network != "" && was.Network != entry.Network {
 		m.network, first = was.Network, was.Readout
 	}
-	if m.stage.Model == nil && m.network != "" {
-		return nil, fmt.Errorf("explain: the prediction was made before job %q got the network of another job (job replace), and its registry gives models of the network that it has now: %w", j.Name, ErrNoModel)
-	}
 	if m.stage.Model == nil {
+		if m.network != "" {
+			return nil, fmt.Errorf("explain: the prediction was made before job %q got the network of another job (job replace), and its registry gives models of the network that it has now: %w", j.Name, ErrNoModel)
+		}
 		if lost == nil {
 			lost = m.firstOf(ctx, all, first, entry.Input)
 		}
@@ -66,22 +67,36 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 	}
 	m.name = f.Prediction.Readout
 	m.first = m.name == "" || m.name == f.Meta.First
-	if m.name == "" && all != nil {
-		if e, err := all.Find(ctx, first, entry.Input); err == nil {
-			m.name = e.Fingerprint
-		}
-	}
-	if m.name == "" && (all == nil || registry.Identity(own, entry.Input) == first) {
-		m.name = own
+	if m.name == "" {
+		m.name = nameOf(ctx, all, first, entry.Input, own)
 	}
 	m.find(ctx, all, linear, own)
-	for _, p := range slices.Backward(entry.Promotions) {
-		if p.Readout == m.name && !p.When.After(f.Stored) {
-			m.took = &p
-			break
+	m.took = lastPromotion(entry.Promotions, m.name, f.Stored)
+	return m, nil
+}
+
+// nameOf is the fingerprint of the readout with an identity, in the registry or the model's own;
+// empty if it is neither.
+func nameOf(ctx context.Context, all *registry.Models, identity, input, own string) string {
+	if all != nil {
+		if e, err := all.Find(ctx, identity, input); err == nil && e.Fingerprint != "" {
+			return e.Fingerprint
 		}
 	}
-	return m, nil
+	if all == nil || registry.Identity(own, input) == identity {
+		return own
+	}
+	return ""
+}
+
+// lastPromotion is the last promotion of a readout before a prediction was stored, or nil.
+func lastPromotion(all []pipeline.Promotion, readout string, stored time.Time) *pipeline.Promotion {
+	for _, p := range slices.Backward(all) {
+		if p.Readout == readout && !p.When.After(stored) {
+			return &p
+		}
+	}
+	return nil
 }
 
 // firstOf takes the model that the job began with.

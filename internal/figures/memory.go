@@ -84,6 +84,21 @@ func (f *Memory) Merge(other *Memory) error {
 	return f.validate()
 }
 
+// check refuses values out of their range.
+func (p *MemoryPoint) check() error {
+	switch {
+	case p.Task == "" || p.Model == "" || len(p.Task) > maxName || len(p.Model) > maxName:
+		return fmt.Errorf("want names of 1 to %d bytes", maxName)
+	case p.Length < 1 || p.Length > maxMemoryLength:
+		return fmt.Errorf("want a length of 1 to %d", maxMemoryLength)
+	case !(p.Accuracy >= 0 && p.Accuracy <= 1):
+		return fmt.Errorf("accuracy %g, want a share of 1", p.Accuracy)
+	case !(p.Deviation >= 0 && p.Deviation <= 1):
+		return fmt.Errorf("deviation %g, want 0 to 1", p.Deviation)
+	}
+	return nil
+}
+
 func (f *Memory) validate() error {
 	if len(f.Points) == 0 {
 		return errors.New("figures: memory table: no points, want some")
@@ -95,17 +110,11 @@ func (f *Memory) validate() error {
 	seen := map[key]bool{}
 	for _, p := range f.Points {
 		where := fmt.Sprintf("figures: memory table: task %.70q, model %.70q, length %d", p.Task, p.Model, p.Length)
+		if err := p.check(); err != nil {
+			return fmt.Errorf("%s: %w", where, err)
+		}
 		k := key{p.Task, p.Model, p.Length}
-		switch {
-		case p.Task == "" || p.Model == "" || len(p.Task) > maxName || len(p.Model) > maxName:
-			return fmt.Errorf("%s: want names of 1 to %d bytes", where, maxName)
-		case p.Length < 1 || p.Length > maxMemoryLength:
-			return fmt.Errorf("%s: want a length of 1 to %d", where, maxMemoryLength)
-		case !(p.Accuracy >= 0 && p.Accuracy <= 1):
-			return fmt.Errorf("%s: accuracy %g, want a share of 1", where, p.Accuracy)
-		case !(p.Deviation >= 0 && p.Deviation <= 1):
-			return fmt.Errorf("%s: deviation %g, want 0 to 1", where, p.Deviation)
-		case seen[k]:
+		if seen[k] {
 			return fmt.Errorf("%s: is there twice", where)
 		}
 		seen[k] = true

@@ -193,6 +193,25 @@ func (l *look) model() error {
 	return err
 }
 
+// silentRules are the names of the rules of kind silent that hold.
+func (l *look) silentRules() (map[string]bool, error) {
+	e, err := watch.CurrentRules(l.ctx, l.js, l.job.Name)
+	if err != nil || e == nil {
+		return nil, err
+	}
+	rules, err := alarm.ParseRules(e.Rules)
+	if err != nil {
+		return nil, err
+	}
+	silent := map[string]bool{}
+	for _, rule := range rules {
+		if rule.Silent > 0 {
+			silent[rule.Name] = true
+		}
+	}
+	return silent, nil
+}
+
 // alarms reads which are on.
 func (l *look) alarms() error {
 	l.r.Alarms = Alarms{List: []Alarm{}, Quiet: []string{}}
@@ -214,19 +233,11 @@ func (l *look) alarms() error {
 		}
 		a.Outputs = append(a.Outputs, Output{name, info.NumPending + uint64(info.NumAckPending), info.Paused, watch.OutputDiffers(l.job.Name, name, info.Config)})
 	}
-	silent := map[string]bool{}
-	if e, err := watch.CurrentRules(l.ctx, l.js, l.job.Name); err == nil && e != nil {
-		rules, err := alarm.ParseRules(e.Rules)
-		if err != nil {
-			return err
-		}
-		for _, rule := range rules {
-			silent[rule.Name] = rule.Silent > 0
-			a.Watched = a.Watched || rule.Silent > 0
-		}
-	} else if err != nil {
+	silent, err := l.silentRules()
+	if err != nil {
 		return err
 	}
+	a.Watched = len(silent) > 0
 	for i := range on {
 		one := Alarm{Rule: on[i].Rule, Key: text(on[i].Key), Since: on[i].Time}
 		if on[i].Kind == alarm.Acknowledged {
@@ -424,6 +435,20 @@ func (l *look) records(all []Partition, unlisted int) {
 	l.unknown("the partitions that nobody reads", failed)
 }
 
+// nextStored is when the oldest message that waits in a partition was stored; zero if none
+// waits. What reads the records reports their errors.
+func (l *look) nextStored(partition int) (stored time.Time, known bool) {
+	rec, _, err := store.ReadRecord(l.ctx, l.job.Out, l.job.Name, partition)
+	if err != nil {
+		return stored, false
+	}
+	next, err := l.job.Input(nil).Next(l.ctx, partition, rec.InSeq)
+	if err == nil && next.Seq > 0 {
+		stored = time.Unix(0, next.Stored)
+	}
+	return stored, err == nil
+}
+
 // oldest finds how old the oldest message is that waits. Workers report the age
 // for the partitions that they read; for other partitions the server is asked, by their records.
 func (l *look) oldest(all []Partition) {
@@ -434,22 +459,17 @@ func (l *look) oldest(all []Partition) {
 		}
 	}
 	slices.SortStableFunc(behind, func(a, b *Partition) int { return urgent(a, b) })
-	in := l.job.Input(nil)
 	now := l.job.Out.CachedInfo().TimeStamp
 	var asking sync.WaitGroup
 	for _, p := range behind[:min(len(behind), mostOldest)] {
 		asking.Go(func() {
-			rec, _, err := store.ReadRecord(l.ctx, l.job.Out, l.job.Name, p.Partition)
-			if err != nil {
-				return // told by who reads the records
+			if next, known := l.nextStored(p.Partition); known {
+				age := 0.0
+				if !next.IsZero() {
+					age = max(0, now.Sub(next).Seconds())
+				}
+				p.Behind = &age
 			}
-			age := 0.0
-			if at, err := in.Next(l.ctx, p.Partition, rec.InSeq); err == nil && at.Seq > 0 {
-				age = max(0, now.Sub(time.Unix(0, at.Stored)).Seconds())
-			} else if err != nil {
-				return
-			}
-			p.Behind = &age
 		})
 	}
 	asking.Wait()

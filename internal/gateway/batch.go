@@ -55,6 +55,31 @@ type taken struct {
 	answer error // for the device, when all parts are stored
 }
 
+// newTicket makes the ticket of the message, with the answer for its device.
+func (t *taken) newTicket() *ticket {
+	k := &ticket{left: 1, answer: t.answer, done: t.m.Done}
+	if len(t.parts) == 1 && t.parts[0].why != "" {
+		k.answer = &Unreadable{t.parts[0].why}
+	}
+	return k
+}
+
+// joinEarlier has a part that came before be acknowledged with that earlier one; false if it
+// is not known.
+func (g *Gateway) joinEarlier(o outbox.Origin, t *ticket) bool {
+	seen, _ := g.out.Sessions.Find(o)
+	if seen == nil {
+		return false
+	}
+	if seen.Batch == nil {
+		seen.Told()
+		return true
+	}
+	t.left++
+	seen.Batch.Stored = append(seen.Batch.Stored, func() { seen.Told(); t.stored() })
+	return true
+}
+
 // add puts a message's samples into the batches of their streams.
 func (g *Gateway) add(t *taken, now time.Time) {
 	m := t.m
@@ -69,26 +94,15 @@ func (g *Gateway) add(t *taken, now time.Time) {
 		}
 		return
 	}
-	ticket := &ticket{left: 1, answer: t.answer, done: m.Done}
-	if len(t.parts) == 1 && t.parts[0].why != "" {
-		ticket.answer = &Unreadable{t.parts[0].why}
-	}
+	ticket := t.newTicket()
 	o.Kept = m.Kept && ticket.answer == nil // a PUBREC with a fault frees the id at once
 	repeated := 0
 	for i := range t.parts {
 		p := &t.parts[i]
 		o.Part = xxh3.HashString(p.Key)
-		if m.Repeat && m.Session != "" {
-			if seen, _ := g.out.Sessions.Find(o); seen != nil {
-				repeated++
-				if seen.Batch == nil {
-					seen.Told()
-					continue
-				}
-				ticket.left++
-				seen.Batch.Stored = append(seen.Batch.Stored, func() { seen.Told(); ticket.stored() })
-				continue
-			}
+		if m.Repeat && m.Session != "" && g.joinEarlier(o, ticket) {
+			repeated++
+			continue
 		}
 		ticket.left++
 		s := g.stream(p.Key)
@@ -132,6 +146,16 @@ func (t *ticket) stored() {
 	}
 }
 
+// fits reports whether a part can be added to an open batch.
+func (g *Gateway) fits(b *batch, p *Part) bool {
+	ch := len(g.cfg.Channels)
+	n := len(p.X) / ch
+	if p.alone || b.alone || b.timed != (len(p.Times) > 0) && n > 0 {
+		return false
+	}
+	return (b.rows+n)*g.rowBytes()+2048+192*ch <= g.maxBytes
+}
+
 // put adds a part to the open batch of its stream.
 func (g *Gateway) put(p *Part, o outbox.Origin, t *ticket, now time.Time, from *trace.Context) {
 	s := g.stream(p.Key)
@@ -139,9 +163,8 @@ func (g *Gateway) put(p *Part, o outbox.Origin, t *ticket, now time.Time, from *
 	if p.Gap {
 		g.breakOff(s)
 	}
-	ch := len(g.cfg.Channels)
-	n := len(p.X) / ch
-	if b := s.open; b != nil && (p.alone || b.alone || b.timed != (len(p.Times) > 0) && n > 0 || (b.rows+n)*g.rowBytes()+2048+192*ch > g.maxBytes) {
+	n := len(p.X) / len(g.cfg.Channels)
+	if b := s.open; b != nil && !g.fits(b, p) {
 		g.seal(b)
 	}
 	b := s.open

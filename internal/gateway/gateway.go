@@ -199,6 +199,12 @@ func (g *Gateway) Run(ctx context.Context) error {
 		}
 		go g.watchJob(watching, wrong)
 	}
+	return g.serve(ctx, wrong)
+}
+
+// serve publishes what devices send until ctx ends, or wrong says that the job reads something
+// else.
+func (g *Gateway) serve(ctx context.Context, wrong <-chan error) error {
 	watch := time.NewTicker(answerTimeout)
 	defer watch.Stop()
 	stopping := ctx.Done()
@@ -206,16 +212,12 @@ func (g *Gateway) Run(ctx context.Context) error {
 	for {
 		wait := g.pump(time.Now())
 		g.note()
+		if late != nil && g.isEmpty() {
+			return nil
+		}
 		in := g.doors.messages
 		if late != nil || g.full() {
 			in = nil
-		}
-		if late != nil && len(g.opened)+len(g.unwritten)+g.out.Waiting() == 0 {
-			return nil
-		}
-		var alarm <-chan time.Time
-		if wait != math.MaxInt64 {
-			alarm = time.After(wait)
 		}
 		select {
 		case t := <-in:
@@ -223,15 +225,13 @@ func (g *Gateway) Run(ctx context.Context) error {
 		case a := <-g.answers:
 			g.answered(a)
 		case s := <-g.doors.sessions:
-			if err := g.out.Forget(s); err != nil {
-				g.diskFailed(err)
-			}
+			g.forget(s)
 		case err := <-wrong:
 			if stopping != nil {
 				close(g.doors.end)
 			}
 			return err
-		case <-alarm:
+		case <-after(wait):
 		case <-watch.C:
 			g.giveUpLate()
 		case <-late:
@@ -239,26 +239,54 @@ func (g *Gateway) Run(ctx context.Context) error {
 			return nil
 		case <-stopping:
 			stopping = nil
-			close(g.doors.end)
-			late = time.After(g.cfg.StopTimeout)
-			for _, b := range slices.Concat(g.opened, g.growing) {
-				b.begun = time.Time{} // all are due
-			}
+			late = g.closeDoors()
 		}
-		for range atOnce { // what is there already
-			select {
-			case t := <-in:
-				g.add(&t, time.Now())
-				if g.full() {
-					in = nil
-				}
-				continue
-			case a := <-g.answers:
-				g.answered(a)
-				continue
-			default:
+		g.drain(in)
+	}
+}
+
+// after is time.After; a wait of math.MaxInt64 has no end.
+func after(wait time.Duration) <-chan time.Time {
+	if wait == math.MaxInt64 {
+		return nil
+	}
+	return time.After(wait)
+}
+
+// isEmpty reports whether nothing waits for the server.
+func (g *Gateway) isEmpty() bool { return len(g.opened)+len(g.unwritten)+g.out.Waiting() == 0 }
+
+// forget forgets a session of a device.
+func (g *Gateway) forget(session string) {
+	if err := g.out.Forget(session); err != nil {
+		g.diskFailed(err)
+	}
+}
+
+// closeDoors takes nothing more, and makes all batches due. The channel that it returns says
+// when the server has had its time to answer.
+func (g *Gateway) closeDoors() (late <-chan time.Time) {
+	close(g.doors.end)
+	for _, b := range slices.Concat(g.opened, g.growing) {
+		b.begun = time.Time{} // all are due
+	}
+	return time.After(g.cfg.StopTimeout)
+}
+
+// drain takes messages and answers that are there already, up to a limit. A nil channel takes
+// no messages.
+func (g *Gateway) drain(in <-chan taken) {
+	for range atOnce {
+		select {
+		case t := <-in:
+			g.add(&t, time.Now())
+			if g.full() {
+				in = nil
 			}
-			break
+		case a := <-g.answers:
+			g.answered(a)
+		default:
+			return
 		}
 	}
 }

@@ -47,12 +47,28 @@ func (g *Gateway) pump(now time.Time) time.Duration {
 		g.hold.probe = now.Add(probeEvery)
 		g.writeAgain()
 	}
-	wait := time.Duration(math.MaxInt64)
+	wait := min(g.sealDue(now), g.sealGrown(now))
+	for len(g.stuck) > 0 && !now.Before(g.stuck[0].again) {
+		g.ready = append(g.ready, g.stuck[0])
+		g.stuck = g.stuck[1:]
+	}
+	if len(g.stuck) > 0 {
+		wait = min(wait, g.stuck[0].again.Sub(now))
+	}
+	g.publishReady(now)
+	if g.hold.disk || g.hold.server && len(g.ready) > 0 && len(g.flight) == 0 {
+		wait = min(wait, max(g.hold.probe.Sub(now), time.Millisecond))
+	}
+	return wait
+}
+
+// sealDue seals the open batches that are due; one whose stream has a batch on its way may
+// grow instead. It returns how long nothing more is due.
+func (g *Gateway) sealDue(now time.Time) time.Duration {
 	for len(g.opened) > 0 {
 		b := g.opened[0]
 		if left := b.begun.Add(g.cfg.Latency).Sub(now); !b.sealed && left > 0 {
-			wait = left
-			break
+			return left
 		}
 		g.opened[0] = nil
 		g.opened = g.opened[1:]
@@ -65,29 +81,21 @@ func (g *Gateway) pump(now time.Time) time.Duration {
 			g.growing = append(g.growing, b)
 		}
 	}
-	wait = min(wait, g.sealGrown(now))
-	for len(g.stuck) > 0 && !now.Before(g.stuck[0].again) {
-		g.ready = append(g.ready, g.stuck[0])
-		g.stuck = g.stuck[1:]
-	}
-	if len(g.stuck) > 0 {
-		wait = min(wait, g.stuck[0].again.Sub(now))
-	}
+	return math.MaxInt64
+}
+
+// publishReady publishes of the streams that are ready, as far as there is room on the way. A
+// server that does not answer is probed with one.
+func (g *Gateway) publishReady(now time.Time) {
 	for len(g.ready) > 0 && len(g.flight) < flights && g.flying < flightBytes {
-		if g.hold.server {
-			if left := g.hold.probe.Sub(now); len(g.flight) > 0 || left > 0 {
-				break
-			}
+		if g.hold.server && (len(g.flight) > 0 || g.hold.probe.After(now)) {
+			return
 		}
 		s := g.ready[0]
 		g.ready[0] = nil
 		g.ready = g.ready[1:]
 		g.publish(s)
 	}
-	if g.hold.disk || g.hold.server && len(g.ready) > 0 && len(g.flight) == 0 {
-		wait = min(wait, max(g.hold.probe.Sub(now), time.Millisecond))
-	}
-	return wait
 }
 
 // sealGrown seals batches that have waited long for the answer of the one before:

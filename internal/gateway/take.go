@@ -150,8 +150,9 @@ func (g *Gateway) decodeLines(m *Message) ([]Part, error) {
 	return all, bad.error(len(all) > 0)
 }
 
-// check completes a part and refuses what cannot be published.
-func (g *Gateway) check(p *Part, m *Message) error {
+// setKey completes the key of a part with the message's, and refuses one that the job does not
+// take.
+func (g *Gateway) setKey(p *Part, m *Message) error {
 	if p.Key != "" && m.Key != "" { // a stream id under a topic's key
 		p.Key = m.Key + "/" + p.Key
 	}
@@ -164,6 +165,14 @@ func (g *Gateway) check(p *Part, m *Message) error {
 	}
 	if key := g.job.key(p.Key); !g.cfg.Keys.Allow(key) {
 		return refusedf("the key %q is none of input.keys: %s", names.Cut(key, 80), names.Cut(g.cfg.Keys.String(), 200))
+	}
+	return nil
+}
+
+// check completes a part and refuses what cannot be published.
+func (g *Gateway) check(p *Part, m *Message) error {
+	if err := g.setKey(p, m); err != nil {
+		return err
 	}
 	ch := len(g.cfg.Channels)
 	n := len(p.X) / ch

@@ -128,6 +128,24 @@ type Stored struct {
 	Stored time.Time
 }
 
+// openStored opens the messages of a filter; last is the number of the last one of the NATS
+// stream. it is nil if there are no messages.
+func openStored(ctx context.Context, js jetstream.JetStream, name, filter string) (it jetstream.MessagesContext, last uint64, err error) {
+	s, err := js.Stream(ctx, name)
+	if err != nil {
+		return nil, 0, err
+	}
+	cons, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{FilterSubjects: []string{filter}, InactiveThreshold: forgetAfter})
+	if err != nil {
+		return nil, 0, err
+	}
+	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
+		return nil, 0, nil
+	}
+	it, err = cons.Messages()
+	return it, s.CachedInfo().State.LastSeq, err
+}
+
 // Read hands all labels that there are now to fn, in the order in which they
 // were stored; of one stream if it is not empty. What is no label goes to foreign.
 func Read(ctx context.Context, js jetstream.JetStream, job, stream string, fn func(Stored) error, foreign func(number uint64, err error)) error {
@@ -136,21 +154,12 @@ func Read(ctx context.Context, js jetstream.JetStream, job, stream string, fn fu
 	if stream != "" {
 		filter = wire.LabelSubject(job, stream)
 	}
-	s, err := js.Stream(ctx, name)
+	it, last, err := openStored(ctx, js, name, filter)
 	if err != nil {
 		return asOurs(name, err)
 	}
-	last := s.CachedInfo().State.LastSeq
-	cons, err := js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{FilterSubjects: []string{filter}, InactiveThreshold: forgetAfter})
-	if err != nil {
-		return asOurs(name, err)
-	}
-	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
+	if it == nil {
 		return nil
-	}
-	it, err := cons.Messages()
-	if err != nil {
-		return asOurs(name, err)
 	}
 	defer it.Stop()
 	for {

@@ -183,6 +183,20 @@ func (s *Store) worth(g *group, more int) bool {
 	return g.path != "" || 4*int64(f)*int64(more) > readout.SumsBytes(f, len(g.head.Classes))
 }
 
+// leavers are the entries that leave a group and whose features are there; those that stay are
+// noted in members.
+func (s *Store) leavers(g *group, now map[key]*Example, members map[key]bool) (gone []key) {
+	for k, c := range g.members {
+		x, here := now[k], s.entries[k].segment != ""
+		if x != nil && x.Class == g.head.Classes[c] && (!here || x.Who == g.head.Who) {
+			members[k] = true
+		} else if here {
+			gone = append(gone, k)
+		}
+	}
+	return gone
+}
+
 // regroup says which examples are of which group: one that is there, or a new one. Those
 // whose class has changed leave their group, and where their features are there, those of
 // which other people speak now.
@@ -193,15 +207,7 @@ func (s *Store) regroup(ctx context.Context, examples []Example, site func(strea
 	}
 	member := map[key]bool{}
 	for _, g := range s.groups {
-		var gone []key
-		for k, c := range g.members {
-			x, here := now[k], s.entries[k].segment != ""
-			if x != nil && x.Class == g.head.Classes[c] && (!here || x.Who == g.head.Who) {
-				member[k] = true
-			} else if here {
-				gone = append(gone, k)
-			}
-		}
+		gone := s.leavers(g, now, member)
 		if len(gone) == 0 {
 			continue
 		}
@@ -300,6 +306,28 @@ func (s *Store) rewrite(g *group, change func(next *group, sums *readout.Sums) (
 	return nil
 }
 
+// copyOthers writes what segments hold besides some entries into a new segment.
+func (s *Store) copyOthers(segments map[string]bool, some map[key]bool) (*segmentWriter, error) {
+	w, err := s.next()
+	if err != nil {
+		return nil, err
+	}
+	row := make([]float32, s.state.About.Features)
+	for k, e := range s.entries {
+		if !segments[e.segment] || some[k] {
+			continue
+		}
+		if err = s.Features(&e.Entry, row); err == nil {
+			err = w.add(e.Entry, row)
+		}
+		if err != nil {
+			w.abort()
+			return nil, err
+		}
+	}
+	return w, w.close()
+}
+
 // drop gives features up that are in sums: the segments that have some of them are
 // written again without, and then removed.
 func (s *Store) drop(some map[key]bool) error {
@@ -313,24 +341,8 @@ func (s *Store) drop(some map[key]bool) error {
 	if len(old) == 0 {
 		return nil
 	}
-	w, err := s.next()
+	w, err := s.copyOthers(old, some)
 	if err != nil {
-		return err
-	}
-	row := make([]float32, s.state.About.Features)
-	for k, e := range s.entries {
-		if !old[e.segment] || some[k] {
-			continue
-		}
-		if err = s.Features(&e.Entry, row); err == nil {
-			err = w.add(e.Entry, row)
-		}
-		if err != nil {
-			w.abort()
-			return err
-		}
-	}
-	if err := w.close(); err != nil {
 		return err
 	}
 	for k := range some {

@@ -112,24 +112,32 @@ func Open(dir string) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) load() error {
+// loadState loads what the store is about, if it was stored already.
+func (s *Store) loadState() error {
 	path := filepath.Join(s.dir, stateFile)
 	text, err := os.ReadFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-	case err != nil:
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("learn: %w", err)
-	default:
-		if err := json.Unmarshal(text, &s.state); err != nil {
-			return fmt.Errorf("learn: %s: %w: %w; begin another store", path, err, ErrDamaged)
-		}
-		if v := s.state.Version; v != stateVersion {
-			return fmt.Errorf("learn: %s has version %d, and this program reads version %d: use the program that wrote it", path, v, stateVersion)
-		}
-		if n := s.state.About.Features; n < 1 || n > mostFeatures {
-			return fmt.Errorf("learn: %s names %d features: %w; begin another store", path, n, ErrDamaged)
-		}
-		s.bound = true
+	}
+	if err := json.Unmarshal(text, &s.state); err != nil {
+		return fmt.Errorf("learn: %s: %w: %w; begin another store", path, err, ErrDamaged)
+	}
+	if v := s.state.Version; v != stateVersion {
+		return fmt.Errorf("learn: %s has version %d, and this program reads version %d: use the program that wrote it", path, v, stateVersion)
+	}
+	if n := s.state.About.Features; n < 1 || n > mostFeatures {
+		return fmt.Errorf("learn: %s names %d features: %w; begin another store", path, n, ErrDamaged)
+	}
+	s.bound = true
+	return nil
+}
+
+func (s *Store) load() error {
+	if err := s.loadState(); err != nil {
+		return err
 	}
 	files, err := os.ReadDir(s.dir)
 	if err != nil {

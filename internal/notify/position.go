@@ -22,6 +22,19 @@ type position struct {
 	verified time.Time
 }
 
+// remake makes the consumer again, of which somebody has changed what.
+func (q *queue) remake(ctx context.Context, js jetstream.JetStream, info *jetstream.ConsumerInfo, what string) (jetstream.Consumer, error) {
+	stream := wire.AlarmStream(q.job)
+	if q.at.next == 0 {
+		q.at.next = info.AckFloor.Stream + 1
+	}
+	q.log.Error(q.name+": the consumer that remembers what was sent was changed: it is made again, and events continue behind the last one that was sent; one may be sent twice", "stream", stream, "what", what, "message", q.at.next)
+	if err := js.DeleteConsumer(ctx, stream, q.name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil, err
+	}
+	return q.create(ctx, js)
+}
+
 // consumer is the consumer that remembers how far the output is. It is made where it is not
 // there. One that somebody has paused, changed, deleted or replaced is repaired, so that no
 // event is left out, and the log reports it.
@@ -42,14 +55,7 @@ func (q *queue) consumer(ctx context.Context, js jetstream.JetStream) (jetstream
 		what = "when it was made"
 	}
 	if what != "" {
-		if q.at.next == 0 {
-			q.at.next = info.AckFloor.Stream + 1
-		}
-		q.log.Error(q.name+": the consumer that remembers what was sent was changed: it is made again, and events continue behind the last one that was sent; one may be sent twice", "stream", stream, "what", what, "message", q.at.next)
-		if err := js.DeleteConsumer(ctx, stream, q.name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
-			return nil, err
-		}
-		return q.create(ctx, js)
+		return q.remake(ctx, js, info, what)
 	}
 	if info.Paused || info.Config.PauseUntil != nil && info.Config.PauseUntil.After(time.Now()) {
 		q.log.Error(q.name+": the consumer that remembers what was sent was paused: it is resumed", "stream", stream)

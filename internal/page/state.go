@@ -141,25 +141,40 @@ func lagAge(d time.Duration) Age {
 	return Age(seconds(d))
 }
 
-// judge says how a worker stands; answered is when a sample was answered last.
-func judge(s *pipeline.Status, lag int64, answered time.Time, behind time.Duration, now time.Time) Verdict {
-	why := s.Unready()
-	v := Verdict{Level: "good", Why: make([]string, 0, len(why))}
-	for _, line := range why[:min(len(why), mostWhys)] {
-		v.Why = append(v.Why, short(line))
-	}
-	if more := len(why) - mostWhys; more > 0 {
-		v.Why = append(v.Why, fmt.Sprintf("and %d more: /readyz has all", more))
-	}
-	n := counted(len(s.Partitions), "partition")
-	reading := 0
-	for _, p := range s.Partitions {
+// countReading counts the partitions that are read; stuck says that one of the others cannot
+// be without help.
+func countReading(all []pipeline.PartitionHealth) (reading int, stuck bool) {
+	for _, p := range all {
 		if p.Phase == pipeline.Reading && p.Waiting == "" {
 			reading++
 		}
 		if p.Phase == pipeline.Stopped || p.Phase == pipeline.Deferred || p.Waiting != "" {
-			v.Level = "bad"
+			stuck = true
 		}
+	}
+	return reading, stuck
+}
+
+// shortened are the first reasons, each cut to a line.
+func shortened(why []string) []string {
+	all := make([]string, 0, len(why))
+	for _, line := range why[:min(len(why), mostWhys)] {
+		all = append(all, short(line))
+	}
+	if more := len(why) - mostWhys; more > 0 {
+		all = append(all, fmt.Sprintf("and %d more: /readyz has all", more))
+	}
+	return all
+}
+
+// judge says how a worker stands; answered is when a sample was answered last.
+func judge(s *pipeline.Status, lag int64, answered time.Time, behind time.Duration, now time.Time) Verdict {
+	why := s.Unready()
+	v := Verdict{Level: "good", Why: shortened(why)}
+	n := counted(len(s.Partitions), "partition")
+	reading, stuck := countReading(s.Partitions)
+	if stuck {
+		v.Level = "bad"
 	}
 	switch {
 	case !s.Running:

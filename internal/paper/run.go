@@ -41,6 +41,11 @@ func Run(ctx context.Context, sets []*archive.Dataset, opt Options, st *Store) (
 	return newRunner(opt, st).run(ctx, sets)
 }
 
+// sameResult reports whether two cells hold the same result, whatever their times are.
+func sameResult(a, b *Cell) bool {
+	return a.Configurations == b.Configurations && a.Draws == b.Draws && a.Training == b.Training && a.Missing == b.Missing && a.Accuracy == b.Accuracy
+}
+
 func (r *runner) run(ctx context.Context, sets []*archive.Dataset) (cells []Cell, err error) {
 	for _, d := range sets {
 		for _, m := range r.Models {
@@ -64,7 +69,7 @@ func (r *runner) run(ctx context.Context, sets []*archive.Dataset) (cells []Cell
 			if err != nil {
 				return nil, err
 			}
-			if have, done := r.cells[key{d.Name, m, 0}]; !done || have.Configurations != c.Configurations || have.Draws != c.Draws || have.Training != c.Training || have.Missing != c.Missing || have.Accuracy != c.Accuracy {
+			if have, done := r.cells[key{d.Name, m, 0}]; !done || !sameResult(&have, &c) {
 				if err := r.write(record{Cell: &c}); err != nil {
 					return nil, err
 				}

@@ -21,23 +21,11 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	bank := st.settings.Protocol == Bank
 	powered := meters(cells)
-	head := []string{"data set", "model", "accuracy", "paper", "difference", "in paper's sd"}
-	if bank {
-		head = append(head, Classifiers...)
-	} else {
-		head = append(head, "units", "paper", "validation", "search s")
-	}
-	head = append(head, "s a draw")
-	for _, m := range powered {
-		if !bank {
-			head = append(head, m.name+" search Wh")
-		}
-		head = append(head, m.name+" Wh a draw")
-	}
-	fmt.Fprintln(t, strings.Join(append(head, "within"), "\t"))
+	head := tableHead(bank, powered)
+	fmt.Fprintln(t, strings.Join(head, "\t"))
 	for _, c := range cells {
 		if c.Missing != "" {
-			row := append([]string{c.Dataset, c.Model, "no result"}, slices.Repeat([]string{"-"}, len(head)-3)...)
+			row := append([]string{c.Dataset, c.Model, "no result"}, slices.Repeat([]string{"-"}, len(head)-4)...)
 			fmt.Fprintln(t, strings.Join(append(row, c.Missing), "\t"))
 			continue
 		}
@@ -61,6 +49,29 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
+	return st.writeUnknown(w, cells)
+}
+
+// tableHead are the names of the columns.
+func tableHead(bank bool, powered []meter) []string {
+	head := []string{"data set", "model", "accuracy", "paper", "difference", "in paper's sd"}
+	if bank {
+		head = append(head, Classifiers...)
+	} else {
+		head = append(head, "units", "paper", "validation", "search s")
+	}
+	head = append(head, "s a draw")
+	for _, m := range powered {
+		if !bank {
+			head = append(head, m.name+" search Wh")
+		}
+		head = append(head, m.name+" Wh a draw")
+	}
+	return append(head, "within")
+}
+
+// writeUnknown writes which test series no model could get right.
+func (st *Store) writeUnknown(w io.Writer, cells []Cell) error {
 	for i, c := range cells {
 		if d := st.data[c.Dataset]; d.Unknown > 0 && (i == 0 || cells[i-1].Dataset != c.Dataset) {
 			if _, err := fmt.Fprintf(w, "%s: %d of %d test series are of classes without a training series and count as wrong\n", c.Dataset, d.Unknown, d.Asked); err != nil {

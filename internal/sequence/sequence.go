@@ -54,6 +54,19 @@ type Samples struct {
 	EndAfter bool
 }
 
+// hasMarks reports whether marks end the sequences of a policy.
+func hasMarks(p *reservoir.Policy) bool {
+	return p.Kind == reservoir.Marked || p.Kind == reservoir.Gap
+}
+
+// endsAfter reports whether the sequence ends after sample r, which is its Nth.
+func (q *Sequencer) endsAfter(p *reservoir.Policy, s *Samples, r int) bool {
+	if p.Kind == reservoir.Count && q.N == int64(p.Length) || q.N == Max {
+		return true
+	}
+	return hasMarks(p) && (len(s.Ends) > 0 && s.Ends[r] || s.EndAfter && r == s.Count-1)
+}
+
 // Cut appends the pieces of the next samples to dst in the order to run them.
 // End marks count for the policies whose sequences vary in length, marked and
 // gap. The gap policy needs times.
@@ -61,7 +74,6 @@ func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 	if p.Kind == reservoir.Window {
 		return q.cutWindow(dst, p, s.Count)
 	}
-	marks := p.Kind == reservoir.Marked || p.Kind == reservoir.Gap
 	start := 0 // first sample not yet in a cut
 	first, age := q.N == 0, q.N
 	add := func(to int, emit, end bool) {
@@ -80,8 +92,7 @@ func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 			q.Last = s.Times[r]
 		}
 		q.N++
-		end := marks && (len(s.Ends) > 0 && s.Ends[r] || s.EndAfter && r == s.Count-1) ||
-			p.Kind == reservoir.Count && q.N == int64(p.Length) || q.N == Max
+		end := q.endsAfter(p, &s, r)
 		if end || p.Early > 0 && q.N%int64(p.Early) == 0 {
 			add(r+1, true, end)
 		}
@@ -89,7 +100,7 @@ func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 	if start < s.Count {
 		add(s.Count, false, false)
 	}
-	if s.Count == 0 && s.EndAfter && marks && q.Open() {
+	if s.Count == 0 && s.EndAfter && hasMarks(p) && q.Open() {
 		add(0, true, true)
 	}
 	return dst

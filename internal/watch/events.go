@@ -154,23 +154,13 @@ func read(ctx context.Context, js jetstream.JetStream, job string, follow bool, 
 	if !follow && s.CachedInfo().State.LastSeq == 0 { // a stage has made it
 		return fmt.Errorf("watch: job %q: %w", job, ErrNoAlarms)
 	}
-	failed := func(err error) error {
-		if err == nil || ctx.Err() != nil && follow {
-			return nil
-		}
-		return fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
-	}
-	cfg.InactiveThreshold = forgetAfter
-	cons, err := js.OrderedConsumer(ctx, wire.AlarmStream(job), cfg)
+	failed := func(err error) error { return readFailure(ctx, job, follow, err) }
+	it, err := openMessages(ctx, js, job, follow, cfg)
 	if err != nil {
 		return failed(err)
 	}
-	if info := cons.CachedInfo(); !follow && info != nil && info.NumPending == 0 {
+	if it == nil {
 		return nil
-	}
-	it, err := cons.Messages()
-	if err != nil {
-		return failed(err)
 	}
 	defer it.Stop()
 	for {
@@ -199,4 +189,27 @@ func read(ctx context.Context, js jetstream.JetStream, job string, follow bool, 
 			return nil
 		}
 	}
+}
+
+// readFailure is the error of reading the alarm log. What follows the log ends without one
+// when ctx does.
+func readFailure(ctx context.Context, job string, follow bool, err error) error {
+	if err == nil || ctx.Err() != nil && follow {
+		return nil
+	}
+	return fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
+}
+
+// openMessages opens the messages of the alarm log; it is nil if there are none and none are
+// waited for.
+func openMessages(ctx context.Context, js jetstream.JetStream, job string, wait bool, cfg jetstream.OrderedConsumerConfig) (it jetstream.MessagesContext, err error) {
+	cfg.InactiveThreshold = forgetAfter
+	cons, err := js.OrderedConsumer(ctx, wire.AlarmStream(job), cfg)
+	if err != nil {
+		return nil, err
+	}
+	if info := cons.CachedInfo(); !wait && info != nil && info.NumPending == 0 {
+		return nil, nil
+	}
+	return cons.Messages()
 }

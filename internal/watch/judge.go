@@ -15,6 +15,27 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
 
+// skipTo continues after a message of the output without having judged those before.
+func (w *watcher) skipTo(ctx context.Context, seq uint64) error {
+	if err := w.believe(seq); err != nil {
+		return err
+	}
+	w.fold.Skip(seq)
+	if err := w.save(ctx); err != nil {
+		return err
+	}
+	return w.start(ctx)
+}
+
+func (w *watcher) warnOfLimits() {
+	if w.fold.Crowded() {
+		w.Log.Warn("rules of kind drift have too many keys: those that come now have no alarm of drift; give the rules fewer streams (streams S) or count groups of them (by)", "keys", alarm.MostSeries)
+	}
+	if w.fold.Full() {
+		w.Log.Warn("too many streams, and all of them have alarms: those that come now are not judged; run jobs of fewer streams, or find out why every stream has an alarm", "streams", alarm.MostStreams)
+	}
+}
+
 // take judges a message of the output.
 func (w *watcher) take(ctx context.Context, o *consumer.Output) error {
 	if o.Seq <= w.fold.Position() {
@@ -39,25 +60,14 @@ func (w *watcher) take(ctx context.Context, o *consumer.Output) error {
 	}
 	if errors.Is(err, alarm.ErrMissing) && w.Missing && !w.standby.on {
 		w.Log.Warn("continuing without predictions that are gone; alarms that are on stay on", "err", err)
-		if err = w.believe(o.Seq - 1); err == nil {
-			w.fold.Skip(o.Seq - 1)
-			err = w.save(ctx)
-		}
-		if err == nil {
-			err = w.start(ctx)
-		}
+		err = w.skipTo(ctx, o.Seq-1)
 	}
 	if err != nil {
 		return err
 	}
 	w.note(&m)
 	events, err := w.fold.Take(&m)
-	if w.fold.Crowded() {
-		w.Log.Warn("rules of kind drift have too many keys: those that come now have no alarm of drift; give the rules fewer streams (streams S) or count groups of them (by)", "keys", alarm.MostSeries)
-	}
-	if w.fold.Full() {
-		w.Log.Warn("too many streams, and all of them have alarms: those that come now are not judged; run jobs of fewer streams, or find out why every stream has an alarm", "streams", alarm.MostStreams)
-	}
+	w.warnOfLimits()
 	if err == nil {
 		err = w.emit(ctx, events)
 	}

@@ -77,24 +77,29 @@ type failure struct {
 	err   error // nil: none is known
 }
 
+// noteAnswer notes whether a stream is stored. One that is not is written again.
+func (l *latest) noteAnswer(f *alarm.Fold, m *nats.Msg) {
+	index, err := l.answer(m)
+	name, waits := l.sent[index]
+	if !waits {
+		return
+	}
+	if delete(l.sent, index); err == nil {
+		return
+	}
+	l.ours, l.sending = false, stage{}
+	f.Again(name)
+	if l.failed.err == nil || index < l.failed.index {
+		l.failed = failure{index, err}
+	}
+}
+
 // settle looks at the answers. What was not stored is written again.
 func (l *latest) settle(f *alarm.Fold) (all bool) {
 	for more := len(l.sent) > 0; more; {
 		select {
 		case m := <-l.inbox.answers:
-			index, err := l.answer(m)
-			name, waits := l.sent[index]
-			if !waits {
-				continue
-			}
-			if delete(l.sent, index); err == nil {
-				continue
-			}
-			l.ours, l.sending = false, stage{}
-			f.Again(name)
-			if l.failed.err == nil || index < l.failed.index {
-				l.failed = failure{index, err}
-			}
+			l.noteAnswer(f, m)
 		default:
 			more = false
 		}

@@ -112,15 +112,8 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 			return ctx.Err()
 		case a := <-answers:
 			*asking = a.asker
-			switch {
-			case errors.Is(a.err, errNobody):
-				return nil
-			case errors.Is(a.err, errLost):
-				return a.err
-			case a.err == nil && s.followed < now.Last && time.Since(heard) > fresh:
-				return fmt.Errorf("%w: what the log has does not come", errAgain)
-			case a.err == nil:
-				now = a.pulse
+			if over, err := w.hearPulse(a, &now, heard); over || err != nil {
+				return err
 			}
 		case m, more := <-log:
 			if !more {
@@ -131,10 +124,8 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 			s.held = &o
 		case err = <-w.failed():
 		}
-		if err == nil && s.held != nil && s.held.Seq <= now.Position && s.followed >= now.Last {
-			o := s.held
-			s.held = nil
-			err = w.take(ctx, o)
+		if err == nil {
+			err = w.judgeHeld(ctx, now)
 		}
 		if err != nil {
 			return err
@@ -146,6 +137,35 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 			w.StandsBy()
 		}
 	}
+}
+
+// hearPulse takes an answer of the other process, which was heard in the log last at heard.
+// over says that it does not answer any more.
+func (w *watcher) hearPulse(a answered, now *pulse, heard time.Time) (over bool, err error) {
+	switch {
+	case errors.Is(a.err, errNobody):
+		return true, nil
+	case errors.Is(a.err, errLost):
+		return false, a.err
+	case a.err != nil: // it is asked again
+		return false, nil
+	case w.standby.followed < now.Last && time.Since(heard) > fresh:
+		return false, fmt.Errorf("%w: what the log has does not come", errAgain)
+	}
+	*now = a.pulse
+	return false, nil
+}
+
+// judgeHeld judges the message that is held, if the other process has judged it and the log
+// has been read as far.
+func (w *watcher) judgeHeld(ctx context.Context, now pulse) error {
+	s := &w.standby
+	if s.held == nil || s.held.Seq > now.Position || s.followed < now.Last {
+		return nil
+	}
+	o := s.held
+	s.held = nil
+	return w.take(ctx, o)
 }
 
 // compareRules warns where this process will change the rules when it takes the alarms over.

@@ -69,6 +69,21 @@ func (b *book) events(ctx context.Context, all []alarm.Logged) error {
 	return nil
 }
 
+// send publishes the messages of a batch; not sent without an error means that the connection
+// did not take one.
+func (b *book) send(all []alarm.Logged) (sent bool, err error) {
+	for i := range all {
+		m, err := b.part(all, i)
+		if err != nil {
+			return false, err
+		}
+		if b.js.Conn().PublishMsg(m) != nil {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
 // batch publishes events together. If not done, some of them may be stored: the first ones,
 // or all.
 func (b *book) batch(ctx context.Context, all []alarm.Logged) (done bool, err error) {
@@ -78,14 +93,8 @@ func (b *book) batch(ctx context.Context, all []alarm.Logged) (done bool, err er
 	for len(b.inbox.answers) > 0 { // what came late of those before
 		<-b.inbox.answers
 	}
-	for i := range all {
-		m, err := b.part(all, i)
-		if err != nil {
-			return false, err
-		}
-		if b.js.Conn().PublishMsg(m) != nil {
-			return false, nil
-		}
+	if sent, err := b.send(all); !sent {
+		return false, err
 	}
 	for {
 		select {

@@ -165,26 +165,48 @@ func sayOnce(o *Options) {
 	}
 }
 
+// beginConnected begins over the present connection. The error is errLost if that was lost
+// meanwhile, and nil if ctx has ended.
+func (w *watcher) beginConnected(ctx context.Context) (quiet func(), err error) {
+	reconnects := w.process.nc.Stats().Reconnects
+	up, done := w.process.link.Connection(ctx)
+	defer done()
+	quiet, err = w.begin(up)
+	if err == nil {
+		return quiet, nil
+	}
+	if ctx.Err() != nil {
+		return func() {}, nil
+	}
+	if up.Err() != nil || !w.process.nc.IsConnected() || w.process.nc.Stats().Reconnects != reconnects {
+		err = fmt.Errorf("%w: %w", errLost, err)
+	}
+	return nil, err
+}
+
+// openOutput begins to read the output, unless it is read already.
+func (w *watcher) openOutput(ctx context.Context) {
+	if w.reading != nil {
+		return
+	}
+	from := w.fold.Position() + 1
+	if w.lost != nil {
+		from = min(from, w.lost.back+1)
+	}
+	w.reading = readOutput(ctx, w.process.js, w.process.link, w.Job, from, w.Log)
+}
+
 func run(ctx context.Context, process *lasting, o Options) error {
 	w := &watcher{
 		Options: o, process: process, requests: make(chan *nats.Msg, queue), noted: map[string]bool{},
 	}
 	defer w.forget()
 	defer w.close()
-	reconnects := w.process.nc.Stats().Reconnects
-	up, done := w.process.link.Connection(ctx)
-	quiet, err := w.begin(up)
-	lost := up.Err() != nil || !w.process.nc.IsConnected() || w.process.nc.Stats().Reconnects != reconnects
-	done()
+	quiet, err := w.beginConnected(ctx)
 	if err == nil {
 		defer quiet()
 	}
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case err != nil && lost:
-		return fmt.Errorf("%w: %w", errLost, err)
-	case err != nil:
+	if err != nil || ctx.Err() != nil {
 		return err
 	}
 	for _, subject := range []string{wire.AlarmAckSubject(o.Job), wire.AlarmSetSubject(o.Job)} {
@@ -194,13 +216,7 @@ func run(ctx context.Context, process *lasting, o Options) error {
 		}
 		defer func() { _ = sub.Unsubscribe() }()
 	}
-	if w.reading == nil {
-		from := w.fold.Position() + 1
-		if w.lost != nil {
-			from = min(from, w.lost.back+1)
-		}
-		w.reading = readOutput(ctx, w.process.js, w.process.link, o.Job, from, o.Log)
-	}
+	w.openOutput(ctx)
 	err = w.loop(ctx)
 	w.reading.stop()
 	if err != nil && ctx.Err() != nil { // amid the events of a message: the state has them, the log not yet
@@ -220,11 +236,8 @@ func run(ctx context.Context, process *lasting, o Options) error {
 	return w.save(end)
 }
 
-// loop judges what comes.
-func (w *watcher) loop(ctx context.Context) error {
-	flush, look := time.NewTicker(latestSoon/2), time.NewTicker(lookEvery)
-	defer flush.Stop()
-	defer look.Stop()
+// enter judges what is there before the loop begins.
+func (w *watcher) enter(ctx context.Context) error {
 	if err := w.facts(ctx, w.fold.Position()); err != nil {
 		return err
 	}
@@ -232,9 +245,18 @@ func (w *watcher) loop(ctx context.Context) error {
 		return err
 	}
 	if held := w.standby.held; held != nil {
-		if err := w.take(ctx, held); err != nil {
-			return err
-		}
+		return w.take(ctx, held)
+	}
+	return nil
+}
+
+// loop judges what comes.
+func (w *watcher) loop(ctx context.Context) error {
+	flush, look := time.NewTicker(latestSoon/2), time.NewTicker(lookEvery)
+	defer flush.Stop()
+	defer look.Stop()
+	if err := w.enter(ctx); err != nil {
+		return err
 	}
 	for {
 		if !w.target.written { // at once when it has caught up

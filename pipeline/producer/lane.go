@@ -97,18 +97,20 @@ func (s *lane) check(it *Item, channels int, resume bool) (piece, error) {
 		}
 	}
 	p.x, p.times, p.rows = p.x[skip*channels:], p.times[skip:], p.rows-skip
-	if p.rows == 0 && s.there.time != codec.NoTime {
-		// The end after a sample that is there is there too, unless the sample is
-		// the last one.
-		at := p.seen
-		if at == codec.NoTime {
-			at = s.there.time
-		}
-		if at < s.there.time || at == s.there.time && s.there.end {
-			p.end = false
-		}
+	if p.rows == 0 && s.hasEnd(p.seen) {
+		p.end = false
 	}
 	return p, nil
+}
+
+// hasEnd reports whether the input has an end after the sample of that time, codec.NoTime for
+// the last one that it has: the end after a sample that is there is there too, unless the
+// sample is the last one.
+func (s *lane) hasEnd(at int64) bool {
+	if s.there.time == codec.NoTime {
+		return false
+	}
+	return at != codec.NoTime && at < s.there.time || (at == codec.NoTime || at == s.there.time) && s.there.end
 }
 
 // add appends a piece to what waits.

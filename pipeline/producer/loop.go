@@ -85,6 +85,25 @@ func openInput(ctx context.Context, js jetstream.JetStream, job string) (jetstre
 	return input, nil
 }
 
+// hasRoom reports whether the next message may be sent before others are answered.
+func (l *loop) hasRoom() bool {
+	return l.pending == 0 || l.pending+len(l.ready[0].msg.Data) <= maxPending
+}
+
+// sendNext sends the next message, and takes an answer if one is there.
+func (l *loop) sendNext(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	l.send(heap.Pop(&l.ready).(*stream))
+	select {
+	case a := <-l.answers:
+		return l.answered(a)
+	default:
+		return nil
+	}
+}
+
 func (l *loop) run(ctx context.Context) error {
 	watch := time.NewTicker(answerTimeout)
 	defer watch.Stop()
@@ -95,26 +114,14 @@ func (l *loop) run(ctx context.Context) error {
 		if l.playing == 0 {
 			return l.checkReached()
 		}
-		now := time.Now()
 		var wait <-chan time.Time
-		if len(l.ready) > 0 {
-			next := l.ready[0]
-			switch room := l.pending == 0 || l.pending+len(next.msg.Data) <= maxPending; {
-			case !next.due.After(now) && room:
-				if err := ctx.Err(); err != nil {
-					return l.finish(err)
-				}
-				l.send(heap.Pop(&l.ready).(*stream))
-				select {
-				case a := <-l.answers:
-					if err := l.answered(a); err != nil {
-						return l.finish(err)
-					}
-				default:
-				}
+		if len(l.ready) > 0 && l.hasRoom() {
+			if left := time.Until(l.ready[0].due); left > 0 {
+				wait = time.After(left)
+			} else if err := l.sendNext(ctx); err != nil {
+				return l.finish(err)
+			} else {
 				continue
-			case room:
-				wait = time.After(next.due.Sub(now))
 			}
 		}
 		select {

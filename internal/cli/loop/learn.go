@@ -33,6 +33,7 @@ var learnFlags = []string{"nats-url", "job", "model"}
 
 // learnOptions are what only learn knows.
 type learnOptions struct {
+	file       string // of the configuration
 	store, out string
 	publish    bool
 	shadow     bool
@@ -53,7 +54,6 @@ type learnOptions struct {
 // NewLearn is "learn".
 func NewLearn(a *cli.App) *cobra.Command {
 	var o learnOptions
-	var file string
 	cmd := &cobra.Command{
 		Use:   "learn --store DIR {--out NEW | --publish}",
 		Short: "Learn a new readout from a job's labels and its log",
@@ -102,11 +102,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	o.add(f)
-	f.String("model", "", "model file")
-	f.String("job", "", "name of the stage's job")
-	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	config.ShowDefaults(f, learnFlags)
 	cobra.CheckErr(cmd.MarkFlagRequired("store"))
 	cmd.MarkFlagsOneRequired("out", "publish")
@@ -121,7 +117,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 			return err
 		}
 		return a.Do(func(ctx context.Context, _ []string) (err error) {
-			if l.conf, err = server.StageConfig(a, file, f, learnFlags); err != nil {
+			if l.conf, err = server.StageConfig(a, o.file, f, learnFlags); err != nil {
 				return err
 			}
 			if o.publish {
@@ -137,6 +133,10 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 }
 
 func (o *learnOptions) add(f *pflag.FlagSet) {
+	f.StringVarP(&o.file, "config", "c", "", "configuration file of the stage")
+	f.String("model", "", "model file")
+	f.String("job", "", "name of the stage's job")
+	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	f.StringVar(&o.store, "store", "", "directory for the features of labelled sequences")
 	f.StringVarP(&o.out, "out", "o", "", "model file to write; replaces an older one when it is complete")
 	f.BoolVar(&o.publish, "publish", false, "store the new model in the job's registry")

@@ -40,6 +40,18 @@ func (h *hook) sweepSessions() {
 	}
 }
 
+// compareAway orders unused sessions before used ones, and of each kind those first that are
+// away longest.
+func compareAway(a, b away) int {
+	if a.used != b.used {
+		if a.used {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Compare(a.since, b.since)
+}
+
 // sweep goes through the sessions without a connection. The broker has a client of
 // many kilobytes for each, also where a connection has ended before it was set up: such
 // a client is dropped, or replaced by one that has the session alone. What is left is
@@ -70,15 +82,7 @@ func (h *hook) sweep(now time.Time) {
 	if len(all) <= most && bytes <= sessionBytes {
 		return
 	}
-	slices.SortFunc(all, func(a, b away) int { // unused ones first, and of each kind those away longest
-		if a.used != b.used {
-			if a.used {
-				return 1
-			}
-			return -1
-		}
-		return cmp.Compare(a.since, b.since)
-	})
+	slices.SortFunc(all, compareAway)
 	dropped := 0
 	for i := 0; i < len(all) && (len(all)-i > most || bytes > sessionBytes); i++ {
 		bytes -= all[i].cost

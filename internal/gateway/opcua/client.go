@@ -91,22 +91,30 @@ func Follow(g *gateway.Gateway, o Options) (*Client, error) {
 	return c, nil
 }
 
-func newClient(to sink, o Options) (*Client, error) {
-	c := &Client{to: to, o: o, wait: connectWait}
+// check refuses options that exclude each other.
+func (o *Options) check() error {
 	if u, err := urls.Parse(o.URL, "opc.tcp"); err != nil || u.User != nil {
-		return nil, fmt.Errorf("gateway: gateway.opcua.url is %q: want a URL such as opc.tcp://host:4840, without a name and a password (gateway.opcua.user)", urls.Redact(o.URL))
+		return fmt.Errorf("gateway: gateway.opcua.url is %q: want a URL such as opc.tcp://host:4840, without a name and a password (gateway.opcua.user)", urls.Redact(o.URL))
 	}
 	if !slices.Contains(Policies, o.Policy) {
-		return nil, fmt.Errorf("gateway: gateway.opcua.security is %q, want one of %q", o.Policy, Policies)
+		return fmt.Errorf("gateway: gateway.opcua.security is %q, want one of %q", o.Policy, Policies)
 	}
 	if !slices.Contains(Logins, o.Login) {
-		return nil, fmt.Errorf("gateway: gateway.opcua.login is %q, want one of %q", o.Login, Logins)
+		return fmt.Errorf("gateway: gateway.opcua.login is %q, want one of %q", o.Login, Logins)
 	}
 	if o.Login == "certificate" && (o.Cert == "" || o.User != "") {
-		return nil, errors.New("gateway: gateway.opcua.login: certificate: give gateway.opcua.cert and gateway.opcua.key, and no gateway.opcua.user")
+		return errors.New("gateway: gateway.opcua.login: certificate: give gateway.opcua.cert and gateway.opcua.key, and no gateway.opcua.user")
 	}
 	if (o.Cert == "") != (o.Key == "") || o.Cert == "" && o.Policy != "auto" && o.Policy != "None" {
-		return nil, errors.New("gateway: gateway.opcua.cert and gateway.opcua.key: give both, which a security policy needs, or neither")
+		return errors.New("gateway: gateway.opcua.cert and gateway.opcua.key: give both, which a security policy needs, or neither")
+	}
+	return nil
+}
+
+func newClient(to sink, o Options) (*Client, error) {
+	c := &Client{to: to, o: o, wait: connectWait}
+	if err := o.check(); err != nil {
+		return nil, err
 	}
 	var err error
 	if c.keys, c.items, err = parseNodes(o.Nodes, o.Channels); err != nil {

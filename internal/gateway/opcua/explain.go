@@ -44,11 +44,16 @@ var advice = map[ua.StatusCode]string{
 	ua.StatusBadMonitoredItemFilterUnsupported: wantNode,
 }
 
+func timedOut(err error) bool {
+	var slow net.Error
+	return errors.As(err, &slow) && slow.Timeout() || errors.Is(err, context.DeadlineExceeded)
+}
+
 // explain adds to an error what to do about it.
 func (c *Client) explain(err error) error {
-	status, dial, slow := ua.StatusCode(0), new(net.OpError), net.Error(nil)
+	status, dial := ua.StatusCode(0), new(net.OpError)
 	switch {
-	case errors.As(err, &slow) && slow.Timeout() || errors.Is(err, context.DeadlineExceeded):
+	case timedOut(err):
 		return fmt.Errorf("the server does not answer within %v: check gateway.opcua.url, and whether the server runs", c.wait)
 	case c.own != nil && time.Now().After(c.own.NotAfter):
 		return fmt.Errorf("%w: the certificate of gateway.opcua.cert has expired on %s: make a new one, and let the server trust it", err, c.own.NotAfter.Format(time.DateOnly))

@@ -50,23 +50,17 @@ func (s *grant) differences(o *Options) (all []string) {
 	return all
 }
 
-// session connects, subscribes, and reports what comes until something fails.
-func (c *Client) session(parent context.Context, tell func(report) error) error {
-	ctx, cancel := context.WithCancel(parent)
-	defer cancel()
-	opts, policy, err := c.endpoint(ctx)
-	if err != nil {
-		return err
-	}
+// connect connects to the server; lost is closed when the connection is. It listens to the
+// client as long as ctx lasts.
+func (c *Client) connect(ctx context.Context, opts []opcua.Option) (client *opcua.Client, lost <-chan struct{}, err error) {
 	states := make(chan opcua.ConnState, 16)
 	opts = append(opts, opcua.AutoReconnect(false), opcua.StateChangedCh(states), opcua.DialTimeout(c.wait), opcua.RequestTimeout(c.wait))
-	client, err := opcua.NewClient(c.o.URL, opts...)
-	if err != nil {
-		return err
+	if client, err = opcua.NewClient(c.o.URL, opts...); err != nil {
+		return nil, nil, err
 	}
-	lost := make(chan struct{})
-	go func() { // as long as the client may write to it
-		once := sync.OnceFunc(func() { close(lost) })
+	ended := make(chan struct{})
+	go func() {
+		once := sync.OnceFunc(func() { close(ended) })
 		for {
 			select {
 			case s := <-states:
@@ -78,9 +72,41 @@ func (c *Client) session(parent context.Context, tell func(report) error) error 
 			}
 		}
 	}()
-	connect, cancelConnect := context.WithTimeout(ctx, c.wait)
-	err = client.Connect(connect)
-	cancelConnect()
+	within, cancel := context.WithTimeout(ctx, c.wait)
+	defer cancel()
+	return client, ended, client.Connect(within)
+}
+
+// hear reports the values of a notification.
+func (c *Client) hear(n *opcua.PublishNotificationData, w *watch, tell func(report) error) error {
+	if n.Error != nil {
+		return n.Error
+	}
+	switch v := n.Value.(type) {
+	case *ua.StatusChangeNotification:
+		return fmt.Errorf("the server has ended the subscription: %w", v.Status)
+	case *ua.DataChangeNotification:
+		all, clocks := c.readings(v)
+		w.clocks += clocks
+		if len(all) > 0 {
+			if err := tell(report{Values: all}); err != nil {
+				return err
+			}
+		}
+	}
+	w.last = time.Now() // after a gateway that holds back
+	return nil
+}
+
+// session connects, subscribes, and reports what comes until something fails.
+func (c *Client) session(parent context.Context, tell func(report) error) error {
+	ctx, cancel := context.WithCancel(parent)
+	defer cancel()
+	opts, policy, err := c.endpoint(ctx)
+	if err != nil {
+		return err
+	}
+	client, lost, err := c.connect(ctx, opts)
 	if err != nil {
 		return err
 	}
@@ -115,22 +141,9 @@ func (c *Client) session(parent context.Context, tell func(report) error) error 
 				return err
 			}
 		case n := <-heard:
-			if n.Error != nil {
-				return n.Error
+			if err := c.hear(n, &w, tell); err != nil {
+				return err
 			}
-			switch v := n.Value.(type) {
-			case *ua.StatusChangeNotification:
-				return fmt.Errorf("the server has ended the subscription: %w", v.Status)
-			case *ua.DataChangeNotification:
-				all, clocks := c.readings(v)
-				w.clocks += clocks
-				if len(all) > 0 {
-					if err := tell(report{Values: all}); err != nil {
-						return err
-					}
-				}
-			}
-			w.last = time.Now() // after a gateway that holds back
 		}
 	}
 }

@@ -76,17 +76,39 @@ func (s Spec) check(documents []Document) error {
 	return nil
 }
 
+// checkTraining refuses a training without documents or epochs.
+func (s Spec) checkTraining(learn, validation []Document, o Options) error {
+	if o.Epochs < 1 || o.Patience < 1 || len(learn) == 0 || len(validation) == 0 {
+		return fmt.Errorf("embedding: %d epochs, patience %d, %d documents to learn, %d to validate with: want at least 1 of each", o.Epochs, o.Patience, len(learn), len(validation))
+	}
+	for _, part := range [][]Document{learn, validation} {
+		if err := s.check(part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// trainEpoch descends along the gradient of each batch. square are the running means of the
+// squared gradients; told hears how many documents are done.
+func (n *Network) trainEpoch(ctx context.Context, documents []Document, gradient *weights, square []float64, told func(more int)) error {
+	for batch := range slices.Chunk(documents, rows) {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		n.gradient(batch, gradient)
+		descend(n.weights.all, square, gradient.all)
+		told(len(batch))
+	}
+	return nil
+}
+
 // Train fits the network to learn and stops by its loss over validation. When
 // ctx ends, Train does so within one batch and returns its cause; the weights
 // are then anything.
 func (n *Network) Train(ctx context.Context, learn, validation []Document, o Options) (r Report, err error) {
-	if o.Epochs < 1 || o.Patience < 1 || len(learn) == 0 || len(validation) == 0 {
-		return r, fmt.Errorf("embedding: %d epochs, patience %d, %d documents to learn, %d to validate with: want at least 1 of each", o.Epochs, o.Patience, len(learn), len(validation))
-	}
-	for _, part := range [][]Document{learn, validation} {
-		if err := n.Spec.check(part); err != nil {
-			return r, err
-		}
+	if err := n.Spec.checkTraining(learn, validation, o); err != nil {
+		return r, err
 	}
 	r.Best.Loss = math.Inf(1)
 	order, gradient := slices.Clone(learn), newWeights(n.Spec)
@@ -101,13 +123,8 @@ func (n *Network) Train(ctx context.Context, learn, validation []Document, o Opt
 	}
 	for r.Last.Number < o.Epochs && r.Last.Number-r.Best.Number < o.Patience {
 		n.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		for batch := range slices.Chunk(order, rows) {
-			if ctx.Err() != nil {
-				return r, context.Cause(ctx)
-			}
-			n.gradient(batch, &gradient)
-			descend(n.weights.all, square, gradient.all)
-			told(len(batch))
+		if err := n.trainEpoch(ctx, order, &gradient, square, told); err != nil {
+			return r, err
 		}
 		loss, correct, err := n.Ask(ctx, validation)
 		if err != nil {

@@ -192,17 +192,40 @@ func (w *Rule) before(key string, events []Said) (last *Said, number int) {
 	return last, number
 }
 
+// clearsSilence says whether a prediction, e, clears the alarm of its silence.
+func (w *Rule) clearsSilence(e Said, last *Said, number int) (Said, bool) {
+	if last == nil || last.Kind == alarm.Cleared || e.Time.Sub(last.Time) < w.Hold {
+		return e, false
+	}
+	e.Kind, e.Since, e.Alarm = alarm.Cleared, last.Since, number
+	return e, true
+}
+
+// firstOn is the first of those that are on with never n others between two; -1 if none is.
+func (w *Rule) firstOn(mine []Happened) int {
+	first := -1
+	for i := range mine {
+		if !w.on(&mine[i]) {
+			continue
+		}
+		alone := true
+		for j := max(0, i-w.N+1); j < i; j++ {
+			alone = alone && !w.on(&mine[j])
+		}
+		if alone {
+			first = i
+		}
+	}
+	return first
+}
+
 // judges says what the last of the past means, which is a prediction of that key.
 func (w *Rule) judges(key string, past []Happened, places []int, events []Said) (Said, bool) {
 	last, number := w.before(key, events)
 	now := past[len(past)-1]
 	e := Said{Rule: w.Name, Key: key, Position: now.Position, Time: now.Stored, Place: len(past) - 1}
 	if w.Silent > 0 {
-		if last == nil || last.Kind == alarm.Cleared || now.Stored.Sub(last.Time) < w.Hold {
-			return e, false
-		}
-		e.Kind, e.Since, e.Alarm = alarm.Cleared, last.Since, number
-		return e, true
+		return w.clearsSilence(e, last, number)
 	}
 	var mine []Happened // of this alarm, after its last event
 	skip := -1
@@ -228,24 +251,10 @@ func (w *Rule) judges(key string, past []Happened, places []int, events []Said) 
 			count++
 		}
 	}
-	// since: the first of those that are on with never n others between two
-	first := -1
-	for i := range mine {
-		if !w.on(&mine[i]) {
-			continue
-		}
-		alone := true
-		for j := max(0, i-w.N+1); j < i; j++ {
-			alone = alone && !w.on(&mine[j])
-		}
-		if alone {
-			first = i
-		}
-	}
 	if count < w.K || w.isQuiet(now.Stored) {
 		return e, false
 	}
-	e.Kind, e.Since, e.Alarm = alarm.Raised, mine[first].Stored, len(events)+1
+	e.Kind, e.Since, e.Alarm = alarm.Raised, mine[w.firstOn(mine)].Stored, len(events)+1
 	return e, true
 }
 

@@ -277,7 +277,19 @@ func refusals(t *testing.T, open New) {
 		}
 	}
 	checkSlot(t, e, 1, ref)
-	words, features := s.Layout().Words, s.FeatureCount()
+	refusedReads(t, e, s.Layout().Words, s.FeatureCount())
+	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, 7)}); err == nil {
+		t.Error("a readout of another network was taken")
+	}
+	if e.ScoreWidth() != 3 {
+		t.Errorf("score width %d after a refused readout, want 3", e.ScoreWidth())
+	}
+}
+
+// refusedReads: of an engine of 3 slots, slots that are not there are not read, and nothing is
+// read to room of another size.
+func refusedReads(t *testing.T, e reservoir.Engine, words, features int) {
+	t.Helper()
 	for _, slot := range []int32{-1, 3} {
 		if e.ReadState(slot, make([]uint32, words)) == nil || e.Features(slot, make([]float32, features)) == nil {
 			t.Errorf("slot %d of 3 was read", slot)
@@ -287,12 +299,6 @@ func refusals(t *testing.T, open New) {
 		if e.ReadState(0, make([]uint32, words+n)) == nil || e.Features(0, make([]float32, features+n)) == nil {
 			t.Errorf("a state or features were read to room for %d values more", n)
 		}
-	}
-	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, 7)}); err == nil {
-		t.Error("a readout of another network was taken")
-	}
-	if e.ScoreWidth() != 3 {
-		t.Errorf("score width %d after a refused readout, want 3", e.ScoreWidth())
 	}
 }
 

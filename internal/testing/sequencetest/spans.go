@@ -12,40 +12,47 @@ type Span struct {
 	End      bool // it closes the sequence
 }
 
+// windows is Spans for windows over n samples.
+func windows(p reservoir.Policy, n int) (out []Span) {
+	for to := 1; to <= n; to++ {
+		if to >= p.Length && to%p.Hop == 0 {
+			out = append(out, Span{to - p.Length, to, true})
+		} else if p.Early > 0 && to%p.Early == 0 {
+			from := 0
+			for from+p.Length <= to {
+				from += p.Hop
+			}
+			out = append(out, Span{from, to, false})
+		}
+	}
+	return out
+}
+
+// pauses reports whether a silence that ends a sequence comes before sample i.
+func pauses(p reservoir.Policy, times []int64, i int) bool {
+	return p.Kind == reservoir.Gap && i < len(times) && times[i]-times[i-1] > int64(p.Gap)
+}
+
 // Spans lists the predictions the policy's definition asks for, in order,
 // written without regard to how package sequence works. times and ends have one
 // value per sample; last: the sequence ends with the last sample.
 func Spans(p reservoir.Policy, times []int64, ends []bool, last bool) []Span {
 	n := len(times)
 	var out []Span
-	switch p.Kind {
-	case reservoir.Window:
-		for to := 1; to <= n; to++ {
-			if to >= p.Length && to%p.Hop == 0 {
-				out = append(out, Span{to - p.Length, to, true})
-			} else if p.Early > 0 && to%p.Early == 0 {
-				from := 0
-				for from+p.Length <= to {
-					from += p.Hop
-				}
-				out = append(out, Span{from, to, false})
-			}
-		}
-		return out
+	if p.Kind == reservoir.Window {
+		return windows(p, n)
 	}
 	from := 0
 	for to := 1; to <= n; to++ {
 		closed := false
 		switch p.Kind {
-		case reservoir.Marked:
-			closed = ends[to-1] || last && to == n
-		case reservoir.Gap:
+		case reservoir.Marked, reservoir.Gap:
 			closed = ends[to-1] || last && to == n
 		case reservoir.Count:
 			closed = to-from == p.Length
 		}
 		early := p.Early > 0 && (to-from)%p.Early == 0
-		silence := p.Kind == reservoir.Gap && !closed && to < n && times[to]-times[to-1] > int64(p.Gap)
+		silence := !closed && pauses(p, times, to)
 		if closed || early {
 			out = append(out, Span{from, to, closed})
 		}

@@ -109,19 +109,44 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 	} else if err != nil {
 		return nil, nil, fmt.Errorf("outbox: %w", err)
 	}
-	numbers, err := segmentNumbers(dir)
-	if err != nil {
+	if err := l.begin(); err != nil {
 		l.Close()
 		return nil, nil, err
+	}
+	var wait []*Batch
+	for _, b := range l.waiting {
+		wait = append(wait, b)
+	}
+	slices.SortFunc(wait, func(a, b *Batch) int { return int(int64(a.id) - int64(b.id)) })
+	return l, wait, nil
+}
+
+// begin reads the segments, and begins another one.
+func (l *Log) begin() error {
+	numbers, err := segmentNumbers(l.dir)
+	if err != nil {
+		return err
 	}
 	next := 1
 	for _, n := range numbers {
 		if err := l.read(n); err != nil {
-			l.Close()
-			return nil, nil, err
+			return err
 		}
 		next = n + 1
 	}
+	l.doubtNumbers()
+	if err := l.newSegment(next); err != nil {
+		return err
+	}
+	if l.closed { // or a power loss might leave that end as the log's
+		return l.sync()
+	}
+	return nil
+}
+
+// doubtNumbers notes what is not certain after an end without Close: the numbers after a
+// restart of the machine, and which answers devices have after one of the process.
+func (l *Log) doubtNumbers() {
 	if !l.closed && (l.boot == "" || l.boot != bootID()) {
 		for subject, n := range l.numbers {
 			n.Doubt = true
@@ -137,22 +162,6 @@ func Open(dir string, window map[string]int, log *slog.Logger) (*Log, []*Batch, 
 	if l.damaged { // of any subject, batches may be missing
 		clear(l.numbers)
 	}
-	if err := l.newSegment(next); err != nil {
-		l.Close()
-		return nil, nil, err
-	}
-	if l.closed { // or a power loss might leave that end as the log's
-		if err := l.sync(); err != nil {
-			l.Close()
-			return nil, nil, err
-		}
-	}
-	var wait []*Batch
-	for _, b := range l.waiting {
-		wait = append(wait, b)
-	}
-	slices.SortFunc(wait, func(a, b *Batch) int { return int(int64(a.id) - int64(b.id)) })
-	return l, wait, nil
 }
 
 func segmentNumbers(dir string) ([]int, error) {
