@@ -308,34 +308,16 @@ func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open
 	if err != nil {
 		return fail(err)
 	}
-	if j.opt.steps() > 0 {
-		r.given = len(j.opt.Alphas) == 1
-		r.Groups = len(j.groups)
-		if len(j.labels) < n {
-			r.LeftOutSamples = len(j.labels)
-		}
-		if r.Groups == 1 && r.LeftOutSamples == 0 {
-			return fail(errors.New("readout: all samples are of one group: leaving it out leaves nothing to choose alpha by, give one alpha"))
-		}
+	if err := j.reportLeftOut(&r); err != nil {
+		return fail(err)
 	}
 	coef, bias, scores, err := choose(ctx, sys, y, j.opt, &r)
 	if err == nil && j.opt.Priors != nil {
 		bias, err = expect(j.opt.Priors, r.shares(), r.Temperature, bias, scores)
 	}
-	if err == nil && j.opt.steps() > 0 && j.numbers == nil {
-		r.Quality, err = quality.New(j.classes, y.labels, scores.Data, r.Temperature)
-	}
 	var interval *Interval
-	if err == nil && j.numbers != nil {
-		if interval, err = newInterval(j.opt.Coverage, y, scores); err == nil {
-			r.Numbers = quality.OfNumbers(len(y.labels), func(i int) (number, value, low, high float64) {
-				value = scores.Row(i)[0]
-				return y.numbers[i], value, value + float64(interval.Low), value + float64(interval.High)
-			})
-		}
-	} else if err == nil && j.outer != nil {
-		r.Outer = j.outer.count(scores, y.labels)
-		r.Outer.Plain, err = j.outer.plain(ctx, sys, y, r)
+	if err == nil {
+		interval, err = j.measureLeftOut(ctx, sys, y, scores, &r)
 	}
 	if err != nil {
 		return fail(err)
@@ -352,16 +334,64 @@ func (j *job) finish(ctx context.Context, s space, counts []int, y targets, open
 	if j.opt.Left {
 		r.Left = &Left{j.left, scores}
 	}
-	if j.opt.Coverage != 0 && interval == nil {
-		if linear.Coverage, r.Sets, err = newCoverage(j.opt.Coverage, j.opt.CoverageByClass, j.classes, y.labels, scores, r.Temperature); err != nil {
-			return fail(err)
-		}
-	}
-	if j.opt.MaxError != 0 {
-		if linear.Abstain, r.Answers, err = newAbstain(j.opt.MaxError, j.opt.Confidence, y.labels, scores, r.Temperature); err != nil {
-			return fail(err)
-		}
+	if err := j.addPromises(linear, &r, y.labels, scores); err != nil {
+		return fail(err)
 	}
 	j.opt.Progress(1)
 	return linear, r, nil
+}
+
+// reportLeftOut reports which samples are left out in turn.
+func (j *job) reportLeftOut(r *Report) error {
+	if j.opt.steps() == 0 {
+		return nil
+	}
+	r.given = len(j.opt.Alphas) == 1
+	r.Groups = len(j.groups)
+	if len(j.labels) < r.Samples {
+		r.LeftOutSamples = len(j.labels)
+	}
+	if r.Groups == 1 && r.LeftOutSamples == 0 {
+		return errors.New("readout: all samples are of one group: leaving it out leaves nothing to choose alpha by, give one alpha")
+	}
+	return nil
+}
+
+// measureLeftOut reports how well the samples left out are predicted, by their scores. interval
+// is that of a regression, else nil.
+func (j *job) measureLeftOut(ctx context.Context, sys system, y targets, scores dense.Matrix, r *Report) (interval *Interval, err error) {
+	if j.numbers != nil {
+		if interval, err = newInterval(j.opt.Coverage, y, scores); err != nil {
+			return nil, err
+		}
+		r.Numbers = quality.OfNumbers(len(y.labels), func(i int) (number, value, low, high float64) {
+			value = scores.Row(i)[0]
+			return y.numbers[i], value, value + float64(interval.Low), value + float64(interval.High)
+		})
+		return interval, nil
+	}
+	if j.opt.steps() > 0 {
+		if r.Quality, err = quality.New(j.classes, y.labels, scores.Data, r.Temperature); err != nil {
+			return nil, err
+		}
+	}
+	if j.outer != nil {
+		r.Outer = j.outer.count(scores, y.labels)
+		r.Outer.Plain, err = j.outer.plain(ctx, sys, y, *r)
+	}
+	return nil, err
+}
+
+// addPromises adds what the readout promises of its sets and its answers, as the samples left
+// out have shown.
+func (j *job) addPromises(linear *Linear, r *Report, labels []int, scores dense.Matrix) (err error) {
+	if j.opt.Coverage != 0 && linear.Interval == nil {
+		if linear.Coverage, r.Sets, err = newCoverage(j.opt.Coverage, j.opt.CoverageByClass, j.classes, labels, scores, r.Temperature); err != nil {
+			return err
+		}
+	}
+	if j.opt.MaxError != 0 {
+		linear.Abstain, r.Answers, err = newAbstain(j.opt.MaxError, j.opt.Confidence, labels, scores, r.Temperature)
+	}
+	return err
 }

@@ -70,6 +70,32 @@ func (b block) solve(ctx context.Context, residual dense.Matrix) error {
 	return nil
 }
 
+// countLabels counts the samples of each of k classes.
+func countLabels(labels []int, k int) []int {
+	n := make([]int, k)
+	for _, l := range labels {
+		n[l]++
+	}
+	return n
+}
+
+// invertScatter replaces D A D' in s by Q^-1 - D A D', in the terms of withoutGroup. rest is
+// how many samples a class has in other groups.
+func invertScatter(s dense.Matrix, labels, counts []int, rest func(class int) float64) {
+	for i, li := range labels {
+		for j, lj := range labels {
+			v := -s.Row(i)[j]
+			if li == lj && rest(li) > 0 {
+				v -= 1 / float64(counts[li])
+			}
+			if i == j {
+				v++
+			}
+			s.Row(i)[j] = v
+		}
+	}
+}
+
 // withoutGroup fills scores, one row per sample of the group, with -1/2 the
 // squared distances to the classes' means, scatter and means both of all other
 // groups.
@@ -90,10 +116,7 @@ func (p *projection) withoutGroup(ctx context.Context, b block, labels []int, co
 	}
 	x := p.x.Sub(b.from, 0, q, k)
 	xAx := p.within(b, counts)
-	inGroup := make([]int, k)
-	for _, l := range labels {
-		inGroup[l]++
-	}
+	inGroup := countLabels(labels, k)
 	rest := func(l int) float64 { return float64(counts[l] - inGroup[l]) }
 
 	// d'A of the samples' d with the samples x, with the classes' new means,
@@ -130,18 +153,7 @@ func (p *projection) withoutGroup(ctx context.Context, b block, labels []int, co
 			}
 		}
 	}
-	for i, li := range labels {
-		for j, lj := range labels {
-			v := -s.Row(i)[j]
-			if li == lj && rest(li) > 0 {
-				v -= 1 / float64(counts[li])
-			}
-			if i == j {
-				v++
-			}
-			s.Row(i)[j] = v
-		}
-	}
+	invertScatter(s, labels, counts, rest)
 	if err := definite(ctx, s, whole); err != nil {
 		return err
 	}

@@ -77,10 +77,8 @@ func NewPart(features int, classes []string, labels []int, from, to int, opt Opt
 	if l.numbers != nil && !l.whole() {
 		return nil, fmt.Errorf("readout: samples %d to %d of %d with numbers, want all samples in one part", from, to, len(labels))
 	}
-	for i, label := range labels {
-		if label < 0 || label >= len(classes) {
-			return nil, fmt.Errorf("readout: sample %d: label %d, want 0 to %d", i, label, len(classes)-1)
-		}
+	if err := checkLabels(labels, len(classes)); err != nil {
+		return nil, err
 	}
 	groups, err := opt.groups(len(labels))
 	if err != nil {
@@ -95,23 +93,38 @@ func NewPart(features int, classes []string, labels []int, from, to int, opt Opt
 	if err := opt.Soft.check(features); err != nil {
 		return nil, err
 	}
+	return l, l.prepare(groups, opt)
+}
+
+// prepare chooses how the samples are kept, and makes room for them.
+func (l *Learner) prepare(groups [][]int32, opt Options) error {
 	weights, err := l.weigh(opt.ClassWeights)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	plan := NewPlan(features, len(classes), len(labels), opt)
+	plan := NewPlan(l.features, len(l.classes), l.samples, opt)
 	if err := plan.check(l.whole(), opt.Memory); err != nil {
-		return nil, err
+		return err
 	}
 	l.kernel, l.plan, l.scaling = plan.Kernel, plan, opt.scaling()
 	if plan.Passes > 1 {
-		l.measured = newMeasures(features)
+		l.measured = newMeasures(l.features)
 		l.measured.weights = weights
 	}
 	if err := l.places(groups, plan); err != nil {
-		return nil, err
+		return err
 	}
-	return l, l.open(plan.Kernel && plan.Spilled && l.whole(), weights)
+	return l.open(plan.Kernel && plan.Spilled && l.whole(), weights)
+}
+
+// checkLabels refuses labels that are none of so many classes.
+func checkLabels(labels []int, classes int) error {
+	for i, label := range labels {
+		if label < 0 || label >= classes {
+			return fmt.Errorf("readout: sample %d: label %d, want 0 to %d", i, label, classes-1)
+		}
+	}
+	return nil
 }
 
 func (l *Learner) check() error {

@@ -33,6 +33,14 @@ func (v verdict) perClass() dense.Matrix {
 	return scores
 }
 
+func divideRows(m dense.Matrix, by []float64) {
+	for i := range m.Rows {
+		for c := range m.Row(i) {
+			m.Row(i)[c] /= by[i]
+		}
+	}
+}
+
 // examine leaves every sample, or every group of samples, out of a solution.
 // An error of the ridge classifier that is not a number makes Trial.Error
 // infinite.
@@ -50,11 +58,7 @@ func examine(ctx context.Context, s solution, y targets, counts []int, discrimin
 		scores = dense.New(len(y.labels), len(counts))
 	}
 	if s.groups == nil {
-		for i := range errs.Rows {
-			for c := range errs.Row(i) {
-				errs.Row(i)[c] /= s.rest[i]
-			}
-		}
+		divideRows(errs, s.rest)
 		if p != nil {
 			p.failed = p.leaveOneOut(scores, s.rest, y.labels, counts)
 		}
@@ -229,11 +233,16 @@ func choose(ctx context.Context, sys system, y targets, opt Options, r *Report) 
 	r.Temperature = temperature(other.other.scores, y) / other.other.tau
 	coef = dense.New(other.coef.Rows, other.coef.Cols)
 	dense.Multiply(coef, 1, other.coef, false, other.other.mix, false)
-	scores = other.other.scores.Clone() // as the readout's, which have the discriminant's scale
+	return coef, other.other.bias, scaled(other.other.scores, other.other.tau), nil
+}
+
+// scaled are scores with the discriminant's scale, as the readout's have it.
+func scaled(scores dense.Matrix, tau float64) dense.Matrix {
+	scores = scores.Clone()
 	for i := range scores.Rows {
-		floats.Scale(other.other.tau, scores.Row(i))
+		floats.Scale(tau, scores.Row(i))
 	}
-	return coef, other.other.bias, scores, nil
+	return scores
 }
 
 // candidate is the best readout of one kind so far, the first of equals.

@@ -64,6 +64,28 @@ func (l *Linear) Columns() int {
 func (l *Linear) Validate() error {
 	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	l.checkNames(bad)
+	l.checkShape(bad)
+	for _, t := range []struct {
+		name string
+		v    []float32
+	}{{"center", l.Center}, {"limit", l.Limit}, {"weights", l.Weights}, {"intercept", l.Intercept}} {
+		for i, x := range t.v {
+			if x != x || math.IsInf(float64(x), 0) {
+				bad("readout: %q: %s[%d] is %v, want a finite number", l.Name, t.name, i, x)
+				break
+			}
+		}
+	}
+	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.checkAbstain(), l.Interval.check(l.Name, l.Coverage != nil || l.Abstain != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
+	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
+		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
+	}
+	return errors.Join(append(errs, l.Coverage.check(l.Name, len(l.Classes), l.Temperature))...)
+}
+
+// checkNames tells bad what is wrong with the names of the readout and its classes.
+func (l *Linear) checkNames(bad func(format string, args ...any)) {
 	if l.Interval != nil && len(l.Classes) != 1 {
 		bad("readout: %q: a regression with %d names, want one: of what its number is", l.Name, len(l.Classes))
 	}
@@ -79,6 +101,11 @@ func (l *Linear) Validate() error {
 			break
 		}
 	}
+}
+
+// checkShape tells bad which fields have a wrong number of values, and which limits are not
+// positive.
+func (l *Linear) checkShape(bad func(format string, args ...any)) {
 	f, c := l.Features(), l.Columns()
 	if f == 0 {
 		bad("readout: %q: center is empty, want one value per feature", l.Name)
@@ -98,22 +125,6 @@ func (l *Linear) Validate() error {
 	if len(l.Intercept) != c {
 		bad("readout: %q: want %d intercepts, got %d", l.Name, c, len(l.Intercept))
 	}
-	for _, t := range []struct {
-		name string
-		v    []float32
-	}{{"center", l.Center}, {"limit", l.Limit}, {"weights", l.Weights}, {"intercept", l.Intercept}} {
-		for i, x := range t.v {
-			if x != x || math.IsInf(float64(x), 0) {
-				bad("readout: %q: %s[%d] is %v, want a finite number", l.Name, t.name, i, x)
-				break
-			}
-		}
-	}
-	errs = append(errs, l.checkNovelty(), l.checkPrefixes(), l.checkAbstain(), l.Interval.check(l.Name, l.Coverage != nil || l.Abstain != nil || l.Temperature != 0 || l.Detects || l.Prefixes != nil))
-	if !(l.Temperature >= 0) || math.IsInf(l.Temperature, 0) {
-		bad("readout: %q: temperature %v, want a finite number, 0 or more", l.Name, l.Temperature)
-	}
-	return errors.Join(append(errs, l.Coverage.check(l.Name, len(l.Classes), l.Temperature))...)
 }
 
 // Scores writes the readout's Columns scores for one feature vector to dst.

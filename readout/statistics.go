@@ -41,8 +41,8 @@ type partHeader struct {
 
 const maxHeader = 1 << 28
 
-// Encode writes what a part has learnt, once all its samples have been added.
-func (l *Learner) Encode(w io.Writer) error {
+// checkEncodable refuses what the format has no place for.
+func (l *Learner) checkEncodable() error {
 	if err := l.added(); err != nil {
 		return err
 	}
@@ -54,6 +54,14 @@ func (l *Learner) Encode(w io.Writer) error {
 	}
 	if l.moments != nil && l.moments.weights != nil {
 		return errors.New("readout: statistics of samples with class weights, want none: the format has no place for them")
+	}
+	return nil
+}
+
+// Encode writes what a part has learnt, once all its samples have been added.
+func (l *Learner) Encode(w io.Writer) error {
+	if err := l.checkEncodable(); err != nil {
+		return err
 	}
 	h := partHeader{
 		Features: l.features, Classes: l.classes, Samples: l.samples, From: l.from, To: l.to,

@@ -45,15 +45,21 @@ func (f *Front) CheckParts(p Policy) error {
 	if f.Centre == 0 && f.Normalise == 0 && f.Envelope == 0 && f.Decimate == 0 {
 		bad("no part, want at least one of centre, normalise, envelope, decimate")
 	}
-	if d := f.Decimate; d > 1 {
-		switch {
-		case p.Kind == Window && p.Hop%d != 0:
-			bad("policy window with a hop of %d samples, want a multiple of decimate (%d): windows begin and end between two means", p.Hop, d)
-		case p.Kind == Count && p.Length%d != 0:
-			bad("policy count with a length of %d samples, want a multiple of decimate (%d): the last samples would be left out", p.Length, d)
-		}
+	if f.Decimate > 1 {
+		f.checkDecimate(p, bad)
 	}
 	return errors.Join(errs...)
+}
+
+// checkDecimate tells bad which sequences of a policy do not end between two means.
+func (f *Front) checkDecimate(p Policy, bad func(format string, args ...any)) {
+	d := f.Decimate
+	switch {
+	case p.Kind == Window && p.Hop%d != 0:
+		bad("policy window with a hop of %d samples, want a multiple of decimate (%d): windows begin and end between two means", p.Hop, d)
+	case p.Kind == Count && p.Length%d != 0:
+		bad("policy count with a length of %d samples, want a multiple of decimate (%d): the last samples would be left out", p.Length, d)
+	}
 }
 
 // validate is CheckParts, and that of the rest.

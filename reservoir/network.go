@@ -8,6 +8,31 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
+// checkValues tells bad if values are not as many as wanted, or too large.
+func checkValues(bad func(format string, args ...any), what string, v []float32, want int, limit float32) {
+	if len(v) != want {
+		bad("%s has %d values, want %d", what, len(v), want)
+		return
+	}
+	for i, x := range v {
+		if !(x >= -limit && x <= limit) {
+			bad("%s[%d] is %v, want a number of magnitude at most %g", what, i, x, limit)
+			return
+		}
+	}
+}
+
+// ascend reports whether the indices of a member's inputs ascend, as they do where the member
+// has no taps, and are below the number of inputs.
+func (s Spec) ascend(member int, inputs []int32) bool {
+	for i, c := range inputs {
+		if c < 0 || int(c) >= s.Inputs() || i > 0 && c <= inputs[i-1] && !s.taps(member) {
+			return false
+		}
+	}
+	return true
+}
+
 // Validate reports everything that is wrong with the network: shapes, numbers
 // that are not finite or large enough to overflow a state.
 func (n *Network) Validate() error {
@@ -19,18 +44,7 @@ func (n *Network) Validate() error {
 	bad := func(format string, args ...any) {
 		errs = append(errs, fmt.Errorf("reservoir: network: "+format, args...))
 	}
-	check := func(what string, v []float32, want int, limit float32) {
-		if len(v) != want {
-			bad("%s has %d values, want %d", what, len(v), want)
-			return
-		}
-		for i, x := range v {
-			if !(x >= -limit && x <= limit) {
-				bad("%s[%d] is %v, want a number of magnitude at most %g", what, i, x, limit)
-				return
-			}
-		}
-	}
+	check := func(what string, v []float32, want int, limit float32) { checkValues(bad, what, v, want, limit) }
 	check("mean", n.Norm.Mean, s.Channels, MaxInput)
 	check("scale", n.Norm.Scale, s.Channels, LargestScale)
 	check("diff", n.Norm.Diff, s.Channels, LargestScale)
@@ -40,11 +54,8 @@ func (n *Network) Validate() error {
 	}
 	for r, m := range n.Members {
 		name := func(what string) string { return fmt.Sprintf("member %d: %s", r, what) }
-		for i, c := range m.Inputs {
-			if c < 0 || int(c) >= s.Inputs() || i > 0 && c <= m.Inputs[i-1] && !s.taps(r) {
-				bad("%s: %v, want ascending indices below %d", name("inputs"), m.Inputs, s.Inputs())
-				break
-			}
+		if !s.ascend(r, m.Inputs) {
+			bad("%s: %v, want ascending indices below %d", name("inputs"), m.Inputs, s.Inputs())
 		}
 		if len(m.Inputs) == 0 {
 			bad("%s: none", name("inputs"))

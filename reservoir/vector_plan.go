@@ -158,10 +158,10 @@ func (p *plan) sort(runs []Run, order []int32) {
 	slices.SortStableFunc(order, func(a, b int32) int { return length(b) - length(a) })
 }
 
-// items cuts a round into work, and says on how many threads it is worth it.
-func (p *plan) items(runs []Run, round int) (work []item, threads int) {
-	order := p.order[p.starts[round]:p.starts[round+1]]
-	lanes, threads := p.lanes, 1
+// divide chooses how many lanes a tile of the runs in order has, and on how many threads the
+// tiles are worth it.
+func (p *plan) divide(runs []Run, order []int32) (lanes, threads int) {
+	lanes, threads = p.lanes, 1
 	if len(order) > 0 {
 		if longest := runs[order[0]]; p.tiling == bankTiles && longest.To-longest.From <= briefRuns {
 			lanes /= 2
@@ -179,6 +179,13 @@ func (p *plan) items(runs []Run, round int) (work []item, threads int) {
 	if p.tiling == anyTiles {
 		lanes = evenTiles(len(order), lanes, threads)
 	}
+	return lanes, threads
+}
+
+// items cuts a round into work, and says on how many threads it is worth it.
+func (p *plan) items(runs []Run, round int) (work []item, threads int) {
+	order := p.order[p.starts[round]:p.starts[round+1]]
+	lanes, threads := p.divide(runs, order)
 	n := (len(order) + lanes - 1) / lanes
 	shares := 1
 	if n < threads {

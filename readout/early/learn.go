@@ -105,64 +105,80 @@ func (r *Rule) apply(all []Sequence) (res Result, change float64) {
 	return Result{res.Accuracy / n, res.Earliness / n, res.Decided / n}, change / n
 }
 
-// regress is a logistic regression of whether the class stays, with a penalty of half
-// the sum of the squared coefficients but the first, of terms divided by their root
-// mean squares: Newton's method, which converges from 0 in some ten steps.
-func regress(all []Sequence, length int64) (c [4]float64, err error) {
-	var rows [][4]float64
-	var stays []bool
-	var scale [4]float64
+// examples are the prefixes that a logistic regression learns from.
+type examples struct {
+	rows   [][4]float64 // terms of each prefix
+	stays  []bool       // its class is that of the whole sequence
+	scale  [4]float64   // root mean squares of the terms
+	yes, n float64      // prefixes that stay, and all
+}
+
+func newExamples(all []Sequence, length int64) *examples {
+	e := new(examples)
 	for _, s := range all {
 		whole := s.Prefixes[len(s.Prefixes)-1]
 		for _, p := range s.Prefixes[:len(s.Prefixes)-1] {
 			x := terms(p.Samples, length, p.Margin)
-			rows, stays = append(rows, x), append(stays, p.Class == whole.Class)
+			e.rows, e.stays = append(e.rows, x), append(e.stays, p.Class == whole.Class)
 			for k := range x {
-				scale[k] += float64(x[k] * x[k])
+				e.scale[k] += float64(x[k] * x[k])
 			}
 		}
 	}
-	for k := range scale {
-		if scale[k] = math.Sqrt(scale[k] / float64(len(rows))); !(scale[k] > 0) {
-			scale[k] = 1
+	for k := range e.scale {
+		if e.scale[k] = math.Sqrt(e.scale[k] / float64(len(e.rows))); !(e.scale[k] > 0) {
+			e.scale[k] = 1
 		}
 	}
-	kept := 0.0 // of the labels, as Platt's: a few that all stay do not show that none changes
-	for _, s := range stays {
+	for _, s := range e.stays {
 		if s {
-			kept++
+			e.yes++
 		}
 	}
-	n := float64(len(rows))
-	yes, no := (kept+1)/(kept+2), 1/(n-kept+2)
-	for range 50 {
-		var g [4]float64
-		var h [4][5]float64
-		for k := 1; k < 4; k++ {
-			g[k], h[k][k] = -c[k], 1
+	e.n = float64(len(e.rows))
+	return e
+}
+
+// newtonSystem is the system of a step of Newton's method from coefficients c: the Hessian and
+// the gradient.
+func (e *examples) newtonSystem(c [4]float64) (h [4][5]float64) {
+	// The labels are Platt's: a few that all stay do not show that none changes.
+	yes, no := (e.yes+1)/(e.yes+2), 1/(e.n-e.yes+2)
+	var g [4]float64
+	for k := 1; k < 4; k++ {
+		g[k], h[k][k] = -c[k], 1
+	}
+	for i, row := range e.rows {
+		z, x := 0.0, row
+		for k := range x {
+			x[k] /= e.scale[k]
+			z += float64(c[k] * x[k])
 		}
-		for i, row := range rows {
-			z, x := 0.0, row
+		p, y := 1/(1+math.Exp(-z)), no
+		if e.stays[i] {
+			y = yes
+		}
+		for j := range x {
+			g[j] += float64((y - p) * x[j])
 			for k := range x {
-				x[k] /= scale[k]
-				z += float64(c[k] * x[k])
-			}
-			p, y := 1/(1+math.Exp(-z)), no
-			if stays[i] {
-				y = yes
-			}
-			for j := range x {
-				g[j] += float64((y - p) * x[j])
-				for k := range x {
-					h[j][k] += float64(float64(p*(1-p)*x[j]) * x[k])
-				}
+				h[j][k] += float64(float64(p*(1-p)*x[j]) * x[k])
 			}
 		}
-		h[0][0] += 1e-6
-		for k := range g {
-			h[k][4] = g[k]
-		}
-		step := eliminate(h)
+	}
+	h[0][0] += 1e-6
+	for k := range g {
+		h[k][4] = g[k]
+	}
+	return h
+}
+
+// regress is a logistic regression of whether the class stays, with a penalty of half
+// the sum of the squared coefficients but the first, of terms divided by their root
+// mean squares: Newton's method, which converges from 0 in some ten steps.
+func regress(all []Sequence, length int64) (c [4]float64, err error) {
+	e := newExamples(all, length)
+	for range 50 {
+		step := eliminate(e.newtonSystem(c))
 		most := 0.0
 		for k := range c {
 			most = max(most, math.Abs(step[k]))
@@ -179,7 +195,7 @@ func regress(all []Sequence, length int64) (c [4]float64, err error) {
 		}
 	}
 	for k := range c {
-		c[k] /= scale[k]
+		c[k] /= e.scale[k]
 	}
 	return c, nil
 }

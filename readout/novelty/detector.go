@@ -56,6 +56,19 @@ func (d *Detector) Validate() error {
 	if !(d.Unit > 0) || math.IsInf(float64(d.Unit), 0) {
 		bad("unit %v, want a positive number", d.Unit)
 	}
+	d.checkFinite(bad)
+	if len(d.Left) == 0 || !slices.IsSorted(d.Left) || d.Left[0] < 0 {
+		bad("want scores of left-out sequences, ascending and not negative")
+	}
+	if !(d.Level > 0 && d.Level < 1) {
+		bad("level %v, want a share between 0 and 1", d.Level)
+	}
+	d.Usual.check(d.Dimensions(), bad)
+	return errors.Join(errs...)
+}
+
+// checkFinite tells bad which values are not finite.
+func (d *Detector) checkFinite(bad func(format string, args ...any)) {
 	for _, t := range []struct {
 		name string
 		v    []float32
@@ -67,14 +80,6 @@ func (d *Detector) Validate() error {
 			}
 		}
 	}
-	if len(d.Left) == 0 || !slices.IsSorted(d.Left) || d.Left[0] < 0 {
-		bad("want scores of left-out sequences, ascending and not negative")
-	}
-	if !(d.Level > 0 && d.Level < 1) {
-		bad("level %v, want a share between 0 and 1", d.Level)
-	}
-	d.Usual.check(d.Dimensions(), bad)
-	return errors.Join(errs...)
 }
 
 // Score is how far a vector is from what the training part has: the squared length of

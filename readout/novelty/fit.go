@@ -72,6 +72,42 @@ type Check struct {
 	Novel     int    `json:"novel"`
 }
 
+// check refuses options that cannot be meant for n sequences.
+func (o *Options) check(n int) error {
+	if !(o.Level > 0 && o.Level < 1) {
+		return fmt.Errorf("novelty: level %v, want a share between 0 and 1", o.Level)
+	}
+	if o.Splice != nil && (!o.ByPlace || len(o.Classes) != n) {
+		return fmt.Errorf("novelty: spliced sequences of %d classes for %d sequences, by place %v: want the class of each, and by place", len(o.Classes), n, o.ByPlace)
+	}
+	return nil
+}
+
+// divide divides sequences into folds, whole groups into one: all sequences, the fold of each,
+// and for each fold the sequences that are not in it.
+func divide(group []int, folds int) (all, of []int, inside [][]int) {
+	all, of, inside = make([]int, len(group)), make([]int, len(group)), make([][]int, folds)
+	for i, g := range group {
+		all[i], of[i] = i, g%folds
+		for fold := range folds {
+			if fold != of[i] {
+				inside[fold] = append(inside[fold], i)
+			}
+		}
+	}
+	return all, of, inside
+}
+
+// membersOf are the sequences of a fold.
+func membersOf(of []int, fold int) (members []int) {
+	for i := range of {
+		if of[i] == fold {
+			members = append(members, i)
+		}
+	}
+	return members
+}
+
 // Fit learns a detector from n feature vectors; features is their row-major matrix
 // and stays the caller's. Time: for each fold and once more, with m = min(n, Learnt),
 // k dimensions and F features, m m F/2 + m F k multiply-adds, and n F k in all for
@@ -82,28 +118,15 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 		return nil, Report{}, fmt.Errorf("novelty: %d values of %d sequences, want whole rows of at least %d sequences", len(features), n, Fewest)
 	}
 	o := opt.withDefaults()
-	if !(o.Level > 0 && o.Level < 1) {
-		return nil, Report{}, fmt.Errorf("novelty: level %v, want a share between 0 and 1", o.Level)
+	if err := o.check(n); err != nil {
+		return nil, Report{}, err
 	}
 	group, groups, err := grouped(o.Groups, n)
 	if err != nil {
 		return nil, Report{}, err
 	}
-	if o.Splice != nil && (!o.ByPlace || len(o.Classes) != n) {
-		return nil, Report{}, fmt.Errorf("novelty: spliced sequences of %d classes for %d sequences, by place %v: want the class of each, and by place", len(o.Classes), n, o.ByPlace)
-	}
 	l := learner{x: features, f: len(features) / n, opt: o}
-	all := make([]int, n)
-	folds := min(Folds, groups)
-	of, inside := make([]int, n), make([][]int, folds)
-	for i, g := range group {
-		all[i], of[i] = i, g%folds
-		for fold := range folds {
-			if fold != of[i] {
-				inside[fold] = append(inside[fold], i)
-			}
-		}
-	}
+	all, of, inside := divide(group, min(Folds, groups))
 	l.pairs = l.pairings(inside)
 	s, err := l.learn(ctx, all)
 	if err != nil {
@@ -111,13 +134,7 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 	}
 	left, products := make([]float64, n), dense.New(n, min(Places, s.axes.Cols-s.between))
 	between := dense.New(n, s.between)
-	for fold := range folds {
-		var outside []int
-		for i := range of {
-			if of[i] == fold {
-				outside = append(outside, i)
-			}
-		}
+	for fold := range inside {
 		other, err := l.learn(ctx, inside[fold])
 		if err != nil {
 			return nil, Report{}, err
@@ -126,7 +143,7 @@ func Fit(ctx context.Context, features []float32, n int, opt Options) (*Detector
 		if err != nil {
 			return nil, Report{}, err
 		}
-		l.scores(other, outside, left, place, products, between)
+		l.scores(other, membersOf(of, fold), left, place, products, between)
 	}
 	var usual *Usual
 	if o.ByPlace {

@@ -80,6 +80,22 @@ const (
 // penalties are those that a ridge regression may have, for a sequence.
 var penalties = []float64{1e-3, 1e-2, 1e-1, 1, 10, 100, 1e4}
 
+// choosePenalty chooses the penalty with the least squared error of folds that are left out.
+// left are the predictions without their fold; nil if none is better than a constant.
+func (r *regression) choosePenalty(ctx context.Context) (best float64, left []float64, loss float64, err error) {
+	loss = r.predictConstant()
+	for _, penalty := range penalties {
+		predicted, l, err := r.leaveOut(ctx, penalty)
+		if err != nil {
+			return 0, nil, 0, err
+		}
+		if l < loss {
+			best, left, loss = penalty, predicted, l
+		}
+	}
+	return best, left, loss, nil
+}
+
 // byPlace regresses the logarithms of left-out squared residuals on the products with
 // the leading directions and on their squares. The penalty is the one with the least
 // squared error of folds that are left out. It divides the residuals by what is usual
@@ -96,21 +112,14 @@ func byPlace(ctx context.Context, products, between dense.Matrix, fold []int, sq
 	}
 	r := newRegression(products, squared, median, fold)
 	n, m := len(squared), products.Cols
-	best, left, loss := 0., []float64(nil), r.predictConstant()
-	for _, penalty := range penalties {
-		predicted, l, err := r.leaveOut(ctx, penalty)
-		if err != nil {
-			return nil, err
-		}
-		if l < loss {
-			best, left, loss = penalty, predicted, l
-		}
+	best, left, loss, err := r.choosePenalty(ctx)
+	if err != nil {
+		return nil, err
 	}
 	deviation := math.Sqrt(loss / float64(n))
 	w, constant, low, most := make([]float64, 2*m), 0., 0., 0.
 	switch {
 	case left != nil:
-		var err error
 		if w, constant, err = r.solve(ctx, -1, best); err != nil {
 			return nil, err
 		}
