@@ -97,6 +97,26 @@ func (a *audit) fault(format string, args ...any) {
 	a.note(format, args...)
 }
 
+// commit is what the headers of a message say of its commit; ahead are the messages of a split
+// commit that follow.
+func (s stored) commit() (c commit, ahead uint64, err error) {
+	c.worker = s.header.Get("Eusn-Worker")
+	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, headerInSeq: &c.in, "Eusn-Ahead": &ahead} {
+		if *v, err = s.number(h); err != nil {
+			return c, ahead, err
+		}
+	}
+	for h, v := range map[string]*uint64{"Eusn-Epoch": &c.epoch, "Eusn-Generation": &c.generation} {
+		if s.header.Get(h) == "" {
+			continue
+		}
+		if *v, err = s.number(h); err != nil {
+			return c, ahead, err
+		}
+	}
+	return c, ahead, nil
+}
+
 // message takes one message of the output.
 func (a *audit) message(s stored) error {
 	_, predictions, err := codec.DecodePredictions(s.data)
@@ -110,25 +130,12 @@ func (a *audit) message(s stored) error {
 		return nil
 	}
 	before := a.commits[s.partition]
-	c := commit{worker: s.header.Get("Eusn-Worker")}
-	var ahead uint64
-	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, headerInSeq: &c.in, "Eusn-Ahead": &ahead} {
-		if *v, err = s.number(h); err != nil {
-			return err
-		}
+	c, ahead, err := s.commit()
+	if err != nil {
+		return err
 	}
 	if s.header.Get(headerKind) == "claim" && ahead > 0 {
 		a.handed++
-	}
-	if s.header.Get("Eusn-Epoch") != "" {
-		if c.epoch, err = s.number("Eusn-Epoch"); err != nil {
-			return err
-		}
-	}
-	if s.header.Get("Eusn-Generation") != "" {
-		if c.generation, err = s.number("Eusn-Generation"); err != nil {
-			return err
-		}
 	}
 	after := a.changed(s, before, c, len(predictions) > 0)
 	switch due := before.outs + uint64(len(predictions)); {
@@ -150,24 +157,36 @@ func (a *audit) message(s stored) error {
 	return nil
 }
 
-// prediction compares one with what is due on its stream.
-func (a *audit) prediction(partition int, after bool, p codec.Prediction) {
-	a.seen++
-	want, i := a.want[p.Stream], a.next[p.Stream]
-	k := identOf(p)
-	flagged := a.may.Flag && p.Flags&lossFlags != 0
-	if at, there := a.place[p.Stream][k]; flagged && there && want[at].Flags&lossFlags != 0 {
-		flagged = false // a flag was expected
+// flagsLoss reports whether a prediction has a flag of a loss that was not expected and may be.
+func (a *audit) flagsLoss(p codec.Prediction) bool {
+	if !a.may.Flag || p.Flags&lossFlags == 0 {
+		return false
 	}
+	at, there := a.place[p.Stream][identOf(p)]
+	return !there || a.want[p.Stream][at].Flags&lossFlags == 0
+}
+
+// find counts a prediction, and finds its place among those that are expected on its stream.
+func (a *audit) find(p codec.Prediction) (place int, known bool) {
+	k := identOf(p)
 	if seen := a.times[p.Stream]; seen != nil {
 		k.n = seen[k]
 		seen[identOf(p)]++
 	}
-	j, known := a.place[p.Stream][k]
+	place, known = a.place[p.Stream][k]
 	if !known && k.n > 0 {
 		k.n--
-		j, known = a.place[p.Stream][k] // it was expected once less
+		place, known = a.place[p.Stream][k] // it was expected once less
 	}
+	return place, known
+}
+
+// prediction compares one with what is due on its stream.
+func (a *audit) prediction(partition int, after bool, p codec.Prediction) {
+	a.seen++
+	want, i := a.want[p.Stream], a.next[p.Stream]
+	flagged := a.flagsLoss(p)
+	j, known := a.find(p)
 	switch {
 	case !known && flagged:
 		a.flagged++

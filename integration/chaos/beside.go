@@ -199,10 +199,10 @@ func recorderKills(at ...float64) []harm {
 	return kills(recorderKill, theRecorder, (*run).startRecorder, at...)
 }
 
-// compareRecording expects the samples that the stage uses, each once and in order.
-func (r *run) compareRecording(ctx context.Context) error {
+// endRecording ends the recorder, records the rest, and returns the files.
+func (r *run) endRecording() ([]string, error) {
 	if err := r.revive(theRecorder, (*run).startRecorder); err != nil {
-		return err
+		return nil, err
 	}
 	if how := r.beside.recorder.stop(workerStop); how != endedWell {
 		r.result.fail("record ended with %s", how)
@@ -210,13 +210,18 @@ func (r *run) compareRecording(ctx context.Context) error {
 	dir := filepath.Join(r.dir, "recording")
 	p, err := r.program("recorder", "record", "--out", dir, "--until", "now")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	<-p.done
 	if p.how() != endedWell {
-		return fmt.Errorf("chaos: record --until now ended with %s: see recorder.log", p.how())
+		return nil, fmt.Errorf("chaos: record --until now ended with %s: see recorder.log", p.how())
 	}
-	files, err := recorded(dir)
+	return recorded(dir)
+}
+
+// compareRecording expects the samples that the stage uses, each once and in order.
+func (r *run) compareRecording(ctx context.Context) error {
+	files, err := r.endRecording()
 	if err != nil {
 		return err
 	}
@@ -329,6 +334,36 @@ func (r *run) label(ctx context.Context, js jetstream.JetStream) (err error) {
 	return err
 }
 
+// learnt is what learn prints.
+type learnt struct {
+	Used      int `json:"labels_used"`
+	Sequences int
+	Classes   map[string]int
+	Streams   map[string]int
+}
+
+// runLearn runs learn with a store until it ends.
+func (r *run) runLearn(store string) (did learnt, err error) {
+	os.Remove(filepath.Join(r.dir, "learn.log"))
+	var more []string
+	if r.scenario.Control == noFirstKey {
+		more = []string{"--without", "stream=" + r.producers.plan.keys[1]}
+	}
+	p, err := r.learn(store, more...)
+	if err != nil {
+		return did, err
+	}
+	<-p.done
+	text, err := os.ReadFile(filepath.Join(r.dir, "learn.log"))
+	if err != nil || p.how() != endedWell {
+		return did, fmt.Errorf("chaos: learn ended with %s: %s (%v)", p.how(), text, err)
+	}
+	if err := json.Unmarshal(text[bytes.IndexByte(text, '{'):], &did); err != nil {
+		return did, fmt.Errorf("chaos: learn printed %s: %w", text, err)
+	}
+	return did, nil
+}
+
 // compareLearnt expects that learn, which was killed again and again, has used each label
 // once, and has learnt what it learns in a new store.
 func (r *run) compareLearnt(ctx context.Context, js jetstream.JetStream) error {
@@ -348,28 +383,9 @@ func (r *run) compareLearnt(ctx context.Context, js jetstream.JetStream) error {
 	}
 	var weights [2][]float32
 	for i, store := range []string{"learnt", "afresh"} {
-		os.Remove(filepath.Join(r.dir, "learn.log"))
-		var more []string
-		if r.scenario.Control == noFirstKey {
-			more = []string{"--without", "stream=" + r.producers.plan.keys[1]}
-		}
-		p, err := r.learn(store, more...)
+		did, err := r.runLearn(store)
 		if err != nil {
 			return err
-		}
-		<-p.done
-		text, err := os.ReadFile(filepath.Join(r.dir, "learn.log"))
-		if err != nil || p.how() != endedWell {
-			return fmt.Errorf("chaos: learn ended with %s: %s (%v)", p.how(), text, err)
-		}
-		var did struct {
-			Used      int `json:"labels_used"`
-			Sequences int
-			Classes   map[string]int
-			Streams   map[string]int
-		}
-		if err := json.Unmarshal(text[bytes.IndexByte(text, '{'):], &did); err != nil {
-			return fmt.Errorf("chaos: learn printed %s: %w", text, err)
 		}
 		if did.Used != total || did.Sequences != total || !maps.Equal(did.Classes, classes) || !maps.Equal(did.Streams, streams) {
 			return r.differs("learn, store %s: %d labels used, %d sequences of classes %v, want %d of %v; streams %v, want %v", store, did.Used, did.Sequences, did.Classes, total, classes, did.Streams, streams)

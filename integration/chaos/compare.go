@@ -29,10 +29,29 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 	if names := r.truth.readouts.names; len(names) > 0 {
 		r.audit.first = names[0]
 	}
+	read, stopped, err := r.awaitPredictions(ctx, js)
+	if err != nil {
+		return err
+	}
+	time.Sleep(settleTime)
+	if unclean := r.fleet.stopAll(); len(unclean) > 0 && r.scenario.control() == "" && len(stopped) == 0 {
+		r.result.fail("at the end, workers did not stop cleanly: %v", unclean)
+	}
+	if _, err := readOn(ctx, js, outputStream, read, r.scenario.mayLoseOutput(), r.audit.message); err != nil {
+		return err
+	}
+	r.audit.finish(r.partition, stopped)
+	for _, p := range slices.Sorted(maps.Keys(stopped)) {
+		r.result.Stopped = append(r.result.Stopped, fmt.Sprintf("%d: %s", p, stopped[p]))
+	}
+	return r.deadLetters(ctx, js)
+}
+
+// awaitPredictions reads the output until every expected prediction is there, or no more come.
+// read is the number of the last message that was read; stopped are the partitions that have
+// stopped.
+func (r *run) awaitPredictions(ctx context.Context, js jetstream.JetStream) (read uint64, stopped stops, err error) {
 	holes := r.scenario.mayLoseOutput()
-	var read uint64
-	var stopped stops
-	var err error
 	asked := time.Now()
 	for last := time.Now(); ; time.Sleep(100 * time.Millisecond) {
 		before := r.audit.seen
@@ -41,15 +60,15 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 			// lost more than they could report.
 			asked = time.Now()
 			if err := r.sendAgain(ctx, js); err != nil {
-				return err
+				return read, stopped, err
 			}
 		}
 		if read, err = readOn(ctx, js, outputStream, read, holes, r.audit.message); err != nil {
-			return err
+			return read, stopped, err
 		}
 		if r.scenario.May.Stop {
 			if stopped, err = r.fleet.stopped(r.dir, r.partitions()); err != nil {
-				return err
+				return read, stopped, err
 			}
 		}
 		if r.audit.open(r.partition, stopped) == 0 {
@@ -61,18 +80,7 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 			break // what is missing is counted as lost
 		}
 	}
-	time.Sleep(settleTime)
-	if unclean := r.fleet.stopAll(); len(unclean) > 0 && r.scenario.control() == "" && len(stopped) == 0 {
-		r.result.fail("at the end, workers did not stop cleanly: %v", unclean)
-	}
-	if _, err := readOn(ctx, js, outputStream, read, holes, r.audit.message); err != nil {
-		return err
-	}
-	r.audit.finish(r.partition, stopped)
-	for _, p := range slices.Sorted(maps.Keys(stopped)) {
-		r.result.Stopped = append(r.result.Stopped, fmt.Sprintf("%d: %s", p, stopped[p]))
-	}
-	return r.deadLetters(ctx, js)
+	return read, stopped, nil
 }
 
 // deadLetters expects one dead letter for each damaged message, and no others.

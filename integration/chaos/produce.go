@@ -140,6 +140,12 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 		p.count(func(c *inputCounts) { c.Retries++ })
 		time.Sleep(50 * time.Millisecond)
 	}
+	p.countAcknowledged(key, s, m.damaged)
+	return nil
+}
+
+// countAcknowledged counts a message that the server has acknowledged.
+func (p *producers) countAcknowledged(key string, s send, damaged bool) {
 	p.count(func(c *inputCounts) {
 		if p.acknowledged[key] == nil {
 			p.acknowledged[key] = map[uint64]bool{}
@@ -149,13 +155,12 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 		switch {
 		case s.repeat:
 			c.Repeats++
-		case m.damaged:
+		case damaged:
 			c.Damaged++
 		case s.late:
 			c.Late++
 		}
 	})
-	return nil
 }
 
 // sends is how a message goes out: to the server, or to the gateway.

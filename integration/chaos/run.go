@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 const (
@@ -112,6 +114,11 @@ func (r *run) prepare() error {
 	if r.scenario.Embedded {
 		r.cluster.owner, r.cluster.env = r.fleet.args, r.fleet.env
 	}
+	return r.expect(m)
+}
+
+// expect plans the input, and computes what is due for it with the model.
+func (r *run) expect(m *reservoir.Model) (err error) {
 	p := newPlan(r.seed, r.scenario.Traffic, m.Policy.Kind == "marked")
 	r.producers = newProducers(p)
 	if r.scenario.harms(promotion) > 0 {
@@ -149,6 +156,26 @@ func (r *run) do(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := r.startWorkers(ctx, js); err != nil {
+		return err
+	}
+	if err := r.load(ctx, js); err != nil {
+		return err
+	}
+	if err := r.endLoad(ctx, js); err != nil {
+		return err
+	}
+	if err := r.compareAll(ctx, js); err != nil {
+		return err
+	}
+	if r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded || len(r.counts) > 0 || r.next != nil {
+		return nil // lost input may be in the states; an embedded server ends with its worker; and a changed job has other states than one that begins with the input
+	}
+	return r.states(ctx, js)
+}
+
+// startWorkers starts the workers and what works beside them.
+func (r *run) startWorkers(ctx context.Context, js jetstream.JetStream) error {
 	r.fleet.scale(r.scenario.Workers[0])
 	if r.fleet.err != nil {
 		return r.fleet.err
@@ -159,12 +186,11 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.publishReadouts(ctx, js); err != nil {
 		return err
 	}
-	if err := r.watch(ctx, js); err != nil {
-		return err
-	}
-	if err := r.load(ctx, js); err != nil {
-		return err
-	}
+	return r.watch(ctx, js)
+}
+
+// endLoad ends the load without faults: all sequences are closed.
+func (r *run) endLoad(ctx context.Context, js jetstream.JetStream) error {
 	r.fleet.pending.Wait() // the last zombie has woken up and gone
 	if err := r.hush(ctx, js); err != nil {
 		return err
@@ -172,16 +198,18 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.promotionsTaken(ctx, js); err != nil {
 		return err
 	}
-	err = r.closeSequences(ctx, js)
+	err := r.closeSequences(ctx, js)
 	if r.beside.gateway != nil {
 		if how := r.beside.gateway.stop(workerStop); how != endedWell {
 			r.result.fail("gateway ended with %s", how)
 		}
 	}
-	if err != nil {
-		return err
-	}
-	err = r.compare(ctx, js)
+	return err
+}
+
+// compareAll compares the predictions, and what was made beside them.
+func (r *run) compareAll(ctx context.Context, js jetstream.JetStream) error {
+	err := r.compare(ctx, js)
 	if err == nil && r.scenario.Backfill {
 		err = r.backfill(ctx)
 	}
@@ -194,10 +222,7 @@ func (r *run) do(ctx context.Context) error {
 	if err == nil && r.beside.labels != nil {
 		err = r.compareLearnt(ctx, js)
 	}
-	if err != nil || r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded || len(r.counts) > 0 || r.next != nil {
-		return err // lost input may be in the states; an embedded server ends with its worker; and a changed job has other states than one that begins with the input
-	}
-	return r.states(ctx, js)
+	return err
 }
 
 // load publishes the plan while faults happen.

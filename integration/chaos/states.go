@@ -78,6 +78,12 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 	if err != nil {
 		return err
 	}
+	r.compareStates(broken, whole)
+	return nil
+}
+
+// compareStates compares the records of all partitions with those of an undisturbed worker.
+func (r *run) compareStates(broken, whole []record) {
 	for p := range whole {
 		r.result.States++
 		// A partition without keys has no state.
@@ -88,7 +94,6 @@ func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
 			r.result.fail("partition %d ended as %+v, undisturbed as %+v", p, broken[p], whole[p])
 		}
 	}
-	return nil
 }
 
 // forgetBegun removes the mark that the job has begun from its input: a worker does not

@@ -73,6 +73,27 @@ func deferred(line []byte) (partition int, why string) {
 	return p, "deferred: " + string(m[4])
 }
 
+// addLogged adds the partitions that the log of a worker says are deferred or stopped; logged
+// says that one is stopped.
+func (all stops) addLogged(log []byte) (logged bool, err error) {
+	for line := range bytes.Lines(log) {
+		if p, why := deferred(line); p >= 0 {
+			all[p] = why
+		}
+		m := stoppedLine.FindSubmatch(bytes.TrimSpace(line))
+		if m == nil {
+			continue
+		}
+		logged = true
+		p, err := strconv.Atoi(string(m[1]))
+		if err != nil {
+			return logged, err
+		}
+		all[p] = string(m[2])
+	}
+	return logged, nil
+}
+
 // stopped reads the logs for partitions that are stopped now. For each seat, the
 // last worker that logged anything counts. A worker that ended because it could
 // not start has stopped all partitions.
@@ -90,21 +111,11 @@ func (f *fleet) stopped(dir string, partitions int) (stops, error) {
 			return nil, err
 		}
 		heard[w.seat] = bytes.Contains(text, []byte("stage is reading"))
-		for line := range bytes.Lines(text) {
-			if p, why := deferred(line); p >= 0 {
-				all[p] = why
-			}
-			m := stoppedLine.FindSubmatch(bytes.TrimSpace(line))
-			if m == nil {
-				continue
-			}
-			heard[w.seat] = true
-			p, err := strconv.Atoi(string(m[1]))
-			if err != nil {
-				return nil, err
-			}
-			all[p] = string(m[2])
+		logged, err := all.addLogged(text)
+		if err != nil {
+			return nil, err
 		}
+		heard[w.seat] = heard[w.seat] || logged
 		if heard[w.seat] || !w.ended() || w.killed() || w.how() == endedWell || w.how() == unreachable {
 			continue
 		}

@@ -102,8 +102,7 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 	s := &w.standby
 	for {
 		var outputs <-chan consumer.Output
-		ready := s.followed >= now.Last // it knows all events of what the other one has judged
-		if ready && s.held == nil && w.fold.Position() < now.Position {
+		if w.wantsOutput(now) {
 			outputs = w.reading.outputs
 		}
 		var err error
@@ -130,12 +129,25 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 		if err != nil {
 			return err
 		}
-		if s.followed >= now.Last && (w.fold.Position() >= now.Position || s.held != nil) {
-			s.reached = time.Now()
-			w.noteChanges(now.Written)
-			w.compareRules()
-			w.StandsBy()
-		}
+		w.noteReached(now)
+	}
+}
+
+// wantsOutput reports whether another message of the output is to be judged: all events are
+// known of what the other process has judged, and it has judged more than this one.
+func (w *watcher) wantsOutput(now pulse) bool {
+	s := &w.standby
+	return s.followed >= now.Last && s.held == nil && w.fold.Position() < now.Position
+}
+
+// noteReached notes that all is judged that the other process has judged, if it is.
+func (w *watcher) noteReached(now pulse) {
+	s := &w.standby
+	if s.followed >= now.Last && (w.fold.Position() >= now.Position || s.held != nil) {
+		s.reached = time.Now()
+		w.noteChanges(now.Written)
+		w.compareRules()
+		w.StandsBy()
 	}
 }
 

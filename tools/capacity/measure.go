@@ -15,6 +15,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/load"
@@ -138,31 +139,112 @@ func end(c *exec.Cmd) {
 	}
 }
 
+// newPlant makes a plant that is not started; close ends it.
+func newPlant(o options) (p *plant, err error) {
+	p = &plant{o: o}
+	if p.port, err = freePort(); err != nil {
+		return nil, err
+	}
+	if p.metrics, err = freePort(); err != nil {
+		return nil, err
+	}
+	p.dir, err = os.MkdirTemp("", "eusn-capacity-*")
+	return p, err
+}
+
+func (p *plant) close() {
+	end(p.stage)
+	end(p.server)
+	os.RemoveAll(p.dir)
+}
+
+// start starts the stage, and before it the server if that is to be killed, and waits until the
+// stage is ready.
+func (p *plant) start(ctx context.Context) error {
+	if p.o.kill {
+		if err := p.startServer(ctx); err != nil {
+			return err
+		}
+	}
+	if err := p.startStage(ctx); err != nil {
+		return err
+	}
+	return p.ready(ctx)
+}
+
+// traffic is the messages of a plant's machines, and the predictions for them.
+type traffic struct {
+	js                 jetstream.JetStream
+	generator          *load.Generator
+	arrivals           *load.Arrivals
+	machines, messages int
+	every              time.Duration // between two messages
+	sent, back         atomic.Int64  // messages, predictions
+}
+
+func (o options) newTraffic(nc *nats.Conn, machines int) (*traffic, error) {
+	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1<<16))
+	if err != nil {
+		return nil, err
+	}
+	model, err := reservoir.Load(o.model)
+	if err != nil {
+		return nil, err
+	}
+	t := &traffic{js: js, machines: machines, every: time.Duration(float64(o.message) / float64(machines))}
+	t.messages = int((warm + o.spend) / t.every)
+	t.arrivals = load.NewArrivals(t.messages - machines)
+	t.generator, err = load.New(js, load.Options{Channels: model.Channels, Rows: max(1, int(o.rate*o.message.Seconds())), Keys: machines, Patience: patience})
+	return t, err
+}
+
+// start reads the predictions, and a second later begins to send; it waits until both are warm.
+// A failure cancels ctx.
+func (t *traffic) start(ctx context.Context, cancel context.CancelCauseFunc, wg *sync.WaitGroup) {
+	expect := func(key string, due time.Time) {
+		if t.sent.Add(1) > int64(t.machines) { // a window needs two messages
+			t.arrivals.Expect(key, due)
+		}
+	}
+	wg.Go(func() {
+		if err := consumer.Predictions(ctx, t.js, "eusn", 0, func(out consumer.Output) error {
+			t.back.Add(int64(len(out.Predictions)))
+			return t.arrivals.Take(out)
+		}); err != nil && ctx.Err() == nil {
+			cancel(err)
+		}
+	})
+	time.Sleep(time.Second)
+	wg.Go(func() {
+		if err := t.generator.Pace(ctx, t.messages, t.every, expect); err != nil && ctx.Err() == nil {
+			cancel(err)
+		}
+	})
+	time.Sleep(warm)
+}
+
+// await waits until all predictions are there.
+func (t *traffic) await(ctx context.Context) error {
+	select {
+	case <-t.arrivals.All():
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(patience):
+		return fmt.Errorf("%d predictions are missing", t.sent.Load()-t.back.Load())
+	}
+}
+
 // measure runs the plant.
 func (o options) measure(outer context.Context, machines int) (m measured, err error) {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
-	p := &plant{o: o}
-	if p.dir, err = os.MkdirTemp("", "eusn-capacity-*"); err != nil {
+	p, err := newPlant(o)
+	if err != nil {
 		return m, err
 	}
-	defer os.RemoveAll(p.dir)
-	if p.port, err = freePort(); err != nil {
-		return m, err
-	}
-	if p.metrics, err = freePort(); err != nil {
-		return m, err
-	}
-	defer func() { end(p.stage); end(p.server) }()
-	if o.kill {
-		if err := p.startServer(ctx); err != nil {
-			return m, err
-		}
-	}
-	if err := p.startStage(ctx); err != nil {
-		return m, err
-	}
-	if err := p.ready(ctx); err != nil {
+	defer p.close()
+	if err := p.start(ctx); err != nil {
 		return m, err
 	}
 	nc, err := natsclient.Connect(natsclient.Options{URL: p.url(), Name: "capacity"})
@@ -170,61 +252,26 @@ func (o options) measure(outer context.Context, machines int) (m measured, err e
 		return m, err
 	}
 	defer nc.Close()
-	js, err := jetstream.New(nc, jetstream.WithPublishAsyncMaxPending(1<<16))
+	t, err := o.newTraffic(nc, machines)
 	if err != nil {
 		return m, err
-	}
-	model, err := reservoir.Load(o.model)
-	if err != nil {
-		return m, err
-	}
-	gen, err := load.New(js, load.Options{Channels: model.Channels, Rows: max(1, int(o.rate*o.message.Seconds())), Keys: machines, Patience: patience})
-	if err != nil {
-		return m, err
-	}
-	every := time.Duration(float64(o.message) / float64(machines))
-	messages := int((warm + o.spend) / every)
-	got := load.NewArrivals(messages - machines)
-	var sent, back atomic.Int64
-	expect := func(key string, due time.Time) {
-		if sent.Add(1) > int64(machines) { // a window needs two messages
-			got.Expect(key, due)
-		}
 	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer cancel(nil)
-	wg.Go(func() {
-		if err := consumer.Predictions(ctx, js, "eusn", 0, func(out consumer.Output) error {
-			back.Add(int64(len(out.Predictions)))
-			return got.Take(out)
-		}); err != nil && ctx.Err() == nil {
-			cancel(err)
-		}
-	})
-	time.Sleep(time.Second)
-	wg.Go(func() {
-		if err := gen.Pace(ctx, messages, every, expect); err != nil && ctx.Err() == nil {
-			cancel(err)
-		}
-	})
-	time.Sleep(warm)
+	t.start(ctx, cancel, &wg)
 	if o.kill {
-		err = p.fault(ctx, &m, func() int { return int(sent.Load()-back.Load()) - machines })
+		err = p.fault(ctx, &m, func() int { return int(t.sent.Load()-t.back.Load()) - machines })
 	} else {
-		err = p.steady(ctx, &m, func() int { return int(sent.Load()) })
+		err = p.steady(ctx, &m, func() int { return int(t.sent.Load()) })
 	}
 	if err != nil {
 		return m, err
 	}
-	select {
-	case <-got.All():
-	case <-ctx.Done():
-		return m, context.Cause(ctx)
-	case <-time.After(patience):
-		return m, fmt.Errorf("%d predictions are missing", sent.Load()-back.Load())
+	if err := t.await(ctx); err != nil {
+		return m, err
 	}
-	ms := got.Latencies(warm - o.message)
+	ms := t.arrivals.Latencies(warm - o.message)
 	m.P50, m.P99, m.Max = load.Quantile(ms, .5), load.Quantile(ms, .99), load.Quantile(ms, 1)
 	if m.Disk, err = size(filepath.Join(p.dir, "nats")); err != nil || o.kill {
 		return m, err

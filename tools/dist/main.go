@@ -43,6 +43,28 @@ func main() {
 	}
 }
 
+// writePackages builds for a platform, and writes its packages to out.
+func (s *source) writePackages(ctx context.Context, platform, out string) (*files, error) {
+	b, err := s.build(ctx, platform)
+	if err != nil {
+		return nil, err
+	}
+	r, err := s.files(b)
+	if err != nil {
+		return nil, err
+	}
+	made, err := r.packages()
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range made {
+		if err := write(filepath.Join(out, f.Path), f.Data); err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
 func release(ctx context.Context, out string, platforms []string) error {
 	for _, p := range platforms {
 		if !slices.Contains(strings.Split(all, ","), p) {
@@ -64,24 +86,10 @@ func release(ctx context.Context, out string, platforms []string) error {
 	var images []pack.Image
 	var r *files
 	for _, p := range platforms {
-		b, err := src.build(ctx, p)
-		if err != nil {
+		if r, err = src.writePackages(ctx, p, out); err != nil {
 			return err
 		}
-		r, err = src.files(b)
-		if err != nil {
-			return err
-		}
-		made, err := r.packages()
-		if err != nil {
-			return err
-		}
-		for _, f := range made {
-			if err := write(filepath.Join(out, f.Path), f.Data); err != nil {
-				return err
-			}
-		}
-		if b.os == "linux" {
+		if strings.HasPrefix(p, "linux/") {
 			images = append(images, r.image())
 		}
 	}

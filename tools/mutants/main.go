@@ -73,6 +73,18 @@ type options struct {
 	seed          uint64
 }
 
+// parseKinds parses a list of kinds of faults.
+func parseKinds(list string) (map[string]bool, error) {
+	chosen := map[string]bool{}
+	for kind := range strings.SplitSeq(list, ",") {
+		if !slices.Contains(kindNames(), kind) {
+			return nil, fmt.Errorf("no kind of fault %q: want %s", kind, strings.Join(kindNames(), ", "))
+		}
+		chosen[kind] = true
+	}
+	return chosen, nil
+}
+
 // run plants the faults, writes a line for each and a table, and returns how many
 // no test has found.
 func (o options) run(ctx context.Context, out io.Writer) (int, error) {
@@ -81,12 +93,9 @@ func (o options) run(ctx context.Context, out io.Writer) (int, error) {
 		return 0, err
 	}
 	defer b.close()
-	chosen := map[string]bool{}
-	for kind := range strings.SplitSeq(o.kinds, ",") {
-		if !slices.Contains(kindNames(), kind) {
-			return 0, fmt.Errorf("no kind of fault %q: want %s", kind, strings.Join(kindNames(), ", "))
-		}
-		chosen[kind] = true
+	chosen, err := parseKinds(o.kinds)
+	if err != nil {
+		return 0, err
 	}
 	var planted, bySuite, byKernel int
 	for _, k := range kernelsOf(b.text) {
