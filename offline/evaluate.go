@@ -233,6 +233,12 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 	if err != nil {
 		return err
 	}
+	return ev.measure(linear, opt, pl, mixed, sites)
+}
+
+// measure fills in the figures of the predictions. mixed and sites are by prediction: whether
+// its samples have several labels, and the site of its stream.
+func (ev *Evaluation) measure(linear *readout.Linear, opt EvaluateOptions, pl *plan, mixed []bool, sites []int) (err error) {
 	ev.count()
 	ev.Novelty = ev.novelty(linear)
 	if ev.Early != nil {
@@ -293,6 +299,18 @@ func (ev *Evaluation) Counts(p *Prediction) bool {
 	return ev.Policy.Whole(p.Early())
 }
 
+// countFlags counts the flags that say how a prediction is unlike the training.
+func (ev *Evaluation) countFlags(p *Prediction) {
+	for _, f := range []outcome.Flag{outcome.FlagOutOfRange, outcome.FlagFlat, outcome.FlagLength, outcome.FlagRate} {
+		if p.Flags&f != 0 {
+			if ev.Flagged == nil {
+				ev.Flagged = map[string]int{}
+			}
+			ev.Flagged[f.String()]++
+		}
+	}
+}
+
 // count fills in everything that follows from the predictions.
 func (ev *Evaluation) count() {
 	if !ev.numeric() {
@@ -303,14 +321,7 @@ func (ev *Evaluation) count() {
 	}
 	for i := range ev.Predictions {
 		p := &ev.Predictions[i]
-		for _, f := range []outcome.Flag{outcome.FlagOutOfRange, outcome.FlagFlat, outcome.FlagLength, outcome.FlagRate} {
-			if p.Flags&f != 0 {
-				if ev.Flagged == nil {
-					ev.Flagged = map[string]int{}
-				}
-				ev.Flagged[f.String()]++
-			}
-		}
+		ev.countFlags(p)
 		if !ev.Counts(p) {
 			ev.countEarly(p)
 			continue

@@ -101,20 +101,26 @@ type trainingOrder struct {
 // blocks is how many groups the only one of a class is divided into.
 const blocks = 5
 
-// trainingOrder groups the examples. Leave-one-out must not leave out all that there
-// is of a class, for then it says nothing. Where windows or counts of a class
-// come of one labelled part alone, that is taken for as many groups as there are
-// blocks, of neighbours.
-func (pl *plan) trainingOrder(classes []string, numeric bool) trainingOrder {
-	slices.SortFunc(pl.examples, func(a, b example) int { return cmp.Or(a.group-b.group, a.point-b.point) })
-	of, size := make([]map[int]bool, len(classes)), map[int]int{}
-	for _, l := range pl.examples {
+// countGroups are the groups that each class has examples in, and the examples of each group.
+func countGroups(examples []example, classes int) (of []map[int]bool, size map[int]int) {
+	of, size = make([]map[int]bool, classes), map[int]int{}
+	for _, l := range examples {
 		if of[l.label] == nil {
 			of[l.label] = map[int]bool{}
 		}
 		of[l.label][l.group] = true
 		size[l.group]++
 	}
+	return of, size
+}
+
+// trainingOrder groups the examples. Leave-one-out must not leave out all that there
+// is of a class, for then it says nothing. Where windows or counts of a class
+// come of one labelled part alone, that is taken for as many groups as there are
+// blocks, of neighbours.
+func (pl *plan) trainingOrder(classes []string, numeric bool) trainingOrder {
+	slices.SortFunc(pl.examples, func(a, b example) int { return cmp.Or(a.group-b.group, a.point-b.point) })
+	of, size := countGroups(pl.examples, len(classes))
 	n := len(pl.examples)
 	s := trainingOrder{arrival: make([]int, n), labels: make([]int, n), groups: make([]int, n)}
 	for c, origins := range of {

@@ -73,20 +73,8 @@ type shardOwn struct {
 // files of all shards.
 func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s Shard, path string, progress archive.Progress) (RetrainReport, error) {
 	fail := func(err error) (RetrainReport, error) { return RetrainReport{}, err }
-	if opt.Novelty != nil {
-		return fail(errors.New("offline: a shard of a training with a detector of what is new: that is learnt from all sequences at once: train in one job"))
-	}
-	if opt.Early != nil {
-		return fail(errors.New("offline: a shard of a training that decides early: when a prefix suffices is learnt from all sequences at once: train in one job"))
-	}
-	if opt.Groups != nil || opt.Parts != nil {
-		return fail(errors.New("offline: a shard of a training by groups: a group has sequences in several shards, and must be left out of all at once: train in one job"))
-	}
-	if opt.Target != "" {
-		return fail(errors.New("offline: a shard of a training on numbers: files of statistics do not hold them: train in one job"))
-	}
-	if opt.Coverage != 0 || opt.MaxError != 0 || opt.Priors.given() || opt.Weights.given() {
-		return fail(errors.New("offline: a shard of a training with coverage, a largest error, priors or class weights: files of statistics do not hold them: train in one job"))
+	if err := opt.checkShard(); err != nil {
+		return fail(err)
 	}
 	opt = opt.withDefaults(len(d.Channels))
 	src, unlabelled, err := trainingPart(d, nil)
@@ -99,8 +87,8 @@ func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s
 	}
 	t.report.Unlabelled = unlabelled
 	series := src.sampleSource.(*seriesSource).series
-	if s.N < 1 || s.I < 1 || s.I > s.N {
-		return fail(fmt.Errorf("offline: shard %d of %d: want 1 of 1 or more", s.I, s.N))
+	if err := s.check(); err != nil {
+		return fail(err)
 	}
 	first, last := len(series)*(s.I-1)/s.N, len(series)*s.I/s.N
 	from, to := t.upTo(first), t.upTo(last)
@@ -143,6 +131,34 @@ func RetrainShard(ctx context.Context, d *archive.Dataset, opt RetrainOptions, s
 		return fail(err)
 	}
 	return t.report, writeShard(path, job, own, l)
+}
+
+func (s Shard) check() error {
+	if s.N < 1 || s.I < 1 || s.I > s.N {
+		return fmt.Errorf("offline: shard %d of %d: want 1 of 1 or more", s.I, s.N)
+	}
+	return nil
+}
+
+// checkShard refuses what is learnt from all sequences at once, and what files of statistics
+// do not hold.
+func (opt *RetrainOptions) checkShard() error {
+	if opt.Novelty != nil {
+		return errors.New("offline: a shard of a training with a detector of what is new: that is learnt from all sequences at once: train in one job")
+	}
+	if opt.Early != nil {
+		return errors.New("offline: a shard of a training that decides early: when a prefix suffices is learnt from all sequences at once: train in one job")
+	}
+	if opt.Groups != nil || opt.Parts != nil {
+		return errors.New("offline: a shard of a training by groups: a group has sequences in several shards, and must be left out of all at once: train in one job")
+	}
+	if opt.Target != "" {
+		return errors.New("offline: a shard of a training on numbers: files of statistics do not hold them: train in one job")
+	}
+	if opt.Coverage != 0 || opt.MaxError != 0 || opt.Priors.given() || opt.Weights.given() {
+		return errors.New("offline: a shard of a training with coverage, a largest error, priors or class weights: files of statistics do not hold them: train in one job")
+	}
+	return nil
 }
 
 // upTo is how many examples the first streams have.
