@@ -107,7 +107,7 @@ var protocol = []planted{
 	},
 	{
 		name: "recorder: a file gets its name before it is synced",
-		file: "offline/archive.go", pkg: "offline", test: "TestArchivesAreDurable",
+		file: "offline/archive/archive.go", pkg: "offline", test: "TestArchivesAreDurable",
 		old: "		err = durable.Commit(a.tmp, a.path, private)\n",
 		new: "		_ = durable.Commit\n		err = os.Rename(a.tmp.Name(), a.path)\n",
 	},

@@ -173,7 +173,7 @@ func TestAdvice(t *testing.T) {
 			return nil
 		})
 		clitest.Await(t, url, 0, 12)
-		if r := p.must(p.advised(cli.ExitOK, "deadletter list", "status", "-c", conf), "deadletter list"); strings.Count(r.Out, "\n") < 12 {
+		if r := p.must(p.advised(cli.ExitFailure, "deadletter list", "status", "-c", conf), "deadletter list"); strings.Count(r.Out, "\n") < 12 {
 			t.Errorf("%s%s", r.Out, r.ErrOut)
 		}
 		// Its directory is in use, and the same without a server.
