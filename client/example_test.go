@@ -76,14 +76,16 @@ func startStage(ctx context.Context) (url string, end func()) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	stage := &pipeline.Stage{
-		Config: pipeline.Config{Job: "pumps", Partitions: 2},
-		Model:  model,
-		Dial:   func(name string) (*nats.Conn, error) { return server.Connect(name, nil) },
-		Ready:  func() { close(ready) },
-		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewCPU(net, slots, "auto", 1)
+	stage := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: pipeline.Config{Job: "pumps", Partitions: 2},
+			Model:  model,
+			Dial:   func(name string) (*nats.Conn, error) { return server.Connect(name, nil) },
+			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				return reservoir.NewCPU(net, slots, "auto", 1)
+			},
 		},
+		Ready: func() { close(ready) },
 	}
 	go func() { ended <- stage.Run(ctx) }()
 	select {

@@ -34,7 +34,7 @@ const (
 
 // runStage publishes everything to a stage on a server of its own and returns
 // the predictions of each key.
-func runStage(t *testing.T, s pipeline.Stage) map[string][]codec.Prediction {
+func runStage(t *testing.T, s pipeline.Worker) map[string][]codec.Prediction {
 	t.Helper()
 	server := pipelinetest.Server(t, natsserver.Options{Log: s.Log})
 	s.Config = pipeline.Config{Job: "gpu", Partitions: 3, Shards: 1, RowBudget: 20, SnapshotMessages: 5, Lease: time.Second}
@@ -114,7 +114,7 @@ func TestStage(t *testing.T) {
 		opened++
 		return newEngine(net, slots, Options{MaxSlots: 100}, defaultLimits, opened == 1)
 	}
-	want := runStage(t, pipeline.Stage{Model: m, NewEngine: cpu})
+	want := runStage(t, pipeline.Worker{Job: pipeline.Job{Model: m, NewEngine: cpu}})
 	same := func(what string, got map[string][]codec.Prediction) {
 		t.Helper()
 		if !reflect.DeepEqual(got, want) {
@@ -123,7 +123,7 @@ func TestStage(t *testing.T) {
 	}
 	var book bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&book, &slog.HandlerOptions{Level: slog.LevelError}))
-	same("whole", runStage(t, pipeline.Stage{Model: m, NewEngine: onGPU, Fallback: cpu, Log: log}))
+	same("whole", runStage(t, pipeline.Worker{Job: pipeline.Job{Model: m, NewEngine: onGPU, Log: log}, Fallback: cpu}))
 	if book.Len() > 0 {
 		t.Errorf("the log of a run without failures:\n%s", &book)
 	}
@@ -133,7 +133,7 @@ func TestStage(t *testing.T) {
 	}
 	opened = 0
 	f.Set("fail_launch", launches+launches/2)
-	same("lost", runStage(t, pipeline.Stage{Model: m, NewEngine: onGPU, Fallback: cpu, Log: log}))
+	same("lost", runStage(t, pipeline.Worker{Job: pipeline.Job{Model: m, NewEngine: onGPU, Log: log}, Fallback: cpu}))
 	if s := book.String(); strings.Count(s, "engine lost") != 1 || !strings.Contains(s, "Fake GPU 0") {
 		t.Errorf("the log does not say, once, that the GPU was lost:\n%s", s)
 	}

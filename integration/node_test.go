@@ -292,14 +292,17 @@ func nodeModel(t *testing.T) *reservoir.Model {
 func runStage(t *testing.T, ctx context.Context, model *reservoir.Model, url, subject string) (stop func()) {
 	t.Helper()
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	stage := &pipeline.Stage{
-		Config: pipeline.Config{Partitions: 2, InputSubject: subject}, Model: model, Ready: func() { close(ready) },
-		Dial: func(name string) (*nats.Conn, error) {
-			return natsclient.Connect(natsclient.Options{URL: url, Name: name})
+	stage := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: pipeline.Config{Partitions: 2, InputSubject: subject}, Model: model,
+			Dial: func(name string) (*nats.Conn, error) {
+				return natsclient.Connect(natsclient.Options{URL: url, Name: name})
+			},
+			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				return reservoir.NewCPU(net, slots, "auto", 1)
+			},
 		},
-		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewCPU(net, slots, "auto", 1)
-		},
+		Ready: func() { close(ready) },
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	go func() { ended <- stage.Run(ctx) }()

@@ -21,7 +21,7 @@ var public = map[string]int{
 	"offline":           48,
 	"offline/archive":   39,
 	"offline/groups":    17,
-	"pipeline":          127,
+	"pipeline":          89,
 	"pipeline/consumer": 15,
 	"pipeline/producer": 16,
 	"readout":           35,

@@ -168,12 +168,15 @@ func live(t *testing.T, m *reservoir.Model, d *archive.Dataset, series []int, in
 	log := slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	var counters pipeline.Counters
 	ready := make(chan struct{})
-	stage := pipeline.Stage{
-		Config: pipeline.Config{Job: "sensor", InputSubject: "sensors.*", Shards: 1, Input: in}, Model: m, Log: log, Counters: &counters, Ready: func() { close(ready) },
-		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewCPU(net, slots, "auto", 1)
+	stage := pipeline.Worker{
+		Job: pipeline.Job{
+			Config: pipeline.Config{Job: "sensor", InputSubject: "sensors.*", Shards: 1, Input: in}, Model: m, Log: log,
+			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				return reservoir.NewCPU(net, slots, "auto", 1)
+			},
+			Dial: func(name string) (*nats.Conn, error) { return srv.Connect(name, log) },
 		},
-		Dial: func(name string) (*nats.Conn, error) { return srv.Connect(name, log) },
+		Counters: &counters, Ready: func() { close(ready) },
 	}
 	running, stop := context.WithCancel(ctx)
 	ended := make(chan error, 1)

@@ -116,7 +116,7 @@ func TestResizeAbandonInterrupted(t *testing.T) {
 	c := quick("halfway", 3)
 	b.start(m, c).stop(t)
 	ended := errors.New("ended by the test")
-	until := func(what string) *Stage {
+	until := func(what string) *Job {
 		s := b.resizer(m, c)
 		s.resizeHook = func(is string) error {
 			if is == what {

@@ -148,6 +148,6 @@ func TestAccountLimits(t *testing.T) {
 	t.Parallel()
 	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 4 }, users: [{user: u, password: u}] } }`)
 	b := rigAs(t, addr, "u", &pipelinetest.LogBook{})
-	s := Stage{Config: Config{Partitions: 1}, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: b.dial}
+	s := Worker{Job: Job{Config: Config{Partitions: 1}, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: b.dial}}
 	mentions(t, s.Run(t.Context()), "maximum number of streams", "a job needs 7 NATS streams", "max_streams")
 }

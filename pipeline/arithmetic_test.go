@@ -39,7 +39,7 @@ func TestArithmetic(t *testing.T) {
 			refused := func(when string) {
 				t.Helper()
 				_, before := b.last("bits", 0)
-				s := &Stage{Config: conf, Model: m, Dial: func(name string) (*nats.Conn, error) { return b.dial(name) }, NewEngine: c.wrong}
+				s := &Worker{Job: Job{Config: conf, Model: m, Dial: func(name string) (*nats.Conn, error) { return b.dial(name) }, NewEngine: c.wrong}}
 				err := s.Run(t.Context())
 				if err == nil || !strings.Contains(err.Error(), c.rightName) || !strings.Contains(err.Error(), c.wrongIs) {
 					t.Errorf("%s: run ended with %v, want a refusal that says %q and %q", when, err, c.rightName, c.wrongIs)
@@ -66,7 +66,7 @@ func TestArithmetic(t *testing.T) {
 			b.settle(r, 2*third)
 			r.stop(t)
 			refused("after a release")
-			v, err := (&Stage{Config: conf, Model: m, NewEngine: c.right}).Verify(t.Context(), b.js, 0)
+			v, err := (&Job{Config: conf, Model: m, NewEngine: c.right}).Verify(t.Context(), b.js, 0)
 			if err != nil || v.Digest != v.Recorded {
 				t.Errorf("verify with the right engine: %+v, %v", v, err)
 			}
@@ -93,8 +93,12 @@ func imported(t *testing.T, b *rig, m *reservoir.Model, conf Config, right, wron
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &Stage{Config: conf, Model: m, NewEngine: factory, Log: b.log, Ready: cancel,
-			Dial: func(name string) (*nats.Conn, error) { return b.dial(name) }}
+		s := &Worker{
+			Job: Job{Config: conf, Model: m, NewEngine: factory, Log: b.log,
+				Dial: func(name string) (*nats.Conn, error) { return b.dial(name) },
+			},
+			Ready: cancel,
+		}
 		err := s.Run(ctx)
 		cancel()
 		if refused := errors.Is(err, ErrOtherModel); refused != (i == 0) || !refused && err != nil {

@@ -9,6 +9,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
@@ -109,12 +113,14 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 		t.Fatalf("%d predictions carry features, want %d, of %d", len(got), len(predicted), all)
 	}
 	// The log's bits.
-	s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+	s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 	seen := 0
-	_, err := s.Features(t.Context(), Features{
-		Stream: func(string) bool { return true }, Want: func(q *Sequence) bool { return Ends(policy, q) },
-		Begun: func(FeaturesLog) (bool, error) { return true, nil },
-		Take: func(q *Sequence, features []float32) error {
+	err := b.follow(m, c, shard.Followed{
+		Stream: func(string) bool { return true },
+		Want: func(q *shard.Sequence) bool {
+			return (q.Flags&outcome.FlagEarly != 0) == (policy.Kind == reservoir.Endless)
+		},
+		Take: func(q *shard.Sequence, features []float32) error {
 			p, carries := got[fmt.Sprint(q.Stream, " ", q.In, " ", q.Seq, " ", q.Row)]
 			if carries != wire.Carries(q.Stream, q.Seq, q.Row, share) {
 				t.Errorf("%s, %d, %d (message %d) carries features: %t", q.Stream, q.Seq, q.Row, q.In, carries)
@@ -141,6 +147,37 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
 	}
+}
+
+// follow hands the features of a job's log to f.
+func (b *rig) follow(m *reservoir.Model, c Config, f shard.Followed) error {
+	j, err := store.Open(b.t.Context(), b.js, c.Job)
+	if err != nil {
+		return err
+	}
+	sh, err := shard.New(c.WithDefaults().shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), b.log)
+	if err != nil {
+		return err
+	}
+	defer sh.Close()
+	sh.Machine.OneReadout = true // whatever is promoted in the log
+	d, err := shard.NewDirect(sh, nil)
+	if err != nil {
+		return err
+	}
+	d.Follow(f)
+	in := j.Input(nil)
+	info, err := in.Info(b.t.Context(), 0)
+	if err != nil {
+		return err
+	}
+	l := &inlog.Log{Input: in, JS: b.js, Log: b.log}
+	if err := l.Open(b.t.Context(), inlog.Place{}, 1, info.State.LastSeq); err != nil {
+		return err
+	}
+	defer l.Close()
+	all := inlog.Batches{Source: l, Direct: d, Read: func(*inlog.Message) bool { return true }}
+	return all.Run(b.t.Context(), func() error { _, err := d.Features(); return err })
 }
 
 // repeatCarried publishes the last messages with features once more, as a worker does
@@ -185,7 +222,7 @@ func TestFeatureStreamIsMadeAgain(t *testing.T) {
 // A share that cannot be one is refused before anything is asked of a server.
 func TestCarryRefused(t *testing.T) {
 	for _, share := range []float64{-.1, 1.1} {
-		s := &Stage{Config: quick("x", 1), Model: several(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(string) (*nats.Conn, error) { panic("dialled") }, Carry: share}
+		s := &Worker{Job: Job{Config: quick("x", 1), Model: several(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(string) (*nats.Conn, error) { panic("dialled") }}, Carry: share}
 		if err := s.Run(t.Context()); err == nil {
 			t.Errorf("a share of %g is taken", share)
 		}

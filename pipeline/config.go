@@ -71,7 +71,7 @@ type Config struct {
 	// then: InputSubject and Partitions are that job's. Default: its own input.
 	Shared SharedInput
 	// Partitions, 1 to 4096, is the same for all of a job (see Resize). Default 0: those
-	// of the job, where it exists; a new one gets Stage.NewPartitions.
+	// of the job, where it exists; a new one gets Worker.NewPartitions.
 	Partitions int
 	// Shards, up to Partitions: engines working side by side. Default one
 	// per core.

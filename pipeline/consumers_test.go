@@ -67,7 +67,7 @@ func TestTooManyConsumersDefer(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{cancel: cancel, done: make(chan error, 1)}
-	s := &Stage{Config: c, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Counters: &r.counters}
+	s := &Worker{Job: Job{Config: c, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: &r.counters}
 	go func() { r.done <- s.Run(ctx) }()
 	deferred := func() (n int) {
 		for p := range 4 {

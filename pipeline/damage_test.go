@@ -172,7 +172,7 @@ func TestDamageStops(t *testing.T) {
 				t.Fatalf("no snapshot with messages after it to begin from: %+v", rec)
 			}
 			c.hurt(b)
-			s := Stage{Config: conf, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+			s := Worker{Job: Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			mentions(t, s.Run(ctx), c.says...)

@@ -320,7 +320,7 @@
 //
 // # Another number of partitions
 //
-// Stage.Resize changes a job's number of partitions P to any other, while no
+// Job.Resize changes a job's number of partitions P to any other, while no
 // worker runs. Producers continue: nothing of theirs is refused or held up, and what
 // they send in the meantime is answered afterwards. Subjects, partition numbers
 // and the numbers of messages stay as they are; what changes is which partition
@@ -541,7 +541,7 @@
 //
 // # Features in predictions
 //
-// With Stage.Carry, a share of the predictions carries its features, for a readout that
+// With Worker.Carry, a share of the predictions carries its features, for a readout that
 // is learnt when the samples are gone. Which ones is a function of stream, sequence
 // number and row alone (internal/pipeline/wire/carry.go), so that a replay and another worker
 // find the same. The shard reads them from the engine behind the call that made the
@@ -622,7 +622,8 @@
 //
 // # Files
 //
-//   - stage.go: defines Stage and runs a worker (Stage.Run)
+//   - job.go: defines Job, checks configuration and model
+//   - worker.go: defines Worker and runs it (Worker.Run)
 //   - run.go: opens a run: connections, NATS streams, model, shards
 //   - config.go: defines the configuration of a job
 //   - connection.go: holds the connections of a run and detects closed connections
@@ -647,12 +648,6 @@
 //   - replace.go: continues a job with the network of another job
 //   - states.go: exports and imports snapshots
 //   - verify.go: rebuilds a state and compares its digest
-//   - backfill.go: predicts old messages next to a running job
-//   - features.go: computes features from the log of a job
-//   - record.go: records the input of a job as training data
-//   - past.go: computes a part of a partition's past again
-//   - asof.go: computes the state that a partition had at a place of the log
-//   - between.go: computes two states of a partition and counts the input between both
 //   - stats.go: publishes counters
 //   - status.go: publishes the state of each partition
 //   - wire.go: exports message headers and reasons of dead letters

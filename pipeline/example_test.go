@@ -19,7 +19,7 @@ import (
 
 // The stage inside a Go program: it trains a model, runs the stage on an
 // embedded server, publishes two streams and reads their predictions.
-func ExampleStage_Run() {
+func ExampleWorker_Run() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
@@ -40,14 +40,16 @@ func ExampleStage_Run() {
 	dial := func(name string) (*nats.Conn, error) { return server.Connect(name, nil) }
 
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	stage := &pipeline.Stage{
-		Config: pipeline.Config{Job: "pumps", Partitions: 2},
-		Model:  model,
-		Dial:   dial,
-		Ready:  func() { close(ready) },
-		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewCPU(net, slots, "auto", 1)
+	stage := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: pipeline.Config{Job: "pumps", Partitions: 2},
+			Model:  model,
+			Dial:   dial,
+			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				return reservoir.NewCPU(net, slots, "auto", 1)
+			},
 		},
+		Ready: func() { close(ready) },
 	}
 	go func() { ended <- stage.Run(ctx) }()
 	select {

@@ -17,10 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/internal/testing/sequencetest"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
-	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -121,13 +118,6 @@ func (b *rig) await(job string, n int) map[string][]codec.Prediction {
 	return nil
 }
 
-func count(m map[string][]codec.Prediction) (n int) {
-	for _, ps := range m {
-		n += len(ps)
-	}
-	return n
-}
-
 // last is a partition's record.
 func (b *rig) last(job string, p int) (*jetstream.RawStreamMsg, wire.Record) {
 	b.t.Helper()
@@ -170,83 +160,6 @@ func (b *rig) forgetOutput(job string) {
 	if b.config(wire.InputStream(job)) != nil {
 		b.edit(wire.InputStream(job), func(c *jetstream.StreamConfig) { c.Metadata = nil }) // the mark of a job that has begun
 	}
-}
-
-// direct is what the stage must say, from an engine fed by hand: one slot per
-// state, one call per sample.
-func direct(t testing.TB, m *reservoir.Model, streams []pipelinetest.Recording, seqOf map[string][]pipelinetest.Packet) map[string][]codec.Prediction {
-	t.Helper()
-	out := map[string][]codec.Prediction{}
-	for _, r := range streams {
-		type place struct {
-			seq uint64
-			row uint32
-		}
-		var places []place
-		for _, p := range seqOf[r.Name] {
-			for row := range p.Batch.Rows {
-				places = append(places, place{p.Seq, uint32(row)})
-			}
-		}
-		spans := sequencetest.Spans(m.Policy, r.Times, r.Ends, false)
-		for i, sp := range spans {
-			e, err := reservoir.NewGeneric(m.Network, 1)
-			if err != nil {
-				t.Fatal(err)
-			}
-			linear := m.Readouts[0].For(!sp.End)
-			if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
-				t.Fatal(err)
-			}
-			scores := make([]float32, e.ScoreWidth())
-			x := pipelinetest.Behind(m, r.X, sp.From, sp.To)
-			if err := e.Advance(nil, []reservoir.Run{{Reset: true, Emit: true}}, scores); err != nil {
-				t.Fatal(err)
-			}
-			for i := 0; i < len(x); i += 2 {
-				if err := e.Advance(x[i:i+2], []reservoir.Run{{Emit: true, To: 1}}, scores); err != nil {
-					t.Fatal(err)
-				}
-			}
-			class := linear.Class(scores)
-			var at place
-			if len(places) > 0 {
-				at = places[sp.To-1]
-			}
-			p := codec.Prediction{
-				Stream: r.Name, Seq: at.seq, Row: at.row, Time: r.Times[sp.To-1],
-				Answer: outcome.Answer{Class: int32(class), Score: linear.Score(scores, class), Scores: scores, Probability: linear.Probability(scores), Flags: pipelinetest.Unlike(m, r.X[2*sp.From:2*sp.To])},
-			}
-			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, defaults.rateShare(), sequencetest.Timed(m.Policy, spans, i, r.Times)) {
-				p.Flags |= outcome.FlagRate
-			}
-			if linear.Abstains(p.Probability) {
-				p.Flags |= outcome.FlagAbstain
-			}
-			if !sp.End {
-				p.Flags |= outcome.FlagEarly
-				if m.Policy.Kind == reservoir.Window && sp.To < m.Policy.Length {
-					p.Flags |= outcome.FlagWarmUp
-				}
-				var decided bool
-				if p.Change, decided = m.Readouts[0].Change(int64(sp.To-sp.From), scores); decided {
-					p.Flags |= outcome.FlagDecided
-				}
-			}
-			out[r.Name] = append(out[r.Name], p)
-		}
-	}
-	return out
-}
-
-// clean leaves a flag out of a comparison.
-func clean(all map[string][]codec.Prediction, f outcome.Flag) map[string][]codec.Prediction {
-	for _, ps := range all {
-		for i := range ps {
-			ps[i].Flags &^= f
-		}
-	}
-	return all
 }
 
 // alone is what a shard by itself predicts from packets, each in a batch of its

@@ -61,13 +61,16 @@ func TestFallback(t *testing.T) {
 			var readies atomic.Int64
 			r := &running{done: make(chan error, 1)}
 			ready := make(chan struct{})
-			s := &Stage{
-				Config: c, Model: m, Log: b.log, Counters: &r.counters,
-				Dial: func(name string) (*nats.Conn, error) { return b.dial(name) },
-				NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-					e, err := reservoir.NewGeneric(net, slots)
-					return failing{e, &left}, err
+			s := &Worker{
+				Job: Job{
+					Config: c, Model: m, Log: b.log,
+					Dial: func(name string) (*nats.Conn, error) { return b.dial(name) },
+					NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+						e, err := reservoir.NewGeneric(net, slots)
+						return failing{e, &left}, err
+					},
 				},
+				Counters: &r.counters,
 				Fallback: pipelinetest.Generic,
 				Ready: func() {
 					if readies.Add(1) == 1 {
@@ -104,7 +107,7 @@ func TestFallbackLost(t *testing.T) {
 			e, err := reservoir.NewGeneric(net, slots)
 			return failing{e, &left}, err
 		}
-		s := &Stage{Config: quick("gone", 1), Model: m, Dial: b.dial, NewEngine: lost}
+		s := &Worker{Job: Job{Config: quick("gone", 1), Model: m, Dial: b.dial, NewEngine: lost}}
 		if fallback { // so are the next ones, until there are no more
 			engines := 2
 			s.Fallback = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {

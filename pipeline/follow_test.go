@@ -183,7 +183,7 @@ func TestDamagedModelIsNotFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	counters := new(Counters)
-	err = (&Stage{Config: c, Model: retrained, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Counters: counters}).Run(t.Context())
+	err = (&Worker{Job: Job{Config: c, Model: retrained, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: counters}).Run(t.Context())
 	if !errors.Is(err, ErrOtherModel) || !errors.Is(err, registry.ErrDamaged) || counters.Stats().Claims != 0 {
 		t.Errorf("%v, %d claims", err, counters.Stats().Claims)
 	}

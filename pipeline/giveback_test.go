@@ -37,7 +37,7 @@ func TestStopWhileClaiming(t *testing.T) {
 			after *= 5
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), after)
-		s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dial, clock: b.now}
+		s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dial, clock: b.now}}
 		_ = s.Run(ctx) // stopped before it had begun, or after
 		cancel()
 		for p := range want {

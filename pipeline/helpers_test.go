@@ -14,4 +14,7 @@ var (
 	same     = pipelinetest.Same
 	sameBits = pipelinetest.SameBits
 	flags    = pipelinetest.Flags
+	direct   = pipelinetest.Direct
+	clean    = pipelinetest.Clean
+	count    = pipelinetest.Count
 )

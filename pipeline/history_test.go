@@ -207,7 +207,7 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 		}
 		rec.Rests.Stored++ // as if the message had been another when it was answered
 		publish(rec)
-		s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+		s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		mentions(t, s.Run(ctx), "message 2 of SPLIT-IN was stored", "the input has other messages than before")
 		cancel()
@@ -222,7 +222,7 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	if err := in.DeleteMsg(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+	s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	mentions(t, s.Run(ctx), "message 2 of SPLIT-IN, which partition 0 has read, was deleted")

@@ -53,36 +53,31 @@ func pickReadout(m *reservoir.Model, name string) (*readout.Linear, error) {
 	return nil, fmt.Errorf("pipeline: the model has no readout %q, only %q", name, names)
 }
 
-// setModel makes what predictions and counters say of the stage's model.
-func (r *run) setModel() error {
-	s := r.stage
-	var err error
-	if r.self.readout, err = pickReadout(s.Model, r.cfg.Readout); err != nil {
-		return err
-	}
-	sum, err := s.Model.Fingerprint()
-	if err != nil {
-		return fmt.Errorf("pipeline: %w", err)
-	}
-	r.self.meta = codec.PredictionMeta{Model: s.ModelName, SHA256: sum, Readout: r.self.readout.Name, Labels: r.self.readout.Classes, Columns: r.self.readout.Columns()}
-	r.counters.Classify(r.self.meta.Labels)
-	return nil
+// setModel sets the readout, and what predictions and counters say of the model.
+func (r *run) setModel(linear *readout.Linear, meta codec.PredictionMeta) {
+	r.self.readout, r.self.meta = linear, meta
+	r.counters.Classify(meta.Labels)
 }
 
 // settleModel takes the job's model in the place of this worker's, where that has
 // another readout of the same network.
 func (r *run) settleModel(ctx context.Context) error {
-	if r.stage.guard.identity != nil {
+	if r.worker.guard.identity != nil {
 		return nil
 	}
 	theirs, begun, err := r.brought().orTheJobs(ctx, r.log)
-	if r.self.begun = begun; err != nil || theirs.model == r.stage.Model {
+	if r.self.begun = begun; err != nil || theirs.model == r.worker.Model {
 		return err
 	}
-	s := *r.stage
-	s.Model, s.ModelName, s.Config.Readout = theirs.model, theirs.name, theirs.readout.Name
-	r.stage, r.cfg.Readout = &s, theirs.readout.Name
-	return r.setModel()
+	w := *r.worker
+	w.Model, w.ModelName, w.Config.Readout = theirs.model, theirs.name, theirs.readout.Name
+	linear, meta, err := w.predictor()
+	if err != nil {
+		return err
+	}
+	r.worker, r.cfg.Readout = &w, linear.Name
+	r.setModel(linear, meta)
+	return nil
 }
 
 // publishModel puts this worker's model into the job's registry, before the job
@@ -90,7 +85,7 @@ func (r *run) settleModel(ctx context.Context) error {
 // too. A job without a registry runs, but nobody can follow it.
 func (r *run) publishModel(ctx context.Context) error {
 	e, _, err := store.ReadEntry(ctx, r.server.Out, r.cfg.Job)
-	if err != nil || r.self.model.Differs(e.Identity) != "" || r.stage.guard.identity != nil {
+	if err != nil || r.self.model.Differs(e.Identity) != "" || r.worker.guard.identity != nil {
 		return err // join refuses another model
 	}
 	if err := r.brought().publish(ctx, r.self.model.Network, r.self.worker); err != nil && ctx.Err() == nil {
@@ -101,7 +96,7 @@ func (r *run) publishModel(ctx context.Context) error {
 }
 
 func (r *run) brought() brought {
-	return brought{r.server.JS, r.cfg.Job, r.stage.Model, r.self.readout, r.stage.ModelName, r.self.input}
+	return brought{r.server.JS, r.cfg.Job, r.worker.Model, r.self.readout, r.worker.ModelName, r.self.input}
 }
 
 // join makes sure that this worker's model is the one that the job runs, before

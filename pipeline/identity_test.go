@@ -38,7 +38,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	counters := new(Counters)
-	err := (&Stage{Config: c, Model: m, ModelName: "other-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Counters: counters}).Run(ctx)
+	err := (&Worker{Job: Job{Config: c, Model: m, ModelName: "other-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: counters}).Run(ctx)
 	if !errors.Is(err, ErrOtherModel) {
 		t.Fatalf("run ended with %v, want %v", err, ErrOtherModel)
 	}
@@ -151,12 +151,15 @@ func (b *rig) race(t *testing.T, c Config, models ...*reservoir.Model) (began ma
 	decided := make(chan struct{}, 2*len(models))
 	for _, model := range models {
 		ends.Go(func() {
-			s := &Stage{Config: c, Model: model, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, Ready: func() {
-				mu.Lock()
-				defer mu.Unlock()
-				began[model]++
-				decided <- struct{}{}
-			}}
+			s := &Worker{
+				Job: Job{Config: c, Model: model, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log},
+				Ready: func() {
+					mu.Lock()
+					defer mu.Unlock()
+					began[model]++
+					decided <- struct{}{}
+				},
+			}
 			err := s.Run(ctx)
 			mu.Lock()
 			defer mu.Unlock()

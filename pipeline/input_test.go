@@ -94,7 +94,7 @@ func TestFormatsPredictAlike(t *testing.T) {
 			}
 			c.Input = formats.Input{Format: formats.JSON, Time: "$.else"}
 			for p := range c.Partitions {
-				v, err := (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic}).Verify(t.Context(), b.js, p)
+				v, err := (&Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}).Verify(t.Context(), b.js, p)
 				if err != nil || v.Digest != v.Recorded || v.Replayed == 0 {
 					t.Errorf("verify: %+v, %v", v, err)
 				}
@@ -113,7 +113,7 @@ func (b *rig) refusedInput(t *testing.T, m *reservoir.Model, c Config, words ...
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err := (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}).Run(ctx)
+	err := (&Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}).Run(ctx)
 	if !errors.Is(err, ErrOtherModel) {
 		t.Fatalf("run ended with %v, want %v", err, ErrOtherModel)
 	}

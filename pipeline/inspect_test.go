@@ -36,7 +36,7 @@ func TestJobFromOutside(t *testing.T) {
 		t.Fatalf("job: %v", err)
 	}
 	verified := 0
-	check := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic}
+	check := &Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}
 	for p := range 3 {
 		s, err := j.Status(t.Context(), p)
 		if err != nil || s.Owner == "" || s.Epoch != 1 {

@@ -132,22 +132,22 @@ func TestStageRefuses(t *testing.T) {
 	}
 	noEngine := func(*reservoir.Network, int) (reservoir.Engine, error) { return nil, errors.New("no such device") }
 	for _, c := range []struct {
-		s    Stage
+		s    Worker
 		want string
 	}{
-		{Stage{Dial: b.dial, NewEngine: pipelinetest.Generic}, "without model"},
-		{Stage{Model: &headless, Dial: b.dial, NewEngine: pipelinetest.Generic}, "no readout"},
-		{Stage{Model: &badPolicy, Dial: b.dial, NewEngine: pipelinetest.Generic}, "sometimes"},
-		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Readout: "other"}}, `"other"`},
-		{Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Partitions: -2}}, "Partitions is -2"},
-		{Stage{Model: good, Dial: away, NewEngine: pipelinetest.Generic}, "127.0.0.1:1"},
-		{Stage{Model: good, Dial: b.dial, NewEngine: noEngine}, "no such device"},
+		{Worker{Job: Job{Dial: b.dial, NewEngine: pipelinetest.Generic}}, "without model"},
+		{Worker{Job: Job{Model: &headless, Dial: b.dial, NewEngine: pipelinetest.Generic}}, "no readout"},
+		{Worker{Job: Job{Model: &badPolicy, Dial: b.dial, NewEngine: pipelinetest.Generic}}, "sometimes"},
+		{Worker{Job: Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Readout: "other"}}}, `"other"`},
+		{Worker{Job: Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Partitions: -2}}}, "Partitions is -2"},
+		{Worker{Job: Job{Model: good, Dial: away, NewEngine: pipelinetest.Generic}}, "127.0.0.1:1"},
+		{Worker{Job: Job{Model: good, Dial: b.dial, NewEngine: noEngine}}, "no such device"},
 	} {
 		mentions(t, c.s.Run(t.Context()), c.want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (&Stage{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic}).Run(ctx); err != nil {
+	if err := (&Worker{Job: Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic}}).Run(ctx); err != nil {
 		t.Errorf("stopped before it began: %v", err)
 	}
 }

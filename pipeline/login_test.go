@@ -96,7 +96,7 @@ func TestJobInLinkedDomain(t *testing.T) {
 				_, err := other.nc.Request(wire.RowSubject("twice", 0, 0), nil, time.Second)
 				return err == nil
 			})
-			s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: other.dial}
+			s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: other.dial}}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			mentions(t, s.Run(ctx), "twice", "domain \"edge\"", "another name")

@@ -246,9 +246,9 @@ func (m *manager) announce(reading *sync.WaitGroup) {
 			return
 		}
 		m.run.log.Info("stage is reading", "job", m.run.cfg.Job, "worker", m.run.self.worker, "partitions", owned, "of", m.run.cfg.Partitions,
-			"shards", m.run.cfg.Shards, "model", m.run.stage.ModelName, "engine", m.run.self.engine)
-		if m.run.stage.Ready != nil {
-			m.run.stage.Ready()
+			"shards", m.run.cfg.Shards, "model", m.run.worker.ModelName, "engine", m.run.self.engine)
+		if m.run.worker.Ready != nil {
+			m.run.worker.Ready()
 		}
 	})
 }

@@ -104,7 +104,7 @@ func TestNonFiniteChangedAfterCrash(t *testing.T) {
 		t.Fatalf("%+v: the test has lost its subject", last)
 	}
 	c.NonFinite = codec.Hold
-	err := (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}).Run(t.Context())
+	err := (&Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}).Run(t.Context())
 	mentions(t, err, "digest", "non_finite", "set these settings back")
 	b.expire("change")
 	c.NonFinite = "reject"

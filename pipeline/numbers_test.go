@@ -96,7 +96,7 @@ func TestNumbersThroughCrashes(t *testing.T) {
 		}
 	}
 	for p := range 2 {
-		s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
+		s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
 		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}

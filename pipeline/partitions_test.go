@@ -28,7 +28,7 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 	owns(quick("stated", 0), 70)
 	refused := func(c Config, says ...string) {
 		t.Helper()
-		mentions(t, (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}).Run(t.Context()), says...)
+		mentions(t, (&Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}).Run(t.Context()), says...)
 	}
 	refused(quick("stated", 16), "partition(70,1)", "partition(16,1)", "eusn-stream job resize")
 	many := quick("stated", 0)

@@ -197,7 +197,7 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 	checkReadouts(t, m, got, alones)
 	sums := b.digests("promote", 3)
 	for p := range 3 {
-		s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
+		s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
 		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}

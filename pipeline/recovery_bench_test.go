@@ -20,7 +20,7 @@ import (
 // snapshots, and SnapshotMessages-1 answered messages lie behind them.
 // Everything goes through the server's object store on file storage.
 //
-// restart-ms is from Stage.Run to the last replayed message. The other times
+// restart-ms is from Worker.Run to the last replayed message. The other times
 // are its parts and the time to store, each summed over the partitions, which
 // here come one after another and in the stage side by side. MB is all
 // snapshots together.

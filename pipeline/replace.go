@@ -40,8 +40,8 @@ type Replaced struct {
 // stays as it is. No worker of either may run; producers need not stop. Both stages have
 // the models of their jobs. It may be ended at any time, and called again; until it has
 // begun to publish, AbandonResize returns to what was. progress is optional.
-func (s *Stage) Replace(ctx context.Context, with *Stage, progress func(step string, done, all int)) (Replaced, error) {
-	c, err := s.replacing(ctx, with)
+func (job *Job) Replace(ctx context.Context, with *Job, progress func(step string, done, all int)) (Replaced, error) {
+	c, err := job.replacing(ctx, with)
 	if err != nil {
 		return c.now, err
 	}
@@ -50,17 +50,17 @@ func (s *Stage) Replace(ctx context.Context, with *Stage, progress func(step str
 		return c.now, nil
 	}
 	j := c.job
-	if err := s.drains(ctx, with, j, c.other, progress); err != nil {
+	if err := job.drains(ctx, with, j, c.other, progress); err != nil {
 		return c.now, err
 	}
 	c.other.Alone = func(ctx context.Context) error { return with.noWorkers(ctx, j.JS) }
 	c.other.Models = func(ctx context.Context) error { return copyModels(ctx, j.JS, c.now.With, c.now.Job) }
 	j.Begin = func(ctx context.Context) error {
-		for _, stage := range []*Stage{s, with} {
-			if err := stage.noWorkers(ctx, j.JS); err != nil {
+		for _, of := range []*Job{job, with} {
+			if err := of.noWorkers(ctx, j.JS); err != nil {
 				return err
 			}
-			if err := promotionTaken(ctx, j.JS, stage.Config.WithDefaults().Job); err != nil {
+			if err := promotionTaken(ctx, j.JS, of.Config.WithDefaults().Job); err != nil {
 				return err
 			}
 		}
@@ -80,8 +80,8 @@ func (s *Stage) Replace(ctx context.Context, with *Stage, progress func(step str
 
 // CheckReplace makes sure, as far as can be known while workers run, that Replace can
 // begin or continue. It changes nothing.
-func (s *Stage) CheckReplace(ctx context.Context, with *Stage) (Replaced, error) {
-	c, err := s.replacing(ctx, with)
+func (job *Job) CheckReplace(ctx context.Context, with *Job) (Replaced, error) {
+	c, err := job.replacing(ctx, with)
 	if err == nil {
 		c.end()
 	}
@@ -98,9 +98,9 @@ type replacing struct {
 }
 
 // replacing opens both jobs, and compares them.
-func (s *Stage) replacing(ctx context.Context, with *Stage) (c replacing, err error) {
-	c.now = Replaced{Job: s.Config.WithDefaults().Job, With: with.Config.WithDefaults().Job}
-	c.job, c.end, err = s.resizeJob(ctx)
+func (job *Job) replacing(ctx context.Context, with *Job) (c replacing, err error) {
+	c.now = Replaced{Job: job.Config.WithDefaults().Job, With: with.Config.WithDefaults().Job}
+	c.job, c.end, err = job.resizeJob(ctx)
 	if errors.Is(err, ErrShared) {
 		err = fmt.Errorf("pipeline: job %q reads another job's input: only the job whose input it is can continue with the states of another one: %w", c.now.Job, ErrShared)
 	}
@@ -127,7 +127,7 @@ func (s *Stage) replacing(ctx context.Context, with *Stage) (c replacing, err er
 	if err := alike(c.now, e, theirs); err != nil {
 		return c, err
 	}
-	if c.job.Shape, err = s.mayResize(ctx, c.job.Name, c.job.Out); err != nil {
+	if c.job.Shape, err = job.mayResize(ctx, c.job.Name, c.job.Out); err != nil {
 		return c, err
 	}
 	c.other.Shape, err = with.mayResize(ctx, c.other.Name, c.other.Out)
@@ -140,7 +140,7 @@ func replaced(r Replaced, e wire.Entry) Replaced {
 }
 
 // drains sets how each of the two jobs answers its input up to a message.
-func (s *Stage) drains(ctx context.Context, with *Stage, j *resize.Job, other *resize.Other, progress func(step string, done, all int)) error {
+func (job *Job) drains(ctx context.Context, with *Job, j *resize.Job, other *resize.Other, progress func(step string, done, all int)) error {
 	cfg, source, err := settleSource(ctx, j.JS, with.Config)
 	if errors.Is(err, ErrReplacing) { // this very change
 		source = other.Entry.Source
@@ -158,7 +158,7 @@ func (s *Stage) drains(ctx context.Context, with *Stage, j *resize.Job, other *r
 		}
 	}
 	j.Drain = func(ctx context.Context, generation uint64, partitions int, upTo uint64, _ *store.Mixed) error {
-		return s.drainTo(ctx, partitions, &draining{generation: generation, to: upTo}, tell)
+		return job.drainTo(ctx, partitions, &draining{generation: generation, to: upTo}, tell)
 	}
 	other.Drain = func(ctx context.Context, upTo uint64) error {
 		return green.drainTo(ctx, cfg.Partitions, &draining{generation: other.Entry.Resize.Generation, to: upTo, source: source}, tell)
@@ -167,8 +167,8 @@ func (s *Stage) drains(ctx context.Context, with *Stage, j *resize.Job, other *r
 }
 
 // otherJob finds the job with whose states job j is to continue.
-func (s *Stage) otherJob(ctx context.Context, j *resize.Job) (*resize.Other, error) {
-	name := s.Config.WithDefaults().Job
+func (job *Job) otherJob(ctx context.Context, j *resize.Job) (*resize.Other, error) {
+	name := job.Config.WithDefaults().Job
 	found, snaps, err := openStored(ctx, j.JS, name)
 	if err != nil {
 		return nil, err
@@ -235,10 +235,10 @@ func copyModels(ctx context.Context, js jetstream.JetStream, from, to string) er
 	return nil
 }
 
-// JobStage is the stage of a job, with the model that the job began with, which its
+// Find is the job of a name, with the model that the job began with, which its
 // registry has.
-func (s *Stage) JobStage(ctx context.Context, job string) (*Stage, error) {
-	nc, err := s.Dial("model")
+func (job *Job) Find(ctx context.Context, name string) (*Job, error) {
+	nc, err := job.Dial("model")
 	if err != nil {
 		return nil, err
 	}
@@ -247,18 +247,18 @@ func (s *Stage) JobStage(ctx context.Context, job string) (*Stage, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: JetStream: %w", err)
 	}
-	found, err := store.Open(ctx, js, job)
+	found, err := store.Open(ctx, js, name)
 	if err != nil {
 		return nil, err
 	}
-	e, seq, err := store.ReadEntry(ctx, found.Out, job)
+	e, seq, err := store.ReadEntry(ctx, found.Out, name)
 	if err != nil {
 		return nil, err
 	}
 	if seq == 0 || e.Readout == "" {
-		return nil, fmt.Errorf("pipeline: job %q: %w", job, ErrNotBegun)
+		return nil, fmt.Errorf("pipeline: job %q: %w", name, ErrNotBegun)
 	}
-	models, err := registry.Open(ctx, js, job)
+	models, err := registry.Open(ctx, js, name)
 	if err != nil {
 		return nil, err
 	}
@@ -270,9 +270,9 @@ func (s *Stage) JobStage(ctx context.Context, job string) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	of := *s
+	of := *job
 	of.Model, of.ModelName = m, entry.Model
-	of.Config.Job, of.Config.Readout, of.Config.Partitions = job, linear.Name, 0
+	of.Config.Job, of.Config.Readout, of.Config.Partitions = name, linear.Name, 0
 	of.Config.Shared = SharedInput{Job: found.Source.Job}
 	if found.Source.Job != "" {
 		of.Config.InputSubject = ""

@@ -61,27 +61,27 @@ func resized(job string, r wire.Resize) Resized {
 // stop. Config, Model and NewEngine must be those of the job, with which what
 // was stored before is answered; Config.Partitions is not used. It may be ended
 // at any time, and called again. progress is optional.
-func (s *Stage) Resize(ctx context.Context, to int, progress func(step string, done, all int)) (Resized, error) {
+func (job *Job) Resize(ctx context.Context, to int, progress func(step string, done, all int)) (Resized, error) {
 	if to < 1 || to > maxPartitions {
 		return Resized{}, fmt.Errorf("pipeline: %d partitions, want 1 to %d", to, maxPartitions)
 	}
-	j, end, err := s.resizeJob(ctx)
+	j, end, err := job.resizeJob(ctx)
 	if err != nil {
 		return Resized{}, err
 	}
 	defer end()
 	j.Begin = func(ctx context.Context) error {
-		if err := s.noWorkers(ctx, j.JS); err != nil {
+		if err := job.noWorkers(ctx, j.JS); err != nil {
 			return err
 		}
 		return promotionTaken(ctx, j.JS, j.Name)
 	}
 	j.Alone = func(ctx context.Context) error { return notRead(ctx, j.JS, j.Name) }
-	if j.Shape, err = s.mayResize(ctx, j.Name, j.Out); err != nil {
+	if j.Shape, err = job.mayResize(ctx, j.Name, j.Out); err != nil {
 		return Resized{}, err
 	}
 	j.Drain = func(ctx context.Context, generation uint64, partitions int, upTo uint64, mixed *store.Mixed) error {
-		return s.drainTo(ctx, partitions, &draining{generation: generation, to: upTo, mixed: mixed}, progress)
+		return job.drainTo(ctx, partitions, &draining{generation: generation, to: upTo, mixed: mixed}, progress)
 	}
 	if progress != nil {
 		j.Progress = func(step wire.ResizeStep, done, all int) { progress(string(step), done, all) }
@@ -90,10 +90,10 @@ func (s *Stage) Resize(ctx context.Context, to int, progress func(step string, d
 	return resized(j.Name, r), err
 }
 
-// Resizing is what a job's partitions are, and how far a change has come. Of the
-// stage it uses Config.Job and Dial.
-func (s *Stage) Resizing(ctx context.Context) (Resized, error) {
-	j, end, err := s.resizeJob(ctx)
+// Resizing is what a job's partitions are, and how far a change has come. It uses
+// Config.Job and Dial.
+func (job *Job) Resizing(ctx context.Context) (Resized, error) {
+	j, end, err := job.resizeJob(ctx)
 	if err != nil {
 		return Resized{}, err
 	}
@@ -104,8 +104,8 @@ func (s *Stage) Resizing(ctx context.Context) (Resized, error) {
 
 // AbandonResize ends a change of the number of partitions that the server does
 // not follow yet: the job is as it was. Later it returns ErrPastCut.
-func (s *Stage) AbandonResize(ctx context.Context) error {
-	j, end, err := s.resizeJob(ctx)
+func (job *Job) AbandonResize(ctx context.Context) error {
+	j, end, err := job.resizeJob(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,9 +114,9 @@ func (s *Stage) AbandonResize(ctx context.Context) error {
 }
 
 // resizeJob opens the job; end closes what was opened.
-func (s *Stage) resizeJob(ctx context.Context) (j *resize.Job, end func(), err error) {
-	c := s.Config.WithDefaults()
-	nc, err := s.Dial("resize")
+func (job *Job) resizeJob(ctx context.Context) (j *resize.Job, end func(), err error) {
+	c := job.Config.WithDefaults()
+	nc, err := job.Dial("resize")
 	if err != nil {
 		return nil, nil, err
 	}
@@ -138,9 +138,9 @@ func (s *Stage) resizeJob(ctx context.Context) (j *resize.Job, end func(), err e
 	}
 	snaps.Link = store.Follow(nc)
 	j = &resize.Job{
-		Name: c.Job, JS: js, Out: found.Out, Snaps: snaps, Log: s.Log, Largest: c.MaxStreams,
+		Name: c.Job, JS: js, Out: found.Out, Snaps: snaps, Log: job.Log, Largest: c.MaxStreams,
 		In:     found.Input(snaps.Link),
-		Before: s.resizeHook,
+		Before: job.resizeHook,
 	}
 	if j.Log == nil {
 		j.Log = slog.New(slog.DiscardHandler)
@@ -177,8 +177,8 @@ func notRead(ctx context.Context, js jetstream.JetStream, job string) error {
 // others, the records' generation takes care. One that has just ended without
 // saying so is in the list until its lease ends; one on a busy machine may be
 // late to renew it.
-func (s *Stage) noWorkers(ctx context.Context, js jetstream.JetStream) error {
-	name := wire.MemberStream(s.Config.WithDefaults().Job)
+func (job *Job) noWorkers(ctx context.Context, js jetstream.JetStream) error {
+	name := wire.MemberStream(job.Config.WithDefaults().Job)
 	var until time.Time
 	for none := 0; ; {
 		stream, err := js.Stream(ctx, name)
@@ -216,31 +216,31 @@ func (s *Stage) noWorkers(ctx context.Context, js jetstream.JetStream) error {
 
 // mayResize makes sure, before anything changes, that the stage's model and
 // input format are the job's, and returns the shape of its states.
-func (s *Stage) mayResize(ctx context.Context, job string, out jetstream.Stream) (state.Shape, error) {
-	alone := *s
+func (job *Job) mayResize(ctx context.Context, name string, out jetstream.Stream) (state.Shape, error) {
+	alone := Worker{Job: *job}
 	alone.Config.Partitions, alone.Config.Shards = 1, 1
 	r, err := alone.prepare()
 	if err != nil {
 		return state.Shape{}, err
 	}
-	sh, err := shard.New(r.cfg.shard(), s.Model, r.self.readout, s.NewEngine, r.counters, r.log)
+	sh, err := shard.New(r.cfg.shard(), job.Model, r.self.readout, job.NewEngine, r.counters, r.log)
 	if err != nil {
 		return state.Shape{}, err
 	}
 	defer sh.Close()
-	e, _, err := store.ReadEntry(ctx, out, job)
+	e, _, err := store.ReadEntry(ctx, out, name)
 	if err != nil {
 		return state.Shape{}, err
 	}
-	if r.self.input, err = inputOf(ctx, out, job, s.Model, r.self.readout, r.cfg.Input); err != nil {
+	if r.self.input, err = inputOf(ctx, out, name, job.Model, r.self.readout, r.cfg.Input); err != nil {
 		return state.Shape{}, err
 	}
 	r.self.model, r.self.arithmetic = sh.Machine.Shape.Identity(), sh.Arithmetic
-	if r.self.model.Readout, err = readoutOf(s.Model, r.self.readout, r.self.input); err != nil {
+	if r.self.model.Readout, err = readoutOf(job.Model, r.self.readout, r.self.input); err != nil {
 		return state.Shape{}, err
 	}
 	if what := r.self.model.Differs(e.Identity); what != "" {
-		return state.Shape{}, r.self.refuse(job, what, e)
+		return state.Shape{}, r.self.refuse(name, what, e)
 	}
 	return sh.Machine.Shape, nil
 }
@@ -250,10 +250,8 @@ const drainWatch = 20 * time.Millisecond
 
 // drainTo works on the partitions of before until they have answered all input
 // up to a message, and their states are stored.
-func (s *Stage) drainTo(ctx context.Context, partitions int, upTo *draining, progress func(step string, done, all int)) error {
-	d := *s
-	d.drain = upTo
-	d.Counters, d.Ready = nil, nil
+func (job *Job) drainTo(ctx context.Context, partitions int, upTo *draining, progress func(step string, done, all int)) error {
+	d := Worker{Job: *job, drain: upTo}
 	c := &d.Config
 	c.Partitions, c.Idle, c.Forget = partitions, 0, 0 // no end events: they would come behind the cut
 	if c.Shards > partitions {

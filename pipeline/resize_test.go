@@ -19,8 +19,8 @@ import (
 )
 
 // resizer is what changes the number of partitions of a job.
-func (b *rig) resizer(m *reservoir.Model, c Config) *Stage {
-	return &Stage{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, keep: -1}
+func (b *rig) resizer(m *reservoir.Model, c Config) *Job {
+	return &Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, keep: -1}
 }
 
 func (b *rig) resize(m *reservoir.Model, c Config, to int) {
@@ -220,7 +220,7 @@ func (b *rig) launchFails(m *reservoir.Model, c Config) error {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
-	err := b.resizer(m, c).Run(ctx)
+	err := (&Worker{Job: *b.resizer(m, c)}).Run(ctx)
 	if err == nil {
 		b.t.Fatal("a worker started")
 	}

@@ -147,7 +147,7 @@ func TestRecordLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+	s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	mentions(t, s.Run(ctx), "bare.out.0 holds no record", "snapshot of the partition, p0.e1.1", "restore BARE-OUT; without a backup", "--job NEW --input-job bare")

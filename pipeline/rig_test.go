@@ -27,9 +27,9 @@ type rig struct {
 	connect func(name string) (*nats.Conn, error) // if set, how stages connect
 	now     func() time.Time                      // if set, the clock of stages that are started
 	keep    time.Duration                         // how long their replaced snapshots are kept; 0 = not
-	apart   time.Duration                         // see Stage.apart
-	tracer  trace.Tracer                          // see Stage.Tracer
-	carry   float64                               // see Stage.Carry
+	apart   time.Duration                         // see Worker.apart
+	tracer  trace.Tracer                          // see Worker.Tracer
+	carry   float64                               // see Worker.Carry
 	js      jetstream.JetStream
 	log     *slog.Logger
 }

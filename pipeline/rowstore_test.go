@@ -58,7 +58,7 @@ func TestRowDamage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			check := &Stage{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
+			check := &Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
 			_, err = check.Verify(t.Context(), b.js, 0)
 			mentions(t, err, c.says...)
 			_, err = Snapshot(t.Context(), b.js, "hurt", 0)

@@ -22,12 +22,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// run is one Stage.Run.
+// run is one Worker.Run.
 type run struct {
-	stage    *Stage
+	worker   *Worker
 	cfg      Config
 	log      *slog.Logger
 	counters *stats.Counters
@@ -52,41 +51,28 @@ type run struct {
 	stopping atomic.Bool
 }
 
-func (s *Stage) prepare() (*run, error) {
-	if s.Model == nil || s.NewEngine == nil || s.Dial == nil {
+func (w *Worker) prepare() (*run, error) {
+	if w.Dial == nil {
 		return nil, errors.New("pipeline: stage without model, engine factory or connection")
 	}
-	if s.NewPartitions < 0 || s.NewPartitions > maxPartitions {
-		return nil, fmt.Errorf("pipeline: new partitions = %d, want 0 to %d", s.NewPartitions, maxPartitions)
+	if w.NewPartitions < 0 || w.NewPartitions > maxPartitions {
+		return nil, fmt.Errorf("pipeline: new partitions = %d, want 0 to %d", w.NewPartitions, maxPartitions)
 	}
-	if !(s.Carry >= 0 && s.Carry <= 1) {
-		return nil, fmt.Errorf("pipeline: a share of %g of the predictions carries its features, want 0 to 1", s.Carry)
+	if !(w.Carry >= 0 && w.Carry <= 1) {
+		return nil, fmt.Errorf("pipeline: a share of %g of the predictions carries its features, want 0 to 1", w.Carry)
 	}
-	if err := errors.Join(s.Config.Validate(), s.Model.Validate(), s.Model.CheckLengths()); err != nil {
+	p, err := w.Prepare()
+	if err != nil {
 		return nil, err
 	}
-	r := &run{stage: s, cfg: s.Config.WithDefaults(), log: s.Log, shown: s.Counters}
-	if r.log == nil {
-		r.log = slog.New(slog.DiscardHandler)
-	}
+	r := &run{worker: w, cfg: p.Config, log: p.Log, shown: w.Counters, now: w.now()}
 	if r.shown == nil {
 		r.shown = new(Counters)
 	}
 	r.counters = &r.shown.counts
-	if r.now = s.clock; r.now == nil {
-		r.now = time.Now
-	}
-	r.conns.open, r.conns.job = s.Dial, r.cfg.Job
+	r.conns.open, r.conns.job = w.Dial, r.cfg.Job
 	r.self.worker = rand.Text() // the outputs show it; it must not tell the names of consumers
-	if err := r.setModel(); err != nil {
-		return nil, err
-	}
-	if _, err := formats.New(r.cfg.Input, codec.Schema{Channels: s.Model.Channels}); err != nil {
-		return nil, err // before anything is asked of a server
-	}
-	if s.Model.Policy.Kind == reservoir.Endless {
-		r.log.Warn("sequences of this model never end, so its states must forget: if predictions drift, train a model with a larger gamma*eps")
-	}
+	r.setModel(p.Linear, p.Meta)
 	return r, nil
 }
 
@@ -146,14 +132,14 @@ func (r *run) open(ctx context.Context) error {
 	if err == nil && r.self.entered {
 		store.MarkBegun(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.cfg.Shared.Job == "", r.log)
 	}
-	if err == nil && r.stage.drain == nil {
+	if err == nil && r.worker.drain == nil {
 		err = r.patiently(ctx, func() error { return stillSettled(ctx, r.server.JS, r.cfg.Job, r.self.source) })
 	}
 	if err == nil {
 		err = r.openShadows(ctx)
 	}
 	if err == nil {
-		r.owners.Generation, r.owners.Drain, err = r.stage.drain.generationOf(r.cfg, r.self.resize)
+		r.owners.Generation, r.owners.Drain, err = r.worker.drain.generationOf(r.cfg, r.self.resize)
 	}
 	return err
 }
@@ -162,20 +148,20 @@ func (r *run) open(ctx context.Context) error {
 // the number of partitions open takes the job's, also where another worker makes
 // the job at the same time.
 func (r *run) ensureStreams(ctx context.Context) error {
-	if d := r.stage.drain; d != nil { // they are there, and the input gives keys to other partitions already
+	if d := r.worker.drain; d != nil { // they are there, and the input gives keys to other partitions already
 		r.self.source = d.source
 		return nil
 	}
-	cfg, source, err := settleSource(ctx, r.server.JS, r.stage.Config)
+	cfg, source, err := settleSource(ctx, r.server.JS, r.worker.Config)
 	if err == nil {
 		err = store.CheckOutput(ctx, r.server.JS, r.cfg.Job, cmp.Or(cfg.Shared.Job, r.cfg.Job))
 	}
 	if err == nil {
 		r.self.source = source
-		r.cfg.Input, err = formatOn(ctx, r.server.JS, r.cfg.Job, source, r.cfg.Input, r.stage.Model.Channels)
+		r.cfg.Input, err = formatOn(ctx, r.server.JS, r.cfg.Job, source, r.cfg.Input, r.worker.Model.Channels)
 	}
 	if err == nil {
-		cfg, err = ensure(ctx, r.server.JS, cfg, r.stage.NewPartitions, r.log)
+		cfg, err = ensure(ctx, r.server.JS, cfg, r.worker.NewPartitions, r.log)
 	}
 	if err == nil {
 		err = cfg.Validate() // with the job's partitions
@@ -195,7 +181,7 @@ func (r *run) settleInput(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("pipeline: %w", err)
 		}
-		if r.cfg.Input, err = inputOf(ctx, out, r.cfg.Job, r.stage.Model, r.self.readout, r.cfg.Input); err != nil {
+		if r.cfg.Input, err = inputOf(ctx, out, r.cfg.Job, r.worker.Model, r.self.readout, r.cfg.Input); err != nil {
 			return err
 		}
 		if f := r.cfg.Input.Format; f != formats.Auto {
@@ -211,10 +197,10 @@ func (r *run) settleInput(ctx context.Context) error {
 func (r *run) openShards(ctx context.Context) error {
 	dead := &store.DeadLetters{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Input: r.cfg.inputJob(), Limit: r.limit + store.HeaderRoom, Retries: func() { r.counters.Retries.Add(1) }}
 	var err error
-	if r.self.readouts, err = readoutsOf(ctx, r.server.JS, r.cfg.Job, r.stage.Model); err != nil {
+	if r.self.readouts, err = readoutsOf(ctx, r.server.JS, r.cfg.Job, r.worker.Model); err != nil {
 		return err
 	}
-	first, err := readoutName(r.stage.Model, r.self.readout)
+	first, err := readoutName(r.worker.Model, r.self.readout)
 	if err != nil {
 		return err
 	}
@@ -223,19 +209,19 @@ func (r *run) openShards(ctx context.Context) error {
 		return fmt.Errorf("pipeline: %w", err)
 	}
 	begun := wire.CreatedText(out.CachedInfo().Created)
-	patience := cmp.Or(r.stage.shadowing, store.ShadowPatience)
+	patience := cmp.Or(r.worker.shadowing, store.ShadowPatience)
 	shadows, err := store.ShadowPublisher(r.server.JS.Conn(), maxPartitions, patience)
 	if err != nil {
 		return err
 	}
 	for range r.cfg.Shards {
-		s, err := shard.New(r.cfg.shard(), r.stage.Model, r.self.readout, r.stage.NewEngine, r.counters, r.log)
+		s, err := shard.New(r.cfg.shard(), r.worker.Model, r.self.readout, r.worker.NewEngine, r.counters, r.log)
 		if err != nil {
 			return err
 		}
 		r.self.engine = s.EngineName()
-		if r.stage.guard.turn != nil {
-			s.Machine.Turn = r.stage.guard.turn
+		if r.worker.guard.turn != nil {
+			s.Machine.Turn = r.worker.guard.turn
 		}
 		s.Follow(r.self.readouts)
 		s.Look(&r.shown.states)
@@ -247,25 +233,25 @@ func (r *run) openShards(ctx context.Context) error {
 			return err
 		}
 		e.Shadow(&store.Shadows{JS: shadows, Job: r.cfg.Job, Begun: begun, Patience: patience, Log: r.log}, &r.shown.shadows)
-		if r.stage.Tracer != nil {
-			s.Trace(r.stage.Tracer)
-			e.Trace(r.stage.Tracer, r.cfg.Job)
+		if r.worker.Tracer != nil {
+			s.Trace(r.worker.Tracer)
+			e.Trace(r.worker.Tracer, r.cfg.Job)
 		}
-		if r.stage.Carry > 0 {
-			s.Carry(r.stage.Carry)
+		if r.worker.Carry > 0 {
+			s.Carry(r.worker.Carry)
 			carried := &store.Features{JS: r.server.JS, Link: r.server.Link, Job: r.cfg.Job, Network: s.Machine.Shape.Identity().Network, Begun: begun, Limit: r.limit, Retries: func() { r.counters.Retries.Add(1) }}
-			if err := e.Carry(carried, r.stage.Model.Network.Spec.FeatureCount()); err != nil {
+			if err := e.Carry(carried, r.worker.Model.Network.Spec.FeatureCount()); err != nil {
 				return err
 			}
 		}
 		r.emitters = append(r.emitters, e)
 	}
 	r.self.model, r.self.arithmetic = r.shards[0].Machine.Shape.Identity(), r.shards[0].Arithmetic
-	if r.self.model.Readout, err = readoutOf(r.stage.Model, r.self.readout, r.self.input); err != nil {
+	if r.self.model.Readout, err = readoutOf(r.worker.Model, r.self.readout, r.self.input); err != nil {
 		return err
 	}
-	if r.stage.guard.identity != nil {
-		r.self.model = r.stage.guard.identity(r.self.model)
+	if r.worker.guard.identity != nil {
+		r.self.model = r.worker.guard.identity(r.self.model)
 	}
 	r.self.worker = r.self.model.Sign(r.self.worker)
 	return nil
@@ -302,7 +288,7 @@ func (r *run) openJob(ctx context.Context) error {
 		return fmt.Errorf("pipeline: %w", err)
 	}
 	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.inputJob(), Pattern: r.cfg.pattern()}
-	if d := r.stage.drain; d != nil {
+	if d := r.worker.drain; d != nil {
 		r.server.In.Mixed = d.mixed
 	}
 	if r.server.Out, err = r.server.JS.Stream(ctx, wire.OutputStream(r.cfg.Job)); err != nil {
@@ -316,12 +302,12 @@ func (r *run) openJob(ctx context.Context) error {
 	if r.members, err = openMembers(ctx, r.server.JS, r.cfg, r.self.worker, r.now); err != nil {
 		return err
 	}
-	if r.stage.Carry > 0 {
+	if r.worker.Carry > 0 {
 		if err := store.MakeFeatures(ctx, r.server.JS, r.cfg.Job, r.server.Out); err != nil {
 			return err
 		}
 	}
-	if r.server.Auxiliary, err = store.OpenAuxiliary(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.server.Snaps, r.stage.Carry > 0, r.counters.Spilled.Load, r.log); err != nil {
+	if r.server.Auxiliary, err = store.OpenAuxiliary(ctx, r.server.JS, r.server.Link, r.cfg.Job, r.server.Snaps, r.worker.Carry > 0, r.counters.Spilled.Load, r.log); err != nil {
 		return err
 	}
 	others := slices.Collect(maps.Values(r.server.Auxiliary.Known))
@@ -342,18 +328,18 @@ func (r *run) openJob(ctx context.Context) error {
 		Server:   r.server,
 		Counters: r.counters, Log: r.log, Now: r.now,
 		Lives: r.members.others, Reader: r.conns.reader, Connected: r.conns.connected,
-		Safeguards: r.stage.guard.Safeguards,
+		Safeguards: r.worker.guard.Safeguards,
 	}
-	r.owners.Common = owner.NewCommon(r.owners, cmp.Or(r.stage.apart, owner.ApartTime), r.conns.common)
+	r.owners.Common = owner.NewCommon(r.owners, cmp.Or(r.worker.apart, owner.ApartTime), r.conns.common)
 	return nil
 }
 
 // keeps is how long what a record names no more is kept.
 func (r *run) keeps() time.Duration {
-	if r.stage.keep == 0 {
+	if r.worker.keep == 0 {
 		return owner.KeepReplaced
 	}
-	return max(0, r.stage.keep)
+	return max(0, r.worker.keep)
 }
 
 // newEmpty encodes a message of no predictions.

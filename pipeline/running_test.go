@@ -46,17 +46,20 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	ready := make(chan struct{})
-	s := &Stage{
-		Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, Counters: &r.counters, clock: b.now, keep: cmp.Or(b.keep, -1), apart: b.apart, shadowing: patience, Carry: b.carry, Tracer: b.tracer,
-		Dial: func(name string) (*nats.Conn, error) {
-			nc, err := b.dial(name)
-			r.mu.Lock()
-			defer r.mu.Unlock()
-			if err == nil {
-				r.conns = append(r.conns, nc)
-			}
-			return nc, err
+	s := &Worker{
+		Job: Job{
+			Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, clock: b.now, keep: cmp.Or(b.keep, -1),
+			Dial: func(name string) (*nats.Conn, error) {
+				nc, err := b.dial(name)
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				if err == nil {
+					r.conns = append(r.conns, nc)
+				}
+				return nc, err
+			},
 		},
+		Counters: &r.counters, apart: b.apart, shadowing: patience, Carry: b.carry, Tracer: b.tracer,
 		Ready: func() { close(ready) },
 	}
 	go func() { r.done <- s.Run(ctx) }()

@@ -46,7 +46,7 @@ var unguarded = map[string]safeguard{
 
 // Unsafe leaves a check of the stage out. It exists only with the build tag
 // chaos, for a harness that has to see what happens then.
-func (s *Stage) Unsafe(mode string) error {
+func (s *Worker) Unsafe(mode string) error {
 	g, known := unguarded[mode]
 	if !known {
 		return fmt.Errorf("pipeline: unsafe mode %q, want one of %q", mode, slices.Sorted(maps.Keys(unguarded)))

@@ -168,7 +168,7 @@ func TestShadowsThroughCrashes(t *testing.T) {
 		if _, record := b.last("shadow", p); record.Outs != outs[p] {
 			t.Errorf("partition %d has %d predictions, and the last of a shadow has the number %d", p, record.Outs, outs[p])
 		}
-		s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
+		s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
 		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}

@@ -81,7 +81,7 @@ func TestSpillSameBits(t *testing.T) {
 
 			// A damaged row would be found, whether it is asked for or not; and
 			// states leave the job whole.
-			check := &Stage{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
+			check := &Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
 			j, err := admin.Open(t.Context(), b.js, "spill")
 			if err != nil {
 				t.Fatal(err)

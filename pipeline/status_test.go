@@ -296,9 +296,12 @@ func TestShardTimesFromBeginning(t *testing.T) {
 	var counters Counters
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
-	s := &Stage{
-		Config: quick("times", 2), Model: pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model",
-		NewEngine: pipelinetest.Generic, Log: b.log, Counters: &counters, Dial: b.dial, Ready: func() { close(ready) },
+	s := &Worker{
+		Job: Job{
+			Config: quick("times", 2), Model: pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model",
+			NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dial,
+		},
+		Counters: &counters, Ready: func() { close(ready) },
 	}
 	go func() { done <- s.Run(ctx) }()
 	var ended error

@@ -55,7 +55,7 @@ func TestExistingStreams(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	run := func(c Config) error {
-		s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+		s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 		return s.Run(t.Context())
 	}
 	base := Config{Job: "old", Partitions: 8}
@@ -111,7 +111,7 @@ func TestInputRecreated(t *testing.T) {
 	if err := b.js.DeleteStream(t.Context(), wire.InputStream("new")); err != nil {
 		t.Fatal(err)
 	}
-	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
+	s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
 	err := s.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "deleted and created again") && !strings.Contains(err.Error(), "lost its last messages") {
 		t.Fatalf("stage on a recreated input: %v", err)
@@ -128,7 +128,7 @@ func TestForeignOutput(t *testing.T) {
 		t.Fatal(err)
 	}
 	advice := fmt.Sprintf("nats stream rmm FOREIGN-OUT %d", ack.Sequence)
-	s := Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}
+	s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
 	mentions(t, s.Run(t.Context()), "foreign.out.0", "another program publishes there", advice)
 	err = consumer.Predictions(t.Context(), b.js, "foreign", 1, func(consumer.Output) error { return nil })
 	mentions(t, err, fmt.Sprint("message ", ack.Sequence), advice)
@@ -173,9 +173,10 @@ func TestNoJetStream(t *testing.T) {
 	if !ns.ReadyForConnections(patience) {
 		t.Fatal("server not ready")
 	}
-	s := Stage{Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic,
+	s := Worker{Job: Job{Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic,
 		Dial: func(name string) (*nats.Conn, error) {
 			return natsclient.Connect(natsclient.Options{URL: ns.ClientURL(), Name: name})
-		}}
+		},
+	}}
 	mentions(t, s.Run(t.Context()), "JetStream", "enabled")
 }

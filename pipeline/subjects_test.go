@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -106,9 +105,6 @@ func TestInputSubjects(t *testing.T) {
 			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
 			r.stop(t)
 			b.verifyAll(m, c)
-			old := backfillTo(filepath.Join(t.TempDir(), "all"))
-			b.backfill(m, c, old)
-			same(t, backfilled(t, old.Out), b.predictions(c.Job))
 			raw, err := Snapshot(t.Context(), b.js, c.Job, b.partitionOf(c.Job, keys[0]))
 			if err != nil {
 				t.Fatal(err)
@@ -137,7 +133,7 @@ func (b *rig) verifyAll(m *reservoir.Model, c Config) {
 	b.t.Helper()
 	replayed := uint64(0)
 	for p := range c.Partitions {
-		v, err := (&Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic}).Verify(b.t.Context(), b.js, p)
+		v, err := (&Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}).Verify(b.t.Context(), b.js, p)
 		if err != nil || v.Digest != v.Recorded && v.InSeq > 0 {
 			b.t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
@@ -234,7 +230,7 @@ func TestInputSubjectIsTheJobs(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	run := func(job, subject string) error {
-		s := Stage{Config: Config{Job: job, Partitions: 2, InputSubject: subject}, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+		s := Worker{Job: Job{Config: Config{Job: job, Partitions: 2, InputSubject: subject}, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		return s.Run(ctx)

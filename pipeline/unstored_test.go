@@ -60,7 +60,7 @@ func TestOtherGenerationIsNotClaimed(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	s := &Stage{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+	s := &Worker{Job: Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 	mentions(t, s.Run(ctx), "the record on later.out.0 is of generation 1", "this worker began in generation 0")
 	if raw, _ := b.last(c.Job, 0); raw.Sequence != ack.Sequence {
 		t.Errorf("the record is message %d, want %d: it was claimed", raw.Sequence, ack.Sequence)

@@ -2,18 +2,17 @@ package pipeline
 
 import (
 	"context"
-	"errors"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Verification is the outcome of Stage.Verify.
+// Verification is the outcome of Job.Verify.
 type Verification struct {
 	Partition int    `json:"partition"`
 	Snapshot  string `json:"snapshot"` // where it began, empty = from the first message
@@ -28,23 +27,21 @@ type Verification struct {
 // Model and NewEngine must be the running stage's; nothing else is used. Messages
 // are read as the job reads them, whatever Config.Input is. The
 // error says what differs. It disturbs no running stage.
-func (s *Stage) Verify(ctx context.Context, js jetstream.JetStream, part int) (v Verification, err error) {
-	j, snaps, err := openStored(ctx, js, s.Config.WithDefaults().Job)
+func (job *Job) Verify(ctx context.Context, js jetstream.JetStream, part int) (v Verification, err error) {
+	j, snaps, err := openStored(ctx, js, job.Config.WithDefaults().Job)
 	if err != nil {
 		return Verification{Partition: part}, err
 	}
 	err = still(ctx, j, part, func() error {
-		v, err = s.verify(ctx, j, snaps, part)
+		v, err = job.verify(ctx, j, snaps, part)
 		return err
 	})
 	return v, err
 }
 
-func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots, part int) (Verification, error) {
+func (job *Job) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots, part int) (Verification, error) {
 	v := Verification{Partition: part}
-	alone := *s
-	alone.Dial = func(string) (*nats.Conn, error) { return nil, errors.New("pipeline: verify opens no connection") }
-	r, err := alone.prepare()
+	p, err := job.Prepare()
 	if err != nil {
 		return v, err
 	}
@@ -55,14 +52,13 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	if record.Mark.Seq == 0 {
 		return v, nil // nothing was ever committed
 	}
-	if r.cfg.Input, err = inputOf(ctx, j.Out, j.Name, s.Model, r.self.readout, r.cfg.Input); err != nil {
+	if err := p.AdoptInput(ctx, j); err != nil {
 		return v, err
 	}
-	r.cfg.Shared.Job = j.Source.Job
-	c := r.cfg.shard()
+	c, counters := p.ShardConfig(), new(stats.Counters)
 	c.MaxKey = j.Pattern.MaxKey()
 	c.MaxSlots = mostSlots // rows are read from the store, none are stored there
-	sh, err := shard.New(c, s.Model, r.self.readout, s.NewEngine, r.counters, r.log)
+	sh, err := shard.New(c, p.Model, p.Linear, p.NewEngine, counters, p.Log)
 	if err != nil {
 		return v, err
 	}
@@ -77,13 +73,13 @@ func (s *Stage) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	w := &owner.Worker{
 		Job: j.Name, Model: network,
 		Server:   owner.Server{JS: j.JS, In: j.Input(nil), Out: j.Out, Snaps: snaps},
-		Counters: r.counters, Log: r.log, Now: r.now, Lease: r.cfg.Lease, Shards: ctx,
+		Counters: counters, Log: p.Log, Now: p.now(), Lease: p.Config.Lease, Shards: ctx,
 	}
 	v.Snapshot, v.InSeq, v.Recorded = record.Snap, record.Mark.Seq, record.Mark.Digest.String()
 	began, digest, err := owner.Rebuild(ctx, w, sh, part, record)
 	if err == nil {
 		v.Snapshot = began
 	}
-	v.Digest, v.Replayed = digest.String(), r.counters.Replayed.Load()
+	v.Digest, v.Replayed = digest.String(), counters.Replayed.Load()
 	return v, err
 }

@@ -132,7 +132,7 @@ func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	next := &Stage{Config: w.c, Model: w.m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: w.b.dial, Log: w.b.log}
+	next := &Worker{Job: Job{Config: w.c, Model: w.m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: w.b.dial, Log: w.b.log}}
 	go func() { done <- next.Run(ctx) }()
 	switch {
 	case nothingLeft:

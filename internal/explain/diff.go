@@ -9,14 +9,14 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // Diff is what two states of a partition differ in.
 type Diff struct {
 	Partition int `json:"partition"`
-	pipeline.StatesBetween
+	replay.StatesBetween
 	FromReadout string       `json:"from_readout"` // fingerprint of the one that sequences begin with
 	ToReadout   string       `json:"to_readout"`
 	Streams     []StreamDiff `json:"streams"` // those that differ, by key and name
@@ -73,14 +73,14 @@ func (u *Unit) Change() float64 { return float64(u.To) - float64(u.From) }
 
 // StatesBetween says what two states of a partition differ in. stream is the only one
 // that is looked at, with its units that have changed most, so many; empty: all streams.
-// The error is of pipeline.Stage.StatesBetween; with pipeline.ErrDigest, the rest is there.
-func (x *Explainer) StatesBetween(ctx context.Context, from, to pipeline.AsOf, stream string, units int) (*Diff, error) {
+// The error is of replay.CompareStates; with replay.ErrDigest, the rest is there.
+func (x *Explainer) StatesBetween(ctx context.Context, from, to replay.AsOf, stream string, units int) (*Diff, error) {
 	m, err := x.models(ctx, &Found{})
 	if err != nil {
 		return nil, err
 	}
 	from.Progress, to.Progress = x.Progress, x.Progress
-	b, wrong := m.stage.StatesBetween(ctx, x.JS, from, to)
+	b, wrong := replay.CompareStates(ctx, x.JS, &m.job, from, to)
 	if b.To.Encoded == nil {
 		return nil, wrong
 	}
@@ -92,7 +92,7 @@ func (x *Explainer) StatesBetween(ctx context.Context, from, to pipeline.AsOf, s
 	if is, d.ToReadout, err = m.streams(b.To.Encoded); err != nil {
 		return nil, err
 	}
-	d.compare(was, is, stream, units, m.stage.Model.Network.Spec)
+	d.compare(was, is, stream, units, m.job.Model.Network.Spec)
 	return d, wrong
 }
 
@@ -116,7 +116,7 @@ func (m *models) streams(encoded []byte) (map[streamName]*StreamAt, string, erro
 	for _, st := range known.Streams {
 		all[streamName{st.Key, st.ID}] = &StreamAt{LastSeq: st.LastSeq, Samples: st.Samples, Integrity: st.Integrity, Digest: st.Digest}
 	}
-	spec := m.stage.Model.Network.Spec
+	spec := m.job.Model.Network.Spec
 	layout := spec.Layout()
 	for st := range p.Oldest() {
 		at := all[streamName{st.Source.Key, st.ID}]
@@ -155,7 +155,7 @@ func norm(a, b []float32) float64 {
 
 // compare lists the streams that differ.
 func (d *Diff) compare(was, is map[streamName]*StreamAt, stream string, units int, spec reservoir.Spec) {
-	passed := map[streamName]*pipeline.Passed{}
+	passed := map[streamName]*replay.Passed{}
 	for _, p := range d.StatesBetween.Streams {
 		passed[streamName{p.Key, p.Stream}] = p
 	}
@@ -176,7 +176,7 @@ func (d *Diff) compare(was, is map[streamName]*StreamAt, stream string, units in
 		s := StreamDiff{Key: name.key, Stream: name.stream, From: was[name], To: is[name]}
 		p := passed[name]
 		if p == nil {
-			p = &pipeline.Passed{}
+			p = &replay.Passed{}
 		}
 		if s.same() && p.Samples+p.Ended == 0 {
 			d.Same++

@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -115,7 +115,7 @@ func TestStatesBetween(t *testing.T) {
 		from, to := log[min(i, j)].seq, log[max(i, j)].seq
 		seen := map[string]bool{}
 		for part := range r.conf.Partitions {
-			d, err := r.explainer().StatesBetween(t.Context(), pipeline.AsOf{Partition: part, To: from}, pipeline.AsOf{To: to}, "", 0)
+			d, err := r.explainer().StatesBetween(t.Context(), replay.AsOf{Partition: part, To: from}, replay.AsOf{To: to}, "", 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -199,7 +199,7 @@ func (r *rig) oneStream(log []numbered) {
 	}
 	part := -1
 	for p := range r.conf.Partitions {
-		d, err := r.explainer().StatesBetween(r.Context(), pipeline.AsOf{Partition: p, To: from}, pipeline.AsOf{To: to}, stream, 5)
+		d, err := r.explainer().StatesBetween(r.Context(), replay.AsOf{Partition: p, To: from}, replay.AsOf{To: to}, stream, 5)
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -231,14 +231,14 @@ func (r *rig) oneStream(log []numbered) {
 		}
 	}
 	last := log[len(log)-1].seq
-	d, err := r.explainer().StatesBetween(r.Context(), pipeline.AsOf{Partition: part, Before: time.Unix(0, 0)}, pipeline.AsOf{To: last}, "", 0)
+	d, err := r.explainer().StatesBetween(r.Context(), replay.AsOf{Partition: part, Before: time.Unix(0, 0)}, replay.AsOf{To: last}, "", 0)
 	if err != nil || d.From.InSeq != 0 || len(d.Streams) == 0 || d.Streams[0].From != nil || *d.Streams[0].Samples != 40 {
 		r.Errorf("from the beginning: %+v, %v", d, err)
 	}
-	if _, err := r.explainer().StatesBetween(r.Context(), pipeline.AsOf{To: to}, pipeline.AsOf{To: from}, "", 0); err == nil {
+	if _, err := r.explainer().StatesBetween(r.Context(), replay.AsOf{To: to}, replay.AsOf{To: from}, "", 0); err == nil {
 		r.Error("places in the wrong order")
 	}
-	same, err := r.explainer().StatesBetween(r.Context(), pipeline.AsOf{Partition: part, To: to}, pipeline.AsOf{To: to}, "", 0)
+	same, err := r.explainer().StatesBetween(r.Context(), replay.AsOf{Partition: part, To: to}, replay.AsOf{To: to}, "", 0)
 	if err != nil || len(same.Streams) != 0 || same.Same == 0 {
 		r.Errorf("one place twice: %+v, %v", same, err)
 	}
@@ -257,11 +257,11 @@ func TestStatesBetweenWithoutTheLog(t *testing.T) {
 	}
 	stop()
 	x := r.explainer()
-	newest, err := x.StateAsOf(t.Context(), pipeline.AsOf{To: 45})
+	newest, err := x.StateAsOf(t.Context(), replay.AsOf{To: 45})
 	if err != nil {
 		t.Fatal(err)
 	}
-	before, err := x.StateAsOf(t.Context(), pipeline.AsOf{To: newest.Past.After - 1})
+	before, err := x.StateAsOf(t.Context(), replay.AsOf{To: newest.Past.After - 1})
 	if err != nil || before.Past.Snapshot == "" {
 		t.Fatalf("before the newest snapshot, %s: %+v, %v", newest.Past.Snapshot, before.Past, err)
 	}
@@ -273,12 +273,12 @@ func TestStatesBetweenWithoutTheLog(t *testing.T) {
 	if err := in.Purge(t.Context(), jetstream.WithPurgeSequence(from+2)); err != nil {
 		t.Fatal(err)
 	}
-	d, err := x.StatesBetween(t.Context(), pipeline.AsOf{To: from}, pipeline.AsOf{To: 45}, "", 0)
+	d, err := x.StatesBetween(t.Context(), replay.AsOf{To: from}, replay.AsOf{To: 45}, "", 0)
 	if err != nil || d.Uncounted == "" || len(d.Streams) != 1 || d.Streams[0].Samples != nil || d.Streams[0].Difference == nil || !d.From.Verified {
 		t.Errorf("%+v, %v", d, err)
 	}
-	_, err = x.StatesBetween(t.Context(), pipeline.AsOf{To: from + 1}, pipeline.AsOf{To: 45}, "", 0)
-	if !errors.Is(err, pipeline.ErrPastGone) {
+	_, err = x.StatesBetween(t.Context(), replay.AsOf{To: from + 1}, replay.AsOf{To: 45}, "", 0)
+	if !errors.Is(err, replay.ErrPastGone) {
 		t.Errorf("a place that is gone: %v", err)
 	}
 }

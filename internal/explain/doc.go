@@ -22,8 +22,8 @@
 // samples of one channel replaced by the channel's training mean, and the scores are
 // compared. Such a sequence may be one that no machine makes.
 //
-// Package pipeline computes the states of the past (pipeline/past.go, pipeline/asof.go,
-// pipeline/between.go); internal/cli/past draws explanations.
+// Package internal/replay computes the states of the past (internal/replay/past.go,
+// internal/replay/asof.go, internal/replay/between.go); internal/cli/past draws explanations.
 //
 // # Files
 //

@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
@@ -30,14 +31,14 @@ const (
 // Explainer explains predictions of a job.
 type Explainer struct {
 	JS jetstream.JetStream
-	// Stage has the configuration and the engines of the job's stage. Its Model may be
+	// Job has the configuration and the engines of the job's stage. Its Model may be
 	// nil: the job's registry has it.
-	Stage    pipeline.Stage
+	Job      pipeline.Job
 	Features int // how many of the strongest features are listed
 	// Stretches is into how many parts the samples are divided at most, to hold one at a
 	// time; fewer where that is too much to compute.
 	Stretches int
-	Progress  func(pipeline.PastDone)
+	Progress  func(replay.PastDone)
 }
 
 // Explain computes a prediction again and says what made it. Where that is not
@@ -102,18 +103,18 @@ type pass struct {
 
 // candidate is a sequence of the log.
 type candidate struct {
-	q        pipeline.Sequence
+	q        replay.Sequence
 	features []float32
 }
 
-func (p *pass) run(ctx context.Context, x *Explainer, m *models) (pipeline.PastDone, error) {
-	return m.stage.Past(ctx, x.JS, pipeline.Past{
+func (p *pass) run(ctx context.Context, x *Explainer, m *models) (replay.PastDone, error) {
+	return replay.ReadPast(ctx, x.JS, &m.job, replay.Past{
 		Partition: p.found.Partition, To: p.to, Network: m.network, Keep: keptValues, Progress: x.Progress,
 		Stream: func(name string) bool { return name == p.found.Prediction.Stream },
-		Want: func(q *pipeline.Sequence) bool {
+		Want: func(q *replay.Sequence) bool {
 			return q.In <= p.to && samePlace(&q.Prediction, &p.found.Prediction)
 		},
-		Take: func(q *pipeline.Sequence, features []float32) error {
+		Take: func(q *replay.Sequence, features []float32) error {
 			if len(p.last) == p.ring {
 				p.last = append(p.last[:0], p.last[1:]...)
 			}
@@ -161,13 +162,13 @@ func sameBits(a, b []float32) bool {
 }
 
 // from says what the computing began with.
-func (a *Again) from(f *Found, done pipeline.PastDone) {
+func (a *Again) from(f *Found, done replay.PastDone) {
 	a.Messages, a.Snapshot, a.After, a.Begins = done.Messages, done.Snapshot, done.After, done.First
 	a.otherInput = f.record.Created != "" && f.record.Created != wire.CreatedText(done.Created)
 }
 
 // reason is why the log cannot give what the output has.
-func (a *Again) reason(done pipeline.PastDone) string {
+func (a *Again) reason(done replay.PastDone) string {
 	switch {
 	case a.otherInput:
 		return "the job's input was made again since: it has other messages than those that the prediction is of"
@@ -184,7 +185,7 @@ func (a *Again) reason(done pipeline.PastDone) string {
 }
 
 // compare holds what was computed now against the output.
-func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done pipeline.PastDone) {
+func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done replay.PastDone) {
 	a.Found, a.Scores = true, make([]float32, l.Columns())
 	l.AnswerScores(a.Scores, c.features)
 	a.Class = l.Classes[l.Class(a.Scores)]

@@ -53,10 +53,12 @@ func (r *rig) stage() (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
 	r.counters, r.sent = new(pipeline.Counters), 0
-	s := &pipeline.Stage{
-		Counters: r.counters, Config: r.conf, Model: r.model, ModelName: "m.safetensors", NewEngine: pipelinetest.Generic, Log: pipelinetest.Log(r),
-		Dial:  func(name string) (*nats.Conn, error) { return r.srv.Connect(name, pipelinetest.Log(r)) },
-		Ready: func() { close(ready) },
+	s := &pipeline.Worker{
+		Job: pipeline.Job{Config: r.conf, Model: r.model, ModelName: "m.safetensors", NewEngine: pipelinetest.Generic, Log: pipelinetest.Log(r),
+			Dial: func(name string) (*nats.Conn, error) { return r.srv.Connect(name, pipelinetest.Log(r)) },
+		},
+		Counters: r.counters,
+		Ready:    func() { close(ready) },
 	}
 	go func() { done <- s.Run(ctx) }()
 	r.Cleanup(cancel)
@@ -149,7 +151,7 @@ func (r *rig) explained(a Asked) *Explanation {
 	if err != nil {
 		r.Fatalf("%+v: %v", a, err)
 	}
-	x := &Explainer{JS: r.js, Stage: pipeline.Stage{Config: r.conf, NewEngine: pipelinetest.Generic, Log: pipelinetest.Log(r)}, Features: 3}
+	x := &Explainer{JS: r.js, Job: pipeline.Job{Config: r.conf, NewEngine: pipelinetest.Generic, Log: pipelinetest.Log(r)}, Features: 3}
 	e, err := x.Explain(r.Context(), f)
 	if err != nil {
 		r.Fatalf("%+v: %v", a, err)

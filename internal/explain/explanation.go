@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/registry"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -128,7 +129,7 @@ func describe(f *Found, m *models) *Explanation {
 }
 
 // samplesOf are those of a sequence of the log.
-func samplesOf(q *pipeline.Sequence) *Samples {
+func samplesOf(q *replay.Sequence) *Samples {
 	s := &Samples{
 		Count: q.Samples, Whole: q.Whole, From: when(q.Earliest), To: when(q.Latest), By: q.In, ByTime: time.Unix(0, q.Stored).UTC(),
 		Missing: q.Kept.More || !q.Whole,

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -49,7 +49,7 @@ type holding struct {
 	part   []float32 // with something held
 }
 
-func (h *holding) channels() int { return len(h.m.stage.Model.Channels) }
+func (h *holding) channels() int { return len(h.m.job.Model.Channels) }
 
 func (h *holding) compute(ctx context.Context, x []float32) error {
 	if err := ctx.Err(); err != nil {
@@ -67,7 +67,7 @@ func (h *holding) without(ctx context.Context, from, to, first, end int) (w With
 	n := h.channels()
 	h.part = append(h.part[:0], h.x...)
 	for i := from; i < to; i++ {
-		copy(h.part[i*n+first:i*n+end], h.m.stage.Model.Network.Norm.Mean[first:end])
+		copy(h.part[i*n+first:i*n+end], h.m.job.Model.Network.Norm.Mean[first:end])
 	}
 	if err := h.compute(ctx, h.part); err != nil {
 		return w, err
@@ -80,8 +80,8 @@ func (h *holding) without(ctx context.Context, from, to, first, end int) (w With
 // hold computes a sequence once more for each channel, with that channel at its
 // training mean, and for each of some stretches of the samples. now are its scores; why
 // says why there is nothing of it.
-func (m *models) hold(ctx context.Context, q *pipeline.Sequence, s *Score, now []float32, stretches int) (all []Held, parts []Stretch, why string, err error) {
-	model := m.stage.Model
+func (m *models) hold(ctx context.Context, q *replay.Sequence, s *Score, now []float32, stretches int) (all []Held, parts []Stretch, why string, err error) {
+	model := m.job.Model
 	switch {
 	case !q.Whole:
 		return nil, nil, "the sequence began before what was read", nil
@@ -90,7 +90,7 @@ func (m *models) hold(ctx context.Context, q *pipeline.Sequence, s *Score, now [
 	case !model.Network.Spec.Standardise:
 		return nil, nil, "the model does not know the channels' means in training", nil
 	}
-	engine, err := m.stage.NewEngine(model.Network, 1)
+	engine, err := m.job.NewEngine(model.Network, 1)
 	if err != nil {
 		return nil, nil, "", fmt.Errorf("explain: %w", err)
 	}
@@ -157,7 +157,7 @@ func (h *holding) stretches(ctx context.Context, most int) (parts []Stretch, err
 }
 
 // valuesOf are the samples of a sequence as the network got them, if all are kept.
-func valuesOf(q *pipeline.Sequence) []float32 {
+func valuesOf(q *replay.Sequence) []float32 {
 	if !q.Whole || q.Kept.More {
 		return nil
 	}

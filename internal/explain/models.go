@@ -15,7 +15,7 @@ import (
 
 // models are what a prediction is computed with.
 type models struct {
-	stage  pipeline.Stage      // with the job's model
+	job    pipeline.Job        // with the job's model
 	linear *readout.Linear     // that made the prediction; nil: it is not known
 	why    string              // it is not
 	name   string              // of the readout: its fingerprint
@@ -28,7 +28,7 @@ type models struct {
 
 // models finds the model of the job and the readout of a prediction.
 func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
-	j, err := store.Open(ctx, x.JS, x.Stage.Config.WithDefaults().Job)
+	j, err := store.Open(ctx, x.JS, x.Job.Config.WithDefaults().Job)
 	if err != nil {
 		return nil, err
 	}
@@ -36,8 +36,8 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &models{stage: x.Stage}
-	m.stage.Config.Partitions = j.Partitions
+	m := &models{job: x.Job}
+	m.job.Config.Partitions = j.Partitions
 	all, lost := registry.Open(ctx, x.JS, j.Name)
 	if lost != nil && !errors.Is(lost, registry.ErrNone) {
 		return nil, lost
@@ -46,7 +46,7 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 	if was := f.record.Identity; was.Network != "" && was.Network != entry.Network {
 		m.network, first = was.Network, was.Readout
 	}
-	if m.stage.Model == nil {
+	if m.job.Model == nil {
 		if m.network != "" {
 			return nil, fmt.Errorf("explain: the prediction was made before job %q got the network of another job (job replace), and its registry gives models of the network that it has now: %w", j.Name, ErrNoModel)
 		}
@@ -57,11 +57,11 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 			return nil, fmt.Errorf("explain: the model of job %q is not in its registry: %w: %w", j.Name, lost, ErrNoModel)
 		}
 	}
-	linear, err := registry.Pick(m.stage.Model, m.stage.Config.Readout)
+	linear, err := registry.Pick(m.job.Model, m.job.Config.Readout)
 	if err != nil {
 		return nil, err
 	}
-	own, err := registry.Fingerprint(m.stage.Model, linear)
+	own, err := registry.Fingerprint(m.job.Model, linear)
 	if err != nil {
 		return nil, err
 	}
@@ -109,7 +109,7 @@ func (m *models) firstOf(ctx context.Context, all *registry.Models, identity, in
 	if err != nil {
 		return err
 	}
-	m.stage.Model, m.stage.ModelName, m.stage.Config.Readout = model, e.Model, linear.Name
+	m.job.Model, m.job.ModelName, m.job.Config.Readout = model, e.Model, linear.Name
 	return nil
 }
 
@@ -126,8 +126,8 @@ func (m *models) find(ctx context.Context, all *registry.Models, linear *readout
 			m.entry = &e
 		}
 	}
-	for _, l := range m.stage.Model.Readouts {
-		if name, wrong := registry.Fingerprint(m.stage.Model, l); m.linear == nil && wrong == nil && name == m.name {
+	for _, l := range m.job.Model.Readouts {
+		if name, wrong := registry.Fingerprint(m.job.Model, l); m.linear == nil && wrong == nil && name == m.name {
 			m.linear = l
 		}
 	}

@@ -104,7 +104,7 @@ func (p pair) of(column func(c int) float64) (class, other float64) {
 
 // score takes the scores of a sequence apart.
 func (m *models) score(c *candidate, strongest int) *Score {
-	l, spec := m.linear, m.stage.Model.Network.Spec
+	l, spec := m.linear, m.job.Model.Network.Spec
 	n := l.Features()
 	scores := make([]float32, l.Columns())
 	l.Scores(scores, c.features)
@@ -165,7 +165,7 @@ func sorted[K comparable](all map[K]*Share) (list []Share) {
 
 // members are those of the bank, with what they read.
 func (m *models) members() []Member {
-	net, names := m.stage.Model.Network, m.stage.Model.Channels
+	net, names := m.job.Model.Network, m.job.Model.Channels
 	all := make([]Member, len(net.Members))
 	for r := range all {
 		var reads []int

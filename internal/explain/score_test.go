@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -50,7 +51,7 @@ func TestSharesOfOneFeature(t *testing.T) {
 		l.Center[j] = h - 2 // so the distance is nearly 2
 		l.Limit = slices.Repeat([]float32{1.5}, len(features))
 		l.Weights[j] = 1
-		s := (&models{stage: pipeline.Stage{Model: m}, linear: l}).score(&candidate{features: features}, 2)
+		s := (&models{job: pipeline.Job{Model: m}, linear: l}).score(&candidate{features: features}, 2)
 		last, read := s.Kinds[0], s.Channels[0]
 		if s.Class != "a" || s.RunnerUp != "c" || s.Score.Difference != 1.25 || s.Bias.Difference != -.25 || s.Limited < 1 {
 			t.Errorf("%+v", s)
@@ -81,8 +82,8 @@ func TestHold(t *testing.T) {
 		return scores
 	}
 	now := of(x)
-	with := &models{stage: pipeline.Stage{Model: m, NewEngine: pipelinetest.Generic}, linear: m.Readouts[0]}
-	q := &pipeline.Sequence{Whole: true}
+	with := &models{job: pipeline.Job{Model: m, NewEngine: pipelinetest.Generic}, linear: m.Readouts[0]}
+	q := &replay.Sequence{Whole: true}
 	q.Kept.X = x
 	p, class, other := pairOf(m.Readouts[0], now)
 	s := &Score{pair: p}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
@@ -23,13 +23,13 @@ type Open struct {
 
 // StateAsOf computes the state that a partition had. A stream's open sequences are
 // those of scores.
-func (x *Explainer) StateAsOf(ctx context.Context, o pipeline.AsOf) (pipeline.StateAsOf, error) {
+func (x *Explainer) StateAsOf(ctx context.Context, o replay.AsOf) (replay.StateAsOf, error) {
 	m, err := x.models(ctx, &Found{})
 	if err != nil {
-		return pipeline.StateAsOf{}, err
+		return replay.StateAsOf{}, err
 	}
 	o.Progress = x.Progress
-	return m.stage.StateAsOf(ctx, x.JS, o)
+	return replay.ComputeState(ctx, x.JS, &m.job, o)
 }
 
 // Scores are the open sequences of a stream in a state that StateAsOf has computed, by
@@ -70,7 +70,7 @@ func (x *Explainer) Scores(ctx context.Context, encoded []byte, stream string) (
 
 // open is what a readout says of a state.
 func (m *models) open(row []uint32) Open {
-	spec := m.stage.Model.Network.Spec
+	spec := m.job.Model.Network.Spec
 	layout := spec.Layout()
 	o := Open{Samples: layout.Steps(row), Readout: m.name}
 	if m.linear == nil {

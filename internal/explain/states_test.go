@@ -10,13 +10,14 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 func (r *rig) explainer() *Explainer {
-	return &Explainer{JS: r.js, Stage: pipeline.Stage{Config: r.conf, NewEngine: pipelinetest.Generic, Log: pipelinetest.Log(r)}}
+	return &Explainer{JS: r.js, Job: pipeline.Job{Config: r.conf, NewEngine: pipelinetest.Generic, Log: pipelinetest.Log(r)}}
 }
 
 // records are the digests that a partition's records name, by input message.
@@ -75,7 +76,7 @@ func TestStateAsItWas(t *testing.T) {
 			check := func() {
 				for part := range r.conf.Partitions {
 					for seq, digest := range r.records(part) {
-						s, err := r.explainer().StateAsOf(t.Context(), pipeline.AsOf{Partition: part, To: seq})
+						s, err := r.explainer().StateAsOf(t.Context(), replay.AsOf{Partition: part, To: seq})
 						if err != nil || s.Digest != digest || !s.Verified || s.InSeq != seq {
 							t.Fatalf("partition %d after %d: %+v, %v, want digest %s", part, seq, s.Past, err, digest)
 						}
@@ -116,7 +117,7 @@ func TestStateAsOfAStream(t *testing.T) {
 	r.settled()
 	stop()
 	x := r.explainer()
-	s, err := x.StateAsOf(t.Context(), pipeline.AsOf{Before: between})
+	s, err := x.StateAsOf(t.Context(), replay.AsOf{Before: between})
 	if err != nil || s.InSeq != 8 {
 		t.Fatalf("before the end: %+v, %v", s, err)
 	}
@@ -125,7 +126,7 @@ func TestStateAsOfAStream(t *testing.T) {
 	if err != nil || len(open) != 1 || len(all) != 1 || !pipelinetest.SameBits(open[0].Scores, all[0].p.Scores) || open[0].Samples != 12 {
 		t.Errorf("open %+v, %v; predicted %+v", open, err, all)
 	}
-	later, err := x.StateAsOf(t.Context(), pipeline.AsOf{To: 10})
+	later, err := x.StateAsOf(t.Context(), replay.AsOf{To: 10})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,13 +136,13 @@ func TestStateAsOfAStream(t *testing.T) {
 	if st, err := admin.ReadState(later.Encoded); err != nil || len(st.Streams) != 2 || st.Streams[1].Samples != 5 || st.InSeq != 10 {
 		t.Errorf("%+v, %v", st, err)
 	}
-	if s, err := x.StateAsOf(t.Context(), pipeline.AsOf{Before: time.Unix(0, 0)}); err != nil || s.InSeq != 0 || s.Verified {
+	if s, err := x.StateAsOf(t.Context(), replay.AsOf{Before: time.Unix(0, 0)}); err != nil || s.InSeq != 0 || s.Verified {
 		t.Errorf("before all: %+v, %v", s, err)
 	}
-	if _, err := x.StateAsOf(t.Context(), pipeline.AsOf{To: 11}); err == nil {
+	if _, err := x.StateAsOf(t.Context(), replay.AsOf{To: 11}); err == nil {
 		t.Error("a state of the future")
 	}
-	if _, err := x.StateAsOf(t.Context(), pipeline.AsOf{To: 3, Partition: 5}); err == nil {
+	if _, err := x.StateAsOf(t.Context(), replay.AsOf{To: 3, Partition: 5}); err == nil {
 		t.Error("a state of no partition")
 	}
 	in, err := r.js.Stream(t.Context(), wire.InputStream(job))
@@ -154,8 +155,8 @@ func TestStateAsOfAStream(t *testing.T) {
 	if err := r.js.DeleteObjectStore(t.Context(), wire.SnapshotBucket(job)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = x.StateAsOf(t.Context(), pipeline.AsOf{To: 9})
-	if !errors.Is(err, pipeline.ErrPastGone) {
+	_, err = x.StateAsOf(t.Context(), replay.AsOf{To: 9})
+	if !errors.Is(err, replay.ErrPastGone) {
 		t.Errorf("without log and snapshot: %v", err)
 	}
 	pipelinetest.Mentions(t, err, "begins with message 5")

@@ -65,15 +65,18 @@ func (r *rig) start(m *reservoir.Model, c pipeline.Config) *worker {
 	ctx, cancel := context.WithCancel(context.Background())
 	w.cancel = cancel
 	c.Job, c.StopTimeout = job, time.Second
-	s := &pipeline.Stage{
-		Config: c, Model: m, ModelName: "m.safetensors", Counters: w.counters, Log: log, NewEngine: pipelinetest.Generic,
-		Dial: func(name string) (*nats.Conn, error) {
-			nc, err := r.server.Connect(name, nil)
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.conns = append(w.conns, nc)
-			return nc, err
+	s := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: c, Model: m, ModelName: "m.safetensors", Log: log, NewEngine: pipelinetest.Generic,
+			Dial: func(name string) (*nats.Conn, error) {
+				nc, err := r.server.Connect(name, nil)
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				w.conns = append(w.conns, nc)
+				return nc, err
+			},
 		},
+		Counters: w.counters,
 	}
 	go func() { defer close(w.done); _ = s.Run(ctx) }()
 	r.Cleanup(w.stop)

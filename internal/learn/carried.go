@@ -8,14 +8,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
 
 // carried takes the features that predictions carry, of the sequences that labels are
 // about. They come before those of the log, which may lack the beginning of the same
 // sequences.
-func (p *Pass) carried(ctx context.Context, f *finder, log pipeline.FeaturesLog) error {
+func (p *Pass) carried(ctx context.Context, f *finder, log replay.FeaturesLog) error {
 	if p.JS == nil {
 		return nil
 	}
@@ -30,7 +30,7 @@ func (p *Pass) carried(ctx context.Context, f *finder, log pipeline.FeaturesLog)
 			if len(c.Features) != features {
 				return fmt.Errorf("learn: message %d of the predictions with features: they have %d features, want %d", o.Seq, len(c.Features), features)
 			}
-			q := pipeline.Sequence{Prediction: c.Prediction, In: c.Input, Stored: c.Stored, Samples: c.Samples, Rows: c.Samples, Earliest: c.Began, Latest: c.Time}
+			q := replay.Sequence{Prediction: c.Prediction, In: c.Input, Stored: c.Stored, Samples: c.Samples, Rows: c.Samples, Earliest: c.Began, Latest: c.Time}
 			if q.Earliest == codec.NoTime || q.Latest == codec.NoTime {
 				q.Earliest, q.Latest = codec.NoTime, codec.NoTime
 			}

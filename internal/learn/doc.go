@@ -48,7 +48,7 @@
 // Labels are not in the store. They are read whole each time, so that a correction or
 // withdrawal costs nothing else.
 //
-// Package pipeline computes the features of the log (pipeline/features.go); package
+// Package internal/replay computes the features of the log (internal/replay/features.go); package
 // offline fits the readout (offline/relearn.go).
 //
 // # Files

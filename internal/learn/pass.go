@@ -10,6 +10,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -26,12 +27,12 @@ func ReadLabels(ctx context.Context, js jetstream.JetStream, job string) (*Book,
 
 // Pass is one reading of a job's log.
 type Pass struct {
-	Stage    *pipeline.Stage
-	Whole    bool                        // also for labels that were looked for before
-	Progress func(pipeline.FeaturesDone) // optional
-	Begun    func(pipeline.FeaturesLog)  // optional: the log is about to be read
+	Job      *pipeline.Job
+	Whole    bool                      // also for labels that were looked for before
+	Progress func(replay.FeaturesDone) // optional
+	Begun    func(replay.FeaturesLog)  // optional: the log is about to be read
 
-	// JS, optional, reads the features that predictions carry (pipeline.Stage.Carry),
+	// JS, optional, reads the features that predictions carry (pipeline.Worker.Carry),
 	// where the log lacks its first messages. Carried, optional, is told how many were
 	// taken.
 	JS      jetstream.JetStream
@@ -40,18 +41,18 @@ type Pass struct {
 
 // Run looks for the sequences that labels are about and keeps their features. Where
 // nothing is new, it does not read the log.
-func (p Pass) Run(ctx context.Context, s *Store, b *Book) (pipeline.FeaturesDone, error) {
-	f := &finder{store: s, book: b, policy: p.Stage.Model.Policy, whole: p.Whole, through: s.Through()}
+func (p Pass) Run(ctx context.Context, s *Store, b *Book) (replay.FeaturesDone, error) {
+	f := &finder{store: s, book: b, policy: p.Job.Model.Policy, whole: p.Whole, through: s.Through()}
 	f.through.Passed = maps.Clone(f.through.Passed)
 	if f.through.Passed == nil {
 		f.through.Passed = map[string]int64{}
 	}
-	done, err := p.Stage.Features(ctx, pipeline.Features{
+	done, err := replay.ReadFeatures(ctx, p.Job, replay.Features{
 		Stream: func(name string) bool { return f.streams[name] }, Want: f.want, Take: s.Add, Progress: p.Progress,
-		Begun: func(log pipeline.FeaturesLog) (bool, error) {
+		Begun: func(log replay.FeaturesLog) (bool, error) {
 			if err := s.Begin(About{
-				Job: p.Stage.Config.WithDefaults().Job, Created: log.Created, Network: log.Network, Settings: log.Settings,
-				Features: p.Stage.Model.Network.Spec.FeatureCount(),
+				Job: p.Job.Config.WithDefaults().Job, Created: log.Created, Network: log.Network, Settings: log.Settings,
+				Features: p.Job.Model.Network.Spec.FeatureCount(),
 			}); err != nil {
 				return false, err
 			}
@@ -97,7 +98,7 @@ type at struct {
 }
 
 // look lists the streams that have to be looked at.
-func (f *finder) look(log pipeline.FeaturesLog) bool {
+func (f *finder) look(log replay.FeaturesLog) bool {
 	f.streams, f.found = map[string]bool{}, map[at]bool{}
 	for k := range f.store.entries {
 		f.found[at{k.stream, k.place}] = true
@@ -119,12 +120,12 @@ func (f *finder) look(log pipeline.FeaturesLog) bool {
 }
 
 // want reports whether a label is about a sequence whose features are not stored.
-func (f *finder) want(q *pipeline.Sequence) bool {
+func (f *finder) want(q *replay.Sequence) bool {
 	latest, known := f.through.Passed[q.Stream]
 	if q.Latest > latest || !known {
 		f.through.Passed[q.Stream] = q.Latest
 	}
-	if !pipeline.Ends(f.policy, q) || f.store.Has(q) {
+	if !replay.Ends(f.policy, q) || f.store.Has(q) {
 		return false
 	}
 	if _, summed := f.store.entries[keyOfSequence(q)]; summed {

@@ -11,7 +11,7 @@ import (
 	"os"
 
 	"github.com/eusn-stream/eusn-stream/internal/durable"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -61,11 +61,11 @@ type key struct {
 
 func keyOf(e *Entry) key { return key{e.Stream, e.In, place{e.Seq, e.Row}} }
 
-func keyOfSequence(q *pipeline.Sequence) key {
+func keyOfSequence(q *replay.Sequence) key {
 	return key{q.Stream, q.In, place{q.Seq, q.Row}}
 }
 
-func entryOf(q *pipeline.Sequence) Entry {
+func entryOf(q *replay.Sequence) Entry {
 	return Entry{
 		Stream: q.Stream, In: q.In, Stored: q.Stored, Seq: q.Seq, Row: q.Row, Flags: q.Flags, Before: Place(q.Before), Last: Place(q.Last),
 		Samples: q.Samples, Rows: q.Rows, Earliest: q.Earliest, Latest: q.Latest,

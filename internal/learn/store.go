@@ -14,7 +14,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/internal/durable"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 )
 
 const (
@@ -244,12 +244,12 @@ func (s *Store) Len() int {
 }
 
 // Has reports whether the features of a sequence are here.
-func (s *Store) Has(q *pipeline.Sequence) bool {
+func (s *Store) Has(q *replay.Sequence) bool {
 	return s.entries[keyOfSequence(q)].segment != ""
 }
 
 // Add keeps the features of a sequence that is not here.
-func (s *Store) Add(q *pipeline.Sequence, features []float32) error {
+func (s *Store) Add(q *replay.Sequence, features []float32) error {
 	return s.add(entryOf(q), features)
 }
 

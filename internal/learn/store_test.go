@@ -12,11 +12,11 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 )
 
-func sequenceOf(stream string, in uint64) *pipeline.Sequence {
-	return &pipeline.Sequence{Prediction: codec.Prediction{Stream: stream, Seq: in, Row: 3}, In: in, Stored: int64(in), Samples: 5, Rows: 5, Earliest: int64(in), Latest: int64(in) + 1}
+func sequenceOf(stream string, in uint64) *replay.Sequence {
+	return &replay.Sequence{Prediction: codec.Prediction{Stream: stream, Seq: in, Row: 3}, In: in, Stored: int64(in), Samples: 5, Rows: 5, Earliest: int64(in), Latest: int64(in) + 1}
 }
 
 func features(n int) About {

@@ -197,14 +197,17 @@ func (f *recording) start(name string, ready bool) {
 		f.counters[name] = counters
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	s := &pipeline.Stage{
-		Config: pipeline.Config{Partitions: 2, Shards: 1, RowBudget: 24, MaxStreams: 1000, Reorder: 2, SnapshotEvery: 30 * time.Second / f.stretch(), SnapshotMessages: 1 << 20, StopTimeout: 2 * time.Second},
-		Model:  rangedModel(f.T), Counters: counters, Ready: func() { close(began) },
-		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			e, err := reservoir.NewGeneric(net, slots)
-			return slowEngine{e, f}, err
+	s := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: pipeline.Config{Partitions: 2, Shards: 1, RowBudget: 24, MaxStreams: 1000, Reorder: 2, SnapshotEvery: 30 * time.Second / f.stretch(), SnapshotMessages: 1 << 20, StopTimeout: 2 * time.Second},
+			Model:  rangedModel(f.T),
+			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				e, err := reservoir.NewGeneric(net, slots)
+				return slowEngine{e, f}, err
+			},
+			Dial: func(name string) (*nats.Conn, error) { return f.rig.server.Connect(name, nil) },
 		},
-		Dial: func(name string) (*nats.Conn, error) { return f.rig.server.Connect(name, nil) },
+		Counters: counters, Ready: func() { close(began) },
 	}
 	go func() { done <- s.Run(ctx) }()
 	stopped := false

@@ -61,12 +61,15 @@ func (r *rig) start(counters *pipeline.Counters, c pipeline.Config) (stop func()
 	r.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done, ready := make(chan error, 1), make(chan struct{})
-	s := &pipeline.Stage{
-		Config: c, Model: testModel(r.T), Counters: counters, Ready: func() { close(ready) },
-		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewGeneric(net, slots)
+	s := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: c, Model: testModel(r.T),
+			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				return reservoir.NewGeneric(net, slots)
+			},
+			Dial: func(name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
 		},
-		Dial: func(name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
+		Counters: counters, Ready: func() { close(ready) },
 	}
 	go func() { done <- s.Run(ctx) }()
 	select {

@@ -80,12 +80,15 @@ func TestStoppedPartition(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	done := make(chan error, 1)
-	s := &pipeline.Stage{
-		Config: c, Model: testModel(t), Counters: &counters,
-		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewGeneric(net, slots)
+	s := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: c, Model: testModel(t),
+			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				return reservoir.NewGeneric(net, slots)
+			},
+			Dial: func(name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
 		},
-		Dial: func(name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
+		Counters: &counters,
 	}
 	go func() { done <- s.Run(ctx) }()
 	var code int

@@ -52,9 +52,12 @@ func newRig(t testing.TB) *rig {
 	r.model.Readouts = []*readout.Linear{&linear}
 	ctx, cancel := context.WithCancel(context.Background())
 	done, ready := make(chan error, 1), make(chan struct{})
-	stage := &pipeline.Stage{
-		Config: pipeline.Config{Partitions: 4, Shards: 2}, Model: r.model, ModelName: "plant", NewEngine: pipelinetest.Generic, Counters: r.counters,
-		Dial: func(name string) (*nats.Conn, error) { return s.Connect(name, nil) }, Ready: func() { close(ready) },
+	stage := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: pipeline.Config{Partitions: 4, Shards: 2}, Model: r.model, ModelName: "plant", NewEngine: pipelinetest.Generic,
+			Dial: func(name string) (*nats.Conn, error) { return s.Connect(name, nil) },
+		},
+		Counters: r.counters, Ready: func() { close(ready) },
 	}
 	go func() { done <- stage.Run(ctx) }()
 	t.Cleanup(func() {

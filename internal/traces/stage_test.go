@@ -262,15 +262,18 @@ func stage(ctx context.Context, job, url string, tracer trace.Tracer, latency ti
 	if err != nil {
 		return err
 	}
-	s := &pipeline.Stage{
-		Config: pipeline.Config{Job: job, InputSubject: "of-" + job + ".*", Partitions: 1, Latency: latency, Lease: time.Second}, Model: m, Tracer: tracer, Ready: ready,
-		Dial: func(name string) (*nats.Conn, error) {
-			return nats.Connect(url, nats.Name(name), nats.MaxReconnects(-1))
+	s := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: pipeline.Config{Job: job, InputSubject: "of-" + job + ".*", Partitions: 1, Latency: latency, Lease: time.Second}, Model: m,
+			Dial: func(name string) (*nats.Conn, error) {
+				return nats.Connect(url, nats.Name(name), nats.MaxReconnects(-1))
+			},
+			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+				return reservoir.NewCPU(net, slots, "auto", 1)
+			},
+			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		},
-		NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewCPU(net, slots, "auto", 1)
-		},
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Tracer: tracer, Ready: ready,
 	}
 	return s.Run(ctx)
 }

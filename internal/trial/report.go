@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -175,7 +176,7 @@ func (r *reading) take(o consumer.ShadowOutput) error {
 			s.Since = o.Stored
 		}
 		s.Until = o.Stored
-		if r.book.Names(p.Stream) && pipeline.Ends(r.policy, &pipeline.Sequence{Prediction: p.Prediction}) {
+		if r.book.Names(p.Stream) && replay.Ends(r.policy, &replay.Sequence{Prediction: p.Prediction}) {
 			one.sequence(p, o.Meta.Labels)
 		}
 	}

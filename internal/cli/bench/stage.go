@@ -187,10 +187,13 @@ func (b *stageBench) run(outer context.Context, f func(context.Context) error) e
 	ctx, cancel := context.WithCancelCause(outer)
 	ready, done := make(chan struct{}), make(chan struct{})
 	var once sync.Once
-	stage := pipeline.Stage{
-		Config: b.cfg, Model: b.model, NewEngine: b.factory, Log: b.log, Counters: &b.stats,
-		Dial:  func(name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
-		Ready: func() { once.Do(func() { close(ready) }) },
+	stage := pipeline.Worker{
+		Job: pipeline.Job{
+			Config: b.cfg, Model: b.model, NewEngine: b.factory, Log: b.log,
+			Dial: func(name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
+		},
+		Counters: &b.stats,
+		Ready:    func() { once.Do(func() { close(ready) }) },
 	}
 	var failed error
 	go func() {

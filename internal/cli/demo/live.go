@@ -54,11 +54,13 @@ func demoLive(ctx context.Context, a *cli.App, o *demoOptions, src demoReplay, m
 	defer server.Close()
 
 	l := &demoRun{app: a, server: server, log: log, src: src, collect: newCollector(src)}
-	l.stage = pipeline.Stage{
-		Config:        pipeline.Config{Job: demoJob, RowBudget: demoBatch, NonFinite: codec.Hold},
-		NewPartitions: pipeline.EmbeddedPartitions,
-		Model:         m, ModelName: name, NewEngine: engines.New(a.Engine), Log: log, Counters: &l.counters,
-		Dial: func(name string) (*nats.Conn, error) { return server.Connect(name, log) },
+	l.stage = pipeline.Worker{
+		Job: pipeline.Job{
+			Config: pipeline.Config{Job: demoJob, RowBudget: demoBatch, NonFinite: codec.Hold},
+			Model:  m, ModelName: name, NewEngine: engines.New(a.Engine), Log: log,
+			Dial: func(name string) (*nats.Conn, error) { return server.Connect(name, log) },
+		},
+		NewPartitions: pipeline.EmbeddedPartitions, Counters: &l.counters,
 	}
 	if err := l.run(ctx); err != nil {
 		return nil, err
@@ -77,7 +79,7 @@ type demoRun struct {
 	log      *slog.Logger
 	src      demoReplay
 	collect  *collector
-	stage    pipeline.Stage
+	stage    pipeline.Worker
 	counters pipeline.Counters
 	begin    time.Time
 	seconds  float64 // until the last prediction

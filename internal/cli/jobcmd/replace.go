@@ -90,19 +90,19 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 		}
 		return replaceFailure(b.Lacking(err), o)
 	}
-	s := &pipeline.Stage{Config: server.PipelineConfig(c), Dial: b.Dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
+	base := &pipeline.Job{Config: server.PipelineConfig(c), Dial: b.Dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
 	if o.abandon {
-		if err := s.AbandonResize(ctx); err != nil {
+		if err := base.AbandonResize(ctx); err != nil {
 			return failure(err)
 		}
 		a.Print("job %s is as it was", c.Job)
 		return nil
 	}
-	own, err := jobStage(ctx, s, c, c.Job)
+	own, err := findJob(ctx, base, c, c.Job)
 	if err != nil {
 		return failure(err)
 	}
-	other, err := jobStage(ctx, s, c, o.with)
+	other, err := findJob(ctx, base, c, o.with)
 	if err != nil {
 		return failure(err)
 	}
@@ -134,9 +134,9 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 	return nil
 }
 
-// jobStage is the stage of a job, with the model and the engine for it.
-func jobStage(ctx context.Context, s *pipeline.Stage, c config.Config, job string) (*pipeline.Stage, error) {
-	of, err := s.JobStage(ctx, job)
+// findJob is a job, with the model and the engine for it.
+func findJob(ctx context.Context, base *pipeline.Job, c config.Config, job string) (*pipeline.Job, error) {
+	of, err := base.Find(ctx, job)
 	if err != nil {
 		return nil, err
 	}
@@ -163,7 +163,7 @@ type replacePlan struct {
 	Bytes         uint64 `json:"bytes"`          // of the other job's snapshots
 }
 
-func planReplace(ctx context.Context, a *cli.App, b *server.Broker, own, other *pipeline.Stage) error {
+func planReplace(ctx context.Context, a *cli.App, b *server.Broker, own, other *pipeline.Job) error {
 	now, err := own.CheckReplace(ctx, other)
 	if err != nil {
 		return err

@@ -94,7 +94,7 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 	}
 	defer b.Close()
 	ctx = b.Heed(ctx)
-	s := &pipeline.Stage{Config: server.PipelineConfig(c), Dial: b.Dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
+	job := &pipeline.Job{Config: server.PipelineConfig(c), Dial: b.Dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
 	failure := func(err error) error {
 		if errors.Is(err, admin.ErrNoJob) {
 			return server.NoJob(ctx, b, err, "eusn-stream job resize, with the same flags and")
@@ -103,28 +103,28 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 	}
 	switch {
 	case o.abandon:
-		if err := s.AbandonResize(ctx); err != nil {
+		if err := job.AbandonResize(ctx); err != nil {
 			return failure(err)
 		}
-		now, err := s.Resizing(ctx)
+		now, err := job.Resizing(ctx)
 		if err != nil {
 			return failure(err)
 		}
 		return printResized(a, now)
 	case o.dryRun:
-		return failure(planResize(ctx, a, s, b, o.to))
+		return failure(planResize(ctx, a, job, b, o.to))
 	}
-	if s.Model, err = models.Load(c.Model); err != nil {
+	if job.Model, err = models.Load(c.Model); err != nil {
 		return err
 	}
-	engine, _, err := engines.Choose(c.Stage.Engine, s.Model.Network.Spec)
+	engine, _, err := engines.Choose(c.Stage.Engine, job.Model.Network.Spec)
 	if err != nil {
 		return err
 	}
-	s.NewEngine, _ = engines.ForStage(engine, s.Config.WithDefaults().MaxSlots, s.Log)
+	job.NewEngine, _ = engines.ForStage(engine, job.Config.WithDefaults().MaxSlots, job.Log)
 	step := ""
 	p := a.Progress()
-	now, err := s.Resize(ctx, o.to, func(is string, done, all int) {
+	now, err := job.Resize(ctx, o.to, func(is string, done, all int) {
 		if is != step {
 			step = is
 			a.Say("%s", resizeSteps[is])
@@ -159,8 +159,8 @@ type resizePlan struct {
 	Seconds  int    `json:"seconds"`  // for the states alone
 }
 
-func planResize(ctx context.Context, a *cli.App, s *pipeline.Stage, b *server.Broker, to int) error {
-	now, err := s.Resizing(ctx)
+func planResize(ctx context.Context, a *cli.App, job *pipeline.Job, b *server.Broker, to int) error {
+	now, err := job.Resizing(ctx)
 	if err != nil {
 		return err
 	}

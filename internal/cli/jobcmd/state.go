@@ -344,7 +344,7 @@ stage's configuration and model.`,
 			if err != nil {
 				return err
 			}
-			v, err := (&pipeline.Stage{Config: conf, Model: m, NewEngine: engines.New(c.Stage.Engine)}).Verify(ctx, js, p)
+			v, err := (&pipeline.Job{Config: conf, Model: m, NewEngine: engines.New(c.Stage.Engine)}).Verify(ctx, js, p)
 			if err != nil {
 				return err
 			}

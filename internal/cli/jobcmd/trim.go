@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/internal/config"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 )
 
 const (
@@ -105,7 +105,7 @@ func trim(ctx context.Context, a *cli.App, js jetstream.JetStream, job string, o
 func trimOnce(ctx context.Context, a *cli.App, js jetstream.JetStream, job string, o trimOptions) error {
 	t := admin.Trim{Job: job, Keep: o.keep, Without: o.without, Dry: o.dryRun}
 	for _, dir := range o.recordings {
-		next, err := pipeline.RecordingNeeds(ctx, js, job, dir, source.RecordFiles{})
+		next, err := replay.RecordingNeeds(ctx, js, job, dir, source.RecordFiles{})
 		if err != nil {
 			return cli.Fail(cli.ExitFailure, err, "the same command with --recording and the folder of a recording of this input")
 		}

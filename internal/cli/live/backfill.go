@@ -17,6 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
@@ -92,15 +94,15 @@ uses one core; --rate bounds the samples per second.`,
 			if err != nil {
 				return err
 			}
-			return backfill(ctx, a, c, o, work)
+			return runBackfill(ctx, a, c, o, work)
 		})(cmd, args)
 	}
 	return cmd
 }
 
 // work checks the flags, and says what they ask for.
-func (o *backfillOptions) work(now time.Time, args []string, split bool) (w pipeline.Backfill, err error) {
-	w = pipeline.Backfill{Out: o.out, Rate: o.rate, LeadIn: -1}
+func (o *backfillOptions) work(now time.Time, args []string, split bool) (w replay.Backfill, err error) {
+	w = replay.Backfill{Out: o.out, Rate: o.rate, LeadIn: -1}
 	if !writesLines(o.out) {
 		return w, fmt.Errorf("--out %s: want a name that ends in .jsonl or .csv", o.out)
 	}
@@ -133,7 +135,7 @@ func (o *backfillOptions) work(now time.Time, args []string, split bool) (w pipe
 }
 
 // setRange sets the part of the log after w.From that the flags name.
-func (o *backfillOptions) setRange(w *pipeline.Backfill, now time.Time) (err error) {
+func (o *backfillOptions) setRange(w *replay.Backfill, now time.Time) (err error) {
 	if w.From.After(now) {
 		return fmt.Errorf("--from %s is in the future: nothing is stored then", o.from)
 	}
@@ -157,7 +159,7 @@ func given(flag, value string) string {
 	return flag + value
 }
 
-func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOptions, w pipeline.Backfill) error {
+func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOptions, w replay.Backfill) error {
 	if err := cli.OutputFile(o.out, append(o.files, c.Model)...); err != nil {
 		return err
 	}
@@ -181,11 +183,11 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 		a.Say("note: %s", slow)
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	s := &pipeline.Stage{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New(engine), Log: log}
+	job := &pipeline.Job{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New(engine), Log: log}
 	p := a.Progress()
 	defer p.Close()
 	lacking := func(err error) error { return err }
-	var before pipeline.BackfillDone // of commands before this one, for the forecast
+	var before replay.BackfillDone // of commands before this one, for the forecast
 	if len(o.files) > 0 {
 		old, err := openOld(ctx, a, o, m.Channels)
 		if err != nil {
@@ -193,7 +195,7 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 		}
 		defer old.close()
 		w.Input, w.Range, w.Messages = old.words, "all of it", old.messages
-		w.Progress = func(d pipeline.BackfillDone) {
+		w.Progress = func(d replay.BackfillDone) {
 			p.Report(int64(d.Samples-before.Samples), old.rows-int64(before.Samples), "samples predicted")
 		}
 	} else {
@@ -204,17 +206,17 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 		defer b.Close()
 		ctx = b.Heed(ctx)
 		lacking = b.Lacking
-		s.Dial = func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + c.Job + "/" + name) }
-		w.Progress = func(d pipeline.BackfillDone) {
+		job.Dial = func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + c.Job + "/" + name) }
+		w.Progress = func(d replay.BackfillDone) {
 			p.Report(int64(messagesRead(d)-messagesRead(before)), int64(d.All-messagesRead(before)), "messages read")
 		}
 	}
 	began := time.Now()
-	w.Begun = func(plan pipeline.BackfillPlan) {
+	w.Begun = func(plan replay.BackfillPlan) {
 		before = plan.Done
 		sayPlan(a, c, o, plan)
 	}
-	done, err := s.Backfill(ctx, w)
+	done, err := replay.WriteBackfill(ctx, job, w)
 	p.Close()
 	if known := new(cli.Failure); errors.As(lacking(err), &known) {
 		return known
@@ -225,10 +227,10 @@ func backfill(ctx context.Context, a *cli.App, c config.Config, o backfillOption
 	return printBackfilled(a, o, done, time.Since(began))
 }
 
-func messagesRead(d pipeline.BackfillDone) uint64 { return d.Before + d.Messages }
+func messagesRead(d replay.BackfillDone) uint64 { return d.Before + d.Messages }
 
 // sayPlan says what is about to be computed.
-func sayPlan(a *cli.App, c config.Config, o backfillOptions, plan pipeline.BackfillPlan) {
+func sayPlan(a *cli.App, c config.Config, o backfillOptions, plan replay.BackfillPlan) {
 	if plan.Again {
 		a.Say("continuing with %s.part: %d messages are read, with %d predictions", o.out, messagesRead(plan.Done), plan.Done.Predictions)
 	}
@@ -246,7 +248,7 @@ func sayPlan(a *cli.App, c config.Config, o backfillOptions, plan pipeline.Backf
 	}
 }
 
-func printBackfilled(a *cli.App, o backfillOptions, d pipeline.BackfillDone, took time.Duration) error {
+func printBackfilled(a *cli.App, o backfillOptions, d replay.BackfillDone, took time.Duration) error {
 	if d.Removed > 0 {
 		a.Say("warning: %d messages were removed from the log before they could be read; sequences that they may belong to have the flag gap", d.Removed)
 	}
@@ -256,7 +258,7 @@ func printBackfilled(a *cli.App, o backfillOptions, d pipeline.BackfillDone, too
 	if a.JSON {
 		return a.PrintJSON(struct {
 			File string `json:"file"`
-			pipeline.BackfillDone
+			replay.BackfillDone
 			Seconds float64 `json:"seconds"` // of this command, not of those before
 		}{o.out, d, took.Seconds()})
 	}
@@ -265,7 +267,7 @@ func printBackfilled(a *cli.App, o backfillOptions, d pipeline.BackfillDone, too
 }
 
 // backfillFailure says what to do next.
-func backfillFailure(err error, model string, o backfillOptions, d pipeline.BackfillDone) error {
+func backfillFailure(err error, model string, o backfillOptions, d replay.BackfillDone) error {
 	part := cli.QuoteForShell(o.out + ".part")
 	if messagesRead(d) == 0 {
 		err = cli.OrInterrupted(err, "nothing was predicted yet")
@@ -273,15 +275,15 @@ func backfillFailure(err error, model string, o backfillOptions, d pipeline.Back
 	err = cli.OrInterrupted(err, "%d predictions are in %s; the same command continues from there", d.Predictions, part)
 	remove := "another --out; or, to begin again: rm " + part + " " + cli.QuoteForShell(o.out+".position")
 	switch {
-	case errors.Is(err, pipeline.ErrBackfillExists):
+	case errors.Is(err, backfill.ErrExists):
 		return cli.Fail(cli.ExitFailure, err, "another --out, or remove the file")
-	case errors.Is(err, pipeline.ErrBackfillInUse):
+	case errors.Is(err, backfill.ErrInUse):
 		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --out")
-	case errors.Is(err, pipeline.ErrBackfillOther), errors.Is(err, pipeline.ErrBackfillRemains):
+	case errors.Is(err, backfill.ErrOther), errors.Is(err, backfill.ErrRemains):
 		return cli.Fail(cli.ExitFailure, err, remove)
-	case errors.Is(err, pipeline.ErrBackfillRange):
+	case errors.Is(err, replay.ErrRange):
 		return cli.Fail(cli.ExitFailure, err, "--from start, which is all that the log holds; or --from with files")
-	case errors.Is(err, pipeline.ErrBackfillUnusable):
+	case errors.Is(err, backfill.ErrUnusable):
 		next := "--model with one that can read this, or other data; eusn-stream model inspect " + cli.QuoteForShell(model) + ", which shows this model's channels and policy"
 		return cli.Fail(cli.ExitFailure, err, next)
 	case errors.Is(err, admin.ErrNoJob):

@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 
@@ -130,7 +130,7 @@ func countCSV(ctx context.Context, a *cli.App, path string) (rows int64, err err
 }
 
 // messages begins with the first file.
-func (f *oldFiles) messages() (pipeline.BackfillMessages, error) {
+func (f *oldFiles) messages() (replay.BackfillMessages, error) {
 	return producer.NewMessages(f, f.channels, 0)
 }
 

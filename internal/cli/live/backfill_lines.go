@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -32,7 +32,7 @@ func isJSONLines(path string) bool {
 
 // linesFor is how predictions are written to a file of that name, and how the file begins.
 // gives says which columns the readout gives.
-func linesFor(path string, gives func(outcome.Part) bool) (head []byte, line func([]byte, pipeline.BackfillPrediction) ([]byte, error)) {
+func linesFor(path string, gives func(outcome.Part) bool) (head []byte, line func([]byte, replay.BackfillPrediction) ([]byte, error)) {
 	if isJSONLines(path) {
 		return nil, appendJSON
 	}
@@ -41,12 +41,12 @@ func linesFor(path string, gives func(outcome.Part) bool) (head []byte, line fun
 	for i, c := range columns {
 		names[i] = c.name
 	}
-	return []byte(strings.Join(names, ",") + "\n"), func(dst []byte, p pipeline.BackfillPrediction) ([]byte, error) {
+	return []byte(strings.Join(names, ",") + "\n"), func(dst []byte, p replay.BackfillPrediction) ([]byte, error) {
 		return appendCSV(dst, columns, &p)
 	}
 }
 
-func appendJSON(dst []byte, p pipeline.BackfillPrediction) ([]byte, error) {
+func appendJSON(dst []byte, p replay.BackfillPrediction) ([]byte, error) {
 	end := received{Input: p.Input}
 	if !p.Stored.IsZero() {
 		t := p.Stored.UTC()
@@ -56,7 +56,7 @@ func appendJSON(dst []byte, p pipeline.BackfillPrediction) ([]byte, error) {
 	return append(dst, line...), err
 }
 
-func appendCSV(dst []byte, columns []column, p *pipeline.BackfillPrediction) ([]byte, error) {
+func appendCSV(dst []byte, columns []column, p *replay.BackfillPrediction) ([]byte, error) {
 	fields := make([]string, len(columns))
 	for i, c := range columns {
 		fields[i] = c.text(p)
@@ -71,19 +71,19 @@ func appendCSV(dst []byte, columns []column, p *pipeline.BackfillPrediction) ([]
 // column is one of a CSV file of predictions. Its text is empty if a prediction has no value.
 type column struct {
 	name string
-	text func(p *pipeline.BackfillPrediction) string
+	text func(p *replay.BackfillPrediction) string
 }
 
 // columnsOf are what all predictions have, then what some readouts give.
 func columnsOf(gives func(outcome.Part) bool) []column {
 	answer := func(c *outcome.Column) column {
-		return column{c.Name, func(p *pipeline.BackfillPrediction) string {
+		return column{c.Name, func(p *replay.BackfillPrediction) string {
 			return outcome.Named{Answer: &p.Answer, Labels: p.Labels}.Text(c)
 		}}
 	}
 	all := []column{
-		{"stream", func(p *pipeline.BackfillPrediction) string { return p.Stream }},
-		{"time", func(p *pipeline.BackfillPrediction) string {
+		{"stream", func(p *replay.BackfillPrediction) string { return p.Stream }},
+		{"time", func(p *replay.BackfillPrediction) string {
 			if p.Time == codec.NoTime {
 				return ""
 			}
@@ -94,15 +94,15 @@ func columnsOf(gives func(outcome.Part) bool) []column {
 		all = append(all, answer(outcome.Lookup(name)))
 	}
 	all = append(all, []column{
-		{"seq", func(p *pipeline.BackfillPrediction) string { return strconv.FormatUint(p.Seq, 10) }},
-		{"row", func(p *pipeline.BackfillPrediction) string { return strconv.FormatUint(uint64(p.Row), 10) }},
-		{"input", func(p *pipeline.BackfillPrediction) string {
+		{"seq", func(p *replay.BackfillPrediction) string { return strconv.FormatUint(p.Seq, 10) }},
+		{"row", func(p *replay.BackfillPrediction) string { return strconv.FormatUint(uint64(p.Row), 10) }},
+		{"input", func(p *replay.BackfillPrediction) string {
 			if p.Stored.IsZero() { // of a file
 				return ""
 			}
 			return strconv.FormatUint(p.Input, 10)
 		}},
-		{"received", func(p *pipeline.BackfillPrediction) string {
+		{"received", func(p *replay.BackfillPrediction) string {
 			if p.Stored.IsZero() {
 				return ""
 			}

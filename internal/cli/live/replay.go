@@ -101,7 +101,7 @@ After Ctrl-C the same command with --resume continues where it stopped.`,
 			if err != nil {
 				return err
 			}
-			return replay(ctx, a, c, o)
+			return runReplay(ctx, a, c, o)
 		})(cmd, args)
 	}
 	return cmd
@@ -156,7 +156,7 @@ func (o replayOptions) open() (archiveSource, error) {
 	return archiveSource{s, d.Channels, s.Rows(), func() error { return nil }}, nil
 }
 
-func replay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) error {
+func runReplay(ctx context.Context, a *cli.App, c config.Config, o replayOptions) error {
 	src, err := o.open()
 	if err != nil {
 		return err

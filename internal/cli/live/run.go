@@ -182,11 +182,10 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 }
 
 // newStage makes the stage that the configuration describes, without model and engines.
-func (r *stageRun) newStage(spans *traces.Traces) *pipeline.Stage {
-	stage := &pipeline.Stage{
-		Config: server.PipelineConfig(r.conf), ModelName: filepath.Base(r.conf.Model),
-		Dial: r.broker.Dial, Log: r.log, Counters: r.counters,
-	}
+func (r *stageRun) newStage(spans *traces.Traces) *pipeline.Worker {
+	stage := &pipeline.Worker{Counters: r.counters, Job: pipeline.Job{
+		Config: server.PipelineConfig(r.conf), ModelName: filepath.Base(r.conf.Model), Dial: r.broker.Dial, Log: r.log,
+	}}
 	if spans != nil {
 		stage.Tracer = spans
 	}
@@ -201,7 +200,7 @@ func (r *stageRun) newStage(spans *traces.Traces) *pipeline.Stage {
 
 // setEngine sets the engine of the stage, and limits the memory of its states. slow says why
 // the engine is slow; empty if it is not.
-func (r *stageRun) setEngine(stage *pipeline.Stage, engine, slow string) {
+func (r *stageRun) setEngine(stage *pipeline.Worker, engine, slow string) {
 	if slow != "" {
 		r.log.Warn("slow engine in use", "engine", engine, "why", slow)
 	} else if engine != r.conf.Stage.Engine {

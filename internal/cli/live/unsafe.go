@@ -7,4 +7,4 @@ import (
 )
 
 // makeUnsafe does nothing: an ordinary build has no way to leave a safety out.
-func makeUnsafe(*pipeline.Stage) error { return nil }
+func makeUnsafe(*pipeline.Worker) error { return nil }

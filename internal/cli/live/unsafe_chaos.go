@@ -10,4 +10,4 @@ import (
 
 // makeUnsafe leaves out the safety that EUSN_UNSAFE names, for the fault
 // harness's negative controls.
-func makeUnsafe(s *pipeline.Stage) error { return s.Unsafe(os.Getenv("EUSN_UNSAFE")) }
+func makeUnsafe(s *pipeline.Worker) error { return s.Unsafe(os.Getenv("EUSN_UNSAFE")) }

@@ -22,6 +22,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/labels"
 	"github.com/eusn-stream/eusn-stream/internal/learn"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -179,7 +180,7 @@ type learning struct {
 	weights offline.PerClass
 	model   *reservoir.Model
 	store   *learn.Store
-	stage   *pipeline.Stage
+	job     *pipeline.Job
 	js      jetstream.JetStream
 	command string // with --publish: as it was given
 }
@@ -231,7 +232,7 @@ func (l *learning) run(ctx context.Context, command string) error {
 	}
 	defer nc.Close()
 	l.js = js
-	if l.stage, err = l.newStage(b, log); err != nil {
+	if l.job, err = l.newJob(b, log); err != nil {
 		return err
 	}
 	if err = labels.Exists(ctx, l.js, l.conf.Job); err == nil && l.opt.publish {
@@ -246,8 +247,8 @@ func (l *learning) run(ctx context.Context, command string) error {
 	return l.failure(b.Lacking(err))
 }
 
-// newStage makes the stage that computes features as the live one does.
-func (l *learning) newStage(b *server.Broker, log *slog.Logger) (*pipeline.Stage, error) {
+// newJob makes the job that features are computed with, as a worker has it.
+func (l *learning) newJob(b *server.Broker, log *slog.Logger) (*pipeline.Job, error) {
 	engine, slow, err := engines.Choose(l.conf.Stage.Engine, l.model.Network.Spec)
 	if err != nil {
 		return nil, err
@@ -255,7 +256,7 @@ func (l *learning) newStage(b *server.Broker, log *slog.Logger) (*pipeline.Stage
 	if slow != "" {
 		l.app.Say("note: %s", slow)
 	}
-	return &pipeline.Stage{
+	return &pipeline.Job{
 		Config: server.PipelineConfig(l.conf), Model: l.model, ModelName: filepath.Base(l.conf.Model), NewEngine: engines.New(engine), Log: log,
 		Dial: func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + l.conf.Job + "/" + name) },
 	}, nil
@@ -267,11 +268,11 @@ func (l *learning) read(ctx context.Context, book *learn.Book) error {
 	defer p.Close()
 	had := l.store.Len()
 	pass := learn.Pass{
-		Stage: l.stage, Whole: l.opt.whole, JS: l.js,
+		Job: l.job, Whole: l.opt.whole, JS: l.js,
 		Carried: func(n int) {
 			l.app.Say("features of %d sequences came with their predictions (output.features_one_in)", n)
 		},
-		Begun: func(log pipeline.FeaturesLog) {
+		Begun: func(log replay.FeaturesLog) {
 			if !log.JobNetwork {
 				l.app.Say("warning: job %s runs another network than %s (or another front end, policy or channels): labels of predictions may be about no sequence of this one", l.conf.Job, l.conf.Model)
 			}
@@ -279,7 +280,7 @@ func (l *learning) read(ctx context.Context, book *learn.Book) error {
 				l.app.Say("note: the log begins with message %d: windows and counts may lie at other places than the job's, so that labels of predictions find none", log.First)
 			}
 		},
-		Progress: func(d pipeline.FeaturesDone) {
+		Progress: func(d replay.FeaturesDone) {
 			p.Report(int64(d.Messages), int64(d.Last+1-d.First), "messages read")
 		},
 	}
@@ -301,7 +302,7 @@ func (l *learning) read(ctx context.Context, book *learn.Book) error {
 
 // fitOptions are the options of a new readout that promises what the present one does.
 func (l *learning) fitOptions() (o offline.RetrainOptions, err error) {
-	linear, err := l.stage.Readout()
+	linear, err := l.job.Readout()
 	if err != nil {
 		return o, err
 	}
@@ -322,7 +323,7 @@ func (l *learning) fitOptions() (o offline.RetrainOptions, err error) {
 
 // fit learns a readout, and writes the model.
 func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) error {
-	linear, err := l.stage.Readout()
+	linear, err := l.job.Readout()
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (l *learning) publish(ctx context.Context, j learn.Joined, f fitted) (*publ
 	if err != nil {
 		return nil, err
 	}
-	linear, err := l.stage.Readout() // of the model that it was made from
+	linear, err := l.job.Readout() // of the model that it was made from
 	if err != nil {
 		return nil, err
 	}

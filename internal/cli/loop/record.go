@@ -20,7 +20,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/cli/source"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/record"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -112,8 +114,8 @@ func recordCommand(a *cli.App, cmd *cobra.Command, file *string, run func(contex
 }
 
 // work is what the flags ask for.
-func (o *recordOptions) work(now time.Time) (w pipeline.Record, err error) {
-	w = pipeline.Record{Dir: o.dir, LeadIn: -1, Follow: o.until == "", Streams: strings.Join(o.streams, "\n"), Takes: streamsNamed, MaxAge: o.every}
+func (o *recordOptions) work(now time.Time) (w replay.Record, err error) {
+	w = replay.Record{Dir: o.dir, LeadIn: -1, Follow: o.until == "", Streams: strings.Join(o.streams, "\n"), Takes: streamsNamed, MaxAge: o.every}
 	if o.dir == "" {
 		return w, errors.New("--out is empty: want the name of a folder")
 	}
@@ -135,7 +137,7 @@ func (o *recordOptions) work(now time.Time) (w pipeline.Record, err error) {
 }
 
 // setRange sets the part of the log that the flags name.
-func (o *recordOptions) setRange(w *pipeline.Record, now time.Time) (err error) {
+func (o *recordOptions) setRange(w *replay.Record, now time.Time) (err error) {
 	if o.from != cli.FromStart {
 		if w.From, err = cli.PointInTime("from", o.from, now, recordHelp); err != nil {
 			return err
@@ -208,8 +210,8 @@ func fitsStars(pattern, text string) bool {
 	return strings.HasSuffix(rest, last)
 }
 
-// recordStage is the stage whose input is read, and the server.
-func recordStage(ctx context.Context, a *cli.App, c config.Config) (*pipeline.Stage, source.RecordFiles, *server.Broker, error) {
+// openRecorded is the job whose input is read, and the server.
+func openRecorded(ctx context.Context, a *cli.App, c config.Config) (*pipeline.Job, source.RecordFiles, *server.Broker, error) {
 	var m *reservoir.Model
 	var err error
 	if c.Model != "" {
@@ -229,9 +231,9 @@ func recordStage(ctx context.Context, a *cli.App, c config.Config) (*pipeline.St
 			return nil, source.RecordFiles{}, nil, cli.Fail(cli.ExitFailure, err, "the same command with --model and the job's model file; --job with the stage's job name")
 		}
 	}
-	s := &pipeline.Stage{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New("generic"), Log: log}
-	s.Dial = func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + c.Job + "/" + name) }
-	return s, source.RecordFiles{Job: c.Job, Channels: m.Channels}, b, nil
+	job := &pipeline.Job{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New("generic"), Log: log}
+	job.Dial = func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + c.Job + "/" + name) }
+	return job, source.RecordFiles{Job: c.Job, Channels: m.Channels}, b, nil
 }
 
 // activeModel is the model that a job predicts with, of its registry.
@@ -253,8 +255,8 @@ func activeModel(ctx context.Context, b *server.Broker, job string) (*reservoir.
 	return m, err
 }
 
-func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions, w pipeline.Record) error {
-	s, files, b, err := recordStage(ctx, a, c)
+func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions, w replay.Record) error {
+	job, files, b, err := openRecorded(ctx, a, c)
 	if err != nil {
 		return err
 	}
@@ -263,8 +265,8 @@ func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions
 	w.Files, w.Rows = files, archive.GroupRows(len(files.Channels))
 	p := a.Progress()
 	defer p.Close()
-	w.Progress = func(d pipeline.RecordDone) { p.Report(int64(d.Samples), 0, "samples recorded") }
-	w.Begun = func(at pipeline.RecordPosition, again bool) {
+	w.Progress = func(d record.Done) { p.Report(int64(d.Samples), 0, "samples recorded") }
+	w.Begun = func(at record.Position, again bool) {
 		if again {
 			a.Say("continuing in %s: %d files with %d samples, up to message %d of the log", o.dir, at.File, at.Total.Samples, at.To.Seq)
 			return
@@ -274,11 +276,11 @@ func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions
 			a.Say("messages %d to %d are read to know which messages are repeats; --lead-in makes that shorter", at.Begin, at.First-1)
 		}
 	}
-	complete := func(path string, at pipeline.RecordPosition) {
+	complete := func(path string, at record.Position) {
 		a.Say("%s: %d samples, up to message %d", path, at.Part.Samples, at.To.Seq)
 	}
 	w.Committed = complete
-	at, err := s.Record(ctx, w)
+	at, err := replay.WriteRecording(ctx, job, w)
 	p.Close()
 	if w.Follow && errors.Is(err, context.Canceled) && at.Recording != "" { // what ends it
 		err = nil
@@ -292,7 +294,7 @@ func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions
 	return printRecorded(a, o.dir, at)
 }
 
-func printRecorded(a *cli.App, dir string, at pipeline.RecordPosition) error {
+func printRecorded(a *cli.App, dir string, at record.Position) error {
 	d := at.Total
 	for _, n := range []struct {
 		count uint64
@@ -316,7 +318,7 @@ func printRecorded(a *cli.App, dir string, at pipeline.RecordPosition) error {
 			Files   int    `json:"files"`
 			To      uint64 `json:"to"` // message of the log
 			Waiting int    `json:"waiting"`
-			pipeline.RecordDone
+			record.Done
 		}{dir, at.File, at.To.Seq, at.Waiting, d})
 	}
 	a.Print("%d samples of %d messages in %d files in %s, up to message %d of the log; fingerprint %s", d.Samples, d.Messages, at.File, dir, at.To.Seq, d.Fingerprint)
@@ -324,19 +326,19 @@ func printRecorded(a *cli.App, dir string, at pipeline.RecordPosition) error {
 }
 
 // recordFailure says what to do next.
-func recordFailure(err error, dir string, at pipeline.RecordPosition) error {
+func recordFailure(err error, dir string, at record.Position) error {
 	err = cli.OrInterrupted(err, "%d samples are recorded in %s; the same command continues from there", at.Total.Samples, cli.QuoteForShell(dir))
 	next := ""
 	switch {
-	case errors.Is(err, pipeline.ErrRecordInUse):
+	case errors.Is(err, record.ErrInUse):
 		next = "wait for its end, or another --out"
-	case errors.Is(err, pipeline.ErrRecordOther), errors.Is(err, pipeline.ErrRecordLog):
+	case errors.Is(err, record.ErrOther), errors.Is(err, record.ErrOtherLog):
 		next = "another --out, for a new recording"
-	case errors.Is(err, pipeline.ErrRecordDamaged):
+	case errors.Is(err, record.ErrDamaged):
 		next = "if the file is really damaged, move it out of the folder and run the same command: its samples are recorded again from the log"
-	case errors.Is(err, pipeline.ErrRecordUseless):
+	case errors.Is(err, record.ErrUseless):
 		next = "the same command with -c and the stage's configuration, and with the job's model"
-	case errors.Is(err, pipeline.ErrBackfillRange):
+	case errors.Is(err, replay.ErrRange):
 		next = "--from start, which is all that the log holds"
 	case errors.Is(err, admin.ErrNoJob):
 		next = "the same command with --job and the stage's job name, and --nats-url with its server"
@@ -362,24 +364,24 @@ Exit code 5: a file, or the log, differs.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	recordCommand(a, cmd, &file, func(ctx context.Context, a *cli.App, c config.Config, args []string) error {
-		s, files, b, err := recordStage(ctx, a, c)
+		job, files, b, err := openRecorded(ctx, a, c)
 		if err != nil {
 			return err
 		}
 		defer b.Close()
 		ctx = b.Heed(ctx)
 		p := a.Progress()
-		v, err := s.VerifyRecording(ctx, pipeline.Record{Dir: args[0], Files: files, Takes: streamsNamed}, func(file, of int) {
+		v, err := replay.VerifyRecording(ctx, job, replay.Record{Dir: args[0], Files: files, Takes: streamsNamed}, func(file, of int) {
 			p.Report(int64(file), int64(of), "files compared")
 		})
 		p.Close()
 		switch {
-		case errors.Is(err, pipeline.ErrRecordDiffers):
+		case errors.Is(err, record.ErrDiffers):
 			return cli.Fail(cli.ExitIntegrity, err, "another --out, for a new recording of what the log has; keep the old one apart")
 		case errors.Is(err, fs.ErrNotExist):
 			return cli.Fail(cli.ExitFailure, err, "the folder that record wrote to, and --job with the job's name")
 		case err != nil:
-			return recordFailure(b.Lacking(err), args[0], pipeline.RecordPosition{})
+			return recordFailure(b.Lacking(err), args[0], record.Position{})
 		}
 		if a.JSON {
 			return a.PrintJSON(v)

@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/explain"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -85,7 +86,7 @@ type asOf struct {
 // asOfResult is what it prints.
 type asOfResult struct {
 	Partition int                 `json:"partition"`
-	State     pipeline.StateAsOf  `json:"state"`
+	State     replay.StateAsOf    `json:"state"`
 	Snapshot  string              `json:"snapshot,omitempty"` // it began from
 	After     uint64              `json:"snapshot_after,omitempty"`
 	Messages  uint64              `json:"messages_read"`
@@ -106,7 +107,7 @@ func (w *asOf) run(ctx context.Context, read func()) error {
 	o.Partition = w.partition
 	s, wrong := w.x.StateAsOf(ctx, o)
 	read()
-	if wrong != nil && !errors.Is(wrong, pipeline.ErrDigest) {
+	if wrong != nil && !errors.Is(wrong, replay.ErrDigest) {
 		return wrong
 	}
 	if err := w.show(ctx, s); err != nil {
@@ -126,7 +127,7 @@ func (w *asOf) run(ctx context.Context, read func()) error {
 }
 
 // positionOf is what a flag says: an input message, or a time.
-func positionOf(flag, text, help string) (o pipeline.AsOf, err error) {
+func positionOf(flag, text, help string) (o replay.AsOf, err error) {
 	if o.To, err = strconv.ParseUint(text, 10, 64); err == nil {
 		if o.To == 0 {
 			err = cli.Fail(cli.ExitUsage, fmt.Errorf("--%s 0: input messages have numbers from 1", flag), help)
@@ -176,7 +177,7 @@ func home(ctx context.Context, js jetstream.JetStream, job, stream string) (int,
 	return j.PartitionOf(stream), nil
 }
 
-func (w *asOf) show(ctx context.Context, s pipeline.StateAsOf) error {
+func (w *asOf) show(ctx context.Context, s replay.StateAsOf) error {
 	all, err := admin.ReadState(s.Encoded)
 	if err != nil {
 		return err
@@ -222,7 +223,7 @@ func (w *asOf) print(r *asOfResult) {
 }
 
 // digestText says whether a state is known to be right.
-func digestText(s *pipeline.StateAsOf) string {
+func digestText(s *replay.StateAsOf) string {
 	switch {
 	case s.Verified:
 		return fmt.Sprintf("digest %s, as output message %d says", s.Digest, s.Output)

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/explain"
-	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 )
 
 const diffHelp = "eusn-stream state diff --help"
@@ -125,7 +125,7 @@ type diffing struct {
 }
 
 // places are the two places of the log to compare.
-func (w *diffing) places() (from, to pipeline.AsOf, err error) {
+func (w *diffing) places() (from, to replay.AsOf, err error) {
 	if from, err = positionOf("from", w.opt.from, diffHelp); err != nil {
 		return from, to, err
 	}
@@ -140,12 +140,12 @@ func (w *diffing) places() (from, to pipeline.AsOf, err error) {
 
 // compare compares the states of each partition. broken says that the digests of a partition
 // differ from those that the job has noted; its states are compared all the same.
-func (w *diffing) compare(ctx context.Context, from, to pipeline.AsOf) (all []*explain.Diff, broken, err error) {
+func (w *diffing) compare(ctx context.Context, from, to replay.AsOf) (all []*explain.Diff, broken, err error) {
 	all = []*explain.Diff{}
 	for _, p := range w.parts {
 		from.Partition = p
 		d, err := w.x.StatesBetween(ctx, from, to, w.opt.stream, w.opt.units)
-		if err != nil && (d == nil || !errors.Is(err, pipeline.ErrDigest)) {
+		if err != nil && (d == nil || !errors.Is(err, replay.ErrDigest)) {
 			return nil, nil, err
 		}
 		if err != nil {

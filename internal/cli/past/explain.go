@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/explain"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -181,25 +182,25 @@ func explainer(a *cli.App, c config.Config, js jetstream.JetStream, ownModel boo
 	p := a.Progress()
 	x = &explain.Explainer{
 		JS: js,
-		Stage: pipeline.Stage{Config: server.PipelineConfig(c), NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+		Job: pipeline.Job{Config: server.PipelineConfig(c), NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 			kind, _, err := engines.Choose(c.Stage.Engine, net.Spec)
 			if err != nil {
 				return nil, err
 			}
 			return engines.New(kind)(net, slots)
 		}},
-		Progress: func(d pipeline.PastDone) {
+		Progress: func(d replay.PastDone) {
 			if d.At >= d.First {
 				p.Report(int64(d.At-d.First+1), int64(d.Last-d.First+1), "messages of the log")
 			}
 		},
 	}
 	if ownModel {
-		if x.Stage.Model, err = models.Load(c.Model); err != nil {
+		if x.Job.Model, err = models.Load(c.Model); err != nil {
 			p.Close()
 			return nil, nil, err
 		}
-		x.Stage.ModelName = filepath.Base(c.Model)
+		x.Job.ModelName = filepath.Base(c.Model)
 	}
 	return x, p.Close, nil
 }
@@ -208,7 +209,7 @@ func explainFailure(err error) error {
 	switch {
 	case errors.Is(err, explain.ErrNoModel):
 		return cli.Fail(cli.ExitFailure, err, "--model FILE, with the stage's model; or eusn-stream model publish FILE, which stores it in the registry")
-	case errors.Is(err, pipeline.ErrPastGone):
+	case errors.Is(err, replay.ErrPastGone):
 		return cli.Fail(cli.ExitFailure, err, "a later --at; eusn-stream partitions, which shows the snapshots")
 	case errors.Is(err, pipeline.ErrOtherModel):
 		return cli.Fail(cli.ExitOtherModel, err, "the same command without --model, which takes the job's; or eusn-stream model show active --out FILE, which writes it to a file")

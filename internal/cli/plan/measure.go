@@ -152,9 +152,12 @@ func evenRate(p plant, use float64, cores int, burst float64) float64 {
 func (b *rig) run(outer context.Context, f func(ctx context.Context, ready time.Duration) error) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
-	stage := pipeline.Stage{
-		Config: b.cfg, Model: b.model, NewEngine: b.engine, Log: b.log, Counters: &b.stats,
-		Dial: func(name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
+	stage := pipeline.Worker{
+		Job: pipeline.Job{
+			Config: b.cfg, Model: b.model, NewEngine: b.engine, Log: b.log,
+			Dial: func(name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
+		},
+		Counters: &b.stats,
 	}
 	var wg sync.WaitGroup
 	var failed error

@@ -7,8 +7,8 @@ import (
 	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/record"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // RecordFiles writes and reads the files of a recording: archives of recorded
@@ -18,8 +18,8 @@ type RecordFiles struct {
 	Channels []string
 }
 
-// Create implements pipeline.RecordFiles.
-func (f RecordFiles) Create(path string) (pipeline.RecordFile, error) {
+// Create implements record.Files.
+func (f RecordFiles) Create(path string) (record.File, error) {
 	w, err := archive.WriteRecording(path, archive.RecordingInfo{
 		Name: f.Job, Channels: f.Channels, Recorded: true,
 		Source: archive.Provenance{Format: "nats", Tool: cli.ToolName()},
@@ -36,7 +36,7 @@ type recordFile struct {
 	chunk archive.RecordingChunk
 }
 
-func (f *recordFile) Write(r *pipeline.RecordRows) error {
+func (f *recordFile) Write(r *record.Rows) error {
 	c := &f.chunk
 	c.Reset()
 	c.Stream, c.Seq, c.Time, c.Values, c.End = r.Stream, r.Number, r.Time, r.Values, r.End
@@ -58,8 +58,8 @@ func (f *recordFile) Close(meta map[string]string) error {
 
 func (f *recordFile) Abort() { f.w.Abort() }
 
-// Read implements pipeline.RecordFiles.
-func (f RecordFiles) Read(path string, take func(*pipeline.RecordRows) error) (map[string]string, error) {
+// Read implements record.Files.
+func (f RecordFiles) Read(path string, take func(*record.Rows) error) (map[string]string, error) {
 	r, err := archive.ReadRecording(path)
 	if err != nil {
 		return nil, err
@@ -68,7 +68,7 @@ func (f RecordFiles) Read(path string, take func(*pipeline.RecordRows) error) (m
 	return meta, errors.Join(err, r.Close())
 }
 
-func (f RecordFiles) read(path string, r *archive.RecordingReader, take func(*pipeline.RecordRows) error) (map[string]string, error) {
+func (f RecordFiles) read(path string, r *archive.RecordingReader, take func(*record.Rows) error) (map[string]string, error) {
 	if !r.Recorded {
 		return nil, fmt.Errorf("%s is a recording, but none of eusn-stream record", path)
 	}
@@ -84,7 +84,7 @@ func (f RecordFiles) read(path string, r *archive.RecordingReader, take func(*pi
 		}
 	}
 	meta := map[string]string{}
-	for _, key := range pipeline.RecordKeys {
+	for _, key := range record.Keys {
 		if text := r.Meta(key); text != "" {
 			meta[key] = text
 		}
@@ -92,8 +92,8 @@ func (f RecordFiles) read(path string, r *archive.RecordingReader, take func(*pi
 	return meta, nil
 }
 
-func rowsOf(c *archive.RecordingChunk) *pipeline.RecordRows {
-	r := &pipeline.RecordRows{Stream: c.Stream, Key: c.Origin.Key, Number: c.Seq, Time: c.Time, Values: c.Values, End: c.End, Flags: c.Origin.Flags}
+func rowsOf(c *archive.RecordingChunk) *record.Rows {
+	r := &record.Rows{Stream: c.Stream, Key: c.Origin.Key, Number: c.Seq, Time: c.Time, Values: c.Values, End: c.End, Flags: c.Origin.Flags}
 	for i := range c.Rows() {
 		r.Input, r.Message = append(r.Input, uint64(c.Origin.Input[i])), append(r.Message, uint64(c.Origin.Message[i]))
 		r.Row = append(r.Row, uint32(c.Origin.Row[i]))

@@ -2,25 +2,15 @@ package backfill
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
-
-// Source gives messages, numbered upwards, and then io.EOF.
-type Source interface {
-	Next(ctx context.Context) (inlog.Message, error)
-	Removed() uint64 // how many were gone before they could be read
-}
 
 // Line adds a prediction to the output; in and stored are the number of the input
 // message that made it, and when the server stored that (ns).
@@ -35,7 +25,7 @@ type Job struct {
 	// Plan says which messages are read, where that is not known yet.
 	Plan func(ctx context.Context) (Range, error)
 	// Open makes the source, which begins behind a message.
-	Open  func(ctx context.Context, r Range, after inlog.Place) (Source, error)
+	Open  func(ctx context.Context, r Range, after inlog.Place) (inlog.Source, error)
 	Shard *shard.Shard
 
 	Rate     float64       // samples per second; 0 = as fast as possible
@@ -61,7 +51,7 @@ type running struct {
 	job    *Job
 	out    *output
 	direct *shard.Direct
-	src    Source
+	src    inlog.Source
 	at     Position
 	lines  []byte
 
@@ -101,7 +91,7 @@ func (j *Job) Run(ctx context.Context) (Position, error) {
 	// What is before the range advances states in silence.
 	st := r.direct.State()
 	st.ReplayTo = max(r.at.Range.First, 1) - 1
-	if r.at.Range.Begin > 1 { // see release
+	if r.at.Range.Begin > 1 { // see inlog.Batches.Cut
 		st.Asked = r.at.Range.First
 	}
 	if err := out.goOn(r.at.Bytes); err != nil {
@@ -143,8 +133,9 @@ func (r *running) begin() error {
 
 // all works batch by batch.
 func (r *running) all(ctx context.Context) error {
+	b := &inlog.Batches{Source: r.src, Direct: r.direct, Cut: r.at.Range.Begin > 1, Read: r.read}
 	for {
-		if err := r.batch(ctx); err != nil {
+		if err := r.batch(ctx, b); err != nil {
 			return err
 		}
 		r.at.Over = errors.Is(r.ended, io.EOF)
@@ -181,60 +172,26 @@ func (r *running) useless() error {
 }
 
 // batch computes as many messages as make one, and writes their predictions.
-func (r *running) batch(ctx context.Context) error {
-	d := r.direct
-	d.Begin()
-	for room := true; room && r.ended == nil; {
-		m, err := r.src.Next(ctx)
-		if err != nil {
-			r.ended = err
-			break
-		}
-		if room, err = d.Take(m.Message, m.Stored); err != nil {
-			return err
-		}
-		room = room && (r.job.Rate <= 0 || float64(d.Samples()) < r.job.Rate/paced)
-		r.at.Next = inlog.Place{Seq: m.Seq, Stored: m.Message.Stored}
-		if m.Seq < r.at.Range.First {
-			r.at.Done.Before++
-		} else {
-			r.at.Done.Messages++
-		}
+func (r *running) batch(ctx context.Context, b *inlog.Batches) (err error) {
+	if r.ended, err = b.Fill(ctx); err != nil {
+		return err
 	}
-	if errors.Is(r.ended, io.EOF) && r.at.Range.Begin > 1 {
-		if err := Release(r.direct); err != nil {
-			return err
-		}
-	}
+	samples := r.direct.Samples()
 	r.at.Done.Removed = r.removed + r.src.Removed()
-	r.at.Done.Samples += uint64(d.Samples())
-	r.samples += int64(d.Samples())
+	r.at.Done.Samples += uint64(samples)
+	r.samples += int64(samples)
 	return r.write()
 }
 
-// Release uses the messages of keys that wait for numbers before the first that
-// was read: where the reading begins in the middle of the log, nobody knows which
-// those were. Live, they would wait for more messages of their key.
-func Release(d *shard.Direct) error {
-	st := d.State()
-	var waiting []string
-	for key, src := range st.Sources {
-		if src.Last == 0 && len(src.Held) > 0 {
-			waiting = append(waiting, key)
-		}
+// read counts a message, and keeps batches short if there is a rate.
+func (r *running) read(m *inlog.Message) bool {
+	r.at.Next = inlog.Place{Seq: m.Seq, Stored: m.Message.Stored}
+	if m.Seq < r.at.Range.First {
+		r.at.Done.Before++
+	} else {
+		r.at.Done.Messages++
 	}
-	slices.Sort(waiting)
-	for some := range slices.Chunk(waiting, wire.IdleEntries) {
-		data, err := json.Marshal(wire.IdleEvent{After: st.Done, Gaps: some})
-		if err != nil {
-			return fmt.Errorf("backfill: %w", err)
-		}
-		m := state.Message{Seq: st.Done + 1, Stored: st.DoneTime, Key: wire.IdleKey(0, 1), Header: wire.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data}
-		if _, err := d.Take(m, 0); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.job.Rate <= 0 || float64(r.direct.Samples()) < r.job.Rate/paced
 }
 
 // write computes the batch and writes what it predicts.

@@ -1,6 +1,6 @@
 // Package backfill computes the predictions of old messages beside the live
 // stage, and writes them to a file, each once. It reads messages from a job's
-// input (inlog.Log) or from anywhere else (Source), hands them to a shard that it drives
+// input (inlog.Log) or from anywhere else (inlog.Source), hands them to a shard that it drives
 // by itself, and publishes nothing: the job on the server stays as it is.
 //
 // All keys are in one partition. A key's state depends on its own messages alone,

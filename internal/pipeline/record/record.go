@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nuid"
 
+	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
@@ -17,6 +18,10 @@ import (
 
 // What keeps a recording from its work.
 var (
+	// ErrInUse is a folder that another recorder writes to.
+	ErrInUse = dirlock.ErrHeld
+	// ErrOtherLog is a log that is not the one that was recorded before.
+	ErrOtherLog = inlog.ErrOtherLog
 	// ErrOther is a folder with a recording of something else.
 	ErrOther = errors.New("the folder has something else")
 	// ErrDamaged is a newest file that cannot be read.
@@ -27,13 +32,6 @@ var (
 
 // tooMany messages, none of which can be used, end a recording.
 const tooMany = 100
-
-// Source gives messages, numbered upwards, and then io.EOF; inlog.ErrDue now and
-// then while there is none.
-type Source interface {
-	Next(ctx context.Context) (inlog.Message, error)
-	Removed() uint64 // how many were gone before they could be read
-}
 
 // Range is which messages are read: from Begin up to Last, and recorded from
 // First on.
@@ -49,8 +47,9 @@ type Job struct {
 	// Plan says which messages are read; begun is the first position's, where the
 	// recording exists, else nil.
 	Plan func(ctx context.Context, begun *Position) (Range, error)
-	// Open makes the source, which begins behind a message.
-	Open func(ctx context.Context, r Range, after inlog.Place) (Source, error)
+	// Open makes the source, which begins after a message. The source returns
+	// inlog.ErrDue now and then while there is no message.
+	Open func(ctx context.Context, r Range, after inlog.Place) (inlog.Source, error)
 
 	ChunkRows int           // samples that are written at a time
 	MaxBytes  int64         // of a file, about
@@ -68,7 +67,7 @@ type recording struct {
 	dir  *folder
 	at   Position // of the newest file
 	take *taker
-	src  Source
+	src  inlog.Source
 	file File // nil: no sample since the newest one
 
 	after   inlog.Place // the last message taken

@@ -1,9 +1,7 @@
 package record
 
 import (
-	"encoding/json"
 	"fmt"
-	"slices"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/names"
@@ -162,27 +160,13 @@ func (t *taker) end(at place, silent bool) {
 // of the log that was read, when it ends: nobody knows which those were.
 func (t *taker) release() error {
 	p := t.part
-	var waiting []string
-	for key, src := range p.Sources {
-		if src.Last == 0 && len(src.Held) > 0 {
-			waiting = append(waiting, key)
-		}
-	}
-	slices.Sort(waiting)
 	done, stored := p.Done, p.DoneTime
-	for some := range slices.Chunk(waiting, wire.IdleEntries) {
-		data, err := json.Marshal(wire.IdleEvent{Job: t.machine.Events, After: p.Done, Gaps: some})
-		if err != nil {
-			return fmt.Errorf("record: %w", err)
-		}
+	return t.machine.ReleaseWaiting(p, func(m state.Message) error {
 		p.ID = 0
-		m := state.Message{Seq: p.Done + 1, Stored: stored, Key: wire.IdleKey(0, 1), Header: wire.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data}
-		if err := t.apply(&m); err != nil {
-			return err
-		}
+		err := t.apply(&m)
 		p.Done, p.DoneTime = done, stored // it is in no log
-	}
-	return nil
+		return err
+	})
 }
 
 // waiting is how many messages wait for others.

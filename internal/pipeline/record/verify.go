@@ -34,7 +34,7 @@ type Check struct {
 	Machine   func() (*state.Machine, error)
 	Takes     func(words string) (func(stream string) bool, error)
 	LogFirst  uint64 // the first message that the log has
-	Open      func(ctx context.Context, r Range, after inlog.Place) (Source, error)
+	Open      func(ctx context.Context, r Range, after inlog.Place) (inlog.Source, error)
 	Progress  func(file int, of int)
 }
 

@@ -44,6 +44,15 @@ func (d *Direct) Take(m state.Message, stored int) (room bool, err error) {
 	return d.shard.room(d.batch), err
 }
 
+// ReleaseWaiting uses the messages of keys that wait for numbers before the first that
+// was read.
+func (d *Direct) ReleaseWaiting() error {
+	return d.shard.Machine.ReleaseWaiting(d.part.State, func(m state.Message) error {
+		_, err := d.Take(m, 0)
+		return err
+	})
+}
+
 // Samples is how many samples the batch has.
 func (d *Direct) Samples() int { return d.batch.Fx.Samples }
 

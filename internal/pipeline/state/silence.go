@@ -1,7 +1,9 @@
 package state
 
 import (
+	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/sequence"
@@ -49,6 +51,32 @@ func (s *Machine) silence(m *step, j *Message) error {
 			m.p.forgetStream(st, nil)
 			m.fx.Streams--
 			m.fx.Forgotten++
+		}
+	}
+	return nil
+}
+
+// ReleaseWaiting makes end events that use the messages of keys that wait for numbers
+// before the first that was read: if the reading begins in the middle of the log,
+// the earlier numbers are not known. Live, such messages wait for more messages of
+// their key. apply gets the events one after the other, each after the state's last
+// message.
+func (s *Machine) ReleaseWaiting(p *Partition, apply func(Message) error) error {
+	var waiting []string
+	for key, src := range p.Sources {
+		if src.Last == 0 && len(src.Held) > 0 {
+			waiting = append(waiting, key)
+		}
+	}
+	slices.Sort(waiting)
+	for some := range slices.Chunk(waiting, wire.IdleEntries) {
+		data, err := json.Marshal(wire.IdleEvent{Job: s.Events, After: p.Done, Gaps: some})
+		if err != nil {
+			return fmt.Errorf("pipeline: end event: %w", err)
+		}
+		m := Message{Seq: p.Done + 1, Stored: p.DoneTime, Key: wire.IdleKey(0, 1), Header: wire.Header{wire.HeaderKind: {wire.KindIdle}}, Data: data}
+		if err := apply(m); err != nil {
+			return err
 		}
 	}
 	return nil

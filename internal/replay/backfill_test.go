@@ -1,4 +1,4 @@
-package pipeline
+package replay
 
 import (
 	"bytes"
@@ -20,10 +20,12 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -69,14 +71,14 @@ func bytesOf(t testing.TB, path string) []byte {
 }
 
 // backfiller is a stage that does nothing but Backfill, in small batches.
-func (b *rig) backfiller(m *reservoir.Model, c Config) *Stage {
+func (b *rig) backfiller(m *reservoir.Model, c pipeline.Config) *pipeline.Job {
 	c.RowBudget = 40
-	return &Stage{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+	return b.job(m, c)
 }
 
-func (b *rig) backfill(m *reservoir.Model, c Config, o Backfill) BackfillDone {
+func (b *rig) backfill(m *reservoir.Model, c pipeline.Config, o Backfill) BackfillDone {
 	b.t.Helper()
-	d, err := b.backfiller(m, c).Backfill(b.t.Context(), o)
+	d, err := WriteBackfill(b.t.Context(), b.backfiller(m, c), o)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -103,7 +105,7 @@ func since(all, before map[string][]codec.Prediction) map[string][]codec.Predict
 var errKilled = errors.New("killed")
 
 // killedAt runs a backfill that ends so after some batches.
-func killedAt(s *Stage, o Backfill, batches int) (err error) {
+func killedAt(s *pipeline.Job, o Backfill, batches int) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			if p != errKilled {
@@ -117,7 +119,7 @@ func killedAt(s *Stage, o Backfill, batches int) (err error) {
 			panic(errKilled)
 		}
 	}
-	_, err = s.Backfill(context.Background(), o)
+	_, err = WriteBackfill(context.Background(), s, o)
 	return err
 }
 
@@ -139,11 +141,11 @@ func TestBackfill(t *testing.T) {
 			if strings.HasSuffix(name, "front end") {
 				m = pipelinetest.Fronted(m)
 			}
-			want := direct(t, m, streams, sent)
+			want := pipelinetest.Direct(t, m, streams, sent)
 			first, second := packets[:len(packets)/3], packets[len(packets)/3:2*len(packets)/3]
 			rest := packets[2*len(packets)/3:]
 			c := quick("live", 4)
-			c.StopTimeout = patience // digests are of partitions that were released, however slow the machine
+			c.StopTimeout = pipelinetest.Patience // digests are of partitions that were released, however slow the machine
 
 			b := newRig(t)
 			r := b.start(m, c)
@@ -181,7 +183,7 @@ func TestBackfill(t *testing.T) {
 				// Ctrl-C keeps what is done.
 				ctx, stop := context.WithCancel(t.Context())
 				part.Progress = func(BackfillDone) { stop() }
-				d, err := s.Backfill(ctx, part)
+				d, err := WriteBackfill(ctx, s, part)
 				if !errors.Is(err, context.Canceled) || d.Before+d.Messages == 0 {
 					t.Errorf("interrupted: %+v, %v", d, err)
 				}
@@ -191,21 +193,21 @@ func TestBackfill(t *testing.T) {
 					t.Error("what was interrupted begins again")
 				}
 			})
-			if d := b.backfill(m, c, calm); int(d.Predictions) != count(until) || d.Unusable+d.Removed > 0 {
-				t.Errorf("a backfill did %+v, want %d predictions", d, count(until))
+			if d := b.backfill(m, c, calm); int(d.Predictions) != pipelinetest.Count(until) || d.Unusable+d.Removed > 0 {
+				t.Errorf("a backfill did %+v, want %d predictions", d, pipelinetest.Count(until))
 			}
-			same(t, backfilled(t, all.Out), until)
+			pipelinetest.Same(t, backfilled(t, all.Out), until)
 			if !bytes.Equal(bytesOf(t, all.Out), bytesOf(t, calm.Out)) {
 				t.Error("killed and calm, the files differ")
 			}
-			same(t, backfilled(t, part.Out), since(until, before))
+			pipelinetest.Same(t, backfilled(t, part.Out), since(until, before))
 
-			got := b.await(c.Job, count(want))
+			got := b.await(c.Job, pipelinetest.Count(want))
 			b.settle(r, len(packets))
-			r.stop(t)
-			same(t, clean(got, outcome.FlagReordered), clean(want, outcome.FlagReordered))
+			r.stop()
+			pipelinetest.Same(t, pipelinetest.Clean(got, outcome.FlagReordered), pipelinetest.Clean(want, outcome.FlagReordered))
 			undisturbed := newRig(t)
-			undisturbed.answer(m, c, packets, len(packets))
+			undisturbed.answer(m, c, packets)
 			if got, want := b.digests(c.Job, c.Partitions), undisturbed.digests(c.Job, c.Partitions); !slices.Equal(got, want) {
 				t.Errorf("the states are %q beside backfills, and without %q", got, want)
 			}
@@ -226,9 +228,9 @@ func TestBackfillBehindResize(t *testing.T) {
 			b.publish([]pipelinetest.Packet{pipelinetest.One("k"+string(rune('a'+k)), uint64(n+1), 3, float32(k), k%3 == 0)})
 		}
 		if n++; n%2 == 1 { // else the sequences stay open, and go on in other partitions
-			r.until(t, "the end of all sequences", func(s Stats) bool { return s.Idle > 0 && s.Slots == 0 && s.Lag == 0 })
+			r.until("the end of all sequences", func(s pipeline.Stats) bool { return s.Idle > 0 && s.Slots == 0 && s.Lag == 0 })
 		}
-		r.stop(t)
+		r.stop()
 		if to != c.Partitions {
 			b.resize(m, c, to)
 			c.Partitions = to
@@ -237,9 +239,43 @@ func TestBackfillBehindResize(t *testing.T) {
 	o := backfillTo(filepath.Join(t.TempDir(), "out"))
 	b.backfill(m, c, o)
 	got, want := backfilled(t, o.Out), b.predictions(c.Job)
-	same(t, got, want)
-	if count(want) < 18 {
-		t.Errorf("%d predictions, want more", count(want))
+	pipelinetest.Same(t, got, want)
+	if pipelinetest.Count(want) < 18 {
+		t.Errorf("%d predictions, want more", pipelinetest.Count(want))
+	}
+}
+
+// Keys of several tokens, from subjects with words between them, come out as live,
+// whatever partitions they were in.
+func TestBackfillOfSubjects(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ pattern, words string }{
+		"words": {"plant.*.line.*", ".line."}, "rest": {"plant.>", "."},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			m, b, conf := pipelinetest.Model(t, 3, backfillPolicies["marked"]), newRig(t), quick("plants", 3)
+			conf.InputSubject = c.pattern
+			b.subject = func(key string) string { return "plant." + strings.Replace(key, ".", c.words, 1) }
+			sent := 0
+			for seq, to := range []int{5, 5} {
+				r := b.start(m, conf)
+				for k := range 9 {
+					sent++
+					b.publish([]pipelinetest.Packet{pipelinetest.One("a.k"+string(rune('a'+k)), uint64(seq+1), 3, float32(k), seq == 1)})
+				}
+				b.await(conf.Job, sent)
+				r.until("all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+				r.stop()
+				if to != conf.Partitions {
+					b.resize(m, conf, to)
+					conf.Partitions = to
+				}
+			}
+			o := backfillTo(filepath.Join(t.TempDir(), "out"))
+			b.backfill(m, conf, o)
+			pipelinetest.Same(t, backfilled(t, o.Out), b.predictions(conf.Job))
+		})
 	}
 }
 
@@ -266,24 +302,24 @@ func TestBackfillFromTheMiddle(t *testing.T) {
 	send(5, true)
 	b.settle(r, 25)
 	live := b.predictions(c.Job)
-	r.stop(t)
+	r.stop()
 
 	o := backfillTo(filepath.Join(t.TempDir(), "out"))
 	o.From, o.LeadIn = from, 0
 	b.backfill(m, c, o)
 	got := backfilled(t, o.Out)
 	for stream, ps := range live {
-		if len(got[stream]) != 2 || got[stream][0].Flags&outcome.FlagGap == 0 || sameBits(got[stream][0].Scores, ps[1].Scores) {
+		if len(got[stream]) != 2 || got[stream][0].Flags&outcome.FlagGap == 0 || pipelinetest.SameBits(got[stream][0].Scores, ps[1].Scores) {
 			t.Errorf("stream %s: %+v, want two predictions, the first of a part of a sequence, with the flag gap", stream, got[stream])
 			continue
 		}
-		same(t, map[string][]codec.Prediction{stream: got[stream][1:]}, map[string][]codec.Prediction{stream: ps[2:]})
+		pipelinetest.Same(t, map[string][]codec.Prediction{stream: got[stream][1:]}, map[string][]codec.Prediction{stream: ps[2:]})
 	}
 
 	endless := backfillTo(filepath.Join(t.TempDir(), "out"))
 	endless.From, endless.LeadIn = from, 0
-	_, err := b.backfiller(pipelinetest.Model(t, 3, backfillPolicies["endless"]), c).Backfill(t.Context(), endless)
-	mentions(t, err, "endless", "since its stream began")
+	_, err := WriteBackfill(t.Context(), b.backfiller(pipelinetest.Model(t, 3, backfillPolicies["endless"]), c), endless)
+	pipelinetest.Mentions(t, err, "endless", "since its stream began")
 	nothingLeft(t, endless.Out)
 }
 
@@ -300,13 +336,13 @@ func TestBackfillWithAnotherModel(t *testing.T) {
 	streams := pipelinetest.Recordings(5, 40)
 	packets, sent := pipelinetest.Mixed(streams, 3)
 	b, c := newRig(t), quick("newer", 2)
-	b.answer(pipelinetest.Model(t, 3, backfillPolicies["marked"]), c, packets, len(packets))
+	b.answer(pipelinetest.Model(t, 3, backfillPolicies["marked"]), c, packets)
 	m := pipelinetest.Bank(t, 2, 5, 4, backfillPolicies["count"])
 	o := backfillTo(filepath.Join(t.TempDir(), "out"))
 	jobs := true
 	o.Begun = func(p BackfillPlan) { jobs = p.JobModel }
 	b.backfill(m, c, o)
-	if same(t, backfilled(t, o.Out), direct(t, m, streams, sent)); jobs {
+	if pipelinetest.Same(t, backfilled(t, o.Out), pipelinetest.Direct(t, m, streams, sent)); jobs {
 		t.Error("the model passes for the job's")
 	}
 }
@@ -315,23 +351,23 @@ func TestBackfillWithAnotherModel(t *testing.T) {
 func TestBackfillRanges(t *testing.T) {
 	t.Parallel()
 	m, b, c := pipelinetest.Model(t, 3, backfillPolicies["marked"]), newRig(t), quick("ranges", 2)
-	try := func(change func(o *Backfill, c *Config)) error {
+	try := func(change func(o *Backfill, c *pipeline.Config)) error {
 		o, c := backfillTo(filepath.Join(t.TempDir(), "out")), c
 		change(&o, &c)
-		_, err := b.backfiller(m, c).Backfill(t.Context(), o)
+		_, err := WriteBackfill(t.Context(), b.backfiller(m, c), o)
 		if err != nil {
 			nothingLeft(t, o.Out)
 		}
 		return err
 	}
-	none := func(*Backfill, *Config) {}
+	none := func(*Backfill, *pipeline.Config) {}
 	if err := try(none); err == nil {
 		t.Error("there is no job, and no error")
 	} else {
-		mentions(t, err, "no job", "ranges")
+		pipelinetest.Mentions(t, err, "no job", "ranges")
 	}
 	r := b.start(m, c)
-	mentions(t, try(none), "holds no message")
+	pipelinetest.Mentions(t, try(none), "holds no message")
 	var packets []pipelinetest.Packet
 	for seq := range uint64(10) {
 		packets = append(packets, pipelinetest.One("a", seq+1, 3, 1, true))
@@ -339,21 +375,21 @@ func TestBackfillRanges(t *testing.T) {
 	b.publish(packets)
 	b.settle(r, len(packets))
 	begin := time.Now()
-	mentions(t, try(func(o *Backfill, _ *Config) { o.From = begin.Add(time.Hour) }), "no message was stored from", "until now")
-	mentions(t, try(func(o *Backfill, _ *Config) { o.To = begin.Add(-time.Hour) }), "no message was stored")
-	if err := try(func(o *Backfill, _ *Config) { o.From = begin.Add(-time.Hour) }); err != nil { // the log is whole
+	pipelinetest.Mentions(t, try(func(o *Backfill, _ *pipeline.Config) { o.From = begin.Add(time.Hour) }), "no message was stored from", "until now")
+	pipelinetest.Mentions(t, try(func(o *Backfill, _ *pipeline.Config) { o.To = begin.Add(-time.Hour) }), "no message was stored")
+	if err := try(func(o *Backfill, _ *pipeline.Config) { o.From = begin.Add(-time.Hour) }); err != nil { // the log is whole
 		t.Error(err)
 	}
 	b.must(wire.InputStream(c.Job), func(ctx context.Context, s jetstream.Stream) error {
 		return s.Purge(ctx, jetstream.WithPurgeSequence(5))
 	})
-	mentions(t, try(func(o *Backfill, _ *Config) { o.From = begin.Add(-time.Hour) }), "begins with message 5", "was removed")
+	pipelinetest.Mentions(t, try(func(o *Backfill, _ *pipeline.Config) { o.From = begin.Add(-time.Hour) }), "begins with message 5", "was removed")
 	o := backfillTo(filepath.Join(t.TempDir(), "out"))
 	b.backfill(m, c, o)
 	if got := backfilled(t, o.Out)["a"]; len(got) != 6 || got[0].Flags&outcome.FlagGap == 0 || got[1].Flags != 0 {
 		t.Errorf("of a log whose beginning is gone: %+v", got)
 	}
-	r.stop(t)
+	r.stop()
 }
 
 // What is removed from the log before it could be read is told and flagged, and
@@ -386,7 +422,7 @@ func TestBackfillOvertaken(t *testing.T) {
 		if d.Removed < 10 || int(d.Removed)+len(got) != 100 || name == "some" && flagged != 1 {
 			t.Errorf("%s: %d predictions, %d flagged, did %+v", name, len(got), flagged, d)
 		}
-		r.stop(t)
+		r.stop()
 	}
 }
 
@@ -400,7 +436,7 @@ func TestBackfillOfAnotherLog(t *testing.T) {
 			b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 3, 1, true)})
 		}
 		b.settle(r, 60)
-		r.stop(t)
+		r.stop()
 	}
 	fill()
 	o := backfillTo(filepath.Join(t.TempDir(), "out"))
@@ -413,7 +449,7 @@ func TestBackfillOfAnotherLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	back := inlog.Log{Input: &store.Input{Stream: j.In, Job: c.Job, Pattern: j.Pattern}, JS: b.js}
-	mentions(t, back.Open(t.Context(), inlog.Place{Seq: 9, Stored: 7}, 1, 60), "message 9", "other messages than before")
+	pipelinetest.Mentions(t, back.Open(t.Context(), inlog.Place{Seq: 9, Stored: 7}, 1, 60), "message 9", "other messages than before")
 	// A stage begins a job again only if nothing of it is left.
 	for _, name := range []string{wire.InputStream(c.Job), wire.OutputStream(c.Job), wire.SnapshotStream(c.Job), wire.RowStream(c.Job), wire.DeadLetterStream(c.Job), wire.MemberStream(c.Job)} {
 		if err := b.js.DeleteStream(t.Context(), name); err != nil {
@@ -421,8 +457,8 @@ func TestBackfillOfAnotherLog(t *testing.T) {
 		}
 	}
 	fill()
-	_, err = b.backfiller(m, c).Backfill(t.Context(), o)
-	if !errors.Is(err, ErrBackfillOther) {
+	_, err = WriteBackfill(t.Context(), b.backfiller(m, c), o)
+	if !errors.Is(err, backfill.ErrOther) {
 		t.Errorf("another log under the same name: %v", err)
 	}
 }
@@ -449,8 +485,8 @@ func TestBackfillOfMessages(t *testing.T) {
 		packets[i].Raw = packets[i].Payload(t)
 	}
 	m := pipelinetest.Model(t, 3, backfillPolicies["gap"])
-	c := Config{RowBudget: 30, Input: formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "a", "y": "b"}}} // what the plant sends now
-	s := &Stage{Config: c, Model: m, NewEngine: pipelinetest.Generic}
+	c := pipeline.Config{RowBudget: 30, Input: formats.Input{Format: formats.JSON, Channels: map[string]string{"x": "a", "y": "b"}}} // what the plant sends now
+	s := &pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}
 	o := backfillTo(filepath.Join(t.TempDir(), "out"))
 	o.every, o.Rate = -1, 1e6
 	odd := pipelinetest.Packet{Key: "odd", Raw: []byte("no Arrow")}
@@ -460,17 +496,17 @@ func TestBackfillOfMessages(t *testing.T) {
 	from(slices.Concat([]pipelinetest.Packet{odd}, packets)...)
 	for killedAt(s, o, 2) == errKilled {
 	}
-	same(t, backfilled(t, o.Out), direct(t, m, streams, sent))
-	_, err := s.Backfill(t.Context(), o)
-	if !errors.Is(err, ErrBackfillExists) {
+	pipelinetest.Same(t, backfilled(t, o.Out), pipelinetest.Direct(t, m, streams, sent))
+	_, err := WriteBackfill(t.Context(), s, o)
+	if !errors.Is(err, backfill.ErrExists) {
 		t.Errorf("again into the same file: %v", err)
 	}
 	o.Out += "2"
 	from(slices.Repeat([]pipelinetest.Packet{odd}, 200)...)
-	_, err = s.Backfill(t.Context(), o)
-	mentions(t, err, "none of the first", "can be used")
-	if !errors.Is(err, ErrBackfillUnusable) {
-		t.Errorf("%v is not known as ErrBackfillUnusable", err)
+	_, err = WriteBackfill(t.Context(), s, o)
+	pipelinetest.Mentions(t, err, "none of the first", "can be used")
+	if !errors.Is(err, backfill.ErrUnusable) {
+		t.Errorf("%v is not known as backfill.ErrUnusable", err)
 	}
 	nothingLeft(t, o.Out)
 }
@@ -494,7 +530,7 @@ func TestBackfillCountsWhatComesIn(t *testing.T) {
 	o.Rate = 1000
 	before, most := uint64(0), uint64(0)
 	o.Progress = func(d BackfillDone) { before, most = d.Samples, max(most, d.Samples-before) }
-	d, err := (&Stage{Model: m, NewEngine: pipelinetest.Generic}).Backfill(t.Context(), o)
+	d, err := WriteBackfill(t.Context(), &pipeline.Job{Model: m, NewEngine: pipelinetest.Generic}, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -538,7 +574,7 @@ func TestBackfillLeadInIsSilent(t *testing.T) {
 	send(7)
 	b.settle(r, at(7))
 	live := b.predictions(c.Job)
-	r.stop(t)
+	r.stop()
 	for name, to := range map[string]time.Time{"released at the end": few, "released by a later message": {}} {
 		o := backfillTo(filepath.Join(t.TempDir(), "out"))
 		o.From, o.LeadIn, o.To = from, from.Sub(begin), to

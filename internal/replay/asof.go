@@ -1,18 +1,19 @@
-package pipeline
+package replay
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 var (
@@ -45,138 +46,110 @@ type StateAsOf struct {
 	Encoded []byte `json:"-"` // the state, as in a snapshot
 }
 
-// StateAsOf computes the state that a partition had: from the newest snapshot before it
+// ComputeState computes the state that a partition had: from the newest snapshot before it
 // that there is, or from the first message of the log. Where a record says which digest
-// the state had, another one is ErrDigest. Config, Model and NewEngine are those of the
-// stage. Nothing is published.
-func (s *Stage) StateAsOf(ctx context.Context, js jetstream.JetStream, o AsOf) (StateAsOf, error) {
-	r, err := s.newPastStates(ctx, js, o.Partition)
+// the state had, another one is ErrDigest. The job's Dial is not used. Nothing is
+// published.
+func ComputeState(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, o AsOf) (StateAsOf, error) {
+	p, err := openPast(ctx, js, job, o.Partition, "")
 	if err != nil {
 		return StateAsOf{}, err
 	}
-	defer r.shard.Close()
-	if err := r.place(ctx, &o); err != nil {
+	defer p.shard.Close()
+	if err := p.place(ctx, &o); err != nil {
 		return StateAsOf{}, err
 	}
-	return r.state(ctx, o)
-}
-
-// pastStates computes states of a partition as they were.
-type pastStates struct {
-	b      *backfilling
-	js     jetstream.JetStream
-	shard  *shard.Shard
-	part   int
-	direct *shard.Direct // of the state that was computed last
-	only   string        // see backfilling.begin
-}
-
-func (s *Stage) newPastStates(ctx context.Context, js jetstream.JetStream, part int) (*pastStates, error) {
-	b, sh, err := s.past(ctx, js, "")
-	if err != nil {
-		return nil, err
-	}
-	return &pastStates{b: b, js: js, shard: sh, part: part}, nil
+	return p.state(ctx, o)
 }
 
 // place makes a message of a time.
-func (r *pastStates) place(ctx context.Context, o *AsOf) error {
-	info, err := r.b.in.Info(ctx, o.To)
+func (p *past) place(ctx context.Context, o *AsOf) error {
+	info, err := p.in.Info(ctx, o.To)
 	if err != nil {
 		return err
 	}
 	if o.To == 0 {
-		first, err := store.FirstSince(ctx, r.js, info.State, r.b.in.Name(), o.Before)
+		first, err := store.FirstSince(ctx, p.stored.JS, info.State, p.in.Name(), o.Before)
 		if err != nil {
 			return err
 		}
 		o.To = max(first, 1) - 1
 	}
 	if last := info.State.LastSeq; o.To > last {
-		return fmt.Errorf("pipeline: %s ends with message %d, there is no message %d yet", r.b.in.Name(), last, o.To)
+		return fmt.Errorf("pipeline: %s ends with message %d, there is no message %d yet", p.in.Name(), last, o.To)
 	}
 	return nil
 }
 
 // state computes one.
-func (r *pastStates) state(ctx context.Context, o AsOf) (a StateAsOf, err error) {
-	info, err := r.b.in.Info(ctx, o.To)
+func (p *past) state(ctx context.Context, o AsOf) (a StateAsOf, err error) {
+	info, err := p.in.Info(ctx, o.To)
 	if err != nil {
 		return a, err
 	}
-	a.Past = PastDone{Created: info.Created, First: info.State.FirstSeq, Last: o.To, Deleted: info.State.NumDeleted, begins: r.b.in.From}
-	if r.direct, r.only, err = r.b.beginNewest(ctx, r.shard, r.part, &a.Past); err != nil {
+	a.Past = p.donePast(info, o.To)
+	if err := p.beginNewest(ctx, &a.Past); err != nil {
 		return a, err
 	}
-	if err := r.read(ctx, o, &a.Past, 0); err != nil {
+	if err := p.advance(ctx, o, &a.Past, 0); err != nil {
 		return a, err
 	}
-	st := r.direct.State()
+	st := p.direct.State()
 	a.InSeq, a.Digest = st.Done, st.Sum.String()
-	if a.Encoded, err = r.direct.Encode(); err != nil {
+	if a.Encoded, err = p.direct.Encode(); err != nil {
 		return a, err
 	}
-	at, next, err := r.b.marks(ctx, r.part, a.InSeq+1)
+	at, next, err := p.marks(ctx, a.InSeq+1)
 	if err != nil {
 		return a, err
 	}
 	a.Next = next.record.Mark.Seq
-	return a, a.verify(r.part, at)
+	return a, a.verify(p.part, at)
 }
 
-// read goes on to the message that is asked for. Nothing up to message behind is read.
-func (r *pastStates) read(ctx context.Context, o AsOf, done *PastDone, behind uint64) error {
-	_, mark, err := r.b.marks(ctx, r.part, o.To)
+// advance goes on to the message that is asked for. Nothing up to message behind is read.
+func (p *past) advance(ctx context.Context, o AsOf, done *PastDone, behind uint64) error {
+	_, mark, err := p.marks(ctx, o.To)
 	if err != nil {
 		return err
 	}
-	st := r.direct.State()
+	st := p.direct.State()
 	st.ReplayTo = o.To // nothing is predicted
 	if st.Losses, err = state.ParseLosses(mark.record.Losses); err != nil {
 		return fmt.Errorf("pipeline: output message %d: header %s: %w", mark.seq, wire.HeaderLosses, err)
 	}
-	log := reading{log: &inlog.Log{Input: r.b.in, JS: r.js, Log: r.b.run.log, Only: r.only}, direct: r.direct, done: done, behind: behind}
-	log.computed = func() error {
-		_, _, err := r.direct.Finish()
-		if err == nil && o.Progress != nil {
-			o.Progress(*done)
-		}
-		return err
-	}
-	return log.run(ctx)
+	compute := func() error { _, _, err := p.direct.Finish(); return err }
+	return p.read(ctx, done, behind, compute, o.Progress)
 }
 
 // beginNewest is begin, with the newest snapshot that there is, and without a state
 // that is only partly known.
-func (b *backfilling) beginNewest(ctx context.Context, sh *shard.Shard, part int, done *PastDone) (*shard.Direct, string, error) {
-	record, err := b.job.Record(ctx, part)
+func (p *past) beginNewest(ctx context.Context, done *PastDone) error {
+	record, err := p.stored.Record(ctx, p.part)
 	if err != nil {
-		return nil, "", err
+		return err
 	}
-	only := b.in.Pattern.InputFilter(b.in.Job, part)
-	names, unread := b.snapshots(ctx, part, record, done, done.Last+1)
+	p.only = p.in.Pattern.InputFilter(p.in.Job, p.part)
+	names, unread := p.snapshots(ctx, record, done, done.Last+1)
 	done.Unread = unread
-	for i := range names {
-		d, err := b.from(ctx, sh, part, names[len(names)-1-i], done)
-		if err == nil {
-			return d, only, nil
-		}
-		done.Unread = err
+	slices.Reverse(names)
+	if p.beginFrom(ctx, names, done) {
+		return nil
 	}
 	switch {
 	case record.Generation > 0:
-		err = fmt.Errorf("pipeline: the job's partitions were changed (job resize, job replace), and of the states since only those from its newest snapshot on can be computed: the store has none of partition %d after message %d or before: %w", part, done.Last, ErrPastGone)
+		err = fmt.Errorf("pipeline: the job's partitions were changed (job resize, job replace), and of the states since only those from its newest snapshot on can be computed: the store has none of partition %d after message %d or before: %w", p.part, done.Last, ErrPastGone)
 	case !done.Whole():
-		err = fmt.Errorf("pipeline: the log begins with message %d, and the store has no snapshot of partition %d that holds what came before (the state after message %d is wanted): %w", done.First, part, done.Last, ErrPastGone)
+		err = fmt.Errorf("pipeline: the log begins with message %d, and the store has no snapshot of partition %d that holds what came before (the state after message %d is wanted): %w", done.First, p.part, done.Last, ErrPastGone)
 	}
 	if err != nil {
 		if done.Unread != nil {
 			err = fmt.Errorf("%w (%w)", err, done.Unread)
 		}
-		return nil, "", err
+		return err
 	}
-	d, err := shard.NewDirectOf(sh, part, nil)
-	return d, only, err
+	p.direct, err = shard.NewDirectOf(p.shard, p.part, nil)
+	return err
 }
 
 // marked is a record with a digest, and its number in the output.
@@ -189,22 +162,22 @@ type marked struct {
 // was taken, and the first with one after that; zero ones where there are none. Digests'
 // messages never fall. Where one message has two digests, the number of partitions has
 // changed behind it: the last is that of the partition as it is now.
-func (b *backfilling) marks(ctx context.Context, part int, to uint64) (before, found marked, err error) {
-	info, err := b.job.Out.Info(ctx)
+func (p *past) marks(ctx context.Context, to uint64) (before, found marked, err error) {
+	info, err := p.stored.Out.Info(ctx)
 	if err != nil {
 		return before, found, fmt.Errorf("pipeline: %w", err)
 	}
 	low, high := info.State.FirstSeq, info.State.LastSeq+1
-	subject := wire.OutputSubject(b.job.Name, part)
+	subject := wire.OutputSubject(p.stored.Name, p.part)
 	for low < high {
 		mid := low + (high-low)/2
-		raw, err := b.job.Out.GetMsg(ctx, mid, jetstream.WithGetMsgSubject(subject))
+		raw, err := p.stored.Out.GetMsg(ctx, mid, jetstream.WithGetMsgSubject(subject))
 		if errors.Is(err, jetstream.ErrMsgNotFound) {
 			high = mid
 			continue
 		}
 		if err != nil {
-			return before, found, fmt.Errorf("pipeline: records of partition %d: %w", part, err)
+			return before, found, fmt.Errorf("pipeline: records of partition %d: %w", p.part, err)
 		}
 		r, err := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
 		if err != nil {

@@ -1,17 +1,13 @@
-package pipeline
+package replay
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
-	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -54,36 +50,27 @@ type FeaturesDone struct {
 	Reason   string // of the first of these
 }
 
-// Features reads all that a job's log holds now, on an engine of its own, as the
+// ReadFeatures reads all that a job's log holds now, on an engine of its own, as the
 // stage does, with the stage's code, and hands out the features of sequences. They
-// have the bits that the stage has. Config, Model and NewEngine are those of a
-// stage; messages are read as the job reads them. Nothing is published.
-func (s *Stage) Features(ctx context.Context, o Features) (FeaturesDone, error) {
-	alone := *s
-	alone.Config.Partitions, alone.Config.Shards = 1, 1
-	r, err := alone.prepare()
+// have the bits that the stage has. Messages are read as the job reads them. Nothing
+// is published.
+func ReadFeatures(ctx context.Context, job *pipeline.Job, o Features) (FeaturesDone, error) {
+	l, end, err := dial(ctx, job, "features")
 	if err != nil {
 		return FeaturesDone{}, err
 	}
-	nc, err := s.Dial("features")
-	if err != nil {
-		return FeaturesDone{}, err
-	}
-	defer nc.Close()
-	b := &backfilling{run: r}
-	if err := b.find(ctx, nc); err != nil {
-		return FeaturesDone{}, err
-	}
-	sh, err := b.shard()
+	defer end()
+	sh, err := l.newWholeShard()
 	if err != nil {
 		return FeaturesDone{}, err
 	}
 	defer sh.Close()
-	done, err := b.features(ctx, sh)
+	log, err := l.featuresLog(ctx, sh)
+	done := FeaturesDone{FeaturesLog: log}
 	if err != nil {
 		return done, err
 	}
-	if read, err := o.Begun(done.FeaturesLog); err != nil || !read || done.Last < done.First {
+	if read, err := o.Begun(log); err != nil || !read || done.Last < done.First {
 		return done, err
 	}
 	direct, err := shard.NewDirect(sh, nil)
@@ -91,55 +78,37 @@ func (s *Stage) Features(ctx context.Context, o Features) (FeaturesDone, error) 
 		return done, err
 	}
 	direct.Follow(shard.Followed{Stream: o.Stream, Want: o.Want, Take: o.Take})
-	return done, b.follow(ctx, direct, &done, o.Progress)
+	return done, done.read(ctx, l.log(""), direct, o.Progress)
 }
 
-// features is what is about to be read.
-func (b *backfilling) features(ctx context.Context, sh *shard.Shard) (FeaturesDone, error) {
-	info, err := b.in.Info(ctx, 0)
+// featuresLog is what is about to be read.
+func (l *jobLog) featuresLog(ctx context.Context, sh *shard.Shard) (FeaturesLog, error) {
+	info, err := l.in.Info(ctx, 0)
 	if err != nil {
-		return FeaturesDone{}, err
+		return FeaturesLog{}, err
 	}
-	own, c := sh.Machine.Shape.Identity(), b.run.cfg
-	theirs := b.entry.Identity
+	own, c := sh.Machine.Shape.Identity(), l.Config
+	theirs := l.entry.Identity
 	theirs.Readout = "" // features do not depend on it
-	return FeaturesDone{FeaturesLog: FeaturesLog{
-		Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq, Begun: wire.CreatedText(b.job.Out.CachedInfo().Created),
+	return FeaturesLog{
+		Created: info.Created, First: info.State.FirstSeq, Last: info.State.LastSeq, Begun: l.outputCreated(),
 		Network: own.Network, JobNetwork: own.Differs(theirs) == "",
 		Settings: fmt.Sprintf("input %s, non_finite %s, reorder %d", c.Input.Text(), c.NonFinite, c.Reorder),
-	}}, nil
+	}, nil
 }
 
-// follow reads the log to the end that it had.
-func (b *backfilling) follow(ctx context.Context, d *shard.Direct, done *FeaturesDone, progress func(FeaturesDone)) error {
-	l := &inlog.Log{Input: b.in, JS: b.job.JS, Log: b.run.log}
-	if err := l.Open(ctx, inlog.Place{}, done.First, done.Last); err != nil {
+// read reads the log to the end that it had.
+func (done *FeaturesDone) read(ctx context.Context, log *inlog.Log, direct *shard.Direct, progress func(FeaturesDone)) error {
+	if err := log.Open(ctx, inlog.Place{}, done.First, done.Last); err != nil {
 		return err
 	}
-	defer l.Close()
-	for over := false; !over; {
-		d.Begin()
-		for room := true; room; {
-			m, err := l.Next(ctx)
-			if over = errors.Is(err, io.EOF); over {
-				break
-			}
-			if err != nil {
-				return err
-			}
-			if room, err = d.Take(m.Message, m.Stored); err != nil {
-				return err
-			}
-			done.Messages++
-		}
-		if over && done.First > 1 {
-			if err := backfill.Release(d); err != nil {
-				return err
-			}
-		}
-		done.Removed = l.Removed()
-		done.Samples += uint64(d.Samples())
-		dead, err := d.Features()
+	defer log.Close()
+	count := func(*inlog.Message) bool { done.Messages++; return true }
+	b := inlog.Batches{Source: log, Direct: direct, Cut: done.First > 1, Read: count}
+	return b.Run(ctx, func() error {
+		done.Removed = log.Removed()
+		done.Samples += uint64(direct.Samples())
+		dead, err := direct.Features()
 		if err != nil {
 			return err
 		}
@@ -151,8 +120,8 @@ func (b *backfilling) follow(ctx context.Context, d *shard.Direct, done *Feature
 		if progress != nil {
 			progress(*done)
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // Ends reports whether a policy learns from a sequence as far as a prediction: as
@@ -160,6 +129,3 @@ func (b *backfilling) follow(ctx context.Context, d *shard.Direct, done *Feature
 func Ends(p reservoir.Policy, q *Sequence) bool {
 	return (q.Flags&outcome.FlagEarly != 0) == (p.Kind == reservoir.Endless)
 }
-
-// Readout is the one of the model that the stage predicts with.
-func (s *Stage) Readout() (*readout.Linear, error) { return pickReadout(s.Model, s.Config.Readout) }

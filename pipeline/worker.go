@@ -4,12 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"runtime/debug"
 	"sync"
 	"time"
-
-	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
@@ -17,51 +14,35 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Stage is everything a run needs. Fields without "optional" are required.
-type Stage struct {
-	Config    Config
-	Model     *reservoir.Model
-	ModelName string        // optional: shown in predictions
-	NewEngine EngineFactory // called from the shard that will own the engine
+// Worker is one worker of a job. Fields other than Job are optional.
+type Worker struct {
+	Job
 	// Fallback makes engines when one of NewEngine's is lost
 	// (reservoir.ErrLost), a GPU that failed for instance, and when one of its
 	// own is: it must come to an end some time, with engines that are not lost
-	// or an error. Optional: without it, a loss ends the run.
+	// or an error. Without it, a loss ends the run.
 	Fallback EngineFactory
-	// Dial opens one more connection to the NATS server under a name. A run
-	// needs a few: one for commits and one per 32 MiB of pulls. It closes
-	// them all.
-	Dial     func(name string) (*nats.Conn, error)
-	Log      *slog.Logger // optional
-	Counters *Counters    // optional: counted into, for the caller to read
-	Ready    func()       // optional: called once when the worker reads its first share of the partitions
-	// NewPartitions is what a new job gets where Config leaves the number open.
-	// Optional: DefaultPartitions.
+	Counters *Counters // counted into, for the caller to read
+	Ready    func()    // called once when the worker reads its first share of the partitions
+	// NewPartitions is what a new job gets where Config leaves the number open;
+	// 0 = DefaultPartitions.
 	NewPartitions int
 	// Carry is the share of predictions, 0 to 1, that carry their features, as a
 	// readout reads them, for somebody to learn from when the samples are gone (package
 	// internal/learn). They go to a NATS stream of their own. Which ones they are
-	// depends on stream, sequence number and row alone. Optional: none.
+	// depends on stream, sequence number and row alone. 0 = none.
 	Carry float64
 	// Tracer decides which messages are traced, and takes their spans (docs/traces.md).
-	// Optional: none are.
+	// nil = none are.
 	Tracer trace.Tracer
 
-	keep      time.Duration // how long what a record names no more is kept; 0 = keepReplaced, less = not
 	apart     time.Duration // how long partitions read by their own consumers after a common one; 0 = owner.ApartTime; tests
 	shadowing time.Duration // how long a commit waits for shadows; 0 = store.ShadowPatience; tests
 	guard     safeguard     // how it keeps to exactly-once
 	drain     *draining     // nil but where it works for Resize
-
-	resizeHook func(what string) error // what a test does before a step of Resize
-	clock      func() time.Time        // what leases read; nil = time.Now
 }
 
-// EngineFactory makes an engine with a pool of slots for a network. A shard
-// calls it at its start and whenever it needs a larger pool.
-type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, error)
-
-// Run is the live stage: it creates or checks the job's NATS streams, joins
+// Run works on a job: it creates or checks the job's NATS streams, joins
 // the job's workers, and works on its share of the partitions until ctx ends.
 // Then it finishes what is in hand, stores its states, gives its partitions up
 // and returns nil. A partition that must not continue (data lost or changed, a
@@ -74,10 +55,10 @@ type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, er
 // input has. With a Fallback, the worker then leaves the job as one that was
 // killed would, and starts again with engines of Fallback. So it does, on new
 // connections, where the client has closed one for good.
-func (s *Stage) Run(ctx context.Context) error {
-	first := *s
-	if s.Ready != nil {
-		first.Ready = sync.OnceFunc(s.Ready)
+func (w *Worker) Run(ctx context.Context) error {
+	first := *w
+	if w.Ready != nil {
+		first.Ready = sync.OnceFunc(w.Ready)
 	}
 	for {
 		began := time.Now()
@@ -86,10 +67,10 @@ func (s *Stage) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 			return err
-		case errors.Is(err, reservoir.ErrLost) && s.Fallback != nil:
-			first.NewEngine = s.Fallback
+		case errors.Is(err, reservoir.ErrLost) && w.Fallback != nil:
+			first.NewEngine = w.Fallback
 			says = "engine lost: its partitions are restored from their snapshots on another engine"
-		case errors.Is(err, ErrOtherInput) && s.Config.Input.IsPlain():
+		case errors.Is(err, ErrOtherInput) && w.Config.Input.IsPlain():
 			continue // another worker has begun the job meanwhile: what it stored is taken over
 		case errors.Is(err, errBegun):
 			continue // likewise
@@ -98,8 +79,8 @@ func (s *Stage) Run(ctx context.Context) error {
 		default:
 			return err
 		}
-		if s.Log != nil {
-			s.Log.Error(says, "err", err)
+		if w.Log != nil {
+			w.Log.Error(says, "err", err)
 		}
 		if errors.Is(err, errClosed) && store.Pause(ctx, max(time.Second, reopenWait-time.Since(began))) != nil {
 			return nil // stopped meanwhile
@@ -111,8 +92,8 @@ func (s *Stage) Run(ctx context.Context) error {
 const reopenWait = 10 * time.Second
 
 // attempt is Run with the engines of NewEngine.
-func (s *Stage) attempt(ctx context.Context) error {
-	r, err := s.prepare()
+func (w *Worker) attempt(ctx context.Context) error {
+	r, err := w.prepare()
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package replay
 
 import (
 	"cmp"
@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // StatesBetween are two states of a partition, and what its streams got between them.
@@ -29,32 +30,32 @@ type StatesBetween struct {
 // each of its states: windows overlap, and have several.
 type Passed = shard.Passed
 
-// StatesBetween computes two states that a partition had, each as StateAsOf does, and
+// CompareStates computes two states that a partition had, each as ComputeState does, and
 // counts what its streams got between the two. from must not be behind to; the
 // partition is that of from. Where one of the states does not come out as a record says
 // that it was, the error is ErrDigest, and both are returned.
-func (s *Stage) StatesBetween(ctx context.Context, js jetstream.JetStream, from, to AsOf) (b StatesBetween, err error) {
+func CompareStates(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, from, to AsOf) (b StatesBetween, err error) {
 	to.Partition = from.Partition
-	wrong := s.fromOf(ctx, js, &b, &from, &to)
+	wrong := b.computeFrom(ctx, js, job, &from, &to)
 	if wrong != nil && !errors.Is(wrong, ErrDigest) {
 		return b, wrong
 	}
-	b.To, err = s.StateAsOf(ctx, js, to)
+	b.To, err = ComputeState(ctx, js, job, to)
 	if err == nil {
 		err = wrong
 	}
 	return b, err
 }
 
-// fromOf computes the first of the two states, and counts up to the other one.
-func (s *Stage) fromOf(ctx context.Context, js jetstream.JetStream, b *StatesBetween, from, to *AsOf) error {
-	r, err := s.newPastStates(ctx, js, from.Partition)
+// computeFrom computes the first of the two states, and counts up to the other one.
+func (b *StatesBetween) computeFrom(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, from, to *AsOf) error {
+	p, err := openPast(ctx, js, job, from.Partition, "")
 	if err != nil {
 		return err
 	}
-	defer r.shard.Close()
+	defer p.shard.Close()
 	for _, o := range []*AsOf{from, to} {
-		if err := r.place(ctx, o); err != nil {
+		if err := p.place(ctx, o); err != nil {
 			return err
 		}
 	}
@@ -62,25 +63,25 @@ func (s *Stage) fromOf(ctx context.Context, js jetstream.JetStream, b *StatesBet
 		return fmt.Errorf("pipeline: input message %d is before message %d: want the earlier one first", to.To, from.To)
 	}
 	wrong := error(nil)
-	if b.From, wrong = r.state(ctx, *from); wrong != nil && !errors.Is(wrong, ErrDigest) {
+	if b.From, wrong = p.state(ctx, *from); wrong != nil && !errors.Is(wrong, ErrDigest) {
 		return wrong
 	}
-	if err := r.between(ctx, b, *from, *to); err != nil {
+	if err := p.between(ctx, b, *from, *to); err != nil {
 		return err
 	}
 	return wrong
 }
 
 // between goes on from the state that was computed last, and counts.
-func (r *pastStates) between(ctx context.Context, b *StatesBetween, from, to AsOf) error {
+func (p *past) between(ctx context.Context, b *StatesBetween, from, to AsOf) error {
 	if first := b.From.Past.First; first > from.To+1 && to.To > from.To {
 		b.Uncounted = fmt.Sprintf("the log begins with message %d", first)
 		return nil
 	}
-	passed := r.direct.Count() // the shard computes nothing behind this
+	passed := p.direct.Count() // the shard computes nothing behind this
 	done := b.From.Past
 	done.Last = to.To
-	if err := r.read(ctx, to, &done, from.To); err != nil {
+	if err := p.advance(ctx, to, &done, from.To); err != nil {
 		return err
 	}
 	b.Streams = slices.SortedFunc(maps.Values(passed), func(a, b *Passed) int {

@@ -1,0 +1,239 @@
+package replay
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Backfill says which old messages are to be predicted, and where to.
+type Backfill struct {
+	// Out is the file of predictions. While it grows it is Out.part, and
+	// Out.position says how far it has come; Backfill with the same Out continues
+	// from there.
+	Out  string
+	Head []byte // how the file begins
+	Line func(dst []byte, p BackfillPrediction) ([]byte, error)
+
+	// Of the job's log: what was stored from From (zero: from its first message)
+	// until before To (zero: until now). Messages of LeadIn before From are read,
+	// too, so that the states are right; negative: all.
+	From, To time.Time
+	LeadIn   time.Duration
+	// Messages are read in the place of the log, where it is given, and no server
+	// is asked. It is called once.
+	Messages func() (BackfillMessages, error)
+	// Input and Range are what is asked for, in words: one that was begun with
+	// other words is not continued. "The last hour" is another time a minute later,
+	// and the same backfill.
+	Input, Range string
+
+	Rate     float64            // samples per second; 0 = as fast as possible
+	Progress func(BackfillDone) // optional
+	Begun    func(BackfillPlan) // optional: before the first message is computed
+
+	every time.Duration // between positions; 0 = positionEvery
+}
+
+// BackfillMessages are messages in Arrow that come from anywhere: io.EOF ends them.
+type BackfillMessages interface {
+	Next() (key string, header map[string][]string, data []byte, err error)
+}
+
+// BackfillPrediction is a prediction, and the message of the log that made it: its
+// number, and when it was stored; 0 and the zero time where there is no log.
+type BackfillPrediction struct {
+	codec.Prediction
+	Labels []string
+	Input  uint64
+	Stored time.Time
+}
+
+// BackfillPlan is what is about to be computed.
+type BackfillPlan struct {
+	Again    bool   // it continues with what was begun before
+	Begin    uint64 // first message of the log that is read; 0 = no log
+	First    uint64 // first one whose predictions are asked for
+	Last     uint64 // the last one
+	JobModel bool   // the model is the job's
+	Done     BackfillDone
+}
+
+// BackfillDone is what was done so far, also before a kill.
+type BackfillDone struct {
+	backfill.Done
+	All uint64 `json:"-"` // messages there are to read; 0 = not known
+}
+
+const positionEvery = time.Second
+
+// WriteBackfill predicts old messages on an engine of its own, as the stage does, with
+// the stage's code. The job on the server, if there is one, stays as it is:
+// nothing is published. Of a job, messages are read as the job reads them, whatever
+// Config.Input is. When ctx ends, or the computer stops, call it again: each
+// prediction is in the file once. The errors are those of package
+// internal/pipeline/backfill, and ErrRange.
+func WriteBackfill(ctx context.Context, job *pipeline.Job, o Backfill) (BackfillDone, error) {
+	b := &backfilling{o: o}
+	var err error
+	if o.Messages == nil {
+		var end func()
+		if b.jobLog, end, err = dial(ctx, job, "backfill"); err != nil {
+			return BackfillDone{}, err
+		}
+		defer end()
+	} else {
+		arrow := *job
+		arrow.Config.Input = formats.Input{Format: formats.Arrow}
+		if b.jobLog, err = prepare(&arrow); err != nil {
+			return BackfillDone{}, err
+		}
+	}
+	sh, err := b.newWholeShard()
+	if err != nil {
+		return BackfillDone{}, err
+	}
+	defer sh.Close()
+	if b.stored != nil {
+		if b.sameModel, err = b.isJobs(sh); err != nil {
+			return BackfillDone{}, err
+		}
+	}
+	at, err := b.work(sh).Run(ctx)
+	return b.done(at), err
+}
+
+// backfilling is a Backfill at work.
+type backfilling struct {
+	*jobLog
+	o         Backfill
+	sameModel bool
+}
+
+func (b *backfilling) work(sh *shard.Shard) *backfill.Job {
+	return &backfill.Job{
+		Path: b.o.Out, Head: b.o.Head, Line: b.line, Asked: b.asked(), Shard: sh, Rate: b.o.Rate, Every: cmp.Or(b.o.every, positionEvery),
+		Plan: b.plan, Open: b.open,
+		Progress: func(at backfill.Position) {
+			if b.o.Progress != nil {
+				b.o.Progress(b.done(at))
+			}
+		},
+		Begun: func(at backfill.Position, again bool) {
+			if b.o.Begun != nil {
+				b.o.Begun(BackfillPlan{Again: again, Begin: at.Range.Begin, First: at.Range.First, Last: at.Range.Last, JobModel: b.sameModel, Done: b.done(at)})
+			}
+		},
+	}
+}
+
+// asked is what the predictions depend on.
+func (b *backfilling) asked() backfill.Asked {
+	input := b.o.Input
+	if b.stored != nil {
+		input = fmt.Sprintf("the log of job %q, created %s", b.stored.Name, wire.CreatedText(b.stored.In.CachedInfo().Created))
+	}
+	c := b.Config
+	return backfill.Asked{
+		Input: input, Range: b.o.Range,
+		Model: fmt.Sprintf("the model with sha256 %.12s and readout %q", b.Meta.SHA256, b.Linear.Name),
+		Settings: fmt.Sprintf("input %s, non_finite %s, reorder %d, reorder_bytes %d, max_streams %d, rate_tolerance %d",
+			c.Input.Text(), c.NonFinite, c.Reorder, c.ReorderBytes, c.MaxStreams, c.RateTolerance),
+	}
+}
+
+func (b *backfilling) line(dst []byte, p *codec.Prediction, in uint64, stored int64) ([]byte, error) {
+	line := BackfillPrediction{Prediction: *p, Labels: b.Meta.Labels}
+	if b.stored != nil {
+		line.Input, line.Stored = in, time.Unix(0, stored)
+	}
+	return b.o.Line(dst, line)
+}
+
+func (b *backfilling) done(at backfill.Position) BackfillDone {
+	d := BackfillDone{Done: at.Done}
+	if b.stored != nil && at.Range.Last > 0 {
+		d.All = at.Range.Last + 1 - at.Range.Begin
+	}
+	return d
+}
+
+// plan finds out which messages of the log are meant.
+func (b *backfilling) plan(ctx context.Context) (r backfill.Range, err error) {
+	if b.stored == nil {
+		return r, nil
+	}
+	info, err := b.in.Info(ctx, 0)
+	if err != nil {
+		return r, err
+	}
+	log, name := info.State, info.Config.Name
+	want := span{From: b.o.From, To: b.o.To, LeadIn: b.o.LeadIn}
+	if r.Begin, r.First, r.Last, err = want.messages(ctx, b.jobLog, info); err != nil {
+		return r, err
+	}
+	if log.Msgs == 0 {
+		return r, fmt.Errorf("pipeline: %s holds no message: %w", name, ErrRange)
+	}
+	if err := want.checkFrom(info); err != nil {
+		return r, err
+	}
+	switch {
+	case r.First > r.Last:
+		until := "now"
+		if !b.o.To.IsZero() {
+			until = timeText(b.o.To)
+		}
+		return r, fmt.Errorf("pipeline: no message was stored from %s until %s: %s holds messages from %s to %s: %w", timeText(b.o.From), until, name, timeText(log.FirstTime), timeText(log.LastTime), ErrRange)
+	case r.Begin > 1 && b.Model.Policy.Kind == reservoir.Endless:
+		return r, fmt.Errorf("pipeline: under the policy endless a prediction depends on all samples since its stream began, and the reading would begin with message %d of the log: every prediction would be of something else than the job's: %w", r.Begin, ErrRange)
+	}
+	return r, nil
+}
+
+// open makes the source of messages.
+func (b *backfilling) open(ctx context.Context, r backfill.Range, after inlog.Place) (inlog.Source, error) {
+	if b.stored == nil {
+		m, err := b.o.Messages()
+		if err != nil {
+			return nil, err
+		}
+		return &numbered{messages: m, skip: after.Seq}, nil
+	}
+	l := b.log("")
+	return l, l.Open(ctx, after, r.Begin, r.Last)
+}
+
+// numbered are messages that are in no log: they get numbers from 1.
+type numbered struct {
+	messages BackfillMessages
+	skip, at uint64
+}
+
+func (n *numbered) Removed() uint64 { return 0 }
+
+func (n *numbered) Next(ctx context.Context) (inlog.Message, error) {
+	for {
+		if err := ctx.Err(); err != nil {
+			return inlog.Message{}, err
+		}
+		key, header, data, err := n.messages.Next()
+		if err != nil {
+			return inlog.Message{}, err
+		}
+		if n.at++; n.at > n.skip {
+			return inlog.Message{Message: state.Message{Seq: n.at, Key: key, Header: header, Data: data}}, nil
+		}
+	}
+}

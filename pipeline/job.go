@@ -1,0 +1,116 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
+
+// Job is what workers and other operations need of a job. Fields without "optional"
+// are required, if the operation does not say which it uses.
+type Job struct {
+	Config    Config
+	Model     *reservoir.Model
+	ModelName string        // optional: shown in predictions
+	NewEngine EngineFactory // called from the shard that will own the engine
+	// Dial opens one more connection to the NATS server under a name. A worker
+	// needs a few: one for commits and one per 32 MiB of pulls. The caller of Dial
+	// closes them all.
+	Dial func(name string) (*nats.Conn, error)
+	Log  *slog.Logger // optional
+
+	keep       time.Duration           // how long what a record names no more is kept; 0 = keepReplaced, less = not
+	clock      func() time.Time        // what leases read; nil = time.Now
+	resizeHook func(what string) error // what a test does before a step of Resize
+}
+
+// EngineFactory makes an engine with a pool of slots for a network. A shard
+// calls it at its start and whenever it needs a larger pool.
+type EngineFactory func(net *reservoir.Network, slots int) (reservoir.Engine, error)
+
+// Prepared is a job whose configuration and model are checked: Config has all
+// defaults, and Log is not nil.
+type Prepared struct {
+	Job
+	Linear *readout.Linear // the readout that predicts
+	Meta   codec.PredictionMeta
+}
+
+// Prepare checks configuration and model.
+func (job *Job) Prepare() (*Prepared, error) {
+	if job.Model == nil || job.NewEngine == nil {
+		return nil, errors.New("pipeline: stage without model, engine factory or connection")
+	}
+	if err := errors.Join(job.Config.Validate(), job.Model.Validate(), job.Model.CheckLengths()); err != nil {
+		return nil, err
+	}
+	p := &Prepared{Job: *job}
+	p.Config = job.Config.WithDefaults()
+	if p.Log == nil {
+		p.Log = slog.New(slog.DiscardHandler)
+	}
+	var err error
+	if p.Linear, p.Meta, err = job.predictor(); err != nil {
+		return nil, err
+	}
+	if _, err := formats.New(p.Config.Input, codec.Schema{Channels: job.Model.Channels}); err != nil {
+		return nil, err // before anything is asked of a server
+	}
+	if job.Model.Policy.Kind == reservoir.Endless {
+		p.Log.Warn("sequences of this model never end, so its states must forget: if predictions drift, train a model with a larger gamma*eps")
+	}
+	return p, nil
+}
+
+// Readout is the readout of the model that the job predicts with.
+func (job *Job) Readout() (*readout.Linear, error) {
+	return pickReadout(job.Model, job.Config.Readout)
+}
+
+// now is the clock that leases are read with.
+func (job *Job) now() func() time.Time {
+	if job.clock != nil {
+		return job.clock
+	}
+	return time.Now
+}
+
+// predictor is the readout that predicts, and what predictions say of the model.
+func (job *Job) predictor() (*readout.Linear, codec.PredictionMeta, error) {
+	linear, err := job.Readout()
+	if err != nil {
+		return nil, codec.PredictionMeta{}, err
+	}
+	sum, err := job.Model.Fingerprint()
+	if err != nil {
+		return nil, codec.PredictionMeta{}, fmt.Errorf("pipeline: %w", err)
+	}
+	return linear, codec.PredictionMeta{Model: job.ModelName, SHA256: sum, Readout: linear.Name, Labels: linear.Classes, Columns: linear.Columns()}, nil
+}
+
+// AdoptInput sets Config to read messages as the job on the server does.
+func (p *Prepared) AdoptInput(ctx context.Context, stored *store.Job) (err error) {
+	p.Config.Shared.Job = stored.Source.Job
+	p.Config.Input, err = inputOf(ctx, stored.Out, stored.Name, p.Model, p.Linear, p.Config.Input)
+	return err
+}
+
+// ReadoutIdentity is the part of the job's identity that stands for the readout and
+// for how messages are read.
+func (p *Prepared) ReadoutIdentity() (string, error) {
+	return readoutOf(p.Model, p.Linear, p.Config.Input)
+}
+
+// ShardConfig is the configuration of the job's shards.
+func (p *Prepared) ShardConfig() shard.Config { return p.Config.shard() }
