@@ -101,8 +101,8 @@ func (l *Linear) Detect(scores []float32, novelty float32) (p float32) {
 	return l.Novelty.P(novelty)
 }
 
-// AnswerScores writes the scores by which the readout answers for one feature vector: those of
-// Scores, or what its detector says where it detects.
+// AnswerScores writes the scores that decide the answer for one feature vector: the linear
+// scores, or, if the readout detects, the score of its detector.
 func (l *Linear) AnswerScores(dst, features []float32) {
 	l.Scores(dst, features)
 	if l.Detects {
@@ -110,8 +110,8 @@ func (l *Linear) AnswerScores(dst, features []float32) {
 	}
 }
 
-// Detected is the score of a readout that detects, from the detector's: that less the
-// limit above which it is novel, so that Class says which. Without a limit it is -1.
+// Detected is the score of a readout that detects: the novelty minus the detector's limit,
+// so a positive score is the class for novel sequences. Without a limit it is -1.
 func (l *Linear) Detected(novelty float32) float32 {
 	limit, ok := l.Novelty.Limit()
 	switch {
