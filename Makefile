@@ -5,7 +5,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # what CI runs: the stage and its parts, the engines, the gateway, the metrics, the page,
 # those that take longest first, so that no core waits for the last of them.
 # make race-all runs RACE_REST, too.
-RACE        := ./pipeline ./internal/watch ./reservoir ./gpu ./internal/pipeline/... ./internal/gateway ./internal/gateway/internal/... ./pipeline/producer ./internal/metrics ./internal/page
+RACE        := ./pipeline ./internal/watch ./reservoir ./gpu ./internal/pipeline/... ./internal/gateway ./internal/gateway/internal/... ./internal/producer ./internal/metrics ./internal/page
 RACE_REST   := ./internal/... ./pipeline/... ./offline ./gpu/internal/... ./integration/chaos ./tools/capacity
 # Tests of one goroutine that the race detector takes long for: the plain engine,
 # vector engines on one thread, and what the GPU engine's host side does the same way

@@ -30,7 +30,7 @@
 // plant.A.line.3 is "A.3"; with the default, sensors.*, it is one token.
 //
 // The protocol is in package pipeline's documentation, its Go code in
-// pipeline/producer (Live) and pipeline/consumer (Read). Label
+// internal/producer (Live) and internal/consumer (Read). Label
 // stores what somebody says that a sequence, or the samples of a time, were
 // (package internal/labels).
 package client

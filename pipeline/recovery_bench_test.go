@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
-	"github.com/eusn-stream/eusn-stream/pipeline/producer"
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

@@ -8,8 +8,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
-	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
 
 // carried takes the features that predictions carry, of the sequences that labels are

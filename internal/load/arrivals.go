@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/consumer"
 )
 
 // Arrivals pairs predictions with the moments their messages were due. It may

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/consumer"
 )
 
 func TestArrivals(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/consumer"
 )
 
 // A stream is found among others: its last predictions, the newest first, as the output

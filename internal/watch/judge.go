@@ -11,8 +11,8 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
+	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
-	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
 
 // skipTo continues after a message of the output without having judged those before.

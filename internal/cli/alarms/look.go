@@ -21,8 +21,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/watch"
-	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
 )
 
 // line is an event for people.

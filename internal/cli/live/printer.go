@@ -13,7 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
-	"github.com/eusn-stream/eusn-stream/pipeline/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 

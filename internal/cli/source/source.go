@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/pipeline/producer"
 )
 
 // Series plays one part of a data set on a number of streams: series k
