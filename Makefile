@@ -63,12 +63,12 @@ vuln: ## known vulnerabilities of modules that the code calls, where https://vul
 arm64: ## the NEON engine's tests under qemu-aarch64 (Debian: qemu-user), about half a minute
 	GOARCH=arm64 EUSN_REQUIRE=neon go test -count=1 -exec qemu-aarch64 \
 	  -skip 'TestVector/neon/._thread|TestGeneric/Shapes/.*/(101|127|200|255|1024)|TestVector/neon/.*/Shapes/.*/(101|127|200|255|1024)|TestGeneric/BatchComposition|TestGenericMixed/Golden/thinned|TestVectorMixed/neon/threads=3|TestVectorMixed/neon/threads=2/(Golden|BatchComposition)|TestEpsRho' \
-	  ./reservoir/canon ./reservoir/internal/kernel ./reservoir
+	  ./internal/canon ./internal/kernel ./reservoir
 
 # No kernels there: the plain engine's bits on a 32-bit processor, model files, a training.
 armv7: ## the arithmetic and the plain engine under qemu-arm (Debian: qemu-user), seconds
 	GOARCH=arm GOARM=7 go test -vet=off -count=1 -exec qemu-arm -run 'Pinned|Zeros|Special|^(TestGeneric|TestGenericMixed)$$/^Golden$$|TestStored|TestTrainMixed|^Example' \
-	  -skip 'TestGenericMixed/Golden/thinned' ./reservoir/canon ./reservoir
+	  -skip 'TestGenericMixed/Golden/thinned' ./internal/canon ./reservoir
 
 # The AVX-512 level on an emulated Skylake-X; what is left out stands in internal/testing/bochs/main.go.
 avx512: ## the AVX-512 kernels' tests, under Bochs where the CPU has none (Debian: bochs bochs-term isolinux syslinux-common genisoimage), minutes; what has passed is recorded
@@ -93,16 +93,16 @@ cross-arm64:
 	GOARCH=arm64 go vet ./reservoir/...
 
 generate: ## regenerate what is generated
-	go generate ./reservoir/canon ./reservoir/internal/kernel ./internal/dense ./internal/config ./readout/outcome ./internal/pipeline/wire ./internal/offline/baseline ./internal/telemetry
+	go generate ./internal/canon ./internal/kernel ./internal/dense ./internal/config ./readout/outcome ./internal/pipeline/wire ./internal/offline/baseline ./internal/telemetry
 
 ptx: ## compile the GPU kernels (clang-19 19.1.7, as in Debian 12)
-	go generate ./gpu/kernels
+	go generate ./gpu/internal/kernels
 
 wasm: ## compile edge/c/wasm.c, the page that model export --html writes (clang-19 and lld-19 19.1.7, as in Debian 12)
 	go generate ./edge
 
 ptx-mutants: ## every planted kernel bug must be caught (minutes)
-	EUSN_MUTANTS=all go test -count=1 -run Mutants -timeout 60m ./gpu/kernels
+	EUSN_MUTANTS=all go test -count=1 -run Mutants -timeout 60m ./gpu/internal/kernels
 
 mutants: ## faults planted in the CPU kernels of kind mixed, of novelty and of readouts together: AVX2, AVX-512, NEON under qemu (MUTANTS="-each 5 -seed 2"; an hour)
 	for engine in avx2 avx512 neon; do go run ./tools/mutants -engine $$engine $(MUTANTS) || failed=1; done; test -z "$$failed"

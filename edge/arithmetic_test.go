@@ -11,8 +11,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // TestArithmetic holds the header's operations to package canon's, most of all where a

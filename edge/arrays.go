@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // number is a float32 as C writes it, exactly.

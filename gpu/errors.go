@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
-	"github.com/eusn-stream/eusn-stream/gpu/kernels"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

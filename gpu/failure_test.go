@@ -12,8 +12,8 @@ import (
 	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
-	"github.com/eusn-stream/eusn-stream/gpu/kernels"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )

@@ -2,7 +2,7 @@ package gpu
 
 import (
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
-	"github.com/eusn-stream/eusn-stream/gpu/kernels"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels"
 )
 
 const (

@@ -3,7 +3,7 @@ package gpu
 import (
 	"fmt"
 
-	"github.com/eusn-stream/eusn-stream/gpu/kernels"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

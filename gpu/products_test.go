@@ -31,7 +31,7 @@ func stableNetwork(t testing.TB, precision reservoir.Precision) *reservoir.Netwo
 
 // productsLimit is twice the largest |h - h'| / |h'| that was measured against
 // the canonical states, 2.9e-7, most of which is the canonical states' own
-// error (gpu/kernels measures both against float64).
+// error (gpu/internal/kernels measures both against float64).
 const productsLimit = 6e-7
 
 // TestProducts runs the tensor-core kernels through host, driver and

@@ -7,10 +7,10 @@ import (
 	"strings"
 	"unsafe"
 
+	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
-	"github.com/eusn-stream/eusn-stream/gpu/kernels"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // twin does in Go what each launch is documented to do, for one network: it

@@ -6,11 +6,11 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/adaptive"
 	"github.com/eusn-stream/eusn-stream/readout/quality"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // Coverage makes a set of classes of one sample's scores: those whose probability is

@@ -5,10 +5,10 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // Linear is one trained readout: scores = Intercept + Weights (f - Center), each

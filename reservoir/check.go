@@ -6,8 +6,8 @@ import (
 	"math"
 	"sync"
 
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
 // CheckCall is what every engine does first in Advance: it refuses a call

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 )
 
 // CPUKinds lists the CPU engines this machine can run, fastest first; the last

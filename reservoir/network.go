@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // checkValues tells bad if values are not as many as wanted, or too large.

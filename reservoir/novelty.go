@@ -5,9 +5,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
 // Novelty computes the scores of a detector from the states of an engine, several at

@@ -5,9 +5,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
 // A score of bank standard's features, without reading them from an engine: so many

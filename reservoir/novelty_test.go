@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
 // featured is an engine whose slots have these features.

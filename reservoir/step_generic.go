@@ -3,7 +3,7 @@ package reservoir
 import (
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // packed is a member's weights as the generic step reads them: float64 copies

@@ -3,7 +3,7 @@ package reservoir
 import (
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // mixedSteps is the generic engine's step of kind mixed, as

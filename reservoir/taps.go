@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // MixedArithmetic is the version of the arithmetic of kind mixed; see

@@ -3,7 +3,7 @@ package reservoir
 import (
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 )
 
 // Vector is the CPU engine on vector instructions for the kinds that have a tanh:

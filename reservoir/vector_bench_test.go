@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
 func benchSpec(members, units, channels int) Spec {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 )
 
 // BenchmarkCall splits the time of a call with one sample a stream: the step

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
 // linear is a readout arranged for the kernels, or several: their columns in vectors.

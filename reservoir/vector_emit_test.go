@@ -7,9 +7,9 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
 // Readouts that are computed together have the bits that each has alone, with limits and

@@ -1,6 +1,6 @@
 package reservoir
 
-import "github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+import "github.com/eusn-stream/eusn-stream/internal/kernel"
 
 // advanceEven takes a tile through all its samples at once, where its runs have
 // equally many, no more than a chunk, and nothing happens before the end: no

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 )
 
 // TestEven: calls of as many samples for each of a few streams take the way

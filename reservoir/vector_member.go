@@ -3,7 +3,7 @@ package reservoir
 import (
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 )
 
 // Shapes of tiles.

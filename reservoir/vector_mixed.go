@@ -1,6 +1,6 @@
 package reservoir
 
-import "github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+import "github.com/eusn-stream/eusn-stream/internal/kernel"
 
 // mixedVector is the CPU engine of kind mixed on vector instructions: blocks of 8
 // members in the lanes, one stream after the other, in the states where they lie.

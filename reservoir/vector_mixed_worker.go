@@ -3,7 +3,7 @@ package reservoir
 import (
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 )
 
 // mixedWorker advances tiles of streams of kind mixed: chunk by chunk, block by

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
 )
 
 // vectorPool is what the engines on vector kernels have in common: a pool of slots,

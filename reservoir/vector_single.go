@@ -1,7 +1,7 @@
 package reservoir
 
 import (
-	"github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 )
 
 // singleStreams is up to how many streams it is faster to advance one by one,

@@ -1,6 +1,6 @@
 package reservoir
 
-import "github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+import "github.com/eusn-stream/eusn-stream/internal/kernel"
 
 // advanceChunk takes the next samples of the tile's lanes, at most one chunk,
 // through the item's members. Lanes are in order of their length, so those

@@ -1,6 +1,6 @@
 package reservoir
 
-import "github.com/eusn-stream/eusn-stream/reservoir/internal/kernel"
+import "github.com/eusn-stream/eusn-stream/internal/kernel"
 
 // Most lanes of any tile.
 const maxLanes = 32

@@ -7,8 +7,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // Options parametrises Simulate. Zero fields take the defaults.

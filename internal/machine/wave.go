@@ -3,7 +3,7 @@ package machine
 import (
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // The simulated machine must have the same bits everywhere. The standard

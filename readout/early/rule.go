@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // Rule says when a prefix suffices. It is immutable.

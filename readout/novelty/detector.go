@@ -7,7 +7,7 @@ import (
 	"slices"
 	"sort"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // Detector says how unlike its training part a feature vector is. It is immutable

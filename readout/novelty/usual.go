@@ -9,8 +9,8 @@ import (
 
 	"gonum.org/v1/gonum/mat"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/internal/dense"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // Usual says how large the squared residual of sequences like the training's is, by

@@ -15,7 +15,7 @@ import (
 // is another text.
 func TestFaults(t *testing.T) {
 	for file, want := range map[string]int{"avx2_amd64.s": 6, "avx512_amd64.s": 4, "neon_arm64.s": 6} {
-		text, err := os.ReadFile("../../reservoir/internal/kernel/" + file)
+		text, err := os.ReadFile("../../internal/kernel/" + file)
 		if err != nil {
 			t.Fatal(err)
 		}

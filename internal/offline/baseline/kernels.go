@@ -3,7 +3,7 @@ package baseline
 import (
 	"math"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 //go:generate go run -C _asm . -out ../kernels_amd64.s -stubs ../kernels_amd64.go -pkg baseline

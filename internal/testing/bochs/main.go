@@ -41,7 +41,7 @@ type job struct {
 }
 
 var jobs = []job{
-	{"kernel", "./reservoir/internal/kernel", "-test.v -test.short -test.run=/^avx512$",
+	{"kernel", "./internal/kernel", "-test.v -test.short -test.run=/^avx512$",
 		[]string{"TestMoves/avx512", "TestSteps/avx512", "TestSomeSums/avx512", "TestMixed/avx512", "TestTanh/avx512", "TestMaxOfZeros/avx512", "TestReadout/avx512", "TestApart/avx512", "TestNovelty/avx512", "TestWithin/avx512"}},
 	{"dense", "./internal/dense", "-test.v -test.short -test.run=(Products|Solves|NonFinite)/^avx512$ -test.skip=Large|Triangular",
 		[]string{"TestProducts/avx512", "TestSolves/avx512", "TestNonFinite/avx512"}},

@@ -3,8 +3,8 @@ package enginetest
 import (
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // mixedReference is of kind mixed: docs/mixed-bank.md. It keeps all inputs of

@@ -3,8 +3,8 @@ package enginetest
 import (
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // reference is one stream's sequence computed the plainest way, straight from

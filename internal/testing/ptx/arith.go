@@ -4,7 +4,7 @@ import (
 	"math"
 	"math/bits"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 func f32(u uint32) float32 { return math.Float32frombits(u) }

@@ -103,7 +103,7 @@ def fma(a, b, c):
 
 
 def read_table():
-    text = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../../reservoir/canon/table.go")).read()
+    text = open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../../internal/canon/table.go")).read()
     v = [float.fromhex(x.replace("p+", "p").replace("p", "p")) for x in re.findall(r"-?0x[0-9a-f.]+p[+-]\d+", text)]
     return np.array(v, F32).reshape(6, 16)
 

@@ -6,8 +6,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 const mixedUnits, mixedLanes = 16, 8

@@ -5,7 +5,7 @@ package kernel
 import (
 	"unsafe"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // Mixed are the set's kernels of kind mixed, for the cubic or the clip; nil where

@@ -104,7 +104,7 @@ func (r temps) register(i int, tmp reg.VecPhysical) reg.VecPhysical {
 }
 
 // finish turns the tanh arguments in x into states and adds them to the
-// accumulators: canonical arithmetic, see reservoir/canon. It is emitted in
+// accumulators: canonical arithmetic, see internal/canon. It is emitted in
 // several places; labels carry id.
 func (g *isa) finish(r temps, id string) {
 	g.tanh(r)

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels/internal/ptxbuild"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/ptx"
 	"github.com/eusn-stream/eusn-stream/reservoir"

@@ -2,7 +2,7 @@
 
 package kernel
 
-import "github.com/eusn-stream/eusn-stream/reservoir/canon"
+import "github.com/eusn-stream/eusn-stream/internal/canon"
 
 // Mixed are the set's kernels of kind mixed, for the cubic or the clip.
 func (s *Set) Mixed(cubic bool) *MixedKernels {

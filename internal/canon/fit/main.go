@@ -18,7 +18,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 const degree = 5

@@ -3,7 +3,7 @@ package kernel
 import (
 	"unsafe"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // Set is the kernels of one instruction set.

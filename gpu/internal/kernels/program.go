@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/reservoir"
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
 )
 
 // Device is what the launches depend on; no result does.

@@ -9,7 +9,7 @@
 //	z  = bias; z = fma(w[k], value[k], z) for the inputs, then the units, ascending
 //	h' = fma(gain, Tanh(z), keep*h)
 //
-// in the canonical arithmetic of reservoir/canon, so every instruction set
+// in the canonical arithmetic of internal/canon, so every instruction set
 // gives the same bits. Several units' sums are in registers at once (a row
 // tile); their tanh runs while the next row tile's sums do.
 //

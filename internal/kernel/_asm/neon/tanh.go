@@ -30,7 +30,7 @@ const (
 func (f *file) constant(v vec, i int) { f.op("FMOVQ", "%d(%s), %s", 64*i, consts, v.f()) }
 
 // finish turns the next vector of tanh arguments into states and adds them to
-// the accumulators: canonical arithmetic, see reservoir/canon. It is emitted in
+// the accumulators: canonical arithmetic, see internal/canon. It is emitted in
 // several places; labels carry id.
 func (f *file) finish(id string) {
 	x, tanh, table := f.tanh()

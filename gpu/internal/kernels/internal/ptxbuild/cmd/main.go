@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels/internal/ptxbuild"
 )
 
 func main() {

@@ -1,4 +1,4 @@
-module github.com/eusn-stream/eusn-stream/reservoir/internal/kernel/_asm
+module github.com/eusn-stream/eusn-stream/internal/kernel/_asm
 
 go 1.26.0
 

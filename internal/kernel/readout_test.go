@@ -7,7 +7,7 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/reservoir/canon"
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // TestReadout holds the features and scores to their plain form.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/gpu/kernels/internal/ptxbuild"
+	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels/internal/ptxbuild"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
