@@ -13,8 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// heartbeatEvery is how often gateways and processes of alarms publish a heartbeat. Tests
-// shorten it.
+// heartbeatEvery is how often a process publishes a heartbeat. Tests shorten it.
 var heartbeatEvery = 10 * time.Second
 
 const (
@@ -24,10 +23,10 @@ const (
 	MostSightings = 64
 )
 
-// Sighting is a gateway or a process of alarms that a worker has had heartbeats from. It is
-// also the heartbeat's form as JSON.
+// Sighting is a process that a worker has had heartbeats from. It is also the heartbeat's
+// form as JSON.
 type Sighting struct {
-	Role string    `json:"role"` // RoleGateway or RoleAlarms
+	Role string    `json:"role"` // RoleStage, RoleGateway or RoleAlarms
 	ID   string    `json:"id"`   // of the process
 	Host string    `json:"host"`
 	PID  int       `json:"pid"`
@@ -45,7 +44,7 @@ type sightings struct {
 // record decodes a heartbeat. Heartbeats of unknown form are ignored.
 func (s *sightings) record(data []byte, now time.Time) {
 	var h Sighting
-	if len(data) > mostBytes || json.Unmarshal(data, &h) != nil || h.ID == "" || h.Role != RoleGateway && h.Role != RoleAlarms {
+	if len(data) > mostBytes || json.Unmarshal(data, &h) != nil || h.ID == "" || !slices.Contains([]string{RoleStage, RoleGateway, RoleAlarms}, h.Role) {
 		return
 	}
 	names(&h.ID, &h.Host)
@@ -143,14 +142,21 @@ func (r *Responder) publishHeartbeat(left bool) {
 	}
 }
 
-// aboutVanished reports gateways that ended without a word. That of alarms is a finding of its
-// own, because the server tells whether a job has them.
+// aboutVanished reports workers and gateways that ended without a word. A worker that is still
+// on the job's list, and processes of alarms, are findings of their own.
 func (r *Report) aboutVanished() {
 	for _, one := range r.Vanished {
-		if one.Role != RoleGateway {
+		about, what, result, do := "", "", "", ""
+		switch {
+		case one.Role == RoleGateway:
+			about, what, result = "gateway", "gateway", "its devices may have no gateway now"
+			do = "look at its log, then start it again with the same configuration: its outbox has what it acknowledged; a gateway that was removed on purpose is forgotten after an hour"
+		case one.Role == RoleStage && len(r.Silent) == 0:
+			about, what, result = "workers", "worker", "the other workers have its partitions"
+			do = "look at its log, then start it again with the same configuration; a worker that was removed on purpose is forgotten after an hour"
+		default:
 			continue
 		}
-		r.add(Attention, "gateway", fmt.Sprintf("the gateway on %s (process %d) answered until %s ago and did not end in order: its devices may have no gateway now", one.Host, one.PID, seconds(r.Time.Sub(one.Last).Seconds())),
-			"look at its log, then start it again with the same configuration: its outbox has what it acknowledged; a gateway that was removed on purpose is forgotten after an hour")
+		r.add(Attention, about, fmt.Sprintf("the %s on %s (process %d) answered until %s ago and did not end in order: %s", what, one.Host, one.PID, seconds(r.Time.Sub(one.Last).Seconds()), result), do)
 	}
 }

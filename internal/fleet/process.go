@@ -61,7 +61,7 @@ type Stage struct {
 	Classes  Counts   `json:"classes"` // predictions by class, the MostClasses most frequent
 	Shadows  []Shadow `json:"shadows"`
 
-	Sightings []Sighting `json:"sightings,omitempty"` // gateways and processes of alarms with a heartbeat in the last hour
+	Sightings []Sighting `json:"sightings,omitempty"` // processes with a heartbeat in the last hour
 
 	Streams    int64  `json:"streams"`     // remembered now
 	MaxStreams int    `json:"max_streams"` // that each partition may remember

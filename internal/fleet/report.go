@@ -29,8 +29,8 @@ type Report struct {
 	// leaving (their lease runs out), or hang.
 	Silent []string `json:"silent_workers,omitempty"`
 
-	// Vanished are gateways and processes of alarms that sent heartbeats within the last hour,
-	// do not answer now, and did not end in order.
+	// Vanished are processes that sent heartbeats within the last hour, do not answer now, and
+	// did not end in order.
 	Vanished []Sighting `json:"vanished,omitempty"`
 
 	Strange int `json:"strange_answers"` // answers that were none: of other programs, or of another form

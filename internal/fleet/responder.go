@@ -109,11 +109,7 @@ func (r *Responder) follow() {
 	defer tick.Stop()
 	beat := time.NewTicker(heartbeatEvery)
 	defer beat.Stop()
-	if r.all.Role == RoleStage {
-		beat.Stop()
-	} else {
-		r.publishHeartbeat(false)
-	}
+	r.publishHeartbeat(false)
 	for {
 		select {
 		case <-r.stop:
@@ -243,9 +239,7 @@ func (p *Process) encode(most int) ([]byte, error) {
 func (r *Responder) Close() {
 	close(r.stop)
 	r.done.Wait()
-	if r.all.Role != RoleStage {
-		r.publishHeartbeat(true)
-		_ = r.nc.FlushTimeout(time.Second) // without it the finding is a false one, for an hour
-	}
+	r.publishHeartbeat(true)
+	_ = r.nc.FlushTimeout(time.Second) // without it the finding is a false one, for an hour
 	r.nc.Close()
 }

@@ -43,7 +43,7 @@ type worker struct {
 	done     chan struct{}
 
 	mu    sync.Mutex
-	conns []*nats.Conn
+	conns []*nats.Conn // the first one answers
 }
 
 func testModel(t *testing.T) *reservoir.Model {
@@ -58,6 +58,7 @@ func (r *rig) start(m *reservoir.Model, c pipeline.Config) *worker {
 	if err != nil {
 		r.Fatal(err)
 	}
+	w.conns = append(w.conns, nc)
 	log := w.journal.Beside(pipelinetest.Log(r.T))
 	if w.answers, err = fleet.Serve(nc, fleet.Self{Job: job, Program: "v1.2.3", Teller: fleet.OfStage(w.counters), Journal: &w.journal, Log: log}); err != nil {
 		r.Fatal(err)
@@ -94,8 +95,6 @@ func (w *worker) stop() {
 
 // kill ends a worker that says nothing to anybody.
 func (w *worker) kill() {
-	w.answers.Close()
-	w.answers = nil
 	w.cancel()
 	w.mu.Lock()
 	for _, nc := range w.conns {
@@ -103,6 +102,8 @@ func (w *worker) kill() {
 	}
 	w.mu.Unlock()
 	<-w.done
+	w.answers.Close()
+	w.answers = nil
 }
 
 // look makes a report.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -36,7 +37,7 @@ func TestVanishedGateway(t *testing.T) {
 		return func(rep *fleet.Report) bool {
 			for _, p := range rep.Processes {
 				if p.Stage != nil {
-					return len(p.Stage.Sightings) == n
+					return len(p.Stage.Sightings) == n+1 // and the worker
 				}
 			}
 			return false
@@ -60,5 +61,34 @@ func TestVanishedGateway(t *testing.T) {
 	r.until("a report without the finding after the restart", func(rep *fleet.Report) bool { return sighted(2)(rep) && len(rep.Vanished) == 0 })
 	if s := w.counters.Status(); s.Unready() != nil {
 		t.Errorf("the stage is not ready: %q", s.Unready())
+	}
+}
+
+// A worker that is killed becomes a finding after its lease, while another worker has its
+// partitions. A worker that ends in order does not.
+func TestVanishedWorker(t *testing.T) {
+	t.Parallel()
+	r := newRig(t)
+	m, c := testModel(t), pipeline.Config{Partitions: 2, Lease: 500 * time.Millisecond}
+	r.start(m, c)
+	two := func(rep *fleet.Report) bool {
+		return len(rep.Processes) == 2 && len(rep.Processes[0].Stage.Sightings) == 2 && len(rep.Processes[1].Stage.Sightings) == 2
+	}
+	one := func(rep *fleet.Report) bool {
+		return len(rep.Processes) == 1 && len(rep.Silent) == 0 && rep.Partitions.Phases["reading"] == 2
+	}
+	other := r.start(m, c)
+	r.until("two workers that remember each other", two)
+	other.stop()
+	if rep := r.until("one worker that reads", one); len(rep.Vanished) > 0 {
+		t.Errorf("a worker that ended in order is reported: %+v", rep.Vanished)
+	}
+
+	other = r.start(m, c)
+	r.until("two workers that remember each other", two)
+	other.kill()
+	rep := r.until("the finding", func(rep *fleet.Report) bool { return one(rep) && len(rep.Vanished) == 1 })
+	if f := find(rep, "workers"); f.Level != fleet.Attention || !strings.Contains(f.Sentence, "the other workers have its partitions") {
+		t.Errorf("%+v", rep.Findings)
 	}
 }

@@ -107,8 +107,7 @@ func AnswerSubject(job, asker string) string {
 	return job + ".status.answer." + asker
 }
 
-// HeartbeatSubject is where gateways and processes of alarms publish that they run. Workers
-// remember them.
+// HeartbeatSubject is where processes publish that they run. Workers remember them.
 func HeartbeatSubject(job string) string { return AnswerSubject(job, "heartbeat") }
 
 // FeatureSubject is that of predictions that carry their features.
