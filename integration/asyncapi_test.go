@@ -12,7 +12,7 @@ import (
 // subjects and headers are the program's, TestAsyncAPI of internal/pipeline/wire
 // checks.
 func TestAsyncAPIParses(t *testing.T) {
-	dir := parts.Npm(t, "node", "tools/asyncapi", "@asyncapi/parser", "")
+	dir := parts.RequireModule(t, "node", "tools/asyncapi", "@asyncapi/parser", "")
 	out, err := exec.Command("node", filepath.Join(dir, "check.mjs"), "../docs/asyncapi.json").CombinedOutput()
 	if err != nil {
 		t.Errorf("%v:\n%s", err, out)

@@ -150,7 +150,7 @@ func TestKubernetesConfigurations(t *testing.T) {
 // Kubernetes' own description of its objects finds nothing wrong with the manifests, and
 // does find what is wrong.
 func TestKubernetesSchemas(t *testing.T) {
-	dir := parts.Npm(t, "node", "tools/kubernetes", "kubernetes-models", "")
+	dir := parts.RequireModule(t, "node", "tools/kubernetes", "kubernetes-models", "")
 	var files []string
 	for file := range manifests(t) {
 		files = append(files, file)

@@ -37,7 +37,7 @@ import (
 // predictions are those of the same samples from Go, bit for bit.
 func TestNodeClient(t *testing.T) {
 	t.Parallel()
-	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
+	dir := parts.RequireModule(t, "node", "clients/node", "apache-arrow", "")
 	subject, names := "sensors.*", []string{"n-0", "n-1", "n-2"}
 	ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer stop()
@@ -126,7 +126,7 @@ func TestNodeClient(t *testing.T) {
 // The npm package hands over all columns that only some messages have, and null where a
 // prediction has no value.
 func TestNodeReadout(t *testing.T) {
-	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
+	dir := parts.RequireModule(t, "node", "clients/node", "apache-arrow", "")
 	promoted, readouts := promotedMessage(t)
 	later, laterRows := laterMessage(t)
 	rows := [][]any{}
@@ -152,7 +152,7 @@ func TestNodeReadout(t *testing.T) {
 // resumes, where keys have several tokens.
 func TestNodeSubjects(t *testing.T) {
 	t.Parallel()
-	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
+	dir := parts.RequireModule(t, "node", "clients/node", "apache-arrow", "")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	subject := "plant.{site}.line.>"
@@ -181,7 +181,7 @@ func TestNodeSubjects(t *testing.T) {
 // that is at work, and one that starts afterwards.
 func TestNodeGoesOnInOtherPartitions(t *testing.T) {
 	t.Parallel()
-	dir := parts.Npm(t, "node", "clients/node", "apache-arrow", "")
+	dir := parts.RequireModule(t, "node", "clients/node", "apache-arrow", "")
 	ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
 	url := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort}).URL()

@@ -270,7 +270,7 @@ func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Predic
 			p.Flags |= outcome.FlagLength
 		}
 		p.Flags |= s.unlike(m, sp.From, sp.To)
-		if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, .05, sequencetest.Timed(m.Policy, spans, i, s.times)) {
+		if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, .05, sequencetest.IntervalTimes(m.Policy, spans, i, s.times)) {
 			p.Flags |= outcome.FlagRate
 		}
 		if err := e.Advance(x, []reservoir.Run{{Reset: true, Emit: true, To: int32(len(x) / 2)}}, p.Scores); err != nil {

@@ -93,7 +93,7 @@ const upgradeStreams = 20
 
 func newUpgrade(t *testing.T) *upgrade {
 	t.Helper()
-	u := &upgrade{Plant: planttest.Idle(t, ""), older: os.Getenv("EUSN_OLDER"), stop: make(chan struct{}), over: make(chan struct{})}
+	u := &upgrade{Plant: planttest.NewIdle(t, ""), older: os.Getenv("EUSN_OLDER"), stop: make(chan struct{}), over: make(chan struct{})}
 	u.conf = clitest.Write(t, filepath.Join(u.Dir, "stage.yaml"), "stage:\n  lease: 2s\n  snapshot_every: 2s\n")
 	if u.older == "" {
 		t.Log("NOT CHECKED: another version of the program: EUSN_OLDER does not name one (make upgrade)")
@@ -180,8 +180,8 @@ func upgradeSamples(stream, q int) (x []float32, times []int64) {
 // more returns when the job has predicted some sequences more.
 func (u *upgrade) more() {
 	u.T.Helper()
-	before := u.Made("eusn")
-	u.Await("predictions under load", func() bool { return u.Made("eusn") >= before+2*upgradeStreams })
+	before := u.CountPredictions("eusn")
+	u.Await("predictions under load", func() bool { return u.CountPredictions("eusn") >= before+2*upgradeStreams })
 }
 
 // check ends the load, waits for the last prediction and compares all of them with an
@@ -197,7 +197,7 @@ func (u *upgrade) check() {
 		t.Fatal(err)
 	}
 	each := int(u.sent.Load())
-	u.Await("all predictions", func() bool { return u.Made("eusn") >= each*upgradeStreams })
+	u.Await("all predictions", func() bool { return u.CountPredictions("eusn") >= each*upgradeStreams })
 
 	m, err := reservoir.Load(u.Model)
 	if err != nil {

@@ -107,7 +107,7 @@ func (r *rig) modbus(t *testing.T) *process {
 func (r *rig) opcua(t *testing.T, script string, at int, mode string) {
 	t.Helper()
 	const folder = "internal/cli/live/testdata/fieldbus"
-	modules, err := filepath.Abs(filepath.Join(parts.Npm(t, "fieldbus", folder, "node-opcua-server", " --omit=optional --ignore-scripts"), "node_modules"))
+	modules, err := filepath.Abs(filepath.Join(parts.RequireModule(t, "fieldbus", folder, "node-opcua-server", " --omit=optional --ignore-scripts"), "node_modules"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -63,7 +63,7 @@ func TestOutputBack(t *testing.T) {
 	events, fresh := 0, 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 12))
-		rules := alarmtest.Rules(rng)
+		rules := alarmtest.RandomRules(rng)
 		timed := map[string]bool{} // rules that look at the clock: it is another time now
 		texts := map[string]string{}
 		for i := range rules {
@@ -73,7 +73,7 @@ func TestOutputBack(t *testing.T) {
 			}
 			rules[i].K = min(max(1, rules[i].K), rules[i].N)
 			timed[rules[i].Name] = rules[i].Hold > 0 || rules[i].Quiet != ""
-			texts[rules[i].Name] = rules[i].Text()
+			texts[rules[i].Name] = rules[i].FormatRule()
 		}
 		parsed, err := alarm.ParseRules(texts)
 		if err != nil {
@@ -98,7 +98,7 @@ func TestOutputBack(t *testing.T) {
 			}
 			return log
 		}
-		messages := alarmtest.Messages(rng, 12, 120)
+		messages := alarmtest.RandomMessages(rng, 12, 120)
 		whole := take(begin(), messages)
 		logEnd := 40 + rng.IntN(60) // the process was killed behind this message
 		cut, saved := rng.IntN(logEnd), rng.IntN(logEnd)

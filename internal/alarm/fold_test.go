@@ -22,7 +22,7 @@ func begin(t testing.TB, rules []alarmtest.Rule) *alarm.Fold {
 	t.Helper()
 	texts := map[string]string{}
 	for _, w := range rules {
-		texts[w.Name] = w.Text()
+		texts[w.Name] = w.FormatRule()
 	}
 	parsed, err := alarm.ParseRules(texts)
 	if err != nil {
@@ -57,13 +57,13 @@ func drive(t testing.TB, f *alarm.Fold, messages []alarm.Message) (events []alar
 // looked is when the clock was looked at after a message.
 func looked(m *alarm.Message) time.Time { return m.Stored.Add(time.Minute) }
 
-func flat(messages []alarm.Message) (all []alarmtest.Happened) {
+func flat(messages []alarm.Message) (all []alarmtest.Entry) {
 	for i := range messages {
 		m := &messages[i]
 		for _, p := range m.Predictions {
-			all = append(all, alarmtest.Happened{Position: m.Seq, Stored: m.Stored, P: p, Class: m.Labels[p.Class]})
+			all = append(all, alarmtest.Entry{Position: m.Seq, Stored: m.Stored, P: p, Class: m.Labels[p.Class]})
 		}
-		all = append(all, alarmtest.Happened{Position: m.Seq, Stored: looked(m), Look: true})
+		all = append(all, alarmtest.Entry{Position: m.Seq, Stored: looked(m), Look: true})
 	}
 	return all
 }
@@ -73,9 +73,9 @@ func TestOracle(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 1))
-		rules, messages := alarmtest.Rules(rng), alarmtest.Messages(rng, 9, 70)
-		want := alarmtest.Expect(rules, flat(messages))
-		alarmtest.Same(t, alarmtest.Shift(drive(t, begin(t, rules), messages)), want)
+		rules, messages := alarmtest.RandomRules(rng), alarmtest.RandomMessages(rng, 9, 70)
+		want := alarmtest.ExpectEvents(rules, flat(messages))
+		alarmtest.WantEvents(t, alarmtest.Shift(drive(t, begin(t, rules), messages)), want)
 		for _, e := range want {
 			kinds[e.Kind]++
 		}
@@ -90,7 +90,7 @@ func TestOracle(t *testing.T) {
 func TestResume(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 2))
-		rules, messages := alarmtest.Rules(rng), alarmtest.Messages(rng, 9, 70)
+		rules, messages := alarmtest.RandomRules(rng), alarmtest.RandomMessages(rng, 9, 70)
 		whole := begin(t, rules)
 		want := drive(t, whole, messages)
 

@@ -119,7 +119,7 @@ func TestDashboardLayout(t *testing.T) {
 // Grafana's own types find nothing wrong with the dashboards, and do find what
 // is wrong in a damaged one.
 func TestDashboardTypes(t *testing.T) {
-	dir := parts.Npm(t, "node", "tools/grafana", "@grafana/schema", "")
+	dir := parts.RequireModule(t, "node", "tools/grafana", "@grafana/schema", "")
 	file := filepath.Join(configs, "grafana", "stage.json")
 	text, err := os.ReadFile(file)
 	if err != nil {

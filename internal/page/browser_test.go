@@ -24,42 +24,42 @@ func TestBrowser(t *testing.T) {
 	r.predict(turnedStream, 2)
 	r.page.Attach(&Job{JS: r.js, Report: r.report()})
 	b.Open(r.url + "/")
-	b.Until("verdict of the job", `document.getElementById("sentence").textContent.startsWith("4 partitions, 1 worker")`)
-	b.Until("classes, one of them hostile", `document.getElementById("mix").innerText.includes("<img src=x onerror=")`)
-	if n := b.Text(`document.querySelectorAll("#map span.reading").length + " " + document.getElementById("map").getAttribute("aria-label")`); n != "4 Partitions: 4 reading" {
+	b.AwaitTrue("verdict of the job", `document.getElementById("sentence").textContent.startsWith("4 partitions, 1 worker")`)
+	b.AwaitTrue("classes, one of them hostile", `document.getElementById("mix").innerText.includes("<img src=x onerror=")`)
+	if n := b.EvalText(`document.querySelectorAll("#map span.reading").length + " " + document.getElementById("map").getAttribute("aria-label")`); n != "4 Partitions: 4 reading" {
 		t.Errorf("the map: %s", n)
 	}
 
 	// A stream is looked up by the keyboard alone.
 	b.Eval(`document.getElementById("stream").focus()`, nil)
-	b.Type("pump")
-	b.Until("suggestion", `document.querySelector("#names option[value='pump-3']")`)
-	b.Type("-3")
-	b.Press("Enter")
-	b.Until("predictions", `document.querySelectorAll("#found tbody tr").length === 30`)
-	if facts := b.Text(`document.getElementById("found").innerText`); !strings.Contains(facts, "probability 0.") || !strings.Contains(facts, "eusn-stream explain --job eusn --last --stream=pump-3") || b.Text(`document.querySelectorAll("#found circle").length`) != "30" {
+	b.TypeText("pump")
+	b.AwaitTrue("suggestion", `document.querySelector("#names option[value='pump-3']")`)
+	b.TypeText("-3")
+	b.PressKey("Enter")
+	b.AwaitTrue("predictions", `document.querySelectorAll("#found tbody tr").length === 30`)
+	if facts := b.EvalText(`document.getElementById("found").innerText`); !strings.Contains(facts, "probability 0.") || !strings.Contains(facts, "eusn-stream explain --job eusn --last --stream=pump-3") || b.EvalText(`document.querySelectorAll("#found circle").length`) != "30" {
 		t.Errorf("the stream: %s", facts)
 	}
 	b.Eval(`location.hash = "stream=" + encodeURIComponent(`+quoteJS(evilStream)+`)`, nil)
-	b.Until("hostile stream", `document.querySelectorAll("#found tbody tr").length === 3`)
-	if got := b.Text(`document.querySelector("#found h3").textContent`); got != "Stream "+evilStream {
+	b.AwaitTrue("hostile stream", `document.querySelectorAll("#found tbody tr").length === 3`)
+	if got := b.EvalText(`document.querySelector("#found h3").textContent`); got != "Stream "+evilStream {
 		t.Errorf("its name is shown as %s", got)
 	}
-	if n := b.Text(`document.querySelectorAll("img, #found svg [onload], main script, iframe").length + " " + typeof harm + " " + document.title.includes("harm")`); n != "0 undefined false" {
+	if n := b.EvalText(`document.querySelectorAll("img, #found svg [onload], main script, iframe").length + " " + typeof harm + " " + document.title.includes("harm")`); n != "0 undefined false" {
 		t.Errorf("names became HTML: %s", n)
 	}
 
 	// What steers the text around it is shown as its number, and the command has the name.
 	b.Eval(`location.hash = "stream=" + encodeURIComponent("\u202e7-pmup\x1b[2J")`, nil)
-	b.Until("turned stream", `document.querySelectorAll("#found tbody tr").length === 2`)
-	if got := b.Text(`document.body.innerText.includes("\u202e") + " " + document.querySelector("#found h3").textContent + " " + document.getElementById("explain").textContent`); got != `false Stream \u202e7-pmup\u001b[2J eusn-stream explain --job eusn --last --stream=$'\xe2\x80\xae7-pmup\x1b[2J'` {
+	b.AwaitTrue("turned stream", `document.querySelectorAll("#found tbody tr").length === 2`)
+	if got := b.EvalText(`document.body.innerText.includes("\u202e") + " " + document.querySelector("#found h3").textContent + " " + document.getElementById("explain").textContent`); got != `false Stream \u202e7-pmup\u001b[2J eusn-stream explain --job eusn --last --stream=$'\xe2\x80\xae7-pmup\x1b[2J'` {
 		t.Errorf("a name that turns the text: %s", got)
 	}
 	// The same name once more is looked up once more.
 	r.predict(turnedStream, 1)
 	b.Eval(`document.getElementById("stream").focus()`, nil)
-	b.Press("Enter")
-	b.Until("newer prediction of the same stream", `document.querySelectorAll("#found tbody tr").length === 3`)
+	b.PressKey("Enter")
+	b.AwaitTrue("newer prediction of the same stream", `document.querySelectorAll("#found tbody tr").length === 3`)
 
 	// A promotion, and its mark on the time axis and in the list.
 	models, err := registry.Open(t.Context(), r.js, "eusn")
@@ -76,36 +76,36 @@ func TestBrowser(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.Until("mark of the promotion", `document.querySelector("#rows [data-mark=promotion]") && document.querySelector("#marks [data-mark=promotion]")`)
-	if got := b.Text(`document.querySelector("#marks [data-mark=promotion]").textContent`); !strings.Contains(got, "promotion: ") || !strings.Contains(got, "by anna") {
+	b.AwaitTrue("mark of the promotion", `document.querySelector("#rows [data-mark=promotion]") && document.querySelector("#marks [data-mark=promotion]")`)
+	if got := b.EvalText(`document.querySelector("#marks [data-mark=promotion]").textContent`); !strings.Contains(got, "promotion: ") || !strings.Contains(got, "by anna") {
 		t.Errorf("the mark says %s", got)
 	}
 
 	// Marks are not in order of time: it comes after others, and has its letter all the same.
-	if got := b.Text(`document.querySelector("#rows [data-mark=promotion] text").textContent`); got != "P" {
+	if got := b.EvalText(`document.querySelector("#rows [data-mark=promotion] text").textContent`); got != "P" {
 		t.Errorf("the letter of the promotion is %q", got)
 	}
 
 	// The curves are read by keys, and the other history is shown.
 	b.Eval(`document.getElementById("rows").focus()`, nil)
-	b.Press("ArrowLeft")
-	b.Until("value under the cursor", `!document.getElementById("rows-said").textContent.startsWith("Now") && document.querySelector("#rows .cursor")`)
+	b.PressKey("ArrowLeft")
+	b.AwaitTrue("value under the cursor", `!document.getElementById("rows-said").textContent.startsWith("Now") && document.querySelector("#rows .cursor")`)
 	b.Eval(`document.getElementById("day").click()`, nil)
-	b.Until("24 hours", `document.getElementById("day").getAttribute("aria-pressed") === "true" && document.getElementById("quarter").getAttribute("aria-pressed") === "false"`)
+	b.AwaitTrue("24 hours", `document.getElementById("day").getAttribute("aria-pressed") === "true" && document.getElementById("quarter").getAttribute("aria-pressed") === "false"`)
 	b.Eval(`document.getElementById("quarter").click()`, nil)
 
 	for _, width := range []int{360, 480, 800, 1100, 1440} {
 		b.Size(width, 800, false, nil)
-		b.Until("page that fits", `document.documentElement.scrollWidth <= innerWidth`)
+		b.AwaitTrue("page that fits", `document.documentElement.scrollWidth <= innerWidth`)
 	}
 	// Every control and every region that scrolls has a name for who cannot see it.
-	if unnamed := b.Text(`[...document.querySelectorAll("button, input, [role=region], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
+	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=region], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
 		t.Errorf("without a name: %s", unnamed)
 	}
 	if dir := os.Getenv("EUSN_PAGE_PICTURES"); dir != "" {
-		b.Picture(filepath.Join(dir, "test.png"))
+		b.SavePicture(filepath.Join(dir, "test.png"))
 	}
-	for _, said := range b.Said() {
+	for _, said := range b.ConsoleLines() {
 		t.Errorf("the browser's console has %s", said)
 	}
 
@@ -113,9 +113,9 @@ func TestBrowser(t *testing.T) {
 	r.page.Close()
 	r.web.CloseClientConnections()
 	r.web.Close()
-	b.Until("word that nothing is heard", `!document.getElementById("stale").hidden && document.getElementById("stale").textContent.includes("What is shown is old")`)
+	b.AwaitTrue("word that nothing is heard", `!document.getElementById("stale").hidden && document.getElementById("stale").textContent.includes("What is shown is old")`)
 	// What a screen reader says then is said once: the time that passes stands beside it.
-	if got := b.Text(`document.querySelectorAll("#stale[role=alert]").length + " " + /\d/.test(document.querySelector("#stale [role=alert]").textContent)`); got != "0 false" {
+	if got := b.EvalText(`document.querySelectorAll("#stale[role=alert]").length + " " + /\d/.test(document.querySelector("#stale [role=alert]").textContent)`); got != "0 false" {
 		t.Errorf("the word that nothing is heard is read aloud each second: %s", got)
 	}
 }

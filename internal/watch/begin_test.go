@@ -34,7 +34,7 @@ func TestKilledBehindEachMessage(t *testing.T) {
 		{Name: "one", Classes: []string{"rub"}, K: 1, N: 1, ClearAfter: 1},
 		{Name: "some", Classes: []string{"imbalance", "rub"}, K: 2, N: 3, ClearAfter: 1},
 	}
-	want := alarmtest.Expect(rules, r.past())
+	want := alarmtest.ExpectEvents(rules, r.past())
 	run := func() {
 		begun := make(chan struct{})
 		p := r.start(watch.Options{Rules: rulesOf(t, rules), Since: time.Unix(1, 0), Save: 1, Begun: func(alarm.Rules) { close(begun) }})
@@ -49,7 +49,7 @@ func TestKilledBehindEachMessage(t *testing.T) {
 		if got[0].Kind != alarm.RulesChanged {
 			t.Fatalf("the log begins with %+v", got[0])
 		}
-		alarmtest.Same(t, alarmtest.Shift(got[1:]), want)
+		alarmtest.WantEvents(t, alarmtest.Shift(got[1:]), want)
 	}
 	messages := map[int]*nats.Msg{} // of the first log, by their numbers; earlier states are removed from it
 	sub, err := r.js.Conn().SubscribeSync(wire.AlarmSubjects("job"))
@@ -152,7 +152,7 @@ func TestJudgedDuringTakeOver(t *testing.T) {
 	if looked == 0 || strings.Contains(said.String(), "back in time") {
 		t.Errorf("%d looks at the output; said\n%s", looked, said.String())
 	}
-	alarmtest.Same(t, alarmtest.Shift(r.events()[1:]), alarmtest.Expect(rules, r.past()))
+	alarmtest.WantEvents(t, alarmtest.Shift(r.events()[1:]), alarmtest.ExpectEvents(rules, r.past()))
 }
 
 // A log that has events and no record is left as it is, and the first advice is to look.

@@ -24,9 +24,9 @@ import (
 func TestStandby(t *testing.T) {
 	r := newRig(t, -1)
 	rng := rand.New(rand.NewPCG(5, 19))
-	rules := quick(alarmtest.Rules(rng))
+	rules := quick(alarmtest.RandomRules(rng))
 	for len(rules) < 4 {
-		rules = quick(alarmtest.Rules(rng))
+		rules = quick(alarmtest.RandomRules(rng))
 	}
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
@@ -53,7 +53,7 @@ func TestStandby(t *testing.T) {
 	start(1)
 	next(stands)
 	const kills, each = 9, 150 // the last one of three processes
-	messages := alarmtest.Messages(rng, 40, kills*each)
+	messages := alarmtest.RandomMessages(rng, 40, kills*each)
 	for i, m := range messages[:(kills-1)*each] {
 		r.send(m)
 		if i%each != each/2 {
@@ -78,7 +78,7 @@ func TestStandby(t *testing.T) {
 		r.send(m)
 	}
 	last := r.sent[len(r.sent)-1].Seq
-	r.await("the events of all", func() bool { return len(r.events()) == len(alarmtest.Expect(rules, r.past()))+1 })
+	r.await("the events of all", func() bool { return len(r.events()) == len(alarmtest.ExpectEvents(rules, r.past()))+1 })
 	for i, p := range running {
 		if i != keeper {
 			r.end(p)
@@ -88,8 +88,8 @@ func TestStandby(t *testing.T) {
 	if r.position() != last {
 		t.Errorf("the last state is of message %d, want %d", r.position(), last)
 	}
-	want := alarmtest.Expect(rules, r.past())
-	alarmtest.Same(t, alarmtest.Shift(r.events()[1:]), want)
+	want := alarmtest.ExpectEvents(rules, r.past())
+	alarmtest.WantEvents(t, alarmtest.Shift(r.events()[1:]), want)
 	r.latest(want)
 	if n := strings.Count(said.String(), "taking the alarms over behind what this process has followed"); n != kills {
 		t.Errorf("%d of %d times a process went on behind what it had followed; they say\n%s", n, kills, said.String())
@@ -183,7 +183,7 @@ func TestStandbyOfOneWithoutAnswer(t *testing.T) {
 	<-begun
 	r.await("the events", func() bool { return len(r.events()) == 4 })
 	r.end(p)
-	alarmtest.Same(t, alarmtest.Shift(r.events()[1:]), alarmtest.Expect(rules, r.past()))
+	alarmtest.WantEvents(t, alarmtest.Shift(r.events()[1:]), alarmtest.ExpectEvents(rules, r.past()))
 }
 
 // A process that begins hears nobody where the one that keeps the alarms is on its way back to a

@@ -121,7 +121,7 @@ func rulesOf(t *testing.T, rules []alarmtest.Rule) alarm.Rules {
 	t.Helper()
 	texts := map[string]string{}
 	for _, w := range rules {
-		texts[w.Name] = w.Text()
+		texts[w.Name] = w.FormatRule()
 	}
 	parsed, err := alarm.ParseRules(texts)
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *rig) events() (all []alarm.Event) {
 }
 
 // past is what the output has, as an oracle wants it.
-func (r *rig) past() (all []alarmtest.Happened) {
+func (r *rig) past() (all []alarmtest.Entry) {
 	r.t.Helper()
 	out, err := r.js.Stream(r.t.Context(), wire.OutputStream("job"))
 	if err != nil {
@@ -155,7 +155,7 @@ func (r *rig) past() (all []alarmtest.Happened) {
 			r.t.Fatal(err)
 		}
 		for _, p := range m.Predictions {
-			all = append(all, alarmtest.Happened{Position: m.Seq, Stored: got.Time.UTC(), P: p, Class: []string{"ok", "imbalance", "rub"}[p.Class]})
+			all = append(all, alarmtest.Entry{Position: m.Seq, Stored: got.Time.UTC(), P: p, Class: []string{"ok", "imbalance", "rub"}[p.Class]})
 		}
 	}
 	return all
@@ -178,9 +178,9 @@ func quick(rules []alarmtest.Rule) []alarmtest.Rule {
 func TestOnceUnderKills(t *testing.T) {
 	r := newRig(t, -1)
 	rng := rand.New(rand.NewPCG(3, 4))
-	rules := quick(alarmtest.Rules(rng))
+	rules := quick(alarmtest.RandomRules(rng))
 	for len(rules) < 4 {
-		rules = quick(alarmtest.Rules(rng))
+		rules = quick(alarmtest.RandomRules(rng))
 	}
 	o := watch.Options{Rules: rulesOf(t, rules), Save: 50 * time.Millisecond}
 	began := make(chan struct{})
@@ -190,7 +190,7 @@ func TestOnceUnderKills(t *testing.T) {
 	o.Writes = func() { keeps.Add(1) }
 	running := []*process{r.start(o)}
 	<-began
-	messages := alarmtest.Messages(rng, 40, 1500)
+	messages := alarmtest.RandomMessages(rng, 40, 1500)
 	for i, m := range messages {
 		r.send(m)
 		switch {
@@ -218,8 +218,8 @@ func TestOnceUnderKills(t *testing.T) {
 	if got[0].Kind != alarm.RulesChanged {
 		t.Fatalf("the log begins with %+v", got[0])
 	}
-	want := alarmtest.Expect(rules, r.past())
-	alarmtest.Same(t, alarmtest.Shift(got[1:]), want)
+	want := alarmtest.ExpectEvents(rules, r.past())
+	alarmtest.WantEvents(t, alarmtest.Shift(got[1:]), want)
 	if len(want) < 100 {
 		t.Errorf("only %d events", len(want))
 	}
@@ -264,7 +264,7 @@ func (r *rig) position() uint64 {
 func (r *rig) await(what string, ok func() bool) { r.t.Helper(); pipelinetest.Until(r.t, what, ok) }
 
 // latest compares the bucket of what is known of each stream.
-func (r *rig) latest(events []alarmtest.Said) {
+func (r *rig) latest(events []alarmtest.Event) {
 	r.t.Helper()
 	kv, err := r.js.KeyValue(r.t.Context(), wire.LatestBucket("job"))
 	if err != nil {

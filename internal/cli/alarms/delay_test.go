@@ -75,7 +75,7 @@ func entries(p *planttest.Plant) map[string][]entry {
 
 // delays are the times from when a prediction was stored to when the bucket had it, or a
 // later one of its stream, by the server's clock.
-func delays(t *testing.T, past []alarmtest.Happened, entries map[string][]entry) (all []time.Duration) {
+func delays(t *testing.T, past []alarmtest.Entry, entries map[string][]entry) (all []time.Duration) {
 	t.Helper()
 	for _, h := range past {
 		i := slices.IndexFunc(entries[h.P.Stream], func(e entry) bool { return e.position >= h.Position })
@@ -124,7 +124,7 @@ func (e *end) again(p *planttest.Plant) {
 
 // after are the times of predictions that waited last after a kill of that program, and
 // those times without that in which there was no server.
-func after(what string, ends []end, past []alarmtest.Happened, all []time.Duration) (some, up []time.Duration) {
+func after(what string, ends []end, past []alarmtest.Entry, all []time.Duration) (some, up []time.Duration) {
 	served := without(serverAway(ends), past, all)
 	for i, h := range past {
 		until := h.Stored.Add(all[i])
@@ -168,7 +168,7 @@ func unkept(ends []end) (all times) {
 }
 
 // without are times of predictions without those in which something was away.
-func without(away times, past []alarmtest.Happened, all []time.Duration) []time.Duration {
+func without(away times, past []alarmtest.Entry, all []time.Duration) []time.Duration {
 	slices.SortFunc(away, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) })
 	rest := slices.Clone(all)
 	for i, h := range past {

@@ -37,10 +37,10 @@ func TestPowerFailureOfThePlant(t *testing.T) {
 	}
 	texts := "alarms:\n  rules:\n"
 	for _, w := range rules {
-		texts += fmt.Sprintf("    %s: '%s'\n", w.Name, w.Text())
+		texts += fmt.Sprintf("    %s: '%s'\n", w.Name, w.FormatRule())
 	}
 	conf := clitest.Write(t, filepath.Join(p.Dir, "alarms.yaml"), texts)
-	p.Program("alarms", "alarms", "run", "-c", conf, "--nats-url", p.URL, "--since", "1h", "--save", "500ms")
+	p.KeepProgram("alarms", "alarms", "run", "-c", conf, "--nats-url", p.URL, "--since", "1h", "--save", "500ms")
 	c, err := client.Connect(t.Context(), client.Options{URL: p.URL, Channels: []string{"c0", "c1"}, Rows: planttest.Length, Latency: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestPowerFailureOfThePlant(t *testing.T) {
 			t.Fatal(err)
 		}
 		made += rounds * streams
-		p.Await("the predictions", func() bool { return p.Made("eusn") == made })
+		p.Await("the predictions", func() bool { return p.CountPredictions("eusn") == made })
 	}
 	all := func() {
 		t.Helper()
@@ -86,7 +86,7 @@ func TestPowerFailureOfThePlant(t *testing.T) {
 			t.Fatal(err)
 		}
 		p.Services["nats"].Release()
-		p.Listens(p.Port)
+		p.AwaitPort(p.Port)
 	}
 	predict(2)
 	all()
@@ -100,7 +100,7 @@ func TestPowerFailureOfThePlant(t *testing.T) {
 		}
 		return os.CopyFS(output, os.DirFS(cut))
 	})
-	p.Await("the lost predictions to be made again", func() bool { return p.Made("eusn") == made })
+	p.Await("the lost predictions to be made again", func() bool { return p.CountPredictions("eusn") == made })
 	predict(3)
 	all()
 	events := map[string]string{}
@@ -117,7 +117,7 @@ func TestPowerFailureOfThePlant(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{}
-	for _, e := range alarmtest.Expect(rules, predictions(p, made)) {
+	for _, e := range alarmtest.ExpectEvents(rules, predictions(p, made)) {
 		want[e.Rule+" "+e.Key] += e.Kind + " "
 	}
 	if len(want) < streams {

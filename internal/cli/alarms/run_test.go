@@ -55,11 +55,11 @@ func TestAlarmsRun(t *testing.T) {
 	}
 	texts := "alarms:\n  rules:\n"
 	for _, w := range rules {
-		texts += fmt.Sprintf("    %s: '%s'\n", w.Name, w.Text())
+		texts += fmt.Sprintf("    %s: '%s'\n", w.Name, w.FormatRule())
 	}
 	conf := clitest.Write(t, filepath.Join(p.Dir, "alarms.yaml"), texts)
 	for i := range 2 {
-		p.Program(fmt.Sprint("alarms-", i), "alarms", "run", "-c", conf, "--nats-url", p.URL, "--since", "1h", "--save", "500ms")
+		p.KeepProgram(fmt.Sprint("alarms-", i), "alarms", "run", "-c", conf, "--nats-url", p.URL, "--since", "1h", "--save", "500ms")
 	}
 	keepAll(p)
 	c, err := client.Connect(t.Context(), client.Options{URL: p.URL, Channels: []string{"c0", "c1"}, Rows: planttest.Length, Latency: 20 * time.Millisecond})
@@ -95,7 +95,7 @@ func TestAlarmsRun(t *testing.T) {
 		if err := c.Flush(t.Context()); err != nil {
 			t.Fatal(err)
 		}
-		p.Await("all predictions", func() bool { return p.Made("eusn") == sent })
+		p.Await("all predictions", func() bool { return p.CountPredictions("eusn") == sent })
 		p.Await("the bucket to have all predictions", func() bool {
 			out, err := p.JS.Stream(t.Context(), "EUSN-OUT")
 			if err != nil {
@@ -128,7 +128,7 @@ func TestAlarmsRun(t *testing.T) {
 	last := settled()
 	total = sent
 	past := predictions(p, total)
-	want := alarmtest.Expect(rules, past)
+	want := alarmtest.ExpectEvents(rules, past)
 	p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= last })
 	var got []alarm.Event
 	if err := watch.Events(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
@@ -140,7 +140,7 @@ func TestAlarmsRun(t *testing.T) {
 	if len(got) == 0 || got[0].Kind != alarm.RulesChanged {
 		t.Fatalf("the log begins with %+v", got[:min(1, len(got))])
 	}
-	alarmtest.Same(t, alarmtest.Shift(got[1:]), want)
+	alarmtest.WantEvents(t, alarmtest.Shift(got[1:]), want)
 	all := delays(t, past, entries(p))
 	amid := sort.Search(total, func(i int) bool { return past[i].Position > bursts })
 	calm := sort.Search(total, func(i int) bool { return past[i].Position > troubled })
@@ -281,11 +281,11 @@ func inBucket(p *planttest.Plant, job string) uint64 {
 }
 
 // predictions are those that a job has made, as an oracle wants them.
-func predictions(p *planttest.Plant, n int) (all []alarmtest.Happened) {
+func predictions(p *planttest.Plant, n int) (all []alarmtest.Entry) {
 	p.T.Helper()
 	err := consumer.Read(p.T.Context(), p.JS, "eusn", consumer.Span{From: 1, Stored: true}, func(o consumer.Output) error {
 		for _, one := range o.Predictions {
-			all = append(all, alarmtest.Happened{Position: o.Seq, Stored: o.Stored.UTC(), P: one, Class: o.Meta.Labels[one.Class]})
+			all = append(all, alarmtest.Entry{Position: o.Seq, Stored: o.Stored.UTC(), P: one, Class: o.Meta.Labels[one.Class]})
 		}
 		return nil
 	})

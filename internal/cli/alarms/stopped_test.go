@@ -51,7 +51,7 @@ func TestStoppedProcess(t *testing.T) {
 			t.Fatal(err)
 		}
 		made += streams
-		p.Await("the predictions", func() bool { return p.Made("eusn") == made })
+		p.Await("the predictions", func() bool { return p.CountPredictions("eusn") == made })
 	}
 	stale := func() (names []string) { // streams whose last prediction the bucket does not have
 		last := map[string]uint64{}
@@ -85,7 +85,7 @@ func TestStoppedProcess(t *testing.T) {
 		predict()
 		signal("-STOP") // mostly before it has written all of them
 		if round == 0 {
-			p.Program("alarms", args...)
+			p.KeepProgram("alarms", args...)
 		} else {
 			p.Services["alarms"].Release()
 		}

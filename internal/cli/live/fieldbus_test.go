@@ -33,7 +33,7 @@ type script struct {
 // fieldbusPrograms ends a test where the programs of testdata/fieldbus cannot be run.
 func fieldbusPrograms(t *testing.T) {
 	t.Helper()
-	parts.Npm(t, "fieldbus", "internal/cli/live/testdata/fieldbus", "modbus-serial", " --omit=optional --ignore-scripts")
+	parts.RequireModule(t, "fieldbus", "internal/cli/live/testdata/fieldbus", "modbus-serial", " --omit=optional --ignore-scripts")
 }
 
 func startScript(t *testing.T, name string, args ...string) *script {

@@ -87,14 +87,14 @@ func TestFloods(t *testing.T) {
 	} else {
 		t.Parallel()
 	}
-	p := &plant{planttest.Idle(t, "")}
+	p := &plant{planttest.NewIdle(t, "")}
 	if long {
 		archive := clitest.ImportTiny(t, 2)
 		clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", p.Model, "--bank", "standard", "--policy", "count", "--length", "20")
 	}
 	p.StartServer()
-	p.Program("stage", "run", "--model", p.Model, "--nats-url", p.URL, "--partitions", "4", "-c", clitest.Write(t, p.Dir+"/stage.yaml", "stage: {max_streams: 1000}\n"))
-	p.Await("the stage", func() bool { return p.Says("stage", "stage is reading") })
+	p.KeepProgram("stage", "run", "--model", p.Model, "--nats-url", p.URL, "--partitions", "4", "-c", clitest.Write(t, p.Dir+"/stage.yaml", "stage: {max_streams: 1000}\n"))
+	p.Await("the stage", func() bool { return p.HasLogged("stage", "stage is reading") })
 	f := &flooded{T: t, p: p, mqttPort: planttest.FreePort(t), httpPort: planttest.FreePort(t), tcpPort: planttest.FreePort(t), sample: `{"c0": 1, "c1": 2}`}
 	p.gateway("--mqtt-listen", "127.0.0.1:"+f.mqttPort, "--http-listen", "127.0.0.1:"+f.httpPort, "--tcp-listen", "127.0.0.1:"+f.tcpPort)
 	encoder, err := codec.NewInputEncoder([]string{"c0", "c1"}, codec.InputOptions{})

@@ -172,7 +172,7 @@ func (f *fleet) killBroker(behind bool) {
 	f.p.saved()
 	broker.Kill(false)
 	time.Sleep(planttest.Restarting)
-	f.p.Listens(f.port)
+	f.p.AwaitPort(f.port)
 	gateway.Release()
 	f.resume()
 }
@@ -181,7 +181,7 @@ func (f *fleet) killBroker(behind bool) {
 // killed meanwhile.
 func (f *fleet) fullInput(how time.Duration, kill bool) {
 	f.p.full(true)
-	f.p.Await("that the gateway holds back", func() bool { return f.p.Says("gateway", "the job's input is full") })
+	f.p.Await("that the gateway holds back", func() bool { return f.p.HasLogged("gateway", "the job's input is full") })
 	time.Sleep(how / 2)
 	if kill {
 		f.p.Services["gateway"].Kill(false)

@@ -34,7 +34,7 @@ func (n *nodeDevices) acked() int {
 
 func startNodeDevices(t *testing.T, url string, all []sent) *nodeDevices {
 	t.Helper()
-	dir := parts.Npm(t, "node", "integration/gateway", "mqtt", "")
+	dir := parts.RequireModule(t, "node", "integration/gateway", "mqtt", "")
 	cmd := exec.Command("node", "devices.mjs", url)
 	cmd.Dir, cmd.Stderr = dir, os.Stderr
 	in, err := cmd.StdinPipe()

@@ -23,11 +23,11 @@ func newPlant(t *testing.T, dir string) *plant { return &plant{planttest.New(t, 
 func (p *plant) gateway(args ...string) {
 	p.T.Helper()
 	p.startGateway(args...)
-	p.Await("the gateway", func() bool { return p.Says("gateway", "publishing to") })
+	p.Await("the gateway", func() bool { return p.HasLogged("gateway", "publishing to") })
 }
 
 func (p *plant) startGateway(args ...string) {
-	p.Program("gateway", append([]string{"gateway", "--model", p.Model, "--nats-url", p.URL,
+	p.KeepProgram("gateway", append([]string{"gateway", "--model", p.Model, "--nats-url", p.URL,
 		"--outbox", filepath.Join(p.Dir, "outbox"), "--topics", "plant/+/sensor/+"}, args...)...)
 }
 
@@ -43,8 +43,8 @@ persistence true
 persistence_location %s/
 autosave_interval 0
 `, port, p.Dir))
-	p.Start("mosquitto", path, "-c", conf)
-	p.Listens(port)
+	p.KeepOther("mosquitto", path, "-c", conf)
+	p.AwaitPort(port)
 }
 
 // saved lets mosquitto write what it has to its disk.
@@ -65,7 +65,7 @@ func (p *plant) saved() {
 func (p *plant) still() {
 	p.T.Helper()
 	for last, since := uint64(0), time.Now(); time.Since(since) < time.Second; time.Sleep(50 * time.Millisecond) {
-		info, err := p.Input()
+		info, err := p.InputInfo()
 		if err != nil || info.State.LastSeq != last {
 			since = time.Now()
 		}
@@ -79,7 +79,7 @@ func (p *plant) still() {
 func (p *plant) full(yes bool) {
 	p.T.Helper()
 	p.Await("the limit of the input", func() bool {
-		info, err := p.Input()
+		info, err := p.InputInfo()
 		if err != nil {
 			return false
 		}

@@ -77,7 +77,7 @@ func TestGatewayRun(t *testing.T) {
 	port := planttest.FreePort(t)
 	p.mosquitto(mosquitto, port)
 	p.gateway("--broker", "tcp://127.0.0.1:"+port)
-	p.Await("a subscription", func() bool { return p.Says("gateway", "connected to the broker") })
+	p.Await("a subscription", func() bool { return p.HasLogged("gateway", "connected to the broker") })
 
 	all := makeSent(devices, each)
 	f := &fleet{p: p, port: port, all: all, quick: os.Getenv("EUSN_GATEWAY_RUN") == "", acked: make([]int, devices)}

@@ -226,14 +226,14 @@ func TestGatewayRefuses(t *testing.T) {
 // A gateway that starts before its server waits for it, and says for what.
 func TestGatewayWaitsForTheServer(t *testing.T) {
 	t.Parallel()
-	p := &plant{planttest.Idle(t, "")}
+	p := &plant{planttest.NewIdle(t, "")}
 	p.startGateway("--http-listen", "127.0.0.1:0")
-	p.Await("that it says what it waits for", func() bool { return p.Says("gateway", "waiting for the NATS server") })
-	if p.Says("gateway", "publishing to") {
+	p.Await("that it says what it waits for", func() bool { return p.HasLogged("gateway", "waiting for the NATS server") })
+	if p.HasLogged("gateway", "publishing to") {
 		t.Error("it works without a server")
 	}
-	p.Serve()
-	p.Await("the gateway", func() bool { return p.Says("gateway", "publishing to") })
+	p.StartStage()
+	p.Await("the gateway", func() bool { return p.HasLogged("gateway", "publishing to") })
 }
 
 // A gateway ends where the job's stage would not read what it publishes.

@@ -110,7 +110,7 @@ func TestLoopRun(t *testing.T) {
 
 func newLoop(t *testing.T, dir string, whole bool) *loop {
 	t.Helper()
-	l := &loop{Plant: planttest.Empty(t, dir), whole: whole, rng: rand.New(rand.NewPCG(18, 20)), stop: make(chan struct{}), files: map[string]string{}}
+	l := &loop{Plant: planttest.NewEmpty(t, dir), whole: whole, rng: rand.New(rand.NewPCG(18, 20)), stop: make(chan struct{}), files: map[string]string{}}
 	dir = l.Dir
 	network := []string{"--members", "2", "--units", "8"}
 	if whole {
@@ -130,9 +130,9 @@ func newLoop(t *testing.T, dir string, whole bool) *loop {
 	l.conf = clitest.Write(t, filepath.Join(dir, "stage.yaml"), "stage:\n  lease: 2s\n  snapshot_every: 4s\n")
 	l.StartServer()
 	for w := range 2 {
-		l.Program(fmt.Sprint("worker-", w), l.run()...)
+		l.KeepProgram(fmt.Sprint("worker-", w), l.run()...)
 	}
-	l.Program("recorder", "record", "--model", l.Model, "--nats-url", l.URL, "--out", filepath.Join(dir, "recording"))
+	l.KeepProgram("recorder", "record", "--model", l.Model, "--nats-url", l.URL, "--out", filepath.Join(dir, "recording"))
 	var err error
 	l.client, err = client.Connect(t.Context(), client.Options{URL: l.URL, Channels: []string{"c0", "c1"}, Rows: loopLength, Latency: 20 * time.Millisecond})
 	if err != nil {
@@ -244,7 +244,7 @@ func (l *loop) predictedBy(job string) {
 	l.T.Helper()
 	want := l.sequences()
 	for made, last, since := 0, -1, time.Now(); made < want; time.Sleep(20 * time.Millisecond) {
-		if made = l.Made(job); made > last {
+		if made = l.CountPredictions(job); made > last {
 			last, since = made, time.Now()
 		} else if time.Since(since) > planttest.Quiet/2 {
 			l.T.Fatalf("%d predictions, want %d, and no more for %v; the logs are in %s", made, want, planttest.Quiet/2, l.Dir)

@@ -203,7 +203,7 @@ const (
 // A server that asks for certificates and logins: what works, and what is said of what
 // does not, as reviewed in testdata/wrong-server.txt.
 func TestOPCUAServer(t *testing.T) {
-	parts.Npm(t, "fieldbus", "internal/cli/live/testdata/fieldbus", "node-opcua-server", " --omit=optional --ignore-scripts")
+	parts.RequireModule(t, "fieldbus", "internal/cli/live/testdata/fieldbus", "node-opcua-server", " --omit=optional --ignore-scripts")
 	dir := t.TempDir()
 	now := time.Now()
 	good, guest := newIdentity(t, dir, "good", now.Add(-time.Hour), 30), newIdentity(t, dir, "guest", now.Add(-time.Hour), 30)

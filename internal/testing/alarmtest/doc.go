@@ -1,4 +1,4 @@
-// Package alarmtest says what alarms must be: an oracle that shares no code with package
-// alarm and looks at all predictions again for each of them, and random rules and
-// predictions.
+// Package alarmtest computes the alarms that must result: an oracle that shares no code
+// with package alarm and, for each prediction, evaluates all earlier predictions; and
+// random rules and predictions.
 package alarmtest

@@ -13,28 +13,28 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Rule is a rule in plain numbers, for the oracle, which shares no code with the
-// fold: it looks at all predictions again for each of them.
+// Rule is a rule in plain numbers, for the oracle. The oracle shares no code with the
+// fold: for each prediction, it evaluates all earlier predictions.
 type Rule struct {
 	Name       string
 	Silent     time.Duration
 	Flag       outcome.Flag // 0 = class
 	Novel      float32      // p-value; 0 = class or flag
-	Op         string       // of a predicted number: >, >=, < or <=; "" = another kind
-	Bound, Off float32      // of it; Off is where it is off, Bound where that is not said
+	Op         string       // condition on a predicted number: >, >=, < or <=; "" = another kind of condition
+	Bound, Off float32      // limits of the predicted number: the condition is on at Bound and off at Off
 	Classes    []string
 	At, Below  float32
 	K, N       int
 	ClearAfter int
 	Hold       time.Duration
 	Quiet      string // "22:00-06:00"
-	Prefix     string // of streams
-	Group      bool   // by what is before the first dot
+	Prefix     string // of stream names
+	Group      bool   // by the name up to the first dot
 	Final      bool
 }
 
-// Text is the rule as users write it.
-func (w *Rule) Text() string {
+// FormatRule returns the rule in the syntax of the configuration.
+func (w *Rule) FormatRule() string {
 	var s string
 	switch {
 	case w.Silent > 0:
@@ -80,8 +80,8 @@ func (w *Rule) Text() string {
 	return s
 }
 
-// Happened is one thing of the past: a prediction, or a look at the clock.
-type Happened struct {
+// Entry is an entry of the past: a prediction, or a tick of the clock.
+type Entry struct {
 	Position uint64
 	Stored   time.Time
 	Look     bool
@@ -89,7 +89,7 @@ type Happened struct {
 	Class    string
 }
 
-func (w *Rule) key(stream string) (string, bool) {
+func (w *Rule) keyOf(stream string) (string, bool) {
 	head, _, dotted := strings.Cut(stream, ".")
 	if w.Prefix != "" && (head != w.Prefix || !dotted) || w.Group && !dotted {
 		return "", false
@@ -100,7 +100,7 @@ func (w *Rule) key(stream string) (string, bool) {
 	return stream, true
 }
 
-func (w *Rule) on(h *Happened) bool {
+func (w *Rule) isOn(h *Entry) bool {
 	if w.Novel > 0 {
 		return 0 < h.P.NoveltyP && h.P.NoveltyP <= w.Novel
 	}
@@ -114,7 +114,7 @@ func (w *Rule) on(h *Happened) bool {
 	return slices.Contains(w.Classes, h.Class) && h.P.Probability >= w.At
 }
 
-func (w *Rule) off(h *Happened) bool {
+func (w *Rule) isOff(h *Entry) bool {
 	if w.Novel > 0 {
 		return h.P.NoveltyP > w.Novel
 	}
@@ -123,10 +123,10 @@ func (w *Rule) off(h *Happened) bool {
 		return h.P.Number.Known && (x < w.Off) == (w.Off < w.Bound) && x != w.Off
 	}
 	if w.Op != "" {
-		return h.P.Number.Known && !w.on(h)
+		return h.P.Number.Known && !w.isOn(h)
 	}
 	if w.Flag > 0 {
-		return !w.on(h)
+		return !w.isOn(h)
 	}
 	bound := w.At
 	if w.Below > 0 {
@@ -146,35 +146,36 @@ func (w *Rule) isQuiet(t time.Time) bool {
 	return now >= from || now < to
 }
 
-// Said is an event of the oracle.
-type Said struct {
+// Event is an event that the oracle expects.
+type Event struct {
 	Kind, Rule, Key string
 	Position        uint64
 	Time, Since     time.Time
-	Alarm           int // which event raised it
-	Place           int // of what decided, in the past
+	Alarm           int // number of the event that raised the alarm
+	Place           int // index of the deciding entry in the past
 }
 
-// Expect is what a past makes of rules, in the order of the log.
-func Expect(rules []Rule, past []Happened) (events []Said) {
+// ExpectEvents returns the events that the rules must produce for a past, in the order of
+// the log.
+func ExpectEvents(rules []Rule, past []Entry) (events []Event) {
 	slices.SortFunc(rules, func(a, b Rule) int { return strings.Compare(a.Name, b.Name) })
-	places := map[[2]string][]int{} // of the predictions of each rule and key
+	places := map[[2]string][]int{} // indexes of the predictions of each rule and key
 	for i := range past {
 		for r := range rules {
 			w := &rules[r]
 			if past[i].Look {
 				if w.Silent > 0 {
-					events = append(events, w.looks(past[:i+1], events)...)
+					events = append(events, w.findSilences(past[:i+1], events)...)
 				}
 				continue
 			}
-			key, mine := w.key(past[i].P.Stream)
-			if !mine || w.Final && past[i].P.Flags&outcome.FlagEarly > 0 {
+			key, applies := w.keyOf(past[i].P.Stream)
+			if !applies || w.Final && past[i].P.Flags&outcome.FlagEarly > 0 {
 				continue
 			}
-			which := [2]string{w.Name, key}
-			places[which] = append(places[which], i)
-			if e, ok := w.judges(key, past[:i+1], places[which], events); ok {
+			id := [2]string{w.Name, key}
+			places[id] = append(places[id], i)
+			if e, ok := w.judgePrediction(key, past[:i+1], places[id], events); ok {
 				events = append(events, e)
 			}
 		}
@@ -182,8 +183,9 @@ func Expect(rules []Rule, past []Happened) (events []Said) {
 	return events
 }
 
-// before is the last event of an alarm; nil without one.
-func (w *Rule) before(key string, events []Said) (last *Said, number int) {
+// lastEvent returns the last event of an alarm and its number; nil if the alarm has no
+// event.
+func (w *Rule) lastEvent(key string, events []Event) (last *Event, number int) {
 	for i := range events {
 		if events[i].Rule == w.Name && events[i].Key == key {
 			last, number = &events[i], i+1
@@ -192,8 +194,8 @@ func (w *Rule) before(key string, events []Said) (last *Said, number int) {
 	return last, number
 }
 
-// clearsSilence says whether a prediction, e, clears the alarm of its silence.
-func (w *Rule) clearsSilence(e Said, last *Said, number int) (Said, bool) {
+// clearSilence reports whether the prediction of e clears the alarm of its silence.
+func (w *Rule) clearSilence(e Event, last *Event, number int) (Event, bool) {
 	if last == nil || last.Kind == alarm.Cleared || e.Time.Sub(last.Time) < w.Hold {
 		return e, false
 	}
@@ -201,87 +203,88 @@ func (w *Rule) clearsSilence(e Said, last *Said, number int) (Said, bool) {
 	return e, true
 }
 
-// firstOn is the first of those that are on with never n others between two; -1 if none is.
-func (w *Rule) firstOn(mine []Happened) int {
+// firstOn returns the index of the last prediction that is on and has no other on
+// prediction among the N-1 entries before; -1 if there is none.
+func (w *Rule) firstOn(entries []Entry) int {
 	first := -1
-	for i := range mine {
-		if !w.on(&mine[i]) {
+	for i := range entries {
+		if !w.isOn(&entries[i]) {
 			continue
 		}
-		alone := true
+		isolated := true
 		for j := max(0, i-w.N+1); j < i; j++ {
-			alone = alone && !w.on(&mine[j])
+			isolated = isolated && !w.isOn(&entries[j])
 		}
-		if alone {
+		if isolated {
 			first = i
 		}
 	}
 	return first
 }
 
-// judges says what the last of the past means, which is a prediction of that key.
-func (w *Rule) judges(key string, past []Happened, places []int, events []Said) (Said, bool) {
-	last, number := w.before(key, events)
+// judgePrediction evaluates the last entry of the past, a prediction of the key.
+func (w *Rule) judgePrediction(key string, past []Entry, places []int, events []Event) (Event, bool) {
+	last, number := w.lastEvent(key, events)
 	now := past[len(past)-1]
-	e := Said{Rule: w.Name, Key: key, Position: now.Position, Time: now.Stored, Place: len(past) - 1}
+	e := Event{Rule: w.Name, Key: key, Position: now.Position, Time: now.Stored, Place: len(past) - 1}
 	if w.Silent > 0 {
-		return w.clearsSilence(e, last, number)
+		return w.clearSilence(e, last, number)
 	}
-	var mine []Happened // of this alarm, after its last event
+	var entries []Entry // predictions of this alarm after its last event
 	skip := -1
 	if last != nil {
 		skip = last.Place
 	}
 	for _, i := range places {
 		if i > skip {
-			mine = append(mine, past[i])
+			entries = append(entries, past[i])
 		}
 	}
 	if last != nil && last.Kind == alarm.Raised {
 		run := 0
-		for i := len(mine) - 1; i >= 0 && w.off(&mine[i]); i-- {
+		for i := len(entries) - 1; i >= 0 && w.isOff(&entries[i]); i-- {
 			run++
 		}
 		e.Kind, e.Since, e.Alarm = alarm.Cleared, last.Since, number
 		return e, run >= w.ClearAfter && now.Stored.Sub(last.Time) >= w.Hold
 	}
 	count := 0
-	for i := range mine {
-		if i >= len(mine)-w.N && w.on(&mine[i]) {
+	for i := range entries {
+		if i >= len(entries)-w.N && w.isOn(&entries[i]) {
 			count++
 		}
 	}
 	if count < w.K || w.isQuiet(now.Stored) {
 		return e, false
 	}
-	e.Kind, e.Since, e.Alarm = alarm.Raised, mine[w.firstOn(mine)].Stored, len(events)+1
+	e.Kind, e.Since, e.Alarm = alarm.Raised, entries[w.firstOn(entries)].Stored, len(events)+1
 	return e, true
 }
 
-// looks says which silences the clock has found.
-func (w *Rule) looks(past []Happened, events []Said) (all []Said) {
+// findSilences returns the silences that the clock's tick reveals.
+func (w *Rule) findSilences(past []Entry, events []Event) (all []Event) {
 	now := past[len(past)-1]
 	lasts := map[string]time.Time{}
 	for i := range past {
-		if key, ok := w.key(past[i].P.Stream); !past[i].Look && ok && !(w.Final && past[i].P.Flags&outcome.FlagEarly > 0) {
+		if key, ok := w.keyOf(past[i].P.Stream); !past[i].Look && ok && !(w.Final && past[i].P.Flags&outcome.FlagEarly > 0) {
 			lasts[key] = past[i].Stored
 		}
 	}
 	var keys []string
 	for key, at := range lasts {
-		last, _ := w.before(key, events)
+		last, _ := w.lastEvent(key, events)
 		if now.Stored.Sub(at) >= w.Silent && !w.isQuiet(now.Stored) && (last == nil || last.Kind == alarm.Cleared) {
 			keys = append(keys, key)
 		}
 	}
 	slices.Sort(keys)
 	for _, key := range keys {
-		all = append(all, Said{Kind: alarm.Raised, Rule: w.Name, Key: key, Position: now.Position, Time: now.Stored, Since: lasts[key], Alarm: len(events) + len(all) + 1})
+		all = append(all, Event{Kind: alarm.Raised, Rule: w.Name, Key: key, Position: now.Position, Time: now.Stored, Since: lasts[key], Alarm: len(events) + len(all) + 1})
 	}
 	return all
 }
 
-// Shift makes numbers begin at 1 where the rules were event 1.
+// Shift renumbers events from 1, in a log in which the rules are event 1.
 func Shift(events []alarm.Event) []alarm.Event {
 	for i := range events {
 		events[i].Number--
@@ -290,24 +293,24 @@ func Shift(events []alarm.Event) []alarm.Event {
 	return events
 }
 
-// Same compares events with what was expected.
-func Same(t testing.TB, got []alarm.Event, want []Said) {
+// WantEvents compares events with the expected events.
+func WantEvents(t testing.TB, got []alarm.Event, want []Event) {
 	t.Helper()
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) {
 			t.Fatalf("%d events, want %d", len(got), len(want))
 		}
 		want[i].Place = 0
-		g := Said{got[i].Kind, got[i].Rule, got[i].Key, got[i].Position, got[i].Time, got[i].Since, int(got[i].Alarm), 0}
+		g := Event{got[i].Kind, got[i].Rule, got[i].Key, got[i].Position, got[i].Time, got[i].Since, int(got[i].Alarm), 0}
 		if g != want[i] || got[i].Number != uint64(i)+1 {
 			t.Fatalf("event %d is number %d:\n%+v\nwant\n%+v", i+1, got[i].Number, g, want[i])
 		}
 	}
 }
 
-// Messages are a random past, in messages as a job's output has them. A message of no
-// predictions is a look at the clock.
-func Messages(rng *rand.Rand, streams, messages int) []alarm.Message {
+// RandomMessages returns a random past as messages of a job's output. A message without
+// predictions is a tick of the clock.
+func RandomMessages(rng *rand.Rand, streams, messages int) []alarm.Message {
 	labels := []string{"ok", "imbalance", "rub"}
 	outs := map[int]uint64{}
 	var all []alarm.Message
@@ -315,11 +318,11 @@ func Messages(rng *rand.Rand, streams, messages int) []alarm.Message {
 	seq := uint64(0)
 	bad := map[int]bool{}
 	for range messages {
-		seq += 1 + rng.Uint64N(3) // others are records without predictions, or removed
+		seq += 1 + rng.Uint64N(3) // the skipped numbers are records without predictions, or deleted messages
 		now = now.Add(time.Duration(rng.Int64N(int64(4 * time.Minute))))
 		m := alarm.Message{Seq: seq, Stored: now, Partition: rng.IntN(3), Labels: labels}
 		for range rng.IntN(6) {
-			s := 3*rng.IntN((streams+2)/3) + m.Partition // a stream is of one partition
+			s := 3*rng.IntN((streams+2)/3) + m.Partition // all messages of a stream are in one partition
 			if rng.IntN(12) == 0 {
 				bad[s] = !bad[s]
 			}
@@ -353,8 +356,8 @@ func Messages(rng *rand.Rand, streams, messages int) []alarm.Message {
 	return all
 }
 
-// Rules are random rules.
-func Rules(rng *rand.Rand) (all []Rule) {
+// RandomRules returns random rules.
+func RandomRules(rng *rand.Rand) (all []Rule) {
 	for i := range 1 + rng.IntN(5) {
 		w := Rule{Name: fmt.Sprint("rule-", i), N: 1 + rng.IntN(6), ClearAfter: 1 + rng.IntN(4)}
 		w.K = 1 + rng.IntN(w.N)

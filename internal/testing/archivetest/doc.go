@@ -1,5 +1,5 @@
-// Package archivetest helps tests of archives and of their readers: it writes
-// Parquet files as other tools write them, and files to import.
+// Package archivetest helps tests of archives and their readers: it writes Parquet files
+// as other tools write them, and files to import.
 //
 // # Files
 //

@@ -25,7 +25,7 @@ func Place(t testing.TB, files map[string]string) string {
 	return dir
 }
 
-// WantError wants an error whose text contains want.
+// WantError requires an error whose text contains want.
 func WantError(t testing.TB, err error, want string) {
 	t.Helper()
 	if err == nil || !strings.Contains(err.Error(), want) {

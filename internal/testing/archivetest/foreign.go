@@ -12,15 +12,15 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 )
 
-// Column is one column of a file as another tool might write it, its rows as JSON.
+// Column is a column of a file as another tool might write it, its rows as JSON.
 type Column = struct {
 	Name string
 	Kind arrow.DataType
 	Rows string
 }
 
-// Foreign writes columns with metadata, in the way of other tools: everything
-// may be null, dictionaries, no compression.
+// Foreign writes columns with metadata as other tools do: every column nullable,
+// dictionaries, no compression.
 func Foreign(t testing.TB, meta map[string]string, columns []Column, props ...parquet.WriterProperty) []byte {
 	t.Helper()
 	rec := ForeignRecord(t, meta, columns)
@@ -38,7 +38,7 @@ func Foreign(t testing.TB, meta map[string]string, columns []Column, props ...pa
 	return b.Bytes()
 }
 
-// ForeignRecord is what Foreign writes.
+// ForeignRecord is the record that Foreign writes.
 func ForeignRecord(t testing.TB, meta map[string]string, columns []Column) arrow.Record {
 	t.Helper()
 	var fields []arrow.Field
@@ -72,7 +72,7 @@ func SetMeta() map[string]string {
 	}
 }
 
-// SetColumns are columns for it.
+// SetColumns are the columns of this data set.
 func SetColumns() []Column {
 	return []Column{
 		{"id", Text, `["s0","s1"]`},

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// boot runs the emulator until the machine is off and returns what came over
-// the serial port. Progress goes to standard output as it comes.
+// boot runs the emulator until the machine switches off, and returns the text that the
+// machine sent to the serial port. Progress is printed to standard output.
 func boot(ctx context.Context, dir string) (string, error) {
 	serial := filepath.Join(dir, "serial")
 	for name, text := range map[string]string{
@@ -39,11 +39,11 @@ func boot(ctx context.Context, dir string) (string, error) {
 		if err != nil {
 			return ""
 		}
-		said := strings.ReplaceAll(string(data), "\r", "")
+		output := strings.ReplaceAll(string(data), "\r", "")
 		for {
-			line, _, whole := strings.Cut(said[shown:], "\n")
+			line, _, whole := strings.Cut(output[shown:], "\n")
 			if !whole {
-				return said
+				return output
 			}
 			shown += len(line) + 1
 			if strings.HasPrefix(line, "== ") || strings.HasPrefix(strings.TrimSpace(line), "--- ") && strings.Count(line, "/") < 3 {
@@ -61,12 +61,12 @@ func boot(ctx context.Context, dir string) (string, error) {
 	}
 }
 
-// verdict is nil if every test that had to pass did, none failed or was
-// skipped, and the machine came to its end.
-func verdict(said string, chosen []job) error {
+// checkOutput returns nil if every required test passed, no test failed or was skipped,
+// and the machine ran to its end.
+func checkOutput(output string, chosen []job) error {
 	var bad []error
 	passed := map[string]bool{}
-	lines := bufio.NewScanner(strings.NewReader(said))
+	lines := bufio.NewScanner(strings.NewReader(output))
 	for lines.Scan() {
 		line := strings.TrimSpace(lines.Text())
 		if name, ok := strings.CutPrefix(line, "--- PASS: "); ok {
@@ -83,12 +83,12 @@ func verdict(said string, chosen []job) error {
 	for _, j := range chosen {
 		for _, name := range append(slices.Clone(j.want), "== passed "+j.name) {
 			if !passed[name] {
-				bad = append(bad, fmt.Errorf("%s: did not come: %s", j.name, name))
+				bad = append(bad, fmt.Errorf("%s: did not pass: %s", j.name, name))
 			}
 		}
 	}
 	if !passed["== end"] {
-		bad = append(bad, errors.New("the machine did not come to its end"))
+		bad = append(bad, errors.New("the machine did not run to its end"))
 	}
 	return errors.Join(append(bad, lines.Err())...)
 }

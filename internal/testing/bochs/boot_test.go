@@ -5,11 +5,11 @@ import (
 	"testing"
 )
 
-// TestVerdict: everything that is wrong with a run makes it fail.
+// TestVerdict: every kind of failure in the output fails the run.
 func TestVerdict(t *testing.T) {
 	chosen := []job{{name: "kernel", want: []string{"TestA/avx512", "TestB/avx512"}}}
 	good := "[    0.1] kernel\n== start kernel\n    --- PASS: TestA/avx512 (0.00s)\n    --- PASS: TestB/avx512 (1.00s)\nPASS\n== passed kernel\n== end\n"
-	if err := verdict(good, chosen); err != nil {
+	if err := checkOutput(good, chosen); err != nil {
 		t.Errorf("a good run fails: %v", err)
 	}
 	for name, change := range map[string][2]string{
@@ -23,7 +23,7 @@ func TestVerdict(t *testing.T) {
 		"cut off":        {"== end\n", ""},
 		"no exit status": {"== passed kernel\n", ""},
 	} {
-		if verdict(strings.Replace(good, change[0], change[1], 1), chosen) == nil {
+		if checkOutput(strings.Replace(good, change[0], change[1], 1), chosen) == nil {
 			t.Errorf("%s: passes", name)
 		}
 	}

@@ -1,12 +1,11 @@
-// Command bochs tests the bits of the AVX-512 kernels on machines without
-// AVX-512. It compiles their tests, boots a Linux kernel with them on an
-// emulated Skylake-X (Bochs, https://bochs.sourceforge.io), and fails unless
-// each test named here passed and none was skipped. It says nothing about
-// speed. On a machine with AVX-512 the same test binaries run without the
-// emulator.
+// Command bochs tests the bits of the AVX-512 kernels on machines without AVX-512. It
+// compiles the tests of the kernels, boots a Linux kernel with the test binaries on an
+// emulated Skylake-X (Bochs, https://bochs.sourceforge.io), and fails unless each test
+// named here passed and no test was skipped. It does not measure speed. On a machine with
+// AVX-512 the same test binaries run without the emulator.
 //
-// The file passed records what has passed, by hashes. A test binary that the
-// record has is not run again: the same instructions give the same bits.
+// The file passed records the hashes of the test binaries that passed. A recorded test
+// binary is not rerun: the same instructions give the same bits.
 //
 // Debian packages: bochs bochs-term isolinux syslinux-common genisoimage.
 package main
@@ -28,12 +27,12 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// job is a package's tests. Left out is what takes minutes in the plain
-// references: networks of 100 units and more in the conformance suite (the
-// kernel's own test has up to 230), large products, all but one number of
-// streams for each network of TestEven, most channels and lags of kind mixed, and
-// most repetitions (-test.short). So is threading, and the rest of those packages,
-// which know no instruction set and are tested where this runs.
+// job is the tests of a package. Tests that take minutes in the plain references are left
+// out: networks of 100 units and more in the conformance suite (the kernel's own test has
+// up to 230), large products, all but one number of streams for each network of TestEven,
+// most channels and lags of kind mixed, and most repetitions (-test.short). Threading and
+// the remaining tests of these packages are left out as well: they do not depend on the
+// instruction set, and run on any machine.
 type job struct {
 	name, pkg string
 	args      string
@@ -51,14 +50,14 @@ var jobs = []job{
 }
 
 func main() {
-	kernel := flag.String("kernel", newest("/boot/vmlinuz-*"), "Linux kernel to boot (bzImage, x86-64)")
-	limit := flag.Duration("limit", 20*time.Minute, "give up after this long (alone on a core it takes about 6 minutes)")
-	only := flag.String("only", "", "run this job alone: kernel, dense or reservoir")
+	kernel := flag.String("kernel", newestFile("/boot/vmlinuz-*"), "Linux kernel to boot (bzImage, x86-64)")
+	limit := flag.Duration("limit", 20*time.Minute, "give up after this long (on an idle core it takes about 6 minutes)")
+	only := flag.String("only", "", "run only this job: kernel, dense or reservoir")
 	var o options
 	flag.StringVar(&o.dir, "dir", "", "work in this folder and keep it")
-	flag.BoolVar(&o.all, "all", false, "run also what the record has")
-	flag.BoolVar(&o.record, "record", false, "write what has passed into the record")
-	flag.BoolVar(&o.pending, "pending", false, "run nothing: print the jobs that the record does not have")
+	flag.BoolVar(&o.all, "all", false, "rerun the jobs in the record as well")
+	flag.BoolVar(&o.record, "record", false, "add the passed jobs to the record")
+	flag.BoolVar(&o.pending, "pending", false, "run nothing: print the jobs that are not in the record")
 	flag.BoolVar(&o.emulate, "emulate", false, "use the emulator even if this machine has AVX-512")
 	flag.Parse()
 	o.kernel, o.only = *kernel, *only
@@ -66,7 +65,7 @@ func main() {
 	defer stop()
 	ctx, cancel := context.WithTimeoutCause(ctx, *limit, fmt.Errorf("no end after %v", *limit))
 	defer cancel()
-	if err := o.run(ctx); err != nil {
+	if err := o.runJobs(ctx); err != nil {
 		if ctx.Err() != nil {
 			err = errors.Join(context.Cause(ctx), err)
 		}
@@ -75,7 +74,7 @@ func main() {
 	}
 }
 
-func newest(pattern string) string {
+func newestFile(pattern string) string {
 	names, _ := filepath.Glob(pattern)
 	if len(names) == 0 {
 		return ""
@@ -83,13 +82,13 @@ func newest(pattern string) string {
 	return slices.Max(names)
 }
 
-// options are what to run, and how.
+// options select the jobs and the way to run them.
 type options struct {
 	kernel, only, dir             string
 	all, record, pending, emulate bool
 }
 
-func (o options) run(ctx context.Context) error {
+func (o options) runJobs(ctx context.Context) error {
 	chosen := jobs
 	if o.only != "" {
 		chosen = slices.DeleteFunc(slices.Clone(jobs), func(j job) bool { return j.name != o.only })
@@ -113,7 +112,7 @@ func (o options) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sums, err := hashes(root, chosen)
+	sums, err := hashJobs(root, chosen)
 	if err != nil {
 		return err
 	}
@@ -127,14 +126,14 @@ func (o options) run(ctx context.Context) error {
 		return nil
 	}
 	if len(chosen) == 0 {
-		fmt.Println("nothing to run: these test binaries have passed (" + record + "); -all runs them again")
+		fmt.Println("nothing to run: these test binaries have passed (" + record + "); -all reruns them")
 		return nil
 	}
-	said, err := o.execute(ctx, root, chosen)
-	if bad := verdict(said, chosen); bad != nil {
-		return fmt.Errorf("%w\nthe machine said:\n%s", errors.Join(bad, err), tail(said, 8000))
+	output, err := o.execute(ctx, root, chosen)
+	if bad := checkOutput(output, chosen); bad != nil {
+		return fmt.Errorf("%w\noutput of the machine:\n%s", errors.Join(bad, err), tail(output, 8000))
 	}
-	// How the emulator itself ends says nothing: switched off is 1.
+	// The emulator's own exit code is no result: it is 1 after the machine switches off.
 	if !o.record {
 		return nil
 	}
@@ -144,15 +143,15 @@ func (o options) run(ctx context.Context) error {
 	return writeRecord(passed)
 }
 
-// execute runs the jobs and returns what they wrote.
+// execute runs the jobs and returns their output.
 func (o options) execute(ctx context.Context, root string, chosen []job) (string, error) {
 	if x := cpu.X86; !o.emulate && x.HasAVX512F && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512BW {
-		return native(ctx, root, chosen)
+		return runNative(ctx, root, chosen)
 	}
 	if o.kernel == "" {
 		return "", errors.New("no kernel in /boot: name one with -kernel (Debian: apt-get download linux-image-cloud-amd64's newest image, dpkg-deb -x it)")
 	}
-	if err := image(ctx, o.kernel, o.dir, chosen); err != nil {
+	if err := writeImage(ctx, o.kernel, o.dir, chosen); err != nil {
 		return "", err
 	}
 	return boot(ctx, o.dir)
@@ -160,8 +159,8 @@ func (o options) execute(ctx context.Context, root string, chosen []job) (string
 
 func tail(s string, n int) string { return s[max(0, len(s)-n):] }
 
-// compile makes the test binaries, and the program that starts them. The same
-// sources and compiler give the same bytes in every folder.
+// compile builds the test binaries, and the program that starts them. The same sources
+// and compiler give the same bytes in every folder.
 func compile(ctx context.Context, root string, chosen []job) error {
 	if err := os.MkdirAll(root, 0o777); err != nil {
 		return err
@@ -175,8 +174,8 @@ func compile(ctx context.Context, root string, chosen []job) error {
 	return goTool(ctx, slices.Concat([]string{"build"}, flags, []string{"-o", filepath.Join(root, "init"), "./internal/testing/bochs/guest"})...)
 }
 
-// image makes dir/cd.iso: boot loader, kernel, and dir/root in an initramfs.
-func image(ctx context.Context, kernel, dir string, chosen []job) error {
+// writeImage writes dir/cd.iso: boot loader, kernel, and dir/root in an initramfs.
+func writeImage(ctx context.Context, kernel, dir string, chosen []job) error {
 	root, disc := filepath.Join(dir, "root"), filepath.Join(dir, "disc")
 	if err := os.MkdirAll(disc, 0o777); err != nil {
 		return err
@@ -205,17 +204,17 @@ func image(ctx context.Context, kernel, dir string, chosen []job) error {
 			return err
 		}
 	}
-	return tool(ctx, dir, nil, "genisoimage", "-quiet", "-o", "cd.iso", "-b", "isolinux.bin", "-c", "boot.cat",
+	return runTool(ctx, dir, nil, "genisoimage", "-quiet", "-o", "cd.iso", "-b", "isolinux.bin", "-c", "boot.cat",
 		"-no-emul-boot", "-boot-load-size", "4", "-boot-info-table", "disc")
 }
 
-// goTool compiles for the emulated machine. GOAMD64=v3 (it has that) makes the
-// references quicker.
+// goTool compiles for the emulated machine. GOAMD64=v3, which the machine supports, makes
+// the references faster.
 func goTool(ctx context.Context, args ...string) error {
-	return tool(ctx, "", []string{"GOOS=linux", "GOARCH=amd64", "GOAMD64=v3", "CGO_ENABLED=0"}, "go", args...)
+	return runTool(ctx, "", []string{"GOOS=linux", "GOARCH=amd64", "GOAMD64=v3", "CGO_ENABLED=0"}, "go", args...)
 }
 
-func tool(ctx context.Context, dir string, env []string, name string, args ...string) error {
+func runTool(ctx context.Context, dir string, env []string, name string, args ...string) error {
 	c := exec.CommandContext(ctx, name, args...)
 	c.Dir, c.Env = dir, append(os.Environ(), env...)
 	if out, err := c.CombinedOutput(); err != nil {

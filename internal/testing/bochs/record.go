@@ -12,26 +12,26 @@ import (
 	"strings"
 )
 
-// record is the file of what has passed: a line for each job, its name and the
-// hash of all that decides what it computes.
+// record is the file of passed jobs: a line for each job, with its name and the hash of
+// all inputs of its result.
 const record = "internal/testing/bochs/passed"
 
-// hashes are those of the jobs: of the test binary, of its arguments and of the
+// hashJobs returns the hashes of the jobs: of the test binary, its arguments and the
 // tests that must pass.
-func hashes(root string, chosen []job) (map[string]string, error) {
+func hashJobs(root string, chosen []job) (map[string]string, error) {
 	sums := map[string]string{}
 	for _, j := range chosen {
 		binary, err := os.ReadFile(filepath.Join(root, j.name))
 		if err != nil {
 			return nil, err
 		}
-		asked := fmt.Sprintf("%d\n%s\n%q\n", len(binary), j.args, j.want)
-		sums[j.name] = fmt.Sprintf("%x", sha256.Sum256(append([]byte(asked), binary...)))
+		inputs := fmt.Sprintf("%d\n%s\n%q\n", len(binary), j.args, j.want)
+		sums[j.name] = fmt.Sprintf("%x", sha256.Sum256(append([]byte(inputs), binary...)))
 	}
 	return sums, nil
 }
 
-// readRecord returns the hashes by job; none where there is no record.
+// readRecord returns the hashes by job; none if there is no record.
 func readRecord() (map[string]string, error) {
 	text, err := os.ReadFile(record)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestHashes: what has passed is known again, and all that decides it counts.
+// TestHashes: passed jobs are recognized, and the hash depends on every input.
 func TestHashes(t *testing.T) {
 	root := t.TempDir()
 	write := func(text string) {
@@ -18,7 +18,7 @@ func TestHashes(t *testing.T) {
 	}
 	sum := func(j job) string {
 		t.Helper()
-		sums, err := hashes(root, []job{j})
+		sums, err := hashJobs(root, []job{j})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,5 +1,5 @@
-// Package browser drives a headless Chromium with chromedp, for tests of pages. The two
-// talk over pipes: no port is opened.
+// Package browser drives a headless Chromium with chromedp, for tests of pages. The
+// connection is a pair of pipes: no port is opened.
 package browser
 
 import (
@@ -25,19 +25,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// patience is far beyond what a browser needs, so that only a hang fails by it.
+// patience is far longer than a browser needs, so that only a hang exceeds it.
 const patience = time.Minute
 
-// Browser is one with one tab.
+// Browser is a browser with one tab.
 type Browser struct {
 	t   testing.TB
 	tab context.Context
 
 	mu      sync.Mutex // guards console
-	console []string   // errors and messages of the page, and what its policy refused
+	console []string   // errors and messages of the page, and violations of its policy
 }
 
-// Start starts Debian's chromium. It ends the test if chromium is absent.
+// Start starts Debian's chromium, or ends the test if chromium is missing.
 func Start(t testing.TB) *Browser {
 	t.Helper()
 	program, err := exec.LookPath("chromium")
@@ -49,7 +49,7 @@ func Start(t testing.TB) *Browser {
 	allocator, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	b := &Browser{t: t}
 	var closeTab context.CancelFunc
-	b.tab, closeTab = chromedp.NewContext(allocator, chromedp.WithListener(b.listen))
+	b.tab, closeTab = chromedp.NewContext(allocator, chromedp.WithListener(b.recordEvent))
 	t.Cleanup(func() {
 		closeTab()
 		stop()
@@ -57,23 +57,23 @@ func Start(t testing.TB) *Browser {
 			t.Logf("the browser's log: %s", &stderr)
 		}
 	})
-	do(b, "start", chromedp.Steps())
+	runAction(b, "start", chromedp.Steps())
 	return b
 }
 
-// listen keeps what the page writes to its console.
-func (b *Browser) listen(event any) {
+// recordEvent records the page's console messages.
+func (b *Browser) recordEvent(event any) {
 	switch event.(type) {
 	case *runtime.EventExceptionThrown, *runtime.EventConsoleAPICalled, *log.EventEntryAdded, *page.EventJavascriptDialogOpening:
-		text, _ := json.Marshal(event) // events of chromedp have JSON
+		text, _ := json.Marshal(event) // events of chromedp have a JSON form
 		b.mu.Lock()
 		b.console = append(b.console, fmt.Sprintf("%T %s", event, text))
 		b.mu.Unlock()
 	}
 }
 
-// do runs an action in the tab, and ends the test if it fails.
-func do[T any](b *Browser, what string, action chromedp.Action[T]) T {
+// runAction runs an action in the tab, and ends the test if the action fails.
+func runAction[T any](b *Browser, what string, action chromedp.Action[T]) T {
 	b.t.Helper()
 	late := time.AfterFunc(patience, func() { _ = chromedp.Cancel(b.tab) })
 	defer late.Stop()
@@ -84,17 +84,17 @@ func do[T any](b *Browser, what string, action chromedp.Action[T]) T {
 	return v
 }
 
-// Open goes to an address.
+// Open loads an address.
 func (b *Browser) Open(url string) {
 	b.t.Helper()
-	do(b, url, chromedp.Navigate(url))
+	runAction(b, url, chromedp.Navigate(url))
 }
 
-// Eval stores the value of an expression in the page; it waits for a promise. The page's
-// policy does not apply to the expression, as in DevTools.
+// Eval evaluates an expression in the page, awaits a promise, and stores the value. The
+// page's policy does not apply to the expression, as in DevTools.
 func (b *Browser) Eval(expression string, into any) {
 	b.t.Helper()
-	r := do(b, expression, chromedp.Evaluate[*runtime.RemoteObject](expression, chromedp.EvalAwaitPromise, chromedp.EvalAsValue))
+	r := runAction(b, expression, chromedp.Evaluate[*runtime.RemoteObject](expression, chromedp.EvalAwaitPromise, chromedp.EvalAsValue))
 	if into != nil && len(r.Value) > 0 {
 		if err := json.Unmarshal(r.Value, into); err != nil {
 			b.t.Fatalf("browser, %s: %v: %s", expression, err, r.Value)
@@ -102,16 +102,16 @@ func (b *Browser) Eval(expression string, into any) {
 	}
 }
 
-// Text is a string that an expression has.
-func (b *Browser) Text(expression string) (s string) {
+// EvalText returns the value of an expression as a string.
+func (b *Browser) EvalText(expression string) (s string) {
 	b.t.Helper()
 	b.Eval("String("+expression+")", &s)
 	return s
 }
 
-// Until waits for an expression to be true. One that fails is not true yet: the page may not
-// be there.
-func (b *Browser) Until(what, expression string) {
+// AwaitTrue waits until an expression is true. An expression that fails counts as false,
+// because the page may not be loaded yet.
+func (b *Browser) AwaitTrue(what, expression string) {
 	b.t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 		var ok bool
@@ -120,32 +120,32 @@ func (b *Browser) Until(what, expression string) {
 			return
 		}
 		if time.Now().After(end) {
-			b.t.Fatalf("browser: no %s within %v; the page has: %s", what, patience, b.Text("document.body ? document.body.innerText : 'nothing'"))
+			b.t.Fatalf("browser: no %s within %v; the page has: %s", what, patience, b.EvalText("document.body ? document.body.innerText : 'nothing'"))
 		}
 	}
 }
 
-// Type puts a text where the focus is, as a keyboard does.
-func (b *Browser) Type(text string) {
+// TypeText types a text into the focused element.
+func (b *Browser) TypeText(text string) {
 	b.t.Helper()
-	do(b, "typing", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+	runAction(b, "typing", chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		_, err := cdp.Call(ctx, tab, input.InsertText, input.InsertTextParams{Text: text})
 		return err
 	}))
 }
 
-// Press presses a key, such as Enter or Tab.
-func (b *Browser) Press(key string) {
+// PressKey presses a key, for example Enter or Tab.
+func (b *Browser) PressKey(key string) {
 	b.t.Helper()
 	code := map[string]string{"Enter": kb.Enter, "Tab": kb.Tab, "ArrowLeft": kb.ArrowLeft, "Escape": kb.Escape}[key]
 	if code == "" {
 		b.t.Fatalf("browser: which key is %s?", key)
 	}
-	do(b, key, chromedp.KeyEvent(code))
+	runAction(b, key, chromedp.KeyEvent(code))
 }
 
-// Size sets the tab's size in CSS pixels; media are features such as prefers-color-scheme,
-// and print is the medium.
+// Size sets the tab's size in CSS pixels; media are features, for example
+// prefers-color-scheme, and print selects the medium.
 func (b *Browser) Size(width, height int, print bool, media map[string]string) {
 	b.t.Helper()
 	var params emulation.SetEmulatedMediaParams
@@ -155,23 +155,23 @@ func (b *Browser) Size(width, height int, print bool, media map[string]string) {
 	for name, value := range media {
 		params.Features = append(params.Features, &emulation.MediaFeature{Name: name, Value: value})
 	}
-	do(b, "size", chromedp.Steps(chromedp.EmulateViewport(int64(width), int64(height)), chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
+	runAction(b, "size", chromedp.Steps(chromedp.EmulateViewport(int64(width), int64(height)), chromedp.Func(func(ctx context.Context, tab *chromedp.Target) error {
 		_, err := cdp.Call(ctx, tab, emulation.SetEmulatedMedia, params)
 		return err
 	})))
 }
 
-// Picture writes the whole page as PNG.
-func (b *Browser) Picture(path string) {
+// SavePicture writes the whole page as PNG.
+func (b *Browser) SavePicture(path string) {
 	b.t.Helper()
-	if err := os.WriteFile(path, do(b, "picture", chromedp.FullScreenshot(100)), 0o644); err != nil {
+	if err := os.WriteFile(path, runAction(b, "picture", chromedp.FullScreenshot(100)), 0o644); err != nil {
 		b.t.Fatalf("browser: a picture: %v", err)
 	}
 }
 
-// Said is the page's console so far: exceptions, messages, and what the page's policy
-// refused.
-func (b *Browser) Said() []string {
+// ConsoleLines returns the page's console so far: exceptions, messages, and violations of
+// the page's policy.
+func (b *Browser) ConsoleLines() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string{}, b.console...)

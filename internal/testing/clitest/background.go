@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// background is a program running until stopped.
+// background is a program that runs until stopped.
 type background struct {
 	cancel context.CancelFunc
 	done   chan Result
@@ -29,10 +29,10 @@ type background struct {
 	Out    io.Reader // standard output, as a pipe
 }
 
-// Messages is what the program has written to standard error.
+// Messages returns the program's standard error output so far.
 func (b *background) Messages() string { return b.errOut.String() }
 
-// Start runs the program until its messages hold text.
+// Start runs the program and returns when its messages contain text.
 func Start(t *testing.T, text string, args ...string) *background {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -58,7 +58,7 @@ func Start(t *testing.T, text string, args ...string) *background {
 	return nil
 }
 
-// Stop interrupts the program and waits for its end.
+// Stop interrupts the program and waits for its exit.
 func (b *background) Stop(t *testing.T) Result {
 	t.Helper()
 	b.cancel()
@@ -71,8 +71,8 @@ func (b *background) Stop(t *testing.T) Result {
 	}
 }
 
-// Await returns when the stage has published at least that many predictions, or
-// if none are wanted, dead letters.
+// Await returns when the stage has published at least the given number of
+// predictions or, if predictions is 0, dead letters.
 func Await(t *testing.T, url string, predictions, deadLetters int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), pipelinetest.Patience)
@@ -118,7 +118,7 @@ func AwaitInput(t *testing.T, url string) {
 	}
 }
 
-// AwaitFile returns when there is a file.
+// AwaitFile returns when the file exists.
 func AwaitFile(t *testing.T, path string) {
 	t.Helper()
 	for end := time.Now().Add(pipelinetest.Patience); ; time.Sleep(20 * time.Millisecond) {
@@ -133,7 +133,7 @@ func AwaitFile(t *testing.T, path string) {
 // ServerURL finds the address of an embedded server in messages.
 var ServerURL = regexp.MustCompile(`nats://127\.0\.0\.1:\d+`)
 
-// LockedBuffer is written by the stage while the test reads it.
+// LockedBuffer is a buffer that the stage may write while the test reads.
 type LockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -151,7 +151,7 @@ func (l *LockedBuffer) String() string {
 	return l.b.String()
 }
 
-// OnServer does something with a client of the server at url.
+// OnServer calls do with a client of the server at url.
 func OnServer(t *testing.T, url string, do func(js jetstream.JetStream) error) {
 	t.Helper()
 	if err := withClient(url, do); err != nil {

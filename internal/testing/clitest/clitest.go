@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
 )
 
-// Lines parses one JSON object a line.
+// Lines parses one JSON object per line.
 func (r Result) Lines(t *testing.T) []map[string]any {
 	t.Helper()
 	var all []map[string]any
@@ -28,8 +28,8 @@ func (r Result) Lines(t *testing.T) []map[string]any {
 	return all
 }
 
-// Records wants every line of the messages to be a JSON object, and returns
-// them.
+// Records requires every line of the messages to be a JSON object, and returns the
+// objects.
 func (r Result) Records(t *testing.T) (all []map[string]any) {
 	t.Helper()
 	for line := range strings.Lines(r.ErrOut) {
@@ -42,22 +42,22 @@ func (r Result) Records(t *testing.T) (all []map[string]any) {
 	return all
 }
 
-// Result is what one run of the program gave.
+// Result is the result of one run of the program.
 type Result struct {
 	Code        int
 	Out, ErrOut string
 }
 
-// Exec runs the program as main does, in a directory of its own.
+// Exec runs the program as main does, in its own directory.
 func Exec(t *testing.T, ctx context.Context, args ...string) Result {
 	t.Helper()
 	var out bytes.Buffer
-	var errOut LockedBuffer // the stage logs while a command speaks
+	var errOut LockedBuffer // the stage logs while a command writes
 	code := root.Run(ctx, args, &out, &errOut)
 	return Result{code, out.String(), errOut.String()}
 }
 
-// Must runs the program and wants exit code 0.
+// Must runs the program and requires exit code 0.
 func Must(t *testing.T, args ...string) Result {
 	t.Helper()
 	r := Exec(t, t.Context(), args...)
@@ -89,7 +89,7 @@ func Write(t *testing.T, path, text string) string {
 	return path
 }
 
-// Parse reads one JSON document from the output.
+// Parse decodes the output as one JSON document.
 func (r Result) Parse(t *testing.T, v any) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(r.Out), v); err != nil {
@@ -97,7 +97,7 @@ func (r Result) Parse(t *testing.T, v any) {
 	}
 }
 
-// Leftovers lists what is in dir besides the names expected.
+// Leftovers lists the files in dir except the expected names.
 func Leftovers(t *testing.T, dir string, expected ...string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
@@ -113,17 +113,17 @@ func Leftovers(t *testing.T, dir string, expected ...string) []string {
 	return names
 }
 
-// StopAt cancels a context once a text appears in what is written to it.
+// StopAt cancels a context when Text appears in the written data.
 type StopAt struct {
 	Text   string
 	Cancel context.CancelFunc
 	W      io.Writer
-	seen   bool
+	found  bool
 }
 
 func (s *StopAt) Write(b []byte) (int, error) {
 	if strings.Contains(string(b), s.Text) {
-		s.seen = true
+		s.found = true
 		s.Cancel()
 	}
 	return s.W.Write(b)

@@ -53,7 +53,7 @@ func ImportTiny(t *testing.T, channels int) string {
 	return archive
 }
 
-// RecordingCSV is a recording of some streams, whose sequences end now and then.
+// RecordingCSV is a recording of some streams, with several sequences each.
 func RecordingCSV(streams, samples int) string {
 	var b strings.Builder
 	b.WriteString("stream,time,end,c0,c1\n")
@@ -66,7 +66,7 @@ func RecordingCSV(streams, samples int) string {
 	return b.String()
 }
 
-// Line is what tests read of a prediction in a line of JSON.
+// Line holds the fields that tests read from a prediction in a line of JSON.
 type Line struct {
 	Stream  string    `json:"stream"`
 	Seq     uint64    `json:"seq"`

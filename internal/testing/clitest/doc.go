@@ -1,4 +1,4 @@
-// Package clitest runs the whole program in tests: its arguments in, exit code and
-// both outputs out, in the foreground (Exec, Must) or until it is stopped (Start);
-// and small data sets to run it on. Only tests import it.
+// Package clitest runs the whole program in tests, from arguments to exit code and both
+// outputs, in the foreground (Exec, Must) or in the background (Start); and makes small
+// data sets for these runs. Only tests import the package.
 package clitest

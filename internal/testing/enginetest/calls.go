@@ -13,15 +13,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// batchComposition: the same samples of each slot, dealt out to calls in
-// different ways, leave the same states.
+// batchComposition: the same samples of each slot, split into calls in different ways,
+// leave the same states.
 func batchComposition(t *testing.T, open New) {
-	composed(t, open, bank(2, 3, 10), single(reservoir.EuSN, 3, 37), single(reservoir.RESN, 1, 12))
+	testComposition(t, open, bankSpec(2, 3, 10), singleSpec(reservoir.EuSN, 3, 37), singleSpec(reservoir.RESN, 1, 12))
 }
 
-func composed(t *testing.T, open New, specs ...reservoir.Spec) {
+func testComposition(t *testing.T, open New, specs ...reservoir.Spec) {
 	for _, s := range specs {
-		net := draw(t, s)
+		net := drawNetwork(t, s)
 		rng := rand.New(rand.NewPCG(3, 3))
 		const slots, length = 67, 45
 		data := make([][]float32, slots)
@@ -30,8 +30,8 @@ func composed(t *testing.T, open New, specs ...reservoir.Spec) {
 		}
 		var first [][]uint32
 		for _, way := range []struct{ streams, samples int }{{1, 1}, {1, 1000}, {slots, 1}, {slots, 1000}, {16, 5}, {33, 3}} {
-			e := start(t, open, net, slots)
-			deal(t, e, data, way.streams, way.samples)
+			e := startEngine(t, open, net, slots)
+			feedSlots(t, e, data, way.streams, way.samples)
 			states := make([][]uint32, slots)
 			for i := range states {
 				states[i] = make([]uint32, s.Layout().Words)
@@ -51,9 +51,9 @@ func composed(t *testing.T, open New, specs ...reservoir.Spec) {
 	}
 }
 
-// deal feeds every slot its data, at most streams slots and samples of
-// each per call.
-func deal(t *testing.T, e reservoir.Engine, data [][]float32, streams, samples int) {
+// feedSlots feeds every slot its data, at most streams slots and samples of each per
+// call.
+func feedSlots(t *testing.T, e reservoir.Engine, data [][]float32, streams, samples int) {
 	t.Helper()
 	c := e.Network().Spec.Channels
 	for from := 0; from < len(data); from += streams {
@@ -75,11 +75,11 @@ func deal(t *testing.T, e reservoir.Engine, data [][]float32, streams, samples i
 	}
 }
 
-// longRun crosses many folds of the two-level sums.
+// longRun spans many folds of the two-level sums.
 func longRun(t *testing.T, open New) {
-	s := bank(1, 2, 5)
-	net := draw(t, s)
-	e := start(t, open, net, 2)
+	s := bankSpec(1, 2, 5)
+	net := drawNetwork(t, s)
+	e := startEngine(t, open, net, 2)
 	rng := rand.New(rand.NewPCG(4, 4))
 	ref := newReference(net)
 	inputs := randomInputs(rng, 10_000)
@@ -96,13 +96,13 @@ func longRun(t *testing.T, open New) {
 	checkSlot(t, e, 1, ref)
 }
 
-// folds: streams of different lengths in one call, each with its fold of the
+// testFolds: streams of different lengths in one call, each with its fold of the
 // two-level sums at another sample, or soon after its end.
-func folds(t *testing.T, open New) {
-	s := bank(1, 2, 3)
-	net := draw(t, s)
+func testFolds(t *testing.T, open New) {
+	s := bankSpec(1, 2, 3)
+	net := drawNetwork(t, s)
 	const slots = 19
-	e := start(t, open, net, slots)
+	e := startEngine(t, open, net, slots)
 	rng := rand.New(rand.NewPCG(10, 10))
 	refs := make([]reference, slots)
 	for i := range refs {
@@ -129,12 +129,12 @@ func folds(t *testing.T, open New) {
 	}
 }
 
-// roundings: sums of a product and a number that lie so close to the middle of
-// two float32 that rounding them to float64 first gives the wrong one, for one
-// unit in four at a time, from an input and from a state.
-func roundings(t *testing.T, open New) {
+// testRoundings: sums of a product and a number that lie close to the middle of two
+// float32 numbers, so that rounding first to float64 gives a wrong result; for one unit
+// in four at a time, from an input and from a state.
+func testRoundings(t *testing.T, open New) {
 	const units = 19
-	s := single(reservoir.EuSN, 1, units)
+	s := singleSpec(reservoir.EuSN, 1, units)
 	s.Gamma = reservoir.Fixed(0)
 	const tiny = 1. / (1 << 23)
 	sum, a, b := float32(1+tiny)/16, float32(1+tiny)/(1<<14), float32(1-tiny)/(1<<14)
@@ -143,7 +143,7 @@ func roundings(t *testing.T, open New) {
 	}
 	for way := range 8 {
 		from, first := way%2, way/2
-		net := draw(t, s)
+		net := drawNetwork(t, s)
 		m := &net.Members[0]
 		clear(m.Recurrent)
 		clear(m.Input)
@@ -166,7 +166,7 @@ func roundings(t *testing.T, open New) {
 		} else {
 			ref.members[0].h[0] = b
 		}
-		e := start(t, open, net, 1)
+		e := startEngine(t, open, net, 1)
 		if err := e.WriteState(0, ref.words()); err != nil {
 			t.Fatal(err)
 		}
@@ -178,11 +178,11 @@ func roundings(t *testing.T, open New) {
 	}
 }
 
-// longestSequence: a sequence ends at MaxSteps samples, and not before. So many
-// are numbers as well as few: see the features.
+// longestSequence: a sequence ends at MaxSteps samples and not earlier. The features are
+// numbers for long and short sequences.
 func longestSequence(t *testing.T, open New) {
-	s := bank(1, 2, 5)
-	e := start(t, open, draw(t, s), 1)
+	s := bankSpec(1, 2, 5)
+	e := startEngine(t, open, drawNetwork(t, s), 1)
 	state := make([]uint32, s.Layout().Words)
 	advance := func(samples int32, reset bool) error {
 		inputs := randomInputs(rand.New(rand.NewPCG(9, 9)), int(samples))
@@ -217,15 +217,15 @@ func longestSequence(t *testing.T, open New) {
 	if err := e.Features(0, got); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, "features", got, want)
+	equalBits(t, "features", got, want)
 	check(advance(2, true), true, 2)
 }
 
-// refusals: every bad call is refused before any state changes.
-func refusals(t *testing.T, open New) {
-	s := bank(2, 2, 5)
-	net := draw(t, s)
-	e := start(t, open, net, 3)
+// testRefusals: every bad call is refused before any state changes.
+func testRefusals(t *testing.T, open New) {
+	s := bankSpec(2, 2, 5)
+	net := drawNetwork(t, s)
+	e := startEngine(t, open, net, 3)
 	rng := rand.New(rand.NewPCG(6, 6))
 	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, s.FeatureCount())}); err != nil {
 		t.Fatal(err)
@@ -261,7 +261,7 @@ func refusals(t *testing.T, open New) {
 		{"negative sample", inputs, reservoir.Run{Slot: 1, From: -1, To: 4}, 0},
 		{"no room for scores", inputs, reservoir.Run{Slot: 1, To: 10, Emit: true}, 2},
 	} {
-		first := reservoir.Run{Slot: 1, Reset: true, To: 3} // would change the state if taken
+		first := reservoir.Run{Slot: 1, Reset: true, To: 3} // would change the state if accepted
 		err := e.Advance(c.inputs, []reservoir.Run{first, c.run}, make([]float32, c.scores))
 		if err == nil {
 			t.Errorf("%s: taken", c.name)
@@ -286,8 +286,8 @@ func refusals(t *testing.T, open New) {
 	}
 }
 
-// refusedReads: of an engine of 3 slots, slots that are not there are not read, and nothing is
-// read to room of another size.
+// refusedReads: an engine of 3 slots refuses to read other slots, and to read into a
+// buffer of another size.
 func refusedReads(t *testing.T, e reservoir.Engine, words, features int) {
 	t.Helper()
 	for _, slot := range []int32{-1, 3} {
@@ -303,10 +303,10 @@ func refusedReads(t *testing.T, e reservoir.Engine, words, features int) {
 }
 
 // NoAllocation checks that the hot call allocates nothing.
-func NoAllocation(t *testing.T, open New) { noAllocation(t, open, bank(2, 2, 9)) }
+func NoAllocation(t *testing.T, open New) { noAllocation(t, open, bankSpec(2, 2, 9)) }
 
 func noAllocation(t *testing.T, open New, s reservoir.Spec) {
-	e := start(t, open, draw(t, s), 4)
+	e := startEngine(t, open, drawNetwork(t, s), 4)
 	rng := rand.New(rand.NewPCG(8, 8))
 	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, s.FeatureCount()), limitedReadout(rng, "l", 9, s.FeatureCount())}); err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-func start(t testing.TB, open New, net *reservoir.Network, slots int) reservoir.Engine {
+func startEngine(t testing.TB, open New, net *reservoir.Network, slots int) reservoir.Engine {
 	t.Helper()
 	e, err := open(net, slots)
 	if err != nil {
@@ -35,7 +35,7 @@ func expectedScores(hs []*readout.Linear, f []float32) []float32 {
 	return all
 }
 
-// expectedJudgement is what detectors say of features, one after the other.
+// expectedJudgement returns the scores of the detectors for features, in order.
 func expectedJudgement(detectors []*novelty.Detector, f []float32) (all []float32) {
 	for _, d := range detectors {
 		z, inputs := slices.Clone(f), make([]float32, d.InputValues())
@@ -64,11 +64,11 @@ func checkSlot(t *testing.T, e reservoir.Engine, slot int32, ref reference) {
 	if err := e.Features(slot, f); err != nil {
 		t.Fatal(err)
 	}
-	equal(t, fmt.Sprintf("slot %d: features", slot), f, ref.features())
+	equalBits(t, fmt.Sprintf("slot %d: features", slot), f, ref.features())
 }
 
-// equal compares bits.
-func equal(t *testing.T, what string, got, want []float32) {
+// equalBits compares bits.
+func equalBits(t *testing.T, what string, got, want []float32) {
 	t.Helper()
 	if len(got) != len(want) {
 		t.Fatalf("%s: %d values, want %d", what, len(got), len(want))

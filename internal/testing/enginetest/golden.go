@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The golden files are written by testdata/golden.py and golden_mixed.py, which
-// share no code with us.
+// The golden files are written by testdata/golden.py and golden_mixed.py, which share no
+// code with this module.
 var (
 	//go:embed testdata/golden.json
 	goldenFile []byte
@@ -33,9 +33,9 @@ type goldenCase struct {
 	Scores                  [][]float32
 }
 
-func golden(t *testing.T, open New) { goldenCases(t, open, goldenFile, math.MaxInt) }
+func testGolden(t *testing.T, open New) { goldenCases(t, open, goldenFile, math.MaxInt) }
 
-// goldenCases are those of a file that have at most so many samples.
+// goldenCases runs the cases of a file that have at most the given number of samples.
 func goldenCases(t *testing.T, open New, file []byte, samples int) {
 	var cases []goldenCase
 	if err := json.Unmarshal(file, &cases); err != nil {
@@ -47,12 +47,12 @@ func goldenCases(t *testing.T, open New, file []byte, samples int) {
 			total += n
 		}
 		if total <= samples {
-			t.Run(c.Name, func(t *testing.T) { c.check(t, open) })
+			t.Run(c.Name, func(t *testing.T) { c.checkEngine(t, open) })
 		}
 	}
 }
 
-func (c goldenCase) check(t *testing.T, open New) {
+func (c goldenCase) checkEngine(t *testing.T, open New) {
 	s := c.Spec
 	net, err := reservoir.Draw(s)
 	if err != nil {
@@ -60,17 +60,17 @@ func (c goldenCase) check(t *testing.T, open New) {
 	}
 	weights := sha256.New()
 	for _, m := range net.Members {
-		words(weights, m.Inputs)
-		words(weights, m.Lags)
+		hashValues(weights, m.Inputs)
+		hashValues(weights, m.Lags)
 		for _, v := range [][]float32{m.Recurrent, m.Input, m.Bias, {m.Keep, m.Gain}} {
-			words(weights, v)
+			hashValues(weights, v)
 		}
 	}
-	same(t, "weights", weights, c.Weights)
+	checkHash(t, "weights", weights, c.Weights)
 
 	net.Norm = reservoir.Norm{Mean: goldenSequence(101, s.Channels, 0), Scale: goldenSequence(102, s.Channels, 3), Diff: goldenSequence(103, s.Channels, 3)}
 	f := s.FeatureCount()
-	e := start(t, open, net, len(c.Lengths))
+	e := startEngine(t, open, net, len(c.Lengths))
 	linear := &readout.Linear{Name: "golden", Classes: []string{"a", "b", "c"}, Center: goldenSequence(104, f, 0), Weights: goldenSequence(105, 3*f, 0), Intercept: goldenSequence(106, 3, 0)}
 	if c.Limited {
 		linear.Limit = goldenSequence(108, f, 2.5)
@@ -97,17 +97,17 @@ func (c goldenCase) check(t *testing.T, open New) {
 		if err := e.Features(int32(i), feat); err != nil {
 			t.Fatal(err)
 		}
-		words(states, state)
-		words(features, feat)
-		equal(t, fmt.Sprintf("scores of sequence %d", i), scores[3*i:3*i+3], c.Scores[i])
+		hashValues(states, state)
+		hashValues(features, feat)
+		equalBits(t, fmt.Sprintf("scores of sequence %d", i), scores[3*i:3*i+3], c.Scores[i])
 	}
-	same(t, "states", states, c.Rows)
-	same(t, "features", features, c.Features)
+	checkHash(t, "states", states, c.Rows)
+	checkHash(t, "features", features, c.Features)
 }
 
-// goldenSequence is the inputs, norms and readouts of the golden cases, as
-// golden.py makes them: 2*u(k) + add, with the generator of reservoir.Draw at
-// member 0, tensor 9.
+// goldenSequence returns the inputs, norms and readouts of the golden cases, as golden.py
+// computes them: 2*u(k) + add, with the generator of reservoir.Draw at member 0, tensor
+// 9.
 func goldenSequence(seed uint64, n int, add float32) []float32 {
 	mix := func(z uint64) uint64 {
 		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -123,13 +123,13 @@ func goldenSequence(seed uint64, n int, add float32) []float32 {
 	return v
 }
 
-func words(h hash.Hash, v any) {
+func hashValues(h hash.Hash, v any) {
 	if err := binary.Write(h, binary.LittleEndian, v); err != nil {
 		panic(err) // BUG: only called with slices of fixed-size numbers
 	}
 }
 
-func same(t *testing.T, what string, h hash.Hash, want string) {
+func checkHash(t *testing.T, what string, h hash.Hash, want string) {
 	t.Helper()
 	if got := hex.EncodeToString(h.Sum(nil)); got != want {
 		t.Fatalf("%s: sha256 %s, golden %s", what, got, want)

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// bank is a recipe with everything switched on.
-func bank(channels, members, units int) reservoir.Spec {
+// bankSpec is a recipe with every option enabled.
+func bankSpec(channels, members, units int) reservoir.Spec {
 	return reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: channels, Members: members, Units: units, Seed: 11,
 		Precision: reservoir.Float32, Standardise: true, Difference: true, Subset: 9, Features: reservoir.AllFeatures,
@@ -21,8 +21,8 @@ func bank(channels, members, units int) reservoir.Spec {
 	}
 }
 
-// single is the paper's network; kind chooses among its three reservoirs.
-func single(kind reservoir.Kind, channels, units int) reservoir.Spec {
+// singleSpec is the paper's network; kind selects one of its three reservoirs.
+func singleSpec(kind reservoir.Kind, channels, units int) reservoir.Spec {
 	s := reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: kind, Channels: channels, Members: 1, Units: units, Seed: 5,
 		Precision: reservoir.Float32, Features: []reservoir.Feature{reservoir.Last}, Input: reservoir.Fixed(1), Bias: reservoir.Fixed(.1),
@@ -35,8 +35,8 @@ func single(kind reservoir.Kind, channels, units int) reservoir.Spec {
 	return s
 }
 
-// draw takes a recipe without Input, too, which reservoir.Draw refuses.
-func draw(t testing.TB, s reservoir.Spec) *reservoir.Network {
+// drawNetwork accepts a recipe without Input as well, which reservoir.Draw refuses.
+func drawNetwork(t testing.TB, s reservoir.Spec) *reservoir.Network {
 	t.Helper()
 	blind := s.Input == reservoir.Dist{}
 	if blind {
@@ -59,8 +59,8 @@ func draw(t testing.TB, s reservoir.Spec) *reservoir.Network {
 	return net
 }
 
-// limitedReadout is a random one that limits its features: about a third of them in
-// use, some always, some never.
+// limitedReadout is random and limits its features: about a third of the features in use,
+// some always limited, some never.
 func limitedReadout(rng *rand.Rand, name string, classes, features int) *readout.Linear {
 	h := randomReadout(rng, name, classes, features)
 	h.Limit = make([]float32, features)
@@ -73,7 +73,7 @@ func limitedReadout(rng *rand.Rand, name string, classes, features int) *readout
 	return h
 }
 
-// randomReadout has no meaning, only weights of every size.
+// randomReadout has no meaning, only weights of every magnitude.
 func randomReadout(rng *rand.Rand, name string, classes, features int) *readout.Linear {
 	h := &readout.Linear{Name: name}
 	for c := range classes {
@@ -101,8 +101,8 @@ func randomInputs(rng *rand.Rand, n int) []float32 {
 	return v
 }
 
-// randomRuns cuts samples into ragged runs, empty ones and repeated slots among
-// them; samples are shared by runs here and there, as nothing forbids it.
+// randomRuns splits samples into ragged runs, with empty runs and repeated slots; some
+// runs share samples, which is allowed.
 func randomRuns(rng *rand.Rand, slots, samples int) []reservoir.Run {
 	var runs []reservoir.Run
 	for at := 0; at < samples; {
@@ -118,7 +118,8 @@ func randomRuns(rng *rand.Rand, slots, samples int) []reservoir.Run {
 	return runs
 }
 
-// randomDetector has so many directions, and reads so many values of inputs.
+// randomDetector has the given number of directions, and reads the given number of input
+// values.
 func randomDetector(rng *rand.Rand, dimensions, inputs, features int) *novelty.Detector {
 	fill := func(n int, scale float64) []float32 {
 		v := make([]float32, n)
@@ -127,7 +128,7 @@ func randomDetector(rng *rand.Rand, dimensions, inputs, features int) *novelty.D
 		}
 		return v
 	}
-	short := 1 / math.Sqrt(float64(features*dimensions)) // so that a residual is left
+	short := 1 / math.Sqrt(float64(features*dimensions)) // leaves a residual
 	return &novelty.Detector{Center: fill(features, 1), Scale: fill(features, 1), Axes: fill(dimensions*features, short),
 		Inputs: fill(inputs*features, 1), Left: []float32{1}, Unit: .5, Level: .5}
 }

@@ -10,16 +10,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Mixed is the suite for networks of kind mixed, beside Run for the others.
+// Mixed is the suite for networks of kind mixed; Run is the suite for the other kinds.
 func Mixed(t *testing.T, open New) {
 	mixedResults(t, open, false)
 	t.Run("NoAllocation", func(t *testing.T) { noAllocation(t, open, mixedBank(2, 8, 8, 20)) })
 }
 
-// MixedResults is Mixed for an engine whose device is simulated, which allocates
-// and is slow: without NoAllocation, without the golden case of 131,536 samples
-// (Thinning begins behind many samples and needs few), and with every second
-// size of a network.
+// MixedResults is Mixed for an engine on a simulated device, which allocates and is slow:
+// without NoAllocation, without the golden case of 131,536 samples (Thinning starts after
+// many samples and needs few), and with every second network size.
 func MixedResults(t *testing.T, open New) { mixedResults(t, open, true) }
 
 func mixedResults(t *testing.T, open New, few bool) {
@@ -33,7 +32,9 @@ func mixedResults(t *testing.T, open New, few bool) {
 	}{
 		{"Golden", func(t *testing.T, open New) { goldenCases(t, open, goldenMixedFile, golden) }},
 		{"Shapes", func(t *testing.T, open New) { mixedShapes(t, open, each) }},
-		{"BatchComposition", func(t *testing.T, open New) { composed(t, open, mixedBank(2, 8, 8, 11), mixedBank(1, 16, 0, 64)) }},
+		{"BatchComposition", func(t *testing.T, open New) {
+			testComposition(t, open, mixedBank(2, 8, 8, 11), mixedBank(1, 16, 0, 64))
+		}},
 		{"Lags", mixedLags},
 		{"Windows", mixedWindows},
 		{"Snapshots", mixedSnapshots},
@@ -45,7 +46,7 @@ func mixedResults(t *testing.T, open New, few bool) {
 	}
 }
 
-// mixedBank is a recipe of tap members and recurrent ones, multiples of 8.
+// mixedBank is a recipe of tap members and recurrent members, multiples of 8.
 func mixedBank(channels, taps, recurrent, lag int) reservoir.Spec {
 	s := reservoir.Spec{
 		Arithmetic: reservoir.MixedArithmetic, Kind: reservoir.Mixed, Channels: channels, Members: taps + recurrent, Units: 16, Seed: 17,
@@ -59,7 +60,7 @@ func mixedBank(channels, taps, recurrent, lag int) reservoir.Spec {
 	return s
 }
 
-// mixedShapes takes every so-many-th size, and all else.
+// mixedShapes runs every each-th size, and all other shapes.
 func mixedShapes(t *testing.T, open New, each int) {
 	specs := map[string]reservoir.Spec{}
 	some := func(sizes ...int) (taken []int) {
@@ -98,14 +99,14 @@ func mixedShapes(t *testing.T, open New, each int) {
 	runShapes(t, open, specs)
 }
 
-// mixedLags: an impulse comes back after its lag, whatever the calls are cut
-// into, and not after a reset.
+// mixedLags: an impulse returns after its lag, for any split into calls, and not after a
+// reset.
 func mixedLags(t *testing.T, open New) {
 	const lag = 40
 	s := mixedBank(1, 8, 0, lag)
 	s.Standardise, s.Difference = false, false
-	net := draw(t, s)
-	for r := range net.Members { // unit 0: the impulse alone, and nothing stays
+	net := drawNetwork(t, s)
+	for r := range net.Members { // unit 0: only the impulse, no memory
 		m := &net.Members[r]
 		m.Lags[1], m.Lags[2] = lag, 39
 		for k := range m.Lags {
@@ -116,7 +117,7 @@ func mixedLags(t *testing.T, open New) {
 	inputs := make([]float32, 3*lag)
 	inputs[3] = 1
 	for _, cut := range []int{1, 2, 39, 40, 41, 120} {
-		e := start(t, open, net, 2)
+		e := startEngine(t, open, net, 2)
 		var got []int
 		state, feature := make([]uint32, s.Layout().Words), make([]float32, s.FeatureCount())
 		for at := 0; at < len(inputs); at += cut {
@@ -148,18 +149,18 @@ func mixedLags(t *testing.T, open New) {
 	}
 }
 
-// mixedWindows: hopping windows are slots that take the same samples and begin
-// at different ones.
+// mixedWindows: hopping windows are slots that read the same samples from different
+// starts.
 func mixedWindows(t *testing.T, open New) {
 	const length, hop, channels = 36, 12, 2
 	s := mixedBank(channels, 8, 8, 9)
-	net := draw(t, s)
-	e := start(t, open, net, length/hop)
+	net := drawNetwork(t, s)
+	e := startEngine(t, open, net, length/hop)
 	inputs := randomInputs(rand.New(rand.NewPCG(12, 12)), 10*hop*channels)
 	for at := 0; at < 10; at++ {
 		var runs []reservoir.Run
 		for phase := range min(at+1, length/hop) {
-			began := at - phase // the hop in which it began
+			began := at - phase // the hop of the window's start
 			runs = append(runs, reservoir.Run{Slot: int32(began % (length / hop)), Reset: phase == 0, From: 0, To: hop})
 		}
 		if err := e.Advance(inputs[at*hop*channels:(at+1)*hop*channels], runs, nil); err != nil {
@@ -175,14 +176,14 @@ func mixedWindows(t *testing.T, open New) {
 	}
 }
 
-// mixedSnapshots: a state read at any place of the ring continues in another slot
-// of another engine.
+// mixedSnapshots: a state read at any position of the ring continues in another slot of
+// another engine.
 func mixedSnapshots(t *testing.T, open New) {
 	const lag, length = 13, 40
 	s := mixedBank(2, 8, 8, lag)
-	net := draw(t, s)
+	net := drawNetwork(t, s)
 	inputs := randomInputs(rand.New(rand.NewPCG(13, 13)), 2*length)
-	a, b := start(t, open, net, 1), start(t, open, net, 3)
+	a, b := startEngine(t, open, net, 1), startEngine(t, open, net, 3)
 	ref := newReference(net)
 	for k := range length {
 		ref.step(inputs[2*k : 2*k+2])
@@ -205,16 +206,16 @@ func mixedSnapshots(t *testing.T, open New) {
 	}
 }
 
-// mixedThinning: long sequences count every second, fourth, ... sample; calls
-// begin and end around the places where that changes.
+// mixedThinning: long sequences count every second, fourth, ... sample; calls begin and
+// end near the samples at which the stride changes.
 func mixedThinning(t *testing.T, open New) {
 	s := mixedBank(1, 8, 8, 5)
-	net := draw(t, s)
+	net := drawNetwork(t, s)
 	rng := rand.New(rand.NewPCG(14, 14))
 	for _, steps := range []uint64{32768 - 5, 32768, 65536 - 9, 1<<20 - 3, 1 << 31, reservoir.MaxSteps - 40} {
-		e := start(t, open, net, 1)
+		e := startEngine(t, open, net, 1)
 		ref := newMixedReference(net)
-		for range 6 { // something in the ring
+		for range 6 { // fill the ring
 			ref.step(randomInputs(rng, 1))
 		}
 		old := ref.inputs
@@ -247,29 +248,29 @@ func mixedThinning(t *testing.T, open New) {
 	}
 }
 
-// mixedTies: several units with the largest, or the smallest, argument all win,
-// or lose; all equal do both. An argument of 0 is not positive, and 0 is not larger
-// than -0.
+// mixedTies: if several units have the largest or the smallest argument, all win or all
+// lose; if all are equal, all do both. An argument of 0 is not positive, and 0 is not
+// larger than -0.
 func mixedTies(t *testing.T, open New) {
 	s := mixedBank(1, 8, 0, 4)
-	net := draw(t, s)
+	net := drawNetwork(t, s)
 	for r := range net.Members {
 		m := &net.Members[r]
 		for i := range 16 {
 			from := i
 			switch {
 			case i < 8:
-				from = i / (1 + r) * (1 + r) // r+1 units alike
+				from = i / (1 + r) * (1 + r) // r+1 equal units
 			case r%2 == 0:
-				from = 8 // the second group all alike
+				from = 8 // the second group is equal
 			}
 			m.Bias[i], m.Recurrent[i] = m.Bias[from], m.Recurrent[from]
 			copy(m.Input[i*6:i*6+6], m.Input[from*6:from*6+6])
-			if r == 7 && i >= 8 { // z is 0 for ever
+			if r == 7 && i >= 8 { // z is always 0
 				m.Bias[i] = 0
 				clear(m.Input[i*6 : i*6+6])
 			}
-			if r == 7 && i >= 12 { // -0 where all inputs are 0 or positive, else 0
+			if r == 7 && i >= 12 { // -0 if all inputs are 0 or positive, else 0
 				m.Bias[i] = float32(math.Copysign(0, -1))
 				for k := range 6 {
 					m.Input[i*6+k] = m.Bias[i]
@@ -277,7 +278,7 @@ func mixedTies(t *testing.T, open New) {
 			}
 		}
 	}
-	e, ref := start(t, open, net, 1), newMixedReference(net)
+	e, ref := startEngine(t, open, net, 1), newMixedReference(net)
 	inputs := randomInputs(rand.New(rand.NewPCG(15, 15)), 50)
 	inputs[0], inputs[49] = 1, -9 // the first argument there is -0, the last 0
 	if err := e.Advance(inputs, []reservoir.Run{{To: 50}}, nil); err != nil {
@@ -292,11 +293,11 @@ func mixedTies(t *testing.T, open New) {
 	checkSlot(t, e, 0, ref)
 }
 
-// mixedRefusals: a state that cannot be is refused, and the slot keeps its own.
+// mixedRefusals: an impossible state is refused, and the slot keeps its state.
 func mixedRefusals(t *testing.T, open New) {
 	s := mixedBank(2, 8, 8, 6)
-	net := draw(t, s)
-	e, ref := start(t, open, net, 2), newReference(net)
+	net := drawNetwork(t, s)
+	e, ref := startEngine(t, open, net, 2), newReference(net)
 	inputs := randomInputs(rand.New(rand.NewPCG(16, 16)), 2*30)
 	if err := e.Advance(inputs, []reservoir.Run{{Slot: 1, To: 30}}, nil); err != nil {
 		t.Fatal(err)

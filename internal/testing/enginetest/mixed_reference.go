@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// mixedReference is of kind mixed: docs/mixed-bank.md. It keeps all inputs of
-// the sequence, and works out the ring when it is asked for the state.
+// mixedReference computes networks of kind mixed: docs/mixed-bank.md. It keeps all inputs
+// of the sequence, and computes the ring when the state is read.
 type mixedReference struct {
 	net      *reservoir.Network
 	steps    uint64
@@ -65,7 +65,7 @@ func (r *mixedReference) step(sample []float32) {
 	}
 }
 
-// input is one of lag samples before, 0 before the sequence began.
+// input returns the input of lag samples earlier, 0 before the start of the sequence.
 func (r *mixedReference) input(c, lag int32) float32 {
 	if x := r.inputs[r.steps-uint64(lag)]; x != nil {
 		return x[c]
@@ -103,7 +103,7 @@ func (m *mixedMember) step(a reservoir.Activation, z [16]float32, counted bool) 
 		if counted {
 			m.sum[i] += m.h[i]
 			m.square[i] = canon.FMA(m.h[i], m.h[i], m.square[i])
-			if v > m.max[i] { // of two zeros the first stays
+			if v > m.max[i] { // of two zeros the first wins
 				m.max[i] = v
 			}
 			group := z[i/8*8 : i/8*8+8]
@@ -173,7 +173,7 @@ func (r *mixedReference) words() []uint32 {
 	return words
 }
 
-// signsOf are those of eight members.
+// signsOf returns the signs of eight members.
 func signsOf(members []mixedMember) []uint32 {
 	signs := make([]uint32, 4)
 	for k := range members {
@@ -186,7 +186,7 @@ func signsOf(members []mixedMember) []uint32 {
 	return signs
 }
 
-// blockOf is the state of eight members, but for the signs.
+// blockOf returns the state of eight members, without the signs.
 func blockOf(members []mixedMember) []uint32 {
 	block := make([]uint32, 768)
 	for k := range members {

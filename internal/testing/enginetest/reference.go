@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// reference is one stream's sequence computed the plainest way, straight from
-// the documentation: no blocks, no packing, no chunks.
+// reference computes one stream's sequence in the simplest way, directly from the
+// documentation: no blocks, no packing, no chunks.
 type reference interface {
 	step(sample []float32)
 	words() []uint32 // the state in the layout of the recipe
@@ -22,7 +22,7 @@ func newReference(net *reservoir.Network) reference {
 	return newPaperReference(net)
 }
 
-// paperReference is of the paper's kinds: reservoir/doc.go.
+// paperReference computes the paper's kinds: reservoir/doc.go.
 type paperReference struct {
 	net      *reservoir.Network
 	steps    uint64

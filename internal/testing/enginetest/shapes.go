@@ -12,51 +12,52 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// known is what shapes has computed: the suite is run for several engines in
-// one process, and the plain reference takes most of its time.
+// known holds the cases that runShapes has computed: the suite runs for several engines
+// in one process, and the plain reference takes most of the time.
 var known = struct {
 	sync.Mutex
 	cases map[string]*randomCase
 }{cases: map[string]*randomCase{}}
 
-// shapes runs random ragged calls over many shapes, up to that many units.
-func shapes(t *testing.T, open New, units int) {
+// testShapes runs random ragged calls over many shapes, of at most the given number of
+// units.
+func testShapes(t *testing.T, open New, units int) {
 	specs := map[string]reservoir.Spec{}
 	for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 50, 100, 127, 200, 255, 1024} {
-		specs[fmt.Sprintf("eusn/%d", n)] = single(reservoir.EuSN, 1+n%6, n)
+		specs[fmt.Sprintf("eusn/%d", n)] = singleSpec(reservoir.EuSN, 1+n%6, n)
 	}
 	for _, x := range []int{1, 2, 3, 4, 5, 9, 16, 17, 33, 64} {
-		specs[fmt.Sprintf("inputs/%d", x)] = single(reservoir.EuSN, x, 10)
-		specs[fmt.Sprintf("bank/inputs/%d", x)] = bank(x, 3, 6)
+		specs[fmt.Sprintf("inputs/%d", x)] = singleSpec(reservoir.EuSN, x, 10)
+		specs[fmt.Sprintf("bank/inputs/%d", x)] = bankSpec(x, 3, 6)
 	}
 	for _, n := range []int{1, 2, 5, 16, 50, 101} {
-		specs[fmt.Sprintf("esn/%d", n)] = single(reservoir.ESN, 2, n)
-		specs[fmt.Sprintf("resn/%d", n)] = single(reservoir.RESN, 2, n)
-		specs[fmt.Sprintf("bank/%d", n)] = bank(2, 4, n)
+		specs[fmt.Sprintf("esn/%d", n)] = singleSpec(reservoir.ESN, 2, n)
+		specs[fmt.Sprintf("resn/%d", n)] = singleSpec(reservoir.RESN, 2, n)
+		specs[fmt.Sprintf("bank/%d", n)] = bankSpec(2, 4, n)
 	}
 	for _, f := range reservoir.AllFeatures {
-		s := bank(2, 2, 9)
+		s := bankSpec(2, 2, 9)
 		s.Features = []reservoir.Feature{f}
 		specs["feature/"+string(f)] = s
 	}
-	s := bank(2, 3, 12)
+	s := bankSpec(2, 3, 12)
 	s.Features = []reservoir.Feature{reservoir.Std, reservoir.Last}
 	specs["features out of order"] = s
-	s = bank(1, 2, 20)
+	s = bankSpec(1, 2, 20)
 	s.Precision = reservoir.TF32
 	specs["tf32"] = s
-	s = bank(3, 2, 8)
+	s = bankSpec(3, 2, 8)
 	s.Standardise = false
 	specs["difference only"] = s
-	s = bank(3, 2, 8)
+	s = bankSpec(3, 2, 8)
 	s.Difference = false
 	specs["standardise only"] = s
-	s = bank(2, 3, 7)
+	s = bankSpec(2, 3, 7)
 	s.Kind, s.Eps, s.Gamma, s.EpsRho = reservoir.ESN, reservoir.Dist{}, reservoir.Dist{}, reservoir.Dist{}
 	s.SpectralRadius, s.Leak = reservoir.Fixed(.9), reservoir.Dist{Lo: .1, Hi: .9}
 	specs["a leak each"] = s
-	specs["more inputs than units by far"] = single(reservoir.EuSN, 2100, 5)
-	s = single(reservoir.EuSN, 2, 8)
+	specs["more inputs than units by far"] = singleSpec(reservoir.EuSN, 2100, 5)
+	s = singleSpec(reservoir.EuSN, 2, 8)
 	s.Bias, s.Input = reservoir.Fixed(0), reservoir.Fixed(0)
 	specs["all zero"] = s
 	s.Features = reservoir.AllFeatures // an argument of 0 is not positive
@@ -69,7 +70,7 @@ func shapes(t *testing.T, open New, units int) {
 func runShapes(t *testing.T, open New, specs map[string]reservoir.Spec) {
 	for name, s := range specs {
 		samples := 40
-		if s.Units > 500 || s.Channels > 500 { // the plain reference takes milliseconds a sample
+		if s.Units > 500 || s.Channels > 500 { // the plain reference takes milliseconds per sample
 			samples = 6
 		}
 		t.Run(name, func(t *testing.T) {
@@ -78,22 +79,21 @@ func runShapes(t *testing.T, open New, specs map[string]reservoir.Spec) {
 			if known.cases[name] == nil {
 				known.cases[name] = newRandomCase(t, s, 1, 6, samples)
 			}
-			known.cases[name].check(t, open)
+			known.cases[name].checkEngine(t, open)
 		})
 	}
 }
 
-// Random drives an engine of recipe s through calls random ragged calls of
-// about as many samples each, over several slots with resets and emits, and compares
-// every score, state and feature vector with the reference; and of an engine that judges
-// what its detectors say. Fuzz tests of an
-// engine may call it with shapes of their own.
+// Random runs random ragged calls of about samples samples each on an engine of recipe s,
+// over several slots with resets and emits, and compares every score, state, feature
+// vector and detector score with the reference. Fuzz tests of an engine may call Random
+// with their own shapes.
 func Random(t *testing.T, open New, s reservoir.Spec, seed uint64, calls, samples int) {
 	t.Helper()
-	newRandomCase(t, s, seed, calls, samples).check(t, open)
+	newRandomCase(t, s, seed, calls, samples).checkEngine(t, open)
 }
 
-// randomCase is random calls and what comes of them.
+// randomCase is a list of random calls and their expected results.
 type randomCase struct {
 	net      *reservoir.Network
 	readouts []*readout.Linear
@@ -106,18 +106,18 @@ type randomCall struct {
 	inputs []float32
 	runs   []reservoir.Run
 	scores [][]float32 // of the emitting runs
-	judged [][]float32 // what the detectors say of them, one after the other; nil: not asked
+	judged [][]float32 // scores of the detectors for the emitting runs, in order; nil: not requested
 }
 
 func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, samples int) *randomCase {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 99))
 	const slots = 7
-	r := &randomCase{net: draw(t, s), readouts: []*readout.Linear{randomReadout(rng, "a", 2, s.FeatureCount()), limitedReadout(rng, "b", 5, s.FeatureCount())}}
+	r := &randomCase{net: drawNetwork(t, s), readouts: []*readout.Linear{randomReadout(rng, "a", 2, s.FeatureCount()), limitedReadout(rng, "b", 5, s.FeatureCount())}}
 	for range slots {
 		r.slots = append(r.slots, newReference(r.net))
 	}
-	of := rand.New(rand.NewPCG(seed, 100)) // what judges
+	of := rand.New(rand.NewPCG(seed, 100)) // of the detectors
 	r.judges = []*novelty.Detector{randomDetector(of, 3, 9, s.FeatureCount()), randomDetector(of, 33, 0, s.FeatureCount())}
 	for range calls {
 		c := randomCall{inputs: randomInputs(rng, samples*s.Channels), runs: randomRuns(rng, slots, samples)}
@@ -144,9 +144,9 @@ func newRandomCase(t *testing.T, s reservoir.Spec, seed uint64, calls, samples i
 	return r
 }
 
-func (r *randomCase) check(t *testing.T, open New) {
+func (r *randomCase) checkEngine(t *testing.T, open New) {
 	t.Helper()
-	e := start(t, open, r.net, len(r.slots))
+	e := startEngine(t, open, r.net, len(r.slots))
 	if err := e.SetReadouts(r.readouts); err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func (r *randomCase) check(t *testing.T, open New) {
 			t.Fatal(err)
 		}
 		for i, want := range c.scores {
-			equal(t, fmt.Sprintf("call %d: scores %d", call, i), scores[i*len(want):(i+1)*len(want)], want)
+			equalBits(t, fmt.Sprintf("call %d: scores %d", call, i), scores[i*len(want):(i+1)*len(want)], want)
 		}
 		for i, want := range c.judged {
 			if !judges || want == nil {
@@ -173,7 +173,7 @@ func (r *randomCase) check(t *testing.T, open New) {
 				score, inputs := judging.Judged(i, k)
 				got = append(append(got, score), inputs...)
 			}
-			equal(t, fmt.Sprintf("call %d: what detectors say of %d", call, i), got, want)
+			equalBits(t, fmt.Sprintf("call %d: what detectors say of %d", call, i), got, want)
 		}
 	}
 	for i, ref := range r.slots {

@@ -10,12 +10,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// states: a state read from one engine continues in another.
-func states(t *testing.T, open New) {
-	s := bank(3, 2, 9)
-	net := draw(t, s)
+// testStates: a state read from one engine continues in another.
+func testStates(t *testing.T, open New) {
+	s := bankSpec(3, 2, 9)
+	net := drawNetwork(t, s)
 	rng := rand.New(rand.NewPCG(5, 5))
-	a, b := start(t, open, net, 3), start(t, open, net, 5)
+	a, b := startEngine(t, open, net, 3), startEngine(t, open, net, 5)
 	inputs := randomInputs(rng, 90*3)
 	ref := newReference(net)
 	for k := range 90 {
@@ -52,11 +52,11 @@ func states(t *testing.T, open New) {
 	checkSlot(t, b, 4, ref)
 }
 
-// readouts: several readouts on one state, swapped without touching it.
-func readouts(t *testing.T, open New) {
-	s := bank(2, 2, 7)
-	net := draw(t, s)
-	e := start(t, open, net, 2)
+// testReadouts: several readouts on one state, swapped without changing the state.
+func testReadouts(t *testing.T, open New) {
+	s := bankSpec(2, 2, 7)
+	net := drawNetwork(t, s)
+	e := startEngine(t, open, net, 2)
 	rng := rand.New(rand.NewPCG(7, 7))
 	inputs := randomInputs(rng, 24)
 	ref := newReference(net)
@@ -79,7 +79,7 @@ func readouts(t *testing.T, open New) {
 		if err := e.Advance(inputs, []reservoir.Run{{Slot: 1, From: int32(3 * at), To: int32(3*at + 3), Emit: true}}, scores); err != nil {
 			t.Fatal(err)
 		}
-		equal(t, fmt.Sprintf("readouts %v", classes), scores, expectedScores(hs, ref.features()))
+		equalBits(t, fmt.Sprintf("readouts %v", classes), scores, expectedScores(hs, ref.features()))
 	}
 	checkSlot(t, e, 1, ref)
 }

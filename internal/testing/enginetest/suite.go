@@ -1,6 +1,6 @@
-// Package enginetest is the conformance suite every engine must pass, bit for
-// bit: against a plain reference computed here, and against golden values made
-// by independent programs (golden.py, golden_mixed.py).
+// Package enginetest is the conformance suite that every engine must pass, bit for bit:
+// against a plain reference in this package, and against golden values of independent
+// programs (golden.py, golden_mixed.py).
 package enginetest
 
 import (
@@ -19,23 +19,23 @@ func Run(t *testing.T, open New) {
 	t.Run("NoAllocation", func(t *testing.T) { NoAllocation(t, open) })
 }
 
-// Results is the suite without NoAllocation, for an engine whose device is
-// simulated, which allocates and may be slow: Shapes has no network with more units.
+// Results is the suite without NoAllocation, for an engine on a simulated device, which
+// allocates and may be slow: Shapes has no network with more than units units.
 func Results(t *testing.T, open New, units int) {
 	for _, check := range []struct {
 		name string
 		run  func(*testing.T, New)
 	}{
-		{"Golden", golden}, // golden.go
-		{"Shapes", func(t *testing.T, open New) { shapes(t, open, units) }}, // shapes.go
-		{"BatchComposition", batchComposition},                              // calls.go
+		{"Golden", testGolden}, // golden.go
+		{"Shapes", func(t *testing.T, open New) { testShapes(t, open, units) }}, // shapes.go
+		{"BatchComposition", batchComposition},                                  // calls.go
 		{"LongRun", longRun},
-		{"Folds", folds},
-		{"Roundings", roundings},
+		{"Folds", testFolds},
+		{"Roundings", testRoundings},
 		{"LongestSequence", longestSequence},
-		{"Refusals", refusals},
-		{"States", states}, // state.go
-		{"Readouts", readouts},
+		{"Refusals", testRefusals},
+		{"States", testStates}, // state.go
+		{"Readouts", testReadouts},
 	} {
 		t.Run(check.name, func(t *testing.T) { check.run(t, open) })
 	}

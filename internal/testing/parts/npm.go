@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Npm is the path of a folder of the repository in which npm has installed a module, for
-// programs of Node. Without node or the module it ends the test, and says what to
-// install: flags are those of npm ci.
-func Npm(t testing.TB, part, folder, module, flags string) string {
+// RequireModule returns the path of a folder of the repository in which npm has installed
+// a module, for programs of Node. If node or the module is missing, RequireModule ends
+// the test with the command to install the module; flags are flags of npm ci.
+func RequireModule(t testing.TB, part, folder, module, flags string) string {
 	t.Helper()
 	root, err := os.Getwd()
 	for ; err == nil; root = filepath.Dir(root) {

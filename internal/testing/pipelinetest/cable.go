@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Cable is a way to a port of this machine that can be cut.
+// Cable is a forwarded connection to a local port, for tests with network failures.
 type Cable struct {
 	to    string
 	l     net.Listener
@@ -38,7 +38,7 @@ func NewCable(t testing.TB, port int) *Cable {
 	return c
 }
 
-// Addr is where the cable begins.
+// Addr returns the address of the near end.
 func (c *Cable) Addr() string { return c.l.Addr().String() }
 
 func (c *Cable) join(in net.Conn) {
@@ -61,7 +61,7 @@ func (c *Cable) join(in net.Conn) {
 	}
 }
 
-// Set cuts the cable, or mends it.
+// Set cuts or restores the cable.
 func (c *Cable) Set(cut bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Trio is a cluster of three servers in this process; their names are n0, n1 and
-// n2. It may not have chosen its leaders yet.
+// Trio starts a cluster of three servers in this process, named n0, n1 and n2, and
+// returns their URLs. The cluster may not have elected its leaders yet.
 func Trio(t testing.TB) (urls []string) {
 	t.Helper()
 	var ports, routes [3]int

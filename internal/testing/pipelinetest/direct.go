@@ -13,8 +13,8 @@ import (
 // rateTolerance is the default of pipeline.Config.RateTolerance, as a share.
 const rateTolerance = .05
 
-// Direct is what the stage must say, from an engine fed by hand: one slot per
-// state, one call per sample.
+// Direct returns the predictions that the stage must make, from an engine driven by hand:
+// one slot per state, one call per sample.
 func Direct(t testing.TB, m *reservoir.Model, streams []Recording, seqOf map[string][]Packet) map[string][]codec.Prediction {
 	t.Helper()
 	out := map[string][]codec.Prediction{}
@@ -58,7 +58,7 @@ func Direct(t testing.TB, m *reservoir.Model, streams []Recording, seqOf map[str
 				Stream: r.Name, Seq: at.seq, Row: at.row, Time: r.Times[sp.To-1],
 				Answer: outcome.Answer{Class: int32(class), Score: linear.Score(scores, class), Scores: scores, Probability: linear.Probability(scores), Flags: Unlike(m, r.X[2*sp.From:2*sp.To])},
 			}
-			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, rateTolerance, sequencetest.Timed(m.Policy, spans, i, r.Times)) {
+			if m.Training.Rate > 0 && sequencetest.OffRate(m.Training, rateTolerance, sequencetest.IntervalTimes(m.Policy, spans, i, r.Times)) {
 				p.Flags |= outcome.FlagRate
 			}
 			if linear.Abstains(p.Probability) {
@@ -80,7 +80,7 @@ func Direct(t testing.TB, m *reservoir.Model, streams []Recording, seqOf map[str
 	return out
 }
 
-// Clean leaves a flag out of a comparison.
+// Clean removes a flag from predictions before a comparison.
 func Clean(all map[string][]codec.Prediction, f outcome.Flag) map[string][]codec.Prediction {
 	for _, ps := range all {
 		for i := range ps {

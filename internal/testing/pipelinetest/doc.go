@@ -1,7 +1,7 @@
-// Package pipelinetest is what tests that need a NATS server share: the server,
-// connections to it, logs, and errors that must name things. Servers are real
-// ones (package natsserver): nothing here imitates NATS.
+// Package pipelinetest holds the shared parts of tests with a NATS server: the server,
+// connections, logs, and checks of error texts. Servers are real servers (package
+// natsserver): nothing here imitates NATS.
 //
-// No product code imports it. It imports no stage, so that the tests inside
-// package pipeline can use it.
+// No product code imports the package. The package imports no stage, because tests inside
+// package pipeline import it.
 package pipelinetest

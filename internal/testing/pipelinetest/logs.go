@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Patience is far beyond what any test needs, so that only a hang fails by it.
+// Patience is far longer than any test needs: only a hang exceeds it.
 const Patience = time.Minute
 
-// Log writes warnings and errors to the test's log, which is shown when the test
-// fails. Lines that come after the test are dropped: reporting them would panic.
+// Log writes warnings and errors to the test's log, which is shown if the test fails.
+// Lines written after the end of the test are dropped, because writing them would panic.
 func Log(t testing.TB) *slog.Logger {
 	w := &testWriter{t: t}
 	t.Cleanup(func() { w.mu.Lock(); w.over = true; w.mu.Unlock() })
@@ -35,27 +35,27 @@ func (w *testWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// LogBook keeps a log's text, for tests that count its lines.
+// LogBook collects the text of a log, for tests with a count of lines.
 type LogBook struct {
 	mu   sync.Mutex
 	text bytes.Buffer
 }
 
-// Write adds to the text.
+// Write appends to the text.
 func (l *LogBook) Write(p []byte) (int, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.Write(p)
 }
 
-// String is all of the text so far.
+// String returns the text so far.
 func (l *LogBook) String() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.text.String()
 }
 
-// Lines is how many lines hold word.
+// Lines returns the number of lines with word.
 func (l *LogBook) Lines(word string) (n int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -67,10 +67,10 @@ func (l *LogBook) Lines(word string) (n int) {
 	return n
 }
 
-// Logger writes into the book, from level Info on.
+// Logger returns a logger that writes to the book, from level Info.
 func (l *LogBook) Logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// Until waits until something is so.
+// Until waits until ok returns true.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(Patience); !ok(); time.Sleep(time.Millisecond) {
@@ -80,7 +80,7 @@ func Until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Mentions fails the test unless err is an error whose text has all words.
+// Mentions fails the test unless err is an error whose text contains all words.
 func Mentions(t testing.TB, err error, words ...string) {
 	t.Helper()
 	if err == nil {

@@ -15,15 +15,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Model has 12 units, two channels, difference inputs (so that every
-// sample's predecessor matters) and a readout of drawn numbers: tests compare
-// bits, not accuracy.
+// Model has 12 units, two channels, difference inputs (so that every sample depends on
+// the previous sample) and a readout of random numbers: tests compare bits, not accuracy.
 func Model(t testing.TB, classes int, policy reservoir.Policy) *reservoir.Model {
 	t.Helper()
 	return Bank(t, 1, 7, classes, policy)
 }
 
-// Bank is testModel with several networks, drawn from another seed.
+// Bank is Model with several networks, drawn from another seed.
 func Bank(t testing.TB, members int, seed uint64, classes int, policy reservoir.Policy) *reservoir.Model {
 	t.Helper()
 	net, err := reservoir.Draw(reservoir.Spec{
@@ -54,14 +53,15 @@ func Bank(t testing.TB, members int, seed uint64, classes int, policy reservoir.
 	return m
 }
 
-// Detector is one of drawn numbers, of so many directions, for a readout of the model. In
-// these tests, what it says goes from the least p-value to the largest.
+// Detector returns a detector of random numbers with the given number of directions, for
+// a readout of the model. In these tests its p-values span the whole range, from the
+// smallest to the largest.
 func Detector(m *reservoir.Model, dimensions int) *novelty.Detector {
 	rng := rand.New(rand.NewPCG(17, uint64(dimensions)))
 	f := m.Network.Spec.FeatureCount()
 	d := &novelty.Detector{Center: Noise(rng, f), Scale: Noise(rng, f), Axes: Noise(rng, dimensions*f), Unit: 2, Level: .3, Left: make([]float32, 19), Usual: &novelty.Usual{Most: .25, Linear: []float32{1}, Square: []float32{-.5}}}
 	for i := range d.Axes {
-		d.Axes[i] /= float32(f) // shorter than a direction of a training, so that a residual is left
+		d.Axes[i] /= float32(f) // shorter than a trained direction, to leave a residual
 	}
 	d.Inputs = Noise(rng, 3*len(m.Channels)*f)
 	for i := range d.Left {
@@ -70,23 +70,23 @@ func Detector(m *reservoir.Model, dimensions int) *novelty.Detector {
 	return d
 }
 
-// Ranged gives a model what trained ones have: ranges of its channels, which
-// some values of recordings are beyond, and a temperature.
+// Ranged adds the fields of a trained model: ranges of the channels, which some values of
+// recordings exceed, and a temperature.
 func Ranged(m *reservoir.Model) *reservoir.Model {
 	m.Training.Inputs = []reservoir.InputRange{{Values: 1, Min: -.5, Max: .47, LongestRun: 1}, {Values: 1, Min: -.5, Max: .5, LongestRun: 1}}
 	m.Readouts[0].Temperature = 1.5
 	return m
 }
 
-// Timed gives a model a sampling rate: the silences of recordings are no jumps,
-// but where there are many or none the rate is off.
+// Timed adds a sampling rate to a model: the silences of recordings are no jumps, but
+// with many silences or none the rate differs.
 func Timed(m *reservoir.Model) *reservoir.Model {
 	m.Training.Rate, m.Training.LongestInterval = 500, 9e6
 	return m
 }
 
-// Fronted gives a model a front end that its policy allows. As in a trained one,
-// its constants for missing values are its own.
+// Fronted adds a front end that the model's policy allows. As in a trained model, the
+// constants for missing values belong to the front end.
 func Fronted(m *reservoir.Model) *reservoir.Model {
 	d := 3
 	for p := m.Policy; p.Kind == reservoir.Window && p.Hop%d != 0 || p.Kind == reservoir.Count && p.Length%d != 0; {
@@ -99,9 +99,9 @@ func Fronted(m *reservoir.Model) *reservoir.Model {
 	return m
 }
 
-// Behind is what the network sees of samples [from, to) of a stream of two
-// channels: by definition, what the front end makes of the sequence by itself;
-// where windows overlap, of the stream.
+// Behind returns the network's input for samples [from, to) of a stream of two channels,
+// by definition: the output of the front end for the sequence by itself; for overlapping
+// windows, for the stream.
 func Behind(m *reservoir.Model, x []float32, from, to int) []float32 {
 	if m.Front == nil {
 		return x[2*from : 2*to]
@@ -115,8 +115,8 @@ func Behind(m *reservoir.Model, x []float32, from, to int) []float32 {
 	return all[2*int(m.Front.Out(int64(from-begin))):]
 }
 
-// Unlike is what a sequence's samples are to be flagged with, by the
-// definition of package monitor.
+// Unlike returns the flags that a sequence's samples must get, by the definition of
+// package monitor.
 func Unlike(m *reservoir.Model, x []float32) (f outcome.Flag) {
 	for c, r := range m.Training.Inputs {
 		run := 0
@@ -149,7 +149,7 @@ func Generic(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 
 var NaN = float32(math.NaN())
 
-// otherwise is a real engine that says it has an arithmetic of its own.
+// otherwise is a real engine with another reported arithmetic.
 type otherwise struct {
 	reservoir.Engine
 	name string
@@ -157,7 +157,7 @@ type otherwise struct {
 
 func (o otherwise) Arithmetic() string { return o.name }
 
-// InArithmetic makes engines like Generic's that say they have another
+// InArithmetic returns a constructor of engines like Generic with another reported
 // arithmetic.
 func InArithmetic(name string) func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -166,12 +166,12 @@ func InArithmetic(name string) func(net *reservoir.Network, slots int) (reservoi
 	}
 }
 
-// Abstaining gives a readout a rule by which some of its predictions are answers.
+// Abstaining adds a rule to a readout: some predictions become answers.
 func Abstaining(l *readout.Linear) {
 	l.Temperature, l.Abstain = .5, &abstain.Rule{MaxError: .02, Confidence: .95, Above: .7}
 }
 
-// Deciding gives a readout another one for prefixes, by whose rule some suffice.
+// Deciding adds a second readout for prefixes, and a rule to accept some prefixes.
 func Deciding(l *readout.Linear) {
 	of := *l
 	of.Coverage, of.Abstain, of.Novelty = nil, nil, nil

@@ -18,7 +18,7 @@ const (
 	headerEnd = "Eusn-End" // ends a sequence
 )
 
-// Recording is everything one stream sends.
+// Recording holds all samples of a stream.
 type Recording struct {
 	Name  string
 	X     []float32
@@ -26,8 +26,7 @@ type Recording struct {
 	Ends  []bool
 }
 
-// Recordings are drawn; times have a silence of more than 5 ms about one time
-// in eight.
+// Recordings are random; about one time in eight follows a silence of more than 5 ms.
 func Recordings(streams, rows int) []Recording {
 	rng := rand.New(rand.NewPCG(3, uint64(streams*rows)))
 	all := make([]Recording, streams)
@@ -43,7 +42,7 @@ func Recordings(streams, rows int) []Recording {
 			r.Times = append(r.Times, now)
 			r.Ends = append(r.Ends, rng.IntN(10) == 0 || j == rows-1)
 		}
-		if i%3 == 0 && rows > 20 { // a channel that is stuck for a while
+		if i%3 == 0 && rows > 20 { // a channel is stuck for a while
 			for j := 5; j < 20; j++ {
 				r.X[2*j] = r.X[8]
 			}
@@ -80,7 +79,7 @@ func Interleave(rng *rand.Rand, all [][]Packet) []Packet {
 	return out
 }
 
-// Packet is one input message before it is encoded.
+// Packet is an input message before encoding.
 type Packet struct {
 	Key    string
 	Seq    uint64
@@ -89,7 +88,7 @@ type Packet struct {
 	Raw    []byte // instead of batch
 }
 
-// Payload encodes a packet with every optional field it has.
+// Payload encodes a packet with all optional fields.
 func (p Packet) Payload(t testing.TB) []byte {
 	t.Helper()
 	if p.Raw != nil {
@@ -108,7 +107,7 @@ func (p Packet) Payload(t testing.TB) []byte {
 	return bytes.Clone(data)
 }
 
-// Headers are a packet's, with its number where it has one.
+// Headers returns the packet's headers, with its number if the number is set.
 func (p Packet) Headers() map[string][]string {
 	h := nats.Header{}
 	if p.Seq > 0 {
@@ -120,13 +119,13 @@ func (p Packet) Headers() map[string][]string {
 	return h
 }
 
-// With sets a header of a packet that has some.
+// With sets a header of a packet with headers.
 func (p Packet) With(header, value string) Packet {
 	p.Header[header] = value
 	return p
 }
 
-// Mixed makes the packets of recordings, interleaved.
+// Mixed returns the packets of recordings, interleaved.
 func Mixed(streams []Recording, seed uint64) (packets []Packet, sent map[string][]Packet) {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	sent = map[string][]Packet{}
@@ -138,7 +137,7 @@ func Mixed(streams []Recording, seed uint64) (packets []Packet, sent map[string]
 	return Interleave(rng, lists), sent
 }
 
-// One makes a message of n samples of the value v.
+// One returns a message of n samples of the value v.
 func One(key string, seq uint64, n int, v float32, end bool) Packet {
 	p := Packet{Key: key, Seq: seq, Batch: codec.Batch{Rows: n, X: slices.Repeat([]float32{v, -v}, n)}, Header: map[string]string{}}
 	if end {
@@ -147,8 +146,7 @@ func One(key string, seq uint64, n int, v float32, end bool) Packet {
 	return p
 }
 
-// Disorder repeats some messages and sends some late, never more than the
-// stage holds.
+// Disorder repeats some messages and delays some, never more than the stage can hold.
 func Disorder(packets []Packet, rng *rand.Rand) []Packet {
 	var out []Packet
 	late := map[string]Packet{}
@@ -172,7 +170,7 @@ func Disorder(packets []Packet, rng *rand.Rand) []Packet {
 	return out
 }
 
-// Rows is a message of one stream whose samples have two channels.
+// Rows returns a message of one stream with samples of two channels.
 func Rows(key string, seq uint64, end bool, values ...float32) Packet {
 	p := Packet{Key: key, Seq: seq, Batch: codec.Batch{Rows: len(values) / 2, X: values}, Header: map[string]string{}}
 	if end {
@@ -181,7 +179,7 @@ func Rows(key string, seq uint64, end bool, values ...float32) Packet {
 	return p
 }
 
-// Crowd is a message of n streams, one row each, without end marks.
+// Crowd returns a message of n streams, one row each, without end marks.
 func Crowd(n int) Packet {
 	p := Packet{Key: "crowd", Seq: 1, Batch: codec.Batch{Rows: n, X: make([]float32, 2*n)}, Header: map[string]string{}}
 	for i := range n {

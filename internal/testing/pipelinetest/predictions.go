@@ -42,7 +42,7 @@ func SameBits(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// Flags are those of a stream's predictions in order, as text.
+// Flags returns the flags of a stream's predictions in order, as text.
 func Flags(ps []codec.Prediction) string {
 	var s []string
 	for _, p := range ps {
@@ -51,7 +51,7 @@ func Flags(ps []codec.Prediction) string {
 	return strings.Join(s, " ")
 }
 
-// PredictionText has all bits of a prediction that live and offline share.
+// PredictionText returns all bits of a prediction that live and offline share.
 func PredictionText(class int32, flags outcome.Flag, scores []float32, probability float32) string {
 	var b strings.Builder
 	fmt.Fprint(&b, class, " ", flags)

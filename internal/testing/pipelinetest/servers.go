@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
-// Server starts a server that ends with the test. Without o.Dir it has a
-// directory of its own, without o.Log it logs to the test's log.
+// Server starts a server for the duration of the test. Without o.Dir the server uses a
+// temporary directory, without o.Log the test's log.
 func Server(t testing.TB, o natsserver.Options) *natsserver.Server {
 	t.Helper()
 	if o.Dir == "" {
@@ -30,7 +30,7 @@ func Server(t testing.TB, o natsserver.Options) *natsserver.Server {
 	return s
 }
 
-// Connect is the test's own connection to a server. It ends with the test.
+// Connect returns the test's own connection to a server, closed at the end of the test.
 func Connect(t testing.TB, s *natsserver.Server) (*nats.Conn, jetstream.JetStream) {
 	t.Helper()
 	nc, err := s.Connect("test", nil)
@@ -40,7 +40,8 @@ func Connect(t testing.TB, s *natsserver.Server) (*nats.Conn, jetstream.JetStrea
 	return nc, JetStream(t, nc)
 }
 
-// JetStream speaks over a connection, which ends with the test.
+// JetStream returns a JetStream context of a connection, which is closed at the end of
+// the test.
 func JetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	t.Helper()
 	t.Cleanup(nc.Close)
@@ -51,7 +52,7 @@ func JetStream(t testing.TB, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// Port is where a server listens.
+// Port returns the port of a server.
 func Port(t testing.TB, s *natsserver.Server) int {
 	t.Helper()
 	u, err := url.Parse(s.URL())
@@ -65,7 +66,7 @@ func Port(t testing.TB, s *natsserver.Server) int {
 	return port
 }
 
-// Serve is a server of its own with these options, until the test ends.
+// Serve starts a server with these options until the end of the test.
 func Serve(t testing.TB, o *server.Options) *server.Server {
 	t.Helper()
 	ns, err := server.NewServer(o)
@@ -80,7 +81,7 @@ func Serve(t testing.TB, o *server.Options) *server.Server {
 	return ns
 }
 
-// JetStreamAt connects to a server until the test ends.
+// JetStreamAt connects to a server until the end of the test.
 func JetStreamAt(t testing.TB, url string, opts ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect(url, opts...)

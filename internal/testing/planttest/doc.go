@@ -1,5 +1,5 @@
-// Package planttest runs the program, a NATS server and other programs in processes of
-// their own, which tests kill (kill -9): one command (Command), or a plant whose
-// services begin again whenever they end (Plant). TestMain of a package that uses it is
-// Main. Only tests import it.
+// Package planttest runs the program, a NATS server and other programs in separate
+// processes, for tests with kill -9: a single command (Command), or a plant of services
+// with automatic restart (Plant). TestMain of a package with such tests calls Main. Only
+// tests import the package.
 package planttest

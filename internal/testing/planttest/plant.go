@@ -19,37 +19,36 @@ import (
 )
 
 const (
-	Length     = 20                     // samples of a prediction of the plant's model
-	Partitions = 8                      // of its job
-	Quiet      = 2 * time.Minute        // without any progress: it hangs
-	Restarting = 300 * time.Millisecond // until a killed program begins again
+	Length     = 20                     // samples per prediction of the plant's model
+	Partitions = 8                      // of the plant's job
+	Quiet      = 2 * time.Minute        // without any progress: the test hangs
+	Restarting = 300 * time.Millisecond // delay before a killed program restarts
 )
 
-// Plant is a NATS server, a stage and what feeds it, each a program of its own that
-// can be killed.
+// Plant is a NATS server, a stage and the stage's producers, each in a separate process.
 type Plant struct {
 	T          *testing.T
 	Dir, Model string
 	URL, Port  string // of the NATS server
 	JS         jetstream.JetStream
-	Services   map[string]*Service // "nats", "stage", and what a test starts
+	Services   map[string]*Service // "nats", "stage", and the services that a test starts
 }
 
-// Empty is a folder, and an address for a server. Everything is in dir; empty: a
-// directory that is removed after the test.
-func Empty(t *testing.T, dir string) *Plant {
+// NewEmpty returns a plant with a folder and an address for a server, in which nothing
+// runs. All files lie in dir, or in a temporary directory if dir is empty.
+func NewEmpty(t *testing.T, dir string) *Plant {
 	t.Helper()
 	if dir == "" {
 		dir = t.TempDir()
 	}
 	p := &Plant{T: t, Dir: dir, Model: filepath.Join(dir, "model"), Services: map[string]*Service{}, Port: FreePort(t)}
 	p.URL = "nats://127.0.0.1:" + p.Port
-	t.Cleanup(p.logs)
+	t.Cleanup(p.logMessages)
 	return p
 }
 
-// logs shows the end of what each program says, if the test has failed.
-func (p *Plant) logs() {
+// logMessages logs the last messages of each program if the test has failed.
+func (p *Plant) logMessages() {
 	if !p.T.Failed() {
 		return
 	}
@@ -60,49 +59,49 @@ func (p *Plant) logs() {
 	}
 }
 
-// Idle is a plant with its model, in which nothing runs.
-func Idle(t *testing.T, dir string) *Plant {
+// NewIdle returns a plant with a model, in which nothing runs.
+func NewIdle(t *testing.T, dir string) *Plant {
 	t.Helper()
-	p := Empty(t, dir)
+	p := NewEmpty(t, dir)
 	archive := filepath.Join(p.Dir, "archive")
 	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", archive)
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", p.Model, "--bank", "euler", "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(Length))
 	return p
 }
 
-// New is a plant whose server and stage run.
+// New returns a plant with a running server and stage.
 func New(t *testing.T, dir string) *Plant {
 	t.Helper()
-	p := Idle(t, dir)
-	p.Serve()
+	p := NewIdle(t, dir)
+	p.StartStage()
 	p.Await("the job's input", func() bool {
-		_, err := p.Input()
+		_, err := p.InputInfo()
 		return err == nil
 	})
 	return p
 }
 
-// Serve starts server and stage.
-func (p *Plant) Serve() {
+// StartStage starts the server and the stage.
+func (p *Plant) StartStage() {
 	p.T.Helper()
 	p.StartServer()
-	p.Program("stage", "run", "--model", p.Model, "--nats-url", p.URL, "--partitions", fmt.Sprint(Partitions))
+	p.KeepProgram("stage", "run", "--model", p.Model, "--nats-url", p.URL, "--partitions", fmt.Sprint(Partitions))
 }
 
-// StartServer starts the server, and connects to it.
+// StartServer starts the server and connects to it.
 func (p *Plant) StartServer() {
 	p.T.Helper()
-	p.start("nats", asServer, os.Args[0], filepath.Join(p.Dir, "nats"), p.Port)
+	p.keepService("nats", asServer, os.Args[0], filepath.Join(p.Dir, "nats"), p.Port)
 	p.Connect()
 }
 
-// Connect waits for a server on the plant's port, and connects to it.
+// Connect waits for a server on the plant's port and connects to it.
 func (p *Plant) Connect() {
 	p.T.Helper()
-	p.Listens(p.Port)
+	p.AwaitPort(p.Port)
 	var nc *nats.Conn
 	var err error
-	p.Await("a connection to the server", func() bool { // one that comes as the server begins may be reset
+	p.Await("a connection to the server", func() bool { // a connection made while the server starts may be reset
 		nc, err = natsclient.Connect(natsclient.Options{URL: p.URL})
 		return err == nil
 	})
@@ -112,32 +111,33 @@ func (p *Plant) Connect() {
 	}
 }
 
-// Program keeps our own program running.
-func (p *Plant) Program(name string, args ...string) {
-	p.start(name, asProgram, append([]string{os.Args[0]}, args...)...)
+// KeepProgram runs eusn-stream as a service.
+func (p *Plant) KeepProgram(name string, args ...string) {
+	p.keepService(name, asProgram, append([]string{os.Args[0]}, args...)...)
 }
 
-// Start keeps another program running.
-func (p *Plant) Start(name, path string, args ...string) {
-	p.start(name, "", append([]string{path}, args...)...)
+// KeepOther runs another program as a service.
+func (p *Plant) KeepOther(name, path string, args ...string) {
+	p.keepService(name, "", append([]string{path}, args...)...)
 }
 
-// start keeps a program running; as is what this test binary is then (Main).
-func (p *Plant) start(name, as string, args ...string) {
-	s := &Service{args: args, env: append(os.Environ(), variable+"="+as), Log: filepath.Join(p.Dir, name+".log"), done: make(chan struct{})}
+// keepService runs a program as a service. role is the part that a test binary plays in
+// the new process (Main); empty for other programs.
+func (p *Plant) keepService(name, role string, args ...string) {
+	s := &Service{args: args, env: append(os.Environ(), variable+"="+role), Log: filepath.Join(p.Dir, name+".log"), done: make(chan struct{})}
 	p.Services[name] = s
-	go s.keep()
+	go s.keepRunning()
 	p.T.Cleanup(s.End)
 }
 
-// Says reports whether a program's messages have a text.
-func (p *Plant) Says(name, text string) bool {
+// HasLogged reports whether the messages of a program contain text.
+func (p *Plant) HasLogged(name, text string) bool {
 	b, err := os.ReadFile(p.Services[name].Log)
 	return err == nil && strings.Contains(string(b), text)
 }
 
-// Listens returns when something listens on a port of this machine.
-func (p *Plant) Listens(port string) {
+// AwaitPort returns when a server listens on a local port.
+func (p *Plant) AwaitPort(port string) {
 	p.T.Helper()
 	p.Await("port "+port, func() bool {
 		c, err := net.Dial("tcp", "127.0.0.1:"+port)
@@ -148,7 +148,7 @@ func (p *Plant) Listens(port string) {
 	})
 }
 
-// Await returns when ok says so.
+// Await returns when ok returns true.
 func (p *Plant) Await(what string, ok func() bool) {
 	p.T.Helper()
 	for end := time.Now().Add(Quiet); !ok(); time.Sleep(20 * time.Millisecond) {
@@ -158,8 +158,8 @@ func (p *Plant) Await(what string, ok func() bool) {
 	}
 }
 
-// Input is what the server says of the job's input.
-func (p *Plant) Input() (*jetstream.StreamInfo, error) {
+// InputInfo returns the server's description of the job's input stream.
+func (p *Plant) InputInfo() (*jetstream.StreamInfo, error) {
 	ctx, cancel := context.WithTimeout(p.T.Context(), 5*time.Second)
 	defer cancel()
 	in, err := p.JS.Stream(ctx, "EUSN-IN")
@@ -169,13 +169,14 @@ func (p *Plant) Input() (*jetstream.StreamInfo, error) {
 	return in.CachedInfo(), nil
 }
 
-// Record is what the last message of a partition says.
+// Record holds the fields that tests read from the last message of a partition.
 type Record struct {
-	Digest, At string // of the state, after which input message
-	Outs       int    // predictions
+	Digest, At string // hash of the state, and the input message after which it was stored
+	Outs       int    // number of predictions
 }
 
-// Records are those of a job's partitions; fewer where the server does not answer.
+// Records returns the last record of each partition of a job; fewer records if the server
+// does not answer.
 func (p *Plant) Records(job string) (all []Record) {
 	ctx, cancel := context.WithTimeout(p.T.Context(), 5*time.Second)
 	defer cancel()
@@ -190,8 +191,8 @@ func (p *Plant) Records(job string) (all []Record) {
 	return all
 }
 
-// Made is how many predictions a job has made.
-func (p *Plant) Made(job string) (n int) {
+// CountPredictions returns the number of a job's predictions.
+func (p *Plant) CountPredictions(job string) (n int) {
 	for _, r := range p.Records(job) {
 		n += r.Outs
 	}

@@ -14,15 +14,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
-// variable says what a test binary is in a process of its own.
+// variable is the environment variable for the program of a test binary.
 const (
 	variable  = "EUSN_TEST_AS_PROGRAM"
 	asProgram = "1"    // eusn-stream
 	asServer  = "nats" // a NATS server
 )
 
-// Main is TestMain of a package whose tests start programs: its test binary is each of
-// them, so that it can be killed.
+// Main is the TestMain of a package whose tests start programs: the test binary runs as
+// each program, in a separate process.
 func Main(m *testing.M) {
 	switch os.Getenv(variable) {
 	case "":
@@ -35,14 +35,14 @@ func Main(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// Command is the program, to be started in a process of its own.
+// Command returns a command for eusn-stream in a separate process.
 func Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], args...)
 	cmd.Env = append(os.Environ(), variable+"="+asProgram)
 	return cmd
 }
 
-// FreePort is a port that nobody uses now.
+// FreePort returns an unused port.
 func FreePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -54,7 +54,7 @@ func FreePort(t *testing.T) string {
 	return port
 }
 
-// natsProcess is a NATS server until it is killed.
+// natsProcess runs a NATS server until the process is killed.
 func natsProcess(args []string) error {
 	if len(args) != 2 {
 		return errors.New("want a directory and a port")

@@ -9,23 +9,23 @@ import (
 	"time"
 )
 
-// Service is a program that is started again whenever it ends.
+// Service is a program with automatic restart.
 type Service struct {
 	args []string
 	env  []string
-	Log  string // the file of its messages
+	Log  string // file of the program's messages
 
 	mu   sync.Mutex
 	cmd  *exec.Cmd
-	held bool // not started until it is released
+	held bool // do not restart until Release
 	over bool
 	done chan struct{}
 }
 
-func (s *Service) keep() {
+func (s *Service) keepRunning() {
 	defer close(s.done)
 	for {
-		cmd, over := s.begin()
+		cmd, over := s.startProcess()
 		if over {
 			return
 		}
@@ -36,7 +36,7 @@ func (s *Service) keep() {
 	}
 }
 
-func (s *Service) begin() (cmd *exec.Cmd, over bool) {
+func (s *Service) startProcess() (cmd *exec.Cmd, over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cmd = nil
@@ -57,8 +57,8 @@ func (s *Service) begin() (cmd *exec.Cmd, over bool) {
 	return cmd, false
 }
 
-// Kill ends the program as kill -9 does. It begins again by itself or, if it is
-// held, when it is released.
+// Kill ends the program as kill -9 does. The program restarts at once, or after Release
+// if held is true.
 func (s *Service) Kill(held bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *Service) Kill(held bool) {
 	}
 }
 
-// Release lets a held program begin again.
+// Release lets a held program restart.
 func (s *Service) Release() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -84,7 +84,7 @@ func (s *Service) End() {
 	<-s.done
 }
 
-// PID is that of the process; 0 while the program does not run.
+// PID returns the process id; 0 while the program does not run.
 func (s *Service) PID() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -2,9 +2,9 @@ package ptx
 
 import "strings"
 
-// memory compiles loads and stores; nil where the opcode is none of ours:
-// ld and st, of spaces global (also by generic addresses, which are the same
-// here), shared and param, of elements of 4 or 8 bytes, alone or in vectors.
+// memory compiles loads and stores; nil for unsupported opcodes. Supported: ld and st, of
+// spaces global (also by generic addresses, which are equal here), shared and param, of
+// elements of 4 or 8 bytes, single or in vectors.
 func (p *parser) memory(op string, o []operand) func(w *warp, mask uint32) {
 	parts := strings.Split(op, ".")
 	if parts[0] != "ld" && parts[0] != "st" || len(parts) < 2 {
@@ -56,13 +56,13 @@ func (p *parser) memory(op string, o []operand) func(w *warp, mask uint32) {
 	}
 	for _, v := range values {
 		if store {
-			a.regs = append(a.regs, 32*p.in(v, c))
+			a.regs = append(a.regs, 32*p.inputRegister(v, c))
 		} else {
-			a.regs = append(a.regs, 32*p.out(v, c))
+			a.regs = append(a.regs, 32*p.outputRegister(v, c))
 		}
 	}
 	if address.base {
-		a.base = 32 * address.reg.at
+		a.base = 32 * address.reg.index
 	} else {
 		a.base, a.offset = 32*p.constant(long, address.value), 0
 	}

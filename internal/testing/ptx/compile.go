@@ -8,7 +8,7 @@ import (
 // form makes an instruction's action from its operands.
 type form func(p *parser, o []operand) func(w *warp, mask uint32)
 
-// compile fills in what an instruction does.
+// compile sets the action of an instruction.
 func (p *parser) compile(in *instruction, op string, o []operand) {
 	need := func(n int) {
 		if len(o) != n {
@@ -52,18 +52,18 @@ func (p *parser) compile(in *instruction, op string, o []operand) {
 		return
 	}
 	if in.run = p.memory(op, o); in.run == nil {
-		p.at--
+		p.position--
 		p.fail("unsupported instruction %q", op)
 	}
 }
 
-// forms of the instructions that only compute.
+// forms are the instructions that only compute.
 var forms = map[string]struct {
 	operands int
 	make     form
 }{}
 
-func add(names string, operands int, f form) {
+func addForm(names string, operands int, f form) {
 	for _, n := range strings.Fields(names) {
 		forms[n] = struct {
 			operands int
@@ -72,10 +72,10 @@ func add(names string, operands int, f form) {
 	}
 }
 
-// The makers below take the function of one lane. The loop over a mask's lanes
-// is written out in each, for speed.
+// Each function below takes the function of one lane. Each contains its own loop over the
+// lanes of a mask, for speed.
 
-// register is what a register of the class word or long holds.
+// register is the content of a register of class word or long.
 type register interface{ uint32 | uint64 }
 
 func classOf[T register]() class {
@@ -86,7 +86,7 @@ func classOf[T register]() class {
 	return word
 }
 
-// lanes are one register of all lanes; from is that of lane 0.
+// lanes returns one register of all lanes; from is the index of lane 0.
 func lanes[T register](w *warp, from int) *[32]T {
 	if r, is := any(&w.r).(*[]T); is {
 		return (*[32]T)((*r)[from:])
@@ -96,7 +96,7 @@ func lanes[T register](w *warp, from int) *[32]T {
 
 func each1[D, A register](f func(a A) D) form {
 	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a := 32*p.out(o[0], classOf[D]()), 32*p.in(o[1], classOf[A]())
+		d, a := 32*p.outputRegister(o[0], classOf[D]()), 32*p.inputRegister(o[1], classOf[A]())
 		return func(w *warp, mask uint32) {
 			to, x := lanes[D](w, d), lanes[A](w, a)
 			for m := mask; m != 0; m &= m - 1 {
@@ -109,7 +109,7 @@ func each1[D, A register](f func(a A) D) form {
 
 func each2[D, A, B register](f func(a A, b B) D) form {
 	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a, b := 32*p.out(o[0], classOf[D]()), 32*p.in(o[1], classOf[A]()), 32*p.in(o[2], classOf[B]())
+		d, a, b := 32*p.outputRegister(o[0], classOf[D]()), 32*p.inputRegister(o[1], classOf[A]()), 32*p.inputRegister(o[2], classOf[B]())
 		return func(w *warp, mask uint32) {
 			to, x, y := lanes[D](w, d), lanes[A](w, a), lanes[B](w, b)
 			for m := mask; m != 0; m &= m - 1 {
@@ -122,7 +122,7 @@ func each2[D, A, B register](f func(a A, b B) D) form {
 
 func each3(f func(a, b, c uint32) uint32) form {
 	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a, b, c := 32*p.out(o[0], word), 32*p.in(o[1], word), 32*p.in(o[2], word), 32*p.in(o[3], word)
+		d, a, b, c := 32*p.outputRegister(o[0], word), 32*p.inputRegister(o[1], word), 32*p.inputRegister(o[2], word), 32*p.inputRegister(o[3], word)
 		return func(w *warp, mask uint32) {
 			D, A, B, C := (*lanes32)(w.r[d:]), (*lanes32)(w.r[a:]), (*lanes32)(w.r[b:]), (*lanes32)(w.r[c:])
 			for m := mask; m != 0; m &= m - 1 {
@@ -136,18 +136,18 @@ func each3(f func(a, b, c uint32) uint32) form {
 // Predicates are words with a bit for each lane.
 func logic(operands int, f func(a, b uint32) uint32) form {
 	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a := p.out(o[0], pred), p.in(o[1], pred)
+		d, a := p.outputRegister(o[0], pred), p.inputRegister(o[1], pred)
 		b := a
 		if operands == 2 {
-			b = p.in(o[2], pred)
+			b = p.inputRegister(o[2], pred)
 		}
 		return func(w *warp, mask uint32) { w.p[d] = w.p[d]&^mask | f(w.p[a], w.p[b])&mask }
 	}
 }
 
-func compare[A register](f func(a, b A) bool) form {
+func comparison[A register](f func(a, b A) bool) form {
 	return func(p *parser, o []operand) func(w *warp, mask uint32) {
-		d, a, b := p.out(o[0], pred), 32*p.in(o[1], classOf[A]()), 32*p.in(o[2], classOf[A]())
+		d, a, b := p.outputRegister(o[0], pred), 32*p.inputRegister(o[1], classOf[A]()), 32*p.inputRegister(o[2], classOf[A]())
 		return func(w *warp, mask uint32) {
 			x, y := lanes[A](w, a), lanes[A](w, b)
 			v := w.p[d] &^ mask
@@ -162,9 +162,9 @@ func compare[A register](f func(a, b A) bool) form {
 	}
 }
 
-// choose takes one of two values by a predicate.
+// choose selects one of two values by a predicate.
 func choose[T register](p *parser, o []operand) func(w *warp, mask uint32) {
-	d, a, b, c := 32*p.out(o[0], classOf[T]()), 32*p.in(o[1], classOf[T]()), 32*p.in(o[2], classOf[T]()), p.in(o[3], pred)
+	d, a, b, c := 32*p.outputRegister(o[0], classOf[T]()), 32*p.inputRegister(o[1], classOf[T]()), 32*p.inputRegister(o[2], classOf[T]()), p.inputRegister(o[3], pred)
 	return func(w *warp, mask uint32) {
 		D, A, B, which := lanes[T](w, d), lanes[T](w, a), lanes[T](w, b), w.p[c]
 		for m := mask; m != 0; m &= m - 1 {

@@ -16,7 +16,7 @@ func wordChar(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '$' || c == '%'
 }
 
-// lex cuts the text into tokens; comments are dropped.
+// lex splits the text into tokens; comments are dropped.
 func lex(text string) ([]token, error) {
 	tokens := make([]token, 0, len(text)/6)
 	line := 1

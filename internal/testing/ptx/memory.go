@@ -8,19 +8,17 @@ import (
 	"slices"
 )
 
-// Memory is a device's global memory: host slices at device addresses, with
-// what the checks need to know of every word. It belongs to one goroutine at a
-// time.
+// Memory is a device's global memory: host slices at device addresses, with the records
+// of each word that the checks need. One goroutine at a time may use a Memory.
 type Memory struct {
 	spans  []*span // by address
-	launch uint32  // number of the launch in hand
+	launch uint32  // number of the current launch
 	next   uint64
 	issued uint64
 }
 
-// Instructions is how many instructions all launches on this memory have
-// executed, each of a warp: those of a warp whose lanes have parted once for each
-// part.
+// Instructions returns the number of instructions that all launches on this memory have
+// executed, counted per warp: if the lanes of a warp have diverged, once for each group.
 func (m *Memory) Instructions() uint64 { return m.issued }
 
 // span is one allocation.
@@ -28,22 +26,22 @@ type span struct {
 	base    uint64
 	data    []byte
 	written []uint64 // a bit for each word
-	pages   [][]cell // who accessed each word; made when a kernel comes by
+	pages   [][]cell // accesses of each word; allocated at the first access of a kernel
 }
 
-// cell is who accessed a word last in the launch of its number. Threads are
-// numbered across the launch from 1 on; rounds are a block's barriers.
+// cell records the last accesses of a word in the launch with number launch. Threads are
+// numbered from 1 across the launch; rounds are a block's barriers.
 type cell struct {
 	launch                   uint32
 	writer, reader           uint32 // 0: none
 	writerRound, readerRound uint32
-	readers                  uint8 // 0: one thread; 1: several of one block; 2: of several
+	readers                  uint8 // 0: one thread; 1: several of one block; 2: of several blocks
 }
 
 const pageWords = 1 << 10
 
-// Map makes a host slice device memory at base (a multiple of 256). Nothing
-// of it counts as written; see Written.
+// Map makes a host slice device memory at base (a multiple of 256). No word counts as
+// written; see Written.
 func (m *Memory) Map(base uint64, data []byte) error {
 	if base == 0 || base%256 != 0 || base+uint64(len(data)) < base {
 		return fmt.Errorf("ptx: map %d bytes at %#x, want an address that is a multiple of 256, not 0", len(data), base)
@@ -73,23 +71,23 @@ func (m *Memory) Unmap(base uint64) error {
 	return fmt.Errorf("ptx: unmap %#x: no allocation begins there", base)
 }
 
-// Alloc maps n new zero bytes at an address of its choice, far from others.
+// Alloc maps n new zero bytes at an address that it chooses, far from other allocations.
 func (m *Memory) Alloc(n int) (base uint64, data []byte) {
 	m.next += 1 << 40
 	data = make([]byte, n)
 	if err := m.Map(m.next, data); err != nil {
-		panic(err) // only if the caller mapped there
+		panic(err) // only if the caller has mapped this address
 	}
 	return m.next, data
 }
 
-// Written says that the host wrote n bytes at addr (a multiple of 4), so that
-// kernels may read them.
+// Written records that the host wrote n bytes at addr (a multiple of 4), so that kernels
+// may read the bytes.
 func (m *Memory) Written(addr uint64, n int) error {
 	if n == 0 {
 		return nil
 	}
-	s := m.find(addr)
+	s := m.findSpan(addr)
 	if s == nil || uint64(n) > s.end()-addr || addr%4 != 0 {
 		return fmt.Errorf("ptx: %d bytes at %#x are in no allocation", n, addr)
 	}
@@ -100,8 +98,8 @@ func (m *Memory) Written(addr uint64, n int) error {
 	return nil
 }
 
-// find is the allocation that holds addr, nil where none does.
-func (m *Memory) find(addr uint64) *span {
+// findSpan returns the allocation that contains addr, nil if there is none.
+func (m *Memory) findSpan(addr uint64) *span {
 	lo, hi := 0, len(m.spans)
 	for lo < hi {
 		if mid := (lo + hi) / 2; m.spans[mid].base <= addr {
@@ -116,7 +114,7 @@ func (m *Memory) find(addr uint64) *span {
 	return m.spans[lo-1]
 }
 
-// cellOf is a word's cell, cleared where the launch is a new one.
+// cellOf returns the cell of a word, cleared if the launch is new.
 func (s *span) cellOf(word uint64, launch uint32) *cell {
 	page := &s.pages[word/pageWords]
 	if *page == nil {
@@ -139,7 +137,7 @@ type access struct {
 	offset uint64
 }
 
-// global runs the access for every lane.
+// runGlobal runs the access for every lane.
 func (a *access) runGlobal(w *warp, mask uint32) {
 	elem := uint64(4)
 	if a.wide {
@@ -154,7 +152,7 @@ func (a *access) runGlobal(w *warp, mask uint32) {
 		}
 		addr := addrs[i] + a.offset
 		if s == nil || addr < s.base || addr-s.base >= uint64(len(s.data)) {
-			if s = mem.find(addr); s == nil {
+			if s = mem.findSpan(addr); s == nil {
 				w.trap(i, "global address %#x is in no allocation", addr)
 			}
 			w.b.span = s
@@ -187,7 +185,7 @@ func (a *access) runGlobal(w *warp, mask uint32) {
 	}
 }
 
-// touch checks one word of global memory and notes who was there.
+// touch checks an access to one word of global memory and records the thread.
 func (a *access) touch(w *warp, lane int, s *span, word uint64) {
 	bit := uint64(1) << (word % 64)
 	b := w.b
@@ -218,8 +216,8 @@ func (a *access) touch(w *warp, lane int, s *span, word uint64) {
 	c.writer, c.writerRound = me, b.round
 }
 
-// sharedCell is who accessed a word of shared memory last. Rounds count all
-// barriers and blocks since the memory was made.
+// sharedCell records the last accesses of a word of shared memory. Rounds count all
+// barriers and blocks since the memory was allocated.
 type sharedCell struct {
 	writerRound, readerRound uint32
 	writer, reader           int32 // several readers: -1
@@ -269,15 +267,15 @@ func (a *access) runShared(w *warp, mask uint32) {
 	}
 }
 
-// loadWords is the common load, with the checks of loadShared in line: half of
-// an interpreter's time is spent here.
+// loadWords is the common load, with the checks of loadShared inlined: half of the
+// interpreter's time is spent here.
 func (a *access) loadWords(w *warp, lane, at int) {
 	b, me := w.b, int32(w.first+lane)
 	cells, values := b.cells[at:at+len(a.regs)], b.shared[at:at+len(a.regs)]
 	for e, reg := range a.regs {
 		c := &cells[e]
 		if c.writerRound == b.sharedRound && c.writer != me || c.writerRound < b.firstRound {
-			b.loadShared(w, lane, at+e) // says what is wrong
+			b.loadShared(w, lane, at+e) // reports the error
 		}
 		if c.readerRound != b.sharedRound {
 			c.readerRound, c.reader = b.sharedRound, me

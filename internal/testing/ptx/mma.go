@@ -3,24 +3,24 @@ package ptx
 import "math"
 
 func init() {
-	add("cvt.rna.tf32.f32", 2, each1(func(a uint32) uint32 {
+	addForm("cvt.rna.tf32.f32", 2, each1(func(a uint32) uint32 {
 		if a>>23&0xff == 0xff {
 			return a
 		}
 		return (a + 1<<12) &^ (1<<13 - 1) // to nearest, ties away from zero
 	}))
-	add("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 4, multiply)
+	addForm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32", 4, multiply)
 }
 
-// multiply is D = A B + C for a 16x8 matrix A, an 8x8 matrix B and 16x8
-// matrices C and D that the 32 lanes of a warp hold together, as the PTX manual
-// lays them out for .m16n8k8.
+// multiply is D = A B + C for a 16x8 matrix A, an 8x8 matrix B and 16x8 matrices C and D
+// that the 32 lanes of a warp hold together, in the layout of the PTX manual for
+// .m16n8k8.
 //
-// The accumulator and the eight products are added in float64 and the sum is
-// truncated to float32: tensor cores round toward zero (M. Fasi, N. J. Higham,
-// M. Mikaitis, S. Pranesh: Numerical behavior of NVIDIA tensor cores, PeerJ
-// Computer Science 7:e330, 2021). A device may differ in the last bits: it adds
-// in its own order and drops low bits of the smaller terms.
+// The accumulator and the eight products are added in float64 and the sum is truncated to
+// float32: tensor cores round toward zero (M. Fasi, N. J. Higham, M. Mikaitis, S.
+// Pranesh: Numerical behavior of NVIDIA tensor cores, PeerJ Computer Science 7:e330,
+// 2021). A device may differ in the last bits: devices add in another order and drop low
+// bits of the smaller terms.
 func multiply(p *parser, o []operand) func(w *warp, mask uint32) {
 	regs := func(o operand, n int, out bool) []int {
 		if o.kind != isVector || len(o.vector) != n {
@@ -29,9 +29,9 @@ func multiply(p *parser, o []operand) func(w *warp, mask uint32) {
 		r := make([]int, n)
 		for i, v := range o.vector {
 			if out {
-				r[i] = 32 * p.out(v, word)
+				r[i] = 32 * p.outputRegister(v, word)
 			} else {
-				r[i] = 32 * p.in(v, word)
+				r[i] = 32 * p.inputRegister(v, word)
 			}
 		}
 		return r

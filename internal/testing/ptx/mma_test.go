@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// mmaText multiplies fragments of ones' places: lane l holds A elements 8 l to
-// 8 l + 3 of its place, and so on; the parameter is A, B, C and D in turn.
+// mmaText multiplies fragments whose elements are their own positions: lane l holds A
+// elements 8 l to 8 l + 3, and so on; the parameter is A, B, C and D in turn.
 const mmaText = header + `.visible .entry k(.param .align 8 .b8 p[8])
 {
 	.reg .pred %p<4>;
@@ -32,7 +32,7 @@ L:
 }
 `
 
-// runMMA gives each lane its fragments from the plain matrices and collects D.
+// runMMA gives each lane its fragments of the plain matrices and collects D.
 func runMMA(text string, threads int, a *[16][8]float32, b *[8][8]float32, c *[16][8]float32) (d [16][8]float32, err error) {
 	m, err := Parse(text)
 	if err != nil {
@@ -83,7 +83,7 @@ func TestMMA(t *testing.T) {
 	if d, err := runMMA(text, 32, &a, &b, &c); err != nil || d != want {
 		t.Errorf("%v, %v, want %v", d, err, want)
 	}
-	// One less than a half is dropped, not rounded up; on both sides of zero.
+	// A term of less than a half is dropped, not rounded up; on both sides of zero.
 	a, b, c = [16][8]float32{}, [8][8]float32{}, [16][8]float32{}
 	a[0][0], b[0][0], c[0][0] = 1, 1.5/(1<<23), 1
 	a[1][0], c[1][0] = -1, -1

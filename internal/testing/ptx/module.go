@@ -5,8 +5,8 @@ import (
 	"sync"
 )
 
-// Module is a parsed PTX text. It does not change; launches of it may run at
-// the same time.
+// Module is a parsed PTX text. A Module does not change; several launches may run at the
+// same time.
 type Module struct {
 	Version string // of the language, "7.0"
 	Target  string // "sm_80"
@@ -17,15 +17,15 @@ type Module struct {
 // Kernels lists the entry points in the order of the text.
 func (m *Module) Kernels() []string { return m.order }
 
-// Kernel finds an entry point; nil where there is none.
+// Kernel returns an entry point; nil if the module has none with this name.
 func (m *Module) Kernel(name string) *Kernel { return m.kernels[name] }
 
 // Kernel is one entry point.
 type Kernel struct {
 	Name         string
 	ParamBytes   int  // size of its parameter
-	MaxThreads   int  // .maxntid; 0 where the text does not say
-	StaticShared int  // bytes of shared memory it always has
+	MaxThreads   int  // .maxntid; 0 if not specified
+	StaticShared int  // bytes of shared memory that the kernel always has
 	Dynamic      bool // uses the dynamic shared memory of the launch
 
 	code      []instruction
@@ -34,10 +34,10 @@ type Kernel struct {
 	special   []special
 
 	mu   sync.Mutex
-	free []*block // of earlier launches, for the next
+	free []*block // of earlier launches, for reuse
 }
 
-// class is which registers an operand lives in.
+// class is the set of registers that holds an operand.
 type class uint8
 
 const (
@@ -50,18 +50,18 @@ const (
 // constant is a register that holds an immediate in every lane.
 type constant struct {
 	class class
-	at    int
+	index int
 	value uint64
 }
 
-// special is a register that holds %tid.x and the like.
+// special is a register that holds %tid.x or another special value.
 type special struct {
-	at   int
-	name string
+	index int
+	name  string
 }
 
-// instruction is one line, ready to run. Branches, barriers and exits have no
-// run: the scheduler does them.
+// instruction is one line, ready to run. Branches, barriers and exits have no run: the
+// scheduler executes them.
 type instruction struct {
 	run    func(w *warp, mask uint32)
 	kind   kind
@@ -82,23 +82,23 @@ const (
 	together // needs all 32 lanes
 )
 
-// Launch is what to run.
+// Launch selects a kernel and its arguments.
 type Launch struct {
 	Kernel string
 	Grid   [3]uint32
 	Block  [3]uint32 // y and z must be 1
 	Shared int       // bytes of dynamic shared memory
 	Params []byte    // the kernel's one parameter
-	// Limit bounds the instructions of the launch, each counted once a warp;
-	// 0 is DefaultLimit.
+	// Limit bounds the instructions of the launch, each counted once per warp; 0 is
+	// DefaultLimit.
 	Limit int64
 }
 
 // DefaultLimit ends endless loops after some minutes.
 const DefaultLimit = 1 << 33
 
-// check refuses launches a driver would refuse.
-func (k *Kernel) check(l *Launch) error {
+// checkLaunch refuses launches that a driver would refuse.
+func (k *Kernel) checkLaunch(l *Launch) error {
 	switch {
 	case l.Grid[0] < 1 || l.Grid[1] < 1 || l.Grid[2] < 1 || l.Grid[0] > 1<<31-1 || l.Grid[1] > 65535 || l.Grid[2] > 65535:
 		return fmt.Errorf("ptx: %s: grid %v, want 1 to (2^31-1, 65535, 65535)", k.Name, l.Grid)

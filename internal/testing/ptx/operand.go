@@ -28,8 +28,8 @@ const (
 	isName
 )
 
-// dynamicSymbol marks the address of dynamic shared memory, which depends on
-// the kernel's static arrays that follow in the text.
+// dynamicName marks the address of dynamic shared memory, which depends on the kernel's
+// static arrays that follow in the text.
 const dynamicName = "dynamic shared memory"
 
 var specialNames = []string{
@@ -39,29 +39,29 @@ var specialNames = []string{
 
 // instruction reads one instruction up to its semicolon.
 func (p *parser) instruction() {
-	in := instruction{guard: -1, line: p.line()}
-	first := p.at
-	if p.accept("@") {
-		in.not = p.accept("!")
-		name := p.next()
-		s, ok := p.lookup(name)
+	in := instruction{guard: -1, line: p.currentLine()}
+	first := p.position
+	if p.acceptToken("@") {
+		in.not = p.acceptToken("!")
+		name := p.nextToken()
+		s, ok := p.findRegister(name)
 		if !ok || s.class != pred {
-			p.at--
+			p.position--
 			p.fail("%q is no predicate", name)
 		}
-		in.guard = s.at
+		in.guard = s.index
 	}
-	op := p.next()
+	op := p.nextToken()
 	var operands []operand
-	for p.peek() != ";" {
+	for p.peekToken() != ";" {
 		if len(operands) > 0 {
-			p.expect(",")
+			p.expectToken(",")
 		}
 		operands = append(operands, p.operand())
 	}
-	end := p.at
+	end := p.position
 	p.compile(&in, op, operands)
-	p.expect(";")
+	p.expectToken(";")
 	var text strings.Builder
 	for i, t := range p.tokens[first:end] {
 		if i > 0 && strings.IndexByte(",;]})>", t.text[0]) < 0 && strings.IndexByte("[{(@!-", p.tokens[first+i-1].text[0]) < 0 {
@@ -74,7 +74,7 @@ func (p *parser) instruction() {
 }
 
 func (p *parser) operand() operand {
-	switch t := p.next(); {
+	switch t := p.nextToken(); {
 	case t == "[":
 		return p.address()
 	case t == "{":
@@ -84,23 +84,23 @@ func (p *parser) operand() operand {
 			if len(v.vector) > 8 {
 				p.fail("a vector of more than 8")
 			}
-			if !p.accept(",") {
+			if !p.acceptToken(",") {
 				break
 			}
 		}
-		p.expect("}")
+		p.expectToken("}")
 		return v
 	case t == "-":
-		return operand{kind: isImmediate, value: -p.number(p.next())}
+		return operand{kind: isImmediate, value: -p.number(p.nextToken())}
 	case t[0] >= '0' && t[0] <= '9':
 		return operand{kind: isImmediate, value: p.number(t)}
 	default:
-		return p.named(t)
+		return p.namedOperand(t)
 	}
 }
 
-func (p *parser) named(t string) operand {
-	if s, ok := p.lookup(t); ok {
+func (p *parser) namedOperand(t string) operand {
+	if s, ok := p.findRegister(t); ok {
 		return operand{kind: isRegister, reg: s}
 	}
 	for _, s := range specialNames {
@@ -119,7 +119,7 @@ func (p *parser) named(t string) operand {
 		return operand{kind: isImmediate, value: at}
 	}
 	if t[0] == '%' {
-		p.at--
+		p.position--
 		p.fail("no register %q", t)
 	}
 	return operand{kind: isName, name: t}
@@ -134,7 +134,7 @@ func (p *parser) number(t string) uint64 {
 	} else if v, err := strconv.ParseUint(t, 0, 64); err == nil {
 		return v
 	}
-	p.at--
+	p.position--
 	p.fail("%q is no number", t)
 	return 0
 }
@@ -152,9 +152,9 @@ func (p *parser) address() operand {
 	default:
 		p.fail("an address needs a register of 64 bits or a symbol")
 	}
-	if p.accept("+") {
-		negative := p.accept("-")
-		v := p.number(p.next())
+	if p.acceptToken("+") {
+		negative := p.acceptToken("-")
+		v := p.number(p.nextToken())
 		if v > math.MaxInt32 {
 			p.fail("offset %d", v)
 		}
@@ -163,15 +163,15 @@ func (p *parser) address() operand {
 		}
 		a.value += v
 	}
-	p.expect("]")
+	p.expectToken("]")
 	return a
 }
 
-// in is the register an instruction reads its operand from.
-func (p *parser) in(o operand, c class) int {
+// inputRegister returns the register that an instruction reads an operand from.
+func (p *parser) inputRegister(o operand, c class) int {
 	switch {
 	case o.kind == isRegister && o.reg.class == c:
-		return o.reg.at
+		return o.reg.index
 	case o.kind == isImmediate:
 		return p.constant(c, o.value)
 	case o.kind == isSpecial && (c == word || c == long && o.name == dynamicName):
@@ -181,12 +181,12 @@ func (p *parser) in(o operand, c class) int {
 	return 0
 }
 
-// out is the register an instruction writes.
-func (p *parser) out(o operand, c class) int {
+// outputRegister returns the register that an instruction writes.
+func (p *parser) outputRegister(o operand, c class) int {
 	if o.kind != isRegister || o.reg.class != c {
 		p.fail("the destination is not of the instruction's type")
 	}
-	return o.reg.at
+	return o.reg.index
 }
 
 func (p *parser) constant(c class, v uint64) int {
@@ -194,13 +194,14 @@ func (p *parser) constant(c class, v uint64) int {
 	if at, ok := p.immediate[key]; ok {
 		return at
 	}
-	at := p.take(c)
+	at := p.newRegister(c)
 	p.immediate[key] = at
 	p.k.constants = append(p.k.constants, constant{c, at, v})
 	return at
 }
 
-// specialRegister keeps dynamic shared memory's address apart: it is long.
+// specialRegister treats the address of dynamic shared memory separately: the address is
+// long.
 func (p *parser) specialRegister(name string, c class) int {
 	if (name == dynamicName) != (c == long) {
 		p.fail("%s is not of the instruction's type", name)
@@ -208,7 +209,7 @@ func (p *parser) specialRegister(name string, c class) int {
 	if at, ok := p.specials[name]; ok {
 		return at
 	}
-	at := p.take(c)
+	at := p.newRegister(c)
 	p.specials[name] = at
 	p.k.special = append(p.k.special, special{at, name})
 	return at

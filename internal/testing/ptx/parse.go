@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Parse reads a module.
+// Parse parses a module.
 func Parse(text string) (m *Module, err error) {
 	tokens, err := lex(text)
 	if err != nil {
@@ -22,8 +22,8 @@ func Parse(text string) (m *Module, err error) {
 			m, err = nil, s.err
 		}
 	}()
-	for !p.done() {
-		p.top()
+	for !p.isDone() {
+		p.topLevel()
 	}
 	if p.m.Version == "" || p.m.Target == "" {
 		return nil, fmt.Errorf("ptx: no .version or no .target: this is no PTX module")
@@ -31,20 +31,20 @@ func Parse(text string) (m *Module, err error) {
 	return p.m, nil
 }
 
-// syntax is what the parser panics with.
+// syntax is the value that the parser panics with.
 type syntax struct{ err error }
 
 type parser struct {
-	tokens  []token
-	at      int
-	m       *Module
-	dynamic map[string]bool // names of .extern .shared arrays
+	tokens   []token
+	position int
+	m        *Module
+	dynamic  map[string]bool // names of .extern .shared arrays
 
-	// Of the kernel that is being parsed.
+	// State of the kernel being parsed.
 	k         *Kernel
 	symbols   map[string]uint64 // offsets of shared arrays
 	param     string
-	registers map[string]slot // declared so far: prefixes are expanded when used
+	registers map[string]slot // declared so far: a register of a prefix is added at its first use
 	prefixes  map[string]prefix
 	immediate map[constant]int
 	specials  map[string]int
@@ -54,7 +54,7 @@ type parser struct {
 
 type slot struct {
 	class class
-	at    int
+	index int
 }
 
 type prefix struct {
@@ -73,72 +73,72 @@ const (
 	maxShared    = 1 << 20
 )
 
-func (p *parser) done() bool { return p.at >= len(p.tokens) }
+func (p *parser) isDone() bool { return p.position >= len(p.tokens) }
 
-func (p *parser) line() int {
+func (p *parser) currentLine() int {
 	if len(p.tokens) == 0 {
 		return 1
 	}
-	return p.tokens[min(p.at, len(p.tokens)-1)].line
+	return p.tokens[min(p.position, len(p.tokens)-1)].line
 }
 
 func (p *parser) fail(format string, args ...any) {
-	panic(syntax{fmt.Errorf("ptx: line %d: %s", p.line(), fmt.Sprintf(format, args...))})
+	panic(syntax{fmt.Errorf("ptx: line %d: %s", p.currentLine(), fmt.Sprintf(format, args...))})
 }
 
-func (p *parser) peek() string {
-	if p.done() {
+func (p *parser) peekToken() string {
+	if p.isDone() {
 		return ""
 	}
-	return p.tokens[p.at].text
+	return p.tokens[p.position].text
 }
 
-func (p *parser) next() string {
-	if p.done() {
+func (p *parser) nextToken() string {
+	if p.isDone() {
 		p.fail("the text ends here")
 	}
-	p.at++
-	return p.tokens[p.at-1].text
+	p.position++
+	return p.tokens[p.position-1].text
 }
 
-func (p *parser) accept(text string) bool {
-	if p.peek() == text && !p.done() {
-		p.at++
+func (p *parser) acceptToken(text string) bool {
+	if p.peekToken() == text && !p.isDone() {
+		p.position++
 		return true
 	}
 	return false
 }
 
-func (p *parser) expect(text string) {
-	if got := p.peek(); got != text {
+func (p *parser) expectToken(text string) {
+	if got := p.peekToken(); got != text {
 		p.fail("%q, want %q", got, text)
 	}
-	p.at++
+	p.position++
 }
 
 func (p *parser) integer(most uint64) uint64 {
-	s := p.next()
+	s := p.nextToken()
 	v, err := strconv.ParseUint(s, 0, 64)
 	if err != nil || v > most {
-		p.at--
+		p.position--
 		p.fail("%q, want a number up to %d", s, most)
 	}
 	return v
 }
 
-// top reads one declaration of the module.
-func (p *parser) top() {
-	switch d := p.next(); d {
+// topLevel parses one declaration of the module.
+func (p *parser) topLevel() {
+	switch d := p.nextToken(); d {
 	case ".version":
-		p.m.Version = p.next()
+		p.m.Version = p.nextToken()
 	case ".target":
-		p.m.Target = p.next()
+		p.m.Target = p.nextToken()
 	case ".address_size":
 		if p.integer(64) != 64 {
 			p.fail("addresses of 64 bits are needed")
 		}
 	case ".extern":
-		p.expect(".shared")
+		p.expectToken(".shared")
 		name, size := p.array()
 		if size != 0 {
 			p.fail(".extern array %q with a size", name)
@@ -147,60 +147,60 @@ func (p *parser) top() {
 			p.dynamic = map[string]bool{}
 		}
 		p.dynamic[name] = true
-		p.expect(";")
+		p.expectToken(";")
 	case ".visible":
-		p.expect(".entry")
+		p.expectToken(".entry")
 		p.kernel()
 	default:
-		p.at--
+		p.position--
 		p.fail("unsupported declaration %q", d)
 	}
 }
 
-// array reads [.align n] .b8 name[size] and returns the size, 0 where open.
+// array parses [.align n] .b8 name[size] and returns the size, 0 if open.
 func (p *parser) array() (name string, size int) {
-	if p.accept(".align") {
+	if p.acceptToken(".align") {
 		if a := p.integer(16); a&(a-1) != 0 {
 			p.fail("alignment %d, want a power of two", a)
 		}
 	}
-	p.expect(".b8")
-	name = p.next()
-	p.expect("[")
-	if p.peek() != "]" {
+	p.expectToken(".b8")
+	name = p.nextToken()
+	p.expectToken("[")
+	if p.peekToken() != "]" {
 		size = int(p.integer(maxShared))
 	}
-	p.expect("]")
+	p.expectToken("]")
 	return name, size
 }
 
 func (p *parser) kernel() {
-	k := &Kernel{Name: p.next()}
+	k := &Kernel{Name: p.nextToken()}
 	if p.m.kernels[k.Name] != nil {
 		p.fail("a second kernel %q", k.Name)
 	}
 	p.k, p.param = k, ""
 	p.symbols, p.registers, p.prefixes = map[string]uint64{}, map[string]slot{}, map[string]prefix{}
 	p.immediate, p.specials, p.labels, p.branches = map[constant]int{}, map[string]int{}, map[string]int{}, nil
-	p.expect("(")
-	if p.accept(".param") {
+	p.expectToken("(")
+	if p.acceptToken(".param") {
 		p.param, k.ParamBytes = p.array()
 	}
-	p.expect(")")
-	for p.peek() != "{" {
-		if d := p.next(); d != ".maxntid" {
-			p.at--
+	p.expectToken(")")
+	for p.peekToken() != "{" {
+		if d := p.nextToken(); d != ".maxntid" {
+			p.position--
 			p.fail("unsupported directive %q", d)
 		}
 		k.MaxThreads = int(p.integer(1024))
-		for p.accept(",") {
+		for p.acceptToken(",") {
 			if p.integer(1024) != 1 {
 				p.fail("blocks of more than one dimension are not supported")
 			}
 		}
 	}
-	p.expect("{")
-	for !p.accept("}") {
+	p.expectToken("{")
+	for !p.acceptToken("}") {
 		p.statement()
 	}
 	for _, b := range p.branches {
@@ -218,39 +218,39 @@ func (p *parser) kernel() {
 }
 
 func (p *parser) statement() {
-	switch t := p.peek(); {
+	switch t := p.peekToken(); {
 	case t == ".reg":
-		p.at++
-		p.declare()
+		p.position++
+		p.declareRegisters()
 	case t == ".shared":
-		p.at++
+		p.position++
 		name, size := p.array()
 		at := (p.k.StaticShared + 15) / 16 * 16
 		p.symbols[name] = uint64(at)
 		if p.k.StaticShared = at + size; p.k.StaticShared > maxShared {
 			p.fail("more than %d bytes of shared memory", maxShared)
 		}
-		p.expect(";")
+		p.expectToken(";")
 	case t == ".pragma":
-		p.at += 2
-		p.expect(";")
+		p.position += 2
+		p.expectToken(";")
 	case strings.HasPrefix(t, "."):
 		p.fail("unsupported directive %q", t)
-	case p.at+1 < len(p.tokens) && p.tokens[p.at+1].text == ":":
+	case p.position+1 < len(p.tokens) && p.tokens[p.position+1].text == ":":
 		if _, twice := p.labels[t]; twice {
 			p.fail("a second label %q", t)
 		}
 		p.labels[t] = len(p.k.code)
-		p.at += 2
+		p.position += 2
 	default:
 		p.instruction()
 	}
 }
 
-// declare reads .reg .type name<count>, or name, name;
-func (p *parser) declare() {
+// declareRegisters parses .reg .type name<count>, or name, name;
+func (p *parser) declareRegisters() {
 	var c class
-	switch t := p.next(); t {
+	switch t := p.nextToken(); t {
 	case ".pred":
 		c = pred
 	case ".b16", ".b32", ".f32", ".u32", ".s32":
@@ -258,32 +258,32 @@ func (p *parser) declare() {
 	case ".b64", ".u64", ".s64":
 		c = long
 	default:
-		p.at--
+		p.position--
 		p.fail("unsupported register type %q", t)
 	}
 	for {
-		name := p.next()
-		if p.accept("<") {
+		name := p.nextToken()
+		if p.acceptToken("<") {
 			p.prefixes[name] = prefix{c, int(p.integer(maxRegisters))}
-			p.expect(">")
+			p.expectToken(">")
 		} else {
 			p.register(name, c)
 		}
-		if !p.accept(",") {
+		if !p.acceptToken(",") {
 			break
 		}
 	}
-	p.expect(";")
+	p.expectToken(";")
 }
 
 func (p *parser) register(name string, c class) slot {
-	s := slot{c, p.take(c)}
+	s := slot{c, p.newRegister(c)}
 	p.registers[name] = s
 	return s
 }
 
-// take makes a register.
-func (p *parser) take(c class) int {
+// newRegister adds a register.
+func (p *parser) newRegister(c class) int {
 	if p.k.counts[c] >= maxRegisters {
 		p.fail("more than %d registers", maxRegisters)
 	}
@@ -291,8 +291,8 @@ func (p *parser) take(c class) int {
 	return p.k.counts[c] - 1
 }
 
-// lookup finds a register by its name.
-func (p *parser) lookup(name string) (slot, bool) {
+// findRegister returns a register by its name.
+func (p *parser) findRegister(name string) (slot, bool) {
 	if s, ok := p.registers[name]; ok {
 		return s, true
 	}

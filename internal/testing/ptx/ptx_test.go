@@ -12,9 +12,9 @@ import (
 
 const header = ".version 7.0\n.target sm_80\n.address_size 64\n.extern .shared .align 16 .b8 dyn[];\n"
 
-// kernel wraps a body: %r, %f, %rd and %p registers, and a parameter of two
-// addresses in %rd1 (input) and %rd2 (output), the thread in %r1, 4*thread in %rd3.
-func kernel(body string) string {
+// kernelText wraps a body in a kernel: %r, %f, %rd and %p registers, and a parameter of
+// two addresses in %rd1 (input) and %rd2 (output), the thread in %r1, 4*thread in %rd3.
+func kernelText(body string) string {
 	return header + `.visible .entry k(.param .align 8 .b8 k_param[16])
 {
 	.reg .pred %p<8>;
@@ -32,11 +32,11 @@ func kernel(body string) string {
 ` + body + "\n\tret;\n}\n"
 }
 
-// launch runs the body on a number of threads with words of input and returns as
-// many of output.
+// launch runs the body on a number of threads, with input words, and returns as many
+// output words.
 func launch(t testing.TB, body string, threads, blocks, shared int, in ...uint32) ([]uint32, error) {
 	t.Helper()
-	m, err := Parse(kernel(body))
+	m, err := Parse(kernelText(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,8 +58,8 @@ func launch(t testing.TB, body string, threads, blocks, shared int, in ...uint32
 	return out, err
 }
 
-// TestArithmetic: one instruction each, on values that tell it from its
-// neighbours.
+// TestArithmetic: each instruction on values that distinguish it from similar
+// instructions.
 func TestArithmetic(t *testing.T) {
 	const one, tiny = 0x3f800000, 0x00000001
 	for _, c := range []struct {
@@ -104,7 +104,7 @@ func TestArithmetic(t *testing.T) {
 	}
 }
 
-// TestDivergence: lanes part and meet, in a loop of different lengths and in
+// TestDivergence: lanes diverge and reconverge, in a loop of different lengths and in
 // both ways of a branch; 40 threads, so that a warp is not full.
 func TestDivergence(t *testing.T) {
 	body := `
@@ -174,7 +174,7 @@ L:
 	}
 }
 
-// TestChecks: what must end a launch, with the thread and the line it names.
+// TestChecks: faults that must end a launch, with the thread and the line in the error.
 func TestChecks(t *testing.T) {
 	for _, c := range []struct {
 		name, body string
@@ -219,22 +219,22 @@ func TestChecks(t *testing.T) {
 func TestRefusals(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", "no PTX module"},
-		{kernel("add.f32 %f1, %f2, %f3;"), `line 19: unsupported instruction "add.f32"`},
-		{kernel("tanh.approx.f32 %f1, %f2;"), "unsupported instruction"},
-		{kernel("add.s32 %r1, %r2;"), "2 operands, want 3"},
-		{kernel("add.s32 %r1, %r2, %rd3;"), "not of the instruction's type"},
-		{kernel("add.s32 5, %r2, %r3;"), "destination"},
-		{kernel("add.s32 %r1, %r2, %r99;"), `no register "%r99"`},
-		{kernel("bra NOWHERE;"), `no label "NOWHERE"`},
-		{kernel("L: L: ret;"), "a second label"},
-		{kernel("@%r1 ret;"), "no predicate"},
-		{kernel("bar.sync 1;"), "only barrier 0"},
-		{kernel("ld.local.u32 %r1, [%rd1];"), "unsupported instruction"},
-		{kernel("ld.global.u8 %r1, [%rd1];"), "unsupported instruction"},
-		{kernel("ld.global.v2.u32 %r1, [%rd1];"), "1 values, want 2"},
-		{kernel("ld.global.u32 %r1, [%r2];"), "register of 64 bits"},
-		{kernel("mov.b32 %r1, 0fXYZ;"), "no number"},
-		{strings.Replace(kernel(""), "\tret;\n", "", 1), "runs over its end"},
+		{kernelText("add.f32 %f1, %f2, %f3;"), `line 19: unsupported instruction "add.f32"`},
+		{kernelText("tanh.approx.f32 %f1, %f2;"), "unsupported instruction"},
+		{kernelText("add.s32 %r1, %r2;"), "2 operands, want 3"},
+		{kernelText("add.s32 %r1, %r2, %rd3;"), "not of the instruction's type"},
+		{kernelText("add.s32 5, %r2, %r3;"), "destination"},
+		{kernelText("add.s32 %r1, %r2, %r99;"), `no register "%r99"`},
+		{kernelText("bra NOWHERE;"), `no label "NOWHERE"`},
+		{kernelText("L: L: ret;"), "a second label"},
+		{kernelText("@%r1 ret;"), "no predicate"},
+		{kernelText("bar.sync 1;"), "only barrier 0"},
+		{kernelText("ld.local.u32 %r1, [%rd1];"), "unsupported instruction"},
+		{kernelText("ld.global.u8 %r1, [%rd1];"), "unsupported instruction"},
+		{kernelText("ld.global.v2.u32 %r1, [%rd1];"), "1 values, want 2"},
+		{kernelText("ld.global.u32 %r1, [%r2];"), "register of 64 bits"},
+		{kernelText("mov.b32 %r1, 0fXYZ;"), "no number"},
+		{strings.Replace(kernelText(""), "\tret;\n", "", 1), "runs over its end"},
 		{header + ".const .b8 x[4];", "unsupported declaration"},
 		{header + ".visible .entry k() .reqntid 3 { ret; }", "unsupported directive"},
 		{header + ".visible .entry k() { ret;", "the text ends here"},
@@ -246,7 +246,7 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%q: %v, want %q", c.text, err, c.want)
 		}
 	}
-	m, err := Parse(kernel(""))
+	m, err := Parse(kernelText(""))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,15 +289,15 @@ func TestMemory(t *testing.T) {
 	if err := m.Unmap(512); err != nil {
 		t.Error(err)
 	}
-	if m.find(600) != nil || m.find(1027) == nil {
+	if m.findSpan(600) != nil || m.findSpan(1027) == nil {
 		t.Error("find is wrong after Unmap")
 	}
 }
 
-// TestLaunchesAtOnce: a module may be launched by several goroutines, each on
-// its own memory; blocks kept from launch to launch do not mix.
+// TestLaunchesAtOnce: several goroutines may launch a module, each on its own memory;
+// reused blocks do not mix.
 func TestLaunchesAtOnce(t *testing.T) {
-	m, err := Parse(kernel("mov.u64 %rd4, dyn; add.s64 %rd4, %rd4, %rd3; ld.global.u32 %r2, [%rd1]; st.shared.u32 [%rd4], %r2; bar.sync 0; ld.shared.u32 %r3, [%rd4]; st.global.u32 [%rd2], %r3;"))
+	m, err := Parse(kernelText("mov.u64 %rd4, dyn; add.s64 %rd4, %rd4, %rd3; ld.global.u32 %r2, [%rd1]; st.shared.u32 [%rd4], %r2; bar.sync 0; ld.shared.u32 %r3, [%rd4]; st.global.u32 [%rd2], %r3;"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,10 +323,10 @@ func TestLaunchesAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-// FuzzParse: no text makes the parser panic, and what it takes runs without a
-// panic, to its end or to an error.
+// FuzzParse: no text makes the parser panic, and an accepted text runs without a panic,
+// to its end or to an error.
 func FuzzParse(f *testing.F) {
-	f.Add(kernel("add.s32 %r1, %r2, -7; @!%p1 bra L; ld.global.v2.f32 {%f1, %f2}, [%rd1+8]; L: bar.sync 0;"))
+	f.Add(kernelText("add.s32 %r1, %r2, -7; @!%p1 bra L; ld.global.v2.f32 {%f1, %f2}, [%rd1+8]; L: bar.sync 0;"))
 	f.Add(header + ".visible .entry k() .maxntid 32, 1, 1 { .reg .b32 %x, %y; L: mov.u32 %x, %ctaid.y; bra L; }")
 	f.Add(header + ".visible .entry k(.param .align 8 .b8 p[8]) { .reg .b64 %a<3>; .pragma \"nounroll\"; mov.b64 %a1, p; ld.param.u64 %a2, [%a1]; st.shared.u64 [dyn], %a2; ret; }")
 	f.Fuzz(func(t *testing.T, text string) {
@@ -348,7 +348,7 @@ func FuzzParse(f *testing.F) {
 
 func BenchmarkFMA(b *testing.B) {
 	body := "mov.f32 %f1, 0f3F800000; mov.u32 %r2, 0; L:" + strings.Repeat("fma.rn.f32 %f1, %f1, %f1, 0f3E000000; fma.rn.f32 %f2, %f1, %f1, %f1;", 50) + " add.s32 %r2, %r2, 1; setp.lt.u32 %p1, %r2, 1000; @%p1 bra L;"
-	m, err := Parse(kernel(body))
+	m, err := Parse(kernelText(body))
 	if err != nil {
 		b.Fatal(err)
 	}

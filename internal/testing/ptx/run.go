@@ -14,7 +14,7 @@ type (
 	lanes64 [32]uint64
 )
 
-// block is the block in hand, and the state its launch keeps.
+// block is the current block, and the state of its launch.
 type block struct {
 	k       *Kernel
 	mem     *Memory
@@ -25,7 +25,7 @@ type block struct {
 	number  uint32
 	threads uint32
 	round   uint32 // barriers passed
-	left    int64  // instructions until the limit
+	budget  int64  // instructions until the limit
 
 	shared                  []uint32
 	cells                   []sharedCell
@@ -41,7 +41,7 @@ type warp struct {
 	p, r  []uint32
 	l     []uint64
 
-	groups  []group // lanes that run, apart by where they are
+	groups  []group // running lanes, grouped by instruction
 	waiting uint32  // lanes at a barrier
 	waitAt  int
 	in      *instruction
@@ -49,11 +49,11 @@ type warp struct {
 
 // group is lanes at one instruction.
 type group struct {
-	at   int
+	next int
 	mask uint32
 }
 
-// stop is what a warp panics with.
+// stop is the value that a warp panics with.
 type stop struct{ err *Error }
 
 func (w *warp) trap(lane int, format string, args ...any) {
@@ -71,7 +71,7 @@ func (m *Module) Launch(mem *Memory, l Launch) (err error) {
 	if k == nil {
 		return fmt.Errorf("ptx: no kernel %q in this module", l.Kernel)
 	}
-	if err := k.check(&l); err != nil {
+	if err := k.checkLaunch(&l); err != nil {
 		return err
 	}
 	blocks := uint64(l.Grid[0]) * uint64(l.Grid[1]) * uint64(l.Grid[2])
@@ -80,9 +80,9 @@ func (m *Module) Launch(mem *Memory, l Launch) (err error) {
 	}
 	mem.launch++
 	b := k.takeBlock(mem, &l)
-	limit := b.left
+	limit := b.budget
 	defer func() {
-		mem.issued += uint64(limit - b.left)
+		mem.issued += uint64(limit - b.budget)
 		k.giveBlock(b)
 	}()
 	defer func() {
@@ -106,8 +106,8 @@ func (m *Module) Launch(mem *Memory, l Launch) (err error) {
 	return nil
 }
 
-// takeBlock readies a block for a launch, one of an earlier launch where there
-// is one of the same shape.
+// takeBlock prepares a block for a launch; it reuses a block of an earlier launch if the
+// shape is equal.
 func (k *Kernel) takeBlock(mem *Memory, l *Launch) *block {
 	words := ((k.StaticShared+15)/16*16 + l.Shared + 3) / 4
 	var b *block
@@ -124,14 +124,14 @@ func (k *Kernel) takeBlock(mem *Memory, l *Launch) *block {
 	if b == nil {
 		b = newBlock(k, l.Block[0], words)
 	}
-	b.mem, b.span, b.params, b.grid, b.number, b.left = mem, nil, l.Params, l.Grid, 0, l.Limit
-	if b.left == 0 {
-		b.left = DefaultLimit
+	b.mem, b.span, b.params, b.grid, b.number, b.budget = mem, nil, l.Params, l.Grid, 0, l.Limit
+	if b.budget == 0 {
+		b.budget = DefaultLimit
 	}
 	return b
 }
 
-// freeBlocks bounds how many blocks a kernel keeps.
+// freeBlocks bounds the number of blocks that a kernel keeps.
 const freeBlocks = 4
 
 func (k *Kernel) giveBlock(b *block) {
@@ -152,32 +152,32 @@ func newBlock(k *Kernel, threads uint32, words int) *block {
 		w := &warp{b: b, first: first, live: all >> (32 - min(32, n-first))}
 		w.p, w.r, w.l = make([]uint32, k.counts[pred]), make([]uint32, 32*k.counts[word]), make([]uint64, 32*k.counts[long])
 		for _, c := range k.constants {
-			w.fill(c)
+			w.fillConstant(c)
 		}
 		b.warps = append(b.warps, w)
 	}
 	return b
 }
 
-// fill puts a constant into its register, in every lane.
-func (w *warp) fill(c constant) {
+// fillConstant writes a constant into its register, in every lane.
+func (w *warp) fillConstant(c constant) {
 	switch c.class {
 	case pred:
 		if c.value != 0 {
-			w.p[c.at] = all
+			w.p[c.index] = all
 		}
 	case word:
 		for i := range 32 {
-			w.r[32*c.at+i] = uint32(c.value)
+			w.r[32*c.index+i] = uint32(c.value)
 		}
 	case long:
 		for i := range 32 {
-			w.l[32*c.at+i] = c.value
+			w.l[32*c.index+i] = c.value
 		}
 	}
 }
 
-// setSpecials writes the special registers of the block in hand.
+// setSpecials writes the special registers of the current block.
 func (w *warp) setSpecials() {
 	b := w.b
 	dim := func(name string) int { return int(name[len(name)-1] - 'x') }
@@ -198,16 +198,15 @@ func (w *warp) setSpecials() {
 			case "%nctaid.x", "%nctaid.y", "%nctaid.z":
 				v = b.grid[dim(s.name)]
 			case dynamicName:
-				w.l[32*s.at+i] = uint64((b.k.StaticShared + 15) / 16 * 16)
+				w.l[32*s.index+i] = uint64((b.k.StaticShared + 15) / 16 * 16)
 				continue
 			}
-			w.r[32*s.at+i] = v
+			w.r[32*s.index+i] = v
 		}
 	}
 }
 
-// run takes one block to its end: all warps to their next barrier, again and
-// again.
+// run executes one block to its end: all warps to their next barrier, repeatedly.
 func (b *block) run() {
 	b.sharedRound++
 	b.firstRound, b.round = b.sharedRound, 1
@@ -248,44 +247,43 @@ func (b *block) run() {
 	}
 }
 
-// advance runs the warp until all its lanes wait or have ended. If lanes have
-// split into groups, the group that is furthest behind runs, so that they meet
-// where the code joins.
+// advance runs the warp until all its lanes wait or have ended. If lanes have split into
+// groups, the group at the lowest instruction runs, so that the groups reconverge.
 func (w *warp) advance() {
 	for len(w.groups) > 0 {
-		g, others := w.takeFirst()
-		w.runGroup(g, others)
+		g, following := w.takeFirst()
+		w.runGroup(g, following)
 	}
 }
 
-// takeFirst removes the groups at the lowest instruction and returns them as
-// one, and where the next group is.
-func (w *warp) takeFirst() (g group, others int) {
-	g.at, others = math.MaxInt, math.MaxInt
+// takeFirst removes the groups at the lowest instruction and returns them merged, and the
+// instruction of the next group.
+func (w *warp) takeFirst() (g group, following int) {
+	g.next, following = math.MaxInt, math.MaxInt
 	for _, x := range w.groups {
-		g.at = min(g.at, x.at)
+		g.next = min(g.next, x.next)
 	}
-	rest := w.groups[:0]
+	remaining := w.groups[:0]
 	for _, x := range w.groups {
-		if x.at == g.at {
+		if x.next == g.next {
 			g.mask |= x.mask
 		} else {
-			others = min(others, x.at)
-			rest = append(rest, x)
+			following = min(following, x.next)
+			remaining = append(remaining, x)
 		}
 	}
-	w.groups = rest
-	return g, others
+	w.groups = remaining
+	return g, following
 }
 
-// runGroup runs a group until it ends, waits, or is no longer behind the
-// others.
-func (w *warp) runGroup(g group, others int) {
+// runGroup runs a group until it ends, waits, or reaches the instruction of the next
+// group.
+func (w *warp) runGroup(g group, following int) {
 	code := w.b.k.code
-	for g.at < others {
-		in := &code[g.at]
+	for g.next < following {
+		in := &code[g.next]
 		w.in = in
-		if w.b.left--; w.b.left < 0 {
+		if w.b.budget--; w.b.budget < 0 {
 			w.trap(-1, "the launch's limit of instructions is reached: an endless loop?")
 		}
 		m := g.mask
@@ -296,7 +294,7 @@ func (w *warp) runGroup(g group, others int) {
 			}
 			m &= guard
 		}
-		g.at++
+		g.next++
 		switch in.kind {
 		case plain:
 			if m != 0 {
@@ -311,20 +309,20 @@ func (w *warp) runGroup(g group, others int) {
 			continue
 		case branch:
 			if m == g.mask {
-				g.at = in.target
+				g.next = in.target
 			} else if m != 0 {
 				w.groups = append(w.groups, group{in.target, m})
-				others = min(others, in.target)
+				following = min(following, in.target)
 				g.mask &^= m
 			}
 			continue
 		case barrier:
 			if m != 0 {
-				if w.waiting != 0 && w.waitAt != g.at-1 {
+				if w.waiting != 0 && w.waitAt != g.next-1 {
 					w.trap(-1, "barrier divergence: other lanes wait at the barrier of line %d", code[w.waitAt].line)
 				}
 				w.waiting |= m
-				w.waitAt = g.at - 1
+				w.waitAt = g.next - 1
 			}
 		case exit:
 		}

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A value goes to the lane whose number differs in the bits given; all 32 lanes
-// must be there.
+// TestShuffle: a value goes to the lane whose number differs in the given bits; all 32
+// lanes must be active.
 func TestShuffle(t *testing.T) {
 	const body = `
 	mov.u32 %r2, %tid.x;
@@ -31,7 +31,7 @@ L:
 	if _, err := launch(t, parted, 32, 1, 0); err == nil || !strings.Contains(err.Error(), "30 of the warp's 32 lanes") {
 		t.Errorf("with 30 lanes: %v, want it refused", err)
 	}
-	if _, err := Parse(kernel(strings.NewReplacer("GUARD", "", "BITS, 31, -1", "1, 15, -1").Replace(body))); err == nil {
+	if _, err := Parse(kernelText(strings.NewReplacer("GUARD", "", "BITS, 31, -1", "1, 15, -1").Replace(body))); err == nil {
 		t.Error("a shuffle within 16 lanes was taken")
 	}
 }

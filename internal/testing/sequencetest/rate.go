@@ -8,10 +8,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Timed is the times that the sampling rate of span i is measured on: its
-// samples', or under the policy endless those since the prediction before, whose
-// last sample is the first of them.
-func Timed(p reservoir.Policy, spans []Span, i int, times []int64) []int64 {
+// IntervalTimes returns the times for the sampling rate of span i: the times of the
+// samples or, under the policy endless, the times since the previous prediction, from the
+// last sample of that prediction on.
+func IntervalTimes(p reservoir.Policy, spans []Span, i int, times []int64) []int64 {
 	from := spans[i].From
 	if p.Kind == reservoir.Endless && i > 0 {
 		from = spans[i-1].To - 1
@@ -19,9 +19,9 @@ func Timed(p reservoir.Policy, spans []Span, i int, times []int64) []int64 {
 	return times[from:spans[i].To]
 }
 
-// OffRate says by definition, in exact arithmetic, whether samples with these
-// times (math.MinInt64: none) came at another rate than those of the training, or
-// with a jump in time.
+// OffRate reports by definition, in exact arithmetic, whether samples with these times
+// (math.MinInt64: none) have a different rate than the training samples, or a jump in
+// time.
 func OffRate(t reservoir.Training, tolerance float64, times []int64) bool {
 	n := len(times) - 1
 	if n < 1 || slices.Contains(times, math.MinInt64) {

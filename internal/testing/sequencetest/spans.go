@@ -1,19 +1,18 @@
-// Package sequencetest says where sequences begin and end by definition, for
-// tests of whatever cuts streams.
+// Package sequencetest computes by definition where sequences begin and end, for tests of
+// code that splits streams.
 package sequencetest
 
 import "github.com/eusn-stream/eusn-stream/reservoir"
 
-// Span is a prediction by definition: over samples [From, To) of the stream,
-// made when the sample before row To (or the sample that shows the silence)
-// has been seen.
+// Span is a prediction by definition: over samples [From, To) of the stream, made after
+// the sample before row To (or the sample that reveals the silence).
 type Span struct {
 	From, To int
-	End      bool // it closes the sequence
+	End      bool // closes the sequence
 }
 
-// windows is Spans for windows over n samples.
-func windows(p reservoir.Policy, n int) (out []Span) {
+// windowSpans is Spans for windows over n samples.
+func windowSpans(p reservoir.Policy, n int) (out []Span) {
 	for to := 1; to <= n; to++ {
 		if to >= p.Length && to%p.Hop == 0 {
 			out = append(out, Span{to - p.Length, to, true})
@@ -28,19 +27,19 @@ func windows(p reservoir.Policy, n int) (out []Span) {
 	return out
 }
 
-// pauses reports whether a silence that ends a sequence comes before sample i.
-func pauses(p reservoir.Policy, times []int64, i int) bool {
+// isPauseBefore reports whether a silence before sample i ends the sequence.
+func isPauseBefore(p reservoir.Policy, times []int64, i int) bool {
 	return p.Kind == reservoir.Gap && i < len(times) && times[i]-times[i-1] > int64(p.Gap)
 }
 
-// Spans lists the predictions the policy's definition asks for, in order,
-// written without regard to how package sequence works. times and ends have one
-// value per sample; last: the sequence ends with the last sample.
+// Spans lists the predictions of the policy's definition, in order, without the methods
+// of package sequence. times and ends have a value per sample; last: the sequence ends
+// with the last sample.
 func Spans(p reservoir.Policy, times []int64, ends []bool, last bool) []Span {
 	n := len(times)
 	var out []Span
 	if p.Kind == reservoir.Window {
-		return windows(p, n)
+		return windowSpans(p, n)
 	}
 	from := 0
 	for to := 1; to <= n; to++ {
@@ -52,7 +51,7 @@ func Spans(p reservoir.Policy, times []int64, ends []bool, last bool) []Span {
 			closed = to-from == p.Length
 		}
 		early := p.Early > 0 && (to-from)%p.Early == 0
-		silence := !closed && pauses(p, times, to)
+		silence := !closed && isPauseBefore(p, times, to)
 		if closed || early {
 			out = append(out, Span{from, to, closed})
 		}
