@@ -76,6 +76,6 @@ func TestWrong(t *testing.T) {
 		}
 	}
 	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, all.Bytes()) || bytes.Contains(want, []byte("TAKEN")) {
-		t.Errorf("%s differs from what is said now (%v); look at both after: go test ./internal/gateway/modbus -run TestWrong -update\n%s", path, err, all.Bytes())
+		t.Errorf("%s differs from the current messages (%v); review both after: go test ./internal/gateway/modbus -run TestWrong -update\n%s", path, err, all.Bytes())
 	}
 }

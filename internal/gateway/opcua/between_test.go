@@ -20,8 +20,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/loop"
 )
 
-// startChanged starts a server with a variable X (a number) and a variable Y (three
-// numbers), and a connection to it that may change what it sends.
+// startChanged starts a server with a variable X (a number) and a variable Y (three numbers),
+// and a proxy that may change the server's messages.
 func startChanged(t *testing.T, change func([]byte)) Options {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,7 +32,7 @@ func startChanged(t *testing.T, change func([]byte)) Options {
 	l.Close()
 	url, between := listenBetween(t, fmt.Sprintf("127.0.0.1:%d", port), change)
 	s := gopcua.New(gopcua.EnableSecurity("None", ua.MessageSecurityModeNone), gopcua.EnableAuthMode(ua.UserTokenTypeAnonymous),
-		gopcua.EndPoint("127.0.0.1", port), gopcua.EndPoint("127.0.0.1", between)) // it answers for the second, too
+		gopcua.EndPoint("127.0.0.1", port), gopcua.EndPoint("127.0.0.1", between)) // the server answers for the proxy's port, too
 	space := gopcua.NewNodeNameSpace(s, "plant")
 	root, err := s.Namespace(0)
 	if err != nil {
@@ -50,7 +50,8 @@ func startChanged(t *testing.T, change func([]byte)) Options {
 		Nodes: map[string]string{"press/x": node("X"), "press/y": node("Y")}, Publishing: 50 * time.Millisecond, Queue: 20}
 }
 
-// listenBetween forwards connections to a server. change may change what the server sends.
+// listenBetween forwards connections to a server. The function change may change the server's
+// messages.
 func listenBetween(t *testing.T, server string, change func([]byte)) (url string, port int) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -93,16 +94,16 @@ func listenBetween(t *testing.T, server string, change func([]byte)) (url string
 	return "opc.tcp://" + l.Addr().String(), l.Addr().(*net.TCPAddr).Port
 }
 
-// Four changed bytes in what a server sends make the library ask for 32 GB of memory, or
-// panic. The client logs that, tries again, and subscribes when the bytes are right:
-// nothing else in its process notices.
+// Four changed bytes in a server's message make the library request 32 GB of memory, or panic.
+// The client logs the crash, reconnects, and subscribes when the bytes are right. Nothing else
+// in its process notices.
 func TestChangedBytesEndOneSessionOnly(t *testing.T) {
 	for _, w := range []struct {
 		name, want string
 		change     func(b []byte) bool
 	}{
 		{"a table of 2^31-1 texts in the first answer", "fatal error: ", func(b []byte) bool {
-			i := bytes.Index(b, []byte{1, 0, 0xc1, 1}) // the id of the answer
+			i := bytes.Index(b, []byte{1, 0, 0xc1, 1}) // id of the answer
 			if !bytes.HasPrefix(b, []byte("OPNF")) || i < 0 {
 				return false
 			}
@@ -110,7 +111,7 @@ func TestChangedBytesEndOneSessionOnly(t *testing.T) {
 			return true
 		}},
 		{"an array of -2 values", "panic: reflect.MakeSlice: negative len", func(b []byte) bool {
-			i := bytes.Index(b, []byte{0x86, 3, 0, 0, 0, 11, 0, 0, 0}) // an array of three int32, 11 the first
+			i := bytes.Index(b, []byte{0x86, 3, 0, 0, 0, 11, 0, 0, 0}) // an array of three int32, the first is 11
 			if i < 0 {
 				return false
 			}
@@ -125,17 +126,17 @@ func TestChangedBytesEndOneSessionOnly(t *testing.T) {
 					changed.Store(true)
 				}
 			})
-			b, _ := follow(t, o)
-			if got := b.hears(t, "failed the process that reads the server has ended ("); !bytes.HasPrefix([]byte(got), []byte(w.want)) {
+			b, _ := startClient(t, o)
+			if got := b.waitFor(t, "failed the process that reads the server has ended ("); !bytes.HasPrefix([]byte(got), []byte(w.want)) {
 				t.Errorf("%s, want %s", got, w.want)
 			}
-			b.hears(t, subscribed)
+			b.waitFor(t, subscribedLine)
 		})
 	}
 }
 
-// A server that hangs is left after a bounded time, and subscribed to again when it
-// answers.
+// A hanging server is disconnected after a bounded time; the client resubscribes when the
+// server answers.
 func TestServerThatHangsIsLeft(t *testing.T) {
 	var mu sync.RWMutex // write-locked while the server hangs
 	o := startChanged(t, func([]byte) {
@@ -149,36 +150,36 @@ func TestServerThatHangsIsLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.wait = 2 * time.Second
-	t.Cleanup(loop.Run(c.run))
-	b.hears(t, subscribed)
+	t.Cleanup(loop.Run(c.reconnect))
+	b.waitFor(t, subscribedLine)
 	mu.Lock()
-	begin := time.Now()
-	if got := b.hears(t, "failed "); !strings.Contains(got, "does not answer") {
+	start := time.Now()
+	if got := b.waitFor(t, "failed "); !strings.Contains(got, "does not answer") {
 		t.Error(got)
 	}
-	if took := time.Since(begin); took > 20*time.Second { // 3 s of silence, and 2 s for an answer
-		t.Errorf("the server is left after %v", took)
+	if duration := time.Since(start); duration > 20*time.Second { // 3 s of silence, and 2 s for an answer
+		t.Errorf("the server is left after %v", duration)
 	}
 	mu.Unlock()
-	b.hears(t, "OPC UA: the session is a new one: what has changed since the last one is missing")
+	b.waitFor(t, "OPC UA: the session was recreated: values that changed since the previous session are missing")
 }
 
-// A server may answer, and its subscription be dead: then the session ends if the
-// subscription has sent the server's clock before.
+// If a server answers but its subscription is dead, the session ends if the subscription has
+// sent the server's clock before.
 func TestSilentSubscription(t *testing.T) {
-	gone := errors.New("gone")
+	errGone := errors.New("gone")
 	for _, w := range []struct {
 		quiet  time.Duration
 		clocks int
 		answer error
 		ends   bool
 	}{
-		{time.Second, 9, gone, false},
+		{time.Second, 9, errGone, false},
 		{time.Minute, 9, nil, true},
-		{time.Minute, 1, nil, false}, // the clock of this server does not change, or cannot be monitored
-		{time.Minute, 0, gone, true},
+		{time.Minute, 1, nil, false}, // this server's clock does not change, or cannot be monitored
+		{time.Minute, 0, errGone, true},
 	} {
-		if err := (&watch{func() error { return w.answer }, 15 * time.Second, time.Now().Add(-w.quiet), w.clocks}).check(); (err != nil) != w.ends {
+		if err := (&watch{func() error { return w.answer }, 15 * time.Second, time.Now().Add(-w.quiet), w.clocks}).checkSilence(); (err != nil) != w.ends {
 			t.Errorf("%+v: %v", w, err)
 		}
 	}

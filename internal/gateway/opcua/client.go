@@ -22,24 +22,24 @@ import (
 )
 
 const (
-	connectWait = 10 * time.Second
-	againEvery  = 2 * time.Second
+	requestTimeout = 10 * time.Second
+	reconnectWait  = 2 * time.Second
 )
 
-// Policies are those that an endpoint may have. Auto: the safest that the server
-// offers and the settings allow.
+// Policies are the security policies that an endpoint may have. "auto" selects the safest
+// policy that the server offers and the settings allow.
 var Policies = []string{"auto", "None", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"}
 
-// Logins are the ways to log in. Auto: by name and password where there are some, or as
-// nobody.
+// Logins are the ways to log in. "auto" logs in by name and password if they are set, otherwise
+// anonymously.
 var Logins = []string{"auto", "certificate"}
 
-// Sampler makes samples of values.
+// Sampler converts values to samples.
 type Sampler interface {
 	Sample(channel int, value any) (x float32, ok bool)
 }
 
-// Options say what a client subscribes to. A reader process gets them as JSON.
+// Options configure the subscription of a client. A reader process gets the options as JSON.
 type Options struct {
 	URL            string            // opc.tcp://host:port
 	Nodes          map[string]string // by KEY/CHANNEL
@@ -48,51 +48,51 @@ type Options struct {
 	Policy         string            // one of Policies
 	Login          string            // one of Logins
 	Cert, Key      string            // files of the client's own certificate
-	Trust          string            // file of the server's certificate: no other is spoken to
+	Trust          string            // file of the server's certificate; servers with other certificates are refused
 	User, Password string
-	Sampling       time.Duration // between two looks of the server at a variable
-	Publishing     time.Duration // between two messages of the server
-	Queue          int           // values of a variable that the server keeps for a message
-	Period         time.Duration // between two samples; 0: a sample for each time that values have
+	Sampling       time.Duration // the server's sampling interval
+	Publishing     time.Duration // the server's publishing interval
+	Queue          int           // values per variable that the server keeps between two messages
+	Period         time.Duration // between two samples; 0: one sample per source time
 	Log            *slog.Logger  `json:"-"`
 }
 
-// sink is a gateway.
+// sink is the gateway.
 type sink interface {
 	Take(context.Context, *gateway.Message) error
 	Refuse(in gateway.Input, why error)
 }
 
-// Client subscribes until Close.
+// Client subscribes to the variables of a server until Close.
 type Client struct {
-	to     sink
-	o      Options
-	trust  []byte
-	own    *x509.Certificate // nil: none
-	key    *rsa.PrivateKey   // of own
-	wait   time.Duration     // for an answer
-	items  []item
-	keys   []string
-	images []*image.Image
-	told   []bool    // variables with a value in the current OPC UA session
-	on     bool      // a session has subscribed
-	warned bool      // that the connection has no security policy
-	lost   time.Time // when the last session ended
-	end    func()    // what Follow has begun
+	gateway     sink
+	options     Options
+	trust       []byte
+	certificate *x509.Certificate // nil if no certificate is configured
+	key         *rsa.PrivateKey   // key of the certificate
+	wait        time.Duration     // timeout of one request
+	items       []item
+	keys        []string
+	images      []*image.Image
+	known       []bool    // variables with a value in the current OPC UA session
+	subscribed  bool      // a session has subscribed
+	warned      bool      // whether the missing security policy was logged
+	lost        time.Time // when the last session ended
+	stop        func()    // stops the goroutine of Follow
 }
 
-// Follow makes a client that connects, again and again, until Close.
-func Follow(g *gateway.Gateway, o Options) (*Client, error) {
-	c, err := newClient(g, o)
+// Follow makes a client that connects and reconnects until Close.
+func Follow(g *gateway.Gateway, options Options) (*Client, error) {
+	c, err := newClient(g, options)
 	if err != nil {
 		return nil, err
 	}
-	c.end = loop.Run(c.run)
+	c.stop = loop.Run(c.reconnect)
 	return c, nil
 }
 
-// check refuses options that exclude each other.
-func (o *Options) check() error {
+// validate refuses options that exclude each other.
+func (o *Options) validate() error {
 	if u, err := urls.Parse(o.URL, "opc.tcp"); err != nil || u.User != nil {
 		return fmt.Errorf("gateway: gateway.opcua.url is %q: want a URL such as opc.tcp://host:4840, without a name and a password (gateway.opcua.user)", urls.Redact(o.URL))
 	}
@@ -111,64 +111,63 @@ func (o *Options) check() error {
 	return nil
 }
 
-func newClient(to sink, o Options) (*Client, error) {
-	c := &Client{to: to, o: o, wait: connectWait}
-	if err := o.check(); err != nil {
+func newClient(gateway sink, options Options) (*Client, error) {
+	c := &Client{gateway: gateway, options: options, wait: requestTimeout}
+	if err := options.validate(); err != nil {
 		return nil, err
 	}
 	var err error
-	if c.keys, c.items, err = parseNodes(o.Nodes, o.Channels); err != nil {
+	if c.keys, c.items, err = parseNodes(options.Nodes, options.Channels); err != nil {
 		return nil, err
 	}
-	if o.Cert != "" {
+	if options.Cert != "" {
 		if err := c.loadCertificate(); err != nil {
 			return nil, fmt.Errorf("gateway: gateway.opcua.cert and gateway.opcua.key: %w", err)
 		}
 	}
-	if o.Trust != "" {
-		if c.trust, err = readTrust(o.Trust); err != nil {
+	if options.Trust != "" {
+		if c.trust, err = readTrust(options.Trust); err != nil {
 			return nil, fmt.Errorf("gateway: gateway.opcua.trust: %w", err)
 		}
 	}
 	for _, key := range c.keys {
-		c.images = append(c.images, image.New(key, len(o.Channels), o.Period))
+		c.images = append(c.images, image.New(key, len(options.Channels), options.Period))
 	}
 	return c, nil
 }
 
-// Close ends the session.
-func (c *Client) Close() { c.end() }
+// Close ends the session and waits for the client.
+func (c *Client) Close() { c.stop() }
 
-func (c *Client) run(ctx context.Context) {
+func (c *Client) reconnect(ctx context.Context) {
 	for {
-		err := c.follow(ctx)
+		err := c.runSession(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		if c.on {
-			c.on, c.lost = false, time.Now()
+		if c.subscribed {
+			c.subscribed, c.lost = false, time.Now()
 		}
-		c.o.Log.Warn("OPC UA: no session with the server, trying again", "server", c.o.URL, "err", err)
+		c.options.Log.Warn("OPC UA: no session with the server, retrying", "server", c.options.URL, "err", err)
 		select {
 		case <-ctx.Done():
 			return
-		case <-time.After(againEvery):
+		case <-time.After(reconnectWait):
 		}
 	}
 }
 
-// follow makes one session, in a process of its own, and takes what it reads until
-// something fails.
-func (c *Client) follow(ctx context.Context) error {
-	p, err := startProcess(request{Options: c.o, Wait: c.wait})
+// runSession runs one session in its own process and passes its values on until an error.
+func (c *Client) runSession(ctx context.Context) error {
+	p, err := startProcess(request{Options: c.options, Wait: c.wait})
 	if err != nil {
 		return fmt.Errorf("the process that reads the server cannot be started: %w", err)
 	}
 	stop := context.AfterFunc(ctx, p.close)
 	defer stop()
-	defer p.end()
+	defer p.stop()
 	for {
-		r, err := p.next()
+		r, err := p.readReport()
 		switch {
 		case ctx.Err() != nil:
 			return ctx.Err()
@@ -177,77 +176,77 @@ func (c *Client) follow(ctx context.Context) error {
 		case r.Failed != "":
 			return errors.New(r.Failed)
 		case r.Subscribed != nil:
-			c.begin(r.Subscribed)
+			c.startSession(r.Subscribed)
 		default:
-			if err := c.take(ctx, r.Values); err != nil {
+			if err := c.publishValues(ctx, r.Values); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// begin logs what the server has granted, and begins the images anew: what a variable
-// had in an earlier session may have changed since.
-func (c *Client) begin(s *grant) {
-	c.o.Log.Info("OPC UA: subscribed", "server", c.o.URL, "variables", len(c.items), "security", s.Policy, "sampling", s.Sampling, "publishing", s.Publishing, "queue", s.Queue)
-	for _, what := range s.differences(&c.o) {
-		c.o.Log.Warn("OPC UA: the server has changed a setting: "+what, "server", c.o.URL)
+// startSession logs what the server has granted and resets the images: a variable may have
+// changed since its previous session.
+func (c *Client) startSession(s *grant) {
+	c.options.Log.Info("OPC UA: subscribed", "server", c.options.URL, "variables", len(c.items), "security", s.Policy, "sampling", s.Sampling, "publishing", s.Publishing, "queue", s.Queue)
+	for _, text := range s.differences(&c.options) {
+		c.options.Log.Warn("OPC UA: the server has changed a setting: "+text, "server", c.options.URL)
 	}
 	if s.Policy == "None" && !c.warned {
 		c.warned = true
-		what := "anybody in the network between can read and change what the server sends"
-		if c.o.User != "" {
-			what += ", and may read the password"
+		text := "an attacker in the network can read and change the server's values"
+		if c.options.User != "" {
+			text += ", and may read the password"
 		}
-		c.o.Log.Warn("OPC UA: the connection has no security policy (None): "+what+": set gateway.opcua.cert, gateway.opcua.key and gateway.opcua.trust, if the server has a policy", "server", c.o.URL)
+		c.options.Log.Warn("OPC UA: the connection has no security policy (None): "+text+": set gateway.opcua.cert, gateway.opcua.key and gateway.opcua.trust, if the server has a policy", "server", c.options.URL)
 	}
 	if !c.lost.IsZero() {
-		c.o.Log.Warn("OPC UA: the session is a new one: what has changed since the last one is missing, and the next samples carry the flag gap", "server", c.o.URL, "missing", time.Since(c.lost).Round(time.Second))
+		c.options.Log.Warn("OPC UA: the session was recreated: values that changed since the previous session are missing, and the next samples carry the flag gap", "server", c.options.URL, "missing", time.Since(c.lost).Round(time.Second))
 	}
-	c.on = true
-	c.told = make([]bool, len(c.items))
+	c.subscribed = true
+	c.known = make([]bool, len(c.items))
 	for _, m := range c.images {
-		m.Gap() // of what was before the session
+		m.Gap() // values between the sessions are missing
 		m.Forget()
 	}
 }
 
-// value is one of a variable.
+// value is one value of a variable.
 type value struct {
-	item    int
-	at      int64
-	x       float32
-	missing bool
-	over    bool // values before it are lost
+	item       int
+	time       int64
+	number     float32
+	missing    bool
+	overflowed bool // earlier values are lost
 }
 
-// take gives the samples of a notification to the gateway.
-func (c *Client) take(ctx context.Context, readings []reading) error {
-	var all []value
+// publishValues gives the samples of a notification to the gateway.
+func (c *Client) publishValues(ctx context.Context, readings []reading) error {
+	var values []value
 	for i := range readings {
 		if r := &readings[i]; r.Item < len(c.items) {
-			all = append(all, c.value(r))
+			values = append(values, c.readValue(r))
 		}
 	}
-	slices.SortStableFunc(all, func(a, b value) int { return cmp.Compare(a.at, b.at) })
-	for _, v := range all {
-		it := &c.items[v.item]
-		m := c.images[it.Stream]
-		if v.over {
+	slices.SortStableFunc(values, func(a, b value) int { return cmp.Compare(a.time, b.time) })
+	for _, v := range values {
+		target := &c.items[v.item]
+		m := c.images[target.Stream]
+		if v.overflowed {
 			m.Gap()
 		}
 		switch {
-		case c.told[v.item]:
-			m.Set(it.Channel, v.at, v.x)
+		case c.known[v.item]:
+			m.Set(target.Channel, v.time, v.number)
 		case !v.missing:
-			c.told[v.item] = true
-			m.Know(it.Channel, v.x)
-			if !slices.Contains(c.told, false) {
-				c.o.Log.Info("OPC UA: all variables have values, and samples begin", "server", c.o.URL)
+			c.known[v.item] = true
+			m.Know(target.Channel, v.number)
+			if !slices.Contains(c.known, false) {
+				c.options.Log.Info("OPC UA: all variables have values, and samples begin", "server", c.options.URL)
 			}
 		}
 	}
-	c.warnWaiting(all)
+	c.warnWaiting(values)
 	parts := []gateway.Part{}
 	for _, m := range c.images {
 		parts = append(parts, m.Parts()...)
@@ -255,19 +254,18 @@ func (c *Client) take(ctx context.Context, readings []reading) error {
 	if len(parts) == 0 {
 		return nil
 	}
-	err := c.to.Take(ctx, &gateway.Message{Input: gateway.OPCUA, Parts: parts})
+	err := c.gateway.Take(ctx, &gateway.Message{Input: gateway.OPCUA, Parts: parts})
 	if refused := new(gateway.Refused); errors.As(err, &refused) {
-		return nil // counted, and in the log
+		return nil // the gateway has counted and logged the refusal
 	}
 	return err
 }
 
-// warnWaiting logs the variables whose stream waits for their first value, when the
-// server sends that there is none.
-func (c *Client) warnWaiting(all []value) {
+// warnWaiting logs the variables without a first value: their streams have no samples yet.
+func (c *Client) warnWaiting(values []value) {
 	var ids []string
-	for _, v := range all {
-		if v.missing && !c.told[v.item] {
+	for _, v := range values {
+		if v.missing && !c.known[v.item] {
 			ids = append(ids, c.items[v.item].id.String())
 		}
 	}
@@ -275,29 +273,29 @@ func (c *Client) warnWaiting(all []value) {
 		return
 	}
 	slices.Sort(ids)
-	n, more := len(slices.Compact(ids)), ""
+	n, suffix := len(slices.Compact(ids)), ""
 	if n > 5 {
-		ids, more = ids[:5], ", ..."
+		ids, suffix = ids[:5], ", ..."
 	} else {
 		ids = ids[:n]
 	}
-	c.o.Log.Warn("OPC UA: variables have no value yet: their streams have no samples before that", "server", c.o.URL, "count", n, "variables", strings.Join(ids, ", ")+more)
+	c.options.Log.Warn("OPC UA: variables have no value yet: their streams have no samples until then", "server", c.options.URL, "count", n, "variables", strings.Join(ids, ", ")+suffix)
 }
 
-// value reads a value with its time. A bad one, or one that is no number, is missing:
-// input.non_finite says what becomes of it.
-func (c *Client) value(r *reading) value {
-	out := value{item: r.Item, at: r.At, x: float32(math.NaN()), missing: true, over: r.Status&overflow == overflow}
+// readValue reads a value with its time. A bad value and a value that is no number count as
+// missing (input.non_finite).
+func (c *Client) readValue(r *reading) value {
+	result := value{item: r.Item, time: r.At, number: float32(math.NaN()), missing: true, overflowed: r.Status&overflow == overflow}
 	if !r.Timed {
-		out.at = time.Now().UnixNano()
+		result.time = time.Now().UnixNano()
 	}
 	if r.Status>>severity >= 2 || ua.StatusCode(r.Status&codeBits) == ua.StatusUncertainInitialValue || r.Null {
-		return out
+		return result
 	}
-	if x, ok := c.o.Sampler.Sample(c.items[r.Item].Channel, r.X); ok {
-		out.x, out.missing = x, x != x
+	if x, ok := c.options.Sampler.Sample(c.items[r.Item].Channel, r.X); ok {
+		result.number, result.missing = x, x != x
 	} else {
-		c.to.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing (input.non_finite): name another variable in gateway.opcua.nodes", c.items[r.Item].id, r.Type))
+		c.gateway.Refuse(gateway.OPCUA, fmt.Errorf("variable %s: a value of type %s is no number: it counts as missing (input.non_finite): configure another variable in gateway.opcua.nodes", c.items[r.Item].id, r.Type))
 	}
-	return out
+	return result
 }

@@ -1,22 +1,22 @@
-// Package opcua subscribes to variables of an OPC UA server, and gives a gateway
-// samples of them.
+// Package opcua subscribes to variables of an OPC UA server and gives their samples to a
+// gateway.
 //
-// The library that decodes what a server sends allocates what it is told to, and
-// panics in goroutines of its own. So each session is made by another process: this
-// program again, under another name (process.go starts it, reader.go is what it does,
-// session.go its session). The process writes the values of the server to its standard output. What the
-// server sends can end that process, and nothing else.
+// The library that decodes a server's messages allocates any size that a message declares, and
+// panics in its own goroutines. Therefore each session runs in a separate process: the same
+// program under another name (process.go starts the process, reader.go is its main function,
+// session.go its session). The process writes the server's values to its standard output. A
+// server's message can end this process, but nothing else.
 //
-// Each session makes one subscription. The first value of a variable in it tells
-// what is so, like a birth of Sparkplug, and makes no sample; what comes after it
-// is a new value. A missing value is no first value. Values of one stream that come together are in the order of their
-// source times (internal/image makes samples of them). A session that ends is
-// made again, every two seconds; its first samples carry the flag gap, and so do those
-// after a value with the overflow bit: the server's queue of a variable was full.
+// Each session makes one subscription. The first value of a variable in a session is its
+// current value, like a birth of Sparkplug, and makes no sample; each later value is new. A
+// missing value is no first value. Values of one stream in one message are sorted by their
+// source times (internal/image makes samples from them). A session that ends is recreated after
+// two seconds; its first samples carry the flag gap. Samples after a value with the overflow
+// bit carry the flag gap, too, because the server's queue of the variable was full.
 //
-// The library acknowledges a notification to the server before the gateway has
-// stored it, so what a killed gateway has in hand is lost. While the gateway holds
-// back, nothing is read, and the server's queues fill.
+// The library acknowledges a notification before the gateway has stored its values, so a killed
+// gateway loses the values in its memory. While the gateway applies backpressure, the client
+// reads nothing and the server's queues fill.
 //
 // # Files
 //

@@ -13,20 +13,20 @@ import (
 )
 
 const (
-	wantTrust  = "let the server trust the certificate of gateway.opcua.cert: it keeps those that it has refused, often in a folder named rejected"
+	wantTrust  = "configure the server to trust the certificate of gateway.opcua.cert: the server keeps refused certificates, often in a folder named rejected"
 	wantLogin  = "correct gateway.opcua.user and EUSN_GATEWAY_OPCUA_PASSWORD"
-	wantPolicy = "set gateway.opcua.security to a policy that the server has"
+	wantPolicy = "set gateway.opcua.security to a policy that the server supports"
 	wantNode   = "correct gateway.opcua.nodes"
 )
 
-// advice says what to do about what a server answers.
+// advice maps a server's status code to what the user can do.
 var advice = map[ua.StatusCode]string{
 	ua.StatusBadCertificateUntrusted:           wantTrust,
 	ua.StatusBadSecurityChecksFailed:           wantTrust,
-	ua.StatusBadCertificateInvalid:             "make another certificate for gateway.opcua.cert, as docs/fieldbus.md has it",
-	ua.StatusBadCertificateURIInvalid:          "make another certificate for gateway.opcua.cert, as docs/fieldbus.md has it, with an application URI",
-	ua.StatusBadCertificateUseNotAllowed:       "make another certificate for gateway.opcua.cert, as docs/fieldbus.md has it, with its key usages",
-	ua.StatusBadCertificateTimeInvalid:         "make a new certificate for gateway.opcua.cert, and let the server trust it; or set the clock of the server or of this machine",
+	ua.StatusBadCertificateInvalid:             "make a new certificate for gateway.opcua.cert, as described in docs/fieldbus.md",
+	ua.StatusBadCertificateURIInvalid:          "make a new certificate for gateway.opcua.cert, as described in docs/fieldbus.md, with an application URI",
+	ua.StatusBadCertificateUseNotAllowed:       "make a new certificate for gateway.opcua.cert, as described in docs/fieldbus.md, with its key usages",
+	ua.StatusBadCertificateTimeInvalid:         "make a new certificate for gateway.opcua.cert, and configure the server to trust it; or set the clock of the server or of this machine",
 	ua.StatusBadUserAccessDenied:               wantLogin,
 	ua.StatusBadIdentityTokenRejected:          wantLogin,
 	ua.StatusBadIdentityTokenInvalid:           wantLogin,
@@ -35,10 +35,10 @@ var advice = map[ua.StatusCode]string{
 	ua.StatusBadNodeIDUnknown:                  "the server has no such node: " + wantNode,
 	ua.StatusBadNodeIDInvalid:                  "the server has no such node: " + wantNode,
 	ua.StatusBadAttributeIDInvalid:             "the node is no variable: " + wantNode,
-	ua.StatusBadNotReadable:                    "this user may not read it: " + wantLogin + ", or the rights on the server",
-	ua.StatusBadTooManySessions:                "end other clients of the server, or let it take more of them",
-	ua.StatusBadTooManySubscriptions:           "end other clients of the server, or let it take more subscriptions",
-	ua.StatusBadTooManyMonitoredItems:          "name fewer variables, or let the server take more of them",
+	ua.StatusBadNotReadable:                    "this user has no right to read the node: " + wantLogin + ", or the rights on the server",
+	ua.StatusBadTooManySessions:                "close other clients of the server, or raise its limit of sessions",
+	ua.StatusBadTooManySubscriptions:           "close other clients of the server, or raise its limit of subscriptions",
+	ua.StatusBadTooManyMonitoredItems:          "configure fewer variables, or raise the server's limit of monitored items",
 	ua.StatusBadServerHalted:                   "start the server's application",
 	ua.StatusBadTCPEndpointURLInvalid:          "correct gateway.opcua.url",
 	ua.StatusBadMonitoredItemFilterUnsupported: wantNode,
@@ -49,22 +49,22 @@ func timedOut(err error) bool {
 	return errors.As(err, &slow) && slow.Timeout() || errors.Is(err, context.DeadlineExceeded)
 }
 
-// explain adds to an error what to do about it.
-func (c *Client) explain(err error) error {
+// addAdvice adds advice for the user to an error.
+func (c *Client) addAdvice(err error) error {
 	status, dial := ua.StatusCode(0), new(net.OpError)
 	switch {
 	case timedOut(err):
 		return fmt.Errorf("the server does not answer within %v: check gateway.opcua.url, and whether the server runs", c.wait)
-	case c.own != nil && time.Now().After(c.own.NotAfter):
-		return fmt.Errorf("%w: the certificate of gateway.opcua.cert has expired on %s: make a new one, and let the server trust it", err, c.own.NotAfter.Format(time.DateOnly))
-	case errors.Is(err, ua.StatusBadIdentityTokenRejected) && c.o.Login == "certificate":
-		return fmt.Errorf("%w: let the server know the certificate of gateway.opcua.cert as that of a user", err)
+	case c.certificate != nil && time.Now().After(c.certificate.NotAfter):
+		return fmt.Errorf("%w: the certificate of gateway.opcua.cert has expired on %s: make a new one, and configure the server to trust it", err, c.certificate.NotAfter.Format(time.DateOnly))
+	case errors.Is(err, ua.StatusBadIdentityTokenRejected) && c.options.Login == "certificate":
+		return fmt.Errorf("%w: register the certificate of gateway.opcua.cert for a user on the server", err)
 	case errors.As(err, &status) && advice[status] != "":
 		return fmt.Errorf("%w: %s", err, advice[status])
 	case errors.As(err, &dial) && dial.Op == "dial":
 		return fmt.Errorf("%w: check gateway.opcua.url, and whether the server runs", err)
-	case (errors.Is(err, io.EOF) || strings.Contains(err.Error(), "EOF")) && c.own != nil:
-		return fmt.Errorf("the server has closed the connection, and does not say why (%w): %s", err, wantTrust)
+	case (errors.Is(err, io.EOF) || strings.Contains(err.Error(), "EOF")) && c.certificate != nil:
+		return fmt.Errorf("the server has closed the connection without a reason (%w): %s", err, wantTrust)
 	}
 	if errors.Is(err, errEndpoints) {
 		return fmt.Errorf("%w: is another server at the address of gateway.opcua.url?", err)
@@ -72,5 +72,5 @@ func (c *Client) explain(err error) error {
 	return err
 }
 
-// errEndpoints is a server that does not say how to connect.
-var errEndpoints = errors.New("the server does not answer as OPC UA has it")
+// errEndpoints is the error of a server that lists no endpoints.
+var errEndpoints = errors.New("the server sends no OPC UA endpoints")

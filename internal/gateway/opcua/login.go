@@ -16,26 +16,26 @@ import (
 
 // loadCertificate reads the client's own certificate.
 func (c *Client) loadCertificate() error {
-	pair, err := tls.LoadX509KeyPair(c.o.Cert, c.o.Key)
+	pair, err := tls.LoadX509KeyPair(c.options.Cert, c.options.Key)
 	if err != nil {
 		return err
 	}
 	key, ok := pair.PrivateKey.(*rsa.PrivateKey)
 	if !ok {
-		return errors.New("want a key of RSA: the policies of OPC UA have no other")
+		return errors.New("want an RSA key: the policies of OPC UA support no other")
 	}
 	if len(pair.Leaf.URIs) == 0 {
-		return errors.New("the certificate has no application URI, without which servers refuse it: make one as docs/fieldbus.md has it")
+		return errors.New("the certificate has no application URI, so servers refuse it: make a new one as described in docs/fieldbus.md")
 	}
-	c.own, c.key = pair.Leaf, key
+	c.certificate, c.key = pair.Leaf, key
 	return nil
 }
 
-// endpoint chooses one of the server's endpoints, and how to log in.
-func (c *Client) endpoint(ctx context.Context) (opts []opcua.Option, policy string, err error) {
+// chooseEndpoint chooses one of the server's endpoints and the options to log in.
+func (c *Client) chooseEndpoint(ctx context.Context) (opts []opcua.Option, policy string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
-	all, err := opcua.GetEndpoints(ctx, c.o.URL)
+	all, err := opcua.GetEndpoints(ctx, c.options.URL)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", errEndpoints, err)
 	}
@@ -43,38 +43,38 @@ func (c *Client) endpoint(ctx context.Context) (opts []opcua.Option, policy stri
 	for _, e := range all {
 		policy := e.SecurityPolicyURI[strings.LastIndex(e.SecurityPolicyURI, "#")+1:]
 		switch {
-		case !c.takes(policy):
+		case !c.acceptsPolicy(policy):
 			continue
 		case c.trust != nil && !bytes.Equal(e.ServerCertificate, c.trust):
-			return nil, "", errors.New("the server presents another certificate than that of gateway.opcua.trust, and nothing was sent: if the server has a new certificate, compare it with the one that the server itself shows, and give that file; if it has none, gateway.opcua.url leads to another server, or another server answers in its place")
+			return nil, "", errors.New("the server's certificate differs from gateway.opcua.trust, and nothing was sent: if the server has a new certificate, compare it with the certificate shown on the server itself, and configure it; otherwise gateway.opcua.url leads to another server, or another server answers in its place")
 		}
-		opts, err := c.login(e)
+		opts, err := c.loginOptions(e)
 		return opts, policy, err
 	}
 	return nil, "", c.noEndpoint()
 }
 
-// login says how to log in at an endpoint.
-func (c *Client) login(e *ua.EndpointDescription) ([]opcua.Option, error) {
+// loginOptions returns the options to log in at an endpoint.
+func (c *Client) loginOptions(e *ua.EndpointDescription) ([]opcua.Option, error) {
 	var opts []opcua.Option
-	if c.own != nil {
-		opts = append(opts, opcua.Certificate(c.own.Raw), opcua.PrivateKey(c.key))
+	if c.certificate != nil {
+		opts = append(opts, opcua.Certificate(c.certificate.Raw), opcua.PrivateKey(c.key))
 	}
-	way, want := ua.UserTokenTypeAnonymous, "set gateway.opcua.user with EUSN_GATEWAY_OPCUA_PASSWORD, or gateway.opcua.login: certificate"
+	tokenType, want := ua.UserTokenTypeAnonymous, "set gateway.opcua.user with EUSN_GATEWAY_OPCUA_PASSWORD, or gateway.opcua.login: certificate"
 	switch {
-	case c.o.Login == "certificate":
-		way, want = ua.UserTokenTypeCertificate, "set gateway.opcua.user with EUSN_GATEWAY_OPCUA_PASSWORD"
-		opts = append(opts, opcua.AuthCertificate(c.own.Raw), opcua.AuthPrivateKey(c.key))
-	case c.o.User != "":
-		way, want = ua.UserTokenTypeUserName, "leave gateway.opcua.user empty, or set gateway.opcua.login: certificate"
-		opts = append(opts, opcua.AuthUsername(c.o.User, c.o.Password))
+	case c.options.Login == "certificate":
+		tokenType, want = ua.UserTokenTypeCertificate, "set gateway.opcua.user with EUSN_GATEWAY_OPCUA_PASSWORD"
+		opts = append(opts, opcua.AuthCertificate(c.certificate.Raw), opcua.AuthPrivateKey(c.key))
+	case c.options.User != "":
+		tokenType, want = ua.UserTokenTypeUserName, "leave gateway.opcua.user empty, or set gateway.opcua.login: certificate"
+		opts = append(opts, opcua.AuthUsername(c.options.User, c.options.Password))
 	default:
 		opts = append(opts, opcua.AuthAnonymous())
 	}
-	if !slices.ContainsFunc(e.UserIdentityTokens, func(t *ua.UserTokenPolicy) bool { return t.TokenType == way }) {
-		return nil, fmt.Errorf("the server does not let anybody log in this way (%s): %s", loginNames[way], want)
+	if !slices.ContainsFunc(e.UserIdentityTokens, func(t *ua.UserTokenPolicy) bool { return t.TokenType == tokenType }) {
+		return nil, fmt.Errorf("the server does not support this login (%s): %s", loginNames[tokenType], want)
 	}
-	return append(opts, opcua.SecurityFromEndpoint(e, way)), nil
+	return append(opts, opcua.SecurityFromEndpoint(e, tokenType)), nil
 }
 
 var loginNames = map[ua.UserTokenType]string{ua.UserTokenTypeAnonymous: "anonymous", ua.UserTokenTypeUserName: "name and password", ua.UserTokenTypeCertificate: "certificate"}

@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/image"
 )
 
-// item is a variable of the server, and what it is.
+// item is a variable of the server and its place in the samples.
 type item struct {
 	id *ua.NodeID
 	image.Place
@@ -18,7 +18,7 @@ type item struct {
 
 var nodesSetting = image.Setting{Name: "gateway.opcua.nodes", Each: "node", Example: "ns=2;s=Pump7.X"}
 
-// parseNodes reads nodes by KEY/CHANNEL. Each stream must have all channels.
+// parseNodes parses nodes by KEY/CHANNEL. Each stream must have all channels.
 func parseNodes(nodes map[string]string, channels []string) (keys []string, items []item, err error) {
 	names := slices.Sorted(maps.Keys(nodes))
 	keys, places, err := nodesSetting.Places(names, channels)

@@ -22,7 +22,7 @@ func (plain) Sample(_ int, v any) (float32, bool) {
 	return x, ok
 }
 
-// Names of channels may have a slash; keys, too.
+// Names of channels and keys may contain a slash.
 func TestNodes(t *testing.T) {
 	keys, items, err := parseNodes(map[string]string{"A/1/x": "i=1", "A/1/x/y": "i=2", "B/x": "i=3", "B/x/y": "i=4"}, []string{"x", "x/y"})
 	if err != nil || !slices.Equal(keys, []string{"A/1", "B"}) || len(items) != 4 {
@@ -35,39 +35,39 @@ func TestNodes(t *testing.T) {
 	}
 }
 
-// A value's time is its source's; a bad one is missing; the overflow bit is seen.
+// A value's time is its source's time; a bad value is missing; the overflow bit is read.
 func TestValue(t *testing.T) {
 	c, err := newClient(nil, Options{URL: "opc.tcp://h", Policy: "auto", Login: "auto", Channels: []string{"x"}, Sampler: plain{}, Nodes: map[string]string{"p/x": "i=1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	at, later := time.Unix(5, 7), time.Unix(9, 0)
-	for _, one := range []struct {
+	source, later := time.Unix(5, 7), time.Unix(9, 0)
+	for _, test := range []struct {
 		v    ua.DataValue
 		want value
 	}{
-		{ua.DataValue{Value: ua.MustVariant(float32(3)), SourceTimestamp: at, ServerTimestamp: later}, value{at: at.UnixNano(), x: 3}},
-		{ua.DataValue{Value: ua.MustVariant(float32(3)), ServerTimestamp: later, Status: 0x40000480}, value{at: later.UnixNano(), x: 3, over: true}},
-		{ua.DataValue{Value: ua.MustVariant(float32(3)), SourceTimestamp: at, Status: ua.StatusBadSensorFailure}, value{at: at.UnixNano(), x: float32(math.NaN())}},
-		{ua.DataValue{SourceTimestamp: at, Status: ua.StatusBadWaitingForInitialData}, value{at: at.UnixNano(), x: float32(math.NaN())}},
+		{ua.DataValue{Value: ua.MustVariant(float32(3)), SourceTimestamp: source, ServerTimestamp: later}, value{time: source.UnixNano(), number: 3}},
+		{ua.DataValue{Value: ua.MustVariant(float32(3)), ServerTimestamp: later, Status: 0x40000480}, value{time: later.UnixNano(), number: 3, overflowed: true}},
+		{ua.DataValue{Value: ua.MustVariant(float32(3)), SourceTimestamp: source, Status: ua.StatusBadSensorFailure}, value{time: source.UnixNano(), number: float32(math.NaN())}},
+		{ua.DataValue{SourceTimestamp: source, Status: ua.StatusBadWaitingForInitialData}, value{time: source.UnixNano(), number: float32(math.NaN())}},
 	} {
-		r := newReading(0, &one.v)
-		got := c.value(&r)
-		if got.at != one.want.at || got.over != one.want.over || got.x != one.want.x && !(math.IsNaN(float64(got.x)) && math.IsNaN(float64(one.want.x))) {
-			t.Errorf("%+v: %+v, want %+v", one.v, got, one.want)
+		r := newReading(0, &test.v)
+		got := c.readValue(&r)
+		if got.time != test.want.time || got.overflowed != test.want.overflowed || got.number != test.want.number && !(math.IsNaN(float64(got.number)) && math.IsNaN(float64(test.want.number))) {
+			t.Errorf("%+v: %+v, want %+v", test.v, got, test.want)
 		}
 	}
 }
 
-// What is no measurement is no first value: no sample has it, whatever the server calls
-// it. Uncertain values are measurements, but one that was never measured is not.
+// A value that was not measured is no first value, whatever its status, and is in no sample.
+// Uncertain values are measurements, except the status UncertainInitialValue.
 func TestFirstValues(t *testing.T) {
 	x := func(v float32) *ua.Variant { return ua.MustVariant(v) }
 	null, err := ua.NewVariant(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, none := range []ua.DataValue{
+	for _, missing := range []ua.DataValue{
 		{Status: ua.StatusBadWaitingForInitialData}, {Status: ua.StatusBadWaitingForInitialData, Value: x(7)}, {Status: ua.StatusBadNotConnected, Value: x(0)}, {Status: ua.StatusBadNoCommunication},
 		{Status: ua.StatusBadSensorFailure, Value: x(7)}, {Status: ua.StatusBadOutOfService, Value: x(7)}, {}, {Value: null}, {Status: ua.StatusGoodNoData}, {Status: ua.StatusUncertainInitialValue, Value: x(0)},
 		{Value: x(float32(math.NaN()))}, {Value: ua.MustVariant("text")},
@@ -80,23 +80,23 @@ func TestFirstValues(t *testing.T) {
 			}
 			send := func(item int, ms int64, v ua.DataValue) {
 				v.SourceTimestamp = time.UnixMilli(ms)
-				if err := c.take(t.Context(), []reading{newReading(item, &v)}); err != nil {
+				if err := c.publishValues(t.Context(), []reading{newReading(item, &v)}); err != nil {
 					t.Fatal(err)
 				}
 			}
 			if !first { // an earlier session had values
-				c.begin(&grant{})
+				c.startSession(&grant{})
 				send(0, 1, ua.DataValue{Value: x(8)})
 				send(1, 2, ua.DataValue{Value: x(9)})
 			}
-			c.begin(&grant{})
-			send(0, 1000, none)
-			send(1, 1001, none)
+			c.startSession(&grant{})
+			send(0, 1000, missing)
+			send(1, 1001, missing)
 			send(0, 2000, ua.DataValue{Value: x(1.5)})
 			send(0, 2500, ua.DataValue{Value: x(1.25)})
 			send(1, 3000, ua.DataValue{Value: x(2.5)})
 			send(0, 4000, ua.DataValue{Value: x(1.625)})
-			send(1, 5000, none)
+			send(1, 5000, missing)
 			close(b)
 			var got []string
 			for line := range b {
@@ -105,13 +105,13 @@ func TestFirstValues(t *testing.T) {
 				}
 			}
 			if want := []string{"sample gap p 4000: [1.625 2.5]", "sample p 5000: [1.625 NaN]"}; !slices.Equal(got, want) {
-				t.Errorf("%+v: %q, want %q", none, got, want)
+				t.Errorf("%+v: %q, want %q", missing, got, want)
 			}
 		}
 	}
 }
 
-// What the server has made of the settings is told where it differs.
+// Settings that the server has changed are listed.
 func TestGrantedSettings(t *testing.T) {
 	o := &Options{Sampling: 10 * time.Millisecond, Publishing: 100 * time.Millisecond, Queue: 20, Nodes: map[string]string{"p/x": "i=1", "p/y": "i=2"}}
 	if got := (&grant{Sampling: o.Sampling, Publishing: o.Publishing, Queue: 20}).differences(o); got != nil {
@@ -131,8 +131,8 @@ func TestGrantedSettings(t *testing.T) {
 	}
 }
 
-// Any value, with any status, crosses to the gateway's process as it is, and is missing
-// or a number. (Bytes that the library cannot decode end its process: see
+// Any value with any status reaches the gateway's process unchanged, and is missing or a
+// number. (Bytes that the library cannot decode end its process: see
 // TestChangedBytesEndOneSessionOnly.)
 func FuzzReading(f *testing.F) {
 	f.Add(uint32(0), uint8(0), uint64(1), "")
@@ -158,9 +158,9 @@ func FuzzReading(f *testing.F) {
 		if err := gob.NewDecoder(&wire).Decode(&got); err != nil {
 			t.Fatalf("%+v: %v", r, err)
 		}
-		one, plain := c.value(&got.Values[0]), c.value(&r)
-		if bad := status>>severity >= 2; bad && !one.missing || one.missing != (one.x != one.x) || math.Float32bits(one.x) != math.Float32bits(plain.x) || one.at != int64(bits) {
-			t.Errorf("%+v: %+v, in one process %+v", r, one, plain)
+		direct, plain := c.readValue(&got.Values[0]), c.readValue(&r)
+		if bad := status>>severity >= 2; bad && !direct.missing || direct.missing != (direct.number != direct.number) || math.Float32bits(direct.number) != math.Float32bits(plain.number) || direct.time != int64(bits) {
+			t.Errorf("%+v: %+v, in one process %+v", r, direct, plain)
 		}
 		for len(b) > 0 {
 			<-b

@@ -14,27 +14,27 @@ import (
 	"time"
 )
 
-// processName is the name that a reader process has as its argument 0.
+// processName is argument 0 of a reader process.
 const processName = "eusn-stream-opcua"
 
-// A reader process that is asked to end has endWait for it.
+// endWait is the time that a reader process has to end before it is killed.
 const endWait = 3 * time.Second
 
-// request is what a reader process gets on its standard input, as JSON. The end of
-// the input ends the process.
+// request is the standard input of a reader process, as JSON. The process ends when its input
+// is closed.
 type request struct {
 	Options Options
-	Wait    time.Duration // for an answer
+	Wait    time.Duration // timeout of one request
 }
 
-// report is what a reader process writes, by gob: one of its fields.
+// report is one message of a reader process, in gob. Exactly one field is set.
 type report struct {
 	Subscribed *grant
 	Values     []reading
-	Failed     string // the session has ended
+	Failed     string // error that ended the session
 }
 
-// reading is a value as the server has sent it.
+// reading is one value from the server.
 type reading struct {
 	Item   int
 	At     int64 // ns since 1970, if Timed
@@ -42,66 +42,66 @@ type reading struct {
 	Status uint32
 	Null   bool
 	Type   string
-	X      any // a number, a text or a bool; nil: anything else
+	X      any // a number, text or bool; nil for other types
 }
 
-// process is a reader process as its parent sees it.
+// process is a reader process, seen from its parent.
 type process struct {
 	cmd    *exec.Cmd
-	in     io.Closer
-	out    io.Reader
+	input  io.Closer
+	output io.Reader
 	dec    *gob.Decoder
 	errors head
-	close  func() // asks it to end, and kills it after endWait
+	close  func() // asks the process to end, and kills it after endWait
 }
 
-// startProcess runs this program again, as a reader process.
+// startProcess starts this program as a reader process.
 func startProcess(r request) (*process, error) {
-	path := "/proc/self/exe" // the program that runs, even after its file was replaced
+	path := "/proc/self/exe" // the running program, even if its file was replaced
 	if _, err := os.Stat(path); err != nil {
 		if path, err = os.Executable(); err != nil {
 			return nil, err
 		}
 	}
-	ask, err := json.Marshal(r)
+	line, err := json.Marshal(r)
 	if err != nil {
 		return nil, err
 	}
 	p := &process{cmd: &exec.Cmd{Path: path, Args: []string{processName}, Env: []string{}}}
 	p.cmd.Stderr = &p.errors
-	in, err := p.cmd.StdinPipe()
+	input, err := p.cmd.StdinPipe()
 	if err != nil {
 		return nil, err
 	}
-	out, err := p.cmd.StdoutPipe()
+	output, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	p.in, p.out, p.dec = in, out, gob.NewDecoder(out)
+	p.input, p.output, p.dec = input, output, gob.NewDecoder(output)
 	if err := p.cmd.Start(); err != nil {
 		return nil, err
 	}
 	p.close = sync.OnceFunc(func() {
-		in.Close()
+		input.Close()
 		time.AfterFunc(endWait, func() { p.cmd.Process.Kill() })
 	})
-	if _, err := in.Write(append(ask, '\n')); err != nil {
-		p.end()
+	if _, err := input.Write(append(line, '\n')); err != nil {
+		p.stop()
 		return nil, err
 	}
 	return p, nil
 }
 
-// next returns what the process reports next.
-func (p *process) next() (*report, error) {
+// readReport returns the next report of the process.
+func (p *process) readReport() (*report, error) {
 	r := new(report)
 	err := p.dec.Decode(r)
 	if err == nil {
 		return r, nil
 	}
-	p.end()
-	if text := p.errors.reason(); text != "" {
-		return nil, fmt.Errorf("the process that reads the server has ended (%s): the server, or whoever is between, sends what is no OPC UA, or more than can be kept", text)
+	p.stop()
+	if text := p.errors.crashReason(); text != "" {
+		return nil, fmt.Errorf("the process that reads the server has ended (%s): the server, or an attacker in the network, sends invalid OPC UA, or more than the memory limit allows", text)
 	}
 	if errors.Is(err, io.EOF) {
 		err = errors.New(p.cmd.ProcessState.String())
@@ -109,14 +109,14 @@ func (p *process) next() (*report, error) {
 	return nil, fmt.Errorf("the process that reads the server has ended: %w", err)
 }
 
-// end ends the process, and waits for it.
-func (p *process) end() {
+// stop ends the process and waits for it.
+func (p *process) stop() {
 	p.close()
-	_, _ = io.Copy(io.Discard, p.out)
+	_, _ = io.Copy(io.Discard, p.output)
 	_ = p.cmd.Wait()
 }
 
-// head keeps the beginning of what is written.
+// head keeps the first 4,096 bytes of a process's errors.
 type head struct{ b []byte }
 
 func (h *head) Write(b []byte) (int, error) {
@@ -124,8 +124,8 @@ func (h *head) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// reason is the line that says why a Go program has ended.
-func (h *head) reason() string {
+// crashReason returns the line with the reason why a Go program crashed.
+func (h *head) crashReason() string {
 	for line := range bytes.Lines(h.b) {
 		text := strings.TrimSpace(string(line))
 		if strings.HasPrefix(text, "panic: ") || strings.HasPrefix(text, "fatal error: ") {

@@ -15,14 +15,15 @@ import (
 	"time"
 )
 
-// A reader process has these limits. Above mostMemory it ends.
+// Memory limits of a reader process: the garbage collector's soft limit, and the size at which
+// the process ends.
 const (
-	softMemory = 96 << 20
-	mostMemory = 256 << 20
+	softMemoryLimit = 96 << 20
+	hardMemoryLimit = 256 << 20
 )
 
-// A program with this package that is started under processName is a reader process,
-// before it is anything else: the gateway, and the test of any package that has one.
+// init turns a program that was started under processName into a reader process before its main
+// function runs: the gateway, and the test binary of each package that imports this package.
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == processName {
 		runReader(os.Stdin, os.Stdout)
@@ -30,20 +31,20 @@ func init() {
 	}
 }
 
-// runReader makes one session with a server and reports what it reads.
+// runReader runs one session with a server and writes its reports.
 func runReader(stdin io.Reader, stdout io.Writer) {
-	signal.Ignore(os.Interrupt, syscall.SIGTERM) // the gateway ends it
-	debug.SetMemoryLimit(softMemory)
+	signal.Ignore(os.Interrupt, syscall.SIGTERM) // the gateway ends this process
+	debug.SetMemoryLimit(softMemoryLimit)
 	go limitMemory()
 	in := bufio.NewReader(stdin)
-	ask, err := in.ReadBytes('\n')
+	line, err := in.ReadBytes('\n')
 	if err != nil {
 		return
 	}
 	enc := gob.NewEncoder(stdout)
 	fail := func(err error) { _ = enc.Encode(report{Failed: err.Error()}) }
 	var r request
-	if err := json.Unmarshal(ask, &r); err != nil {
+	if err := json.Unmarshal(line, &r); err != nil {
 		fail(err)
 		return
 	}
@@ -58,18 +59,18 @@ func runReader(stdin io.Reader, stdout io.Writer) {
 		_, _ = io.Copy(io.Discard, in)
 		cancel()
 	}()
-	err = c.session(ctx, func(r report) error { return enc.Encode(r) })
-	fail(c.explain(err))
+	err = c.readSession(ctx, func(r report) error { return enc.Encode(r) })
+	fail(c.addAdvice(err))
 }
 
-// limitMemory ends a process that takes too much memory. What a server sends can make
-// the library take any amount.
+// limitMemory ends the process when it uses too much memory: a server's message can make the
+// library allocate any size.
 func limitMemory() {
 	s := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for range time.Tick(50 * time.Millisecond) {
 		metrics.Read(s)
-		if taken := s[0].Value.Uint64() - s[1].Value.Uint64(); taken > mostMemory {
-			fmt.Fprintf(os.Stderr, "fatal error: the process has %d MiB of memory, at most %d are allowed\n", taken>>20, mostMemory>>20)
+		if used := s[0].Value.Uint64() - s[1].Value.Uint64(); used > hardMemoryLimit {
+			fmt.Fprintf(os.Stderr, "fatal error: the process has %d MiB of memory, at most %d are allowed\n", used>>20, hardMemoryLimit>>20)
 			os.Exit(2)
 		}
 	}

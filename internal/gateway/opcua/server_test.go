@@ -30,7 +30,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// book has what a client gives to a gateway, and says in its log, a line each.
+// book is a gateway and a log handler that records samples and messages, one line each.
 type book chan string
 
 func (b book) Take(_ context.Context, m *gateway.Message) error {
@@ -65,45 +65,45 @@ func (b book) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-// hears waits for a line that begins so, and returns what follows.
-func (b book) hears(t *testing.T, begin string) string {
+// waitFor waits for a line with a prefix and returns the rest of the line.
+func (b book) waitFor(t *testing.T, prefix string) string {
 	t.Helper()
-	var seen []string
-	for end := time.After(pipelinetest.Patience); ; {
+	var lines []string
+	for timeout := time.After(pipelinetest.Patience); ; {
 		select {
 		case line := <-b:
-			if rest, found := strings.CutPrefix(line, begin); found {
-				return rest
+			if text, found := strings.CutPrefix(line, prefix); found {
+				return text
 			}
-			seen = append(seen, line)
-		case <-end:
-			t.Fatalf("no %q in %q", begin, seen)
+			lines = append(lines, line)
+		case <-timeout:
+			t.Fatalf("no %q in %q", prefix, lines)
 		}
 	}
 }
 
-// identity is a certificate and its key, as files.
+// identity is a certificate and its key, in files.
 type identity struct{ cert, key, der string }
 
-func newIdentity(t *testing.T, dir, name string, from time.Time, days int) identity {
+func newIdentity(t *testing.T, dir, name string, notBefore time.Time, days int) identity {
 	t.Helper()
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return writeIdentity(t, dir, name, from, days, key)
+	return writeIdentity(t, dir, name, notBefore, days, key)
 }
 
-// writeIdentity writes the files of an identity. Its application URI has the name; one
-// without a name has none.
-func writeIdentity(t *testing.T, dir, name string, from time.Time, days int, key crypto.Signer) identity {
+// writeIdentity writes the files of an identity. Its application URI has the name; with an
+// empty name there is no URI.
+func writeIdentity(t *testing.T, dir, name string, notBefore time.Time, days int, key crypto.Signer) identity {
 	t.Helper()
 	var uris []*url.URL
 	if name != "" {
 		uris = []*url.URL{{Scheme: "urn", Opaque: "eusn-stream:" + name}}
 	}
 	c := &x509.Certificate{
-		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: from, NotAfter: from.AddDate(0, 0, days), URIs: uris, BasicConstraintsValid: true,
+		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name}, NotBefore: notBefore, NotAfter: notBefore.AddDate(0, 0, days), URIs: uris, BasicConstraintsValid: true,
 		KeyUsage:    x509.KeyUsageDigitalSignature | x509.KeyUsageContentCommitment | x509.KeyUsageKeyEncipherment | x509.KeyUsageDataEncipherment | x509.KeyUsageCertSign,
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth, x509.ExtKeyUsageServerAuth},
 	}
@@ -111,7 +111,7 @@ func writeIdentity(t *testing.T, dir, name string, from time.Time, days int, key
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw, err := x509.MarshalPKCS8PrivateKey(key) // as openssl writes it
+	raw, err := x509.MarshalPKCS8PrivateKey(key) // the format that openssl writes
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,16 +126,16 @@ func writeIdentity(t *testing.T, dir, name string, from time.Time, days int, key
 	return id
 }
 
-// server is node-opcua's, with a login and certificates that it trusts.
+// server is a server of node-opcua with a login and a list of trusted certificates.
 type server struct {
 	t         *testing.T
 	args      map[string]any
 	url, cert string
-	in        io.WriteCloser
-	end       func()
+	input     io.WriteCloser
+	stop      func()
 }
 
-func (s *server) start() {
+func (s *server) startNode() {
 	s.t.Helper()
 	arg, err := json.Marshal(s.args)
 	if err != nil {
@@ -143,9 +143,9 @@ func (s *server) start() {
 	}
 	cmd := exec.Command("node", "opcua-secure.mjs", string(arg))
 	cmd.Dir, cmd.Stderr = filepath.FromSlash("../../../internal/cli/live/testdata/fieldbus"), os.Stderr
-	out, err := cmd.StdoutPipe()
+	output, err := cmd.StdoutPipe()
 	if err == nil {
-		s.in, err = cmd.StdinPipe()
+		s.input, err = cmd.StdinPipe()
 	}
 	if err == nil {
 		err = cmd.Start()
@@ -153,9 +153,9 @@ func (s *server) start() {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.end = sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
-	s.t.Cleanup(s.end)
-	lines := bufio.NewScanner(out)
+	s.stop = sync.OnceFunc(func() { cmd.Process.Kill(); cmd.Wait() })
+	s.t.Cleanup(s.stop)
+	lines := bufio.NewScanner(output)
 	for lines.Scan() {
 		words := strings.Fields(lines.Text())
 		switch {
@@ -165,23 +165,23 @@ func (s *server) start() {
 			s.url = words[1]
 			var port int
 			fmt.Sscanf(s.url, "opc.tcp://127.0.0.1:%d", &port)
-			s.args["port"] = port // the next time, too
-			go io.Copy(io.Discard, out)
+			s.args["port"] = port // for a restart on the same port
+			go io.Copy(io.Discard, output)
 			return
 		}
 	}
-	s.t.Fatal("the server of OPC UA does not begin")
+	s.t.Fatal("the OPC UA server does not start")
 }
 
-func (s *server) set(values string) { fmt.Fprintf(s.in, "[%s]\n", values) }
+func (s *server) setValues(values string) { fmt.Fprintf(s.input, "[%s]\n", values) }
 
-func (s *server) options(id identity) Options {
+func (s *server) clientOptions(id identity) Options {
 	return Options{URL: s.url, Policy: "auto", Login: "auto", Cert: id.cert, Key: id.key, Channels: []string{"x", "y"}, Sampler: plain{},
 		Nodes:    map[string]string{"press/x": "ns=1;s=Press.X", "press/y": "ns=1;s=Press.Y"},
 		Sampling: 0, Publishing: 50 * time.Millisecond, Queue: 20}
 }
 
-func follow(t *testing.T, o Options) (book, func()) {
+func startClient(t *testing.T, o Options) (book, func()) {
 	t.Helper()
 	b := make(book, 1<<16)
 	o.Log = slog.New(b)
@@ -189,19 +189,19 @@ func follow(t *testing.T, o Options) (book, func()) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.end = loop.Run(c.run)
-	end := sync.OnceFunc(c.Close)
-	t.Cleanup(end)
-	return b, end
+	c.stop = loop.Run(c.reconnect)
+	stop := sync.OnceFunc(c.Close)
+	t.Cleanup(stop)
+	return b, stop
 }
 
 const (
-	subscribed = "OPC UA: subscribed"
-	begun      = "OPC UA: all variables have values"
+	subscribedLine = "OPC UA: subscribed"
+	complete       = "OPC UA: all variables have values"
 )
 
-// A server that asks for certificates and logins: what works, and what is said of what
-// does not, as reviewed in testdata/wrong-server.txt.
+// A server that requires certificates and logins accepts all supported combinations. The errors
+// for the rest are in testdata/wrong-server.txt, reviewed.
 func TestOPCUAServer(t *testing.T) {
 	parts.RequireModule(t, "fieldbus", "internal/cli/live/testdata/fieldbus", "node-opcua-server", " --omit=optional --ignore-scripts")
 	dir := t.TempDir()
@@ -209,29 +209,29 @@ func TestOPCUAServer(t *testing.T) {
 	good, guest := newIdentity(t, dir, "good", now.Add(-time.Hour), 30), newIdentity(t, dir, "guest", now.Add(-time.Hour), 30)
 	stranger, expired := newIdentity(t, dir, "stranger", now.Add(-time.Hour), 30), newIdentity(t, dir, "expired", time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC), 20)
 	s := &server{t: t, args: map[string]any{"dir": filepath.Join(dir, "server"), "port": 0, "trust": []string{good.der, guest.der, expired.der}, "users": []string{good.der}}}
-	s.start()
+	s.startNode()
 
 	// Every policy, with each login, and the server's certificate pinned.
 	for _, policy := range []string{"auto", "Basic256Sha256", "Aes128_Sha256_RsaOaep", "Aes256_Sha256_RsaPss"} {
 		for _, login := range Logins {
-			o := s.options(good)
+			o := s.clientOptions(good)
 			o.Policy, o.Login, o.Trust = policy, login, s.cert
 			if login == "auto" {
 				o.User, o.Password = "gateway", "secret"
 			}
-			b, end := follow(t, o)
-			b.hears(t, subscribed)
-			end()
+			b, stop := startClient(t, o)
+			b.waitFor(t, subscribedLine)
+			stop()
 		}
 	}
 
-	var said bytes.Buffer
-	say := func(what, text string) {
+	var messages bytes.Buffer
+	record := func(title, text string) {
 		text = strings.NewReplacer(s.url, "opc.tcp://plc:4840", strings.TrimPrefix(s.url, "opc.tcp://"), "plc:4840").Replace(text)
-		fmt.Fprintf(&said, "%s\n   %s\n\n", what, text)
+		fmt.Fprintf(&messages, "%s\n   %s\n\n", title, text)
 	}
 	for _, w := range []struct {
-		what   string
+		title  string
 		change func(o *Options)
 	}{
 		{"a wrong password", func(o *Options) { o.Password = "guess" }},
@@ -247,57 +247,57 @@ func TestOPCUAServer(t *testing.T) {
 		{"a namespace that does not exist", func(o *Options) { o.Nodes["press/y"] = "ns=99;s=Press.Y" }},
 		{"a node that is no variable", func(o *Options) { o.Nodes["press/y"] = "ns=1;s=Press" }},
 	} {
-		o := s.options(good)
+		o := s.clientOptions(good)
 		o.User, o.Password = "gateway", "secret"
 		w.change(&o)
-		b, end := follow(t, o)
-		say(w.what, b.hears(t, "failed "))
-		end()
+		b, stop := startClient(t, o)
+		record(w.title, b.waitFor(t, "failed "))
+		stop()
 	}
 
-	// Values that are no samples.
-	o := s.options(good)
+	// Values that are not numbers.
+	o := s.clientOptions(good)
 	o.User, o.Password, o.Queue = "gateway", "secret", 2
-	b, _ := follow(t, o)
-	b.hears(t, begun)
-	s.set(`{"name": "X", "value": 1, "ms": 1000}`)
-	if got := b.hears(t, "sample "); got != "gap press 1000: [1 0]" {
+	b, _ := startClient(t, o)
+	b.waitFor(t, complete)
+	s.setValues(`{"name": "X", "value": 1, "ms": 1000}`)
+	if got := b.waitFor(t, "sample "); got != "gap press 1000: [1 0]" {
 		t.Error(got)
 	}
-	for i, v := range []struct{ what, value string }{
+	for i, v := range []struct{ title, value string }{
 		{"a value that is a text", `"type": "String", "value": "high"`},
 		{"a value that is a time", `"type": "DateTime", "value": 5`},
 		{"a value that is an array", `"value": [1, 2]`},
 	} {
-		s.set(fmt.Sprintf(`{"name": "X", "ms": %d, %s}`, 2000+1000*i, v.value))
-		say(v.what, b.hears(t, "refused "))
-		if got, want := b.hears(t, "sample "), fmt.Sprintf("press %d: [NaN 0]", 2000+1000*i); got != want {
-			t.Errorf("%s: %s, want %s", v.what, got, want)
+		s.setValues(fmt.Sprintf(`{"name": "X", "ms": %d, %s}`, 2000+1000*i, v.value))
+		record(v.title, b.waitFor(t, "refused "))
+		if got, want := b.waitFor(t, "sample "), fmt.Sprintf("press %d: [NaN 0]", 2000+1000*i); got != want {
+			t.Errorf("%s: %s, want %s", v.title, got, want)
 		}
 	}
-	s.set(`{"name": "X", "value": 7, "ms": 8000, "status": "BadSensorFailure"}`)
-	if got := b.hears(t, "sample "); got != "press 8000: [NaN 0]" {
+	s.setValues(`{"name": "X", "value": 7, "ms": 8000, "status": "BadSensorFailure"}`)
+	if got := b.waitFor(t, "sample "); got != "press 8000: [NaN 0]" {
 		t.Error(got)
 	}
-	s.set(`{"name": "X", "value": 7, "ms": 9000, "status": "UncertainLastUsableValue"}`)
-	if got := b.hears(t, "sample "); got != "press 9000: [7 0]" {
+	s.setValues(`{"name": "X", "value": 7, "ms": 9000, "status": "UncertainLastUsableValue"}`)
+	if got := b.waitFor(t, "sample "); got != "press 9000: [7 0]" {
 		t.Error(got)
 	}
-	s.set(`{"name": "X", "value": 1, "ms": 10000}, {"name": "X", "value": 2, "ms": 10001}, {"name": "X", "value": 3, "ms": 10002}, {"name": "X", "value": 4, "ms": 10003}`)
-	if got := b.hears(t, "sample "); got != "gap press 10002: [3 0]" { // a queue of two
+	s.setValues(`{"name": "X", "value": 1, "ms": 10000}, {"name": "X", "value": 2, "ms": 10001}, {"name": "X", "value": 3, "ms": 10002}, {"name": "X", "value": 4, "ms": 10003}`)
+	if got := b.waitFor(t, "sample "); got != "gap press 10002: [3 0]" { // a queue of two
 		t.Error(got)
 	}
 
-	// The server ends, and is there again after a while.
-	s.end()
-	say("the server ends", b.hears(t, "failed "))
-	say("the server is away", b.hears(t, "failed "))
-	s.start()
-	b.hears(t, "OPC UA: the session is a new one: what has changed since the last one is missing")
-	b.hears(t, begun)
-	s.set(`{"name": "Y", "value": 5, "ms": 20000}`)
-	if got := b.hears(t, "sample "); got != "gap press 20000: [0 5]" {
+	// The server ends and restarts.
+	s.stop()
+	record("the server ends", b.waitFor(t, "failed "))
+	record("the server is away", b.waitFor(t, "failed "))
+	s.startNode()
+	b.waitFor(t, "OPC UA: the session was recreated: values that changed since the previous session are missing")
+	b.waitFor(t, complete)
+	s.setValues(`{"name": "Y", "value": 5, "ms": 20000}`)
+	if got := b.waitFor(t, "sample "); got != "gap press 20000: [0 5]" {
 		t.Error(got)
 	}
-	compare(t, "wrong-server.txt", "TestOPCUAServer", said.Bytes())
+	compareFile(t, "wrong-server.txt", "TestOPCUAServer", messages.Bytes())
 }

@@ -14,27 +14,27 @@ import (
 )
 
 const (
-	atOnce = 500 // variables in one request
+	itemsPerRequest = 500 // variables per request
 
-	overflow = 0x480      // of a status: the info bits are of a value, and its queue was full
-	severity = 30         // where a status has its severity: 2 and 3 are bad
-	codeBits = 0xffff0000 // of a status: without the info bits
+	overflow = 0x480      // bits of a status: its info bits apply to a value, and the value's queue was full
+	severity = 30         // shift of a status to its severity: 2 and 3 are bad
+	codeBits = 0xffff0000 // mask of a status without its info bits
 )
 
-// grant is what a server has granted to a session.
+// grant is what the server has granted to a session.
 type grant struct {
 	Policy      string
 	Publishing  time.Duration
-	Sampling    time.Duration // the longest of a variable
-	Queue       int           // the shortest of a variable
-	Slow, Short int           // variables with another sampling interval, or a shorter queue
+	Sampling    time.Duration // longest interval of a variable
+	Queue       int           // shortest queue of a variable
+	Slow, Short int           // variables with a changed sampling interval, with a shorter queue
 }
 
-// differences are the settings that the server has changed.
+// differences lists the settings that the server has changed.
 func (s *grant) differences(o *Options) (all []string) {
-	wanted := func(d time.Duration, each string) string {
+	wanted := func(d time.Duration, zeroText string) string {
 		if d == 0 {
-			return each
+			return zeroText
 		}
 		return "every " + d.String()
 	}
@@ -50,12 +50,12 @@ func (s *grant) differences(o *Options) (all []string) {
 	return all
 }
 
-// connect connects to the server; lost is closed when the connection is. It listens to the
-// client as long as ctx lasts.
-func (c *Client) connect(ctx context.Context, opts []opcua.Option) (client *opcua.Client, lost <-chan struct{}, err error) {
+// connectServer connects to the server. The channel lost is closed when the connection ends;
+// ctx ends the watching of the connection.
+func (c *Client) connectServer(ctx context.Context, opts []opcua.Option) (client *opcua.Client, lost <-chan struct{}, err error) {
 	states := make(chan opcua.ConnState, 16)
 	opts = append(opts, opcua.AutoReconnect(false), opcua.StateChangedCh(states), opcua.DialTimeout(c.wait), opcua.RequestTimeout(c.wait))
-	if client, err = opcua.NewClient(c.o.URL, opts...); err != nil {
+	if client, err = opcua.NewClient(c.options.URL, opts...); err != nil {
 		return nil, nil, err
 	}
 	ended := make(chan struct{})
@@ -77,8 +77,8 @@ func (c *Client) connect(ctx context.Context, opts []opcua.Option) (client *opcu
 	return client, ended, client.Connect(within)
 }
 
-// hear reports the values of a notification.
-func (c *Client) hear(n *opcua.PublishNotificationData, w *watch, tell func(report) error) error {
+// forwardNotification reports the values of a notification.
+func (c *Client) forwardNotification(n *opcua.PublishNotificationData, w *watch, send func(report) error) error {
 	if n.Error != nil {
 		return n.Error
 	}
@@ -86,48 +86,48 @@ func (c *Client) hear(n *opcua.PublishNotificationData, w *watch, tell func(repo
 	case *ua.StatusChangeNotification:
 		return fmt.Errorf("the server has ended the subscription: %w", v.Status)
 	case *ua.DataChangeNotification:
-		all, clocks := c.readings(v)
+		values, clocks := c.readings(v)
 		w.clocks += clocks
-		if len(all) > 0 {
-			if err := tell(report{Values: all}); err != nil {
+		if len(values) > 0 {
+			if err := send(report{Values: values}); err != nil {
 				return err
 			}
 		}
 	}
-	w.last = time.Now() // after a gateway that holds back
+	w.lastMessage = time.Now() // after the report, which backpressure may have delayed
 	return nil
 }
 
-// session connects, subscribes, and reports what comes until something fails.
-func (c *Client) session(parent context.Context, tell func(report) error) error {
+// readSession connects, subscribes and reports values until an error.
+func (c *Client) readSession(parent context.Context, send func(report) error) error {
 	ctx, cancel := context.WithCancel(parent)
 	defer cancel()
-	opts, policy, err := c.endpoint(ctx)
+	opts, policy, err := c.chooseEndpoint(ctx)
 	if err != nil {
 		return err
 	}
-	client, lost, err := c.connect(ctx, opts)
+	client, lost, err := c.connectServer(ctx, opts)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = client.Close(ctx) // the server ends it, too
+		_ = client.Close(ctx) // the server ends a session without a client by itself
 	}()
-	heard := make(chan *opcua.PublishNotificationData, 16)
-	sub, err := client.Subscribe(ctx, &opcua.SubscriptionParameters{Interval: c.o.Publishing}, heard)
+	notifications := make(chan *opcua.PublishNotificationData, 16)
+	sub, err := client.Subscribe(ctx, &opcua.SubscriptionParameters{Interval: c.options.Publishing}, notifications)
 	if err != nil {
 		return fmt.Errorf("subscription: %w", err)
 	}
 	granted := grant{Policy: policy, Publishing: sub.RevisedPublishingInterval}
-	if err := c.monitor(ctx, sub, &granted); err != nil {
+	if err := c.monitorItems(ctx, sub, &granted); err != nil {
 		return err
 	}
-	if err := tell(report{Subscribed: &granted}); err != nil {
+	if err := send(report{Subscribed: &granted}); err != nil {
 		return err
 	}
-	w := watch{ask: func() error { return c.ask(ctx, client) }, silence: 3*c.clockEvery() + 3*max(granted.Publishing, 0), last: time.Now()}
+	w := watch{ping: func() error { return c.ping(ctx, client) }, silence: 3*c.clockEvery() + 3*max(granted.Publishing, 0), lastMessage: time.Now()}
 	tick := time.NewTicker(c.clockEvery())
 	defer tick.Stop()
 	for {
@@ -135,35 +135,35 @@ func (c *Client) session(parent context.Context, tell func(report) error) error 
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-lost:
-			return errors.New("the connection is lost: the server has ended, or the network")
+			return errors.New("the connection is lost: the server has ended, or the network has failed")
 		case <-tick.C:
-			if err := w.check(); err != nil {
+			if err := w.checkSilence(); err != nil {
 				return err
 			}
-		case n := <-heard:
-			if err := c.hear(n, &w, tell); err != nil {
+		case n := <-notifications:
+			if err := c.forwardNotification(n, &w, send); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// watch finds out that a server is silent: the library waits for ever.
+// watch detects a silent server; the library would wait for ever.
 type watch struct {
-	ask     func() error // asks the server for anything
-	silence time.Duration
-	last    time.Time // of the newest message
-	clocks  int       // values of the server's clock
+	ping        func() error // sends any request to the server
+	silence     time.Duration
+	lastMessage time.Time // time of the newest message
+	clocks      int       // values of the server's clock so far
 }
 
-// check asks a silent server whether it is there. A subscription whose clock has
-// changed before, and does not any more, has ended.
-func (w *watch) check() error {
-	quiet := time.Since(w.last)
+// checkSilence pings a silent server. If the server answers, but its clock, which has changed
+// before, is silent too, the subscription has ended.
+func (w *watch) checkSilence() error {
+	quiet := time.Since(w.lastMessage)
 	if quiet < w.silence {
 		return nil
 	}
-	if err := w.ask(); err != nil {
+	if err := w.ping(); err != nil {
 		return fmt.Errorf("the server has sent nothing for %v, and does not answer: %w", quiet.Round(time.Second), err)
 	}
 	if w.clocks > 1 {
@@ -172,31 +172,31 @@ func (w *watch) check() error {
 	return nil
 }
 
-// clock is a variable that each server has, and that changes.
-var clock = ua.NewNumericNodeID(0, id.Server_ServerStatus_CurrentTime)
+// clockNode is a variable that every server has and that changes.
+var clockNode = ua.NewNumericNodeID(0, id.Server_ServerStatus_CurrentTime)
 
-// clockEvery is the time between two values of the server's clock.
+// clockEvery is the sampling interval of the server's clock.
 func (c *Client) clockEvery() time.Duration { return c.wait / 2 }
 
-// ask reads the server's clock.
-func (c *Client) ask(ctx context.Context, client *opcua.Client) error {
+// ping reads the server's clock.
+func (c *Client) ping(ctx context.Context, client *opcua.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, c.wait)
 	defer cancel()
-	_, err := client.Read(ctx, &ua.ReadRequest{NodesToRead: []*ua.ReadValueID{{NodeID: clock, AttributeID: ua.AttributeIDValue}}})
+	_, err := client.Read(ctx, &ua.ReadRequest{NodesToRead: []*ua.ReadValueID{{NodeID: clockNode, AttributeID: ua.AttributeIDValue}}})
 	if status := ua.StatusCode(0); errors.As(err, &status) && status != ua.StatusBadTimeout {
-		return nil // an answer
+		return nil // an error status is an answer, too
 	}
 	return err
 }
 
-// monitor asks for the variables, and for the server's clock if the server lets it be
-// monitored. It notes what the server has granted.
-func (c *Client) monitor(ctx context.Context, sub *opcua.Subscription, granted *grant) error {
-	granted.Queue = c.o.Queue
-	for from := 0; from < len(c.items); from += atOnce {
+// monitorItems subscribes to the variables, and to the server's clock if the server permits it.
+// It stores what the server has granted.
+func (c *Client) monitorItems(ctx context.Context, sub *opcua.Subscription, granted *grant) error {
+	granted.Queue = c.options.Queue
+	for offset := 0; offset < len(c.items); offset += itemsPerRequest {
 		var all []*ua.MonitoredItemCreateRequest
-		for i := from; i < min(from+atOnce, len(c.items)); i++ {
-			all = append(all, monitored(c.items[i].id, i, c.o.Queue, c.o.Sampling))
+		for i := offset; i < min(offset+itemsPerRequest, len(c.items)); i++ {
+			all = append(all, newItemRequest(c.items[i].id, i, c.options.Queue, c.options.Sampling))
 		}
 		res, err := sub.Monitor(ctx, ua.TimestampsToReturnBoth, all...)
 		if err != nil {
@@ -207,32 +207,32 @@ func (c *Client) monitor(ctx context.Context, sub *opcua.Subscription, granted *
 		}
 		for i, r := range res.Results {
 			if r.StatusCode != ua.StatusOK {
-				return fmt.Errorf("variable %s: %w", c.items[from+i].id, r.StatusCode)
+				return fmt.Errorf("variable %s: %w", c.items[offset+i].id, r.StatusCode)
 			}
-			if d := milliseconds(r.RevisedSamplingInterval); d != c.o.Sampling {
+			if d := milliseconds(r.RevisedSamplingInterval); d != c.options.Sampling {
 				granted.Slow++
 				granted.Sampling = max(granted.Sampling, d)
 			}
-			if n := int(r.RevisedQueueSize); n < c.o.Queue {
+			if n := int(r.RevisedQueueSize); n < c.options.Queue {
 				granted.Short++
 				granted.Queue = min(granted.Queue, n)
 			}
 		}
 	}
 	if granted.Slow == 0 {
-		granted.Sampling = c.o.Sampling
+		granted.Sampling = c.options.Sampling
 	}
-	_, _ = sub.Monitor(ctx, ua.TimestampsToReturnNeither, monitored(clock, len(c.items), 1, c.clockEvery()))
+	_, _ = sub.Monitor(ctx, ua.TimestampsToReturnNeither, newItemRequest(clockNode, len(c.items), 1, c.clockEvery()))
 	return nil
 }
 
-func monitored(id *ua.NodeID, handle, queue int, sampling time.Duration) *ua.MonitoredItemCreateRequest {
+func newItemRequest(id *ua.NodeID, handle, queue int, sampling time.Duration) *ua.MonitoredItemCreateRequest {
 	r := opcua.NewMonitoredItemCreateRequestWithDefaults(id, ua.AttributeIDValue, uint32(handle))
 	r.RequestedParameters.QueueSize, r.RequestedParameters.SamplingInterval = uint32(queue), float64(sampling)/float64(time.Millisecond)
 	return r
 }
 
-// milliseconds is a time of the server. One that is none counts as 0.
+// milliseconds converts a duration of the server. An invalid duration is 0.
 func milliseconds(x float64) time.Duration {
 	if !(x > 0) {
 		return 0
@@ -240,30 +240,31 @@ func milliseconds(x float64) time.Duration {
 	return time.Duration(min(x, 1e12) * float64(time.Millisecond))
 }
 
-// readings are the values of a notification, without those of the server's clock.
-func (c *Client) readings(n *ua.DataChangeNotification) (all []reading, clocks int) {
+// readings returns the values of a notification, and the number of values of the server's
+// clock.
+func (c *Client) readings(n *ua.DataChangeNotification) (values []reading, clocks int) {
 	for _, m := range n.MonitoredItems {
 		switch {
 		case m == nil || m.Value == nil || m.ClientHandle > uint32(len(c.items)):
 		case int(m.ClientHandle) == len(c.items):
 			clocks++
 		default:
-			all = append(all, newReading(int(m.ClientHandle), m.Value))
+			values = append(values, newReading(int(m.ClientHandle), m.Value))
 		}
 	}
-	return all, clocks
+	return values, clocks
 }
 
-// newReading reads a value. Its time is the source's, or the server's where the source
-// has none.
+// newReading reads a value. Its time is the source's time, or the server's if the source has
+// none.
 func newReading(item int, v *ua.DataValue) reading {
 	r := reading{Item: item, Status: uint32(v.Status), Null: true}
-	at := v.SourceTimestamp
-	if at.IsZero() {
-		at = v.ServerTimestamp
+	source := v.SourceTimestamp
+	if source.IsZero() {
+		source = v.ServerTimestamp
 	}
-	if !at.IsZero() {
-		r.At, r.Timed = at.UnixNano(), true
+	if !source.IsZero() {
+		r.At, r.Timed = source.UnixNano(), true
 	}
 	if v.Value == nil {
 		return r

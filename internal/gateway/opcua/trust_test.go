@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Who gives the server's certificate and one of the gateway's own is not led to a
-// connection on which nobody proves anything.
+// A configuration with the server's certificate and an own certificate never gets a connection
+// without proof of identity.
 func TestAutoWithTrustTakesNoUnprovedServer(t *testing.T) {
 	dir := t.TempDir()
 	id := newIdentity(t, dir, "own", time.Now(), 1)
@@ -42,15 +42,15 @@ func TestAutoWithTrustTakesNoUnprovedServer(t *testing.T) {
 		}
 		var got []string
 		for _, p := range append(slices.Clone(Policies), "Basic128Rsa15", "") {
-			if c.takes(p) {
+			if c.acceptsPolicy(p) {
 				got = append(got, p)
 			}
 		}
 		if !slices.Equal(got, w.want) {
 			t.Errorf("security %s, own certificate %v, gateway.opcua.trust %v: takes %q, want %q", w.policy, w.cert, w.trust, got, w.want)
 		}
-		if said := c.noEndpoint().Error(); strings.Contains(said, "does not take None") != (w.policy == "auto" && w.cert && w.trust) {
-			t.Errorf("security %s, own certificate %v, gateway.opcua.trust %v: %s", w.policy, w.cert, w.trust, said)
+		if message := c.noEndpoint().Error(); strings.Contains(message, "does not select None") != (w.policy == "auto" && w.cert && w.trust) {
+			t.Errorf("security %s, own certificate %v, gateway.opcua.trust %v: %s", w.policy, w.cert, w.trust, message)
 		}
 	}
 }
@@ -69,7 +69,7 @@ func TestTrustIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(dir, "trust")
-	for what, w := range map[string]struct {
+	for name, w := range map[string]struct {
 		file []byte
 		good bool
 	}{
@@ -89,7 +89,7 @@ func TestTrustIsRead(t *testing.T) {
 		}
 		got, err := readTrust(path)
 		if (err == nil) != w.good || w.good && string(got) != string(der) {
-			t.Errorf("%s: %d bytes, %v", what, len(got), err)
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
 		}
 	}
 }

@@ -374,7 +374,7 @@ func TestWrong(t *testing.T) {
 		}
 	}
 	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, said.Bytes()) {
-		t.Errorf("%s differs from what is said now (%v); look at both after: go test ./internal/gateway/sparkplug -run TestWrong -update\n%s", path, err, said.Bytes())
+		t.Errorf("%s differs from the current messages (%v); review both after: go test ./internal/gateway/sparkplug -run TestWrong -update\n%s", path, err, said.Bytes())
 	}
 }
 
