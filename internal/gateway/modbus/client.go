@@ -14,30 +14,30 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/loop"
 )
 
-// A unit that does not answer is asked again after firstWait, then twice that, and so
-// on.
+// The client retries a silent unit after firstWait, then after twice the previous wait, up to
+// mostWait.
 const (
 	firstWait = 500 * time.Millisecond
-	mostWait  = 10 * time.Second
+	maxWait   = 10 * time.Second
 )
 
-// heldAfter is how long a gateway that holds back takes for a message, at least. One
-// that does not may take some milliseconds, where the machine has other work.
-const heldAfter = 100 * time.Millisecond
+// minHold is the shortest time of a gateway under backpressure for one message. A gateway
+// without backpressure may take some milliseconds if the computer is busy.
+const minHold = 100 * time.Millisecond
 
-// Options say what a client polls.
+// Options configure the polling.
 type Options struct {
 	Addr      string            // host:port; several servers are separated by commas
-	Unit      int               // of registers that name none
-	Registers map[string]string // by KEY/CHANNEL; one of another server than the first begins with its address and a /
+	Unit      int               // unit of registers without a unit
+	Registers map[string]string // by KEY/CHANNEL; a register of another server than the first begins with the server's address and a /
 	Channels  []string          // of the model
 	Interval  time.Duration     // between two polls
-	Timeout   time.Duration     // for an answer
-	Period    time.Duration     // between two samples; 0: a sample for each poll
+	Timeout   time.Duration     // timeout of one request
+	Period    time.Duration     // between two samples; 0: one sample per poll
 	Log       *slog.Logger
 }
 
-// sink is a gateway.
+// sink is the gateway.
 type sink interface {
 	Take(context.Context, *gateway.Message) error
 	Miss(in gateway.Input, samples int, why error)
@@ -45,44 +45,44 @@ type sink interface {
 
 // client polls one server.
 type client struct {
-	to     sink
-	o      Options
-	regs   []register
-	images []*image.Image // by stream
-	units  []*unit
-	link   *link // nil: none
-	poll   poll
-	slow   error // why the poll before took long, if it is known
+	gateway    sink
+	options    Options
+	regs       []register
+	images     []*image.Image // by stream
+	units      []*unit
+	link       *link // nil if not connected
+	poll       poll
+	slowReason error // reason why the previous poll was slow, if known
 }
 
-// unit is a device behind the server's address.
+// unit is a device at the server's address.
 type unit struct {
-	id       byte
-	of       []int // registers
-	requests []request
-	said     bool          // that it answers
-	again    time.Time     // it is left alone until then
-	wait     time.Duration // how long the next time
-	why      error         // it did not answer
+	id        byte
+	registers []int // indices of the unit's registers
+	requests  []request
+	reported  bool          // whether the log reports the unit as answering
+	retryAt   time.Time     // no request before this time
+	wait      time.Duration // the current wait between retries
+	err       error         // error of the newest request
 }
 
-// poll is what one has read.
+// poll is the result of one poll.
 type poll struct {
-	values []float32 // by register
-	failed []bool    // by stream
-	why    error     // a stream has failed
-	noLink error     // no connection can be had
+	values  []float32 // by register
+	failed  []bool    // by stream
+	err     error     // first error of a stream
+	dialErr error     // error of the connection attempt
 }
 
-// Follow polls each server, until end.
+// Follow polls each server until the caller calls end.
 func Follow(g *gateway.Gateway, o Options) (end func(), err error) {
-	all, err := newClients(g, o)
+	clients, err := newClients(g, o)
 	if err != nil {
 		return nil, err
 	}
 	var ends []func()
-	for _, c := range all {
-		ends = append(ends, loop.Run(c.run))
+	for _, c := range clients {
+		ends = append(ends, loop.Run(c.pollUntil))
 	}
 	return func() {
 		for _, end := range ends {
@@ -91,93 +91,94 @@ func Follow(g *gateway.Gateway, o Options) (end func(), err error) {
 	}, nil
 }
 
-// newClients makes a client for each server.
-func newClients(to sink, o Options) ([]*client, error) {
-	servers, err := divide(o)
+// newClients makes one client per server.
+func newClients(gateway sink, options Options) ([]*client, error) {
+	servers, err := splitOptions(options)
 	if err != nil {
 		return nil, err
 	}
-	var all []*client
+	var clients []*client
 	for _, s := range servers {
-		c, err := newClient(to, s)
+		c, err := newClient(gateway, s)
 		if err != nil {
 			return nil, err
 		}
-		all = append(all, c)
+		clients = append(clients, c)
 	}
-	return all, nil
+	return clients, nil
 }
 
-func newClient(to sink, o Options) (*client, error) {
-	host, port, err := net.SplitHostPort(o.Addr)
+func newClient(gateway sink, options Options) (*client, error) {
+	host, port, err := net.SplitHostPort(options.Addr)
 	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n == 0 || host == "" {
-		return nil, fmt.Errorf("gateway: gateway.modbus.servers is %q: want host:port, such as plc:502", o.Addr)
+		return nil, fmt.Errorf("gateway: gateway.modbus.servers is %q: want host:port, such as plc:502", options.Addr)
 	}
-	if o.Unit < 0 || o.Unit > 255 {
-		return nil, fmt.Errorf("gateway: gateway.modbus.unit is %d, want 0 to 255", o.Unit)
+	if options.Unit < 0 || options.Unit > 255 {
+		return nil, fmt.Errorf("gateway: gateway.modbus.unit is %d, want 0 to 255", options.Unit)
 	}
-	if o.Interval <= 0 || o.Timeout <= 0 {
-		return nil, fmt.Errorf("gateway: gateway.modbus.interval is %v and gateway.modbus.timeout %v: want more than 0", o.Interval, o.Timeout)
+	if options.Interval <= 0 || options.Timeout <= 0 {
+		return nil, fmt.Errorf("gateway: gateway.modbus.interval is %v and gateway.modbus.timeout %v: want more than 0", options.Interval, options.Timeout)
 	}
-	c := &client{to: to, o: o}
-	keys, regs, err := parseRegisters(o.Registers, o.Channels, byte(o.Unit))
+	c := &client{gateway: gateway, options: options}
+	keys, regs, err := parseRegisters(options.Registers, options.Channels, byte(options.Unit))
 	if err != nil {
 		return nil, err
 	}
 	for _, key := range keys {
-		c.images = append(c.images, image.New(key, len(o.Channels), o.Period))
+		c.images = append(c.images, image.New(key, len(options.Channels), options.Period))
 	}
 	c.regs = regs
-	by := map[byte]*unit{}
+	unitsByID := map[byte]*unit{}
 	for i := range regs {
-		u := by[regs[i].unit]
+		u := unitsByID[regs[i].unit]
 		if u == nil {
 			u = &unit{id: regs[i].unit}
-			by[u.id] = u
+			unitsByID[u.id] = u
 			c.units = append(c.units, u)
 		}
-		u.of = append(u.of, i)
+		u.registers = append(u.registers, i)
 	}
 	for _, u := range c.units {
-		u.requests = group(regs, u.of)
+		u.requests = groupRegisters(regs, u.registers)
 	}
 	c.poll = poll{values: make([]float32, len(regs)), failed: make([]bool, len(keys))}
 	return c, nil
 }
 
-func (c *client) run(ctx context.Context) {
-	defer c.drop()
+func (c *client) pollUntil(ctx context.Context) {
+	defer c.disconnect()
 	for _, m := range c.images {
-		m.Gap() // of what was before
+		m.Gap() // earlier samples are missing
 	}
-	interval := int64(c.o.Interval)
-	for due := next(time.Now().UnixNano(), interval); ; {
+	interval := int64(c.options.Interval)
+	for due := nextDue(time.Now().UnixNano(), interval); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(time.Duration(due - time.Now().UnixNano())):
 		}
 		missed := int64(0)
-		if missed, due = plan(due, time.Now().UnixNano(), interval); missed != 0 {
-			c.miss(missed)
+		if missed, due = planPoll(due, time.Now().UnixNano(), interval); missed != 0 {
+			c.reportMissed(missed)
 			continue
 		}
-		if err := c.make(ctx, due); err != nil {
+		if err := c.makePoll(ctx, due); err != nil {
 			return // the gateway ends
 		}
 		due += interval
 	}
 }
 
-// next is the first multiple of the interval after a time.
-func next(now, interval int64) int64 { return now - now%interval + interval }
+// nextDue returns the first multiple of the interval after a time.
+func nextDue(now, interval int64) int64 { return now - now%interval + interval }
 
-// plan looks at a poll that is due, now. It is made if missed is 0. Otherwise so many
-// are left out, -1 for those of a clock that was set back, and another one is due.
-func plan(due, now, interval int64) (missed, then int64) {
+// planPoll decides at the time now about a poll that is due. If missed is 0, the client polls.
+// Otherwise the client skips the missed polls (-1: the clock was set back), and the next poll
+// is due at then.
+func planPoll(due, now, interval int64) (missed, then int64) {
 	switch late := now - due; {
 	case late < -interval:
-		return -1, next(now, interval)
+		return -1, nextDue(now, interval)
 	case late > interval/2:
 		missed = (late + interval/2) / interval
 		return missed, due + missed*interval
@@ -185,42 +186,42 @@ func plan(due, now, interval int64) (missed, then int64) {
 	return 0, due
 }
 
-// miss says that polls were left out.
-func (c *client) miss(polls int64) {
-	why := errors.New("the clock was set back")
+// reportMissed reports skipped polls.
+func (c *client) reportMissed(polls int64) {
+	err := errors.New("the clock was set back")
 	if polls > 0 {
-		out := fmt.Sprintf("%d polls are left out", polls)
+		skipped := fmt.Sprintf("%d polls were skipped", polls)
 		if polls == 1 {
-			out = "1 poll is left out"
+			skipped = "1 poll was skipped"
 		}
-		why = fmt.Errorf("%s: the one before has taken longer than gateway.modbus.interval (%v): raise it, or name fewer registers", out, c.o.Interval)
-		if c.slow != nil {
-			why = fmt.Errorf("%s: %w", out, c.slow)
+		err = fmt.Errorf("%s: the previous poll has taken longer than gateway.modbus.interval (%v): raise the interval, or configure fewer registers", skipped, c.options.Interval)
+		if c.slowReason != nil {
+			err = fmt.Errorf("%s: %w", skipped, c.slowReason)
 		}
 	}
 	for _, m := range c.images {
 		m.Gap()
 	}
-	c.to.Miss(gateway.Modbus, int(max(polls, 0))*len(c.images), why)
+	c.gateway.Miss(gateway.Modbus, int(max(polls, 0))*len(c.images), err)
 }
 
-// make makes the poll of a time, and gives its samples to the gateway.
-func (c *client) make(ctx context.Context, at int64) error {
+// makePoll polls all units for a due time and gives the samples to the gateway.
+func (c *client) makePoll(ctx context.Context, due int64) error {
 	p := &c.poll
 	clear(p.failed)
-	p.why, p.noLink = nil, nil
+	p.err, p.dialErr = nil, nil
 	for _, u := range c.units {
-		if err := c.ask(ctx, u); err != nil {
-			c.fail(u.of, err)
+		if err := c.readUnit(ctx, u); err != nil {
+			c.failStreams(u.registers, err)
 		}
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
 	}
-	c.slow = p.why
+	c.slowReason = p.err
 	for i := range c.regs {
 		if r := &c.regs[i]; !p.failed[r.Stream] {
-			c.images[r.Stream].Set(r.Channel, at, p.values[i])
+			c.images[r.Stream].Set(r.Channel, due, p.values[i])
 		}
 	}
 	missed, parts := 0, []gateway.Part{}
@@ -232,17 +233,17 @@ func (c *client) make(ctx context.Context, at int64) error {
 		parts = append(parts, m.Parts()...)
 	}
 	if missed > 0 {
-		c.to.Miss(gateway.Modbus, missed, p.why)
+		c.gateway.Miss(gateway.Modbus, missed, p.err)
 	}
 	if len(parts) == 0 {
 		return nil
 	}
-	begin := time.Now()
-	err := c.to.Take(ctx, &gateway.Message{Input: gateway.Modbus, Parts: parts})
-	if heldBack(time.Since(begin), c.o.Interval) {
-		c.slow = gateway.ErrHeldBack
+	start := time.Now()
+	err := c.gateway.Take(ctx, &gateway.Message{Input: gateway.Modbus, Parts: parts})
+	if heldBack(time.Since(start), c.options.Interval) {
+		c.slowReason = gateway.ErrHeldBack
 	}
-	if refused := new(gateway.Refused); errors.As(err, &refused) { // counted, and in the log
+	if refused := new(gateway.Refused); errors.As(err, &refused) { // the gateway has counted and logged the refusal
 		for _, m := range c.images {
 			m.Gap()
 		}
@@ -251,87 +252,87 @@ func (c *client) make(ctx context.Context, at int64) error {
 	return err
 }
 
-// heldBack reports whether a gateway that took so long for a poll holds back, and the
-// next one comes too late for that.
-func heldBack(took, interval time.Duration) bool { return took > max(interval/2, heldAfter) }
+// heldBack reports whether the gateway applied backpressure, for so long that the next poll is
+// late.
+func heldBack(duration, interval time.Duration) bool { return duration > max(interval/2, minHold) }
 
-// fail notes that registers were not read.
-func (c *client) fail(of []int, why error) {
-	for _, i := range of {
+// failStreams marks the streams of registers as failed.
+func (c *client) failStreams(registers []int, err error) {
+	for _, i := range registers {
 		c.poll.failed[c.regs[i].Stream] = true
 	}
-	if c.poll.why == nil {
-		c.poll.why = why
+	if c.poll.err == nil {
+		c.poll.err = err
 	}
 }
 
-// ask reads what a unit has. Registers that it refuses have failed; an error is that
-// it does not answer.
-func (c *client) ask(ctx context.Context, u *unit) error {
-	if time.Now().Before(u.again) {
-		return u.why
+// readUnit reads the registers of a unit. A refused register fails its stream; the error means
+// that the unit does not answer.
+func (c *client) readUnit(ctx context.Context, u *unit) error {
+	if time.Now().Before(u.retryAt) {
+		return u.err
 	}
-	var all []request
+	var next []request
 	for _, q := range u.requests {
-		now, err := c.read(ctx, q)
+		requests, err := c.readRegisters(ctx, q)
 		if err != nil {
-			u.wait = min(max(2*u.wait, firstWait), mostWait)
-			u.again, u.why, u.said = time.Now().Add(u.wait), err, false
-			u.requests = group(c.regs, u.of)
+			u.wait = min(max(2*u.wait, firstWait), maxWait)
+			u.retryAt, u.err, u.reported = time.Now().Add(u.wait), err, false
+			u.requests = groupRegisters(c.regs, u.registers)
 			return err
 		}
-		all = append(all, now...)
+		next = append(next, requests...)
 	}
-	u.requests, u.wait = all, 0
-	if !u.said {
-		u.said = true
-		c.o.Log.Info("Modbus: the unit answers", "server", c.o.Addr, "unit", u.id, "registers", len(u.of), "requests", len(all), "interval", c.o.Interval)
+	u.requests, u.wait = next, 0
+	if !u.reported {
+		u.reported = true
+		c.options.Log.Info("Modbus: the unit answers", "server", c.options.Addr, "unit", u.id, "registers", len(u.registers), "requests", len(next), "interval", c.options.Interval)
 	}
 	return nil
 }
 
-// read makes a request, in halves if the device wants it so, and returns what to ask
-// the next time.
-func (c *client) read(ctx context.Context, q request) ([]request, error) {
-	if c.link == nil && c.poll.noLink == nil {
-		c.link, c.poll.noLink = dial(ctx, c.o.Addr, c.o.Timeout)
+// readRegisters sends a request, in halves if the device refuses the whole, and returns the
+// requests for the next poll.
+func (c *client) readRegisters(ctx context.Context, q request) ([]request, error) {
+	if c.link == nil && c.poll.dialErr == nil {
+		c.link, c.poll.dialErr = dialServer(ctx, c.options.Addr, c.options.Timeout)
 	}
 	if c.link == nil {
-		return nil, fmt.Errorf("modbus: server %s: %w", c.o.Addr, c.poll.noLink)
+		return nil, fmt.Errorf("modbus: server %s: %w", c.options.Addr, c.poll.dialErr)
 	}
-	answer, err := c.link.ask(&q)
-	said := exception(0)
-	switch refused := errors.As(err, &said); {
+	answer, err := c.link.request(&q)
+	code := exception(0)
+	switch refused := errors.As(err, &code); {
 	case err == nil:
-		for _, i := range q.of {
+		for _, i := range q.registers {
 			r := &c.regs[i]
 			c.poll.values[i] = r.value(&q, answer)
-			if r.suspect(&q, answer) {
-				c.o.Log.Warn("Modbus: a register has a value that often means that there is none, and is accepted: if so, add to the register: without sunspec", "server", c.o.Addr, "register", r.name, "bits", fmt.Sprintf("%#x", sunspec[r.kind]))
+			if r.isSuspect(&q, answer) {
+				c.options.Log.Warn("Modbus: the value of a register marks a missing value on many devices, and was accepted: if it is missing, add to the register: without sunspec", "server", c.options.Addr, "register", r.name, "bits", fmt.Sprintf("%#x", sunspec[r.kind]))
 			}
 		}
 		return []request{q}, nil
-	case refused && said.illegal() && len(q.of) > 1:
-		var all []request
+	case refused && code.isIllegal() && len(q.registers) > 1:
+		var next []request
 		for _, half := range q.halve(c.regs) {
-			now, err := c.read(ctx, half)
+			requests, err := c.readRegisters(ctx, half)
 			if err != nil {
 				return nil, err
 			}
-			all = append(all, now...)
+			next = append(next, requests...)
 		}
-		return all, nil
-	case refused && !said.away():
-		c.fail(q.of, fmt.Errorf("modbus: server %s, %s: %w", c.o.Addr, q.say(c.regs), err))
+		return next, nil
+	case refused && !code.isAway():
+		c.failStreams(q.registers, fmt.Errorf("modbus: server %s, %s: %w", c.options.Addr, q.describe(c.regs), err))
 		return []request{q}, nil
 	case !refused:
-		c.drop()
+		c.disconnect()
 	}
-	return nil, fmt.Errorf("modbus: server %s, %s: %w", c.o.Addr, q.say(c.regs), err)
+	return nil, fmt.Errorf("modbus: server %s, %s: %w", c.options.Addr, q.describe(c.regs), err)
 }
 
-// drop ends the connection.
-func (c *client) drop() {
+// disconnect closes the connection.
+func (c *client) disconnect() {
 	if c.link != nil {
 		c.link.close()
 		c.link = nil

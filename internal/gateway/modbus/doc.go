@@ -1,22 +1,22 @@
-// Package modbus polls the registers of a Modbus TCP server, and gives a gateway
-// samples of them.
+// Package modbus polls the registers of Modbus TCP servers and gives their samples to a
+// gateway.
 //
-// A poll is due at each whole multiple of Options.Interval (time since 1970), and
-// that is the time of its samples: a register has no time of its own. A poll may begin
-// late by half an interval. One that is due earlier than that is left out.
+// A poll is due at each whole multiple of Options.Interval (time since 1970). This time is the
+// time of the samples: a register has no time. A poll may start late by half an interval; the
+// client skips later polls.
 //
-// A stream gets a sample of a poll if all of its registers were read in it. If one
-// was not, the stream has none, and its next sample carries the flag gap. Nothing is
-// made up for a register that was not read.
+// A stream gets a sample from a poll if the poll has read all registers of the stream.
+// Otherwise the stream gets no sample, and the next sample carries the flag gap. The client
+// never invents a value.
 //
-// Registers that touch are read together (registers.go), over one connection, unit
-// after unit. If a device refuses an address or a number of registers, the request is
-// halved, and its halves, until those registers are alone that the device does not
-// have. So the others are read, and the log names the channel.
+// One request reads adjacent registers (registers.go), over one connection, unit after unit. If
+// a device refuses an address or a number of registers, the client halves the request, and then
+// the halves, until only the missing registers are refused. So all other registers are read,
+// and the log names the channel.
 //
-// A unit that does not answer, or not as Modbus has it, is left alone for .5 s, then
-// 1 s, up to 10 s. Meanwhile the other units are read. After an answer that is none the
-// connection is made again, because nobody knows where the next one begins.
+// The client retries a unit after .5 s, then 1 s, up to 10 s if the unit does not answer, or
+// answers invalid Modbus. Meanwhile the client reads the other units. After an invalid answer
+// the client reconnects, because the start of the next answer in the stream is unknown.
 //
 // # Files
 //

@@ -10,25 +10,25 @@ import (
 	"time"
 )
 
-// link is a connection to a server. A frame is a header (transaction, protocol 0, bytes
-// that follow; 16 bits each, high byte first), a unit, the code of a function, and what
-// belongs to that.
+// link is a connection to a server. A frame has a header (transaction, protocol 0, number of
+// the bytes after the header; 16 bits each, high byte first), a unit, a function code and the
+// function's data.
 type link struct {
 	conn  net.Conn
-	wait  time.Duration // for an answer
+	wait  time.Duration // timeout of one request
 	id    uint16        // of the newest transaction
 	frame [maxFrame]byte
 	stop  func() bool
 }
 
 const (
-	header   = 6
-	maxFrame = 260 // so the specification has it
-	refused  = 0x80
+	header     = 6
+	maxFrame   = 260 // limit of the specification
+	refusedBit = 0x80
 )
 
-// dial connects. The connection ends with ctx, too.
-func dial(ctx context.Context, addr string, wait time.Duration) (*link, error) {
+// dialServer connects. The connection ends with ctx.
+func dialServer(ctx context.Context, addr string, wait time.Duration) (*link, error) {
 	conn, err := (&net.Dialer{Timeout: wait}).DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("no connection: %w: check gateway.modbus.servers, and whether the device is on and serves Modbus TCP there", err)
@@ -45,51 +45,51 @@ func (l *link) close() {
 	l.conn.Close()
 }
 
-// ask sends a request and returns the registers of the answer, two bytes each, or bits,
-// until the next request. After an error that is no *exception, nobody knows what comes
-// next on the connection.
-func (l *link) ask(q *request) ([]byte, error) {
+// request sends a request and returns the registers of the answer, two bytes each, or bits. The
+// result is valid until the next request. After any error except an exception, the position in
+// the byte stream is unknown.
+func (l *link) request(q *request) ([]byte, error) {
 	body, err := l.exchange(q)
 	switch {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		return nil, errors.New("the server has closed the connection: it may take no more of them, or not from this machine")
+		return nil, errors.New("the server has closed the connection: it may limit the number of connections, or refuse this computer")
 	case isTimeout(err):
-		return nil, fmt.Errorf("no answer within %v: %s, or raise gateway.modbus.timeout", l.wait, q.otherUnit())
+		return nil, fmt.Errorf("no answer within %v: %s, or raise gateway.modbus.timeout", l.wait, q.unitAdvice())
 	case err != nil:
 		return nil, err
 	}
 	size := 2 * q.count
-	if q.table.bits() {
+	if q.table.isBits() {
 		size = (q.count + 7) / 8
 	}
 	switch unit, code := body[0], body[1]; {
 	case unit != q.unit:
-		return nil, noAnswer("it is of unit %d", unit)
-	case code == q.table.code|refused && len(body) == 3:
+		return nil, noAnswer("it has unit %d", unit)
+	case code == q.table.code|refusedBit && len(body) == 3:
 		return nil, exception(body[2])
 	case code != q.table.code:
-		return nil, noAnswer("it is of function %d, asked for was %d", code, q.table.code)
+		return nil, noAnswer("it has function %d, want %d", code, q.table.code)
 	case len(body) != 3+size || int(body[2]) != size:
-		return nil, noAnswer("it has %d bytes of values and says %d, want %d", max(len(body)-3, 0), body[min(2, len(body)-1)], size)
+		return nil, noAnswer("it has %d bytes of values and declares %d, want %d", max(len(body)-3, 0), body[min(2, len(body)-1)], size)
 	}
 	return body[3:], nil
 }
 
-// otherUnit is what to do where a unit does not answer.
-func (q *request) otherUnit() string {
+// unitAdvice returns the advice for a unit without an answer.
+func (q *request) unitAdvice() string {
 	if q.unit == 0 {
-		return "name a unit (behind a gateway to a serial line, unit 0 speaks to all devices, and none of them answers; a device with a network address of its own may want 1 or 255)"
+		return "configure a unit (on a gateway to a serial line, unit 0 addresses all devices, and no device answers; a device with its own network address may require 1 or 255)"
 	}
-	return "check the unit (a device with a network address of its own may want 255 or 0)"
+	return "check the unit (a device with its own network address may require 255 or 0)"
 }
 
-// exchange sends a request, and returns what follows the header of the answer: a unit,
-// a code and more.
+// exchange sends a request and returns the answer after its header: unit, function code and
+// data.
 func (l *link) exchange(q *request) ([]byte, error) {
 	l.id++
 	b := binary.BigEndian.AppendUint16(l.frame[:0], l.id)
 	b = append(b, 0, 0, 0, 6, q.unit, q.table.code)
-	b = binary.BigEndian.AppendUint16(b, uint16(q.at))
+	b = binary.BigEndian.AppendUint16(b, uint16(q.address))
 	b = binary.BigEndian.AppendUint16(b, uint16(q.count))
 	if err := l.conn.SetDeadline(time.Now().Add(l.wait)); err != nil {
 		return nil, err
@@ -105,9 +105,9 @@ func (l *link) exchange(q *request) ([]byte, error) {
 	case protocol != 0:
 		return nil, noAnswer("its protocol is %d, not 0", protocol)
 	case n < 3 || n > maxFrame-header:
-		return nil, noAnswer("it says that %d bytes follow: want 3 to %d", n, maxFrame-header)
+		return nil, noAnswer("it declares %d bytes: want 3 to %d", n, maxFrame-header)
 	case id != l.id:
-		return nil, noAnswer("it is of another transaction")
+		return nil, noAnswer("it has another transaction")
 	}
 	_, err := io.ReadFull(l.conn, l.frame[header:header+n])
 	return l.frame[header : header+n], err
@@ -119,13 +119,13 @@ func isTimeout(err error) bool {
 }
 
 func noAnswer(format string, args ...any) error {
-	return fmt.Errorf("what comes is no answer of Modbus TCP to the request (%s): is another server at this address, or a converter that speaks RTU over TCP?", fmt.Sprintf(format, args...))
+	return fmt.Errorf("the answer is not a valid Modbus TCP answer to the request (%s): is this address another server, or a converter for RTU over TCP?", fmt.Sprintf(format, args...))
 }
 
-// exception is an answer that says why there is none: the connection is as it was.
+// exception is the error code in an answer. The connection stays usable.
 type exception byte
 
-// The exceptions that the specification names.
+// The exceptions of the specification.
 const (
 	illegalFunction exception = 1
 	illegalAddress  exception = 2
@@ -136,23 +136,22 @@ const (
 	noTarget        exception = 11
 )
 
-// illegal reports whether the device has not got those registers, or not so many at a
-// time.
-func (e exception) illegal() bool { return e == illegalAddress || e == illegalValue }
+// isIllegal reports whether the device lacks the registers or refuses their number.
+func (e exception) isIllegal() bool { return e == illegalAddress || e == illegalValue }
 
-// away reports whether a server in front of the unit says that it does not answer.
-func (e exception) away() bool { return e == noPath || e == noTarget }
+// isAway reports whether a gateway reports a unit without an answer.
+func (e exception) isAway() bool { return e == noPath || e == noTarget }
 
-// Error says what an exception means, and what to do.
+// Error returns the meaning of an exception and the advice.
 func (e exception) Error() string {
 	means := map[exception]string{
-		illegalFunction: "the device has no such table: name another one in gateway.modbus.registers",
-		illegalAddress:  "the device has no such address: correct gateway.modbus.registers (addresses count from 0: what a manual calls 40101 is holding:100)",
-		illegalValue:    "the device does not give so many registers, or not this part of a value: correct gateway.modbus.registers",
+		illegalFunction: "the device has no such table: configure another table in gateway.modbus.registers",
+		illegalAddress:  "the device has no such address: correct gateway.modbus.registers (addresses start at 0: 40101 in a manual is holding:100)",
+		illegalValue:    "the device refuses this number of registers, or a part of a value: correct gateway.modbus.registers",
 		deviceFailure:   "the device has a fault: see its own messages",
-		deviceBusy:      "the device is busy: raise gateway.modbus.interval if it often is",
+		deviceBusy:      "the device is busy: if this happens often, raise gateway.modbus.interval",
 		noPath:          "the server has no way to this unit: correct the unit, or its settings",
-		noTarget:        "the unit does not answer the server: check the unit's number, its line and its power (the server's own registers are often those of unit 255 or 0)",
+		noTarget:        "the unit does not answer the server: check the unit's number, its line and its power (the server's own registers often have unit 255 or 0)",
 	}[e]
 	if means == "" {
 		means = "see the device's manual"

@@ -7,35 +7,35 @@ import (
 	"strings"
 )
 
-// sunspec are the bits by which SunSpec marks an absent value. Many other devices use the
-// same bits. Floats have NaN, which is missing anyway.
+// sunspec are the bits of an absent value according to SunSpec. Many other devices use the same
+// bits. An absent float is NaN, so missing anyway.
 var sunspec = map[string]uint64{"int16": 0x8000, "uint16": 0xffff, "int32": 0x80000000, "uint32": 0xffffffff}
 
-// parseNone reads the values that mean that there is none: hexadecimal ones are the bits,
-// the others are as the register's type has them, before scale and offset.
-func (r *register) parseNone(list string) (all []uint64, err error) {
-	if r.table.bits() {
-		return nil, fmt.Errorf("without %s: %s have values always", list, r.table.many)
+// parseNone parses the raw values that mark an absent value: either the bits in hexadecimal, or
+// numbers of the register's type before scale and offset.
+func (r *register) parseNone(list string) (values []uint64, err error) {
+	if r.table.isBits() {
+		return nil, fmt.Errorf("without %s: %s always have a value", list, r.table.many)
 	}
 	if list == "sunspec" {
-		if bits, is := sunspec[r.kind]; is {
-			all = append(all, bits)
+		if bits, found := sunspec[r.kind]; found {
+			values = append(values, bits)
 		}
-		return all, nil
+		return values, nil
 	}
 	for text := range strings.SplitSeq(list, ",") {
 		bits, err := r.parseBits(text)
 		if err != nil {
 			return nil, fmt.Errorf("without %s: no value of %s", text, r.kind)
 		}
-		all = append(all, bits)
+		values = append(values, bits)
 	}
-	return all, nil
+	return values, nil
 }
 
 func (r *register) parseBits(text string) (uint64, error) {
 	size := 16 * r.count
-	if hex, is := strings.CutPrefix(text, "0x"); is {
+	if hex, found := strings.CutPrefix(text, "0x"); found {
 		return strconv.ParseUint(hex, 16, size)
 	}
 	switch r.kind {
@@ -52,13 +52,13 @@ func (r *register) parseBits(text string) (uint64, error) {
 	return uint64(n) & (1<<size - 1), err
 }
 
-// suspect reports, once, whether a register that names no such values has one that many
-// devices use.
-func (r *register) suspect(q *request, answer []byte) bool {
-	if r.warned || r.none != nil || r.table.bits() {
+// isSuspect reports, once per register without marked values, whether the value marks an absent
+// value on many devices.
+func (r *register) isSuspect(q *request, answer []byte) bool {
+	if r.warned || r.absent != nil || r.table.isBits() {
 		return false
 	}
-	bits, is := sunspec[r.kind]
-	r.warned = is && r.raw(q, answer) == bits
+	bits, found := sunspec[r.kind]
+	r.warned = found && r.rawValue(q, answer) == bits
 	return r.warned
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/image"
 )
 
-// table is one of the four that a device has.
+// table is one of a device's four tables.
 type table struct {
-	name string // in settings
-	many string // in messages
-	code byte   // of the function that reads it
-	most int    // of them in a request
+	name  string // name in settings
+	many  string // plural in messages
+	code  byte   // function code for reading
+	limit int    // limit per request
 }
 
 var tables = map[string]*table{
@@ -27,49 +27,49 @@ var tables = map[string]*table{
 	"discrete": {"discrete", "discrete inputs", 2, 2000},
 }
 
-func (t *table) bits() bool { return t.most == 2000 }
+func (t *table) isBits() bool { return t.limit == 2000 }
 
-// register is a value of a device, and what it is.
+// register is a value of a device and its place in the samples.
 type register struct {
 	name string // KEY/CHANNEL
 	image.Place
-	unit          byte
-	table         *table
-	at, count     int // registers or bits
-	kind, order   string
-	linear        bool // it has a scale or an offset
-	scale, offset float64
-	none          []uint64 // raw values of count registers that mean that there is no value
-	warned        bool     // that a value is often one of those
+	unit           byte
+	table          *table
+	address, count int // registers or bits
+	kind, order    string
+	linear         bool // has a scale or an offset
+	scale, offset  float64
+	absent         []uint64 // raw values that mark an absent value
+	warned         bool     // a suspect value was logged
 }
 
-// Package internal/config has the same pattern; a test of the commands compares what
-// the two accept.
+// Package internal/config has the same pattern; a test of the commands compares both.
 const (
-	number  = `(?:0|[1-9][0-9]*)(?:[.][0-9]+)?(?:[eE][+-]?[0-9]{1,2})?`
-	address = `(0|[1-9][0-9]{0,5})`
-	noValue = `(?:0x[0-9a-fA-F]{1,16}|-?` + number + `)`
+	numberPattern  = `(?:0|[1-9][0-9]*)(?:[.][0-9]+)?(?:[eE][+-]?[0-9]{1,2})?`
+	addressPattern = `(0|[1-9][0-9]{0,5})`
+	absentPattern  = `(?:0x[0-9a-fA-F]{1,16}|-?` + numberPattern + `)`
 )
 
-var aRegister = regexp.MustCompile(`^(?:(0|[1-9][0-9]{0,2})/)?` +
-	`(?:(holding|input):` + address + `:(int16|uint16|int32|uint32|float32|float64)(?::(abcd|badc|cdab|dcba))?|(coil|discrete):` + address + `)` +
-	`(?: [*] (-?` + number + `))?(?: ([+-] ` + number + `))?(?: without (sunspec|` + noValue + `(?:,` + noValue + `)*))?$`)
+var registerPattern = regexp.MustCompile(`^(?:(0|[1-9][0-9]{0,2})/)?` +
+	`(?:(holding|input):` + addressPattern + `:(int16|uint16|int32|uint32|float32|float64)(?::(abcd|badc|cdab|dcba))?|(coil|discrete):` + addressPattern + `)` +
+	`(?: [*] (-?` + numberPattern + `))?(?: ([+-] ` + numberPattern + `))?(?: without (sunspec|` + absentPattern + `(?:,` + absentPattern + `)*))?$`)
 
-var words = map[string]int{"int16": 1, "uint16": 1, "int32": 2, "uint32": 2, "float32": 2, "float64": 4}
+var registersPerType = map[string]int{"int16": 1, "uint16": 1, "int32": 2, "uint32": 2, "float32": 2, "float64": 4}
 
 var setting = image.Setting{Name: "gateway.modbus.registers", Each: "register", Example: "holding:100:float32"}
 
-// parseRegisters reads registers by KEY/CHANNEL. unit is of those that name none.
-func parseRegisters(all map[string]string, channels []string, unit byte) (keys []string, regs []register, err error) {
-	names := slices.Sorted(maps.Keys(all))
+// parseRegisters parses registers by KEY/CHANNEL. The argument unit is the unit of registers
+// without a unit.
+func parseRegisters(texts map[string]string, channels []string, unit byte) (keys []string, regs []register, err error) {
+	names := slices.Sorted(maps.Keys(texts))
 	keys, places, err := setting.Places(names, channels)
 	if err != nil {
 		return nil, nil, err
 	}
 	for i, name := range names {
-		r, err := parseRegister(all[name], unit)
+		r, err := parseRegister(texts[name], unit)
 		if err != nil {
-			return nil, nil, fmt.Errorf("gateway: %s: %q is %q: %w", setting.Name, name, all[name], err)
+			return nil, nil, fmt.Errorf("gateway: %s: %q is %q: %w", setting.Name, name, texts[name], err)
 		}
 		r.name, r.Place = name, places[i]
 		regs = append(regs, r)
@@ -78,15 +78,15 @@ func parseRegisters(all map[string]string, channels []string, unit byte) (keys [
 }
 
 func parseRegister(text string, unit byte) (register, error) {
-	m := aRegister.FindStringSubmatch(text)
+	m := registerPattern.FindStringSubmatch(text)
 	if m == nil {
-		return register{}, fmt.Errorf("want TABLE:ADDRESS:TYPE, such as holding:100:float32 or input:7:int16:badc * 0.1 - 40, coil:3 or discrete:3; a unit and a / may be before it (tables: holding, input, coil, discrete; types: int16, uint16, int32, uint32, float32, float64; orders: abcd, badc, cdab, dcba; numbers have no leading zeros); after it, what means that there is no value: without 0x8000, or without sunspec")
+		return register{}, fmt.Errorf("want TABLE:ADDRESS:TYPE, such as holding:100:float32 or input:7:int16:badc * 0.1 - 40, coil:3 or discrete:3; a unit and a / may come first (tables: holding, input, coil, discrete; types: int16, uint16, int32, uint32, float32, float64; orders: abcd, badc, cdab, dcba; numbers have no leading zeros); at the end, the raw values that mark a missing value: without 0x8000, or without sunspec")
 	}
 	r := register{unit: unit, table: tables[cmp.Or(m[2], m[6])], count: 1, kind: m[4], order: cmp.Or(m[5], "abcd"), scale: 1}
-	if !r.table.bits() {
-		r.count = words[r.kind]
+	if !r.table.isBits() {
+		r.count = registersPerType[r.kind]
 	}
-	r.at, _ = strconv.Atoi(cmp.Or(m[3], m[7]))
+	r.address, _ = strconv.Atoi(cmp.Or(m[3], m[7]))
 	if m[1] != "" {
 		n, _ := strconv.Atoi(m[1])
 		if n > 255 {
@@ -94,8 +94,8 @@ func parseRegister(text string, unit byte) (register, error) {
 		}
 		r.unit = byte(n)
 	}
-	if r.at+r.count > 1<<16 {
-		return register{}, fmt.Errorf("%[3]s: %[2]d from address %[1]d on go beyond 65535: addresses count from 0, so what a manual calls 40101 or 400101 is holding:100", r.at, r.count, r.table.many)
+	if r.address+r.count > 1<<16 {
+		return register{}, fmt.Errorf("%[3]s: %[2]d from address %[1]d exceed 65535: addresses start at 0, so 40101 or 400101 in a manual is holding:100", r.address, r.count, r.table.many)
 	}
 	var err error
 	if m[8] != "" {
@@ -111,65 +111,64 @@ func parseRegister(text string, unit byte) (register, error) {
 		}
 	}
 	if m[10] != "" {
-		if r.none, err = r.parseNone(m[10]); err != nil {
+		if r.absent, err = r.parseNone(m[10]); err != nil {
 			return register{}, err
 		}
 	}
 	return r, nil
 }
 
-// request reads registers that touch.
+// request reads adjacent registers.
 type request struct {
-	unit      byte
-	table     *table
-	at, count int
-	of        []int // registers of the client, in the order of their addresses
+	unit           byte
+	table          *table
+	address, count int
+	registers      []int // indices of the client's registers, in the order of their addresses
 }
 
-// group makes as few requests as can be of registers, without one that nobody has
-// named.
-func group(regs []register, of []int) []request {
-	sorted := slices.Clone(of)
+// groupRegisters groups registers into the fewest requests, without any unconfigured register.
+func groupRegisters(regs []register, registers []int) []request {
+	sorted := slices.Clone(registers)
 	slices.SortStableFunc(sorted, func(a, b int) int {
 		x, y := &regs[a], &regs[b]
-		return cmp.Or(cmp.Compare(x.unit, y.unit), cmp.Compare(x.table.code, y.table.code), cmp.Compare(x.at, y.at))
+		return cmp.Or(cmp.Compare(x.unit, y.unit), cmp.Compare(x.table.code, y.table.code), cmp.Compare(x.address, y.address))
 	})
-	var all []request
+	var requests []request
 	for _, i := range sorted {
 		r := &regs[i]
-		if n := len(all); n > 0 {
-			q := &all[n-1]
-			end := max(q.at+q.count, r.at+r.count)
-			if q.unit == r.unit && q.table == r.table && r.at <= q.at+q.count && end-q.at <= r.table.most {
-				q.count, q.of = end-q.at, append(q.of, i)
+		if n := len(requests); n > 0 {
+			q := &requests[n-1]
+			end := max(q.address+q.count, r.address+r.count)
+			if q.unit == r.unit && q.table == r.table && r.address <= q.address+q.count && end-q.address <= r.table.limit {
+				q.count, q.registers = end-q.address, append(q.registers, i)
 				continue
 			}
 		}
-		all = append(all, request{r.unit, r.table, r.at, r.count, []int{i}})
+		requests = append(requests, request{r.unit, r.table, r.address, r.count, []int{i}})
 	}
-	return all
+	return requests
 }
 
-// halve makes two requests of one that has several registers.
+// halve splits a request for several registers into two.
 func (q request) halve(regs []register) []request {
-	half := len(q.of) / 2
-	return append(group(regs, q.of[:half]), group(regs, q.of[half:])...)
+	half := len(q.registers) / 2
+	return append(groupRegisters(regs, q.registers[:half]), groupRegisters(regs, q.registers[half:])...)
 }
 
-// say is the request as messages show it.
-func (q request) say(regs []register) string {
+// describe returns the request as text for messages.
+func (q request) describe(regs []register) string {
 	const shown = 3
 	var names []string
-	for _, i := range q.of[:min(shown, len(q.of))] {
+	for _, i := range q.registers[:min(shown, len(q.registers))] {
 		names = append(names, regs[i].name)
 	}
 	text := strings.Join(names, ", ")
-	if n := len(q.of) - shown; n > 0 {
+	if n := len(q.registers) - shown; n > 0 {
 		text += fmt.Sprintf(" and %d others", n)
 	}
-	which := fmt.Sprintf("%s %d to %d", q.table.many, q.at, q.at+q.count-1)
+	addresses := fmt.Sprintf("%s %d to %d", q.table.many, q.address, q.address+q.count-1)
 	if q.count == 1 {
-		which = fmt.Sprintf("%s %d", strings.TrimSuffix(q.table.many, "s"), q.at)
+		addresses = fmt.Sprintf("%s %d", strings.TrimSuffix(q.table.many, "s"), q.address)
 	}
-	return fmt.Sprintf("unit %d, %s (%s)", q.unit, which, text)
+	return fmt.Sprintf("unit %d, %s (%s)", q.unit, addresses, text)
 }

@@ -7,15 +7,14 @@ import (
 	"slices"
 )
 
-// value reads a register from the answer to a request that holds it. One that means that
-// there is no value is missing.
+// value reads a register from the answer to a request. A value that marks absence is missing.
 func (r *register) value(q *request, answer []byte) float32 {
-	if r.table.bits() {
-		from := r.at - q.at
-		return r.scaled(float64(answer[from/8] >> (from % 8) & 1))
+	if r.table.isBits() {
+		offset := r.address - q.address
+		return r.scaled(float64(answer[offset/8] >> (offset % 8) & 1))
 	}
-	v := r.raw(q, answer)
-	if slices.Contains(r.none, v) {
+	v := r.rawValue(q, answer)
+	if slices.Contains(r.absent, v) {
 		return float32(math.NaN())
 	}
 	switch r.kind {
@@ -28,18 +27,18 @@ func (r *register) value(q *request, answer []byte) float32 {
 	case "float64":
 		return r.scaled(math.Float64frombits(v))
 	}
-	return r.scaled(float64(v)) // without a sign
+	return r.scaled(float64(v)) // unsigned
 }
 
-// raw are the bits of a register's value.
-func (r *register) raw(q *request, answer []byte) (v uint64) {
-	from := r.at - q.at
+// rawValue returns the bits of a register's value.
+func (r *register) rawValue(q *request, answer []byte) (v uint64) {
+	offset := r.address - q.address
 	for i := range r.count {
 		k := i
 		if r.order == "cdab" || r.order == "dcba" {
 			k = r.count - 1 - i
 		}
-		w := binary.BigEndian.Uint16(answer[2*(from+k):])
+		w := binary.BigEndian.Uint16(answer[2*(offset+k):])
 		if r.order == "badc" || r.order == "dcba" {
 			w = bits.ReverseBytes16(w)
 		}
@@ -48,8 +47,8 @@ func (r *register) raw(q *request, answer []byte) (v uint64) {
 	return v
 }
 
-// scaled applies scale and offset, each rounded to float64 (a compiler must not fuse
-// them), and rounds the result once, as the scales of input.channels do.
+// scaled applies scale and offset, each rounded to float64 (a compiler must not fuse them), and
+// rounds the result once, as the scales of input.channels do.
 func (r *register) scaled(f float64) float32 {
 	if !r.linear {
 		return float32(f)

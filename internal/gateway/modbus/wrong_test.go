@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write what is said of wrong settings and devices to testdata/wrong.txt")
+var update = flag.Bool("update", false, "write the messages about wrong settings and devices to testdata/wrong.txt")
 
-// wrongSettings are those that no client is made of, for the channels x and y.
+// wrongSettings are invalid settings for the channels x and y.
 var wrongSettings = []struct{ name, value string }{
 	{"modbus", "plc"}, {"modbus", ":502"}, {"modbus", "tcp://plc:502"}, {"modbus", "plc:0"}, {"modbus", "plc:modbus"},
 	{"modbus", "plc:502, plc:502"}, {"modbus", "plc:502,"}, {"modbus", "plc:502, other:502"},
@@ -23,7 +23,7 @@ var wrongSettings = []struct{ name, value string }{
 	{"p/y", "holding:1:int16:abdc"}, {"p/y", "300/holding:1:int16"}, {"p/y", "holding:1:int16 * 0"}, {"p/y", "holding:1:int16*0.1"}, {"p/y", "holding:1:int16 * 0.1 * 2"}, {"p/y", "holding:-1:int16"},
 }
 
-func sayWrong(name, value string) string {
+func describeWrong(name, value string) string {
 	o := Options{Addr: "plc:502", Unit: 1, Channels: []string{"x", "y"}, Interval: time.Second, Timeout: time.Second, Registers: map[string]string{"p/x": "coil:1", "p/y": "coil:2"}}
 	switch name {
 	case "modbus":
@@ -47,24 +47,24 @@ func sayWrong(name, value string) string {
 	return "TAKEN"
 }
 
-// What is said of each wrong setting, and of each fault of a device, is as reviewed, in
-// testdata/wrong.txt.
+// The messages for each wrong setting and each fault of a device are in testdata/wrong.txt,
+// reviewed.
 func TestWrong(t *testing.T) {
-	said := make([]string, len(faults))
+	messages := make([]string, len(faults))
 	t.Run("devices", func(t *testing.T) {
 		for i, f := range faults {
 			t.Run(f.name, func(t *testing.T) {
 				t.Parallel()
-				said[i] = fault(t, f.answer, f.wrap)
+				messages[i] = provokeFault(t, f.answer, f.wrap)
 			})
 		}
 	})
 	var all bytes.Buffer
 	for _, w := range wrongSettings {
-		fmt.Fprintf(&all, "%s: %s\n   %s\n\n", w.name, w.value, sayWrong(w.name, w.value))
+		fmt.Fprintf(&all, "%s: %s\n   %s\n\n", w.name, w.value, describeWrong(w.name, w.value))
 	}
 	for i, f := range faults {
-		fmt.Fprintf(&all, "a device: %s\n   %s\n\n", f.name, said[i])
+		fmt.Fprintf(&all, "a device: %s\n   %s\n\n", f.name, messages[i])
 	}
 	path := filepath.Join("testdata", "wrong.txt")
 	if *update {
