@@ -171,7 +171,7 @@ func checkGatewayFiles(g config.Gateway) error {
 	for _, l := range []struct {
 		addr, what string
 		files      int
-	}{{g.MQTT, "clients of gateway.mqtt", gateway.Connections()}, {g.HTTP, "clients of gateway.http", gateway.Connections()}, {g.TCP, "clients of gateway.tcp", line.Connections()}} {
+	}{{g.MQTT, "clients of gateway.mqtt", gateway.Connections()}, {g.HTTP, "clients of gateway.http", gateway.Connections()}, {g.TCP, "clients of gateway.tcp", line.MaxConnections()}} {
 		if l.addr != "" {
 			needs = append(needs, listen.Need{What: l.what, Files: l.files})
 		}

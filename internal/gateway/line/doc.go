@@ -1,6 +1,5 @@
-// Package line takes Influx line protocol over TCP and UDP for a gateway. There
-// is no acknowledgement: the documentation of package gateway says what may be
-// lost.
+// Package line receives Influx line protocol over TCP and UDP for a gateway, without
+// acknowledgements: package gateway documents the possible losses.
 //
 // # Files
 //

@@ -5,13 +5,13 @@ import (
 	"regexp"
 )
 
-// requestLine is the first line of an HTTP request. No line of line protocol looks like
-// that: its third part would be a time.
+// requestLine matches the first line of an HTTP request. No valid line of line protocol
+// matches: its third part is a time.
 var requestLine = regexp.MustCompile(`^[A-Za-z]{1,20} [^ \r\n]* HTTP/[0-9]`)
 
-// errHTTP is why a connection for lines is ended whose first line is an HTTP request: a
-// web page can make a browser send one to this port, with lines in its body.
-var errHTTP = errors.New("the connection sends an HTTP request, and this port takes line protocol only: it is ended. Use gateway.http for HTTP")
+// errHTTP ends a connection that starts with an HTTP request: a web page can make a browser
+// send such a request to this port, with lines in its body.
+var errHTTP = errors.New("the connection sends an HTTP request, and this port accepts only line protocol: the connection was closed. Use gateway.http for HTTP")
 
 // isRequest reports whether the first lines of a connection are an HTTP request.
 func isRequest(chunk []byte) bool { return requestLine.Match(chunk) }

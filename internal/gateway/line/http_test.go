@@ -9,11 +9,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
 )
 
-// A web page can make a browser send lines in the body of a request. Such a connection
-// is ended at its first line, and nothing of it is stored.
+// A web page can make a browser send lines in the body of a request. Such a connection ends at
+// its first line, and the gateway stores nothing.
 func TestHTTPIsNotLines(t *testing.T) {
 	t.Parallel()
-	g, book, stored := start(t)
+	g, book, stored := startGateway(t)
 	l, err := ListenTCP(g, "127.0.0.1:0", gateway.Access{}, book.Logger())
 	if err != nil {
 		t.Fatal(err)

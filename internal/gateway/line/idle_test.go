@@ -9,18 +9,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
 )
 
-// If there are as many connections as may be, an idle one gives its place: first one
-// that has sent nothing. One that sends stays.
+// At the maximum of connections, an idle connection is replaced: first a connection without a
+// line. An active connection stays.
 func TestIdleConnectionsGivePlace(t *testing.T) {
 	t.Parallel()
-	g, book, stored := start(t)
+	g, book, stored := startGateway(t)
 	l, err := ListenTCP(g, "127.0.0.1:0", gateway.Access{}, book.Logger())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	l.mu.Lock()
-	l.most, l.idleFirst, l.idle = 3, 20*time.Millisecond, time.Hour
+	l.limit, l.idleFirst, l.idle = 3, 20*time.Millisecond, time.Hour
 	l.mu.Unlock()
 	open := func(lines string) net.Conn {
 		c, err := net.Dial("tcp", l.Addr().String())

@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// words reads lines of "key n": a sample of the stream key.
+// words decodes lines of the form "key n": one sample of the stream key.
 type words struct{}
 
 func (words) Decode(p []byte) ([]gateway.Part, error) {
@@ -31,8 +31,8 @@ func (words) Decode(p []byte) ([]gateway.Part, error) {
 	return all, nil
 }
 
-// start runs a gateway whose samples the returned function counts, by key.
-func start(t *testing.T) (*gateway.Gateway, *pipelinetest.LogBook, func(key string) uint64) {
+// startGateway runs a gateway; the returned function counts the samples of a key.
+func startGateway(t *testing.T) (*gateway.Gateway, *pipelinetest.LogBook, func(key string) uint64) {
 	t.Helper()
 	g, book, in := startInput(t)
 	return g, book, func(key string) uint64 {
@@ -44,7 +44,7 @@ func start(t *testing.T) (*gateway.Gateway, *pipelinetest.LogBook, func(key stri
 	}
 }
 
-// startInput runs a gateway, and returns the input that it publishes to.
+// startInput runs a gateway, and returns its input stream.
 func startInput(t *testing.T) (*gateway.Gateway, *pipelinetest.LogBook, jetstream.Stream) {
 	t.Helper()
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
@@ -70,12 +70,12 @@ func startInput(t *testing.T) (*gateway.Gateway, *pipelinetest.LogBook, jetstrea
 	return g, book, in
 }
 
-// Lines over TCP are taken whole, however they are cut on the way. A wrong one is
-// refused and counted, and so is one that the connection ends in: it may be the beginning
-// of a longer one.
+// Lines over TCP are read whole, whatever the segments. An invalid line is refused and counted,
+// and so is an unfinished line at the end of a connection: it may be the beginning of a longer
+// line.
 func TestTCP(t *testing.T) {
 	t.Parallel()
-	g, book, stored := start(t)
+	g, book, stored := startGateway(t)
 	l, err := ListenTCP(g, "127.0.0.1:0", gateway.Access{}, book.Logger())
 	if err != nil {
 		t.Fatal(err)
@@ -99,11 +99,10 @@ func TestTCP(t *testing.T) {
 	}
 }
 
-// A line that is longer than any ends its connection. The end of the input ends
-// all.
+// A line over the size limit ends its connection. The end of the input ends all connections.
 func TestTCPEnds(t *testing.T) {
 	t.Parallel()
-	g, book, stored := start(t)
+	g, book, stored := startGateway(t)
 	l, err := ListenTCP(g, "127.0.0.1:0", gateway.Access{}, book.Logger())
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +112,7 @@ func TestTCPEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer long.Close()
-	io.WriteString(long, "a 1\na "+strings.Repeat("1", 2*chunkBytes)) // an error where the connection has ended already
+	io.WriteString(long, "a 1\na "+strings.Repeat("1", 2*chunkBytes)) // an error if the connection has already ended
 	_, _ = io.ReadAll(long)                                           // an error if the server has reset the connection
 	pipelinetest.Until(t, "the line before it is stored", func() bool { return stored("a") == 1 })
 	pipelinetest.Until(t, "the long line is refused", func() bool { return g.Stats().Refused["tcp"] == 1 && book.Lines("a line has more than") == 1 })
@@ -136,7 +135,7 @@ func TestTCPEnds(t *testing.T) {
 // Each packet over UDP has whole lines.
 func TestUDP(t *testing.T) {
 	t.Parallel()
-	g, book, stored := start(t)
+	g, book, stored := startGateway(t)
 	u, err := ListenUDP(g, "127.0.0.1:0", book.Logger())
 	if err != nil {
 		t.Fatal(err)

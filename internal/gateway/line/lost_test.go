@@ -13,9 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// Packets for which there is no room may be of any stream that comes over UDP: the next
-// message of each has a new incarnation, which the stage flags as a gap. Later ones, and
-// a stream that nothing is known of, do not change.
+// Dropped packets may belong to any stream over UDP: the next message of each stream has a new
+// incarnation, so the stage flags a gap. Later messages, and an unknown stream, do not change.
 func TestLostPacketsAreAGap(t *testing.T) {
 	t.Parallel()
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
@@ -68,14 +67,14 @@ func TestLostPacketsAreAGap(t *testing.T) {
 		})
 	}
 	for key, want := range map[string]int{"a": 2, "b": 2, "c": 1} {
-		if n := incarnations(t, in, key); n != want {
+		if n := countIncarnations(t, in, key); n != want {
 			t.Errorf("%s: %d incarnations, want %d", key, n, want)
 		}
 	}
 }
 
-// incarnations is how many a stream has had in the input.
-func incarnations(t *testing.T, in jetstream.Stream, key string) int {
+// countIncarnations returns the number of incarnations of a stream in the input.
+func countIncarnations(t *testing.T, in jetstream.Stream, key string) int {
 	t.Helper()
 	last, err := in.GetLastMsgForSubject(t.Context(), "eusn.in.0."+key)
 	if err != nil {

@@ -9,30 +9,29 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 )
 
-// errLong and errCut are lines of which the end is not there: their values may be parts
-// of longer ones.
+// errLong and errCut are errors about lines without an end: their values may be parts of longer
+// values.
 var (
 	errLong = fmt.Errorf("a line has more than %d bytes: send shorter lines; the connection ends", chunkBytes)
-	errCut  = errors.New("the connection ended within a line, which is not used: end each line, also the last one, with a line feed")
+	errCut  = errors.New("the connection ended within a line, and the line was dropped: end each line, including the last line, with a line feed")
 )
 
 // reader cuts a connection into whole lines.
 type reader struct {
-	from io.Reader
-	buf  []byte // what is read and not yet returned; grows up to chunkBytes
-	end  int    // of the last whole line in buf
-	scan formats.LineScanner
-	err  error // after what is in buf
+	source  io.Reader
+	buf     []byte // bytes read and not yet returned; grows up to chunkBytes
+	lineEnd int    // end of the last whole line in buf
+	scan    formats.LineScanner
+	err     error // error after the bytes in buf
 }
 
-func newReader(from io.Reader) *reader {
-	return &reader{from: from, buf: make([]byte, 0, firstBytes)}
+func newReader(source io.Reader) *reader {
+	return &reader{source: source, buf: make([]byte, 0, firstBytes)}
 }
 
-// next returns the next line, and those after it that are there already. The caller owns
-// the bytes.
-func (r *reader) next() ([]byte, error) {
-	for r.end == 0 {
+// readLines returns all available whole lines, at least one. The caller owns the bytes.
+func (r *reader) readLines() ([]byte, error) {
+	for r.lineEnd == 0 {
 		switch {
 		case r.err == nil && len(r.buf) == chunkBytes:
 			return nil, errLong
@@ -41,28 +40,28 @@ func (r *reader) next() ([]byte, error) {
 		case r.err != nil:
 			return nil, r.err
 		}
-		r.read()
+		r.readMore()
 	}
-	lines := bytes.Clone(r.buf[:r.end])
-	r.buf = r.buf[:copy(r.buf, r.buf[r.end:])]
-	r.end = 0
+	lines := bytes.Clone(r.buf[:r.lineEnd])
+	r.buf = r.buf[:copy(r.buf, r.buf[r.lineEnd:])]
+	r.lineEnd = 0
 	return lines, nil
 }
 
-// read reads once, and looks for the ends of lines in what is new.
-func (r *reader) read() {
-	at := len(r.buf)
-	n, err := r.from.Read(r.buf[at:cap(r.buf)])
-	r.buf, r.err = r.buf[:at+n], err
+// readMore reads once, and searches the new bytes for ends of lines.
+func (r *reader) readMore() {
+	offset := len(r.buf)
+	n, err := r.source.Read(r.buf[offset:cap(r.buf)])
+	r.buf, r.err = r.buf[:offset+n], err
 	if len(r.buf) == cap(r.buf) && len(r.buf) < chunkBytes {
 		r.buf = append(make([]byte, 0, min(2*cap(r.buf), chunkBytes)), r.buf...)
 	}
 	for {
-		n := r.scan.End(r.buf[at:])
+		n := r.scan.End(r.buf[offset:])
 		if n == 0 {
 			return
 		}
-		at += n
-		r.end = at
+		offset += n
+		r.lineEnd = offset
 	}
 }

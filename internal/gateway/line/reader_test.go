@@ -12,18 +12,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 )
 
-// segments are bytes as a connection delivers them: in segments of the given sizes, the
-// last of which is used again and again.
+// segments delivers bytes like a connection, in segments of the given sizes; the last size
+// repeats.
 type segments struct {
 	b     []byte
 	sizes []int
 }
 
-func (s *segments) Read(to []byte) (int, error) {
+func (s *segments) Read(buf []byte) (int, error) {
 	if len(s.b) == 0 {
 		return 0, io.EOF
 	}
-	n := copy(to, s.b[:min(s.sizes[0], len(s.b))])
+	n := copy(buf, s.b[:min(s.sizes[0], len(s.b))])
 	s.b = s.b[n:]
 	if len(s.sizes) > 1 {
 		s.sizes = s.sizes[1:]
@@ -31,13 +31,13 @@ func (s *segments) Read(to []byte) (int, error) {
 	return n, nil
 }
 
-// readRows lists the rows of a connection as texts, and how it ends. A line that cannot
-// be read is a row, too.
+// readRows lists the rows of a connection as texts, and the error at its end. An invalid line
+// is a row, too.
 func readRows(t *testing.T, d formats.Decoder, b []byte, sizes ...int) (rows []string, end error) {
 	t.Helper()
 	r := newReader(&segments{b, sizes})
 	for {
-		lines, err := r.next()
+		lines, err := r.readLines()
 		if err != nil {
 			return rows, err
 		}
@@ -80,14 +80,13 @@ func newDecoder(t testing.TB) formats.Decoder {
 	return d
 }
 
-// A line feed in a text ends no line, wherever the segments end, and the beginning of a
-// line is none.
+// A line feed in a text ends no line, whatever the segments, and an unfinished line is no line.
 func TestSegments(t *testing.T) {
 	d := newDecoder(t)
 	for _, c := range []struct {
-		sent string
-		rows []string
-		end  error
+		segments string
+		rows     []string
+		end      error
 	}{
 		{"p,stream_id=a c0=0.5,c1=1,msg=\"first line\np,stream_id=forged c0=9,c1=9\nlast\"\np,stream_id=a c0=1,c1=1\n", []string{"a 0.5 1", "a 1 1"}, io.EOF},
 		{"p,stream_id=a c0=0.5,c1=12.75\np,stream_id=a c0=0.5,c1=-12", []string{"a 0.5 12.75"}, errCut},
@@ -96,26 +95,27 @@ func TestSegments(t *testing.T) {
 		{"p,stream_id=a c0=1,c1=2\np,stream_id=a c0=0.5,msg=\"" + strings.Repeat("\n", chunkBytes) + "\",c1=2\n", []string{"a 1 2"}, errLong},
 	} {
 		for _, size := range []int{1, 2, 3, 5, 8, 13, 40, 64, 100, 2 * chunkBytes} {
-			if rows, err := readRows(t, d, []byte(c.sent), size); !slices.Equal(rows, c.rows) || err != c.end {
-				t.Errorf("%.100q in segments of %d: rows %q and %v, want %q and %v", c.sent, size, rows, err, c.rows, c.end)
+			if rows, err := readRows(t, d, []byte(c.segments), size); !slices.Equal(rows, c.rows) || err != c.end {
+				t.Errorf("%.100q in segments of %d: rows %q and %v, want %q and %v", c.segments, size, rows, err, c.rows, c.end)
 			}
 		}
 	}
 }
 
-// FuzzSegments: the same bytes give the same rows and the same end, in any segments.
+// FuzzSegments checks that the same bytes give the same rows and the same error, in any
+// segments.
 func FuzzSegments(f *testing.F) {
 	for _, s := range []string{
 		"p,stream_id=a c0=0.5,c1=1,msg=\"first line\np,stream_id=forged c0=9,c1=9\nlast\"\np,stream_id=a c0=1,c1=1\n", "p c0=1,c1=2\nnonsense\np c0=1", "# c\n\np\\ q,t=\"x c0=1,c1=t,s=\"\\\"\n\" 5\n",
 	} {
 		f.Add([]byte(s), uint16(1), uint16(70), uint16(9))
 	}
-	f.Fuzz(func(t *testing.T, b []byte, first, second, others uint16) {
+	f.Fuzz(func(t *testing.T, b []byte, first, second, sizes uint16) {
 		d := newDecoder(t)
 		want, wantEnd := readRows(t, d, b, chunkBytes)
-		rows, end := readRows(t, d, b, 1+int(first), 1+int(second), 1+int(others))
+		rows, end := readRows(t, d, b, 1+int(first), 1+int(second), 1+int(sizes))
 		if !slices.Equal(rows, want) || end != wantEnd {
-			t.Fatalf("in segments of %d, %d and %d: rows %q and %v, in one %q and %v", 1+int(first), 1+int(second), 1+int(others), rows, end, want, wantEnd)
+			t.Fatalf("in segments of %d, %d and %d: rows %q and %v, in one %q and %v", 1+int(first), 1+int(second), 1+int(sizes), rows, end, want, wantEnd)
 		}
 		if last := bytes.LastIndexByte(b, '\n') + 1; end == io.EOF && len(bytes.TrimSpace(b[last:])) > 0 {
 			t.Fatalf("%q is no line, and nobody reports it", b[last:])
@@ -123,18 +123,18 @@ func FuzzSegments(f *testing.F) {
 	})
 }
 
-// A connection with half a line takes little memory; one with a long line, or with many
-// lines at once, gets the whole buffer.
+// A connection with an unfinished line uses little memory; a connection with a long line, or
+// many lines at once, gets the whole buffer.
 func TestBufferGrows(t *testing.T) {
 	half := newReader(&segments{[]byte("m a=1,b="), []int{9}})
-	if half.read(); cap(half.buf) != firstBytes {
+	if half.readMore(); cap(half.buf) != firstBytes {
 		t.Errorf("half a line has a buffer of %d bytes, want %d", cap(half.buf), firstBytes)
 	}
 	long := append(bytes.Repeat([]byte("x"), chunkBytes-1), '\n')
 	for name, b := range map[string][]byte{"a long line": long, "many lines": bytes.Repeat([]byte("m a=1,b=2\n"), 2*chunkBytes/10)} {
 		r := newReader(&segments{b, []int{1 << 20}})
 		got, err := []byte(nil), error(nil)
-		for lines := []byte(nil); err == nil; lines, err = r.next() {
+		for lines := []byte(nil); err == nil; lines, err = r.readLines() {
 			got = append(got, lines...)
 		}
 		if err != io.EOF || !bytes.Equal(got, b) || cap(r.buf) != chunkBytes {

@@ -14,27 +14,27 @@ import (
 const (
 	packetBytes  = 64 << 10
 	packetQueue  = 4096    // packets that wait for the gateway
-	kernelBuffer = 4 << 20 // bytes that wait for us
+	kernelBuffer = 4 << 20 // bytes that wait in the kernel
 )
 
-// UDP takes lines from packets until Close.
+// UDP accepts lines from packets until Close.
 type UDP struct {
-	g     *gateway.Gateway
-	log   *slog.Logger
-	conn  *net.UDPConn
-	queue chan packet
-	stop  context.CancelFunc
-	ctx   context.Context
-	all   sync.WaitGroup
+	gateway    *gateway.Gateway
+	log        *slog.Logger
+	conn       *net.UDPConn
+	queue      chan packet
+	stop       context.CancelFunc
+	ctx        context.Context
+	goroutines sync.WaitGroup
 }
 
-// packet is a packet, and how many messages were lost before it.
+// packet is a packet, and the number of lost messages before the packet.
 type packet struct {
 	lines []byte
 	lost  uint64
 }
 
-// ListenUDP starts to take packets for g.
+// ListenUDP starts to accept packets for g.
 func ListenUDP(g *gateway.Gateway, addr string, log *slog.Logger) (*UDP, error) {
 	a, err := net.ResolveUDPAddr("udp", addr)
 	if err != nil {
@@ -45,57 +45,57 @@ func ListenUDP(g *gateway.Gateway, addr string, log *slog.Logger) (*UDP, error) 
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
 	if err := c.SetReadBuffer(kernelBuffer); err != nil {
-		log.Warn("the system gives UDP a small buffer: packets may be lost before the gateway sees them", "err", err)
+		log.Warn("the system limits the UDP buffer: packets may be lost before the gateway reads them", "err", err)
 	}
-	if err := countUnseen(c); err != nil {
-		log.Warn("the system does not tell how many UDP packets it drops: predictions of what is missing carry no flag", "err", err)
+	if err := enableDropCount(c); err != nil {
+		log.Warn("the system does not report dropped UDP packets: predictions with missing samples carry no flag", "err", err)
 	}
-	u := &UDP{g: g, log: log, conn: c, queue: make(chan packet, packetQueue)}
+	u := &UDP{gateway: g, log: log, conn: c, queue: make(chan packet, packetQueue)}
 	u.ctx, u.stop = context.WithCancel(context.Background())
-	u.all.Go(u.read)
-	u.all.Go(u.take)
+	u.goroutines.Go(u.readPackets)
+	u.goroutines.Go(u.forwardPackets)
 	return u, nil
 }
 
-// Addr is where it listens.
+// Addr returns the address of the socket.
 func (u *UDP) Addr() net.Addr { return u.conn.LocalAddr() }
 
-// Close ends it.
+// Close ends the receiving of packets.
 func (u *UDP) Close() {
 	u.stop()
 	u.conn.Close()
-	u.all.Wait()
+	u.goroutines.Wait()
 }
 
-// read takes packets from the system and drops those for which there is no room.
-func (u *UDP) read() {
+// readPackets reads packets from the system, and drops packets when the queue is full.
+func (u *UDP) readPackets() {
 	defer close(u.queue)
 	buf, control := make([]byte, packetBytes), make([]byte, controlBytes)
 	dropped := uint32(0) // by the system
 	for {
-		n, told, _, _, err := u.conn.ReadMsgUDPAddrPort(buf, control)
+		n, controlLen, _, _, err := u.conn.ReadMsgUDPAddrPort(buf, control)
 		if err != nil {
 			if u.ctx.Err() == nil {
-				u.log.Error("lines are no longer taken over UDP", "err", err)
+				u.log.Error("the gateway no longer accepts lines over UDP", "err", err)
 			}
 			return
 		}
-		if now := unseen(control[:told]); now != 0 && now != dropped {
-			u.g.DropUnseen(gateway.UDP, now-dropped)
-			dropped = now
+		if count := droppedPackets(control[:controlLen]); count != 0 && count != dropped {
+			u.gateway.DropUnseen(gateway.UDP, count-dropped)
+			dropped = count
 		}
 		select {
-		case u.queue <- packet{bytes.Clone(buf[:n]), u.g.Lost()}:
+		case u.queue <- packet{bytes.Clone(buf[:n]), u.gateway.Lost()}:
 		default:
-			u.g.Drop(gateway.UDP)
+			u.gateway.Drop(gateway.UDP)
 		}
 	}
 }
 
-func (u *UDP) take() {
+func (u *UDP) forwardPackets() {
 	for p := range u.queue {
-		if err := u.g.Take(u.ctx, &gateway.Message{Input: gateway.UDP, From: "udp", Lines: true, Payload: p.lines, Lost: p.lost}); err == gateway.ErrHeldBack || err == gateway.ErrStopped {
-			u.g.Drop(gateway.UDP)
+		if err := u.gateway.Take(u.ctx, &gateway.Message{Input: gateway.UDP, From: "udp", Lines: true, Payload: p.lines, Lost: p.lost}); err == gateway.ErrHeldBack || err == gateway.ErrStopped {
+			u.gateway.Drop(gateway.UDP)
 		}
 	}
 }

@@ -7,11 +7,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// controlBytes is room for the number of packets that the system has dropped.
+// controlBytes is the room for the system's count of dropped packets.
 var controlBytes = unix.CmsgSpace(4)
 
-// countUnseen makes the system say with each packet how many it has dropped before it.
-func countUnseen(c *net.UDPConn) error {
+// enableDropCount makes the system report with each packet how many packets it has dropped
+// before.
+func enableDropCount(c *net.UDPConn) error {
 	raw, err := c.SyscallConn()
 	if err != nil {
 		return err
@@ -23,18 +24,18 @@ func countUnseen(c *net.UDPConn) error {
 	return failed
 }
 
-// unseen is how many packets the system had dropped since the beginning, modulo 2^32,
-// when a packet came. The system does not say 0.
-func unseen(control []byte) uint32 {
+// droppedPackets returns the system's count of dropped packets since the start, modulo 2^32.
+// The system omits the count 0.
+func droppedPackets(control []byte) uint32 {
 	for len(control) > 0 {
-		h, data, rest, err := unix.ParseOneSocketControlMessage(control)
+		h, data, next, err := unix.ParseOneSocketControlMessage(control)
 		if err != nil {
 			return 0
 		}
 		if h.Level == unix.SOL_SOCKET && h.Type == unix.SO_RXQ_OVFL && len(data) >= 4 {
 			return binary.NativeEndian.Uint32(data)
 		}
-		control = rest
+		control = next
 	}
 	return 0
 }

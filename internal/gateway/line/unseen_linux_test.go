@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// Packets that the system drops are counted with the next one that comes, and are a gap
-// of each stream that comes over UDP.
+// Packets dropped by the system are counted with the next packet, and are a gap of each stream
+// over UDP.
 func TestUnseenPacketsAreAGap(t *testing.T) {
 	t.Parallel()
 	g, book, in := startInput(t)
@@ -20,7 +20,7 @@ func TestUnseenPacketsAreAGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer u.Close()
-	if err := u.conn.SetReadBuffer(1); err != nil { // the least that there is: some packets
+	if err := u.conn.SetReadBuffer(1); err != nil { // the minimum: some packets
 		t.Fatal(err)
 	}
 	c, err := net.Dial("udp", u.Addr().String())
@@ -28,15 +28,15 @@ func TestUnseenPacketsAreAGap(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	sent := uint64(0)
+	count := uint64(0)
 	send := func(lines string) {
 		t.Helper()
 		if _, err := io.WriteString(c, lines); err != nil {
 			t.Fatal(err)
 		}
-		sent++
+		count++
 	}
-	all := func() bool { s := g.Stats(); return s.Messages["udp"]+s.Dropped == sent && s.Waiting == 0 }
+	all := func() bool { s := g.Stats(); return s.Messages["udp"]+s.Dropped == count && s.Waiting == 0 }
 	send("a 1\nb 1\n")
 	pipelinetest.Until(t, "the first packet is stored", all)
 	pipelinetest.Until(t, "the system drops packets", func() bool {
@@ -49,7 +49,7 @@ func TestUnseenPacketsAreAGap(t *testing.T) {
 		if all() {
 			return true
 		}
-		send("a 3\n") // tells of those before it
+		send("a 3\n") // reports the earlier drops
 		return false
 	})
 	for i := range 2 {
@@ -60,11 +60,11 @@ func TestUnseenPacketsAreAGap(t *testing.T) {
 		})
 	}
 	for key, want := range map[string]int{"b": 2, "c": 1} {
-		if n := incarnations(t, in, key); n != want {
+		if n := countIncarnations(t, in, key); n != want {
 			t.Errorf("%s: %d incarnations, want %d", key, n, want)
 		}
 	}
-	if n := incarnations(t, in, "a"); n < 2 {
+	if n := countIncarnations(t, in, "a"); n < 2 {
 		t.Errorf("a: %d incarnations, want at least 2", n)
 	}
 	if book.Lines("the system has dropped packets") == 0 {

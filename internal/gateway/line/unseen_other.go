@@ -6,7 +6,7 @@ import "net"
 
 const controlBytes = 0
 
-// Other systems do not tell what they have dropped.
-func countUnseen(*net.UDPConn) error { return nil }
+// enableDropCount does nothing: other systems do not report dropped packets.
+func enableDropCount(*net.UDPConn) error { return nil }
 
-func unseen([]byte) uint32 { return 0 }
+func droppedPackets([]byte) uint32 { return 0 }

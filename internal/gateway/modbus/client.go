@@ -148,7 +148,7 @@ func newClient(gateway sink, options Options) (*client, error) {
 func (c *client) pollUntil(ctx context.Context) {
 	defer c.disconnect()
 	for _, m := range c.images {
-		m.Gap() // earlier samples are missing
+		m.MarkGap() // earlier samples are missing
 	}
 	interval := int64(c.options.Interval)
 	for due := nextDue(time.Now().UnixNano(), interval); ; {
@@ -200,7 +200,7 @@ func (c *client) reportMissed(polls int64) {
 		}
 	}
 	for _, m := range c.images {
-		m.Gap()
+		m.MarkGap()
 	}
 	c.gateway.Miss(gateway.Modbus, int(max(polls, 0))*len(c.images), err)
 }
@@ -227,10 +227,10 @@ func (c *client) makePoll(ctx context.Context, due int64) error {
 	missed, parts := 0, []gateway.Part{}
 	for s, m := range c.images {
 		if p.failed[s] {
-			m.Gap()
+			m.MarkGap()
 			missed++
 		}
-		parts = append(parts, m.Parts()...)
+		parts = append(parts, m.TakeParts()...)
 	}
 	if missed > 0 {
 		c.gateway.Miss(gateway.Modbus, missed, p.err)
@@ -245,7 +245,7 @@ func (c *client) makePoll(ctx context.Context, due int64) error {
 	}
 	if refused := new(gateway.Refused); errors.As(err, &refused) { // the gateway has counted and logged the refusal
 		for _, m := range c.images {
-			m.Gap()
+			m.MarkGap()
 		}
 		return nil
 	}

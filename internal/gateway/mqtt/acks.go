@@ -2,70 +2,70 @@ package mqtt
 
 import "sync"
 
-// acks are the acknowledgements of one connection. They go out in the order of
-// the messages, as MQTT wants it (4.6), each when its message is stored.
-type acks struct {
-	mu     sync.Mutex
-	wait   []*ack
-	wake   chan struct{}
-	closed bool
-	failed func(error) // an acknowledgement cannot be written
+// ackQueue has the acknowledgements of one connection. The queue sends them in the order of the
+// messages (MQTT 4.6), each when its message is stored.
+type ackQueue struct {
+	mu      sync.Mutex
+	pending []*ack
+	wake    chan struct{}
+	closed  bool
+	failed  func(error) // gets the error if an acknowledgement cannot be written
 }
 
-// ack is that of one message.
+// ack is the acknowledgement of one message.
 type ack struct {
-	of    *acks
+	queue *ackQueue
 	send  func() error
 	ready bool
 }
 
-// newAcks starts a goroutine that writes acknowledgements until close: the
-// gateway's own must not wait for a device that reads slowly. failed ends the
-// connection if one cannot be written: the device then sends the message again.
-func newAcks(failed func(error)) *acks {
-	a := &acks{wake: make(chan struct{}, 1), failed: failed}
-	go a.run()
+// newAcks starts a goroutine that writes acknowledgements until close. The gateway's own
+// goroutine must not wait for a device that reads slowly. The function failed ends the
+// connection after a write error: the device then resends the message.
+func newAcks(failed func(error)) *ackQueue {
+	a := &ackQueue{wake: make(chan struct{}, 1), failed: failed}
+	go a.sendAcks()
 	return a
 }
 
-// add takes the place of a message in the order. send writes its
-// acknowledgement.
-func (a *acks) add(send func() error) *ack {
-	k := &ack{of: a, send: send}
+// enqueue reserves the next place in the order for a message. The function send writes the
+// message's acknowledgement.
+func (a *ackQueue) enqueue(send func() error) *ack {
+	k := &ack{queue: a, send: send}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.wait = append(a.wait, k)
+	a.pending = append(a.pending, k)
 	return k
 }
 
-// done lets the acknowledgement go out. It does not block.
-func (k *ack) done() {
-	k.of.mu.Lock()
+// release permits the sending of the acknowledgement. It does not block.
+func (k *ack) release() {
+	k.queue.mu.Lock()
 	k.ready = true
-	k.of.mu.Unlock()
-	k.of.signal()
+	k.queue.mu.Unlock()
+	k.queue.wakeUp()
 }
 
-func (a *acks) signal() {
+func (a *ackQueue) wakeUp() {
 	select {
 	case a.wake <- struct{}{}:
 	default:
 	}
 }
 
-// close ends the goroutine. What has not gone out does not: the device sends the
-// message again.
-func (a *acks) close() {
+// close ends the goroutine without the unsent acknowledgements: the devices resend these
+// messages.
+func (a *ackQueue) close() {
 	a.mu.Lock()
 	a.closed = true
 	a.mu.Unlock()
-	a.signal()
+	a.wakeUp()
 }
 
-func (a *acks) run() {
+func (a *ackQueue) sendAcks() {
 	for range a.wake {
 		for {
-			k, closed := a.next()
+			k, closed := a.nextReady()
 			if closed {
 				return
 			}
@@ -80,13 +80,13 @@ func (a *acks) run() {
 	}
 }
 
-func (a *acks) next() (k *ack, closed bool) {
+func (a *ackQueue) nextReady() (k *ack, closed bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.closed || len(a.wait) == 0 || !a.wait[0].ready {
+	if a.closed || len(a.pending) == 0 || !a.pending[0].ready {
 		return nil, a.closed
 	}
-	k = a.wait[0]
-	a.wait = a.wait[1:]
+	k = a.pending[0]
+	a.pending = a.pending[1:]
 	return k, false
 }

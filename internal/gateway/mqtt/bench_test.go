@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// numbers reads a payload of numbers with commas: a sample each.
+// numbers decodes comma-separated numbers, one sample per number.
 type numbers struct{}
 
 func (numbers) Decode(p []byte) ([]gateway.Part, error) {
@@ -38,7 +38,7 @@ func (numbers) Decode(p []byte) ([]gateway.Part, error) {
 
 const (
 	benchDevices = 200
-	benchWindow  = 20 // messages of a device without an acknowledgement
+	benchWindow  = 20 // unacknowledged messages per device
 )
 
 func benchInput(b *testing.B) (jetstream.JetStream, func(g gateway.Config) *gateway.Gateway) {
@@ -57,12 +57,12 @@ func benchInput(b *testing.B) (jetstream.JetStream, func(g gateway.Config) *gate
 	}
 }
 
-func payload(rows int) string {
+func makePayload(rows int) string {
 	return strings.TrimSuffix(strings.Repeat("0.125,", rows), ",")
 }
 
-// 200 devices send with QoS 1 to the gateway's own broker, and the server stores
-// what they send.
+// 200 devices send with QoS 1 to the gateway's own broker, and the server stores their
+// messages.
 func BenchmarkDevices(b *testing.B) {
 	for _, rows := range []int{1, 10} {
 		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
@@ -80,25 +80,25 @@ func BenchmarkDevices(b *testing.B) {
 			done := make(chan error, 1)
 			go func() { done <- g.Run(ctx) }()
 			defer func() { broker.Close(); cancel(); <-done }()
-			each := b.N/benchDevices + 1
+			count := b.N/benchDevices + 1
 			var all sync.WaitGroup
 			b.ResetTimer()
 			began := time.Now()
 			for d := range benchDevices {
 				all.Go(func() {
-					if err := benchDevice(broker.Addr().String(), d, each, payload(rows)); err != nil {
+					if err := benchDevice(broker.Addr().String(), d, count, makePayload(rows)); err != nil {
 						b.Error(err)
 					}
 				})
 			}
 			all.Wait()
-			b.ReportMetric(float64(each*benchDevices*rows)/time.Since(began).Seconds(), "rows/s")
-			b.ReportMetric(float64(each*benchDevices)/float64(max(1, g.Stats().Batches)), "messages/batch")
+			b.ReportMetric(float64(count*benchDevices*rows)/time.Since(began).Seconds(), "rows/s")
+			b.ReportMetric(float64(count*benchDevices)/float64(max(1, g.Stats().Batches)), "messages/batch")
 		})
 	}
 }
 
-// benchDevice publishes n messages and returns when they are acknowledged.
+// benchDevice publishes n messages and waits for their acknowledgements.
 func benchDevice(addr string, id, n int, text string) error {
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -137,13 +137,13 @@ func benchDevice(addr string, id, n int, text string) error {
 	return <-acked
 }
 
-// The same payloads published to the input by NATS, without a gateway: a message
-// each, so many without an answer as all devices have.
+// The same payloads published to the input over NATS without a gateway: one message per
+// payload, with as many unacknowledged messages as all devices together.
 func BenchmarkPlainJetStream(b *testing.B) {
 	for _, rows := range []int{1, 10} {
 		b.Run(fmt.Sprint("rows=", rows), func(b *testing.B) {
 			js, _ := benchInput(b)
-			data := []byte(payload(rows))
+			data := []byte(makePayload(rows))
 			b.ResetTimer()
 			began := time.Now()
 			pending := make(chan jetstream.PubAckFuture, 512)

@@ -25,33 +25,33 @@ import (
 )
 
 const (
-	sessionPrefix = "mqtt:"     // of the names of devices' sessions
-	closeWait     = time.Second // for the last acknowledgements
-	mostReason    = 500         // characters of a reason in an acknowledgement
+	sessionPrefix = "mqtt:"     // prefix of the names of devices' sessions
+	closeWait     = time.Second // wait for the last acknowledgements
+	maxReason     = 500         // characters of a reason in an acknowledgement
 )
 
-// Broker is a broker that takes messages and delivers none, but the commands to
-// edge nodes of Sparkplug B.
+// Broker is a broker that accepts messages and delivers only commands to edge nodes of
+// Sparkplug B.
 type Broker struct {
 	server *mochi.Server
 	addr   net.Addr
 	stop   context.CancelFunc
 }
 
-// BrokerOptions say what a broker does.
+// BrokerOptions configure a broker.
 type BrokerOptions struct {
-	Addr       string // to listen on
+	Addr       string // address to listen on
 	Access     gateway.Access
 	Topics     *gateway.Topics
-	Sparkplug  *sparkplug.Host // takes the topics of Sparkplug B; nil: none is taken
-	MaxMessage int             // bytes of a packet
+	Sparkplug  *sparkplug.Host // handles the topics of Sparkplug B; nil: no support
+	MaxMessage int             // limit of a packet in bytes
 	Log        *slog.Logger
 
-	sessionsAway int // 0 = sessionsAway; another one is for tests
+	maxIdleSessions int // limit for tests; 0: the constant maxIdleSessions
 }
 
-// Listen starts a broker for g. Call it before g runs, since it asks for the
-// sessions that g remembers.
+// Listen starts a broker for g. Call Listen before g runs, because Listen reads the sessions
+// that g remembers.
 func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 	l, err := o.Access.Listen(o.Addr)
 	if err != nil {
@@ -59,13 +59,13 @@ func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	b := &Broker{addr: l.Addr(), stop: stop}
-	b.server = mochi.New(&mochi.Options{InlineClient: o.Sparkplug != nil, Capabilities: capabilities(o.MaxMessage), Logger: slog.New(quiet{o.Log.Handler()})})
-	h := &hook{g: g, o: o, ctx: ctx, known: g.Sessions(), server: b.server, devices: map[*mochi.Client]*device{}, byID: map[string]*mochi.Client{}, coming: map[string]*mochi.Client{}, used: map[string]bool{}}
-	for _, s := range h.known {
+	b.server = mochi.New(&mochi.Options{InlineClient: o.Sparkplug != nil, Capabilities: brokerCapabilities(o.MaxMessage), Logger: slog.New(quiet{o.Log.Handler()})})
+	h := &hook{gateway: g, options: o, ctx: ctx, knownSessions: g.Sessions(), server: b.server, devices: map[*mochi.Client]*device{}, byID: map[string]*mochi.Client{}, connecting: map[string]*mochi.Client{}, used: map[string]bool{}}
+	for _, s := range h.knownSessions {
 		h.used[strings.TrimPrefix(s, sessionPrefix)] = true
 	}
 	places := listen.NewPlaces(max(1, largeBytes/max(1, o.MaxMessage)))
-	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timed{l, loginWait, writeWait, listen.DefaultPace, places, func(err error) { g.Refuse(gateway.MQTT, err) }, o.MaxMessage}))); err != nil {
+	if err := errors.Join(b.server.AddHook(h, nil), b.server.AddListener(listeners.NewNet("mqtt", timedListener{l, loginWait, writeWait, listen.DefaultPace, places, func(err error) { g.Refuse(gateway.MQTT, err) }, o.MaxMessage}))); err != nil {
 		stop()
 		l.Close()
 		return nil, err
@@ -79,43 +79,43 @@ func Listen(g *gateway.Gateway, o BrokerOptions) (*Broker, error) {
 	return b, nil
 }
 
-// Addr is where the broker listens.
+// Addr returns the address of the listener.
 func (b *Broker) Addr() net.Addr { return b.addr }
 
-// Close ends all connections, after the acknowledgements of what is stored.
+// Close ends all connections after the acknowledgements of the stored messages.
 func (b *Broker) Close() {
 	b.stop()
 	time.Sleep(closeWait / 10)
 	b.server.Close()
 }
 
-// quiet lets the broker's own log through as debug lines: that a device breaks
-// off is no news.
+// quiet turns the broker library's log into debug lines: a broken connection of a device is not
+// news.
 type quiet struct{ slog.Handler }
 
 func (q quiet) Enabled(ctx context.Context, l slog.Level) bool {
 	return l >= slog.LevelError && q.Handler.Enabled(ctx, l) || q.Handler.Enabled(ctx, slog.LevelDebug)
 }
 
-// WithAttrs and WithGroup keep it quiet.
+// WithAttrs and WithGroup return quiet handlers.
 func (q quiet) WithAttrs(a []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(a)} }
 func (q quiet) WithGroup(name string) slog.Handler   { return quiet{q.Handler.WithGroup(name)} }
 
-// hook is what the broker asks and tells.
+// hook implements the callbacks of the broker library.
 type hook struct {
 	mochi.HookBase
-	g     *gateway.Gateway
-	o     BrokerOptions
-	ctx   context.Context
-	known []string // sessions of the run before
+	gateway       *gateway.Gateway
+	options       BrokerOptions
+	ctx           context.Context
+	knownSessions []string // sessions of the previous run
 
 	server *mochi.Server
 
-	mu      sync.Mutex
-	devices map[*mochi.Client]*device
-	byID    map[string]*mochi.Client
-	coming  map[string]*mochi.Client // connections that are being set up, by client id
-	used    map[string]bool          // client ids that have sent with QoS 1 or 2
+	mu         sync.Mutex
+	devices    map[*mochi.Client]*device
+	byID       map[string]*mochi.Client
+	connecting map[string]*mochi.Client // connections before their setup is complete, by client id
+	used       map[string]bool          // client ids that have sent with QoS 1 or 2
 }
 
 func (h *hook) ID() string { return "gateway" }
@@ -125,62 +125,62 @@ func (h *hook) Provides(b byte) bool {
 }
 
 func (h *hook) OnConnectAuthenticate(_ *mochi.Client, pk packets.Packet) bool {
-	ok := h.o.Access.Allows(string(pk.Connect.Username), string(pk.Connect.Password))
+	ok := h.options.Access.Allows(string(pk.Connect.Username), string(pk.Connect.Password))
 	if !ok {
-		h.g.Refuse(gateway.MQTT, errors.New("a device has logged in with a name or password that is not gateway.user and gateway.password"))
+		h.gateway.Refuse(gateway.MQTT, errors.New("a device has sent a wrong name or password: want gateway.user and gateway.password"))
 	}
 	return ok
 }
 
-// OnACLCheck lets devices send only, and edge nodes of Sparkplug B wait for
-// commands. Nothing else would ever be delivered.
+// OnACLCheck lets devices send, and edge nodes of Sparkplug B subscribe to commands. The broker
+// delivers nothing else.
 func (h *hook) OnACLCheck(_ *mochi.Client, topic string, write bool) bool {
-	return write || h.o.Sparkplug != nil && sparkplug.Commands(topic)
+	return write || h.options.Sparkplug != nil && sparkplug.IsCommandFilter(topic)
 }
 
-// device is a connection of a device.
+// device is one connection of a device.
 type device struct {
-	acks   *acks
-	room   chan struct{} // one for each message without an acknowledgement
-	ctx    context.Context
-	cancel context.CancelFunc
-	taking sync.Mutex // while the gateway takes a message that may come again
-	used   bool       // it has sent such a message; guarded by taking
+	acks     *ackQueue
+	room     chan struct{} // one element per unacknowledged message
+	ctx      context.Context
+	cancel   context.CancelFunc
+	handling sync.Mutex // held while the gateway handles a message with QoS 1 or 2
+	used     bool       // the device has sent with QoS 1 or 2; guarded by handling
 }
 
-// OnSessionEstablished is after the login and before the first message, and
-// OnDisconnect always follows it. The connection that the device had before may wait
-// with a message, which comes again on the new one: it is let go first, or it might
-// be taken after its repeat.
+// OnSessionEstablished is called after the login and before the first message; OnDisconnect
+// always follows. The device's previous connection may be waiting with a message that the
+// device resends on the new connection. The old connection must release the message first;
+// otherwise the gateway could store the message after its repetition.
 func (h *hook) OnSessionEstablished(cl *mochi.Client, pk packets.Packet) {
-	if before := h.replace(cl); before != nil {
+	if before := h.replaceConnection(cl); before != nil {
 		before.cancel()
-		before.taking.Lock() // until it has let go
-		defer before.taking.Unlock()
+		before.handling.Lock() // until the old connection has released its message
+		defer before.handling.Unlock()
 	}
 	if pk.Connect.Clean && cl.ID != "" {
-		h.g.Forget(h.ctx, sessionPrefix+cl.ID)
+		h.gateway.Forget(h.ctx, sessionPrefix+cl.ID)
 	}
 }
 
-// replace makes cl the connection of its device, and returns the one before.
-func (h *hook) replace(cl *mochi.Client) *device {
+// replaceConnection makes cl the connection of its device, and returns the previous connection.
+func (h *hook) replaceConnection(cl *mochi.Client) *device {
 	d := &device{acks: newAcks(cl.Stop), room: make(chan struct{}, outbox.Window)}
 	d.ctx, d.cancel = context.WithCancel(h.ctx)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.coming[cl.ID] == cl {
-		delete(h.coming, cl.ID)
+	if h.connecting[cl.ID] == cl {
+		delete(h.connecting, cl.ID)
 	}
 	before := h.devices[h.byID[cl.ID]]
 	h.devices[cl], h.byID[cl.ID] = d, cl
 	return before
 }
 
-// OnDisconnect is after the last message.
-func (h *hook) OnDisconnect(cl *mochi.Client, why error, _ bool) {
-	if errors.Is(why, packets.ErrPacketTooLarge) {
-		h.g.Refuse(gateway.MQTT, fmt.Errorf("client %q has sent a packet of more than %d bytes, and its connection is ended: send fewer samples a message, or raise gateway.max_message", names.Cut(cl.ID, 40), h.o.MaxMessage))
+// OnDisconnect is called after the last message.
+func (h *hook) OnDisconnect(cl *mochi.Client, err error, _ bool) {
+	if errors.Is(err, packets.ErrPacketTooLarge) {
+		h.gateway.Refuse(gateway.MQTT, fmt.Errorf("client %q has sent a packet of more than %d bytes, and its connection was closed: send fewer samples per message, or raise gateway.max_message", names.Cut(cl.ID, 40), h.options.MaxMessage))
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -194,50 +194,50 @@ func (h *hook) OnDisconnect(cl *mochi.Client, why error, _ bool) {
 	}
 }
 
-// use notes that a device has sent a message that may come again.
-func (h *hook) use(id string) {
+// markUsed stores that a device has sent with QoS 1 or 2.
+func (h *hook) markUsed(id string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.used[id] = true
 }
 
-func (h *hook) device(cl *mochi.Client) *device {
+func (h *hook) findDevice(cl *mochi.Client) *device {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.devices[cl]
 }
 
-// OnPacketRead hears that a device has the PUBREC of a message, and may use its id
-// again (PUBREL). If the gateway takes nothing, the connection ends without a PUBCOMP,
-// and the device says it again.
+// OnPacketRead handles a PUBREL: the device has the PUBREC of a message and may reuse the
+// packet id. If the gateway ends meanwhile, the connection ends without a PUBCOMP, and the
+// device resends the PUBREL.
 func (h *hook) OnPacketRead(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
 	if pk.FixedHeader.Type != packets.Pubrel {
 		return pk, nil
 	}
-	if d := h.device(cl); d == nil || h.g.Release(d.ctx, sessionPrefix+cl.ID, uint64(pk.PacketID)) != nil {
+	if d := h.findDevice(cl); d == nil || h.gateway.Release(d.ctx, sessionPrefix+cl.ID, uint64(pk.PacketID)) != nil {
 		return pk, packets.ErrRejectPacket
 	}
 	return pk, nil
 }
 
-// OnPublish gives a message to the gateway. It waits while that holds back, and
-// the device's connection with it.
+// OnPublish gives a message to the gateway. Under backpressure OnPublish blocks the device's
+// connection.
 func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, error) {
-	if cl.Net.Inline { // a command of ours
+	if cl.Net.Inline { // a command from the gateway
 		return pk, nil
 	}
-	d := h.device(cl)
+	d := h.findDevice(cl)
 	if d == nil {
 		return pk, packets.ErrRejectPacket
 	}
 	m := &gateway.Message{Input: gateway.MQTT, From: cl.Net.Remote, Payload: pk.Payload, Trace: traceOf(pk.Properties.User)}
-	if pk.FixedHeader.Qos == 0 { // it does not come again
-		h.take(h.ctx, m, pk.TopicName)
+	if pk.FixedHeader.Qos == 0 { // the device does not resend QoS 0
+		h.handleMessage(h.ctx, m, pk.TopicName)
 		return pk, packets.ErrRejectPacket
 	}
-	d.taking.Lock()
-	defer d.taking.Unlock()
-	select { // a device that sends more than it may without an acknowledgement waits
+	d.handling.Lock()
+	defer d.handling.Unlock()
+	select { // blocks a device with too many unacknowledged messages
 	case d.room <- struct{}{}:
 	case <-d.ctx.Done():
 	}
@@ -246,30 +246,29 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 	}
 	if !d.used {
 		d.used = true
-		h.use(cl.ID)
+		h.markUsed(cl.ID)
 	}
 	var code packets.Code
-	k := d.acks.add(func() error {
+	k := d.acks.enqueue(func() error {
 		<-d.room
-		return cl.WritePacket(acknowledgement(pk.FixedHeader.Qos, pk.PacketID, code))
+		return cl.WritePacket(newAckPacket(pk.FixedHeader.Qos, pk.PacketID, code))
 	})
 	m.Session, m.ID, m.Repeat, m.Kept = sessionPrefix+cl.ID, uint64(pk.PacketID), pk.FixedHeader.Dup, pk.FixedHeader.Qos == 2
 	m.Done = func(err error) {
 		if unreadable := new(gateway.Unreadable); errors.As(err, &unreadable) && cl.Properties.ProtocolVersion >= 5 {
 			code = packets.ErrPayloadFormatInvalid
-			code.Reason = names.Cut(unreadable.Why, mostReason)
+			code.Reason = names.Cut(unreadable.Why, maxReason)
 		}
-		k.done()
+		k.release()
 	}
-	err := h.take(d.ctx, m, pk.TopicName)
+	err := h.handleMessage(d.ctx, m, pk.TopicName)
 	var refused *gateway.Refused
 	switch {
 	case err == nil:
-	case !errors.As(err, &refused): // it ends; the device sends the message again
+	case !errors.As(err, &refused): // the gateway ends; the device resends the message
 	case cl.Properties.ProtocolVersion < 5:
-		// An acknowledgement would say that the message is stored, and MQTT
-		// 3.1.1 has no other answer.
-		return pk, errors.Join(packets.ErrRejectPacket, h.disconnect(cl, refused))
+		// An acknowledgement would mean a stored message, and MQTT 3.1.1 has no other answer.
+		return pk, errors.Join(packets.ErrRejectPacket, h.stopClient(cl, refused))
 	default:
 		code = packets.ErrTopicNameInvalid
 		if m.Key != "" {
@@ -278,41 +277,41 @@ func (h *hook) OnPublish(cl *mochi.Client, pk packets.Packet) (packets.Packet, e
 		if refused.Later {
 			code = packets.ErrQuotaExceeded
 		}
-		code.Reason = names.Cut(refused.Why, mostReason)
-		k.done()
+		code.Reason = names.Cut(refused.Why, maxReason)
+		k.release()
 	}
 	return pk, packets.ErrRejectPacket
 }
 
-// take gives a message to the gateway, or says why it is refused.
-func (h *hook) take(ctx context.Context, m *gateway.Message, topic string) (err error) {
-	if h.o.Sparkplug != nil && sparkplug.Has(topic) {
-		return h.o.Sparkplug.Take(ctx, m, topic, func(command string, payload []byte) { h.server.Publish(command, payload, false, 0) })
+// handleMessage gives a message to the gateway, or returns the reason for its refusal.
+func (h *hook) handleMessage(ctx context.Context, m *gateway.Message, topic string) (err error) {
+	if h.options.Sparkplug != nil && sparkplug.HasTopic(topic) {
+		return h.options.Sparkplug.HandleMessage(ctx, m, topic, func(command string, payload []byte) { h.server.Publish(command, payload, false, 0) })
 	}
 	if err = checkTopic(topic); err == nil {
-		m.Key, err = h.o.Topics.Key(topic)
+		m.Key, err = h.options.Topics.Key(topic)
 	}
 	if err != nil {
-		h.g.Refuse(gateway.MQTT, err)
+		h.gateway.Refuse(gateway.MQTT, err)
 		return err
 	}
-	return h.g.Take(ctx, m)
+	return h.gateway.Take(ctx, m)
 }
 
-// OnWillSent takes the death of an edge node, which the broker sends for it.
+// OnWillSent handles the death of an edge node, sent by the broker on behalf of the node.
 func (h *hook) OnWillSent(_ *mochi.Client, pk packets.Packet) {
-	if h.o.Sparkplug != nil && sparkplug.Has(pk.TopicName) {
-		h.take(h.ctx, &gateway.Message{Input: gateway.MQTT, Payload: pk.Payload}, pk.TopicName)
+	if h.options.Sparkplug != nil && sparkplug.HasTopic(pk.TopicName) {
+		h.handleMessage(h.ctx, &gateway.Message{Input: gateway.MQTT, Payload: pk.Payload}, pk.TopicName)
 	}
 }
 
-func (h *hook) disconnect(cl *mochi.Client, why error) error {
-	cl.Stop(why)
-	return why
+func (h *hook) stopClient(cl *mochi.Client, err error) error {
+	cl.Stop(err)
+	return err
 }
 
-// acknowledgement is the PUBACK or PUBREC of a message.
-func acknowledgement(qos byte, id uint16, code packets.Code) packets.Packet {
+// newAckPacket returns the PUBACK or PUBREC of a message.
+func newAckPacket(qos byte, id uint16, code packets.Code) packets.Packet {
 	pk := packets.Packet{FixedHeader: packets.FixedHeader{Type: packets.Puback}, PacketID: id, ReasonCode: code.Code}
 	if qos == 2 {
 		pk.FixedHeader.Type = packets.Pubrec
@@ -321,13 +320,12 @@ func acknowledgement(qos byte, id uint16, code packets.Code) packets.Packet {
 	return pk
 }
 
-// OnPacketEncode lets a PUBCOMP say success. The broker knows no packet ids of QoS
-// 2, since the gateway answers itself, and would say that it has not found the
-// id; devices take that for a failure. A PUBREC has said that the message is
-// stored, and nothing is left to do.
+// OnPacketEncode sets the code of each PUBCOMP to success. The gateway answers QoS 2 itself, so
+// the library does not know the packet ids and would send "packet identifier not found", an
+// error for devices. The PUBREC has already confirmed the storing of the message.
 func (h *hook) OnPacketEncode(cl *mochi.Client, pk packets.Packet) packets.Packet {
 	if pk.FixedHeader.Type == packets.Connack {
-		return h.connack(cl, pk)
+		return h.completeConnack(cl, pk)
 	}
 	if pk.FixedHeader.Type == packets.Pubcomp {
 		pk.ReasonCode, pk.Properties.ReasonString = packets.CodeSuccess.Code, ""
@@ -335,20 +333,20 @@ func (h *hook) OnPacketEncode(cl *mochi.Client, pk packets.Packet) packets.Packe
 	return pk
 }
 
-// StoredClients are the sessions that the run before has left: their devices
-// find them present, and send again what was not acknowledged.
+// StoredClients returns the sessions of the previous run. Their devices find their sessions
+// present, and resend unacknowledged messages.
 func (h *hook) StoredClients() ([]storage.Client, error) {
-	var all []storage.Client
-	for _, s := range h.known {
+	var clients []storage.Client
+	for _, s := range h.knownSessions {
 		if id, ok := strings.CutPrefix(s, sessionPrefix); ok {
-			all = append(all, storage.Client{ID: id, Listener: "mqtt", ProtocolVersion: 5,
+			clients = append(clients, storage.Client{ID: id, Listener: "mqtt", ProtocolVersion: 5,
 				Properties: storage.ClientProperties{SessionExpiryIntervalFlag: true, SessionExpiryInterval: uint32(keepSession / time.Second)}})
 		}
 	}
-	return all, nil
+	return clients, nil
 }
 
-// traceOf is where a message of MQTT 5 stands in a trace, by its user properties.
+// traceOf returns the trace context in the user properties of an MQTT 5 message.
 func traceOf(properties []packets.UserProperty) trace.Context {
 	var h map[string][]string
 	for _, p := range properties {

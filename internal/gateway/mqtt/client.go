@@ -20,57 +20,57 @@ import (
 const (
 	connectWait = 10 * time.Second
 	retryEvery  = 2 * time.Second
-	quiesce     = 250 // ms for the last acknowledgements
+	quiesce     = 250 // milliseconds for the last acknowledgements
 	pingWait    = time.Minute
-	upEvery     = time.Second // between two looks whether the connection that is waited for is there
-	queueBytes  = 64 << 20    // of messages that wait for the gateway; beyond, QoS 0 is dropped, and the connection waits
+	checkEvery  = time.Second // interval for checking whether a connection is still up
+	queueBytes  = 64 << 20    // memory of messages that wait for the gateway; beyond, QoS 0 is dropped, and the connection blocks
 
-	// unsure is how many messages are taken of which the broker may not know that:
-	// fewer than half of those that the gateway remembers, because after a connection
-	// that is lost as many may be new.
-	unsure     = 25_000
-	askEvery   = 1000                       // acknowledgements
-	askedTopic = "eusn-gateway/no-messages" // the gateway never subscribes to it
+	// maxUnconfirmed is the number of messages that the client accepts before the broker
+	// confirms reading their acknowledgements. It is less than half of the messages that the
+	// gateway remembers, because the next connection may bring as many new messages.
+	maxUnconfirmed = 25_000
+	probeEvery     = 1000                       // in acknowledgements
+	probeTopic     = "eusn-gateway/no-messages" // the gateway never subscribes to this topic
 
-	messageBytes = 256 // of memory, of one without a payload
+	messageBytes = 256 // memory of a message without its payload
 )
 
-// ClientOptions say of which broker a client is.
+// ClientOptions configure a client of another broker.
 type ClientOptions struct {
 	URL            string // tcp://, ssl://, ws:// or wss:// with host and port
-	ID             string // of the client: the broker keeps its session under it
+	ID             string // client id; the broker stores the session under this id
 	User, Password string
 	TLS            *tls.Config
 	Topics         *gateway.Topics
-	Sparkplug      *sparkplug.Host // takes the topics of Sparkplug B; nil: they are not subscribed to
+	Sparkplug      *sparkplug.Host // handles the topics of Sparkplug B; nil: no subscription
 	Log            *slog.Logger
 }
 
-// Client takes messages from another broker. It speaks MQTT 3.1.1, which brokers
-// of MQTT 5 speak, too.
+// Client receives messages from another broker over MQTT 3.1.1, which brokers of MQTT 5
+// support, too.
 type Client struct {
-	g      *gateway.Gateway
-	o      ClientOptions
-	client paho.Client
-	stop   context.CancelFunc
-	ended  sync.WaitGroup
+	gateway *gateway.Gateway
+	options ClientOptions
+	client  paho.Client
+	stop    context.CancelFunc
+	ended   sync.WaitGroup
 
-	mu    sync.Mutex
-	queue []received
-	bytes int         // of memory, with those that take has in hand
-	now   *connection // to the broker
-	wake  chan struct{}
-	room  chan struct{} // the queue is shorter
+	mu      sync.Mutex
+	queue   []receivedMessage
+	bytes   int         // memory of the queue and of the batch in forwardMessages
+	current *connection // the current connection to the broker
+	wake    chan struct{}
+	room    chan struct{} // signals that the queue is shorter
 }
 
-// received is a message, and the connection that it came by.
-type received struct {
+// receivedMessage is a message and its connection.
+type receivedMessage struct {
 	paho.Message
-	by   *connection
-	lost uint64 // messages, before it
+	conn *connection
+	lost uint64 // lost messages before this message
 }
 
-// CheckBroker says what is wrong with the address of a broker.
+// CheckBroker reports an error in the address of a broker.
 func CheckBroker(address string) error {
 	_, err := brokerURL(address)
 	return err
@@ -84,46 +84,45 @@ func brokerURL(address string) (*url.URL, error) {
 	return u, nil
 }
 
-// Follow makes a client that connects, again and again, until Close.
+// Follow makes a client that connects and reconnects until Close.
 func Follow(g *gateway.Gateway, o ClientOptions) (*Client, error) {
 	u, err := brokerURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	c := &Client{g: g, o: o, wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
+	c := &Client{gateway: g, options: o, wake: make(chan struct{}, 1), room: make(chan struct{}, 1)}
 	opts := paho.NewClientOptions().AddBroker(o.URL).SetClientID(o.ID).SetUsername(o.User).SetPassword(o.Password).
 		SetProtocolVersion(4).SetCleanSession(false).SetAutoAckDisabled(true).SetOrderMatters(true).SetConnectTimeout(connectWait).
 		SetPingTimeout(pingWait).SetAutoReconnect(true).SetMaxReconnectInterval(retryEvery).SetMessageChannelDepth(1024).
-		SetDefaultPublishHandler(c.received).SetOnConnectHandler(c.connected).
+		SetDefaultPublishHandler(c.queueMessage).SetOnConnectHandler(c.subscribeAll).
 		SetConnectionLostHandler(func(_ paho.Client, err error) {
 			o.Log.Warn("connection to the broker lost, reconnecting", "broker", urls.Redact(o.URL), "err", err)
 		})
 	if o.TLS != nil {
 		opts.SetTLSConfig(o.TLS)
 	}
-	// A message of the session may come before the handler of the connection is
-	// called.
+	// A message of the session may arrive before the connection handler is called.
 	opts.SetConnectionAttemptHandler(func(_ *url.URL, t *tls.Config) *tls.Config {
-		c.renew()
+		c.renewConnection()
 		return t
 	})
 	c.client = paho.NewClient(opts)
 	ctx, stop := context.WithCancel(context.Background())
 	c.stop = stop
-	c.ended.Go(func() { c.take(ctx) })
-	c.ended.Go(func() { c.connect(ctx, u) })
+	c.ended.Go(func() { c.forwardMessages(ctx) })
+	c.ended.Go(func() { c.connectFirst(ctx, u) })
 	return c, nil
 }
 
-// connect makes the first connection.
-func (c *Client) connect(ctx context.Context, u *url.URL) {
+// connectFirst makes the first connection.
+func (c *Client) connectFirst(ctx context.Context, u *url.URL) {
 	for {
 		t := c.client.Connect()
 		t.Wait()
 		if t.Error() == nil {
 			return
 		}
-		c.o.Log.Warn("the broker is not reached, trying again", "broker", urls.Redact(c.o.URL), "err", t.Error())
+		c.options.Log.Warn("cannot connect to the broker, retrying", "broker", urls.Redact(c.options.URL), "err", t.Error())
 		select {
 		case <-ctx.Done():
 			return
@@ -132,22 +131,22 @@ func (c *Client) connect(ctx context.Context, u *url.URL) {
 	}
 }
 
-// renew begins a new connection. What came by the one before is void: the broker
-// sends it again.
-func (c *Client) renew() {
+// renewConnection starts a new connection. Messages of the previous connection are void: the
+// broker resends them.
+func (c *Client) renewConnection() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.now != nil {
-		c.now.close()
+	if c.current != nil {
+		c.current.close()
 	}
-	c.now = newConnection(func() paho.Token { return c.client.Unsubscribe(askedTopic) }, c.client.IsConnectionOpen)
+	c.current = newConnection(func() paho.Token { return c.client.Unsubscribe(probeTopic) }, c.client.IsConnectionOpen)
 }
 
-func (c *Client) connected(client paho.Client) {
-	topics, filters := c.o.Topics.Filters(), map[string]byte{}
-	if c.o.Sparkplug != nil {
-		c.o.Sparkplug.Lost() // nodes send with QoS 0, which the broker keeps for nobody
-		topics = append(topics, c.o.Sparkplug.Filters()...)
+func (c *Client) subscribeAll(client paho.Client) {
+	topics, filters := c.options.Topics.Filters(), map[string]byte{}
+	if c.options.Sparkplug != nil {
+		c.options.Sparkplug.MarkLost() // nodes send with QoS 0, and the broker does not store such messages
+		topics = append(topics, c.options.Sparkplug.Filters()...)
 	}
 	for _, f := range topics {
 		filters[f] = 1
@@ -164,65 +163,65 @@ func (c *Client) connected(client paho.Client) {
 			}
 		}
 		if err != nil {
-			c.o.Log.Error("not subscribed: no message comes from the broker", "err", err)
+			c.options.Log.Error("the subscription has failed: the broker sends no messages", "err", err)
 			return
 		}
-		c.o.Log.Info("connected to the broker", "topics", topics)
+		c.options.Log.Info("connected to the broker", "topics", topics)
 	}()
 }
 
-// received queues a message. Where there is no room, one of QoS 0 is dropped. For
-// others the connection waits: some brokers send more than they should without an
-// acknowledgement.
-func (c *Client) received(_ paho.Client, m paho.Message) {
+// queueMessage queues a message. If the queue is full, queueMessage drops a message of QoS 0,
+// and blocks the connection for other messages: some brokers exceed the limit of unacknowledged
+// messages.
+func (c *Client) queueMessage(_ paho.Client, m paho.Message) {
 	size := messageBytes + len(m.Payload())
 	c.mu.Lock()
-	by := c.now
+	conn := c.current
 	for c.bytes+size > queueBytes && len(c.queue) > 0 {
 		c.mu.Unlock()
 		if m.Qos() == 0 {
-			c.g.Drop(gateway.Broker)
+			c.gateway.Drop(gateway.Broker)
 			return
 		}
 		select {
 		case <-c.room:
-		case <-by.over:
-			return // it comes again
-		case <-time.After(upEvery):
-			if !by.up() {
+		case <-conn.closed:
+			return // the broker resends the message
+		case <-time.After(checkEvery):
+			if !conn.isUp() {
 				return
 			}
 		}
 		c.mu.Lock()
 	}
 	c.bytes += size
-	c.queue = append(c.queue, received{m, by, c.g.Lost()})
+	c.queue = append(c.queue, receivedMessage{m, conn, c.gateway.Lost()})
 	c.mu.Unlock()
-	signal(c.wake)
+	wakeUp(c.wake)
 }
 
-func signal(c chan struct{}) {
+func wakeUp(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
 	default:
 	}
 }
 
-// take gives messages to the gateway, in order.
-func (c *Client) take(ctx context.Context) {
+// forwardMessages gives messages to the gateway in order.
+func (c *Client) forwardMessages(ctx context.Context) {
 	for {
 		c.mu.Lock()
 		queue := c.queue
 		c.queue = nil
 		c.mu.Unlock()
 		for _, m := range queue {
-			if !c.one(ctx, m) {
+			if !c.forwardMessage(ctx, m) {
 				return
 			}
 			c.mu.Lock()
 			c.bytes -= messageBytes + len(m.Payload())
 			c.mu.Unlock()
-			signal(c.room)
+			wakeUp(c.room)
 		}
 		if len(queue) == 0 {
 			select {
@@ -234,58 +233,58 @@ func (c *Client) take(ctx context.Context) {
 	}
 }
 
-// one gives a message to the gateway. It returns false at the end.
-func (c *Client) one(ctx context.Context, p received) bool {
-	by := p.by
+// forwardMessage gives a message to the gateway. It returns false when the client ends.
+func (c *Client) forwardMessage(ctx context.Context, p receivedMessage) bool {
+	conn := p.conn
 	m := &gateway.Message{Input: gateway.Broker, Payload: p.Payload()}
 	acked := func() {}
 	if p.Qos() == 0 {
 		m.Lost = p.lost
 	}
 	if p.Qos() > 0 {
-		if !by.wait(ctx) { // it comes again
+		if !conn.waitForRoom(ctx) { // the broker resends the message
 			return ctx.Err() == nil
 		}
 		m.Session, m.ID, m.Repeat = gateway.BrokerSession, uint64(p.MessageID()), p.Duplicate()
-		acked = by.add(func() error { p.Ack(); return nil })
+		acked = conn.addAck(func() error { p.Ack(); return nil })
 		m.Done = func(error) { acked() }
 	}
-	if p.Retained() { // of before the subscription
+	if p.Retained() { // older than the subscription
 		acked()
 		return true
 	}
-	err := c.give(ctx, m, p.Topic())
+	err := c.publishMessage(ctx, m, p.Topic())
 	var refused *gateway.Refused
 	if errors.As(err, &refused) {
-		acked() // or the broker would send it for ever
+		acked() // otherwise the broker would resend the message for ever
 		return true
 	}
 	return err == nil
 }
 
-// give gives a message to the gateway, or says why it is refused.
-func (c *Client) give(ctx context.Context, m *gateway.Message, topic string) (err error) {
-	if c.o.Sparkplug != nil && sparkplug.Has(topic) {
-		return c.o.Sparkplug.Take(ctx, m, topic, func(command string, payload []byte) {
-			go c.client.Publish(command, 0, false, payload) // it may wait for the connection
+// publishMessage gives a message to the gateway, or returns the reason for its refusal.
+func (c *Client) publishMessage(ctx context.Context, m *gateway.Message, topic string) (err error) {
+	if c.options.Sparkplug != nil && sparkplug.HasTopic(topic) {
+		return c.options.Sparkplug.HandleMessage(ctx, m, topic, func(command string, payload []byte) {
+			go c.client.Publish(command, 0, false, payload) // Publish may wait for the connection
 		})
 	}
-	if m.Key, err = c.o.Topics.Key(topic); err != nil {
-		c.g.Refuse(gateway.Broker, err)
+	if m.Key, err = c.options.Topics.Key(topic); err != nil {
+		c.gateway.Refuse(gateway.Broker, err)
 		return err
 	}
-	return c.g.Take(ctx, m)
+	return c.gateway.Take(ctx, m)
 }
 
-// Close ends the connection, after the acknowledgements of what is stored. The
-// broker keeps the session.
+// Close ends the connection after the acknowledgements of the stored messages. The broker keeps
+// the session.
 func (c *Client) Close() {
 	c.stop()
 	c.client.Disconnect(quiesce)
 	c.ended.Wait()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.now != nil {
-		c.now.close()
+	if c.current != nil {
+		c.current.close()
 	}
 }

@@ -8,42 +8,44 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// connection is one to another broker: its acknowledgements, and which of them the
-// broker has surely read. Until it has, it sends the message again after a restart,
-// and of the newest messages alone the gateway knows that it has them. mosquitto 2.0
-// reads one packet of each device between two of ours, and does not limit what it
-// sends: of 200 busy devices, 57,000 messages were under way.
+// connection is a connection to another broker. It counts the sent acknowledgements, and the
+// acknowledgements that the broker has certainly read. The broker resends a message after a
+// restart until it has read the acknowledgement, but the gateway remembers only the newest
+// messages. mosquitto 2.0 reads one packet from each device between two packets from the
+// gateway, and does not limit the messages it sends: with 200 busy devices, 57,000 messages
+// were unacknowledged.
 //
-// So the gateway asks now and then, with a packet that has an answer and no effect
-// (UNSUBSCRIBE), and takes no more while the answer lacks too many.
+// So the connection regularly sends a probe, a packet with an answer and no effect
+// (UNSUBSCRIBE), and accepts no messages while too many acknowledgements are unconfirmed.
 type connection struct {
-	acks *acks
-	over chan struct{} // closed at its end
-	ask  func() paho.Token
-	up   func() bool // the connection is there
+	acks   *ackQueue
+	closed chan struct{} // closed when the connection ends
+	probe  func() paho.Token
+	isUp   func() bool // reports whether the connection is up
 
-	mu    sync.Mutex
-	taken int // messages
-	sent  int // acknowledgements
-	sure  int // of them, those that the broker has read
-	more  chan struct{}
+	mu           sync.Mutex
+	accepted     int // accepted messages
+	acknowledged int // sent acknowledgements
+	confirmed    int // acknowledgements that the broker has read
+	progress     chan struct{}
 }
 
-func newConnection(ask func() paho.Token, up func() bool) *connection {
-	return &connection{acks: newAcks(nil), over: make(chan struct{}), ask: ask, up: up, more: make(chan struct{}, 1)}
+func newConnection(probe func() paho.Token, isUp func() bool) *connection {
+	return &connection{acks: newAcks(nil), closed: make(chan struct{}), probe: probe, isUp: isUp, progress: make(chan struct{}, 1)}
 }
 
-// wait returns when a message may be taken; false: the connection has ended.
-func (c *connection) wait(ctx context.Context) bool {
+// waitForRoom returns true when the client may accept a message, false when the connection has
+// ended.
+func (c *connection) waitForRoom(ctx context.Context) bool {
 	for {
 		c.mu.Lock()
-		free := c.taken-c.sure < unsure
+		free := c.accepted-c.confirmed < maxUnconfirmed
 		if free {
-			c.taken++
+			c.accepted++
 		}
 		c.mu.Unlock()
 		select {
-		case <-c.over:
+		case <-c.closed:
 			return false
 		default:
 		}
@@ -53,54 +55,53 @@ func (c *connection) wait(ctx context.Context) bool {
 		select {
 		case <-ctx.Done():
 			return false
-		case <-c.over:
+		case <-c.closed:
 			return false
-		case <-c.more:
-		case <-time.After(upEvery):
-			if !c.up() {
+		case <-c.progress:
+		case <-time.After(checkEvery):
+			if !c.isUp() {
 				return false
 			}
 		}
 	}
 }
 
-// add takes the place of a message's acknowledgement in their order. What it returns
-// lets it go out, and does not block.
-func (c *connection) add(send func() error) (acked func()) {
-	return c.acks.add(func() error {
+// addAck reserves the next place in the order of the acknowledgements. The returned function
+// permits the sending, without blocking.
+func (c *connection) addAck(send func() error) (acked func()) {
+	return c.acks.enqueue(func() error {
 		if err := send(); err != nil {
 			return err
 		}
 		c.mu.Lock()
-		c.sent++
-		n := c.sent
+		c.acknowledged++
+		n := c.acknowledged
 		c.mu.Unlock()
-		if n%askEvery == 0 {
-			go c.surely(n, c.ask())
+		if n%probeEvery == 0 {
+			go c.confirmAcks(n, c.probe())
 		}
 		return nil
-	}).done
+	}).release
 }
 
-// surely waits for the answer that comes after the broker has read n
-// acknowledgements.
-func (c *connection) surely(n int, answer paho.Token) {
+// confirmAcks waits for the answer to a probe: the broker has then read n acknowledgements.
+func (c *connection) confirmAcks(n int, answer paho.Token) {
 	select {
 	case <-answer.Done():
-	case <-c.over:
+	case <-c.closed:
 		return
 	}
 	if answer.Error() != nil {
 		return // the connection is lost
 	}
 	c.mu.Lock()
-	c.sure = max(c.sure, n)
+	c.confirmed = max(c.confirmed, n)
 	c.mu.Unlock()
-	signal(c.more)
+	wakeUp(c.progress)
 }
 
-// close is called once.
+// close must be called once.
 func (c *connection) close() {
 	c.acks.close()
-	close(c.over)
+	close(c.closed)
 }

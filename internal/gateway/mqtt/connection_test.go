@@ -7,49 +7,49 @@ import (
 	paho "github.com/eclipse/paho.mqtt.golang"
 )
 
-// No more messages are taken than the gateway remembers while the broker does not
-// say that it has read their acknowledgements.
+// The client accepts at most the number of messages that the gateway remembers, until the
+// broker confirms reading their acknowledgements.
 func TestUnsureMessagesAreBounded(t *testing.T) {
-	asked := make(chan bool, unsure)
+	probes := make(chan bool, maxUnconfirmed)
 	answer := make(chan struct{})
-	c := newConnection(func() paho.Token { asked <- true; return &waiting{answer: answer} }, func() bool { return true })
+	c := newConnection(func() paho.Token { probes <- true; return &pendingToken{answer: answer} }, func() bool { return true })
 	ctx, cancel := context.WithCancel(t.Context())
-	taken := 0
+	accepted := 0
 	free := func() bool {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		return c.taken-c.sure < unsure
+		return c.accepted-c.confirmed < maxUnconfirmed
 	}
 	for free() {
-		if !c.wait(ctx) {
+		if !c.waitForRoom(ctx) {
 			t.Fatal("the connection is there")
 		}
-		taken++
-		c.add(func() error { return nil })()
+		accepted++
+		c.addAck(func() error { return nil })()
 	}
-	if taken != unsure {
-		t.Errorf("%d messages taken, want %d", taken, unsure)
+	if accepted != maxUnconfirmed {
+		t.Errorf("%d messages taken, want %d", accepted, maxUnconfirmed)
 	}
-	for range unsure / askEvery {
-		<-asked
+	for range maxUnconfirmed / probeEvery {
+		<-probes
 	}
 	next := make(chan bool)
-	go func() { next <- c.wait(ctx) }()
-	close(answer) // the broker has read all
+	go func() { next <- c.waitForRoom(ctx) }()
+	close(answer) // the broker has read all acknowledgements
 	if !<-next {
 		t.Error("nothing more is taken")
 	}
 	cancel()
 	c.close()
-	if c.wait(t.Context()) {
+	if c.waitForRoom(t.Context()) {
 		t.Error("a message of a connection that has ended is taken: it comes again")
 	}
 }
 
-// waiting is a token that has its answer when the channel is closed.
-type waiting struct {
+// pendingToken is a token that completes when the channel is closed.
+type pendingToken struct {
 	paho.DummyToken
 	answer chan struct{}
 }
 
-func (w *waiting) Done() <-chan struct{} { return w.answer }
+func (w *pendingToken) Done() <-chan struct{} { return w.answer }

@@ -1,7 +1,6 @@
-// Package mqtt takes messages of MQTT devices, 3.1.1 and 5, for a gateway: as a
-// broker of its own (Broker), or as a client of another one (Client). A PUBACK
-// or PUBREC goes out after the server has acknowledged the message, in the order
-// in which the messages came.
+// Package mqtt receives messages of MQTT devices (3.1.1 and 5) for a gateway, either as a
+// broker (Broker) or as a client of another broker (Client). PUBACK and PUBREC are sent after
+// the NATS server has stored the message, in the order of the messages.
 //
 // # Files
 //

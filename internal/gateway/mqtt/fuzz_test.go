@@ -10,23 +10,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// FuzzConnection sends any bytes after a CONNECT of each version to a running gateway.
-// The connection ends when the device ends it, what is left of it is limited, and another
-// device is served on.
+// FuzzConnection sends arbitrary bytes after a CONNECT of each version to a running gateway.
+// The connection ends when the device closes it, its remains are limited, and another device
+// still works.
 func FuzzConnection(f *testing.F) {
-	message := text("plant/A/sensor/7")
+	message := mqttString("plant/A/sensor/7")
 	for _, s := range []string{
 		"",
 		"\xc0\x00\xe0\x00",
-		packet(0x30, message+"1"),
-		packet(0x32, message+"\x00\x01"+"1") + packet(0x3a, message+"\x00\x01"+"1"),
-		packet(0x34, message+"\x00\x02"+"1") + packet(0x62, "\x00\x02") + packet(0x62, "\x00\x03"),
-		packet(0x32, message+"\x00\x01\x00"+"1") + packet(0x32, message+"\x00\x02\x03\x23\x00\x01"+"1"),
-		packet(0x82, "\x00\x01"+text("spBv1.0/+/NCMD/n/#")+"\x00") + packet(0xa2, "\x00\x02"+text("#")),
-		packet(0x82, "\x00\x01\x00"+text("$share/g/#")+"\x02") + packet(0x10, text("MQTT")+"\x04\x02\x00\x3c"+text("d")),
-		packet(0x31, message+"1") + packet(0x40, "\x00\x01") + packet(0x50, "\x00\x01") + packet(0x70, "\x00\x01"),
-		packet(0xf0, "\x18\x00") + "\x30\xff\xff\xff\x7f",
-		packet(0xe0, "\x04\x05\x11\x00\x00\x00\x10"),
+		makePacket(0x30, message+"1"),
+		makePacket(0x32, message+"\x00\x01"+"1") + makePacket(0x3a, message+"\x00\x01"+"1"),
+		makePacket(0x34, message+"\x00\x02"+"1") + makePacket(0x62, "\x00\x02") + makePacket(0x62, "\x00\x03"),
+		makePacket(0x32, message+"\x00\x01\x00"+"1") + makePacket(0x32, message+"\x00\x02\x03\x23\x00\x01"+"1"),
+		makePacket(0x82, "\x00\x01"+mqttString("spBv1.0/+/NCMD/n/#")+"\x00") + makePacket(0xa2, "\x00\x02"+mqttString("#")),
+		makePacket(0x82, "\x00\x01\x00"+mqttString("$share/g/#")+"\x02") + makePacket(0x10, mqttString("MQTT")+"\x04\x02\x00\x3c"+mqttString("d")),
+		makePacket(0x31, message+"1") + makePacket(0x40, "\x00\x01") + makePacket(0x50, "\x00\x01") + makePacket(0x70, "\x00\x01"),
+		makePacket(0xf0, "\x18\x00") + "\x30\xff\xff\xff\x7f",
+		makePacket(0xe0, "\x04\x05\x11\x00\x00\x00\x10"),
 		"\x30\xff\xff\xff\xff\x01",
 	} {
 		for kind := range byte(4) {
@@ -34,16 +34,16 @@ func FuzzConnection(f *testing.F) {
 		}
 	}
 	r := newRig(f)
-	r.sessionsAway = 8
+	r.maxIdleSessions = 8
 	addr := "127.0.0.1:0"
-	g, _ := r.gateway(r.broker(&addr, gateway.Access{}))
+	g, _ := r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 	other := dialWire(f, addr)
-	other.ask(0x20, connect("other", true))
-	connects := []string{connect("f4", true), connect("f4", false),
-		packet(0x10, text("MQTT")+"\x05\x02\x00\x3c\x00"+text("f5")), packet(0x10, text("MQTT")+"\x05\x00\x00\x3c\x05\x11\x00\x00\x00\x3c"+text("f5"))}
+	other.request(0x20, connectPacket("other", true))
+	connects := []string{connectPacket("f4", true), connectPacket("f4", false),
+		makePacket(0x10, mqttString("MQTT")+"\x05\x02\x00\x3c\x00"+mqttString("f5")), makePacket(0x10, mqttString("MQTT")+"\x05\x00\x00\x3c\x05\x11\x00\x00\x00\x3c"+mqttString("f5"))}
 	f.Fuzz(func(t *testing.T, kind byte, rest []byte) {
 		w := dialWire(t, addr)
-		w.ask(0x20, connects[int(kind)%len(connects)])
+		w.request(0x20, connects[int(kind)%len(connects)])
 		go func() {
 			w.c.Write(rest)
 			w.c.(*net.TCPConn).CloseWrite()
@@ -53,7 +53,7 @@ func FuzzConnection(f *testing.F) {
 		}
 		other.c.SetDeadline(time.Now().Add(pipelinetest.Patience))
 		other.t = t
-		other.ask(0xd0, "\xc0\x00")
+		other.request(0xd0, "\xc0\x00")
 		if n := r.server.Clients.Len(); n > 16 {
 			t.Errorf("%d clients are left", n)
 		}

@@ -30,7 +30,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// number reads a payload that is one number.
+// number decodes a payload with one number.
 type number struct{}
 
 func (number) Decode(p []byte) ([]gateway.Part, error) {
@@ -46,19 +46,19 @@ type rig struct {
 	dir  string
 	book pipelinetest.LogBook
 
-	sessionsAway int
-	server       *mochi.Server // of the newest broker
+	maxIdleSessions int
+	server          *mochi.Server // the newest broker's server
 }
 
 func newRig(t testing.TB) *rig {
 	r := &rig{t: t, dir: t.TempDir()}
 	r.nc, r.js = pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
-	r.limit(-1)
+	r.limitInput(-1)
 	return r
 }
 
-// limit is how many messages the input takes.
-func (r *rig) limit(n int64) {
+// limitInput limits the number of messages in the input.
+func (r *rig) limitInput(n int64) {
 	r.t.Helper()
 	var err error
 	r.in, err = r.js.CreateOrUpdateStream(r.t.Context(), jetstream.StreamConfig{Name: "EUSN-IN", Subjects: []string{"sensors.*"}, Discard: jetstream.DiscardNew, MaxMsgs: n,
@@ -68,8 +68,8 @@ func (r *rig) limit(n int64) {
 	}
 }
 
-// gateway runs one until the function it returns is called.
-func (r *rig) gateway(input func(*gateway.Gateway, *gateway.Topics) (func(), error)) (g *gateway.Gateway, end func()) {
+// startGateway runs a gateway until the test calls end.
+func (r *rig) startGateway(input func(*gateway.Gateway, *gateway.Topics) (func(), error)) (g *gateway.Gateway, stop func()) {
 	r.t.Helper()
 	g, err := gateway.New(r.nc, gateway.Config{Channels: []string{"x"}, Decoder: number{}, Lines: number{}, Dir: r.dir, Latency: 2 * time.Millisecond, StopTimeout: 20 * time.Millisecond, Log: r.book.Logger()})
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *rig) gateway(input func(*gateway.Gateway, *gateway.Topics) (func(), err
 	done := make(chan error, 1)
 	go func() { done <- g.Run(ctx) }()
 	ended := false
-	end = func() {
+	stop = func() {
 		if ended {
 			return
 		}
@@ -98,14 +98,14 @@ func (r *rig) gateway(input func(*gateway.Gateway, *gateway.Topics) (func(), err
 		}
 		closeInput()
 	}
-	r.t.Cleanup(end)
-	return g, end
+	r.t.Cleanup(stop)
+	return g, stop
 }
 
-// broker is the input of a broker of our own at addr.
-func (r *rig) broker(addr *string, a gateway.Access) func(*gateway.Gateway, *gateway.Topics) (func(), error) {
+// brokerInput returns an input that listens as a broker at addr.
+func (r *rig) brokerInput(addr *string, a gateway.Access) func(*gateway.Gateway, *gateway.Topics) (func(), error) {
 	return func(g *gateway.Gateway, topics *gateway.Topics) (func(), error) {
-		b, err := Listen(g, BrokerOptions{Addr: *addr, Access: a, Topics: topics, MaxMessage: 1 << 16, Log: r.book.Logger(), sessionsAway: r.sessionsAway})
+		b, err := Listen(g, BrokerOptions{Addr: *addr, Access: a, Topics: topics, MaxMessage: 1 << 16, Log: r.book.Logger(), maxIdleSessions: r.maxIdleSessions})
 		if err != nil {
 			return nil, err
 		}
@@ -115,8 +115,8 @@ func (r *rig) broker(addr *string, a gateway.Access) func(*gateway.Gateway, *gat
 	}
 }
 
-// device connects, again and again.
-func (r *rig) device(addr, id string, change func(*paho.ClientOptions)) paho.Client {
+// connectDevice connects a device that reconnects by itself.
+func (r *rig) connectDevice(addr, id string, change func(*paho.ClientOptions)) paho.Client {
 	r.t.Helper()
 	o := paho.NewClientOptions().AddBroker("tcp://" + addr).SetClientID(id).SetCleanSession(false).SetProtocolVersion(4).
 		SetAutoReconnect(true).SetMaxReconnectInterval(50 * time.Millisecond).SetConnectTimeout(pipelinetest.Patience).SetStore(paho.NewOrderedMemoryStore())
@@ -124,12 +124,12 @@ func (r *rig) device(addr, id string, change func(*paho.ClientOptions)) paho.Cli
 		change(o)
 	}
 	c := paho.NewClient(o)
-	r.await(c.Connect())
+	r.waitForToken(c.Connect())
 	r.t.Cleanup(func() { c.Disconnect(0) })
 	return c
 }
 
-func (r *rig) await(t paho.Token) {
+func (r *rig) waitForToken(t paho.Token) {
 	r.t.Helper()
 	if !t.WaitTimeout(pipelinetest.Patience) {
 		r.t.Fatalf("no answer within %v\n%s", pipelinetest.Patience, r.book.String())
@@ -139,9 +139,9 @@ func (r *rig) await(t paho.Token) {
 	}
 }
 
-// stored is the input's samples by key. A message that is stored twice under one
-// number is once in it, as for the stage.
-func (r *rig) stored() map[string][]float32 {
+// storedSamples returns the input's samples by key. Two messages with the same number count
+// once, as in the stage.
+func (r *rig) storedSamples() map[string][]float32 {
 	r.t.Helper()
 	all := map[string][]float32{}
 	last := map[string]string{}
@@ -173,22 +173,22 @@ func (r *rig) stored() map[string][]float32 {
 	return all
 }
 
-// complete fails unless each key has the numbers 0 to n-1, once, and in order
-// where the devices keep one. It waits for them: when a device of this library has connected again, it says
-// that messages are acknowledged which it is sending again.
-func (r *rig) complete(keys, n int, ordered bool) {
+// expectComplete fails unless each key has each number from 0 to n-1 exactly once, and in order
+// if ordered is set. It waits for the numbers: after a reconnect this library reports messages
+// as acknowledged although it is still resending them.
+func (r *rig) expectComplete(keys, n int, ordered bool) {
 	r.t.Helper()
 	for stop := time.Now().Add(pipelinetest.Patience); time.Now().Before(stop); time.Sleep(20 * time.Millisecond) {
-		there := 0
-		for _, x := range r.stored() {
-			there += len(x)
+		samples := 0
+		for _, x := range r.storedSamples() {
+			samples += len(x)
 		}
-		if there >= keys*n {
+		if samples >= keys*n {
 			break
 		}
 	}
-	time.Sleep(100 * time.Millisecond) // for doubled ones
-	got := r.stored()
+	time.Sleep(100 * time.Millisecond) // time for duplicates
+	got := r.storedSamples()
 	for k := range keys {
 		x := got[fmt.Sprintf("A/%d", k)]
 		if len(x) != n {
@@ -207,18 +207,18 @@ func (r *rig) complete(keys, n int, ordered bool) {
 	}
 }
 
-// Devices with a session lose nothing and double nothing, while the gateway ends
-// and starts again, in the middle of a full input.
+// With sessions, nothing is lost or duplicated when the gateway ends and restarts while the
+// input is full.
 func TestDevicesOutliveTheGateway(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	_, end := r.gateway(r.broker(&addr, gateway.Access{}))
+	_, end := r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 	const devices, each = 4, 120
 	var clients []paho.Client
 	for d := range devices {
 		qos := d % 2
-		clients = append(clients, r.device(addr, fmt.Sprint("device", qos, d), nil))
+		clients = append(clients, r.connectDevice(addr, fmt.Sprint("device", qos, d), nil))
 	}
 	var tokens []paho.Token
 	for i := range each {
@@ -227,63 +227,61 @@ func TestDevicesOutliveTheGateway(t *testing.T) {
 		}
 		switch i {
 		case 1:
-			// A device that has used one packet id alone may be doubled (package gateway,
-			// "What the outbox is for"): this library loses a PUBREC that comes when the
-			// connection ends, and sends its message again.
+			// A message of a device with only one packet id may be duplicated (package gateway,
+			// "What the outbox is for"): this library loses a PUBREC that arrives when the
+			// connection ends, and resends the message.
 			for _, tok := range tokens {
-				r.await(tok)
+				r.waitForToken(tok)
 			}
 		case 20, 60, 100: // full
 			info, err := r.in.Info(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.limit(int64(max(1, info.State.Msgs)))
+			r.limitInput(int64(max(1, info.State.Msgs)))
 		case 30, 70, 110:
 			end()
-			r.limit(-1)
-			_, end = r.gateway(r.broker(&addr, gateway.Access{}))
+			r.limitInput(-1)
+			_, end = r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 		}
 	}
 	for _, tok := range tokens {
-		// A token whose write met the end of the connection has an error, and its
-		// message is sent again: complete looks for it.
+		// A token has an error if its write met the end of the connection; the library resends
+		// the message, and expectComplete waits for it.
 		if !tok.WaitTimeout(pipelinetest.Patience) {
 			t.Fatal("a message is never acknowledged")
 		}
 	}
-	// When it has connected again, this library sends new messages beside those
-	// that it sends again.
-	r.complete(devices, each, false)
+	// After a reconnect this library sends new messages and repetitions in parallel.
+	r.expectComplete(devices, each, false)
 }
 
-// The acknowledgement comes when the message is stored, not before.
+// The acknowledgement is sent after the message is stored, not before.
 func TestNoAcknowledgementWhileFull(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	r.gateway(r.broker(&addr, gateway.Access{}))
-	r.limit(1)
-	c := r.device(addr, "d", nil)
-	r.await(c.Publish("plant/A/sensor/0", 1, false, "0"))
+	r.startGateway(r.brokerInput(&addr, gateway.Access{}))
+	r.limitInput(1)
+	c := r.connectDevice(addr, "d", nil)
+	r.waitForToken(c.Publish("plant/A/sensor/0", 1, false, "0"))
 	full := c.Publish("plant/A/sensor/0", 1, false, "1")
 	if full.WaitTimeout(300 * time.Millisecond) {
 		t.Error("a message is acknowledged that the input has not taken")
 	}
-	r.limit(-1)
-	r.await(full)
-	r.complete(1, 2, true)
+	r.limitInput(-1)
+	r.waitForToken(full)
+	r.expectComplete(1, 2, true)
 }
 
-// A topic without a stream ends the connection: MQTT 3.1.1 has no other answer
-// than the acknowledgement.
+// A topic without a stream ends the connection: MQTT 3.1.1 has no negative acknowledgement.
 func TestRefusedTopic(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	g, _ := r.gateway(r.broker(&addr, gateway.Access{}))
+	g, _ := r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 	lost := make(chan bool, 1)
-	c := r.device(addr, "d", func(o *paho.ClientOptions) {
+	c := r.connectDevice(addr, "d", func(o *paho.ClientOptions) {
 		o.SetAutoReconnect(false).SetConnectionLostHandler(func(paho.Client, error) { lost <- true })
 	})
 	tok := c.Publish("elsewhere/A", 1, false, "0")
@@ -300,8 +298,8 @@ func TestRefusedTopic(t *testing.T) {
 	}
 }
 
-// wire is a device that is written in bytes: the library of the others knows MQTT
-// 3.1.1 alone, and connects when it likes.
+// wire is a device that sends literal bytes: the library of the other devices supports only
+// MQTT 3.1.1, and reconnects by itself.
 type wire struct {
 	t testing.TB
 	c net.Conn
@@ -325,8 +323,8 @@ func (w *wire) send(packet string) {
 	}
 }
 
-// ask sends a packet and returns the body of the answer, which has the type want.
-func (w *wire) ask(want byte, packet string) []byte {
+// request sends a packet and returns the body of the answer, which must have the type want.
+func (w *wire) request(want byte, packet string) []byte {
 	w.t.Helper()
 	head := make([]byte, 2)
 	w.send(packet)
@@ -342,86 +340,85 @@ func (w *wire) ask(want byte, packet string) []byte {
 
 const connectV5 = "\x10\x0e\x00\x04MQTT\x05\x02\x00\x3c\x00\x00\x01d" // clean start, client id d
 
-// A device of MQTT 5 that sends with QoS 2 is told of no failure in the last of the
-// four packets, either.
+// The gateway reports success in both answers to an MQTT 5 device with QoS 2.
 func TestQoS2OfMQTT5(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	r.gateway(r.broker(&addr, gateway.Access{}))
+	r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 	w := dialWire(t, addr)
-	w.ask(0x20, connectV5)
+	w.request(0x20, connectV5)
 	for _, step := range []struct {
-		what, packet string
+		name, packet string
 		answer       byte
 	}{
 		{"PUBREC", "\x34\x16\x00\x10plant/A/sensor/7\x00\x07\x001", 0x50}, // PUBLISH, packet id 7, payload 1
 		{"PUBCOMP", "\x62\x02\x00\x07", 0x70},                             // PUBREL
 	} {
-		body := w.ask(step.answer, step.packet)
+		body := w.request(step.answer, step.packet)
 		if !bytes.HasPrefix(body, []byte{0, 7}) || len(body) > 2 && body[2] != 0 {
-			t.Errorf("%s % x, want packet id 7 and the reason 0 or none", step.what, body)
+			t.Errorf("%s % x, want packet id 7 and the reason 0 or none", step.name, body)
 		}
 	}
-	if got := r.stored(); len(got["A/7"]) != 1 {
+	if got := r.storedSamples(); len(got["A/7"]) != 1 {
 		t.Errorf("%v, want a sample of A/7", got)
 	}
 }
 
-// A device that has used one packet id alone, with QoS 2, and has no PUBREC, sends the
-// message again: it is there once. When the device has the PUBREC and says so, the
-// same id and content are another message, also if that is marked as a repeat, for the
-// gateway may not have got it the first time.
+// A device with only one packet id, with QoS 2 and without a PUBREC, resends its message: the
+// message is stored once. After the device has confirmed the PUBREC, the same id and content
+// are a new message, even if the message is marked as a repetition, because the gateway may
+// have missed the first transmission.
 func TestOnePacketIDWithQoS2(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	r.gateway(r.broker(&addr, gateway.Access{}))
+	r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 	const (
-		connect = "\x10\x0d\x00\x04MQTT\x04\x00\x00\x3c\x00\x01d" // MQTT 3.1.1, its session is kept
+		connect = "\x10\x0d\x00\x04MQTT\x04\x00\x00\x3c\x00\x01d" // MQTT 3.1.1 with a persistent session
 		publish = "\x15\x00\x10plant/A/sensor/7\x00\x01" + "1"    // packet id 1, payload 1
 		release = "\x62\x02\x00\x01"
 	)
 	samples := func(want int) {
 		t.Helper()
-		if got := r.stored(); len(got["A/7"]) != want {
+		if got := r.storedSamples(); len(got["A/7"]) != want {
 			t.Fatalf("%v, want %d samples of A/7", got, want)
 		}
 	}
 	first := "\x34"
 	for range 3 { // the PUBREC does not reach the device
 		w := dialWire(t, addr)
-		w.ask(0x20, connect)
-		w.ask(0x50, first+publish)
+		w.request(0x20, connect)
+		w.request(0x50, first+publish)
 		w.c.Close()
 		first = "\x3c" // DUP
 	}
 	samples(1)
 	for n := range 3 {
 		w := dialWire(t, addr)
-		w.ask(0x20, connect)
-		w.ask(0x50, "\x3c"+publish)
-		w.ask(0x70, release)
+		w.request(0x20, connect)
+		w.request(0x50, "\x3c"+publish)
+		w.request(0x70, release)
 		w.c.Close()
-		samples(n + 1) // of n = 0 it is the message above
+		samples(n + 1) // for n = 0 this is the message above
 	}
 }
 
-// A device of MQTT 5 hears that its payload cannot be read, after that is stored.
-// One of MQTT 3.1.1 has the plain acknowledgement, which has no reasons.
+// An MQTT 5 device gets the reason why its payload cannot be decoded, after the payload is
+// stored. An MQTT 3.1.1 device gets the plain acknowledgement, which has no reason.
 func TestUnreadablePayload(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	r.gateway(r.broker(&addr, gateway.Access{}))
+	r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 	w := dialWire(t, addr)
-	w.ask(0x20, connectV5)
-	body := w.ask(0x40, "\x32\x16\x00\x10plant/A/sensor/7\x00\x07\x00?")
+	w.request(0x20, connectV5)
+	body := w.request(0x40, "\x32\x16\x00\x10plant/A/sensor/7\x00\x07\x00?")
 	if len(body) < 3 || body[2] != 0x99 || !bytes.Contains(body, []byte("invalid syntax")) {
 		t.Errorf("PUBACK % x, want the reason 0x99 and the decoder's words", body)
 	}
-	old := r.device(addr, "old", nil)
-	r.await(old.Publish("plant/A/sensor/7", 1, false, "?"))
+	old := r.connectDevice(addr, "old", nil)
+	r.waitForToken(old.Publish("plant/A/sensor/7", 1, false, "?"))
 	info, err := r.in.Info(t.Context())
 	if err != nil || info.State.Msgs != 2 {
 		t.Fatalf("%d messages are stored (%v), want both", info.State.Msgs, err)
@@ -431,55 +428,54 @@ func TestUnreadablePayload(t *testing.T) {
 	}
 }
 
-// A device that connects again while its message waits is not taken twice: the old
-// connection lets the message go before its repeat comes.
+// If a device reconnects while its message waits, the message is stored once: the old
+// connection releases the message before its repetition.
 func TestReconnectWhileWaiting(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	r.gateway(r.broker(&addr, gateway.Access{}))
+	r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 	w := dialWire(t, addr)
-	w.ask(0x20, connectV5) // the gateway works
+	w.request(0x20, connectV5) // the gateway works
 	if err := r.js.DeleteStream(t.Context(), "EUSN-IN"); err != nil {
 		t.Fatal(err)
 	}
 	const devices = 6
-	var again []*wire
+	var repeats []*wire
 	for d := range devices {
-		connect := "\x10\x0d\x00\x04MQTT\x04\x00\x00\x3c\x00\x01" + string(rune('e'+d)) // MQTT 3.1.1, its session is kept
+		connect := "\x10\x0d\x00\x04MQTT\x04\x00\x00\x3c\x00\x01" + string(rune('e'+d)) // MQTT 3.1.1 with a persistent session
 		publish := "\x15\x00\x10plant/A/sensor/" + fmt.Sprint(d) + "\x00\x07" + "1"
 		first := dialWire(t, addr)
-		first.ask(0x20, connect)
+		first.request(0x20, connect)
 		first.send("\x32" + publish)
-		time.Sleep(20 * time.Millisecond) // until it waits: the test could miss the fault, not find one
+		time.Sleep(20 * time.Millisecond) // until the message waits: a wait that is too short can only hide the fault
 		second := dialWire(t, addr)
-		second.ask(0x20, connect)
+		second.request(0x20, connect)
 		second.send("\x3a" + publish) // DUP
-		again = append(again, second)
+		repeats = append(repeats, second)
 	}
-	r.limit(-1)
-	for _, w := range again {
-		w.ask(0x40, "")
+	r.limitInput(-1)
+	for _, w := range repeats {
+		w.request(0x40, "")
 	}
-	time.Sleep(300 * time.Millisecond) // for what the old connections may have
-	for key, x := range r.stored() {
+	time.Sleep(300 * time.Millisecond) // time for messages of the old connections
+	for key, x := range r.storedSamples() {
 		if len(x) != 1 {
 			t.Errorf("%s has %d samples, want 1", key, len(x))
 		}
 	}
 }
 
-// Devices log in over TLS, and only with the password and a certificate that they
-// can check.
+// Devices log in over TLS, only with the right password and with a certificate they can verify.
 func TestLogin(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	certified := httptest.NewTLSServer(nil) // its certificate is for 127.0.0.1
+	certified := httptest.NewTLSServer(nil) // a certificate for 127.0.0.1
 	certified.Close()
 	trusting := x509.NewCertPool()
 	trusting.AddCert(certified.Certificate())
 	addr := "127.0.0.1:0"
-	r.gateway(r.broker(&addr, gateway.Access{User: "u", Password: "secret", TLS: &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12}}))
+	r.startGateway(r.brokerInput(&addr, gateway.Access{User: "u", Password: "secret", TLS: &tls.Config{Certificates: certified.TLS.Certificates, MinVersion: tls.VersionTLS12}}))
 	for _, c := range []struct {
 		scheme, password string
 		roots            *x509.CertPool
@@ -498,17 +494,17 @@ func TestLogin(t *testing.T) {
 			t.Errorf("%s, password %q: %v", c.scheme, c.password, tok.Error())
 		}
 		if c.ok {
-			r.await(client.Publish("plant/A/sensor/7", 1, false, "1"))
+			r.waitForToken(client.Publish("plant/A/sensor/7", 1, false, "1"))
 		}
 		client.Disconnect(0)
 	}
-	if got := r.stored(); len(got["A/7"]) != 1 {
+	if got := r.storedSamples(); len(got["A/7"]) != 1 {
 		t.Errorf("%v, want a sample of A/7", got)
 	}
 }
 
-// mosquitto starts one and returns its address.
-func mosquitto(t *testing.T) (addr string) {
+// startMosquitto starts mosquitto and returns its address.
+func startMosquitto(t *testing.T) (addr string) {
 	t.Helper()
 	path, err := exec.LookPath("mosquitto")
 	if err != nil {
@@ -531,10 +527,10 @@ func mosquitto(t *testing.T) (addr string) {
 	return addr
 }
 
-// The same through Debian's mosquitto: the gateway is its client.
+// The same through Debian's mosquitto, with the gateway as a client.
 func TestBehindMosquitto(t *testing.T) {
 	t.Parallel()
-	addr := mosquitto(t)
+	addr := startMosquitto(t)
 	r := newRig(t)
 	client := func(g *gateway.Gateway, topics *gateway.Topics) (func(), error) {
 		c, err := Follow(g, ClientOptions{URL: "tcp://" + addr, ID: "gateway", Topics: topics, Log: r.book.Logger()})
@@ -543,7 +539,7 @@ func TestBehindMosquitto(t *testing.T) {
 		}
 		return c.Close, nil
 	}
-	_, end := r.gateway(client)
+	_, end := r.startGateway(client)
 	connected := func(n int) {
 		for stop := time.Now().Add(pipelinetest.Patience); r.book.Lines("connected to the broker") < n; time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(stop) {
@@ -555,7 +551,7 @@ func TestBehindMosquitto(t *testing.T) {
 	const devices, each = 4, 120
 	var clients []paho.Client
 	for d := range devices {
-		clients = append(clients, r.device(addr, fmt.Sprint("device", d), nil))
+		clients = append(clients, r.connectDevice(addr, fmt.Sprint("device", d), nil))
 	}
 	var tokens []paho.Token
 	for i := range each {
@@ -568,30 +564,29 @@ func TestBehindMosquitto(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			r.limit(int64(max(1, info.State.Msgs)))
+			r.limitInput(int64(max(1, info.State.Msgs)))
 			time.Sleep(50 * time.Millisecond)
 			end()
-			r.limit(-1)
-			_, end = r.gateway(client)
+			r.limitInput(-1)
+			_, end = r.startGateway(client)
 		}
 	}
 	for _, tok := range tokens {
-		r.await(tok)
+		r.waitForToken(tok)
 	}
-	r.complete(devices, each, true)
+	r.expectComplete(devices, each, true)
 }
 
-// Who cannot log in leaves nothing behind, and does not make the gateway forget
-// what a device has sent.
+// Failed logins leave no state, and the gateway still remembers the messages of a device.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	g, end := r.gateway(r.broker(&addr, gateway.Access{User: "u", Password: "secret"}))
-	c := r.device(addr, "device", func(o *paho.ClientOptions) { o.SetUsername("u").SetPassword("secret") })
-	r.await(c.Publish("plant/A/sensor/7", 1, false, "1"))
+	g, end := r.startGateway(r.brokerInput(&addr, gateway.Access{User: "u", Password: "secret"}))
+	c := r.connectDevice(addr, "device", func(o *paho.ClientOptions) { o.SetUsername("u").SetPassword("secret") })
+	r.waitForToken(c.Publish("plant/A/sensor/7", 1, false, "1"))
 	const strangers = 100
-	var refused sync.WaitGroup // at once: each waits a second for its refusal
+	var refused sync.WaitGroup // in parallel: each waits a second for its refusal
 	for range strangers {
 		refused.Go(func() {
 			stranger := paho.NewClient(paho.NewClientOptions().AddBroker("tcp://" + addr).SetClientID("device").SetCleanSession(true).SetUsername("u").SetPassword("wrong").SetAutoReconnect(false))
@@ -615,25 +610,25 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// qos0 is a message that another broker sends without waiting.
+// qos0 is a message of QoS 0 from another broker.
 type qos0 struct{ paho.Message }
 
 func (qos0) Qos() byte       { return 0 }
 func (qos0) Payload() []byte { return make([]byte, 1<<16) }
 
-// While the gateway takes nothing, what another broker sends without waiting does
-// not fill the memory: it is dropped and counted, like lines over UDP.
+// While the input is full, messages of QoS 0 from another broker do not fill the memory: they
+// are dropped and counted, like lines over UDP.
 func TestBrokerDoesNotFillTheMemory(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	g, _ := r.gateway(func(*gateway.Gateway, *gateway.Topics) (func(), error) { return func() {}, nil })
-	c := &Client{g: g, wake: make(chan struct{}, 1)}
-	const sent = 2 * queueBytes >> 16
-	for range sent {
-		c.received(nil, qos0{})
+	g, _ := r.startGateway(func(*gateway.Gateway, *gateway.Topics) (func(), error) { return func() {}, nil })
+	c := &Client{gateway: g, wake: make(chan struct{}, 1)}
+	const count = 2 * queueBytes >> 16
+	for range count {
+		c.queueMessage(nil, qos0{})
 	}
 	n, dropped := len(c.queue), g.Stats().Dropped
-	if n<<16 > queueBytes || n < sent/3 || uint64(n)+dropped != sent {
-		t.Errorf("of %d messages %d wait and %d were dropped, want about half and half", sent, n, dropped)
+	if n<<16 > queueBytes || n < count/3 || uint64(n)+dropped != count {
+		t.Errorf("of %d messages %d wait and %d were dropped, want about half and half", count, n, dropped)
 	}
 }

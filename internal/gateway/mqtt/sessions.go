@@ -11,38 +11,37 @@ import (
 )
 
 const (
-	keepSession  = 7 * 24 * time.Hour // of a device that is away, if it has sent with QoS 1 or 2
-	keepUnused   = time.Hour          // of one that has not: it waits for no acknowledgement
-	sweepEvery   = time.Second
-	sessionsAway = 20_000   // beyond, those away longest are forgotten
-	sessionBytes = 48 << 20 // of them
-	sessionCost  = 1500     // bytes of a session, about
-	filterCost   = 300      // bytes of a subscription, about
+	keepSession     = 7 * 24 * time.Hour // for idle sessions with messages of QoS 1 or 2
+	keepUnused      = time.Hour          // for other idle sessions: their devices wait for no acknowledgement
+	sweepEvery      = time.Second
+	maxIdleSessions = 20_000   // beyond, the sessions idle longest are dropped
+	sessionBytes    = 48 << 20 // memory limit of idle sessions
+	sessionCost     = 1500     // approximate bytes of a session
+	filterCost      = 300      // approximate bytes of a subscription
 )
 
-// away is a session whose device is not connected.
-type away struct {
+// idleSession is a session without a connection.
+type idleSession struct {
 	client *mochi.Client
 	since  int64 // seconds since the Unix epoch
 	used   bool  // the device has sent with QoS 1 or 2
 	cost   int
 }
 
-// sweepSessions forgets, until the broker ends, what connections have left behind.
+// sweepSessions drops expired and excess sessions every second until the broker ends.
 func (h *hook) sweepSessions() {
 	for {
 		select {
 		case <-h.ctx.Done():
 			return
 		case <-time.After(sweepEvery):
-			h.sweep(time.Now())
+			h.sweepOnce(time.Now())
 		}
 	}
 }
 
-// compareAway orders unused sessions before used ones, and of each kind those first that are
-// away longest.
-func compareAway(a, b away) int {
+// compareIdle sorts unused sessions before used sessions, then by idle time, longest first.
+func compareIdle(a, b idleSession) int {
 	if a.used != b.used {
 		if a.used {
 			return 1
@@ -52,50 +51,50 @@ func compareAway(a, b away) int {
 	return cmp.Compare(a.since, b.since)
 }
 
-// sweep goes through the sessions without a connection. The broker has a client of
-// many kilobytes for each, also where a connection has ended before it was set up: such
-// a client is dropped, or replaced by one that has the session alone. What is left is
+// sweepOnce examines all sessions without a connection. The library keeps a client of many
+// kilobytes per session, even if the connection ended before its setup was complete. Such a
+// client is dropped, or replaced by a client with only the session. The remaining sessions are
 // limited in time, number and bytes.
-func (h *hook) sweep(now time.Time) {
-	var all []away
+func (h *hook) sweepOnce(now time.Time) {
+	var idle []idleSession
 	bytes := 0
 	for id, cl := range h.server.Clients.GetAll() {
 		if cl.Net.Inline || !cl.Closed() || cl.StopTime() == 0 {
 			continue
 		}
-		a := away{client: cl, since: cl.StopTime(), used: h.hasUsed(id), cost: sessionCost + len(id)}
+		a := idleSession{client: cl, since: cl.StopTime(), used: h.hasUsed(id), cost: sessionCost + len(id)}
 		for filter := range cl.State.Subscriptions.GetAll() {
 			a.cost += len(filter) + filterCost
 		}
-		if a.expired(now.Unix()) {
-			h.drop(cl)
+		if a.isExpired(now.Unix()) {
+			h.dropSession(cl)
 			continue
 		}
 		if cl.Net.Conn != nil {
-			a.client = h.reduce(cl)
+			a.client = h.shrinkClient(cl)
 		}
-		all = append(all, a)
+		idle = append(idle, a)
 		bytes += a.cost
 	}
 	h.forgetUnused()
-	most := cmp.Or(h.o.sessionsAway, sessionsAway)
-	if len(all) <= most && bytes <= sessionBytes {
+	limit := cmp.Or(h.options.maxIdleSessions, maxIdleSessions)
+	if len(idle) <= limit && bytes <= sessionBytes {
 		return
 	}
-	slices.SortFunc(all, compareAway)
+	slices.SortFunc(idle, compareIdle)
 	dropped := 0
-	for i := 0; i < len(all) && (len(all)-i > most || bytes > sessionBytes); i++ {
-		bytes -= all[i].cost
-		if h.drop(all[i].client) {
+	for i := 0; i < len(idle) && (len(idle)-i > limit || bytes > sessionBytes); i++ {
+		bytes -= idle[i].cost
+		if h.dropSession(idle[i].client) {
 			dropped++
 		}
 	}
-	h.g.Forgotten(dropped)
-	h.o.Log.Warn("sessions of devices that are away are forgotten: there are more than the broker keeps. A device that comes back begins a new session", "forgotten", dropped, "kept", len(all)-dropped)
+	h.gateway.Forgotten(dropped)
+	h.options.Log.Warn("sessions of disconnected devices were deleted: the broker's limit is reached. Such a device starts a new session when it reconnects", "forgotten", dropped, "kept", len(idle)-dropped)
 }
 
-// expired reports whether a session is over.
-func (a *away) expired(now int64) bool {
+// isExpired reports whether a session has expired.
+func (a *idleSession) isExpired(now int64) bool {
 	p := &a.client.Properties
 	if p.ProtocolVersion < 5 && p.Clean {
 		return true
@@ -110,11 +109,11 @@ func (a *away) expired(now int64) bool {
 	return a.since+keep <= now
 }
 
-// drop forgets a session, unless its device is coming back.
-func (h *hook) drop(cl *mochi.Client) bool {
+// dropSession deletes a session, unless its device is reconnecting.
+func (h *hook) dropSession(cl *mochi.Client) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.isAway(cl) {
+	if !h.isIdle(cl) {
 		return false
 	}
 	h.server.UnsubscribeClient(cl)
@@ -123,12 +122,12 @@ func (h *hook) drop(cl *mochi.Client) bool {
 	return true
 }
 
-// reduce replaces a client that has had a connection by one that has its session alone.
-// It returns the client of the session.
-func (h *hook) reduce(cl *mochi.Client) *mochi.Client {
+// shrinkClient replaces a client with a closed connection by a client with only the session,
+// and returns the session's client.
+func (h *hook) shrinkClient(cl *mochi.Client) *mochi.Client {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.isAway(cl) || cl.State.Inflight.Len() > 0 {
+	if !h.isIdle(cl) || cl.State.Inflight.Len() > 0 {
 		return cl
 	}
 	small := h.server.NewClient(nil, cl.Net.Listener, strings.Clone(cl.ID), false)
@@ -142,36 +141,36 @@ func (h *hook) reduce(cl *mochi.Client) *mochi.Client {
 	return small
 }
 
-// isAway reports whether a client is still that of its session, and no connection of the
-// same device is being set up. The caller holds mu.
-func (h *hook) isAway(cl *mochi.Client) bool {
-	coming := h.coming[cl.ID]
-	there, ok := h.server.Clients.Get(cl.ID)
-	return ok && there == cl && (coming == nil || coming.Closed()) && h.devices[cl] == nil
+// isIdle reports whether a client still owns its session, and no connection of the same device
+// is being set up. The caller holds mu.
+func (h *hook) isIdle(cl *mochi.Client) bool {
+	other := h.connecting[cl.ID]
+	current, ok := h.server.Clients.Get(cl.ID)
+	return ok && current == cl && (other == nil || other.Closed()) && h.devices[cl] == nil
 }
 
-// hasUsed reports whether a session has messages that may come again.
+// hasUsed reports whether a device has sent with QoS 1 or 2.
 func (h *hook) hasUsed(id string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.used[id]
 }
 
-// forgetUnused forgets connections that were not set up, and devices whose sessions
-// are gone.
+// forgetUnused deletes connections without a complete setup, and the marks of devices without a
+// session.
 func (h *hook) forgetUnused() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	for id, cl := range h.coming {
+	for id, cl := range h.connecting {
 		if cl.Closed() {
-			delete(h.coming, id)
+			delete(h.connecting, id)
 		}
 	}
-	if len(h.used) <= 2*sessionsAway {
+	if len(h.used) <= 2*maxIdleSessions {
 		return
 	}
 	for id := range h.used {
-		if _, there := h.server.Clients.Get(id); !there {
+		if _, found := h.server.Clients.Get(id); !found {
 			delete(h.used, id)
 		}
 	}

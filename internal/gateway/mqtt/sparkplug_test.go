@@ -24,8 +24,8 @@ func (oneChannel) Sample(_ int, v any) (float32, bool) {
 	return x, ok
 }
 
-// metricV is a message of Sparkplug B with the metric v, by name and alias or by alias
-// alone, at a time in ms.
+// metricV encodes a Sparkplug B message with the metric v at a time in ms, by name and alias or
+// only by alias.
 func metricV(seq, ms byte, name bool, x float32) []byte {
 	m := []byte{0x10, 1} // alias
 	if name {
@@ -35,19 +35,19 @@ func metricV(seq, ms byte, name bool, x float32) []byte {
 	return append(append([]byte{0x08, ms, 0x12, byte(len(m))}, m...), 0x18, seq)
 }
 
-// until waits for something to be so.
-func (r *rig) until(so func() bool) {
+// waitUntil waits for a condition.
+func (r *rig) waitUntil(condition func() bool) {
 	r.t.Helper()
-	for end := time.Now().Add(pipelinetest.Patience); !so(); time.Sleep(5 * time.Millisecond) {
-		if time.Now().After(end) {
+	for timeout := time.Now().Add(pipelinetest.Patience); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(timeout) {
 			r.t.Fatalf("it does not happen\n%s", r.book.String())
 		}
 	}
 }
 
-// An edge node that sends data before a birth is asked for one, over the gateway's own
-// broker and over another one; then its data are samples. Its death reaches the
-// gateway as a will.
+// An edge node with data before its birth gets a request for a birth, over the gateway's own
+// broker and over another broker; then its data are samples. Its death reaches the gateway as a
+// will.
 func TestSparkplug(t *testing.T) {
 	for _, way := range []string{"own", "other"} {
 		t.Run(way, func(t *testing.T) {
@@ -73,23 +73,23 @@ func TestSparkplug(t *testing.T) {
 				return c.Close, nil
 			}
 			if way == "other" {
-				addr = mosquitto(t)
+				addr = startMosquitto(t)
 			}
-			g, _ := r.gateway(input)
+			g, _ := r.startGateway(input)
 			if way == "other" {
-				r.until(func() bool { return r.book.Lines("connected to the broker") > 0 })
+				r.waitUntil(func() bool { return r.book.Lines("connected to the broker") > 0 })
 			}
 			births := make(chan struct{}, 9)
-			node := r.device(addr, "node", func(o *paho.ClientOptions) {
+			node := r.connectDevice(addr, "node", func(o *paho.ClientOptions) {
 				o.SetCleanSession(true).SetAutoReconnect(false).SetBinaryWill("spBv1.0/G/NDEATH/n", []byte{0x08, 1}, 1, false)
 			})
-			r.await(node.Subscribe("spBv1.0/G/NCMD/n/#", 1, func(_ paho.Client, m paho.Message) {
+			r.waitForToken(node.Subscribe("spBv1.0/G/NCMD/n/#", 1, func(_ paho.Client, m paho.Message) {
 				if m.Topic() == "spBv1.0/G/NCMD/n" && strings.Contains(string(m.Payload()), "Node Control/Rebirth") {
 					births <- struct{}{}
 				}
 			}))
-			send := func(kind string, payload []byte) { r.await(node.Publish("spBv1.0/G/"+kind, 0, false, payload)) }
-			send("NDATA/n", metricV(7, 1, false, 7)) // whose alias nobody knows
+			send := func(kind string, payload []byte) { r.waitForToken(node.Publish("spBv1.0/G/"+kind, 0, false, payload)) }
+			send("NDATA/n", metricV(7, 1, false, 7)) // with an unknown alias
 			select {
 			case <-births:
 			case <-time.After(pipelinetest.Patience):
@@ -100,14 +100,14 @@ func TestSparkplug(t *testing.T) {
 			send("NDATA/n", metricV(2, 3, false, 12))
 			send("DBIRTH/n/d", metricV(3, 3, true, 20))
 			send("DDATA/n/d", metricV(4, 4, false, 21))
-			r.until(func() bool { return g.Stats().Samples == 3 })
-			r.device(addr, "node", func(o *paho.ClientOptions) { o.SetCleanSession(true) }) // takes the session over: the broker sends the will
-			other := r.device(addr, "node2", func(o *paho.ClientOptions) { o.SetCleanSession(true) })
+			r.waitUntil(func() bool { return g.Stats().Samples == 3 })
+			r.connectDevice(addr, "node", func(o *paho.ClientOptions) { o.SetCleanSession(true) }) // takes over the session: the broker sends the will
+			mosquitto := r.connectDevice(addr, "node2", func(o *paho.ClientOptions) { o.SetCleanSession(true) })
 			refused := func() uint64 { return g.Stats().Refused["mqtt"] + g.Stats().Refused["broker"] }
-			for before := refused(); refused() == before; time.Sleep(20 * time.Millisecond) { // until the death has come
-				r.await(other.Publish("spBv1.0/G/NDATA/n", 0, false, metricV(5, 5, false, 1)))
+			for before := refused(); refused() == before; time.Sleep(20 * time.Millisecond) { // until the death has arrived
+				r.waitForToken(mosquitto.Publish("spBv1.0/G/NDATA/n", 0, false, metricV(5, 5, false, 1)))
 			}
-			got := r.stored()
+			got := r.storedSamples()
 			for key, want := range map[string][]float32{"G/n": {11, 12}, "G/n/d": {21}} {
 				if x := got[key]; len(x) < len(want) || !slices.Equal(x[:len(want)], want) {
 					t.Errorf("%s: %v, want %v", key, x, want)

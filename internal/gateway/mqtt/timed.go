@@ -15,28 +15,28 @@ import (
 )
 
 const (
-	loginWait = 10 * time.Second // for the first packet of a connection
-	writeWait = 30 * time.Second // for a device that does not read
+	loginWait = 10 * time.Second // limit for the first packet of a connection
+	writeWait = 30 * time.Second // limit for a write to a device that does not read
 
-	drainTime  = time.Second // after a packet that is too large
+	drainTime  = time.Second // after a packet over the size limit
 	drainBytes = 8 << 20
 
-	smallPacket = 8 << 10  // bytes; a packet up to this size needs no place
-	largeBytes  = 64 << 20 // of large packets that are on their way at a time
+	smallPacket = 8 << 10  // bytes; packets up to this size need no place
+	largeBytes  = 64 << 20 // limit of large packets in transit
 )
 
-// timed is a listener whose connections do not wait for ever: neither for the first
-// packet, nor for the rest of a large one, nor for a device that does not read.
-type timed struct {
+// timedListener accepts connections with time limits for the first packet, for a large packet,
+// and for writes.
+type timedListener struct {
 	net.Listener
 	login, write time.Duration
-	pace         listen.Pace    // of a large packet
-	places       *listen.Places // for large packets on their way
-	refuse       func(error)    // is told of a connection that is ended; nil: nobody
-	most         int            // bytes of a packet, as the broker counts them; 0: any number
+	pace         listen.Pace    // minimum pace of a large packet
+	places       *listen.Places // places for large packets in transit
+	refuse       func(error)    // gets the error of a refused connection; nil: no report
+	maxPacket    int            // limit of a packet in bytes, as the library counts; 0: no limit
 }
 
-func (t timed) Accept() (net.Conn, error) {
+func (t timedListener) Accept() (net.Conn, error) {
 	c, err := t.Listener.Accept()
 	if err != nil {
 		return nil, err
@@ -45,68 +45,67 @@ func (t timed) Accept() (net.Conn, error) {
 	return &timedConn{Conn: c, limits: t}, nil
 }
 
-// timedConn takes the broker's deadlines, which come from the device's keepalive, for
-// reading alone. The broker sets one before it reads a packet. If the gateway holds
-// back meanwhile, the deadline passes, and the acknowledgements that are written
-// then must not fail for it.
+// timedConn applies the library's deadlines, which come from the device's keepalive, only to
+// reading. The library sets a deadline before it reads a packet. Under backpressure the
+// deadline may expire, and the next acknowledgements must not fail because of it.
 //
-// The broker allocates the memory of a packet when it has read the packet's length. So
-// a connection follows the lengths: before the login all packets are small, and later a
-// large one needs a place, of which there are few, and must keep a pace.
+// The library allocates a packet's memory when it has read the packet's length. So timedConn
+// parses the lengths: before the login all packets must be small; later a large packet needs
+// one of a few places, and must arrive at a minimum pace.
 type timedConn struct {
 	net.Conn
-	limits   timed
+	limits   timedListener
 	loggedIn atomic.Bool
 
-	// Of the reading goroutine: the packet on its way.
-	inHeader bool // its first byte was read, and its length was not
-	length   int
-	shift    int
-	left     int // bytes that are missing
-	coming   listen.Coming
-	until    time.Time // deadline of a large one
+	// State of the reading goroutine: the packet in transit.
+	inHeader  bool // the first byte was read, the length is incomplete
+	length    int
+	shift     int
+	remaining int // missing bytes
+	arrival   listen.Coming
+	deadline  time.Time // deadline of a large packet
 
-	holds, closed atomic.Bool // a place; the connection
+	hasPlace, closed atomic.Bool // hasPlace: the connection has a place
 
-	version5, tooLarge atomic.Bool // of MQTT; a packet
-	told               sync.Once
+	version5, tooLarge atomic.Bool // version5: the protocol is MQTT 5; tooLarge: a packet was too large
+	notified           sync.Once
 }
 
 var (
 	errLength = errors.New("mqtt: malformed length of a packet")
 	errLogin  = errors.New("mqtt: the first packet of a connection is too large")
-	errPlace  = errors.New("mqtt: too many large packets are on their way")
-	errSlow   = errors.New("mqtt: a large packet comes too slowly")
+	errPlace  = errors.New("mqtt: too many large packets are in transit")
+	errSlow   = errors.New("mqtt: a large packet arrives too slowly")
 )
 
-// SetDeadline is that of the next read.
+// SetDeadline sets the deadline of the next read.
 func (c *timedConn) SetDeadline(t time.Time) error {
-	if c.left > 0 && c.holds.Load() && (t.IsZero() || t.After(c.until)) {
-		t = c.until
+	if c.remaining > 0 && c.hasPlace.Load() && (t.IsZero() || t.After(c.deadline)) {
+		t = c.deadline
 	}
 	return c.SetReadDeadline(t)
 }
 
 func (c *timedConn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
-	if errors.Is(err, os.ErrDeadlineExceeded) && c.left > 0 && c.holds.Load() {
-		return n, c.refused(fmt.Errorf("%w: want %v", errSlow, c.limits.pace))
+	if errors.Is(err, os.ErrDeadlineExceeded) && c.remaining > 0 && c.hasPlace.Load() {
+		return n, c.reportRefusal(fmt.Errorf("%w: want %v", errSlow, c.limits.pace))
 	}
-	if failed := c.follow(b[:n]); failed != nil {
+	if failed := c.trackPackets(b[:n]); failed != nil {
 		return 0, failed
 	}
 	return n, err
 }
 
-// follow goes through the packets in what was read.
-func (c *timedConn) follow(b []byte) error {
+// trackPackets parses the packet boundaries in the bytes read.
+func (c *timedConn) trackPackets(b []byte) error {
 	for len(b) > 0 {
-		if c.left > 0 {
-			n := min(c.left, len(b))
-			c.left -= n
+		if c.remaining > 0 {
+			n := min(c.remaining, len(b))
+			c.remaining -= n
 			b = b[n:]
-			if c.left == 0 {
-				c.leave()
+			if c.remaining == 0 {
+				c.releasePlace()
 			} else if err := c.keepPace(n); err != nil {
 				return err
 			}
@@ -122,13 +121,13 @@ func (c *timedConn) follow(b []byte) error {
 		c.shift += 7
 		switch {
 		case x&0x80 == 0:
-			c.inHeader, c.left = false, c.length
-			if c.limits.most > 0 && c.length+1 > c.limits.most { // the broker ends the connection
+			c.inHeader, c.remaining = false, c.length
+			if c.limits.maxPacket > 0 && c.length+1 > c.limits.maxPacket { // the library ends the connection
 				c.tooLarge.Store(true)
 				return nil
 			}
-			if c.left > smallPacket {
-				if err := c.enter(); err != nil {
+			if c.remaining > smallPacket {
+				if err := c.acquirePlace(); err != nil {
 					return err
 				}
 			}
@@ -139,29 +138,29 @@ func (c *timedConn) follow(b []byte) error {
 	return nil
 }
 
-// refused reports why the connection ends.
-func (c *timedConn) refused(why error) error {
+// reportRefusal reports the reason why the connection ends.
+func (c *timedConn) reportRefusal(err error) error {
 	if c.limits.refuse != nil {
-		c.limits.refuse(why)
+		c.limits.refuse(err)
 	}
-	return why
+	return err
 }
 
-// keepPace notes bytes of a packet.
+// keepPace counts bytes of a large packet, and sets its next deadline.
 func (c *timedConn) keepPace(n int) error {
-	if !c.holds.Load() {
+	if !c.hasPlace.Load() {
 		return nil
 	}
-	t := c.coming.Came(n, time.Now())
+	t := c.arrival.Came(n, time.Now())
 	if t.IsZero() {
 		return nil
 	}
-	c.until = t
+	c.deadline = t
 	return c.SetReadDeadline(t)
 }
 
-// sender is the address of the device.
-func (c *timedConn) sender() netip.AddrPort {
+// senderAddr returns the address of the device.
+func (c *timedConn) senderAddr() netip.AddrPort {
 	tcp, ok := c.RemoteAddr().(*net.TCPAddr)
 	if !ok {
 		return netip.AddrPort{}
@@ -169,27 +168,27 @@ func (c *timedConn) sender() netip.AddrPort {
 	return tcp.AddrPort()
 }
 
-// enter waits for the place of a large packet.
-func (c *timedConn) enter() error {
+// acquirePlace waits for a place for a large packet.
+func (c *timedConn) acquirePlace() error {
 	if !c.loggedIn.Load() {
-		return c.refused(errLogin)
+		return c.reportRefusal(errLogin)
 	}
-	if !c.limits.places.Take(c.sender(), c.limits.pace.Whole) {
-		return c.refused(errPlace)
+	if !c.limits.places.Take(c.senderAddr(), c.limits.pace.Whole) {
+		return c.reportRefusal(errPlace)
 	}
-	c.holds.Store(true)
+	c.hasPlace.Store(true)
 	if c.closed.Load() {
-		c.leave()
+		c.releasePlace()
 		return net.ErrClosed
 	}
-	c.coming, c.until = c.limits.pace.Begin(time.Now())
-	return c.SetReadDeadline(c.until)
+	c.arrival, c.deadline = c.limits.pace.Begin(time.Now())
+	return c.SetReadDeadline(c.deadline)
 }
 
-// leave gives the place of a large packet back.
-func (c *timedConn) leave() {
-	if c.holds.Swap(false) {
-		c.limits.places.Give(c.sender())
+// releasePlace returns the place of a large packet.
+func (c *timedConn) releasePlace() {
+	if c.hasPlace.Swap(false) {
+		c.limits.places.Give(c.senderAddr())
 	}
 }
 
@@ -200,17 +199,17 @@ func (c *timedConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// Close tells a device of MQTT 5 that its packet was too large. What the device still
-// sends is read for a moment: otherwise the system may end the connection before the
-// device has read why.
+// Close sends the reason to an MQTT 5 device if its packet was too large. Then Close reads the
+// device's data for a moment: otherwise the system may end the connection before the device has
+// read the reason.
 func (c *timedConn) Close() error {
 	c.closed.Store(true)
-	c.leave()
+	c.releasePlace()
 	if !c.tooLarge.Load() || !c.version5.Load() {
 		return c.Conn.Close()
 	}
-	c.told.Do(func() {
-		c.Write(tooLargePacket(c.limits.most))
+	c.notified.Do(func() {
+		c.Write(tooLargePacket(c.limits.maxPacket))
 		c.SetReadDeadline(time.Now().Add(drainTime))
 		go func() {
 			defer c.Conn.Close()
@@ -220,9 +219,9 @@ func (c *timedConn) Close() error {
 	return nil
 }
 
-// tooLargePacket is a DISCONNECT of MQTT 5 with the reason 0x95, packet too large.
-func tooLargePacket(most int) []byte {
+// tooLargePacket returns a DISCONNECT of MQTT 5 with reason 0x95, packet too large.
+func tooLargePacket(limit int) []byte {
 	const disconnect, packetTooLarge, reasonString = 0xe0, 0x95, 0x1f
-	why := fmt.Sprintf("a packet may have %d bytes: send fewer samples a message", most)
-	return append([]byte{disconnect, byte(5 + len(why)), packetTooLarge, byte(3 + len(why)), reasonString, 0, byte(len(why))}, why...)
+	reason := fmt.Sprintf("the limit of a packet is %d bytes: send fewer samples per message", limit)
+	return append([]byte{disconnect, byte(5 + len(reason)), packetTooLarge, byte(3 + len(reason)), reasonString, 0, byte(len(reason))}, reason...)
 }

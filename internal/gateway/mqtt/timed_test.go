@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/listen"
 )
 
-// pair is both ends of a connection through a timed listener.
-func pair(t *testing.T, login, write time.Duration) (device, broker net.Conn) {
+// connectPair returns both ends of a connection through a timed listener.
+func connectPair(t *testing.T, login, write time.Duration) (device, broker net.Conn) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -22,17 +22,16 @@ func pair(t *testing.T, login, write time.Duration) (device, broker net.Conn) {
 	if device, err = net.Dial("tcp", l.Addr().String()); err != nil {
 		t.Fatal(err)
 	}
-	if broker, err = (timed{Listener: l, login: login, write: write}).Accept(); err != nil {
+	if broker, err = (timedListener{Listener: l, login: login, write: write}).Accept(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { device.Close(); broker.Close() })
 	return device, broker
 }
 
-// A deadline from the keepalive that has passed while the gateway held back ends no
-// acknowledgement.
+// An expired keepalive deadline after backpressure does not fail an acknowledgement.
 func TestDeadlineIsOfReading(t *testing.T) {
-	device, broker := pair(t, time.Minute, time.Minute)
+	device, broker := connectPair(t, time.Minute, time.Minute)
 	if err := broker.SetDeadline(time.Now().Add(-time.Second)); err != nil {
 		t.Fatal(err)
 	}
@@ -47,9 +46,9 @@ func TestDeadlineIsOfReading(t *testing.T) {
 	}
 }
 
-// Who says nothing, and who reads nothing, is not waited for without end.
+// The wait for a device that sends nothing, or reads nothing, is limited.
 func TestConnectionsDoNotWaitForEver(t *testing.T) {
-	_, broker := pair(t, 10*time.Millisecond, 10*time.Millisecond)
+	_, broker := connectPair(t, 10*time.Millisecond, 10*time.Millisecond)
 	if _, err := broker.Read(make([]byte, 9)); !errors.Is(err, os.ErrDeadlineExceeded) {
 		t.Errorf("before the first packet: %v", err)
 	}
@@ -66,10 +65,9 @@ func TestConnectionsDoNotWaitForEver(t *testing.T) {
 	}
 }
 
-// A large packet that comes a byte at a time ends its connection, also where each byte
-// comes in time.
+// A large packet that arrives byte by byte ends its connection, even if each byte is in time.
 func TestSlowPackets(t *testing.T) {
-	device, c := pair(t, time.Minute, time.Minute)
+	device, c := connectPair(t, time.Minute, time.Minute)
 	refused := make(chan error, 1)
 	broker := c.(*timedConn)
 	broker.limits.pace = listen.Pace{Bytes: 1 << 10, Each: 100 * time.Millisecond, Whole: time.Minute}
@@ -91,22 +89,22 @@ func TestSlowPackets(t *testing.T) {
 			break
 		}
 	}
-	if err, took := <-refused, time.Since(begun); !errors.Is(err, errSlow) || took > 30*time.Second {
-		t.Errorf("%v after %v", err, took)
+	if err, duration := <-refused, time.Since(begun); !errors.Is(err, errSlow) || duration > 30*time.Second {
+		t.Errorf("%v after %v", err, duration)
 	}
 	if broker.Close(); broker.limits.places.Used() != 0 {
 		t.Error("the connection keeps its place")
 	}
 }
 
-// An acknowledgement that cannot be written ends the connection: the device would
-// wait for it for ever.
+// An acknowledgement that cannot be written ends the connection: otherwise the device would
+// wait for ever.
 func TestUnwrittenAcknowledgement(t *testing.T) {
 	ended := make(chan error, 1)
 	a := newAcks(func(err error) { ended <- err })
 	defer a.close()
 	broken := errors.New("broken")
-	a.add(func() error { return broken }).done()
+	a.enqueue(func() error { return broken }).release()
 	if err := <-ended; err != broken {
 		t.Error(err)
 	}

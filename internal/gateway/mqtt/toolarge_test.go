@@ -13,12 +13,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// mqttText is a text as MQTT writes it.
+// mqttText encodes a text for MQTT.
 func mqttText(s string) []byte {
 	return append(binary.BigEndian.AppendUint16(nil, uint16(len(s))), s...)
 }
 
-// mqttPacket is a packet of that first byte.
+// mqttPacket returns a packet with a first byte.
 func mqttPacket(first byte, parts ...[]byte) []byte {
 	body := slices.Concat(parts...)
 	p := []byte{first}
@@ -58,14 +58,13 @@ func connectWith(t *testing.T, addr, id string, level, flags byte, rest ...[]byt
 	return c, body
 }
 
-// A CONNACK announces what is not taken: packets of more bytes than the limit, and
-// retained messages. A packet beyond the limit is counted and logged, and MQTT 5 hears
-// why its connection ends.
+// A CONNACK announces the size limit of packets and refuses retained messages. A packet over
+// the limit is counted and logged, and MQTT 5 devices get the reason why their connection ends.
 func TestPacketTooLarge(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	g, _ := r.gateway(r.broker(&addr, gateway.Access{}))
+	g, _ := r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 	const limit = 1 << 16
 	for i, level := range []byte{4, 5} {
 		c, connack := connectWith(t, addr, "d", level, 2)
@@ -93,13 +92,13 @@ func TestPacketTooLarge(t *testing.T) {
 	}
 }
 
-// A device that announces a retained will can connect. One that cannot hears a return
-// code of its version of MQTT, and the log reports it.
+// A device with a retained will can connect. A refused device gets a return code of its MQTT
+// version, and the log reports the refusal.
 func TestWillAndReturnCodes(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	addr := "127.0.0.1:0"
-	g, _ := r.gateway(r.broker(&addr, gateway.Access{}))
+	g, _ := r.startGateway(r.brokerInput(&addr, gateway.Access{}))
 	will := slices.Concat(mqttText("plant/A/sensor/LWT"), mqttText("Offline"))
 	for _, level := range []byte{4, 5} {
 		properties := []byte{0}[:int(level)-4]

@@ -157,7 +157,7 @@ func (c *Client) reconnect(ctx context.Context) {
 	}
 }
 
-// runSession runs one session in its own process and passes its values on until an error.
+// runSession runs one session in a separate process and forwards the values until an error.
 func (c *Client) runSession(ctx context.Context) error {
 	p, err := startProcess(request{Options: c.options, Wait: c.wait})
 	if err != nil {
@@ -206,8 +206,8 @@ func (c *Client) startSession(s *grant) {
 	c.subscribed = true
 	c.known = make([]bool, len(c.items))
 	for _, m := range c.images {
-		m.Gap() // values between the sessions are missing
-		m.Forget()
+		m.MarkGap() // values between the sessions are missing
+		m.Reset()
 	}
 }
 
@@ -233,14 +233,14 @@ func (c *Client) publishValues(ctx context.Context, readings []reading) error {
 		target := &c.items[v.item]
 		m := c.images[target.Stream]
 		if v.overflowed {
-			m.Gap()
+			m.MarkGap()
 		}
 		switch {
 		case c.known[v.item]:
 			m.Set(target.Channel, v.time, v.number)
 		case !v.missing:
 			c.known[v.item] = true
-			m.Know(target.Channel, v.number)
+			m.SetInitial(target.Channel, v.number)
 			if !slices.Contains(c.known, false) {
 				c.options.Log.Info("OPC UA: all variables have values, and samples begin", "server", c.options.URL)
 			}
@@ -249,7 +249,7 @@ func (c *Client) publishValues(ctx context.Context, readings []reading) error {
 	c.warnWaiting(values)
 	parts := []gateway.Part{}
 	for _, m := range c.images {
-		parts = append(parts, m.Parts()...)
+		parts = append(parts, m.TakeParts()...)
 	}
 	if len(parts) == 0 {
 		return nil

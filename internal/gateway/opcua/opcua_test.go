@@ -59,7 +59,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// A value that was not measured is no first value, whatever its status, and is in no sample.
+// An unmeasured value is no first value, whatever its status, and is in no sample.
 // Uncertain values are measurements, except the status UncertainInitialValue.
 func TestFirstValues(t *testing.T) {
 	x := func(v float32) *ua.Variant { return ua.MustVariant(v) }
@@ -111,7 +111,7 @@ func TestFirstValues(t *testing.T) {
 	}
 }
 
-// Settings that the server has changed are listed.
+// differences lists the settings changed by the server.
 func TestGrantedSettings(t *testing.T) {
 	o := &Options{Sampling: 10 * time.Millisecond, Publishing: 100 * time.Millisecond, Queue: 20, Nodes: map[string]string{"p/x": "i=1", "p/y": "i=2"}}
 	if got := (&grant{Sampling: o.Sampling, Publishing: o.Publishing, Queue: 20}).differences(o); got != nil {
@@ -132,7 +132,7 @@ func TestGrantedSettings(t *testing.T) {
 }
 
 // Any value with any status reaches the gateway's process unchanged, and is missing or a
-// number. (Bytes that the library cannot decode end its process: see
+// number. (Undecodable bytes end the reader process: see
 // TestChangedBytesEndOneSessionOnly.)
 func FuzzReading(f *testing.F) {
 	f.Add(uint32(0), uint8(0), uint64(1), "")

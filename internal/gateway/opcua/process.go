@@ -17,7 +17,7 @@ import (
 // processName is argument 0 of a reader process.
 const processName = "eusn-stream-opcua"
 
-// endWait is the time that a reader process has to end before it is killed.
+// endWait is the time between asking a reader process to end and killing the process.
 const endWait = 3 * time.Second
 
 // request is the standard input of a reader process, as JSON. The process ends when its input

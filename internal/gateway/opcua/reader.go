@@ -22,8 +22,8 @@ const (
 	hardMemoryLimit = 256 << 20
 )
 
-// init turns a program that was started under processName into a reader process before its main
-// function runs: the gateway, and the test binary of each package that imports this package.
+// init turns a program started as processName into a reader process, before the main function
+// runs: the gateway, and the test binary of each package that imports this package.
 func init() {
 	if len(os.Args) == 1 && os.Args[0] == processName {
 		runReader(os.Stdin, os.Stdout)
@@ -31,7 +31,7 @@ func init() {
 	}
 }
 
-// runReader runs one session with a server and writes its reports.
+// runReader runs one session with a server and writes reports.
 func runReader(stdin io.Reader, stdout io.Writer) {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM) // the gateway ends this process
 	debug.SetMemoryLimit(softMemoryLimit)

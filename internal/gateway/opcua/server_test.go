@@ -30,7 +30,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// book is a gateway and a log handler that records samples and messages, one line each.
+// book is a gateway and a log handler for tests: it records samples and messages, one line each.
 type book chan string
 
 func (b book) Take(_ context.Context, m *gateway.Message) error {
@@ -94,8 +94,8 @@ func newIdentity(t *testing.T, dir, name string, notBefore time.Time, days int) 
 	return writeIdentity(t, dir, name, notBefore, days, key)
 }
 
-// writeIdentity writes the files of an identity. Its application URI has the name; with an
-// empty name there is no URI.
+// writeIdentity writes the files of an identity. Its application URI has the name; no URI if
+// the name is empty.
 func writeIdentity(t *testing.T, dir, name string, notBefore time.Time, days int, key crypto.Signer) identity {
 	t.Helper()
 	var uris []*url.URL

@@ -21,7 +21,7 @@ const (
 	codeBits = 0xffff0000 // mask of a status without its info bits
 )
 
-// grant is what the server has granted to a session.
+// grant has the settings granted by the server.
 type grant struct {
 	Policy      string
 	Publishing  time.Duration
@@ -30,7 +30,7 @@ type grant struct {
 	Slow, Short int           // variables with a changed sampling interval, with a shorter queue
 }
 
-// differences lists the settings that the server has changed.
+// differences lists the settings changed by the server.
 func (s *grant) differences(o *Options) (all []string) {
 	wanted := func(d time.Duration, zeroText string) string {
 		if d == 0 {
@@ -156,8 +156,8 @@ type watch struct {
 	clocks      int       // values of the server's clock so far
 }
 
-// checkSilence pings a silent server. If the server answers, but its clock, which has changed
-// before, is silent too, the subscription has ended.
+// checkSilence pings a silent server. If the server answers, but an earlier working clock is
+// silent, the subscription has ended.
 func (w *watch) checkSilence() error {
 	quiet := time.Since(w.lastMessage)
 	if quiet < w.silence {
@@ -172,7 +172,7 @@ func (w *watch) checkSilence() error {
 	return nil
 }
 
-// clockNode is a variable that every server has and that changes.
+// clockNode is the server's current time, a variable of every server.
 var clockNode = ua.NewNumericNodeID(0, id.Server_ServerStatus_CurrentTime)
 
 // clockEvery is the sampling interval of the server's clock.

@@ -32,9 +32,9 @@ func readTrust(path string) ([]byte, error) {
 }
 
 // acceptsPolicy reports whether an endpoint may have a policy. Under None the server does not
-// prove that it owns its certificate: an attacker in the network could hide the server's other
-// endpoints, show the server's certificate, and get the password. So auto does not fall back to
-// None if the certificate is pinned and could be proved.
+// prove that it owns its certificate: an attacker in the network could hide other endpoints,
+// show the server's certificate, and get the password. So auto does not fall back to None if
+// the certificate is pinned and could be proved.
 func (c *Client) acceptsPolicy(policy string) bool {
 	switch {
 	case policy == "auto" || !slices.Contains(Policies, policy):

@@ -34,7 +34,7 @@ func compareFile(t *testing.T, file, test string, messages []byte) {
 	}
 }
 
-// startListener is a server of another protocol: it sends one answer to the first bytes it reads.
+// startListener is a server of another protocol: it sends one answer after the first bytes.
 func startListener(t *testing.T, answer string, closes bool) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -1,48 +1,48 @@
-// Package sparkplug takes messages of Sparkplug B from a gateway's MQTT inputs. It
-// knows the births of edge nodes and devices, and makes samples of their data.
+// Package sparkplug handles the Sparkplug B messages of a gateway's MQTT inputs. It tracks the
+// births of edge nodes and devices, and makes samples from their data.
 //
-// # What is kept
+// # State
 //
-// For each edge node: whether it is born, its bdSeq, and the last seq. For each
-// device, and for the node itself: the aliases and types of the metrics that are
-// channels of the model, and the last value of each (internal/image). Other metrics
-// are read past. The key of a device's stream is GROUP/NODE/DEVICE, of a node's
-// own metrics GROUP/NODE.
+// For each edge node: whether the node is born, its bdSeq, and the newest seq. For each device,
+// and for the node itself: the aliases and types of the metrics that are channels of the model,
+// and the newest value of each metric (internal/image). Other metrics are skipped. The key of a
+// device's stream is GROUP/NODE/DEVICE, the key for a node's own metrics is GROUP/NODE.
 //
-// # What a message does
+// # Messages
 //
-//	NBIRTH  a session of the node begins; its devices must have births after it
-//	DBIRTH  tells the values of all metrics. No sample: a birth repeats what is so, whenever
-//	        somebody asks for one
-//	NDATA,  new values of some metrics; those of one time are a sample, the other channels
-//	DDATA   have the last value that was told
-//	DDEATH  the device is not born any more; the next samples carry the flag gap
-//	NDEATH  the same for the node and all of its devices, if bdSeq is that of its birth
-//	others  are for others
+//	NBIRTH  starts a session of the node; the births of its devices must follow
+//	DBIRTH  contains the values of all metrics. It makes no sample: a birth repeats current
+//	        values, on request
+//	NDATA,  contain new values of some metrics; the values of one time make a sample, with
+//	DDATA   the newest known value for each other channel
+//	DDEATH  ends the device; the next samples carry the flag gap
+//	NDEATH  ends the node and all its devices, if bdSeq matches the node's birth
+//	others  are ignored
 //
-// A death ends no sequence unless Options.End says so: it means that a node has lost
-// its broker, not that its machine has stopped.
+// A death ends no sequence unless Options.End is set: the node has lost its broker, but its
+// machine may still run.
 //
-// # What is missing
+// # Missing messages
 //
-// Data before a birth cannot be read, for they have aliases only, and the other
-// channels are not known. They are refused, and the node is asked for its births
-// (NCMD, "Node Control/Rebirth"), every 5 s at most. So it is after a start of the
-// gateway: nothing is stored of a node. If seq shows that messages are lost, the
-// node is asked, too, but its data are taken: the channels that they have are right, and
-// the others may be old until the birth. In all of these cases the next samples
-// begin a new incarnation of the stream, and its prediction has the flag gap.
+// Data before a birth cannot be decoded, because data have only aliases, and the other channels
+// are unknown. The host refuses such data and requests the births of the node (NCMD, "Node
+// Control/Rebirth"), at most every 5 s. This happens after each start of the gateway, because
+// the state of nodes is not stored.
 //
-// Historical values (is_historical), which a node has kept while it had no broker,
-// make samples if they are after the last sample of the stream. They do not
-// change the values held for later ones. The other channels have the values of before
-// the birth. Those that are not after the last sample are refused: times of a stream
-// do not go back for them.
+// If seq shows lost messages, the host requests the births, too, but accepts the data: the
+// channels in the data are right, and the other channels may be old until the birth. In all
+// these cases the next samples start a new incarnation of the stream, and its prediction has
+// the flag gap.
 //
-// # Bounds
+// Historical values (is_historical), stored by a node while it had no broker, make samples if
+// they are after the stream's newest sample. Later samples do not use historical values. The
+// other channels have the values before the birth. Historical values before the newest sample
+// are refused, because the times of a stream must not go back.
 //
-// 65,536 metrics of a message, 10,000 edge nodes, 10,000 devices of a node, 2^20
-// devices and nodes in all; a message is as large as the broker lets it be.
+// # Limits
+//
+// 65,536 metrics per message, 10,000 edge nodes, 10,000 devices per node, 2^20 devices and
+// nodes in total; the broker limits the size of a message.
 //
 // # Files
 //

@@ -13,39 +13,38 @@ import (
 )
 
 const (
-	namespace    = "spBv1.0"
-	mostNodes    = 10000
-	mostDevices  = 10000           // of a node
-	askAgain     = 5 * time.Second // between two requests for the births of a node
-	mostUnits    = 1 << 20         // devices and nodes of a host, all together
-	mostSeq      = 256             // numbers begin again after so many
-	msPerNs      = int64(time.Millisecond)
-	mostTime     = uint64(1<<63-1) / uint64(time.Millisecond)
-	rebirthTopic = "NCMD"
+	namespace       = "spBv1.0"
+	maxNodes        = 10000
+	maxDevices      = 10000           // per node
+	rebirthInterval = 5 * time.Second // minimum interval between two requests for the births of a node
+	maxUnits        = 1 << 20         // devices and nodes of a host in total
+	maxSeq          = 256             // seq counts modulo maxSeq
+	msPerNs         = int64(time.Millisecond)
+	maxTime         = uint64(1<<63-1) / uint64(time.Millisecond)
+	rebirthTopic    = "NCMD"
 )
 
-// Channels says which metric is which channel.
+// Channels maps metrics to channels.
 type Channels interface {
 	Channel(metric string) (channel int, ok bool)
 	Name(channel int) (metric string)
 	Sample(channel int, value any) (x float32, ok bool)
 }
 
-// Options say what a host does.
+// Options configure a host.
 type Options struct {
-	Groups   string // whose messages it takes, separated by commas; "+" = all
+	Groups   string // accepted groups, separated by commas; "+": all groups
 	Channels Channels
-	Count    int           // channels
-	Period   time.Duration // between two samples; 0: a sample for each time that values have
-	End      bool          // a death ends the sequences of its streams
+	Count    int           // number of channels
+	Period   time.Duration // between two samples; 0: one sample per source time
+	End      bool          // a death ends the sequences of the affected streams
 }
 
-// Host keeps what is known of each edge node, and makes samples of what they
-// send.
+// Host tracks edge nodes and makes samples from their messages.
 type Host struct {
-	g      *gateway.Gateway
-	o      Options
-	groups []string
+	gateway *gateway.Gateway
+	options Options
+	groups  []string
 
 	mu    sync.Mutex
 	nodes map[string]*node // by group/node
@@ -53,54 +52,53 @@ type Host struct {
 }
 
 // New returns a host that gives samples to g.
-func New(g *gateway.Gateway, o Options) (*Host, error) {
-	groups, err := parseGroups(o.Groups)
+func New(g *gateway.Gateway, options Options) (*Host, error) {
+	groups, err := parseGroups(options.Groups)
 	if err != nil {
 		return nil, err
 	}
-	return &Host{g: g, o: o, groups: groups, nodes: map[string]*node{}}, nil
+	return &Host{gateway: g, options: options, groups: groups, nodes: map[string]*node{}}, nil
 }
 
-// CheckGroups says what is wrong with a list of groups.
+// CheckGroups reports an error in a list of groups.
 func CheckGroups(list string) error {
 	_, err := parseGroups(list)
 	return err
 }
 
 func parseGroups(list string) ([]string, error) {
-	var all []string
+	var groups []string
 	for group := range strings.SplitSeq(list, ",") {
 		group = strings.TrimSpace(group)
 		if group == "" || group != "+" && strings.ContainsAny(group, "+#/") {
 			return nil, fmt.Errorf("gateway: groups of Sparkplug B %q: want group ids, separated by commas, or + for all", list)
 		}
-		all = append(all, group)
+		groups = append(groups, group)
 	}
-	return all, nil
+	return groups, nil
 }
 
-// Filters are the topics that the host takes, to subscribe to.
+// Filters returns the topic filters to subscribe to.
 func (h *Host) Filters() []string {
-	var all []string
+	var filters []string
 	for _, group := range h.groups {
-		all = append(all, namespace+"/"+group+"/#")
+		filters = append(filters, namespace+"/"+group+"/#")
 	}
-	return all
+	return filters
 }
 
-// Has reports whether a topic is one of Sparkplug B, of whichever group.
-func Has(topic string) bool { return strings.HasPrefix(topic, namespace+"/") }
+// HasTopic reports whether a topic belongs to Sparkplug B, whatever its group.
+func HasTopic(topic string) bool { return strings.HasPrefix(topic, namespace+"/") }
 
-// IsDeath reports whether a topic is one by which a broker says that an edge node is
-// gone.
+// IsDeath reports whether a topic announces the death of an edge node.
 func IsDeath(topic string) bool {
 	levels := strings.Split(topic, "/")
 	return len(levels) == 4 && levels[0] == namespace && levels[2] == "NDEATH"
 }
 
-// Commands reports whether a filter is one by which an edge node asks for its
-// commands, or for the state of hosts.
-func Commands(filter string) bool {
+// IsCommandFilter reports whether an edge node uses a filter for its commands or the state of
+// hosts.
+func IsCommandFilter(filter string) bool {
 	levels := strings.Split(filter, "/")
 	if len(levels) < 3 || levels[0] != namespace {
 		return false
@@ -108,12 +106,12 @@ func Commands(filter string) bool {
 	return levels[1] == "STATE" || (levels[2] == "NCMD" || levels[2] == "DCMD") && len(levels) >= 4
 }
 
-// topic is one of Sparkplug B, taken apart.
+// topic is a parsed topic of Sparkplug B.
 type topic struct {
 	group, kind, node, device string
 }
 
-func (h *Host) parse(text string) (t topic, err error) {
+func (h *Host) parseTopic(text string) (t topic, err error) {
 	levels := strings.Split(text, "/")
 	if len(levels) >= 2 && levels[1] == "STATE" {
 		return topic{kind: "STATE"}, nil
@@ -136,11 +134,11 @@ func (h *Host) parse(text string) (t topic, err error) {
 	switch t.kind {
 	case "NBIRTH", "NDATA", "NDEATH", "NCMD":
 		if device {
-			return t, &gateway.Refused{Why: fmt.Sprintf("topic %q: %s is of a node, and this has a device", names.Cut(text, 80), t.kind)}
+			return t, &gateway.Refused{Why: fmt.Sprintf("topic %q: %s is a message of a node, but the topic has a device", names.Cut(text, 80), t.kind)}
 		}
 	case "DBIRTH", "DDATA", "DDEATH", "DCMD":
 		if !device {
-			return t, &gateway.Refused{Why: fmt.Sprintf("topic %q: %s is of a device, and this has none", names.Cut(text, 80), t.kind)}
+			return t, &gateway.Refused{Why: fmt.Sprintf("topic %q: %s is a message of a device, but the topic has no device", names.Cut(text, 80), t.kind)}
 		}
 	default:
 		return t, &gateway.Refused{Why: fmt.Sprintf("topic %q: %q is no type of message: want NBIRTH, DBIRTH, NDATA, DDATA, NDEATH or DDEATH", names.Cut(text, 80), names.Cut(t.kind, 40))}
@@ -148,55 +146,54 @@ func (h *Host) parse(text string) (t topic, err error) {
 	return t, nil
 }
 
-// Take gives a message of Sparkplug B to the gateway. m has all but the samples.
-// send publishes a command to an edge node; it must not wait. The messages of a node
-// must come in order, though those of different nodes may come at the same time.
-// The error is that of gateway.Take.
-func (h *Host) Take(ctx context.Context, m *gateway.Message, name string, send func(topic string, payload []byte)) error {
-	t, err := h.parse(name)
+// HandleMessage gives a Sparkplug B message to the gateway. The message m has all fields except
+// the samples. The function send publishes a command to an edge node and must not block. The
+// messages of one node must be in order; messages of different nodes may be concurrent. The
+// error is the error of gateway.Take.
+func (h *Host) HandleMessage(ctx context.Context, m *gateway.Message, name string, send func(topic string, payload []byte)) error {
+	t, err := h.parseTopic(name)
 	if err != nil {
-		h.g.Refuse(m.Input, err)
+		h.gateway.Refuse(m.Input, err)
 		return err
 	}
 	m.Key, m.Parts = "", []gateway.Part{}
-	if t.kind == "STATE" || t.kind == "NCMD" || t.kind == "DCMD" { // for others
+	if t.kind == "STATE" || t.kind == "NCMD" || t.kind == "DCMD" { // not for a host
 		m.Payload = nil
-		return h.g.Take(ctx, m)
+		return h.gateway.Take(ctx, m)
 	}
-	p, err := decode(m.Payload)
+	p, err := decodePayload(m.Payload)
 	if err != nil {
 		err = &gateway.Refused{Why: fmt.Sprintf("topic %q: %v", names.Cut(name, 80), err)}
-		h.g.Refuse(m.Input, err)
+		h.gateway.Refuse(m.Input, err)
 		return err
 	}
-	n, err := h.node(t)
+	n, err := h.findNode(t)
 	if err != nil {
-		h.g.Refuse(m.Input, err)
+		h.gateway.Refuse(m.Input, err)
 		return err
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	a := n.take(t, p)
-	if a.ask && time.Since(n.asked) >= askAgain {
-		n.asked = time.Now()
-		send(namespace+"/"+t.group+"/"+rebirthTopic+"/"+t.node, rebirth(uint64(time.Now().UnixMilli())))
+	a := n.handleMessage(t, p)
+	if a.requestBirth && time.Since(n.rebirthRequest) >= rebirthInterval {
+		n.rebirthRequest = time.Now()
+		send(namespace+"/"+t.group+"/"+rebirthTopic+"/"+t.node, rebirthCommand(uint64(time.Now().UnixMilli())))
 	}
-	for _, why := range a.wrong {
-		h.g.Refuse(m.Input, why)
+	for _, err := range a.wrong {
+		h.gateway.Refuse(m.Input, err)
 	}
 	if a.refused != nil {
-		h.g.Refuse(m.Input, a.refused)
+		h.gateway.Refuse(m.Input, a.refused)
 		return a.refused
 	}
 	if a.parts != nil {
 		m.Parts = a.parts
 	}
-	return h.g.Take(ctx, m)
+	return h.gateway.Take(ctx, m)
 }
 
-// Lost says that messages may have been lost: the connection by which they come was
-// interrupted.
-func (h *Host) Lost() {
+// MarkLost marks all nodes after an interruption of their connection: messages may be lost.
+func (h *Host) MarkLost() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, n := range h.nodes {
@@ -204,16 +201,16 @@ func (h *Host) Lost() {
 	}
 }
 
-func (h *Host) node(t topic) (*node, error) {
+func (h *Host) findNode(t topic) (*node, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	key := t.group + "/" + t.node
 	n := h.nodes[key]
 	if n == nil {
-		if len(h.nodes) == mostNodes {
-			return nil, &gateway.Refused{Why: fmt.Sprintf("edge node %q: there are %d already, as many as there may be", names.Cut(key, 80), mostNodes)}
+		if len(h.nodes) == maxNodes {
+			return nil, &gateway.Refused{Why: fmt.Sprintf("edge node %q: the limit of %d edge nodes is reached", names.Cut(key, 80), maxNodes)}
 		}
-		n = &node{h: h, key: key, units: map[string]*unit{}}
+		n = &node{host: h, key: key, units: map[string]*unit{}}
 		h.nodes[key] = n
 	}
 	return n, nil

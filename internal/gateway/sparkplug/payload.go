@@ -8,7 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// payload is a message of Sparkplug B.
+// payload is a decoded Sparkplug B message.
 type payload struct {
 	time    uint64 // ms since 1970
 	seq     uint64
@@ -22,18 +22,18 @@ type metric struct {
 	name       string
 	alias      uint64
 	time       uint64 // ms since 1970
-	kind       uint64 // its data type, 0: that of the birth
+	kind       uint64 // data type; 0: the data type of the birth
 	named      bool
 	aliased    bool
 	timed      bool
 	historical bool
 	null       bool
 	quality    quality
-	value      any // nil: none, or one that is no number, bool or text
+	value      any // nil if absent, or if the type is not a number, a bool or a text
 	complex    string
 }
 
-// Numbers of data types, as Sparkplug B has them.
+// Data types of Sparkplug B.
 const (
 	int8Type    = 1
 	int16Type   = 2
@@ -55,24 +55,24 @@ const (
 	lastType    = 34
 )
 
-// mostMetrics bounds a message, whatever its size.
-const mostMetrics = 1 << 16
+// maxMetrics limits the metrics of a message.
+const maxMetrics = 1 << 16
 
-// decode reads a message. Names and texts are copies.
-func decode(b []byte) (*payload, error) {
+// decodePayload decodes a message. Names and texts are copies.
+func decodePayload(b []byte) (*payload, error) {
 	p := &payload{}
 	compressed := false
-	err := fields(b, func(num protowire.Number, v field) error {
+	err := visitFields(b, func(num protowire.Number, v field) error {
 		switch num {
 		case 1:
 			p.time, p.timed = v.n, true
-			return v.want("timestamp", protowire.VarintType)
+			return v.expectType("timestamp", protowire.VarintType)
 		case 2:
-			if err := v.want("metrics", protowire.BytesType); err != nil {
+			if err := v.expectType("metrics", protowire.BytesType); err != nil {
 				return err
 			}
-			if len(p.metrics) == mostMetrics {
-				return fmt.Errorf("more than %d metrics", mostMetrics)
+			if len(p.metrics) == maxMetrics {
+				return fmt.Errorf("more than %d metrics", maxMetrics)
 			}
 			m, err := decodeMetric(v.b)
 			if err != nil {
@@ -81,7 +81,7 @@ func decode(b []byte) (*payload, error) {
 			p.metrics = append(p.metrics, m)
 		case 3:
 			p.seq, p.ordered = v.n, true
-			return v.want("seq", protowire.VarintType)
+			return v.expectType("seq", protowire.VarintType)
 		case 4:
 			compressed = string(v.b) == "SPBV1.0_COMPRESSED"
 		}
@@ -98,42 +98,42 @@ func decode(b []byte) (*payload, error) {
 
 func decodeMetric(b []byte) (m metric, err error) {
 	var raw field
-	var of protowire.Number
-	err = fields(b, func(num protowire.Number, v field) error {
+	var valueField protowire.Number
+	err = visitFields(b, func(num protowire.Number, v field) error {
 		switch num {
 		case 1:
 			m.name, m.named = string(v.b), true
-			return v.want("name", protowire.BytesType)
+			return v.expectType("name", protowire.BytesType)
 		case 2:
 			m.alias, m.aliased = v.n, true
-			return v.want("alias", protowire.VarintType)
+			return v.expectType("alias", protowire.VarintType)
 		case 3:
 			m.time, m.timed = v.n, true
-			return v.want("timestamp", protowire.VarintType)
+			return v.expectType("timestamp", protowire.VarintType)
 		case 4:
 			m.kind = v.n
-			return v.want("datatype", protowire.VarintType)
+			return v.expectType("datatype", protowire.VarintType)
 		case 5:
 			m.historical = v.n != 0
-			return v.want("is_historical", protowire.VarintType)
+			return v.expectType("is_historical", protowire.VarintType)
 		case 7:
 			m.null = v.n != 0
-			return v.want("is_null", protowire.VarintType)
+			return v.expectType("is_null", protowire.VarintType)
 		case 9:
 			if m.quality, err = qualityOf(v.b); err != nil {
 				return fmt.Errorf("properties: %w", err)
 			}
-			return v.want("properties", protowire.BytesType)
+			return v.expectType("properties", protowire.BytesType)
 		case 10, 11, 12, 13, 14, 15, 16, 17, 18, 19:
-			raw, of = v, num // one of them; the last one counts
-			return v.want("a value", wireTypes[num])
+			raw, valueField = v, num // one of several fields; the last field counts
+			return v.expectType("a value", wireTypes[num])
 		}
 		return nil
 	})
 	if err == nil && m.kind > lastType {
 		err = fmt.Errorf("data type %d is unknown", m.kind)
 	}
-	switch of {
+	switch valueField {
 	case 10, 11:
 		m.value = raw.n
 	case 12:
@@ -156,10 +156,10 @@ func decodeMetric(b []byte) (m metric, err error) {
 	return m, err
 }
 
-// typed is a metric's value with the type that it has.
-func (m *metric) typed(kind uint64) any {
-	n, whole := m.value.(uint64)
-	if !whole {
+// typedValue returns the metric's value in its data type.
+func (m *metric) typedValue(kind uint64) any {
+	n, ok := m.value.(uint64)
+	if !ok {
 		return m.value
 	}
 	switch kind {
@@ -177,8 +177,9 @@ func (m *metric) typed(kind uint64) any {
 	return n
 }
 
-// number reports whether values of a type can be samples; what they are if not.
-func number(kind uint64) (ok bool, words string) {
+// isNumeric reports whether values of a type can be samples; otherwise words describes the
+// type.
+func isNumeric(kind uint64) (ok bool, words string) {
 	switch kind {
 	case datasetType:
 		return false, "a dataset"
@@ -195,22 +196,22 @@ var wireTypes = map[protowire.Number]protowire.Type{
 	15: protowire.BytesType, 16: protowire.BytesType, 17: protowire.BytesType, 18: protowire.BytesType, 19: protowire.BytesType,
 }
 
-// field is one of a message in protobuf's wire format.
+// field is a field in the wire format of protobuf.
 type field struct {
 	typ protowire.Type
 	n   uint64
-	b   []byte // of the payload
+	b   []byte // slice of the payload
 }
 
-func (f *field) want(name string, typ protowire.Type) error {
+func (f *field) expectType(name string, typ protowire.Type) error {
 	if f.typ != typ {
 		return fmt.Errorf("field %s has wire type %d, want %d", name, f.typ, typ)
 	}
 	return nil
 }
 
-// fields visits the fields of a message.
-func fields(b []byte, visit func(protowire.Number, field) error) error {
+// visitFields visits the fields of a message.
+func visitFields(b []byte, visit func(protowire.Number, field) error) error {
 	for len(b) > 0 {
 		num, typ, n := protowire.ConsumeTag(b)
 		if n < 0 {
@@ -243,8 +244,8 @@ func fields(b []byte, visit func(protowire.Number, field) error) error {
 	return nil
 }
 
-// rebirth is the command that asks an edge node for its births.
-func rebirth(ms uint64) []byte {
+// rebirthCommand returns the command that requests the births of an edge node.
+func rebirthCommand(ms uint64) []byte {
 	var m []byte
 	m = protowire.AppendTag(m, 1, protowire.BytesType)
 	m = protowire.AppendString(m, "Node Control/Rebirth")

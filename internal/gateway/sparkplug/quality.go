@@ -2,41 +2,41 @@ package sparkplug
 
 import "google.golang.org/protobuf/encoding/protowire"
 
-// quality is what a metric's property Quality says of its value. The specification has
-// three numbers: 192 (good), 0 (bad) and 500 (stale).
+// quality is the value of a metric's property Quality. The specification has three numbers: 192
+// (good), 0 (bad) and 500 (stale).
 type quality uint8
 
 const (
-	good    quality = iota // or no such property
-	notGood                // bad, stale, or a number of another specification
+	good    quality = iota // or without the property
+	notGood                // bad, stale, or a number outside the specification
 	noNumber
 )
 
 const goodNumber = 192
 
-// qualityOf finds the property in a set of properties, which has keys and values in the
-// same order.
+// qualityOf finds the property in a set of properties, which has keys and values in the same
+// order.
 func qualityOf(set []byte) (quality, error) {
-	at, n := -1, 0
-	err := fields(set, func(num protowire.Number, v field) error {
+	index, n := -1, 0
+	err := visitFields(set, func(num protowire.Number, v field) error {
 		if num != 1 {
 			return nil
 		}
 		if string(v.b) == "Quality" {
-			at = n
+			index = n
 		}
 		n++
-		return v.want("key of a property", protowire.BytesType)
+		return v.expectType("key of a property", protowire.BytesType)
 	})
-	if err != nil || at < 0 {
+	if err != nil || index < 0 {
 		return good, err
 	}
 	found, n := noNumber, 0
-	err = fields(set, func(num protowire.Number, v field) (err error) {
+	err = visitFields(set, func(num protowire.Number, v field) (err error) {
 		if num != 2 {
 			return nil
 		}
-		if n == at {
+		if n == index {
 			found, err = qualityIn(v.b)
 		}
 		n++
@@ -45,17 +45,17 @@ func qualityOf(set []byte) (quality, error) {
 	return found, err
 }
 
-// qualityIn reads the value of the property: an integer of 32 or 64 bits.
+// qualityIn decodes the value of the property: an integer of 32 or 64 bits.
 func qualityIn(value []byte) (quality, error) {
 	found := noNumber
-	err := fields(value, func(num protowire.Number, v field) error {
+	err := visitFields(value, func(num protowire.Number, v field) error {
 		if num != 3 && num != 4 {
 			return nil
 		}
 		if found = notGood; v.n == goodNumber {
 			found = good
 		}
-		return v.want("value of a property", protowire.VarintType)
+		return v.expectType("value of a property", protowire.VarintType)
 	})
 	return found, err
 }

@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is said of wrong messages to testdata/wrong.txt")
 
-// two are the channels x and y of a model, at metrics of these names.
+// two maps the channels x and y of a model to metrics.
 type two struct{}
 
 func (two) Channel(name string) (int, bool) {
@@ -49,11 +49,11 @@ func (two) Sample(_ int, v any) (float32, bool) {
 	return 0, false
 }
 
-// set is one metric of a message that a test writes.
+// set is one metric of a test message.
 type set struct {
 	name       string
 	alias      uint64
-	at         uint64
+	ms         uint64
 	kind       uint64
 	historical bool
 	null       bool
@@ -61,13 +61,13 @@ type set struct {
 	value      any
 }
 
-func write(seq int, at uint64, all ...set) []byte {
+func writePayload(seq int, ms uint64, all ...set) []byte {
 	var b []byte
 	varint := func(b []byte, n protowire.Number, v uint64) []byte {
 		return protowire.AppendVarint(protowire.AppendTag(b, n, protowire.VarintType), v)
 	}
-	if at > 0 {
-		b = varint(b, 1, at)
+	if ms > 0 {
+		b = varint(b, 1, ms)
 	}
 	for _, s := range all {
 		var m []byte
@@ -77,8 +77,8 @@ func write(seq int, at uint64, all ...set) []byte {
 		if s.alias > 0 {
 			m = varint(m, 2, s.alias)
 		}
-		if s.at > 0 {
-			m = varint(m, 3, s.at)
+		if s.ms > 0 {
+			m = varint(m, 3, s.ms)
 		}
 		if s.kind > 0 {
 			m = varint(m, 4, s.kind)
@@ -105,7 +105,7 @@ func write(seq int, at uint64, all ...set) []byte {
 			m = varint(m, 14, protowire.EncodeBool(v))
 		case string:
 			m = protowire.AppendString(protowire.AppendTag(m, 15, protowire.BytesType), v)
-		case protowire.Number: // a value of this kind
+		case protowire.Number: // the wire field of a value
 			m = protowire.AppendBytes(protowire.AppendTag(m, v, protowire.BytesType), []byte{1, 2})
 		}
 		b = protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), m)
@@ -116,7 +116,7 @@ func write(seq int, at uint64, all ...set) []byte {
 	return b
 }
 
-// rig is a host without a gateway: what its nodes make of messages.
+// rig is a host without a gateway.
 type rig struct {
 	t    testing.TB
 	host *Host
@@ -131,25 +131,25 @@ func newRig(t testing.TB, o Options) *rig {
 	return &rig{t, h}
 }
 
-func (r *rig) send(name string, b []byte) (action, error) {
-	t, err := r.host.parse(namespace + "/" + name)
+func (r *rig) sendMessage(name string, b []byte) (action, error) {
+	t, err := r.host.parseTopic(namespace + "/" + name)
 	if err != nil {
 		return action{}, err
 	}
-	p, err := decode(b)
+	p, err := decodePayload(b)
 	if err != nil {
 		return action{}, err
 	}
-	n, err := r.host.node(t)
+	n, err := r.host.findNode(t)
 	if err != nil {
 		return action{}, err
 	}
-	a := n.take(t, p)
+	a := n.handleMessage(t, p)
 	return a, a.refused
 }
 
-// told is what becomes of a message, in words.
-func (a action) told() string {
+// describe returns the result of a message as text.
+func (a action) describe() string {
 	var words []string
 	for _, p := range a.parts {
 		word := p.Key
@@ -164,7 +164,7 @@ func (a action) told() string {
 		}
 		words = append(words, word)
 	}
-	if a.ask {
+	if a.requestBirth {
 		words = append(words, "rebirth")
 	}
 	for _, err := range append(a.wrong, a.refused) {
@@ -175,83 +175,83 @@ func (a action) told() string {
 	return strings.Join(words, "; ")
 }
 
-func (r *rig) want(name string, b []byte, told string) {
+func (r *rig) expectResult(name string, b []byte, result string) {
 	r.t.Helper()
-	a, err := r.send(name, b)
+	a, err := r.sendMessage(name, b)
 	if err != nil && a.refused == nil {
 		r.t.Fatal(err)
 	}
-	if got := a.told(); got != told {
-		r.t.Errorf("%s: %q, want %q (%v)", name, got, told, append(a.wrong, a.refused))
+	if got := a.describe(); got != result {
+		r.t.Errorf("%s: %q, want %q (%v)", name, got, result, append(a.wrong, a.refused))
 	}
 }
 
 func nodeBirth(seq, bdseq int) []byte {
-	return write(seq, 1000, set{name: "bdSeq", kind: int64Type, value: uint64(bdseq)}, set{name: "Node Control/Rebirth", kind: boolType, value: false})
+	return writePayload(seq, 1000, set{name: "bdSeq", kind: int64Type, value: uint64(bdseq)}, set{name: "Node Control/Rebirth", kind: boolType, value: false})
 }
 
 func deviceBirth(seq int, x, y float32) []byte {
-	return write(seq, 1000, set{name: "axis/x", alias: 1, kind: 9, value: x}, set{name: "else", alias: 5, kind: datasetType, value: protowire.Number(17)}, set{name: "axis/y", alias: 2, kind: 9, value: y})
+	return writePayload(seq, 1000, set{name: "axis/x", alias: 1, kind: 9, value: x}, set{name: "else", alias: 5, kind: datasetType, value: protowire.Number(17)}, set{name: "axis/y", alias: 2, kind: 9, value: y})
 }
 
-func deviceData(seq int, at uint64, alias uint64, v float32) []byte {
-	return write(seq, at, set{alias: alias, value: v})
+func deviceData(seq int, ms uint64, alias uint64, v float32) []byte {
+	return writePayload(seq, ms, set{alias: alias, value: v})
 }
 
 func TestSession(t *testing.T) {
 	r := newRig(t, Options{})
-	r.want("G/DDATA/n/d", deviceData(5, 1, 1, 1), "rebirth; refused")
-	r.want("G/NDEATH/n", nodeBirth(-1, 1), "")
-	r.want("G/NBIRTH/n", nodeBirth(0, 1), "")
-	r.want("G/DDATA/n/d", deviceData(1, 1, 1, 1), "rebirth; refused")
-	r.want("G/NBIRTH/n", nodeBirth(0, 1), "")
-	r.want("G/DBIRTH/n/d", deviceBirth(1, 10, 20), "")
-	r.want("G/DBIRTH/n/other", write(2, 1, set{name: "speed", value: float32(1)}), "refused")
-	r.want("G/DDATA/n/other", write(3, 1, set{name: "speed", value: float32(1)}), "")
-	r.want("G/NDATA/n", write(4, 1, set{name: "up", value: true}), "")
-	r.want("G/DDATA/n/d", deviceData(5, 2000, 1, 11), "G/n/d gap 2000:[11 20]") // of the run before
-	r.want("G/DDATA/n/d", write(6, 2005, set{alias: 2, at: 2002, value: float32(22)}, set{alias: 1, at: 2001, value: float32(12)}, set{alias: 2, at: 2001, value: float32(21)}, set{alias: 9, value: float32(1)}),
+	r.expectResult("G/DDATA/n/d", deviceData(5, 1, 1, 1), "rebirth; refused")
+	r.expectResult("G/NDEATH/n", nodeBirth(-1, 1), "")
+	r.expectResult("G/NBIRTH/n", nodeBirth(0, 1), "")
+	r.expectResult("G/DDATA/n/d", deviceData(1, 1, 1, 1), "rebirth; refused")
+	r.expectResult("G/NBIRTH/n", nodeBirth(0, 1), "")
+	r.expectResult("G/DBIRTH/n/d", deviceBirth(1, 10, 20), "")
+	r.expectResult("G/DBIRTH/n/other", writePayload(2, 1, set{name: "speed", value: float32(1)}), "refused")
+	r.expectResult("G/DDATA/n/other", writePayload(3, 1, set{name: "speed", value: float32(1)}), "")
+	r.expectResult("G/NDATA/n", writePayload(4, 1, set{name: "up", value: true}), "")
+	r.expectResult("G/DDATA/n/d", deviceData(5, 2000, 1, 11), "G/n/d gap 2000:[11 20]") // samples of the previous run are missing
+	r.expectResult("G/DDATA/n/d", writePayload(6, 2005, set{alias: 2, ms: 2002, value: float32(22)}, set{alias: 1, ms: 2001, value: float32(12)}, set{alias: 2, ms: 2001, value: float32(21)}, set{alias: 9, value: float32(1)}),
 		"G/n/d 2001:[12 21] 2002:[12 22]")
-	r.want("G/DDATA/n/d", write(7, 2006, set{name: "axis/y", null: true}), "G/n/d 2006:[12 NaN]")
-	r.want("G/DDATA/n/d", deviceData(9, 2010, 2, 23), "G/n/d gap 2010:[12 23]; rebirth; refused") // 8 is lost
-	r.want("G/NBIRTH/n", nodeBirth(0, 1), "")                                                     // asked for: nothing is lost by it
-	r.want("G/DBIRTH/n/d", deviceBirth(1, 14, 24), "")
-	r.want("G/DDATA/n/d", deviceData(2, 2020, 2, 25), "G/n/d 2020:[14 25]")
-	r.want("G/NDEATH/n", nodeBirth(-1, 0), "") // of an earlier session
-	r.want("G/DDATA/n/d", deviceData(3, 2021, 2, 26), "G/n/d 2021:[14 26]")
-	r.want("G/NDEATH/n", nodeBirth(-1, 1), "")
-	r.want("G/DDATA/n/d", deviceData(4, 2022, 2, 26), "rebirth; refused")
-	r.want("G/NBIRTH/n", nodeBirth(0, 2), "")
-	r.want("G/DBIRTH/n/d", deviceBirth(1, 15, 30), "")
-	r.want("G/DDATA/n/d", write(2, 2030, set{alias: 2, at: 2024, historical: true, value: float32(27)}, set{alias: 1, at: 2020, historical: true, value: float32(1)}, set{alias: 1, at: 2029, value: float32(16)}),
+	r.expectResult("G/DDATA/n/d", writePayload(7, 2006, set{name: "axis/y", null: true}), "G/n/d 2006:[12 NaN]")
+	r.expectResult("G/DDATA/n/d", deviceData(9, 2010, 2, 23), "G/n/d gap 2010:[12 23]; rebirth; refused") // 8 is lost
+	r.expectResult("G/NBIRTH/n", nodeBirth(0, 1), "")                                                     // requested: no samples are lost
+	r.expectResult("G/DBIRTH/n/d", deviceBirth(1, 14, 24), "")
+	r.expectResult("G/DDATA/n/d", deviceData(2, 2020, 2, 25), "G/n/d 2020:[14 25]")
+	r.expectResult("G/NDEATH/n", nodeBirth(-1, 0), "") // of an earlier session
+	r.expectResult("G/DDATA/n/d", deviceData(3, 2021, 2, 26), "G/n/d 2021:[14 26]")
+	r.expectResult("G/NDEATH/n", nodeBirth(-1, 1), "")
+	r.expectResult("G/DDATA/n/d", deviceData(4, 2022, 2, 26), "rebirth; refused")
+	r.expectResult("G/NBIRTH/n", nodeBirth(0, 2), "")
+	r.expectResult("G/DBIRTH/n/d", deviceBirth(1, 15, 30), "")
+	r.expectResult("G/DDATA/n/d", writePayload(2, 2030, set{alias: 2, ms: 2024, historical: true, value: float32(27)}, set{alias: 1, ms: 2020, historical: true, value: float32(1)}, set{alias: 1, ms: 2029, value: float32(16)}),
 		"G/n/d gap 2024:[14 27] 2029:[16 30]; refused")
-	r.want("G/DDEATH/n/d", write(3, 1), "")
-	r.want("G/DDATA/n/d", deviceData(4, 2040, 2, 26), "rebirth; refused")
-	r.want("G/DBIRTH/n/d", deviceBirth(5, 1, 2), "")
-	r.want("G/DDATA/n/d", deviceData(6, 2041, 2, 3), "G/n/d gap 2041:[1 3]")
+	r.expectResult("G/DDEATH/n/d", writePayload(3, 1), "")
+	r.expectResult("G/DDATA/n/d", deviceData(4, 2040, 2, 26), "rebirth; refused")
+	r.expectResult("G/DBIRTH/n/d", deviceBirth(5, 1, 2), "")
+	r.expectResult("G/DDATA/n/d", deviceData(6, 2041, 2, 3), "G/n/d gap 2041:[1 3]")
 }
 
-// seq begins again after 255, and a node's own metrics may be the channels.
+// The number seq restarts after 255, and a node's own metrics may be the channels.
 func TestSeq(t *testing.T) {
 	r := newRig(t, Options{})
-	r.want("G/NBIRTH/n", write(254, 1, set{name: "axis/x", value: float32(1)}, set{name: "axis/y", value: float32(2)}), "")
-	r.want("G/NDATA/n", write(255, 5, set{name: "axis/x", value: float32(3)}), "G/n gap 5:[3 2]")
-	r.want("G/NDATA/n", write(0, 6, set{name: "axis/x", value: float32(4)}), "G/n 6:[4 2]")
-	r.host.Lost() // the gateway's own connection
-	r.want("G/NDATA/n", write(1, 7, set{name: "axis/x", value: float32(5)}), "G/n gap 7:[5 2]; rebirth")
+	r.expectResult("G/NBIRTH/n", writePayload(254, 1, set{name: "axis/x", value: float32(1)}, set{name: "axis/y", value: float32(2)}), "")
+	r.expectResult("G/NDATA/n", writePayload(255, 5, set{name: "axis/x", value: float32(3)}), "G/n gap 5:[3 2]")
+	r.expectResult("G/NDATA/n", writePayload(0, 6, set{name: "axis/x", value: float32(4)}), "G/n 6:[4 2]")
+	r.host.MarkLost() // the gateway's own connection
+	r.expectResult("G/NDATA/n", writePayload(1, 7, set{name: "axis/x", value: float32(5)}), "G/n gap 7:[5 2]; rebirth")
 }
 
 func TestTypes(t *testing.T) {
 	r := newRig(t, Options{})
-	r.want("G/NBIRTH/n", write(0, 1, set{name: "axis/x", alias: 1, kind: int8Type, value: uint32(1)}, set{name: "axis/y", alias: 2, kind: int64Type, value: uint64(1)}), "")
-	r.want("G/NDATA/n", write(1, 5, set{alias: 1, value: uint32(0xff)}, set{alias: 2, value: uint64(math.MaxUint64)}), "G/n gap 5:[-1 -1]")
-	r.want("G/NDATA/n", write(2, 6, set{alias: 1, kind: int32Type, value: uint32(0xfffffffe)}, set{alias: 2, kind: uint64Type, value: uint64(7)}), "G/n 6:[-2 7]")
-	r.want("G/NDATA/n", write(3, 7, set{alias: 1, kind: 10, value: 0.1}, set{alias: 2, kind: boolType, value: true}), "G/n 7:[0.1 1]")
+	r.expectResult("G/NBIRTH/n", writePayload(0, 1, set{name: "axis/x", alias: 1, kind: int8Type, value: uint32(1)}, set{name: "axis/y", alias: 2, kind: int64Type, value: uint64(1)}), "")
+	r.expectResult("G/NDATA/n", writePayload(1, 5, set{alias: 1, value: uint32(0xff)}, set{alias: 2, value: uint64(math.MaxUint64)}), "G/n gap 5:[-1 -1]")
+	r.expectResult("G/NDATA/n", writePayload(2, 6, set{alias: 1, kind: int32Type, value: uint32(0xfffffffe)}, set{alias: 2, kind: uint64Type, value: uint64(7)}), "G/n 6:[-2 7]")
+	r.expectResult("G/NDATA/n", writePayload(3, 7, set{alias: 1, kind: 10, value: 0.1}, set{alias: 2, kind: boolType, value: true}), "G/n 7:[0.1 1]")
 }
 
-// property is a set of properties: one of no matter, and one of a name, with a value
-// in a field of PropertyValue.
-func property(name string, num protowire.Number, value any) []byte {
+// makeProperty returns a set of two properties: an unrelated property, and a named property with
+// its value in a field of PropertyValue.
+func makeProperty(name string, num protowire.Number, value any) []byte {
 	v := protowire.AppendVarint(protowire.AppendTag(nil, 1, protowire.VarintType), 3)
 	switch value := value.(type) {
 	case int:
@@ -265,41 +265,41 @@ func property(name string, num protowire.Number, value any) []byte {
 	return protowire.AppendBytes(protowire.AppendTag(b, 2, protowire.BytesType), v)
 }
 
-// A value whose quality is not good is missing, in data and in births.
+// A value without good quality is missing, in data and in births.
 func TestQuality(t *testing.T) {
 	r := newRig(t, Options{})
-	r.want("G/NBIRTH/n", nodeBirth(0, 1), "")
-	r.want("G/DBIRTH/n/d", write(1, 1, set{name: "axis/x", alias: 1, value: float32(1), properties: property("Quality", 3, 192)}, set{name: "axis/y", alias: 2, value: float32(2), properties: property("Quality", 3, 500)}), "")
+	r.expectResult("G/NBIRTH/n", nodeBirth(0, 1), "")
+	r.expectResult("G/DBIRTH/n/d", writePayload(1, 1, set{name: "axis/x", alias: 1, value: float32(1), properties: makeProperty("Quality", 3, 192)}, set{name: "axis/y", alias: 2, value: float32(2), properties: makeProperty("Quality", 3, 500)}), "")
 	for i, c := range []struct {
 		properties []byte
 		told       string
 	}{
 		{nil, "G/n/d gap 2:[7 NaN]"},
-		{property("Quality", 3, 192), "G/n/d 3:[7 NaN]"},
-		{property("Quality", 3, 0), "G/n/d 4:[NaN NaN]"},
-		{property("Quality", 3, 500), "G/n/d 5:[NaN NaN]"},
-		{property("Quality", 4, 192), "G/n/d 6:[7 NaN]"},
-		{property("Quality", 3, 24), "G/n/d 7:[NaN NaN]"},
-		{property("quality", 3, 0), "G/n/d 8:[7 NaN]"}, // a property of the device's own
-		{property("Quality", 8, "bad"), "refused"},
-		{property("Quality", 3, nil), "refused"},
+		{makeProperty("Quality", 3, 192), "G/n/d 3:[7 NaN]"},
+		{makeProperty("Quality", 3, 0), "G/n/d 4:[NaN NaN]"},
+		{makeProperty("Quality", 3, 500), "G/n/d 5:[NaN NaN]"},
+		{makeProperty("Quality", 4, 192), "G/n/d 6:[7 NaN]"},
+		{makeProperty("Quality", 3, 24), "G/n/d 7:[NaN NaN]"},
+		{makeProperty("quality", 3, 0), "G/n/d 8:[7 NaN]"}, // a custom property of the device
+		{makeProperty("Quality", 8, "bad"), "refused"},
+		{makeProperty("Quality", 3, nil), "refused"},
 	} {
-		r.want("G/DDATA/n/d", write(i+2, uint64(i+2), set{alias: 1, value: float32(7), properties: c.properties}), c.told)
+		r.expectResult("G/DDATA/n/d", writePayload(i+2, uint64(i+2), set{alias: 1, value: float32(7), properties: c.properties}), c.told)
 	}
-	r.want("G/DDATA/n/d", write(11, 20, set{alias: 2, value: float32(8), properties: property("Quality", 3, 192)}), "G/n/d gap 20:[7 8]")
+	r.expectResult("G/DDATA/n/d", writePayload(11, 20, set{alias: 2, value: float32(8), properties: makeProperty("Quality", 3, 192)}), "G/n/d gap 20:[7 8]")
 }
 
 func TestDeathEnds(t *testing.T) {
 	r := newRig(t, Options{End: true, Period: 10 * time.Millisecond})
-	r.want("G/NBIRTH/n", nodeBirth(0, 1), "")
-	r.want("G/DBIRTH/n/d", deviceBirth(1, 10, 20), "")
-	r.want("G/DDATA/n/d", deviceData(2, 995, 1, 11), "")
-	r.want("G/NDEATH/n", nodeBirth(-1, 1), "G/n/d gap 1000:[11 20]; G/n/d end")
-	r.want("G/NDEATH/n", nodeBirth(-1, 1), "")
+	r.expectResult("G/NBIRTH/n", nodeBirth(0, 1), "")
+	r.expectResult("G/DBIRTH/n/d", deviceBirth(1, 10, 20), "")
+	r.expectResult("G/DDATA/n/d", deviceData(2, 995, 1, 11), "")
+	r.expectResult("G/NDEATH/n", nodeBirth(-1, 1), "G/n/d gap 1000:[11 20]; G/n/d end")
+	r.expectResult("G/NDEATH/n", nodeBirth(-1, 1), "")
 }
 
-// wrongs are messages that are refused, after the birth of a node and a device.
-var wrongs = []struct {
+// wrongs are messages that the host refuses after the birth of a node and a device.
+var wrongMessages = []struct {
 	name string
 	b    []byte
 }{
@@ -314,42 +314,42 @@ var wrongs = []struct {
 	{"G/DDATA/n/d", []byte{0x0a, 0x00}},
 	{"G/DDATA/n/d", []byte{0x12, 0x02, 0x08, 0x01}},
 	{"G/DDATA/n/d", append(protowire.AppendString(protowire.AppendTag(nil, 4, protowire.BytesType), "SPBV1.0_COMPRESSED"), 0x18, 2)},
-	{"G/DDATA/n/d", write(-1, 5, set{alias: 1, value: float32(1)})},
-	{"G/DDATA/n/d", write(7, 5, set{alias: 1, value: float32(1)})},
-	{"G/DDATA/n/d", write(2, 0, set{alias: 1, value: float32(1)})},
-	{"G/DDATA/n/d", write(2, math.MaxUint64, set{alias: 1, value: float32(1)})},
-	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: "high"})},
-	{"G/DDATA/n/d", write(2, 5, set{alias: 1})},
-	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: protowire.Number(17)})},
-	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: protowire.Number(18)})},
-	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: protowire.Number(16)})},
-	{"G/DDATA/n/d", write(2, 5, set{alias: 1, kind: 99, value: uint32(1)})},
-	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: float32(1), properties: property("Quality", 8, "bad")})},
-	{"G/DDATA/n/d", write(2, 5, set{alias: 1, value: float32(1), properties: []byte{0x0a, 1}})},
-	{"G/DDATA/n/e", write(2, 5, set{alias: 1, value: float32(1)})},
-	{"G/DDATA/m/d", write(2, 5, set{alias: 1, value: float32(1)})},
-	{"G/DBIRTH/n/d", write(2, 5, set{name: "axis/x", value: float32(1)}, set{name: "axis/z", value: float32(1)})},
-	{"G/DBIRTH/n/d", write(2, 5)},
-	{"G/DBIRTH/n/d", write(2, 5, set{name: "axis/x", kind: datasetType, null: true}, set{name: "axis/y", value: float32(1)})},
-	{"G/DBIRTH/n/d", write(2, 5, set{name: "axis/x", kind: 22, null: true}, set{name: "axis/y", value: float32(1)})},
-	{"G/DBIRTH/n/d", write(2, 5, set{name: "axis/x", alias: 3, value: float32(1)}, set{name: "axis/y", alias: 3, value: float32(1)})},
-	{"G/DBIRTH/n/a.b", write(2, 5, set{name: "axis/x", value: float32(1)}, set{name: "axis/y", value: float32(1)})},
-	{"G/DDATA/n/d", write(2, 5, set{alias: 1, at: 3, historical: true, value: float32(1)}, set{alias: 1, at: 4, value: float32(1)})},
+	{"G/DDATA/n/d", writePayload(-1, 5, set{alias: 1, value: float32(1)})},
+	{"G/DDATA/n/d", writePayload(7, 5, set{alias: 1, value: float32(1)})},
+	{"G/DDATA/n/d", writePayload(2, 0, set{alias: 1, value: float32(1)})},
+	{"G/DDATA/n/d", writePayload(2, math.MaxUint64, set{alias: 1, value: float32(1)})},
+	{"G/DDATA/n/d", writePayload(2, 5, set{alias: 1, value: "high"})},
+	{"G/DDATA/n/d", writePayload(2, 5, set{alias: 1})},
+	{"G/DDATA/n/d", writePayload(2, 5, set{alias: 1, value: protowire.Number(17)})},
+	{"G/DDATA/n/d", writePayload(2, 5, set{alias: 1, value: protowire.Number(18)})},
+	{"G/DDATA/n/d", writePayload(2, 5, set{alias: 1, value: protowire.Number(16)})},
+	{"G/DDATA/n/d", writePayload(2, 5, set{alias: 1, kind: 99, value: uint32(1)})},
+	{"G/DDATA/n/d", writePayload(2, 5, set{alias: 1, value: float32(1), properties: makeProperty("Quality", 8, "bad")})},
+	{"G/DDATA/n/d", writePayload(2, 5, set{alias: 1, value: float32(1), properties: []byte{0x0a, 1}})},
+	{"G/DDATA/n/e", writePayload(2, 5, set{alias: 1, value: float32(1)})},
+	{"G/DDATA/m/d", writePayload(2, 5, set{alias: 1, value: float32(1)})},
+	{"G/DBIRTH/n/d", writePayload(2, 5, set{name: "axis/x", value: float32(1)}, set{name: "axis/z", value: float32(1)})},
+	{"G/DBIRTH/n/d", writePayload(2, 5)},
+	{"G/DBIRTH/n/d", writePayload(2, 5, set{name: "axis/x", kind: datasetType, null: true}, set{name: "axis/y", value: float32(1)})},
+	{"G/DBIRTH/n/d", writePayload(2, 5, set{name: "axis/x", kind: 22, null: true}, set{name: "axis/y", value: float32(1)})},
+	{"G/DBIRTH/n/d", writePayload(2, 5, set{name: "axis/x", alias: 3, value: float32(1)}, set{name: "axis/y", alias: 3, value: float32(1)})},
+	{"G/DBIRTH/n/a.b", writePayload(2, 5, set{name: "axis/x", value: float32(1)}, set{name: "axis/y", value: float32(1)})},
+	{"G/DDATA/n/d", writePayload(2, 5, set{alias: 1, ms: 3, historical: true, value: float32(1)}, set{alias: 1, ms: 4, value: float32(1)})},
 }
 
-// What is said of each wrong message is as reviewed, in testdata/wrong.txt.
+// The error of each wrong message is in testdata/wrong.txt, reviewed.
 func TestWrong(t *testing.T) {
-	var said bytes.Buffer
-	for _, w := range wrongs {
+	var messages bytes.Buffer
+	for _, w := range wrongMessages {
 		r := newRig(t, Options{})
 		r.host.groups = []string{"G"}
-		r.want("G/NBIRTH/n", nodeBirth(0, 1), "")
-		r.want("G/DBIRTH/n/d", deviceBirth(1, 10, 20), "")
-		if len(w.b) > 0 && strings.Contains(string(w.b), "(\x01") { // a historical one
-			r.want("G/DDATA/n/d", deviceData(2, 50, 1, 1), "G/n/d gap 50:[1 20]")
+		r.expectResult("G/NBIRTH/n", nodeBirth(0, 1), "")
+		r.expectResult("G/DBIRTH/n/d", deviceBirth(1, 10, 20), "")
+		if len(w.b) > 0 && strings.Contains(string(w.b), "(\x01") { // a historical value
+			r.expectResult("G/DDATA/n/d", deviceData(2, 50, 1, 1), "G/n/d gap 50:[1 20]")
 			w.b = bytes.Replace(w.b, []byte{0x18, 2}, []byte{0x18, 3}, 1)
 		}
-		a, err := r.send(w.name, w.b)
+		a, err := r.sendMessage(w.name, w.b)
 		why := a.wrong
 		if err != nil {
 			why = append(why, err)
@@ -361,7 +361,7 @@ func TestWrong(t *testing.T) {
 			if _, ok := err.(*gateway.Refused); !ok && a.refused != nil || len(err.Error()) > 1000 {
 				t.Errorf("%s: %v", w.name, err)
 			}
-			fmt.Fprintf(&said, "%s %q\n   %v\n\n", w.name, w.b, err)
+			fmt.Fprintf(&messages, "%s %q\n   %v\n\n", w.name, w.b, err)
 		}
 	}
 	path := filepath.Join("testdata", "wrong.txt")
@@ -369,18 +369,18 @@ func TestWrong(t *testing.T) {
 		if err := os.MkdirAll("testdata", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, said.Bytes(), 0o644); err != nil {
+		if err := os.WriteFile(path, messages.Bytes(), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, said.Bytes()) {
-		t.Errorf("%s differs from the current messages (%v); review both after: go test ./internal/gateway/sparkplug -run TestWrong -update\n%s", path, err, said.Bytes())
+	if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, messages.Bytes()) {
+		t.Errorf("%s differs from the current messages (%v); review both after: go test ./internal/gateway/sparkplug -run TestWrong -update\n%s", path, err, messages.Bytes())
 	}
 }
 
 func TestTopics(t *testing.T) {
 	for filter, ok := range map[string]bool{"spBv1.0/G/NCMD/n": true, "spBv1.0/G/NCMD/n/#": true, "spBv1.0/G/DCMD/n/+": true, "spBv1.0/STATE/host": true, "spBv1.0/G/NDATA/n": false, "spBv1.0/#": false, "sensors/+": false} {
-		if Commands(filter) != ok {
+		if IsCommandFilter(filter) != ok {
 			t.Errorf("%s: %v", filter, !ok)
 		}
 	}
@@ -391,28 +391,28 @@ func TestTopics(t *testing.T) {
 	}
 }
 
-// FuzzSession gives a node messages of any kind. Nothing panics, and what comes out is
-// samples of all channels.
+// FuzzSession sends arbitrary messages to a node. Nothing panics, and the results are samples
+// with all channels.
 func FuzzSession(f *testing.F) {
-	for _, w := range wrongs {
-		f.Add(byte(3), w.b, write(3, 5, set{alias: 1, value: float32(1)}))
+	for _, w := range wrongMessages {
+		f.Add(byte(3), w.b, writePayload(3, 5, set{alias: 1, value: float32(1)}))
 	}
 	f.Add(byte(0), nodeBirth(0, 1), deviceBirth(1, 1, 2))
-	f.Add(byte(1), deviceBirth(1, 1, 2), write(2, 5, set{alias: 1, at: 3, historical: true, value: float32(1)}))
-	f.Add(byte(2), write(1, 5, set{name: "axis/x", alias: 1, kind: int8Type, value: uint32(255)}, set{name: "axis/y", alias: 2, kind: 12, value: "1"}), write(2, 5, set{alias: 1, value: uint64(3)}))
+	f.Add(byte(1), deviceBirth(1, 1, 2), writePayload(2, 5, set{alias: 1, ms: 3, historical: true, value: float32(1)}))
+	f.Add(byte(2), writePayload(1, 5, set{name: "axis/x", alias: 1, kind: int8Type, value: uint32(255)}, set{name: "axis/y", alias: 2, kind: 12, value: "1"}), writePayload(2, 5, set{alias: 1, value: uint64(3)}))
 	kinds := []string{"G/NBIRTH/n", "G/DBIRTH/n/d", "G/DBIRTH/n/d", "G/DDATA/n/d", "G/NDATA/n", "G/NDEATH/n", "G/DDEATH/n/d"}
-	f.Fuzz(func(t *testing.T, kind byte, one, other []byte) {
+	f.Fuzz(func(t *testing.T, kind byte, left, right []byte) {
 		o := Options{End: kind&32 != 0}
 		if kind&16 != 0 {
 			o.Period = 10 * time.Millisecond
 		}
 		r := newRig(t, o)
-		r.send("G/NBIRTH/n", nodeBirth(0, 1))
+		r.sendMessage("G/NBIRTH/n", nodeBirth(0, 1))
 		if kind&64 != 0 {
-			r.send("G/DBIRTH/n/d", deviceBirth(1, 1, 2))
+			r.sendMessage("G/DBIRTH/n/d", deviceBirth(1, 1, 2))
 		}
-		for i, b := range [][]byte{one, other, one} {
-			a, err := r.send(kinds[(int(kind&15)+i*int(kind>>4))%len(kinds)], b)
+		for i, b := range [][]byte{left, right, left} {
+			a, err := r.sendMessage(kinds[(int(kind&15)+i*int(kind>>4))%len(kinds)], b)
 			if err != nil && len(err.Error()) > 2000 {
 				t.Errorf("an error of %d bytes", len(err.Error()))
 			}

@@ -17,39 +17,39 @@ import (
 
 var (
 	errEncoding   = errors.New("want gzip or none")
-	errManyBodies = errors.New("too many large requests at a time")
-	errSlow       = errors.New("the body comes too slowly")
+	errManyBodies = errors.New("too many concurrent large requests")
+	errSlow       = errors.New("the body arrives too slowly")
 )
 
-// pacedBody is a body that must keep a pace.
+// pacedBody is a request body with a minimum pace.
 type pacedBody struct {
 	io.ReadCloser
-	coming   listen.Coming
-	deadline func(time.Time) error // of the connection's reads
+	arrival  listen.Coming
+	deadline func(time.Time) error // sets the deadline of the connection's reads
 }
 
-// begin gives the body the time of its pace from now on.
-func (b *pacedBody) begin(pace listen.Pace) error {
+// startPace starts the time limits of the body.
+func (b *pacedBody) startPace(pace listen.Pace) error {
 	var deadline time.Time
-	b.coming, deadline = pace.Begin(time.Now())
+	b.arrival, deadline = pace.Begin(time.Now())
 	return b.deadline(deadline)
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if t := b.coming.Came(n, time.Now()); !t.IsZero() && err == nil {
+	if t := b.arrival.Came(n, time.Now()); !t.IsZero() && err == nil {
 		err = b.deadline(t)
 	}
 	return n, err
 }
 
-// readBody reads the body of a request, inflated. One that is large, or may be, needs a
-// place as soon as a small one would have ended.
+// readBody reads the body of a request and decompresses it. A body above smallBody, or of
+// unknown size, needs a place.
 func (h *handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	conn := http.NewResponseController(w)
 	body := &pacedBody{ReadCloser: r.Body, deadline: conn.SetReadDeadline}
 	r.Body = body
-	if err := body.begin(h.pace); err != nil {
+	if err := body.startPace(h.pace); err != nil {
 		return nil, err
 	}
 	b, err := h.readPaced(w, r, body)
@@ -57,29 +57,29 @@ func (h *handler) readBody(w http.ResponseWriter, r *http.Request) ([]byte, erro
 		return nil, fmt.Errorf("%w: want %v", errSlow, h.pace)
 	}
 	if err == nil {
-		err = conn.SetReadDeadline(time.Time{}) // the server watches the connection while samples are being stored
+		err = conn.SetReadDeadline(time.Time{}) // the server watches the connection during the storing
 	}
 	return b, err
 }
 
 func (h *handler) readPaced(w http.ResponseWriter, r *http.Request, paced *pacedBody) ([]byte, error) {
-	most := int64(h.o.MaxMessage)
-	body := http.MaxBytesReader(w, r.Body, most)
+	limit := int64(h.options.MaxMessage)
+	body := http.MaxBytesReader(w, r.Body, limit)
 	encoding := strings.ToLower(strings.TrimSpace(strings.Join(r.Header.Values("Content-Encoding"), ",")))
-	begin, err := io.ReadAll(io.LimitReader(body, smallBody+1))
+	head, err := io.ReadAll(io.LimitReader(body, smallBody+1))
 	plain := encoding == "" || encoding == "identity"
-	if err != nil || plain && len(begin) <= smallBody {
-		return begin, err
+	if err != nil || plain && len(head) <= smallBody {
+		return head, err
 	}
 	sender, _ := netip.ParseAddrPort(r.RemoteAddr)
 	if !h.large.Take(sender, storeTime) {
 		return nil, errManyBodies
 	}
 	defer h.large.Give(sender)
-	if err := paced.begin(h.pace); err != nil { // it has waited for us
+	if err := paced.startPace(h.pace); err != nil { // after the wait for a place
 		return nil, err
 	}
-	whole := io.MultiReader(bytes.NewReader(begin), body)
+	whole := io.MultiReader(bytes.NewReader(head), body)
 	switch {
 	case plain:
 		return io.ReadAll(whole)
@@ -90,12 +90,12 @@ func (h *handler) readPaced(w http.ResponseWriter, r *http.Request, paced *paced
 	if err != nil {
 		return nil, fmt.Errorf("the body is not gzip: %w", err)
 	}
-	b, err := io.ReadAll(io.LimitReader(z, most+1))
+	b, err := io.ReadAll(io.LimitReader(z, limit+1))
 	if err != nil {
 		return nil, fmt.Errorf("the body is not gzip, or its end is missing: %w", err)
 	}
-	if int64(len(b)) > most {
-		return nil, fmt.Errorf("the body inflated: %w", &http.MaxBytesError{Limit: most})
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("the body inflated: %w", &http.MaxBytesError{Limit: limit})
 	}
 	return b, nil
 }

@@ -1,5 +1,5 @@
-// Package web takes messages over HTTP for a gateway. The answer 204 goes out
-// after the server has acknowledged the message.
+// Package web receives messages over HTTP for a gateway. The answer 204 is sent after the NATS
+// server has acknowledged the message.
 //
 // # Files
 //

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/webguard"
 )
 
-// rig is a gateway with HTTP whose samples are counted.
+// rig is a gateway with HTTP that counts the stored samples.
 type rig struct {
 	t   *testing.T
 	js  jetstream.JetStream
@@ -61,7 +61,7 @@ func newRig(t *testing.T, o Options, change func(*gateway.Config)) *rig {
 	return r
 }
 
-func (r *rig) stored() uint64 {
+func (r *rig) countStored() uint64 {
 	r.t.Helper()
 	info, err := r.in.Info(r.t.Context())
 	if err != nil {
@@ -70,8 +70,8 @@ func (r *rig) stored() uint64 {
 	return info.State.Msgs
 }
 
-// A web page can make a browser post to a gateway on the same machine, without reading
-// the answer: nothing of it is stored.
+// A web page can make a browser post to a gateway on the same machine, without access to the
+// answer: the gateway stores nothing.
 func TestForeignPagesAreRefused(t *testing.T) {
 	t.Parallel()
 	guard, err := webguard.New(webguard.Options{Key: "gateway.hosts"})
@@ -105,13 +105,13 @@ func TestForeignPagesAreRefused(t *testing.T) {
 			t.Errorf("%s: %s: %d, want %d", c.header, c.value, res.StatusCode, c.code)
 		}
 	}
-	if n, refused := r.stored(), r.g.Stats().Refused["http"]; n != 1 || refused != 3 {
+	if n, refused := r.countStored(), r.g.Stats().Refused["http"]; n != 1 || refused != 3 {
 		t.Errorf("%d messages stored, %d refused; want 1, 3", n, refused)
 	}
 }
 
-// post sends a sample of a stream and returns the status.
-func (r *rig) post(topic string) int {
+// postSample sends a sample of a stream and returns the status.
+func (r *rig) postSample(topic string) int {
 	r.t.Helper()
 	res, err := http.Post(r.url+"/v1/"+topic, "text/plain", strings.NewReader("1"))
 	if err != nil {
@@ -121,8 +121,8 @@ func (r *rig) post(topic string) int {
 	return res.StatusCode
 }
 
-// A sender begins so many streams a minute. Those that it has begun are not affected, nor
-// those that the input knows, as after a restart of the gateway.
+// A sender may start a limited number of streams per minute. Its existing streams are not
+// affected, nor streams already in the input, as after a restart of the gateway.
 func TestNewStreamsAreLimited(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, func(c *gateway.Config) { c.NewStreams = 3 })
@@ -133,7 +133,7 @@ func TestNewStreamsAreLimited(t *testing.T) {
 		topic string
 		code  int
 	}{{"plant/a", 204}, {"plant/b", 204}, {"plant/c", 204}, {"plant/d", 503}, {"plant/a", 204}, {"plant/old", 204}, {"plant/d", 503}} {
-		if code := r.post(c.topic); code != c.code {
+		if code := r.postSample(c.topic); code != c.code {
 			t.Errorf("%s: %d, want %d", c.topic, code, c.code)
 		}
 	}
@@ -142,7 +142,7 @@ func TestNewStreamsAreLimited(t *testing.T) {
 	}
 }
 
-// Keys that are not listed are refused.
+// Unlisted keys are refused.
 func TestKeysAreListed(t *testing.T) {
 	t.Parallel()
 	keys, err := names.ParsePatterns("a*, b")
@@ -151,11 +151,11 @@ func TestKeysAreListed(t *testing.T) {
 	}
 	r := newRig(t, Options{}, func(c *gateway.Config) { c.Keys = keys })
 	for topic, want := range map[string]int{"plant/a1": 204, "plant/b": 204, "plant/b1": 400, "plant/x": 400} {
-		if code := r.post(topic); code != want {
+		if code := r.postSample(topic); code != want {
 			t.Errorf("%s: %d, want %d", topic, code, want)
 		}
 	}
-	if n := r.stored(); n != 2 {
+	if n := r.countStored(); n != 2 {
 		t.Errorf("%d messages stored, want 2", n)
 	}
 }

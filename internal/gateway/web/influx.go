@@ -12,42 +12,42 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// precision is the parameter of InfluxDB that specifies the unit of times.
+// precision is the query parameter of InfluxDB for the unit of times.
 const precision = "precision"
 
-// units are the values of precision: those of both versions of InfluxDB, but minutes and
-// hours, which are of the first.
+// units are the values of precision in both versions of InfluxDB; minutes and hours are only in
+// version 1.
 var units = map[string]time.Duration{
 	"n": time.Nanosecond, "ns": time.Nanosecond, "u": time.Microsecond, "us": time.Microsecond, "\u00b5": time.Microsecond, "ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour,
 }
 
-// precisionOf is the unit of the times at the ends of lines; 0: the configured one.
-func precisionOf(u *url.URL) (time.Duration, error) {
+// parsePrecision returns the unit of the times at the ends of lines; 0: the configured unit.
+func parsePrecision(u *url.URL) (time.Duration, error) {
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
 		return 0, fmt.Errorf("the query cannot be read: %s", names.Cut(err.Error(), 80))
 	}
-	all := query[precision]
-	if len(all) == 0 || len(all) == 1 && all[0] == "" {
+	values := query[precision]
+	if len(values) == 0 || len(values) == 1 && values[0] == "" {
 		return 0, nil
 	}
-	unit := units[all[0]]
-	if len(all) > 1 || unit == 0 || unit > time.Second && u.Path != "/write" {
-		return 0, fmt.Errorf("precision is %q: want one of ns, us, ms and s, or n, u, m and h for /write", names.Cut(strings.Join(all, ","), 40))
+	unit := units[values[0]]
+	if len(values) > 1 || unit == 0 || unit > time.Second && u.Path != "/write" {
+		return 0, fmt.Errorf("precision is %q: want one of ns, us, ms and s, or n, u, m and h for /write", names.Cut(strings.Join(values, ","), 40))
 	}
 	return unit, nil
 }
 
-// influxAnswer writes errors as InfluxDB does, whose clients log them: as JSON, in fields
-// of both versions.
-type influxAnswer struct{ http.ResponseWriter }
+// influxAnswer writes errors as InfluxDB does, as JSON with the fields of both versions,
+// because clients of InfluxDB log these fields.
+type influxWriter struct{ http.ResponseWriter }
 
 // Unwrap lets a response controller set the deadlines of the connection.
-func (w influxAnswer) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+func (w influxWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// answer says what is wrong with a request.
-func answer(w http.ResponseWriter, code int, text string) {
-	influx, ok := w.(influxAnswer)
+// writeError answers a request with an error.
+func writeError(w http.ResponseWriter, code int, text string) {
+	influx, ok := w.(influxWriter)
 	if !ok {
 		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 		w.WriteHeader(code)

@@ -19,31 +19,31 @@ import (
 
 // Limits of the server.
 const (
-	storeTime   = 10 * time.Second // for the server's acknowledgement; then the answer is 503
+	storeTime   = 10 * time.Second // for the server's acknowledgement; afterwards the answer is 503
 	headerTime  = 5 * time.Second
 	idleTime    = 2 * time.Minute
 	headerBytes = 16 << 10
-	requests    = 1024     // whose samples are being stored, at a time
-	smallBody   = 8 << 10  // bytes; a body up to this size needs no place
-	largeBytes  = 64 << 20 // of larger bodies on their way, at a time
+	maxRequests = 1024     // concurrent requests in storing
+	smallBody   = 8 << 10  // bytes; bodies up to this size need no place
+	largeBytes  = 64 << 20 // limit of larger bodies in transit
 	prefix      = "/v1/"
-	wanted      = "want POST /v1/TOPIC, such as /v1/sensors/pump7; for line protocol POST /write or /api/v2/write"
+	wantPath    = "want POST /v1/TOPIC, such as /v1/sensors/pump7; for line protocol POST /write or /api/v2/write"
 )
 
-// Options say what a server does.
+// Options configure a server.
 type Options struct {
-	Addr       string // to listen on
+	Addr       string // address to listen on
 	Access     gateway.Access
 	Topics     *gateway.Topics
-	Guard      *webguard.Guard // refuses what foreign web pages send; nil: nothing is refused
-	MaxMessage int             // bytes of a body, inflated
-	// Lines reads line protocol whose times at the ends of lines are of a unit; nil: a
-	// request that specifies one is refused.
+	Guard      *webguard.Guard // refuses requests from foreign web pages; nil: no check
+	MaxMessage int             // limit of a decompressed body in bytes
+	// Lines returns a decoder of line protocol with a unit of times; nil: requests with a unit
+	// are refused.
 	Lines func(unit time.Duration) gateway.Decoder
 	Log   *slog.Logger
 }
 
-// Server takes POST requests until Close.
+// Server accepts POST requests until Close.
 type Server struct {
 	http    http.Server
 	l       net.Listener
@@ -51,45 +51,45 @@ type Server struct {
 	handler *handler
 }
 
-// Listen starts a server for g. What follows /v1/ in the path of a request is
-// its topic. /write and /api/v2/write take line protocol, as InfluxDB's do.
+// Listen starts a server for g. The path of a request after /v1/ is its topic. /write and
+// /api/v2/write accept line protocol, like InfluxDB.
 func Listen(g *gateway.Gateway, o Options) (*Server, error) {
 	l, err := o.Access.Listen(o.Addr)
 	if err != nil {
 		return nil, err
 	}
-	h := &handler{g: g, o: o, room: make(chan struct{}, requests), large: listen.NewPlaces(max(1, largeBytes/max(1, o.MaxMessage))), pace: listen.DefaultPace}
+	h := &handler{gateway: g, options: o, room: make(chan struct{}, maxRequests), large: listen.NewPlaces(max(1, largeBytes/max(1, o.MaxMessage))), pace: listen.DefaultPace}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST "+prefix, h.samples)
-	mux.HandleFunc("POST /write", h.lines)
-	mux.HandleFunc("POST /api/v2/write", h.lines)
+	mux.HandleFunc("POST "+prefix, h.handleSamples)
+	mux.HandleFunc("POST /write", h.handleLines)
+	mux.HandleFunc("POST /api/v2/write", h.handleLines)
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { w.Write([]byte("ok\n")) })
 	mux.HandleFunc(prefix, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Allow", "POST")
-		answer(w, http.StatusMethodNotAllowed, wanted)
+		writeError(w, http.StatusMethodNotAllowed, wantPath)
 	})
-	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { answer(w, http.StatusNotFound, wanted) })
+	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { writeError(w, http.StatusNotFound, wantPath) })
 	guarded := http.Handler(mux)
 	if o.Guard != nil {
 		guarded = o.Guard.Handler(mux, func(err error) { g.Refuse(gateway.HTTP, err) })
 	}
 	s := &Server{l: l, done: make(chan struct{}), handler: h, http: http.Server{
 		Handler: guarded, ReadTimeout: listen.DefaultPace.Whole, ReadHeaderTimeout: headerTime, WriteTimeout: 2 * (listen.DefaultPace.Whole + storeTime), IdleTimeout: idleTime, MaxHeaderBytes: headerBytes,
-		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // clients that break off are no news
+		ErrorLog: slog.NewLogLogger(o.Log.Handler(), slog.LevelDebug), // broken client connections are not news
 	}}
 	go func() {
 		defer close(s.done)
 		if err := s.http.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			o.Log.Error("HTTP is no longer served", "addr", o.Addr, "err", err)
+			o.Log.Error("the HTTP server has stopped", "addr", o.Addr, "err", err)
 		}
 	}()
 	return s, nil
 }
 
-// Addr is where the server listens.
+// Addr returns the address of the listener.
 func (s *Server) Addr() net.Addr { return s.l.Addr() }
 
-// Close lets answers under way finish for a second.
+// Close waits up to one second for answers in progress.
 func (s *Server) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
@@ -100,104 +100,104 @@ func (s *Server) Close() {
 }
 
 type handler struct {
-	g     *gateway.Gateway
-	o     Options
-	room  chan struct{}  // one for each request whose samples are being stored
-	large *listen.Places // for large bodies on their way
-	pace  listen.Pace    // of bodies
+	gateway *gateway.Gateway
+	options Options
+	room    chan struct{}  // one element per request in storing
+	large   *listen.Places // for large bodies in transit
+	pace    listen.Pace    // minimum pace of bodies
 }
 
-// samples takes a message whose topic is in the path.
-func (h *handler) samples(w http.ResponseWriter, r *http.Request) {
-	if !h.loggedIn(w, r) { // before anything is said of topics
+// handleSamples handles a message with its topic in the path.
+func (h *handler) handleSamples(w http.ResponseWriter, r *http.Request) {
+	if !h.requireLogin(w, r) { // before any answer about topics
 		return
 	}
 	if r.URL.Query().Has(precision) {
-		answer(w, http.StatusBadRequest, "the parameter precision is of /write and /api/v2/write: input.time_unit specifies the unit of times here")
+		writeError(w, http.StatusBadRequest, "the parameter precision is only for /write and /api/v2/write: set the unit of times with input.time_unit")
 		return
 	}
-	key, err := h.o.Topics.Key(strings.TrimPrefix(r.URL.Path, prefix))
+	key, err := h.options.Topics.Key(strings.TrimPrefix(r.URL.Path, prefix))
 	if err != nil {
-		h.g.Refuse(gateway.HTTP, err)
-		answer(w, http.StatusNotFound, err.Error())
+		h.gateway.Refuse(gateway.HTTP, err)
+		writeError(w, http.StatusNotFound, err.Error())
 		return
 	}
-	h.take(w, r, &gateway.Message{Input: gateway.HTTP, From: r.RemoteAddr, Key: key})
+	h.storeMessage(w, r, &gateway.Message{Input: gateway.HTTP, From: r.RemoteAddr, Key: key})
 }
 
-// lines takes line protocol, whose tags name the streams.
-func (h *handler) lines(w http.ResponseWriter, r *http.Request) {
-	w = influxAnswer{w}
-	if !h.loggedIn(w, r) {
+// handleLines handles line protocol; the streams are in the tags.
+func (h *handler) handleLines(w http.ResponseWriter, r *http.Request) {
+	w = influxWriter{w}
+	if !h.requireLogin(w, r) {
 		return
 	}
 	m := &gateway.Message{Input: gateway.HTTP, From: r.RemoteAddr, Lines: true}
-	unit, err := precisionOf(r.URL)
+	unit, err := parsePrecision(r.URL)
 	if err == nil && unit != 0 {
-		if h.o.Lines == nil {
+		if h.options.Lines == nil {
 			err = errors.New("the parameter precision is not supported here")
 		} else {
-			m.Decoder = h.o.Lines(unit)
+			m.Decoder = h.options.Lines(unit)
 		}
 	}
 	if err != nil {
-		h.g.Refuse(gateway.HTTP, err)
-		answer(w, http.StatusBadRequest, err.Error())
+		h.gateway.Refuse(gateway.HTTP, err)
+		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	h.take(w, r, m)
+	h.storeMessage(w, r, m)
 }
 
-// loggedIn answers a request that does not log in.
-func (h *handler) loggedIn(w http.ResponseWriter, r *http.Request) bool {
+// requireLogin answers a request without a valid login, and returns false.
+func (h *handler) requireLogin(w http.ResponseWriter, r *http.Request) bool {
 	user, password, _ := r.BasicAuth()
-	if h.o.Access.Allows(user, password) {
+	if h.options.Access.Allows(user, password) {
 		return true
 	}
-	h.g.Refuse(gateway.HTTP, errors.New("a request has a name or password that is not gateway.user and gateway.password"))
+	h.gateway.Refuse(gateway.HTTP, errors.New("a request has a wrong name or password: want gateway.user and gateway.password"))
 	w.Header().Set("WWW-Authenticate", `Basic realm="eusn-stream gateway"`)
-	answer(w, http.StatusUnauthorized, "log in with gateway.user and gateway.password")
+	writeError(w, http.StatusUnauthorized, "log in with gateway.user and gateway.password")
 	return false
 }
 
-func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Message) {
+func (h *handler) storeMessage(w http.ResponseWriter, r *http.Request, m *gateway.Message) {
 	m.Trace = trace.Of(r.Header)
 	var err error
 	if m.Payload, err = h.readBody(w, r); err == errManyBodies {
-		h.later(w, err.Error())
+		h.writeRetry(w, err.Error())
 		return
 	} else if err != nil {
 		code := http.StatusBadRequest
 		switch large := new(http.MaxBytesError); {
 		case errors.As(err, &large):
 			code = http.StatusRequestEntityTooLarge
-			h.g.Refuse(gateway.HTTP, err)
+			h.gateway.Refuse(gateway.HTTP, err)
 		case errors.Is(err, errSlow):
 			code = http.StatusRequestTimeout
-			h.g.Refuse(gateway.HTTP, err)
+			h.gateway.Refuse(gateway.HTTP, err)
 		case errors.Is(err, errEncoding):
 			code = http.StatusUnsupportedMediaType
 			w.Header().Set("Accept-Encoding", "gzip")
 		}
-		answer(w, code, err.Error())
+		writeError(w, code, err.Error())
 		return
 	}
-	select { // after the body, so that slow bodies keep nobody out
+	select { // after the body, so that slow bodies block no other request
 	case h.room <- struct{}{}:
 		defer func() { <-h.room }()
 	default:
-		h.later(w, "too many requests at a time")
+		h.writeRetry(w, "too many concurrent requests")
 		return
 	}
 	if k := r.Header.Get("Idempotency-Key"); k != "" {
-		// Devices with topics of their own may choose the same keys.
+		// Devices with different topics may choose the same keys.
 		m.Session, m.ID, m.Repeat = gateway.HTTPSession, xxh3.HashStringSeed(k, xxh3.HashString(r.URL.Path)), true
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), storeTime)
 	defer cancel()
 	stored := make(chan error, 1)
 	m.Done = func(err error) { stored <- err }
-	if err = h.g.Take(ctx, m); err == nil {
+	if err = h.gateway.Take(ctx, m); err == nil {
 		select {
 		case err = <-stored:
 		case <-ctx.Done():
@@ -210,16 +210,16 @@ func (h *handler) take(w http.ResponseWriter, r *http.Request, m *gateway.Messag
 	switch {
 	case err == nil:
 		w.WriteHeader(http.StatusNoContent)
-	case errors.As(err, &unreadable): // stored, and it will not be read later either
-		answer(w, http.StatusUnprocessableEntity, err.Error())
+	case errors.As(err, &unreadable): // stored, but not decodable, now or later
+		writeError(w, http.StatusUnprocessableEntity, err.Error())
 	case errors.As(err, &refused) && !refused.Later, errors.As(err, &partial):
-		answer(w, http.StatusBadRequest, err.Error())
+		writeError(w, http.StatusBadRequest, err.Error())
 	default:
-		h.later(w, err.Error())
+		h.writeRetry(w, err.Error())
 	}
 }
 
-func (h *handler) later(w http.ResponseWriter, why string) {
+func (h *handler) writeRetry(w http.ResponseWriter, reason string) {
 	w.Header().Set("Retry-After", "1")
-	answer(w, http.StatusServiceUnavailable, why+"; send it again, with the same Idempotency-Key: then it counts once")
+	writeError(w, http.StatusServiceUnavailable, reason+"; retry with the same Idempotency-Key: then the message counts once")
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// length reads any payload as one sample, its length, but one that begins with "?".
+// length decodes a payload as one sample, its length, unless the payload begins with "?".
 type length struct{}
 
 func (length) Decode(p []byte) ([]gateway.Part, error) {
@@ -25,8 +25,8 @@ func (length) Decode(p []byte) ([]gateway.Part, error) {
 	return []gateway.Part{{X: []float32{float32(len(p))}}}, nil
 }
 
-// An idempotency key is one of its topic: devices that count their messages send
-// the same ones. Who has not logged in hears nothing of the topics.
+// An idempotency key belongs to its topic, because devices that count their messages send the
+// same keys. Answers without a login contain nothing about topics.
 func TestKeysAreOfATopic(t *testing.T) {
 	t.Parallel()
 	nc, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
@@ -64,11 +64,11 @@ func TestKeysAreOfATopic(t *testing.T) {
 		stored                uint64
 	}{
 		{"plant/a", "p", "1", 204, 1},
-		{"plant/b", "p", "22", 204, 2}, // another device's message of the same number
-		{"plant/a", "p", "1", 204, 2},  // repeats
+		{"plant/b", "p", "22", 204, 2}, // another device's message with the same number
+		{"plant/a", "p", "1", 204, 2},  // a repetition
 		{"plant/b", "p", "22", 204, 2},
 		{"plant/a", "p", "333", 400, 2}, // another content
-		{"plant/c", "p", "?", 422, 3},   // stored as it is, with the reason
+		{"plant/c", "p", "?", 422, 3},   // stored unchanged, with the reason
 		{"plant/c", "p", "?", 422, 3},
 		{"other/a", "p", "1", 404, 3},
 		{"other/a", "", "1", 401, 3},

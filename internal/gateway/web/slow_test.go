@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// open sends the beginning of a request.
-func (r *rig) open(format string, args ...any) net.Conn {
+// openRequest sends the beginning of a request.
+func (r *rig) openRequest(format string, args ...any) net.Conn {
 	r.t.Helper()
 	c, err := net.Dial("tcp", r.s.Addr().String())
 	if err != nil {
@@ -29,22 +29,21 @@ func (r *rig) open(format string, args ...any) net.Conn {
 
 const length9 = "POST /v1/plant/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n1"
 
-// Bodies that do not come keep no other device out: the room for requests is taken after
-// the body.
+// Missing bodies block no other device: a request gets its place for storing after its body.
 func TestSlowBodies(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{}, nil)
-	for range requests + 50 {
-		r.open(length9)
+	for range maxRequests + 50 {
+		r.openRequest(length9)
 	}
-	time.Sleep(500 * time.Millisecond) // the test could miss the fault, not find one
-	if code := r.post("plant/a"); code != 204 {
+	time.Sleep(500 * time.Millisecond) // a wait that is too short can only hide the fault
+	if code := r.postSample("plant/a"); code != 204 {
 		t.Errorf("a device beside slow ones: %d", code)
 	}
 }
 
-// A body must keep a pace, and a large one needs a place only when it has begun to be
-// large. One that keeps the pace is taken, however long it takes.
+// A body must keep a pace, and needs a place only above the small size. A body with enough pace
+// is accepted, whatever its duration.
 func TestSlowBodiesEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{MaxMessage: 64 << 10}, nil)
@@ -52,12 +51,12 @@ func TestSlowBodiesEnd(t *testing.T) {
 	h.pace = listen.Pace{Bytes: 4 << 10, Each: 300 * time.Millisecond, Whole: pipelinetest.Patience}
 	h.large = listen.NewPlaces(1)
 	chunked := "POST /v1/plant/slow HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
-	slow := []net.Conn{r.open(length9), r.open("%s1\r\n1\r\n", chunked), r.open("POST /v1/plant/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n1")}
+	slow := []net.Conn{r.openRequest(length9), r.openRequest("%s1\r\n1\r\n", chunked), r.openRequest("POST /v1/plant/slow HTTP/1.1\r\nHost: x\r\nContent-Length: 60000\r\n\r\n1")}
 	if n := h.large.Used(); n != 0 {
 		t.Errorf("%d places are taken by bodies of a byte", n)
 	}
 	large := fmt.Sprintf("%x\r\n%s\r\n", smallBody+2, strings.Repeat("1", smallBody+2))
-	slow = append(slow, r.open("%s", chunked+large))
+	slow = append(slow, r.openRequest("%s", chunked+large))
 	pipelinetest.Until(t, "a large body has the place", func() bool { return h.large.Used() == 1 })
 	begun := time.Now()
 	for i, c := range slow {
@@ -76,7 +75,7 @@ func TestSlowBodiesEnd(t *testing.T) {
 	if n := h.large.Used(); n != 0 || r.g.Stats().Refused["http"] != 4 {
 		t.Errorf("%d places, %d refused; want 0, 4", n, r.g.Stats().Refused["http"])
 	}
-	steady := r.open("%s", chunked)
+	steady := r.openRequest("%s", chunked)
 	for range 8 { // longer than the period
 		fmt.Fprintf(steady, "1000\r\n%s\r\n", strings.Repeat("1", 0x1000))
 		time.Sleep(60 * time.Millisecond)
@@ -88,7 +87,7 @@ func TestSlowBodiesEnd(t *testing.T) {
 	}
 }
 
-// One address has a part of the places for large bodies. Small ones need none.
+// One address gets a part of the places for large bodies. Small bodies need no place.
 func TestLargeBodies(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, Options{MaxMessage: 64 << 10}, nil)
@@ -96,10 +95,10 @@ func TestLargeBodies(t *testing.T) {
 	h.large = listen.NewPlaces(8)
 	var all []net.Conn
 	for range 3 {
-		all = append(all, r.open("POST /v1/plant/slow HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", smallBody+3, strings.Repeat("1", smallBody+2)))
+		all = append(all, r.openRequest("POST /v1/plant/slow HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", smallBody+3, strings.Repeat("1", smallBody+2)))
 	}
 	pipelinetest.Until(t, "the address has its places", func() bool { return h.large.Used() == 2 })
-	if code := r.post("plant/a"); code != 204 {
+	if code := r.postSample("plant/a"); code != 204 {
 		t.Errorf("a small body beside them: %d", code)
 	}
 	if n := h.large.Used(); n != 2 {

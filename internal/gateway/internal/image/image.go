@@ -1,16 +1,15 @@
-// Package image makes samples of values that come one channel at a time, when
-// they change (report by exception). An Image keeps the last value of each channel of
-// a stream; a sample is all of them at one time.
+// Package image makes samples from values that arrive one channel at a time, when they change
+// (report by exception). An Image keeps the newest value of each channel of a stream; a sample
+// has all channels at one time.
 //
-// Without a period, the values of a message that have the same time are a
-// sample. With one, there is a sample for each whole multiple of it, with the
-// values that were known then (a zero-order hold): a value counts from the first
-// multiple that is not before its time. A sample of a period is complete when a
-// value of a later one comes; if several periods pass without a value, each has
-// a sample with the values held. Beyond mostHeld of them the silence is a gap.
+// Without a period, the values with the same time in one message make a sample. With a period,
+// each whole multiple of the period has a sample with the values known at that time (a
+// zero-order hold): a value counts from the first multiple at or after its time. A sample is
+// complete when a value of a later multiple arrives; multiples without a new value get samples
+// with the held values. A silence of more than maxHeld samples is a gap.
 //
-// No clock is read: the same values give the same samples. Nothing is made
-// before every channel has a value.
+// An Image reads no clock: the same values give the same samples. The first sample needs a
+// value of every channel.
 package image
 
 import (
@@ -21,40 +20,40 @@ import (
 )
 
 const (
-	partRows = 256   // samples of a part
-	mostHeld = 10000 // samples in a row without a value of their own
+	partRows = 256   // samples per part
+	maxHeld  = 10000 // consecutive samples without a new value
 )
 
-// Image is that of one stream. It belongs to one goroutine.
+// Image is the image of one stream, owned by one goroutine.
 type Image struct {
-	key    string
-	period int64
-	now    values // as they are
-	past   values // as they were before the newest birth, for values that come late
-	row    row    // not complete
-	last   int64  // time of the last sample
-	some   bool   // there was one
-	gap    bool   // samples are missing before the next
-	parts  []gateway.Part
+	key     string
+	period  int64
+	current values // current values
+	past    values // values before the newest birth, for historical values
+	row     row    // incomplete sample
+	last    int64  // time of the newest sample
+	hasLast bool   // last is set
+	gap     bool   // samples before the next sample are missing
+	parts   []gateway.Part
 }
 
 type values struct {
-	x     []float32
-	known []bool
-	left  int // channels that are not known
+	x       []float32
+	known   []bool
+	unknown int // number of unknown channels
 }
 
-// row is a sample that may get other values.
+// row is a sample that may still get values.
 type row struct {
-	open, old bool
-	at        int64
-	set       []bool
+	open, historical bool
+	time             int64
+	isSet            []bool
 }
 
-// New returns an image of a stream without any value. A period of 0 is none.
+// New returns an image of a stream without any value. A period of 0 means no period.
 func New(key string, channels int, period time.Duration) *Image {
-	m := &Image{key: key, period: int64(period), row: row{set: make([]bool, channels)}}
-	m.now, m.past = newValues(channels), newValues(channels)
+	m := &Image{key: key, period: int64(period), row: row{isSet: make([]bool, channels)}}
+	m.current, m.past = newValues(channels), newValues(channels)
 	return m
 }
 
@@ -64,126 +63,124 @@ func (v *values) set(c int, x float32) {
 	v.x[c] = x
 	if !v.known[c] {
 		v.known[c] = true
-		v.left--
+		v.unknown--
 	}
 }
 
-func (v *values) copy(from *values) {
-	copy(v.x, from.x)
-	copy(v.known, from.known)
-	v.left = from.left
+func (v *values) copyFrom(source *values) {
+	copy(v.x, source.x)
+	copy(v.known, source.known)
+	v.unknown = source.unknown
 }
 
-// Begin says that the values of all channels are told anew. What is told with
-// Know makes no sample: nothing has changed by being told. Late values, which
-// may follow, are of the time before, so the values of then are kept for them.
-func (m *Image) Begin() {
-	m.close()
-	m.past.copy(&m.now)
+// StartBirth starts a birth, which repeats the values of all channels. The repeated values (see
+// SetInitial) make no sample, because nothing has changed. Historical values belong to the time
+// before the birth, so the image keeps the old values for them.
+func (m *Image) StartBirth() {
+	m.closeRow()
+	m.past.copyFrom(&m.current)
 }
 
-// Forget drops the values of all channels: no sample is made before every channel has
-// one again.
-func (m *Image) Forget() {
-	m.close()
-	clear(m.now.known)
-	m.now.left = len(m.now.known)
+// Reset drops the values of all channels: the next sample needs a value of every channel.
+func (m *Image) Reset() {
+	m.closeRow()
+	clear(m.current.known)
+	m.current.unknown = len(m.current.known)
 }
 
-// Know tells a channel's value.
-func (m *Image) Know(c int, x float32) {
-	m.now.set(c, x)
-	if !m.past.known[c] { // no better is known
+// SetInitial sets a channel's value without a sample.
+func (m *Image) SetInitial(c int, x float32) {
+	m.current.set(c, x)
+	if !m.past.known[c] { // no older value is known
 		m.past.set(c, x)
 	}
 }
 
-// Gap says that values may be missing from here on.
-func (m *Image) Gap() {
-	m.close()
+// MarkGap marks missing values before the next sample.
+func (m *Image) MarkGap() {
+	m.closeRow()
 	m.gap = true
 }
 
-// Set gives a channel's value from a time on, in ns since 1970.
-func (m *Image) Set(c int, at int64, x float32) { m.set(c, at, x, false) }
+// Set sets a channel's value from a time, in ns since 1970.
+func (m *Image) Set(c int, time int64, x float32) { m.setValue(c, time, x, false) }
 
-// SetOld gives a value of the time before the newest birth, which is not the
-// channel's now. It returns false for one that is not after the last sample,
-// which cannot be put in any more.
-func (m *Image) SetOld(c int, at int64, x float32) bool {
-	if m.some && at <= m.last || m.row.open && m.period == 0 && at < m.row.at {
+// SetHistorical sets a historical value of a channel, without changing the current value. It
+// returns false if the time is not after the newest sample.
+func (m *Image) SetHistorical(c int, time int64, x float32) bool {
+	if m.hasLast && time <= m.last || m.row.open && m.period == 0 && time < m.row.time {
 		return false
 	}
-	m.set(c, at, x, true)
+	m.setValue(c, time, x, true)
 	return true
 }
 
-func (m *Image) set(c int, at int64, x float32, old bool) {
-	from := &m.now
-	if old {
-		from = &m.past
+func (m *Image) setValue(c int, time int64, x float32, historical bool) {
+	source := &m.current
+	if historical {
+		source = &m.past
 	}
 	r := &m.row
 	if m.period > 0 {
-		at = m.due(at)
-		if r.open && at < r.at { // after its sample was made: it counts for the one in hand
-			at = r.at
+		time = m.roundUp(time)
+		if r.open && time < r.time { // the value is late: it counts for the current sample
+			time = r.time
 		}
-		if r.open && at > r.at {
-			m.hold(at)
+		if r.open && time > r.time {
+			m.fillHeld(time)
 		}
-	} else if r.open && (at != r.at || r.set[c]) {
-		m.close()
+	} else if r.open && (time != r.time || r.isSet[c]) {
+		m.closeRow()
 	}
-	if r.open && r.old != old {
-		m.close()
+	if r.open && r.historical != historical {
+		m.closeRow()
 	}
-	from.set(c, x)
+	source.set(c, x)
 	if !r.open {
-		clear(r.set)
-		r.open, r.at, r.old = true, at, old
+		clear(r.isSet)
+		r.open, r.time, r.historical = true, time, historical
 	}
-	r.set[c] = true
+	r.isSet[c] = true
 }
 
-// due is the first multiple of the period that is not before a time.
-func (m *Image) due(at int64) int64 {
-	k := at % m.period
+// roundUp returns the first multiple of the period at or after a time.
+func (m *Image) roundUp(time int64) int64 {
+	k := time % m.period
 	switch {
-	case k > 0 && at > math.MaxInt64-m.period:
-		return at - k
+	case k > 0 && time > math.MaxInt64-m.period:
+		return time - k
 	case k > 0:
-		return at - k + m.period
+		return time - k + m.period
 	}
-	return at - k // of times before 1970, the remainder is negative: upwards, too
+	return time - k // for times before 1970 the remainder is negative: this rounds up, too
 }
 
-// hold completes the samples before a time.
-func (m *Image) hold(until int64) {
-	at, old := m.row.at, m.row.old
-	m.close()
-	if (until-at)/m.period > mostHeld || until < at {
+// fillHeld completes the samples before a time with the held values.
+func (m *Image) fillHeld(end int64) {
+	time, historical := m.row.time, m.row.historical
+	m.closeRow()
+	if (end-time)/m.period > maxHeld || end < time {
 		m.gap = true
 		return
 	}
-	for at += m.period; at < until; at += m.period {
-		m.row.open, m.row.at, m.row.old = true, at, old
-		m.close()
+	for time += m.period; time < end; time += m.period {
+		m.row.open, m.row.time, m.row.historical = true, time, historical
+		m.closeRow()
 	}
 }
 
-// close makes a sample of what is in hand.
-func (m *Image) close() {
+// closeRow completes the current sample.
+func (m *Image) closeRow() {
 	r := &m.row
 	if !r.open {
 		return
 	}
 	r.open = false
-	from := &m.now
-	if r.old {
-		from = &m.past
+	source := &m.current
+	if r.historical {
+		source = &m.past
 	}
-	if from.left > 0 {
+	if source.unknown > 0 {
 		return
 	}
 	if n := len(m.parts); n == 0 || m.gap || len(m.parts[n-1].Times) >= partRows {
@@ -191,15 +188,15 @@ func (m *Image) close() {
 		m.gap = false
 	}
 	p := &m.parts[len(m.parts)-1]
-	p.X, p.Times = append(p.X, from.x...), append(p.Times, r.at)
-	m.last, m.some = r.at, true
+	p.X, p.Times = append(p.X, source.x...), append(p.Times, r.time)
+	m.last, m.hasLast = r.time, true
 }
 
-// Parts are the samples that are complete at the end of a message: without a
-// period, all.
-func (m *Image) Parts() []gateway.Part {
+// TakeParts returns the complete samples at the end of a message: without a period, all
+// samples.
+func (m *Image) TakeParts() []gateway.Part {
 	if m.period == 0 {
-		m.close()
+		m.closeRow()
 	}
 	p := m.parts
 	m.parts = nil
