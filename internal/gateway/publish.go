@@ -256,7 +256,7 @@ func (g *Gateway) serverTakes() {
 func (g *Gateway) diskFailed(err error) {
 	if !g.hold.disk {
 		g.hold.since = time.Now()
-		g.cfg.Log.Error("holding back: the outbox cannot be written: free space in its directory (gateway.dir); devices get no acknowledgement for what cannot be written", "err", err)
+		g.cfg.Log.Error("holding back: the outbox cannot be written: free space in its directory (gateway.outbox); devices get no acknowledgement for what cannot be written", "err", err)
 	}
 	g.hold.disk, g.hold.probe = true, time.Now().Add(probeEvery)
 	g.stats.held.Store(true)

@@ -17,7 +17,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-const segmentBytes = 16 << 20 // a segment of more is followed by another
+// A segment of more than segmentBytes, and of more than a share of all segments, is followed
+// by another.
+const (
+	segmentBytes = 1 << 20
+	segmentShare = 16
+)
 
 // Batch is one message to the server, with its number.
 type Batch struct {
@@ -205,8 +210,12 @@ func (l *Log) newSegment(n int) error {
 	}
 	s.size = int64(len(first))
 	l.segs = append(l.segs, s)
-	l.roll = max(segmentBytes, 8*s.size)
 	l.sweep()
+	total := int64(0)
+	for _, s := range l.segs {
+		total += s.size
+	}
+	l.roll = max(segmentBytes, 8*s.size, total/segmentShare)
 	return nil
 }
 
@@ -226,6 +235,9 @@ func (l *Log) sweep() {
 // Put writes a batch, whose number it then holds for good, and lets its payload
 // go.
 func (l *Log) Put(b *Batch) error {
+	if err := l.rollOn(); err != nil {
+		return err
+	}
 	l.rec = begin(l.rec, kindBatch)
 	r := binary.AppendUvarint(l.rec, l.last+1)
 	r = text(text(r, b.Subject), b.Incarnation)
@@ -264,14 +276,16 @@ func (l *Log) Payload(b *Batch) ([]byte, error) {
 	return p, nil
 }
 
-// Done notes that the server has acknowledged a batch.
+// Done notes that the server has acknowledged a batch. A disk that is full of batches gets
+// space again even if the note does not fit.
 func (l *Log) Done(b *Batch) error {
 	l.finish(b)
 	l.rec = binary.AppendUvarint(begin(l.rec, kindDone), b.id)
-	if err := l.write(l.rec); err != nil {
+	err := l.write(l.rec)
+	l.sweep()
+	if err != nil {
 		return err
 	}
-	l.sweep()
 	return l.rollOn()
 }
 
