@@ -12,28 +12,28 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// audit reads the output and expects exactly the truth's predictions, each
-// stream in order.
+// audit reads the output and expects exactly the predictions of the truth, each stream in
+// order.
 type audit struct {
 	want    map[string][]codec.Prediction
 	place   map[string]map[ident]int
-	next    map[string]int // by stream: how many are accounted for
-	first   string         // how predictions may name the job's first readout, or not at all
+	next    map[string]int // by stream: number of predictions found
+	first   string         // name of the job's first readout in predictions, or empty
 	commits map[int]commit
 	change  handover
 	may     may
-	gone    map[int]int              // by partition: predictions that Eusn-Outs counts and the output lacks
-	times   map[string]map[ident]int // how often each was seen
+	hidden  map[int]int              // by partition: predictions counted in Eusn-Outs and missing in the output
+	times   map[string]map[ident]int // number of copies of each prediction
 
-	seen, lost, duplicated, wrong int
-	flagged, excused              int      // with a flag for the fault; missing before such a one, or in a stopped partition
-	handed                        int      // claims in the middle of a split commit
-	notes                         []string // the first few findings, in words
-	workers                       []takeover
+	total, lost, duplicated, wrong int
+	flagged, excused               int      // with a flag for the fault; missing before a flagged prediction, or in a stopped partition
+	handed                         int      // claims in the middle of a split commit
+	notes                          []string // the first findings, as text
+	workers                        []takeover
 }
 
-// ident tells a stream's predictions apart. Those of producers without numbers
-// differ by their time; n counts those of samples that were stored again.
+// ident identifies a prediction in a stream. Without producer numbers, the time
+// identifies the prediction; n counts the copies of samples that were stored twice.
 type ident struct {
 	seq   uint64
 	row   uint32
@@ -50,7 +50,7 @@ func identOf(p codec.Prediction) ident {
 	return id
 }
 
-// commit is the last one on a partition.
+// commit is the last commit on a partition.
 type commit struct {
 	outs, in, epoch, generation uint64
 	worker                      string
@@ -59,7 +59,7 @@ type commit struct {
 // takeover is a change of the worker that commits a partition.
 type takeover struct {
 	partition int
-	at        int64 // ns since the Unix epoch, by the server's clock
+	time      int64 // ns since the Unix epoch, by the server's clock
 }
 
 const maxNotes = 12
@@ -67,7 +67,7 @@ const maxNotes = 12
 func newAudit(want map[string][]codec.Prediction) *audit {
 	a := &audit{
 		want: want, place: map[string]map[ident]int{}, next: map[string]int{}, commits: map[int]commit{},
-		gone: map[int]int{}, times: map[string]map[ident]int{},
+		hidden: map[int]int{}, times: map[string]map[ident]int{},
 	}
 	for id, all := range want {
 		a.place[id] = make(map[ident]int, len(all))
@@ -85,24 +85,24 @@ func newAudit(want map[string][]codec.Prediction) *audit {
 	return a
 }
 
-func (a *audit) note(format string, args ...any) {
+func (a *audit) addNote(format string, args ...any) {
 	if len(a.notes) < maxNotes {
 		a.notes = append(a.notes, fmt.Sprintf(format, args...))
 	}
 }
 
-// fault counts an error that is neither a lost nor a repeated prediction.
-func (a *audit) fault(format string, args ...any) {
+// addFault counts an error other than a lost or repeated prediction.
+func (a *audit) addFault(format string, args ...any) {
 	a.wrong++
-	a.note(format, args...)
+	a.addNote(format, args...)
 }
 
-// commit is what the headers of a message say of its commit; ahead are the messages of a split
-// commit that follow.
-func (s stored) commit() (c commit, ahead uint64, err error) {
+// parseCommit returns the commit in the headers of a message; ahead is the number of
+// following messages of a split commit.
+func (s stored) parseCommit() (c commit, ahead uint64, err error) {
 	c.worker = s.header.Get("Eusn-Worker")
 	for h, v := range map[string]*uint64{"Eusn-Outs": &c.outs, headerInSeq: &c.in, "Eusn-Ahead": &ahead} {
-		if *v, err = s.number(h); err != nil {
+		if *v, err = s.parseNumber(h); err != nil {
 			return c, ahead, err
 		}
 	}
@@ -110,102 +110,103 @@ func (s stored) commit() (c commit, ahead uint64, err error) {
 		if s.header.Get(h) == "" {
 			continue
 		}
-		if *v, err = s.number(h); err != nil {
+		if *v, err = s.parseNumber(h); err != nil {
 			return c, ahead, err
 		}
 	}
 	return c, ahead, nil
 }
 
-// message takes one message of the output.
-func (a *audit) message(s stored) error {
+// checkMessage checks a message of the output.
+func (a *audit) checkMessage(s stored) error {
 	_, predictions, err := codec.DecodePredictions(s.data)
 	if err != nil {
 		return fmt.Errorf("chaos: output message %d: %w", s.seq, err)
 	}
 	if s.partition < 0 {
 		if len(predictions) > 0 {
-			a.fault("output message %d: %d predictions where the job says what it runs", s.seq, len(predictions))
+			a.addFault("output message %d: %d predictions in the job's entry", s.seq, len(predictions))
 		}
 		return nil
 	}
 	before := a.commits[s.partition]
-	c, ahead, err := s.commit()
+	c, ahead, err := s.parseCommit()
 	if err != nil {
 		return err
 	}
 	if s.header.Get(headerKind) == "claim" && ahead > 0 {
 		a.handed++
 	}
-	after := a.changed(s, before, c, len(predictions) > 0)
+	after := a.checkChange(s, before, c, len(predictions) > 0)
 	switch due := before.outs + uint64(len(predictions)); {
 	case a.may.Shown && c.outs > due:
-		a.gone[s.partition] += int(c.outs - due)
+		a.hidden[s.partition] += int(c.outs - due)
 	case c.outs != due:
-		a.fault("output message %d: Eusn-Outs is %d after %d with %d predictions", s.seq, c.outs, before.outs, len(predictions))
+		a.addFault("output message %d: Eusn-Outs is %d after %d with %d predictions", s.seq, c.outs, before.outs, len(predictions))
 	}
 	if c.in < before.in || c.epoch < before.epoch {
-		a.fault("output message %d: input %d epoch %d after input %d epoch %d", s.seq, c.in, c.epoch, before.in, before.epoch)
+		a.addFault("output message %d: input %d epoch %d after input %d epoch %d", s.seq, c.in, c.epoch, before.in, before.epoch)
 	}
 	if before.worker != "" && c.worker != before.worker {
-		a.workers = append(a.workers, takeover{s.partition, s.at.UnixNano()})
+		a.workers = append(a.workers, takeover{s.partition, s.time.UnixNano()})
 	}
 	a.commits[s.partition] = c
 	for _, p := range predictions {
-		a.prediction(s.partition, after, p)
+		a.checkPrediction(s.partition, after, p)
 	}
 	return nil
 }
 
-// flagsLoss reports whether a prediction has a flag of a loss that was not expected and may be.
+// flagsLoss reports whether a prediction has an unexpected but allowed loss flag.
 func (a *audit) flagsLoss(p codec.Prediction) bool {
 	if !a.may.Flag || p.Flags&lossFlags == 0 {
 		return false
 	}
-	at, there := a.place[p.Stream][identOf(p)]
-	return !there || a.want[p.Stream][at].Flags&lossFlags == 0
+	index, known := a.place[p.Stream][identOf(p)]
+	return !known || a.want[p.Stream][index].Flags&lossFlags == 0
 }
 
-// find counts a prediction, and finds its place among those that are expected on its stream.
-func (a *audit) find(p codec.Prediction) (place int, known bool) {
+// findPlace counts a prediction and returns its index among the expected predictions of
+// the stream.
+func (a *audit) findPlace(p codec.Prediction) (place int, known bool) {
 	k := identOf(p)
-	if seen := a.times[p.Stream]; seen != nil {
-		k.n = seen[k]
-		seen[identOf(p)]++
+	if counts := a.times[p.Stream]; counts != nil {
+		k.n = counts[k]
+		counts[identOf(p)]++
 	}
 	place, known = a.place[p.Stream][k]
 	if !known && k.n > 0 {
 		k.n--
-		place, known = a.place[p.Stream][k] // it was expected once less
+		place, known = a.place[p.Stream][k] // the expected count is lower
 	}
 	return place, known
 }
 
-// prediction compares one with what is due on its stream.
-func (a *audit) prediction(partition int, after bool, p codec.Prediction) {
-	a.seen++
+// checkPrediction compares a prediction with the next expected prediction of the stream.
+func (a *audit) checkPrediction(partition int, after bool, p codec.Prediction) {
+	a.total++
 	want, i := a.want[p.Stream], a.next[p.Stream]
 	flagged := a.flagsLoss(p)
-	j, known := a.find(p)
+	j, known := a.findPlace(p)
 	switch {
 	case !known && flagged:
 		a.flagged++
 		return
 	case !known:
-		a.fault("stream %s: a prediction for seq %d row %d that nothing calls for", p.Stream, p.Seq, p.Row)
+		a.addFault("stream %s: unexpected prediction for seq %d row %d", p.Stream, p.Seq, p.Row)
 		return
 	case j < i:
 		a.duplicated++
-		a.note("stream %s: seq %d row %d again", p.Stream, p.Seq, p.Row)
+		a.addNote("stream %s: repeated prediction for seq %d row %d", p.Stream, p.Seq, p.Row)
 		return
-	case j > i && (flagged || a.gone[partition] >= j-i):
+	case j > i && (flagged || a.hidden[partition] >= j-i):
 		a.excused += j - i
 		if !flagged {
-			a.gone[partition] -= j - i
+			a.hidden[partition] -= j - i
 		}
 	case j > i:
 		a.lost += j - i
-		a.note("stream %s: seq %d row %d after %d that are missing", p.Stream, p.Seq, p.Row, j-i)
+		a.addNote("stream %s: seq %d row %d after %d missing predictions", p.Stream, p.Seq, p.Row, j-i)
 	}
 	a.next[p.Stream] = j + 1
 	if flagged {
@@ -214,21 +215,22 @@ func (a *audit) prediction(partition int, after bool, p codec.Prediction) {
 	}
 	due := want[j]
 	if after {
-		due = a.change.then[p.Stream][j]
+		due = a.change.after[p.Stream][j]
 	}
 	if p.Readout == a.first {
 		p.Readout = ""
 	}
-	if a.may.lenient() { // the order of stored messages is not compared
+	if a.may.isLenient() { // the order of stored messages is not compared
 		p.Flags &^= outcome.FlagReordered
 	}
-	if d := difference(p, due); d != "" {
-		a.fault("stream %s: seq %d row %d: %s", p.Stream, p.Seq, p.Row, d)
+	if d := describeDifference(p, due); d != "" {
+		a.addFault("stream %s: seq %d row %d: %s", p.Stream, p.Seq, p.Row, d)
 	}
 }
 
-// difference says how got differs from want; empty if every bit is the same.
-func difference(got, want codec.Prediction) string {
+// describeDifference describes the difference between got and want; empty if every bit is
+// equal.
+func describeDifference(got, want codec.Prediction) string {
 	bits := func(v []float32) (b []uint32) {
 		for _, x := range v {
 			b = append(b, math.Float32bits(x))
@@ -252,9 +254,8 @@ func difference(got, want codec.Prediction) string {
 	return ""
 }
 
-// finish counts predictions that never came. A stopped partition need not make
-// any more.
-func (a *audit) finish(partition func(id string) int, stopped stops) {
+// countMissing counts the missing predictions. A stopped partition may lack predictions.
+func (a *audit) countMissing(partition func(id string) int, stopped stops) {
 	for _, id := range slices.Sorted(maps.Keys(a.want)) {
 		missing := len(a.want[id]) - a.next[id]
 		if missing == 0 {
@@ -263,18 +264,18 @@ func (a *audit) finish(partition func(id string) int, stopped stops) {
 		if p := partition(id); stopped[p] != "" {
 			a.excused += missing
 			continue
-		} else if a.gone[p] >= missing {
-			a.gone[p] -= missing
+		} else if a.hidden[p] >= missing {
+			a.hidden[p] -= missing
 			a.excused += missing
 			continue
 		}
 		a.lost += missing
-		a.note("stream %s: its last %d predictions are missing", id, missing)
+		a.addNote("stream %s: the last %d predictions are missing", id, missing)
 	}
 }
 
-// open is how many streams have not made their last prediction yet.
-func (a *audit) open(partition func(id string) int, stopped stops) (n int) {
+// countOpen returns the number of streams whose last prediction is still missing.
+func (a *audit) countOpen(partition func(id string) int, stopped stops) (n int) {
 	for id, all := range a.want {
 		if a.next[id] < len(all) && stopped[partition(id)] == "" {
 			n++
@@ -283,7 +284,7 @@ func (a *audit) open(partition func(id string) int, stopped stops) (n int) {
 	return n
 }
 
-// overtaken reports whether some partition changed hands between two times.
-func (a *audit) overtaken(from, to int64) bool {
-	return slices.ContainsFunc(a.workers, func(t takeover) bool { return t.at >= from && t.at <= to })
+// wasTakenOver reports whether a partition changed to another worker between two times.
+func (a *audit) wasTakenOver(from, to int64) bool {
+	return slices.ContainsFunc(a.workers, func(t takeover) bool { return t.time >= from && t.time <= to })
 }

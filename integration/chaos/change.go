@@ -20,7 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// jobFaults are runs in which something happens to the job as a whole.
+// jobFaults are runs with faults of the whole job.
 func jobFaults() []*scenario {
 	nameless := func(s *scenario) { s.Traffic.Unnumbered, s.Traffic.Repeat = true, 0 }
 	statesAndOutput := []string{outputStream, snapStream, rowStream}
@@ -36,14 +36,14 @@ func jobFaults() []*scenario {
 		s.Traffic, s.Harms, s.Kills = steady, learnKills(0.3, 0.6, 0.9), 1
 	}
 	return []*scenario{
-		harmed("empty", flaggedOrStopped, empty(0.5, false, allStreams...)),
-		harmed("empty-unnumbered", flaggedOrStopped, empty(0.5, false, allStreams...)).with(nameless),
-		harmed("empty-restart", flaggedOrStopped, empty(0.5, true, allStreams...)),
-		harmed("empty-output", orStopped, empty(0.5, false, statesAndOutput...)),
-		harmed("empty-output-restart", orStopped, empty(0.5, true, statesAndOutput...)),
+		harmed("empty", flaggedOrStopped, emptyStreams(0.5, false, allStreams...)),
+		harmed("empty-unnumbered", flaggedOrStopped, emptyStreams(0.5, false, allStreams...)).with(nameless),
+		harmed("empty-restart", flaggedOrStopped, emptyStreams(0.5, true, allStreams...)),
+		harmed("empty-output", orStopped, emptyStreams(0.5, false, statesAndOutput...)),
+		harmed("empty-output-restart", orStopped, emptyStreams(0.5, true, statesAndOutput...)),
 
-		// A killed worker's consumers stay for half a minute: a server's default is
-		// 1,000 of them on a NATS stream.
+		// A killed worker's consumers remain for half a minute: a server's default limit
+		// is 1,000 consumers per NATS stream.
 		base("consumer-limit").with(func(s *scenario) { s.Partitions, s.Workers, s.Kills, s.Load = 300, []int{2}, 12, 20*time.Second }),
 
 		base("resize").with(func(s *scenario) { s.Workers, s.Harms = []int{2}, resizes }),
@@ -63,14 +63,14 @@ func jobFaults() []*scenario {
 	}
 }
 
-// empty kills the server and removes all that the job's NATS streams hold. They come
-// back with their configuration and their creation time, as a server of a cluster makes
-// them after its disk is lost. With restart the workers are killed, too.
-func empty(at float64, restart bool, streams ...string) harm {
+// emptyStreams kills the server and empties the job's NATS streams. The streams keep
+// their configuration and creation time, as in a cluster whose server has lost its disk.
+// With restart the workers are killed as well.
+func emptyStreams(at float64, restart bool, streams ...string) harm {
 	return harm{"emptied " + strings.Join(streams, " and "), at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		r.fleet.cutAll()
 		defer r.fleet.mendAll()
-		n, err := r.cluster.down()
+		n, err := r.cluster.killOnly()
 		if err != nil {
 			return err
 		}
@@ -87,21 +87,21 @@ func empty(at float64, restart bool, streams ...string) harm {
 		if restart {
 			r.fleet.killAll()
 		}
-		return r.cluster.start(n)
+		return r.cluster.startNode(n)
 	}}
 }
 
-// allStreams are those of a job.
+// allStreams are the NATS streams of a job.
 var allStreams = []string{inputStream, outputStream, snapStream, rowStream, memberStream}
 
 const (
-	changeKills  = 3               // of the command that changes a job
-	changeWithin = 2 * time.Minute // it, with its kills
+	changeKills  = 3               // kills of a command that changes the job
+	changeWithin = 2 * time.Minute // for a command and its kills
 	replacement  = "replacement"
-	second       = "second" // the job whose network and states replace the first one's
+	second       = "second" // the job whose network and states replace those of the first job
 )
 
-// partitions is how many the job has now.
+// partitions returns the current number of the job's partitions.
 func (r *run) partitions() int {
 	if n := len(r.counts); n > 0 {
 		return r.counts[n-1]
@@ -109,8 +109,9 @@ func (r *run) partitions() int {
 	return r.scenario.Partitions
 }
 
-// placed checks the partition of a stored message: that of the number of partitions then.
-func (r *run) placed(key string, partition int) error {
+// checkPlacement checks the partition of a stored message, under the number of partitions
+// at that time.
+func (r *run) checkPlacement(key string, partition int) error {
 	for ; r.counted <= len(r.counts); r.counted++ {
 		n := r.scenario.Partitions
 		if r.counted > 0 {
@@ -123,14 +124,14 @@ func (r *run) placed(key string, partition int) error {
 	return fmt.Errorf("chaos: key %s is in partition %d, want %d", key, partition, partitionOf(key, r.partitions()))
 }
 
-// away kills every worker and leaves the seats empty; back fills them again, with other
-// arguments.
-func (f *fleet) away() (back func(change func(args []string))) {
+// evacuate kills every worker and leaves the seats empty; back refills the seats, with
+// changed arguments.
+func (f *fleet) evacuate() (back func(change func(args []string))) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	n := len(f.seats)
 	for _, w := range f.seats {
-		if w != nil && !w.ended() {
+		if w != nil && !w.hasEnded() {
 			w.kill()
 		}
 	}
@@ -140,16 +141,16 @@ func (f *fleet) away() (back func(change func(args []string))) {
 		change(f.args)
 		f.absent = false
 		f.mu.Unlock()
-		f.scale(n)
+		f.setScale(n)
 	}
 }
 
-// set replaces the value of a flag.
-func set(args []string, flag, value string) { args[slices.Index(args, flag)+1] = value }
+// setFlag replaces the value of a flag.
+func setFlag(args []string, flag, value string) { args[slices.Index(args, flag)+1] = value }
 
-// change runs a command that changes the job, and kills it several times: the same
-// command continues.
-func (r *run) change(ctx context.Context, rng *rand.Rand, name string, args ...string) error {
+// changeJob runs a command that changes the job, and kills the command several times: the
+// same command continues.
+func (r *run) changeJob(ctx context.Context, rng *rand.Rand, name string, args ...string) error {
 	ctx, cancel := context.WithTimeout(ctx, changeWithin)
 	defer cancel()
 	args = append([]string{r.worker, "job", name, "-c", filepath.Join(r.dir, "worker.yaml"), "--job", job, "--nats-url", r.cluster.url()}, args...)
@@ -165,8 +166,8 @@ func (r *run) change(ctx context.Context, rng *rand.Rand, name string, args ...s
 		select {
 		case <-p.done:
 			r.changes++
-			if p.how() != endedWell {
-				return fmt.Errorf("job %s ended with %s: see %s.log", name, p.how(), p.name)
+			if p.exitStatus() != endedWell {
+				return fmt.Errorf("job %s ended with %s: see %s.log", name, p.exitStatus(), p.name)
 			}
 			return nil
 		case <-dies:
@@ -178,22 +179,22 @@ func (r *run) change(ctx context.Context, rng *rand.Rand, name string, args ...s
 	}
 }
 
-// resized gives the job another number of partitions while messages come.
+// resized changes the job's number of partitions under load.
 func resized(at float64, to int) harm {
 	what := "resize to " + strconv.Itoa(to)
 	return harm{what, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-		back := r.fleet.away()
-		if err := r.change(ctx, r.rng(what), "resize", "--to", strconv.Itoa(to), "--model", filepath.Join(r.dir, "model.safetensors")); err != nil {
+		back := r.fleet.evacuate()
+		if err := r.changeJob(ctx, r.newRand(what), "resize", "--to", strconv.Itoa(to), "--model", filepath.Join(r.dir, "model.safetensors")); err != nil {
 			return err
 		}
 		r.counts = append(r.counts, to)
-		back(func(args []string) { set(args, "--partitions", strconv.Itoa(to)) })
+		back(func(args []string) { setFlag(args, "--partitions", strconv.Itoa(to)) })
 		return nil
 	}}
 }
 
-// replaced are two harms: a second job with another network begins to read the job's
-// input, and later takes its place.
+// replaced is two harms: a second job with another network starts to read the job's
+// input, and later replaces the job.
 func replaced(begin, at float64) []harm {
 	var worker *proc
 	model := func(r *run) string { return filepath.Join(r.dir, second+".safetensors") }
@@ -219,22 +220,22 @@ func replaced(begin, at float64) []harm {
 			if err != nil {
 				return err
 			}
-			if err := r.caughtUp(ctx, js, last); err != nil {
+			if err := r.awaitSecond(ctx, js, last); err != nil {
 				return err
 			}
 			worker.kill()
-			back := r.fleet.away()
-			if err := r.change(ctx, r.rng(second), "replace", "--with", second); err != nil {
+			back := r.fleet.evacuate()
+			if err := r.changeJob(ctx, r.newRand(second), "replace", "--with", second); err != nil {
 				return err
 			}
-			back(func(args []string) { set(args, "--model", model(r)) })
+			back(func(args []string) { setFlag(args, "--model", model(r)) })
 			return nil
 		}},
 	}
 }
 
-// caughtUp waits until the second job has made a prediction of a late message.
-func (r *run) caughtUp(ctx context.Context, js jetstream.JetStream, last uint64) error {
+// awaitSecond waits until the second job has predicted a late message.
+func (r *run) awaitSecond(ctx context.Context, js jetstream.JetStream, last uint64) error {
 	const near = 200 // messages
 	for begin := time.Now(); time.Since(begin) < answerWithin; time.Sleep(100 * time.Millisecond) {
 		s, err := js.Stream(ctx, "SECOND-OUT")
@@ -249,33 +250,33 @@ func (r *run) caughtUp(ctx context.Context, js jetstream.JetStream, last uint64)
 			return nil
 		}
 	}
-	return fmt.Errorf("job %s did not come within %d messages of %d in %v", second, near, last, answerWithin)
+	return fmt.Errorf("job %s did not reach %d messages before message %d in %v", second, near, last, answerWithin)
 }
 
 // otherNetwork draws the model of the second job.
 func otherNetwork(s *scenario) (*reservoir.Model, error) { return drawModel(s.Policy, 4, 5, 3) }
 
-// handover is where one network ends and another begins.
+// handover is the switch from a network to its successor.
 type handover struct {
-	then    map[string][]codec.Prediction // of the network after; nil without one
-	network string                        // that made the first predictions
-	until   uint64                        // the last input message that it has answered
-	from    uint64                        // the first one that the network after has answered; 0 = none yet
+	after   map[string][]codec.Prediction // predictions of the successor; nil without a successor
+	network string                        // network of the first predictions
+	until   uint64                        // the last input message answered by the first network
+	from    uint64                        // the first input message answered by the successor; 0 = none yet
 }
 
-// replaced has the audit expect other predictions after a change of the network. Both
-// networks make one wherever the other does.
-func (a *audit) replaced(then map[string][]codec.Prediction) { a.change.then = then }
+// expectAfter sets the expected predictions after a change of the network. Both networks
+// predict at the same samples.
+func (a *audit) expectAfter(then map[string][]codec.Prediction) { a.change.after = then }
 
-// changed checks a record against the one before it, across changes of the job: epochs
-// rise with each, and all partitions change the network at the same input message. It
-// reports whether the network after the change made the record's predictions.
-func (a *audit) changed(s stored, before, c commit, predicts bool) (after bool) {
+// checkChange compares a record with the previous record, across changes of the job:
+// epochs rise with each change, and all partitions change the network at the same input
+// message. It reports whether the successor made the predictions.
+func (a *audit) checkChange(s stored, before, c commit, predicts bool) (after bool) {
 	if c.generation < before.generation || c.generation > before.generation && before.worker != "" && c.epoch <= before.epoch {
-		a.fault("output message %d: generation %d epoch %d after generation %d epoch %d", s.seq, c.generation, c.epoch, before.generation, before.epoch)
+		a.addFault("output message %d: generation %d epoch %d after generation %d epoch %d", s.seq, c.generation, c.epoch, before.generation, before.epoch)
 	}
 	h := &a.change
-	if h.then == nil || !predicts {
+	if h.after == nil || !predicts {
 		return false
 	}
 	network := s.header.Get("Eusn-Network")
@@ -288,7 +289,7 @@ func (a *audit) changed(s stored, before, c commit, predicts bool) (after bool) 
 		h.from = c.in
 	}
 	if h.from > 0 && h.from <= h.until {
-		a.fault("output message %d: the network after answers input message %d, the one before message %d", s.seq, h.from, h.until)
+		a.addFault("output message %d: the new network answers input message %d, the previous network message %d", s.seq, h.from, h.until)
 	}
 	return network != h.network
 }

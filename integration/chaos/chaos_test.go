@@ -32,8 +32,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// told runs a plan through a truth, in the given order or in the plan's.
-func told(t *testing.T, p *plan, policy string, reorder int, order map[string][]uint64) *truth {
+// runTruth runs a plan through a truth, in the given order or in the order of the plan.
+func runTruth(t *testing.T, p *plan, policy string, reorder int, order map[string][]uint64) *truth {
 	t.Helper()
 	m, err := newModel(policy)
 	if err != nil {
@@ -53,7 +53,7 @@ func told(t *testing.T, p *plan, policy string, reorder int, order map[string][]
 		}
 		for _, seq := range seqs {
 			in++
-			if err := tr.take(p.message(key, seq), in); err != nil {
+			if err := tr.read(p.findMessage(key, seq), in); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -61,8 +61,8 @@ func told(t *testing.T, p *plan, policy string, reorder int, order map[string][]
 	return tr
 }
 
-// says lists a stream's predictions as "seq.row flags", in order.
-func (t *truth) says(id string) string {
+// listFlags lists a stream's predictions as "seq.row flags", in order.
+func (t *truth) listFlags(id string) string {
 	var all []string
 	for _, p := range t.predictions[id] {
 		all = append(all, strings.TrimSpace(fmt.Sprintf("%d.%d %s", p.Seq, p.Row, p.Flags)))
@@ -70,8 +70,8 @@ func (t *truth) says(id string) string {
 	return strings.Join(all, ", ")
 }
 
-// Messages of two rows; the second row ends the sequence, unless ends says
-// otherwise.
+// handmade returns messages of two rows; the second row ends the sequence, unless ends
+// differs.
 func handmade(seqs int, damaged ...uint64) *plan {
 	p := &plan{keys: []string{"k"}, messages: map[string][]*input{}, encoders: map[codec.InputOptions]*codec.InputEncoder{}, marked: true}
 	for seq := uint64(1); seq <= uint64(seqs); seq++ {
@@ -83,7 +83,7 @@ func handmade(seqs int, damaged ...uint64) *plan {
 	return p
 }
 
-// The bookkeeping, against results worked out by hand.
+// The bookkeeping, against results computed by hand.
 func TestTruth(t *testing.T) {
 	for _, c := range []struct {
 		what, policy string
@@ -100,22 +100,22 @@ func TestTruth(t *testing.T) {
 		{"damaged", "marked", 0, []uint64{1, 2, 3, 4}, []uint64{2}, "1.1, 3.1 poison-skipped, 4.1"},
 		{"put in order", "marked", 2, []uint64{1, 4, 3, 2, 5}, nil, "1.1, 2.1, 3.1 reordered, 4.1 reordered, 5.1"},
 		{"too many wait", "marked", 2, []uint64{1, 5, 4, 3, 6, 2}, nil, "1.1, 3.1 gap, 4.1, 5.1, 6.1"},
-		{"a hole behind a hole", "marked", 2, []uint64{1, 3, 5, 6, 4}, nil, "1.1, 3.1 gap, 4.1, 5.1 reordered, 6.1 reordered"},
+		{"a hole after a hole", "marked", 2, []uint64{1, 3, 5, 6, 4}, nil, "1.1, 3.1 gap, 4.1, 5.1 reordered, 6.1 reordered"},
 		{"waiting for ever", "marked", 2, []uint64{1, 3, 4}, nil, "1.1"},
 		{"damaged and early", "marked", 2, []uint64{1, 3, 2, 4}, []uint64{3}, "1.1, 2.1, 4.1 poison-skipped"},
-		{"a window that begins behind the gap", "window", 0, []uint64{1, 2, 4, 5, 6, 7, 8, 9, 10}, nil, "7.1 gap, 9.1"},
+		{"a window that begins after the gap", "window", 0, []uint64{1, 2, 4, 5, 6, 7, 8, 9, 10}, nil, "7.1 gap, 9.1"},
 		{"counted across a gap", "count", 0, []uint64{1, 2, 4, 5, 6}, nil, "4.0 gap, 6.1"},
 		{"early, then the mark", "early", 0, []uint64{1, 2}, nil, "1.1, 2.1"},
 	} {
-		tr := told(t, handmade(12, c.damaged...), c.policy, c.reorder, map[string][]uint64{"k": c.seqs})
-		if got := tr.says("k"); got != c.want {
+		tr := runTruth(t, handmade(12, c.damaged...), c.policy, c.reorder, map[string][]uint64{"k": c.seqs})
+		if got := tr.listFlags("k"); got != c.want {
 			t.Errorf("%s: predictions %q, want %q", c.what, got, c.want)
 		}
 	}
 }
 
-// Samples unlike the model's ranges, worked out by hand; and the plan has both
-// kinds, and sequences of neither.
+// Samples outside the model's ranges, computed by hand; the plan has both kinds, and
+// sequences of neither kind.
 func TestTruthOfSamples(t *testing.T) {
 	hang := func(n int) (x []float32) {
 		for i := range n {
@@ -131,24 +131,24 @@ func TestTruthOfSamples(t *testing.T) {
 		{[]float32{1.93, -1.93, 1.94, -1.94}, 0}, {[]float32{0, 1.95}, outcome.FlagOutOfRange}, {[]float32{-1.95, 0}, outcome.FlagOutOfRange},
 		{append(hang(9), 0, 2), outcome.FlagFlat | outcome.FlagOutOfRange},
 	} {
-		if got := unlike(c.x); got != c.want {
+		if got := flagsOf(c.x); got != c.want {
 			t.Errorf("%v: flags %q, want %q", c.x, got, c.want)
 		}
 	}
 	seen := map[outcome.Flag]int{}
-	tr := told(t, newPlan(3, traffic{Keys: 2, Messages: 200}, true), "window", 0, nil)
+	tr := runTruth(t, newPlan(3, traffic{Keys: 2, Messages: 200}, true), "window", 0, nil)
 	for _, ps := range tr.predictions {
 		for _, p := range ps {
 			seen[p.Flags&(outcome.FlagFlat|outcome.FlagOutOfRange)]++
 		}
 	}
 	if seen[0] < 20 || seen[outcome.FlagFlat] < 20 || seen[outcome.FlagOutOfRange] < 20 {
-		t.Errorf("predictions by flags %v: one kind is hardly there", seen)
+		t.Errorf("predictions by flags %v: one kind is rare", seen)
 	}
 }
 
-// End events, worked out by hand: messages of one row without a mark, two
-// before the event and five behind it.
+// End events, computed by hand: messages of one row without a mark, two before the event
+// and five after it.
 func TestTruthOfSilence(t *testing.T) {
 	for _, c := range []struct{ what, policy, events, want string }{
 		{"nothing heard since", "marked", `{"After":2,"Streams":[{"Key":"k","Stream":"k"}]}`, "2.0 idle, 7.0 idle"},
@@ -160,19 +160,19 @@ func TestTruthOfSilence(t *testing.T) {
 		for _, m := range p.messages["k"] {
 			m.x, m.times, m.ends = m.x[:2], m.times[:1], []bool{false}
 		}
-		tr := told(t, p, c.policy, 0, map[string][]uint64{})
+		tr := runTruth(t, p, c.policy, 0, map[string][]uint64{})
 		in := uint64(0)
 		take := func(seqs ...uint64) {
 			for _, seq := range seqs {
 				in++
-				if err := tr.take(p.message("k", seq), in); err != nil {
+				if err := tr.read(p.findMessage("k", seq), in); err != nil {
 					t.Fatal(err)
 				}
 			}
 		}
 		event := func(body string) {
 			in++
-			if err := tr.silence(stored{seq: in, data: []byte(body)}); err != nil {
+			if err := tr.applySilence(stored{seq: in, data: []byte(body)}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -180,14 +180,14 @@ func TestTruthOfSilence(t *testing.T) {
 		event(c.events)
 		take(3, 4, 5, 6, 7)
 		event(fmt.Sprintf(`{"After":%d,"Streams":[{"Key":"k","Stream":"k"}]}`, in))
-		if got := tr.says("k"); got != c.want {
+		if got := tr.listFlags("k"); got != c.want {
 			t.Errorf("%s: predictions %q, want %q", c.what, got, c.want)
 		}
 	}
 }
 
-// Which readout makes a prediction, worked out by hand: sequences of two samples,
-// which are messages; the promotion stands behind the third.
+// The readout of a prediction, computed by hand: sequences of two samples, a message per
+// sample; the promotion follows the third message.
 func TestTruthOfPromotions(t *testing.T) {
 	for _, c := range []struct{ what, policy, events, want, first string }{
 		{"at the next sequence", "marked", `{"Number":1,"Readout":"b"}`, "2:,4:,6:b", "2:,4:,6:"},
@@ -215,7 +215,7 @@ func TestTruthOfPromotions(t *testing.T) {
 		tr.readouts.names, tr.readouts.partition = []string{"a", "b", "c"}, func(key string) int { return partitionOf(key, 2) }
 		at := partitionOf("k", 2)
 		for seq := uint64(1); seq <= 6; seq++ {
-			if err := tr.take(p.message("k", seq), seq); err != nil {
+			if err := tr.read(p.findMessage("k", seq), seq); err != nil {
 				t.Fatal(err)
 			}
 			for body := range strings.SplitSeq(c.events, ";") {
@@ -248,16 +248,16 @@ func TestTruthOfPromotions(t *testing.T) {
 			}
 		}
 	}
-	tr := told(t, handmade(1), "marked", 0, nil)
+	tr := runTruth(t, handmade(1), "marked", 0, nil)
 	if err := tr.promote(stored{data: []byte(`{"Number":1,"Readout":"x"}`)}); err == nil {
-		t.Error("a readout that nobody published is promoted")
+		t.Error("an unpublished readout is promoted")
 	}
 }
 
-// The comparison must find each change of a right output, and count it exactly.
+// The comparison must find each change of a correct output, and count exactly.
 func TestAuditFindsEachFault(t *testing.T) {
 	p := newPlan(1, traffic{Keys: 6, Messages: 30, Gateways: 3, Repeat: .1}, true)
-	tr := told(t, p, "early", 0, nil)
+	tr := runTruth(t, p, "early", 0, nil)
 	right := tr.predictions["dev001"]
 	if len(right) < 20 {
 		t.Fatalf("only %d predictions", len(right))
@@ -290,20 +290,20 @@ func TestAuditFindsEachFault(t *testing.T) {
 				all = c.change(slices.Clone(all))
 			}
 			for _, p := range all {
-				a.prediction(0, false, p)
+				a.checkPrediction(0, false, p)
 			}
 		}
-		a.finish(func(string) int { return 0 }, nil)
+		a.countMissing(func(string) int { return 0 }, nil)
 		if a.lost != c.lost || a.duplicated != c.duplicated || a.wrong != c.wrong {
 			t.Errorf("%s: %d lost, %d duplicated, %d wrong, want %d, %d, %d: %v", c.what, a.lost, a.duplicated, a.wrong, c.lost, c.duplicated, c.wrong, a.notes)
 		}
 	}
 }
 
-// If a fault may take data, predictions that lack it must have a flag; nothing
-// else passes.
+// If a fault may remove data, incomplete predictions must have a flag; no other
+// difference passes.
 func TestAuditOfFaults(t *testing.T) {
-	tr := told(t, newPlan(1, traffic{Keys: 3, Messages: 30}, true), "marked", 0, nil)
+	tr := runTruth(t, newPlan(1, traffic{Keys: 3, Messages: 30}, true), "marked", 0, nil)
 	if n := len(tr.predictions["dev001"]); n < 15 {
 		t.Fatalf("only %d predictions", n)
 	}
@@ -317,12 +317,12 @@ func TestAuditOfFaults(t *testing.T) {
 		lost, duplicated, wrong, flagged, excused int
 	}{
 		{"a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { return gap(p, 3) }, 0, 0, 0, 1, 0},
-		{"a flag that may not be", stop, false, func(p []codec.Prediction) []codec.Prediction { return gap(p, 3) }, 0, 0, 1, 0, 0},
+		{"a flag that is not allowed", stop, false, func(p []codec.Prediction) []codec.Prediction { return gap(p, 3) }, 0, 0, 1, 0, 0},
 		{"two missing before a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(gap(p, 5), 3, 5) }, 0, 0, 0, 1, 2},
-		{"two missing before none", flag, false, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(p, 3, 5) }, 2, 0, 0, 0, 0},
+		{"two missing before no flag", flag, false, func(p []codec.Prediction) []codec.Prediction { return slices.Delete(p, 3, 5) }, 2, 0, 0, 0, 0},
 		{"other scores and a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Score++; return gap(p, 3) }, 0, 0, 0, 1, 0},
 		{"other scores", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Score++; return p }, 0, 0, 1, 0, 0},
-		{"one nobody meant, and a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Row = 77; return gap(p, 3) }, 1, 0, 0, 1, 0},
+		{"an unplanned prediction, and a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Row = 77; return gap(p, 3) }, 1, 0, 0, 1, 0},
 		{"twice, with a flag", flag, false, func(p []codec.Prediction) []codec.Prediction { return gap(slices.Insert(p, 4, p[3]), 4) }, 0, 1, 0, 0, 0},
 		{"another order", flag, false, func(p []codec.Prediction) []codec.Prediction { p[3].Flags |= outcome.FlagReordered; return p }, 0, 0, 0, 0, 0},
 		{"the rest missing", stop, false, func(p []codec.Prediction) []codec.Prediction { return p[:len(p)-4] }, 4, 0, 0, 0, 0},
@@ -333,21 +333,21 @@ func TestAuditOfFaults(t *testing.T) {
 		a := newAudit(tr.predictions)
 		a.may = c.may
 		if c.may.Shown {
-			a.gone[0] = 2
+			a.hidden[0] = 2
 		}
 		for id, all := range tr.predictions {
 			if all = slices.Clone(all); id == "dev001" {
 				all = c.change(all)
 			}
 			for _, p := range all {
-				a.prediction(0, false, p)
+				a.checkPrediction(0, false, p)
 			}
 		}
 		stopped := stops{}
 		if c.stopped {
 			stopped[0] = "why"
 		}
-		a.finish(func(string) int { return 0 }, stopped)
+		a.countMissing(func(string) int { return 0 }, stopped)
 		if a.lost != c.lost || a.duplicated != c.duplicated || a.wrong != c.wrong || a.flagged != c.flagged || a.excused != c.excused {
 			t.Errorf("%s: %d lost, %d duplicated, %d wrong, %d flagged, %d excused, want %d, %d, %d, %d, %d: %v", c.what,
 				a.lost, a.duplicated, a.wrong, a.flagged, a.excused, c.lost, c.duplicated, c.wrong, c.flagged, c.excused, a.notes)
@@ -355,7 +355,7 @@ func TestAuditOfFaults(t *testing.T) {
 	}
 }
 
-// For each seat, the last worker that logged anything counts.
+// For each seat, the last worker with log lines counts.
 func TestStopped(t *testing.T) {
 	c := &children{dir: t.TempDir()}
 	f := &fleet{}
@@ -378,18 +378,18 @@ func TestStopped(t *testing.T) {
 	deferred := func(at time.Time, p int, in string) string {
 		return fmt.Sprintf(`time=%s level=WARN msg="partition deferred: it is claimed again automatically" partition=%d in=%s err="full"`, at.Format(time.RFC3339Nano), p, in)
 	}
-	say(0, "1", reading, stopped(1))                                                                                     // what was, and is resolved
+	say(0, "1", reading, stopped(1))                                                                                     // earlier and resolved
 	say(0, "0", reading, deferred(time.Now(), 2, "16s"), deferred(time.Now(), 3, "2s"), deferred(time.Time{}, 4, "16s")) // in long waits, at first, and long ago
-	say(1, "1", reading, stopped(5))                                                                                     // the last that said anything
+	say(1, "1", reading, stopped(5))                                                                                     // the last worker with log lines
 	say(1, "4", "eusn-stream: no connection")
 	say(1, "0")
-	got, err := f.stopped(c.dir, 8)
+	got, err := f.findStopped(c.dir, 8)
 	if err != nil || len(got) != 2 || got[2] == "" || got[5] == "" {
 		t.Errorf("stopped: %v, %v; want partitions 2 and 5", got, err)
 	}
 	say(1, "3", "eusn-stream: refused")
-	if got, err := f.stopped(c.dir, 8); err != nil || len(got) != 8 || got[7] != "refused" {
-		t.Errorf("of a worker that could not begin: %v, %v; want all 8 partitions", got, err)
+	if got, err := f.findStopped(c.dir, 8); err != nil || len(got) != 8 || got[7] != "refused" {
+		t.Errorf("of a worker that could not start: %v, %v; want all 8 partitions", got, err)
 	}
 }
 
@@ -405,17 +405,17 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// Every name in a matrix exists, and the long matrix has what it promises.
+// Every name in a matrix exists, and the long matrix reaches its promised numbers.
 func TestMatrices(t *testing.T) {
 	for name := range matrices {
 		o := options{matrix: name}
-		list, err := o.chosen()
+		list, err := o.chosenRuns()
 		if err != nil || len(list) == 0 {
 			t.Errorf("matrix %s: %d runs, %v", name, len(list), err)
 		}
 	}
 	o := options{matrix: "long"}
-	list, err := o.chosen()
+	list, err := o.chosenRuns()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -430,15 +430,14 @@ func TestMatrices(t *testing.T) {
 		kills, zombies, servers, splits = kills+s.Kills, zombies+s.Zombies, servers+s.ServerKills, splits+s.Splits
 		messages += s.Traffic.Keys * s.Traffic.Messages
 	}
-	// A message of these plans makes about one prediction.
+	// A message of these plans results in about one prediction.
 	if runs < 40 || kills < 200 || zombies < 60 || servers < 60 || splits < 30 || messages < 480_000 || len(controls) != 13 {
 		t.Errorf("the long matrix plans %d runs, %d worker kills, %d zombies, %d server kills, %d partitions, %d messages and controls %v",
 			runs, kills, zombies, servers, splits, messages, controls)
 	}
 }
 
-// A held link delivers everything late, even if the sender has ended; a cut link
-// resets.
+// A held link delivers all data late, even if the sender has ended; a cut link resets.
 func TestLink(t *testing.T) {
 	ln, err := net.Listen("tcp", loopback+":0")
 	if err != nil {
@@ -487,7 +486,7 @@ func TestLink(t *testing.T) {
 		t.Errorf("after the release the server has %s, %d bytes late; want 100010 true and most", g, l.late.Load())
 	}
 
-	l.holdOne(toWorker) // the server hears, and is not heard
+	l.holdOne(toWorker) // the server receives, but its answers are held
 	c = dial()
 	c.Write([]byte("xy"))
 	c.Close()
@@ -516,7 +515,7 @@ func TestLink(t *testing.T) {
 	}
 }
 
-// Processes that a run leaves behind are found and ended.
+// Processes that a run leaves running are found and ended.
 func TestReap(t *testing.T) {
 	c := &children{dir: t.TempDir()}
 	well, err := c.start("well", nil, "true")
@@ -524,8 +523,8 @@ func TestReap(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-well.done
-	if left := c.reap(); len(left) > 0 || well.how() != endedWell {
-		t.Errorf("left %v, %s", left, well.how())
+	if left := c.reap(); len(left) > 0 || well.exitStatus() != endedWell {
+		t.Errorf("left %v, %s", left, well.exitStatus())
 	}
 	stays, err := c.start("stays", nil, "sleep", "100")
 	if err != nil {
@@ -539,13 +538,12 @@ func TestReap(t *testing.T) {
 	if left := c.reap(); !slices.Equal(left, []string{"stays", "orphan's child"}) {
 		t.Errorf("reap found %v", left)
 	}
-	if !stays.killed() {
-		t.Errorf("it ended by %s", stays.how())
+	if !stays.wasKilled() {
+		t.Errorf("the process ended by %s", stays.exitStatus())
 	}
 }
 
-// The copy of a disk has what was synced, and nothing else: a power loss takes
-// the rest.
+// The copy of a disk has only synced data: a power loss takes the rest.
 func TestPowerLoss(t *testing.T) {
 	if why := mounts(); why != "" {
 		parts.Absent(t, "loopmount", "%s", why)
@@ -567,14 +565,14 @@ func TestPowerLoss(t *testing.T) {
 		if _, err := os.Stat(c.dir + "/done"); err == nil {
 			break
 		}
-		if writes.ended() || i > 1000 {
-			t.Fatal("nothing was written: ", writes.ended())
+		if writes.hasEnded() || i > 1000 {
+			t.Fatal("nothing was written: ", writes.hasEnded())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	writes.signal(syscall.SIGSTOP)
-	if !writes.stopped() {
-		t.Fatal("it does not stop")
+	if !writes.isStopped() {
+		t.Fatal("the process does not stop")
 	}
 	if out, err := exec.Command("cp", "--sparse=always", image, image+".cut").CombinedOutput(); err != nil {
 		t.Fatal(err, string(out))
@@ -586,7 +584,7 @@ func TestPowerLoss(t *testing.T) {
 	reads := in("reads", "cat a b 2>/dev/null >../seen; true")
 	<-reads.done
 	seen, err := os.ReadFile(c.dir + "/seen")
-	if err != nil || string(seen) != "a\n" { // the name of the other may be there: names are written earlier
+	if err != nil || string(seen) != "a\n" { // the second name may exist: names are written earlier
 		t.Errorf("after the power loss there is %q (%v), want what was synced", seen, err)
 	}
 	if text, err := os.ReadFile("/proc/mounts"); err != nil || strings.Contains(string(text), dir) {
@@ -594,11 +592,11 @@ func TestPowerLoss(t *testing.T) {
 	}
 }
 
-// One bit of the newest block changes, and no other bit.
+// Exactly one bit of the newest block changes.
 func TestFlipBit(t *testing.T) {
 	dir := t.TempDir()
 	if err := flipBit(dir, rand.New(rand.NewPCG(1, 1))); err == nil {
-		t.Error("a bit was flipped where there is no block")
+		t.Error("a bit was flipped without a block")
 	}
 	if err := os.Mkdir(dir+"/msgs", 0o700); err != nil {
 		t.Fatal(err)
@@ -633,7 +631,7 @@ func TestFlipBit(t *testing.T) {
 	}
 }
 
-// A run whose servers do not start ends with a reason, and leaves nothing.
+// A run without running servers ends with a reason, and leaves no files or processes.
 func TestRunThatCannotStart(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
 	defer cancel()

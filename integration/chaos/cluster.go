@@ -26,19 +26,19 @@ import (
 
 const (
 	loopback     = "127.0.0.1"
-	serverStart  = 30 * time.Second // of one node; recovery of these small stores takes well under a second
+	serverStart  = 30 * time.Second // of one node; recovery of a small store takes well under a second
 	clusterStart = 60 * time.Second // with elections
 )
 
-// cluster is one NATS server or three of them.
+// cluster is a single NATS server or three.
 type cluster struct {
 	dir   string
 	procs *children
 	nodes []*node
 	extra []string // arguments for every server
-	owner []string // the command of a worker whose own server this is; nil = none
-	env   []string // of that
-	disks bool     // each server has an image of its own
+	owner []string // command of a worker with an embedded server; nil = none
+	env   []string // of the embedding worker
+	disks bool     // each server has an image file for its store
 
 	mu sync.Mutex // one kill at a time, so that three nodes keep their quorum
 }
@@ -61,8 +61,8 @@ func newCluster(procs *children, dir string, n int) (*cluster, error) {
 	return c, nil
 }
 
-// freePorts finds ports below the range the kernel gives to outgoing
-// connections: none of those may take a server's port while it is dead.
+// freePorts finds ports below the kernel's range for outgoing connections, so that no
+// outgoing connection takes the port of a dead server.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	for try := 0; len(ports) < n; try++ {
@@ -99,7 +99,7 @@ func (c *cluster) args(n *node) []string {
 	args := []string{self, natsServerCommand, "--name", n.name, "--dir", filepath.Join(c.dir, n.name), "--port", strconv.Itoa(n.port)}
 	args = append(args, c.extra...)
 	if c.disks {
-		args = append(args, "--image", c.image(n))
+		args = append(args, "--image", c.createImage(n))
 	}
 	if len(c.nodes) > 1 {
 		var routes []string
@@ -111,11 +111,11 @@ func (c *cluster) args(n *node) []string {
 	return args
 }
 
-// start starts a node and returns when it takes connections.
-func (c *cluster) start(n *node) error {
+// startNode starts a node and returns when the node accepts connections.
+func (c *cluster) startNode(n *node) error {
 	var err error
 	for late := time.Now().Add(serverStart); time.Now().Before(late); time.Sleep(50 * time.Millisecond) {
-		if n.proc == nil || n.proc.ended() {
+		if n.proc == nil || n.proc.hasEnded() {
 			var own uintptr
 			if c.disks {
 				own = syscall.CLONE_NEWNS
@@ -131,17 +131,17 @@ func (c *cluster) start(n *node) error {
 		}
 		err = dialErr
 	}
-	return fmt.Errorf("chaos: server %s takes no connection within %v (its log says why): %w", n.name, serverStart, err)
+	return fmt.Errorf("chaos: server %s accepts no connection within %v (see its log): %w", n.name, serverStart, err)
 }
 
 // startAll starts every node and waits until JetStream answers.
 func (c *cluster) startAll(ctx context.Context) (*nats.Conn, error) {
 	for _, n := range c.nodes {
-		if err := c.start(n); err != nil {
+		if err := c.startNode(n); err != nil {
 			return nil, err
 		}
 	}
-	nc, err := connect(c.url())
+	nc, err := connectHarness(c.url())
 	if err != nil {
 		return nil, err
 	}
@@ -149,30 +149,30 @@ func (c *cluster) startAll(ctx context.Context) (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nc, c.healthy(ctx, js)
+	return nc, c.awaitHealthy(ctx, js)
 }
 
-// connect connects the harness itself to the servers, without proxies.
-func connect(url string) (*nats.Conn, error) {
+// connectHarness connects the harness to the servers, without proxies.
+func connectHarness(url string) (*nats.Conn, error) {
 	return nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond),
 		nats.ReconnectJitter(50*time.Millisecond, 50*time.Millisecond), nats.RetryOnFailedConnect(true), nats.ReconnectBufSize(-1),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})) // lost connections are expected here
 }
 
-// healthy returns when JetStream answers and, in a cluster, has a full set of
+// awaitHealthy returns when JetStream answers and, in a cluster, has a full set of
 // current replicas.
-func (c *cluster) healthy(ctx context.Context, js jetstream.JetStream) error {
-	return c.until(ctx, func() error { return c.check(ctx, js, true) })
+func (c *cluster) awaitHealthy(ctx context.Context, js jetstream.JetStream) error {
+	return c.retry(ctx, func() error { return c.checkServers(ctx, js, true) })
 }
 
-// led returns when JetStream answers and every NATS stream has a leader. A
-// replica may lag: after a power loss of servers that had not synced, one lagged
+// awaitLeaders returns when JetStream answers and every NATS stream has a leader. A
+// replica may lag: after a power loss of servers with unsynced data, a replica lagged
 // permanently.
-func (c *cluster) led(ctx context.Context, js jetstream.JetStream) error {
-	return c.until(ctx, func() error { return c.check(ctx, js, false) })
+func (c *cluster) awaitLeaders(ctx context.Context, js jetstream.JetStream) error {
+	return c.retry(ctx, func() error { return c.checkServers(ctx, js, false) })
 }
 
-func (c *cluster) until(ctx context.Context, check func() error) error {
+func (c *cluster) retry(ctx context.Context, check func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, clusterStart)
 	defer cancel()
 	for {
@@ -188,7 +188,7 @@ func (c *cluster) until(ctx context.Context, check func() error) error {
 	}
 }
 
-func (c *cluster) check(ctx context.Context, js jetstream.JetStream, replicas bool) error {
+func (c *cluster) checkServers(ctx context.Context, js jetstream.JetStream, replicas bool) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	if _, err := js.AccountInfo(ctx); err != nil {
@@ -204,7 +204,7 @@ func (c *cluster) check(ctx context.Context, js jetstream.JetStream, replicas bo
 		}
 		for _, r := range info.Cluster.Replicas {
 			if replicas && (!r.Current || r.Offline) {
-				return fmt.Errorf("%s: replica %s is behind", info.Config.Name, r.Name)
+				return fmt.Errorf("%s: replica %s lags", info.Config.Name, r.Name)
 			}
 		}
 	}
@@ -214,8 +214,8 @@ func (c *cluster) check(ctx context.Context, js jetstream.JetStream, replicas bo
 	return nil
 }
 
-// leader is the index of the node that leads a NATS stream; -1 unknown.
-func (c *cluster) leader(ctx context.Context, js jetstream.JetStream, stream string) int {
+// leaderOf returns the index of the leader node of a NATS stream; -1 if unknown.
+func (c *cluster) leaderOf(ctx context.Context, js jetstream.JetStream, stream string) int {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	s, err := js.Stream(ctx, stream)
@@ -230,27 +230,27 @@ func (c *cluster) leader(ctx context.Context, js jetstream.JetStream, stream str
 	return -1
 }
 
-// crash kills a node, starts it again after down and, in a cluster, returns
-// when it has caught up.
-func (c *cluster) crash(ctx context.Context, js jetstream.JetStream, i int, down time.Duration) error {
+// crashNode kills a node, restarts the node after down and, in a cluster, returns when
+// the node has caught up.
+func (c *cluster) crashNode(ctx context.Context, js jetstream.JetStream, i int, down time.Duration) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	n := c.nodes[i]
 	n.proc.kill()
-	if !n.proc.killed() {
-		return fmt.Errorf("chaos: server %s had ended by itself: %s", n.name, n.proc.how())
+	if !n.proc.wasKilled() {
+		return fmt.Errorf("chaos: server %s had ended by itself: %s", n.name, n.proc.exitStatus())
 	}
 	time.Sleep(down)
-	if err := c.start(n); err != nil {
+	if err := c.startNode(n); err != nil {
 		return err
 	}
 	if len(c.nodes) == 1 {
 		return nil
 	}
-	return c.healthy(ctx, js)
+	return c.awaitHealthy(ctx, js)
 }
 
-// stopAll ends the servers orderly.
+// stopAll stops the servers cleanly.
 func (c *cluster) stopAll() {
 	for _, n := range c.nodes {
 		if n.proc != nil {
@@ -263,8 +263,8 @@ func (c *cluster) stopAll() {
 // NATS server.
 const natsServerCommand = "nats-server"
 
-// natsServer runs a NATS server until SIGTERM. The settings are those of a stock
-// server, except for the file store and the loopback addresses.
+// natsServer runs a NATS server until SIGTERM. The settings are the defaults, except for
+// the file store and the loopback addresses.
 func natsServer(args []string) int {
 	f := flag.NewFlagSet(natsServerCommand, flag.ContinueOnError)
 	name := f.String("name", "n0", "")

@@ -18,13 +18,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// compare reads the output until every expected prediction is there, or no more
-// come. Then it stops the workers and looks for predictions that are too many.
-func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
+// compareOutput reads the output until every expected prediction is there, or no more
+// arrive. Then it stops the workers and looks for superfluous predictions.
+func (r *run) compareOutput(ctx context.Context, js jetstream.JetStream) error {
 	r.audit = newAudit(r.truth.predictions)
 	r.audit.may = r.scenario.May
 	if r.next != nil {
-		r.audit.replaced(r.next.predictions)
+		r.audit.expectAfter(r.next.predictions)
 	}
 	if names := r.truth.readouts.names; len(names) > 0 {
 		r.audit.first = names[0]
@@ -35,90 +35,89 @@ func (r *run) compare(ctx context.Context, js jetstream.JetStream) error {
 	}
 	time.Sleep(settleTime)
 	if unclean := r.fleet.stopAll(); len(unclean) > 0 && r.scenario.control() == "" && len(stopped) == 0 {
-		r.result.fail("at the end, workers did not stop cleanly: %v", unclean)
+		r.result.addFailure("at the end, workers did not stop cleanly: %v", unclean)
 	}
-	if _, err := readOn(ctx, js, outputStream, read, r.scenario.mayLoseOutput(), r.audit.message); err != nil {
+	if _, err := readOn(ctx, js, outputStream, read, r.scenario.mayLoseOutput(), r.audit.checkMessage); err != nil {
 		return err
 	}
-	r.audit.finish(r.partition, stopped)
+	r.audit.countMissing(r.partitionOfStream, stopped)
 	for _, p := range slices.Sorted(maps.Keys(stopped)) {
 		r.result.Stopped = append(r.result.Stopped, fmt.Sprintf("%d: %s", p, stopped[p]))
 	}
 	return r.deadLetters(ctx, js)
 }
 
-// awaitPredictions reads the output until every expected prediction is there, or no more come.
-// read is the number of the last message that was read; stopped are the partitions that have
-// stopped.
+// awaitPredictions reads the output until every expected prediction is there, or no more
+// arrive. read is the number of the last message read; stopped are the stopped
+// partitions.
 func (r *run) awaitPredictions(ctx context.Context, js jetstream.JetStream) (read uint64, stopped stops, err error) {
 	holes := r.scenario.mayLoseOutput()
 	asked := time.Now()
 	for last := time.Now(); ; time.Sleep(100 * time.Millisecond) {
-		before := r.audit.seen
+		before := r.audit.total
 		if holes && time.Since(last) > askAgainAfter && time.Since(asked) > askAgainAfter {
-			// Servers that come back one by one from a power loss may have
-			// lost more than they could report.
+			// Servers that restart one by one after a power loss may have lost more than
+			// reported.
 			asked = time.Now()
 			if err := r.sendAgain(ctx, js); err != nil {
 				return read, stopped, err
 			}
 		}
-		if read, err = readOn(ctx, js, outputStream, read, holes, r.audit.message); err != nil {
+		if read, err = readOn(ctx, js, outputStream, read, holes, r.audit.checkMessage); err != nil {
 			return read, stopped, err
 		}
 		if r.scenario.May.Stop {
-			if stopped, err = r.fleet.stopped(r.dir, r.partitions()); err != nil {
+			if stopped, err = r.fleet.findStopped(r.dir, r.partitions()); err != nil {
 				return read, stopped, err
 			}
 		}
-		if r.audit.open(r.partition, stopped) == 0 {
+		if r.audit.countOpen(r.partitionOfStream, stopped) == 0 {
 			break
 		}
-		if r.audit.seen > before {
+		if r.audit.total > before {
 			last = time.Now()
 		} else if quiet := time.Since(last); quiet > noProgress || r.scenario.control() != "" && quiet > controlPatience {
-			break // what is missing is counted as lost
+			break // missing predictions count as lost
 		}
 	}
 	return read, stopped, nil
 }
 
-// deadLetters expects one dead letter for each damaged message, and no others.
-// More than one copy is not an error: a dead letter is published before the
-// commit that covers it.
+// deadLetters expects one dead letter for each damaged message, and no other dead
+// letters. Several copies are no error: a dead letter is published before its commit.
 func (r *run) deadLetters(ctx context.Context, js jetstream.JetStream) error {
-	if r.scenario.May.lenient() {
-		return nil // which messages are damaged is not planned; which are lost is
+	if r.scenario.May.isLenient() {
+		return nil // neither damaged nor lost messages are planned
 	}
 	missing := maps.Clone(r.truth.damaged)
 	_, err := readOn(ctx, js, deadStream, 0, false, func(s stored) error {
-		in, err := s.number(headerInSeq)
+		in, err := s.parseNumber(headerInSeq)
 		if err == nil && !r.truth.damaged[in] {
-			r.audit.fault("input message %d is a dead letter, and was good", in)
+			r.audit.addFault("input message %d is a dead letter, and was good", in)
 		}
 		delete(missing, in)
 		return err
 	})
 	for _, in := range slices.Sorted(maps.Keys(missing)) {
-		r.audit.fault("input message %d is damaged, and no dead letter", in)
+		r.audit.addFault("input message %d is damaged, and no dead letter", in)
 	}
 	return err
 }
 
-// alarmEvent is one of the log of alarms.
+// alarmEvent is an event of the log of alarms.
 type alarmEvent struct {
 	Number   uint64
 	Event    string
 	Key      string
-	Position uint64 // of the prediction that decided, in the output
+	Position uint64 // of the deciding prediction, in the output
 }
 
-// judge says which alarms the output calls for: those of alarmRule, in the output's order.
-func (r *run) judge(ctx context.Context, js jetstream.JetStream) (all []alarmEvent, err error) {
+// expectedAlarms returns the alarms of alarmRule for the output, in order.
+func (r *run) expectedAlarms(ctx context.Context, js jetstream.JetStream) (all []alarmEvent, err error) {
 	type series struct {
-		last []bool // the last three predictions: are they of class 1
+		last []bool // the last three predictions: is the class "class 1"
 		on   bool
-		not  int // predictions of other classes, one after the other
+		not  int // consecutive predictions of other classes
 	}
 	streams := map[string]*series{}
 	_, err = readOn(ctx, js, outputStream, 0, false, func(s stored) error {
@@ -161,7 +160,7 @@ func (r *run) judge(ctx context.Context, js jetstream.JetStream) (all []alarmEve
 	return all, err
 }
 
-// alarmLog reads the events of the log. Events of one batch are in one message.
+// alarmLog reads the events of the log. Events of a batch are in one message.
 func alarmLog(ctx context.Context, js jetstream.JetStream) (all []alarmEvent, err error) {
 	s, err := js.Stream(ctx, alarmStream)
 	if err != nil {
@@ -188,9 +187,9 @@ func alarmLog(ctx context.Context, js jetstream.JetStream) (all []alarmEvent, er
 	return all, nil
 }
 
-// compareAlarms expects the events that the output calls for, each once and in order.
+// compareAlarms expects the events of expectedAlarms, each once and in order.
 func (r *run) compareAlarms(ctx context.Context, js jetstream.JetStream) error {
-	want, err := r.judge(ctx, js)
+	want, err := r.expectedAlarms(ctx, js)
 	if err != nil {
 		return err
 	}
@@ -203,10 +202,10 @@ func (r *run) compareAlarms(ctx context.Context, js jetstream.JetStream) error {
 	if err != nil {
 		return err
 	}
-	if how := r.beside.alarms.stop(workerStop); how != endedWell {
-		r.result.fail("alarms run ended with %s", how)
+	if how := r.companions.alarms.stop(workerStop); how != endedWell {
+		r.result.addFailure("alarms run ended with %s", how)
 	}
-	// Of other streams nothing follows for one: its own events are compared.
+	// Streams are independent: each stream's events are compared separately.
 	byKey := func(list []alarmEvent) map[string]string {
 		all := map[string]string{}
 		for _, e := range list {
@@ -215,19 +214,19 @@ func (r *run) compareAlarms(ctx context.Context, js jetstream.JetStream) error {
 		return all
 	}
 	if len(want) == 0 {
-		r.result.fail("no alarm is called for: %s", shownNothing)
+		r.result.addFailure("no alarm is called for: %s", shownNothing)
 	}
 	if g, w := byKey(got), byKey(want); !maps.Equal(g, w) {
 		for _, key := range slices.Sorted(maps.Keys(w)) {
 			if g[key] != w[key] {
-				r.result.fail("%d alarm events, want %d; those of %s are %.300s want %.300s", len(got), len(want), key, strings.TrimSuffix(g[key], ", "), strings.TrimSuffix(w[key], ", "))
+				r.result.addFailure("%d alarm events, want %d; those of %s are %.300s want %.300s", len(got), len(want), key, strings.TrimSuffix(g[key], ", "), strings.TrimSuffix(w[key], ", "))
 				break
 			}
 		}
 	}
 	for i := 1; i < len(got); i++ {
 		if got[i].Number <= got[i-1].Number {
-			r.result.fail("alarm event %d follows %d", got[i].Number, got[i-1].Number)
+			r.result.addFailure("alarm event %d follows %d", got[i].Number, got[i-1].Number)
 			break
 		}
 	}

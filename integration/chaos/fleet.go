@@ -12,14 +12,14 @@ import (
 
 const (
 	workerStop    = 20 * time.Second       // a clean stop has 10 s for its last commit
-	zombieGrace   = 2 * time.Second        // how long one that woke up may try to commit
-	restartWait   = 200 * time.Millisecond // before a worker that ended by itself is started again
-	restartLonger = time.Second            // if it had lived shorter than this
-	settled       = 2 * time.Second        // by then a worker has work, which zombies and partitions need
+	zombieGrace   = 2 * time.Second        // time for a woken worker to try a commit
+	restartWait   = 200 * time.Millisecond // before a worker that ended by itself restarts
+	restartLonger = time.Second            // if the worker lived shorter than this
+	settled       = 2 * time.Second        // by then a worker has work, a condition of zombies and partitions
 )
 
-// fleet keeps a number of workers running. Each has a seat; if its worker ends,
-// another starts in the seat, as a supervisor would do it.
+// fleet keeps a number of workers running. Each worker has a seat; if a worker ends, a
+// new worker starts in the seat, as under a supervisor.
 type fleet struct {
 	procs   *children
 	cluster *cluster
@@ -29,20 +29,20 @@ type fleet struct {
 
 	mu      sync.Mutex
 	seats   []*worker
-	all     []*worker // ever started
-	links   []*link   // theirs
+	all     []*worker // all workers ever started
+	links   []*link   // of all workers
 	closing bool
-	absent  bool           // every worker is away while a command changes the job
-	pending sync.WaitGroup // faults that have not ended yet
+	absent  bool           // all workers are stopped while a command changes the job
+	pending sync.WaitGroup // unfinished faults
 
 	faults  faultCounts
-	exits   map[string]int // workers that ended by themselves, by how
+	exits   map[string]int // workers that ended by themselves, by exit status
 	sleeps  []sleep
-	unclean []string // ends after SIGTERM that were not clean
+	unclean []string // unclean ends after SIGTERM
 	err     error
 }
 
-// worker is one process of the stage, with its own link to the servers.
+// worker is a process of the stage, with a link to the servers.
 type worker struct {
 	*proc
 	link  *link
@@ -51,60 +51,60 @@ type worker struct {
 	since time.Time
 }
 
-// sleep is the time a zombie was stopped or cut off.
+// sleep is the time during which a zombie was stopped or cut off.
 type sleep struct{ from, to time.Time }
 
-// faultCounts are faults that happened, each checked where it was made.
+// faultCounts counts faults that happened; each count is checked when the fault is made.
 type faultCounts struct {
 	WorkerKills    int   `json:"worker_kills"`    // SIGKILL, seen in the exit status
 	Zombies        int   `json:"zombies"`         // stopped, seen in /proc, replaced and woken up
 	Overtaken      int   `json:"overtaken"`       // zombies and partitions during which another worker committed
 	ServerKills    int   `json:"server_kills"`    // SIGKILL, seen in the exit status
-	LeaderKills    int   `json:"leader_kills"`    // of those, leaders of the input or the output
-	Partitions     int   `json:"partitions"`      // all connections of a worker held, and there were some
-	LatePartitions int   `json:"late_partitions"` // of those, with traffic in flight that reached the other side late
-	LateBytes      int64 `json:"late_bytes"`      // so delivered
+	LeaderKills    int   `json:"leader_kills"`    // of the server kills, leaders of the input or the output
+	Partitions     int   `json:"partitions"`      // all connections of a worker held, at least one
+	LatePartitions int   `json:"late_partitions"` // of the partitions, those with traffic in flight that arrived late
+	LateBytes      int64 `json:"late_bytes"`      // bytes of this traffic
 	Cuts           int   `json:"cuts"`            // connections reset and refused for a while
-	CutConns       int64 `json:"cut_conns"`       // connections so reset
+	CutConns       int64 `json:"cut_conns"`       // reset connections
 	OneWay         int   `json:"one_way"`         // one direction of all connections of a worker held, then delivered or reset
-	Slow           int   `json:"slow"`            // times of added latency
+	Slow           int   `json:"slow"`            // periods of added latency
 	CleanRestarts  int   `json:"clean_restarts"`  // SIGTERM, then a new worker
 	ScaleSteps     int   `json:"scale_steps"`
 
-	Harms map[string]int `json:"harms,omitempty"` // done to what the servers store, by kind, each checked where it was done
+	Harms map[string]int `json:"harms,omitempty"` // damage to the servers' stores, by kind, each checked when made
 }
 
-func (f *fleet) fail(err error) {
+func (f *fleet) setError(err error) {
 	if f.err == nil {
 		f.err = err
 	}
 }
 
-// spawn fills a seat. f.mu is held.
-func (f *fleet) spawn(seat int) {
+// spawnWorker fills a seat. f.mu is held.
+func (f *fleet) spawnWorker(seat int) {
 	l, err := newLink(f.cluster)
 	if err != nil {
-		f.fail(err)
+		f.setError(err)
 		return
 	}
 	l.slow(f.lag)
 	f.links = append(f.links, l)
-	p, err := f.procs.start(fmt.Sprintf("w%02d", len(f.links)), f.env, append(slices.Clone(f.args), "--nats-url", l.url())...)
+	p, err := f.procs.start(fmt.Sprintf("w%02d", len(f.links)), f.env, append(slices.Clone(f.args), "--nats-url", l.urls())...)
 	if err != nil {
-		f.fail(err)
+		f.setError(err)
 		return
 	}
 	w := &worker{proc: p, link: l, seat: seat, since: time.Now()}
 	f.seats[seat] = w
 	f.all = append(f.all, w)
-	go f.watch(w)
+	go f.watchWorker(w)
 }
 
-// watch starts another worker in the seat of one that ended by itself.
-func (f *fleet) watch(w *worker) {
+// watchWorker starts a new worker in the seat of a worker that ended by itself.
+func (f *fleet) watchWorker(w *worker) {
 	<-w.done
-	// The link stays: what the worker sent before it died may still be held.
-	if !f.seated(w, func() { f.exits[w.how()]++ }) {
+	// The link stays: data that the worker sent before its death may still be held.
+	if !f.ifSeated(w, func() { f.exits[w.exitStatus()]++ }) {
 		return
 	}
 	wait := restartWait
@@ -112,11 +112,11 @@ func (f *fleet) watch(w *worker) {
 		wait = restartLonger
 	}
 	time.Sleep(wait)
-	f.seated(w, func() { f.spawn(w.seat) })
+	f.ifSeated(w, func() { f.spawnWorker(w.seat) })
 }
 
-// seated runs do if w still has its seat.
-func (f *fleet) seated(w *worker, do func()) bool {
+// ifSeated runs do if w still has its seat.
+func (f *fleet) ifSeated(w *worker, do func()) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closing || w.seat >= len(f.seats) || f.seats[w.seat] != w {
@@ -126,32 +126,32 @@ func (f *fleet) seated(w *worker, do func()) bool {
 	return true
 }
 
-// scale sets the number of seats. Workers beyond it are asked to end.
-func (f *fleet) scale(n int) {
+// setScale sets the number of seats. Superfluous workers get SIGTERM.
+func (f *fleet) setScale(n int) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for i := n; i < len(f.seats); i++ {
-		f.retire(f.seats[i])
+		f.retireWorker(f.seats[i])
 	}
 	if n < len(f.seats) {
 		f.seats = f.seats[:n]
 	}
 	for i := len(f.seats); i < n; i++ {
 		f.seats = append(f.seats, nil)
-		f.spawn(i)
+		f.spawnWorker(i)
 	}
 }
 
-// retire ends a worker without a seat. f.mu is held.
-func (f *fleet) retire(w *worker) {
+// retireWorker ends a worker without a seat. f.mu is held.
+func (f *fleet) retireWorker(w *worker) {
 	if w == nil {
 		return
 	}
-	f.pending.Go(func() { f.end(w) })
+	f.pending.Go(func() { f.endWorker(w) })
 }
 
-func (f *fleet) end(w *worker) {
-	if w.ended() {
+func (f *fleet) endWorker(w *worker) {
+	if w.hasEnded() {
 		return
 	}
 	if how := w.stop(workerStop); how != endedWell {
@@ -161,12 +161,12 @@ func (f *fleet) end(w *worker) {
 	}
 }
 
-// pick chooses one of the workers that run, can be reached and have at least
-// that age. If an age is given, it chooses one that is connected.
-func (f *fleet) pick(n uint32, age time.Duration) *worker {
+// pickWorker selects a running, reachable worker of at least the given age. If an age is
+// given, the worker is connected.
+func (f *fleet) pickWorker(n uint32, age time.Duration) *worker {
 	var fit []*worker
 	for _, w := range f.seats {
-		if w != nil && !w.away && !w.ended() && time.Since(w.since) >= age && (age == 0 || w.link.connections() > 0) {
+		if w != nil && !w.away && !w.hasEnded() && time.Since(w.since) >= age && (age == 0 || w.link.countConnections() > 0) {
 			fit = append(fit, w)
 		}
 	}
@@ -176,12 +176,12 @@ func (f *fleet) pick(n uint32, age time.Duration) *worker {
 	return fit[int(n)%len(fit)]
 }
 
-// on does something to a worker that n chooses. It waits for one if there is
+// onWorker calls do with the worker that n selects, and waits for a worker if there is
 // none.
-func (f *fleet) on(n uint32, age time.Duration, do func(*worker)) {
+func (f *fleet) onWorker(n uint32, age time.Duration, do func(*worker)) {
 	for late := time.Now().Add(10 * time.Second); time.Now().Before(late); time.Sleep(20 * time.Millisecond) {
 		f.mu.Lock()
-		w := f.pick(n, age)
+		w := f.pickWorker(n, age)
 		if w != nil {
 			do(w)
 		} else if f.absent {
@@ -194,36 +194,35 @@ func (f *fleet) on(n uint32, age time.Duration, do func(*worker)) {
 	}
 }
 
-// kill ends a worker without warning and fills its seat at once.
-func (f *fleet) kill(n uint32) {
-	f.on(n, 0, func(w *worker) {
+// killWorker kills a worker and refills its seat at once.
+func (f *fleet) killWorker(n uint32) {
+	f.onWorker(n, 0, func(w *worker) {
 		w.kill()
-		if w.killed() {
+		if w.wasKilled() {
 			f.faults.WorkerKills++
 		}
-		f.spawn(w.seat)
+		f.spawnWorker(w.seat)
 	})
 }
 
-// zombie stops a worker until another must have taken its place, and then lets
-// it continue.
-func (f *fleet) zombie(n uint32, d time.Duration) {
-	f.on(n, settled, func(w *worker) {
+// stopWorker stops a worker until a new worker must have taken over, and then continues
+// the stopped worker (a zombie).
+func (f *fleet) stopWorker(n uint32, d time.Duration) {
+	f.onWorker(n, settled, func(w *worker) {
 		w.signal(syscall.SIGSTOP)
-		if !w.stopped() {
-			w.signal(syscall.SIGCONT) // late: else it would be a zombie that is never replaced and never continues
+		if !w.isStopped() {
+			w.signal(syscall.SIGCONT) // late: otherwise a zombie would never be replaced or continue
 			return
 		}
 		f.faults.Zombies++
-		f.replace(w, d, func() { w.signal(syscall.SIGCONT) })
+		f.replaceWorker(w, d, func() { w.signal(syscall.SIGCONT) })
 	})
 }
 
-// partition holds everything between a worker and the servers, and delivers it
-// late. Half of these workers are killed meanwhile; what they sent still
-// arrives.
-func (f *fleet) partition(n uint32, d time.Duration) {
-	f.on(n, settled, func(w *worker) {
+// partitionWorker holds all data between a worker and the servers, and delivers it late.
+// Half of these workers are killed meanwhile; their data still arrives.
+func (f *fleet) partitionWorker(n uint32, d time.Duration) {
+	f.onWorker(n, settled, func(w *worker) {
 		f.faults.Partitions++
 		w.link.hold()
 		if n%2 == 1 {
@@ -232,14 +231,14 @@ func (f *fleet) partition(n uint32, d time.Duration) {
 				w.kill()
 				f.mu.Lock()
 				defer f.mu.Unlock()
-				if w.killed() {
+				if w.wasKilled() {
 					f.faults.WorkerKills++
 				}
 			})
 		}
-		f.replace(w, d, func() {
+		f.replaceWorker(w, d, func() {
 			w.link.release()
-			time.Sleep(200 * time.Millisecond) // to be delivered and counted
+			time.Sleep(200 * time.Millisecond) // wait for delivery and counting
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if late := w.link.late.Load(); late > 0 {
@@ -250,13 +249,13 @@ func (f *fleet) partition(n uint32, d time.Duration) {
 	})
 }
 
-// replace gives the seat of an unreachable worker to another one. When the first
-// comes back after d, it has some time to do harm, and is then asked to end. f.mu
-// is held.
-func (f *fleet) replace(w *worker, d time.Duration, back func()) {
+// replaceWorker gives the seat of an unreachable worker to a new worker. After d the
+// unreachable worker returns, has some time to do harm, and then gets SIGTERM. f.mu is
+// held.
+func (f *fleet) replaceWorker(w *worker, d time.Duration, back func()) {
 	w.away = true
 	from := time.Now()
-	f.spawn(w.seat)
+	f.spawnWorker(w.seat)
 	f.pending.Go(func() {
 		time.Sleep(d)
 		f.mu.Lock()
@@ -267,18 +266,18 @@ func (f *fleet) replace(w *worker, d time.Duration, back func()) {
 		case <-w.done:
 			f.mu.Lock()
 			defer f.mu.Unlock()
-			if !w.killed() {
-				f.exits[w.how()+" when it came back"]++
+			if !w.wasKilled() {
+				f.exits[w.exitStatus()+" when it came back"]++
 			}
 		case <-time.After(zombieGrace):
-			f.end(w)
+			f.endWorker(w)
 		}
 	})
 }
 
-// cut resets a worker's connections and refuses new ones for d.
-func (f *fleet) cut(n uint32, d time.Duration) {
-	f.on(n, settled, func(w *worker) {
+// cutWorker resets a worker's connections and refuses new connections for d.
+func (f *fleet) cutWorker(n uint32, d time.Duration) {
+	f.onWorker(n, settled, func(w *worker) {
 		w.link.cut()
 		f.faults.Cuts++
 		f.faults.CutConns += w.link.lost.Swap(0)
@@ -286,14 +285,14 @@ func (f *fleet) cut(n uint32, d time.Duration) {
 	})
 }
 
-// oneWay holds one direction of all connections of a worker for d, which is
-// longer than the worker waits for an answer: it hears but is not heard, or the
-// reverse. Then the data is delivered, or lost with the connections.
-func (f *fleet) oneWay(n uint32, d time.Duration) {
-	f.on(n, settled, func(w *worker) {
+// holdOneWay holds one direction of all connections of a worker for d, longer than the
+// worker waits for an answer: the worker receives but cannot send, or the reverse. Then
+// the data is delivered, or lost with the connections.
+func (f *fleet) holdOneWay(n uint32, d time.Duration) {
+	f.onWorker(n, settled, func(w *worker) {
 		f.faults.OneWay++
 		w.link.holdOne(direction(n % 2))
-		f.replace(w, d, func() {
+		f.replaceWorker(w, d, func() {
 			if n%4 < 2 {
 				w.link.cut()
 				w.link.release()
@@ -307,7 +306,7 @@ func (f *fleet) oneWay(n uint32, d time.Duration) {
 	})
 }
 
-// cutAll resets every worker's connections and refuses new ones until mendAll.
+// cutAll resets every worker's connections and refuses new connections until mendAll.
 func (f *fleet) cutAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -326,38 +325,38 @@ func (f *fleet) mendAll() {
 	}
 }
 
-// slow adds latency between a worker and the servers for d.
-func (f *fleet) slow(n uint32, d time.Duration) {
-	f.on(n, 0, func(w *worker) {
+// slowWorker adds latency between a worker and the servers for d.
+func (f *fleet) slowWorker(n uint32, d time.Duration) {
+	f.onWorker(n, 0, func(w *worker) {
 		w.link.slow(time.Duration(5+n%40) * time.Millisecond)
 		f.faults.Slow++
 		f.pending.Go(func() { time.Sleep(d); w.link.slow(f.lag) })
 	})
 }
 
-// restart ends a worker orderly and starts another.
-func (f *fleet) restart(n uint32) {
-	f.on(n, 0, func(w *worker) {
+// restartWorker ends a worker cleanly and starts a new worker.
+func (f *fleet) restartWorker(n uint32) {
+	f.onWorker(n, 0, func(w *worker) {
 		f.faults.CleanRestarts++
 		f.seats[w.seat] = nil
 		f.pending.Go(func() {
-			f.end(w)
+			f.endWorker(w)
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			if !f.closing && w.seat < len(f.seats) && f.seats[w.seat] == nil {
-				f.spawn(w.seat)
+				f.spawnWorker(w.seat)
 			}
 		})
 	})
 }
 
-// stopAll ends every worker orderly. The result says which ones did not end so.
+// stopAll ends every worker cleanly, and returns the workers with an unclean end.
 func (f *fleet) stopAll() (unclean []string) {
 	f.mu.Lock()
 	f.closing = true
 	before := len(f.unclean)
 	for _, w := range f.seats {
-		f.retire(w)
+		f.retireWorker(w)
 	}
 	f.mu.Unlock()
 	f.pending.Wait()

@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// door is the way into the input in runs with a gateway: each message is a request over
-// HTTP, whose samples the gateway publishes in messages of its own.
+// door is the entry to the input in runs with a gateway: each message is an HTTP request,
+// whose samples the gateway publishes in its own messages.
 type door struct {
 	plan     *plan
 	address  string
@@ -23,8 +23,8 @@ type door struct {
 	client   http.Client
 	decoder  *codec.Decoder
 
-	next        map[string]sampleOf // by key: the sample that must be stored next
-	incarnation map[string]string   // by key: of the numbers of the gateway
+	next        map[string]sampleOf // by key: the sample expected next
+	incarnation map[string]string   // by key: of the gateway's numbers
 	last        map[string]uint64   // by key: the number of the gateway's last message
 }
 
@@ -36,8 +36,8 @@ func newDoor(p *plan, address string, nameless bool) (*door, error) {
 	return &door{plan: p, address: address, nameless: nameless, decoder: dec, next: map[string]sampleOf{}, incarnation: map[string]string{}, last: map[string]uint64{}}, err
 }
 
-// post sends a message. A request that comes again is known by its Idempotency-Key.
-func (d *door) post(ctx context.Context, m *input) error {
+// postMessage sends a message. A repeated request is recognized by its Idempotency-Key.
+func (d *door) postMessage(ctx context.Context, m *input) error {
 	var body struct {
 		X    []float32 `json:"x"`
 		Y    []float32 `json:"y"`
@@ -70,9 +70,10 @@ func (d *door) post(ctx context.Context, m *input) error {
 	return err
 }
 
-// take is a stored message as the gateway numbered it. Its samples must be the key's next
-// ones: why says what else they are. done are the key's messages that are stored whole now.
-func (d *door) take(key, incarnation string, seq uint64, data []byte) (m *input, done []uint64, why string, err error) {
+// checkStored takes a stored message with the gateway's number. Its samples must be the
+// next samples of the key; otherwise why describes them. done are the completely stored
+// messages of the key.
+func (d *door) checkStored(key, incarnation string, seq uint64, data []byte) (m *input, done []uint64, why string, err error) {
 	var b codec.Batch
 	if err := d.decoder.Decode(data, &b); err != nil {
 		return nil, nil, "", fmt.Errorf("chaos: a message of the gateway for %s: %w", key, err)
@@ -80,9 +81,9 @@ func (d *door) take(key, incarnation string, seq uint64, data []byte) (m *input,
 	m = &input{key: key, seq: seq, x: b.X, times: b.Times}
 	switch was := d.incarnation[key]; {
 	case was != "" && was != incarnation:
-		return m, nil, fmt.Sprintf("the gateway numbers %s anew", key), nil
+		return m, nil, fmt.Sprintf("the gateway restarted the numbers of %s", key), nil
 	case seq <= d.last[key]:
-		return m, nil, "", nil // stored twice, with its number: the stage drops it
+		return m, nil, "", nil // stored twice, with the same number: the stage drops the copy
 	}
 	d.incarnation[key], d.last[key] = incarnation, seq
 	at, all := d.next[key], d.plan.messages[key]

@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// TestDoor: the samples that a gateway stores are the device's next ones, however they
-// are divided into messages.
+// TestDoor: the stored samples of a gateway are the device's next samples, for any split
+// into messages.
 func TestDoor(t *testing.T) {
 	plan := handmade(3) // of two rows each
 	enc, err := codec.NewInputEncoder(channelNames, codec.InputOptions{Times: true})
@@ -60,7 +60,7 @@ func TestDoor(t *testing.T) {
 		var done []uint64
 		wrong := false
 		for _, s := range c.messages {
-			_, whole, why, err := d.take("k", s.incarnation, s.seq, message(s.rows...))
+			_, whole, why, err := d.checkStored("k", s.incarnation, s.seq, message(s.rows...))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -17,38 +17,38 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// harm damages what the servers store, after a share of the load. It returns an
-// error if it did not happen.
+// harm damages the stores of the servers, after a share of the load. It returns an error
+// if the damage did not happen.
 type harm struct {
-	What string
-	At   float64
-	do   func(ctx context.Context, r *run, js jetstream.JetStream) error
+	Kind  string
+	Share float64
+	do    func(ctx context.Context, r *run, js jetstream.JetStream) error
 }
 
-// harms is how many of a kind a scenario plans.
-func (s *scenario) harms(what string) (n int) {
+// countHarms returns the number of planned harms of a kind.
+func (s *scenario) countHarms(what string) (n int) {
 	for _, h := range s.Harms {
-		if h.What == what {
+		if h.Kind == what {
 			n++
 		}
 	}
 	return n
 }
 
-func (r *run) harm(ctx context.Context, js jetstream.JetStream, h harm) error {
+func (r *run) applyHarm(ctx context.Context, js jetstream.JetStream, h harm) error {
 	r.cluster.mu.Lock()
 	defer r.cluster.mu.Unlock()
 	if err := h.do(ctx, r, js); err != nil {
-		return fmt.Errorf("chaos: %s: %w", h.What, err)
+		return fmt.Errorf("chaos: %s: %w", h.Kind, err)
 	}
 	r.fleet.mu.Lock()
 	defer r.fleet.mu.Unlock()
-	r.fleet.faults.harmed(h.What, 1)
+	r.fleet.faults.addHarm(h.Kind, 1)
 	return nil
 }
 
-// rng is for choices of a harm.
-func (r *run) rng(what string) *rand.Rand {
+// newRand returns a generator for the choices of a harm.
+func (r *run) newRand(what string) *rand.Rand {
 	sum := uint64(0)
 	for _, c := range what {
 		sum = sum*31 + uint64(c)
@@ -56,40 +56,40 @@ func (r *run) rng(what string) *rand.Rand {
 	return rand.New(rand.NewPCG(r.seed, sum))
 }
 
-// storeDir is where a node without an image keeps a NATS stream; of no name,
-// all of them.
+// storeDir returns the folder of a NATS stream in a node without an image; of all streams
+// if stream is empty.
 func (c *cluster) storeDir(n *node, stream string) string {
 	return filepath.Join(c.dir, n.name, "jetstream", "$G", "streams", stream)
 }
 
-// down kills the only server.
-func (c *cluster) down() (*node, error) {
+// killOnly kills the only server.
+func (c *cluster) killOnly() (*node, error) {
 	n := c.nodes[0]
 	n.proc.kill()
-	if !n.proc.killed() {
-		return nil, fmt.Errorf("server %s had ended by itself: %s", n.name, n.proc.how())
+	if !n.proc.wasKilled() {
+		return nil, fmt.Errorf("server %s had ended by itself: %s", n.name, n.proc.exitStatus())
 	}
 	return n, nil
 }
 
-// rewinding is a server's store that goes back in time.
+// rewinding is the return of a server's store to an earlier time.
 type rewinding struct {
-	keep, back float64  // shares of the load: of the copy, and of its return
-	streams    []string // whose directories go back; none = all
-	resend     bool     // producers begin again with what they sent since the copy
-	restart    bool     // the workers are killed, too: the next ones know only what the servers hold
+	keep, back float64  // shares of the load: of the copy, and of the return
+	streams    []string // streams whose directories are reset; none = all
+	resend     bool     // producers resend the messages since the copy
+	restart    bool     // the workers are killed as well: new workers know only the servers' data
 }
 
-// rewind is two harms. First the directories of NATS streams are copied while the
-// server is stopped. Later the server is killed, the copies are put back, and it
-// starts at once. From then on producers make no pauses: before the workers come
-// back, the input holds more messages than were read.
-func rewind(w rewinding) []harm {
+// rewindStore is two harms. First the directories of NATS streams are copied while the
+// server is stopped. Later the server is killed, the copies are restored, and the server
+// restarts at once. From then on producers do not pause: before the workers return, the
+// input holds more messages than were read.
+func rewindStore(w rewinding) []harm {
 	b := &backup{}
 	what := "rewind of " + cmp.Or(strings.Join(w.streams, " and "), "everything")
 	return []harm{
 		{"backup", w.keep, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-			*b = backup{dir: filepath.Join(r.dir, "backup"), again: r.producers.mark()}
+			*b = backup{dir: filepath.Join(r.dir, "backup"), resend: r.producers.markPosition()}
 			var err error
 			if b.last, err = lastSeq(ctx, js, inputStream); err != nil {
 				return err
@@ -101,7 +101,7 @@ func rewind(w rewinding) []harm {
 			if err := os.CopyFS(b.dir, os.DirFS(r.cluster.storeDir(n, ""))); err != nil {
 				return err
 			}
-			return r.cluster.start(n)
+			return r.cluster.startNode(n)
 		}},
 		{what, w.back, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 			last, err := lastSeq(ctx, js, inputStream)
@@ -109,11 +109,11 @@ func rewind(w rewinding) []harm {
 				return err
 			}
 			if last < b.last+100 {
-				return fmt.Errorf("the input went from message %d to %d alone since the copy", b.last, last)
+				return fmt.Errorf("the input grew only from message %d to %d since the copy", b.last, last)
 			}
 			r.fleet.cutAll()
 			defer r.fleet.mendAll()
-			n, err := r.cluster.down()
+			n, err := r.cluster.killOnly()
 			if err != nil {
 				return err
 			}
@@ -121,25 +121,25 @@ func rewind(w rewinding) []harm {
 				return err
 			}
 			if w.resend {
-				b.again()
+				b.resend()
 			}
 			if w.restart {
 				r.fleet.killAll()
 			}
 			r.producers.hurried.Store(true)
-			if err := r.cluster.start(n); err != nil {
+			if err := r.cluster.startNode(n); err != nil {
 				return err
 			}
-			return r.refilled(ctx, js, last)
+			return r.awaitRefill(ctx, js, last)
 		}},
 	}
 }
 
 // backup is a copy of all NATS streams' directories.
 type backup struct {
-	dir   string
-	last  uint64 // message of the input
-	again func() // lets producers send again what they sent since
+	dir    string
+	last   uint64 // last input message
+	resend func() // lets producers resend the messages since the copy
 }
 
 func (b *backup) putBack(dir string, streams []string) error {
@@ -154,11 +154,11 @@ func (b *backup) putBack(dir string, streams []string) error {
 	return nil
 }
 
-// refillWithin is how long workers are kept away until producers have filled the
-// input beyond what was read.
+// refillWithin is the longest time for producers to fill the input beyond the last read
+// message; the workers are kept away meanwhile.
 const refillWithin = 5 * time.Second
 
-func (r *run) refilled(ctx context.Context, js jetstream.JetStream, beyond uint64) error {
+func (r *run) awaitRefill(ctx context.Context, js jetstream.JetStream, beyond uint64) error {
 	for begin := time.Now(); time.Since(begin) < refillWithin; time.Sleep(50 * time.Millisecond) {
 		if last, err := lastSeq(ctx, js, inputStream); err != nil || last > beyond+50 {
 			return err
@@ -174,22 +174,22 @@ func replaceDir(dir, with string) error {
 	return os.CopyFS(dir, os.DirFS(with))
 }
 
-// flip kills the server and flips one bit in the newest block of a NATS
-// stream's messages.
-func flip(at float64, stream string) harm {
+// flipStore kills the server and flips one bit in the newest block of a NATS stream's
+// messages.
+func flipStore(at float64, stream string) harm {
 	return harm{"bit flipped in " + stream, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-		n, err := r.cluster.down()
+		n, err := r.cluster.killOnly()
 		if err != nil {
 			return err
 		}
-		if err := flipBit(r.cluster.storeDir(n, stream), r.rng(stream)); err != nil {
+		if err := flipBit(r.cluster.storeDir(n, stream), r.newRand(stream)); err != nil {
 			return err
 		}
-		return r.cluster.start(n)
+		return r.cluster.startNode(n)
 	}}
 }
 
-// flipBit changes a bit somewhere in the second half of the largest block.
+// flipBit flips a bit in the second half of the largest block.
 func flipBit(dir string, rng *rand.Rand) error {
 	blocks, err := filepath.Glob(filepath.Join(dir, "msgs", "*.blk"))
 	if err != nil {
@@ -216,36 +216,36 @@ func flipBit(dir string, rng *rand.Rand) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// loseSum kills the server and removes the checksum of a NATS stream's
-// description, as a crash between two writes of the server does.
+// loseSum kills the server and removes the checksum of a NATS stream's metadata, as a
+// crash between two writes of the server does.
 func loseSum(at float64, stream string) harm {
 	return harm{"meta.sum of " + stream + " lost", at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-		n, err := r.cluster.down()
+		n, err := r.cluster.killOnly()
 		if err != nil {
 			return err
 		}
 		if err := os.Remove(filepath.Join(r.cluster.storeDir(n, stream), "meta.sum")); err != nil {
 			return err
 		}
-		return r.cluster.start(n)
+		return r.cluster.startNode(n)
 	}}
 }
 
-// killAll kills every worker; their seats are filled again.
+// killAll kills every worker; the seats are refilled.
 func (f *fleet) killAll() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, w := range f.seats {
-		if w != nil && !w.ended() {
+		if w != nil && !w.hasEnded() {
 			w.kill()
-			f.spawn(w.seat)
+			f.spawnWorker(w.seat)
 		}
 	}
 }
 
-// unread keeps the workers away until the input has that many unread messages,
-// calls do, and lets the workers come back.
-func (r *run) unread(ctx context.Context, js jetstream.JetStream, n uint64, do func(from, to uint64) error) error {
+// withUnread keeps the workers away until the input has n unread messages, calls do, and
+// lets the workers return.
+func (r *run) withUnread(ctx context.Context, js jetstream.JetStream, n uint64, do func(from, to uint64) error) error {
 	r.fleet.cutAll()
 	defer r.fleet.mendAll()
 	from, err := lastSeq(ctx, js, inputStream)
@@ -261,7 +261,7 @@ func (r *run) unread(ctx context.Context, js jetstream.JetStream, n uint64, do f
 			return do(from, to)
 		}
 		if time.Since(begin) > answerWithin {
-			return fmt.Errorf("the input went from message %d to %d alone in %v", from, to, answerWithin)
+			return fmt.Errorf("the input grew only from message %d to %d in %v", from, to, answerWithin)
 		}
 	}
 }
@@ -269,7 +269,7 @@ func (r *run) unread(ctx context.Context, js jetstream.JetStream, n uint64, do f
 // purgeUnread removes unread input.
 func purgeUnread(at float64) harm {
 	return harm{"purge of unread input", at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-		return r.unread(ctx, js, 200, func(_, to uint64) error {
+		return r.withUnread(ctx, js, 200, func(_, to uint64) error {
 			s, err := js.Stream(ctx, inputStream)
 			if err != nil {
 				return err
@@ -282,7 +282,7 @@ func purgeUnread(at float64) harm {
 // deleteUnread removes every fourth of some unread messages.
 func deleteUnread(at float64) harm {
 	return harm{"deletion of unread input", at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-		return r.unread(ctx, js, 200, func(from, to uint64) error {
+		return r.withUnread(ctx, js, 200, func(from, to uint64) error {
 			s, err := js.Stream(ctx, inputStream)
 			if err != nil {
 				return err
@@ -297,8 +297,8 @@ func deleteUnread(at float64) harm {
 	}}
 }
 
-// deleteAnswered removes messages that were just answered and are not all in a
-// snapshot, and kills the workers.
+// deleteAnswered removes recently answered messages that are not all in a snapshot, and
+// kills the workers.
 func deleteAnswered(at float64) harm {
 	return harm{"deletion of answered input", at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		s, err := js.Stream(ctx, inputStream)
@@ -309,7 +309,7 @@ func deleteAnswered(at float64) harm {
 		if err != nil {
 			return err
 		}
-		time.Sleep(300 * time.Millisecond) // to be answered
+		time.Sleep(300 * time.Millisecond) // wait for the answers
 		r.fleet.killAll()
 		for seq := last; seq > 0 && seq > last-200; seq -= 3 {
 			if err := s.DeleteMsg(ctx, seq); err != nil {
@@ -320,9 +320,9 @@ func deleteAnswered(at float64) harm {
 	}}
 }
 
-// limit sets limits on a NATS stream that drop old messages. It removes them at
-// once, or leaves them for the next workers.
-func limit(at float64, stream string, back bool, change func(*jetstream.StreamConfig)) harm {
+// limitStream sets limits on a NATS stream that drop old messages. If back is true, the
+// limits are reset at once; otherwise they remain for the next workers.
+func limitStream(at float64, stream string, back bool, change func(*jetstream.StreamConfig)) harm {
 	return harm{"limit on " + stream, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		s, err := js.Stream(ctx, stream)
 		if err != nil {
@@ -336,7 +336,7 @@ func limit(at float64, stream string, back bool, change func(*jetstream.StreamCo
 			return err
 		}
 		if stream == inputStream {
-			err = r.unread(ctx, js, 200, do)
+			err = r.withUnread(ctx, js, 200, do)
 		} else {
 			err = do(0, 0)
 		}
@@ -352,8 +352,8 @@ func limit(at float64, stream string, back bool, change func(*jetstream.StreamCo
 	}}
 }
 
-// purge removes all that a NATS stream holds.
-func purge(at float64, stream string) harm {
+// purgeStream removes all messages of a NATS stream.
+func purgeStream(at float64, stream string) harm {
 	return harm{"purge of " + stream, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		s, err := js.Stream(ctx, stream)
 		if err != nil {
@@ -363,8 +363,8 @@ func purge(at float64, stream string) harm {
 	}}
 }
 
-// files lists the regular files under a directory.
-func files(dir string) (list []string, err error) {
+// listFiles lists the regular files under a directory.
+func listFiles(dir string) (list []string, err error) {
 	err = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && d.Type().IsRegular() {
 			list = append(list, path)

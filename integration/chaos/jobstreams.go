@@ -43,9 +43,9 @@ func partitionOf(key string, n int) int {
 	return int(h.Sum32() % uint32(n))
 }
 
-// asking repeats a request until it is answered or ctx ends: while a cluster
-// elects a leader, a request may get no answer.
-func asking(ctx context.Context, request func(context.Context) error) error {
+// retryRequest repeats a request until the first answer or the end of ctx: while a
+// cluster elects a leader, requests may remain unanswered.
+func retryRequest(ctx context.Context, request func(context.Context) error) error {
 	for {
 		try, cancel := context.WithTimeout(ctx, 3*time.Second)
 		err := request(try)
@@ -61,12 +61,12 @@ func asking(ctx context.Context, request func(context.Context) error) error {
 	}
 }
 
-// awaitStreams returns when the job's NATS streams exist: a worker makes them.
+// awaitStreams returns when the job's NATS streams exist, created by a worker.
 func awaitStreams(ctx context.Context, js jetstream.JetStream) error {
 	ctx, cancel := context.WithTimeout(ctx, streamsWithin)
 	defer cancel()
 	for _, name := range []string{inputStream, outputStream, deadStream} {
-		err := asking(ctx, func(ctx context.Context) error { _, err := js.Stream(ctx, name); return err })
+		err := retryRequest(ctx, func(ctx context.Context) error { _, err := js.Stream(ctx, name); return err })
 		if err != nil {
 			return fmt.Errorf("chaos: no worker made NATS stream %s within %v: %w", name, streamsWithin, err)
 		}
@@ -85,7 +85,7 @@ func stateOf(ctx context.Context, js jetstream.JetStream, name string) (state je
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	var answered error // by the server; the last try may end without an answer
-	err = asking(ctx, func(ctx context.Context) error {
+	err = retryRequest(ctx, func(ctx context.Context) error {
 		s, err := js.Stream(ctx, name)
 		if err == nil {
 			state = s.CachedInfo().State
@@ -102,13 +102,13 @@ func stateOf(ctx context.Context, js jetstream.JetStream, name string) (state je
 	return state, nil
 }
 
-// answerWithin is how long an answer may take when all servers run.
+// answerWithin is the longest time for an answer while all servers run.
 const answerWithin = 20 * time.Second
 
-// stored is a message as a NATS stream holds it.
+// stored is a message in a NATS stream.
 type stored struct {
 	seq       uint64
-	at        time.Time
+	time      time.Time
 	tokens    []string // of the subject
 	partition int
 	subject   string
@@ -118,9 +118,9 @@ type stored struct {
 
 var errEnough = errors.New("enough")
 
-// readOn gives fn the messages of a NATS stream after number from, up to the
-// last one now, and returns its number. holes says that some may be missing: the
-// servers may have lost some, or the NATS stream.
+// readOn calls fn with the messages of a NATS stream after number from, up to the current
+// last message, and returns the last number. holes: messages or the NATS stream may be
+// missing, lost by the servers.
 func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint64, holes bool, fn func(stored) error) (uint64, error) {
 	state, err := stateOf(ctx, js, name)
 	last := state.LastSeq
@@ -140,7 +140,7 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 		}
 	}
 	var cons jetstream.Consumer
-	err = asking(ctx, func(ctx context.Context) error {
+	err = retryRequest(ctx, func(ctx context.Context) error {
 		cons, err = js.OrderedConsumer(ctx, name, jetstream.OrderedConsumerConfig{
 			DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from + 1,
 		})
@@ -152,7 +152,7 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 	next := from
 	return last, consume(ctx, cons, func(s stored) error {
 		if s.seq != next+1 && !holes {
-			return fmt.Errorf("chaos: %s: message %d follows %d: some are gone", name, s.seq, next)
+			return fmt.Errorf("chaos: %s: message %d follows %d: messages are missing", name, s.seq, next)
 		}
 		next = s.seq
 		if err := fn(s); err != nil || next < last {
@@ -162,9 +162,9 @@ func readOn(ctx context.Context, js jetstream.JetStream, name string, from uint6
 	})
 }
 
-// replicated is a NATS stream that has several replicas; nil if it has one.
+// replicated returns the NATS stream if it has several replicas, otherwise nil.
 func replicated(ctx context.Context, js jetstream.JetStream, name string) (s jetstream.Stream, err error) {
-	err = asking(ctx, func(ctx context.Context) error { s, err = js.Stream(ctx, name); return err })
+	err = retryRequest(ctx, func(ctx context.Context) error { s, err = js.Stream(ctx, name); return err })
 	if err != nil {
 		return nil, fmt.Errorf("chaos: NATS stream %s: %w", name, err)
 	}
@@ -174,15 +174,14 @@ func replicated(ctx context.Context, js jetstream.JetStream, name string) (s jet
 	return s, nil
 }
 
-// readLeader reads as readOn does, but asks the NATS stream's leader for each
-// message. A consumer may be on another server. After a power loss of servers
-// that had not synced, that server's replica may have another history: with
-// nats-server 2.15.2 it keeps the messages that the leader has lost, and skips
-// the leader's new ones.
+// readLeader is readOn with requests to the NATS stream's leader for each message. A
+// consumer may be on another server. After a power loss of servers with unsynced data,
+// the replica of that server may have another history: with nats-server 2.15.2 it keeps
+// messages lost by the leader, and skips the leader's new messages.
 func readLeader(ctx context.Context, leader jetstream.Stream, from, last uint64, fn func(stored) error) error {
 	for next := from + 1; next <= last; {
 		var m *jetstream.RawStreamMsg
-		err := asking(ctx, func(ctx context.Context) (err error) {
+		err := retryRequest(ctx, func(ctx context.Context) (err error) {
 			m, err = leader.GetMsg(ctx, next, jetstream.WithGetMsgSubject(">"))
 			if errors.Is(err, jetstream.ErrMsgNotFound) {
 				return nil
@@ -192,7 +191,7 @@ func readLeader(ctx context.Context, leader jetstream.Stream, from, last uint64,
 		if err != nil || m == nil {
 			return err
 		}
-		s, err := parse(stored{seq: m.Sequence, at: m.Time, subject: m.Subject, header: m.Header, data: m.Data})
+		s, err := parseSubject(stored{seq: m.Sequence, time: m.Time, subject: m.Subject, header: m.Header, data: m.Data})
 		if err == nil {
 			err = fn(s)
 		}
@@ -204,7 +203,7 @@ func readLeader(ctx context.Context, leader jetstream.Stream, from, last uint64,
 	return nil
 }
 
-// consume calls fn until it returns an error; errEnough means success.
+// consume calls fn for each message until fn returns an error; errEnough means success.
 func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error) error {
 	end, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -218,7 +217,7 @@ func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error
 		}
 		var s stored
 		if err == nil {
-			s, err = parse(stored{seq: meta.Sequence.Stream, at: meta.Timestamp, subject: m.Subject(), header: m.Headers(), data: m.Data()})
+			s, err = parseSubject(stored{seq: meta.Sequence.Stream, time: meta.Timestamp, subject: m.Subject(), header: m.Headers(), data: m.Data()})
 		}
 		if err == nil {
 			err = fn(s)
@@ -232,16 +231,15 @@ func consume(ctx context.Context, cons jetstream.Consumer, fn func(stored) error
 	}
 	<-end.Done()
 	cc.Stop()
-	<-cc.Closed() // from here on fn is not called any more
+	<-cc.Closed() // from here on fn is not called
 	if err := context.Cause(end); err != errEnough {
 		return err
 	}
 	return nil
 }
 
-// parse reads the subject, which every message of the job has:
-// <job>.<in|out|dlq>.<p>...
-func parse(s stored) (stored, error) {
+// parseSubject parses the subject of a message of the job: <job>.<in|out|dlq>.<p>...
+func parseSubject(s stored) (stored, error) {
 	s.tokens = strings.Split(s.subject, ".")
 	if len(s.tokens) < 3 || s.tokens[0] != job {
 		return s, fmt.Errorf("chaos: subject %s, want %s.<kind>.<partition>", s.subject, job)
@@ -255,8 +253,8 @@ func parse(s stored) (stored, error) {
 	return s, err
 }
 
-// number reads a numeric header.
-func (s *stored) number(header string) (uint64, error) {
+// parseNumber parses a numeric header.
+func (s *stored) parseNumber(header string) (uint64, error) {
 	v, err := strconv.ParseUint(s.header.Get(header), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("chaos: message %d on %s: header %s: %w", s.seq, s.subject, header, err)

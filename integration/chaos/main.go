@@ -31,7 +31,7 @@ func main() {
 	os.Exit(code)
 }
 
-// options are the command line's.
+// options are the options of the command line.
 type options struct {
 	matrix, runs, worker, dir string
 	seed                      uint64
@@ -49,8 +49,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	f.Uint64Var(&o.seed, "seed", 0, "of the first run, counted up; 0 = drawn")
 	f.StringVar(&o.worker, "worker", "", "worker binary; empty = built from this module with the tag chaos")
 	f.BoolVar(&o.race, "race", false, "build the worker with the race detector")
-	f.StringVar(&o.dir, "dir", "", "where runs work; empty = a temporary directory")
-	f.BoolVar(&o.keep, "keep", false, "keep every run's directory, not only of those that fail")
+	f.StringVar(&o.dir, "dir", "", "directory of the runs; empty = a temporary directory")
+	f.BoolVar(&o.keep, "keep", false, "keep the directories of all runs, not only of failed runs")
 	f.BoolVar(&o.json, "json", false, "one JSON object per run, and one with the totals")
 	f.BoolVar(&o.list, "list", false, "list the runs and end")
 	if err := f.Parse(args); err != nil {
@@ -67,8 +67,8 @@ func parseOptions(args []string, stderr io.Writer) (o options, err error) {
 	return o, nil
 }
 
-// chosen is the list of runs.
-func (o *options) chosen() (list []*scenario, err error) {
+// chosenRuns returns the list of runs.
+func (o *options) chosenRuns() (list []*scenario, err error) {
 	entries, ok := matrices[o.matrix]
 	if !ok {
 		return nil, fmt.Errorf("chaos: no matrix %q", o.matrix)
@@ -80,7 +80,7 @@ func (o *options) chosen() (list []*scenario, err error) {
 		}
 	}
 	for _, e := range entries {
-		s, err := find(e.name)
+		s, err := findScenario(e.name)
 		if err != nil {
 			return nil, err
 		}
@@ -100,30 +100,30 @@ func mainWith(ctx context.Context, args []string, stdout, stderr io.Writer) int 
 		}
 		return 0
 	}
-	list, err := o.chosen()
+	list, err := o.chosenRuns()
 	if err != nil {
 		fmt.Fprintln(stderr, err)
 		return 2
 	}
-	if err := o.prepare(); err != nil {
+	if err := o.prepareRun(); err != nil {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
 	if !o.json {
 		fmt.Fprintf(stdout, "%d runs, seeds %d to %d, in %s\n", len(list), o.seed, o.seed+uint64(len(list))-1, o.dir)
 	}
-	t := perform(ctx, &o, list, stdout)
+	t := performRuns(ctx, &o, list, stdout)
 	if t.Failed == 0 && !o.keep {
 		os.RemoveAll(o.dir)
 	}
-	if t.Failed > 0 || t.idle() != "" || ctx.Err() != nil {
+	if t.Failed > 0 || t.findIdle() != "" || ctx.Err() != nil {
 		return 1
 	}
 	return 0
 }
 
-// prepare makes the directory and the worker.
-func (o *options) prepare() (err error) {
+// prepareRun creates the directory and builds the worker.
+func (o *options) prepareRun() (err error) {
 	if o.dir == "" {
 		o.dir, err = os.MkdirTemp("", "eusn-chaos-")
 	} else {
@@ -144,14 +144,14 @@ func (o *options) prepare() (err error) {
 	return nil
 }
 
-// mostAttempts is how many times a negative control may run until its fault is
-// found, and a run with promotions until one is taken while there is load. It depends on
-// the machine's scheduler whether the fault meets the missing safeguard, and whether a
-// promotion comes between two others and the kills, most of all on a busy machine.
+// mostAttempts is the largest number of attempts for a negative control to find its
+// fault, and for a run with promotions to apply a promotion under load. The scheduler of
+// the machine decides whether the fault meets the missing safeguard, and whether a
+// promotion falls between other promotions and the kills, most of all on a busy machine.
 const mostAttempts = 3
 
-// attempt runs a run once, a negative control again if nothing was found, and a run that
-// has shown nothing, with another seed.
+// attempt repeats a negative control that found nothing, and repeats a run that showed
+// nothing with another seed.
 func attempt(ctx context.Context, s *scenario, seed uint64, worker, dir string) *result {
 	for n := 1; ; n++ {
 		r := runScenario(ctx, s, seed, worker, dir)
@@ -160,14 +160,14 @@ func attempt(ctx context.Context, s *scenario, seed uint64, worker, dir string) 
 			return r
 		}
 		os.RemoveAll(dir)
-		if s.control() == "" { // the same draws would show as little
+		if s.control() == "" { // the same seed would show as little
 			seed += 1000
 		}
 	}
 }
 
-// perform does the runs, o.jobs at a time.
-func perform(ctx context.Context, o *options, list []*scenario, stdout io.Writer) *totals {
+// performRuns performs the runs, o.jobs at a time.
+func performRuns(ctx context.Context, o *options, list []*scenario, stdout io.Writer) *totals {
 	t := &totals{}
 	begin := time.Now()
 	var mu sync.Mutex
@@ -192,17 +192,17 @@ func perform(ctx context.Context, o *options, list []*scenario, stdout io.Writer
 			}
 			mu.Lock()
 			defer mu.Unlock()
-			t.add(r)
-			print(stdout, o.json, r, r.line())
+			t.addResult(r)
+			printResults(stdout, o.json, r, r.format())
 		})
 	}
 	wg.Wait()
 	t.Seconds = time.Since(begin).Seconds()
-	print(stdout, o.json, t, t.line())
+	printResults(stdout, o.json, t, t.format())
 	return t
 }
 
-func print(w io.Writer, asJSON bool, v any, line string) {
+func printResults(w io.Writer, asJSON bool, v any, line string) {
 	if !asJSON {
 		fmt.Fprintln(w, line)
 		return

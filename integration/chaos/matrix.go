@@ -14,44 +14,44 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// scenario is what a run does; the seed decides when and to whom.
+// scenario describes a run; the seed decides times and victims.
 type scenario struct {
 	Name       string
 	Nodes      int   // NATS servers: 1 or 3
-	Workers    []int // how many, in phases of equal length
+	Workers    []int // number of workers, in phases of equal length
 	Partitions int
 	Policy     string // key of policies
 	Traffic    traffic
-	Reorder    int // messages the stage may hold back per key
+	Reorder    int // messages per key that the stage may hold back
 	Load       time.Duration
 	Slots      int           // state rows of a shard; 0 = the default, room for all
 	Idle       time.Duration // silence that ends a sequence; 0 = never
-	Unsafe     string        // safeguard switched off in the workers; a negative control
-	Control    string        // or something else that is missing, with the workers as they are
+	Unsafe     string        // safeguard disabled in the workers; a negative control
+	Control    string        // or another missing part, with unchanged workers
 
 	Kills, Zombies, Splits, OneWay, Cuts, Slow, Restarts, ServerKills int
 
-	Harms      []harm        // done to what the servers store
-	May        may           // which results are allowed other than right predictions
-	Loses      bool          // the servers may lose what they have acknowledged
+	Harms      []harm        // damage to the servers' stores
+	May        may           // allowed results besides correct predictions
+	Loses      bool          // the servers may lose acknowledged data
 	Classes    int           // of the readout; 0 = 3
 	MaxMessage int           // bytes, of the input; 0 = the default
 	MaxPayload int           // bytes, of the servers; 0 = a stock server's
-	Embedded   bool          // the server is the worker's own
-	Disks      bool          // each server's store is on a disk of its own, which can lose its power
+	Embedded   bool          // the server is embedded in the worker
+	Disks      bool          // each server's store is on a separate disk, which can lose its power
 	SyncAlways bool          // servers fsync before each acknowledgement
-	Lag        time.Duration // added to every piece between workers and servers, each way
-	Backfill   bool          // at the end the whole log is predicted again, into a file
-	Handed     int           // commits of several parts that another worker must take over in the middle
+	Lag        time.Duration // added to all data between workers and servers, each way
+	Backfill   bool          // at the end the whole log is predicted into a file
+	Handed     int           // commits of several parts that a new worker must take over in the middle
 }
 
-// control is what a negative control lacks, empty for other runs.
+// control returns the missing part of a negative control, empty for other runs.
 func (s *scenario) control() string { return cmp.Or(s.Unsafe, s.Control) }
 
-// mayLoseOutput reports whether the output may lack messages, or be gone.
-func (s *scenario) mayLoseOutput() bool { return s.May.lenient() || s.control() != "" }
+// mayLoseOutput reports whether the output may lack messages, or be missing.
+func (s *scenario) mayLoseOutput() bool { return s.May.isLenient() || s.control() != "" }
 
-// expects says which results a run may have.
+// expects describes the allowed results of a run.
 func (s *scenario) expects() string {
 	if s.control() != "" {
 		return "a control: " + s.control() + " is found"
@@ -59,7 +59,7 @@ func (s *scenario) expects() string {
 	return s.May.String()
 }
 
-// serverArgs are additional arguments of the servers.
+// serverArgs returns the additional arguments of the servers.
 func (s *scenario) serverArgs() (args []string) {
 	if s.MaxPayload > 0 {
 		args = append(args, "--max-payload", strconv.Itoa(s.MaxPayload))
@@ -70,12 +70,12 @@ func (s *scenario) serverArgs() (args []string) {
 	return args
 }
 
-// config is the workers' configuration file: small batches and frequent
-// snapshots, so that faults come in the middle of the stage's work.
+// config returns the workers' configuration file: small batches and frequent snapshots,
+// so that faults interrupt the stage's work.
 func (s *scenario) config() string {
 	reorder := s.Reorder
 	if reorder == 0 {
-		reorder = -1 // none; 0 would be a mistake there
+		reorder = -1 // none; 0 would be wrong here
 	}
 	return fmt.Sprintf(`nats:
   replicas: %d
@@ -105,39 +105,38 @@ const (
 	lease            = 3 * time.Second // zombies and partitions last longer
 )
 
-// stageReorder is how many messages of a key the stage holds back by default.
+// stageReorder is the default number of messages per key that the stage holds back.
 const stageReorder = 16
 
 // usual is the traffic of most runs: about 12,000 predictions.
 var usual = traffic{Keys: 40, Messages: 260, Gateways: 5, Repeat: 0.05, Late: 0.02, LateBy: 3, Missing: 0.001, Damaged: 0.002}
 
-// sparse is the traffic of many streams that are silent between messages, for
-// longer than the idle time of the runs with it. That is longer than the stage's
-// precision of one second.
+// sparse is the traffic of many streams with silences longer than the idle time of their
+// runs, which is longer than the stage's precision of one second.
 var sparse = traffic{Keys: 300, Messages: 10, Gateways: 5, Repeat: 0.05, Late: 0.05, LateBy: 2, Missing: 0.01, Damaged: 0.005}
 
 const sparseIdle = 1500 * time.Millisecond
 
-// steady is the traffic of runs whose servers lose something. All messages of
-// each key come, in order, so whatever is missing was taken by the fault.
+// steady is the traffic of runs with data loss in the servers. All messages of each key
+// are sent, in order, so the fault explains every missing message.
 var steady = traffic{Keys: 40, Messages: 160, Gateways: 5, Repeat: 0.02}
 
-// broad is traffic whose messages make more predictions than fit into one
-// message of a server that accepts only small ones.
+// broad is traffic whose messages yield more predictions than a message of a server with
+// a small payload limit can hold.
 var broad = traffic{Keys: 8, Messages: 40, Gateways: 5, Repeat: 0.05, Rows: 200}
 
-// base is what scenarios are made from.
+// base returns the scenario that other scenarios modify.
 func base(name string) *scenario {
 	return &scenario{Name: name, Nodes: 1, Workers: []int{1}, Partitions: 8, Policy: "marked", Traffic: usual, Reorder: stageReorder, Load: 20 * time.Second}
 }
 
-// with changes a scenario.
+// with modifies a scenario.
 func (s *scenario) with(f func(*scenario)) *scenario {
 	f(s)
 	return s
 }
 
-// harmed is a run whose servers' stores are damaged.
+// harmed is a run with damage to the servers' stores.
 func harmed(name string, m may, harms ...harm) *scenario {
 	return base(name).with(func(s *scenario) {
 		s.Traffic, s.Load, s.Workers, s.May, s.Harms = steady, 12*time.Second, []int{2}, m, harms
@@ -150,14 +149,14 @@ var (
 	flaggedOrStopped = may{Flag: true, Stop: true}
 )
 
-// unsafe makes a negative control of a scenario.
-func (s *scenario) unsafe(name, mode string) *scenario {
+// disabling returns a scenario's negative control: a safeguard is disabled.
+func (s *scenario) disabling(name, mode string) *scenario {
 	c := *s
 	c.Name, c.Unsafe = name, mode
 	return &c
 }
 
-// catalogue is every scenario there is.
+// catalogue returns all scenarios.
 func catalogue() []*scenario {
 	return slices.Concat(workerFaults(), producerFaults(), storeFaults(), powerFaults(), jobFaults())
 }
@@ -175,7 +174,7 @@ func producerFaults() []*scenario {
 	}
 	rivals := base("rivals").with(func(s *scenario) {
 		s.Kills, s.Load = 2, 15*time.Second
-		s.Harms = []harm{rival(0, other(4, 5)), follower(0.4, other(3, 6)), rival(0.7, other(4, 5))}
+		s.Harms = []harm{rivalHarm(0, other(4, 5)), followerHarm(0.4, other(3, 6)), rivalHarm(0.7, other(4, 5))}
 	})
 	return []*scenario{
 		base("unnumbered").with(unnumbered).with(func(s *scenario) { s.Kills, s.Zombies = 6, 1 }),
@@ -188,15 +187,15 @@ func producerFaults() []*scenario {
 		base("split-commits").with(split),
 		base("split-no-ahead").with(split).with(func(s *scenario) { s.Unsafe = "noahead" }),
 		rivals,
-		rivals.unsafe("rivals-any-model", "anymodel"),
+		rivals.disabling("rivals-any-model", "anymodel"),
 	}
 }
 
-// storeFaults are runs whose servers lose or change what they hold.
+// storeFaults are runs whose servers lose or change stored data.
 func storeFaults() []*scenario {
 	rewound := func(name string, m may, w rewinding) *scenario {
 		w.keep, w.back = 0.25, 0.6
-		return harmed(name, m, rewind(w)...).with(func(s *scenario) { s.Kills = 1 })
+		return harmed(name, m, rewindStore(w)...).with(func(s *scenario) { s.Kills = 1 })
 	}
 	trim := func(c *jetstream.StreamConfig) { c.Discard, c.MaxMsgs = jetstream.DiscardOld, 100 }
 	few := func(c *jetstream.StreamConfig) { c.MaxMsgsPerSubject = 1 }
@@ -206,14 +205,14 @@ func storeFaults() []*scenario {
 	restart := rewound("rewind-input-restart", flaggedOrStopped, rewinding{streams: []string{inputStream}, restart: true})
 	nameless := func(s *scenario) { s.Traffic.Unnumbered, s.Traffic.Repeat = true, 0 }
 	answered := harmed("delete-answered", flaggedOrStopped, deleteAnswered(0.5)).with(nameless)
-	flipped := harmed("flip-unnumbered", flaggedOrStopped, flip(0.5, inputStream)).with(nameless)
+	flipped := harmed("flip-unnumbered", flaggedOrStopped, flipStore(0.5, inputStream)).with(nameless)
 	sums := []harm{loseSum(0.3, inputStream), loseSum(0.5, outputStream), loseSum(0.7, snapStream)}
 	embedded := func(s *scenario) { s.Embedded, s.Workers = true, []int{0} }
 	return []*scenario{
 		input,
-		input.unsafe("rewind-no-reset", "noreset"),
+		input.disabling("rewind-no-reset", "noreset"),
 		restart,
-		restart.unsafe("rewind-no-input", "noinput"),
+		restart.disabling("rewind-no-input", "noinput"),
 		rewound("rewind-input-resend", flaggedOrStopped, rewinding{streams: []string{inputStream}, resend: true}),
 		rewound("rewind-output", orStopped, rewinding{streams: []string{outputStream}}),
 		rewound("rewind-output-restart", orStopped, rewinding{streams: []string{outputStream}, restart: true}),
@@ -226,19 +225,19 @@ func storeFaults() []*scenario {
 		harmed("purge-unread-unnumbered", flaggedOrStopped, purgeUnread(0.4)).with(nameless),
 		harmed("delete-unread", flaggedOrStopped, deleteUnread(0.4)),
 		answered,
-		answered.unsafe("delete-no-digest", "nodigest"),
-		harmed("limit-input", flaggedOrStopped, limit(0.4, inputStream, true, trim)).with(func(s *scenario) { s.Kills = 1 }),
-		harmed("limit-output", may{Stop: true, Shown: true}, limit(0.4, outputStream, true, few)).with(func(s *scenario) { s.Kills = 1 }),
-		harmed("limit-output-all", may{Stop: true, Shown: true}, limit(0.4, outputStream, false, five)),
-		harmed("purge-output", orStopped, purge(0.4, outputStream)),
-		harmed("purge-states", orStopped, purge(0.3, snapStream), purge(0.4, memberStream), purge(0.6, deadStream)).with(func(s *scenario) { s.Kills = 2 }),
+		answered.disabling("delete-no-digest", "nodigest"),
+		harmed("limit-input", flaggedOrStopped, limitStream(0.4, inputStream, true, trim)).with(func(s *scenario) { s.Kills = 1 }),
+		harmed("limit-output", may{Stop: true, Shown: true}, limitStream(0.4, outputStream, true, few)).with(func(s *scenario) { s.Kills = 1 }),
+		harmed("limit-output-all", may{Stop: true, Shown: true}, limitStream(0.4, outputStream, false, five)),
+		harmed("purge-output", orStopped, purgeStream(0.4, outputStream)),
+		harmed("purge-states", orStopped, purgeStream(0.3, snapStream), purgeStream(0.4, memberStream), purgeStream(0.6, deadStream)).with(func(s *scenario) { s.Kills = 2 }),
 
-		harmed("flip-input", flaggedOrStopped, flip(0.5, inputStream)),
+		harmed("flip-input", flaggedOrStopped, flipStore(0.5, inputStream)),
 		flipped,
-		flipped.unsafe("flip-no-input", "noinput"),
-		harmed("flip-output", may{Flag: true, Stop: true, Shown: true}, flip(0.5, outputStream)),
-		harmed("flip-states", orStopped, flip(0.3, memberStream), flip(0.6, snapStream)).with(func(s *scenario) { s.Kills = 2 }),
-		harmed("flip-rows", orStopped, flip(0.5, rowStream)).with(rows),
+		flipped.disabling("flip-no-input", "noinput"),
+		harmed("flip-output", may{Flag: true, Stop: true, Shown: true}, flipStore(0.5, outputStream)),
+		harmed("flip-states", orStopped, flipStore(0.3, memberStream), flipStore(0.6, snapStream)).with(func(s *scenario) { s.Kills = 2 }),
+		harmed("flip-rows", orStopped, flipStore(0.5, rowStream)).with(rows),
 		harmed("sum-input", orStopped, loseSum(0.5, inputStream)),
 		harmed("sum-output", orStopped, loseSum(0.5, outputStream)),
 		harmed("sum-embedded", may{}, sums...).with(embedded),
@@ -247,12 +246,12 @@ func storeFaults() []*scenario {
 	}
 }
 
-// powerFaults are runs whose servers lose their power. With one server they
-// begin with a job of which nothing was ever synced. In a cluster, servers do not
-// agree about what they never synced, so the job was synced before.
+// powerFaults are runs whose servers lose their power. With one server the job starts
+// without any synced data. In a cluster, servers disagree about unsynced data, so the job
+// was synced before.
 func powerFaults() []*scenario {
 	power := func(name string, nodes int, always bool) *scenario {
-		m, syncs := flaggedOrStopped, syncs(0.2, 0.6)
+		m, syncs := flaggedOrStopped, syncStreams(0.2, 0.6)
 		if nodes > 1 {
 			syncs = syncNodes(0.05, 0.6, 3)
 		}
@@ -269,11 +268,11 @@ func powerFaults() []*scenario {
 	}
 }
 
-// workerFaults are runs whose workers, servers and links break.
+// workerFaults are runs with faults of workers, servers and links.
 func workerFaults() []*scenario {
 	scale := []int{1, 3, 2}
 	promoted := base("promotions").with(func(s *scenario) {
-		s.Policy, s.Workers, s.Harms = "early", scale, promotions(12)
+		s.Policy, s.Workers, s.Harms = "early", scale, promotionHarms(12)
 		s.Kills, s.Zombies, s.Restarts, s.ServerKills = 6, 1, 2, 2
 	})
 	return []*scenario{
@@ -323,12 +322,12 @@ func workerFaults() []*scenario {
 		}),
 
 		promoted,
-		promoted.unsafe("promotions-forgotten", "noreadouts"),
+		promoted.disabling("promotions-forgotten", "noreadouts"),
 		base("promotions-window").with(func(s *scenario) {
-			s.Policy, s.Slots, s.Kills, s.Zombies, s.Harms = "window", 30, 6, 1, promotions(12)
+			s.Policy, s.Slots, s.Kills, s.Zombies, s.Harms = "window", 30, 6, 1, promotionHarms(12)
 		}),
 		base("promotions-cluster").with(func(s *scenario) {
-			s.Nodes, s.Workers, s.Load, s.Policy, s.Harms = 3, scale, 25*time.Second, "count", promotions(10)
+			s.Nodes, s.Workers, s.Load, s.Policy, s.Harms = 3, scale, 25*time.Second, "count", promotionHarms(10)
 			s.Kills, s.Zombies, s.ServerKills = 4, 1, 3
 		}),
 
@@ -338,16 +337,15 @@ func workerFaults() []*scenario {
 	}
 }
 
-// entry is a scenario and how often it is run.
+// entry is a scenario and its number of runs.
 type entry struct {
 	name  string
 	times int
 }
 
-// matrices are the sets of runs that --matrix names. The long one is the
-// project's claim: at least 40 runs, 400,000 predictions, 200 worker kills, 60
-// zombies, 60 server kills and 30 network partitions, every damage to the stores,
-// and every negative control.
+// matrices are the sets of runs for --matrix. The long matrix is the project's claim: at
+// least 40 runs, 400,000 predictions, 200 worker kills, 60 zombies, 60 server kills and
+// 30 network partitions, every damage to the stores, and every negative control.
 var matrices = map[string][]entry{
 	"short": {
 		{"cluster-scale", 1}, {"scale-mixed", 1}, {"idle-spill", 1}, {"rewind-input", 1}, {"limit-input", 1},
@@ -390,7 +388,7 @@ func controls() (list []entry) {
 	return list
 }
 
-func find(name string) (*scenario, error) {
+func findScenario(name string) (*scenario, error) {
 	all := catalogue()
 	i := slices.IndexFunc(all, func(s *scenario) bool { return s.Name == name })
 	if i < 0 {

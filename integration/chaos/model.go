@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// policies are the policies of the runs. The lengths are short, so that almost
-// every message ends a sequence in some stream.
+// policies are the policies of the runs. The lengths are short: almost every message ends
+// a sequence in some stream.
 var policies = map[string]reservoir.Policy{
 	"marked": {Kind: reservoir.Marked},
 	"early":  {Kind: reservoir.Marked, Early: 3},
@@ -21,21 +21,20 @@ var policies = map[string]reservoir.Policy{
 	"window": {Kind: reservoir.Window, Length: 12, Hop: 4},
 }
 
-// ranged is half of each channel's range in the model. Samples are drawn from -2
-// to 2: one in thirty is beyond twice this value, and is flagged.
+// ranged is half of each channel's range in the model. Samples are drawn from -2 to 2:
+// one in thirty is beyond twice this value, and is flagged.
 const ranged = 0.97
 
-// newModel has 16 units that forget almost nothing (gamma*eps is 0.001), so a
-// sample that is lost, repeated or swapped changes every later state of its
-// sequence, and inputs that depend on the sample before. The readout's numbers
-// are random: bits are compared, not accuracy.
+// newModel has 16 units that forget almost nothing (gamma*eps is 0.001), so a lost,
+// repeated or swapped sample changes every later state of its sequence; inputs depend on
+// the previous sample. The readout's numbers are random: bits are compared, not accuracy.
 func newModel(policy string) (*reservoir.Model, error) { return drawModel(policy, 3, 5, 3) }
 
-// jobReadouts is how many readouts a job of the runs with promotions has: the one that it
-// begins with, and others of the same network and classes.
+// jobReadouts is the number of readouts of a job with promotions: the initial readout,
+// and further readouts of the same network and classes.
 const jobReadouts = 3
 
-// withReadouts is a model with readouts of other seeds beside its own.
+// withReadouts returns a model with additional readouts of other seeds.
 func withReadouts(m *reservoir.Model, policy string) (*reservoir.Model, error) {
 	all := *m
 	all.Readouts = slices.Clone(m.Readouts)

@@ -12,23 +12,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// input is one message of one key as its producer means it. Its payload is a
-// function of the other fields.
+// input is one message of a key in its producer's plan. Its payload is a function of the
+// other fields.
 type input struct {
 	key     string
 	seq     uint64 // Eusn-Seq
 	x       []float32
 	times   []int64
-	ends    []bool   // nil where the model does not look at marks
-	ids     []string // a gateway's: the stream of each row; else nil
+	ends    []bool   // nil if the model ignores marks
+	ids     []string // the stream of each row of a gateway; else nil
 	damaged bool     // sent with half of its bytes
-	other   *input   // what a restarted producer sent under the same number, nil if nothing else
+	reused  *input   // other content of a restarted producer under the same number, or nil
 }
 
 func (m *input) rows() int { return len(m.times) }
 
-// stream is whose sample row i is.
-func (m *input) stream(i int) string {
+// streamOf returns the stream of sample row i.
+func (m *input) streamOf(i int) string {
 	if m.ids == nil {
 		return m.key
 	}
@@ -38,13 +38,13 @@ func (m *input) stream(i int) string {
 // send is one publication of a message.
 type send struct {
 	seq    uint64
-	repeat bool // the message went out before
-	late   bool // out of its order
-	dies   bool // the producer dies before it hears an answer; another sends the message again, or other content under its number
+	repeat bool // a copy was sent before
+	late   bool // out of order
+	dies   bool // the producer dies before the answer; a new producer resends the message, or other content under its number
 }
 
-// plan is what all producers send, drawn from a seed: the messages of each key
-// and the order in which they go out.
+// plan is the traffic of all producers, drawn from a seed: the messages of each key and
+// their order.
 type plan struct {
 	keys     []string
 	messages map[string][]*input // by seq-1
@@ -54,26 +54,26 @@ type plan struct {
 	traffic  traffic
 }
 
-// traffic says how badly the producers behave.
+// traffic sets the kinds and rates of producer faults.
 type traffic struct {
 	Keys, Messages int     // per key
 	Gateways       int     // every n-th key has several streams; 0 = none
-	Repeat         float64 // share of messages sent again, at once or much later
-	Late           float64 // share sent after up to LateBy later ones
+	Repeat         float64 // share of repeated messages, at once or much later
+	Late           float64 // share of messages delayed by up to LateBy messages
 	LateBy         int
-	Missing        float64 // share never sent
-	Damaged        float64 // share that cannot be decoded
-	Deaths         float64 // share whose producer dies between sending and the answer
-	Reuse          float64 // share of those whose number another producer uses for other content
+	Missing        float64 // share of messages never sent
+	Damaged        float64 // share of undecodable messages
+	Deaths         float64 // share of messages whose producer dies between sending and the answer
+	Reuse          float64 // share of the deaths after which a new producer reuses the number for other content
 	Unnumbered     bool    // no message has a number: each stored copy counts
-	Rows           int     // at most, in a message; 0 = 8
+	Rows           int     // most rows in a message; 0 = 8
 }
 
 const channels = 2
 
 var channelNames = []string{"x", "y"}
 
-// newPlan draws a plan. marked says whether rows have end marks.
+// newPlan draws a plan. marked: rows have end marks.
 func newPlan(seed uint64, t traffic, marked bool) *plan {
 	p := &plan{messages: map[string][]*input{}, sends: map[string][]send{}, encoders: map[codec.InputOptions]*codec.InputEncoder{}, marked: marked, traffic: t}
 	for k := range t.Keys {
@@ -85,17 +85,17 @@ func newPlan(seed uint64, t traffic, marked bool) *plan {
 		}
 		p.keys = append(p.keys, key)
 		for range t.Messages {
-			p.add(rng, key, streams).damaged = rng.Float64() < t.Damaged
+			p.addMessage(rng, key, streams).damaged = rng.Float64() < t.Damaged
 		}
-		p.sends[key] = order(rng, t)
-		p.deaths(rng, key)
+		p.sends[key] = orderSends(rng, t)
+		p.drawDeaths(rng, key)
 	}
 	return p
 }
 
-// deaths draws which producers die, and what the next ones send under the same
-// number: the same number of rows, with other samples.
-func (p *plan) deaths(rng *rand.Rand, key string) {
+// drawDeaths draws the dying producers, and the content of their successors under the
+// same number: the same number of rows, with other samples.
+func (p *plan) drawDeaths(rng *rand.Rand, key string) {
 	if p.traffic.Deaths == 0 {
 		return
 	}
@@ -112,28 +112,28 @@ func (p *plan) deaths(rng *rand.Rand, key string) {
 			for k := range o.x {
 				o.x[k] = 4*rng.Float32() - 2
 			}
-			m.other = &o
+			m.reused = &o
 		}
 	}
 }
 
-// add draws a key's next message: 1 to 8 rows, an end mark on about one row in
+// addMessage draws a key's next message: 1 to 8 rows, an end mark on about one row in
 // four.
-func (p *plan) add(rng *rand.Rand, key string, streams int) *input {
+func (p *plan) addMessage(rng *rand.Rand, key string, streams int) *input {
 	m := &input{key: key, seq: uint64(len(p.messages[key]) + 1)}
 	for range 1 + rng.IntN(cmp.Or(p.traffic.Rows, 8)) {
 		id := ""
 		if streams > 1 {
 			id = fmt.Sprintf("%s-%d", key, rng.IntN(streams))
 		}
-		p.row(rng, m, id, rng.IntN(4) == 0)
+		p.addRow(rng, m, id, rng.IntN(4) == 0)
 	}
 	p.messages[key] = append(p.messages[key], m)
 	return m
 }
 
-// row adds a sample to m. id is empty but for gateways.
-func (p *plan) row(rng *rand.Rand, m *input, id string, end bool) {
+// addRow adds a sample to m. id is empty except for gateways.
+func (p *plan) addRow(rng *rand.Rand, m *input, id string, end bool) {
 	for range channels {
 		m.x = append(m.x, 4*rng.Float32()-2)
 	}
@@ -149,8 +149,8 @@ func (p *plan) row(rng *rand.Rand, m *input, id string, end bool) {
 	}
 }
 
-// order draws the order in which a key's messages go out.
-func order(rng *rand.Rand, t traffic) []send {
+// orderSends draws the order of a key's messages.
+func orderSends(rng *rand.Rand, t traffic) []send {
 	type placed struct {
 		at float64
 		send
@@ -190,16 +190,16 @@ func order(rng *rand.Rand, t traffic) []send {
 	return sends
 }
 
-// message finds what a producer numbered seq; nil if there is no such message.
-func (p *plan) message(key string, seq uint64) *input {
+// findMessage returns the message that a producer numbered seq; nil if there is none.
+func (p *plan) findMessage(key string, seq uint64) *input {
 	if all := p.messages[key]; seq >= 1 && seq <= uint64(len(all)) {
 		return all[seq-1]
 	}
 	return nil
 }
 
-// gateway reports whether a key's messages name a stream in each row.
-func (p *plan) gateway(key string) bool { return p.messages[key][0].ids != nil }
+// isGateway reports whether a key's messages name a stream in each row.
+func (p *plan) isGateway(key string) bool { return p.messages[key][0].ids != nil }
 
 // payload encodes a message; the same message gives the same bytes. One
 // goroutine at a time.

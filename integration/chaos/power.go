@@ -16,14 +16,14 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// A power loss takes what the kernel has not written yet. So each server of a run
-// with images has its store on its own ext4 file system, in a file behind a loop
-// device: the file holds what a disk would hold. Each server mounts its image
-// itself, in its own mount namespace, which ends with the server.
+// A power loss loses data that the kernel has not written yet. So each server of a run
+// with images has its store on a separate ext4 file system, in a file on a loop device:
+// the file holds the content of a disk. Each server mounts its image in a private mount
+// namespace, which ends with the server.
 
 const imageBytes = 1 << 29 // sparse
 
-// mounts says why no image can be mounted here, empty if one can.
+// mounts returns the reason why no image can be mounted here, empty if mounting works.
 var mounts = sync.OnceValue(func() string {
 	dir, err := os.MkdirTemp("", "eusn-chaos-mount-")
 	if err != nil {
@@ -57,7 +57,7 @@ func makeImage(path string) error {
 	return nil
 }
 
-// mountImage is for a server in a mount namespace of its own.
+// mountImage mounts an image in a server's private mount namespace.
 func mountImage(image, dir string) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
@@ -70,29 +70,29 @@ func mountImage(image, dir string) error {
 	return nil
 }
 
-func (c *cluster) image(n *node) string { return filepath.Join(c.dir, n.name+".img") }
+func (c *cluster) createImage(n *node) string { return filepath.Join(c.dir, n.name+".img") }
 
-// syncs writes one NATS stream after the other to the disk, in a random order: a
-// stock server syncs each at its own time, every two minutes.
-func syncs(from, to float64) (list []harm) {
+// syncStreams writes the NATS streams to the disk one by one, in a random order: a
+// default server syncs each stream separately, every two minutes.
+func syncStreams(from, to float64) (list []harm) {
 	names := []string{inputStream, outputStream, snapStream, rowStream, memberStream, deadStream}
-	return spread("NATS stream synced", from, to, len(names), func(r *run, i int) error {
+	return spreadHarms("NATS stream synced", from, to, len(names), func(r *run, i int) error {
 		n := r.cluster.nodes[0]
-		return syncFiles(n.seen(r.cluster.storeDir(n, names[r.rng("syncs").Perm(len(names))[i]])))
+		return syncFiles(n.pathInside(r.cluster.storeDir(n, names[r.newRand("syncs").Perm(len(names))[i]])))
 	})
 }
 
-// syncNodes makes the servers write everything to their disks, one server after
-// the other, several times: the cluster's own logs, too.
+// syncNodes makes the servers write all data to their disks, one server after the other,
+// several times: the cluster's own logs as well.
 func syncNodes(from, to float64, rounds int) []harm {
-	return spread("server synced", from, to, 3*rounds, func(r *run, i int) error {
+	return spreadHarms("server synced", from, to, 3*rounds, func(r *run, i int) error {
 		n := r.cluster.nodes[i%len(r.cluster.nodes)]
-		return syncFiles(n.seen(filepath.Join(r.cluster.dir, n.name)))
+		return syncFiles(n.pathInside(filepath.Join(r.cluster.dir, n.name)))
 	})
 }
 
-// spread is n harms of a kind, evenly distributed.
-func spread(what string, from, to float64, n int, do func(r *run, i int) error) (list []harm) {
+// spreadHarms returns n harms of a kind, evenly distributed.
+func spreadHarms(what string, from, to float64, n int, do func(r *run, i int) error) (list []harm) {
 	for i := range n {
 		list = append(list, harm{what, from + (to-from)*float64(i)/float64(n), func(_ context.Context, r *run, _ jetstream.JetStream) error {
 			return do(r, i)
@@ -101,13 +101,13 @@ func spread(what string, from, to float64, n int, do func(r *run, i int) error) 
 	return list
 }
 
-// seen is a path as a server sees it, in its mount namespace.
-func (n *node) seen(path string) string {
+// pathInside returns the path in the server's mount namespace.
+func (n *node) pathInside(path string) string {
 	return filepath.Join("/proc", strconv.Itoa(n.proc.cmd.Process.Pid), "root", path)
 }
 
 func syncFiles(dir string) error {
-	list, err := files(dir)
+	list, err := listFiles(dir)
 	if err != nil {
 		return err
 	}
@@ -128,41 +128,41 @@ func syncFiles(dir string) error {
 	return nil
 }
 
-// powerLoss takes the power from one server after the other, up to skew apart.
-// Each server is stopped, its disk is copied as it is, and the server is killed.
-// All start again on the copies.
+// powerLoss cuts the power of one server after the other, up to skew apart. Each server
+// is stopped, its disk is copied, and the server is killed. All servers restart on the
+// copies.
 func powerLoss(at float64, skew time.Duration) harm {
 	return harm{"power loss", at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
-		rng := r.rng("power")
+		rng := r.newRand("power")
 		for i, k := range rng.Perm(len(r.cluster.nodes)) {
 			if i > 0 {
 				time.Sleep(time.Duration(rng.Int64N(int64(skew) + 1)))
 			}
 			n := r.cluster.nodes[k]
 			n.proc.signal(syscall.SIGSTOP)
-			if !n.proc.stopped() {
+			if !n.proc.isStopped() {
 				return fmt.Errorf("server %s does not stop", n.name)
 			}
-			image := r.cluster.image(n)
+			image := r.cluster.createImage(n)
 			if out, err := exec.Command("cp", "--sparse=always", image, image+".cut").CombinedOutput(); err != nil {
 				return fmt.Errorf("copying %s: %w: %s", image, err, out)
 			}
 			n.proc.kill()
 		}
 		for _, n := range r.cluster.nodes {
-			image := r.cluster.image(n)
+			image := r.cluster.createImage(n)
 			if err := os.Rename(image+".cut", image); err != nil {
 				return err
 			}
 		}
 		for _, n := range r.cluster.nodes {
-			if err := r.cluster.start(n); err != nil {
+			if err := r.cluster.startNode(n); err != nil {
 				return err
 			}
 		}
 		if len(r.cluster.nodes) == 1 {
 			return nil
 		}
-		return r.cluster.led(ctx, js)
+		return r.cluster.awaitLeaders(ctx, js)
 	}}
 }

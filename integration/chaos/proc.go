@@ -16,29 +16,29 @@ import (
 	"time"
 )
 
-// proc is a child process in a process group of its own.
+// proc is a child process in its own process group.
 type proc struct {
 	name string
 	cmd  *exec.Cmd
-	done chan struct{} // closed when it has ended and was waited for
+	done chan struct{} // closed when the process has ended and was waited for
 }
 
-// children starts processes and keeps a list of them, so that none is left after
-// a run.
+// children starts processes and keeps a list of them, so that no process is left after a
+// run.
 type children struct {
-	dir string // logs go here, one file per name
+	dir string // directory of the logs, one file per name
 
 	mu  sync.Mutex
 	all []*proc
 }
 
-// start runs args with extra environment entries; output is appended to
-// <dir>/<name>.log. The kernel kills the child if this process dies first.
+// start runs args with extra environment entries; output is appended to <dir>/<name>.log.
+// The kernel kills the child if this process dies first.
 func (c *children) start(name string, env []string, args ...string) (*proc, error) {
 	return c.startIn(0, name, env, args...)
 }
 
-// startIn does so in namespaces of its own (flags of clone(2)).
+// startIn is start in new namespaces (flags of clone(2)).
 func (c *children) startIn(own uintptr, name string, env []string, args ...string) (*proc, error) {
 	log, err := os.OpenFile(filepath.Join(c.dir, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
@@ -57,22 +57,22 @@ func (c *children) startIn(own uintptr, name string, env []string, args ...strin
 	c.all = append(c.all, p)
 	c.mu.Unlock()
 	go func() {
-		cmd.Wait() // the exit is read from ProcessState
+		cmd.Wait() // ProcessState has the exit status
 		close(p.done)
 	}()
 	return p, nil
 }
 
-// signal reaches the whole process group.
+// signal sends a signal to the whole process group.
 func (p *proc) signal(s syscall.Signal) { syscall.Kill(-p.cmd.Process.Pid, s) }
 
-// kill ends the process now and returns when it is gone.
+// kill ends the process now and returns after its end.
 func (p *proc) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// stop asks it to end and kills it after patience. It reports how it ended.
+// stop sends SIGTERM, kills the process after patience, and returns the exit status.
 func (p *proc) stop(patience time.Duration) string {
 	p.signal(syscall.SIGCONT)
 	p.signal(syscall.SIGTERM)
@@ -82,10 +82,10 @@ func (p *proc) stop(patience time.Duration) string {
 		p.kill()
 		return fmt.Sprintf("did not end within %v of SIGTERM", patience)
 	}
-	return p.how()
+	return p.exitStatus()
 }
 
-func (p *proc) ended() bool {
+func (p *proc) hasEnded() bool {
 	select {
 	case <-p.done:
 		return true
@@ -94,15 +94,15 @@ func (p *proc) ended() bool {
 	}
 }
 
-// killed reports whether it ended by SIGKILL. It must have ended.
-func (p *proc) killed() bool {
+// wasKilled reports whether the process, which must have ended, ended by SIGKILL.
+func (p *proc) wasKilled() bool {
 	status, ok := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
 	return ok && status.Signaled() && status.Signal() == syscall.SIGKILL
 }
 
-// stopped waits until the kernel shows the process as stopped: each of its
-// threads must have run for that, which takes a while on a loaded machine.
-func (p *proc) stopped() bool {
+// isStopped waits until the kernel shows the process as stopped: each thread must have
+// run first, which takes a while on a loaded machine.
+func (p *proc) isStopped() bool {
 	for range 2000 {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/stat")
 		if err != nil {
@@ -116,23 +116,23 @@ func (p *proc) stopped() bool {
 	return false
 }
 
-// how says how the process ended: "exit status 0", "signal: killed". It must
-// have ended.
-func (p *proc) how() string { return p.cmd.ProcessState.String() }
+// exitStatus describes the end of the process, which must have ended: "exit status 0",
+// "signal: killed".
+func (p *proc) exitStatus() string { return p.cmd.ProcessState.String() }
 
 const endedWell = "exit status 0"
 
-// reap kills whatever still runs and names the processes or groups it found.
-// Called after an orderly end, it finds nothing.
+// reap kills all running processes and returns the names of the processes or groups that
+// it found. After a clean end, it finds none.
 func (c *children) reap() (left []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range c.all {
 		switch {
-		case !p.ended():
+		case !p.hasEnded():
 			left = append(left, p.name)
 			p.kill()
-		case syscall.Kill(-p.cmd.Process.Pid, 0) == nil: // the leader has ended, a child of it has not
+		case syscall.Kill(-p.cmd.Process.Pid, 0) == nil: // the leader has ended, but a child has not
 			left = append(left, p.name+"'s child")
 			p.signal(syscall.SIGKILL)
 		}
@@ -140,15 +140,15 @@ func (c *children) reap() (left []string) {
 	return left
 }
 
-// alarms are words that no fault may put into a log.
+// alarms are words that no fault may cause in a log.
 var alarms = [][]byte{[]byte("partition stopped"), []byte("BUG:"), []byte("panic: "), []byte("DATA RACE"), []byte("fatal error: ")}
 
 const maxCries = 5
 
-// cries collects lines with alarms from all logs, some of each kind.
-func (c *children) cries() (lines []string) {
+// findAlarms collects lines with alarms from all logs, some of each kind.
+func (c *children) findAlarms() (lines []string) {
 	many := map[int]int{}
-	logs, _ := filepath.Glob(filepath.Join(c.dir, "*.log")) // the pattern is right
+	logs, _ := filepath.Glob(filepath.Join(c.dir, "*.log")) // the pattern is valid
 	for _, path := range logs {
 		text, err := os.ReadFile(path)
 		if err != nil {

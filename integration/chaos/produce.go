@@ -18,22 +18,22 @@ import (
 )
 
 const (
-	lanes         = 8 // producers at the same time; each has one unanswered message
+	lanes         = 8 // concurrent producers; each has one unanswered message
 	publishWithin = time.Second
 )
 
 // producers publish a plan.
 type producers struct {
 	js   jetstream.JetStream
-	door *door // to the gateway; nil: they publish themselves
+	door *door // to the gateway; nil: producers publish directly
 	plan *plan
-	rate float64 // messages per second, all together
+	rate float64 // messages per second of all producers
 
 	encode sync.Mutex // plan.payload
 
-	hurried atomic.Bool         // no more pauses
-	rounds  [lanes]atomic.Int64 // how far each lane is
-	back    [lanes]atomic.Int64 // the round a lane is to go back to, plus 1; 0 = none
+	hurried atomic.Bool         // without pauses
+	rounds  [lanes]atomic.Int64 // progress of each lane
+	back    [lanes]atomic.Int64 // the round to which a lane must return, plus 1; 0 = none
 
 	mu           sync.Mutex
 	acknowledged map[string]map[uint64]bool // by key and number
@@ -44,7 +44,7 @@ func newProducers(p *plan) *producers {
 	return &producers{plan: p, acknowledged: map[string]map[uint64]bool{}}
 }
 
-// run publishes everything and returns when all of it is acknowledged.
+// run publishes all messages and returns when all are acknowledged.
 func (p *producers) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -52,7 +52,7 @@ func (p *producers) run(ctx context.Context) error {
 	begin := time.Now()
 	for lane := range lanes {
 		wg.Go(func() {
-			if err := p.lane(ctx, lane, begin); err != nil {
+			if err := p.runLane(ctx, lane, begin); err != nil {
 				cancel(err)
 			}
 		})
@@ -61,8 +61,8 @@ func (p *producers) run(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// lane publishes every lanes-th key's messages, round by round.
-func (p *producers) lane(ctx context.Context, lane int, begin time.Time) error {
+// runLane publishes every lanes-th key's messages, round by round.
+func (p *producers) runLane(ctx context.Context, lane int, begin time.Time) error {
 	done := 0
 	for round, more := 0, true; more; round++ {
 		more = false
@@ -90,9 +90,9 @@ func (p *producers) lane(ctx context.Context, lane int, begin time.Time) error {
 	return nil
 }
 
-// mark notes the positions of the lanes. The function that it returns sends them
-// back there, like producers that ask the server what it still has.
-func (p *producers) mark() (again func()) {
+// markPosition records the positions of the lanes. The returned function resets the lanes
+// to these positions, as producers do after a query of the server's last message.
+func (p *producers) markPosition() (again func()) {
 	var at [lanes]int64
 	for i := range p.rounds {
 		at[i] = p.rounds[i].Load()
@@ -104,27 +104,27 @@ func (p *producers) mark() (again func()) {
 	}
 }
 
-// publish publishes one message until the server has acknowledged it. If an
-// answer is lost, the message is sent again: with an id, the server drops the
-// copy; without one, the stage must do so.
+// publish publishes one message until the server's acknowledgement. If an answer is lost,
+// the message is resent: with an id, the server drops the copy; without an id, the stage
+// must drop the copy.
 func (p *producers) publish(ctx context.Context, key string, s send, withID bool) error {
-	m := p.plan.message(key, s.seq)
+	m := p.plan.findMessage(key, s.seq)
 	if s.dies {
-		if err := p.unheard(m); err != nil {
+		if err := p.sendUnheard(m); err != nil {
 			return err
 		}
-		if m.other != nil {
-			m = m.other
+		if m.reused != nil {
+			m = m.reused
 		}
 	}
-	msg, err := p.encoded(m)
+	msg, err := p.encodeMessage(m)
 	if err != nil {
 		return err
 	}
 	if withID && !s.repeat && !s.dies && !p.plan.traffic.Unnumbered {
 		msg.Header.Set(jetstream.MsgIDHeader, fmt.Sprintf("%s:%d", key, s.seq))
 	}
-	for goes := p.sends(m, msg); ; {
+	for goes := p.sender(m, msg); ; {
 		try, cancel := context.WithTimeout(ctx, publishWithin)
 		err := goes(try)
 		cancel()
@@ -137,16 +137,16 @@ func (p *producers) publish(ctx context.Context, key string, s send, withID bool
 		if errors.Is(err, nats.ErrMaxPayload) {
 			return fmt.Errorf("chaos: %s %d, %d bytes: %w", key, s.seq, len(msg.Data), err)
 		}
-		p.count(func(c *inputCounts) { c.Retries++ })
+		p.updateCounts(func(c *inputCounts) { c.Retries++ })
 		time.Sleep(50 * time.Millisecond)
 	}
 	p.countAcknowledged(key, s, m.damaged)
 	return nil
 }
 
-// countAcknowledged counts a message that the server has acknowledged.
+// countAcknowledged counts an acknowledged message.
 func (p *producers) countAcknowledged(key string, s send, damaged bool) {
-	p.count(func(c *inputCounts) {
+	p.updateCounts(func(c *inputCounts) {
 		if p.acknowledged[key] == nil {
 			p.acknowledged[key] = map[uint64]bool{}
 		}
@@ -163,38 +163,38 @@ func (p *producers) countAcknowledged(key string, s send, damaged bool) {
 	})
 }
 
-// sends is how a message goes out: to the server, or to the gateway.
-func (p *producers) sends(m *input, msg *nats.Msg) func(context.Context) error {
+// sender returns the way to send a message: to the server, or to the gateway.
+func (p *producers) sender(m *input, msg *nats.Msg) func(context.Context) error {
 	if p.door != nil {
-		return func(ctx context.Context) error { return p.door.post(ctx, m) }
+		return func(ctx context.Context) error { return p.door.postMessage(ctx, m) }
 	}
 	return func(ctx context.Context) error { _, err := p.js.PublishMsg(ctx, msg); return err }
 }
 
-// unheard sends a message and dies before the answer, so it is not known whether
-// the message was stored.
-func (p *producers) unheard(m *input) error {
-	msg, err := p.encoded(m)
+// sendUnheard sends a message and dies before the answer: whether the message was stored
+// is unknown.
+func (p *producers) sendUnheard(m *input) error {
+	msg, err := p.encodeMessage(m)
 	if err != nil {
 		return err
 	}
-	p.count(func(c *inputCounts) {
+	p.updateCounts(func(c *inputCounts) {
 		c.Deaths++
-		if m.other != nil {
+		if m.reused != nil {
 			c.Reused++
 		}
 	})
-	p.js.Conn().PublishMsg(msg) // lost if there is no connection, as for a producer that died
+	p.js.Conn().PublishMsg(msg) // lost without a connection, as for a dead producer
 	return nil
 }
 
-func (p *producers) count(f func(*inputCounts)) {
+func (p *producers) updateCounts(f func(*inputCounts)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f(&p.counts)
 }
 
-func (p *producers) encoded(m *input) (*nats.Msg, error) {
+func (p *producers) encodeMessage(m *input) (*nats.Msg, error) {
 	p.encode.Lock()
 	defer p.encode.Unlock()
 	data, err := p.plan.payload(m)
@@ -204,7 +204,7 @@ func (p *producers) encoded(m *input) (*nats.Msg, error) {
 	msg := nats.NewMsg(subjectPrefix + m.key)
 	msg.Data = data
 	if p.plan.traffic.Unnumbered {
-		msg.Header.Set(headerPlan, strconv.FormatUint(m.seq, 10)) // for the harness alone
+		msg.Header.Set(headerPlan, strconv.FormatUint(m.seq, 10)) // only for the harness
 	} else {
 		msg.Header.Set(headerSeq, strconv.FormatUint(m.seq, 10))
 	}
@@ -214,9 +214,9 @@ func (p *producers) encoded(m *input) (*nats.Msg, error) {
 	return msg, nil
 }
 
-// findMissing publishes what no producer has sent so far, so that no message
-// waits for it without end. has says what the input holds.
-func (p *producers) findMissing(ctx context.Context, has func(key string, seq uint64) bool) error {
+// sendMissing publishes all unsent messages, so that no message waits for them without
+// end. has reports whether the input holds a message.
+func (p *producers) sendMissing(ctx context.Context, has func(key string, seq uint64) bool) error {
 	for k, key := range p.plan.keys {
 		for _, m := range p.plan.messages[key] {
 			if has(key, m.seq) {
@@ -230,11 +230,11 @@ func (p *producers) findMissing(ctx context.Context, has func(key string, seq ui
 	return nil
 }
 
-// finish publishes, for each key, the samples that close all its sequences.
-// It adds them to the plan.
-func (p *producers) finish(ctx context.Context, t *truth, seed uint64) error {
+// sendClosing publishes, for each key, samples to close all its sequences, and adds them
+// to the plan.
+func (p *producers) sendClosing(ctx context.Context, t *truth, seed uint64) error {
 	for k, key := range p.plan.keys {
-		m := t.closing(key, seed)
+		m := t.closingRows(key, seed)
 		p.plan.messages[key] = append(p.plan.messages[key], m)
 		if err := p.publish(ctx, key, send{seq: m.seq}, k%2 == 0); err != nil {
 			return err

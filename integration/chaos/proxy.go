@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// direction is a way through a link.
+// direction is a direction of a link.
 type direction int
 
 const (
@@ -18,18 +18,17 @@ const (
 	toWorker
 )
 
-// link connects a worker with the servers: one proxy per server, controlled
-// together.
+// link connects a worker with the servers: one proxy per server, with common control.
 type link struct {
 	proxies []*proxy
 
 	mu    sync.Mutex
 	gates [2]chan struct{} // by direction; closed = open
 	down  bool             // connections are refused
-	delay time.Duration    // added to every piece, each way
+	delay time.Duration    // added to all data, each way
 
-	late atomic.Int64 // bytes delivered that had waited at a closed gate
-	lost atomic.Int64 // connections cut
+	late atomic.Int64 // bytes delivered after waiting at a closed gate
+	lost atomic.Int64 // cut connections
 }
 
 func newLink(c *cluster) (*link, error) {
@@ -48,8 +47,8 @@ func newLink(c *cluster) (*link, error) {
 	return l, nil
 }
 
-// url lists the proxies, in the order of the servers.
-func (l *link) url() string {
+// urls lists the proxies, in the order of the servers.
+func (l *link) urls() string {
 	s := ""
 	for i, p := range l.proxies {
 		if i > 0 {
@@ -60,21 +59,21 @@ func (l *link) url() string {
 	return s
 }
 
-// hold keeps everything that is sent from now on, in both directions. release
-// delivers it: a network partition with late delivery.
+// hold holds all further data in both directions, and release delivers it: a network
+// partition with late delivery.
 func (l *link) hold() {
 	l.holdOne(toServer)
 	l.holdOne(toWorker)
 }
 
-// holdOne does so for one direction; the other one still works.
+// holdOne is hold for one direction; the opposite direction still works.
 func (l *link) holdOne(d direction) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	select {
 	case <-l.gates[d]:
 		l.gates[d] = make(chan struct{})
-	default: // held already
+	default: // already held
 	}
 }
 
@@ -90,7 +89,7 @@ func (l *link) release() {
 	}
 }
 
-// cut breaks all connections and refuses new ones until mend. Data on the way is
+// cut breaks all connections and refuses new connections until mend. Data in flight is
 // lost.
 func (l *link) cut() {
 	l.mu.Lock()
@@ -125,8 +124,8 @@ func (l *link) gate(d direction) chan struct{} {
 	return l.gates[d]
 }
 
-// connections is how many there are through the link.
-func (l *link) connections() (n int) {
+// countConnections returns the number of connections through the link.
+func (l *link) countConnections() (n int) {
 	for _, p := range l.proxies {
 		p.mu.Lock()
 		n += len(p.conns) / 2
@@ -135,8 +134,8 @@ func (l *link) connections() (n int) {
 	return n
 }
 
-// held reports whether a direction's gate is closed.
-func (l *link) held(d direction) bool {
+// isHeld reports whether a direction's gate is closed.
+func (l *link) isHeld(d direction) bool {
 	select {
 	case <-l.gate(d):
 		return false
@@ -145,10 +144,10 @@ func (l *link) held(d direction) bool {
 	}
 }
 
-// pass waits until a piece may pass the gate.
-func (l *link) pass(d direction, p piece) {
+// passGate waits until a piece may pass the gate.
+func (l *link) passGate(d direction, p piece) {
 	time.Sleep(time.Until(p.due))
-	for l.held(d) {
+	for l.isHeld(d) {
 		<-l.gate(d)
 	}
 }
@@ -216,7 +215,7 @@ func (p *proxy) untrack(conns ...net.Conn) {
 	}
 }
 
-// breakAll resets every connection, without the goodbye of an orderly close.
+// breakAll resets every connection, without a clean close.
 func (p *proxy) breakAll() (n int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -230,23 +229,23 @@ func (p *proxy) breakAll() (n int64) {
 	return n / 2
 }
 
-// piece is what one read returned, and when it may be written.
+// piece is the result of one read, and the time of its write.
 type piece struct {
-	data []byte
-	due  time.Time
-	held bool // the gate was closed when it came
+	data    []byte
+	due     time.Time
+	wasHeld bool // the gate was closed on arrival
 }
 
 const (
 	pieceBytes  = 16 << 10
-	piecesOnWay = 1 << 10 // with pieceBytes: what a direction can hold, 16 MiB
+	piecesOnWay = 1 << 10 // with pieceBytes: the capacity of a direction, 16 MiB
 )
 
-// pump forwards one direction. It continues to read while the gate is closed, so
-// what a process sent before it died is still delivered, late.
+// pump forwards one direction. It continues to read while the gate is closed, so the data
+// of a dead process is still delivered, late.
 func (l *link) pump(d direction, dst, src net.Conn) {
 	way := make(chan piece, piecesOnWay)
-	broke := false // by breakAll: then there is no goodbye; read after way is closed
+	broke := false // by breakAll: then without a clean close; read after way is closed
 	go func() {
 		defer close(way)
 		for {
@@ -254,7 +253,7 @@ func (l *link) pump(d direction, dst, src net.Conn) {
 			n, err := src.Read(buf)
 			if n > 0 {
 				_, delay := l.state()
-				way <- piece{buf[:n], time.Now().Add(delay), l.held(d)}
+				way <- piece{buf[:n], time.Now().Add(delay), l.isHeld(d)}
 			}
 			if err != nil {
 				broke = errors.Is(err, net.ErrClosed)
@@ -264,16 +263,16 @@ func (l *link) pump(d direction, dst, src net.Conn) {
 	}()
 	gone := false
 	for p := range way {
-		l.pass(d, p)
+		l.passGate(d, p)
 		if !gone {
 			_, err := dst.Write(p.data)
-			gone = err != nil // continue to read: the other direction may still have data to deliver
-			if p.held && !gone {
+			gone = err != nil // continue to read: the opposite direction may still have data to deliver
+			if p.wasHeld && !gone {
 				l.late.Add(int64(len(p.data)))
 			}
 		}
 	}
-	l.pass(d, piece{}) // a goodbye waits like everything else
+	l.passGate(d, piece{}) // a close waits like data
 	if t, ok := dst.(*net.TCPConn); ok && !broke {
 		t.CloseWrite()
 	}

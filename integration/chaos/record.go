@@ -16,24 +16,24 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// heard is a sample that the stage uses, as a recording has it.
+// heard is a sample used by the stage, in the form of a recording.
 type heard struct {
 	seq  uint64
 	row  uint32
 	time int64
 	x, y float32
-	flag outcome.Flag // of what happened before it
+	flag outcome.Flag // of the event before the sample
 }
 
-// recorded are the files of a recording, in order.
-func recorded(dir string) ([]string, error) {
+// recordingFiles returns the files of a recording, in order.
+func recordingFiles(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.parquet"))
 	slices.Sort(files)
 	return files, err
 }
 
 // readRecording reads the samples of each stream. Over all files, samples have the
-// numbers 1, 2, 3 and so on; why says where they do not.
+// numbers 1, 2, 3 and so on; why describes a violation.
 func readRecording(ctx context.Context, files []string) (all map[string][]heard, why string, err error) {
 	all = map[string][]heard{}
 	number := int64(0)
@@ -69,11 +69,11 @@ func readRecording(ctx context.Context, files []string) (all map[string][]heard,
 				return nil, "", fmt.Errorf("chaos: %s: columns %v: %w", path, rec.Schema(), err)
 			}
 			for i := range int(rec.NumRows()) {
-				if number++; whole(seq(i)) != number && why == "" {
+				if number++; integerOf(seq(i)) != number && why == "" {
 					why = fmt.Sprintf("sample %d of the recording has number %v", number, seq(i))
 				}
 				name := fmt.Sprint(stream(i))
-				h := heard{uint64(whole(inSeq(i))), uint32(whole(row(i))), int64(times.Value(i)), x(i).(float32), y(i).(float32), outcome.Flag(whole(flags(i)))}
+				h := heard{uint64(integerOf(inSeq(i))), uint32(integerOf(row(i))), int64(times.Value(i)), x(i).(float32), y(i).(float32), outcome.Flag(integerOf(flags(i)))}
 				all[name] = append(all[name], h)
 			}
 		}
@@ -81,8 +81,8 @@ func readRecording(ctx context.Context, files []string) (all map[string][]heard,
 	return all, why, nil
 }
 
-// whole is a number of any integer column.
-func whole(v any) int64 {
+// integerOf converts a number of any integer column.
+func integerOf(v any) int64 {
 	switch n := v.(type) {
 	case int32:
 		return int64(n)

@@ -18,15 +18,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// rivalWithin is how long a worker may take until it is refused.
+// rivalWithin is the longest time until a worker is refused.
 const rivalWithin = 15 * time.Second
 
-// followerFor is how long a worker with another readout works.
+// followerFor is the working time of a worker with another readout.
 const followerFor = 5 * time.Second
 
-// rival starts a worker of the same job with another network, and expects that it
-// ends with a reason. The comparison shows that it changed nothing.
-func rival(at float64, other func() (*reservoir.Model, error)) harm {
+// rivalHarm starts a worker of the same job with another network, and expects an end with
+// a reason. The comparison shows that the worker changed nothing.
+func rivalHarm(at float64, other func() (*reservoir.Model, error)) harm {
 	const what = "worker with another network"
 	return harm{what, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		p, log, err := r.startWith(what, other)
@@ -38,22 +38,22 @@ func rival(at float64, other func() (*reservoir.Model, error)) harm {
 		case <-time.After(rivalWithin):
 			p.stop(workerStop)
 			if r.scenario.control() == "" {
-				r.result.fail("a %s worked for %v", what, rivalWithin)
+				r.result.addFailure("a %s worked for %v", what, rivalWithin)
 			}
 			return nil
 		}
 		text, err := os.ReadFile(log)
-		if why := refusal(text); p.how() == endedWell || why == "" {
-			return fmt.Errorf("it ended with %s and the reason %q (%v)", p.how(), why, err)
+		if why := parseRefusal(text); p.exitStatus() == endedWell || why == "" {
+			return fmt.Errorf("the worker ended with %s and the reason %q (%v)", p.exitStatus(), why, err)
 		}
 		return err
 	}}
 }
 
-// follower starts a worker of the same job with another readout of its network for a
-// while, and expects that it predicts with the job's model. The comparison shows that
-// its predictions are those of the job.
-func follower(at float64, other func() (*reservoir.Model, error)) harm {
+// followerHarm starts a worker of the same job with another readout of its network for a
+// while, and expects predictions with the job's model. The comparison shows that the
+// predictions are the job's.
+func followerHarm(at float64, other func() (*reservoir.Model, error)) harm {
 	const what = "worker with another readout"
 	return harm{what, at, func(ctx context.Context, r *run, js jetstream.JetStream) error {
 		p, log, err := r.startWith(what, other)
@@ -69,14 +69,14 @@ func follower(at float64, other func() (*reservoir.Model, error)) harm {
 		if err != nil {
 			return err
 		}
-		if p.how() != endedWell || r.scenario.control() == "" && !strings.Contains(string(text), "takes the job's model from its registry") {
-			return fmt.Errorf("it ended with %s, and the log does not report that it takes the job's model", p.how())
+		if p.exitStatus() != endedWell || r.scenario.control() == "" && !strings.Contains(string(text), "takes the job's model from its registry") {
+			return fmt.Errorf("the worker ended with %s, and its log does not report the use of the job's model", p.exitStatus())
 		}
 		return nil
 	}}
 }
 
-// startWith starts a worker with another model. It returns its process and log file.
+// startWith starts a worker with another model, and returns its process and log file.
 func (r *run) startWith(what string, other func() (*reservoir.Model, error)) (p *proc, log string, err error) {
 	m, err := other()
 	if err != nil {
@@ -94,34 +94,34 @@ func (r *run) startWith(what string, other func() (*reservoir.Model, error)) (p 
 }
 
 const (
-	promotion      = "promotion"      // the kind of a harm that is none: another readout answers from now on
+	promotion      = "promotion"      // the kind of a harm that does no damage: another readout answers from now on
 	promotedUntil  = 0.9              // of the load
-	promotedWithin = 30 * time.Second // by when a promotion is in the job's entry, and, with all workers there, in every partition
+	promotedWithin = 30 * time.Second // until a promotion is in the job's entry and, with all workers running, in every partition
 )
 
-// shownNothing is the end of why a run failed that has met none of what it is for.
+// shownNothing ends the error of a failed run that met none of its intended situations.
 const shownNothing = "the run has lost its subject"
 
-// promotions are so many promotions and rollbacks, each at a random moment of its part
+// promotionHarms returns n promotions and rollbacks, each at a random moment of its part
 // of the load (schedule).
-func promotions(n int) (all []harm) {
+func promotionHarms(n int) (all []harm) {
 	for i := range n {
 		all = append(all, harm{promotion, promotedUntil * float64(i) / float64(n), func(ctx context.Context, r *run, js jetstream.JetStream) error {
-			return r.promote(ctx, js, r.rng(fmt.Sprint(i, promotion)))
+			return r.promote(ctx, js, r.newRand(fmt.Sprint(i, promotion)))
 		}})
 	}
 	return all
 }
 
-// model runs a command of the program that works with the job's models.
-func (r *run) model(name string, args ...string) (*proc, error) {
+// startModel runs a command for the job's models.
+func (r *run) startModel(name string, args ...string) (*proc, error) {
 	args = append([]string{r.worker, "model"}, args...)
 	return r.procs.start(name, nil, append(args, "--job", job, "--nats-url", r.cluster.url(), "--who", "chaos")...)
 }
 
 // publishReadouts stores the readouts of a run with promotions in the job's registry.
 func (r *run) publishReadouts(ctx context.Context, js jetstream.JetStream) error {
-	if r.scenario.harms(promotion) == 0 {
+	if r.scenario.countHarms(promotion) == 0 {
 		return nil
 	}
 	for i, linear := range r.truth.model.Readouts {
@@ -132,20 +132,20 @@ func (r *run) publishReadouts(ctx context.Context, js jetstream.JetStream) error
 		if err := m.Save(file); err != nil {
 			return fmt.Errorf("chaos: readout %s: %w", linear.Name, err)
 		}
-		err := asking(ctx, func(context.Context) error { // until the first worker has begun the job
+		err := retryRequest(ctx, func(context.Context) error { // until the first worker has created the job
 			if late := ctx.Err(); late != nil {
 				return late
 			}
 			os.Remove(filepath.Join(r.dir, name+".log"))
-			p, err := r.model(name, "publish", file)
+			p, err := r.startModel(name, "publish", file)
 			if err != nil {
 				return err
 			}
 			<-p.done
 			text, err := os.ReadFile(filepath.Join(r.dir, name+".log"))
 			lines := strings.Fields(string(text))
-			if err != nil || p.how() != endedWell || len(lines) == 0 {
-				return fmt.Errorf("chaos: model publish ended with %s: %s (%v)", p.how(), text, err)
+			if err != nil || p.exitStatus() != endedWell || len(lines) == 0 {
+				return fmt.Errorf("chaos: model publish ended with %s: %s (%v)", p.exitStatus(), text, err)
 			}
 			r.truth.readouts.names = append(r.truth.readouts.names, lines[len(lines)-1])
 			return nil
@@ -157,7 +157,7 @@ func (r *run) publishReadouts(ctx context.Context, js jetstream.JetStream) error
 	return nil
 }
 
-// promote has another readout answer: one of the registry, or that of before. The
+// promote switches to another readout: one of the registry, or the previous one. The
 // command waits for the partitions; the run does not.
 func (r *run) promote(ctx context.Context, js jetstream.JetStream, rng *rand.Rand) error {
 	ctx, cancel := context.WithTimeout(ctx, promotedWithin)
@@ -166,15 +166,15 @@ func (r *run) promote(ctx context.Context, js jetstream.JetStream, rng *rand.Ran
 	if err != nil {
 		return err
 	}
-	for choice := rng.IntN(jobReadouts); ctx.Err() == nil; choice++ { // one that answers already is refused
-		args := []string{"rollback"} // also to the job's first one
+	for choice := rng.IntN(jobReadouts); ctx.Err() == nil; choice++ { // the current readout is refused
+		args := []string{"rollback"} // possibly to the job's first readout
 		if which := choice % jobReadouts; which > 0 {
 			args = []string{"promote", r.truth.readouts.names[which]}
 		}
 		if rng.IntN(3) == 0 {
 			args = append(args, "--now")
 		}
-		p, err := r.model(fmt.Sprint("promotion-", before+1), args...)
+		p, err := r.startModel(fmt.Sprint("promotion-", before+1), args...)
 		if err != nil {
 			return err
 		}
@@ -186,19 +186,19 @@ func (r *run) promote(ctx context.Context, js jetstream.JetStream, rng *rand.Ran
 			}
 		})
 		for refused := false; !refused && ctx.Err() == nil; time.Sleep(50 * time.Millisecond) {
-			refused = p.ended() && p.how() != endedWell
+			refused = p.hasEnded() && p.exitStatus() != endedWell
 			if now, err := promotionOf(ctx, js); err != nil || now > before {
 				return err
 			}
 		}
 	}
-	return fmt.Errorf("promotion %d is not in the job's entry after %v; promotion-%[1]d.log says why", before+1, promotedWithin)
+	return fmt.Errorf("promotion %d is not in the job's entry after %v; see promotion-%[1]d.log", before+1, promotedWithin)
 }
 
-// promotionOf is the number of the job's newest promotion.
+// promotionOf returns the number of the job's newest promotion.
 func promotionOf(ctx context.Context, js jetstream.JetStream) (number uint64, err error) {
 	var entry *jetstream.RawStreamMsg
-	err = asking(ctx, func(ctx context.Context) error {
+	err = retryRequest(ctx, func(ctx context.Context) error {
 		s, err := js.Stream(ctx, outputStream)
 		if err == nil {
 			entry, err = s.GetLastMsgForSubject(ctx, job+".out.job")
@@ -219,9 +219,9 @@ func promotionOf(ctx context.Context, js jetstream.JetStream) (number uint64, er
 }
 
 // promotionsTaken waits until the newest promotion is in each partition's input, and
-// expects that several readouts have answered.
+// expects answers of several readouts.
 func (r *run) promotionsTaken(ctx context.Context, js jetstream.JetStream) error {
-	if r.scenario.harms(promotion) == 0 {
+	if r.scenario.countHarms(promotion) == 0 {
 		return nil
 	}
 	newest, err := promotionOf(ctx, js)
@@ -230,12 +230,12 @@ func (r *run) promotionsTaken(ctx context.Context, js jetstream.JetStream) error
 	}
 	var late []int
 	for begin := time.Now(); time.Since(begin) < promotedWithin; time.Sleep(200 * time.Millisecond) {
-		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.input); err != nil {
+		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.readInput); err != nil {
 			return err
 		}
 		late = nil
 		for p := range r.scenario.Partitions {
-			if r.truth.readouts.now[p].number < newest {
+			if r.truth.readouts.newest[p].number < newest {
 				late = append(late, p)
 			}
 		}
@@ -244,10 +244,10 @@ func (r *run) promotionsTaken(ctx context.Context, js jetstream.JetStream) error
 		}
 	}
 	if late != nil {
-		r.result.fail("promotion %d is not in partitions %v %v after the load", newest, late, promotedWithin)
+		r.result.addFailure("promotion %d is not in partitions %v %v after the load", newest, late, promotedWithin)
 	}
 	if len(r.truth.readouts.used) < 2 {
-		r.result.fail("predictions by readout: %v, want some of two or more: %s", r.truth.readouts.used, shownNothing)
+		r.result.addFailure("predictions by readout: %v, want predictions of at least two readouts: %s", r.truth.readouts.used, shownNothing)
 	}
 	return nil
 }

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	streamsWithin   = 60 * time.Second // until a first worker has made the NATS streams
+	streamsWithin   = 60 * time.Second // until a first worker has created the NATS streams
 	noProgress      = 45 * time.Second // without a new prediction the run is stuck
 	controlPatience = 8 * time.Second  // the same for a negative control, which may lose predictions
-	askAgainAfter   = 8 * time.Second  // without one, producers check what the servers have lost
-	silenceWithin   = 90 * time.Second // after the end of the load, by when silence must have ended a sequence
-	settleTime      = time.Second      // for a prediction too many to show up
+	askAgainAfter   = 8 * time.Second  // without a new prediction, producers check for lost messages
+	silenceWithin   = 90 * time.Second // after the end of the load: limit for silence to end a sequence
+	settleTime      = time.Second      // wait for superfluous predictions
 )
 
-// run is one scenario with one seed.
+// run is a scenario with a seed.
 type run struct {
 	scenario *scenario
 	seed     uint64
@@ -35,40 +35,40 @@ type run struct {
 	worker   string // the worker's binary
 	log      *os.File
 
-	procs     *children
-	cluster   *cluster
-	fleet     *fleet
-	producers *producers
-	truth     *truth
-	next      *truth // of the network that replaces the first one; nil without one
-	counts    []int  // of partitions, to which the job was resized
-	counted   int    // how many of these the input has come to
-	changes   int    // commands that changed the job
-	beside    beside
-	audit     *audit
-	stored    map[string]map[uint64]bool // messages that the input holds
-	inputRead uint64                     // last message of the input that the truth has taken
-	result    *result
+	procs      *children
+	cluster    *cluster
+	fleet      *fleet
+	producers  *producers
+	truth      *truth
+	next       *truth // of the network that replaces the first network; nil without replacement
+	counts     []int  // numbers of partitions to which the job was resized
+	counted    int    // number of these resizes that the input has reached
+	changes    int    // commands that changed the job
+	companions companions
+	audit      *audit
+	stored     map[string]map[uint64]bool // messages in the input
+	inputRead  uint64                     // last message of the input that the truth has read
+	result     *result
 }
 
-// runScenario does one run, and cleans up after it whatever happens.
+// runScenario performs a run, and always cleans up after it.
 func runScenario(ctx context.Context, s *scenario, seed uint64, worker, dir string) *result {
 	begin := time.Now()
 	if s.Disks && mounts() != "" {
-		return skipped(s, seed, mounts())
+		return skippedResult(s, seed, mounts())
 	}
 	r := &run{scenario: s, seed: seed, dir: dir, worker: worker, procs: &children{dir: dir}, stored: map[string]map[uint64]bool{}}
 	r.result = newResult(s, seed)
-	ctx, cancel := context.WithTimeoutCause(ctx, 4*s.Load+4*time.Minute, fmt.Errorf("chaos: the run is far from its end after %v", 4*s.Load+4*time.Minute))
+	ctx, cancel := context.WithTimeoutCause(ctx, 4*s.Load+4*time.Minute, fmt.Errorf("chaos: the run did not end within %v", 4*s.Load+4*time.Minute))
 	defer cancel()
 	err := r.prepare()
 	if err == nil {
-		err = r.do(ctx)
+		err = r.perform(ctx)
 	}
 	if cause := context.Cause(ctx); cause != nil {
-		err = fmt.Errorf("chaos: the run did not come to its end: %w", cause)
+		err = fmt.Errorf("chaos: the run did not reach its end: %w", cause)
 	}
-	r.clean()
+	r.cleanUp()
 	r.result.conclude(r, err)
 	r.result.Seconds = time.Since(begin).Seconds()
 	return r.result
@@ -103,7 +103,7 @@ func (r *run) prepare() error {
 	r.cluster.extra, r.cluster.disks = r.scenario.serverArgs(), r.scenario.Disks
 	for _, n := range r.cluster.nodes {
 		if r.scenario.Disks {
-			if err := makeImage(r.cluster.image(n)); err != nil {
+			if err := makeImage(r.cluster.createImage(n)); err != nil {
 				return err
 			}
 		}
@@ -114,19 +114,19 @@ func (r *run) prepare() error {
 	if r.scenario.Embedded {
 		r.cluster.owner, r.cluster.env = r.fleet.args, r.fleet.env
 	}
-	return r.expect(m)
+	return r.planInput(m)
 }
 
-// expect plans the input, and computes what is due for it with the model.
-func (r *run) expect(m *reservoir.Model) (err error) {
+// planInput plans the input, and computes the expected predictions with the model.
+func (r *run) planInput(m *reservoir.Model) (err error) {
 	p := newPlan(r.seed, r.scenario.Traffic, m.Policy.Kind == "marked")
 	r.producers = newProducers(p)
-	if r.scenario.harms(promotion) > 0 {
+	if r.scenario.countHarms(promotion) > 0 {
 		if m, err = withReadouts(m, r.scenario.Policy); err != nil {
 			return err
 		}
 	}
-	if r.scenario.harms(replacement) > 0 {
+	if r.scenario.countHarms(replacement) > 0 {
 		other, err := otherNetwork(r.scenario)
 		if err == nil {
 			r.next, err = newTruth(p, other, r.scenario.Reorder)
@@ -141,10 +141,10 @@ func (r *run) expect(m *reservoir.Model) (err error) {
 	return err
 }
 
-// do is the course of a run: servers and workers, then load and faults at the
-// same time, then no more faults, the closing samples, and the comparison of
-// predictions and states.
-func (r *run) do(ctx context.Context) error {
+// perform is the course of a run: servers and workers, then load and faults at the same
+// time, then no more faults, the closing samples, and the comparison of predictions and
+// states.
+func (r *run) perform(ctx context.Context) error {
 	nc, err := r.cluster.startAll(ctx)
 	if nc != nil {
 		defer nc.Close()
@@ -159,7 +159,7 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.startWorkers(ctx, js); err != nil {
 		return err
 	}
-	if err := r.load(ctx, js); err != nil {
+	if err := r.runLoad(ctx, js); err != nil {
 		return err
 	}
 	if err := r.endLoad(ctx, js); err != nil {
@@ -168,15 +168,15 @@ func (r *run) do(ctx context.Context) error {
 	if err := r.compareAll(ctx, js); err != nil {
 		return err
 	}
-	if r.scenario.control() != "" || r.scenario.May.lenient() || r.scenario.Embedded || len(r.counts) > 0 || r.next != nil {
-		return nil // lost input may be in the states; an embedded server ends with its worker; and a changed job has other states than one that begins with the input
+	if r.scenario.control() != "" || r.scenario.May.isLenient() || r.scenario.Embedded || len(r.counts) > 0 || r.next != nil {
+		return nil // lost input may be in the states; an embedded server ends with its worker; and a changed job has other states than a job that starts with the input
 	}
-	return r.states(ctx, js)
+	return r.checkStates(ctx, js)
 }
 
-// startWorkers starts the workers and what works beside them.
+// startWorkers starts the workers and their companions.
 func (r *run) startWorkers(ctx context.Context, js jetstream.JetStream) error {
-	r.fleet.scale(r.scenario.Workers[0])
+	r.fleet.setScale(r.scenario.Workers[0])
 	if r.fleet.err != nil {
 		return r.fleet.err
 	}
@@ -186,47 +186,47 @@ func (r *run) startWorkers(ctx context.Context, js jetstream.JetStream) error {
 	if err := r.publishReadouts(ctx, js); err != nil {
 		return err
 	}
-	return r.watch(ctx, js)
+	return r.startCompanions(ctx, js)
 }
 
 // endLoad ends the load without faults: all sequences are closed.
 func (r *run) endLoad(ctx context.Context, js jetstream.JetStream) error {
-	r.fleet.pending.Wait() // the last zombie has woken up and gone
-	if err := r.hush(ctx, js); err != nil {
+	r.fleet.pending.Wait() // the last zombie has woken up and ended
+	if err := r.awaitSilence(ctx, js); err != nil {
 		return err
 	}
 	if err := r.promotionsTaken(ctx, js); err != nil {
 		return err
 	}
 	err := r.closeSequences(ctx, js)
-	if r.beside.gateway != nil {
-		if how := r.beside.gateway.stop(workerStop); how != endedWell {
-			r.result.fail("gateway ended with %s", how)
+	if r.companions.gateway != nil {
+		if how := r.companions.gateway.stop(workerStop); how != endedWell {
+			r.result.addFailure("gateway ended with %s", how)
 		}
 	}
 	return err
 }
 
-// compareAll compares the predictions, and what was made beside them.
+// compareAll compares the predictions, and the results of the companions.
 func (r *run) compareAll(ctx context.Context, js jetstream.JetStream) error {
-	err := r.compare(ctx, js)
+	err := r.compareOutput(ctx, js)
 	if err == nil && r.scenario.Backfill {
-		err = r.backfill(ctx)
+		err = r.runBackfill(ctx)
 	}
-	if err == nil && r.beside.alarms != nil {
+	if err == nil && r.companions.alarms != nil {
 		err = r.compareAlarms(ctx, js)
 	}
-	if err == nil && r.beside.recorder != nil {
+	if err == nil && r.companions.recorder != nil {
 		err = r.compareRecording(ctx)
 	}
-	if err == nil && r.beside.labels != nil {
+	if err == nil && r.companions.labels != nil {
 		err = r.compareLearnt(ctx, js)
 	}
 	return err
 }
 
-// load publishes the plan while faults happen.
-func (r *run) load(ctx context.Context, js jetstream.JetStream) error {
+// runLoad publishes the plan while faults happen.
+func (r *run) runLoad(ctx context.Context, js jetstream.JetStream) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	r.producers.js = js
@@ -250,20 +250,20 @@ func (r *run) load(ctx context.Context, js jetstream.JetStream) error {
 	return err
 }
 
-// closeSequences reads the input into the truth, publishes what is missing and
-// what closes every sequence, and reads that, too.
+// closeSequences reads the input into the truth, publishes missing messages and samples
+// that close every sequence, and reads those as well.
 func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error {
-	if r.scenario.May.lenient() {
+	if r.scenario.May.isLenient() {
 		return r.closeMeant(ctx, js)
 	}
 	for _, then := range []func() error{
 		r.allStored,
-		func() error { return r.producers.findMissing(ctx, r.has) },
-		func() error { return r.producers.finish(ctx, r.truth, r.seed) },
+		func() error { return r.producers.sendMissing(ctx, r.holdsMessage) },
+		func() error { return r.producers.sendClosing(ctx, r.truth, r.seed) },
 		r.allStored,
 	} {
 		var err error
-		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.input); err == nil {
+		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.readInput); err == nil {
 			err = then()
 		}
 		if err != nil {
@@ -273,26 +273,26 @@ func (r *run) closeSequences(ctx context.Context, js jetstream.JetStream) error 
 	return nil
 }
 
-// closeMeant does so in runs whose truth is what the producers meant.
+// closeMeant is closeSequences for runs whose truth is the producers' plan.
 func (r *run) closeMeant(ctx context.Context, js jetstream.JetStream) error {
 	taken := map[string]int{}
 	if err := r.sendAgain(ctx, js); err != nil {
 		return err
 	}
-	if err := r.truth.meant(taken); err != nil {
+	if err := r.truth.readMeant(taken); err != nil {
 		return err
 	}
-	if err := r.producers.finish(ctx, r.truth, r.seed); err != nil {
+	if err := r.producers.sendClosing(ctx, r.truth, r.seed); err != nil {
 		return err
 	}
-	return r.truth.meant(taken)
+	return r.truth.readMeant(taken)
 }
 
-// sendAgain publishes what the input does not hold, like a producer that keeps
-// its numbers, asks, and sends again.
+// sendAgain publishes the messages missing in the input, as a producer that keeps its
+// numbers and queries the server.
 func (r *run) sendAgain(ctx context.Context, js jetstream.JetStream) error {
 	clear(r.stored)
-	if _, err := readOn(ctx, js, inputStream, 0, true, r.input); err != nil {
+	if _, err := readOn(ctx, js, inputStream, 0, true, r.readInput); err != nil {
 		return err
 	}
 	if !r.scenario.Loses {
@@ -300,86 +300,87 @@ func (r *run) sendAgain(ctx context.Context, js jetstream.JetStream) error {
 			return err
 		}
 	}
-	return r.producers.findMissing(ctx, r.hasOrHad)
+	return r.producers.sendMissing(ctx, r.hasOrHad)
 }
 
-// hasOrHad reports whether a message need not be sent again: the input has it,
-// or its producer has no numbers, cannot ask, and once got an acknowledgement.
+// hasOrHad reports whether a message need not be resent: the input has it, or its
+// producer has no numbers, cannot query the server, and once got an acknowledgement.
 func (r *run) hasOrHad(key string, seq uint64) bool {
-	return r.has(key, seq) || r.scenario.Traffic.Unnumbered && r.producers.acknowledged[key][seq]
+	return r.holdsMessage(key, seq) || r.scenario.Traffic.Unnumbered && r.producers.acknowledged[key][seq]
 }
 
-// partition is the partition of a stream's key.
-func (r *run) partition(id string) int {
+// partitionOfStream returns the partition of a stream's key.
+func (r *run) partitionOfStream(id string) int {
 	return partitionOf(r.truth.owner[id], r.partitions())
 }
 
-// hush waits until the workers have ended a sequence because of silence, in runs
-// with an idle time. On a busy machine no stream may be silent for long enough
-// during the load; after it all streams are.
-func (r *run) hush(ctx context.Context, js jetstream.JetStream) error {
+// awaitSilence waits until the workers have ended a sequence because of silence, in runs
+// with an idle time. On a busy machine no stream may be silent for long enough during the
+// load; after the load all streams are.
+func (r *run) awaitSilence(ctx context.Context, js jetstream.JetStream) error {
 	for begin := time.Now(); r.scenario.Idle > 0 && r.truth.idle == 0 && time.Since(begin) < silenceWithin; time.Sleep(200 * time.Millisecond) {
 		var err error
-		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.input); err != nil {
+		if r.inputRead, err = readOn(ctx, js, inputStream, r.inputRead, false, r.readInput); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) has(key string, seq uint64) bool { return r.stored[key][seq] }
+func (r *run) holdsMessage(key string, seq uint64) bool { return r.stored[key][seq] }
 
-// input takes one stored message: what a producer meant, in its partition.
-func (r *run) input(s stored) error {
+// readInput passes a stored message, as the producer meant it, to the truth of its
+// partition.
+func (r *run) readInput(s stored) error {
 	if len(s.tokens) != 4 {
 		return fmt.Errorf("chaos: subject %s in the input", s.subject)
 	}
 	key := s.tokens[3]
 	switch s.header.Get(headerKind) {
 	case "idle":
-		return r.truth.silence(s)
+		return r.truth.applySilence(s)
 	case promoteKind:
 		return r.truth.promote(s)
 	}
 	if r.producers.door != nil {
-		return r.posted(s, key)
+		return r.checkPosted(s, key)
 	}
 	header := headerSeq
 	if r.scenario.Traffic.Unnumbered {
 		header = headerPlan
 	}
-	seq, err := s.number(header)
+	seq, err := s.parseNumber(header)
 	if err != nil {
 		return err
 	}
-	if err := r.placed(key, s.partition); err != nil {
+	if err := r.checkPlacement(key, s.partition); err != nil {
 		return err
 	}
-	m := r.producers.plan.message(key, seq)
+	m := r.producers.plan.findMessage(key, seq)
 	if m == nil {
-		return fmt.Errorf("chaos: the input holds %s %d, which nobody sent", key, seq)
+		return fmt.Errorf("chaos: the input holds %s %d, which no producer sent", key, seq)
 	}
-	if m, err = r.sent(m, s.data); err != nil {
+	if m, err = r.contentOf(m, s.data); err != nil {
 		return err
 	}
 	if r.stored[key] == nil {
 		r.stored[key] = map[uint64]bool{}
 	}
 	r.stored[key][seq] = true
-	if r.scenario.May.lenient() {
+	if r.scenario.May.isLenient() {
 		return nil
 	}
 	if r.next != nil {
-		if err := r.next.take(m, s.seq); err != nil {
+		if err := r.next.read(m, s.seq); err != nil {
 			return err
 		}
 	}
-	return r.truth.take(m, s.seq)
+	return r.truth.read(m, s.seq)
 }
 
-// sent is which of the contents of a number the bytes are.
-func (r *run) sent(m *input, got []byte) (*input, error) {
-	for _, of := range []*input{m, m.other} {
+// contentOf returns the content of a number that equals the bytes.
+func (r *run) contentOf(m *input, got []byte) (*input, error) {
+	for _, of := range []*input{m, m.reused} {
 		if of == nil {
 			continue
 		}
@@ -390,11 +391,11 @@ func (r *run) sent(m *input, got []byte) (*input, error) {
 	return nil, fmt.Errorf("chaos: the input holds other bytes for %s %d than were sent", m.key, m.seq)
 }
 
-// allStored checks that the server kept what it acknowledged.
+// allStored checks that the server kept all acknowledged messages.
 func (r *run) allStored() error {
 	for key, sent := range r.producers.acknowledged {
 		for seq := range sent {
-			if !r.has(key, seq) {
+			if !r.holdsMessage(key, seq) {
 				return fmt.Errorf("chaos: the server acknowledged %s %d and has lost it", key, seq)
 			}
 		}
@@ -402,28 +403,28 @@ func (r *run) allStored() error {
 	return nil
 }
 
-// clean ends everything that still runs.
-func (r *run) clean() {
+// cleanUp ends all running processes.
+func (r *run) cleanUp() {
 	if r.fleet != nil {
 		r.fleet.stopAll()
 	}
 	if r.cluster != nil {
 		r.cluster.stopAll()
 	}
-	for _, cry := range r.procs.cries() {
+	for _, cry := range r.procs.findAlarms() {
 		if r.scenario.control() == "" && !(r.scenario.May.Stop && strings.Contains(cry, "partition stopped")) {
-			r.result.fail("a worker's log: %s", cry)
+			r.result.addFailure("a worker's log: %s", cry)
 		}
 	}
 	if left := r.procs.reap(); len(left) > 0 {
-		r.result.fail("left behind: %v", left)
+		r.result.addFailure("still running: %v", left)
 	}
 	if r.log != nil {
 		r.log.Close()
 	}
 }
 
-// event notes a fault with its time.
-func (r *run) event(begin time.Time, e event) {
+// logEvent logs a fault with its time.
+func (r *run) logEvent(begin time.Time, e event) {
 	fmt.Fprintf(r.log, "%s %7.3fs  %s pick=%d for=%v\n", time.Now().UTC().Format(time.RFC3339Nano), time.Since(begin).Seconds(), e.kind, e.pick, e.d)
 }

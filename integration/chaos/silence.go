@@ -20,7 +20,7 @@ func (t *truth) promote(s stored) error {
 	var e struct {
 		Partition int
 		Number    uint64
-		Readout   string // empty = the first one
+		Readout   string // empty = the first readout
 		Now       bool
 	}
 	if err := json.Unmarshal(s.data, &e); err != nil {
@@ -30,10 +30,10 @@ func (t *truth) promote(s stored) error {
 	if e.Partition != s.partition || which == 0 && e.Readout != "" {
 		return fmt.Errorf("chaos: the promotion %d in partition %d is for %d, of readout %q, which is none of %q", s.seq, s.partition, e.Partition, e.Readout, t.readouts.names)
 	}
-	if e.Number <= t.readouts.now[s.partition].number {
+	if e.Number <= t.readouts.newest[s.partition].number {
 		return nil
 	}
-	t.readouts.now[s.partition] = promoted{e.Number, which}
+	t.readouts.newest[s.partition] = promoted{e.Number, which}
 	if !e.Now {
 		return nil
 	}
@@ -48,21 +48,20 @@ func (t *truth) promote(s stored) error {
 	return nil
 }
 
-// endEvent is what a worker writes into the input for streams that were silent
-// for too long.
+// endEvent is a worker's message in the input for streams with too long a silence.
 type endEvent struct {
 	Partition int
-	After     uint64 // last input message the worker had read
+	After     uint64 // last input message read by the worker
 	Streams   []struct {
 		Key, Stream string
 		Forget      bool
 	}
-	Gaps []string // keys whose missing messages are given up
+	Gaps []string // keys whose missing messages are abandoned
 }
 
-// silence applies an end event, which is a message of the input, to the streams
-// that had no message since.
-func (t *truth) silence(s stored) error {
+// applySilence applies an end event, which is a message of the input, to the streams
+// without a message since.
+func (t *truth) applySilence(s stored) error {
 	var e endEvent
 	if err := json.Unmarshal(s.data, &e); err != nil {
 		return fmt.Errorf("chaos: input message %d is no end event: %w", s.seq, err)
@@ -70,7 +69,7 @@ func (t *truth) silence(s stored) error {
 	if e.Partition != s.partition || e.After >= s.seq {
 		return fmt.Errorf("chaos: the end event %d in partition %d is for %d, after message %d", s.seq, s.partition, e.Partition, e.After)
 	}
-	t.now = s.seq
+	t.position = s.seq
 	for _, key := range e.Gaps {
 		if p := t.keys[key]; p != nil && p.heard <= e.After {
 			if err := t.giveUp(p, 0); err != nil {
@@ -80,14 +79,14 @@ func (t *truth) silence(s stored) error {
 	}
 	for _, n := range e.Streams {
 		p := t.keys[n.Key]
-		if p == nil || len(p.held) > 0 || p.streams[n.Stream] == nil {
+		if p == nil || len(p.waiting) > 0 || p.streams[n.Stream] == nil {
 			continue
 		}
 		if n.Forget {
 			return fmt.Errorf("chaos: the end event %d forgets streams, but the job never forgets", s.seq)
 		}
 		if s := p.streams[n.Stream]; s.heard <= e.After {
-			if err := t.end(s, n.Stream); err != nil {
+			if err := t.endSequences(s, n.Stream); err != nil {
 				return err
 			}
 		}
@@ -95,8 +94,8 @@ func (t *truth) silence(s stored) error {
 	return nil
 }
 
-// end closes a stream's open sequences because of silence.
-func (t *truth) end(s *track, id string) error {
+// endSequences closes a stream's open sequences because of silence.
+func (t *truth) endSequences(s *track, id string) error {
 	switch t.model.Policy.Kind {
 	case reservoir.Marked:
 		if s.n == s.start {
@@ -106,8 +105,8 @@ func (t *truth) end(s *track, id string) error {
 			return err
 		}
 		s.start = s.n
-		s.forget(s.n)
-	default: // given up: the next sample starts a new sequence
+		s.forgetBefore(s.n)
+	default: // abandoned: the next sample starts a new sequence
 		*s = track{mark: s.mark, seq: s.seq, row: s.row, time: s.time, heard: s.heard}
 	}
 	t.idle++

@@ -15,23 +15,23 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// record is what the last message of a partition's output says about its state.
+// record is the state in the last message of a partition's output.
 type record struct {
 	kind, digest string
-	after        string // the input message that the digest belongs to
+	after        string // the input message of the digest
 	outs         string
 }
 
-func (r *run) records(ctx context.Context, js jetstream.JetStream) ([]record, error) {
+func (r *run) readRecords(ctx context.Context, js jetstream.JetStream) ([]record, error) {
 	all := make([]record, r.scenario.Partitions)
 	var s jetstream.Stream
-	err := asking(ctx, func(ctx context.Context) (err error) { s, err = js.Stream(ctx, outputStream); return })
+	err := retryRequest(ctx, func(ctx context.Context) (err error) { s, err = js.Stream(ctx, outputStream); return })
 	if err != nil {
 		return nil, err
 	}
 	for p := range all {
 		var msg *jetstream.RawStreamMsg
-		err := asking(ctx, func(ctx context.Context) (err error) {
+		err := retryRequest(ctx, func(ctx context.Context) (err error) {
 			msg, err = s.GetLastMsgForSubject(ctx, fmt.Sprintf("%s.out.%d", job, p))
 			return err
 		})
@@ -44,37 +44,37 @@ func (r *run) records(ctx context.Context, js jetstream.JetStream) ([]record, er
 	return all, nil
 }
 
-// states compares the final states with those of an undisturbed worker:
-// everything but the input is deleted, one worker with the generic engine
-// processes the whole input again, and the digest of each partition (128 bits
-// over every state and all bookkeeping) must be the same.
-func (r *run) states(ctx context.Context, js jetstream.JetStream) error {
+// checkStates compares the final states with those of an undisturbed worker: all NATS
+// streams except the input are deleted, one worker with the generic engine processes the
+// whole input, and the digest of each partition (128 bits over every state and all
+// bookkeeping) must be equal.
+func (r *run) checkStates(ctx context.Context, js jetstream.JetStream) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Minute)
 	defer cancel()
-	broken, err := r.records(ctx, js)
+	broken, err := r.readRecords(ctx, js)
 	if err != nil {
 		return err
 	}
 	if stored, err := lastSeq(ctx, js, rowStream); err != nil {
 		return err
 	} else if stored == 0 && r.scenario.Slots > 0 {
-		r.result.fail("no state row was ever stored apart, with %d slots a shard", r.scenario.Slots)
+		r.result.addFailure("no state row was ever stored apart, with %d slots a shard", r.scenario.Slots)
 	}
 	if r.result.Silenced = r.truth.idle; r.truth.idle == 0 && r.scenario.Idle > 0 {
-		r.result.fail("no sequence was ended by silence, which %v after the load should have done", silenceWithin)
+		r.result.addFailure("no sequence was ended by silence, which %v after the load should have done", silenceWithin)
 	}
 	if err := forgetBegun(ctx, js); err != nil {
 		return err
 	}
 	for _, name := range []string{outputStream, deadStream, rowStream, snapStream, memberStream} {
-		if err := asking(ctx, func(ctx context.Context) error { return js.DeleteStream(ctx, name) }); err != nil {
+		if err := retryRequest(ctx, func(ctx context.Context) error { return js.DeleteStream(ctx, name) }); err != nil {
 			return fmt.Errorf("chaos: deleting %s: %w", name, err)
 		}
 	}
-	if err := r.undisturbed(ctx, js); err != nil {
+	if err := r.runUndisturbed(ctx, js); err != nil {
 		return err
 	}
-	whole, err := r.records(ctx, js)
+	whole, err := r.readRecords(ctx, js)
 	if err != nil {
 		return err
 	}
@@ -91,15 +91,15 @@ func (r *run) compareStates(broken, whole []record) {
 			if r.result.Differing++; r.result.Differing > maxCries {
 				continue
 			}
-			r.result.fail("partition %d ended as %+v, undisturbed as %+v", p, broken[p], whole[p])
+			r.result.addFailure("partition %d ended as %+v, undisturbed as %+v", p, broken[p], whole[p])
 		}
 	}
 }
 
-// forgetBegun removes the mark that the job has begun from its input: a worker does not
-// begin a job a second time.
+// forgetBegun removes the mark of the job's start from its input: a worker does not start
+// a job a second time.
 func forgetBegun(ctx context.Context, js jetstream.JetStream) error {
-	return asking(ctx, func(ctx context.Context) error {
+	return retryRequest(ctx, func(ctx context.Context) error {
 		s, err := js.Stream(ctx, inputStream)
 		if err != nil {
 			return err
@@ -111,9 +111,9 @@ func forgetBegun(ctx context.Context, js jetstream.JetStream) error {
 	})
 }
 
-// undisturbed lets one worker process the whole input. Its predictions are
-// compared with the truth as well.
-func (r *run) undisturbed(ctx context.Context, js jetstream.JetStream) error {
+// runUndisturbed lets one worker process the whole input. Its predictions are compared
+// with the truth as well.
+func (r *run) runUndisturbed(ctx context.Context, js jetstream.JetStream) error {
 	// With slots for every state and without a clock: neither may change anything.
 	env := []string{"EUSN_STAGE_IDLE=0s", "EUSN_STAGE_MAX_SLOTS=65536"}
 	w, err := r.procs.start("undisturbed", env, append(slices.Clone(r.fleet.args), "--engine", "generic", "--nats-url", r.cluster.url())...)
@@ -123,34 +123,34 @@ func (r *run) undisturbed(ctx context.Context, js jetstream.JetStream) error {
 	if err := awaitStreams(ctx, js); err != nil {
 		return err
 	}
-	// It is a job that begins anew: the promotions in the log were another one's.
+	// The job starts from scratch: the promotions in the log belong to another job.
 	a := newAudit(r.truth.readouts.first)
 	var read uint64
-	for last := time.Now(); a.seen < r.truth.total && time.Since(last) < noProgress; time.Sleep(50 * time.Millisecond) {
-		before := a.seen
-		if read, err = readOn(ctx, js, outputStream, read, false, a.message); err != nil {
+	for last := time.Now(); a.total < r.truth.total && time.Since(last) < noProgress; time.Sleep(50 * time.Millisecond) {
+		before := a.total
+		if read, err = readOn(ctx, js, outputStream, read, false, a.checkMessage); err != nil {
 			return err
 		}
-		if a.seen > before {
+		if a.total > before {
 			last = time.Now()
 		}
 	}
 	if how := w.stop(workerStop); how != endedWell {
 		return fmt.Errorf("chaos: the undisturbed worker ended with %s", how)
 	}
-	a.finish(r.partition, nil)
+	a.countMissing(r.partitionOfStream, nil)
 	if a.lost+a.duplicated+a.wrong > 0 {
 		return fmt.Errorf("chaos: even undisturbed, %d lost, %d duplicated, %d wrong: %v", a.lost, a.duplicated, a.wrong, a.notes)
 	}
 	return nil
 }
 
-// backfill predicts the whole log into a file, with a command that is killed several
+// runBackfill predicts the whole log into a file, with a command that is killed several
 // times, and compares its lines with the truth.
-func (r *run) backfill(ctx context.Context) error {
+func (r *run) runBackfill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, changeWithin)
 	defer cancel()
-	out, rng := filepath.Join(r.dir, "backfill.jsonl"), r.rng("backfill")
+	out, rng := filepath.Join(r.dir, "backfill.jsonl"), r.newRand("backfill")
 	args := []string{r.worker, "backfill", "-c", filepath.Join(r.dir, "worker.yaml"), "--model", filepath.Join(r.dir, "model.safetensors"),
 		"--job", job, "--nats-url", r.cluster.url(), "--from", "start", "--rate", "15000", "--out", out}
 	for kills := 0; ; kills++ {
@@ -164,8 +164,8 @@ func (r *run) backfill(ctx context.Context) error {
 		}
 		select {
 		case <-p.done:
-			if p.how() != endedWell {
-				return fmt.Errorf("chaos: backfill ended with %s: see %s.log", p.how(), p.name)
+			if p.exitStatus() != endedWell {
+				return fmt.Errorf("chaos: backfill ended with %s: see %s.log", p.exitStatus(), p.name)
 			}
 			if kills == 0 {
 				return fmt.Errorf("chaos: backfill ended before it was killed: %s", shownNothing)
@@ -180,7 +180,7 @@ func (r *run) backfill(ctx context.Context) error {
 	}
 }
 
-// compareLines expects each prediction of the truth in one line, each stream in order.
+// compareLines expects one line for each prediction of the truth, each stream in order.
 func (r *run) compareLines(path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -212,7 +212,7 @@ func (r *run) compareLines(path string) error {
 		missing += max(0, len(all)-next[id])
 	}
 	if wrong+missing > 0 {
-		r.result.fail("backfill: %d lines are wrong or too many, %d predictions are missing", wrong, missing)
+		r.result.addFailure("backfill: %d lines are wrong or too many, %d predictions are missing", wrong, missing)
 	}
 	return nil
 }

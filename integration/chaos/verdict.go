@@ -16,18 +16,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// may is which results of a partition are allowed, other than every prediction
-// once and right. None is, if a fault loses nothing that the stage cannot get
-// again.
+// may is the set of allowed results of a partition besides the correct predictions, each
+// once. It is empty if a fault loses nothing that the stage cannot restore.
 type may struct {
-	Flag  bool // a prediction that lacks samples has a flag, and so has the next one after a prediction that cannot be made
-	Stop  bool // the partition stops, and a worker's log says why
-	Shown bool // the output's store loses predictions; Eusn-Outs, which counts them, shows how many
+	Flag  bool // an incomplete prediction has a flag, and so has the next prediction after a missing one
+	Stop  bool // the partition stops, and a worker's log has the reason
+	Shown bool // the output's store loses predictions; Eusn-Outs, which counts them, shows the number
 }
 
-// lenient reports whether other results than right predictions are allowed.
-// Then right is what the producers meant, not what the input holds.
-func (m may) lenient() bool { return m != may{} }
+// isLenient reports whether results other than correct predictions are allowed. Then the
+// producers' plan decides what is correct, not the input.
+func (m may) isLenient() bool { return m != may{} }
 
 func (m may) String() string {
 	s := "equal"
@@ -42,10 +41,10 @@ func (m may) String() string {
 	return s
 }
 
-// lossFlags say that a prediction lacks samples, or may lack some.
+// lossFlags mark predictions that lack samples, or may lack some.
 const lossFlags = outcome.FlagGap | outcome.FlagPoisonSkipped
 
-// stops is which partitions are stopped, and why.
+// stops are the stopped partitions, with reasons.
 type stops map[int]string
 
 var (
@@ -53,13 +52,13 @@ var (
 	deferredLine = regexp.MustCompile(`time=(\S+) .*partition deferred.* partition=(\d+) in=(\S+) err=(.*)`)
 )
 
-// longDeferred is the pause of a partition that was refused several times: it
-// waits until the cause is repaired, and says so.
+// longDeferred is the pause of a partition after several refusals: it waits for a repair
+// of the cause, and logs the cause.
 const longDeferred = 8 * time.Second
 
-// deferred is the partition that a line of a log says is still deferred, and
-// why.
-func deferred(line []byte) (partition int, why string) {
+// parseDeferred returns the partition that a log line reports as deferred, and the
+// reason.
+func parseDeferred(line []byte) (partition int, why string) {
 	m := deferredLine.FindSubmatch(bytes.TrimSpace(line))
 	if m == nil {
 		return -1, ""
@@ -73,11 +72,11 @@ func deferred(line []byte) (partition int, why string) {
 	return p, "deferred: " + string(m[4])
 }
 
-// addLogged adds the partitions that the log of a worker says are deferred or stopped; logged
-// says that one is stopped.
+// addLogged adds the deferred and stopped partitions in a worker's log; logged reports a
+// stopped partition.
 func (all stops) addLogged(log []byte) (logged bool, err error) {
 	for line := range bytes.Lines(log) {
-		if p, why := deferred(line); p >= 0 {
+		if p, why := parseDeferred(line); p >= 0 {
 			all[p] = why
 		}
 		m := stoppedLine.FindSubmatch(bytes.TrimSpace(line))
@@ -94,10 +93,9 @@ func (all stops) addLogged(log []byte) (logged bool, err error) {
 	return logged, nil
 }
 
-// stopped reads the logs for partitions that are stopped now. For each seat, the
-// last worker that logged anything counts. A worker that ended because it could
-// not start has stopped all partitions.
-func (f *fleet) stopped(dir string, partitions int) (stops, error) {
+// findStopped reads the logs for partitions that are stopped now. For each seat, the last
+// worker with log lines counts. A worker that could not start has stopped all partitions.
+func (f *fleet) findStopped(dir string, partitions int) (stops, error) {
 	all, heard := stops{}, map[int]bool{}
 	f.mu.Lock()
 	workers := slices.Clone(f.all)
@@ -116,12 +114,12 @@ func (f *fleet) stopped(dir string, partitions int) (stops, error) {
 			return nil, err
 		}
 		heard[w.seat] = heard[w.seat] || logged
-		if heard[w.seat] || !w.ended() || w.killed() || w.how() == endedWell || w.how() == unreachable {
+		if heard[w.seat] || !w.hasEnded() || w.wasKilled() || w.exitStatus() == endedWell || w.exitStatus() == unreachable {
 			continue
 		}
 		heard[w.seat] = true
 		for p := range partitions {
-			if why := refusal(text); why != "" && all[p] == "" {
+			if why := parseRefusal(text); why != "" && all[p] == "" {
 				all[p] = why
 			}
 		}
@@ -129,10 +127,10 @@ func (f *fleet) stopped(dir string, partitions int) (stops, error) {
 	return all, nil
 }
 
-const unreachable = "exit status 4" // the server is away: the next worker may find it
+const unreachable = "exit status 4" // the server is unreachable: the next worker may reach it
 
-// refusal is why a worker ended before it read anything.
-func refusal(log []byte) (why string) {
+// parseRefusal returns the reason of a worker's early end.
+func parseRefusal(log []byte) (why string) {
 	for line := range bytes.Lines(log) {
 		if text, ok := strings.CutPrefix(string(bytes.TrimSpace(line)), "eusn-stream: "); ok {
 			why = text
