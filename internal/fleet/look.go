@@ -215,7 +215,7 @@ func (l *look) silentRules() (map[string]bool, error) {
 // alarms reads which are on.
 func (l *look) alarms() error {
 	l.r.Alarms = Alarms{List: []Alarm{}, Quiet: []string{}}
-	on, err := watch.On(l.ctx, l.js, l.job.Name)
+	on, err := watch.ActiveAlarms(l.ctx, l.js, l.job.Name)
 	if errors.Is(err, watch.ErrNoAlarms) {
 		return nil
 	}

@@ -22,7 +22,7 @@ func TestOutputsThatDiffer(t *testing.T) {
 	r := newRig(t)
 	r.start(testModel(t), pipeline.Config{Partitions: 2})
 	r.until("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
-	if err := watch.Ensure(t.Context(), r.js, job, 0); err != nil {
+	if err := watch.EnsureStreams(t.Context(), r.js, job, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.js.Publish(t.Context(), wire.AlarmRecordSubject(job), nil); err != nil { // the log has begun

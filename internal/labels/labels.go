@@ -34,7 +34,7 @@ const (
 var ErrNowhere = errors.New("the job has no NATS stream for labels, and this user may not make it: eusn-stream labels list, with an operator's login, makes it")
 
 // ErrNoJob is that of labels for a job that does not exist.
-var ErrNoJob = errors.New("there is no job of that name, and so nothing to label")
+var ErrNoJob = errors.New("no job has this name, and so nothing to label")
 
 // Open makes sure that a job has a NATS stream for labels: where there is none
 // it makes it, but not for a job that does not exist.

@@ -53,7 +53,7 @@ func (a *Alertmanager) Begin(ctx context.Context, nc *nats.Conn) error {
 	}
 	js, err := jetstream.New(nc)
 	if err == nil {
-		err = watch.Ensure(ctx, js, a.Job, 0)
+		err = watch.EnsureStreams(ctx, js, a.Job, 0)
 	}
 	if err != nil {
 		return fmt.Errorf("notify: alertmanager: %w", err)
@@ -93,7 +93,7 @@ func (t *teller) tell(ctx context.Context, js jetstream.JetStream) error {
 	reading, stop := context.WithCancel(ctx)
 	events, failed := make(chan alarm.Event, mostAlerts), make(chan error, 1)
 	go func() {
-		failed <- watch.State(reading, js, t.o.Job, func(e alarm.Event) error {
+		failed <- watch.FollowAlarms(reading, js, t.o.Job, func(e alarm.Event) error {
 			select {
 			case events <- e:
 				return nil

@@ -221,7 +221,7 @@ func TestAlertmanager(t *testing.T) {
 	})
 	r.end(p)
 	var log []alarm.Event
-	if err := watch.Events(t.Context(), r.js, "job", time.Unix(1, 0), false, func(e alarm.Event) error { log = append(log, e); return nil }); err != nil || len(log) != 7 {
+	if err := watch.ReadEvents(t.Context(), r.js, "job", time.Unix(1, 0), false, func(e alarm.Event) error { log = append(log, e); return nil }); err != nil || len(log) != 7 {
 		t.Errorf("%d events, want those that were put: %v", len(log), err)
 	}
 }

@@ -51,7 +51,7 @@ var errUnwanted = errors.New("the receiver refuses it")
 func (q *queue) begin(ctx context.Context, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
 	if err == nil {
-		err = watch.Ensure(ctx, js, q.job, 0)
+		err = watch.EnsureStreams(ctx, js, q.job, 0)
 	}
 	if err == nil {
 		_, err = q.consumer(ctx, js)

@@ -38,7 +38,7 @@ func newRigWith(t *testing.T, o natsserver.Options) *rig {
 	_, r.js = pipelinetest.Connect(t, r.server)
 	_, err := r.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}})
 	if err == nil {
-		err = watch.Ensure(t.Context(), r.js, "job", 0)
+		err = watch.EnsureStreams(t.Context(), r.js, "job", 0)
 	}
 	if err != nil {
 		t.Fatal(err)

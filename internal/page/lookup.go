@@ -111,7 +111,7 @@ func (f *finder) find(ctx context.Context, job *Job, name, stream string) (*Foun
 	defer cancel()
 	found := &Found{Stream: stream, Predictions: []Predicted{}, Partition: -1, Explain: "eusn-stream explain --job " + quoted(name) + " --last --stream=" + quoted(stream)}
 	l := looking{job: job.JS, name: name, most: traceLength, takes: func(p *codec.Prediction) bool { return p.Stream == stream }, part: -1}
-	latest, err := watch.LatestOf(ctx, job.JS, name, stream)
+	latest, err := watch.ReadLatest(ctx, job.JS, name, stream)
 	switch found.Kept = err == nil; {
 	case latest != nil:
 		found.Latest = latest

@@ -5,31 +5,30 @@ import (
 	"testing"
 )
 
-// An event that another process has stored is not taken for one's own, although it has
-// the same bytes and the place where ours would be: the process that claims it would go
-// on beside the other one.
+// TestEventOfAnotherWriter checks that a process does not mistake another writer's event for its
+// own, even with the same bytes and number: two processes would then write the log.
 func TestEventOfAnotherWriter(t *testing.T) {
-	s, _ := ensured(t)
+	s, _ := serverWithJob(t)
 	first := newWriter(t, s, "first")
 	other := *first.book
 	other.writer = "second"
 	all := someEvents(1, 3)
 	for i := range all {
-		if err := other.event(t.Context(), &all[i]); err != nil {
+		if err := other.publishEvent(t.Context(), &all[i]); err != nil {
 			t.Fatal(err)
 		}
 	}
 	before := first.book.last
-	if err := first.book.event(t.Context(), &all[0]); !errors.Is(err, ErrFenced) {
+	if err := first.book.publishEvent(t.Context(), &all[0]); !errors.Is(err, ErrFenced) {
 		t.Errorf("an event that the other process has stored: %v, want %v", err, ErrFenced)
 	}
-	if err := first.book.events(t.Context(), all); !errors.Is(err, ErrFenced) {
+	if err := first.book.publishEvents(t.Context(), all); !errors.Is(err, ErrFenced) {
 		t.Errorf("three events that the other process has stored: %v, want %v", err, ErrFenced)
 	}
 	if first.book.last != before {
 		t.Errorf("the first process takes messages %d to %d for its own", before+1, first.book.last)
 	}
-	if n := first.numbers(); len(n) != 3 {
+	if n := first.eventNumbers(); len(n) != 3 {
 		t.Errorf("the log has the events %v, want three", n)
 	}
 }

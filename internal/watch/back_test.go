@@ -16,19 +16,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// A power failure takes the end of the job's output, and leaves the alarm log as it was:
-// the server's files of the output are those of an earlier time. The stage makes the lost
-// predictions again, in other messages. The alarms continue: each is raised and ked
-// once for the same predictions, and an event says what happened. It does not matter
-// whether the state is older than what was lost, or the process has begun before the
-// predictions come again. Where the log loses as much, or alone loses something, its events
-// are made again.
+// TestPowerFailure removes the end of the job's output and keeps the alarm log: the server's files
+// of the output are from an earlier time. The stage republishes the lost predictions in new
+// messages. The alarms continue: each is raised and cleared once for the same predictions, and an
+// event reports the failure. The result is the same for a state older than the loss, and for a
+// process that starts before the predictions return. If the log loses as much as the output, or
+// only the log loses messages, its events are recreated.
 func TestPowerFailure(t *testing.T) {
 	for _, one := range []struct {
 		name   string
 		save   time.Duration
-		before bool   // the process begins before the predictions come again
-		log    string // what becomes of the alarm log: it is lost, too, or alone
+		before bool   // the process starts before the predictions return
+		log    string // loss of the alarm log: with the output, or only the log
 	}{
 		{"old state", time.Hour, false, ""}, {"new state", 1, false, ""}, {"old state, begins first", time.Hour, true, ""}, {"new state, begins first", 1, true, ""},
 		{"with the log", 1, false, "too"}, {"the log alone", 1, false, "alone"},
@@ -37,8 +36,8 @@ func TestPowerFailure(t *testing.T) {
 	}
 }
 
-// Each stream's classes, one for each round; rub raises after two of three, two others
-// clear. What is lost are rounds 3 to 6.
+// classes per stream, one per round; rub raises after two of three, two others clear. Rounds 3 to 6
+// are lost.
 var courses = []string{
 	"220002200022", "002200022000", "222222222222", "020202020202", "000220000220", "200200220000", "222000000000", "000000000022",
 }
@@ -51,7 +50,7 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 		t.Fatal(err)
 	}
 	outs := map[int]uint64{}
-	round := func(n int, streams ...int) { // predictions of round n, one message
+	round := func(n int, streams ...int) { // publishes the predictions of round n as one message
 		t.Helper()
 		m := alarm.Message{Partition: streams[0] % 2}
 		for _, s := range streams {
@@ -59,14 +58,14 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 		}
 		outs[m.Partition] += uint64(len(streams))
 		m.Outs = outs[m.Partition]
-		r.send(m)
+		r.publishOutput(m)
 	}
 	o := watch.Options{Rules: rules, Since: time.Unix(1, 0), Save: save}
 	begin := func() *process {
 		t.Helper()
 		begun := make(chan struct{})
 		o.Begun = func(alarm.Rules) { close(begun) }
-		p := r.start(o)
+		p := r.startProcess(o)
 		select {
 		case <-begun:
 		case err := <-p.done:
@@ -74,7 +73,7 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 		}
 		return p
 	}
-	want := func(to int) map[string]string { // what each alarm does in rounds 0 to to-1, each stream on its own
+	want := func(to int) map[string]string { // expected changes of each alarm in rounds 0 to to-1, per stream
 		all := map[string]string{}
 		for s, course := range courses {
 			for rule, k := range map[string]int{"rub": 2, "once": 1} {
@@ -97,7 +96,7 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 	}
 	events := func() (all map[string]string, said int) {
 		all = map[string]string{}
-		for i, e := range r.events() {
+		for i, e := range r.readEvents() {
 			if e.Number != uint64(i)+1 {
 				t.Fatalf("event %d has number %d", i+1, e.Number)
 			}
@@ -111,7 +110,7 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 		return all, said
 	}
 	same := func(to int) bool {
-		time.Sleep(20 * time.Millisecond) // each look makes a consumer
+		time.Sleep(20 * time.Millisecond) // each query creates a consumer
 		got, _ := events()
 		return fmt.Sprint(got) == fmt.Sprint(want(to))
 	}
@@ -120,14 +119,14 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 		round(n, 0, 2, 4, 6)
 		round(n, 1, 3, 5, 7)
 	}
-	r.await("the first events", func() bool { return same(lost) })
+	r.waitFor("the first events", func() bool { return same(lost) })
 	restart := func(change func(streams string)) {
 		t.Helper()
 		p.kill()
 		<-p.done
 		r.server.Close()
 		change(filepath.Join(r.dir, "jetstream", "$G", "streams"))
-		r.serve()
+		r.startServer()
 	}
 	cut := t.TempDir()
 	restart(func(streams string) {
@@ -141,8 +140,8 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 		round(n, 1, 3, 5, 7)
 		round(n, 0, 2, 4, 6)
 	}
-	r.await("the events of what will be lost", func() bool { return same(last) })
-	r.await("the state", func() bool { return save > time.Second || r.position() == r.sent[len(r.sent)-1].Seq })
+	r.waitFor("the events of what will be lost", func() bool { return same(last) })
+	r.waitFor("the state", func() bool { return save > time.Second || r.savedPosition() == r.sent[len(r.sent)-1].Seq })
 	back := map[string][]string{"": {wire.OutputStream("job")}, "too": {wire.OutputStream("job"), wire.AlarmStream("job")}, "alone": {wire.AlarmStream("job")}}[log]
 	restart(func(streams string) {
 		for _, name := range back {
@@ -161,7 +160,7 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 	if log != "alone" {
 		outs, again = at, lost
 	}
-	for n := again; n < last; n++ { // one partition first, in smaller messages
+	for n := again; n < last; n++ { // first one partition, in smaller messages
 		round(n, 0, 2)
 		round(n, 4, 6)
 	}
@@ -178,51 +177,51 @@ func powerFailure(t *testing.T, save time.Duration, before bool, log string) {
 		round(n, 0, 2, 4, 6)
 		round(n, 1, 3, 5, 7)
 	}
-	r.await("the events of all", func() bool { return same(rounds) })
-	r.end(p)
-	p = begin() // and nothing comes after another start
-	r.end(p)
+	r.waitFor("the events of all", func() bool { return same(rounds) })
+	r.stopProcess(p)
+	p = begin() // a restart adds nothing
+	r.stopProcess(p)
 	got, said := events()
 	if fmt.Sprint(got) != fmt.Sprint(want(rounds)) || (said == 1) != (log == "") {
 		t.Errorf("the log has\n%v\nwant\n%v; it says %d times what happened", got, want(rounds), said)
 	}
 }
 
-// A process that catches up with a long log is killed amid that: what it has compared is
-// stored, and the next one goes on from there. Each event is there once.
+// TestProgressIsKept kills a process that catches up with a long log: the comparison's progress is
+// stored, and the next process continues from there. Each event exists once.
 func TestProgressIsKept(t *testing.T) {
 	r := newRig(t, -1)
 	rules := []alarmtest.Rule{{Name: "one", Classes: []string{"rub"}, K: 1, N: 1, ClearAfter: 1}}
 	o := watch.Options{Rules: rulesOf(t, rules), Since: time.Unix(1, 0), Save: time.Hour}
-	p := r.start(o)
+	p := r.startProcess(o)
 	const messages = 300
 	for i := range uint64(messages) {
-		r.send(bad("s", i+1, int32(i%2)*2))
+		r.publishOutput(badMessage("s", i+1, int32(i%2)*2))
 	}
-	count := func() int { return len(r.events()) }
-	r.await("all events", func() bool { time.Sleep(20 * time.Millisecond); return count() == messages }) // the first one says which rules hold, the first prediction raises none
+	count := func() int { return len(r.readEvents()) }
+	r.waitFor("all events", func() bool { time.Sleep(20 * time.Millisecond); return count() == messages }) // the first event sets the rules, the first prediction raises none
 	p.kill()
 	<-p.done
-	old := r.position()
+	old := r.savedPosition()
 	o.Save = 1
-	p = r.start(o)
-	r.await("some progress", func() bool { return r.position() > old })
+	p = r.startProcess(o)
+	r.waitFor("some progress", func() bool { return r.savedPosition() > old })
 	p.kill()
 	<-p.done
-	amid := r.position()
+	amid := r.savedPosition()
 	o.Save = time.Hour
 	begun := make(chan struct{})
 	o.Begun = func(alarm.Rules) { close(begun) }
-	p = r.start(o)
+	p = r.startProcess(o)
 	select {
 	case <-begun:
 	case err := <-p.done:
 		t.Fatalf("the process ends: %v", err)
 	}
-	r.send(bad("s", messages+1, 0))
-	r.send(bad("s", messages+2, 2))
-	r.await("the next events", func() bool { time.Sleep(20 * time.Millisecond); return count() == messages+2 })
-	r.end(p)
-	alarmtest.WantEvents(t, alarmtest.Shift(r.events()[1:]), alarmtest.ExpectEvents(rules, r.past()))
+	r.publishOutput(badMessage("s", messages+1, 0))
+	r.publishOutput(badMessage("s", messages+2, 2))
+	r.waitFor("the next events", func() bool { time.Sleep(20 * time.Millisecond); return count() == messages+2 })
+	r.stopProcess(p)
+	alarmtest.WantEvents(t, alarmtest.Shift(r.readEvents()[1:]), alarmtest.ExpectEvents(rules, r.history()))
 	t.Logf("killed at message %d, behind the state of message %d, of %d", amid, old, messages)
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// begin finds or makes the log, and becomes its writer: where no other process keeps the
-// alarms, or when that one does not answer any more. Until quiet is called, others hear that
-// this one does. All of it is on one connection: ctx ends when that breaks.
-func (w *watcher) begin(ctx context.Context) (quiet func(), err error) {
-	if err := Ensure(ctx, w.process.js, w.Job, w.Replicas); err != nil {
+// becomeWriter finds or creates the log and becomes its writer: at once if no process keeps the
+// alarms, otherwise when that process no longer answers. This process answers questions of other
+// processes until quiet is called. ctx belongs to one connection and ends with the connection.
+func (w *watcher) becomeWriter(ctx context.Context) (quiet func(), err error) {
+	if err := EnsureStreams(ctx, w.process.js, w.Job, w.Replicas); err != nil {
 		return nil, err
 	}
 	if w.book, err = openBook(ctx, w.process.js, w.process.link, w.Job, rand.Text(), w.Log); err != nil {
@@ -30,82 +30,82 @@ func (w *watcher) begin(ctx context.Context) (quiet func(), err error) {
 	}
 	asker := newAsker(w.process.nc, w.Job)
 	for {
-		quiet, err := w.claim(ctx, asker)
+		quiet, err := w.claimAlarms(ctx, asker)
 		switch {
 		case err == nil:
 			if w.Writes != nil {
 				w.Writes()
 			}
-			if err := w.restore(ctx); err != nil {
+			if err := w.restoreState(ctx); err != nil {
 				quiet()
 				return nil, err
 			}
 			return quiet, nil
-		case !errors.Is(err, ErrFenced): // otherwise another process has published since: look again
+		case !errors.Is(err, ErrFenced): // another process published in the meantime: retry
 			return nil, err
 		}
-		if err := store.Pause(ctx, againSoon); err != nil {
+		if err := store.Pause(ctx, shortRetry); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// claim becomes the writer of the log. It listens before that: of two processes that find
-// nobody, one is first, and the other one hears of it.
-func (w *watcher) claim(ctx context.Context, asker *asker) (quiet func(), err error) {
+// claimAlarms becomes the writer of the log. The process listens before the claim: if two processes
+// find no keeper, the second process hears the first.
+func (w *watcher) claimAlarms(ctx context.Context, asker *asker) (quiet func(), err error) {
 	if w.output, err = w.process.js.Stream(ctx, wire.OutputStream(w.Job)); err != nil {
 		return nil, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
 	}
 	out := w.output.CachedInfo()
-	w.made = out.Created.UTC()
-	known, err := w.book.read(ctx)
+	w.outputCreated = out.Created.UTC()
+	known, err := w.book.readRecord(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if known && !w.TakeOver { // a log that has not begun has no keeper
-		asker.believes(w.book.record, w.process.claimed, w.process.began)
-		// Asked behind what was read: who has taken the alarms since listens, or the server
-		// refuses our record.
-		switch first, err := asker.ask(ctx); {
+	if known && !w.TakeOver { // a new log has no keeper
+		asker.considerRecord(w.book.record, w.process.lastWriter, w.process.connectedBefore)
+		// The question comes after readRecord: a process that took the alarms over since then
+		// listens, or the server refuses our record.
+		switch first, err := asker.askPulse(ctx); {
 		case err == nil:
-			w.forget()
+			w.discardState()
 			if err = w.standBy(ctx, first, asker); err == nil {
-				err = fmt.Errorf("%w: it does not answer any more", ErrFenced) // look again, and claim
+				err = fmt.Errorf("%w: it no longer answers", ErrFenced) // read the record and claim
 			}
 			return nil, err
 		case errors.Is(err, errLost), ctx.Err() != nil:
 			return nil, err
 		case !errors.Is(err, errNobody):
-			return nil, fmt.Errorf("%w: %w", ErrFenced, err) // not known: look and ask again
+			return nil, fmt.Errorf("%w: %w", ErrFenced, err) // unknown: read the record and retry
 		}
 	}
-	if quiet, err = w.listen(); err != nil {
+	if quiet, err = w.answerPulses(); err != nil {
 		return nil, err
 	}
 	if known {
-		err = w.book.claim(ctx)
+		err = w.book.claimRecord(ctx)
 	} else {
-		err = w.new(ctx, out)
+		err = w.createLog(ctx, out)
 	}
 	if err != nil {
 		quiet()
 		return nil, err
 	}
-	w.process.claimed = w.book.writer
+	w.process.lastWriter = w.book.writer
 	return quiet, nil
 }
 
-// restore takes what this process has followed, or the stored state, and what the log has
-// behind it.
-func (w *watcher) restore(ctx context.Context) error {
-	if !w.book.record.Output.Equal(w.made) {
-		return fmt.Errorf("watch: the alarm log is of an output of job %s that was made %s, and now there is one made %s; %s",
-			w.Job, w.book.record.Output.Format(time.RFC3339), w.made.Format(time.RFC3339), anew(w.Job))
+// restoreState uses the state that this process followed, or the stored state, and reads the log's
+// later messages.
+func (w *watcher) restoreState(ctx context.Context) error {
+	if !w.book.record.Output.Equal(w.outputCreated) {
+		return fmt.Errorf("watch: the alarm log belongs to the output of job %s created %s, but the present output was created %s; %s",
+			w.Job, w.book.record.Output.Format(time.RFC3339), w.outputCreated.Format(time.RFC3339), recreateHint(w.Job))
 	}
 	var err error
-	from := w.standby.followed + 1
-	if w.standby.warm = w.ready(ctx); w.standby.warm {
-		w.Log.Info("taking the alarms over behind what this process has followed", "position", w.fold.Position())
+	from := w.standby.lastRead + 1
+	if w.standby.tookOver = w.canTakeOver(ctx); w.standby.tookOver {
+		w.Log.Info("taking the alarms over from the followed state", "position", w.fold.Position())
 		w.saved.when = time.Now()
 		for _, set := range w.standby.sets {
 			for name := range set.streams {
@@ -113,49 +113,49 @@ func (w *watcher) restore(ctx context.Context) error {
 			}
 		}
 	} else {
-		w.forget()
-		if w.fold, err = w.book.state(ctx); err != nil {
+		w.discardState()
+		if w.fold, err = w.book.readState(ctx); err != nil {
 			return err
 		}
 		w.tail, from = w.fold.Tail(), w.book.record.Last+1
 	}
-	behind, err := w.book.tail(ctx, from)
+	behind, err := w.book.readTail(ctx, from)
 	if err != nil {
 		return err
 	}
 	w.tail = append(w.tail, behind...)
-	// Asked again: the process before may have judged and stored more since it was asked
-	// first. From the claim on, it cannot.
+	// A second query: the previous process may have judged and stored more messages since the first
+	// query. After the claim it cannot.
 	out, err := w.output.Info(ctx)
 	if err != nil {
 		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
 	}
 	w.target = target{last: out.State.LastSeq, since: time.Now()}
-	if err = w.compare(ctx, w.target.last); err == nil && w.lost != nil && w.standby.warm {
+	if err = w.compareOutput(ctx, w.target.last); err == nil && w.lost != nil && w.standby.tookOver {
 		err = fmt.Errorf("%w: %s", errBack, wire.OutputStream(w.Job))
 	}
 	return err
 }
 
-// new begins a log with a state that has judged nothing.
-func (w *watcher) new(ctx context.Context, out *jetstream.StreamInfo) error {
+// createLog starts a log with a state that has judged nothing.
+func (w *watcher) createLog(ctx context.Context, out *jetstream.StreamInfo) error {
 	position := out.State.LastSeq
 	if !w.Since.IsZero() {
 		var err error
-		if position, err = w.until(ctx, w.Since, position); err != nil {
+		if position, err = w.lastBefore(ctx, w.Since, position); err != nil {
 			return err
 		}
 	}
 	prefix := w.Job + "-" + strconv.FormatInt(w.book.stream.CachedInfo().Created.UnixMilli(), 36)
-	if w.book.last > 0 { // of a log whose messages were removed
+	if w.book.last > 0 { // the messages of an earlier log were removed
 		prefix += "-" + strconv.FormatUint(w.book.last, 10)
 	}
-	return w.book.save(ctx, alarm.NewFold(prefix, position), nil, w.made)
+	return w.book.saveState(ctx, alarm.NewFold(prefix, position), nil, w.outputCreated)
 }
 
-// until is the last message of the output that was stored before a time: last, where none
-// was stored since.
-func (w *watcher) until(ctx context.Context, since time.Time, last uint64) (uint64, error) {
+// lastBefore returns the number of the last output message that was stored before a time; the
+// result is last if no later message exists.
+func (w *watcher) lastBefore(ctx context.Context, since time.Time, last uint64) (uint64, error) {
 	cons, err := w.output.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since})
 	if err != nil {
 		return 0, fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(w.Job), err)
@@ -174,9 +174,9 @@ func (w *watcher) until(ctx context.Context, since time.Time, last uint64) (uint
 	return meta.Sequence.Stream - 1, nil
 }
 
-// believe takes the tail as it is, because predictions that it follows from are not
-// there, or come again.
-func (w *watcher) believe(position uint64) error {
+// acceptTail applies the tail without a comparison, because its predictions are missing or are
+// published a second time.
+func (w *watcher) acceptTail(position uint64) error {
 	for _, e := range w.tail {
 		if err := w.fold.Believe(e.Event); err != nil {
 			return err

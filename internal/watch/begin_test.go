@@ -20,38 +20,38 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// A process may be killed behind each message of its log: the first ones of a new log,
-// an event, a piece of a state, a record. Whichever it was, the next one makes the same
-// events of what the log has up to there.
-func TestKilledBehindEachMessage(t *testing.T) {
+// TestKilledAfterEachMessage kills a process after each message of its log: the first messages of
+// a new log, an event, a piece of a state, a record. In each case the next process creates the same
+// events from the remaining log.
+func TestKilledAfterEachMessage(t *testing.T) {
 	r := newRig(t, -1)
 	for i := range 16 {
-		m := bad(fmt.Sprint("s", i%2), uint64(i/2+1), []int32{2, 1, 0, 0}[i/2%4])
+		m := badMessage(fmt.Sprint("s", i%2), uint64(i/2+1), []int32{2, 1, 0, 0}[i/2%4])
 		m.Partition = i % 2
-		r.send(m)
+		r.publishOutput(m)
 	}
 	rules := []alarmtest.Rule{
 		{Name: "one", Classes: []string{"rub"}, K: 1, N: 1, ClearAfter: 1},
 		{Name: "some", Classes: []string{"imbalance", "rub"}, K: 2, N: 3, ClearAfter: 1},
 	}
-	want := alarmtest.ExpectEvents(rules, r.past())
+	want := alarmtest.ExpectEvents(rules, r.history())
 	run := func() {
 		begun := make(chan struct{})
-		p := r.start(watch.Options{Rules: rulesOf(t, rules), Since: time.Unix(1, 0), Save: 1, Begun: func(alarm.Rules) { close(begun) }})
+		p := r.startProcess(watch.Options{Rules: rulesOf(t, rules), Since: time.Unix(1, 0), Save: 1, Begun: func(alarm.Rules) { close(begun) }})
 		select {
 		case <-begun:
 		case err := <-p.done:
 			t.Fatalf("the process ends: %v", err)
 		}
-		r.await("all to be judged", func() bool { return r.position() >= r.sent[len(r.sent)-1].Seq })
-		r.end(p)
-		got := r.events()
+		r.waitFor("all to be judged", func() bool { return r.savedPosition() >= r.sent[len(r.sent)-1].Seq })
+		r.stopProcess(p)
+		got := r.readEvents()
 		if got[0].Kind != alarm.RulesChanged {
 			t.Fatalf("the log begins with %+v", got[0])
 		}
 		alarmtest.WantEvents(t, alarmtest.Shift(got[1:]), want)
 	}
-	messages := map[int]*nats.Msg{} // of the first log, by their numbers; earlier states are removed from it
+	messages := map[int]*nats.Msg{} // of the first log, by number; earlier states are removed from it
 	sub, err := r.js.Conn().SubscribeSync(wire.AlarmSubjects("job"))
 	if err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestKilledBehindEachMessage(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := int(log.CachedInfo().State.LastSeq)
-	r.await("the messages of the log", func() bool {
+	r.waitFor("the messages of the log", func() bool {
 		for {
 			m, err := sub.NextMsg(time.Millisecond)
 			if err != nil {
@@ -76,8 +76,8 @@ func TestKilledBehindEachMessage(t *testing.T) {
 		}
 	})
 	for n := range last {
-		r.await("an empty log", func() bool { // the server may remove the files of the one before later
-			if err := errors.Join(r.js.DeleteStream(t.Context(), wire.AlarmStream("job")), watch.Ensure(t.Context(), r.js, "job", 0)); err != nil {
+		r.waitFor("an empty log", func() bool { // the server may remove the old log's files later
+			if err := errors.Join(r.js.DeleteStream(t.Context(), wire.AlarmStream("job")), watch.EnsureStreams(t.Context(), r.js, "job", 0)); err != nil {
 				t.Fatal(err)
 			}
 			log, err := r.js.Stream(t.Context(), wire.AlarmStream("job"))
@@ -97,7 +97,7 @@ func TestKilledBehindEachMessage(t *testing.T) {
 	}
 }
 
-// slow is a connection on which something happens behind each look at a stream.
+// slow is a connection that calls a function after each stream query.
 type slow struct {
 	jetstream.JetStream
 	then func(name string)
@@ -109,9 +109,9 @@ func (s slow) Stream(ctx context.Context, name string) (jetstream.Stream, error)
 	return found, err
 }
 
-// While a process takes the alarms over, the one before judges and stores more than the
-// output had when the new one looked at it first. That is no output that went back in
-// time: nothing is said, and nothing is left out.
+// TestJudgedDuringTakeOver: during a take-over, the previous process judges and stores more
+// messages than the output had at the new process's first query. The output did not go back in
+// time: no warning is logged, and no message is skipped.
 func TestJudgedDuringTakeOver(t *testing.T) {
 	r := newRig(t, -1)
 	rules := []alarmtest.Rule{{Name: "one", Classes: []string{"rub"}, K: 1, N: 1, ClearAfter: 1}}
@@ -119,12 +119,12 @@ func TestJudgedDuringTakeOver(t *testing.T) {
 	judged := func() {
 		for range 2 {
 			outs++
-			r.send(bad("s", outs, int32(outs%2)*2))
+			r.publishOutput(badMessage("s", outs, int32(outs%2)*2))
 		}
-		r.await("all to be judged", func() bool { return r.position() >= r.sent[len(r.sent)-1].Seq })
+		r.waitFor("all to be judged", func() bool { return r.savedPosition() >= r.sent[len(r.sent)-1].Seq })
 	}
 	begun := make(chan struct{})
-	before := r.start(watch.Options{Rules: rulesOf(t, rules), Save: 1, Begun: func(alarm.Rules) { close(begun) }})
+	before := r.startProcess(watch.Options{Rules: rulesOf(t, rules), Save: 1, Begun: func(alarm.Rules) { close(begun) }})
 	<-begun
 	judged()
 
@@ -152,13 +152,14 @@ func TestJudgedDuringTakeOver(t *testing.T) {
 	if looked == 0 || strings.Contains(said.String(), "back in time") {
 		t.Errorf("%d looks at the output; said\n%s", looked, said.String())
 	}
-	alarmtest.WantEvents(t, alarmtest.Shift(r.events()[1:]), alarmtest.ExpectEvents(rules, r.past()))
+	alarmtest.WantEvents(t, alarmtest.Shift(r.readEvents()[1:]), alarmtest.ExpectEvents(rules, r.history()))
 }
 
-// A log that has events and no record is left as it is, and the first advice is to look.
+// TestEventsWithoutRecord: a log with events but without a record stays unchanged, and the error's
+// first advice is an inspection.
 func TestEventsWithoutRecord(t *testing.T) {
 	r := newRig(t, -1)
-	if err := watch.Ensure(t.Context(), r.js, "job", 0); err != nil {
+	if err := watch.EnsureStreams(t.Context(), r.js, "job", 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := r.js.Publish(t.Context(), wire.AlarmSubject("job", "rub", "s"), []byte(`{"number":1,"event":"raised","rule":"rub","key":"s","alarm":1}`)); err != nil {

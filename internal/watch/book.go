@@ -20,32 +20,31 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ErrFenced is the error where another process has taken the alarms over.
-var ErrFenced = errors.New("watch: another process writes the alarms of this job now")
+// ErrFenced means that another process took the alarms over.
+var ErrFenced = errors.New("watch: another process now keeps the alarms of this job")
 
-// record is the message that says who writes the log.
+// record is the log message that names the log's writer and its stored state.
 type record struct {
 	Writer  string    `json:"writer"`
-	Output  time.Time `json:"output"`   // when the job's output was made that positions refer to
-	First   uint64    `json:"first"`    // pieces of the state: messages of the log
-	Last    uint64    `json:"last"`     // likewise
+	Output  time.Time `json:"output"`   // creation time of the job's output, the base of all positions
+	First   uint64    `json:"first"`    // first message of the stored state
+	Last    uint64    `json:"last"`     // last message of the stored state
 	SHA256  string    `json:"sha256"`   // of the state
-	Number  uint64    `json:"number"`   // of the last event in it
-	InState uint64    `json:"position"` // in the output
-	// Server is the NATS server that the writer was connected to: another name after each
-	// start of a server.
+	Number  uint64    `json:"number"`   // of the state's last event
+	InState uint64    `json:"position"` // position in the output
+	// Server is the NATS server of the writer's connection. A server gets a new name at each start.
 	Server string `json:"server,omitempty"`
 }
 
 const (
-	toldEvery   = 10 * time.Second
-	lookEvery   = time.Second
+	warnEvery   = 10 * time.Second
+	checkEvery  = time.Second
 	stopTimeout = 10 * time.Second
 	recordBytes = 64 << 10
 	pieceBytes  = 512 << 10
 )
 
-// book is the alarm log, of which this process is the only writer.
+// book is the alarm log; this process is its only writer.
 type book struct {
 	js      jetstream.JetStream
 	stream  jetstream.Stream
@@ -54,13 +53,13 @@ type book struct {
 	writer  string
 	last    uint64 // number of the last message
 	record  record
-	inbox   *inbox // of events that are published together; nil = one by one
-	batches int    // how often that was
-	skipped uint64 // messages that are no events
+	inbox   *inbox // replies to batches; nil = events are published one by one
+	batches int    // number of published batches
+	skipped uint64 // number of foreign messages
 	log     *slog.Logger
 }
 
-// openBook finds the log.
+// openBook opens the log.
 func openBook(ctx context.Context, js jetstream.JetStream, link *store.Link, job, writer string, log *slog.Logger) (*book, error) {
 	s, err := js.Stream(ctx, wire.AlarmStream(job))
 	if err != nil {
@@ -75,16 +74,15 @@ func openBook(ctx context.Context, js jetstream.JetStream, link *store.Link, job
 	return b, nil
 }
 
-// close ends it: it publishes no more.
+// close releases the inbox; the book publishes no more.
 func (b *book) close() {
 	if b.inbox != nil {
 		b.inbox.close()
 	}
 }
 
-// read finds the last message, and the newest record; known is false where the log has
-// not begun.
-func (b *book) read(ctx context.Context) (known bool, err error) {
+// readRecord reads the last message number and the newest record. known is false for a new log.
+func (b *book) readRecord(ctx context.Context) (known bool, err error) {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
 	info, err := b.stream.Info(try)
@@ -95,7 +93,7 @@ func (b *book) read(ctx context.Context) (known bool, err error) {
 	m, err := b.stream.GetLastMsgForSubject(try, wire.AlarmRecordSubject(b.job))
 	switch {
 	case errors.Is(err, jetstream.ErrMsgNotFound):
-		return false, b.unbegun(try)
+		return false, b.checkNewLog(try)
 	case err != nil:
 		return false, err
 	}
@@ -109,40 +107,40 @@ func (b *book) read(ctx context.Context) (known bool, err error) {
 		err = fmt.Errorf("it names the messages %d to %d", b.record.First, b.record.Last)
 	}
 	if err != nil {
-		return false, fmt.Errorf("watch: record %d of %s is damaged: %w; %s", m.Sequence, wire.AlarmStream(b.job), err, anew(b.job))
+		return false, fmt.Errorf("watch: record %d of %s is damaged: %w; %s", m.Sequence, wire.AlarmStream(b.job), err, recreateHint(b.job))
 	}
 	return true, nil
 }
 
-// unbegun is an error where a log without a record has events. Pieces of a state are
-// those of a process that was killed, or is not done, before its first record.
-func (b *book) unbegun(ctx context.Context) error {
+// checkNewLog returns an error if a log without a record has events. Pieces of a state may exist: a
+// process was killed, or is still busy, before its first record.
+func (b *book) checkNewLog(ctx context.Context) error {
 	if b.last == 0 {
 		return nil
 	}
 	found := ""
-	err := b.messages(ctx, 1, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	err := b.readMessages(ctx, 1, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
 		if m.Subject() != wire.AlarmStateSubject(b.job) {
 			if _, err := alarm.Unmarshal(m.Data()); err == nil {
 				found = m.Subject()
 			} else {
-				b.skip(meta.Sequence.Stream, m.Subject(), err)
+				b.logForeign(meta.Sequence.Stream, m.Subject(), err)
 			}
 		}
 		return found == "" && meta.Sequence.Stream < b.last
 	})
 	if found != "" {
-		return fmt.Errorf("watch: NATS stream %s has events on %s, but no record: something else was published there, or the record was deleted; %s", wire.AlarmStream(b.job), found, anew(b.job))
+		return fmt.Errorf("watch: NATS stream %s has events on %s, but no record: foreign messages were published there, or the record was deleted; %s", wire.AlarmStream(b.job), found, recreateHint(b.job))
 	}
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNoMessage) {
 		return nil
 	}
 	return err
 }
 
-// passOver reports whether the message behind the last one is not of a writer of the log:
-// neither a record, nor a piece of a state, nor an event. The log continues behind it.
-func (b *book) passOver(m *jetstream.RawStreamMsg) bool {
+// skipForeign reports whether the message after the last message is foreign: neither a record, nor
+// a piece of a state, nor an event. The log continues after this message.
+func (b *book) skipForeign(m *jetstream.RawStreamMsg) bool {
 	if m.Subject == wire.AlarmRecordSubject(b.job) || m.Subject == wire.AlarmStateSubject(b.job) {
 		return false
 	}
@@ -151,28 +149,28 @@ func (b *book) passOver(m *jetstream.RawStreamMsg) bool {
 		return false
 	}
 	b.last = m.Sequence
-	b.skip(m.Sequence, m.Subject, err)
+	b.logForeign(m.Sequence, m.Subject, err)
 	return true
 }
 
-// skip notes a message of the log that is no event.
-func (b *book) skip(seq uint64, subject string, err error) {
+// logForeign counts and logs a message that is no event.
+func (b *book) logForeign(seq uint64, subject string, err error) {
 	b.skipped++
 	level := slog.LevelDebug
-	if b.skipped&(b.skipped-1) == 0 { // 1, 2, 4, 8: whoever publishes many does not fill the log
+	if b.skipped&(b.skipped-1) == 0 { // 1, 2, 4, 8: many foreign messages do not fill the log
 		level = slog.LevelWarn
 	}
-	b.log.Log(context.Background(), level, "a message of the alarm log is no event and is left out: somebody else publishes there", "stream", wire.AlarmStream(b.job), "message", seq, "subject", subject, "messages", b.skipped, "err", err)
+	b.log.Log(context.Background(), level, "a message of the alarm log is no event and is skipped: another program publishes there", "stream", wire.AlarmStream(b.job), "message", seq, "subject", subject, "messages", b.skipped, "err", err)
 }
 
-// anew says how a new alarm log is begun, and nothing is destroyed.
-func anew(job string) string {
+// recreateHint returns instructions for starting a new alarm log without losing data.
+func recreateHint(job string) string {
 	name := wire.AlarmStream(job)
-	return fmt.Sprintf("look at it first (eusn-stream alarms tail --since, nats stream view %s), keep a copy (nats stream backup %s DIRECTORY), and only then remove it (nats stream rm %s): a new alarm log begins", name, name, name)
+	return fmt.Sprintf("inspect the alarm log first (eusn-stream alarms tail --since, nats stream view %s), back it up (nats stream backup %s DIRECTORY), and only then remove it (nats stream rm %s): a new alarm log starts", name, name, name)
 }
 
-// claim makes this process the writer of a log with a record.
-func (b *book) claim(ctx context.Context) error {
+// claimRecord makes this process the writer of a log with a record.
+func (b *book) claimRecord(ctx context.Context) error {
 	r := b.record
 	r.Writer = b.writer
 	return b.putRecord(ctx, r)
@@ -184,24 +182,24 @@ func (b *book) putRecord(ctx context.Context, r record) error {
 	if err != nil {
 		return err
 	}
-	if err := b.put(ctx, b.compose(wire.AlarmRecordSubject(b.job), data)); err != nil {
+	if err := b.publishMessage(ctx, b.newMessage(wire.AlarmRecordSubject(b.job), data)); err != nil {
 		return err
 	}
 	b.record = r
 	return nil
 }
 
-// event publishes an event.
-func (b *book) event(ctx context.Context, e *alarm.Logged) error {
-	m, err := b.message(e)
+// publishEvent publishes an event.
+func (b *book) publishEvent(ctx context.Context, e *alarm.Logged) error {
+	m, err := b.eventMessage(e)
 	if err != nil {
 		return err
 	}
-	return b.put(ctx, m)
+	return b.publishMessage(ctx, m)
 }
 
-// message is the one of an event.
-func (b *book) message(e *alarm.Logged) (*nats.Msg, error) {
+// eventMessage returns the log message for an event.
+func (b *book) eventMessage(e *alarm.Logged) (*nats.Msg, error) {
 	data, err := e.Event.Marshal()
 	if err != nil {
 		return nil, err
@@ -210,7 +208,7 @@ func (b *book) message(e *alarm.Logged) (*nats.Msg, error) {
 	if e.Event.Kind != alarm.RulesChanged {
 		subject = wire.AlarmSubject(b.job, e.Event.Rule, alarm.Token(e.Event.Key))
 	}
-	m := b.compose(subject, data)
+	m := b.newMessage(subject, data)
 	if text := alarm.PlacesText(e.Judged); text != "" {
 		m.Header.Set(wire.HeaderJudged, text)
 	}
@@ -220,14 +218,15 @@ func (b *book) message(e *alarm.Logged) (*nats.Msg, error) {
 	return m, nil
 }
 
-// compose makes a message of the log.
-func (b *book) compose(subject string, data []byte) *nats.Msg {
+// newMessage returns a message of the log.
+func (b *book) newMessage(subject string, data []byte) *nats.Msg {
 	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{wire.HeaderKind: {wire.KindAlarm}, wire.HeaderWorker: {b.writer}}}
 }
 
-// put publishes a message behind the last one, and returns when it is stored.
-func (b *book) put(ctx context.Context, m *nats.Msg) error {
-	told := time.Time{}
+// publishMessage publishes a message after the last message, and returns when the server has stored
+// the message.
+func (b *book) publishMessage(ctx context.Context, m *nats.Msg) error {
+	warned := time.Time{}
 	for {
 		m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(b.last, 10))
 		try, cancel := b.link.Attempt(ctx)
@@ -237,19 +236,19 @@ func (b *book) put(ctx context.Context, m *nats.Msg) error {
 			b.last = ack.Sequence
 			return nil
 		}
-		if errors.Is(err, nats.ErrConnectionClosed) { // for good
+		if errors.Is(err, nats.ErrConnectionClosed) { // permanently
 			return fmt.Errorf("watch: %w", err)
 		}
 		before := b.last
-		if done, err := b.settle(ctx, m, err); done || err != nil {
+		if done, err := b.resolvePublish(ctx, m, err); done || err != nil {
 			return err
 		}
-		if b.last > before { // behind a message that is no event
+		if b.last > before { // a foreign message was skipped
 			continue
 		}
-		if time.Since(told) > toldEvery {
-			told = time.Now()
-			b.log.Warn("the server does not store the alarms: trying again", "stream", wire.AlarmStream(b.job), "err", err)
+		if time.Since(warned) > warnEvery {
+			warned = time.Now()
+			b.log.Warn("the server does not store the alarms: retrying", "stream", wire.AlarmStream(b.job), "err", err)
 		}
 		if err := store.Pause(ctx, store.RetryWait); err != nil {
 			return err
@@ -257,9 +256,9 @@ func (b *book) put(ctx context.Context, m *nats.Msg) error {
 	}
 }
 
-// settle finds out what became of a message without a good answer: done, it is stored;
-// without an error it may be sent again.
-func (b *book) settle(ctx context.Context, m *nats.Msg, cause error) (done bool, err error) {
+// resolvePublish finds out whether a message without a confirmation was stored. If done is false
+// and the error is nil, the caller may resend the message.
+func (b *book) resolvePublish(ctx context.Context, m *nats.Msg, cause error) (done bool, err error) {
 	if store.Refused(cause) && !store.OvertakenBy(cause) && !unavailable(cause) {
 		return false, fmt.Errorf("watch: the server refuses a message of %s: %w", wire.AlarmStream(b.job), cause)
 	}
@@ -271,43 +270,42 @@ func (b *book) settle(ctx context.Context, m *nats.Msg, cause error) (done bool,
 		case err == nil && there.Subject == m.Subject && bytes.Equal(there.Data, m.Data) && there.Header.Get(wire.HeaderWorker) == b.writer:
 			b.last++
 			return true, nil
-		case err == nil && b.passOver(there):
+		case err == nil && b.skipForeign(there):
 			return false, nil
 		case err == nil:
 			return false, fmt.Errorf("%w: message %d of %s is of %s", ErrFenced, b.last+1, wire.AlarmStream(b.job), there.Header.Get(wire.HeaderWorker))
 		case !errors.Is(err, jetstream.ErrMsgNotFound):
-			return false, nil // the server is away
+			return false, nil // the server is unreachable
 		}
-		if err = b.still(ctx); again || !errors.Is(err, ErrFenced) {
+		if err = b.checkWriter(ctx); again || !errors.Is(err, ErrFenced) {
 			return false, err
 		}
-		// Something was stored between the two answers: it may be this message.
+		// The server stored a message between the two queries, possibly this message.
 	}
 }
 
-// unavailable reports whether a server refuses for now alone.
+// unavailable reports whether the server refuses only temporarily.
 func unavailable(err error) bool {
 	var api *jetstream.APIError
 	return errors.As(err, &api) && api.Code >= 500
 }
 
-// errBack is the error where a NATS stream went back in time. What is known begins again
-// with what the server has.
+// errBack means that a NATS stream went back in time. The process restarts with the server's data.
 var errBack = errors.New("watch: a NATS stream went back in time (a power failure? a restored backup?)")
 
-// errUnknown is the error where the server does not say whose the log is.
+// errUnknown means that the server did not confirm the writer.
 var errUnknown = errors.New("the server does not answer")
 
-// still is an error where the last message of the log is known not to be ours.
-func (b *book) still(ctx context.Context) error {
-	if err := b.sure(ctx); !errors.Is(err, errUnknown) {
+// checkWriter returns an error if another process certainly wrote the log's last message.
+func (b *book) checkWriter(ctx context.Context) error {
+	if err := b.confirmWriter(ctx); !errors.Is(err, errUnknown) {
 		return err
 	}
 	return nil
 }
 
-// sure is an error where it is not certain that the last message of the log is ours.
-func (b *book) sure(ctx context.Context) error {
+// confirmWriter returns an error unless this process certainly wrote the log's last message.
+func (b *book) confirmWriter(ctx context.Context) error {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
 	info, err := b.stream.Info(try)
@@ -319,7 +317,7 @@ func (b *book) sure(ctx context.Context) error {
 	case info.State.LastSeq > b.last:
 		for b.last < info.State.LastSeq {
 			next, err := b.stream.GetMsg(try, b.last+1)
-			if err != nil || !b.passOver(next) {
+			if err != nil || !b.skipForeign(next) {
 				break
 			}
 		}
@@ -333,8 +331,8 @@ func (b *book) sure(ctx context.Context) error {
 	return nil
 }
 
-// save stores a state and the events that it has not come to, and a record that names it.
-func (b *book) save(ctx context.Context, f *alarm.Fold, tail []alarm.Logged, output time.Time) error {
+// saveState stores a state, the tail's pending events, and a record that names the state.
+func (b *book) saveState(ctx context.Context, f *alarm.Fold, tail []alarm.Logged, output time.Time) error {
 	data, err := f.Encode(tail...)
 	if err != nil {
 		return err
@@ -346,7 +344,7 @@ func (b *book) save(ctx context.Context, f *alarm.Fold, tail []alarm.Logged, out
 	r := record{Writer: b.writer, Output: output, First: b.last + 1, SHA256: hex.EncodeToString(sum[:]), Number: f.Number(), InState: f.Position()}
 	for len(data) > 0 {
 		piece := data[:min(len(data), pieceBytes, int(b.js.Conn().MaxPayload())/2)]
-		if err := b.put(ctx, b.compose(wire.AlarmStateSubject(b.job), piece)); err != nil {
+		if err := b.publishMessage(ctx, b.newMessage(wire.AlarmStateSubject(b.job), piece)); err != nil {
 			return err
 		}
 		data = data[len(piece):]
@@ -355,40 +353,40 @@ func (b *book) save(ctx context.Context, f *alarm.Fold, tail []alarm.Logged, out
 	if err := b.putRecord(ctx, r); err != nil {
 		return err
 	}
-	// Not ended by ctx: what is removed is numbered, and nobody may do that later.
+	// ctx must not end this: the purge is by number and no other process may do it later.
 	try, cancel := b.link.Attempt(context.WithoutCancel(ctx))
 	defer cancel()
 	for subject, before := range map[string]uint64{wire.AlarmStateSubject(b.job): r.First, wire.AlarmRecordSubject(b.job): b.last} {
-		if before < 2 { // nothing is before the first; some servers take 1 for all
+		if before < 2 { // nothing precedes the first message; some servers read 1 as "all"
 			continue
 		}
 		if err := b.stream.Purge(try, jetstream.WithPurgeSubject(subject), jetstream.WithPurgeSequence(before)); err != nil && ctx.Err() == nil {
-			b.log.Debug("an earlier state is removed later", "err", err)
+			b.log.Debug("cannot remove the previous state now; a later save removes it", "err", err)
 		}
 	}
 	return nil
 }
 
-// state reads the state that the record names.
-func (b *book) state(ctx context.Context) (*alarm.Fold, error) {
+// readState reads the state that the record names.
+func (b *book) readState(ctx context.Context) (*alarm.Fold, error) {
 	var data []byte
 	for seq := b.record.First; seq <= b.record.Last; seq++ {
-		m, err := b.get(ctx, seq)
+		m, err := b.getMessage(ctx, seq)
 		if err != nil {
-			return nil, fmt.Errorf("watch: message %d of %s, a piece of the state: %w; %s", seq, wire.AlarmStream(b.job), err, anew(b.job))
+			return nil, fmt.Errorf("watch: message %d of %s, a piece of the state: %w; %s", seq, wire.AlarmStream(b.job), err, recreateHint(b.job))
 		}
 		if data = append(data, m.Data...); len(data) > alarm.MaxState {
 			break
 		}
 	}
 	if sum := sha256.Sum256(data); hex.EncodeToString(sum[:]) != b.record.SHA256 {
-		return nil, fmt.Errorf("watch: the state in %s, messages %d to %d, is damaged; %s", wire.AlarmStream(b.job), b.record.First, b.record.Last, anew(b.job))
+		return nil, fmt.Errorf("watch: the state in %s, messages %d to %d, is damaged; %s", wire.AlarmStream(b.job), b.record.First, b.record.Last, recreateHint(b.job))
 	}
 	return alarm.DecodeFold(data)
 }
 
-// get reads a message, and waits while the server is away.
-func (b *book) get(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
+// getMessage reads a message, and retries while the server is unreachable.
+func (b *book) getMessage(ctx context.Context, seq uint64) (*jetstream.RawStreamMsg, error) {
 	for {
 		try, cancel := b.link.Attempt(ctx)
 		m, err := b.stream.GetMsg(try, seq)

@@ -1,121 +1,124 @@
-// Package watch keeps the alarms of a job: a process beside the stage that reads the
-// job's predictions, judges them by rules (package alarm) and publishes what follows,
-// each event once. The stage does not know of it.
+// Package watch keeps the alarms of a job: a separate process reads the job's predictions,
+// judges them by rules (package alarm) and publishes each resulting event once. The stage
+// does not depend on this process.
 //
 // # On the server
 //
-// The NATS stream <JOB>-ALARMS is the alarm log. One process at a time writes it:
+// The NATS stream <JOB>-ALARMS is the alarm log. One process at a time writes the log:
 //
-//	<job>.alarm.<rule>.<key>  raised, acknowledged, cleared, as JSON (alarm.Event); the key as
-//	                          alarm.Token writes it
-//	<job>.alarm.rules         other rules hold from this position of the output on, likewise
-//	<job>.alarm.record        who writes the log, and which state it began or begins with (JSON)
-//	<job>.alarm.state         pieces of that state (alarm.Fold.Encode)
+//	<job>.alarm.<rule>.<key>  raised, acknowledged, cleared: JSON (alarm.Event); the key is
+//	                          an alarm.Token
+//	<job>.alarm.rules         new rules from a position of the output on: JSON (alarm.Event)
+//	<job>.alarm.record        the writer of the log and its stored state: JSON (record)
+//	<job>.alarm.state         pieces of the stored state (alarm.Fold.Encode)
 //
-// The bucket <JOB>-LATEST has for each stream its last prediction and its alarms
-// (alarm.Latest, JSON), under the stream's name as alarm.Token writes it. It is written
-// after the log, within half a second while no more than 10,000 streams change in a second.
-// Each message names the number of the message before it there, and a process that begins
-// first stores the deletion of a key that is never there (=writer), then asks the log
-// whether it is still its writer. So the server refuses what an earlier process writes, also
-// one that was stopped for long and goes on. If the server refuses the first message of those
-// that are under way because somebody else has stored one in the bucket, all that is known is
-// written again: of the messages that an earlier process had under way, one behind the first
-// may name a number that fits. A process that begins writes nothing there until
-// it has judged what the output had when it began, for 10 s at most.
+// The bucket <JOB>-LATEST has the last prediction and the alarms of each stream
+// (alarm.Latest, JSON). Its keys are stream names as alarm.Token. The process writes the
+// bucket after the log, within half a second if at most 10,000 streams change per second.
+// Each message names the number of the bucket's previous message. A starting process first
+// stores the deletion of a key that never exists (=writer) and then checks that it still
+// writes the log. The server therefore refuses the messages of an earlier process, even
+// after a long stop. If the server refuses the first pending message because a foreign
+// message is in the bucket, the process rewrites all streams: later pending messages of an
+// earlier process may name a matching number. A starting process writes nothing there until
+// it has judged the output's existing messages, for 10 s at most.
 //
 // # Each event once
 //
-// Every message of the log names the number of the message before it, and the server
-// refuses it if another one is the last (compare-and-set on the whole log).
+// Every message of the log names the number of the previous message, and the server
+// refuses a message with another number (compare-and-set on the whole log).
 //
-//  1. A process that starts reads the newest record and publishes one of its own behind
-//     the last message. From then on the server refuses what an earlier process publishes:
-//     it is fenced, and ends with ErrFenced.
-//  2. It takes the state that the record names. The messages behind that state are the
-//     tail: events that were published since.
-//  3. It reads the job's output from the state's position on. Each event that follows is
-//     the next of the tail, byte for byte, as long as there is one; then it is published.
-//     Events of the tail that do not follow from predictions (other rules, an
-//     acknowledgement, a silence) are taken at their position.
-//     Several that follow from one message are published together, as a fast batch of
-//     JetStream that ends at the first gap: the server stores them in their order, each
-//     behind the one that it names, refuses all behind the first that it refuses, and says
-//     then how many it has. Publishing without waiting for each answer would not do: what another process
-//     stores amid them shifts the numbers, and one that comes behind a refused one would fit
-//     again. NATS servers before 2.14 take one message at a time.
-//  4. After some time, and when it ends, it stores its state, and a record that names it.
-//     What was stored before is removed. The state has the rest of the tail in it, so that
-//     what has been compared is not compared again by the next process.
+//  1. A starting process reads the newest record and publishes its own record after the
+//     last message. From then on the server refuses messages of an earlier process: the
+//     earlier process is fenced, and ends with ErrFenced.
+//  2. The process loads the state that the record names. The log's later messages are the
+//     tail: events published after the state was stored.
+//  3. The process reads the job's output from the state's position on. Each resulting event
+//     must equal the tail's next event, byte for byte; after the tail, events are published.
+//     Events of the tail that do not follow from predictions (new rules, an
+//     acknowledgement, a silence) are applied at their position.
+//     Several events of one message are published together, as a fast batch of JetStream
+//     that ends at the first gap: the server stores them in order, refuses all events after
+//     the first refused event, and reports the number of stored events. Publishing without
+//     waiting for each reply is not safe: a message of another process shifts the numbers,
+//     and an event after a refused event could then fit. NATS servers before 2.14 accept
+//     one message at a time.
+//  4. Periodically, and when it ends, the process stores its state and a record that names
+//     the state, and removes the previous state. The state includes the rest of the tail,
+//     so that the next process does not repeat comparisons.
 //
-// If the answer to a message does not come, the process reads which message has the next
-// number. It is its own (it was stored), none (it is sent again) or another's (fenced).
+// If the reply to a message is missing, the process reads the message with the next number:
+// its own message (stored), no message (resend) or another process's message (fenced).
 //
-// A rule about silence is decided when the server says, in one answer, what time it is
-// and that the output has nothing that was not judged. The event has this time. From then
-// on it is part of the log. Silence is counted from the stream's last prediction, or from
-// when the process began to listen, or had its connection again, whichever is later.
+// A silence rule is decided when one server reply has the time and shows that the output
+// has no unjudged messages. The event has this time and is then part of the log. Silence is
+// counted from the stream's last prediction, or from when the process started to listen or
+// reconnected, whichever is later.
 //
 // # Standing by
 //
-// A process that begins asks on <job>.alarms.alive whether another one keeps the alarms. If
-// so, it stands by: it takes the stored state and reads log and output along. The answer
-// (pulse) says how far the other one has judged the output, and which message of the log was
-// its last then. Once a standby has that message, it judges the output up to there: all
-// events that follow are in the log, and it compares them as in step 3. So it is never ahead
-// of what is stored. It also notes which streams have changed since the bucket was written.
+// A starting process asks on <job>.alarms.alive whether another process (the keeper) keeps
+// the alarms. If so, the process stands by: it loads the stored state and follows log and
+// output. The answer (pulse) has the keeper's position in the output and its last message of
+// the log. After the standby has read this message, it judges the output up to the
+// position: all resulting events are in the log, and are compared as in step 3. So the
+// standby is never ahead of the stored log. It also records the streams that changed since
+// the bucket was written.
 //
-// It asks again every 100 ms. Where nobody listens (the server says so at once), or nobody
-// answers for 5 s, it listens itself, takes the alarms over (step 1), and goes on with what
-// it knows instead of the stored state: the rest of the log is the tail. It does not if its
-// last event is not in the log any more. If what follows then is not what the log has, it
-// begins again with the stored state.
+// The standby repeats the question every 100 ms. If no process listens (the server reports
+// this at once), or no answer comes for 5 s, the standby listens itself, takes the alarms
+// over (step 1), and continues with its own state instead of the stored state: the rest of
+// the log is the tail. If its last event is missing from the log, or the resulting events
+// differ from the log, it restarts from the stored state.
 //
 // # Connections
 //
-// A process that does not keep the alarms yet belongs to one connection. When that breaks, it
-// begins again on the next one, with the stored state, for the server may have lost something.
-// So one that starts and one that comes back are the same. Neither believes at once that nobody
-// is there: the server may be back only now, and the one that keeps the alarms comes back
-// within its client's longest pause between two attempts. It waits so long, and 0.2 s (asker).
-// It does not wait where the log has not begun, nor once it has stood by on this connection
-// for longer, nor where the newest record is its own (its connection broke while it began), nor,
-// when it starts, where its server is the one that this record names: that has not begun since.
+// A process that does not keep the alarms yet belongs to one connection. If the connection
+// breaks, the process restarts from the stored state on the next connection, because the
+// server may have lost data. A started process and a reconnected process thus behave
+// alike. Neither trusts a report "no listener" at once: the server may have just started,
+// and the keeper reconnects within its client's longest pause between two attempts. The
+// process waits for this pause plus 0.2 s (asker). It does not wait if the log is new, if
+// it has stood by on this connection for longer, if the newest record is its own (its
+// connection broke during the start), or, at its start, if it is connected to the server
+// that this record names: that server has not restarted since.
 //
-// The process that keeps the alarms stays what it is while its connection is away: what it
-// publishes is tried again until the server takes it, or says that it is fenced.
+// The keeper stays the keeper while its connection is down: it retries each message until
+// the server stores it, or reports that the process is fenced.
 //
-// Whatever is asked or read ends with the connection (store.Link): an answer cannot come on
-// another one, and waiting for it took 5 to 10 s. Readers begin anew behind what they have read.
+// Each request and each read ends with the connection (store.Link): a reply cannot arrive
+// on another connection, and waiting for a lost reply took 5 to 10 s. Readers restart after
+// the last message read.
 //
-// # Why each event is once, and why somebody keeps the alarms
+// # Why each event is published once, and why a process keeps the alarms
 //
-// Of several that find nobody, the server takes the record of one; the others hear of it.
-// Exactly once does not depend on who is believed to be there, nor on any of these times: each
-// message names the one before it, so only who wrote or read the log's last message can write
-// the next one, and the log alone decides whose the alarms are. A wait that is too short costs
-// a take-over that was not needed: the one that was there is fenced and begins again. A wait that is
-// too long costs time. Somebody takes the alarms over within these waits while the server
-// answers, because each of them is bounded and none begins again without a new connection.
+// If several processes find no keeper, the server accepts the record of only one; the other
+// processes hear its answers. Exactly-once does not depend on these questions or times: each
+// message names the previous message, so only a process that wrote or read the log's last
+// message can write the next message. Only the log decides who keeps the alarms. Too short a
+// wait costs an unnecessary take-over: the previous keeper is fenced and restarts. Too long
+// a wait costs time. While the server answers, some process takes the alarms over within
+// these waits: each wait is bounded and restarts only with a new connection.
 //
 // # When predictions are gone
 //
-// The predictions of each partition are numbered. If some are gone that have not been
-// judged (output.keep), the process ends with alarm.ErrMissing. With Options.Missing it
-// continues with those that are there: alarms that are on stay on.
+// The predictions of each partition are numbered. If unjudged predictions were removed
+// (output.keep), the process ends with alarm.ErrMissing. With Options.Missing it continues
+// with the remaining predictions: active alarms stay active.
 //
 // # When the output goes back in time
 //
-// A power failure may take the end of the output, and the stage makes the lost predictions
-// again, in other messages, under the same numbers. Each event has the headers Eusn-Judged
-// (partition:number of the predictions that had been judged, of the partitions with any
-// since the event before) and, if it follows from a prediction, Eusn-Prediction (which one).
-// Its time is that at which the output's message was stored. A process that begins compares
-// that of what was judged last (compare). If the output has another message there, or ends
-// before, the log is compared with what is left. The rest of it stands (alarm.Fold.Resume):
-// its predictions are counted when they come again and decide nothing, and each event
-// becomes true in the state with its prediction. An event of kind rules with a why says so,
-// and the state is stored. A process that notices it at work begins again.
+// A power failure may remove the end of the output. The stage then republishes the lost
+// predictions in new messages, with the same prediction numbers. Each event has the header
+// Eusn-Judged (partition:number of the judged predictions, for partitions that changed since
+// the previous event) and, if it follows from a prediction, Eusn-Prediction (its number).
+// The event's time is the storage time of the output's message. A starting process compares
+// this time with the last judged message (compareOutput). If the output has a different
+// message there, or ends earlier, the remaining output is compared with the log, and the
+// rest of the log is accepted (alarm.Fold.Resume): its predictions are counted on their
+// return and decide nothing, and each event enters the state with its prediction. An event
+// of kind rules with a why records this, and the state is stored. A running process that
+// detects the loss restarts.
 //
 // Package alarm judges the rules; package drift detects changes; package notify sends
 // the events.

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// Processes that are killed while the inputs of one of two streams drift: the log has the
-// events of one that was never killed, each once, and they name the channel.
+// TestDriftUnderKills kills processes while the inputs of one of two streams drift: the log has the
+// same events as without kills, each once, and the events name the channel.
 func TestDriftUnderKills(t *testing.T) {
 	r := newRig(t, -1)
 	rules, err := alarm.ParseRules(map[string]string{"inputs": "drift inputs, clear after 20", "fleet": `drift inputs level, by "()"`})
@@ -36,29 +36,29 @@ func TestDriftUnderKills(t *testing.T) {
 				m.Predictions = append(m.Predictions, p)
 			}
 			m.Outs = outs
-			r.send(m)
+			r.publishOutput(m)
 		}
 	}
 	run := func(kill bool) {
-		p := r.start(watch.Options{Rules: rules, Since: time.Unix(1, 0), Save: 1})
+		p := r.startProcess(watch.Options{Rules: rules, Since: time.Unix(1, 0), Save: 1})
 		if kill {
-			r.await("some to be judged", func() bool { return r.position() > 0 })
+			r.waitFor("some to be judged", func() bool { return r.savedPosition() > 0 })
 			p.kill()
 			return
 		}
-		r.await("all to be judged", func() bool { return r.position() >= r.sent[len(r.sent)-1].Seq })
-		r.end(p)
+		r.waitFor("all to be judged", func() bool { return r.savedPosition() >= r.sent[len(r.sent)-1].Seq })
+		r.stopProcess(p)
 	}
 	more(44, 0)
 	run(true)
 	run(false)
-	more(1, 1) // 25 predictions of each stream: too few to be sure
+	more(1, 1) // 25 predictions of each stream: too few for a decision
 	run(true)
 	more(8, 1)
 	run(true)
 	run(false)
 
-	got := r.events()
+	got := r.readEvents()
 	f := alarm.NewFold("x", 0)
 	if _, err := f.Apply(f.ChangeRules(rules, "", "", time.Time{})); err != nil {
 		t.Fatal(err)

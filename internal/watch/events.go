@@ -17,15 +17,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ErrNoAlarms is that of a job whose alarms nobody has kept.
-var ErrNoAlarms = errors.New("there is no alarm log: alarms run begins it, and has not run for this job")
+// ErrNoAlarms means that no process ever kept the job's alarms.
+var ErrNoAlarms = errors.New("the job has no alarm log: start eusn-stream alarms run, which creates the log")
 
 const forgetAfter = 30 * time.Second
 
-// On are the alarms that are on: the event of each that raised or acknowledged it, by
-// rule and key.
-func On(ctx context.Context, js jetstream.JetStream, job string) (on []alarm.Event, err error) {
-	err = read(ctx, js, job, false, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubjects: []string{wire.AlarmEvents(job)}}, func(e alarm.Event) error {
+// ActiveAlarms returns the last event of each active alarm (raised or acknowledged), sorted by rule
+// and key.
+func ActiveAlarms(ctx context.Context, js jetstream.JetStream, job string) (on []alarm.Event, err error) {
+	err = readLog(ctx, js, job, false, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubjects: []string{wire.AlarmEvents(job)}}, func(e alarm.Event) error {
 		if e.Kind != alarm.Cleared {
 			on = append(on, e)
 		}
@@ -37,26 +37,26 @@ func On(ctx context.Context, js jetstream.JetStream, job string) (on []alarm.Eve
 	return on, err
 }
 
-// Events hands the events of the alarm log to fn in their order: those that were stored
-// since a time (zero: those that come from now on), then with follow those that come, until
-// ctx ends (nil) or fn returns an error, which it returns.
-func Events(ctx context.Context, js jetstream.JetStream, job string, since time.Time, follow bool, fn func(alarm.Event) error) error {
+// ReadEvents passes the events of the alarm log to fn in order, starting with events stored at a
+// time (zero: only new events). With follow, new events are included until ctx ends (nil) or fn
+// returns an error, which ReadEvents returns.
+func ReadEvents(ctx context.Context, js jetstream.JetStream, job string, since time.Time, follow bool, fn func(alarm.Event) error) error {
 	cfg := jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverNewPolicy, FilterSubjects: []string{wire.AlarmEvents(job), wire.AlarmRulesSubject(job)}}
 	if !since.IsZero() {
 		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &since
 	}
-	return read(ctx, js, job, follow, cfg, fn)
+	return readLog(ctx, js, job, follow, cfg, fn)
 }
 
-// State hands the last event of each alarm to fn, in their order, then those that come,
-// until ctx ends (nil) or fn returns an error, which it returns.
-func State(ctx context.Context, js jetstream.JetStream, job string, fn func(alarm.Event) error) error {
-	return read(ctx, js, job, true, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubjects: []string{wire.AlarmEvents(job)}}, fn)
+// FollowAlarms passes the last event of each alarm to fn, in order, then new events, until ctx ends
+// (nil) or fn returns an error, which FollowAlarms returns.
+func FollowAlarms(ctx context.Context, js jetstream.JetStream, job string, fn func(alarm.Event) error) error {
+	return readLog(ctx, js, job, true, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, FilterSubjects: []string{wire.AlarmEvents(job)}}, fn)
 }
 
-// LatestOf is what is known of a stream; nil where nothing is. The error is ErrNoAlarms
-// where nobody has kept it yet.
-func LatestOf(ctx context.Context, js jetstream.JetStream, job, stream string) (*alarm.Latest, error) {
+// ReadLatest returns the bucket's entry for a stream; nil without an entry. The error is
+// ErrNoAlarms if the bucket does not exist.
+func ReadLatest(ctx context.Context, js jetstream.JetStream, job, stream string) (*alarm.Latest, error) {
 	bucket, err := js.KeyValue(ctx, wire.LatestBucket(job))
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		return nil, fmt.Errorf("watch: job %q: %w", job, ErrNoAlarms)
@@ -73,14 +73,14 @@ func LatestOf(ctx context.Context, js jetstream.JetStream, job, stream string) (
 	}
 	known := new(alarm.Latest)
 	if err := json.Unmarshal(e.Value(), known); err != nil {
-		return nil, fmt.Errorf("watch: bucket %s: what is known of stream %q: %w", wire.LatestBucket(job), stream, err)
+		return nil, fmt.Errorf("watch: bucket %s: entry of stream %q: %w", wire.LatestBucket(job), stream, err)
 	}
 	return known, nil
 }
 
-// CurrentRules are the rules that hold, and the event that says so; nil without any.
+// CurrentRules returns the event that set the current rules; nil without any.
 func CurrentRules(ctx context.Context, js jetstream.JetStream, job string) (*alarm.Event, error) {
-	s, err := open(ctx, js, job)
+	s, err := openLog(ctx, js, job)
 	if err != nil {
 		return nil, err
 	}
@@ -93,9 +93,9 @@ func CurrentRules(ctx context.Context, js jetstream.JetStream, job string) (*ala
 	}
 	e, err := alarm.Unmarshal(m.Data)
 	if err != nil {
-		e, err = before(ctx, js, job, m.Subject, true)
+		e, err = lastValidEvent(ctx, js, job, m.Subject, true)
 	}
-	if errors.Is(err, errNone) {
+	if errors.Is(err, errNoMessage) {
 		return nil, nil
 	}
 	if err != nil {
@@ -104,18 +104,18 @@ func CurrentRules(ctx context.Context, js jetstream.JetStream, job string) (*ala
 	return &e, nil
 }
 
-// before is the last event of a subject whose last message is none; errNone without one, or
-// where it is not wanted.
-func before(ctx context.Context, js jetstream.JetStream, job, subject string, wanted bool) (last alarm.Event, err error) {
+// lastValidEvent returns the last event of a subject whose newest message is foreign. The error is
+// errNoMessage if the subject has no event, or if wanted is false.
+func lastValidEvent(ctx context.Context, js jetstream.JetStream, job, subject string, wanted bool) (last alarm.Event, err error) {
 	if !wanted {
-		return last, errNone
+		return last, errNoMessage
 	}
 	cons, err := js.OrderedConsumer(ctx, wire.AlarmStream(job), jetstream.OrderedConsumerConfig{FilterSubjects: []string{subject}, InactiveThreshold: forgetAfter})
 	if err != nil {
 		return last, err
 	}
 	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 {
-		return last, errNone
+		return last, errNoMessage
 	}
 	err = natsclient.Each(ctx, cons, stopTimeout, func(m jetstream.Msg) error {
 		if e, err := alarm.Unmarshal(m.Data()); err == nil {
@@ -128,14 +128,14 @@ func before(ctx context.Context, js jetstream.JetStream, job, subject string, wa
 	})
 	switch {
 	case errors.Is(err, errEnough) && last.Number == 0:
-		return last, errNone
+		return last, errNoMessage
 	case errors.Is(err, errEnough):
 		return last, nil
 	}
 	return last, err
 }
 
-func open(ctx context.Context, js jetstream.JetStream, job string) (jetstream.Stream, error) {
+func openLog(ctx context.Context, js jetstream.JetStream, job string) (jetstream.Stream, error) {
 	s, err := js.Stream(ctx, wire.AlarmStream(job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return nil, fmt.Errorf("watch: job %q: %w", job, ErrNoAlarms)
@@ -146,12 +146,12 @@ func open(ctx context.Context, js jetstream.JetStream, job string) (jetstream.St
 	return s, nil
 }
 
-func read(ctx context.Context, js jetstream.JetStream, job string, follow bool, cfg jetstream.OrderedConsumerConfig, fn func(alarm.Event) error) error {
-	s, err := open(ctx, js, job)
+func readLog(ctx context.Context, js jetstream.JetStream, job string, follow bool, cfg jetstream.OrderedConsumerConfig, fn func(alarm.Event) error) error {
+	s, err := openLog(ctx, js, job)
 	if err != nil {
 		return err
 	}
-	if !follow && s.CachedInfo().State.LastSeq == 0 { // a stage has made it
+	if !follow && s.CachedInfo().State.LastSeq == 0 { // the stage created the empty stream
 		return fmt.Errorf("watch: job %q: %w", job, ErrNoAlarms)
 	}
 	failed := func(err error) error { return readFailure(ctx, job, follow, err) }
@@ -173,11 +173,11 @@ func read(ctx context.Context, js jetstream.JetStream, job string, follow bool, 
 			return failed(err)
 		}
 		e, err := alarm.Unmarshal(m.Data())
-		if err != nil { // it is no event; an event of that alarm may be before it
-			e, err = before(ctx, js, job, m.Subject(), cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy)
+		if err != nil { // a foreign message; the alarm's last event may precede it
+			e, err = lastValidEvent(ctx, js, job, m.Subject(), cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy)
 		}
 		switch {
-		case errors.Is(err, errNone):
+		case errors.Is(err, errNoMessage):
 		case err != nil:
 			return failed(err)
 		default:
@@ -191,8 +191,7 @@ func read(ctx context.Context, js jetstream.JetStream, job string, follow bool, 
 	}
 }
 
-// readFailure is the error of reading the alarm log. What follows the log ends without one
-// when ctx does.
+// readFailure returns the error of reading the alarm log; nil if a following reader's ctx ended.
 func readFailure(ctx context.Context, job string, follow bool, err error) error {
 	if err == nil || ctx.Err() != nil && follow {
 		return nil
@@ -200,8 +199,8 @@ func readFailure(ctx context.Context, job string, follow bool, err error) error 
 	return fmt.Errorf("watch: NATS stream %s: %w", wire.AlarmStream(job), err)
 }
 
-// openMessages opens the messages of the alarm log; it is nil if there are none and none are
-// waited for.
+// openMessages opens the messages of the alarm log; it returns nil if the log has none and wait is
+// false.
 func openMessages(ctx context.Context, js jetstream.JetStream, job string, wait bool, cfg jetstream.OrderedConsumerConfig) (it jetstream.MessagesContext, err error) {
 	cfg.InactiveThreshold = forgetAfter
 	cons, err := js.OrderedConsumer(ctx, wire.AlarmStream(job), cfg)

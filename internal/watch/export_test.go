@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 )
 
-// RunWith is Run with a connection that a test may stand behind.
+// RunWith is Run with a connection that a test may wrap.
 func RunWith(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, o Options) error {
-	sayOnce(&o)
-	return run(ctx, &lasting{nc: nc, js: js, link: store.Follow(nc)}, o)
+	reportStandbyOnce(&o)
+	return runConnected(ctx, &processState{nc: nc, js: js, link: store.Follow(nc)}, o)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// junk publishes what is no event on each subject of the alarm log.
-func (r *rig) junk() {
+// publishForeign publishes a message that is no event on each subject of the alarm log.
+func (r *rig) publishForeign() {
 	r.t.Helper()
 	for _, subject := range []string{wire.AlarmSubject("job", "rub", alarm.Token("s")), wire.AlarmRulesSubject("job"), "job.alarm.x"} {
 		if _, err := r.js.Publish(r.t.Context(), subject, []byte("no event")); err != nil {
@@ -25,9 +25,9 @@ func (r *rig) junk() {
 	}
 }
 
-// Messages of the alarm log that are no events are left out: before the log begins, while
-// a process keeps the alarms, while one stands by, and between two. No event is lost, and
-// whoever reads the log sees the alarms that are on.
+// TestForeignMessages: foreign messages in the alarm log are skipped: before the log starts, while
+// a process keeps the alarms, while a process stands by, and between two processes. No event is
+// lost, and readers of the log see the active alarms.
 func TestForeignMessages(t *testing.T) {
 	r := newRig(t, -1)
 	book := &pipelinetest.LogBook{}
@@ -35,26 +35,26 @@ func TestForeignMessages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := watch.Ensure(t.Context(), r.js, "job", 0); err != nil {
+	if err := watch.EnsureStreams(t.Context(), r.js, "job", 0); err != nil {
 		t.Fatal(err)
 	}
-	r.junk()
+	r.publishForeign()
 	var begun atomic.Int32
 	o := watch.Options{Rules: rules, Save: time.Millisecond, Who: "test", Log: book.Logger(), Begun: func(alarm.Rules) { begun.Add(1) }}
 	on := func() int {
 		t.Helper()
-		all, err := watch.On(t.Context(), r.js, "job")
+		all, err := watch.ActiveAlarms(t.Context(), r.js, "job")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(all)
 	}
-	first := r.start(o)
-	r.await("the first process", func() bool { return begun.Load() == 1 })
+	first := r.startProcess(o)
+	r.waitFor("the first process", func() bool { return begun.Load() == 1 })
 	stands := make(chan bool, 16)
 	second := o
 	second.StandsBy = func() { stands <- true }
-	other := r.start(second)
+	other := r.startProcess(second)
 	select {
 	case <-stands:
 	case <-time.After(pipelinetest.Patience):
@@ -64,53 +64,53 @@ func TestForeignMessages(t *testing.T) {
 	raise := func(stream string) {
 		t.Helper()
 		before := on()
-		r.junk()
+		r.publishForeign()
 		outs++
-		r.send(bad(stream, outs, 2))
-		r.await("the alarm of "+stream, func() bool { return on() == before+1 })
-		r.junk()
+		r.publishOutput(badMessage(stream, outs, 2))
+		r.waitFor("the alarm of "+stream, func() bool { return on() == before+1 })
+		r.publishForeign()
 		if n := on(); n != before+1 {
 			t.Errorf("%d alarms are on, want %d: a message that is no event hides one", n, before+1)
 		}
 	}
 	raise("s")
 	raise("t")
-	r.end(first)
-	r.junk()
-	r.await("the second process", func() bool { return begun.Load() == 2 })
+	r.stopProcess(first)
+	r.publishForeign()
+	r.waitFor("the second process", func() bool { return begun.Load() == 2 })
 	raise("u")
 	if e, err := watch.CurrentRules(t.Context(), r.js, "job"); err != nil || e == nil || len(e.Rules) != 1 {
 		t.Errorf("the rules that hold: %+v, %v", e, err)
 	}
-	r.end(other)
-	third := r.start(o)
-	r.await("the third process", func() bool { return begun.Load() == 3 })
+	r.stopProcess(other)
+	third := r.startProcess(o)
+	r.waitFor("the third process", func() bool { return begun.Load() == 3 })
 	raise("v")
-	r.end(third)
+	r.stopProcess(third)
 	if book.Lines("is no event and is left out") == 0 {
 		t.Error("the log does not report what was left out")
 	}
-	for i, e := range r.events() {
+	for i, e := range r.readEvents() {
 		if e.Number != uint64(i+1) {
 			t.Fatalf("event %d has number %d", i+1, e.Number)
 		}
 	}
 }
 
-// A consumer can deliver the messages of a NATS stream to where a process answers. They are
-// no requests: nothing is answered, and the process goes on.
+// TestConsumerDeliversHere: a consumer may deliver the messages of a NATS stream to the request
+// subjects. They are no requests: the process sends no answer and continues.
 func TestConsumerDeliversHere(t *testing.T) {
 	r := newRig(t, -1)
 	book := &pipelinetest.LogBook{}
 	begun := make(chan bool, 1)
-	p := r.start(watch.Options{Log: book.Logger(), Begun: func(alarm.Rules) { begun <- true }})
+	p := r.startProcess(watch.Options{Log: book.Logger(), Begun: func(alarm.Rules) { begun <- true }})
 	<-begun
 	nc, err := r.server.Connect("listener", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
-	acks, err := nc.SubscribeSync("$JS.ACK.>") // an answer would come here
+	acks, err := nc.SubscribeSync("$JS.ACK.>") // an answer would arrive here
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestConsumerDeliversHere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.send(bad("s", 1, 2))
+	r.publishOutput(badMessage("s", 1, 2))
 	if m, err := acks.NextMsg(time.Second); err != nats.ErrTimeout {
 		t.Errorf("what a consumer delivered was answered: %v, %v", m, err)
 	}
@@ -130,5 +130,5 @@ func TestConsumerDeliversHere(t *testing.T) {
 	if _, err := watch.SetRules(t.Context(), nc, "job", watch.RuleSet{Rules: map[string]string{"rub": "class rub"}, Who: "test"}); err != nil {
 		t.Errorf("a real request: %v", err)
 	}
-	r.end(p)
+	r.stopProcess(p)
 }

@@ -15,64 +15,64 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// skipTo continues after a message of the output without having judged those before.
+// skipTo continues after an output message without judging earlier messages.
 func (w *watcher) skipTo(ctx context.Context, seq uint64) error {
-	if err := w.believe(seq); err != nil {
+	if err := w.acceptTail(seq); err != nil {
 		return err
 	}
 	w.fold.Skip(seq)
-	if err := w.save(ctx); err != nil {
+	if err := w.saveState(ctx); err != nil {
 		return err
 	}
-	return w.start(ctx)
+	return w.applyConfiguredRules(ctx)
 }
 
 func (w *watcher) warnOfLimits() {
 	if w.fold.Crowded() {
-		w.Log.Warn("rules of kind drift have too many keys: those that come now have no alarm of drift; give the rules fewer streams (streams S) or count groups of them (by)", "keys", alarm.MostSeries)
+		w.Log.Warn("rules of kind drift have too many keys: new keys get no drift alarm; restrict the rules to fewer streams (streams S) or group the streams (by)", "keys", alarm.MostSeries)
 	}
 	if w.fold.Full() {
-		w.Log.Warn("too many streams, and all of them have alarms: those that come now are not judged; run jobs of fewer streams, or find out why every stream has an alarm", "streams", alarm.MostStreams)
+		w.Log.Warn("too many streams, and all have alarms: new streams are not judged; run jobs with fewer streams, or find out why every stream has an alarm", "streams", alarm.MostStreams)
 	}
 }
 
-// take judges a message of the output.
-func (w *watcher) take(ctx context.Context, o *consumer.Output) error {
+// judgeOutput judges an output message.
+func (w *watcher) judgeOutput(ctx context.Context, o *consumer.Output) error {
 	if o.Seq <= w.fold.Position() {
 		return nil
 	}
-	if err := w.silences(ctx, o.Seq); err != nil { // what the server said before it had this one
+	if err := w.raiseSilences(ctx, o.Seq); err != nil { // the server's report precedes this message
 		return err
 	}
 	if o.Stored.IsZero() {
 		w.fold.Pass(o.Seq)
-		return w.facts(ctx, o.Seq)
+		return w.applyFacts(ctx, o.Seq)
 	}
 	m := alarm.Message{Seq: o.Seq, Stored: o.Stored, Partition: o.Partition, Outs: o.Outs, Labels: o.Meta.Labels, Predictions: o.Predictions}
 	err := w.fold.Missing(&m)
 	if errors.Is(err, alarm.ErrMissing) {
-		if back, _, again := w.replaced(ctx); again == nil && back {
-			return fmt.Errorf("%w: messages of %s that were judged are others now", errBack, wire.OutputStream(w.Job))
+		if back, _, checkErr := w.findReplaced(ctx); checkErr == nil && back {
+			return fmt.Errorf("%w: judged messages of %s were replaced", errBack, wire.OutputStream(w.Job))
 		}
 	}
 	if err == nil {
-		err = w.reached(ctx, o.Seq-1)
+		err = w.applyFactsUpTo(ctx, o.Seq-1)
 	}
-	if errors.Is(err, alarm.ErrMissing) && w.Missing && !w.standby.on {
-		w.Log.Warn("continuing without predictions that are gone; alarms that are on stay on", "err", err)
+	if errors.Is(err, alarm.ErrMissing) && w.Missing && !w.standby.following {
+		w.Log.Warn("continuing without the removed predictions; active alarms stay active", "err", err)
 		err = w.skipTo(ctx, o.Seq-1)
 	}
 	if err != nil {
 		return err
 	}
-	w.note(&m)
+	w.warnOfRules(&m)
 	events, err := w.fold.Take(&m)
 	w.warnOfLimits()
 	if err == nil {
-		err = w.emit(ctx, events)
+		err = w.emitEvents(ctx, events)
 	}
 	if err == nil {
-		err = w.facts(ctx, o.Seq)
+		err = w.applyFacts(ctx, o.Seq)
 	}
 	if err == nil {
 		err = w.saveIfDue(ctx)
@@ -80,10 +80,10 @@ func (w *watcher) take(ctx context.Context, o *consumer.Output) error {
 	return err
 }
 
-// saveIfDue stores the state from time to time. A process that catches up does it more
-// often: if another one takes over meanwhile, that one goes on from there.
+// saveIfDue stores the state periodically. A process that is catching up saves more often, so that
+// a successor starts from a later position.
 func (w *watcher) saveIfDue(ctx context.Context) error {
-	if w.standby.on {
+	if w.standby.following {
 		return nil
 	}
 	every := cmp.Or(w.Save, saveEvery)
@@ -93,14 +93,14 @@ func (w *watcher) saveIfDue(ctx context.Context) error {
 	if time.Since(w.saved.when) < every {
 		return nil
 	}
-	return w.save(ctx)
+	return w.saveState(ctx)
 }
 
-// reached is facts, where the output has nothing up to a position that was not judged. If
-// it does not have the message any more from which an event follows, the error is
-// ErrMissing.
-func (w *watcher) reached(ctx context.Context, position uint64) error {
-	err := w.facts(ctx, position)
+// applyFactsUpTo calls applyFacts for a position when every earlier message of the output has been
+// judged. The error is ErrMissing if the output lost the message that an event of the tail followed
+// from.
+func (w *watcher) applyFactsUpTo(ctx context.Context, position uint64) error {
+	err := w.applyFacts(ctx, position)
 	if !errors.Is(err, ErrDiffers) {
 		return err
 	}
@@ -108,51 +108,51 @@ func (w *watcher) reached(ctx context.Context, position uint64) error {
 	defer cancel()
 	switch _, lost := w.output.GetMsg(try, w.tail[0].Event.Position); {
 	case errors.Is(lost, jetstream.ErrMsgNotFound):
-		return fmt.Errorf("watch: %w: those in message %d of %s, of which event %d was made", alarm.ErrMissing, w.tail[0].Event.Position, wire.OutputStream(w.Job), w.tail[0].Event.Number)
-	case lost != nil: // not known
+		return fmt.Errorf("watch: %w: message %d of %s, the source of event %d", alarm.ErrMissing, w.tail[0].Event.Position, wire.OutputStream(w.Job), w.tail[0].Event.Number)
+	case lost != nil: // unknown
 		return fmt.Errorf("watch: message %d of %s: %w", w.tail[0].Event.Position, wire.OutputStream(w.Job), lost)
 	}
 	return err
 }
 
-// facts takes the events of the tail that come at or before a position and follow from
-// no prediction, and begins when there is no tail any more.
-func (w *watcher) facts(ctx context.Context, position uint64) error {
+// applyFacts applies the tail's events up to a position that follow from no prediction (other
+// rules, acknowledgements, silence). At the end of the tail it activates the configured rules.
+func (w *watcher) applyFacts(ctx context.Context, position uint64) error {
 	for len(w.tail) > 0 && w.tail[0].Event.Position <= position {
 		e := &w.tail[0].Event
 		follows, err := w.fold.Apply(*e)
 		if err != nil {
-			return differs(w.Job, e, err)
+			return newDiffersError(w.Job, e, err)
 		}
 		w.tail = w.tail[1:]
-		if err := w.emit(ctx, follows); err != nil {
+		if err := w.emitEvents(ctx, follows); err != nil {
 			return err
 		}
 	}
-	if len(w.tail) > 0 || w.lost != nil && position < w.lost.back || w.standby.on {
+	if len(w.tail) > 0 || w.lost != nil && position < w.lost.last || w.standby.following {
 		return nil
 	}
 	if w.lost != nil {
-		if err := w.resume(ctx); err != nil {
+		if err := w.resumeLog(ctx); err != nil {
 			return err
 		}
 	}
-	return w.start(ctx)
+	return w.applyConfiguredRules(ctx)
 }
 
-// ErrDiffers is the error where the log is not what follows from the predictions.
-var ErrDiffers = errors.New("the alarm log is not what follows from the job's predictions")
+// ErrDiffers means that the log does not match the events that follow from the predictions.
+var ErrDiffers = errors.New("the alarm log does not match the job's predictions")
 
-func differs(job string, e *alarm.Event, why error) error {
-	return fmt.Errorf("watch: %w: event %d at position %d: %w: it was written by another program, or the output was changed; use the program that wrote it; or %s", ErrDiffers, e.Number, e.Position, why, anew(job))
+func newDiffersError(job string, e *alarm.Event, why error) error {
+	return fmt.Errorf("watch: %w: event %d at position %d: %w: another program wrote the log, or the output was changed; use the program that wrote the log; or %s", ErrDiffers, e.Number, e.Position, why, recreateHint(job))
 }
 
-// emit publishes events, or finds them in the tail.
-func (w *watcher) emit(ctx context.Context, events []alarm.Event) error {
+// emitEvents publishes events, or compares them with the tail.
+func (w *watcher) emitEvents(ctx context.Context, events []alarm.Event) error {
 	for i := range events {
 		e := &events[i]
-		if len(w.tail) == 0 && w.standby.on {
-			return fmt.Errorf("%w: event %d is not in the log", errAgain, e.Number)
+		if len(w.tail) == 0 && w.standby.following {
+			return fmt.Errorf("%w: event %d is not in the log", errDiverged, e.Number)
 		}
 		if len(w.tail) == 0 {
 			all := make([]alarm.Logged, 0, len(events)-i)
@@ -160,25 +160,25 @@ func (w *watcher) emit(ctx context.Context, events []alarm.Event) error {
 				judged, by := e.Judged()
 				all = append(all, alarm.Logged{Event: e, Judged: judged, By: by})
 			}
-			return w.publish(ctx, all...)
+			return w.publishEvents(ctx, all...)
 		}
-		was := w.tail[0].Event
+		expected := w.tail[0].Event
 		a, err1 := e.Marshal()
-		b, err2 := was.Marshal()
+		b, err2 := expected.Marshal()
 		if err := errors.Join(err1, err2); err != nil {
 			return err
 		}
 		if !bytes.Equal(a, b) {
-			return differs(w.Job, &was, fmt.Errorf("it is %s, want %s", b, a))
+			return newDiffersError(w.Job, &expected, fmt.Errorf("it is %s, want %s", b, a))
 		}
 		w.tail = w.tail[1:]
 	}
 	return nil
 }
 
-// publish stores events.
-func (w *watcher) publish(ctx context.Context, all ...alarm.Logged) error {
-	if err := w.book.events(ctx, all); err != nil {
+// publishEvents stores events and reports them.
+func (w *watcher) publishEvents(ctx context.Context, all ...alarm.Logged) error {
+	if err := w.book.publishEvents(ctx, all); err != nil {
 		return err
 	}
 	for i := range all {
@@ -189,29 +189,29 @@ func (w *watcher) publish(ctx context.Context, all ...alarm.Logged) error {
 	return nil
 }
 
-// add stores a fact and takes it.
-func (w *watcher) add(ctx context.Context, e alarm.Event) error {
-	if err := w.publish(ctx, alarm.Logged{Event: e, Judged: w.fold.Judged()}); err != nil {
+// addFact stores an event that follows from no prediction, and applies it.
+func (w *watcher) addFact(ctx context.Context, e alarm.Event) error {
+	if err := w.publishEvents(ctx, alarm.Logged{Event: e, Judged: w.fold.Judged()}); err != nil {
 		return err
 	}
 	follows, err := w.fold.Apply(e)
 	if err != nil {
 		return err
 	}
-	return w.emit(ctx, follows)
+	return w.emitEvents(ctx, follows)
 }
 
-// save stores the state, if it is another one than before.
-func (w *watcher) save(ctx context.Context) error {
+// saveState stores the state if it has changed.
+func (w *watcher) saveState(ctx context.Context) error {
 	now := [2]uint64{w.fold.Position(), w.fold.Number()}
 	w.saved.when = time.Now()
-	if now == w.saved.at || w.lost != nil { // what the rest is about is not reached yet
+	if now == w.saved.progress || w.lost != nil { // the remaining lost events are not reached yet
 		return nil
 	}
-	w.latest.unsure(w.fold)
-	if err := w.book.save(ctx, w.fold, w.tail, w.made); err != nil {
+	w.latest.markUnconfirmed(w.fold)
+	if err := w.book.saveState(ctx, w.fold, w.tail, w.outputCreated); err != nil {
 		return err
 	}
-	w.saved.at, w.saved.took = now, time.Since(w.saved.when)
+	w.saved.progress, w.saved.took = now, time.Since(w.saved.when)
 	return nil
 }

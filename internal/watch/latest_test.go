@@ -17,21 +17,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// ensured is a server with a job's output and what its alarms need.
-func ensured(t *testing.T) (*natsserver.Server, jetstream.JetStream) {
+// serverWithJob starts a server with a job's output and its alarm streams.
+func serverWithJob(t *testing.T) (*natsserver.Server, jetstream.JetStream) {
 	t.Helper()
 	s := pipelinetest.Server(t, natsserver.Options{})
 	_, js := pipelinetest.Connect(t, s)
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := Ensure(t.Context(), js, "job", 0); err != nil {
+	if err := EnsureStreams(t.Context(), js, "job", 0); err != nil {
 		t.Fatal(err)
 	}
 	return s, js
 }
 
-// writer is what a process writes with: its own connection, its own fold.
+// writer is a process that writes: with its own connection and its own fold.
 type writer struct {
 	t      *testing.T
 	book   *book
@@ -58,11 +58,11 @@ func newWriterOn(t *testing.T, nc *nats.Conn, js jetstream.JetStream, name strin
 	}
 	t.Cleanup(w.latest.close)
 	t.Cleanup(w.book.close)
-	known, err := w.book.read(t.Context())
+	known, err := w.book.readRecord(t.Context())
 	if err == nil && known {
-		err = w.book.claim(t.Context())
+		err = w.book.claimRecord(t.Context())
 	} else if err == nil {
-		err = w.book.save(t.Context(), w.fold, nil, time.Unix(1, 0))
+		err = w.book.saveState(t.Context(), w.fold, nil, time.Unix(1, 0))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -70,9 +70,9 @@ func newWriterOn(t *testing.T, nc *nats.Conn, js jetstream.JetStream, name strin
 	return w
 }
 
-// judge takes the messages up to one, each a prediction of each stream; of stream s where
-// none is named.
-func (w *writer) judge(last uint64, streams ...string) {
+// judgeUpTo judges messages up to a number, each with a prediction of each stream; the default
+// stream is s.
+func (w *writer) judgeUpTo(last uint64, streams ...string) {
 	w.t.Helper()
 	if len(streams) == 0 {
 		streams = []string{"s"}
@@ -89,10 +89,10 @@ func (w *writer) judge(last uint64, streams ...string) {
 	}
 }
 
-// write writes what has changed, until it is stored or refused for good.
-func (w *writer) write() error {
+// writeUntilStored writes the changed streams until they are stored or permanently refused.
+func (w *writer) writeUntilStored() error {
 	for {
-		if err := w.latest.flush(w.t.Context(), w.fold); err != nil {
+		if err := w.latest.writeChanged(w.t.Context(), w.fold); err != nil {
 			return err
 		}
 		if len(w.latest.sent) == 0 && !w.fold.HasChanged() {
@@ -102,10 +102,10 @@ func (w *writer) write() error {
 	}
 }
 
-// has is the position of what the bucket has of stream s.
-func (w *writer) has() uint64 { return w.hasOf("s") }
+// storedPosition returns the bucket's position of stream s.
+func (w *writer) storedPosition() uint64 { return w.storedPositionOf("s") }
 
-func (w *writer) hasOf(stream string) uint64 {
+func (w *writer) storedPositionOf(stream string) uint64 {
 	w.t.Helper()
 	kv, err := w.book.js.KeyValue(w.t.Context(), wire.LatestBucket("job"))
 	if err != nil {
@@ -122,47 +122,47 @@ func (w *writer) hasOf(stream string) uint64 {
 	return l.Position
 }
 
-// What a process knows that has lost the alarms does not replace what the next one has
-// written, whether it was sent before or is sent again. The next one goes on behind it.
+// TestLatestOfOneWriter: a process that lost the alarms does not replace its successor's data,
+// neither with earlier nor with resent messages. The successor continues after them.
 func TestLatestOfOneWriter(t *testing.T) {
-	s, js := ensured(t)
+	s, js := serverWithJob(t)
 	first := newWriter(t, s, "first")
-	first.judge(1)
-	if err := first.write(); err != nil || first.has() != 1 {
-		t.Fatalf("the bucket has position %d, %v", first.has(), err)
+	first.judgeUpTo(1)
+	if err := first.writeUntilStored(); err != nil || first.storedPosition() != 1 {
+		t.Fatalf("the bucket has position %d, %v", first.storedPosition(), err)
 	}
-	first.judge(2) // it stands still before it writes this
+	first.judgeUpTo(2) // it pauses before it writes this message
 	second := newWriter(t, s, "second")
-	second.judge(3)
-	if err := second.write(); err != nil || second.has() != 3 {
-		t.Fatalf("after the second process the bucket has position %d, %v", second.has(), err)
+	second.judgeUpTo(3)
+	if err := second.writeUntilStored(); err != nil || second.storedPosition() != 3 {
+		t.Fatalf("after the second process the bucket has position %d, %v", second.storedPosition(), err)
 	}
-	if err := first.write(); !errors.Is(err, ErrFenced) || second.has() != 3 {
-		t.Errorf("the first process goes on: the bucket has position %d, %v", second.has(), err)
+	if err := first.writeUntilStored(); !errors.Is(err, ErrFenced) || second.storedPosition() != 3 {
+		t.Errorf("the first process goes on: the bucket has position %d, %v", second.storedPosition(), err)
 	}
-	second.judge(4)
-	if err := second.write(); err != nil || second.has() != 4 {
-		t.Errorf("then the bucket has position %d, %v", second.has(), err)
+	second.judgeUpTo(4)
+	if err := second.writeUntilStored(); err != nil || second.storedPosition() != 4 {
+		t.Errorf("then the bucket has position %d, %v", second.storedPosition(), err)
 	}
 	if keys, err := keysOf(t, js); err != nil || len(keys) != 1 {
 		t.Errorf("the bucket has the keys %v, %v", keys, err)
 	}
 }
 
-// What somebody else stores in the bucket is found when the next ones are written: all streams
-// are written again.
-func TestLatestOfSomebodyElse(t *testing.T) {
-	s, js := ensured(t)
+// TestLatestOfSomebodyElse: a foreign message in the bucket is detected at the next write: all
+// streams are rewritten.
+func TestLatestWithForeignMessage(t *testing.T) {
+	s, js := serverWithJob(t)
 	w := newWriter(t, s, "first")
 	streams := []string{"r", "s", "t"}
 	check := func(position uint64) {
 		t.Helper()
-		w.judge(position, streams...)
-		if err := w.write(); err != nil {
+		w.judgeUpTo(position, streams...)
+		if err := w.writeUntilStored(); err != nil {
 			t.Fatal(err)
 		}
 		for _, name := range streams {
-			if got := w.hasOf(name); got != position {
+			if got := w.storedPositionOf(name); got != position {
 				t.Errorf("the bucket has position %d of %s, want %d", got, name, position)
 			}
 		}
@@ -182,7 +182,7 @@ func TestLatestOfSomebodyElse(t *testing.T) {
 	check(2)
 	streams = streams[:3]
 	for name, want := range map[string]uint64{"s": 1, "t": 1} {
-		if got := w.hasOf(name); got != want {
+		if got := w.storedPositionOf(name); got != want {
 			t.Errorf("the bucket has position %d of %s, want %d", got, name, want)
 		}
 	}

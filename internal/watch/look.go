@@ -12,9 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// look asks the server whether the log is still ours, and what the output has.
-func (w *watcher) look(ctx context.Context) error {
-	if err := w.book.still(ctx); err != nil {
+// checkServer asks the server whether this process still writes the log, and what the output has.
+func (w *watcher) checkServer(ctx context.Context) error {
+	if err := w.book.checkWriter(ctx); err != nil {
 		return err
 	}
 	try, cancel := w.book.link.Attempt(ctx)
@@ -23,39 +23,39 @@ func (w *watcher) look(ctx context.Context) error {
 	switch {
 	case errors.Is(err, jetstream.ErrStreamNotFound):
 		return fmt.Errorf("watch: NATS stream %s was deleted", wire.OutputStream(w.Job))
-	case err != nil: // the server is away: nobody has listened
+	case err != nil: // the server is unreachable: the listening time restarts
 		w.listening = time.Time{}
 		return nil
-	case !info.Created.Equal(w.made):
-		return fmt.Errorf("watch: NATS stream %s was deleted and made again", wire.OutputStream(w.Job))
+	case !info.Created.Equal(w.outputCreated):
+		return fmt.Errorf("watch: NATS stream %s was deleted and recreated", wire.OutputStream(w.Job))
 	case info.State.LastSeq < w.fold.Position():
 		return fmt.Errorf("%w: %s, from message %d to %d", errBack, wire.OutputStream(w.Job), w.fold.Position(), info.State.LastSeq)
 	}
-	w.looked = mark{info.State.LastSeq, info.TimeStamp.UTC()}
+	w.observed = outputMark{info.State.LastSeq, info.TimeStamp.UTC()}
 	if w.listening.IsZero() {
-		w.listening = w.looked.at
+		w.listening = w.observed.time
 	}
-	if w.fold.Position() < w.looked.last {
+	if w.fold.Position() < w.observed.last {
 		return nil
 	}
-	if err := w.facts(ctx, w.looked.last); err != nil {
+	if err := w.applyFacts(ctx, w.observed.last); err != nil {
 		return err
 	}
 	if len(w.tail) > 0 {
-		return differs(w.Job, &w.tail[0].Event, errors.New("the output does not have that message"))
+		return newDiffersError(w.Job, &w.tail[0].Event, errors.New("the output lacks this message"))
 	}
-	return w.silences(ctx, w.looked.last+1)
+	return w.raiseSilences(ctx, w.observed.last+1)
 }
 
-// start uses the rules of the configuration, once the tail has come to its end.
-func (w *watcher) start(ctx context.Context) error {
-	if w.begun {
+// applyConfiguredRules activates the rules of the configuration at the end of the tail.
+func (w *watcher) applyConfiguredRules(ctx context.Context) error {
+	if w.started {
 		return nil
 	}
-	w.begun = true
+	w.started = true
 	hold, configured := w.fold.Rules()
 	if print := fingerprint(w.Rules); w.Rules != nil && print != configured {
-		if err := w.add(ctx, w.fold.ChangeRules(w.Rules, print, w.Who, time.Now())); err != nil {
+		if err := w.addFact(ctx, w.fold.ChangeRules(w.Rules, print, w.Who, time.Now())); err != nil {
 			return err
 		}
 		hold = w.Rules
@@ -66,24 +66,24 @@ func (w *watcher) start(ctx context.Context) error {
 	return nil
 }
 
-// silences raises the alarms of rules about silence at what the server said last, if
-// all that it had then has been judged, and nothing of what came after it (next).
-func (w *watcher) silences(ctx context.Context, next uint64) error {
-	seen := w.looked
-	if seen.at.IsZero() || w.fold.Position() < seen.last && next <= seen.last || !w.begun {
+// raiseSilences raises the alarms of silence rules at the time of the last server report, if every
+// message of the report was judged and no later message (next).
+func (w *watcher) raiseSilences(ctx context.Context, next uint64) error {
+	observed := w.observed
+	if observed.time.IsZero() || w.fold.Position() < observed.last && next <= observed.last || !w.started {
 		return nil
 	}
-	w.looked = mark{}
-	for _, e := range w.fold.Silences(seen.at, w.listening) {
-		if err := w.add(ctx, e); err != nil {
+	w.observed = outputMark{}
+	for _, e := range w.fold.Silences(observed.time, w.listening) {
+		if err := w.addFact(ctx, e); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// note says once what of the rules cannot work with these predictions.
-func (w *watcher) note(m *alarm.Message) {
+// warnOfRules warns once about each rule that cannot work with these predictions.
+func (w *watcher) warnOfRules(m *alarm.Message) {
 	if len(m.Predictions) == 0 {
 		return
 	}
@@ -93,14 +93,14 @@ func (w *watcher) note(m *alarm.Message) {
 		if n.Class != "" {
 			args = append(args, "class", n.Class, "classes", m.Labels)
 		}
-		w.say(n.Rule+" "+n.Class+" "+n.Why, n.Why, args...)
+		w.warnOnce(n.Rule+" "+n.Class+" "+n.Why, n.Why, args...)
 	}
 }
 
-// say warns once.
-func (w *watcher) say(key, text string, args ...any) {
-	if !w.noted[key] {
-		w.noted[key] = true
+// warnOnce warns once per key.
+func (w *watcher) warnOnce(key, text string, args ...any) {
+	if !w.warned[key] {
+		w.warned[key] = true
 		w.Log.Warn(text, args...)
 	}
 }

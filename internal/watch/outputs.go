@@ -11,12 +11,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// HeldEvent is how long an output of the alarms has an event without a word. After that the
-// event goes to the next process.
+// HeldEvent is the time an alarm output may hold an event without a confirmation. Then the event
+// goes to the next process.
 const HeldEvent = 30 * time.Second
 
-// OutputConsumer is what the consumer of an output must be, which remembers in the alarm log
-// how far the output is.
+// OutputConsumer returns the required configuration of an alarm output's consumer. The consumer
+// stores the output's position in the alarm log.
 func OutputConsumer(job, output string) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: output, FilterSubject: wire.AlarmEvents(job), DeliverPolicy: jetstream.DeliverNewPolicy,
@@ -24,8 +24,7 @@ func OutputConsumer(job, output string) jetstream.ConsumerConfig {
 	}
 }
 
-// FindOutput finds the consumer of an output. cons is nil if somebody has made it one that
-// the server pushes to.
+// FindOutput finds the consumer of an output. cons is nil for a push consumer.
 func FindOutput(ctx context.Context, js jetstream.JetStream, job, output string) (cons jetstream.Consumer, info *jetstream.ConsumerInfo, err error) {
 	cons, err = js.Consumer(ctx, wire.AlarmStream(job), output)
 	if errors.Is(err, jetstream.ErrNotPullConsumer) {
@@ -40,7 +39,8 @@ func FindOutput(ctx context.Context, js jetstream.JetStream, job, output string)
 	return cons, cons.CachedInfo(), nil
 }
 
-// OutputDiffers is in what a consumer is not that of an output; empty = in nothing.
+// OutputDiffers names the difference between a consumer and the required configuration; empty =
+// none.
 func OutputDiffers(job, output string, is jetstream.ConsumerConfig) string {
 	want := OutputConsumer(job, output)
 	filters := is.FilterSubjects

@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A process does not wait for one that cannot be on its way back to the server.
-func TestBelieves(t *testing.T) {
+// TestBelieves: a process does not wait for a keeper that cannot be reconnecting.
+func TestConsiderRecord(t *testing.T) {
 	nc, _ := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	server := nc.ConnectedServerId()
 	a := newAsker(nc, "job")
@@ -26,8 +26,8 @@ func TestBelieves(t *testing.T) {
 		{"its connection broke behind its claim", record{Writer: "own", Server: "S"}, "own", true, false},
 		{"its connection broke, and another one has claimed since", record{Writer: "other", Server: server}, "own", true, true},
 	} {
-		a.believes(c.r, c.claimed, c.began)
-		if waits := !a.listens.IsZero(); waits != c.waits {
+		a.considerRecord(c.r, c.claimed, c.began)
+		if waits := !a.waitUntil.IsZero(); waits != c.waits {
 			t.Errorf("%s: it waits: %v, want %v", c.name, waits, c.waits)
 		}
 	}

@@ -16,58 +16,55 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// fresh is how old what a standby knows may be, if the stored state is of later.
-const fresh = 10 * time.Second
+// maxStandbyAge is the maximum age of a standby's state if the stored state is newer.
+const maxStandbyAge = 10 * time.Second
 
-// mostSets is how often a standby notes which streams have changed, before it puts the
-// oldest of these together.
+// mostSets is the maximum number of change sets; after that the two oldest sets are merged.
 const mostSets = 64
 
-// standby is what a process knows that follows the one which keeps the alarms.
+// standby is the state of a process that follows the keeper of the alarms.
 type standby struct {
-	on       bool             // it follows: it publishes nothing
-	warm     bool             // it has followed, and keeps the alarms now
-	followed uint64           // message of the log
-	anchor   anchor           // the last event there
-	held     *consumer.Output // read, and not judged by the other process when it was asked
-	reached  time.Time        // when it knew all that the other one did
-	sets     []changes        // what the bucket may not have, oldest first
+	following bool             // this process follows and publishes nothing
+	tookOver  bool             // this process followed and now keeps the alarms
+	lastRead  uint64           // last log message read
+	anchor    anchor           // the last event in the log
+	held      *consumer.Output // read, but not yet judged by the keeper
+	caughtUp  time.Time        // when this process last had the keeper's state
+	sets      []changeSet      // changes that the bucket may lack, oldest first
 }
 
-// anchor is a message of the log, and when it was stored, ns since 1970.
+// anchor is a log message and its storage time, ns since 1970.
 type anchor struct {
 	seq    uint64
 	stored int64
 }
 
-// changes are the streams about which something else was known at a stage than at the one
-// before.
-type changes struct {
-	at      stage
-	streams map[string]bool
+// changeSet names the streams that changed up to a progress.
+type changeSet struct {
+	progress progress
+	streams  map[string]bool
 }
 
-// errAgain is the error where a standby does not follow any more, and begins again with the
-// stored state.
-var errAgain = errors.New("the alarms are not what this process has followed")
+// errDiverged means that a standby can no longer follow and restarts from the stored state.
+var errDiverged = errors.New("the alarm log differs from the followed state")
 
-// standBy follows the process that keeps the alarms until none does.
+// standBy follows the process that keeps the alarms until no process keeps them.
 func (w *watcher) standBy(ctx context.Context, first pulse, asker *asker) error {
-	told := time.Time{}
+	warned := time.Time{}
 	for {
-		err := w.follow(ctx, first, asker)
-		if w.standby.on = false; err == nil || ctx.Err() != nil || errors.Is(err, errLost) {
+		err := w.followKeeper(ctx, first, asker)
+		if w.standby.following = false; err == nil || ctx.Err() != nil || errors.Is(err, errLost) {
 			return err
 		}
-		w.forget()
-		if time.Since(told) > toldEvery {
-			told = time.Now()
-			w.Log.Info("standing by: beginning again with the stored state", "err", err)
+		w.discardState()
+		if time.Since(warned) > warnEvery {
+			warned = time.Now()
+			w.Log.Info("standing by: restarting from the stored state", "err", err)
 		}
 		if err := store.Pause(ctx, askEvery); err != nil {
 			return err
 		}
-		now, err := asker.ask(ctx)
+		now, err := asker.askPulse(ctx)
 		switch {
 		case errors.Is(err, errNobody):
 			return nil
@@ -79,23 +76,23 @@ func (w *watcher) standBy(ctx context.Context, first pulse, asker *asker) error 
 	}
 }
 
-// forget leaves all out that the process has followed.
-func (w *watcher) forget() {
+// discardState drops the state that the process followed.
+func (w *watcher) discardState() {
 	if w.reading != nil {
 		w.reading.stop()
 	}
 	w.reading, w.fold, w.tail, w.standby = nil, nil, nil, standby{}
 }
 
-// follow reads the log and the output, and judges what the other process has judged, until
-// that one does not answer any more (nil).
-func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
+// followKeeper reads the log and the output, and judges the messages that the keeper has judged,
+// until the keeper no longer answers (nil).
+func (w *watcher) followKeeper(ctx context.Context, now pulse, asking *asker) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	heard := time.Now()
-	answers := make(chan answered)
-	go asking.forever(ctx, answers)
-	log, err := w.beginToFollow(ctx)
+	answers := make(chan pulseAnswer)
+	go asking.askRepeatedly(ctx, answers)
+	log, err := w.startFollowing(ctx)
 	if err != nil {
 		return err
 	}
@@ -111,17 +108,17 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 			return ctx.Err()
 		case a := <-answers:
 			*asking = a.asker
-			if over, err := w.hearPulse(a, &now, heard); over || err != nil {
+			if over, err := w.handlePulse(a, &now, heard); over || err != nil {
 				return err
 			}
 		case m, more := <-log:
 			if !more {
-				return fmt.Errorf("%w: the log is not read any more", errAgain)
+				return fmt.Errorf("%w: reading the alarm log stopped", errDiverged)
 			}
-			heard, err = time.Now(), w.hear(m)
+			heard, err = time.Now(), w.addLogged(m)
 		case o := <-outputs:
 			s.held = &o
-		case err = <-w.failed():
+		case err = <-w.readerFailed():
 		}
 		if err == nil {
 			err = w.judgeHeld(ctx, now)
@@ -129,124 +126,124 @@ func (w *watcher) follow(ctx context.Context, now pulse, asking *asker) error {
 		if err != nil {
 			return err
 		}
-		w.noteReached(now)
+		w.noteCaughtUp(now)
 	}
 }
 
-// wantsOutput reports whether another message of the output is to be judged: all events are
-// known of what the other process has judged, and it has judged more than this one.
+// wantsOutput reports whether the next output message should be judged: this process has all log
+// events of the keeper's last answer, and the keeper has judged more messages.
 func (w *watcher) wantsOutput(now pulse) bool {
 	s := &w.standby
-	return s.followed >= now.Last && s.held == nil && w.fold.Position() < now.Position
+	return s.lastRead >= now.Last && s.held == nil && w.fold.Position() < now.Position
 }
 
-// noteReached notes that all is judged that the other process has judged, if it is.
-func (w *watcher) noteReached(now pulse) {
+// noteCaughtUp records the time if this process has judged everything that the keeper has judged.
+func (w *watcher) noteCaughtUp(now pulse) {
 	s := &w.standby
-	if s.followed >= now.Last && (w.fold.Position() >= now.Position || s.held != nil) {
-		s.reached = time.Now()
-		w.noteChanges(now.Written)
+	if s.lastRead >= now.Last && (w.fold.Position() >= now.Position || s.held != nil) {
+		s.caughtUp = time.Now()
+		w.recordChanges(now.Written)
 		w.compareRules()
 		w.StandsBy()
 	}
 }
 
-// hearPulse takes an answer of the other process, which was heard in the log last at heard.
-// over says that it does not answer any more.
-func (w *watcher) hearPulse(a answered, now *pulse, heard time.Time) (over bool, err error) {
+// handlePulse handles an answer of the keeper. heard is when the last log message arrived. over
+// means that the keeper no longer answers.
+func (w *watcher) handlePulse(a pulseAnswer, now *pulse, heard time.Time) (over bool, err error) {
 	switch {
 	case errors.Is(a.err, errNobody):
 		return true, nil
 	case errors.Is(a.err, errLost):
 		return false, a.err
-	case a.err != nil: // it is asked again
+	case a.err != nil: // asked once more
 		return false, nil
-	case w.standby.followed < now.Last && time.Since(heard) > fresh:
-		return false, fmt.Errorf("%w: what the log has does not come", errAgain)
+	case w.standby.lastRead < now.Last && time.Since(heard) > maxStandbyAge:
+		return false, fmt.Errorf("%w: messages of the alarm log do not arrive", errDiverged)
 	}
 	*now = a.pulse
 	return false, nil
 }
 
-// judgeHeld judges the message that is held, if the other process has judged it and the log
-// has been read as far.
+// judgeHeld judges the held message if the keeper has judged it and the log has been read up to the
+// keeper's last event.
 func (w *watcher) judgeHeld(ctx context.Context, now pulse) error {
 	s := &w.standby
-	if s.held == nil || s.held.Seq > now.Position || s.followed < now.Last {
+	if s.held == nil || s.held.Seq > now.Position || s.lastRead < now.Last {
 		return nil
 	}
 	o := s.held
 	s.held = nil
-	return w.take(ctx, o)
+	return w.judgeOutput(ctx, o)
 }
 
-// compareRules warns where this process will change the rules when it takes the alarms over.
+// compareRules warns if this process will change the rules when it takes the alarms over.
 func (w *watcher) compareRules() {
 	if _, configured := w.fold.Rules(); w.Rules != nil && fingerprint(w.Rules) != configured && w.fold.Number() > 0 {
-		w.say("rules", "the rules of this configuration are not those that the process which keeps the alarms began with: they hold from when this one takes the alarms over")
+		w.warnOnce("rules", "the rules of this configuration differ from the rules that the active process started with: they apply when this process takes the alarms over")
 	}
 }
 
-// failed is where the reader of the output says that it has ended.
-func (w *watcher) failed() chan error {
+// readerFailed returns the channel that reports the end of the output reader.
+func (w *watcher) readerFailed() chan error {
 	if w.reading == nil {
 		return nil
 	}
 	return w.reading.failed
 }
 
-// beginToFollow takes the stored state, and reads what comes behind it.
-func (w *watcher) beginToFollow(ctx context.Context) (chan logged, error) {
-	known, err := w.book.read(ctx)
+// startFollowing loads the stored state and reads the later log messages.
+func (w *watcher) startFollowing(ctx context.Context) (chan logMessage, error) {
+	known, err := w.book.readRecord(ctx)
 	if err == nil && !known {
-		err = fmt.Errorf("%w: the log has no record", errAgain)
+		err = fmt.Errorf("%w: the log has no record", errDiverged)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if w.fold, err = w.book.state(ctx); err != nil {
+	if w.fold, err = w.book.readState(ctx); err != nil {
 		return nil, err
 	}
 	w.tail = w.fold.Tail()
-	w.standby = standby{on: true, followed: w.book.record.Last}
-	w.reading = readOutput(context.WithoutCancel(ctx), w.process.js, w.book.link, w.Job, w.fold.Position()+1, w.Log) // it goes on where this process takes over
-	log := make(chan logged, queue)
+	w.standby = standby{following: true, lastRead: w.book.record.Last}
+	w.reading = readOutput(context.WithoutCancel(ctx), w.process.js, w.book.link, w.Job, w.fold.Position()+1, w.Log) // the reader continues after a take-over
+	log := make(chan logMessage, queueSize)
 	go func() {
 		defer close(log)
-		err := w.book.follow(ctx, w.book.record.Last+1, func(m logged) {
+		err := w.book.followMessages(ctx, w.book.record.Last+1, func(m logMessage) {
 			select {
 			case log <- m:
 			case <-ctx.Done():
 			}
 		})
 		if ctx.Err() == nil {
-			w.Log.Debug("standing by: reading the alarm log", "err", err)
+			w.Log.Debug("standing by: cannot read the alarm log", "err", err)
 		}
 	}()
 	return log, nil
 }
 
-// hear takes a message of the log.
-func (w *watcher) hear(m logged) error {
-	w.standby.followed = m.seq
+// addLogged handles a message of the log.
+func (w *watcher) addLogged(m logMessage) error {
+	w.standby.lastRead = m.seq
 	if m.event == nil {
 		return nil
 	}
-	if resumed(m.event) { // the output is another one: the stored state says from where on
-		return fmt.Errorf("%w: %s", errAgain, m.event.Event.Why)
+	if isResumption(m.event) { // the output changed: the stored state names the new position
+		return fmt.Errorf("%w: %s", errDiverged, m.event.Event.Why)
 	}
 	w.standby.anchor = anchor{m.seq, m.stored.UnixNano()}
 	w.tail = append(w.tail, *m.event)
 	return nil
 }
 
-// noteChanges notes which streams have changed, and leaves out what the bucket has.
-func (w *watcher) noteChanges(written stage) {
+// recordChanges records the changed streams and drops the change sets that the bucket has.
+func (w *watcher) recordChanges(written progress) {
 	s := &w.standby
 	if names := w.fold.TakeChanged(); len(names) > 0 {
-		s.sets = append(s.sets, changes{at(w.fold), names})
+		s.sets = append(s.sets, changeSet{progressOf(w.fold), names})
 	}
-	for len(s.sets) > 0 && s.sets[0].at.Position <= written.Position && s.sets[0].at.Number <= written.Number {
+	for len(s.sets) > 0 && s.sets[0].progress.Position <= written.Position && s.sets[0].progress.Number <= written.Number {
 		s.sets = s.sets[1:]
 	}
 	if len(s.sets) > mostSets {
@@ -255,11 +252,11 @@ func (w *watcher) noteChanges(written stage) {
 	}
 }
 
-// ready reports whether what this process has followed is what it can go on with; record is
-// the newest one.
-func (w *watcher) ready(ctx context.Context) bool {
+// canTakeOver reports whether this process can continue from the state that it followed; the book's
+// record is the newest.
+func (w *watcher) canTakeOver(ctx context.Context) bool {
 	s := &w.standby
-	if w.fold == nil || time.Since(s.reached) > fresh && w.book.record.InState > w.fold.Position() {
+	if w.fold == nil || time.Since(s.caughtUp) > maxStandbyAge && w.book.record.InState > w.fold.Position() {
 		return false
 	}
 	if s.anchor.seq == 0 {
@@ -271,13 +268,13 @@ func (w *watcher) ready(ctx context.Context) bool {
 	return err == nil && m.Time.UnixNano() == s.anchor.stored
 }
 
-// tell notes what the process answers from now on.
-func (w *watcher) tell() {
+// updatePulse sets the answer to later questions.
+func (w *watcher) updatePulse() {
 	w.pulse.Store(&pulse{Writer: w.book.writer, Position: w.fold.Position(), Last: w.book.last, Written: w.latest.written})
 }
 
-// listen answers those who ask, until quiet is called.
-func (w *watcher) listen() (quiet func(), err error) {
+// answerPulses answers questions until quiet is called.
+func (w *watcher) answerPulses() (quiet func(), err error) {
 	w.pulse.Store(&pulse{Writer: w.book.writer})
 	sub, err := w.process.nc.Subscribe(wire.AlarmAliveSubject(w.Job), func(m *nats.Msg) {
 		if m.Subject != wire.AlarmAliveSubject(w.Job) || !natsclient.AnswersTo(w.process.nc, m.Reply) {
@@ -287,7 +284,7 @@ func (w *watcher) listen() (quiet func(), err error) {
 			_ = m.Respond(data)
 		}
 	})
-	if err == nil { // a process that asks from now on is heard
+	if err == nil { // from now on, questions are answered
 		try, cancel := w.book.link.Attempt(context.Background())
 		err = w.process.nc.FlushWithContext(try)
 		cancel()

@@ -17,23 +17,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// Of two processes one keeps the alarms, and the other one follows it. Whenever the first one
-// is killed, the other one goes on at once, behind what it has followed: the state that is stored is of
-// the beginning. Each event is published once, and what is known of the streams is that of
-// their last predictions.
+// TestStandby runs two processes: one keeps the alarms, and the other follows. When the first
+// process is killed, the second continues at once from its followed state: the stored state is from
+// the start. Each event is published once, and the latest data matches the last predictions.
 func TestStandby(t *testing.T) {
 	r := newRig(t, -1)
 	rng := rand.New(rand.NewPCG(5, 19))
-	rules := quick(alarmtest.RandomRules(rng))
+	rules := withShortTimes(alarmtest.RandomRules(rng))
 	for len(rules) < 4 {
-		rules = quick(alarmtest.RandomRules(rng))
+		rules = withShortTimes(alarmtest.RandomRules(rng))
 	}
 	var said bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&said, nil))
 	writes, stands := make(chan int, 64), make(chan int, 64)
 	running := map[int]*process{}
 	start := func(i int) {
-		running[i] = r.start(watch.Options{
+		running[i] = r.startProcess(watch.Options{
 			Rules: rulesOf(t, rules), Save: time.Hour, Log: log,
 			Writes: func() { writes <- i }, StandsBy: func() { stands <- i },
 		})
@@ -52,10 +51,10 @@ func TestStandby(t *testing.T) {
 	keeper := next(writes)
 	start(1)
 	next(stands)
-	const kills, each = 9, 150 // the last one of three processes
+	const kills, each = 9, 150 // the last of three processes
 	messages := alarmtest.RandomMessages(rng, 40, kills*each)
 	for i, m := range messages[:(kills-1)*each] {
-		r.send(m)
+		r.publishOutput(m)
 		if i%each != each/2 {
 			continue
 		}
@@ -75,29 +74,29 @@ func TestStandby(t *testing.T) {
 	delete(running, keeper)
 	keeper = next(writes)
 	for _, m := range messages[(kills-1)*each:] {
-		r.send(m)
+		r.publishOutput(m)
 	}
 	last := r.sent[len(r.sent)-1].Seq
-	r.await("the events of all", func() bool { return len(r.events()) == len(alarmtest.ExpectEvents(rules, r.past()))+1 })
+	r.waitFor("the events of all", func() bool { return len(r.readEvents()) == len(alarmtest.ExpectEvents(rules, r.history()))+1 })
 	for i, p := range running {
 		if i != keeper {
-			r.end(p)
+			r.stopProcess(p)
 		}
 	}
-	r.end(running[keeper])
-	if r.position() != last {
-		t.Errorf("the last state is of message %d, want %d", r.position(), last)
+	r.stopProcess(running[keeper])
+	if r.savedPosition() != last {
+		t.Errorf("the last state is of message %d, want %d", r.savedPosition(), last)
 	}
-	want := alarmtest.ExpectEvents(rules, r.past())
-	alarmtest.WantEvents(t, alarmtest.Shift(r.events()[1:]), want)
-	r.latest(want)
-	if n := strings.Count(said.String(), "taking the alarms over behind what this process has followed"); n != kills {
+	want := alarmtest.ExpectEvents(rules, r.history())
+	alarmtest.WantEvents(t, alarmtest.Shift(r.readEvents()[1:]), want)
+	r.compareLatest(want)
+	if n := strings.Count(said.String(), "taking the alarms over from the followed state"); n != kills {
 		t.Errorf("%d of %d times a process went on behind what it had followed; they say\n%s", n, kills, said.String())
 	}
 }
 
-// What was acknowledged, set and found silent while a process followed is known to it when
-// it goes on.
+// TestStandbyKnowsFacts: a standby knows the acknowledgements, rules and silences since it began to
+// follow.
 func TestStandbyKnowsFacts(t *testing.T) {
 	r := newRig(t, -1)
 	rules, err := alarm.ParseRules(map[string]string{"rub": "class rub", "dead": "silent 1ms, streams quiet"})
@@ -106,35 +105,35 @@ func TestStandbyKnowsFacts(t *testing.T) {
 	}
 	begun, stands := make(chan struct{}, 8), make(chan struct{}, 8)
 	o := watch.Options{Rules: rules, Save: time.Hour, Begun: func(alarm.Rules) { begun <- struct{}{} }, StandsBy: func() { stands <- struct{}{} }}
-	p := r.start(o)
+	p := r.startProcess(o)
 	<-begun
 	o.Rules = nil
-	second := r.start(o)
+	second := r.startProcess(o)
 	<-stands
-	r.send(bad("s", 1, 2))
-	r.send(bad("quiet", 2, 0))
+	r.publishOutput(badMessage("s", 1, 2))
+	r.publishOutput(badMessage("quiet", 2, 0))
 	on := func() []alarm.Event {
-		all, err := watch.On(t.Context(), r.js, "job")
+		all, err := watch.ActiveAlarms(t.Context(), r.js, "job")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
-	r.await("two alarms", func() bool { return len(on()) == 2 })
+	r.waitFor("two alarms", func() bool { return len(on()) == 2 })
 	if _, err := watch.Acknowledge(t.Context(), r.js.Conn(), "job", watch.Acknowledgement{Rule: "rub", Key: "s", Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := watch.SetRules(t.Context(), r.js.Conn(), "job", watch.RuleSet{Rules: map[string]string{"rub": "class rub, 2 of 2"}, Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
-	r.end(p) // in order: the other one takes over at once
+	r.stopProcess(p) // orderly: the standby takes over at once
 	<-begun
-	r.send(bad("s", 3, 0))
-	r.send(bad("s", 4, 0))
-	r.await("the end of the alarm", func() bool { return len(on()) == 0 })
-	r.end(second)
+	r.publishOutput(badMessage("s", 3, 0))
+	r.publishOutput(badMessage("s", 4, 0))
+	r.waitFor("the end of the alarm", func() bool { return len(on()) == 0 })
+	r.stopProcess(second)
 	kinds := ""
-	for _, e := range r.events() {
+	for _, e := range r.readEvents() {
 		kinds += e.Kind + " " + e.Rule + e.Key + e.Why + "\n"
 	}
 	if want := "rules \nraised rubs\nraised deadquiet\nacknowledged rubs\nrules \ncleared deadquietthe rule was changed or removed\ncleared rubs\n"; kinds != want {
@@ -142,17 +141,17 @@ func TestStandbyKnowsFacts(t *testing.T) {
 	}
 }
 
-// A process that hears nothing of the one that keeps the alarms, though the server knows
-// that it listens, takes them over; that one ends when it goes on.
-func TestStandbyOfOneWithoutAnswer(t *testing.T) {
+// TestStandbyOfOneWithoutAnswer: a standby without answers takes the alarms over even if the server
+// reports a listener; the previous keeper ends when it resumes.
+func TestStandbyWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, -1)
 	rules := []alarmtest.Rule{{Name: "one", Classes: []string{"rub"}, K: 1, N: 1, ClearAfter: 1}}
 	begun, stands := make(chan struct{}, 8), make(chan struct{}, 8)
 	o := watch.Options{Rules: rulesOf(t, rules), Begun: func(alarm.Rules) { begun <- struct{}{} }, StandsBy: func() { stands <- struct{}{} }}
-	p := r.start(o)
+	p := r.startProcess(o)
 	<-begun
-	r.end(p) // there is a log
+	r.stopProcess(p) // creates the log
 	silent := atomic.Bool{}
 	nc, err := r.server.Connect("other", nil)
 	if err != nil {
@@ -169,10 +168,10 @@ func TestStandbyOfOneWithoutAnswer(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	p = r.start(o)
+	p = r.startProcess(o)
 	<-stands
 	for i := range uint64(4) {
-		r.send(bad("s", i+1, int32(i%2)*2))
+		r.publishOutput(badMessage("s", i+1, int32(i%2)*2))
 	}
 	select {
 	case <-begun:
@@ -181,37 +180,37 @@ func TestStandbyOfOneWithoutAnswer(t *testing.T) {
 	}
 	silent.Store(true)
 	<-begun
-	r.await("the events", func() bool { return len(r.events()) == 4 })
-	r.end(p)
-	alarmtest.WantEvents(t, alarmtest.Shift(r.events()[1:]), alarmtest.ExpectEvents(rules, r.past()))
+	r.waitFor("the events", func() bool { return len(r.readEvents()) == 4 })
+	r.stopProcess(p)
+	alarmtest.WantEvents(t, alarmtest.Shift(r.readEvents()[1:]), alarmtest.ExpectEvents(rules, r.history()))
 }
 
-// A process that begins hears nobody where the one that keeps the alarms is on its way back to a
-// server that has begun just now. It waits as long as that one's client may, and hears it then.
-// It does not wait where no process can keep the alarms yet, nor where the server is still the
-// one on which that process wrote last.
-func TestWaitsForOneOnItsWay(t *testing.T) {
+// TestWaitsForOneOnItsWay: a starting process finds no keeper while the keeper reconnects to a
+// restarted server. The process waits as long as the keeper's client may, and then hears the
+// keeper. It does not wait if no process can keep the alarms yet, or if the keeper last wrote on
+// the same running server.
+func TestWaitsForReconnectingKeeper(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, -1)
 	writes, stands := make(chan time.Time, 8), make(chan struct{}, 8)
 	o := watch.Options{Writes: func() { writes <- time.Now() }, StandsBy: func() { stands <- struct{}{} }}
-	p := r.start(o)
+	p := r.startProcess(o)
 	<-writes
-	r.end(p) // there is a log
+	r.stopProcess(p) // creates the log
 	r.wait = time.Hour
-	p = r.start(o)
+	p = r.startProcess(o)
 	<-writes
-	r.end(p)
+	r.stopProcess(p)
 	r.wait = 0
 	r.server.Close()
-	r.serve()
+	r.startServer()
 	began := time.Now()
-	p = r.start(o)
+	p = r.startProcess(o)
 	if took, want := (<-writes).Sub(began), p.nc.Opts.ReconnectWait+p.nc.Opts.ReconnectJitter; took < want {
 		t.Errorf("it takes the alarms over after %v, want %v at least", took, want)
 	}
-	second := r.start(o)
+	second := r.startProcess(o)
 	<-stands
-	r.end(second)
-	r.end(p)
+	r.stopProcess(second)
+	r.stopProcess(p)
 }

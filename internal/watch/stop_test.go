@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// TestStoppedAmidEvents stops the process in order while it publishes the events of one
-// message: the next one publishes the rest.
+// TestStoppedAmidEvents stops the process in the middle of a message's events: the next process
+// publishes the remaining events.
 func TestStoppedAmidEvents(t *testing.T) {
 	r := newRig(t, 0)
 	rules, err := alarm.ParseRules(map[string]string{"imbalance": "class imbalance"})
@@ -34,20 +34,20 @@ func TestStoppedAmidEvents(t *testing.T) {
 			p.stop()
 		}
 	}
-	p = r.start(o)
+	p = r.startProcess(o)
 	close(started)
 	<-begun
-	r.send(m)
+	r.publishOutput(m)
 	if err := <-p.done; err != nil {
 		t.Fatal(err)
 	}
 	p.nc.Close()
 	again := make(chan struct{})
-	p = r.start(watch.Options{Rules: rules, Who: "anna", Begun: func(alarm.Rules) { close(again) }})
+	p = r.startProcess(watch.Options{Rules: rules, Who: "anna", Begun: func(alarm.Rules) { close(again) }})
 	<-again
-	r.end(p)
-	all := r.events()
-	if len(all) != streams+1 { // the first one says which rules hold
+	r.stopProcess(p)
+	all := r.readEvents()
+	if len(all) != streams+1 { // the first event sets the rules
 		t.Errorf("%d events, want %d", len(all), streams+1)
 	}
 	for i, e := range all {

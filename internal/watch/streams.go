@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// MaxEvents is how many messages the alarm log keeps; the oldest go.
+	// MaxEvents is the maximum number of messages in the alarm log; the oldest are removed.
 	MaxEvents = 10_000_000
-	maxLatest = 8 << 10 // bytes of what is known of a stream
+	maxLatest = 8 << 10 // bytes of a stream's entry
 
-	// invalidJSON is the server's error where it does not know a setting: batches come with
-	// 2.14, and 2.11 leaves out what it does not know.
+	// invalidJSON is the server's error for an unknown setting: batches need NATS 2.14, and 2.11
+	// ignores unknown settings.
 	invalidJSON jetstream.ErrorCode = 10025
 )
 
-// ErrNoJob is that of the alarms of a job that does not exist.
-var ErrNoJob = errors.New("there is no job of that name")
+// ErrNoJob means that the job does not exist.
+var ErrNoJob = errors.New("no job has this name")
 
-// Ensure makes what alarms need on the server, where it is not there. The job must
-// exist.
-func Ensure(ctx context.Context, js jetstream.JetStream, job string, replicas int) error {
+// EnsureStreams creates the missing NATS streams and buckets of a job's alarms. The job must exist.
+func EnsureStreams(ctx context.Context, js jetstream.JetStream, job string, replicas int) error {
 	out, err := js.Stream(ctx, wire.OutputStream(job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("watch: job %q: %w", job, ErrNoJob)
@@ -48,7 +47,7 @@ func Ensure(ctx context.Context, js jetstream.JetStream, job string, replicas in
 			cfg.AllowBatchPublish = false
 			_, err = store.CreateStream(ctx, js, cfg)
 		}
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was first
+		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // another process was faster
 			err = nil
 		}
 	}

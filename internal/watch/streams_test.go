@@ -7,10 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// The alarm log may have more consumers than a server's usual 1,000: whoever reads it
-// must not be able to keep the process that writes it from reading it.
+// TestAlarmLogTakesManyConsumers: the alarm log allows more consumers than a server's usual 1,000:
+// readers must not prevent the writer from reading the log.
 func TestAlarmLogTakesManyConsumers(t *testing.T) {
-	_, js := ensured(t)
+	_, js := serverWithJob(t)
 	s, err := js.Stream(t.Context(), wire.AlarmStream("job"))
 	if err != nil {
 		t.Fatal(err)

@@ -14,10 +14,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// tail are the events from a message of the log on. It is read in one go: where the state is old, there
-// are many, and each question for a single message would take its time. While the server
-// is away, it waits.
-func (b *book) tail(ctx context.Context, from uint64) (events []alarm.Logged, err error) {
+// readTail reads the log's events from a message on. It uses one consumer: an old state has a long
+// tail, and single requests would be slow. It retries while the server is unreachable.
+func (b *book) readTail(ctx context.Context, from uint64) (events []alarm.Logged, err error) {
 	next := from
 	take := func(m jetstream.Msg, seq uint64) {
 		if next = seq + 1; seq > b.last || m.Subject() == wire.AlarmRecordSubject(b.job) || m.Subject() == wire.AlarmStateSubject(b.job) {
@@ -25,20 +24,20 @@ func (b *book) tail(ctx context.Context, from uint64) (events []alarm.Logged, er
 		}
 		e, err := parseLogged(m.Data(), m.Headers())
 		if err != nil {
-			b.skip(seq, m.Subject(), err)
+			b.logForeign(seq, m.Subject(), err)
 			return
 		}
 		events = append(events, e)
 	}
-	for next <= b.last { // the last one is there: it is what this process wrote, or what another one has written since
-		if err := b.messages(ctx, next, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+	for next <= b.last { // the last message exists: this process or another process has written it
+		if err := b.readMessages(ctx, next, false, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
 			take(m, meta.Sequence.Stream)
 			return next <= b.last
 		}); err != nil {
 			if ctx.Err() != nil || errors.Is(err, nats.ErrConnectionClosed) {
 				return nil, err
 			}
-			if err := b.still(ctx); err != nil { // what it waits for may be lost
+			if err := b.checkWriter(ctx); err != nil { // the server may have lost the tail
 				return nil, err
 			}
 			if err := store.Pause(ctx, store.RetryWait); err != nil {
@@ -49,15 +48,15 @@ func (b *book) tail(ctx context.Context, from uint64) (events []alarm.Logged, er
 	return events, nil
 }
 
-// errNone is the error where there is no further message, errEnough where no more are wanted.
-var errNone, errEnough = errors.New("no message is there"), errors.New("no more are wanted")
+// errNoMessage means that no further message exists, errEnough that no further message is wanted.
+var errNoMessage, errEnough = errors.New("no message exists"), errors.New("enough messages read")
 
-// overdue is how long a message may take that is there.
-const overdue = 10 * time.Second
+// messageTimeout is the timeout for reading an existing message.
+const messageTimeout = 10 * time.Second
 
-// messages hands over those from a number on, as long as fn says so: those that are there,
-// or also those that come, while the connection lasts.
-func (b *book) messages(ctx context.Context, from uint64, follow bool, fn func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool) error {
+// readMessages passes messages from a number on to fn while fn returns true. Without follow it ends
+// after the existing messages; with follow it waits for new messages while the connection lasts.
+func (b *book) readMessages(ctx context.Context, from uint64, follow bool, fn func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool) error {
 	ctx, cancel := b.link.Connection(ctx)
 	defer cancel()
 	cons, err := b.stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, InactiveThreshold: forgetAfter})
@@ -65,16 +64,16 @@ func (b *book) messages(ctx context.Context, from uint64, follow bool, fn func(m
 		return err
 	}
 	if info := cons.CachedInfo(); info != nil && info.NumPending == 0 && !follow {
-		return errNone
+		return errNoMessage
 	}
-	late := time.AfterFunc(overdue, func() {
+	late := time.AfterFunc(messageTimeout, func() {
 		if !follow {
 			cancel()
 		}
 	})
 	defer late.Stop()
 	err = natsclient.Each(ctx, cons, stopTimeout, func(m jetstream.Msg) error {
-		late.Reset(overdue)
+		late.Reset(messageTimeout)
 		meta, err := m.Metadata()
 		switch {
 		case err != nil:
@@ -82,51 +81,51 @@ func (b *book) messages(ctx context.Context, from uint64, follow bool, fn func(m
 		case !fn(m, meta):
 			return errEnough
 		case meta.NumPending == 0 && !follow:
-			return errNone
+			return errNoMessage
 		}
 		return nil
-	}, jetstream.PullHeartbeat(lookEvery))
+	}, jetstream.PullHeartbeat(checkEvery))
 	if err == errEnough {
 		return nil
 	}
 	return err
 }
 
-// logged is a message of the log; event is nil where it is none.
-type logged struct {
+// logMessage is a message of the log; event is nil for other messages.
+type logMessage struct {
 	seq    uint64
 	stored time.Time
 	event  *alarm.Logged
 }
 
-// follow hands the messages of the log on, from one on and as they come, until ctx ends.
-func (b *book) follow(ctx context.Context, from uint64, fn func(logged)) error {
-	return b.messages(ctx, from, true, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
-		one := logged{seq: meta.Sequence.Stream, stored: meta.Timestamp}
+// followMessages passes the messages of the log to fn, from a number on, until ctx ends.
+func (b *book) followMessages(ctx context.Context, from uint64, fn func(logMessage)) error {
+	return b.readMessages(ctx, from, true, func(m jetstream.Msg, meta *jetstream.MsgMetadata) bool {
+		msg := logMessage{seq: meta.Sequence.Stream, stored: meta.Timestamp}
 		if m.Subject() != wire.AlarmRecordSubject(b.job) && m.Subject() != wire.AlarmStateSubject(b.job) {
 			e, err := parseLogged(m.Data(), m.Headers())
 			if err != nil {
-				b.skip(one.seq, m.Subject(), err)
+				b.logForeign(msg.seq, m.Subject(), err)
 			} else {
-				one.event = &e
+				msg.event = &e
 			}
 		}
-		fn(one)
+		fn(msg)
 		return true
 	})
 }
 
-// parseLogged reads an event of the log with its headers.
-func parseLogged(data []byte, h nats.Header) (one alarm.Logged, err error) {
+// parseLogged parses an event of the log and its headers.
+func parseLogged(data []byte, h nats.Header) (event alarm.Logged, err error) {
 	var by []alarm.Place
-	if one.Event, err = alarm.Unmarshal(data); err == nil {
-		one.Judged, err = alarm.ParsePlaces(h.Get(wire.HeaderJudged))
+	if event.Event, err = alarm.Unmarshal(data); err == nil {
+		event.Judged, err = alarm.ParsePlaces(h.Get(wire.HeaderJudged))
 	}
 	if err == nil {
 		by, err = alarm.ParsePlaces(h.Get(wire.HeaderPrediction))
 	}
 	if len(by) > 0 {
-		one.By = by[0]
+		event.By = by[0]
 	}
-	return one, err
+	return event, err
 }

@@ -9,26 +9,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// What the log had when the process became its writer may be lost before it is read (a power
-// failure): the process does not wait for what never comes.
-func TestTailThatIsLost(t *testing.T) {
-	s, js := ensured(t)
+// TestTailThatIsLost: the log's end at the claim may be lost before it is read (a power failure):
+// the process does not wait for the lost messages.
+func TestLostTail(t *testing.T) {
+	s, js := serverWithJob(t)
 	w := newWriter(t, s, "one")
 	w.book.last++
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if events, err := w.book.tail(ctx, w.book.record.Last+1); !errors.Is(err, errBack) {
+	if events, err := w.book.readTail(ctx, w.book.record.Last+1); !errors.Is(err, errBack) {
 		t.Errorf("%d events, error %v, want %v", len(events), err, errBack)
 	}
 	if err := js.DeleteStream(t.Context(), wire.AlarmStream("job")); err != nil {
 		t.Fatal(err)
 	}
-	if events, err := w.book.tail(ctx, w.book.record.Last+1); err == nil || ctx.Err() != nil {
+	if events, err := w.book.readTail(ctx, w.book.record.Last+1); err == nil || ctx.Err() != nil {
 		t.Errorf("%d events of a log that was deleted, error %v", len(events), err)
 	}
 }
 
-// FuzzPulse: bytes from whoever answers are refused, or an answer with a writer.
+// FuzzPulse: arbitrary bytes are refused, or are an answer with a writer.
 func FuzzPulse(f *testing.F) {
 	f.Add([]byte(`{"writer":"a","position":7,"last":3,"written":{"position":7,"number":2}}`))
 	f.Add([]byte(`{"error":"nothing is asked for on job.alarms.alive"}`))

@@ -13,13 +13,13 @@ import (
 )
 
 const (
-	// mostTogether is how many events are published together.
+	// mostTogether is the maximum number of events in a batch.
 	mostTogether = 256
-	// batchesDisabled is the server's error where a NATS stream does not take batches.
+	// batchesDisabled is the server's error if a NATS stream does not allow batches.
 	batchesDisabled jetstream.ErrorCode = 10205
 )
 
-// inbox is where the server answers what a process publishes, all of it in one subscription.
+// inbox receives the server's replies to published messages on one subscription.
 type inbox struct {
 	sub     *nats.Subscription
 	prefix  string
@@ -35,26 +35,26 @@ func newInbox(nc *nats.Conn, size int) (*inbox, error) {
 
 func (i *inbox) close() { _ = i.sub.Unsubscribe() }
 
-// stored is what the server says to a message, or to those that were published together.
-type stored struct {
+// publishReply is the server's reply to a message or a batch.
+type publishReply struct {
 	Stream   string              `json:"stream"`
-	Sequence uint64              `json:"seq"`   // of the last one in the NATS stream
-	Count    uint64              `json:"count"` // of those that were published together
+	Sequence uint64              `json:"seq"`   // of the last message in the NATS stream
+	Count    uint64              `json:"count"` // of messages in the batch
 	Error    *jetstream.APIError `json:"error"`
 }
 
-// events publishes events behind the last message of the log, and returns when all are
+// publishEvents publishes events after the last message of the log, and returns when all are
 // stored.
 //
-// Several go together where the log allows it (fast batches of JetStream, gap mode fail):
-// the server stores them in their order, ends at the first that it refuses, and says then how
-// many it has. So what another process has stored amid them ends them: each message names the
-// number of the one before it, as every message of the log does. Without a good answer they
-// are published again one by one, and put finds those that are there.
-func (b *book) events(ctx context.Context, all []alarm.Logged) error {
+// Several events form a batch if the log allows batches (fast batches of JetStream, gap mode fail):
+// the server stores them in order, ends at the first refused event, and reports the number of
+// stored events. A message of another process among them ends the batch: each message names the
+// number of the previous message, as in the whole log. Without a good reply the events are
+// republished one by one, and publishMessage finds the stored events.
+func (b *book) publishEvents(ctx context.Context, all []alarm.Logged) error {
 	for len(all) > 1 && b.inbox != nil {
 		n := min(len(all), mostTogether)
-		if done, err := b.batch(ctx, all[:n]); err != nil {
+		if done, err := b.publishBatch(ctx, all[:n]); err != nil {
 			return err
 		} else if !done {
 			break
@@ -62,18 +62,18 @@ func (b *book) events(ctx context.Context, all []alarm.Logged) error {
 		all = all[n:]
 	}
 	for i := range all {
-		if err := b.event(ctx, &all[i]); err != nil {
+		if err := b.publishEvent(ctx, &all[i]); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// send publishes the messages of a batch; not sent without an error means that the connection
-// did not take one.
-func (b *book) send(all []alarm.Logged) (sent bool, err error) {
+// sendBatch publishes the messages of a batch. If sent is false and the error is nil, the
+// connection refused a message.
+func (b *book) sendBatch(all []alarm.Logged) (sent bool, err error) {
 	for i := range all {
-		m, err := b.part(all, i)
+		m, err := b.batchMessage(all, i)
 		if err != nil {
 			return false, err
 		}
@@ -84,16 +84,16 @@ func (b *book) send(all []alarm.Logged) (sent bool, err error) {
 	return true, nil
 }
 
-// batch publishes events together. If not done, some of them may be stored: the first ones,
-// or all.
-func (b *book) batch(ctx context.Context, all []alarm.Logged) (done bool, err error) {
+// publishBatch publishes events as a batch. If done is false, a prefix of the events, or all, may
+// be stored.
+func (b *book) publishBatch(ctx context.Context, all []alarm.Logged) (done bool, err error) {
 	try, cancel := b.link.Attempt(ctx)
 	defer cancel()
 	b.batches++
-	for len(b.inbox.answers) > 0 { // what came late of those before
+	for len(b.inbox.answers) > 0 { // late replies to earlier batches
 		<-b.inbox.answers
 	}
-	if sent, err := b.send(all); !sent {
+	if sent, err := b.sendBatch(all); !sent {
 		return false, err
 	}
 	for {
@@ -101,23 +101,23 @@ func (b *book) batch(ctx context.Context, all []alarm.Logged) (done bool, err er
 		case <-try.Done():
 			return false, nil
 		case m := <-b.inbox.answers:
-			if !strings.HasPrefix(m.Subject, b.inbox.prefix+b.id()+".") {
+			if !strings.HasPrefix(m.Subject, b.inbox.prefix+b.batchID()+".") {
 				continue
 			}
-			if len(m.Data) == 0 { // nobody stores anything now
+			if len(m.Data) == 0 { // no server stores messages at present
 				return false, nil
 			}
-			var said stored
-			if json.Unmarshal(m.Data, &said) != nil || said.Stream == "" {
-				continue // how fast the server is, or why the batch will end
+			var reply publishReply
+			if json.Unmarshal(m.Data, &reply) != nil || reply.Stream == "" {
+				continue // flow control, or why the batch will end
 			}
-			if said.Error != nil && said.Error.ErrorCode == batchesDisabled {
-				b.log.Info("the alarm log does not take several events together any more: they are published one by one, which is slower", "stream", said.Stream)
+			if reply.Error != nil && reply.Error.ErrorCode == batchesDisabled {
+				b.log.Info("the alarm log no longer accepts batches of events: publishing events one by one, which is slower", "stream", reply.Stream)
 				b.inbox.close()
 				b.inbox = nil
 			}
 			n := uint64(len(all))
-			if said.Error != nil || said.Count != n || said.Sequence != b.last+n {
+			if reply.Error != nil || reply.Count != n || reply.Sequence != b.last+n {
 				return false, nil
 			}
 			b.last += n
@@ -126,14 +126,14 @@ func (b *book) batch(ctx context.Context, all []alarm.Logged) (done bool, err er
 	}
 }
 
-// id is that of a batch.
-func (b *book) id() string { return b.writer + strconv.Itoa(b.batches) }
+// batchID returns the name of the current batch.
+func (b *book) batchID() string { return b.writer + strconv.Itoa(b.batches) }
 
-// part is the message of one of the events that are published together. Its reply says what
-// it is: the batch, how many messages an answer is wanted for, what ends the batch, its number
-// in there, and whether it is the first (0), another one (1) or the last (2).
-func (b *book) part(all []alarm.Logged, i int) (*nats.Msg, error) {
-	m, err := b.message(&all[i])
+// batchMessage returns the message of event i of a batch. The reply subject describes the message:
+// batch, messages per reply, gap mode, number in the batch, and whether the message is the first
+// (0), a middle (1) or the last (2).
+func (b *book) batchMessage(all []alarm.Logged, i int) (*nats.Msg, error) {
+	m, err := b.eventMessage(&all[i])
 	if err != nil {
 		return nil, err
 	}
@@ -144,7 +144,7 @@ func (b *book) part(all []alarm.Logged, i int) (*nats.Msg, error) {
 	case len(all) - 1:
 		kind = "2"
 	}
-	m.Reply = b.inbox.prefix + b.id() + ".65535.fail." + strconv.Itoa(i+1) + "." + kind + ".$FI"
+	m.Reply = b.inbox.prefix + b.batchID() + ".65535.fail." + strconv.Itoa(i+1) + "." + kind + ".$FI"
 	m.Header.Set(jetstream.ExpectedLastSeqHeader, strconv.FormatUint(b.last+uint64(i), 10))
 	return m, nil
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// togetherServers are those with which the log is tried: of one copy, and of three.
+// togetherServers are the servers under test: with one copy of the log, and with three.
 var togetherServers = map[string]func(t *testing.T) (urls string, copies int){
 	"one": func(t *testing.T) (string, int) {
 		return pipelinetest.Server(t, natsserver.Options{Host: "127.0.0.1", Port: natsserver.RandomPort}).URL(), 1
@@ -30,7 +30,7 @@ var togetherServers = map[string]func(t *testing.T) (urls string, copies int){
 	},
 }
 
-// eachServers runs a test with an alarm log on each of these, and a way to begin a process.
+// eachServers runs a test with an alarm log on each kind of server; begin starts a process.
 func eachServers(t *testing.T, test func(t *testing.T, begin func(name string) *writer)) {
 	for name, servers := range togetherServers {
 		t.Run(name, func(t *testing.T) {
@@ -56,7 +56,7 @@ func eachServers(t *testing.T, test func(t *testing.T, begin func(name string) *
 			if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}, Replicas: copies}); err != nil {
 				t.Fatal(err)
 			}
-			if err := Ensure(t.Context(), js, "job", 0); err != nil {
+			if err := EnsureStreams(t.Context(), js, "job", 0); err != nil {
 				t.Fatal(err)
 			}
 			test(t, func(name string) *writer {
@@ -67,7 +67,7 @@ func eachServers(t *testing.T, test func(t *testing.T, begin func(name string) *
 	}
 }
 
-// someEvents are events from a number on.
+// someEvents returns n events from a number on.
 func someEvents(from uint64, n int) (all []alarm.Logged) {
 	for i := range n {
 		number := from + uint64(i)
@@ -78,10 +78,10 @@ func someEvents(from uint64, n int) (all []alarm.Logged) {
 	return all
 }
 
-// numbers are those of the events that the log has, in its order.
-func (w *writer) numbers() (all []uint64) {
+// eventNumbers returns the numbers of the log's events, in log order.
+func (w *writer) eventNumbers() (all []uint64) {
 	w.t.Helper()
-	if err := Events(w.t.Context(), w.book.js, "job", time.Unix(1, 0), false, func(e alarm.Event) error {
+	if err := ReadEvents(w.t.Context(), w.book.js, "job", time.Unix(1, 0), false, func(e alarm.Event) error {
 		all = append(all, e.Number)
 		return nil
 	}); err != nil {
@@ -90,13 +90,13 @@ func (w *writer) numbers() (all []uint64) {
 	return all
 }
 
-// hasEvents fails unless the log has the events 1 to n, each once and in order, and the book knows
-// its last message.
-func (w *writer) hasEvents(n int) {
+// requireEvents fails unless the log has the events 1 to n, each once and in order, and the book
+// has the last message number.
+func (w *writer) requireEvents(n int) {
 	w.t.Helper()
-	all := w.numbers()
+	all := w.eventNumbers()
 	for end := time.Now().Add(time.Minute); len(all) < n && time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		all = w.numbers() // another server may read than the one that has stored
+		all = w.eventNumbers() // the reading server may not be the storing server
 	}
 	for i, number := range all {
 		if number != uint64(i+1) {
@@ -112,68 +112,68 @@ func (w *writer) hasEvents(n int) {
 	}
 }
 
-// Many events are stored in few batches, in their order, with what each says.
+// TestEventsTogether: many events are stored in few batches, in order, with their contents.
 func TestEventsTogether(t *testing.T) {
 	eachServers(t, func(t *testing.T, begin func(string) *writer) {
 		w := begin("first")
-		if err := w.book.events(t.Context(), someEvents(1, 600)); err != nil {
+		if err := w.book.publishEvents(t.Context(), someEvents(1, 600)); err != nil {
 			t.Fatal(err)
 		}
-		w.hasEvents(600)
+		w.requireEvents(600)
 		if w.book.batches != 3 || w.book.inbox == nil {
 			t.Errorf("%d batches, want 3: %+v", w.book.batches, w.book.inbox)
 		}
-		tail, err := w.book.tail(t.Context(), w.book.last-1)
+		tail, err := w.book.readTail(t.Context(), w.book.last-1)
 		if err != nil || len(tail) != 2 || tail[1].Event.Number != 600 || len(tail[1].Judged) != 1 || tail[1].Judged[0].Number != 600 {
 			t.Errorf("the log ends with %+v, %v", tail, err)
 		}
-		if err := w.book.events(t.Context(), someEvents(601, 1)); err != nil {
+		if err := w.book.publishEvents(t.Context(), someEvents(601, 1)); err != nil {
 			t.Fatal(err)
 		}
-		if w.hasEvents(601); w.book.batches != 3 {
+		if w.requireEvents(601); w.book.batches != 3 {
 			t.Error("a single event was published as a batch")
 		}
-		for _, late := range []*nats.Msg{{Subject: w.book.inbox.prefix + "before.1.fail.1.0.$FI"}, {Subject: w.book.inbox.prefix + w.book.id() + ".1.fail.1.0.$FI"}} {
+		for _, late := range []*nats.Msg{{Subject: w.book.inbox.prefix + "before.1.fail.1.0.$FI"}, {Subject: w.book.inbox.prefix + w.book.batchID() + ".1.fail.1.0.$FI"}} {
 			w.book.inbox.answers <- late
 		}
 		all := someEvents(602, 10)
-		if done, err := w.book.batch(t.Context(), all); !done || err != nil {
+		if done, err := w.book.publishBatch(t.Context(), all); !done || err != nil {
 			t.Errorf("what was answered before ends a batch: %v, %v", done, err)
 		}
-		w.hasEvents(611)
+		w.requireEvents(611)
 	})
 }
 
-// An answer is lost: whatever the server has stored of a batch, each event is stored once.
-func TestEventsAgain(t *testing.T) {
+// TestEventsAgain: after a lost reply to a batch, each event is stored once.
+func TestEventsAfterLostReply(t *testing.T) {
 	eachServers(t, func(t *testing.T, begin func(string) *writer) {
 		n := 0
 		for _, there := range []int{0, 1, 3, 10} {
 			w := begin(fmt.Sprint("after ", there))
 			all, before := someEvents(uint64(n+1), 10), w.book.last
-			if err := w.book.events(t.Context(), all[:there]); err != nil {
+			if err := w.book.publishEvents(t.Context(), all[:there]); err != nil {
 				t.Fatal(err)
 			}
 			w.book.last = before
-			if err := w.book.events(t.Context(), all); err != nil {
+			if err := w.book.publishEvents(t.Context(), all); err != nil {
 				t.Fatal(err)
 			}
 			n += 10
-			w.hasEvents(n)
+			w.requireEvents(n)
 		}
 	})
 }
 
-// A process that has lost the alarms stores nothing any more, also not the rest of a batch
-// that was on its way: here its first five messages are stored, then another process claims
-// the log, and then five more arrive.
+// TestEventsFenced: a process that lost the alarms stores nothing more, including the rest of a
+// pending batch: the server stores its first five messages, then another process claims the log,
+// and then five more messages arrive.
 func TestEventsFenced(t *testing.T) {
 	eachServers(t, func(t *testing.T, begin func(string) *writer) {
 		first := begin("first")
 		all := someEvents(1, 10)
 		first.book.batches++
 		send := func(i int) {
-			m, err := first.book.part(all, i)
+			m, err := first.book.batchMessage(all, i)
 			if err == nil {
 				err = first.book.js.Conn().PublishMsg(m)
 			}
@@ -184,7 +184,7 @@ func TestEventsFenced(t *testing.T) {
 		for i := range 5 {
 			send(i)
 		}
-		for end := time.Now().Add(time.Minute); len(first.numbers()) < 5; time.Sleep(time.Millisecond) {
+		for end := time.Now().Add(time.Minute); len(first.eventNumbers()) < 5; time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatal("five messages of a batch are not stored")
 			}
@@ -193,18 +193,19 @@ func TestEventsFenced(t *testing.T) {
 		for i := 5; i < 10; i++ {
 			send(i)
 		}
-		if err := first.book.events(t.Context(), all); !errors.Is(err, ErrFenced) {
+		if err := first.book.publishEvents(t.Context(), all); !errors.Is(err, ErrFenced) {
 			t.Errorf("the first process goes on: %v, want %v", err, ErrFenced)
 		}
-		second.hasEvents(5)
-		if err := second.book.events(t.Context(), someEvents(6, 10)); err != nil {
+		second.requireEvents(5)
+		if err := second.book.publishEvents(t.Context(), someEvents(6, 10)); err != nil {
 			t.Fatal(err)
 		}
-		second.hasEvents(15)
+		second.requireEvents(15)
 	})
 }
 
-// A log that does not take batches, as on NATS servers before 2.14, is written one by one.
+// TestEventsOneByOne: a log without batches, as on NATS servers before 2.14, is written one event
+// at a time.
 func TestEventsOneByOne(t *testing.T) {
 	s := pipelinetest.Server(t, natsserver.Options{})
 	_, js := pipelinetest.Connect(t, s)
@@ -213,15 +214,15 @@ func TestEventsOneByOne(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := Ensure(t.Context(), js, "job", 0); err != nil {
+	if err := EnsureStreams(t.Context(), js, "job", 0); err != nil {
 		t.Fatal(err)
 	}
 	w := newWriter(t, s, "first")
-	for i := range 2 { // the second time, the server refuses batches of which the process does not know yet
-		if err := w.book.events(t.Context(), someEvents(uint64(10*i+1), 10)); err != nil {
+	for i := range 2 { // in the second pass, the server refuses batches unexpectedly
+		if err := w.book.publishEvents(t.Context(), someEvents(uint64(10*i+1), 10)); err != nil {
 			t.Fatal(err)
 		}
-		w.hasEvents(10 * (i + 1))
+		w.requireEvents(10 * (i + 1))
 		if w.book.inbox != nil {
 			t.Error("batches are still tried")
 		}

@@ -18,99 +18,98 @@ import (
 
 const (
 	saveEvery = 30 * time.Second
-	// catchUp is how long a process that begins writes nothing of what is known of the
-	// streams while it judges again what the one before has written: it would be older.
+	// catchUp is the longest time a starting process writes no latest data while it rejudges
+	// messages: the previous process has written newer data.
 	catchUp = 10 * time.Second
 )
 
-// Options say how alarms are made.
+// Options configure the alarms of a job.
 type Options struct {
 	Job string
-	// Rules are those of the configuration. They hold from now on if they are not those
-	// that the configuration had at the last start; what somebody has set since then
-	// (SetRules) stands otherwise. Nil: those that hold stand.
+	// Rules are the rules of the configuration. They apply if they differ from the configuration's
+	// rules at the last start; otherwise the rules set since then (SetRules) stay. Nil: the current
+	// rules stay.
 	Rules alarm.Rules
-	// Since is where a new alarm log begins: the zero time is now. An alarm log that is
-	// there continues.
+	// Since is the start of a new alarm log: the zero time is now. An existing alarm log continues.
 	Since time.Time
-	// Missing lets it continue where predictions are gone that were not judged.
+	// Missing continues even if unjudged predictions were removed.
 	Missing bool
-	// Save is how often the state is stored; 0 = every 30 s.
+	// Save is the interval of state saves; 0 = 30 s.
 	Save     time.Duration
-	Replicas int    // of what is made on the server; 0 = as the job's output
-	Who      string // starts it: where its rules come from
-	// TakeOver takes the alarms over at once from a process that keeps them, which ends with
-	// ErrFenced. Otherwise this one stands by: it follows the other one, and takes the alarms
-	// over when that does not answer any more.
+	Replicas int    // of new NATS streams; 0 = as the job's output
+	Who      string // origin of the rules: who starts the process
+	// TakeOver takes the alarms over at once from the process that keeps them, which ends with
+	// ErrFenced. Otherwise this process stands by: it follows that process, and takes the alarms
+	// over when that process no longer answers.
 	TakeOver bool
-	StandsBy func()             // another process keeps the alarms, and this one knows all that it does; may be nil
-	Writes   func()             // this one keeps the alarms from now on; may be nil
-	Begun    func(alarm.Rules)  // it has caught up with the log, and judges from now on; may be nil
-	Event    func(*alarm.Event) // was published; may be nil
+	StandsBy func()             // called when this process follows another process and has its whole state; may be nil
+	Writes   func()             // called when this process starts to keep the alarms; may be nil
+	Begun    func(alarm.Rules)  // called when this process has caught up with the log; may be nil
+	Event    func(*alarm.Event) // called for each published event; may be nil
 	Log      *slog.Logger
 }
 
-// lasting is what a process has from its start to its end, over all connections.
-type lasting struct {
-	nc      *nats.Conn
-	js      jetstream.JetStream
-	link    *store.Link
-	began   bool   // it has been connected before this time
-	claimed string // the writer as which it became that of the log last; empty = it never was
+// processState is the part of a process's state that survives connections.
+type processState struct {
+	nc              *nats.Conn
+	js              jetstream.JetStream
+	link            *store.Link
+	connectedBefore bool   // connected before
+	lastWriter      string // the writer name of its last claim; empty = none
 }
 
-// watcher is a process at work.
+// watcher is a running process on one connection.
 type watcher struct {
 	Options
-	process *lasting
-	book    *book
-	latest  *latest
-	fold    *alarm.Fold
-	output  jetstream.Stream
-	made    time.Time      // the output
-	tail    []alarm.Logged // events of the log that have not been judged again
-	lost    *lost          // what the output has lost; nil = nothing, or it is dealt with
-	standby standby
-	pulse   atomic.Pointer[pulse]
+	process       *processState
+	book          *book
+	latest        *latest
+	fold          *alarm.Fold
+	output        jetstream.Stream
+	outputCreated time.Time      // creation time of the output
+	tail          []alarm.Logged // events of the log that are not yet compared
+	lost          *lostOutput    // the output's lost part; nil = none, or handled
+	standby       standby
+	pulse         atomic.Pointer[pulse]
 
-	reading   *reader // the output; nil = not yet
+	reading   *outputReader // of the output; nil = not opened
 	requests  chan *nats.Msg
-	looked    mark
-	listening time.Time // since then, by the server's clock; zero = not yet
+	observed  outputMark
+	listening time.Time // server time; zero = not listening
 	target    target
 	saved     saved
-	begun     bool
-	noted     map[string]bool // what was said once
+	started   bool
+	warned    map[string]bool // warnings that were logged
 }
 
-// lost is what the output has lost.
-type lost struct {
-	back uint64         // the last message before it
-	rest []alarm.Logged // events of what was behind that
+// lostOutput is the part of the output that was lost.
+type lostOutput struct {
+	last   uint64         // last surviving message
+	events []alarm.Logged // events of lost messages
 }
 
-// target is what the output had when the process began.
+// target is the output's end at the start of the process.
 type target struct {
 	last  uint64
-	since time.Time // when it began
+	since time.Time // start of the process
 
-	written bool // what is known of the streams
+	written bool // the latest data was written
 }
 
-// saved is what is known of the stored state.
+// saved describes the last save.
 type saved struct {
-	when time.Time // it was stored, or there was nothing to store
-	at   [2]uint64 // position and number
-	took time.Duration
+	when     time.Time // of the last save, or of the last check without changes
+	progress [2]uint64 // position and number
+	took     time.Duration
 }
 
-// mark is what the server said of the output, and when.
-type mark struct {
+// outputMark is a server report: the output's last message at a time.
+type outputMark struct {
 	last uint64
-	at   time.Time
+	time time.Time
 }
 
-// Run keeps the alarms of a job until ctx ends (nil) or it cannot continue.
+// Run keeps the alarms of a job until ctx ends (nil) or an error prevents it.
 func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -119,17 +118,17 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	if err != nil {
 		return fmt.Errorf("watch: %w", err)
 	}
-	sayOnce(&o)
-	process := &lasting{nc: nc, js: js, link: store.Follow(nc)}
+	reportStandbyOnce(&o)
+	process := &processState{nc: nc, js: js, link: store.Follow(nc)}
 	for {
-		err, wait := run(ctx, process, o), lookEvery
-		process.began = true
+		err, wait := runConnected(ctx, process, o), checkEvery
+		process.connectedBefore = true
 		switch {
 		case errors.Is(err, errLost) && !nc.IsClosed():
-			o.Log.Debug("beginning again on the next connection", "err", err)
-			wait = againSoon
+			o.Log.Debug("restarting on the next connection", "err", err)
+			wait = shortRetry
 		case errors.Is(err, errBack):
-			o.Log.Warn("beginning again with what the server has; each event that the log has stands", "err", err)
+			o.Log.Warn("restarting with the server's data; all events of the log stay valid", "err", err)
 		default:
 			return err
 		}
@@ -139,7 +138,7 @@ func Run(ctx context.Context, nc *nats.Conn, o Options) error {
 	}
 }
 
-// close ends what begin has opened.
+// close releases the book and the latest writer.
 func (w *watcher) close() {
 	if w.book != nil {
 		w.book.close()
@@ -149,8 +148,8 @@ func (w *watcher) close() {
 	}
 }
 
-// sayOnce has StandsBy called once, until this process keeps the alarms.
-func sayOnce(o *Options) {
+// reportStandbyOnce limits StandsBy to one call until this process keeps the alarms.
+func reportStandbyOnce(o *Options) {
 	said, standsBy, writes := false, o.StandsBy, o.Writes
 	o.StandsBy = func() {
 		if !said && standsBy != nil {
@@ -165,13 +164,13 @@ func sayOnce(o *Options) {
 	}
 }
 
-// beginConnected begins over the present connection. The error is errLost if that was lost
-// meanwhile, and nil if ctx has ended.
-func (w *watcher) beginConnected(ctx context.Context) (quiet func(), err error) {
+// startConnected calls becomeWriter on the present connection. The error is errLost if the
+// connection broke in the meantime, and nil if ctx ended.
+func (w *watcher) startConnected(ctx context.Context) (quiet func(), err error) {
 	reconnects := w.process.nc.Stats().Reconnects
 	up, done := w.process.link.Connection(ctx)
 	defer done()
-	quiet, err = w.begin(up)
+	quiet, err = w.becomeWriter(up)
 	if err == nil {
 		return quiet, nil
 	}
@@ -184,25 +183,25 @@ func (w *watcher) beginConnected(ctx context.Context) (quiet func(), err error) 
 	return nil, err
 }
 
-// openOutput begins to read the output, unless it is read already.
+// openOutput starts the output reader unless it already runs.
 func (w *watcher) openOutput(ctx context.Context) {
 	if w.reading != nil {
 		return
 	}
 	from := w.fold.Position() + 1
 	if w.lost != nil {
-		from = min(from, w.lost.back+1)
+		from = min(from, w.lost.last+1)
 	}
 	w.reading = readOutput(ctx, w.process.js, w.process.link, w.Job, from, w.Log)
 }
 
-func run(ctx context.Context, process *lasting, o Options) error {
+func runConnected(ctx context.Context, process *processState, o Options) error {
 	w := &watcher{
-		Options: o, process: process, requests: make(chan *nats.Msg, queue), noted: map[string]bool{},
+		Options: o, process: process, requests: make(chan *nats.Msg, queueSize), warned: map[string]bool{},
 	}
-	defer w.forget()
+	defer w.discardState()
 	defer w.close()
-	quiet, err := w.beginConnected(ctx)
+	quiet, err := w.startConnected(ctx)
 	if err == nil {
 		defer quiet()
 	}
@@ -217,56 +216,56 @@ func run(ctx context.Context, process *lasting, o Options) error {
 		defer func() { _ = sub.Unsubscribe() }()
 	}
 	w.openOutput(ctx)
-	err = w.loop(ctx)
+	err = w.runLoop(ctx)
 	w.reading.stop()
-	if err != nil && ctx.Err() != nil { // amid the events of a message: the state has them, the log not yet
+	if err != nil && ctx.Err() != nil { // in the middle of a message's events: the state has all, the log not yet
 		return nil
 	}
-	if w.standby.warm && !w.begun && (errors.Is(err, ErrDiffers) || errors.Is(err, alarm.ErrMissing)) {
-		return fmt.Errorf("%w: what was followed is not what the server has: %w", errBack, err)
+	if w.standby.tookOver && !w.started && (errors.Is(err, ErrDiffers) || errors.Is(err, alarm.ErrMissing)) {
+		return fmt.Errorf("%w: the followed state does not match the server: %w", errBack, err)
 	}
 	if err != nil {
 		return err
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancel()
-	if err := w.latest.finish(end, w.fold); err != nil {
+	if err := w.latest.writeAll(end, w.fold); err != nil {
 		return err
 	}
-	return w.save(end)
+	return w.saveState(end)
 }
 
-// enter judges what is there before the loop begins.
-func (w *watcher) enter(ctx context.Context) error {
-	if err := w.facts(ctx, w.fold.Position()); err != nil {
+// judgeExisting judges the existing messages before the loop starts.
+func (w *watcher) judgeExisting(ctx context.Context) error {
+	if err := w.applyFacts(ctx, w.fold.Position()); err != nil {
 		return err
 	}
-	if err := w.look(ctx); err != nil {
+	if err := w.checkServer(ctx); err != nil {
 		return err
 	}
 	if held := w.standby.held; held != nil {
-		return w.take(ctx, held)
+		return w.judgeOutput(ctx, held)
 	}
 	return nil
 }
 
-// loop judges what comes.
-func (w *watcher) loop(ctx context.Context) error {
-	flush, look := time.NewTicker(latestSoon/2), time.NewTicker(lookEvery)
+// runLoop judges new messages and answers requests.
+func (w *watcher) runLoop(ctx context.Context) error {
+	flush, look := time.NewTicker(latestSoon/2), time.NewTicker(checkEvery)
 	defer flush.Stop()
 	defer look.Stop()
-	if err := w.enter(ctx); err != nil {
+	if err := w.judgeExisting(ctx); err != nil {
 		return err
 	}
 	for {
-		if !w.target.written { // at once when it has caught up
-			if err := w.write(ctx); err != nil {
+		if !w.target.written { // immediately after catching up
+			if err := w.writeLatest(ctx); err != nil {
 				return err
 			}
 		}
-		w.tell()
+		w.updatePulse()
 		requests := w.requests
-		if !w.begun { // what comes from outside comes behind the tail
+		if !w.started { // requests follow the tail
 			requests = nil
 		}
 		var err error
@@ -275,13 +274,13 @@ func (w *watcher) loop(ctx context.Context) error {
 			return nil
 		case err = <-w.reading.failed:
 		case o := <-w.reading.outputs:
-			err = w.take(ctx, &o)
+			err = w.judgeOutput(ctx, &o)
 		case m := <-requests:
-			err = w.answer(ctx, m)
+			err = w.answerRequest(ctx, m)
 		case <-flush.C:
-			err = w.write(ctx)
+			err = w.writeLatest(ctx)
 		case <-look.C:
-			if err = w.look(ctx); err == nil {
+			if err = w.checkServer(ctx); err == nil {
 				err = w.saveIfDue(ctx)
 			}
 		}
@@ -291,12 +290,11 @@ func (w *watcher) loop(ctx context.Context) error {
 	}
 }
 
-// write writes what is known of the streams, once that is not older than what the process
-// before has written.
-func (w *watcher) write(ctx context.Context) error {
+// writeLatest writes the latest data once it is at least as new as the previous process's data.
+func (w *watcher) writeLatest(ctx context.Context) error {
 	if w.fold.Position() < w.target.last && time.Since(w.target.since) < catchUp {
 		return nil
 	}
 	w.target.written = true
-	return w.latest.flush(ctx, w.fold)
+	return w.latest.writeChanged(ctx, w.fold)
 }

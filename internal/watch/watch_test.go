@@ -26,7 +26,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// rig is a server with a job's output that a test writes.
+// rig is a server with a job's output; the test writes the output.
 type rig struct {
 	t      *testing.T
 	dir    string
@@ -35,13 +35,13 @@ type rig struct {
 	enc    *codec.PredictionEncoder
 	stored map[uint64]time.Time // messages of the output
 	sent   []alarm.Message
-	wait   time.Duration // of clients between two attempts to connect, where it is not 0
+	wait   time.Duration // of clients between two connection attempts, if not 0
 }
 
 func newRig(t *testing.T, keep int64) *rig {
 	t.Helper()
 	r := &rig{t: t, dir: t.TempDir(), stored: map[uint64]time.Time{}}
-	r.serve()
+	r.startServer()
 	_, err := r.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.OutputStream("job"), Subjects: []string{"job.out.*"}, MaxMsgsPerSubject: keep})
 	if err != nil {
 		t.Fatal(err)
@@ -52,15 +52,15 @@ func newRig(t *testing.T, keep int64) *rig {
 	return r
 }
 
-// serve starts the server.
-func (r *rig) serve() {
+// startServer starts the server.
+func (r *rig) startServer() {
 	r.t.Helper()
 	r.server = pipelinetest.Server(r.t, natsserver.Options{Dir: r.dir})
 	_, r.js = pipelinetest.Connect(r.t, r.server)
 }
 
-// send publishes a message of the output, as a worker does.
-func (r *rig) send(m alarm.Message) {
+// publishOutput publishes an output message as a worker does.
+func (r *rig) publishOutput(m alarm.Message) {
 	r.t.Helper()
 	body, err := r.enc.Encode(m.Predictions)
 	if err != nil {
@@ -76,14 +76,14 @@ func (r *rig) send(m alarm.Message) {
 	r.sent = append(r.sent, m)
 }
 
-// process is watch.Run in a goroutine, with a connection of its own.
+// process is watch.Run in a goroutine, with its own connection.
 type process struct {
 	nc   *nats.Conn
 	stop context.CancelFunc
 	done chan error
 }
 
-func (r *rig) start(o watch.Options) *process {
+func (r *rig) startProcess(o watch.Options) *process {
 	r.t.Helper()
 	nc, err := r.server.Connect("alarms", nil)
 	if err != nil {
@@ -101,14 +101,14 @@ func (r *rig) start(o watch.Options) *process {
 	return p
 }
 
-// kill ends the process without a word to the server.
+// kill ends the process without an orderly disconnect.
 func (p *process) kill() {
 	p.nc.Close()
 	p.stop()
 }
 
-// end stops the process in order.
-func (r *rig) end(p *process) {
+// stopProcess stops the process orderly.
+func (r *rig) stopProcess(p *process) {
 	r.t.Helper()
 	p.stop()
 	if err := <-p.done; err != nil {
@@ -130,10 +130,10 @@ func rulesOf(t *testing.T, rules []alarmtest.Rule) alarm.Rules {
 	return parsed
 }
 
-// events is the alarm log, and the rules events in it.
-func (r *rig) events() (all []alarm.Event) {
+// readEvents returns the events of the alarm log, and its rules events.
+func (r *rig) readEvents() (all []alarm.Event) {
 	r.t.Helper()
-	if err := watch.Events(r.t.Context(), r.js, "job", time.Unix(1, 0), false, func(e alarm.Event) error {
+	if err := watch.ReadEvents(r.t.Context(), r.js, "job", time.Unix(1, 0), false, func(e alarm.Event) error {
 		all = append(all, e)
 		return nil
 	}); err != nil {
@@ -142,8 +142,8 @@ func (r *rig) events() (all []alarm.Event) {
 	return all
 }
 
-// past is what the output has, as an oracle wants it.
-func (r *rig) past() (all []alarmtest.Entry) {
+// history returns the output's contents in the oracle's form.
+func (r *rig) history() (all []alarmtest.Entry) {
 	r.t.Helper()
 	out, err := r.js.Stream(r.t.Context(), wire.OutputStream("job"))
 	if err != nil {
@@ -161,26 +161,26 @@ func (r *rig) past() (all []alarmtest.Entry) {
 	return all
 }
 
-// quick makes rules whose times a test can see.
-func quick(rules []alarmtest.Rule) []alarmtest.Rule {
+// withShortTimes returns rules with times that a test can observe.
+func withShortTimes(rules []alarmtest.Rule) []alarmtest.Rule {
 	for i := range rules {
 		rules[i].Hold /= 1000
 		rules[i].Quiet = ""
-		if rules[i].Silent > 0 { // decided by a clock: other tests
+		if rules[i].Silent > 0 { // depends on a clock: other tests
 			rules[i].Silent, rules[i].Flag, rules[i].K = 0, outcome.FlagGap, 1
 		}
 	}
 	return rules
 }
 
-// Each event is published once, whatever is killed, and when two processes run at once;
-// the log is what the oracle says of all predictions.
+// TestOnceUnderKills: each event is published once under kills and with two running processes; the
+// log matches the oracle's result for all predictions.
 func TestOnceUnderKills(t *testing.T) {
 	r := newRig(t, -1)
 	rng := rand.New(rand.NewPCG(3, 4))
-	rules := quick(alarmtest.RandomRules(rng))
+	rules := withShortTimes(alarmtest.RandomRules(rng))
 	for len(rules) < 4 {
-		rules = quick(alarmtest.RandomRules(rng))
+		rules = withShortTimes(alarmtest.RandomRules(rng))
 	}
 	o := watch.Options{Rules: rulesOf(t, rules), Save: 50 * time.Millisecond}
 	began := make(chan struct{})
@@ -188,46 +188,46 @@ func TestOnceUnderKills(t *testing.T) {
 	o.Begun = func(alarm.Rules) { once.Do(func() { close(began) }) }
 	keeps := atomic.Int64{}
 	o.Writes = func() { keeps.Add(1) }
-	running := []*process{r.start(o)}
+	running := []*process{r.startProcess(o)}
 	<-began
 	messages := alarmtest.RandomMessages(rng, 40, 1500)
 	for i, m := range messages {
-		r.send(m)
+		r.publishOutput(m)
 		switch {
-		case i%100 == 50: // killed, and started again
+		case i%100 == 50: // killed and restarted
 			running[0].kill()
 			before := keeps.Load()
-			running = append(running[1:], r.start(o))
-			r.await("the next process", func() bool { return keeps.Load() > before }) // or it would stand by
-		case i%300 == 299: // a second one takes over
+			running = append(running[1:], r.startProcess(o))
+			r.waitFor("the next process", func() bool { return keeps.Load() > before }) // otherwise it would stand by
+		case i%300 == 299: // a second process takes over
 			over := o
 			over.TakeOver = true
-			running = append(running, r.start(over))
+			running = append(running, r.startProcess(over))
 		}
 		if len(running) > 1 && i%300 == 30 {
-			running = one(t, running)
+			running = waitForOne(t, running)
 		}
 	}
-	if len(running) > 1 { // both may have begun at once: either may have the alarms
-		running = one(t, running)
+	if len(running) > 1 { // two processes may have started together: either may have the alarms
+		running = waitForOne(t, running)
 	}
 	last := running[0]
-	r.await("all to be judged", func() bool { return r.position() >= r.sent[len(r.sent)-1].Seq })
-	r.end(last)
-	got := r.events()
+	r.waitFor("all to be judged", func() bool { return r.savedPosition() >= r.sent[len(r.sent)-1].Seq })
+	r.stopProcess(last)
+	got := r.readEvents()
 	if got[0].Kind != alarm.RulesChanged {
 		t.Fatalf("the log begins with %+v", got[0])
 	}
-	want := alarmtest.ExpectEvents(rules, r.past())
+	want := alarmtest.ExpectEvents(rules, r.history())
 	alarmtest.WantEvents(t, alarmtest.Shift(got[1:]), want)
 	if len(want) < 100 {
 		t.Errorf("only %d events", len(want))
 	}
-	r.latest(want)
+	r.compareLatest(want)
 }
 
-// one waits until one of two processes has lost the alarms to the other, which remains.
-func one(t *testing.T, running []*process) []*process {
+// waitForOne waits until one of two processes has lost the alarms, and returns the other.
+func waitForOne(t *testing.T, running []*process) []*process {
 	t.Helper()
 	var err error
 	rest := running[:1]
@@ -242,8 +242,8 @@ func one(t *testing.T, running []*process) []*process {
 	return rest
 }
 
-// position is that of the newest stored state.
-func (r *rig) position() uint64 {
+// savedPosition returns the position of the newest stored state.
+func (r *rig) savedPosition() uint64 {
 	s, err := r.js.Stream(r.t.Context(), wire.AlarmStream("job"))
 	if err != nil {
 		return 0
@@ -261,10 +261,10 @@ func (r *rig) position() uint64 {
 	return rec.Position
 }
 
-func (r *rig) await(what string, ok func() bool) { r.t.Helper(); pipelinetest.Until(r.t, what, ok) }
+func (r *rig) waitFor(what string, ok func() bool) { r.t.Helper(); pipelinetest.Until(r.t, what, ok) }
 
-// latest compares the bucket of what is known of each stream.
-func (r *rig) latest(events []alarmtest.Event) {
+// compareLatest compares the bucket with the expected latest data.
+func (r *rig) compareLatest(events []alarmtest.Event) {
 	r.t.Helper()
 	kv, err := r.js.KeyValue(r.t.Context(), wire.LatestBucket("job"))
 	if err != nil {
@@ -300,12 +300,12 @@ func (r *rig) latest(events []alarmtest.Event) {
 	}
 }
 
-func bad(stream string, outs uint64, class int32) alarm.Message {
+func badMessage(stream string, outs uint64, class int32) alarm.Message {
 	return alarm.Message{Outs: outs, Predictions: []codec.Prediction{{Stream: stream, Answer: outcome.Answer{Class: class}, Time: codec.NoTime}}}
 }
 
-// An alarm is acknowledged once, other rules take its place, and all of it is the same
-// after a kill. A stream that is silent raises an alarm.
+// TestRequests: an alarm is acknowledged once, other rules replace it, and a kill changes nothing.
+// A silent stream raises an alarm.
 func TestRequests(t *testing.T) {
 	r := newRig(t, -1)
 	rules, err := alarm.ParseRules(map[string]string{"rub": "class rub", "quiet": "silent 1ms, streams other"})
@@ -315,18 +315,18 @@ func TestRequests(t *testing.T) {
 	o := watch.Options{Rules: rules}
 	begun := make(chan struct{}, 4)
 	o.Begun = func(alarm.Rules) { begun <- struct{}{} }
-	p := r.start(o)
+	p := r.startProcess(o)
 	<-begun
-	r.send(bad("s", 1, 2))
-	r.send(bad("other", 2, 0))
+	r.publishOutput(badMessage("s", 1, 2))
+	r.publishOutput(badMessage("other", 2, 0))
 	on := func() []alarm.Event {
-		all, err := watch.On(t.Context(), r.js, "job")
+		all, err := watch.ActiveAlarms(t.Context(), r.js, "job")
 		if err != nil {
 			t.Fatal(err)
 		}
 		return all
 	}
-	r.await("two alarms", func() bool { return len(on()) == 2 })
+	r.waitFor("two alarms", func() bool { return len(on()) == 2 })
 	ask := func(a watch.Acknowledgement) error {
 		_, err := watch.Acknowledge(t.Context(), r.js.Conn(), "job", a)
 		return err
@@ -340,17 +340,17 @@ func TestRequests(t *testing.T) {
 		}
 	}
 	p.kill()
-	p = r.start(o) // the same configuration: nothing changes
+	p = r.startProcess(o) // the same configuration: nothing changes
 	<-begun
 	set := map[string]string{"rub": "class rub|imbalance, 2 of 2"}
 	if _, err := watch.SetRules(t.Context(), r.js.Conn(), "job", watch.RuleSet{Rules: set, Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
 	p.kill()
-	p = r.start(o) // what was set stands
+	p = r.startProcess(o) // the rules set by request stay
 	<-begun
 	kinds := ""
-	for _, e := range r.events() {
+	for _, e := range r.readEvents() {
 		kinds += e.Kind + " " + e.Rule + e.Key + e.Why + "\n"
 	}
 	if want := "rules \nraised rubs\nraised quietother\nacknowledged rubs\nrules \ncleared quietotherthe rule was changed or removed\n"; kinds != want {
@@ -359,47 +359,47 @@ func TestRequests(t *testing.T) {
 	if all := on(); len(all) != 1 || all[0].Kind != alarm.Acknowledged || all[0].Who != "anna" {
 		t.Errorf("%+v are on", all)
 	}
-	r.end(p)
+	r.stopProcess(p)
 	if err := ask(watch.Acknowledgement{Rule: "rub", Key: "s", Who: "anna"}); !errors.Is(err, watch.ErrNobody) {
 		t.Errorf("without a process: %v", err)
 	}
 }
 
-// Predictions that are gone before they were judged end the process, or are left out
-// where that was asked for: alarms that are on stay on.
+// TestMissing: predictions removed before they were judged end the process; with Missing, they are
+// skipped and active alarms stay active.
 func TestMissing(t *testing.T) {
 	r := newRig(t, 3)
 	rules, err := alarm.ParseRules(map[string]string{"rub": "class rub, 2 of 2"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.send(bad("s", 1, 2))
+	r.publishOutput(badMessage("s", 1, 2))
 	o := watch.Options{Rules: rules, Since: time.Unix(1, 0)}
-	p := r.start(o)
-	r.send(bad("s", 2, 2))
-	r.await("the alarm", func() bool {
-		on, err := watch.On(t.Context(), r.js, "job")
+	p := r.startProcess(o)
+	r.publishOutput(badMessage("s", 2, 2))
+	r.waitFor("the alarm", func() bool {
+		on, err := watch.ActiveAlarms(t.Context(), r.js, "job")
 		return err == nil && len(on) == 1
 	})
 	p.kill()
 	<-p.done
 	for i := range uint64(10) {
-		r.send(bad("s", 3+i, 2))
+		r.publishOutput(badMessage("s", 3+i, 2))
 	}
-	p = r.start(o)
+	p = r.startProcess(o)
 	if err := <-p.done; !errors.Is(err, alarm.ErrMissing) {
 		t.Fatalf("with missing predictions: %v", err)
 	}
 	p.nc.Close()
 	o.Missing = true
-	p = r.start(o)
-	r.send(bad("s", 13, 0))
-	r.send(bad("s", 14, 0))
-	r.await("the end of the alarm", func() bool {
-		on, err := watch.On(t.Context(), r.js, "job")
+	p = r.startProcess(o)
+	r.publishOutput(badMessage("s", 13, 0))
+	r.publishOutput(badMessage("s", 14, 0))
+	r.waitFor("the end of the alarm", func() bool {
+		on, err := watch.ActiveAlarms(t.Context(), r.js, "job")
 		return err == nil && len(on) == 0
 	})
-	r.end(p)
+	r.stopProcess(p)
 	if err := r.js.DeleteStream(t.Context(), wire.OutputStream("job")); err != nil {
 		t.Fatal(err)
 	}
@@ -408,7 +408,7 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// FuzzAcknowledgement: bytes from elsewhere are refused, or an acknowledgement.
+// FuzzAcknowledgement: arbitrary bytes are refused, or are an acknowledgement.
 func FuzzAcknowledgement(f *testing.F) {
 	f.Add([]byte(`{"rule":"a","key":"s","who":"anna"}`))
 	f.Add([]byte(`{"rule":"a","key":"s","alarm":7,"who":"anna","more":1}`))

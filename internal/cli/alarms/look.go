@@ -73,7 +73,7 @@ it. It reads the alarm log: no process of alarms must run.`,
 		Example: "  eusn-stream alarms list\n  eusn-stream alarms list --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		on, err := watch.On(ctx, js, c.Job)
+		on, err := watch.ActiveAlarms(ctx, js, c.Job)
 		if err != nil {
 			return err
 		}
@@ -110,7 +110,7 @@ since then and ends; with --follow it continues until Ctrl-C.`,
 			return err
 		}
 		enc := json.NewEncoder(a.Stdout)
-		return watch.Events(ctx, js, c.Job, from, follow || from.IsZero(), func(e alarm.Event) error {
+		return watch.ReadEvents(ctx, js, c.Job, from, follow || from.IsZero(), func(e alarm.Event) error {
 			if a.JSON {
 				return enc.Encode(&e)
 			}

@@ -105,7 +105,7 @@ func TestPowerFailureOfThePlant(t *testing.T) {
 	all()
 	events := map[string]string{}
 	said := 0
-	if err := watch.Events(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
+	if err := watch.ReadEvents(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
 		switch {
 		case e.Kind != alarm.RulesChanged:
 			events[e.Rule+" "+e.Key] += e.Kind + " "

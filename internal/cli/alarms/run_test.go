@@ -131,7 +131,7 @@ func TestAlarmsRun(t *testing.T) {
 	want := alarmtest.ExpectEvents(rules, past)
 	p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= last })
 	var got []alarm.Event
-	if err := watch.Events(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
+	if err := watch.ReadEvents(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
 		got = append(got, e)
 		return nil
 	}); err != nil {

@@ -304,7 +304,7 @@ func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *s
 	}
 	defer nc.Close()
 	for said := ""; ; {
-		err := watch.Ensure(ctx, js, c.Job, c.NATS.Replicas)
+		err := watch.EnsureStreams(ctx, js, c.Job, c.NATS.Replicas)
 		if err != nil && ctx.Err() == nil && err.Error() != said {
 			said = err.Error()
 			log.Warn("alarms cannot be stored", "err", err)
