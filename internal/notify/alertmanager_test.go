@@ -21,8 +21,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// postable is an alert as Alertmanager's API v2 defines it (api/v2/openapi.yaml,
-// postableAlert), and nothing else.
+// postable is an alert exactly as Alertmanager's API v2 defines it (api/v2/openapi.yaml,
+// postableAlert).
 type postable struct {
 	Labels       map[string]string `json:"labels"`
 	Annotations  map[string]string `json:"annotations"`
@@ -33,8 +33,8 @@ type postable struct {
 
 var labelName = regexp.MustCompile("^[a-zA-Z_][a-zA-Z0-9_]*$")
 
-// check is what Alertmanager refuses (types.Alert.Validate), and more.
-func (p *postable) check(now time.Time) error {
+// validate applies Alertmanager's checks (types.Alert.Validate), and more.
+func (p *postable) validate(now time.Time) error {
 	if p.StartsAt.IsZero() || p.EndsAt.Before(p.StartsAt) || len(p.Labels) == 0 {
 		return fmt.Errorf("from %v until %v with labels %v", p.StartsAt, p.EndsAt, p.Labels)
 	}
@@ -56,17 +56,16 @@ func (p *postable) check(now time.Time) error {
 	return nil
 }
 
-// manager is an HTTP server that takes alerts as Alertmanager does, and forgets all when
-// it is told to.
+// manager is an HTTP server that accepts alerts as Alertmanager does, and that a test can reset.
 type manager struct {
 	*httptest.Server
-	t      *testing.T
-	mu     sync.Mutex
-	alerts map[string]postable // by their labels
-	fail   func(n int) int     // status of request n; 0 = it is taken
-	n      int                 // requests
-	taken  int                 // alerts
-	mended bool                // it refuses none
+	t          *testing.T
+	mu         sync.Mutex
+	alerts     map[string]postable // by labels
+	fail       func(n int) int     // status of request n; 0 = accepted
+	n          int                 // requests
+	taken      int                 // alerts
+	acceptsAll bool                // refuses no alert
 }
 
 func newManager(t *testing.T) *manager {
@@ -99,11 +98,11 @@ func (m *manager) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 	wrong := 0
 	for _, p := range all {
-		if strings.HasPrefix(p.Labels["key"], "bad") && !m.mended { // as one with labels that Alertmanager refuses
+		if strings.HasPrefix(p.Labels["key"], "bad") && !m.acceptsAll { // like labels that Alertmanager refuses
 			wrong++
 			continue
 		}
-		if err := p.check(time.Now()); err != nil {
+		if err := p.validate(time.Now()); err != nil {
 			m.t.Errorf("an alert of %s: %v", body, err)
 		}
 		id := fmt.Sprint(p.Labels)
@@ -118,7 +117,7 @@ func (m *manager) ServeHTTP(w http.ResponseWriter, q *http.Request) {
 	}
 }
 
-// on are the keys of the alerts that are on now, and off those of the others.
+// keys returns the keys of active alerts (on) and of ended alerts (off).
 func (m *manager) keys() (on, off string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -133,75 +132,75 @@ func (m *manager) keys() (on, off string) {
 	return strings.Join(now[true], " "), strings.Join(now[false], " ")
 }
 
-func (m *manager) set(change func()) {
+func (m *manager) change(change func()) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change()
 }
 
-func raised(rule, key string) alarm.Event {
+func raisedEvent(rule, key string) alarm.Event {
 	now := time.Now().UTC()
 	return alarm.Event{Kind: alarm.Raised, Rule: rule, Key: key, Stream: key, Class: "rub", Since: now.Add(-time.Second), Time: now}
 }
 
-func cleared(rule, key string, number uint64) alarm.Event {
-	e := raised(rule, key)
+func clearedEvent(rule, key string, number uint64) alarm.Event {
+	e := raisedEvent(rule, key)
 	e.Kind, e.Alarm = alarm.Cleared, number
 	return e
 }
 
-// Alertmanager is told of what is on again and again, also after it, or this process, was
-// killed, and of what was cleared while one of them was away. What it refuses is left out
-// alone, and told again.
+// TestAlertmanager: active alarms are sent repeatedly, even after Alertmanager or this process was
+// killed, and so are alarms that were cleared in the meantime. A refused alarm is skipped without
+// effect on other alarms, and retried.
 func TestAlertmanager(t *testing.T) {
 	r := newRig(t)
 	m := newManager(t)
-	a := r.put(raised("rub", "a")) // before there is anybody
+	a := r.publishEvent(raisedEvent("rub", "a")) // before the output runs
 	out := &notify.Alertmanager{
 		Job: "job", URL: m.URL + "/prefix/", Labels: map[string]string{"severity": "warning", "rub/severity": "critical", "site": "north"},
 		Resend: 20 * time.Millisecond, First: time.Millisecond, Log: r.log,
 	}
 	is := func(wantOn, wantOff string) {
 		t.Helper()
-		r.await(fmt.Sprintf("on: %s; off: %s", wantOn, wantOff), func() bool {
+		r.waitFor(fmt.Sprintf("on: %s; off: %s", wantOn, wantOff), func() bool {
 			on, off := m.keys()
 			return on == wantOn && off == wantOff
 		})
 	}
-	p := r.start(out)
+	p := r.startProcess(out)
 	is("a", "")
-	b := r.put(raised("flat", "b"))
+	b := r.publishEvent(raisedEvent("flat", "b"))
 	is("a b", "")
-	m.set(func() { // Alertmanager was killed, and is away
+	m.change(func() { // Alertmanager was killed and is unreachable
 		m.alerts = map[string]postable{}
 		m.fail = func(n int) int {
 			return []int{http.StatusServiceUnavailable, http.StatusUnauthorized, http.StatusFound, http.StatusNotFound}[n%4]
 		}
 	})
-	r.put(cleared("rub", "a", a))
-	r.put(raised("flat", "bad"))
-	r.put(raised("flat", "bad too"))
-	m.set(func() { m.n = 0 })
-	r.await("many tries", func() (many bool) {
-		m.set(func() { many = m.n > 6 })
+	r.publishEvent(clearedEvent("rub", "a", a))
+	r.publishEvent(raisedEvent("flat", "bad"))
+	r.publishEvent(raisedEvent("flat", "bad too"))
+	m.change(func() { m.n = 0 })
+	r.waitFor("many tries", func() (many bool) {
+		m.change(func() { many = m.n > 6 })
 		return many
 	})
 	is("", "")
-	m.set(func() { m.fail = nil })
+	m.change(func() { m.fail = nil })
 	is("b", "a")
 	p.kill()
-	r.put(cleared("flat", "b", b)) // while nobody is there
-	r.put(raised("flat", "c"))
-	m.set(func() { clear(m.alerts) })
-	p = r.start(out)
+	r.publishEvent(clearedEvent("flat", "b", b)) // while no process runs
+	r.publishEvent(raisedEvent("flat", "c"))
+	m.change(func() { clear(m.alerts) })
+	p = r.startProcess(out)
 	is("c", "a b")
 	taken := 0
-	m.set(func() { taken = m.taken })
-	r.await("being told again", func() (again bool) {
-		m.set(func() { again = m.taken > taken+20 })
+	m.change(func() { taken = m.taken })
+	r.waitFor("being told again", func() (again bool) {
+		m.change(func() { again = m.taken > taken+20 })
 		return again
 	})
-	m.set(func() {
+	m.change(func() {
 		for _, one := range m.alerts {
 			severity := map[string]string{"rub": "critical", "flat": "warning"}[one.Labels["alertname"]]
 			if one.Labels["severity"] != severity || one.Labels["site"] != "north" || one.Labels["job"] != "job" || len(one.Labels) != 5 {
@@ -209,45 +208,45 @@ func TestAlertmanager(t *testing.T) {
 			}
 		}
 	})
-	m.set(func() { m.mended = true })
-	r.await("what was refused", func() (all bool) {
+	m.change(func() { m.acceptsAll = true })
+	r.waitFor("what was refused", func() (all bool) {
 		keys := map[string]bool{}
-		m.set(func() {
+		m.change(func() {
 			for _, one := range m.alerts {
 				keys[one.Labels["key"]] = true
 			}
 		})
 		return keys["bad"] && keys["bad too"]
 	})
-	r.end(p)
+	r.stopProcess(p)
 	var log []alarm.Event
 	if err := watch.ReadEvents(t.Context(), r.js, "job", time.Unix(1, 0), false, func(e alarm.Event) error { log = append(log, e); return nil }); err != nil || len(log) != 7 {
 		t.Errorf("%d events, want those that were put: %v", len(log), err)
 	}
 }
 
-// An alert says what the prediction said, in names that Alertmanager takes, and who has
-// acknowledged the alarm. An alarm that was cleared long ago is not sent.
+// TestAlertSays: an alert has the prediction's data, with valid annotation names, and the person
+// who acknowledged the alarm. An alarm cleared long ago is not sent.
 func TestAlertSays(t *testing.T) {
 	r := newRig(t)
 	m := newManager(t)
-	e := raised("hot", "pump.7 ä")
+	e := raisedEvent("hot", "pump.7 ä")
 	e.Class, e.Probability = "heat", .5
 	e.Evidence.Novelty, e.NoveltyP, e.Estimate = 2, .25, &alarm.Estimate{Value: 90, Low: 80, High: 100}
-	n := r.put(e)
-	old := cleared("hot", "a", 1)
+	n := r.publishEvent(e)
+	old := clearedEvent("hot", "a", 1)
 	old.Time = time.Now().Add(-3 * notify.Expire).UTC()
 	old.Since = old.Time
-	r.put(old)
-	p := r.start(&notify.Alertmanager{Job: "job", URL: m.URL + "/prefix", First: time.Millisecond, Log: r.log})
+	r.publishEvent(old)
+	p := r.startProcess(&notify.Alertmanager{Job: "job", URL: m.URL + "/prefix", First: time.Millisecond, Log: r.log})
 	said := func() (p postable) {
-		m.set(func() {
+		m.change(func() {
 			for _, p = range m.alerts {
 			}
 		})
 		return p
 	}
-	r.await("the alarm", func() bool { on, _ := m.keys(); return on == "pump.7 ä" })
+	r.waitFor("the alarm", func() bool { on, _ := m.keys(); return on == "pump.7 ä" })
 	first := said()
 	want := map[string]string{
 		"id": "log-1", "alarm": "1", "stream": "pump.7 ä", "class": "heat", "probability": "0.5", "novelty": "2", "novelty_p": "0.25", "value": "90", "low": "80", "high": "100",
@@ -260,22 +259,22 @@ func TestAlertSays(t *testing.T) {
 		t.Errorf("it began at %v, want %v", first.StartsAt, e.Since)
 	}
 	e.Kind, e.Who, e.Alarm = alarm.Acknowledged, "anna", n
-	r.put(e)
-	r.await("the acknowledgement", func() bool { return said().Annotations["acknowledged_by"] == "anna" })
+	r.publishEvent(e)
+	r.waitFor("the acknowledgement", func() bool { return said().Annotations["acknowledged_by"] == "anna" })
 	e.Kind, e.Who, e.Time = alarm.Cleared, "", time.Now().UTC()
-	r.put(e)
-	r.await("the end", func() bool { _, off := m.keys(); return off == "pump.7 ä" })
+	r.publishEvent(e)
+	r.waitFor("the end", func() bool { _, off := m.keys(); return off == "pump.7 ä" })
 	if last := said(); !last.EndsAt.Equal(e.Time.Truncate(time.Millisecond)) || !last.StartsAt.Equal(first.StartsAt) {
 		t.Errorf("it was from %v until %v, want %v until %v", last.StartsAt, last.EndsAt, e.Since, e.Time)
 	}
-	r.end(p)
+	r.stopProcess(p)
 	if len(m.alerts) != 1 {
 		t.Errorf("%v, want one alert", m.alerts)
 	}
 }
 
-// What is wrong with an address or a label is said before anything is sent, and what is
-// wrong with what answers there, in the log.
+// TestAlertmanagerWrong: a wrong address or label is reported before the first alarm, and the log
+// reports an unsuitable receiver.
 func TestAlertmanagerWrong(t *testing.T) {
 	for address, ok := range map[string]bool{
 		"http://h:9093": true, "https://u:p@h/prefix/": true, "": false, "h:9093": false, "ftp://h": false, "http://h/api/v2/alerts": false, "http://h?x=1": false, "http://": false,
@@ -297,17 +296,17 @@ func TestAlertmanagerWrong(t *testing.T) {
 	other := httptest.NewServer(http.NotFoundHandler())
 	defer other.Close()
 	r := newRig(t)
-	for url, says := range map[string]string{other.URL: "there is no Alertmanager's API v2", late.URL: "set both by NTP", "http://127.0.0.1:1": "nothing listens there"} {
+	for url, says := range map[string]string{other.URL: "no Alertmanager API v2", late.URL: "synchronize both (NTP)", "http://127.0.0.1:1": "no program listens there"} {
 		said := new(pipelinetest.LogBook)
-		p := r.start(&notify.Alertmanager{Job: "job", URL: url, First: time.Millisecond, Log: said.Logger()})
-		r.await(says, func() bool { return strings.Contains(said.String(), says) }) // without an alarm
-		r.end(p)
+		p := r.startProcess(&notify.Alertmanager{Job: "job", URL: url, First: time.Millisecond, Log: said.Logger()})
+		r.waitFor(says, func() bool { return strings.Contains(said.String(), says) }) // without an alarm
+		r.stopProcess(p)
 	}
 	m := newManager(t)
-	p := r.start(&notify.Alertmanager{Job: "job", URL: m.URL + "/prefix", Resend: time.Millisecond, Log: r.log})
-	r.await("being asked again, without an alarm", func() (again bool) {
-		m.set(func() { again = m.n > 3 && m.taken == 0 })
+	p := r.startProcess(&notify.Alertmanager{Job: "job", URL: m.URL + "/prefix", Resend: time.Millisecond, Log: r.log})
+	r.waitFor("being asked again, without an alarm", func() (again bool) {
+		m.change(func() { again = m.n > 3 && m.taken == 0 })
 		return again
 	})
-	r.end(p)
+	r.stopProcess(p)
 }

@@ -1,23 +1,22 @@
-// Package notify sends the alarms of a job elsewhere: to a webhook, to an MQTT broker and
-// to Prometheus' Alertmanager. It reads the alarm log that package watch keeps, and what it
-// sends holds up nothing: where a receiver is away, alarms are raised and cleared as always.
+// Package notify sends the alarms of a job to a webhook, to an MQTT broker and to Prometheus'
+// Alertmanager. It reads the alarm log of package watch. An unreachable receiver does not delay the
+// alarms themselves.
 //
 // # Events: webhook and MQTT
 //
-// Webhook and MQTT send each event of the log as it is, one after the other, at least once.
-// A consumer of the log on the server, of their own name, remembers how far they are. An
-// event that was sent and not acknowledged to the server, because the process was killed in
-// between, is sent again: Event.ID is the same.
+// Webhook and MQTT send each event of the log unchanged, in order, at least once. Each output has a
+// consumer of the log on the server, which stores the output's position. If the process is killed
+// between sending an event and acknowledging it to the server, the event is resent with the same
+// Event.ID.
 //
 // # State: Alertmanager
 //
-// Alertmanager wants to be told again and again what is on, and forgets all when it ends.
-// So nothing has to be remembered here: what is on is the last event of each alarm in the
-// log. Each is sent when it changes and every Resend, with an end (endsAt) that is Expire
-// away; an alarm that is cleared is sent with the time at which it was, again and again for
-// twice that time. When a process is killed, the next one sends the same: Alertmanager
-// knows alarms by their labels, and those are the same. An alarm that was cleared longer ago than
-// that has ended at Alertmanager by itself.
+// Alertmanager expects active alarms repeatedly, and loses all alarms when it ends. This output
+// therefore stores no position: the last event of each alarm in the log is the alarm's state. Each
+// alarm is sent when it changes and every Resend, with an end (endsAt) Expire in the future. A
+// cleared alarm is sent with its clearing time, repeatedly for twice Expire. After a kill, the next
+// process sends the same alarms: Alertmanager identifies alarms by their labels, and the labels are
+// the same. Older cleared alarms have already expired at Alertmanager.
 //
 // # Files
 //

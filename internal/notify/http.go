@@ -19,35 +19,35 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
-// newClient follows no redirect: another address would be asked with GET and without the
-// event, and its answer would not be about it.
+// newClient returns a client that follows no redirect: the client would send GET without the event
+// to the new address, and the answer would not concern the event.
 func newClient(t *tls.Config) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	if t != nil {
-		transport.TLSClientConfig = t.Clone() // the transport writes into it
+		transport.TLSClientConfig = t.Clone() // the transport modifies its configuration
 	}
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// answered is a receiver's answer that is not yes.
-type answered struct {
+// refusal is a receiver's answer with a status other than 2xx.
+type refusal struct {
 	code         int
-	status, text string        // the text begins the body
-	plain        bool          // to what was sent without TLS
-	after        time.Duration // Retry-After: how long to wait before the next try
+	status, text string        // text is the start of the body
+	withoutTLS   bool          // the request was sent without TLS
+	retryAfter   time.Duration // Retry-After: wait before the next attempt
 }
 
-func (a *answered) Error() string {
-	said := "the receiver answers " + a.status
+func (a *refusal) Error() string {
+	text := "the receiver answered " + a.status
 	if a.text != "" {
-		said += fmt.Sprintf(" (%s)", a.text)
+		text += fmt.Sprintf(" (%s)", a.text)
 	}
-	return said
+	return text
 }
 
-// unwanted reports whether the receiver refuses what was sent, and not for now alone.
-// Servers that want TLS answer 400 to what comes without.
-func (a *answered) unwanted() bool {
+// isPermanent reports whether the receiver permanently refuses the content. Servers that require
+// TLS answer 400 to plain requests.
+func (a *refusal) isPermanent() bool {
 	switch a.code {
 	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
 		return !a.wantsTLS()
@@ -55,11 +55,10 @@ func (a *answered) unwanted() bool {
 	return false
 }
 
-// wantsTLS reports whether the answer is that to a plain request: it names HTTPS, and not in
-// a link alone.
-func (a *answered) wantsTLS() bool {
+// wantsTLS reports whether the answer to a plain request mentions HTTPS outside a link.
+func (a *refusal) wantsTLS() bool {
 	text := strings.ReplaceAll(strings.ToLower(a.text), "https://", "")
-	return a.plain && a.code == http.StatusBadRequest && strings.Contains(text, "https")
+	return a.withoutTLS && a.code == http.StatusBadRequest && strings.Contains(text, "https")
 }
 
 const (
@@ -67,14 +66,14 @@ const (
 	textBytes = 300
 )
 
-// post sends a body once. The answer has no body any more.
-func post(ctx context.Context, c *http.Client, address string, body []byte, header http.Header) (*http.Response, error) {
+// postJSON sends a body once. The returned answer's body is closed.
+func postJSON(ctx context.Context, c *http.Client, address string, body []byte, header http.Header) (*http.Response, error) {
 	if err := CheckWebhook(address); err != nil {
 		return nil, err
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, address, bytes.NewReader(body))
 	if err != nil {
-		return nil, advised(err)
+		return nil, addAdvice(err)
 	}
 	for name, values := range header {
 		r.Header[name] = values
@@ -82,36 +81,36 @@ func post(ctx context.Context, c *http.Client, address string, body []byte, head
 	r.Header.Set("Content-Type", "application/json")
 	answer, err := c.Do(r)
 	if err != nil {
-		return nil, advised(err)
+		return nil, addAdvice(err)
 	}
 	defer answer.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(answer.Body, bodyBytes)) // all, so that the connection is used again
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, bodyBytes)) // reads the whole body, so that the connection is reused
 	if answer.StatusCode >= 200 && answer.StatusCode < 300 {
 		return answer, nil
 	}
-	no := &answered{answer.StatusCode, answer.Status, oneLine(text), r.URL.Scheme == "http", retryAfter(answer.Header, time.Now())}
+	refused := &refusal{answer.StatusCode, answer.Status, logExcerpt(text), r.URL.Scheme == "http", retryAfter(answer.Header, time.Now())}
 	switch {
-	case no.unwanted():
-		return nil, fmt.Errorf("%w: %w", errUnwanted, no)
-	case no.wantsTLS():
-		return nil, fmt.Errorf("%w: it wants TLS: begin the address with https://", no)
-	case no.code == http.StatusUnauthorized, no.code == http.StatusForbidden:
-		return nil, fmt.Errorf("%w: user and password stand in the address, as in https://user:password@host", no)
-	case no.code >= 300 && no.code < 400:
-		return nil, fmt.Errorf("%w: it is at another address (%s): give that one", no, urls.Redact(answer.Header.Get("Location")))
+	case refused.isPermanent():
+		return nil, fmt.Errorf("%w: %w", errRefused, refused)
+	case refused.wantsTLS():
+		return nil, fmt.Errorf("%w: the receiver requires TLS: use an https:// address", refused)
+	case refused.code == http.StatusUnauthorized, refused.code == http.StatusForbidden:
+		return nil, fmt.Errorf("%w: add user and password to the address, as in https://user:password@host", refused)
+	case refused.code >= 300 && refused.code < 400:
+		return nil, fmt.Errorf("%w: the receiver redirects to another address (%s): configure this address", refused, urls.Redact(answer.Header.Get("Location")))
 	}
-	return nil, no
+	return nil, refused
 }
 
-// mostAsked is how long a receiver may ask to wait before the next try.
-const mostAsked = 5 * time.Minute
+// maxRetryAfter is the longest wait that a receiver may request.
+const maxRetryAfter = 5 * time.Minute
 
-// retryAfter is how long an answer asks to wait, mostAsked at most: seconds, or a date, which is
-// compared with the date of the answer. 0 = it does not ask, or for nothing that can be read.
+// retryAfter returns the wait that an answer requests, at most maxRetryAfter: seconds, or a date,
+// which is compared with the date of the answer. 0 = none, or unreadable.
 func retryAfter(h http.Header, now time.Time) time.Duration {
 	text := strings.TrimSpace(h.Get("Retry-After"))
 	if n, err := strconv.ParseUint(text, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return time.Duration(min(n, uint64(mostAsked/time.Second))) * time.Second
+		return time.Duration(min(n, uint64(maxRetryAfter/time.Second))) * time.Second
 	}
 	at, err := http.ParseTime(text)
 	if err != nil {
@@ -120,20 +119,20 @@ func retryAfter(h http.Header, now time.Time) time.Duration {
 	if date, err := http.ParseTime(h.Get("Date")); err == nil {
 		now = date
 	}
-	return max(0, min(at.Sub(now), mostAsked))
+	return max(0, min(at.Sub(now), maxRetryAfter))
 }
 
-// askedWait is how long the receiver whose answer err is asks to wait.
-func askedWait(err error) time.Duration {
-	var no *answered
-	if errors.As(err, &no) {
-		return no.after
+// requestedWait returns the wait that the answer in err requests.
+func requestedWait(err error) time.Duration {
+	var refused *refusal
+	if errors.As(err, &refused) {
+		return refused.retryAfter
 	}
 	return 0
 }
 
-// oneLine is the beginning of a text, as a field of the log.
-func oneLine(text []byte) string {
+// logExcerpt returns the start of a text for a log field.
+func logExcerpt(text []byte) string {
 	s := strings.Join(strings.Fields(strings.ToValidUTF8(string(text), "?")), " ")
 	if len(s) > textBytes {
 		s = strings.ToValidUTF8(s[:textBytes], "") + "..."
@@ -141,7 +140,7 @@ func oneLine(text []byte) string {
 	return s
 }
 
-// CheckWebhook says what is wrong with the address of a webhook.
+// CheckWebhook checks the address of a webhook.
 func CheckWebhook(address string) error {
 	if _, err := urls.Parse(address, "http", "https"); err != nil {
 		return fmt.Errorf("notify: webhook %q: want a URL such as https://host/path: %w", urls.Redact(address), err)
@@ -149,9 +148,9 @@ func CheckWebhook(address string) error {
 	return nil
 }
 
-// advised leaves the address out of an error, which may hold a password, and says what
-// to do about it.
-func advised(err error) error {
+// addAdvice removes the address from an error, because an address may have a password, and adds
+// advice.
+func addAdvice(err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = u.Err
@@ -159,22 +158,22 @@ func advised(err error) error {
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var host *net.DNSError
-	say := func(what string) error { return fmt.Errorf("%w: %s", err, what) }
+	advise := func(what string) error { return fmt.Errorf("%w: %s", err, what) }
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return say(fmt.Sprintf("it does not answer within %v", sendTimeout))
+		return advise(fmt.Sprintf("no answer within %v", sendTimeout))
 	case errors.As(err, &authority):
-		return say("give the certificate of the authority that signed its certificate (alarms.tls.ca)")
+		return advise("configure the certificate of the authority that signed the receiver's certificate (alarms.tls.ca)")
 	case errors.As(err, &name):
-		return say("use a name in the address that its certificate has")
+		return advise("use an address with a host name of the receiver's certificate")
 	case errors.As(err, &host):
-		return say("is the host's name in the address right?")
+		return advise("check the host name in the address")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return say("nothing listens there: does it run, and is the port right?")
+		return advise("no program listens there: check that the receiver runs, and check the port")
 	case strings.Contains(err.Error(), "server gave HTTP response to HTTPS client"), strings.Contains(err.Error(), "first record does not look like a TLS handshake"):
-		return say("it speaks no TLS: begin the address with http:// or tcp://")
+		return advise("the receiver does not use TLS: use an http:// or tcp:// address")
 	case strings.HasSuffix(err.Error(), "EOF"):
-		return say("it ends the connection: does the address say whether it speaks TLS (https:// or http://, ssl:// or tcp://)?")
+		return advise("the receiver closes the connection: check the scheme of the address: TLS (https://, ssl://) or not (http://, tcp://)")
 	}
 	return err
 }

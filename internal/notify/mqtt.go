@@ -18,33 +18,33 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
-// MQTT publishes the events of a job's alarms to a broker with QoS 1, one after the
-// other, each at least once. The server remembers how far it is. It speaks MQTT 3.1.1,
-// which brokers of MQTT 5 speak, too.
+// MQTT publishes the events of a job's alarms to a broker with QoS 1, in order, each at least once.
+// The server stores the output's position. The protocol is MQTT 3.1.1, which MQTT 5 brokers also
+// support.
 type MQTT struct {
 	Job            string
 	URL            string // tcp://, ssl://, ws:// or wss:// with host and port
-	ID             string // of the client; empty = eusn-alarms-JOB
+	ID             string // client ID; empty = eusn-alarms-JOB
 	User, Password string
 	Prefix         string // of the topics, see Topic
-	Retain         bool   // the broker keeps the last event of each alarm
+	Retain         bool   // the broker retains the last event of each alarm
 	TLS            *tls.Config
-	First          time.Duration // wait after the first failure, twice as long each time; 0 = a second
+	First          time.Duration // wait after the first failure, doubled each time; 0 = 1 s
 	Log            *slog.Logger
 
-	client paho.Client // nil = none
-	closed struct {    // the broker has ended the connection when this event was published
+	client paho.Client // nil = not connected
+	closed struct {    // the broker closed the connection when this event was published
 		event uint64
 		times int
 	}
 }
 
-// mostClosed is how often in a row a broker may end the connection when an event is
-// published, before that is left out: MQTT 3.1.1 has no other way to forbid a topic. With
-// the waits between, that is a minute and a half, in which a broker has started again.
-const mostClosed = 10
+// maxClosed is how many times in a row a broker may close the connection on publication before the
+// event is skipped: MQTT 3.1.1 has no other way to forbid a topic. With the waits this takes a
+// minute and a half, enough for a broker's restart.
+const maxClosed = 10
 
-// CheckBroker says what is wrong with the address of a broker.
+// CheckBroker checks the address of a broker.
 func CheckBroker(address string) error {
 	if _, err := urls.Parse(address, "tcp", "mqtt", "ssl", "tls", "mqtts", "ws", "wss"); err == nil {
 		return nil
@@ -52,7 +52,7 @@ func CheckBroker(address string) error {
 	return fmt.Errorf("notify: broker %q: want a URL such as tcp://host:1883, ssl://host:8883, ws://host/path or wss://host/path", urls.Redact(address))
 }
 
-// CheckPrefix says what is wrong with the beginning of topics.
+// CheckPrefix checks the prefix of topics.
 func CheckPrefix(prefix string) error {
 	if prefix == "" || prefix[0] == '/' || prefix[0] == '$' || strings.HasSuffix(prefix, "/") || strings.ContainsAny(prefix, "+#\x00") || len(prefix) > 1024 {
 		return fmt.Errorf("notify: prefix %q of topics: want words with / between, such as plant/alarms, without + and #", prefix)
@@ -60,54 +60,54 @@ func CheckPrefix(prefix string) error {
 	return nil
 }
 
-// Topic is where the events of an alarm go: PREFIX/JOB/alarm/RULE/KEY. It is the event's
-// subject with / for dots, as NATS itself says it to clients of MQTT, behind the prefix.
+// Topic returns the topic of an alarm's events: PREFIX/JOB/alarm/RULE/KEY. After the prefix, it is
+// the event's subject with / for dots, as in NATS' own mapping for MQTT clients.
 func Topic(prefix, job, rule, key string) string {
 	return prefix + "/" + strings.ReplaceAll(wire.AlarmSubject(job, rule, alarm.Token(key)), ".", "/")
 }
 
-// Begin is Output's.
-func (m *MQTT) Begin(ctx context.Context, nc *nats.Conn) error {
+// Prepare implements Output.
+func (m *MQTT) Prepare(ctx context.Context, nc *nats.Conn) error {
 	if err := errors.Join(CheckBroker(m.URL), CheckPrefix(m.Prefix)); err != nil {
 		return err
 	}
-	return m.queue().begin(ctx, nc)
+	return m.newQueue().prepare(ctx, nc)
 }
 
-// Run is Output's.
+// Run implements Output.
 func (m *MQTT) Run(ctx context.Context, nc *nats.Conn) error {
-	one := *m // with a connection of its own
-	defer one.close()
-	return one.queue().run(ctx, nc)
+	session := *m // with its own connection
+	defer session.close()
+	return session.newQueue().runUntilDone(ctx, nc)
 }
 
-func (m *MQTT) queue() *queue {
-	return &queue{job: m.Job, name: wire.OutputMQTT, first: m.First, log: m.Log, ready: m.ready, send: func(ctx context.Context, e *alarm.Event, data []byte) error {
-		if err := m.ready(ctx); err != nil {
+func (m *MQTT) newQueue() *queue {
+	return &queue{job: m.Job, name: wire.OutputMQTT, first: m.First, log: m.Log, checkReceiver: m.ensureConnected, sendEvent: func(ctx context.Context, e *alarm.Event, data []byte) error {
+		if err := m.ensureConnected(ctx); err != nil {
 			return err
 		}
-		err := await(ctx, m.client.Publish(Topic(m.Prefix, m.Job, e.Rule, e.Key), 1, m.Retain, data))
+		err := waitForBroker(ctx, m.client.Publish(Topic(m.Prefix, m.Job, e.Rule, e.Key), 1, m.Retain, data))
 		if err == nil {
 			m.closed.times = 0
 			return nil
 		}
 		ended := !m.client.IsConnectionOpen()
-		m.close() // what is under way there is not known: it is sent again
+		m.close() // the state of pending messages is unknown: they are resent
 		if !ended || ctx.Err() != nil {
 			return err
 		}
 		if m.closed.event != e.Number {
 			m.closed.event, m.closed.times = e.Number, 0
 		}
-		if m.closed.times++; m.closed.times >= mostClosed {
-			return fmt.Errorf("%w: the broker ended the connection %d times when it was published to %s: may this login publish there? %w", errUnwanted, m.closed.times, Topic(m.Prefix, m.Job, e.Rule, e.Key), err)
+		if m.closed.times++; m.closed.times >= maxClosed {
+			return fmt.Errorf("%w: the broker closed the connection %d times on publication to %s: check that this login may publish there: %w", errRefused, m.closed.times, Topic(m.Prefix, m.Job, e.Rule, e.Key), err)
 		}
 		return err
 	}}
 }
 
-// ready connects, where there is no connection.
-func (m *MQTT) ready(ctx context.Context) error {
+// ensureConnected connects unless a connection is open.
+func (m *MQTT) ensureConnected(ctx context.Context) error {
 	if m.client != nil && m.client.IsConnectionOpen() {
 		return nil
 	}
@@ -122,7 +122,7 @@ func (m *MQTT) ready(ctx context.Context) error {
 		o.SetTLSConfig(m.TLS.Clone())
 	}
 	m.client = paho.NewClient(o)
-	err := await(ctx, m.client.Connect())
+	err := waitForBroker(ctx, m.client.Connect())
 	if err == nil {
 		m.Log.Info("mqtt: connected to the broker", "broker", urls.Redact(m.URL), "topics", Topic(m.Prefix, m.Job, "RULE", "KEY"))
 		return nil
@@ -130,21 +130,21 @@ func (m *MQTT) ready(ctx context.Context) error {
 	m.close()
 	switch {
 	case errors.Is(err, packets.ErrorRefusedIDRejected):
-		return fmt.Errorf("%w: the broker wants another client id (alarms.mqtt_id)", err)
+		return fmt.Errorf("%w: the broker requires another client id (alarms.mqtt_id)", err)
 	case errors.Is(err, packets.ErrorRefusedBadUsernameOrPassword), errors.Is(err, packets.ErrorRefusedNotAuthorised):
-		return fmt.Errorf("%w: is the login right (alarms.mqtt_user, alarms.mqtt_password)?", err)
+		return fmt.Errorf("%w: check the login (alarms.mqtt_user, alarms.mqtt_password)", err)
 	}
-	return advised(err)
+	return addAdvice(err)
 }
 
-// await waits for the broker's answer.
-func await(ctx context.Context, t paho.Token) error {
+// waitForBroker waits for the broker's answer.
+func waitForBroker(ctx context.Context, t paho.Token) error {
 	select {
 	case <-t.Done():
 		return t.Error()
 	case <-ctx.Done():
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return fmt.Errorf("the broker does not answer within %v", sendTimeout)
+			return fmt.Errorf("no answer from the broker within %v", sendTimeout)
 		}
 		return ctx.Err()
 	}

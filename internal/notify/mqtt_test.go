@@ -25,14 +25,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// broker is one that notes what is published.
+// broker records published messages.
 type broker struct {
 	mochi.HookBase
 	mu    sync.Mutex
-	taken []string // topic, QoS, retained, the event's id
+	taken []string // topic, QoS, retained, event ID
 	ids   []string // of clients
 
-	forbidden string // the end of a topic: it ends the connection of whoever publishes there
+	forbidden string // end of a topic: the broker closes the connection of its publishers
 }
 
 func (b *broker) Provides(what byte) bool {
@@ -60,8 +60,8 @@ func (b *broker) OnPublish(c *mochi.Client, p packets.Packet) (packets.Packet, e
 	return p, nil
 }
 
-// got is what was published, what came twice once.
-func (b *broker) got() []string {
+// received returns the published messages without duplicates.
+func (b *broker) received() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var once []string
@@ -73,8 +73,8 @@ func (b *broker) got() []string {
 	return once
 }
 
-// serve runs a broker at an address until end.
-func (b *broker) serve(t *testing.T, address string, with *tls.Config) (end func()) {
+// startBroker runs a broker at an address until end.
+func (b *broker) startBroker(t *testing.T, address string, with *tls.Config) (end func()) {
 	t.Helper()
 	l, err := net.Listen("tcp", address)
 	if err != nil {
@@ -99,8 +99,8 @@ func (b *broker) serve(t *testing.T, address string, with *tls.Config) (end func
 	return end
 }
 
-// A broker that is away, and a process that is killed, lose no event: each comes at least
-// once and in order, with QoS 1, and is kept by the broker where that is wanted.
+// TestMQTT: an unreachable broker or a killed process loses no event: each is published at least
+// once and in order, with QoS 1, and retained if configured.
 func TestMQTT(t *testing.T) {
 	r := newRig(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,43 +111,43 @@ func TestMQTT(t *testing.T) {
 	l.Close()
 	said := new(pipelinetest.LogBook)
 	out := &notify.MQTT{Job: "job", URL: "tcp://" + address, User: "u", Password: "right", Prefix: "plant/x", Retain: true, First: time.Millisecond, Log: said.Logger()}
-	p := r.start(out)
-	r.await("a broker that is away to be said", func() bool { return strings.Contains(said.String(), "nothing listens there") })
+	p := r.startProcess(out)
+	r.waitFor("a broker that is away to be said", func() bool { return strings.Contains(said.String(), "no program listens there") })
 	b := new(broker)
-	end := b.serve(t, address, nil)
-	r.await("a connection before there is an event", func() bool { return strings.Contains(said.String(), "connected to the broker") })
+	end := b.startBroker(t, address, nil)
+	r.waitFor("a connection before there is an event", func() bool { return strings.Contains(said.String(), "connected to the broker") })
 	var want []string
 	put := func(e alarm.Event, key string) uint64 {
-		n := r.put(e)
+		n := r.publishEvent(e)
 		want = append(want, fmt.Sprintf("plant/x/job/alarm/%s/%s 1 true log-%d <nil>", e.Rule, key, n))
 		return n
 	}
 	all := func() {
 		t.Helper()
-		r.await("the events", func() bool { return slices.Equal(b.got(), want) })
+		r.waitFor("the events", func() bool { return slices.Equal(b.received(), want) })
 	}
-	n := put(raised("rub", "A.pump 7"), "A/pump=207")
-	put(cleared("rub", "A.pump 7", n), "A/pump=207")
+	n := put(raisedEvent("rub", "A.pump 7"), "A/pump=207")
+	put(clearedEvent("rub", "A.pump 7", n), "A/pump=207")
 	all()
-	before := said.Lines("trying again")
+	before := said.Lines("retrying")
 	end()
-	put(raised("flat", "s+/#"), "s=2B=2F=23")                                              // while the broker is away
-	r.await("that to be said", func() bool { return said.Lines("trying again") > before }) // of the event, or of the broker alone
-	b.serve(t, address, nil)
+	put(raisedEvent("flat", "s+/#"), "s=2B=2F=23")                                           // while the broker is down
+	r.waitFor("that to be said", func() bool { return said.Lines("retrying") > before }) // about the event, or about the broker
+	b.startBroker(t, address, nil)
 	all()
-	r.killed(p, "mqtt")
-	put(raised("flat", "t"), "t") // while nobody sends
-	p = r.start(out)
+	r.killWhenIdle(p, "mqtt")
+	put(raisedEvent("flat", "t"), "t") // while no process runs
+	p = r.startProcess(out)
 	all()
-	r.end(p)
-	if p = r.start(out); !slices.Equal(b.ids, slices.Repeat([]string{"eusn-alarms-job"}, len(b.ids))) {
+	r.stopProcess(p)
+	if p = r.startProcess(out); !slices.Equal(b.ids, slices.Repeat([]string{"eusn-alarms-job"}, len(b.ids))) {
 		t.Errorf("clients %q", b.ids)
 	}
-	r.end(p)
+	r.stopProcess(p)
 }
 
-// A broker that ends the connection of whoever publishes to a topic does not hold up the
-// events of others: the log says which one is left out.
+// TestMQTTForbidden: a broker that closes the connection on a forbidden topic does not block other
+// events; the log names the skipped event.
 func TestMQTTForbidden(t *testing.T) {
 	r := newRig(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -157,21 +157,21 @@ func TestMQTTForbidden(t *testing.T) {
 	address := l.Addr().String()
 	l.Close()
 	b := &broker{forbidden: "/secret"}
-	b.serve(t, address, nil)
+	b.startBroker(t, address, nil)
 	said := new(pipelinetest.LogBook)
-	p := r.start(&notify.MQTT{Job: "job", URL: "tcp://" + address, User: "u", Password: "right", Prefix: "x", First: time.Millisecond, Log: said.Logger()})
-	r.await("a connection", func() bool { return strings.Contains(said.String(), "connected to the broker") })
-	r.put(raised("rub", "secret"))
-	n := r.put(raised("rub", "open"))
+	p := r.startProcess(&notify.MQTT{Job: "job", URL: "tcp://" + address, User: "u", Password: "right", Prefix: "x", First: time.Millisecond, Log: said.Logger()})
+	r.waitFor("a connection", func() bool { return strings.Contains(said.String(), "connected to the broker") })
+	r.publishEvent(raisedEvent("rub", "secret"))
+	n := r.publishEvent(raisedEvent("rub", "open"))
 	want := fmt.Sprintf("x/job/alarm/rub/open 1 false log-%d <nil>", n)
-	r.await("the other event", func() bool { return slices.Equal(b.got(), []string{want}) })
-	if text := said.String(); said.Lines("an event is left out") != 1 || !strings.Contains(text, "x/job/alarm/rub/secret") || !strings.Contains(text, "may this login publish there") {
+	r.waitFor("the other event", func() bool { return slices.Equal(b.received(), []string{want}) })
+	if text := said.String(); said.Lines("event skipped") != 1 || !strings.Contains(text, "x/job/alarm/rub/secret") || !strings.Contains(text, "check that this login may publish there") {
 		t.Errorf("it says\n%s", text)
 	}
-	r.end(p)
+	r.stopProcess(p)
 }
 
-// What is wrong with a broker, and what to do about it, is said before there is an event.
+// TestMQTTWrong: problems with a broker, and advice, are logged before the first event.
 func TestMQTTWrong(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil) // for its certificate
 	server.StartTLS()
@@ -188,24 +188,24 @@ func TestMQTTWrong(t *testing.T) {
 	}
 	b := new(broker)
 	plain, secure := free(), free()
-	b.serve(t, plain, nil)
-	b.serve(t, secure, &tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12})
+	b.startBroker(t, plain, nil)
+	b.startBroker(t, secure, &tls.Config{Certificates: server.TLS.Certificates, MinVersion: tls.VersionTLS12})
 	r := newRig(t)
 	for _, c := range []struct {
 		url, password string
 		tls           *tls.Config
 		says          string
 	}{
-		{"tcp://" + plain, "wrong", nil, "is the login right (alarms.mqtt_user, alarms.mqtt_password)?"},
+		{"tcp://" + plain, "wrong", nil, "check the login (alarms.mqtt_user, alarms.mqtt_password)"},
 		{"ssl://" + secure, "right", nil, "alarms.tls.ca"},
-		{"ssl://" + plain, "right", trusted, "does the address say whether it speaks TLS"},
-		{"tcp://127.0.0.1:1", "right", nil, "nothing listens there"},
+		{"ssl://" + plain, "right", trusted, "check the scheme of the address"},
+		{"tcp://127.0.0.1:1", "right", nil, "no program listens there"},
 		{"ssl://" + secure, "right", trusted, "connected to the broker"},
 	} {
 		said := new(pipelinetest.LogBook)
-		p := r.start(&notify.MQTT{Job: "job", URL: c.url, User: "u", Password: c.password, Prefix: "p", TLS: c.tls, First: time.Millisecond, Log: said.Logger()})
-		r.await(c.url+": "+c.says, func() bool { return strings.Contains(said.String(), c.says) })
-		r.end(p)
+		p := r.startProcess(&notify.MQTT{Job: "job", URL: c.url, User: "u", Password: c.password, Prefix: "p", TLS: c.tls, First: time.Millisecond, Log: said.Logger()})
+		r.waitFor(c.url+": "+c.says, func() bool { return strings.Contains(said.String(), c.says) })
+		r.stopProcess(p)
 	}
 	for address, ok := range map[string]bool{"tcp://h:1883": true, "wss://u:p@h/mqtt": true, "h:1883": false, "http://u:p@h": false, "": false, "tcp://": false} {
 		if err := notify.CheckBroker(address); (err == nil) != ok || err != nil && strings.Contains(err.Error(), ":p@") {

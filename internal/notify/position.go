@@ -11,83 +11,83 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// verifyEvery is how often a consumer is compared with what it must be, while events come;
-// while none come, it is every idle.
+// verifyEvery is the interval between checks of a consumer's configuration while events arrive;
+// without events the interval is idleWait.
 const verifyEvery = 30 * time.Second
 
-// position is how far this process knows that its output is.
+// position is the output's position, as this process knows it.
 type position struct {
-	made     time.Time // the consumer; zero = not known
-	next     uint64    // message of the log behind the last one that was sent; 0 = not known
+	created  time.Time // the consumer's creation time; zero = unknown
+	next     uint64    // log message after the last sent message; 0 = unknown
 	verified time.Time
 }
 
-// remake makes the consumer again, of which somebody has changed what.
-func (q *queue) remake(ctx context.Context, js jetstream.JetStream, info *jetstream.ConsumerInfo, what string) (jetstream.Consumer, error) {
+// recreateConsumer replaces a consumer whose configuration was changed; what names the change.
+func (q *queue) recreateConsumer(ctx context.Context, js jetstream.JetStream, info *jetstream.ConsumerInfo, what string) (jetstream.Consumer, error) {
 	stream := wire.AlarmStream(q.job)
-	if q.at.next == 0 {
-		q.at.next = info.AckFloor.Stream + 1
+	if q.position.next == 0 {
+		q.position.next = info.AckFloor.Stream + 1
 	}
-	q.log.Error(q.name+": the consumer that remembers what was sent was changed: it is made again, and events continue behind the last one that was sent; one may be sent twice", "stream", stream, "what", what, "message", q.at.next)
+	q.log.Error(q.name+": the consumer that stores the position was changed: recreating the consumer; sending continues after the last sent event, one event may be sent twice", "stream", stream, "what", what, "message", q.position.next)
 	if err := js.DeleteConsumer(ctx, stream, q.name); err != nil && !errors.Is(err, jetstream.ErrConsumerNotFound) {
 		return nil, err
 	}
-	return q.create(ctx, js)
+	return q.createConsumer(ctx, js)
 }
 
-// consumer is the consumer that remembers how far the output is. It is made where it is not
-// there. One that somebody has paused, changed, deleted or replaced is repaired, so that no
-// event is left out, and the log reports it.
-func (q *queue) consumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
+// ensureConsumer returns the consumer that stores the output's position, and creates a missing
+// consumer. A consumer that was paused, changed, deleted or replaced is repaired so that no event
+// is lost, and the log reports the repair.
+func (q *queue) ensureConsumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
 	stream := wire.AlarmStream(q.job)
 	cons, info, err := watch.FindOutput(ctx, js, q.job, q.name)
 	switch {
-	case errors.Is(err, jetstream.ErrConsumerNotFound) && q.at.next == 0:
-		return q.create(ctx, js)
+	case errors.Is(err, jetstream.ErrConsumerNotFound) && q.position.next == 0:
+		return q.createConsumer(ctx, js)
 	case errors.Is(err, jetstream.ErrConsumerNotFound):
-		q.log.Error(q.name+": the consumer that remembers what was sent was deleted: it is made again, and events continue behind the last one that was sent", "stream", stream, "message", q.at.next)
-		return q.create(ctx, js)
+		q.log.Error(q.name+": the consumer that stores the position was deleted: recreating the consumer; sending continues after the last sent event", "stream", stream, "message", q.position.next)
+		return q.createConsumer(ctx, js)
 	case err != nil:
 		return nil, err
 	}
 	what := watch.OutputDiffers(q.job, q.name, info.Config)
-	if what == "" && !q.at.made.IsZero() && !info.Created.Equal(q.at.made) {
+	if what == "" && !q.position.created.IsZero() && !info.Created.Equal(q.position.created) {
 		what = "when it was made"
 	}
 	if what != "" {
-		return q.remake(ctx, js, info, what)
+		return q.recreateConsumer(ctx, js, info, what)
 	}
 	if info.Paused || info.Config.PauseUntil != nil && info.Config.PauseUntil.After(time.Now()) {
-		q.log.Error(q.name+": the consumer that remembers what was sent was paused: it is resumed", "stream", stream)
+		q.log.Error(q.name+": the consumer that stores the position was paused: resuming the consumer", "stream", stream)
 		if _, err := js.ResumeConsumer(ctx, stream, q.name); err != nil {
 			return nil, err
 		}
 	}
-	q.at.made, q.at.verified = info.Created, time.Now()
-	if q.at.next == 0 {
-		q.at.next = info.AckFloor.Stream + 1
+	q.position.created, q.position.verified = info.Created, time.Now()
+	if q.position.next == 0 {
+		q.position.next = info.AckFloor.Stream + 1
 	}
 	return cons, nil
 }
 
-// create makes the consumer: behind what was sent, where that is known.
-func (q *queue) create(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
+// createConsumer creates the consumer, after the last sent message if it is known.
+func (q *queue) createConsumer(ctx context.Context, js jetstream.JetStream) (jetstream.Consumer, error) {
 	c := watch.OutputConsumer(q.job, q.name)
-	if q.at.next > 0 {
-		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, q.at.next
+	if q.position.next > 0 {
+		c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, q.position.next
 	}
 	cons, err := js.CreateConsumer(ctx, wire.AlarmStream(q.job), c)
 	if err != nil {
 		return nil, err
 	}
 	info := cons.CachedInfo()
-	q.at = position{made: info.Created, next: max(q.at.next, info.AckFloor.Stream+1), verified: time.Now()}
+	q.position = position{created: info.Created, next: max(q.position.next, info.AckFloor.Stream+1), verified: time.Now()}
 	return cons, nil
 }
 
-// sent notes that a message of the log was sent, or left out for good.
-func (q *queue) sent(m jetstream.Msg) {
+// recordSent records that a message of the log was sent or permanently skipped.
+func (q *queue) recordSent(m jetstream.Msg) {
 	if meta, err := m.Metadata(); err == nil {
-		q.at.next = max(q.at.next, meta.Sequence.Stream+1)
+		q.position.next = max(q.position.next, meta.Sequence.Stream+1)
 	}
 }

@@ -19,8 +19,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A consumer that somebody pauses, deletes, changes or replaces, while its output runs and
-// while it does not, costs no event, and the log reports it.
+// TestConsumerIsRepaired: a consumer that is paused, deleted, changed or replaced, while its output
+// runs or is stopped, loses no event, and the log reports the repair.
 func TestConsumerIsRepaired(t *testing.T) {
 	r := newRig(t)
 	book := &pipelinetest.LogBook{}
@@ -47,11 +47,11 @@ func TestConsumerIsRepaired(t *testing.T) {
 			return err
 		}
 	}
-	replace := func(ctx context.Context) error { // by one that looks the same, and begins with what comes
+	replace := func(ctx context.Context) error { // by a consumer with the same configuration that starts with new messages
 		if err := remove(ctx); err != nil {
 			return err
 		}
-		r.put(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"})
+		r.publishEvent(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"})
 		return change(jetstream.ConsumerConfig{FilterSubject: wire.AlarmEvents("job"), DeliverPolicy: jetstream.DeliverNewPolicy})(ctx)
 	}
 	pause := func(ctx context.Context) error {
@@ -85,13 +85,13 @@ func TestConsumerIsRepaired(t *testing.T) {
 		}
 		return true
 	}
-	p := r.start(hook)
-	r.put(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"})
-	r.await("the first event", all)
+	p := r.startProcess(hook)
+	r.publishEvent(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"})
+	r.waitFor("the first event", all)
 	for _, c := range []struct {
 		what    string
 		harm    func(context.Context) error
-		stopped bool // the output does not run meanwhile
+		stopped bool // the output is stopped in the meantime
 		log     string
 	}{
 		{"paused", pause, false, "was paused"},
@@ -104,16 +104,16 @@ func TestConsumerIsRepaired(t *testing.T) {
 	} {
 		before := book.Lines(c.log)
 		if c.stopped {
-			r.killed(p, "webhook")
+			r.killWhenIdle(p, "webhook")
 		}
 		if err := c.harm(t.Context()); err != nil {
 			t.Fatalf("%s: %v", c.what, err)
 		}
-		r.put(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"})
+		r.publishEvent(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"})
 		if c.stopped {
-			p = r.start(hook)
+			p = r.startProcess(hook)
 		}
-		r.await(fmt.Sprintf("the events of a consumer that was %s, stopped %v", c.what, c.stopped), all)
+		r.waitFor(fmt.Sprintf("the events of a consumer that was %s, stopped %v", c.what, c.stopped), all)
 		if book.Lines(c.log) == before {
 			t.Errorf("%s: the log does not report it: %s", c.what, book.String()[max(0, len(book.String())-400):])
 		}
@@ -121,5 +121,5 @@ func TestConsumerIsRepaired(t *testing.T) {
 			t.Fatalf("the log is full of it:\n%s", book)
 		}
 	}
-	r.end(p)
+	r.stopProcess(p)
 }

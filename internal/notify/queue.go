@@ -18,43 +18,42 @@ import (
 
 const (
 	sendTimeout = 10 * time.Second
-	mostBackoff = 15 * time.Second // with a sending, less than watch.HeldEvent
-	idle        = 5 * time.Second  // between two looks whether the receiver is there, and for a request that the server has lost
-	againEvery  = time.Second      // reading the log
+	maxBackoff  = 15 * time.Second // with one attempt, less than watch.HeldEvent
+	idleWait    = 5 * time.Second  // between two checks of the receiver; bounds the wait for a request that the server lost
+	rereadWait  = time.Second      // between attempts to read the log
 )
 
-// Output sends the alarms of a job somewhere.
+// Output sends the alarms of a job to a receiver.
 type Output interface {
-	// Begin makes what Run needs on the server. It belongs before the first event that is
-	// to be sent.
-	Begin(ctx context.Context, nc *nats.Conn) error
-	// Run sends until ctx ends (nil), or cannot continue: the job has no alarm log any more.
+	// Prepare creates what Run needs on the server. Call it before the first event to be sent.
+	Prepare(ctx context.Context, nc *nats.Conn) error
+	// Run sends alarms until ctx ends (nil) or the job's alarm log no longer exists.
 	Run(ctx context.Context, nc *nats.Conn) error
 }
 
-// queue sends the events of a job's alarm log one after the other, each at least once.
+// queue sends the events of a job's alarm log in order, each at least once.
 type queue struct {
-	job, name string        // of the consumer, which remembers how far it is
-	first     time.Duration // wait after the first failure, twice as long each time; 0 = a second
+	job, name string        // of the consumer, which stores the position
+	first     time.Duration // wait after the first failure, doubled each time; 0 = 1 s
 	log       *slog.Logger
-	// ready finds out whether the receiver is there, while there is nothing to send; nil:
-	// that cannot be known.
-	ready func(context.Context) error
-	send  func(ctx context.Context, e *alarm.Event, data []byte) error
-	at    position
+	// checkReceiver finds out whether the receiver is reachable while no events are due; nil: not
+	// possible.
+	checkReceiver func(context.Context) error
+	sendEvent     func(ctx context.Context, e *alarm.Event, data []byte) error
+	position      position
 }
 
-// errUnwanted is a receiver that refuses one message for good.
-var errUnwanted = errors.New("the receiver refuses it")
+// errRefused means that a receiver permanently refuses a message.
+var errRefused = errors.New("the receiver refuses the event")
 
-// begin has the server remember from now on what has to be sent.
-func (q *queue) begin(ctx context.Context, nc *nats.Conn) error {
+// prepare creates the consumer, which stores the position from now on.
+func (q *queue) prepare(ctx context.Context, nc *nats.Conn) error {
 	js, err := jetstream.New(nc)
 	if err == nil {
 		err = watch.EnsureStreams(ctx, js, q.job, 0)
 	}
 	if err == nil {
-		_, err = q.consumer(ctx, js)
+		_, err = q.ensureConsumer(ctx, js)
 	}
 	if err != nil {
 		return fmt.Errorf("notify: %s: %w", q.name, err)
@@ -62,12 +61,12 @@ func (q *queue) begin(ctx context.Context, nc *nats.Conn) error {
 	return nil
 }
 
-func (q *queue) run(ctx context.Context, nc *nats.Conn) error {
-	return again(ctx, nc, q.name, q.log, q.pass)
+func (q *queue) runUntilDone(ctx context.Context, nc *nats.Conn) error {
+	return retryReading(ctx, nc, q.name, q.log, q.sendEvents)
 }
 
-// again reads the log until ctx ends (nil) or there is none.
-func again(ctx context.Context, nc *nats.Conn, name string, log *slog.Logger, read func(context.Context, jetstream.JetStream) error) error {
+// retryReading calls read until ctx ends (nil) or no log exists.
+func retryReading(ctx context.Context, nc *nats.Conn, name string, log *slog.Logger, read func(context.Context, jetstream.JetStream) error) error {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return fmt.Errorf("notify: %w", err)
@@ -80,30 +79,30 @@ func again(ctx context.Context, nc *nats.Conn, name string, log *slog.Logger, re
 		if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, watch.ErrNoAlarms) || errors.Is(err, nats.ErrConnectionClosed) {
 			return fmt.Errorf("notify: %s: %w", name, err)
 		}
-		log.Warn(name+": reading the alarm log again", "err", err)
-		if store.Pause(ctx, againEvery) != nil {
+		log.Warn(name+": retrying to read the alarm log", "err", err)
+		if store.Pause(ctx, rereadWait) != nil {
 			return nil
 		}
 	}
 }
 
-func (q *queue) pass(ctx context.Context, js jetstream.JetStream) error {
-	cons, err := q.consumer(ctx, js)
+func (q *queue) sendEvents(ctx context.Context, js jetstream.JetStream) error {
+	cons, err := q.ensureConsumer(ctx, js)
 	if err != nil {
 		return err
 	}
 	for {
-		if q.ready != nil {
-			if err := q.persist(ctx, "the receiver is not reached", q.ready, func() error { return nil }); err != nil {
+		if q.checkReceiver != nil {
+			if err := q.retryUntilSent(ctx, "the receiver is unreachable", q.checkReceiver, func() error { return nil }); err != nil {
 				return err
 			}
 		}
-		if time.Since(q.at.verified) > verifyEvery {
-			if cons, err = q.consumer(ctx, js); err != nil {
+		if time.Since(q.position.verified) > verifyEvery {
+			if cons, err = q.ensureConsumer(ctx, js); err != nil {
 				return err
 			}
 		}
-		waiting, cancel := context.WithTimeout(ctx, idle)
+		waiting, cancel := context.WithTimeout(ctx, idleWait)
 		m, err := cons.Next(jetstream.FetchContext(waiting))
 		cancel()
 		none := errors.Is(err, nats.ErrTimeout) || errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil
@@ -111,28 +110,28 @@ func (q *queue) pass(ctx context.Context, js jetstream.JetStream) error {
 			return err
 		}
 		if none {
-			q.at.verified = time.Time{}
+			q.position.verified = time.Time{}
 			continue
 		}
-		if err := q.deliver(ctx, m); err != nil {
-			_ = m.Nak() // the next process, or this one, gets it at once
+		if err := q.deliverEvent(ctx, m); err != nil {
+			_ = m.Nak() // a process gets the event immediately
 			return err
 		}
 	}
 }
 
-// deliver sends a message until the receiver has it.
-func (q *queue) deliver(ctx context.Context, m jetstream.Msg) error {
+// deliverEvent sends a message until the receiver accepts the message.
+func (q *queue) deliverEvent(ctx context.Context, m jetstream.Msg) error {
 	e, err := alarm.Unmarshal(m.Data())
 	if err != nil {
-		q.log.Warn(q.name+": a message of the alarm log is no event, and is left out", "subject", m.Subject(), "err", err)
-		q.sent(m)
-		return acknowledge(ctx, m)
+		q.log.Warn(q.name+": a message of the alarm log is no event and is skipped", "subject", m.Subject(), "err", err)
+		q.recordSent(m)
+		return acknowledgeEvent(ctx, m)
 	}
-	err = q.persist(ctx, fmt.Sprintf("event %d was not taken", e.Number), func(ctx context.Context) error {
-		err := q.send(ctx, &e, m.Data())
-		if errors.Is(err, errUnwanted) {
-			q.log.Error(q.name+": an event is left out", "number", e.Number, "rule", e.Rule, "key", e.Key, "err", err)
+	err = q.retryUntilSent(ctx, fmt.Sprintf("event %d was not accepted", e.Number), func(ctx context.Context) error {
+		err := q.sendEvent(ctx, &e, m.Data())
+		if errors.Is(err, errRefused) {
+			q.log.Error(q.name+": event skipped", "number", e.Number, "rule", e.Rule, "key", e.Key, "err", err)
 			return nil
 		}
 		return err
@@ -140,19 +139,20 @@ func (q *queue) deliver(ctx context.Context, m jetstream.Msg) error {
 	if err != nil {
 		return err
 	}
-	q.sent(m)
-	return acknowledge(ctx, m)
+	q.recordSent(m)
+	return acknowledgeEvent(ctx, m)
 }
 
-// persist tries until it works. Before each wait it says that it is still there.
-func (q *queue) persist(ctx context.Context, what string, try func(context.Context) error, still func() error) error {
-	for wait, failed := cmp.Or(q.first, time.Second), false; ; wait = min(2*wait, mostBackoff) {
+// retryUntilSent calls try until it succeeds. It calls still before each wait, so that the server
+// does not redeliver the event.
+func (q *queue) retryUntilSent(ctx context.Context, what string, try func(context.Context) error, still func() error) error {
+	for wait, failed := cmp.Or(q.first, time.Second), false; ; wait = min(2*wait, maxBackoff) {
 		limited, cancel := context.WithTimeout(ctx, sendTimeout)
 		err := try(limited)
 		cancel()
 		if err == nil {
 			if failed {
-				q.log.Info(q.name + ": the receiver takes events again")
+				q.log.Info(q.name + ": the receiver accepts events again")
 			}
 			return nil
 		}
@@ -160,18 +160,18 @@ func (q *queue) persist(ctx context.Context, what string, try func(context.Conte
 			return ctx.Err()
 		}
 		failed = true
-		pause := max(wait, askedWait(err))
-		q.log.Warn(q.name+": "+what+": trying again", "in", pause, "err", err)
-		for ; pause > 0; pause -= mostBackoff {
-			if err := errors.Join(still(), store.Pause(ctx, min(pause, mostBackoff))); err != nil {
+		pause := max(wait, requestedWait(err))
+		q.log.Warn(q.name+": "+what+": retrying", "in", pause, "err", err)
+		for ; pause > 0; pause -= maxBackoff {
+			if err := errors.Join(still(), store.Pause(ctx, min(pause, maxBackoff))); err != nil {
 				return err
 			}
 		}
 	}
 }
 
-// acknowledge says that an event is delivered, also where ctx ends now.
-func acknowledge(ctx context.Context, m jetstream.Msg) error {
+// acknowledgeEvent acknowledges an event to the server, even if ctx ends.
+func acknowledgeEvent(ctx context.Context, m jetstream.Msg) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sendTimeout)
 	defer cancel()
 	return m.DoubleAck(ctx)

@@ -21,9 +21,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// Prometheus' own Alertmanager wakes somebody once for an alarm, although it is told of it
-// again and again, and although its resolve_timeout is shorter than the time between two
-// words. Killed, it has forgotten all, and is told. It says once that the alarm is over.
+// TestRealAlertmanager: Prometheus' Alertmanager notifies once per alarm, although the alarm is
+// sent repeatedly and resolve_timeout is shorter than the interval. After a kill, Alertmanager has
+// lost all alarms and receives them. It notifies once about the end of the alarm.
 func TestRealAlertmanager(t *testing.T) {
 	path, err := exec.LookPath("prometheus-alertmanager")
 	if err != nil {
@@ -103,26 +103,26 @@ receivers: [{name: us, webhook_configs: [{url: %q, send_resolved: true}]}]
 	told := regexp.MustCompile(`alertmanager_alerts_received_total\{status="firing",version="v2"\} [5-9]`)
 	r := newRig(t)
 	kill := begin()
-	p := r.start(&notify.Alertmanager{
+	p := r.startProcess(&notify.Alertmanager{
 		Job: "job", URL: "http://" + address + "/am", Labels: map[string]string{"severity": "page"}, Resend: 200 * time.Millisecond, First: 10 * time.Millisecond, Log: r.log,
 	})
-	e := raised("rub", "pump.7 ä \"x\"")
+	e := raisedEvent("rub", "pump.7 ä \"x\"")
 	e.Probability = .5
-	n := r.put(e)
+	n := r.publishEvent(e)
 	firing := `firing rub job pump.7 ä "x" page: rub pump.7 ä "x": rub, probability 0.5`
-	r.await("somebody to be woken", func() bool { return said() == firing })
-	r.await("it to be told again", func() bool { return told.MatchString(get("/metrics")) })
+	r.waitFor("somebody to be woken", func() bool { return said() == firing })
+	r.waitFor("it to be told again", func() bool { return told.MatchString(get("/metrics")) })
 	kill()
 	begin()
-	r.await("somebody to be woken after a kill", func() bool { return said() == firing+"\n"+firing })
-	r.put(alarm.Event{Kind: alarm.Acknowledged, Rule: e.Rule, Key: e.Key, Alarm: n, Who: "anna", Class: e.Class})
-	over := cleared(e.Rule, e.Key, n)
+	r.waitFor("somebody to be woken after a kill", func() bool { return said() == firing+"\n"+firing })
+	r.publishEvent(alarm.Event{Kind: alarm.Acknowledged, Rule: e.Rule, Key: e.Key, Alarm: n, Who: "anna", Class: e.Class})
+	over := clearedEvent(e.Rule, e.Key, n)
 	over.Class = "ok"
-	r.put(over)
+	r.publishEvent(over)
 	resolved := `resolved rub job pump.7 ä "x" page: rub pump.7 ä "x" cleared: ok`
-	r.await("the end of it", func() bool { return said() == firing+"\n"+firing+"\n"+resolved })
-	r.await("no alert", func() bool { return strings.TrimSpace(get("/api/v2/alerts")) == "[]" })
-	r.end(p)
+	r.waitFor("the end of it", func() bool { return said() == firing+"\n"+firing+"\n"+resolved })
+	r.waitFor("no alert", func() bool { return strings.TrimSpace(get("/api/v2/alerts")) == "[]" })
+	r.stopProcess(p)
 	log, err := os.ReadFile(filepath.Join(dir, "log"))
 	if err != nil || strings.Contains(string(log), "level=error") {
 		t.Errorf("Alertmanager says %s, %v", log, err)

@@ -12,7 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/notify"
 )
 
-// A receiver that asks to wait gets the next try after that time, and the event once.
+// TestWebhookWaitsAsAsked: a receiver that requests a wait gets the next attempt after the wait,
+// and the event once.
 func TestWebhookWaitsAsAsked(t *testing.T) {
 	t.Parallel()
 	const asked = 2 * time.Second
@@ -28,9 +29,9 @@ func TestWebhookWaitsAsAsked(t *testing.T) {
 		}
 	}))
 	defer receiver.Close()
-	p := r.start(&notify.Webhook{Job: "job", URL: receiver.URL, First: time.Millisecond, Log: r.log})
-	r.put(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "pump"})
-	r.await("the second try", func() bool {
+	p := r.startProcess(&notify.Webhook{Job: "job", URL: receiver.URL, First: time.Millisecond, Log: r.log})
+	r.publishEvent(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "pump"})
+	r.waitFor("the second try", func() bool {
 		mu.Lock()
 		defer mu.Unlock()
 		return len(tries) >= 2
@@ -40,5 +41,5 @@ func TestWebhookWaitsAsAsked(t *testing.T) {
 	if waited := tries[1].Sub(tries[0]); waited < asked {
 		t.Errorf("the second try came after %v, want %v at least", waited, asked)
 	}
-	r.end(p)
+	r.stopProcess(p)
 }

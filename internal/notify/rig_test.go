@@ -18,14 +18,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// rig is a server with an alarm log that a test writes.
+// rig is a server with an alarm log that the test writes.
 type rig struct {
 	t      *testing.T
 	server *natsserver.Server
 	js     jetstream.JetStream
 	log    *slog.Logger
 	number uint64
-	// connect is how an output reaches the server.
+	// connect returns an output's connection to the server.
 	connect func() (*nats.Conn, error)
 }
 
@@ -46,8 +46,9 @@ func newRigWith(t *testing.T, o natsserver.Options) *rig {
 	return r
 }
 
-// put publishes an event, and returns its number. One without an alarm begins one.
-func (r *rig) put(e alarm.Event) uint64 {
+// publishEvent publishes an event and returns its number. An event without an alarm number starts
+// an alarm.
+func (r *rig) publishEvent(e alarm.Event) uint64 {
 	r.t.Helper()
 	r.number++
 	e.Number, e.ID = r.number, fmt.Sprintf("log-%d", r.number)
@@ -71,25 +72,25 @@ func (r *rig) put(e alarm.Event) uint64 {
 	return e.Number
 }
 
-func (r *rig) await(what string, ok func() bool) {
+func (r *rig) waitFor(what string, ok func() bool) {
 	r.t.Helper()
 	pipelinetest.Until(r.t, what, ok)
 }
 
-// process is an output in a goroutine, with a connection of its own.
+// process is an output in a goroutine, with its own connection.
 type process struct {
 	nc   *nats.Conn
 	stop context.CancelFunc
 	done chan error
 }
 
-func (r *rig) start(o notify.Output) *process {
+func (r *rig) startProcess(o notify.Output) *process {
 	r.t.Helper()
 	nc, err := r.connect()
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	if err := o.Begin(r.t.Context(), nc); err != nil {
+	if err := o.Prepare(r.t.Context(), nc); err != nil {
 		r.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(r.t.Context())
@@ -99,19 +100,19 @@ func (r *rig) start(o notify.Output) *process {
 	return p
 }
 
-// kill ends the process without a word to the server.
+// kill ends the process without an orderly disconnect.
 func (p *process) kill() {
 	p.nc.Close()
 	p.stop()
 }
 
-// killed ends a process when its consumer has nothing left, and waits until the server
-// knows it. An event amid its delivery would come again after half a minute.
-func (r *rig) killed(p *process, name string) {
+// killWhenIdle kills a process when its consumer has no pending events, and waits until the server
+// has noticed. The server would redeliver a pending event after half a minute.
+func (r *rig) killWhenIdle(p *process, name string) {
 	r.t.Helper()
 	info := func(ok func(i *jetstream.ConsumerInfo) bool) {
 		r.t.Helper()
-		r.await("end of "+name, func() bool {
+		r.waitFor("end of "+name, func() bool {
 			c, err := r.js.Consumer(r.t.Context(), wire.AlarmStream("job"), name)
 			return err == nil && ok(c.CachedInfo())
 		})
@@ -121,8 +122,8 @@ func (r *rig) killed(p *process, name string) {
 	info(func(i *jetstream.ConsumerInfo) bool { return i.NumWaiting == 0 })
 }
 
-// end stops the process in order.
-func (r *rig) end(p *process) {
+// stopProcess stops the process orderly.
+func (r *rig) stopProcess(p *process) {
 	r.t.Helper()
 	p.stop()
 	if err := <-p.done; err != nil {

@@ -23,8 +23,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// A receiver that fails, is away and is slow gets each event at least once and in order,
-// signed, also when the process is killed; one that refuses an event gets the next.
+// TestWebhook: a receiver that fails, is unreachable or slow gets each event at least once and in
+// order, signed, even if the process is killed; after a refused event it gets the next event.
 func TestWebhook(t *testing.T) {
 	r := newRig(t)
 	const secret = "s3"
@@ -56,25 +56,25 @@ func TestWebhook(t *testing.T) {
 	}))
 	defer receiver.Close()
 	hook := &notify.Webhook{Job: "job", URL: receiver.URL, Secret: secret, First: time.Millisecond, Log: r.log}
-	p := r.start(hook)
+	p := r.startProcess(hook)
 	got := func() string {
 		mu.Lock()
 		defer mu.Unlock()
 		return fmt.Sprint(taken)
 	}
-	a := r.put(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"}) // 1
-	r.put(alarm.Event{Kind: alarm.Cleared, Rule: "rub", Key: "s", Alarm: a})
-	r.put(alarm.Event{Kind: alarm.RulesChanged})                       // 3, which is no alarm's
-	b := r.put(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"}) // 4, which is refused
-	r.await("two events", func() bool { return got() == "[1 2]" })
-	r.killed(p, "webhook")
-	r.put(alarm.Event{Kind: alarm.Cleared, Rule: "rub", Key: "s", Alarm: b}) // 5, while nobody sends
-	p = r.start(hook)
-	r.await("the event of meanwhile", func() bool { return strings.HasSuffix(got(), " 5]") })
-	r.end(p)
+	a := r.publishEvent(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"}) // event 1
+	r.publishEvent(alarm.Event{Kind: alarm.Cleared, Rule: "rub", Key: "s", Alarm: a})
+	r.publishEvent(alarm.Event{Kind: alarm.RulesChanged})                       // event 3, without an alarm
+	b := r.publishEvent(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"}) // event 4, refused
+	r.waitFor("two events", func() bool { return got() == "[1 2]" })
+	r.killWhenIdle(p, "webhook")
+	r.publishEvent(alarm.Event{Kind: alarm.Cleared, Rule: "rub", Key: "s", Alarm: b}) // event 5, while no process runs
+	p = r.startProcess(hook)
+	r.waitFor("the event of meanwhile", func() bool { return strings.HasSuffix(got(), " 5]") })
+	r.stopProcess(p)
 }
 
-// The rights of the process of alarms are enough for all outputs.
+// TestRights: the rights of the alarm process suffice for all outputs.
 func TestRights(t *testing.T) {
 	u, password, err := roles.NewUser("a", roles.Alarms)
 	if err != nil {
@@ -97,21 +97,21 @@ func TestRights(t *testing.T) {
 	}
 	address := l.Addr().String()
 	l.Close()
-	b.serve(t, address, nil)
+	b.startBroker(t, address, nil)
 	posted := make(chan string, 8)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, q *http.Request) { posted <- q.Header.Get(notify.HeaderIdempotency) }))
 	defer hook.Close()
 	all := []*process{
-		r.start(&notify.Webhook{Job: "job", URL: hook.URL, First: time.Millisecond, Log: r.log}),
-		r.start(&notify.MQTT{Job: "job", URL: "tcp://" + address, User: "u", Password: "right", Prefix: "p", First: time.Millisecond, Log: r.log}),
-		r.start(&notify.Alertmanager{Job: "job", URL: m.URL + "/prefix", First: time.Millisecond, Log: r.log}),
+		r.startProcess(&notify.Webhook{Job: "job", URL: hook.URL, First: time.Millisecond, Log: r.log}),
+		r.startProcess(&notify.MQTT{Job: "job", URL: "tcp://" + address, User: "u", Password: "right", Prefix: "p", First: time.Millisecond, Log: r.log}),
+		r.startProcess(&notify.Alertmanager{Job: "job", URL: m.URL + "/prefix", First: time.Millisecond, Log: r.log}),
 	}
-	r.put(raised("rub", "a"))
-	r.await("the event to be posted", func() bool { return len(posted) > 0 })
-	r.await("the event to be published", func() bool { return len(b.got()) == 1 })
-	r.await("the alert", func() bool { on, _ := m.keys(); return on == "a" })
+	r.publishEvent(raisedEvent("rub", "a"))
+	r.waitFor("the event to be posted", func() bool { return len(posted) > 0 })
+	r.waitFor("the event to be published", func() bool { return len(b.received()) == 1 })
+	r.waitFor("the alert", func() bool { on, _ := m.keys(); return on == "a" })
 	for _, p := range all {
-		r.end(p)
+		r.stopProcess(p)
 	}
 	select {
 	case err := <-refused:
@@ -120,8 +120,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A receiver that wants TLS answers 400 to what comes without: nothing is left out then.
-// What is wrong with a receiver is said, and what to do about it.
+// TestReceivers: a receiver that requires TLS answers 400 to plain requests: no event is skipped
+// then. Receiver problems are logged with advice.
 func TestReceivers(t *testing.T) {
 	taken := make(chan string, 1)
 	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -131,7 +131,7 @@ func TestReceivers(t *testing.T) {
 		}
 		taken <- q.Header.Get(notify.HeaderIdempotency)
 	}))
-	receiver.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail
+	receiver.Config.ErrorLog = log.New(io.Discard, "", 0) // of failed handshakes
 	receiver.StartTLS()
 	defer receiver.Close()
 	trusted := &tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12}
@@ -147,32 +147,32 @@ func TestReceivers(t *testing.T) {
 		says string
 	}{
 		{"https://u:right@" + at, nil, "alarms.tls.ca"},
-		{"https://u:right@localhost:" + port, trusted, "use a name in the address that its certificate has"},
-		{"https://u:wrong@" + at, trusted, "user and password stand in the address"},
-		{"http://u:right@" + at, trusted, "it wants TLS"},
-		{"https" + strings.TrimPrefix(plain.URL, "http"), nil, "it speaks no TLS"},
-		{"http://127.0.0.1:1", nil, "nothing listens there"},
+		{"https://u:right@localhost:" + port, trusted, "use an address with a host name of the receiver's certificate"},
+		{"https://u:wrong@" + at, trusted, "add user and password to the address"},
+		{"http://u:right@" + at, trusted, "the receiver requires TLS"},
+		{"https" + strings.TrimPrefix(plain.URL, "http"), nil, "the receiver does not use TLS"},
+		{"http://127.0.0.1:1", nil, "no program listens there"},
 	} {
 		said := new(pipelinetest.LogBook)
-		p := r.start(&notify.Webhook{Job: "job", URL: c.url, TLS: c.tls, First: time.Millisecond, Log: said.Logger()})
-		if len(taken) == 0 && c.says == "alarms.tls.ca" { // the first: later ones get the same event
-			r.put(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"})
+		p := r.startProcess(&notify.Webhook{Job: "job", URL: c.url, TLS: c.tls, First: time.Millisecond, Log: said.Logger()})
+		if len(taken) == 0 && c.says == "alarms.tls.ca" { // only once: later receivers get the same event
+			r.publishEvent(alarm.Event{Kind: alarm.Raised, Rule: "rub", Key: "s"})
 		}
-		r.await(c.says, func() bool { return strings.Contains(said.String(), c.says) })
+		r.waitFor(c.says, func() bool { return strings.Contains(said.String(), c.says) })
 		if strings.Contains(said.String(), "right@") || strings.Contains(said.String(), "wrong") {
 			t.Errorf("%s: the log has the password:\n%s", c.url, said.String())
 		}
-		r.end(p)
+		r.stopProcess(p)
 	}
-	p := r.start(&notify.Webhook{Job: "job", URL: "https://u:right@" + at, TLS: trusted, Log: r.log})
+	p := r.startProcess(&notify.Webhook{Job: "job", URL: "https://u:right@" + at, TLS: trusted, Log: r.log})
 	if id := <-taken; id != "log-1" {
 		t.Errorf("event %q is taken", id)
 	}
-	r.end(p)
+	r.stopProcess(p)
 }
 
-// A receiver that refuses an event and links to its documentation does not want TLS: the
-// event is left out, and the next one is sent.
+// TestRefusedWithLink: a receiver that refuses an event with a link to its documentation does not
+// require TLS: the event is skipped, and the next event is sent.
 func TestRefusedWithLink(t *testing.T) {
 	posted := make(chan string, 8)
 	hook := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
@@ -183,12 +183,12 @@ func TestRefusedWithLink(t *testing.T) {
 	}))
 	defer hook.Close()
 	r := newRig(t)
-	p := r.start(&notify.Webhook{Job: "job", URL: hook.URL, First: time.Hour, Log: r.log})
-	r.put(raised("rub", "a"))
-	r.put(raised("rub", "b"))
-	r.await("the second event", func() bool { return len(posted) == 2 })
+	p := r.startProcess(&notify.Webhook{Job: "job", URL: hook.URL, First: time.Hour, Log: r.log})
+	r.publishEvent(raisedEvent("rub", "a"))
+	r.publishEvent(raisedEvent("rub", "b"))
+	r.waitFor("the second event", func() bool { return len(posted) == 2 })
 	if first, second := <-posted, <-posted; first != "log-1" || second != "log-2" {
 		t.Errorf("posted %q, then %q", first, second)
 	}
-	r.end(p)
+	r.stopProcess(p)
 }

@@ -167,7 +167,7 @@ func TestEventsWithoutRecord(t *testing.T) {
 	}
 	err := watch.Run(t.Context(), r.js.Conn(), watch.Options{Job: "job"})
 	text := fmt.Sprint(err)
-	look, keep, remove := strings.Index(text, "look at it first"), strings.Index(text, "nats stream backup JOB-ALARMS"), strings.Index(text, "nats stream rm JOB-ALARMS")
+	look, keep, remove := strings.Index(text, "inspect the alarm log first"), strings.Index(text, "nats stream backup JOB-ALARMS"), strings.Index(text, "nats stream rm JOB-ALARMS")
 	if !strings.Contains(text, "no record") || look < 0 || keep < look || remove < keep {
 		t.Errorf("%v", err)
 	}

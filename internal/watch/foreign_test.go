@@ -87,7 +87,7 @@ func TestForeignMessages(t *testing.T) {
 	r.waitFor("the third process", func() bool { return begun.Load() == 3 })
 	raise("v")
 	r.stopProcess(third)
-	if book.Lines("is no event and is left out") == 0 {
+	if book.Lines("is no event and is skipped") == 0 {
 		t.Error("the log does not report what was left out")
 	}
 	for i, e := range r.readEvents() {

@@ -87,7 +87,7 @@ func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, to []notify.Ou
 	defer sending.Wait()
 	defer stop()
 	for _, out := range to {
-		if err := out.Begin(ctx, nc); err != nil { // before the first event
+		if err := out.Prepare(ctx, nc); err != nil { // before the first event
 			return err
 		}
 	}

@@ -94,7 +94,7 @@ func TestStoppedProcess(t *testing.T) {
 		p.Await("the second process to write the bucket again", func() bool { return len(stale()) == 0 })
 		signal("-CONT")
 		exit := new(exec.ExitError)
-		if err := first.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(says.String(), "another process writes the alarms") {
+		if err := first.Wait(); !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(says.String(), "another process now keeps the alarms") {
 			t.Fatalf("the stopped process ends with %v, and says\n%s", err, says.String())
 		}
 		if names := stale(); len(names) > 0 {

@@ -192,7 +192,7 @@ func TestSecurePlant(t *testing.T) {
 	}
 
 	as("operator")
-	clitest.Exec(t, t.Context(), "alarms", "list").Want(t, cli.ExitFailure, "there is no alarm log", "alarms run -c FILE")
+	clitest.Exec(t, t.Context(), "alarms", "list").Want(t, cli.ExitFailure, "the job has no alarm log", "alarms run -c FILE")
 	as("alarms")
 	keeper := clitest.Start(t, "0 rules hold", "alarms", "run")
 	as("operator")
