@@ -131,7 +131,7 @@ func TestMQTT(t *testing.T) {
 	all()
 	before := said.Lines("retrying")
 	end()
-	put(raisedEvent("flat", "s+/#"), "s=2B=2F=23")                                           // while the broker is down
+	put(raisedEvent("flat", "s+/#"), "s=2B=2F=23")                                       // while the broker is down
 	r.waitFor("that to be said", func() bool { return said.Lines("retrying") > before }) // about the event, or about the broker
 	b.startBroker(t, address, nil)
 	all()

@@ -52,7 +52,7 @@ func (q *queue) ensureConsumer(ctx context.Context, js jetstream.JetStream) (jet
 	}
 	what := watch.OutputDiffers(q.job, q.name, info.Config)
 	if what == "" && !q.position.created.IsZero() && !info.Created.Equal(q.position.created) {
-		what = "when it was made"
+		what = "its creation time"
 	}
 	if what != "" {
 		return q.recreateConsumer(ctx, js, info, what)

@@ -97,7 +97,7 @@ func TestConsumerIsRepaired(t *testing.T) {
 		{"paused", pause, false, "was paused"},
 		{"deleted", remove, false, "was deleted"},
 		{"filter", filter, false, "its filter"},
-		{"replaced", replace, false, "when it was made"},
+		{"replaced", replace, false, "its creation time"},
 		{"pushed", push, false, "how it delivers"},
 		{"paused", pause, true, "was paused"},
 		{"filter", filter, true, "its filter"},

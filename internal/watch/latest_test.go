@@ -149,7 +149,7 @@ func TestLatestOfOneWriter(t *testing.T) {
 	}
 }
 
-// TestLatestOfSomebodyElse: a foreign message in the bucket is detected at the next write: all
+// TestLatestWithForeignMessage: a foreign message in the bucket is detected at the next write: all
 // streams are rewritten.
 func TestLatestWithForeignMessage(t *testing.T) {
 	s, js := serverWithJob(t)

@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// TestBelieves: a process does not wait for a keeper that cannot be reconnecting.
+// TestConsiderRecord: a process does not wait for a keeper that cannot be reconnecting.
 func TestConsiderRecord(t *testing.T) {
 	nc, _ := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	server := nc.ConnectedServerId()

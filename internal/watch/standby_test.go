@@ -141,7 +141,7 @@ func TestStandbyKnowsFacts(t *testing.T) {
 	}
 }
 
-// TestStandbyOfOneWithoutAnswer: a standby without answers takes the alarms over even if the server
+// TestStandbyWithoutAnswers: a standby without answers takes the alarms over even if the server
 // reports a listener; the previous keeper ends when it resumes.
 func TestStandbyWithoutAnswers(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestStandbyWithoutAnswers(t *testing.T) {
 	alarmtest.WantEvents(t, alarmtest.Shift(r.readEvents()[1:]), alarmtest.ExpectEvents(rules, r.history()))
 }
 
-// TestWaitsForOneOnItsWay: a starting process finds no keeper while the keeper reconnects to a
+// TestWaitsForReconnectingKeeper: a starting process finds no keeper while the keeper reconnects to a
 // restarted server. The process waits as long as the keeper's client may, and then hears the
 // keeper. It does not wait if no process can keep the alarms yet, or if the keeper last wrote on
 // the same running server.

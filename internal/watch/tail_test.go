@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// TestTailThatIsLost: the log's end at the claim may be lost before it is read (a power failure):
+// TestLostTail: the log's end at the claim may be lost before it is read (a power failure):
 // the process does not wait for the lost messages.
 func TestLostTail(t *testing.T) {
 	s, js := serverWithJob(t)

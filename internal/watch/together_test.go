@@ -144,7 +144,7 @@ func TestEventsTogether(t *testing.T) {
 	})
 }
 
-// TestEventsAgain: after a lost reply to a batch, each event is stored once.
+// TestEventsAfterLostReply: after a lost reply to a batch, each event is stored once.
 func TestEventsAfterLostReply(t *testing.T) {
 	eachServers(t, func(t *testing.T, begin func(string) *writer) {
 		n := 0
