@@ -8,9 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// AsyncAPI's own parser finds nothing wrong with docs/asyncapi.json. That its
-// subjects and headers are the program's, TestAsyncAPI of internal/pipeline/wire
-// checks.
+// AsyncAPI's parser finds no errors in docs/asyncapi.json. TestAsyncAPI of
+// internal/pipeline/wire checks that the subjects and headers match the program.
 func TestAsyncAPIParses(t *testing.T) {
 	dir := parts.RequireModule(t, "node", "tools/asyncapi", "@asyncapi/parser", "")
 	out, err := exec.Command("node", filepath.Join(dir, "check.mjs"), "../docs/asyncapi.json").CombinedOutput()

@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// TestChaos runs the short matrix of the fault harness, a program of its own
-// (see integration/chaos/README.md). Runs that fail say how to repeat them.
+// TestChaos runs the short matrix of the fault harness, a separate program (see
+// integration/chaos/README.md). A failed run prints the command to repeat it.
 func TestChaos(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// planted is a column that the program does not have, as a change of its files: after each
-// of the texts, which its file has once, stands another one.
+// planted is a column that the program does not have, as a change of files: new text
+// after each of the texts, which occur once in the file.
 var planted = map[string][][2]string{
 	"readout/outcome/answer.go": {{"type Answer struct {\n", "\tMargin float32\n"}},
 	"readout/outcome/columns.go": {
@@ -30,8 +30,8 @@ var planted = map[string][][2]string{
 }
 
 // A new column is a change of three files: then lines of JSON, CSV and Parquet files and
-// messages have it, and the generated files want it. The files of the repository stay as
-// they are: go build gets the changed ones as an overlay.
+// messages have the column, and the generated files require it. The repository's files do
+// not change: go build gets the changed files as an overlay.
 func TestPlantedColumn(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

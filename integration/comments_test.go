@@ -30,13 +30,13 @@ func tokens(t *testing.T, name string, yield func(tok token.Token, text string))
 	}
 }
 
-// Comments name only files, and names of packages and types, that exist. A file
-// is found from the package's folder or one above it; of pkg.Name and Type.Name
-// the second must stand in that package's code, or anywhere.
+// Comments name only existing files, and existing names of packages and types. A file is
+// searched from the package's folder upwards; in pkg.Name and Type.Name the second name
+// must be in the code of the package, or in any code.
 func TestCommentsNameWhatExists(t *testing.T) {
 	file := regexp.MustCompile(`(?:^|[\s(;,:"])((?:[a-z0-9_.-]+/)*[a-z0-9_]{2,}\.(?:go|h|cu|md|py|mjs|sh))\b`)
 	qualified := regexp.MustCompile(`(?:^|[\s(\[])([A-Za-z]\w*)\.([A-Z]\w+)\b`)
-	code := map[string]map[string]bool{"": {}} // names in the code of each package, by its own name
+	code := map[string]map[string]bool{"": {}} // names in the code of each package, by package name
 	sources := tracked(t, "*.go")
 	for _, name := range sources {
 		pkg := filepath.Base(filepath.Dir(name))
@@ -67,7 +67,7 @@ func TestCommentsNameWhatExists(t *testing.T) {
 			for _, m := range qualified.FindAllStringSubmatch(text, -1) {
 				known := code[m[1]]
 				if known == nil && code[""][m[1]] && m[1][0] >= 'A' && m[1][0] <= 'Z' {
-					known = code[""] // a type's, whatever package it is of
+					known = code[""] // a type of any package
 				}
 				if known == nil {
 					continue // of another module
@@ -84,8 +84,8 @@ func TestCommentsNameWhatExists(t *testing.T) {
 	}
 }
 
-// found reports whether path leads to a file from a folder, its testdata, or a
-// folder above it.
+// found reports whether path leads to a file from a folder, its testdata, or a parent
+// folder.
 func found(folder, path string) bool {
 	for {
 		for _, inside := range []string{".", "testdata"} {
@@ -101,7 +101,7 @@ func found(folder, path string) bool {
 }
 
 // The block "# Files" at the end of a package comment (doc.go) names each product file of
-// the package, and only files that exist. Packages of three files or more have a block.
+// the package, and only existing files. Packages of three files or more have a block.
 func TestCommentsListFiles(t *testing.T) {
 	entry := regexp.MustCompile(`^//   - ((?:[\w/.]+, )*[\w/.]+): [a-z].{9,}$`)
 	generated := regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)

@@ -1,9 +1,8 @@
-// Package integration holds the tests that need several packages, a real server
-// or another program. They check which package imports which; that the
-// documents say what the program does (links, commands, flags, tests, quotes of
-// the log); that NumPy can open the model file; and the stage when it is broken
-// on purpose (command chaos, below it). The stage on simulated and recorded
-// data is tested where its commands are, in internal/cli.
+// Package integration holds the tests that need several packages, a real server or
+// another program. The tests check the imports between packages; the documents against
+// the program (links, commands, flags, tests, quotes of the log); the model file in
+// NumPy; and the stage under deliberate faults (command chaos, in a subfolder). Tests of
+// the stage with simulated and recorded data are next to its commands, in internal/cli.
 //
 // # Files
 //
@@ -14,7 +13,7 @@
 //   - structure_test.go: checks the size of packages, functions and structs
 //   - structure_exceptions_test.go: holds the exceptions
 //   - race_test.go: checks the lists of packages under the race detector
-//   - require_test.go: checks that skipped tests name what is missing
+//   - require_test.go: checks that skipped tests name the missing part
 //   - licences_test.go: checks docs/licences.md
 //   - asyncapi_test.go: checks docs/asyncapi.json
 //   - kubernetes_test.go: checks the manifests in configs/kubernetes
@@ -27,7 +26,7 @@
 //   - sensor_test.go: checks flags of dead sensors
 //   - chaos_test.go: runs the fault harness (command chaos)
 //
-// Acceptance runs are next to the commands: the gateway with all parts killed (make
+// Acceptance runs are next to the commands: the gateway with kills of all parts (make
 // gateway-run) in internal/cli/live, the loop from a label to a promotion (make loop-run)
 // in internal/cli/loop, upgrades (make upgrade) in cmd/eusn-stream.
 package integration

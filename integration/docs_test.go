@@ -33,8 +33,7 @@ func documents(t *testing.T) map[string]string {
 	return docs
 }
 
-// tracked are the files git knows, those not yet added included, by path from
-// the root.
+// tracked returns the files of git and new files, by path from the root.
 func tracked(t *testing.T, patterns ...string) []string {
 	t.Helper()
 	cmd := exec.Command("git", append([]string{"ls-files", "-z", "-co", "--exclude-standard", "--"}, patterns...)...)
@@ -47,7 +46,7 @@ func tracked(t *testing.T, patterns ...string) []string {
 		if name == "" {
 			return true
 		}
-		_, err := os.Stat(filepath.Join("..", name)) // a file removed but not committed
+		_, err := os.Stat(filepath.Join("..", name)) // a removed, uncommitted file
 		return err != nil
 	})
 	return slices.Compact(files)
@@ -59,7 +58,7 @@ var (
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
-// anchors are the names that GitHub gives a document's headings.
+// anchors returns GitHub's anchors of a document's headings.
 func anchors(text string) map[string]bool {
 	set := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(fenced.ReplaceAllString(text, ""), -1) {
@@ -77,7 +76,7 @@ func anchors(text string) map[string]bool {
 	return set
 }
 
-// Each link of a document to a file, or to a heading of one, leads somewhere.
+// Each link of a document to a file, or to a heading, has a target.
 func TestLinks(t *testing.T) {
 	docs := documents(t)
 	links := 0
@@ -107,11 +106,11 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// A document is named only where it is: in documents, sources and configurations.
+// Documents, sources and configurations name only existing documents.
 func TestDocsNamed(t *testing.T) {
 	named := regexp.MustCompile(`\b(docs/[A-Za-z0-9_./-]+\.(?:md|sh|py|mjs|svg))\b`)
 	for _, name := range tracked(t, "*.md", "*.go", "*.yaml", "*.sh", "*.mjs", "*.py", "Makefile", ".ci/run") {
-		if name == "CHANGELOG.md" { // says what was
+		if name == "CHANGELOG.md" { // describes the past
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join("..", name))
@@ -126,15 +125,14 @@ func TestDocsNamed(t *testing.T) {
 	}
 }
 
-// commandLine is a documented call of the program, without what a shell does
-// with it.
+// commandLine matches a documented call of the program, without shell syntax.
 var (
 	commandLine = regexp.MustCompile("(?m)(?:^ {4,}|^\\$ |`|&& |\\| )(?:\\./|\\.\\./)?(?:go run \\./cmd/)?eusn-stream((?: [^\\n`|#>&;)]+)?)")
 	flagWord    = regexp.MustCompile(`^--?[a-z][a-z0-9-]*`)
 	command     = regexp.MustCompile(`^[a-z][a-z-]*$`)
 )
 
-// Each command that a document shows exists and knows the flags it is given.
+// Each documented command exists and accepts the documented flags.
 func TestDocsCommands(t *testing.T) {
 	help := map[string]string{}
 	helpOf := func(path []string) string {
@@ -150,13 +148,13 @@ func TestDocsCommands(t *testing.T) {
 	}
 	checked := 0
 	for name, text := range documents(t) {
-		if name == "CHANGELOG.md" { // says what was
+		if name == "CHANGELOG.md" { // describes the past
 			continue
 		}
-		text = strings.ReplaceAll(text, "\\\n", " ") // a line that continues
+		text = strings.ReplaceAll(text, "\\\n", " ") // a continued line
 		var lines [][]string
 		for _, m := range commandLine.FindAllStringSubmatch(text, -1) {
-			for line := range strings.SplitSeq(strings.ReplaceAll(m[1], "\n", " "), " -- ") { // behind it is another command, of a service
+			for line := range strings.SplitSeq(strings.ReplaceAll(m[1], "\n", " "), " -- ") { // followed by another command, of a service
 				lines = append(lines, []string{m[0], line})
 			}
 		}
@@ -184,7 +182,7 @@ func TestDocsCommands(t *testing.T) {
 	}
 }
 
-// documentedCommand is the longest beginning of words that names a command.
+// documentedCommand returns the longest prefix of words that is a command.
 func documentedCommand(words []string, helpOf func([]string) string) (path []string) {
 	for _, w := range words {
 		if !command.MatchString(w) {
@@ -220,8 +218,7 @@ func flagsOf(help string) string {
 	return flags
 }
 
-// Each test that a document tells to run exists, and so does each task of the
-// Makefile.
+// Each test in a documented command exists, and so does each task of the Makefile.
 func TestDocsTests(t *testing.T) {
 	goTest := regexp.MustCompile("go test ([^`\n]*)")
 	runName := regexp.MustCompile(`-(?:run|bench|fuzz)[ =]'?"?([A-Za-z0-9_|]+)`)
@@ -251,7 +248,7 @@ func TestDocsTests(t *testing.T) {
 		for _, m := range goTest.FindAllStringSubmatch(text, -1) {
 			for _, list := range runName.FindAllStringSubmatch(m[1], -1) {
 				for _, one := range strings.Split(list[1], "|") {
-					if one != "xxx" && one != "NAME" && !exists(one) { // none, any
+					if one != "xxx" && one != "NAME" && !exists(one) { // no test, any test
 						t.Errorf("%s: go test %s: there is no test %s", name, m[1], one)
 					}
 				}
@@ -272,7 +269,7 @@ func TestDocsTests(t *testing.T) {
 	}
 }
 
-// The README's Go program is the one that go test runs as an Example.
+// The README's Go program is the Example of go test.
 func TestDocsExample(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
@@ -295,8 +292,8 @@ func TestDocsExample(t *testing.T) {
 	}
 }
 
-// The reference has every command that help shows, and every flag of a
-// prediction with its bit.
+// The reference has every command in the help, and every flag of a prediction with its
+// bit.
 func TestDocsReference(t *testing.T) {
 	text, err := os.ReadFile("../docs/reference.md")
 	if err != nil {

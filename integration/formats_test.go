@@ -16,8 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// TestFormatsLiveAndOffline: the same series as Arrow, JSON, CSV, line protocol
-// and bare numbers give the predictions of the offline evaluation, bit for bit.
+// TestFormatsLiveAndOffline: the same series as Arrow, JSON, CSV, line protocol and plain
+// numbers give the predictions of the offline evaluation, bit for bit.
 func TestFormatsLiveAndOffline(t *testing.T) {
 	spec, err := reservoir.Bank("tiny", 2)
 	if err != nil {
@@ -40,7 +40,7 @@ func TestFormatsLiveAndOffline(t *testing.T) {
 	for _, name := range m.Channels {
 		nested[name] = fmt.Sprintf("$.values[%q]", name)
 	}
-	// lines writes a line for each row, of cells of each channel's number.
+	// lines writes a line for each row, with a cell for each channel's number.
 	lines := func(header, before string, cell func(channel, number string) string) func(int, []float32) []byte {
 		return func(rows int, x []float32) []byte {
 			s := header

@@ -12,9 +12,8 @@ import (
 
 const module = "github.com/eusn-stream/eusn-stream/"
 
-// graph is who may import whom inside the project, each with the reason.
-// Packages under an internal folder belong to the package above it, unless they
-// have a rule of their own.
+// graph is the allowed imports inside the project, each with the reason. Packages under
+// an internal folder belong to the package above, unless they have their own rule.
 var graph = map[string]struct {
 	may []string
 	why string
@@ -132,7 +131,7 @@ var graph = map[string]struct {
 	"internal/cli/root":               {[]string{"internal/cli", "internal/cli/alarms", "internal/cli/bench", "internal/cli/configcmd", "internal/cli/demo", "internal/cli/engines", "internal/cli/jobcmd", "internal/cli/live", "internal/cli/loop", "internal/cli/models", "internal/cli/offlinecmd", "internal/cli/past", "internal/cli/plan", "internal/cli/servicecmd", "internal/cli/term", "internal/config"}, "puts the commands together; flags refuse the numbers that configuration files refuse"},
 	"integration":                     {[]string{"codec", "codec/formats", "offline", "pipeline", "internal/natsserver", "readout", "reservoir"}, "tests of everything together"},
 
-	// Packages that only tests import: see testSupport.
+	// Packages imported only by tests: see testSupport.
 	"internal/testing/clitest":      {[]string{"internal/cli", "internal/cli/root", "internal/testing/pipelinetest", "pipeline", "internal/consumer", "internal/pipeline/store", "internal/natsclient"}, "runs the whole program in tests"},
 	"internal/testing/planttest":    {[]string{"internal/cli/root", "internal/testing/clitest", "internal/natsclient", "internal/natsserver"}, "runs the program and its server in processes that tests kill"},
 	"internal/testing/enginetest":   {[]string{"readout", "readout/novelty", "reservoir", "internal/canon"}, "holds every engine to the contract"},
@@ -190,7 +189,7 @@ var forbidden = []struct {
 	{"gonum.org/v1/plot", []string{"internal/figures"}, "one package draws"},
 }
 
-// testSupport reports whether a package is for tests alone, which its path says.
+// testSupport reports whether a package, by its path, is only for tests.
 func testSupport(name string) bool {
 	return name == "integration" || strings.HasPrefix(name, "integration/") || strings.Contains("/"+name, "/internal/testing/")
 }
@@ -229,7 +228,7 @@ func TestImports(t *testing.T) {
 	}
 }
 
-// ruled is the package whose rule a package keeps.
+// ruled returns the package whose rule applies to a package.
 func ruled(name string) string {
 	if _, own := graph[name]; own {
 		return name

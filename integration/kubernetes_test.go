@@ -21,7 +21,7 @@ import (
 
 const kubernetes = "../configs/kubernetes"
 
-// manifests are the files that the kustomizations name, and their objects.
+// manifests are the files listed by the kustomizations, and their objects.
 func manifests(t *testing.T) map[string][]map[string]any {
 	t.Helper()
 	all := map[string][]map[string]any{}
@@ -65,7 +65,7 @@ func objects(t *testing.T, file string) (all []map[string]any) {
 	}
 }
 
-// at is what stands in an object under keys, or nil.
+// at returns the value in an object under keys, or nil.
 func at(o any, keys ...string) any {
 	for _, k := range keys {
 		m, _ := o.(map[string]any)
@@ -74,8 +74,8 @@ func at(o any, keys ...string) any {
 	return o
 }
 
-// Every container runs as the image does, in the sandbox of the units, and those of the
-// program are given commands and flags that it knows.
+// Every container runs as the image does, in the sandbox of the units, and the program's
+// containers use existing commands and flags.
 func TestKubernetesContainers(t *testing.T) {
 	ours := 0
 	for file, list := range manifests(t) {
@@ -114,7 +114,8 @@ func TestKubernetesContainers(t *testing.T) {
 	}
 }
 
-// The program takes the stage's configuration, and a NATS server that of the servers.
+// The program accepts the stage's configuration, and a NATS server the configuration of
+// the servers.
 func TestKubernetesConfigurations(t *testing.T) {
 	var out, errOut bytes.Buffer
 	if code := root.Run(t.Context(), []string{"config", "check", filepath.Join(kubernetes, "stage", "stage.yaml")}, &out, &errOut); code != 0 {
@@ -147,8 +148,7 @@ func TestKubernetesConfigurations(t *testing.T) {
 	}
 }
 
-// Kubernetes' own description of its objects finds nothing wrong with the manifests, and
-// does find what is wrong.
+// The schema of Kubernetes finds no errors in the manifests, and finds planted errors.
 func TestKubernetesSchemas(t *testing.T) {
 	dir := parts.RequireModule(t, "node", "tools/kubernetes", "kubernetes-models", "")
 	var files []string

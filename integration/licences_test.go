@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Every module that go.mod requires directly is in the list of licences.
+// Every direct requirement of go.mod is in the list of licences.
 func TestLicences(t *testing.T) {
 	list, err := os.ReadFile("../docs/licences.md")
 	if err != nil {

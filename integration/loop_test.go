@@ -8,9 +8,8 @@ import (
 	"testing"
 )
 
-// The loop that the tutorial ends with, as its script has it: the second model is
-// right more often than the first, live as offline, and after a rollback the first
-// predicts again.
+// The script of the loop at the end of the tutorial: the second model is correct more
+// often than the first, live as offline, and after a rollback the first model predicts.
 func TestLoopScript(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -32,9 +32,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The npm package publishes and reads as package client does, through a restart
-// of the server and one of its own: each sample is stored once, and the
-// predictions are those of the same samples from Go, bit for bit.
+// The npm package publishes and reads as package client does, through a restart of the
+// server and of the client: each sample is stored once, and the predictions equal those
+// from Go for the same samples, bit for bit.
 func TestNodeClient(t *testing.T) {
 	t.Parallel()
 	dir := parts.RequireModule(t, "node", "clients/node", "apache-arrow", "")
@@ -45,7 +45,7 @@ func TestNodeClient(t *testing.T) {
 	server := pipelinetest.Server(t, natsserver.Options{Dir: store, Port: natsserver.RandomPort})
 	url, port := server.URL(), pipelinetest.Port(t, server)
 	model := nodeModel(t)
-	stopStage := runStage(t, ctx, model, url, subject) // makes the input
+	stopStage := runStage(t, ctx, model, url, subject) // creates the input
 
 	series := map[string][][]float32{}
 	for k, name := range names {
@@ -90,7 +90,7 @@ func TestNodeClient(t *testing.T) {
 	if next(&said); said.Stored != 60 {
 		t.Errorf("%d samples stored, 60 published", said.Stored)
 	}
-	stopStage() // which would wait long before it tries again
+	stopStage() // otherwise its next retry would be late
 	server.Close()
 	pipelinetest.Server(t, natsserver.Options{Dir: store, Port: port})
 	io.WriteString(in, "go on\n")
@@ -123,8 +123,7 @@ func TestNodeClient(t *testing.T) {
 	comparePredictions(t, ctx, url, subject, names, series, got)
 }
 
-// The npm package hands over all columns that only some messages have, and null where a
-// prediction has no value.
+// The npm package returns all optional columns, and null if a prediction has no value.
 func TestNodeReadout(t *testing.T) {
 	dir := parts.RequireModule(t, "node", "clients/node", "apache-arrow", "")
 	promoted, readouts := promotedMessage(t)
@@ -148,8 +147,8 @@ func TestNodeReadout(t *testing.T) {
 	}
 }
 
-// The npm package makes the same subjects and keys as Go, and publishes, and
-// resumes, where keys have several tokens.
+// The npm package makes the same subjects and keys as Go, and publishes and resumes keys
+// with several tokens.
 func TestNodeSubjects(t *testing.T) {
 	t.Parallel()
 	dir := parts.RequireModule(t, "node", "clients/node", "apache-arrow", "")
@@ -177,8 +176,8 @@ func TestNodeSubjects(t *testing.T) {
 	checkNodeInput(t, url, names, series)
 }
 
-// The npm package goes on where the job's number of partitions changes: a client
-// that is at work, and one that starts afterwards.
+// The npm package continues after a change of the job's number of partitions: a running
+// client, and a client started afterwards.
 func TestNodeGoesOnInOtherPartitions(t *testing.T) {
 	t.Parallel()
 	dir := parts.RequireModule(t, "node", "clients/node", "apache-arrow", "")
@@ -232,7 +231,8 @@ func TestNodeGoesOnInOtherPartitions(t *testing.T) {
 	checkNodeInput(t, url, names, series)
 }
 
-// checkNodeLabels wants the labels of clients/node/test/live.mjs, as package labels reads them.
+// checkNodeLabels expects the labels of clients/node/test/live.mjs, read by package
+// labels.
 func checkNodeLabels(t *testing.T, js jetstream.JetStream, next func(any)) {
 	t.Helper()
 	for i, repeat := range []bool{false, true, false} {
@@ -287,7 +287,7 @@ func nodeModel(t *testing.T) *reservoir.Model {
 	return model
 }
 
-// runStage runs a stage until ctx ends or stop is called, and returns when it
+// runStage runs a stage until ctx ends or stop is called, and returns when the stage
 // reads.
 func runStage(t *testing.T, ctx context.Context, model *reservoir.Model, url, subject string) (stop func()) {
 	t.Helper()
@@ -316,7 +316,7 @@ func runStage(t *testing.T, ctx context.Context, model *reservoir.Model, url, su
 	return stop
 }
 
-// checkNodeInput wants each sample in the input once, in order, and nothing else.
+// checkNodeInput expects each sample in the input once, in order, and no other samples.
 func checkNodeInput(t *testing.T, url string, names []string, series map[string][][]float32) {
 	t.Helper()
 	js := pipelinetest.JetStreamAt(t, url)
@@ -364,8 +364,8 @@ func checkNodeInput(t *testing.T, url string, names []string, series map[string]
 	}
 }
 
-// comparePredictions publishes the same series from Go, under other names, and
-// wants what node read.
+// comparePredictions publishes the same series from Go, under other names, and compares
+// the predictions with those of node.
 func comparePredictions(t *testing.T, ctx context.Context, url, subject string, names []string, series map[string][][]float32, got map[string]nodePrediction) {
 	t.Helper()
 	c, err := client.Connect(ctx, client.Options{URL: url, Subject: subject, Channels: []string{"c0", "c1"}})

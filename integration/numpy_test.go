@@ -20,8 +20,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// TestModelInNumPy opens a model file with docs/model_in_numpy.py, which knows
-// nothing of our code, and asks it for the states and classes of a test part.
+// TestModelInNumPy opens a model file with docs/model_in_numpy.py, which is independent
+// of our code, and compares the states and classes of a test part.
 func TestModelInNumPy(t *testing.T) {
 	t.Parallel()
 	python := numpy(t)
@@ -66,7 +66,7 @@ func TestModelInNumPy(t *testing.T) {
 	})
 }
 
-// eightMembers is a smaller bank: what is checked does not depend on the size.
+// eightMembers returns a smaller bank: the checks do not depend on the size.
 func eightMembers(s reservoir.Spec) reservoir.Spec {
 	s.Members = 8
 	return s
@@ -122,15 +122,14 @@ func checkInNumPy(t *testing.T, python string, d *archive.Dataset, spec reservoi
 		if want := m.Readouts[0].Classes[ev.Predictions[k].Class]; got.Class != want {
 			t.Errorf("series %s: NumPy says %s with scores %v, the engine %s with %v", d.Series[i].ID, got.Class, got.Scores, want, ev.Predictions[k].Scores)
 		}
-		// Scores of some units, off by about 1e-4 of the features' size.
+		// Scores of some units, with errors of about 1e-4 of the features' size.
 		if p := float64(ev.Predictions[k].Probability); math.Abs(got.Probability-p) > 2e-3 {
 			t.Errorf("series %s: probability %v, the engine's %v", d.Series[i].ID, got.Probability, p)
 		}
 		worst = max(worst, featureError(t, g, m.Front, d.Series[i].Values, got.Features))
 	}
-	// Float32 against float64 with math.tanh: about 1e-7 a step, kept and
-	// spread by a neutral map over up to 200 steps; the bank keeps eps*rho
-	// below .2, out of chaos.
+	// Float32 against float64 with math.tanh: about 1e-7 per step, kept and spread by a
+	// neutral map over up to 200 steps; the bank keeps eps*rho below .2, out of chaos.
 	if worst > 1e-4 {
 		t.Errorf("features differ by up to %.3g relative, want at most 1e-4", worst)
 	}
@@ -161,7 +160,7 @@ func featureError(t *testing.T, g *reservoir.Generic, front *reservoir.Front, va
 	return math.Sqrt(diff / norm)
 }
 
-// npy is the .npy file form of a float32 matrix.
+// npy returns a float32 matrix in .npy format.
 func npy(v []float32, columns int) []byte {
 	header := fmt.Sprintf("{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d), }", len(v)/columns, columns)
 	for (10+len(header)+1)%64 != 0 {

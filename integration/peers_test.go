@@ -10,9 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// TestPeers lets each peer of tools/peers that can run here hold its result to
-// float64 and do a little work, so that a comparison with it is one with the
-// right sums.
+// TestPeers runs each available peer of tools/peers: its result is compared with float64,
+// followed by a little work, so that speed comparisons use correct computations.
 func TestPeers(t *testing.T) {
 	t.Parallel()
 	python := numpy(t)
@@ -38,7 +37,7 @@ func TestPeers(t *testing.T) {
 	t.Run("numpy-bank", func(t *testing.T) {
 		work(t, python, append([]string{"../tools/peers/forms.py", "numpy-bank"}, shape("3")...)...)
 	})
-	// Of standard the peer holds its features to those of our engine.
+	// The peer compares its features of bank standard with those of our engine.
 	standard := func(t *testing.T, name string) {
 		t.Helper()
 		program := filepath.Join(t.TempDir(), "recipe")
@@ -48,7 +47,7 @@ func TestPeers(t *testing.T) {
 		work(t, python, "../tools/peers/forms.py", name, "120", "16", "4", "5", "3", program)
 	}
 	t.Run("numpy-mixed", func(t *testing.T) { standard(t, "numpy-mixed") })
-	// A bank for a GPU, on the CPU: the check against float64 is the peer's own.
+	// A bank for a GPU, on the CPU: the peer itself compares with float64.
 	bank := func(t *testing.T, name string) {
 		t.Helper()
 		out, err := exec.Command(python, "../tools/peers/gpu_peers.py", "--ours", "none", "--one", name, "--device", "cpu", "--seconds", "0.001", "--shapes", "20x4x70x9x3").CombinedOutput()

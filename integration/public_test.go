@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// public are the packages that other modules can import, and how many names each
-// exports at package level. From the first release on each name is a promise: a
-// figure may only fall without a reason in the commit that raises it.
+// public are the packages that other modules can import, with their number of exported
+// package-level names. From the first release on each name is a promise: a figure may
+// rise only with a reason in the commit.
 var public = map[string]int{
 	"client":           10,
 	"codec":            35,
@@ -31,7 +31,8 @@ var public = map[string]int{
 	"reservoir":        104,
 }
 
-// TestPublic checks that nothing becomes importable, or exported, by accident.
+// TestPublic checks that no package becomes importable, and no name exported, by
+// accident.
 func TestPublic(t *testing.T) {
 	found, names := map[string]bool{}, 0
 	for _, p := range loadPackages(t) {
@@ -58,7 +59,7 @@ func TestPublic(t *testing.T) {
 	t.Logf("%d packages can be imported, with %d names", len(found), names)
 }
 
-// exported counts the exported names at package level, of all systems.
+// exported counts the exported names at package level, for all systems.
 func (s *source) exported() int {
 	names := map[string]bool{}
 	count := func(name *ast.Ident) {

@@ -48,10 +48,10 @@ func python(t *testing.T, input any, args ...string) string {
 	return string(out)
 }
 
-// The Python module makes the messages that the program makes: labels, headers,
-// checksums; and publishes each sample once and in order to a real server, while
-// acknowledgements are lost and its buffer is full. Where pyarrow is installed,
-// its Arrow is held to the program's, too.
+// The Python module makes the same messages as the program: labels, headers, checksums;
+// and publishes each sample once and in order to a real server, with lost
+// acknowledgements and a full buffer. If pyarrow is installed, its Arrow data is compared
+// as well.
 func TestPythonClient(t *testing.T) {
 	t.Parallel()
 	server := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
@@ -73,7 +73,8 @@ func TestPythonClient(t *testing.T) {
 	t.Run("live", func(t *testing.T) { pythonLive(t) })
 }
 
-// pythonGolden is what the program makes, as clients/python/tests/check.py reads it.
+// pythonGolden returns the program's results, as clients/python/tests/check.py reads
+// them.
 func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]any {
 	t.Helper()
 	type message struct {
@@ -159,9 +160,9 @@ func pythonGolden(t *testing.T, js jetstream.JetStream, at string) map[string]an
 		"prediction": message{Payload: base64.StdEncoding.EncodeToString(text), Rows: [][]any{{"p", "b", outcome.Flag(1).Integrity(), 3, 4}}}}
 }
 
-// laterMessage is one with all columns that only some messages have, and of each
-// prediction set, novelty, its p-value, change, value, low and high; nil where it has none.
-// The numbers are the same in float32 and in decimal digits.
+// laterMessage returns a message with all optional columns, and for each prediction set,
+// novelty, its p-value, change, value, low and high; nil for a missing value. The numbers
+// are the same in float32 and in decimal digits.
 func laterMessage(t *testing.T) (data []byte, rows [][]any) {
 	t.Helper()
 	enc, err := codec.NewPredictionEncoder(codec.PredictionMeta{Labels: []string{"a", "b"}})
@@ -184,8 +185,8 @@ func laterMessage(t *testing.T) (data []byte, rows [][]any) {
 	}
 }
 
-// promotedMessage is one of a job in which a readout was promoted, and the readout of
-// each of its predictions.
+// promotedMessage returns a message of a job with a promoted readout, and the readout of
+// each prediction.
 func promotedMessage(t *testing.T) (data []byte, readouts []string) {
 	t.Helper()
 	first, second := strings.Repeat("0a", 16), strings.Repeat("1b", 16)
@@ -201,7 +202,7 @@ func promotedMessage(t *testing.T) (data []byte, readouts []string) {
 	return data, []string{first, second}
 }
 
-// pythonLive has the module publish to a server of its own.
+// pythonLive publishes with the module to a server.
 func pythonLive(t *testing.T) {
 	server := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	js := pipelinetest.JetStreamAt(t, server.URL())

@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// An operator searches docs/faults.md for the words in the log, so what it
-// quotes must be what the program says. Texts are compared by their pairs of
-// neighbouring words. Three of five must be in some literal of the program: the
-// others are where it joins literals, and in the errors of libraries.
+// An operator searches docs/faults.md for the words in the log, so its quotes must match
+// the program's messages. Texts are compared by their pairs of neighboring words. Three
+// of five must be in a literal of the program: the rest are joints between literals, and
+// errors of libraries.
 func TestFaultsQuoted(t *testing.T) {
 	said := map[[2]string]bool{}
 	for _, name := range tracked(t, "*.go") {
@@ -37,7 +37,7 @@ func TestFaultsQuoted(t *testing.T) {
 	for number, line := range strings.Split(string(document), "\n") {
 		says := ""
 		if row := strings.Split(line, " | "); strings.HasPrefix(line, "| ") && len(row) >= 5 {
-			says = row[2] // its words in the log
+			says = row[2] // the words in the log
 		} else if strings.Contains(line, "The log names") || strings.Contains(line, "in the log begins") {
 			says = line
 		}
@@ -64,7 +64,7 @@ func TestFaultsQuoted(t *testing.T) {
 	}
 }
 
-// literals are the strings of a source file.
+// literals returns the strings of a source file.
 func literals(t *testing.T, path string) (texts []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
@@ -82,14 +82,14 @@ func literals(t *testing.T, path string) (texts []string) {
 	return texts
 }
 
-// Where a text has a value: a verb of fmt; in what was logged, a name, a number,
-// a text in quotes or the name of an attribute.
+// Values in texts: a verb of fmt; in a logged message, a name, a number, a quoted text or
+// the name of an attribute.
 var (
 	value = regexp.MustCompile(`%[-+#0-9.]*[a-z]|"[^"]*"|[a-z]+=|[^ ]*[0-9A-Z_][^ ]*`)
 	word  = regexp.MustCompile(`[a-z']+`)
 )
 
-// pairs are the neighbouring words of a text, between its values.
+// pairs returns the neighboring words of a text, between its values.
 func pairs(text string) (all [][2]string) {
 	for _, part := range value.Split(text, -1) {
 		words := word.FindAllString(part, -1)

@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A race needs two goroutines: make race-all runs the tests of every package that
-// starts one, and of no other, because they take minutes.
+// A race needs two goroutines: make race-all runs the tests of the packages that start
+// goroutines, and of no others, because they take minutes.
 func TestRaceList(t *testing.T) {
 	text, err := os.ReadFile("../Makefile")
 	if err != nil {

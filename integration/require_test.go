@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// numpy finds a Python interpreter that has NumPy.
+// numpy finds a Python interpreter with NumPy.
 func numpy(t *testing.T) string {
 	t.Helper()
 	for _, python := range []string{"/usr/bin/python3", "python3"} {
@@ -23,7 +23,7 @@ func numpy(t *testing.T) string {
 	return ""
 }
 
-// datasets is the folder of benchmark data, next to the project.
+// datasets returns the folder of benchmark data, next to the project.
 func datasets(t *testing.T) string {
 	t.Helper()
 	dir, err := filepath.Abs("../../shared/datasets")
@@ -36,7 +36,7 @@ func datasets(t *testing.T) string {
 	return dir
 }
 
-// A test that is skipped says so in the words that the README searches for.
+// The message of a skipped test contains the words that the README searches for.
 func TestSkipsSaySo(t *testing.T) {
 	skip := regexp.MustCompile(`\.Skipf?\("([^"]*)`)
 	found := 0

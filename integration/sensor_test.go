@@ -26,8 +26,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// broken is what may become of a sensor: each makes of a healthy series of
-// samples x channels what the sensor would give.
+// broken are the possible faults of a sensor: each function changes a healthy series of
+// samples x channels into the series of the broken sensor.
 var broken = []struct {
 	name  string
 	flags outcome.Flag
@@ -35,13 +35,13 @@ var broken = []struct {
 }{
 	{"healthy", 0, func([]float32, int) {}},
 	{"zeros", outcome.FlagFlat, func(x []float32, _ int) { clear(x) }},
-	{"stuck", outcome.FlagFlat, func(x []float32, c int) { // from a tenth on
+	{"stuck", outcome.FlagFlat, func(x []float32, c int) { // after a tenth of the series
 		for i := len(x) / c / 10 * c; i < len(x); i++ {
 			x[i] = x[i-c]
 		}
 	}},
-	// Noise within the range is not seen: nothing here looks at what a signal is
-	// like, only at single values and runs of them.
+	// Noise within the range is not detected: the checks cover only single values and
+	// runs of equal values, not the shape of a signal.
 	{"noise", 0, func(x []float32, _ int) {
 		rng := rand.New(rand.NewPCG(1, 1))
 		for i := range x {
@@ -60,8 +60,8 @@ var broken = []struct {
 	}},
 }
 
-// TestDeadSensor: a sensor that has died is flagged, live and offline alike,
-// however sure the readout is of its class.
+// TestDeadSensor: the series of a dead sensor is flagged, live and offline, for any
+// confidence of the readout.
 func TestDeadSensor(t *testing.T) {
 	euler := reservoir.EulerBank(2)
 	euler.Members = 10
@@ -90,7 +90,7 @@ func checkDeadSensor(t *testing.T, spec reservoir.Spec, train int, front ...offl
 		t.Fatal(err)
 	}
 	c, test := len(d.Channels), d.Part(archive.Test)
-	for k, i := range test { // each kind befalls a series of each class
+	for k, i := range test { // each fault for a series of each class
 		broken[k/4].make(d.Series[i].Values, c)
 	}
 	spec.Channels = c
@@ -153,8 +153,8 @@ func asArrow(t *testing.T, channels []string) func(rows int, x []float32) []byte
 	}
 }
 
-// live gives the series to a stage, each as a stream in messages of 50 samples,
-// written in some format, and returns their predictions and the log.
+// live publishes the series to a stage, each as a stream in messages of 50 samples, in a
+// given format, and returns the predictions and the log.
 func live(t *testing.T, m *reservoir.Model, d *archive.Dataset, series []int, in formats.Input, write func(rows int, x []float32) []byte) (map[string]codec.Prediction, pipeline.Stats, string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

@@ -1,9 +1,9 @@
 package integration
 
-// The exceptions to TestStructure, each with its reason. A ceiling may only be
-// lowered; an exception that is not needed any more fails the test.
+// The exceptions to TestStructure, each with its reason. A ceiling may only be lowered;
+// an unnecessary exception fails the test.
 
-// toSplit is the reason of what is not yet split.
+// toSplit is the reason for code that is not yet split.
 const toSplit = "not yet split"
 
 // cycleExceptions are packages with a larger circle of files.
@@ -83,7 +83,7 @@ var complexityExceptions = map[string]limit{
 	"reservoir.decode":                              {23, "a parser: a case for each form, a check for each field"},
 }
 
-// mixins are structs with methods that are made to be embedded.
+// mixins are structs with methods, made for embedding.
 var mixins = map[string]string{
 	"internal/replay.jobLog":         "a job whose log is open: the part that all operations on the log have alike",
 	"pipeline.Job":                   "what all operations on a job need: a worker has more, and a prepared job is checked",

@@ -23,19 +23,18 @@ import (
 	"text/tabwriter"
 )
 
-// Limits of packages and functions; larger ones need a reason.
+// Limits of packages and functions; larger figures need a reason.
 const (
 	maxFiles      = 30 // of a package
 	maxCycle      = 10 // files that use each other's names in a circle
-	maxComplexity = 15 // of a function: its branches, plus one
+	maxComplexity = 15 // of a function: number of branches, plus one
 	maxLines      = 80 // of a function
 )
 
-// TestStructure checks that a reader can understand packages one part at a
-// time: no large package, no large group of files in which each file needs all
-// others, no long or branching function, and no struct inside another one unless
-// it is made for that. Exceptions are data in structure_exceptions_test.go.
-// go test -v prints the figures of each package.
+// TestStructure checks that a reader can understand packages one part at a time: no large
+// package, no large group of mutually dependent files, no long or branching function, and
+// no struct inside another struct unless made for embedding. Exceptions are data in
+// structure_exceptions_test.go. go test -v prints the figures of each package.
 func TestStructure(t *testing.T) {
 	packages := loadPackages(t)
 	files, cycles := ceilings("files", maxFiles, fileExceptions), ceilings("files in a circle", maxCycle, cycleExceptions)
@@ -73,13 +72,13 @@ func TestStructure(t *testing.T) {
 	t.Log("\n" + table(packages))
 }
 
-// limit is an exception: a figure that may only fall, and why it is allowed.
+// limit is an exception: a figure that may only fall, and the reason.
 type limit struct {
 	atMost int
 	why    string
 }
 
-// ceiling holds figures to a common limit, or to their own.
+// ceiling compares figures with a common limit, or with the limit of an exception.
 type ceiling struct {
 	of     string
 	common int
@@ -116,7 +115,7 @@ func (c *ceiling) unused(t *testing.T) {
 	}
 }
 
-// source is a package as its files say it.
+// source is a package as written in its files.
 type source struct {
 	name  string       // within the module
 	files []sourceFile // written by hand, for all systems
@@ -140,8 +139,8 @@ func loadPackages(t *testing.T) []*source {
 	t.Helper()
 	fset, exports := token.NewFileSet(), map[string]string{}
 	var all []*source
-	// The importer reads what the compiler wrote for each import, which the tests
-	// had built anyway.
+	// The importer reads the compiler's export data of each import, which the tests had
+	// built anyway.
 	load := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(exports[path]) })
 	for _, p := range listSources(t) {
 		exports[p.ImportPath] = p.Export // imports come first
@@ -223,20 +222,20 @@ func (s *source) read(t *testing.T, p listedSource) {
 	}
 }
 
-// resolve says what each name means, in the files that are built here.
+// resolve resolves the names in the files that are built here.
 func (s *source) resolve(t *testing.T, path string, load types.Importer, cgo bool) {
 	t.Helper()
 	conf := types.Config{Importer: load, FakeImportC: true, Error: func(err error) {
-		if !cgo { // what C declares is not known here
+		if !cgo { // declarations in C are not known here
 			t.Errorf("%v", err)
 		}
 	}}
 	s.info = &types.Info{Uses: map[*ast.Ident]types.Object{}, Types: map[ast.Expr]types.TypeAndValue{}}
-	s.types, _ = conf.Check(path, s.fset, s.built, s.info) // an error has been reported above
+	s.types, _ = conf.Check(path, s.fset, s.built, s.info) // errors were reported above
 }
 
-// uses says for each file which others declare the names it uses: types,
-// functions, variables, constants, methods and fields.
+// uses returns, for each file, the files that declare its names: types, functions,
+// variables, constants, methods and fields.
 func (s *source) uses() map[string][]string {
 	uses := map[string][]string{}
 	for name, object := range s.info.Uses {
@@ -253,13 +252,13 @@ func (s *source) uses() map[string][]string {
 
 func (s *source) file(p token.Pos) string { return filepath.Base(s.fset.File(p).Name()) }
 
-// largestCycle is the largest group of files of which each leads to each other
-// (Tarjan's strongly connected components); empty where no two do.
+// largestCycle returns the largest group of files in which each file leads to every other
+// file (Tarjan's strongly connected components); empty if there is no such group.
 func (s *source) largestCycle() []string {
 	var (
 		uses      = s.uses()
 		order     = map[string]int{} // of the first visit
-		lowest    = map[string]int{} // first visit of what can be reached on the stack
+		lowest    = map[string]int{} // first visit of a node reachable on the stack
 		stack     []string
 		largest   []string
 		visit     func(f string)
@@ -320,7 +319,7 @@ func (s *source) functions() (all []function) {
 	return all
 }
 
-// receiver is the name of a receiver's type.
+// receiver returns the name of a receiver's type.
 func receiver(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -335,7 +334,7 @@ func receiver(e ast.Expr) string {
 	return "?"
 }
 
-// complexity is the cyclomatic complexity of a function, with its function literals
+// complexity returns the cyclomatic complexity of a function, with its function literals
 // (McCabe 1976: one, and one more for each branch and each && and ||).
 func complexity(d *ast.FuncDecl) int {
 	n := 1
@@ -361,10 +360,10 @@ func complexity(d *ast.FuncDecl) int {
 	return n
 }
 
-// structType is the struct that a declaration has, or those in it.
+// structType is a struct in a declaration.
 type structType struct {
 	name     string
-	embedded []string // structs with behaviour, as package.Type
+	embedded []string // structs with behavior, as package.Type
 }
 
 func (s *source) structs() []structType {
@@ -409,10 +408,9 @@ func (s *source) structsIn(name string, n ast.Node) structType {
 	return st
 }
 
-// machine is the name of an embedded struct that brings more than fields: one
-// that is embedded by its pointer, or has methods that change it. A plain record
-// is a mixin: to embed it adds its fields and nothing else. It is empty for
-// records, interfaces and other types.
+// machine returns the name of an embedded struct with more than fields: embedded by
+// pointer, or with methods that change it. It is empty for records, interfaces and other
+// types. A plain record is a mixin: embedding adds its fields and nothing else.
 func (s *source) machine(e ast.Expr) string {
 	t := s.info.Types[e].Type
 	if t == nil {
@@ -434,7 +432,7 @@ func (s *source) machine(e ast.Expr) string {
 	return strings.TrimPrefix(named.Obj().Pkg().Path(), module) + "." + named.Obj().Name()
 }
 
-// table shows the figures of each package and of the module.
+// table returns the figures of each package and of the module.
 func table(packages []*source) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
@@ -465,7 +463,7 @@ func (s *source) row(w io.Writer, files, cycle int) {
 	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%d\t%d\t%d\n", s.name, files, quantiles(fileLines, false), quantiles(lines, true), most, cycle, s.examples)
 }
 
-// quantiles writes the median, with p90 the 90th percentile, and the largest.
+// quantiles returns the median, with p90 the 90th percentile, and the largest value.
 func quantiles(v []int, p90 bool) string {
 	if len(v) == 0 {
 		return "-"

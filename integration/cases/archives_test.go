@@ -10,80 +10,80 @@ import (
 	"testing"
 )
 
-// archiveReports are files to import, to train with and to evaluate.
+// archiveReports are archives to import, train and evaluate with.
 func (r *rig) archiveReports() []report {
 	train := func(archive string, args ...string) (string, int) {
-		return r.command(append([]string{"offline", "retrain", "--archive", archive, "--bank", "tiny", "--out", archive + ".safetensors"}, args...)...)
+		return r.runProgram(append([]string{"offline", "retrain", "--archive", archive, "--bank", "tiny", "--out", archive + ".safetensors"}, args...)...)
 	}
 	windows := []string{"--policy", "window", "--length", "40", "--hop", "20"}
 	return []report{
 		{"A05", "accuracy 1, or a warning that c0 is left out", func(t *testing.T) outcome {
-			r.folder(t, "A05-pico")
-			said := r.must(t, "offline", "import", "A05-pico", "--out", "pico.parquet")
+			r.copyFolder(t, "A05-pico")
+			output := r.mustRun(t, "offline", "import", "A05-pico", "--out", "pico.parquet")
 			text, code := train("pico.parquet")
-			said += text
+			output += text
 			if code != 0 {
-				return held(false, "%s", said)
+				return newOutcome(false, "%s", output)
 			}
-			out := r.must(t, "offline", "evaluate", "--model", "pico.parquet.safetensors", "--archive", "pico.parquet")
+			out := r.mustRun(t, "offline", "evaluate", "--model", "pico.parquet.safetensors", "--archive", "pico.parquet")
 			accuracy := regexp.MustCompile(`(?i)accuracy\D*([0-9.]+)`).FindStringSubmatch(out)
-			warned := regexp.MustCompile(`(?i)(channel )?"?(c0|0)"?.*(left out|not used|ignored)`).FindString(said + out)
-			return held(accuracy != nil && strings.HasPrefix(accuracy[1], "1") || warned != "", "accuracy %v, warned %q", accuracy, warned)
+			warned := regexp.MustCompile(`(?i)(channel )?"?(c0|0)"?.*(left out|not used|ignored)`).FindString(output + out)
+			return newOutcome(accuracy != nil && strings.HasPrefix(accuracy[1], "1") || warned != "", "accuracy %v, warned %q", accuracy, warned)
 		}},
 		{"A09", "channel x, class worn twice", func(t *testing.T) outcome {
-			said, code := r.command("offline", "import", "--csv", r.input(t, "A09-quotes-after-blank.csv"), "--out", "quotes.parquet")
+			output, code := r.runProgram("offline", "import", "--csv", r.copyInput(t, "A09-quotes-after-blank.csv"), "--out", "quotes.parquet")
 			if code != 0 {
-				return held(false, "%s", said)
+				return newOutcome(false, "%s", output)
 			}
-			rec := tableOf(t, r.path("quotes.parquet"))[0]
+			rec := tableOf(t, r.pathOf("quotes.parquet"))[0]
 			labels := columnTexts(rec, "label")
-			return held(slices.Equal(labels, []string{"worn", "worn"}) && len(columnTexts(rec, "x")) == 2, "labels %q, columns %v", labels, columnNames(rec))
+			return newOutcome(slices.Equal(labels, []string{"worn", "worn"}) && len(columnTexts(rec, "x")) == 2, "labels %q, columns %v", labels, columnNames(rec))
 		}},
 		{"A10", "a warning at the least: the times are of 1970, 1e+09 Hz", func(t *testing.T) outcome {
-			said, code := r.command("offline", "import", "--csv", r.input(t, "A10-time-in-seconds.csv"), "--out", "seconds.parquet")
+			output, code := r.runProgram("offline", "import", "--csv", r.copyInput(t, "A10-time-in-seconds.csv"), "--out", "seconds.parquet")
 			if code == 0 {
 				text, _ := train("seconds.parquet", windows...)
-				said += text
+				output += text
 			}
-			warned := regexp.MustCompile(`(?i)[^\n]*(1970|seconds since|unit of)[^\n]*`).FindString(said)
-			return held(warned != "" || code != 0, "%d, warned %q in %s", code, warned, said)
+			warned := regexp.MustCompile(`(?i)[^\n]*(1970|seconds since|unit of)[^\n]*`).FindString(output)
+			return newOutcome(warned != "" || code != 0, "%d, warned %q in %s", code, warned, output)
 		}},
 		{"A11", "refused, as the CSV import does", func(t *testing.T) outcome {
-			r.input(t, "A11-seq-descending.parquet")
-			said, code := train("A11-seq-descending.parquet", windows...)
-			return held(code != 0 && strings.Contains(said, "seq"), "%d, %s", code, said)
+			r.copyInput(t, "A11-seq-descending.parquet")
+			output, code := train("A11-seq-descending.parquet", windows...)
+			return newOutcome(code != 0 && strings.Contains(output, "seq"), "%d, %s", code, output)
 		}},
 		{"A12", "both files of a data set whose name has a dot are found", func(t *testing.T) outcome {
-			r.folder(t, "A12-dots")
-			said, code := r.command("offline", "import", "A12-dots", "--out", "dots.parquet")
-			return held(code == 0, "%d, %s", code, said)
+			r.copyFolder(t, "A12-dots")
+			output, code := r.runProgram("offline", "import", "A12-dots", "--out", "dots.parquet")
+			return newOutcome(code == 0, "%d, %s", code, output)
 		}},
 		{"A19", "class a,b", func(t *testing.T) outcome {
-			return r.arff(t, "comma", string(r.read(t, "A19_TRAIN.arff")), "a,b")
+			return r.importARFF(t, "comma", string(r.readFile(t, "A19_TRAIN.arff")), "a,b")
 		}},
 		{"A19 quote", "class it's without a backslash", func(t *testing.T) outcome {
-			text := strings.ReplaceAll(string(r.read(t, "A19_TRAIN.arff")), "a,b", `it\'s`)
-			return r.arff(t, "quote", text, "it's")
+			text := strings.ReplaceAll(string(r.readFile(t, "A19_TRAIN.arff")), "a,b", `it\'s`)
+			return r.importARFF(t, "quote", text, "it's")
 		}},
 		{"A20", "the error names the column time; int96 is read, or named", func(t *testing.T) outcome {
-			r.input(t, "A20-time-int64.parquet")
-			said, code := train("A20-time-int64.parquet", windows...)
-			return held(code == 0 || strings.Contains(said, `"time"`) || strings.Contains(said, "column time"), "%d, %s", code, said)
+			r.copyInput(t, "A20-time-int64.parquet")
+			output, code := train("A20-time-int64.parquet", windows...)
+			return newOutcome(code == 0 || strings.Contains(output, `"time"`) || strings.Contains(output, "column time"), "%d, %s", code, output)
 		}},
 		{"A21", "the column meta is passed over", func(t *testing.T) outcome {
-			r.input(t, "A21-struct-column.parquet")
-			said, code := train("A21-struct-column.parquet", windows...)
-			return held(code == 0, "%d, %s", code, said)
+			r.copyInput(t, "A21-struct-column.parquet")
+			output, code := train("A21-struct-column.parquet", windows...)
+			return newOutcome(code == 0, "%d, %s", code, output)
 		}},
 		{"A23", "an error or a warning that no label fits a stream or time", func(t *testing.T) outcome {
-			r.must(t, "offline", "import", "--csv", r.input(t, "A23-recording.csv"), "--out", "nl.parquet")
-			said, code := train("nl.parquet", append(windows, "--labels", r.input(t, "A23-labels-of-other-streams.csv"))...)
-			return held(regexp.MustCompile(`(?i)label[^\n]*(fit|match|belong)`).MatchString(said), "%d, %s", code, said)
+			r.mustRun(t, "offline", "import", "--csv", r.copyInput(t, "A23-recording.csv"), "--out", "nl.parquet")
+			output, code := train("nl.parquet", append(windows, "--labels", r.copyInput(t, "A23-labels-of-other-streams.csv"))...)
+			return newOutcome(regexp.MustCompile(`(?i)label[^\n]*(fit|match|belong)`).MatchString(output), "%d, %s", code, output)
 		}},
 	}
 }
 
-func (r *rig) read(t *testing.T, name string) []byte {
+func (r *rig) readFile(t *testing.T, name string) []byte {
 	t.Helper()
 	b, err := os.ReadFile(filepath.Join(r.cases, name))
 	if err != nil {
@@ -92,21 +92,21 @@ func (r *rig) read(t *testing.T, name string) []byte {
 	return b
 }
 
-// arff imports a data set and wants its first class.
-func (r *rig) arff(t *testing.T, name, text, want string) outcome {
+// importARFF imports a data set and checks its first class.
+func (r *rig) importARFF(t *testing.T, name, text, want string) outcome {
 	t.Helper()
-	if err := os.MkdirAll(r.path(name), 0o755); err != nil {
+	if err := os.MkdirAll(r.pathOf(name), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	r.write(t, name+"/X_TRAIN.arff", text)
-	r.write(t, name+"/X_TEST.arff", text)
-	said, code := r.command("offline", "import", name, "--out", name+".parquet")
+	r.writeFile(t, name+"/X_TRAIN.arff", text)
+	r.writeFile(t, name+"/X_TEST.arff", text)
+	output, code := r.runProgram("offline", "import", name, "--out", name+".parquet")
 	if code != 0 {
-		return held(false, "%d, %s", code, said)
+		return newOutcome(false, "%d, %s", code, output)
 	}
 	var labels []string
-	for _, rec := range tableOf(t, r.path(name+".parquet")) {
+	for _, rec := range tableOf(t, r.pathOf(name+".parquet")) {
 		labels = append(labels, columnTexts(rec, "label")...)
 	}
-	return held(slices.Contains(labels, want), "labels %s", fmt.Sprintf("%q", labels))
+	return newOutcome(slices.Contains(labels, want), "labels %s", fmt.Sprintf("%q", labels))
 }

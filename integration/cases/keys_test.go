@@ -7,8 +7,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// renamedKeys gives a configuration of strangers the keys of today: those of field buses
-// stood in a group of their own. Values keep their text, such as 010.
+// renamedKeys updates the keys of a user's configuration: field buses once had a separate
+// group. Values keep their text, for example 010.
 func renamedKeys(t *testing.T, data []byte) []byte {
 	t.Helper()
 	var doc yaml.Node

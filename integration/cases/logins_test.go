@@ -21,72 +21,72 @@ import (
 func (r *rig) loginReports() []report {
 	started := func(t *testing.T, name string) *process {
 		t.Helper()
-		conf := r.secure(t, name, 22222, 22224, fmt.Sprintf("alarms: {rules: {any: class hi|lo}, webhook: \"http://%s/ok\"}\n", address(22250)))
+		conf := r.makeSecure(t, name, 22222, 22224, fmt.Sprintf("alarms: {rules: {any: class hi|lo}, webhook: \"http://%s/ok\"}\n", addressOf(22250)))
 		return r.startUntil(t, "stage is reading", "run", "-c", conf)
 	}
 	alarms := func(t *testing.T, name string) *process {
 		t.Helper()
-		p := r.as(t, name, "alarms", "alarms", "run", "-c", name+"/eusn.yaml")
+		p := r.startAs(t, name, "alarms", "alarms", "run", "-c", name+"/eusn.yaml")
 		time.Sleep(3 * time.Second)
-		if code, ended := p.ended(); ended {
-			t.Fatalf("alarms run ended with %d: %s", code, p.log())
+		if code, ended := p.hasEnded(); ended {
+			t.Fatalf("alarms run ended with %d: %s", code, p.output())
 		}
 		return p
 	}
 	attack := func(name, role string, args ...string) string {
-		out, _ := r.execute(patience, r.path("attack"), append([]string{r.path(name + "/eusn-secure"), role}, args...)...)
+		out, _ := r.execute(patience, r.pathOf("attack"), append([]string{r.pathOf(name + "/eusn-secure"), role}, args...)...)
 		return out
 	}
-	refused := func(said string) bool {
-		return strings.Contains(strings.ToLower(said), "permissions violation") || strings.Contains(said, "timeout")
+	refused := func(output string) bool {
+		return strings.Contains(strings.ToLower(output), "permissions violation") || strings.Contains(output, "timeout")
 	}
 	return []report{
 		{"S03 webhook paused", "a reader may not pause, delete or change the consumers of alarms", func(t *testing.T) outcome {
 			started(t, "pause")
 			alarms(t, "pause")
-			said := attack("pause", "reader", "$JS.API.CONSUMER.PAUSE.EUSN-ALARMS.webhook", `{"pause_until":"2099-01-01T00:00:00Z"}`) + "\n" +
+			output := attack("pause", "reader", "$JS.API.CONSUMER.PAUSE.EUSN-ALARMS.webhook", `{"pause_until":"2099-01-01T00:00:00Z"}`) + "\n" +
 				attack("pause", "reader", "$JS.API.CONSUMER.DELETE.EUSN-ALARMS.webhook", "") + "\n" +
 				attack("pause", "reader", "$JS.API.CONSUMER.CREATE.EUSN-ALARMS.webhook", `{"stream_name":"EUSN-ALARMS","config":{"durable_name":"webhook","name":"webhook","filter_subject":"none","ack_policy":"explicit"}}`)
-			return held(!strings.Contains(said, `"success"`) && !strings.Contains(said, "pause_until") && !strings.Contains(said, `"config"`), "%s", said)
+			return newOutcome(!strings.Contains(output, `"success"`) && !strings.Contains(output, "pause_until") && !strings.Contains(output, `"config"`), "%s", output)
 		}},
 		{"S03 alarms killed", "a consumer that delivers to alarms run does not end it", func(t *testing.T) outcome {
 			started(t, "killer")
 			p := alarms(t, "killer")
 			r.publishAs(t, "killer", "sensor", 8)
-			said := attack("killer", "reader", "$JS.API.CONSUMER.CREATE.EUSN-OUT.killer", `{"stream_name":"EUSN-OUT","config":{"durable_name":"killer","name":"killer","deliver_subject":"eusn.alarms.acknowledge","deliver_policy":"all","ack_policy":"explicit","ack_wait":1000000000,"max_deliver":-1,"replay_policy":"instant"}}`)
+			output := attack("killer", "reader", "$JS.API.CONSUMER.CREATE.EUSN-OUT.killer", `{"stream_name":"EUSN-OUT","config":{"durable_name":"killer","name":"killer","deliver_subject":"eusn.alarms.acknowledge","deliver_policy":"all","ack_policy":"explicit","ack_wait":1000000000,"max_deliver":-1,"replay_policy":"instant"}}`)
 			time.Sleep(5 * time.Second)
-			code, ended := p.ended()
-			return held(!ended, "ended %v with %d: %s | %s", ended, code, lastLine(p.log()), brief(said))
+			code, ended := p.hasEnded()
+			return newOutcome(!ended, "ended %v with %d: %s | %s", ended, code, lastLine(p.output()), shorten(output))
 		}},
-		{"S04 inboxes", "with the manifests' nats.conf a sensor hears no inbox but its own", func(t *testing.T) outcome {
+		{"S04 inboxes", "with the manifests' nats.conf a sensor reads only its own inbox", func(t *testing.T) outcome {
 			out := r.sniffInboxes(t)
-			return held(!strings.Contains(out, "secret-machine") && !strings.Contains(out, "true"), "%s", out)
+			return newOutcome(!strings.Contains(out, "secret-machine") && !strings.Contains(out, "true"), "%s", out)
 		}},
 		{"S09 alarms escalate", "the role alarms may not make a NATS stream that reads the input", func(t *testing.T) outcome {
 			started(t, "escalate")
-			said := attack("escalate", "alarms", "$JS.API.STREAM.CREATE.EUSN-ALARMS", `{"name":"EUSN-ALARMS","subjects":["eusn.alarm.>"],"retention":"limits","storage":"file","num_replicas":1,"republish":{"src":"eusn.alarm.*.*","dest":"eusn.out.{{wildcard(2)}}"},"sources":[{"name":"EUSN-IN"}]}`)
-			return held(refused(said) || strings.Contains(said, `"error"`), "%s", said)
+			output := attack("escalate", "alarms", "$JS.API.STREAM.CREATE.EUSN-ALARMS", `{"name":"EUSN-ALARMS","subjects":["eusn.alarm.>"],"retention":"limits","storage":"file","num_replicas":1,"republish":{"src":"eusn.alarm.*.*","dest":"eusn.out.{{wildcard(2)}}"},"sources":[{"name":"EUSN-IN"}]}`)
+			return newOutcome(refused(output) || strings.Contains(output, `"error"`), "%s", output)
 		}},
-		{"S10 certificate", "metrics tell when the certificate expires", func(t *testing.T) outcome {
-			conf := r.secure(t, "expires", 22222, 22224, "")
-			r.execute(patience, r.path("variant"), r.path("expires/eusn-secure"), "90s")
+		{"S10 certificate", "metrics show when the certificate expires", func(t *testing.T) outcome {
+			conf := r.makeSecure(t, "expires", 22222, 22224, "")
+			r.execute(patience, r.pathOf("variant"), r.pathOf("expires/eusn-secure"), "90s")
 			p := r.startUntil(t, "stage is reading", "run", "-c", conf)
-			token, err := os.ReadFile(r.path("expires/eusn-secure/metrics.token"))
+			token, err := os.ReadFile(r.pathOf("expires/eusn-secure/metrics.token"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			said := curl("-H", "Authorization: Bearer "+strings.TrimSpace(string(token)), "https://"+address(22224)+"/metrics")
-			named := regexp.MustCompile(`eusn_certificate_expires_seconds\S* [-0-9.e+]+`).FindString(said)
-			return held(named != "" && strings.Contains(p.log(), "certificate"), "metric %q, HTTP %.200s, log %s", named, said, firstLineOf(p.log(), "certificate"))
+			output := runCurl("-H", "Authorization: Bearer "+strings.TrimSpace(string(token)), "https://"+addressOf(22224)+"/metrics")
+			named := regexp.MustCompile(`eusn_certificate_expires_seconds\S* [-0-9.e+]+`).FindString(output)
+			return newOutcome(named != "" && strings.Contains(p.output(), "certificate"), "metric %q, HTTP %.200s, log %s", named, output, firstLineOf(p.output(), "certificate"))
 		}},
 		{"S13 consumers", "the durable consumers of a reader leave room for tail and alarms run", func(t *testing.T) outcome {
 			p := started(t, "readers")
 			alarms(t, "readers")
-			out, _ := r.execute(4*time.Minute, r.path("subs"), r.path("readers/eusn-secure"), strconv.Itoa(p.cmd.Process.Pid), "reader", "EUSN-OUT")
+			out, _ := r.execute(4*time.Minute, r.pathOf("subs"), r.pathOf("readers/eusn-secure"), strconv.Itoa(p.cmd.Process.Pid), "reader", "EUSN-OUT")
 			r.publishAs(t, "readers", "sensor", 8)
-			tail := r.as(t, "readers", "reader", "tail", "--since", "10m")
-			got := tail.await("attacked", 15*time.Second)
-			return held(got, "tail prints predictions: %v: %s | %s", got, lastLine(tail.log()), brief(out))
+			tail := r.startAs(t, "readers", "reader", "tail", "--since", "10m")
+			got := tail.awaitText("attacked", 15*time.Second)
+			return newOutcome(got, "tail prints predictions: %v: %s | %s", got, lastLine(tail.output()), shorten(out))
 		}},
 	}
 }
@@ -95,7 +95,7 @@ func (r *rig) loginReports() []report {
 func (r *rig) publishAs(t *testing.T, name, role string, n int) {
 	t.Helper()
 	env := map[string]string{}
-	b, err := os.ReadFile(r.path(name + "/eusn-secure/" + role + ".env"))
+	b, err := os.ReadFile(r.pathOf(name + "/eusn-secure/" + role + ".env"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +104,7 @@ func (r *rig) publishAs(t *testing.T, name, role string, n int) {
 			env[k] = v
 		}
 	}
-	nc, err := nats.Connect(env["EUSN_NATS_URL"], nats.RootCAs(r.path(name+"/eusn-secure/ca.pem")), nats.UserInfo(env["EUSN_NATS_USER"], env["EUSN_NATS_PASSWORD"]), nats.CustomInboxPrefix(env["EUSN_NATS_INBOX_PREFIX"]))
+	nc, err := nats.Connect(env["EUSN_NATS_URL"], nats.RootCAs(r.pathOf(name+"/eusn-secure/ca.pem")), nats.UserInfo(env["EUSN_NATS_USER"], env["EUSN_NATS_PASSWORD"]), nats.CustomInboxPrefix(env["EUSN_NATS_INBOX_PREFIX"]))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,7 +117,7 @@ func (r *rig) publishAs(t *testing.T, name, role string, n int) {
 }
 
 // sniffInboxes serves the users of the manifests' nats.conf, with their rights, and
-// listens to all inboxes as sensor.
+// subscribes to all inboxes as sensor.
 func (r *rig) sniffInboxes(t *testing.T) string {
 	t.Helper()
 	r.build(t, "nats-server", "github.com/nats-io/nats-server/v2")
@@ -131,14 +131,14 @@ func (r *rig) sniffInboxes(t *testing.T) string {
 	}
 	users = strings.NewReplacer("$STAGE_PASSWORD", "s1", "$SENSOR_PASSWORD", "s2").Replace(users)
 	users = regexp.MustCompile(`\$[A-Z_]+_PASSWORD`).ReplaceAllString(users, "other")
-	name := r.write(t, "k8s.conf", fmt.Sprintf("listen: %q\nmax_payload: 8MB\njetstream { store_dir: %q }\naccounts {%s", address(22222), r.path("k8s-js"), users))
-	server := r.start(t, r.path("nats-server"), "-c", name)
-	if !server.await("Server is ready", patience) {
-		t.Fatal(server.log())
+	name := r.writeFile(t, "k8s.conf", fmt.Sprintf("listen: %q\nmax_payload: 8MB\njetstream { store_dir: %q }\naccounts {%s", addressOf(22222), r.pathOf("k8s-js"), users))
+	server := r.start(t, r.pathOf("nats-server"), "-c", name)
+	if !server.awaitText("Server is ready", patience) {
+		t.Fatal(server.output())
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	nc, err := nats.Connect("nats://"+address(22222), nats.UserInfo("stage", "s1"), nats.CustomInboxPrefix("_INBOX.stage"))
+	nc, err := nats.Connect("nats://"+addressOf(22222), nats.UserInfo("stage", "s1"), nats.CustomInboxPrefix("_INBOX.stage"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -160,7 +160,7 @@ func (r *rig) sniffInboxes(t *testing.T) string {
 		t.Fatal(err)
 	}
 	defer reading.Stop()
-	out, _ := r.execute(time.Minute, r.path("sniff"), "nats://"+address(22222))
+	out, _ := r.execute(time.Minute, r.pathOf("sniff"), "nats://"+addressOf(22222))
 	return out
 }
 
@@ -168,12 +168,12 @@ func (r *rig) sniffInboxes(t *testing.T) string {
 func (r *rig) fileReports() []report {
 	return []report{
 		{"S19 recordings", "only their owner can read them", func(t *testing.T) outcome {
-			p := r.open(t, "mode", 20000)
+			p := r.startOpen(t, "mode", 20000)
 			r.openGateway(t, "mode")
-			curl("--data", machineSample, "http://"+address(22280)+"/v1/sensors/private")
+			runCurl("--data", machineSample, "http://"+addressOf(22280)+"/v1/sensors/private")
 			time.Sleep(time.Second)
-			r.must(t, "record", "--model", "machine.safetensors", "--nats-url", "nats://"+address(22200), "--out", "private", "--until", "now")
-			files, _ := filepath.Glob(r.path("private/*"))
+			r.mustRun(t, "record", "--model", "machine.safetensors", "--nats-url", "nats://"+addressOf(22200), "--out", "private", "--until", "now")
+			files, _ := filepath.Glob(r.pathOf("private/*"))
 			open := ""
 			for _, f := range files {
 				if info, err := os.Stat(f); err == nil && info.Mode().Perm()&0o077 != 0 {
@@ -181,18 +181,18 @@ func (r *rig) fileReports() []report {
 				}
 			}
 			p.stop()
-			return held(len(files) > 0 && open == "", "%d files, open to others: %q", len(files), open)
+			return newOutcome(len(files) > 0 && open == "", "%d files, open to others: %q", len(files), open)
 		}},
 		{"S21 Parquet", "a small file with 16 million equal rows does not take gigabytes", func(t *testing.T) outcome {
-			out, code := r.execute(10*time.Minute, r.path("pq"), "machine.parquet", "many.parquet", strconv.Itoa(1<<24))
+			out, code := r.execute(10*time.Minute, r.pathOf("pq"), "machine.parquet", "many.parquet", strconv.Itoa(1<<24))
 			if code != 0 {
 				t.Fatal(out)
 			}
 			cmd := exec.Command(r.program, "offline", "retrain", "--archive", "many.parquet", "--bank", "tiny", "--policy", "window", "--length", "40", "--hop", "20", "--out", "many.safetensors")
 			cmd.Dir = r.dir
-			said, _ := cmd.CombinedOutput()
+			output, _ := cmd.CombinedOutput()
 			peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10
-			return held(peak < 1500, "%d MB at most, code %d: %s", peak, cmd.ProcessState.ExitCode(), lastLine(string(said)))
+			return newOutcome(peak < 1500, "%d MB at most, code %d: %s", peak, cmd.ProcessState.ExitCode(), lastLine(string(output)))
 		}},
 	}
 }

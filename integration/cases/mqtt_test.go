@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// mqttConnect is what a device says first.
+// mqttConnect is the first message of a device.
 type mqttConnect struct {
 	id     string
 	level  byte // 4: MQTT 3.1.1; 5
@@ -18,7 +18,7 @@ type mqttConnect struct {
 	retain bool
 }
 
-// mqttAnswer is what the broker answers.
+// mqttAnswer is the broker's answer.
 type mqttAnswer struct {
 	code       byte
 	closed     bool
@@ -60,7 +60,7 @@ func readPacket(r *bufio.Reader) (kind byte, body []byte, err error) {
 	return kind, body, err
 }
 
-func (c mqttConnect) packet() []byte {
+func (c mqttConnect) encodePacket() []byte {
 	flags := byte(2) // a clean session
 	if c.will != "" {
 		flags |= 4 | 1<<3
@@ -90,7 +90,7 @@ func openMQTT(t *testing.T, address string, c mqttConnect) (net.Conn, *bufio.Rea
 	}
 	t.Cleanup(func() { nc.Close() })
 	nc.SetDeadline(time.Now().Add(patience / 2))
-	nc.Write(c.packet())
+	nc.Write(c.encodePacket())
 	r := bufio.NewReader(nc)
 	_, body, err := readPacket(r)
 	if err != nil || len(body) < 2 {
@@ -106,17 +106,17 @@ func connectMQTT(t *testing.T, address string, c mqttConnect) mqttAnswer {
 	return a
 }
 
-// told is what a device of MQTT 5 hears about messages that are too large.
-type told struct {
-	size, retain bool // CONNACK has the maximum packet size, and whether retained messages are taken
+// limits are the answers to an MQTT 5 device with too large messages.
+type limits struct {
+	size, retain bool // CONNACK has the maximum packet size, and whether retained messages are accepted
 	reason       byte // of the DISCONNECT
 	code         byte // of the CONNACK
 }
 
-// largeMessage sends 16,000 samples in one message.
-func (r *rig) largeMessage(t *testing.T, level byte) (is told) {
+// sendLarge sends 16,000 samples in one message.
+func (r *rig) sendLarge(t *testing.T, level byte) (is limits) {
 	t.Helper()
-	nc, in, a := openMQTT(t, address(22110), mqttConnect{id: "large", level: level})
+	nc, in, a := openMQTT(t, addressOf(22110), mqttConnect{id: "large", level: level})
 	is.code = a.code
 	is.size, is.retain = hasProperty(a.properties, 0x27), hasProperty(a.properties, 0x25)
 	b := mqttText(nil, "sensors/big")
@@ -132,7 +132,7 @@ func (r *rig) largeMessage(t *testing.T, level byte) (is told) {
 	return is
 }
 
-// hasProperty reports whether the properties of a CONNACK name one, by walking them.
+// hasProperty reports whether the properties of a CONNACK contain id.
 func hasProperty(b []byte, id byte) bool {
 	if len(b) == 0 {
 		return false

@@ -18,9 +18,9 @@ import (
 func (r *rig) buildAttacks(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
-		source := r.write(t, name+".go", attackPort.ReplaceAllStringFunc(string(r.read(t, "zzsec/"+name+"/main.go")), func(s string) string {
+		source := r.writeFile(t, name+".go", attackPort.ReplaceAllStringFunc(string(r.readFile(t, "zzsec/"+name+"/main.go")), func(s string) string {
 			n, _ := strconv.Atoi(s)
-			return strconv.Itoa(port(22140 + n - 24840))
+			return strconv.Itoa(portOf(22140 + n - 24840))
 		}))
 		r.build(t, name, "./zzsec/"+name, "zzsec/"+name+"/main.go", source)
 	}
@@ -28,8 +28,8 @@ func (r *rig) buildAttacks(t *testing.T, names ...string) {
 
 var attackPort = regexp.MustCompile(`\b2484[0-9]\b`)
 
-// machine trains a model with the channels that the attacks send.
-func (r *rig) machine(t *testing.T) {
+// trainMachine trains a model with the channels of the attacks.
+func (r *rig) trainMachine(t *testing.T) {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(3, 4))
 	csv := "stream,seq,horizontal,vertical,axial,label\n"
@@ -40,51 +40,51 @@ func (r *rig) machine(t *testing.T) {
 		}
 		csv += fmt.Sprintf("s%d,%d,%.3f,%.3f,%.3f,%s\n", i/80, i%80, mean+.2*rng.NormFloat64(), rng.NormFloat64(), rng.NormFloat64(), label)
 	}
-	r.write(t, "machine.csv", csv)
-	r.must(t, "offline", "import", "--csv", "machine.csv", "--out", "machine.parquet")
-	r.must(t, "offline", "retrain", "--archive", "machine.parquet", "--bank", "tiny", "--policy", "count", "--length", "4", "--out", "machine.safetensors")
+	r.writeFile(t, "machine.csv", csv)
+	r.mustRun(t, "offline", "import", "--csv", "machine.csv", "--out", "machine.parquet")
+	r.mustRun(t, "offline", "retrain", "--archive", "machine.parquet", "--bank", "tiny", "--policy", "count", "--length", "4", "--out", "machine.safetensors")
 }
 
-// limited is the command line of the program with a limit of open files.
-func (r *rig) limited(files int, args ...string) []string {
+// limitFiles returns the command line of the program with a limit of open files.
+func (r *rig) limitFiles(files int, args ...string) []string {
 	return append([]string{"-c", fmt.Sprintf(`ulimit -n %d; exec "$@"`, files), "bash", r.program}, args...)
 }
 
-// secure makes certificates and users, and a configuration that uses them. more is
+// makeSecure creates certificates and users, and a configuration with them. more is
 // additional YAML.
-func (r *rig) secure(t *testing.T, name string, nats, metrics int, more string) (conf string) {
+func (r *rig) makeSecure(t *testing.T, name string, nats, metrics int, more string) (conf string) {
 	t.Helper()
-	dir := r.path(name)
+	dir := r.pathOf(name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	r.must(t, "config", "init", "--secure", "--host", "localhost", "--host", "127.0.0.1", name+"/full.yaml")
+	r.mustRun(t, "config", "init", "--secure", "--host", "localhost", "--host", "127.0.0.1", name+"/full.yaml")
 	env, _ := filepath.Glob(filepath.Join(dir, "eusn-secure", "*.env"))
 	for _, f := range env {
 		b, err := os.ReadFile(f)
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := strings.ReplaceAll(string(b), "localhost:4222", fmt.Sprintf("localhost:%d", port(nats)))
+		text := strings.ReplaceAll(string(b), "localhost:4222", fmt.Sprintf("localhost:%d", portOf(nats)))
 		text = strings.ReplaceAll(text, "=eusn-secure/", "="+dir+"/eusn-secure/")
 		if err := os.WriteFile(f, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return r.write(t, name+"/eusn.yaml", fmt.Sprintf(`model: %[1]s
+	return r.writeFile(t, name+"/eusn.yaml", fmt.Sprintf(`model: %[1]s
 server: {dir: %[2]s/data, listen: 127.0.0.1, port: %[3]d, tls: {cert: %[2]s/eusn-secure/server.pem, key: %[2]s/eusn-secure/server.key}, users: %[2]s/eusn-secure/users}
 metrics: {listen: "%[4]s", users: %[2]s/eusn-secure/metrics.users, token_file: %[2]s/eusn-secure/metrics.token, tls: {cert: %[2]s/eusn-secure/server.pem, key: %[2]s/eusn-secure/server.key}}
-%[5]s`, r.path("machine.safetensors"), dir, port(nats), address(metrics), more))
+%[5]s`, r.pathOf("machine.safetensors"), dir, portOf(nats), addressOf(metrics), more))
 }
 
-// as starts the program with the login of a role.
-func (r *rig) as(t *testing.T, name, role string, args ...string) *process {
+// startAs starts the program with the login of a role.
+func (r *rig) startAs(t *testing.T, name, role string, args ...string) *process {
 	t.Helper()
-	return r.start(t, "bash", append([]string{"-c", `set -a; . "$1"; shift; exec "$@"`, "bash", r.path(name + "/eusn-secure/" + role + ".env"), r.program}, args...)...)
+	return r.start(t, "bash", append([]string{"-c", `set -a; . "$1"; shift; exec "$@"`, "bash", r.pathOf(name + "/eusn-secure/" + role + ".env"), r.program}, args...)...)
 }
 
-// rss is the memory of a process, in MB.
-func (p *process) rss() int {
+// memoryOf returns the resident memory of a process, in MB.
+func (p *process) memoryOf() int {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))
 	if err != nil {
 		return 0
@@ -99,15 +99,15 @@ func (p *process) rss() int {
 	return 0
 }
 
-// curl prints the code of an answer, and its text.
-func curl(args ...string) string {
+// runCurl returns the code and text of an answer.
+func runCurl(args ...string) string {
 	out, _ := exec.Command("curl", append([]string{"-s", "-k", "-m", "10", "-w", "\n%{http_code}"}, args...)...).Output()
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	return strings.TrimSpace(lines[len(lines)-1] + " " + strings.Join(lines[:len(lines)-1], " "))
 }
 
-// eventually waits until something is so.
-func eventually(within time.Duration, so func() bool) bool {
+// awaitTrue waits until ok returns true.
+func awaitTrue(within time.Duration, so func() bool) bool {
 	for end := time.Now().Add(within); ; time.Sleep(200 * time.Millisecond) {
 		if so() {
 			return true

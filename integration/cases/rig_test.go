@@ -22,7 +22,7 @@ import (
 
 const patience = 30 * time.Second
 
-// rig is where one group of cases works: the program of this checkout, a folder and
+// rig is the environment of a group of cases: the program of this checkout, a folder and
 // ports.
 type rig struct {
 	cases   string // folder of the group's inputs
@@ -41,30 +41,30 @@ func newRig(t *testing.T, group string) *rig {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(cases); err != nil {
-		parts.Absent(t, "cases", "no folder ../shared/cases/%s beside the project", group)
+		parts.Absent(t, "cases", "no folder ../shared/cases/%s next to the project", group)
 	}
 	r := &rig{cases: cases, dir: t.TempDir()}
 	r.program = r.build(t, "eusn-stream", "./cmd/eusn-stream")
 	return r
 }
 
-// firstPort is the first of the 200 ports that the cases may use.
+// firstPort returns the first of the cases' 200 ports.
 func firstPort() int {
 	n, _ := strconv.Atoi(os.Getenv("EUSN_CASES_PORT"))
 	return cmp.Or(n, 22100)
 }
 
-// port returns a port of the rig: the inputs count from 22100.
-func port(n int) int { return n - 22100 + firstPort() }
+// portOf returns a port of the rig: the inputs count from 22100.
+func portOf(n int) int { return n - 22100 + firstPort() }
 
-func address(n int) string { return fmt.Sprintf("127.0.0.1:%d", port(n)) }
+func addressOf(n int) string { return fmt.Sprintf("127.0.0.1:%d", portOf(n)) }
 
-// portNumber is one in an input, which the rig replaces with its own.
+// portNumber matches a port in an input; the rig replaces the port.
 var portNumber = regexp.MustCompile(`\b22[12][0-9][0-9]\b`)
 
-// input copies a file of the group to the rig, with the rig's ports, and returns its
+// copyInput copies a file of the group to the rig, with the rig's ports, and returns its
 // path.
-func (r *rig) input(t *testing.T, name string) string {
+func (r *rig) copyInput(t *testing.T, name string) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(r.cases, name))
 	if err != nil {
@@ -73,34 +73,34 @@ func (r *rig) input(t *testing.T, name string) string {
 	if ext := filepath.Ext(name); ext != ".arrow" && ext != ".parquet" && ext != ".gz" && ext != ".csv" {
 		data = portNumber.ReplaceAllFunc(data, func(b []byte) []byte {
 			n, _ := strconv.Atoi(string(b))
-			return strconv.AppendInt(nil, int64(port(n)), 10)
+			return strconv.AppendInt(nil, int64(portOf(n)), 10)
 		})
 	}
 	if filepath.Ext(name) == ".yaml" {
 		data = renamedKeys(t, data)
 	}
-	return r.write(t, filepath.Base(name), string(data))
+	return r.writeFile(t, filepath.Base(name), string(data))
 }
 
-func (r *rig) path(name string) string { return filepath.Join(r.dir, name) }
+func (r *rig) pathOf(name string) string { return filepath.Join(r.dir, name) }
 
-func (r *rig) write(t *testing.T, name, text string) string {
+func (r *rig) writeFile(t *testing.T, name, text string) string {
 	t.Helper()
-	if err := os.WriteFile(r.path(name), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(r.pathOf(name), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	return r.path(name)
+	return r.pathOf(name)
 }
 
-// build compiles a program of this module. overlay adds files that are not in it: path
-// in the module, file.
+// build compiles a program of this module. overlay adds files to the module: path in the
+// module, file.
 func (r *rig) build(t *testing.T, name, pkg string, overlay ...string) string {
 	t.Helper()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"build", "-o", r.path(name)}
+	args := []string{"build", "-o", r.pathOf(name)}
 	if len(overlay) > 0 {
 		replace := map[string]string{}
 		for i := 0; i < len(overlay); i += 2 {
@@ -110,17 +110,17 @@ func (r *rig) build(t *testing.T, name, pkg string, overlay ...string) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		args = append(args, "-overlay", r.write(t, name+"-overlay.json", string(data)))
+		args = append(args, "-overlay", r.writeFile(t, name+"-overlay.json", string(data)))
 	}
 	cmd := exec.Command("go", append(args, pkg)...)
 	cmd.Dir = root
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
 	}
-	return r.path(name)
+	return r.pathOf(name)
 }
 
-// process is a program that runs beside the test.
+// process is a program that runs during the test.
 type process struct {
 	cmd  *exec.Cmd
 	done chan struct{}
@@ -135,15 +135,15 @@ func (p *process) Write(b []byte) (int, error) {
 	return p.out.Write(b)
 }
 
-// log returns what the process has printed.
-func (p *process) log() string {
+// output returns the output of the process so far.
+func (p *process) output() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.out.String()
 }
 
-// ended reports whether the process has ended, and with which code.
-func (p *process) ended() (code int, ended bool) {
+// hasEnded reports whether the process has ended, and its exit code.
+func (p *process) hasEnded() (code int, ended bool) {
 	select {
 	case <-p.done:
 		return p.cmd.ProcessState.ExitCode(), true
@@ -152,7 +152,7 @@ func (p *process) ended() (code int, ended bool) {
 	}
 }
 
-// start starts a program in the rig's folder; it ends with the test.
+// start starts a program in the rig's folder until the end of the test.
 func (r *rig) start(t *testing.T, program string, args ...string) *process {
 	t.Helper()
 	p := &process{cmd: exec.Command(program, args...), done: make(chan struct{})}
@@ -184,15 +184,15 @@ func (p *process) stop() {
 	}
 }
 
-// await returns when the process has printed a text; false if it ends first or does
-// not within the time.
-func (p *process) await(text string, within time.Duration) bool {
+// awaitText returns true after the process has printed a text; false if it ends first or
+// exceeds the time.
+func (p *process) awaitText(text string, within time.Duration) bool {
 	for end := time.Now().Add(within); ; time.Sleep(20 * time.Millisecond) {
-		if strings.Contains(p.log(), text) {
+		if strings.Contains(p.output(), text) {
 			return true
 		}
-		if _, ended := p.ended(); ended || time.Now().After(end) {
-			return strings.Contains(p.log(), text)
+		if _, ended := p.hasEnded(); ended || time.Now().After(end) {
+			return strings.Contains(p.output(), text)
 		}
 	}
 }
@@ -201,13 +201,13 @@ func (p *process) await(text string, within time.Duration) bool {
 func (r *rig) startUntil(t *testing.T, text string, args ...string) *process {
 	t.Helper()
 	p := r.start(t, r.program, args...)
-	if !p.await(text, patience) {
-		t.Fatalf("eusn-stream %s did not print %q:\n%s", strings.Join(args, " "), text, p.log())
+	if !p.awaitText(text, patience) {
+		t.Fatalf("eusn-stream %s did not print %q:\n%s", strings.Join(args, " "), text, p.output())
 	}
 	return p
 }
 
-// execute runs a program to its end and returns what it printed.
+// execute runs a program to its end and returns its output.
 func (r *rig) execute(within time.Duration, program string, args ...string) (out string, code int) {
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
@@ -223,15 +223,15 @@ func (r *rig) execute(within time.Duration, program string, args ...string) (out
 	return string(b), cmd.ProcessState.ExitCode()
 }
 
-// command runs the program of this checkout to its end.
-func (r *rig) command(args ...string) (out string, code int) {
+// runProgram runs the program of this checkout to its end.
+func (r *rig) runProgram(args ...string) (out string, code int) {
 	return r.execute(2*time.Minute, r.program, args...)
 }
 
-// must runs the program of this checkout, which must succeed.
-func (r *rig) must(t *testing.T, args ...string) string {
+// mustRun runs the program of this checkout, which must succeed.
+func (r *rig) mustRun(t *testing.T, args ...string) string {
 	t.Helper()
-	out, code := r.command(args...)
+	out, code := r.runProgram(args...)
 	if code != 0 {
 		t.Fatalf("eusn-stream %s: code %d\n%s", strings.Join(args, " "), code, out)
 	}

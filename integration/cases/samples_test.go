@@ -18,14 +18,14 @@ import (
 	"github.com/apache/arrow/go/v17/parquet/pqarrow"
 )
 
-// sample is what a job has taken: the text of its time, its channels.
+// sample is a sample accepted by a job: the text of its time, its channels.
 type sample struct {
 	time   string
 	values []float64
 }
 
-// texts are samples as c0,c1.
-func texts(all []sample) (list []string) {
+// formatSamples returns samples as c0,c1.
+func formatSamples(all []sample) (list []string) {
 	for _, s := range all {
 		var t []string
 		for _, v := range s.values {
@@ -36,16 +36,16 @@ func texts(all []sample) (list []string) {
 	return list
 }
 
-// recorded returns the samples of a stream in the job's log, as the command record
+// recordedSamples returns the samples of a stream in the job's log, as the command record
 // writes them.
-func (r *rig) recorded(t *testing.T, stream string, channels ...string) (all []sample) {
+func (r *rig) recordedSamples(t *testing.T, stream string, channels ...string) (all []sample) {
 	t.Helper()
 	dir, err := os.MkdirTemp(r.dir, "recorded-")
 	if err != nil {
 		t.Fatal(err)
 	}
-	conf := r.write(t, "recorded.yaml", "input: {non_finite: hold}\n") // missing values are recorded, as NaN
-	r.must(t, "record", "-c", conf, "--model", "two.safetensors", "--nats-url", r.url(), "--out", filepath.Join(dir, "out"), "--until", "now", "--stream", stream)
+	conf := r.writeFile(t, "recorded.yaml", "input: {non_finite: hold}\n") // missing values are recorded, as NaN
+	r.mustRun(t, "record", "-c", conf, "--model", "two.safetensors", "--nats-url", r.serverURL(), "--out", filepath.Join(dir, "out"), "--until", "now", "--stream", stream)
 	files, _ := filepath.Glob(filepath.Join(dir, "out", "*.parquet"))
 	for _, f := range files {
 		for _, rec := range tableOf(t, f) {
@@ -55,11 +55,11 @@ func (r *rig) recorded(t *testing.T, stream string, channels ...string) (all []s
 	return all
 }
 
-// arrives waits until the log has n samples of a stream, and returns them.
-func (r *rig) arrives(t *testing.T, stream string, n int) []sample {
+// awaitSamples waits until the log has n samples of a stream, and returns them.
+func (r *rig) awaitSamples(t *testing.T, stream string, n int) []sample {
 	t.Helper()
 	for end := time.Now().Add(patience / 3); ; time.Sleep(300 * time.Millisecond) {
-		if all := r.recorded(t, stream, "c0", "c1"); len(all) >= n || time.Now().After(end) {
+		if all := r.recordedSamples(t, stream, "c0", "c1"); len(all) >= n || time.Now().After(end) {
 			return all
 		}
 	}
@@ -131,14 +131,14 @@ func rowsOf(t *testing.T, rec arrow.Record, channels []string) (all []sample) {
 	return all
 }
 
-// post sends a file to the gateway and returns the answer: its code and text.
-func (r *rig) post(t *testing.T, at int, path, name string, headers ...string) (int, string) {
+// postFile sends a file to the gateway and returns the code and text of the answer.
+func (r *rig) postFile(t *testing.T, at int, path, name string, headers ...string) (int, string) {
 	t.Helper()
-	body, err := os.ReadFile(r.input(t, name))
+	body, err := os.ReadFile(r.copyInput(t, name))
 	if err != nil {
 		t.Fatal(err)
 	}
-	q, err := http.NewRequest("POST", "http://"+address(at)+path, bytes.NewReader(body))
+	q, err := http.NewRequest("POST", "http://"+addressOf(at)+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -146,10 +146,10 @@ func (r *rig) post(t *testing.T, at int, path, name string, headers ...string) (
 	for i := 0; i < len(headers); i += 2 {
 		q.Header.Set(headers[i], headers[i+1])
 	}
-	return answer(t, q)
+	return readAnswer(t, q)
 }
 
-func answer(t *testing.T, q *http.Request) (int, string) {
+func readAnswer(t *testing.T, q *http.Request) (int, string) {
 	t.Helper()
 	a, err := http.DefaultClient.Do(q)
 	if err != nil {

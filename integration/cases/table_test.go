@@ -7,14 +7,15 @@ import (
 	"testing"
 )
 
-// outcome is what happened in a case.
+// outcome is the result of a case.
 type outcome struct {
 	happened string
 	ok       bool
 }
 
-// held is an outcome: the text tells what happened, ok whether it is what must be.
-func held(ok bool, format string, args ...any) outcome {
+// newOutcome returns an outcome: a description of the result, and ok if the result is the
+// required result.
+func newOutcome(ok bool, format string, args ...any) outcome {
 	return outcome{fmt.Sprintf(format, args...), ok}
 }
 
@@ -26,11 +27,11 @@ var rows []row
 // String returns the row of the table.
 func (r row) String() string {
 	const form = "%-26s %-12s %s\n"
-	return fmt.Sprintf(form+form, r.name, r.verdict, "must be: "+r.must, "", "", "was:     "+brief(r.happened))
+	return fmt.Sprintf(form+form, r.name, r.verdict, "must be: "+r.must, "", "", "was:     "+shorten(r.happened))
 }
 
-// record runs one case and notes its row.
-func record(t *testing.T, name, must string, run func(t *testing.T) outcome) {
+// recordCase runs a case and records its row.
+func recordCase(t *testing.T, name, must string, run func(t *testing.T) outcome) {
 	t.Run(name, func(t *testing.T) {
 		r := row{name, must, "the case could not be run", "FALLS SHORT"}
 		defer func() {
@@ -47,8 +48,8 @@ func record(t *testing.T, name, must string, run func(t *testing.T) outcome) {
 	})
 }
 
-// brief is a text on one line, the end of a long one.
-func brief(s string) string {
+// shorten returns a text on one line, only the end of a long text.
+func shorten(s string) string {
 	const longest = 400
 	s = strings.Join(strings.Fields(s), " ")
 	if len(s) > longest {
