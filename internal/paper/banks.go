@@ -12,31 +12,31 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BankModel is the model of protocol Bank: whatever bank is the default. Those of
+// BankModel is the model of protocol Bank: the current default bank. The models of
 // protocol Compare are names of reservoir.Banks.
 const BankModel = "bank"
 
-// bank is the version of reservoir.DefaultBank and of what offline.Retrain makes
-// of a bank's features; results of another are not averaged with this one's.
+// bank is the version of reservoir.DefaultBank and of the readout that offline.Retrain
+// fits to a bank's features; results of different versions are not averaged.
 const bank = 2
 
-// isBank reports whether nothing is searched for a model.
+// isBank reports whether a model is a bank, which needs no search.
 func isBank(model string) bool {
 	return model == BankModel || slices.Contains(reservoir.Banks, model)
 }
 
-// bankOptions are the training options of a bank on a data set, seeds and engines
-// left to the run.
+// bankOptions are the training options of a bank on a data set, except for seeds and
+// engines.
 func bankOptions(model string, d *archive.Dataset) offline.RetrainOptions {
 	spec, err := reservoir.Bank(model, len(d.Channels))
-	if err != nil { // BankModel, for a plan is checked
+	if err != nil { // BankModel: a plan has been validated
 		spec = reservoir.DefaultBank(len(d.Channels))
 	}
 	return offline.RetrainOptions{Spec: spec}
 }
 
-// recipeOf tells the recipes of one name apart: results of a recipe that has
-// changed since are made again, and never averaged with those of another.
+// recipeOf identifies the recipe of a bank: after a change of the recipe, results are
+// recomputed, and never averaged with earlier results.
 func recipeOf(opt offline.RetrainOptions) string {
 	opt.Spec.Seed = 0
 	text, _ := json.Marshal(opt.Spec) // numbers and names: cannot fail

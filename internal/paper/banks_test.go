@@ -9,12 +9,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// A bank's draws are what offline.Retrain makes of its recipe with the draw's seed,
-// and what offline.Evaluate makes of that.
+// A bank's draw equals the model of offline.Retrain with the bank's recipe and the draw's
+// seed, and its evaluation by offline.Evaluate.
 func TestCompareIsRetrainAndEvaluate(t *testing.T) {
 	d := tones(45, 12)
-	plan := Plan{Models: []string{"euler", "tiny"}, Draws: 2} // one of each kind: the others take long
-	cells, st := benched(t, Compare, Options{Plan: plan}, d)
+	plan := Plan{Models: []string{"euler", "tiny"}, Draws: 2} // one of each kind: the rest take long
+	cells, st := runBench(t, Compare, Options{Plan: plan}, d)
 	if len(cells) != len(plan.Models) {
 		t.Fatalf("%d cells of banks %q", len(cells), plan.Models)
 	}
@@ -42,16 +42,16 @@ func TestCompareIsRetrainAndEvaluate(t *testing.T) {
 	}
 }
 
-// A name whose recipe has changed since gets new draws, and only where there are
-// old ones; other banks' draws stay.
+// A bank whose recipe has changed gets new draws, in place of existing draws only; draws
+// of other banks stay.
 func TestChangedRecipeIsDrawnAgain(t *testing.T) {
 	d, opt := tones(45, 12), Options{Plan: Plan{Models: []string{"euler"}, Draws: 3}}
-	_, first := benched(t, Compare, opt, d)
+	_, first := runBench(t, Compare, opt, d)
 	text, err := os.ReadFile(first.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The draw with index 1, and what is right in it, are made those of another recipe.
+	// The draw with index 1, and its correct predictions, become those of another recipe.
 	today := first.draws[key{d.Name, "euler", 1}].Recipe
 	var lines []string
 	for line := range strings.Lines(string(text)) {
@@ -81,10 +81,10 @@ func TestChangedRecipeIsDrawnAgain(t *testing.T) {
 	if strings.Count(added, `"draw":{`) != 1 || !strings.Contains(added, `"index":1,`) || !strings.Contains(added, today) {
 		t.Errorf("resuming wrote\n%s\nwant draw 1 alone", added)
 	}
-	same(t, "drawn again", st, first)
+	wantSame(t, "drawn again", st, first)
 }
 
-// Results of banks and of searches, or of no bank, are told apart.
+// Plans for banks, for searches and for no models are distinguished.
 func TestComparePlans(t *testing.T) {
 	for _, p := range []Plan{
 		{Models: []string{BankModel}, Draws: 1}, {Models: []string{"eusn"}, Draws: 1}, {Models: []string{"euler"}},

@@ -9,10 +9,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BenchmarkSearch is one model selection of the paper on ShapesAll: 200
-// configurations of Euler State Networks on 600 series of 512 samples, one
-// thread. In addition to the time it gives the rate of the reservoirs' operations,
-// and its share of one thread's multiply-add peak, measured around it.
+// BenchmarkSearch is one model selection of the paper on ShapesAll: 200 configurations of
+// Euler State Networks on 600 series of 512 samples, one thread. In addition to the time
+// it reports the rate of the reservoirs' operations, and its share of one thread's
+// multiply-add peak, measured before and after.
 func BenchmarkSearch(b *testing.B) {
 	d, err := imports.Import(context.Background(), imports.Options{Dir: shared(b, "datasets", "ShapesAll"), Name: "ShapesAll"}, nil)
 	if err != nil {

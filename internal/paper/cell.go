@@ -11,15 +11,15 @@ import (
 type Cell struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
-	Missing string `json:"missing,omitempty"` // why there is no result; all else is zero then
+	Missing string `json:"missing,omitempty"` // reason for no result; all other fields are zero then
 
-	// Of the search; zero for the bank.
+	// Of the search; zero for a bank.
 	Selected       int         `json:"selected"` // index of the configuration
-	Config         Scales      `json:"config"`   // its seed is the search's
+	Config         Scales      `json:"config"`   // with the seed of the search
 	Validation     Share       `json:"validation,omitzero"`
-	Configurations int         `json:"configurations"`           // tried
-	Tied           []int       `json:"tied,omitempty"`           // later configurations as good on the validation part
-	AtPaper        Share       `json:"at_paper_units,omitzero"`  // the best of those with the paper's number of units
+	Configurations int         `json:"configurations"`           // number of configurations tried
+	Tied           []int       `json:"tied,omitempty"`           // later configurations with the same validation accuracy
+	AtPaper        Share       `json:"at_paper_units,omitzero"`  // the best configuration with the paper's number of units
 	Searched       float64     `json:"search_seconds,omitempty"` // of all trials, one thread each
 	SearchEnergy   energy.Used `json:"search_energy,omitzero"`   // of all trials
 	Training       Training    `json:"training,omitzero"`        // of trained models
@@ -35,7 +35,7 @@ type Cell struct {
 	Command    string      `json:"command,omitempty"`
 }
 
-// choose gives the first of the best trials.
+// choose returns the first of the best trials.
 func (st *Results) choose(dataset, model string, configurations int) (Trial, error) {
 	best := Trial{Index: -1}
 	for i := range configurations {
@@ -50,7 +50,7 @@ func (st *Results) choose(dataset, model string, configurations int) (Trial, err
 	return best, nil
 }
 
-// cell sums up what is stored.
+// cell summarizes the stored results.
 func (st *Results) cell(dataset, model string, plan Plan) (Cell, error) {
 	c := Cell{Dataset: dataset, Model: model, Configurations: plan.Configurations, Draws: plan.Draws}
 	var searching, drawing []energy.Used
@@ -97,8 +97,8 @@ func (st *Results) cell(dataset, model string, plan Plan) (Cell, error) {
 	return c, nil
 }
 
-// DrawMeans are the mean accuracies of cells, one for each draw that all of them
-// have: they vary only because the weights do.
+// DrawMeans returns the mean accuracies of cells, one for each draw present in all cells:
+// the means vary only with the weights.
 func (st *Results) DrawMeans(cells []Cell) (means []float64) {
 	draws := 0
 	for i, c := range cells {
@@ -116,7 +116,7 @@ func (st *Results) DrawMeans(cells []Cell) (means []float64) {
 	return means
 }
 
-// MeanDeviation is the mean of numbers and their population standard deviation.
+// MeanDeviation returns the mean of numbers and the population standard deviation.
 func MeanDeviation(numbers []float64) (mean, deviation float64) {
 	n := float64(len(numbers))
 	for _, v := range numbers {

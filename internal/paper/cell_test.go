@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Choosing, averaging and judging, on figures made up here.
+// Selection, averages and verdicts, on invented figures.
 func TestCellAndVerdict(t *testing.T) {
 	st := newStore("", NewSettings(PaperExact, 1))
 	for i, right := range []int{7, 9, 8, 9} {
@@ -15,7 +15,7 @@ func TestCellAndVerdict(t *testing.T) {
 	for i, right := range []int{44, 48} {
 		st.draws[key{"Adiac", "eusn", i}] = Draw{Test: Share{right, 100}, Seconds: float64(i)}
 	}
-	c, err := st.cell("Adiac", "eusn", plan(PaperExact, 4, 2))
+	c, err := st.cell("Adiac", "eusn", smallPlan(PaperExact, 4, 2))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -39,7 +39,7 @@ func TestCellAndVerdict(t *testing.T) {
 		{Best, "eusn", 0.9, 0, true, true, false},
 		{Best, "eusn", 0.41, 0, false, true, false},
 		{Best, "eusn", 0.41, .02, true, true, true},
-		{Best, "eusn", 0.9, .2, true, true, false}, // above is no fault here
+		{Best, "eusn", 0.9, .2, true, true, false}, // a higher accuracy is no fault here
 		{Bank, BankModel, 0.7, 0, true, true, false},
 		{PaperExact, "esn", 0.28, 0, true, true, false}, // .159 +- .067
 	} {
@@ -54,7 +54,7 @@ func TestCellAndVerdict(t *testing.T) {
 	}
 }
 
-// One draw has no deviation, which 0.000 would claim.
+// One draw has no deviation, which 0.000 would suggest.
 func TestSpread(t *testing.T) {
 	for draws, want := range map[int]string{1: "0.441 (one draw)", 2: "0.441 ± 0.008", 10: "0.441 ± 0.008"} {
 		if got := Spread(.441, .008, draws, 3); got != want {

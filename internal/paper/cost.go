@@ -7,26 +7,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/energy"
 )
 
-// Metering says how energy was measured from this line of a file on.
+// Metering describes the energy measurement from this line of a file on.
 type Metering struct {
 	CPU *energy.Idle `json:"cpu,omitempty"`
 	GPU *energy.Idle `json:"gpu,omitempty"`
 }
 
-// cost is what a piece of work took.
+// cost is the time and energy of a piece of work.
 type cost struct {
 	seconds float64 // wall clock
 	energy  energy.Used
 }
 
-// measured does a piece of work and says what it took. Before the first of a run
-// the machine's power at rest is measured, while nothing else is begun.
-func measured[T any](ctx context.Context, r *runner, work func() (T, error)) (result T, c cost, err error) {
+// measure runs a piece of work and returns its cost. Before the first piece of a run, the
+// machine's power at rest is measured, while no work runs.
+func measure[T any](ctx context.Context, r *runner, work func() (T, error)) (result T, c cost, err error) {
 	r.rested.Do(func() {
 		var m Metering
 		m.CPU, m.GPU = r.Energy.MeasureIdle(ctx, r.Idle)
 		if m != (Metering{}) {
-			r.unrest = r.write(record{Metering: &m})
+			r.unrest = r.writeRecord(record{Metering: &m})
 		}
 	})
 	if r.unrest != nil {
@@ -37,10 +37,10 @@ func measured[T any](ctx context.Context, r *runner, work func() (T, error)) (re
 	return result, cost{time.Since(start).Seconds(), span.End()}, err
 }
 
-// metered reports whether energy is measured.
-func (r *runner) metered() bool { return r.Energy != energy.Accounts{} }
+// isMetered reports whether energy is measured.
+func (r *runner) isMetered() bool { return r.Energy != energy.Accounts{} }
 
-// spent is what the trials of a search have taken so far, those given up too.
+// spent returns the cost of the trials of a search so far, including interrupted trials.
 func (r *runner) spent(dataset, model string) (total cost) {
 	r.Store.mu.Lock()
 	defer r.Store.mu.Unlock()

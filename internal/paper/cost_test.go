@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// clicks counts a joule more at every reading, and fails after some.
+// clicks counts one more joule at every reading, and fails after some readings.
 type clicks struct {
 	n, most atomic.Int64
 	still   bool
@@ -36,8 +36,8 @@ func (c *clicks) Joules() (float64, error) {
 	return float64(n), nil
 }
 
-// metered are options with a counter.
-func metered(t *testing.T, p Plan, threads int, c *clicks) Options {
+// meteredOptions are options with a counter.
+func meteredOptions(t *testing.T, p Plan, threads int, c *clicks) Options {
 	t.Helper()
 	a, err := energy.NewAccount(c)
 	if err != nil {
@@ -47,8 +47,8 @@ func metered(t *testing.T, p Plan, threads int, c *clicks) Options {
 	return Options{Plan: p, EngineOptions: offline.EngineOptions{Threads: threads}, Energy: energy.Accounts{CPU: a}, Idle: time.Millisecond}
 }
 
-// resumed continues a file.
-func resumed(t *testing.T, path string, protocol Protocol, opt Options, d *archive.Dataset) ([]Cell, *Store) {
+// resume continues a file.
+func resume(t *testing.T, path string, protocol Protocol, opt Options, d *archive.Dataset) ([]Cell, *Store) {
 	t.Helper()
 	st, err := Resume(path, NewSettings(protocol, 1))
 	if err != nil {
@@ -61,8 +61,8 @@ func resumed(t *testing.T, path string, protocol Protocol, opt Options, d *archi
 	return cells, st
 }
 
-// sums adds up the energy of a model's lines in a file, trials and draws.
-func sums(t *testing.T, path, model string) (trials, draws, metering float64) {
+// sumEnergy sums the energy of a model's lines in a file, trials and draws.
+func sumEnergy(t *testing.T, path, model string) (trials, draws, metering float64) {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -95,8 +95,8 @@ func sums(t *testing.T, path, model string) (trials, draws, metering float64) {
 	return trials, draws, metering
 }
 
-// A cell's energy is that of its trials and draws, by every protocol, through
-// interruptions too, and measuring changes no result.
+// A cell's energy is the sum over its trials and draws, under every protocol and after
+// interruptions, and the measurement changes no result.
 func TestEnergy(t *testing.T) {
 	d := tones(24, 6)
 	for _, c := range []struct {
@@ -105,16 +105,16 @@ func TestEnergy(t *testing.T) {
 	}{
 		{PaperExact, Plan{[]string{"eusn", "resn", "rnn"}, 3, 2, 2, 0}},
 		{Best, Plan{[]string{"esn", "gru"}, 2, 2, 1, 0}},
-		{Bank, plan(Bank, 0, 2)},
+		{Bank, smallPlan(Bank, 0, 2)},
 	} {
-		opt := metered(t, c.plan, 3, &clicks{})
-		_, want := benched(t, c.protocol, Options{Plan: c.plan}, d)
-		cells, st := benched(t, c.protocol, opt, d)
-		same(t, fmt.Sprintf("%s, energy measured", c.protocol), st, want)
+		opt := meteredOptions(t, c.plan, 3, &clicks{})
+		_, want := runBench(t, c.protocol, Options{Plan: c.plan}, d)
+		cells, st := runBench(t, c.protocol, opt, d)
+		wantSame(t, fmt.Sprintf("%s, energy measured", c.protocol), st, want)
 		check := func(what string, cells []Cell, path string, runs float64) {
 			t.Helper()
 			for _, cell := range cells {
-				trials, draws, metering := sums(t, path, cell.Model)
+				trials, draws, metering := sumEnergy(t, path, cell.Model)
 				search, mean := cell.SearchEnergy.CPU, cell.Energy.CPU
 				if mean == nil || math.Abs(mean.Gross-draws/2) > 1e-12 || draws <= 0 || metering != runs ||
 					c.protocol != Bank && (search == nil || math.Abs(search.Gross-trials) > 1e-12 || trials <= 0) || c.protocol == Bank && search != nil {
@@ -124,15 +124,15 @@ func TestEnergy(t *testing.T) {
 		}
 		check("at once", cells, st.path, 1)
 		truncate(t, st.path, 5, 7) // settings, data, metering, two trials or draws
-		again, more := resumed(t, st.path, c.protocol, metered(t, c.plan, 1, &clicks{}), d)
-		same(t, fmt.Sprintf("%s, interrupted", c.protocol), more, want)
+		again, more := resume(t, st.path, c.protocol, meteredOptions(t, c.plan, 1, &clicks{}), d)
+		wantSame(t, fmt.Sprintf("%s, interrupted", c.protocol), more, want)
 		runs := 2.
 		if c.protocol == Bank {
-			runs = 1 // both draws were there
+			runs = 1 // both draws were finished
 		}
 		check("interrupted", again, st.path, runs)
 		before, _ := os.ReadFile(st.path)
-		resumed(t, st.path, c.protocol, metered(t, c.plan, 1, &clicks{}), d)
+		resume(t, st.path, c.protocol, meteredOptions(t, c.plan, 1, &clicks{}), d)
 		if after, _ := os.ReadFile(st.path); !bytes.Equal(before, after) {
 			t.Errorf("%s: resuming what is finished changed the file", c.protocol)
 		}
@@ -142,7 +142,7 @@ func TestEnergy(t *testing.T) {
 // A cost that was not measured, in whole or in part, is absent and never 0.
 func TestEnergyNotMeasured(t *testing.T) {
 	d, p := tones(24, 6), Plan{[]string{"eusn"}, 4, 2, 0, 0}
-	_, want := benched(t, PaperExact, Options{Plan: p}, d)
+	_, want := runBench(t, PaperExact, Options{Plan: p}, d)
 	text, _ := os.ReadFile(want.path)
 	if strings.Contains(string(text), "energy") || strings.Contains(string(text), "metering") {
 		t.Errorf("energy without a counter:\n%s", text)
@@ -152,17 +152,17 @@ func TestEnergyNotMeasured(t *testing.T) {
 	if err := os.WriteFile(path, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	truncate(t, path, 4, 0) // two trials stay, which were not measured
-	cells, st := resumed(t, path, PaperExact, metered(t, p, 1, &clicks{}), d)
-	same(t, "the rest measured", st, want)
+	truncate(t, path, 4, 0) // two trials stay, without measurements
+	cells, st := resume(t, path, PaperExact, meteredOptions(t, p, 1, &clicks{}), d)
+	wantSame(t, "the rest measured", st, want)
 	if c := cells[0]; c.SearchEnergy.CPU != nil || c.Energy.CPU == nil {
 		t.Errorf("search %+v, draws %+v, want those of the draws alone", c.SearchEnergy.CPU, c.Energy.CPU)
 	}
 
 	failing := &clicks{}
-	failing.most.Store(9) // opening, idle, two trials and one reading of the third
-	cells, st = benched(t, PaperExact, metered(t, p, 1, failing), d)
-	same(t, "a counter that fails", st, want)
+	failing.most.Store(9) // opening, idle, two trials and one reading of the third trial
+	cells, st = runBench(t, PaperExact, meteredOptions(t, p, 1, failing), d)
+	wantSame(t, "a counter that fails", st, want)
 	measured := 0
 	for _, trial := range st.trials {
 		if trial.Energy.CPU != nil {
@@ -173,13 +173,13 @@ func TestEnergyNotMeasured(t *testing.T) {
 		t.Errorf("search %+v, draws %+v, %d trials measured", c.SearchEnergy.CPU, c.Energy.CPU, measured)
 	}
 
-	cells, _ = benched(t, PaperExact, metered(t, p, 1, &clicks{still: true}), d)
+	cells, _ = runBench(t, PaperExact, meteredOptions(t, p, 1, &clicks{still: true}), d)
 	if c := cells[0]; c.SearchEnergy.CPU != nil || c.Energy.CPU != nil {
 		t.Errorf("a counter that does not move gave %+v, %+v", c.SearchEnergy.CPU, c.Energy.CPU)
 	}
 }
 
-// The table has columns of energy where there is some.
+// The table has columns of energy if a cell has energy.
 func TestEnergyInTable(t *testing.T) {
 	st := newStore("", NewSettings(PaperExact, 1))
 	cells := []Cell{{Dataset: "a", Model: "eusn"}, {Dataset: "a", Model: "arnn", Missing: "no time"}}

@@ -12,20 +12,20 @@ type Data struct {
 	Dataset  string `json:"dataset"`
 	Train    string `json:"train"` // offline.Dataset.Fingerprint of the part
 	Test     string `json:"test"`
-	Series   int    `json:"series"`  // labelled ones of the training part
-	Asked    int    `json:"asked"`   // labelled ones of the test part
+	Series   int    `json:"series"`  // labeled series of the training part
+	Asked    int    `json:"asked"`   // labeled series of the test part
 	Unknown  int    `json:"unknown"` // test series of classes without a training series, which count as wrong
 	Channels int    `json:"channels"`
-	Classes  int    `json:"classes"` // that have a training series
+	Classes  int    `json:"classes"` // classes with a training series
 
-	// Class of each labelled test series in the archive's order, counted from 0
-	// among those with a training series in the data set's order; -1: none of
-	// them. Absent for more than maxStored.
+	// Class of each labeled test series in the archive's order, counted from 0 among the
+	// classes with a training series in the data set's order; -1: other classes. Absent
+	// for more than maxStored series.
 	Truth []int `json:"truth,omitempty"`
 }
 
-// maxStored is for how many test series classes are stored, so that lines stay
-// below maxLine.
+// maxStored is the largest number of test series whose classes are stored, so that lines
+// stay below maxLine.
 const maxStored = 1 << 20
 
 func storable(classes []int) []int {
@@ -35,7 +35,7 @@ func storable(classes []int) []int {
 	return classes
 }
 
-// describe says what a results file keeps of a data set.
+// describe returns the description of a data set in a results file.
 func describe(d *archive.Dataset) Data {
 	p := problem{}
 	index := p.classesOf(d)
@@ -55,8 +55,8 @@ func describe(d *archive.Dataset) Data {
 	return data
 }
 
-// bankClasses are the classes predicted for the labelled test series, counted
-// as Data.Truth counts them.
+// bankClasses are the predicted classes of the labeled test series, counted as in
+// Data.Truth.
 func bankClasses(d *archive.Dataset, ev *offline.Evaluation) (predicted []int) {
 	p := problem{}
 	p.classesOf(d)

@@ -7,10 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// specs are the networks of a model of the paper: one, or the layers of a
-// DeepESN. These have the same scales and floor(Units/Layers) units each; the
-// first has those left over as well. Layer l is drawn with seed Seed + l*2^32,
-// so that a DeepESN's first layer is the ESN of its seed.
+// specs are the networks of a model of the paper: one, or the layers of a DeepESN. The
+// layers have the same scales and floor(Units/Layers) units each; the first layer also
+// has the remaining units. Layer l is drawn with seed Seed + l*2^32, so that the first
+// layer of a DeepESN is the ESN of its seed.
 func specs(model string, channels int, c Scales) []reservoir.Spec {
 	if model != DeepESN {
 		return []reservoir.Spec{c.spec(channels, reservoir.Kind(model))}
@@ -27,8 +27,8 @@ func specs(model string, channels int, c Scales) []reservoir.Spec {
 	return layers
 }
 
-// width is how many states networks have together.
-func width(specs []reservoir.Spec) (n int) {
+// countStates returns the number of states of all networks.
+func countStates(specs []reservoir.Spec) (n int) {
 	for _, s := range specs {
 		n += s.Units
 	}
@@ -38,7 +38,7 @@ func width(specs []reservoir.Spec) (n int) {
 // assessDeep is assess for networks in layers.
 func (p *problem) assessDeep(ctx context.Context, specs []reservoir.Spec, open openEngine, a assessment) (o outcome, err error) {
 	series := slices.Concat(a.learn, a.ask)
-	f := width(specs)
+	f := countStates(specs)
 	features := make([]float32, len(series)*f)
 	lead := p.leads(series)
 	err = p.walk(ctx, specs, open, series, lead, func(t int, live []int, states []float32) error {
@@ -62,6 +62,6 @@ func (p *problem) assessDeep(ctx context.Context, specs []reservoir.Spec, open o
 		linear.Scores(scores, features[k*f:(k+1)*f])
 		o.predicted = append(o.predicted, linear.Class(scores))
 	}
-	o.correct = p.count(a.ask, o.predicted)
+	o.correct = p.countCorrect(a.ask, o.predicted)
 	return o, nil
 }

@@ -19,8 +19,8 @@ func openGeneric(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 	return reservoir.NewGeneric(net, slots)
 }
 
-// walked is the last states of the listed series, a row each.
-func walked(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, series, lead []int) [][]float32 {
+// lastStates returns the last states of the listed series, a row each.
+func lastStates(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, series, lead []int) [][]float32 {
 	t.Helper()
 	last := make([][]float32, len(series))
 	seen := make([]int, len(series))
@@ -30,7 +30,7 @@ func walked(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, s
 				return errors.New("a sample is out of turn")
 			}
 			seen[k]++
-			last[k] = slices.Clone(states[n*width(specs):][:width(specs)])
+			last[k] = slices.Clone(states[n*countStates(specs):][:countStates(specs)])
 		}
 		return nil
 	})
@@ -51,7 +51,7 @@ func walked(t *testing.T, p *problem, specs []reservoir.Spec, open openEngine, s
 
 var deepScales = Scales{Units: 31, Leak: 0.3, SpectralRadius: 0.9, Input: 1, Bias: 0.1, Seed: 5}
 
-// A DeepESN of one layer is the ESN: weights, states, readouts and answers.
+// A DeepESN of one layer equals the ESN: weights, states, readouts and answers.
 func TestOneLayerIsESN(t *testing.T) {
 	for _, pad := range []bool{true, false} {
 		p, err := newProblem(tones(240, 15), pad)
@@ -74,11 +74,11 @@ func TestOneLayerIsESN(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer e.Close()
-		if err := p.run(t.Context(), e, series); err != nil {
+		if err := p.runSeries(t.Context(), e, series); err != nil {
 			t.Fatal(err)
 		}
 		want := make([]float32, c.Units)
-		for k, got := range walked(t, p, deep, openAuto, series, nil) {
+		for k, got := range lastStates(t, p, deep, openAuto, series, nil) {
 			if err := e.Features(int32(k), want); err != nil {
 				t.Fatal(err)
 			}
@@ -101,10 +101,10 @@ func TestOneLayerIsESN(t *testing.T) {
 	}
 }
 
-// A common beginning of series is computed once and changes no bit, also for a
-// series that is nothing else.
+// A common prefix of series is computed once and changes no bit, also for a series that
+// consists only of the prefix.
 func TestSharedBeginningsOfLayers(t *testing.T) {
-	alike(t, func(pad bool, p *problem) {
+	withPrefixes(t, func(pad bool, p *problem) {
 		c := deepScales
 		c.Layers = 3
 		list := specs(DeepESN, p.channels, c)
@@ -113,8 +113,8 @@ func TestSharedBeginningsOfLayers(t *testing.T) {
 		if slices.Max(lead) == 0 || lead[0] != p.to[0]-p.from[0]-1 {
 			t.Fatal("the test's series share too little")
 		}
-		got := walked(t, p, list, openAuto, series, lead)
-		for k, want := range walked(t, p, list, openGeneric, series, nil) {
+		got := lastStates(t, p, list, openAuto, series, lead)
+		for k, want := range lastStates(t, p, list, openGeneric, series, nil) {
 			if !slices.Equal(got[k], want) {
 				t.Errorf("pad %v: series %d has another state", pad, series[k])
 			}
@@ -122,8 +122,7 @@ func TestSharedBeginningsOfLayers(t *testing.T) {
 	})
 }
 
-// Layers are what their equation says, in float64; the states of an engine are
-// the same for every engine.
+// Layers follow their equation in float64; the states are the same for every engine.
 func TestLayers(t *testing.T) {
 	p, err := newProblem(tones(75, 15), false)
 	if err != nil {
@@ -136,12 +135,12 @@ func TestLayers(t *testing.T) {
 	for _, s := range list {
 		units = append(units, s.Units)
 	}
-	if !slices.Equal(units, []int{11, 10, 10}) || width(list) != 31 {
+	if !slices.Equal(units, []int{11, 10, 10}) || countStates(list) != 31 {
 		t.Fatalf("layers of %v units, want the first to have what is left over of 31", units)
 	}
 	series := slices.Concat(p.train, p.test)
-	got := walked(t, p, list, openAuto, series, nil)
-	for k, other := range walked(t, p, list, openGeneric, series, nil) {
+	got := lastStates(t, p, list, openAuto, series, nil)
+	for k, other := range lastStates(t, p, list, openGeneric, series, nil) {
 		if !slices.Equal(got[k], other) {
 			t.Fatalf("series %d: engines differ", series[k])
 		}
@@ -169,7 +168,7 @@ func TestLayers(t *testing.T) {
 			}
 			want = nil
 			for l, net := range nets {
-				h[l] = leaky(net.Members[0], h[l], x)
+				h[l] = leakyStep(net.Members[0], h[l], x)
 				x, want = h[l], append(want, h[l]...)
 			}
 		}
@@ -177,16 +176,16 @@ func TestLayers(t *testing.T) {
 			worst = max(worst, math.Abs(v-float64(got[k][j])))
 		}
 	}
-	// Leaky ESNs of radius .9 forget: what is left is the rounding of some tens of
-	// float32 sums of some 20 terms below 1, of three layers.
+	// Leaky ESNs of radius .9 forget: only the rounding of some tens of float32 sums of
+	// some 20 terms below 1, of three layers, remains.
 	if worst > 1e-5 || worst == 0 {
 		t.Errorf("states differ by up to %g from float64's", worst)
 	}
 	t.Logf("largest difference from float64: %.2g", worst)
 }
 
-// leaky is a step of a leaky ESN.
-func leaky(m reservoir.Member, h, x []float64) []float64 {
+// leakyStep is a step of a leaky ESN.
+func leakyStep(m reservoir.Member, h, x []float64) []float64 {
 	next := make([]float64, len(h))
 	for i := range h {
 		z := float64(m.Bias[i])

@@ -6,9 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzResume reads anything as a results file, in both ways: no panic, and a
-// file that is refused stays as it is, one that is accepted only loses a torn end and can be
-// read again.
+// FuzzResume reads any bytes as a results file, in both ways: no panic; a refused file is
+// unchanged; an accepted file only loses an incomplete end and can be reread.
 func FuzzResume(f *testing.F) {
 	settings := `{"settings":{"protocol":"paper-exact","seed":1,"arithmetic":1,"format":1}}` + "\n"
 	f.Add([]byte(settings + `{"data":{"dataset":"a","train":"x","test":"y"}}` + "\n" + `{"trial":{"dataset":"a","model":"eusn","index":3,"config":{"units":10,"seed":1},"validation":{"correct":1,"of":2}}}` + "\n"))

@@ -10,22 +10,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// job is one trial or draw. Trained models tell of their epochs themselves and
-// leave its work 0.
+// job is a trial or draw. Trained models report their epochs themselves and leave its
+// work 0.
 type job struct {
-	work   float64 // of all of it
-	sample float64 // of a sample through one network: told of while the job runs
+	work   float64 // total work
+	sample float64 // work of a sample through a network, reported while the job runs
 	do     func(context.Context, openEngine) error
 }
 
-// all does the jobs on all threads, the largest first so that they end
-// together, and stops at the first error.
-func (r *runner) all(ctx context.Context, jobs []job) error {
+// runAll runs the jobs on all threads, the largest first so that they end together, and
+// stops at the first error.
+func (r *runner) runAll(ctx context.Context, jobs []job) error {
 	slices.SortStableFunc(jobs, func(a, b job) int { return cmp.Compare(b.work, a.work) })
 	return r.inOrder(ctx, jobs)
 }
 
-// inOrder begins the jobs in their order.
+// inOrder starts the jobs in their order.
 func (r *runner) inOrder(ctx context.Context, jobs []job) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -34,12 +34,12 @@ func (r *runner) inOrder(ctx context.Context, jobs []job) error {
 	for range min(r.Threads, len(jobs)) {
 		workers.Go(func() {
 			for i := int(next.Add(1)) - 1; i < len(jobs) && ctx.Err() == nil; i = int(next.Add(1)) - 1 {
-				p := &piece{r: r, left: jobs[i].work, sample: jobs[i].sample}
+				p := &piece{r: r, remaining: jobs[i].work, sample: jobs[i].sample}
 				if err := jobs[i].do(ctx, p.open); err != nil {
 					cancel(err)
 					return
 				}
-				p.end()
+				p.reportRest()
 			}
 		})
 	}
@@ -47,18 +47,18 @@ func (r *runner) inOrder(ctx context.Context, jobs []job) error {
 	return context.Cause(ctx)
 }
 
-// piece tells of one job's work while its engines do it: a trial may take minutes.
+// piece reports the work of a job while its engines run: a trial may take minutes.
 type piece struct {
-	r            *runner
-	sample       float64 // work of a sample through one network
-	mu           sync.Mutex
-	left, untold float64
+	r                 *runner
+	sample            float64 // work of a sample through a network
+	mu                sync.Mutex
+	remaining, untold float64
 }
 
-// tellAt is how much work is told of at once, some milliseconds' of a core.
+// tellAt is the smallest reported amount of work, some milliseconds of a core.
 const tellAt = 1
 
-// open opens an engine whose samples count as the job's.
+// open opens an engine whose samples count for the job.
 func (p *piece) open(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 	e, err := p.r.NewEngine(net, slots)
 	if err != nil {
@@ -67,10 +67,10 @@ func (p *piece) open(net *reservoir.Network, slots int) (reservoir.Engine, error
 	return counted{e, p}, nil
 }
 
-// counted is an engine that tells how far it is.
+// counted is an engine that reports its progress.
 type counted struct {
 	reservoir.Engine
-	of *piece
+	piece *piece
 }
 
 func (c counted) Advance(inputs []float32, runs []reservoir.Run, scores []float32) error {
@@ -80,27 +80,27 @@ func (c counted) Advance(inputs []float32, runs []reservoir.Run, scores []float3
 		for i := range runs {
 			samples += int(runs[i].To - runs[i].From)
 		}
-		c.of.tell(float64(samples) * c.of.sample)
+		c.piece.report(float64(samples) * c.piece.sample)
 	}
 	return err
 }
 
-// tell takes work off the piece, up to what is left of it.
-func (p *piece) tell(work float64) {
+// report subtracts work from the remaining work of the piece.
+func (p *piece) report(work float64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	work = min(work, p.left)
-	p.left -= work
+	work = min(work, p.remaining)
+	p.remaining -= work
 	if p.untold += work; p.untold >= tellAt {
 		p.r.advance(p.untold)
 		p.untold = 0
 	}
 }
 
-// end tells of the rest.
-func (p *piece) end() { p.r.advance(p.left + p.untold) }
+// reportRest reports the remaining work.
+func (p *piece) reportRest() { p.r.advance(p.remaining + p.untold) }
 
-// advance tells of work done.
+// advance reports finished work.
 func (r *runner) advance(work float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,8 +110,8 @@ func (r *runner) advance(work float64) {
 	}
 }
 
-// expect corrects the work that there is in all.
-func (r *runner) expect(more float64) {
+// addExpected corrects the total expected work.
+func (r *runner) addExpected(more float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.total += more
@@ -123,15 +123,14 @@ type phase struct {
 	draws          bool
 }
 
-// plan notes what a phase is expected to take, in the place of what was noted
-// before.
-func (r *runner) plan(p phase, work float64) {
-	r.expect(work - r.planned[p])
+// setPlan records the expected work of a phase, in place of the previously recorded work.
+func (r *runner) setPlan(p phase, work float64) {
+	r.addExpected(work - r.planned[p])
 	r.planned[p] = work
 }
 
-// total is the work of all jobs.
-func total(jobs []job) (work float64) {
+// sumWork returns the work of all jobs.
+func sumWork(jobs []job) (work float64) {
 	for _, j := range jobs {
 		work += j.work
 	}

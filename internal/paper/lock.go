@@ -7,9 +7,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 )
 
-// lock takes a results file for this process until it is closed, or the process
-// ends, however it ends.
-func lock(f *os.File) error {
+// lockFile locks a results file for this process until the file is closed or the process
+// ends in any way.
+func lockFile(f *os.File) error {
 	_, err := dirlock.TakeFile(f)
 	if errors.Is(err, dirlock.ErrHeld) {
 		return ErrInUse

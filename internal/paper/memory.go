@@ -9,20 +9,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// Long-term memorisation, Fig. 4 of the paper: a pattern is near the
-// beginning of a series, noise follows up to a total length, and only the state
-// at the end is read.
+// Long-term memorization, Fig. 4 of the paper: a pattern is near the beginning of a
+// series, noise follows up to a total length, and only the state at the end is read.
 const (
-	memoryPrefix  = 20   // at most this many samples of noise come before the pattern
+	memoryPrefix  = 20   // at most this many samples of noise before the pattern
 	memoryPattern = 10   // samples of a synthetic pattern
 	memorySeries  = 1000 // of the synthetic task, half of them training
 	maxMemory     = 1 << 20
 )
 
-// SyntheticMemory is the synthetic task of one length: two fixed patterns of 10
-// standard normal numbers, 1000 series of standard normal noise with one of
-// them after 0 to 20 samples, half of each class and 500 in each part. The
-// patterns depend on the seed alone, so tasks of different lengths share them.
+// SyntheticMemory is the synthetic task of one length: two fixed patterns of 10 standard
+// normal numbers, 1000 series of standard normal noise with a pattern after 0 to 20
+// samples, half of each class and 500 in each part. The patterns depend only on the seed,
+// so tasks of different lengths share them.
 func SyntheticMemory(length int, seed uint64) (*archive.Dataset, error) {
 	pattern := rand.New(rand.NewPCG(seed, 0))
 	patterns := [2][]float32{noise(pattern, memoryPattern), noise(pattern, memoryPattern)}
@@ -37,9 +36,8 @@ func SyntheticMemory(length int, seed uint64) (*archive.Dataset, error) {
 	return Memory(d, length, seed)
 }
 
-// Memory makes the memorisation task of one length from a data set: each of its
-// labelled series is the pattern, the noise has its channels. The result is
-// named after both.
+// Memory makes the memorization task of one length from a data set: each labeled series
+// is the pattern, the noise has the same channels. The name of the result combines both.
 func Memory(d *archive.Dataset, length int, seed uint64) (*archive.Dataset, error) {
 	if err := d.Validate(); err != nil {
 		return nil, err
@@ -67,8 +65,7 @@ func Memory(d *archive.Dataset, length int, seed uint64) (*archive.Dataset, erro
 	return m, nil
 }
 
-// MemoryTask takes the name of a memorisation task apart; false for other data
-// sets.
+// MemoryTask splits the name of a memorization task; false for other data sets.
 func MemoryTask(dataset string) (task string, length int, ok bool) {
 	at := strings.LastIndex(dataset, memoryLength)
 	if at <= 0 {
@@ -81,7 +78,7 @@ func MemoryTask(dataset string) (task string, length int, ok bool) {
 // memoryLength is between a task's name and its length.
 const memoryLength = " T="
 
-// noise is n standard normal numbers.
+// noise returns n standard normal numbers.
 func noise(rng *rand.Rand, n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {

@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// find is where a pattern is in a series; -1: nowhere.
-func find(values, pattern []float32, channels int) int {
+// findPattern returns the index of a pattern in a series; -1 if it is absent.
+func findPattern(values, pattern []float32, channels int) int {
 	for at := 0; at+len(pattern) <= len(values); at += channels {
 		if slices.Equal(values[at:at+len(pattern)], pattern) {
 			return at / channels
@@ -30,13 +30,13 @@ func TestSyntheticMemory(t *testing.T) {
 	if short.Name != "Synthetic T=30" || len(short.Part(archive.Train)) != 500 || len(short.Part(archive.Test)) != 500 {
 		t.Errorf("%s: %d and %d series", short.Name, len(short.Part(archive.Train)), len(short.Part(archive.Test)))
 	}
-	// The patterns: what all series of a class share, wherever it is.
+	// The patterns: the common part of all series of a class, at any place.
 	var patterns [2][]float32
 	starts := map[int]int{}
 	for label := range patterns {
 		a, b := short.Series[label].Values, long.Series[label].Values
 		for at := 0; at+10 <= 30; at++ {
-			if find(b, a[at:at+10], 1) >= 0 {
+			if findPattern(b, a[at:at+10], 1) >= 0 {
 				patterns[label] = a[at : at+10]
 			}
 		}
@@ -46,7 +46,7 @@ func TestSyntheticMemory(t *testing.T) {
 	}
 	for _, d := range []*archive.Dataset{short, long} {
 		for i, s := range d.Series {
-			at := find(s.Values, patterns[s.Label], 1)
+			at := findPattern(s.Values, patterns[s.Label], 1)
 			if at < 0 || at > 20 || s.Label != i%2 {
 				t.Fatalf("%s, series %d: pattern at %d, label %d", d.Name, i, at, s.Label)
 			}
@@ -73,7 +73,7 @@ func TestMemoryOfADataset(t *testing.T) {
 		if k >= 4 {
 			i++
 		}
-		if at := find(s.Values, d.Series[i].Values, 2); at < 0 || at > 20 || len(s.Values) != 160 || s.Label != d.Series[i].Label {
+		if at := findPattern(s.Values, d.Series[i].Values, 2); at < 0 || at > 20 || len(s.Values) != 160 || s.Label != d.Series[i].Label {
 			t.Errorf("series %d: pattern at %d, %d values, label %d", k, at, len(s.Values), s.Label)
 		}
 	}
@@ -86,14 +86,14 @@ func TestMemoryOfADataset(t *testing.T) {
 	}
 }
 
-// The result of the paper's Fig. 4, in small: a Euler State Network remembers a
-// pattern through 100 samples of noise; a leaky one has forgotten it.
+// The result of the paper's Fig. 4, on a small scale: a Euler State Network remembers a
+// pattern through 100 samples of noise; a leaky network forgets it.
 func TestMemoryShowsWhoForgets(t *testing.T) {
 	d, err := SyntheticMemory(130, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cells, _ := benched(t, PaperExact, Options{Plan: plan(PaperExact, 20, 2, "eusn", "esn")}, d)
+	cells, _ := runBench(t, PaperExact, Options{Plan: smallPlan(PaperExact, 20, 2, "eusn", "esn")}, d)
 	t.Logf("EuSN %.3f, ESN %.3f", cells[0].Accuracy, cells[1].Accuracy)
 	if cells[0].Accuracy < 0.8 || cells[1].Accuracy > 0.65 {
 		t.Errorf("EuSN %.3f, ESN %.3f, want at least .8 and at most .65", cells[0].Accuracy, cells[1].Accuracy)

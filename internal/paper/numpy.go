@@ -7,7 +7,7 @@ import (
 )
 
 // randomState is NumPy's legacy generator numpy.random.RandomState(seed): MT19937, and
-// NumPy's integer draws from its words. NumPy promises that this stream never changes.
+// NumPy's integer draws from its words. NumPy guarantees that this stream never changes.
 type randomState struct{ words *prng.MT19937 }
 
 func newRandomState(seed uint32) *randomState {
@@ -16,7 +16,7 @@ func newRandomState(seed uint32) *randomState {
 	return s
 }
 
-// upTo is uniform in 0..most: as many bits as most has, until they are in range.
+// upTo is uniform in 0..most: it draws as many bits as most has, until they are in range.
 func (s *randomState) upTo(most int) int {
 	if most == 0 {
 		return 0

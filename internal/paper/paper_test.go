@@ -23,16 +23,16 @@ func dataset(t *testing.T, name string) *archive.Dataset {
 	return d
 }
 
-// TestPaperExact reruns the paper's experiment with Euler State Networks, all
-// 200 configurations and 10 draws: the configuration selected and its validation
-// count are exact, the accuracy is the paper's by the gate, ECG5000's apart (see
+// TestPaperExact reruns the paper's experiment with Euler State Networks, all 200
+// configurations and 10 draws: the selected configuration and its validation count are
+// exact, the accuracy is the paper's within the gate, except for ECG5000 (see
 // TestECG5000IsATie). Adiac takes 6 s of one core of 2021, all sets two minutes:
-// EUSN_ACCURACY=all asks for them.
+// EUSN_ACCURACY=all selects all sets.
 func TestPaperExact(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		selected   int
-		units      int // the paper's too, SpokenArabicDigits' apart: 190 there
+		units      int // the paper's as well, except for SpokenArabicDigits: 190 there
 		validation int
 		within     bool
 	}{
@@ -47,7 +47,7 @@ func TestPaperExact(t *testing.T) {
 			if testing.Short() || c.name != "Adiac" && !parts.Accuracy(c.name) {
 				t.Skip("NOT CHECKED: takes minutes, EUSN_ACCURACY=all asks for it")
 			}
-			cells, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 200, 10, "eusn")}, dataset(t, c.name))
+			cells, st := runBench(t, PaperExact, Options{Plan: smallPlan(PaperExact, 200, 10, "eusn")}, dataset(t, c.name))
 			cell := cells[0]
 			v, ok := st.Judge(cell)
 			t.Logf("accuracy %.4f +- %.4f, paper %.3f; search %.1f s", cell.Accuracy, cell.Deviation, v.Paper.Accuracy, cell.Searched)
@@ -61,7 +61,7 @@ func TestPaperExact(t *testing.T) {
 	}
 }
 
-// redrawn is one data set's configurations with weights drawn again.
+// redrawn is a data set's configurations with redrawn weights.
 type redrawn struct {
 	*testing.T
 	*problem
@@ -78,9 +78,9 @@ func redraw(t *testing.T, d *archive.Dataset, model string) redrawn {
 	return redrawn{t, p, NewSettings(PaperExact, 1), model, Configurations(model, MaxConfigurations)}
 }
 
-// predicted are the classes that configuration i gives the series which an
-// assessment asks for, with the weights of a seed.
-func (r redrawn) predicted(i int, seed uint64, a assessment) []int {
+// predict returns the classes that configuration i predicts for the queried series of an
+// assessment, with the weights of a seed.
+func (r redrawn) predict(i int, seed uint64, a assessment) []int {
 	open := func(n *reservoir.Network, slots int) (reservoir.Engine, error) {
 		return reservoir.NewCPU(n, slots, "auto", 1)
 	}
@@ -93,10 +93,10 @@ func (r redrawn) predicted(i int, seed uint64, a assessment) []int {
 	return o.predicted
 }
 
-// share is which part of these series configuration i gets right.
+// share returns the share of correct predictions of configuration i.
 func (r redrawn) share(i int, seed uint64, a assessment) float64 {
 	right := 0
-	for j, class := range r.predicted(i, seed, a) {
+	for j, class := range r.predict(i, seed, a) {
 		if class == r.label[a.ask[j]] {
 			right++
 		}
@@ -104,9 +104,9 @@ func (r redrawn) share(i int, seed uint64, a assessment) float64 {
 	return float64(right) / float64(len(a.ask))
 }
 
-// On ECG5000 eight configurations tie on the 165 validation series. The first
-// of them, which wins by the rule, is a poor one for other series and other
-// weights; another one has the paper's 170 units and gives the paper's accuracy.
+// On ECG5000 eight configurations tie on the 165 validation series. The first one, which
+// wins by the rule, is poor for other series and other weights; another one has the
+// paper's 170 units and gives the paper's accuracy.
 func TestECG5000IsATie(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: short")
@@ -121,17 +121,17 @@ func TestECG5000IsATie(t *testing.T) {
 	if u := r.list[tied].Units; u != paper.Units {
 		t.Errorf("configuration %d has %d units, want the paper's %d", tied, u, paper.Units)
 	}
-	r.accuracies(first, tied, paper)
+	r.checkAccuracies(first, tied, paper)
 }
 
-// If the search selects another number of units than the paper, its choice
-// depends on one draw of the weights and one validation part. With other draws
-// and other series it could have selected the best configuration with the
-// paper's units: the lead over that one, over ten draws, is less than two
-// standard deviations of the lead that one search sees. The variances are those
-// of the two counts over draws, and the mean number of series that one gets right
-// and the other wrong (McNemar's). If the accuracy of the selected configuration
-// is not the paper's, that of the one with the paper's units is.
+// If the search selects another number of units than the paper, its choice depends on one
+// draw of the weights and one validation part. With other draws and other series the
+// search could have selected the best configuration with the paper's units: the lead over
+// this configuration, over ten draws, is less than two standard deviations of the lead
+// that one search sees. The variances are those of the two counts over draws, and the
+// mean number of series that only one of the two configurations predicts correctly
+// (McNemar's). If the accuracy of the selected configuration is not the paper's, the
+// accuracy of the configuration with the paper's units is.
 func TestUnitsAreATie(t *testing.T) {
 	for _, c := range []struct {
 		name, model     string
@@ -151,32 +151,32 @@ func TestUnitsAreATie(t *testing.T) {
 			}
 			d := dataset(t, c.name)
 			if len(d.Series[0].Tokens) > 0 {
-				d = embedded(t, d)
+				d = embed(t, d)
 			}
 			r := redraw(t, d, c.model)
 			paper, _ := Paper(c.name, c.model)
 			if u := r.list[c.paper].Units; u != paper.Units {
 				t.Errorf("configuration %d has %d units, want the paper's %d", c.paper, u, paper.Units)
 			}
-			r.lead(c.selected, c.paper)
+			r.checkLead(c.selected, c.paper)
 			if c.model != "eusn" {
-				r.accuracies(c.selected, c.paper, paper)
+				r.checkAccuracies(c.selected, c.paper, paper)
 			}
 		})
 	}
 }
 
-// draws of the weights that a mean is taken over, as in the paper.
+// draws is the number of draws of the weights for a mean, as in the paper.
 const draws = 10
 
-// lead counts the validation series that two configurations get right, and
-// fails where the first is better by more than chance.
-func (r redrawn) lead(first, second int) {
+// checkLead counts the correct validation series of two configurations, and fails if the
+// first configuration is better by more than chance.
+func (r redrawn) checkLead(first, second int) {
 	search := r.search(r.problem)
 	var one, two, apart [draws]float64
 	for k := range draws {
-		a := r.predicted(first, r.drawSeed(k), search)
-		b := r.predicted(second, r.drawSeed(k), search)
+		a := r.predict(first, r.drawSeed(k), search)
+		b := r.predict(second, r.drawSeed(k), search)
 		for j, i := range search.ask {
 			x, y := a[j] == r.label[i], b[j] == r.label[i]
 			if x {
@@ -200,9 +200,9 @@ func (r redrawn) lead(first, second int) {
 	}
 }
 
-// accuracies fails where the first configuration has the paper's accuracy on
-// the test part, or the second has not.
-func (r redrawn) accuracies(first, second int, paper Published) {
+// checkAccuracies fails if the first configuration has the paper's accuracy on the test
+// part, or the second has not.
+func (r redrawn) checkAccuracies(first, second int, paper Published) {
 	for _, i := range []int{first, second} {
 		var test [draws]float64
 		for k := range draws {
@@ -216,8 +216,8 @@ func (r redrawn) accuracies(first, second int, paper Published) {
 	}
 }
 
-// embedded learns a text's word vectors and reads the archive made with them.
-func embedded(t *testing.T, d *archive.Dataset) *archive.Dataset {
+// embed learns a text's word vectors and reads the archive made with them.
+func embed(t *testing.T, d *archive.Dataset) *archive.Dataset {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), d.Name+".parquet")
 	if _, err := imports.Embed(t.Context(), path, d, imports.EmbedOptions{Seed: reservoir.DefaultSeed}, nil); err != nil {

@@ -10,27 +10,27 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// problem is one data set made ready for the reservoirs of the paper: all its
-// labelled series in one slice, training part first, and who is in which part.
+// problem is a data set prepared for the reservoirs of the paper: all its labeled series
+// in one slice, training part first, and the lists of series in each part.
 type problem struct {
 	name     string
 	channels int
 	inputs   []float32 // rows x channels
 	from, to []int     // rows of each series
-	first    []float32 // the sample that shared beginnings repeat
-	lead     []int     // how often each series begins with it
-	label    []int     // index into classes; -1: of a class without a training series
-	classes  []string  // those with a training series, in the data set's order
+	first    []float32 // the sample repeated by shared prefixes
+	lead     []int     // number of repetitions at the beginning of each series
+	label    []int     // index into classes; -1: a class without a training series
+	classes  []string  // classes with a training series, in the data set's order
 
 	train, test     []int // all series of a part
 	fit, validation []int // the training part divided
 }
 
-// maxRows is what an engine's runs can count.
+// maxRows is the largest number of rows in an engine's runs.
 const maxRows = math.MaxInt32
 
-// newProblem lays d out, which must pass check. With pad, every series gets
-// zeros in front until it is as long as the longest of both parts.
+// newProblem lays out d, which must pass checkData. With pad, every series gets leading zeros
+// up to the length of the longest series of both parts.
 func newProblem(d *archive.Dataset, pad bool) (*problem, error) {
 	p := &problem{name: d.Name, channels: len(d.Channels)}
 	listed := slices.Concat(labelled(d, archive.Train), labelled(d, archive.Test))
@@ -76,8 +76,8 @@ func newProblem(d *archive.Dataset, pad bool) (*problem, error) {
 	return p, err
 }
 
-// check reports what keeps d from being benched by a protocol, before any work.
-func check(d *archive.Dataset, protocol Protocol) error {
+// checkData reports the reasons why a protocol cannot run on d, before any work.
+func checkData(d *archive.Dataset, protocol Protocol) error {
 	err := checkParts(d)
 	if err == nil && protocol != Bank {
 		err = checkPaper(d)
@@ -85,8 +85,8 @@ func check(d *archive.Dataset, protocol Protocol) error {
 	return err
 }
 
-// checkParts wants something to learn, something to ask, and values that a
-// state can hold.
+// checkParts requires training series, test series, and values within the range of a
+// state.
 func checkParts(d *archive.Dataset) error {
 	if err := d.Validate(); err != nil {
 		return err
@@ -96,7 +96,7 @@ func checkParts(d *archive.Dataset) error {
 	}
 	train, test := labelled(d, archive.Train), labelled(d, archive.Test)
 	if len(train) == 0 || len(test) == 0 {
-		return fmt.Errorf("bench: data set %q has %d labelled training and %d test series, want some of each", d.Name, len(train), len(test))
+		return fmt.Errorf("bench: data set %q has %d labelled training and %d test series, want at least one of each", d.Name, len(train), len(test))
 	}
 	first := d.Series[train[0]].Label
 	if !slices.ContainsFunc(train, func(i int) bool { return d.Series[i].Label != first }) {
@@ -104,30 +104,30 @@ func checkParts(d *archive.Dataset) error {
 	}
 	learnt := (&problem{}).classesOf(d)
 	if !slices.ContainsFunc(test, func(i int) bool { return learnt[d.Series[i].Label] >= 0 }) {
-		return fmt.Errorf("bench: data set %q: no test series is of a class that has training series, want the same names of classes in both parts", d.Name)
+		return fmt.Errorf("bench: data set %q: no test series is of a class that has training series, want the same class names in both parts", d.Name)
 	}
 	return checkRange(d)
 }
 
-// checkRange wants values that a state can hold.
+// checkRange requires values within the range of a state.
 func checkRange(d *archive.Dataset) error {
-	return refuse(d, func(v float32) bool { return math.Abs(float64(v)) > reservoir.MaxInput },
+	return refuseFirst(d, func(v float32) bool { return math.Abs(float64(v)) > reservoir.MaxInput },
 		fmt.Sprintf("out of range, want a magnitude of at most %g", float64(reservoir.MaxInput)))
 }
 
-// checkPaper wants what the paper's protocols need besides: no gaps, for which
-// the paper has no rule, and classes that can be divided.
+// checkPaper checks the additional requirements of the paper's protocols: no gaps, for
+// which the paper has no rule, and divisible classes.
 func checkPaper(d *archive.Dataset) error {
-	err := refuse(d, func(v float32) bool { return v != v },
-		"missing, and the paper has no rule for that: take --protocol bank, or fill it before the import")
+	err := refuseFirst(d, func(v float32) bool { return v != v },
+		"missing, and the paper has no rule for missing values: use --protocol bank, or fill the values before the import")
 	if err == nil {
 		_, _, err = divide(d)
 	}
 	return err
 }
 
-// refuse complains of the first value that is bad.
-func refuse(d *archive.Dataset, bad func(float32) bool, why string) error {
+// refuseFirst reports the first bad value.
+func refuseFirst(d *archive.Dataset, bad func(float32) bool, why string) error {
 	for i := range d.Series {
 		s := &d.Series[i]
 		if k := slices.IndexFunc(s.Values, bad); k >= 0 {
@@ -138,9 +138,9 @@ func refuse(d *archive.Dataset, bad func(float32) bool, why string) error {
 	return nil
 }
 
-// divide splits the labelled training series again, as the published
-// experiments did: into those to fit and those to validate with, in their
-// order, as positions among the labelled ones.
+// divide splits the labeled training series as the published experiments did: into series
+// to fit and series for validation, in their order, as positions among the labeled
+// series.
 func divide(d *archive.Dataset) (fit, validation []int, err error) {
 	var names []string
 	for _, i := range labelled(d, archive.Train) {
@@ -153,13 +153,13 @@ func divide(d *archive.Dataset) (fit, validation []int, err error) {
 	return fit, validation, nil
 }
 
-// labelled lists the series of a part whose class is known.
+// labelled lists the series of a part with a known class.
 func labelled(d *archive.Dataset, part archive.Split) []int {
 	return slices.DeleteFunc(d.Part(part), func(i int) bool { return d.Series[i].Label < 0 })
 }
 
-// classesOf keeps the classes that have a training series, and returns the new
-// index of each of d's.
+// classesOf keeps the classes with a training series, and returns the new index of each
+// class of d.
 func (p *problem) classesOf(d *archive.Dataset) []int {
 	index := slices.Repeat([]int{-1}, len(d.Classes))
 	for _, i := range labelled(d, archive.Train) {
@@ -174,11 +174,10 @@ func (p *problem) classesOf(d *archive.Dataset) []int {
 	return index
 }
 
-// beginnings finds the sample that series repeat most often at their beginning,
-// counted over all series, and how often each series does so. Such samples are
-// zeros or the vector of an empty word (padding), or the dark rim of an image.
-// Samples are the same if their bits are; if several are equally frequent, the
-// first is taken.
+// beginnings finds the most frequent repeated first sample, counted over all series, and
+// the number of its repetitions in each series. Such samples are zeros or the vector of
+// an empty word (padding), or the dark rim of an image. Samples are equal if their bits
+// are; of several equally frequent samples, the first one counts.
 func beginnings(series [][]float32, channels int) (first []float32, lead []int) {
 	type begin struct {
 		first []float32
@@ -200,7 +199,7 @@ func beginnings(series [][]float32, channels int) (first []float32, lead []int) 
 			index[string(bits)] = b
 			begins = append(begins, begin{first: s[:channels]})
 		}
-		of[k], lead[k] = b, repeats(s, channels)
+		of[k], lead[k] = b, countRepeats(s, channels)
 		begins[b].sum += lead[k]
 	}
 	best := 0
@@ -217,8 +216,8 @@ func beginnings(series [][]float32, channels int) (first []float32, lead []int) 
 	return slices.Clone(begins[best].first), lead
 }
 
-// repeats counts the samples a series begins with that are all the same.
-func repeats(s []float32, channels int) int {
+// countRepeats returns the number of equal samples at the beginning of a series.
+func countRepeats(s []float32, channels int) int {
 	for i := channels; i < len(s); i++ {
 		if math.Float32bits(s[i]) != math.Float32bits(s[i-channels]) {
 			return i / channels
@@ -227,8 +226,8 @@ func repeats(s []float32, channels int) int {
 	return len(s) / channels
 }
 
-// samples counts the samples of the listed series that a reservoir has to be
-// advanced by: not the beginnings that they share, which rows counts.
+// samples counts the samples of the listed series through which a reservoir must advance:
+// without the shared prefixes, which rows counts.
 func (p *problem) samples(series []int) int {
 	n := 0
 	for _, i := range series {

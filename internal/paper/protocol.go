@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Protocol says how a model is chosen, fitted and asked.
+// Protocol is a way to choose, fit and test a model.
 type Protocol string
 
 // The protocols; the package comment describes them.
@@ -21,28 +21,28 @@ const (
 	Bank       Protocol = "bank"
 )
 
-// Protocols lists those of the paper's experiments.
+// Protocols lists the protocols of the paper's experiments.
 var Protocols = []Protocol{PaperExact, Best, Bank}
 
 // Compare is protocol Bank for several banks, by their names: reservoir.Banks.
 const Compare Protocol = "compare"
 
-// fixed reports whether the models are banks, of which nothing is searched.
-func (p Protocol) fixed() bool { return p == Bank || p == Compare }
+// isFixed reports whether the models are banks, which need no search.
+func (p Protocol) isFixed() bool { return p == Bank || p == Compare }
 
 // PaperModels are the models of the other protocols, in the paper's order.
 var PaperModels = []string{string(reservoir.EuSN), string(reservoir.ESN), string(reservoir.RESN)}
 
-// DeepESN is the reservoir the paper's journal version adds: leaky ESNs in
-// layers, each fed with the states of the one before, all of them read by the
-// readout. It is asked for by name.
+// DeepESN is the reservoir of the paper's journal version: leaky ESNs in layers, each fed
+// with the states of the previous layer; the readout reads all layers. Runs include it
+// only by name.
 const DeepESN = "deepesn"
 
-// TrainedModels are those that protocols of the paper train whole, by gradient
-// descent; they are asked for by name.
+// TrainedModels are the models that protocols of the paper train fully, by gradient
+// descent. Runs include them only by name.
 var TrainedModels = []string{string(baseline.RNN), string(baseline.ARNN), string(baseline.GRU)}
 
-// NewSettings are those of this program.
+// NewSettings returns the settings of this program.
 func NewSettings(p Protocol, seed uint64) Settings {
 	s := Settings{Protocol: p, Seed: seed, Arithmetic: reservoir.Arithmetic, Format: format}
 	if p == Bank {
@@ -51,20 +51,20 @@ func NewSettings(p Protocol, seed uint64) Settings {
 	return s
 }
 
-// configurations is the search list of a reservoir.
+// configurations returns the search list of a reservoir.
 func (s Settings) configurations(model string) []Scales {
 	return Configurations(model, cmp.Or(s.ListLength, MaxConfigurations))
 }
 
-// Plan is how much to do.
+// Plan is the amount of work.
 type Plan struct {
-	Models         []string // of PaperModels, DeepESN and TrainedModels; for protocol Bank its one, for Compare banks
-	Configurations int      // how many of the paper's list, from the first; 0 for protocols Bank and Compare
+	Models         []string // of PaperModels, DeepESN and TrainedModels; for protocol Bank its only model, for Compare banks
+	Configurations int      // length of the prefix of the paper's list; 0 for protocols Bank and Compare
 	Draws          int      // of the weights of the chosen configuration
 
 	// Of TrainedModels only.
-	Epochs int           // at most, in one training
-	Budget time.Duration // of one model's search on one data set; 0 for no end
+	Epochs int           // most epochs in a training
+	Budget time.Duration // of one model's search on one data set; 0 for no limit
 }
 
 // The paper's training.
@@ -73,12 +73,12 @@ const (
 	PaperBudget = 10 * time.Hour
 )
 
-// PaperPlan is what the paper does.
+// PaperPlan is the plan of the paper.
 func PaperPlan() Plan {
 	return Plan{PaperModels, MaxConfigurations, 10, PaperEpochs, PaperBudget}
 }
 
-// Validate reports what is wrong with a plan under these settings.
+// Validate reports the errors of a plan under these settings.
 func (p Plan) Validate(s Settings) error {
 	protocol := s.Protocol
 	known, least, most := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels), 1, cmp.Or(s.ListLength, MaxConfigurations)
@@ -105,11 +105,11 @@ func (p Plan) Validate(s Settings) error {
 	default:
 		return fmt.Errorf("bench: protocol %q, want one of %q", protocol, Protocols)
 	}
-	return p.validate(protocol, known, least, most)
+	return p.validateFor(protocol, known, least, most)
 }
 
-// validate holds a plan against the models and the configurations there are.
-func (p Plan) validate(protocol Protocol, known []string, least, most int) error {
+// validateFor compares a plan with the available models and configurations.
+func (p Plan) validateFor(protocol Protocol, known []string, least, most int) error {
 	if p.Configurations < least || p.Configurations > most {
 		return fmt.Errorf("bench: %d configurations by protocol %s, want %d to %d", p.Configurations, protocol, least, most)
 	}
@@ -117,7 +117,7 @@ func (p Plan) validate(protocol Protocol, known []string, least, most int) error
 		return fmt.Errorf("bench: %d draws, want 1 to %d", p.Draws, maxDraws)
 	}
 	if len(p.Models) == 0 {
-		return fmt.Errorf("bench: no models, want some of %q", known)
+		return fmt.Errorf("bench: no models, want at least one of %q", known)
 	}
 	for i, m := range p.Models {
 		if !slices.Contains(known, m) {
@@ -126,7 +126,7 @@ func (p Plan) validate(protocol Protocol, known []string, least, most int) error
 		if slices.Contains(p.Models[:i], m) {
 			return fmt.Errorf("bench: model %q is listed twice", m)
 		}
-		if trained(m) && (p.Epochs < 1 || p.Epochs > PaperEpochs || p.Budget < 0) {
+		if isTrained(m) && (p.Epochs < 1 || p.Epochs > PaperEpochs || p.Budget < 0) {
 			return fmt.Errorf("bench: model %q: %d epochs and a budget of %v, want 1 to %d and no less than 0", m, p.Epochs, p.Budget, PaperEpochs)
 		}
 	}
@@ -135,13 +135,14 @@ func (p Plan) validate(protocol Protocol, known []string, least, most int) error
 
 const maxDraws = 1000
 
-// drawSeeds keeps the seeds of the draws apart from those of the search.
+// drawSeeds separates the seeds of the draws from those of the search.
 const drawSeeds = 10_000
 
 func (s Settings) trialSeed(i int) uint64 { return s.Seed + uint64(i) }
 func (s Settings) drawSeed(i int) uint64  { return s.Seed + drawSeeds + uint64(i) }
 
-// search is the assessment of a configuration, final that of the chosen one.
+// search returns the assessment of a configuration, final the assessment of the chosen
+// configuration.
 func (s Settings) search(p *problem) assessment {
 	return s.assessment(p.fit, p.validation)
 }

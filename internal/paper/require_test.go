@@ -9,7 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// shared gives the path of a file next to the checkout.
+// shared returns the path of a file next to the checkout.
 func shared(t testing.TB, path ...string) string {
 	t.Helper()
 	p := filepath.Join(append([]string{"..", "..", "..", "shared"}, path...)...)
@@ -19,7 +19,7 @@ func shared(t testing.TB, path ...string) string {
 	return p
 }
 
-// sklearn gives a Python with scikit-learn.
+// sklearn returns a Python with scikit-learn.
 func sklearn(t testing.TB) string {
 	t.Helper()
 	for _, python := range []string{"/usr/bin/python3", "python3"} {

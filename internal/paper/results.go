@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Results is what a results file holds.
+// Results is the content of a results file.
 type Results struct {
 	path     string
 	settings Settings
@@ -33,12 +33,12 @@ func newResults(path string, s Settings) Results {
 	return Results{path: path, settings: s, data: map[string]Data{}, trials: map[key]Trial{}, draws: map[key]Draw{}, cells: map[key]Cell{}}
 }
 
-// ErrTorn says that a results file ends within a line.
-var ErrTorn = errors.New("the last line has no end: a run is writing it, or was cut off there")
+// ErrTorn reports a results file that ends within a line.
+var ErrTorn = errors.New("the last line is incomplete: a run is writing the file, or was interrupted")
 
-// ReadResults reads a whole results file. It wants every cell to follow from
-// its trials and draws, and every draw's accuracy from its predictions where
-// they are stored.
+// ReadResults reads a whole results file. It checks that every cell follows from its
+// trials and draws, and every draw's accuracy from its predictions if the predictions are
+// stored.
 func ReadResults(path string) (*Results, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,7 +46,7 @@ func ReadResults(path string) (*Results, error) {
 	}
 	defer f.Close()
 	rs := newResults(path, Settings{})
-	whole, err := rs.read(f, func(s Settings) error {
+	whole, err := rs.readLines(f, func(s Settings) error {
 		rs.settings = s
 		if s.Format != format {
 			return fmt.Errorf("bench: %s has version %d, and this program reads version %d: use the program that wrote it", path, s.Format, format)
@@ -68,15 +68,15 @@ func ReadResults(path string) (*Results, error) {
 	case whole != info.Size():
 		return nil, fmt.Errorf("bench: %s: %w", path, ErrTorn)
 	}
-	return &rs, archive.InContent(rs.check())
+	return &rs, archive.InContent(rs.checkAll())
 }
 
 // maxLine bounds a line, far beyond any of maxStored classes.
 const maxLine = 1 << 24
 
-// read takes in the file and returns the length of its whole lines. first
-// judges its settings.
-func (st *Results) read(f io.Reader, first func(Settings) error) (whole int64, err error) {
+// readLines reads the file and returns the length of its whole lines. first checks the
+// settings.
+func (st *Results) readLines(f io.Reader, first func(Settings) error) (whole int64, err error) {
 	in := bufio.NewReaderSize(f, 1<<16)
 	var line []byte
 	for n := 1; ; n++ {
@@ -85,7 +85,7 @@ func (st *Results) read(f io.Reader, first func(Settings) error) (whole int64, e
 			part, err := in.ReadSlice('\n')
 			line = append(line, part...)
 			if err == io.EOF {
-				return whole, nil // what is left has no end: torn
+				return whole, nil // the rest has no end: torn
 			}
 			if err == nil {
 				break
@@ -103,8 +103,8 @@ func (st *Results) read(f io.Reader, first func(Settings) error) (whole int64, e
 		if err := d.Decode(&r); err != nil {
 			return 0, fmt.Errorf("bench: %s: line %d is no result of this program: %w", st.path, n, err)
 		}
-		if _, err := d.Token(); err != io.EOF || r.fields() != 1 {
-			return 0, fmt.Errorf("bench: %s: line %d: want one result on a line", st.path, n)
+		if _, err := d.Token(); err != io.EOF || r.countFields() != 1 {
+			return 0, fmt.Errorf("bench: %s: line %d: want one result per line", st.path, n)
 		}
 		if (n == 1) != (r.Settings != nil) {
 			return 0, fmt.Errorf("bench: %s: line %d: want the settings first, and once", st.path, n)
@@ -114,15 +114,15 @@ func (st *Results) read(f io.Reader, first func(Settings) error) (whole int64, e
 				return 0, err
 			}
 		}
-		if err := st.take(r); err != nil {
+		if err := st.addRecord(r); err != nil {
 			return 0, err
 		}
 		whole += int64(len(line))
 	}
 }
 
-// fields is how many are set.
-func (r record) fields() (n int) {
+// countFields returns the number of set fields.
+func (r record) countFields() (n int) {
 	for _, field := range reflect.ValueOf(r).Fields() {
 		if !field.IsNil() {
 			n++
@@ -131,8 +131,8 @@ func (r record) fields() (n int) {
 	return n
 }
 
-// take remembers a record.
-func (st *Results) take(r record) error {
+// addRecord adds a record to the results.
+func (st *Results) addRecord(r record) error {
 	switch {
 	case r.Origin != nil:
 		st.origins = append(st.origins, *r.Origin)
@@ -153,24 +153,24 @@ func (st *Results) take(r record) error {
 	return nil
 }
 
-// Settings are those of all results.
+// Settings are the settings of all results.
 func (st *Results) Settings() Settings { return st.settings }
 
-// Origins are those noted, in the order of the file.
+// Origins are the recorded origins, in the order of the file.
 func (st *Results) Origins() []Origin { return st.origins }
 
-// Data describes a data set of the file.
+// Data returns the description of a data set of the file.
 func (st *Results) Data(dataset string) Data { return st.data[dataset] }
 
-// Cells are ordered by data set, then as CompareModels says.
+// Cells are ordered by data set, then by CompareModels.
 func (st *Results) Cells() []Cell {
 	return slices.SortedFunc(maps.Values(st.cells), func(a, b Cell) int {
 		return cmp.Or(cmp.Compare(a.Dataset, b.Dataset), CompareModels(a.Model, b.Model))
 	})
 }
 
-// CompareModels orders models as PaperModels lists them, then DeepESN, then as
-// TrainedModels, then banks as reservoir.Banks, others after them by name.
+// CompareModels orders models as in PaperModels, then DeepESN, then as in TrainedModels,
+// then banks as in reservoir.Banks, then other models by name.
 func CompareModels(a, b string) int {
 	all := slices.Concat(PaperModels, []string{DeepESN}, TrainedModels, reservoir.Banks)
 	rank := func(m string) int {
@@ -182,7 +182,7 @@ func CompareModels(a, b string) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }
 
-// DrawsOf are those a cell is the mean of.
+// DrawsOf returns the draws averaged in a cell.
 func (st *Results) DrawsOf(c Cell) []Draw {
 	var all []Draw
 	for i := range c.Draws {
@@ -191,7 +191,7 @@ func (st *Results) DrawsOf(c Cell) []Draw {
 	return all
 }
 
-// Unfinished is a model on a data set that has results but is not summed up yet.
+// Unfinished is a model on a data set with results but without a cell.
 type Unfinished struct {
 	Dataset string `json:"dataset"`
 	Model   string `json:"model"`
@@ -199,7 +199,7 @@ type Unfinished struct {
 	Draws   int    `json:"draws"`
 }
 
-// Unfinished are ordered as Cells are.
+// Unfinished are in the order of Cells.
 func (st *Results) Unfinished() []Unfinished {
 	found := map[key]*Unfinished{}
 	count := func(k key) *Unfinished {
@@ -227,17 +227,16 @@ func (st *Results) Unfinished() []Unfinished {
 	return all
 }
 
-// check holds cells against their trials and draws, and draws against their
-// predictions.
-func (st *Results) check() error {
+// checkAll compares cells with their trials and draws, and draws with their predictions.
+func (st *Results) checkAll() error {
 	for _, c := range st.Cells() {
 		where := fmt.Sprintf("bench: %s: data set %q, %s", st.path, c.Dataset, c.Model)
 		if _, ok := st.data[c.Dataset]; !ok {
-			return fmt.Errorf("%s: a cell of a data set that is not described, want its data line", where)
+			return fmt.Errorf("%s: a cell of a data set without a data line", where)
 		}
 		if c.Missing != "" {
 			if c.Draws != 0 || c.Configurations != 0 {
-				return fmt.Errorf("%s: a cell of %d configurations and %d draws that says it has no result", where, c.Configurations, c.Draws)
+				return fmt.Errorf("%s: a cell of %d configurations and %d draws with a reason for no result", where, c.Configurations, c.Draws)
 			}
 			continue
 		}
@@ -251,21 +250,21 @@ func (st *Results) check() error {
 			if c.Configurations > 0 && chosen != want.Config {
 				return fmt.Errorf("%s: draw %d is not of configuration %d, the best: a run with a longer search was stopped", where, d.Index, want.Selected)
 			}
-			if err := st.data[c.Dataset].holds(d); err != nil {
+			if err := st.data[c.Dataset].checkDraw(d); err != nil {
 				return fmt.Errorf("%s: draw %d: %w", where, d.Index, err)
 			}
 		}
-		// The sums are the same on every machine; the comparison is also false for what is no number.
+		// The sums are the same on every machine; the comparison is also false for NaN.
 		if !(math.Abs(c.Accuracy-want.Accuracy) < 1e-12 && math.Abs(c.Deviation-want.Deviation) < 1e-12) || c.Selected != want.Selected {
-			return fmt.Errorf("%s: the cell says accuracy %g, deviation %g, configuration %d; its trials and draws give %g, %g, %d",
+			return fmt.Errorf("%s: the cell has accuracy %g, deviation %g, configuration %d, but its trials and draws give %g, %g, %d",
 				where, c.Accuracy, c.Deviation, c.Selected, want.Accuracy, want.Deviation, want.Selected)
 		}
 	}
 	return nil
 }
 
-// holds wants a draw's counts to be possible, and to follow from its predictions.
-func (d Data) holds(w Draw) error {
+// checkDraw requires possible counts of a draw that follow from its predictions.
+func (d Data) checkDraw(w Draw) error {
 	if w.Test.Of != d.Asked || w.Test.Correct < 0 || w.Test.Correct > w.Test.Of {
 		return fmt.Errorf("%d of %d right, and the test part has %d series", w.Test.Correct, w.Test.Of, d.Asked)
 	}
@@ -278,14 +277,14 @@ func (d Data) holds(w Draw) error {
 	correct := 0
 	for i, class := range w.Predicted {
 		if class < -1 || class >= d.Classes || d.Truth[i] < -1 || d.Truth[i] >= d.Classes {
-			return fmt.Errorf("series %d: predicted class %d, true class %d, want them below %d", i, class, d.Truth[i], d.Classes)
+			return fmt.Errorf("series %d: predicted class %d, true class %d, want classes below %d", i, class, d.Truth[i], d.Classes)
 		}
 		if class >= 0 && class == d.Truth[i] {
 			correct++
 		}
 	}
 	if correct != w.Test.Correct {
-		return fmt.Errorf("%d of the predictions are right, and the line says %d", correct, w.Test.Correct)
+		return fmt.Errorf("%d of the predictions are correct, but the line has %d", correct, w.Test.Correct)
 	}
 	return nil
 }

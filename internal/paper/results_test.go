@@ -12,19 +12,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// Stored predictions are those of the draws, by every protocol and kind of
-// model, and reading a file gives what writing it did.
+// Stored predictions belong to the draws, under every protocol and kind of model, and a
+// file is read as it was written.
 func TestPredictionsAreStored(t *testing.T) {
 	for _, c := range []struct {
 		protocol Protocol
 		plan     Plan
 	}{
-		{PaperExact, plan(PaperExact, 3, 2, "eusn")},
+		{PaperExact, smallPlan(PaperExact, 3, 2, "eusn")},
 		{Best, trainPlan(2, 4, "gru")},
-		{Bank, plan(Bank, 0, 2)},
+		{Bank, smallPlan(Bank, 0, 2)},
 	} {
 		d := tones(45, 12)
-		cells, st := benched(t, c.protocol, Options{Plan: c.plan, Origin: &Origin{"p", "m", "b"}}, d)
+		cells, st := runBench(t, c.protocol, Options{Plan: c.plan, Origin: &Origin{"p", "m", "b"}}, d)
 		rs, err := ReadResults(st.path)
 		if err != nil {
 			t.Fatal(err)
@@ -39,7 +39,7 @@ func TestPredictionsAreStored(t *testing.T) {
 			}
 		}
 		for _, w := range rs.DrawsOf(cells[0]) {
-			if len(w.Predicted) != 12 { // that they give the draw's accuracy, reading has checked
+			if len(w.Predicted) != 12 { // reading has checked that they give the draw's accuracy
 				t.Errorf("%s: %d predictions, want 12", c.protocol, len(w.Predicted))
 			}
 			if bank := c.protocol == Bank; bank != (w.Readout == "ridge" || w.Readout == "discriminant") || bank != (w.LeftOut > 1./3) {
@@ -49,7 +49,7 @@ func TestPredictionsAreStored(t *testing.T) {
 	}
 }
 
-// A class without training series is -1, and those after it move up.
+// A class without training series is -1, and the following classes move up.
 func TestTruthOfUnknownClasses(t *testing.T) {
 	d := tones(45, 12)
 	d.Series = slices.DeleteFunc(d.Series, func(s archive.Series) bool { return s.Split == archive.Train && s.Label == 1 })
@@ -61,14 +61,14 @@ func TestTruthOfUnknownClasses(t *testing.T) {
 	if !slices.Equal(data.Truth, want) || data.Classes != 2 || data.Unknown != 4 {
 		t.Errorf("%+v", data)
 	}
-	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 2, 1, "eusn")}, d)
+	_, st := runBench(t, PaperExact, Options{Plan: smallPlan(PaperExact, 2, 1, "eusn")}, d)
 	if _, err := ReadResults(st.path); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestReadResultsRefuses(t *testing.T) {
-	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 3, 2, "eusn")}, tones(45, 12))
+	_, st := runBench(t, PaperExact, Options{Plan: smallPlan(PaperExact, 3, 2, "eusn")}, tones(45, 12))
 	text, err := os.ReadFile(st.path)
 	if err != nil {
 		t.Fatal(err)
@@ -83,43 +83,43 @@ func TestReadResultsRefuses(t *testing.T) {
 	last := strings.LastIndex(strings.TrimSuffix(string(text), "\n"), "\n") + 1
 	for _, c := range []struct{ name, path, says string }{
 		{"empty", write(""), "is empty"},
-		{"torn", write(string(text[:len(text)-5])), "the last line has no end"},
-		{"one torn line", write(`{"settings":`), "the last line has no end"},
+		{"torn", write(string(text[:len(text)-5])), "the last line is incomplete"},
+		{"one torn line", write(`{"settings":`), "the last line is incomplete"},
 		{"another format", write(strings.Replace(string(text), `"format":1`, `"format":2`, 1)), "has version 2, and this program reads version 1"},
 		{"a field of the future", write(strings.Replace(string(text), `"channels"`, `"colours"`, 1)), `line 2 is no result of this program: json: unknown field "colours"`},
 		{"another protocol", write(strings.Replace(string(text), "paper-exact", "guess", 1)), `protocol "guess", want one of`},
-		{"no data", write(string(text[:strings.Index(string(text), "\n")+1]) + string(text[last:])), "not described"},
-		{"a lie in the cell", edited(t, st.path, func(r *record) {
+		{"no data", write(string(text[:strings.Index(string(text), "\n")+1]) + string(text[last:])), "without a data line"},
+		{"a lie in the cell", edit(t, st.path, func(r *record) {
 			if r.Cell != nil {
 				r.Cell.Accuracy += .01
 			}
 		}), "its trials and draws give"},
-		{"a lie in a draw", edited(t, st.path, func(r *record) {
+		{"a lie in a draw", edit(t, st.path, func(r *record) {
 			if r.Draw != nil && r.Draw.Index == 1 {
 				r.Draw.Test.Correct++
 			}
 		}), "draw 1: "},
-		{"more right than asked", edited(t, st.path, func(r *record) {
+		{"more right than asked", edit(t, st.path, func(r *record) {
 			if r.Draw != nil {
 				r.Draw.Test.Correct, r.Draw.Predicted = 13, nil
 			}
 		}), "13 of 12 right"},
-		{"a class that is not there", edited(t, st.path, func(r *record) {
+		{"a class that is not there", edit(t, st.path, func(r *record) {
 			if r.Draw != nil {
 				r.Draw.Predicted[3] = 3
 			}
 		}), "series 3: predicted class 3"},
-		{"a draw of another configuration", edited(t, st.path, func(r *record) {
+		{"a draw of another configuration", edit(t, st.path, func(r *record) {
 			if r.Draw != nil {
 				r.Draw.Config.Units++
 			}
 		}), "is not of configuration"},
-		{"no draws", edited(t, st.path, func(r *record) {
+		{"no draws", edit(t, st.path, func(r *record) {
 			if r.Cell != nil {
 				r.Cell.Draws = 0
 			}
-		}), "the cell says"},
-		{"draws that are not there", edited(t, st.path, func(r *record) {
+		}), "the cell has accuracy"},
+		{"draws that are not there", edit(t, st.path, func(r *record) {
 			if r.Cell != nil {
 				r.Cell.Draws = 1 << 60
 			}
@@ -136,8 +136,8 @@ func TestReadResultsRefuses(t *testing.T) {
 	}
 }
 
-// edited is a copy of a results file with changed records.
-func edited(t *testing.T, path string, change func(*record)) string {
+// edit returns a copy of a results file with changed records.
+func edit(t *testing.T, path string, change func(*record)) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
 	if err != nil {

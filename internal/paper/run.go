@@ -15,51 +15,50 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Options say how to run a bench. No result depends on the engines or threads.
+// Options configure a run. No result depends on the engines or threads.
 type Options struct {
 	offline.EngineOptions
 	Plan
-	// Origin, where set, is noted before the first result.
+	// Origin, if set, is recorded before the first result.
 	Origin *Origin
-	// Energy are the machine's counters, where it has any; Idle, more than 0 then,
-	// is how long to measure its power at rest before the first trial.
+	// Energy are the machine's counters, if present; Idle, then more than 0, is the
+	// duration of the measurement of the power at rest before the first trial.
 	Energy energy.Accounts
 	Idle   time.Duration
-	// Command, where set, is the command line that reproduces one cell.
+	// Command, if set, is the command line that reproduces a cell.
 	Command  func(Cell) string
 	Progress archive.Progress
 }
 
-// Run benches every model on every data set, stores each result as soon as it
-// is there and does nothing again that the store already has. It returns the
-// cells in the order of sets and models. On an error or a cancelled context
-// what is stored stays good.
+// Run runs every model on every data set, stores each result at once and skips stored
+// results. It returns the cells in the order of sets and models. After an error or a
+// cancelled context the stored results remain valid.
 func Run(ctx context.Context, sets []*archive.Dataset, opt Options, st *Store) ([]Cell, error) {
 	if err := Check(sets, opt.Plan, st.settings); err != nil {
 		return nil, err
 	}
-	return newRunner(opt, st).run(ctx, sets)
+	return newRunner(opt, st).runSets(ctx, sets)
 }
 
-// sameResult reports whether two cells hold the same result, whatever their times are.
+// sameResult reports whether two cells hold the same result, except for times.
 func sameResult(a, b *Cell) bool {
 	return a.Configurations == b.Configurations && a.Draws == b.Draws && a.Training == b.Training && a.Missing == b.Missing && a.Accuracy == b.Accuracy
 }
 
-func (r *runner) run(ctx context.Context, sets []*archive.Dataset) (cells []Cell, err error) {
+func (r *runner) runSets(ctx context.Context, sets []*archive.Dataset) (cells []Cell, err error) {
 	for _, d := range sets {
 		for _, m := range r.Models {
-			r.expected(d, m)
+			r.planModel(d, m)
 		}
 	}
 	r.advance(0) // the time counts from here
 	for _, d := range sets {
-		if err := r.begin(describe(d)); err != nil {
+		if err := r.beginData(describe(d)); err != nil {
 			return nil, err
 		}
-		bench := r.paper
-		if r.settings.Protocol.fixed() {
-			bench = r.banks
+		bench := r.runPaper
+		if r.settings.Protocol.isFixed() {
+			bench = r.runBanks
 		}
 		if err := bench(ctx, d); err != nil {
 			return nil, err
@@ -70,7 +69,7 @@ func (r *runner) run(ctx context.Context, sets []*archive.Dataset) (cells []Cell
 				return nil, err
 			}
 			if have, done := r.cells[key{d.Name, m, 0}]; !done || !sameResult(&have, &c) {
-				if err := r.write(record{Cell: &c}); err != nil {
+				if err := r.writeRecord(record{Cell: &c}); err != nil {
 					return nil, err
 				}
 			}
@@ -80,11 +79,11 @@ func (r *runner) run(ctx context.Context, sets []*archive.Dataset) (cells []Cell
 	return cells, nil
 }
 
-// cell sums up what is stored of a model on a data set.
+// cell summarizes the stored results of a model on a data set.
 func (r *runner) cell(dataset, model string) (Cell, error) {
 	plan := r.Plan
-	if trained(model) {
-		if plan.Configurations = r.finished(dataset, model); plan.Configurations == 0 {
+	if isTrained(model) {
+		if plan.Configurations = r.countFinished(dataset, model); plan.Configurations == 0 {
 			return Cell{Dataset: dataset, Model: model, Missing: r.tooLittle()}, nil
 		}
 	}
@@ -92,7 +91,7 @@ func (r *runner) cell(dataset, model string) (Cell, error) {
 	if err != nil {
 		return c, err
 	}
-	if trained(model) { // the trials given up, too
+	if isTrained(model) { // including interrupted trials
 		spent := r.spent(dataset, model)
 		c.Searched, c.SearchEnergy = spent.seconds, spent.energy
 	}
@@ -102,18 +101,18 @@ func (r *runner) cell(dataset, model string) (Cell, error) {
 	return c, nil
 }
 
-// Check reports what would keep Run from its work, before there is any.
+// Check reports errors that would prevent Run, before any work.
 func Check(sets []*archive.Dataset, plan Plan, s Settings) error {
 	if err := plan.Validate(s); err != nil {
 		return err
 	}
-	return checkSets(sets, func(d *archive.Dataset) error { return check(d, s.Protocol) })
+	return checkSets(sets, func(d *archive.Dataset) error { return checkData(d, s.Protocol) })
 }
 
-// checkSets wants sets, each once and each good.
+// checkSets requires valid sets, each once.
 func checkSets(sets []*archive.Dataset, good func(*archive.Dataset) error) error {
 	if len(sets) == 0 {
-		return errors.New("bench: no data sets, want some")
+		return errors.New("bench: no data sets, want at least one")
 	}
 	seen := map[string]bool{}
 	for _, d := range sets {
@@ -128,18 +127,18 @@ func checkSets(sets []*archive.Dataset, good func(*archive.Dataset) error) error
 	return nil
 }
 
-// runner is one Run.
+// runner is the state of a call of Run.
 type runner struct {
 	Options
 	*Store
 	mu          sync.Mutex
 	done, total float64           // work
-	planned     map[phase]float64 // of the total
-	searches    map[phase]bool    // of trained models, not begun
+	planned     map[phase]float64 // of the total, by phase
+	searches    map[phase]bool    // of trained models, not started
 	pace        pace              // of their trials
 
 	rested sync.Once // the power at rest is known
-	unrest error     // it could not be noted
+	unrest error     // error while recording it
 }
 
 func newRunner(opt Options, st *Store) *runner {
@@ -155,18 +154,18 @@ func newRunner(opt Options, st *Store) *runner {
 	return &runner{Options: opt, Store: st, planned: map[phase]float64{}, searches: map[phase]bool{}}
 }
 
-// paper benches the models of the paper on one data set: all searches of
-// reservoirs at once, then all draws, then trained models one after the other.
-// Where energy is measured reservoirs, too, take turns: a counter does not know
-// which of two models that run at once took what.
-func (r *runner) paper(ctx context.Context, d *archive.Dataset) error {
+// runPaper runs the models of the paper on a data set: all searches of reservoirs at
+// once, then all draws, then trained models one after the other. If energy is measured,
+// reservoirs run in turn as well: a counter cannot separate two models that run at the
+// same time.
+func (r *runner) runPaper(ctx context.Context, d *archive.Dataset) error {
 	p, err := newProblem(d, r.settings.Protocol == PaperExact)
 	if err != nil {
 		return err
 	}
-	together := slices.DeleteFunc(slices.Clone(r.Models), trained)
+	together := slices.DeleteFunc(slices.Clone(r.Models), isTrained)
 	groups := [][]string{together}
-	if r.metered() {
+	if r.isMetered() {
 		groups = slices.Collect(slices.Chunk(together, 1))
 	}
 	for _, models := range groups {
@@ -179,13 +178,13 @@ func (r *runner) paper(ctx context.Context, d *archive.Dataset) error {
 				}
 				jobs = append(jobs, more...)
 			}
-			if err := r.all(ctx, jobs); err != nil {
+			if err := r.runAll(ctx, jobs); err != nil {
 				return err
 			}
 		}
 	}
 	for _, m := range r.Models {
-		if trained(m) {
+		if isTrained(m) {
 			if err := r.train(ctx, p, m); err != nil {
 				return err
 			}
@@ -194,7 +193,7 @@ func (r *runner) paper(ctx context.Context, d *archive.Dataset) error {
 	return nil
 }
 
-// trialJobs are the configurations not tried yet.
+// trialJobs are the untried configurations.
 func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
 	var jobs []job
 	for i, c := range r.settings.configurations(model)[:r.Configurations] {
@@ -202,24 +201,24 @@ func (r *runner) trialJobs(p *problem, model string) ([]job, error) {
 			continue
 		}
 		c.Seed = r.settings.trialSeed(i)
-		jobs = append(jobs, r.job(p, model, c, r.settings.search(p), func(ctx context.Context, open openEngine) error {
-			o, took, err := measured(ctx, r, func() (outcome, error) {
+		jobs = append(jobs, r.newJob(p, model, c, r.settings.search(p), func(ctx context.Context, open openEngine) error {
+			o, took, err := measure(ctx, r, func() (outcome, error) {
 				return p.assess(ctx, specs(model, p.channels, c), open, r.settings.search(p))
 			})
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, configuration %d: %w", p.name, model, i, err)
 			}
-			return r.write(record{Trial: &Trial{
+			return r.writeRecord(record{Trial: &Trial{
 				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha,
 				Validation: Share{o.correct, len(p.validation)}, Seconds: took.seconds, Energy: took.energy,
 			}})
 		}))
 	}
-	r.plan(phase{p.name, model, false}, total(jobs))
+	r.setPlan(phase{p.name, model, false}, sumWork(jobs))
 	return jobs, nil
 }
 
-// drawJobs are the drawings of the chosen configuration not done yet.
+// drawJobs are the missing draws of the chosen configuration.
 func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 	chosen, err := r.choose(p.name, model, r.Configurations)
 	if err != nil {
@@ -231,56 +230,56 @@ func (r *runner) drawJobs(p *problem, model string) ([]job, error) {
 		c := chosen.Config
 		c.Seed = r.settings.drawSeed(i)
 		if r.draws[key{p.name, model, i}].Config == c {
-			continue // not so if a longer search chose another configuration
+			continue // false if a longer search chose another configuration
 		}
-		jobs = append(jobs, r.job(p, model, c, a, func(ctx context.Context, open openEngine) error {
-			o, took, err := measured(ctx, r, func() (outcome, error) {
+		jobs = append(jobs, r.newJob(p, model, c, a, func(ctx context.Context, open openEngine) error {
+			o, took, err := measure(ctx, r, func() (outcome, error) {
 				return p.assess(ctx, specs(model, p.channels, c), open, a)
 			})
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
 			}
-			return r.write(record{Draw: &Draw{
+			return r.writeRecord(record{Draw: &Draw{
 				Dataset: p.name, Model: model, Index: i, Config: c, Alpha: o.alpha, Parameters: o.parameters,
 				Learnt: len(a.learn), Test: Share{o.correct, len(a.ask)}, Seconds: took.seconds, Energy: took.energy,
 				Predicted: storable(o.predicted),
 			}})
 		}))
 	}
-	r.plan(phase{p.name, model, true}, total(jobs))
+	r.setPlan(phase{p.name, model, true}, sumWork(jobs))
 	return jobs, nil
 }
 
-// job is an assessment of one network.
-func (r *runner) job(p *problem, model string, c Scales, a assessment, do func(context.Context, openEngine) error) job {
+// newJob returns the job of assessing a network.
+func (r *runner) newJob(p *problem, model string, c Scales, a assessment, do func(context.Context, openEngine) error) job {
 	samples := p.samples(a.learn) + p.samples(a.ask)
 	all := r.settings.work(model, p.channels, c, samples, len(a.learn))
 	return job{all, all / float64(max(1, samples*max(1, c.Layers))), do}
 }
 
-// banks benches the banks on one data set.
-func (r *runner) banks(ctx context.Context, d *archive.Dataset) error {
+// runBanks runs the banks on a data set.
+func (r *runner) runBanks(ctx context.Context, d *archive.Dataset) error {
 	for _, m := range r.Models {
-		if err := r.bank(ctx, d, m); err != nil {
+		if err := r.runBank(ctx, d, m); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// bank benches a bank on one data set, one draw after the other on all threads.
-func (r *runner) bank(ctx context.Context, d *archive.Dataset, model string) error {
+// runBank runs a bank on a data set, one draw after the other on all threads.
+func (r *runner) runBank(ctx context.Context, d *archive.Dataset, model string) error {
 	opt := bankOptions(model, d)
 	for i := range r.Draws {
-		if r.drawn(d, model, i) {
+		if r.isDrawn(d, model, i) {
 			continue
 		}
 		opt.Spec.Seed = r.settings.trialSeed(i)
 		var m *reservoir.Model
 		var report offline.RetrainReport
-		one := &piece{r: r, left: bankWork(d, opt.Spec), sample: bankSteps(opt.Spec, 1)}
+		one := &piece{r: r, remaining: bankWork(d, opt.Spec), sample: bankSteps(opt.Spec, 1)}
 		opt.EngineOptions = offline.EngineOptions{Threads: r.Threads, NewEngine: one.open}
-		ev, took, err := measured(ctx, r, func() (_ *offline.Evaluation, err error) {
+		ev, took, err := measure(ctx, r, func() (_ *offline.Evaluation, err error) {
 			m, report, err = offline.Retrain(ctx, d, opt, nil)
 			if err != nil {
 				return nil, err
@@ -295,7 +294,7 @@ func (r *runner) bank(ctx context.Context, d *archive.Dataset, model string) err
 			kind = "discriminant"
 		}
 		leftOut, _ := report.Readout.LeftOut()
-		if err := r.write(record{Draw: &Draw{
+		if err := r.writeRecord(record{Draw: &Draw{
 			Dataset: d.Name, Model: model, Index: i, Config: Scales{Units: opt.Spec.Units, Seed: opt.Spec.Seed},
 			Alpha: report.Readout.Alpha, Recipe: r.recipe(d, model), Readout: kind, LeftOut: leftOut, Parameters: linear.Columns() * (linear.Features() + 1), Learnt: report.Series,
 			Test: Share{ev.Correct, ev.Labelled}, Seconds: took.seconds, Energy: took.energy,
@@ -303,13 +302,13 @@ func (r *runner) bank(ctx context.Context, d *archive.Dataset, model string) err
 		}}); err != nil {
 			return err
 		}
-		one.end()
+		one.reportRest()
 	}
 	return nil
 }
 
-// recipe is what draws of a bank note; protocol Bank has a version of its settings
-// instead.
+// recipe returns the recipe that draws of a bank record; protocol Bank has a version in
+// its settings instead.
 func (r *runner) recipe(d *archive.Dataset, model string) string {
 	if r.settings.Protocol == Bank {
 		return ""
@@ -317,8 +316,8 @@ func (r *runner) recipe(d *archive.Dataset, model string) string {
 	return recipeOf(bankOptions(model, d))
 }
 
-// drawn reports whether a draw of a bank is there, and of today's recipe.
-func (r *runner) drawn(d *archive.Dataset, model string, i int) bool {
+// isDrawn reports whether a draw of a bank exists, with the current recipe.
+func (r *runner) isDrawn(d *archive.Dataset, model string, i int) bool {
 	have, ok := r.draws[key{d.Name, model, i}]
 	return ok && have.Recipe == r.recipe(d, model)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// tones is a small data set of three classes of sines on two channels, lengths
-// 12 to 40, every third series beginning with zeros of its own.
+// tones is a small data set of three classes of sines on two channels, lengths 12 to 40,
+// every third series with leading zeros of its own.
 func tones(train, test int) *archive.Dataset {
 	rng := rand.New(rand.NewPCG(2, 7))
 	d := &archive.Dataset{Name: "tones", Channels: []string{"a", "b"}, Classes: []string{"high", "low", "mid"}}
@@ -40,8 +40,8 @@ func tones(train, test int) *archive.Dataset {
 	return d
 }
 
-// plan is a small one of the protocol's kind.
-func plan(p Protocol, configurations, draws int, models ...string) Plan {
+// smallPlan returns a small plan for the protocol.
+func smallPlan(p Protocol, configurations, draws int, models ...string) Plan {
 	switch p {
 	case Bank:
 		return Plan{Models: []string{BankModel}, Draws: draws}
@@ -54,8 +54,8 @@ func plan(p Protocol, configurations, draws int, models ...string) Plan {
 	return Plan{models, configurations, draws, 3, 0}
 }
 
-// benched runs a bench into a new file and returns its cells and results.
-func benched(t *testing.T, protocol Protocol, opt Options, sets ...*archive.Dataset) ([]Cell, *Store) {
+// runBench runs a plan into a new file and returns its cells and results.
+func runBench(t *testing.T, protocol Protocol, opt Options, sets ...*archive.Dataset) ([]Cell, *Store) {
 	t.Helper()
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(protocol, 1))
 	if err != nil {
@@ -68,7 +68,7 @@ func benched(t *testing.T, protocol Protocol, opt Options, sets ...*archive.Data
 	return cells, st
 }
 
-// timeless takes out what two runs may differ in.
+// timeless returns the results without the fields that may differ between runs.
 func (st *Store) timeless() (map[key]Trial, map[key]Draw) {
 	trials, draws := map[key]Trial{}, map[key]Draw{}
 	for k, t := range st.trials {
@@ -82,7 +82,7 @@ func (st *Store) timeless() (map[key]Trial, map[key]Draw) {
 	return trials, draws
 }
 
-func same(t *testing.T, what string, got, want *Store) {
+func wantSame(t *testing.T, what string, got, want *Store) {
 	t.Helper()
 	trials, draws := got.timeless()
 	wantTrials, wantDraws := want.timeless()
@@ -91,12 +91,11 @@ func same(t *testing.T, what string, got, want *Store) {
 	}
 }
 
-// reservoirs are all models of the paper's protocols that are not trained.
+// reservoirs are all untrained models of the paper's protocols.
 var reservoirs = slices.Concat(PaperModels, []string{DeepESN})
 
-// The counts a short run of each protocol must give, on any machine, engine
-// and number of threads. They change only where weights, states, split, search
-// list or readout change.
+// The counts of a short run of each protocol, on any machine, engine and number of
+// threads. The counts change only with weights, states, split, search list or readout.
 func TestExactResults(t *testing.T) {
 	for _, c := range []struct {
 		protocol Protocol
@@ -105,7 +104,7 @@ func TestExactResults(t *testing.T) {
 		{PaperExact, "eusn 3/60 9/20 6 6 6 | esn 0/150 12/20 10 9 10 | resn 3/190 9/20 6 8 7 | deepesn 5/20 8/20 9 8 6"},
 		{Best, "eusn 2/40 14/20 11 12 13 | esn 3/120 15/20 13 15 14 | resn 2/170 15/20 13 13 13 | deepesn 4/70 15/20 9 8 8"},
 	} {
-		cells, st := benched(t, c.protocol, Options{Plan: plan(c.protocol, 8, 3, reservoirs...)}, tones(60, 15))
+		cells, st := runBench(t, c.protocol, Options{Plan: smallPlan(c.protocol, 8, 3, reservoirs...)}, tones(60, 15))
 		var text []string
 		for _, cell := range cells {
 			line := fmt.Sprintf("%s %d/%d %d/%d", cell.Model, cell.Selected, cell.Config.Units, cell.Validation.Correct, cell.Validation.Of)
@@ -122,24 +121,24 @@ func TestExactResults(t *testing.T) {
 
 func TestSameOnAnyThreadsAndEngines(t *testing.T) {
 	for _, protocol := range append(slices.Clone(Protocols), Compare) {
-		do := plan(protocol, 3, 1, reservoirs...)
-		_, want := benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 1}}, tones(45, 12))
-		_, got := benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 3}}, tones(45, 12))
-		same(t, fmt.Sprintf("%s on 3 threads", protocol), got, want)
+		do := smallPlan(protocol, 3, 1, reservoirs...)
+		_, want := runBench(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 1}}, tones(45, 12))
+		_, got := runBench(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{Threads: 3}}, tones(45, 12))
+		wantSame(t, fmt.Sprintf("%s on 3 threads", protocol), got, want)
 		if testing.Short() {
-			continue // engines do not race; all of this runs without the detector
+			continue // engines do not race; all cases run without the detector
 		}
 		generic := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 			return reservoir.NewGeneric(net, slots)
 		}
-		_, got = benched(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{NewEngine: generic}}, tones(45, 12))
-		same(t, fmt.Sprintf("%s on the generic engine", protocol), got, want)
+		_, got = runBench(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{NewEngine: generic}}, tones(45, 12))
+		wantSame(t, fmt.Sprintf("%s on the generic engine", protocol), got, want)
 	}
 }
 
-// alike gives data sets whose series begin alike: with zeros, padded or their
-// own, or with another sample. The first is nothing else.
-func alike(t *testing.T, each func(pad bool, p *problem)) {
+// withPrefixes calls each with data sets whose series have the same prefix: zeros, padded
+// or their own, or another sample. The first series consists only of the prefix.
+func withPrefixes(t *testing.T, each func(pad bool, p *problem)) {
 	for _, c := range []struct {
 		pad   bool
 		first []float32
@@ -166,12 +165,12 @@ func alike(t *testing.T, each func(pad bool, p *problem)) {
 	}
 }
 
-// Every series' state is that of running it alone from its first sample, shared
-// beginnings and padding included.
+// Every series' state equals the state of a separate run from its first sample, including
+// shared prefixes and padding.
 func TestSharedBeginningsChangeNoBit(t *testing.T) {
-	alike(t, func(pad bool, p *problem) {
+	withPrefixes(t, func(pad bool, p *problem) {
 		series := slices.Concat(p.train, p.test)
-		if !p.shares(series) {
+		if !p.isWorthSharing(series) {
 			t.Fatal("the test's series share too little")
 		}
 		net, err := reservoir.Draw(reservoir.Paper(2, reservoir.PaperOptions{Units: 20, Eps: 0.1, Gamma: 0.01, Recurrent: 1, Input: 1, Bias: 1}))
@@ -182,7 +181,7 @@ func TestSharedBeginningsChangeNoBit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := p.run(t.Context(), e, series); err != nil {
+		if err := p.runSeries(t.Context(), e, series); err != nil {
 			t.Fatal(err)
 		}
 		alone, err := reservoir.NewGeneric(net, 1)
@@ -206,7 +205,7 @@ func TestSharedBeginningsChangeNoBit(t *testing.T) {
 	})
 }
 
-// A cancelled bench keeps what is finished.
+// A cancelled run keeps finished results.
 func TestCancel(t *testing.T) {
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
@@ -214,12 +213,12 @@ func TestCancel(t *testing.T) {
 	}
 	defer st.Close()
 	ctx, cancel := context.WithCancel(t.Context())
-	opt := Options{Plan: plan(PaperExact, 30, 1, "eusn"), Progress: func(int64, int64, string) {
+	opt := Options{Plan: smallPlan(PaperExact, 30, 1, "eusn"), Progress: func(int64, int64, string) {
 		if len(st.trials) > 0 {
 			cancel()
 		}
 	}}
-	opt.Threads = 1 // so that no trial is written while progress is told
+	opt.Threads = 1 // so that no trial is written during a progress report
 	if _, err := Run(ctx, []*archive.Dataset{tones(45, 12)}, opt, st); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v, want it cancelled", err)
 	}

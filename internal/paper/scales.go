@@ -2,11 +2,11 @@ package paper
 
 import "github.com/eusn-stream/eusn-stream/reservoir"
 
-// Scales are the hyper-parameters of one network of the paper. Those of other
-// kinds stay zero.
+// Scales are the hyper-parameters of a network of the paper. Fields of other kinds stay
+// zero.
 type Scales struct {
 	Units          int     `json:"units"`
-	Layers         int     `json:"layers,omitzero"`          // of a deep network, Units being those of all together
+	Layers         int     `json:"layers,omitzero"`          // of a deep network, Units being the sum over layers
 	Eps            float64 `json:"eps,omitzero"`             // eusn
 	Gamma          float64 `json:"gamma,omitzero"`           // eusn
 	Recurrent      float64 `json:"recurrent,omitzero"`       // eusn: W is uniform in [-Recurrent, Recurrent]

@@ -6,48 +6,46 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// MaxConfigurations is the length of each of the paper's search lists, where
-// its ten hours were enough.
+// MaxConfigurations is the length of each of the paper's search lists that were finished
+// within ten hours.
 const MaxConfigurations = 200
 
-// searchSeed is what the published experiments seed their search with, once
-// for each data set.
+// searchSeed is the seed of the published searches, once for each data set.
 const searchSeed = 42
 
-// Configurations is the paper's list of random configurations for one of its
-// reservoirs. The lists of EuSN, ESN, R-ESN and DeepESN, each of length
-// configurations, follow each other in one stream of NumPy's legacy generator.
-// They are the same for every data set where each search came to its end, with
-// 200; one that is stopped earlier lets the next list begin earlier. Seeds are
-// left zero.
+// Configurations is the paper's list of random configurations for a reservoir. The lists
+// of EuSN, ESN, R-ESN and DeepESN, each of the given length, follow each other in one
+// stream of NumPy's legacy generator. The lists are the same for every data set with
+// complete searches, of length 200; a search stopped earlier shifts the following lists.
+// Seeds are zero.
 func Configurations(model string, length int) []Scales {
 	rng := newRandomState(searchSeed)
 	d := scaleDraws{rng, func() int { return 10 * rng.randint(1, 21) }, func() float64 { return float64(rng.randint(1, 16)) / 10 }}
 	for _, m := range slices.Concat(PaperModels, []string{DeepESN}) {
-		if list := d.list(m, length); m == model {
+		if list := d.listConfigurations(m, length); m == model {
 			return list
 		}
 	}
 	return nil
 }
 
-// scaleDraws draws configurations of reservoirs from the published program's
-// generator, in the order in which that program does.
+// scaleDraws draws configurations of reservoirs from the published program's generator,
+// in the order of that program.
 type scaleDraws struct {
 	rng    *randomState
 	units  func() int
 	radius func() float64 // of leaky networks
 }
 
-func (d scaleDraws) list(model string, n int) []Scales {
+func (d scaleDraws) listConfigurations(model string, n int) []Scales {
 	list := make([]Scales, n)
 	for i := range list {
-		list[i] = d.scales(model)
+		list[i] = d.drawScales(model)
 	}
 	return list
 }
 
-func (d scaleDraws) scales(model string) Scales {
+func (d scaleDraws) drawScales(model string) Scales {
 	wide := func() float64 { return decade(d.rng.randint(-5, 1)) }
 	scale := func() float64 { return decade(d.rng.randint(-3, 2)) }
 	switch model {
@@ -55,7 +53,7 @@ func (d scaleDraws) scales(model string) Scales {
 		return Scales{Units: d.units(), Gamma: wide(), Eps: wide(), Input: scale(), Recurrent: scale(), Bias: scale()}
 	case DeepESN:
 		layers := d.rng.randint(2, 6)
-		c := d.scales(string(reservoir.ESN))
+		c := d.drawScales(string(reservoir.ESN))
 		c.Layers = layers
 		return c
 	}

@@ -7,19 +7,19 @@ import (
 	"slices"
 )
 
-// splitSeed and validationShare are those of the published experiments.
+// splitSeed and validationShare are the values of the published experiments.
 const (
 	splitSeed       = 42
 	validationShare = 0.33
 )
 
-// stratify divides samples with the given class names at random so that both
-// parts have each class in the proportion of the whole, exactly as
-// scikit-learn's train_test_split(X, y, test_size=held/len, stratify=y,
-// random_state=seed) does: held indices come second, both parts in its order.
+// stratify divides samples with the given class names at random so that both parts have
+// each class in the proportion of the whole, exactly as scikit-learn's
+// train_test_split(X, y, test_size=held/len, stratify=y, random_state=seed) does: held
+// indices come second, both parts in its order.
 //
 // scikit-learn numbers classes in the order of their labels, and the published
-// experiments gave it text: "10" comes before "2".
+// experiments passed text: "10" comes before "2".
 func stratify(labels []string, held int, seed uint32) (kept, heldOut []int, err error) {
 	names := slices.Compact(slices.Sorted(slices.Values(labels)))
 	members := make([][]int, len(names))
@@ -61,11 +61,11 @@ func stratify(labels []string, held int, seed uint32) (kept, heldOut []int, err 
 	return kept, heldOut, nil
 }
 
-// heldOutCount is how many of n samples the validation part takes.
+// heldOutCount returns the number of n samples in the validation part.
 func heldOutCount(n int) int { return int(math.Ceil(validationShare * float64(n))) }
 
-// apportion gives draws to classes in proportion to counts: each its share
-// rounded down, the rest one each by largest remainder, ties drawn.
+// apportion gives draws to classes in proportion to counts: each class its share rounded
+// down, the rest singly by largest remainder, ties drawn.
 func apportion(counts []int, draws int, rng *randomState) []int {
 	total := 0
 	for _, c := range counts {

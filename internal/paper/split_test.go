@@ -17,8 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/offline/baseline"
 )
 
-// golden is testdata/golden.json, written by golden.py with NumPy and
-// scikit-learn.
+// golden is testdata/golden.json, written by golden.py with NumPy and scikit-learn.
 type golden struct {
 	Splits []struct {
 		Counts          []int
@@ -43,7 +42,7 @@ func readGolden(t *testing.T) (g golden) {
 	return g
 }
 
-// The committed values are what the libraries give today.
+// The committed values equal those of the installed libraries.
 func TestGoldenIsWhatLibrariesGive(t *testing.T) {
 	out, err := exec.Command(sklearn(t), "testdata/golden.py").Output()
 	if err != nil {
@@ -79,8 +78,8 @@ func digest(numbers []int) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// taking gives class k+1 as text, classes taking turns while they last.
-func taking(counts []int) (labels []string) {
+// takingTurns returns class k+1 as text, with classes in turn while counts last.
+func takingTurns(counts []int) (labels []string) {
 	left := slices.Clone(counts)
 	for more := true; more; {
 		more = false
@@ -97,7 +96,7 @@ func taking(counts []int) (labels []string) {
 
 func TestSplitIsSklearns(t *testing.T) {
 	for _, c := range readGolden(t).Splits {
-		labels := taking(c.Counts)
+		labels := takingTurns(c.Counts)
 		fit, held, err := stratify(labels, heldOutCount(len(labels)), splitSeed)
 		if err != nil {
 			t.Fatal(err)
@@ -117,7 +116,7 @@ func TestSplitRefusals(t *testing.T) {
 		says   string
 	}{
 		{[]string{"a", "a", "a", "b"}, `class "b" has one training series`},
-		{taking([]int{2, 2, 2, 2, 2}), "cannot hold all 5 classes"}, // 4 held out
+		{takingTurns([]int{2, 2, 2, 2, 2}), "cannot hold all 5 classes"}, // 4 held out
 	} {
 		if _, _, err := stratify(c.labels, heldOutCount(len(c.labels)), splitSeed); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%v: %v, want %q", c.labels, err, c.says)
@@ -125,8 +124,8 @@ func TestSplitRefusals(t *testing.T) {
 	}
 }
 
-// fields are a configuration in the units of the published code.
-func fields(model string, c Scales) []int {
+// codeUnits returns a configuration in the units of the published code.
+func codeUnits(model string, c Scales) []int {
 	log := func(x float64) int { return int(math.Round(math.Log10(x))) }
 	if model == "eusn" {
 		return []int{c.Units, log(c.Gamma), log(c.Eps), log(c.Input), log(c.Recurrent), log(c.Bias)}
@@ -147,7 +146,7 @@ func TestSearchListsAreNumPys(t *testing.T) {
 		for model, want := range lists {
 			var all []int
 			for _, c := range Configurations(model, length) {
-				all = append(all, fields(model, c)...)
+				all = append(all, codeUnits(model, c)...)
 			}
 			if got := digest(all); got != want {
 				t.Errorf("%s: digest of the list of %d is %s, want %s", model, length, got, want)
@@ -156,10 +155,10 @@ func TestSearchListsAreNumPys(t *testing.T) {
 	}
 }
 
-// Where the paper's searches on MNIST were stopped matters little: anywhere
-// from 133 configurations on (the one it selected for EuSN is the 133rd) to
-// 152, the later lists hold the same configurations at other places, those
-// selected there for ESN and R-ESN among them.
+// The end of the paper's searches on MNIST matters little: from 133 configurations (the
+// configuration selected for EuSN is the 133rd) to 152, the later lists hold the same
+// configurations at other places, including the configurations selected for ESN and
+// R-ESN.
 func TestStoppedListsMeet(t *testing.T) {
 	for length := 133; length <= 152; length++ {
 		for model, want := range map[string]Scales{
@@ -176,8 +175,7 @@ func TestStoppedListsMeet(t *testing.T) {
 	}
 }
 
-// The lists equal those found for the published experiments, element by
-// element.
+// The lists equal the lists of the published experiments, element by element.
 func TestSearchListsArePublished(t *testing.T) {
 	text, err := os.ReadFile(shared(t, "paper", "search_draws_seed42.json"))
 	if err != nil {
@@ -193,7 +191,7 @@ func TestSearchListsArePublished(t *testing.T) {
 			t.Fatalf("%s: %d configurations, want %d", model, len(got), len(want))
 		}
 		for i := range want {
-			if f := fields(model, got[i]); !slices.Equal(f, want[i]) {
+			if f := codeUnits(model, got[i]); !slices.Equal(f, want[i]) {
 				t.Errorf("%s, configuration %d: %v, want %v", model, i, f, want[i])
 			}
 		}
@@ -230,7 +228,7 @@ func TestPaperFigures(t *testing.T) {
 			if k := r.Datasets[name].Classes; k > 2 {
 				parameters *= k
 			}
-			if trained(model) {
+			if isTrained(model) {
 				d := r.Datasets[name]
 				parameters = baseline.Spec{Kind: baseline.Kind(model), Units: p.Units, Channels: d.Features, Classes: d.Classes}.Parameters()
 			}

@@ -13,29 +13,28 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// Settings are what every trial and draw depends on besides data, model and
-// configuration. A file holds results of one of them.
+// Settings are the inputs of every trial and draw besides data, model and configuration.
+// A file holds results of one Settings value.
 type Settings struct {
 	Protocol   Protocol `json:"protocol"`
 	Seed       uint64   `json:"seed"`          // of the weights, see the package comment
 	Arithmetic int      `json:"arithmetic"`    // reservoir.Arithmetic
 	Format     int      `json:"format"`        // of the results file
-	Bank       int      `json:"bank,omitzero"` // of protocol Bank alone: which bank and readout
+	Bank       int      `json:"bank,omitzero"` // only of protocol Bank: the version of bank and readout
 
-	// ListLength is that of the reservoirs' search lists, where it is not
-	// MaxConfigurations: after how many configurations each search of the paper
-	// is taken to have been stopped.
+	// ListLength is the length of the reservoirs' search lists, if not MaxConfigurations:
+	// the assumed number of configurations before each search of the paper was stopped.
 	ListLength int `json:"list_length,omitzero"`
 
-	// LeastRate leaves configurations of a smaller learning rate out of the lists of
-	// TrainedModels; the others move up.
+	// LeastRate removes configurations of a smaller learning rate from the lists of
+	// TrainedModels; the rest move up.
 	LeastRate float64 `json:"least_rate,omitzero"`
 }
 
 // format is the version of the lines' meaning.
 const format = 1
 
-// Share is a number of right answers.
+// Share is a number of correct answers.
 type Share struct {
 	Correct int `json:"correct"`
 	Of      int `json:"of"`
@@ -44,7 +43,7 @@ type Share struct {
 // Accuracy is Correct/Of.
 func (s Share) Accuracy() float64 { return float64(s.Correct) / float64(s.Of) }
 
-// Trial is one configuration of a search.
+// Trial is a configuration of a search.
 type Trial struct {
 	Dataset    string      `json:"dataset"`
 	Model      string      `json:"model"`
@@ -52,25 +51,25 @@ type Trial struct {
 	Config     Scales      `json:"config"`
 	Alpha      float64     `json:"alpha"`
 	Validation Share       `json:"validation,omitzero"`
-	Seconds    float64     `json:"seconds"` // wall clock of the one thread that did it
+	Seconds    float64     `json:"seconds"` // wall clock of its thread
 	Energy     energy.Used `json:"energy,omitzero"`
 	Training   Training    `json:"training,omitzero"`
 	Epochs     int         `json:"epochs,omitzero"` // trained for
-	Cut        bool        `json:"cut,omitzero"`    // by the budget: it has no other result
+	Cut        bool        `json:"cut,omitzero"`    // by the budget: no other result
 }
 
-// Draw is one drawing of the weights of the chosen configuration.
+// Draw is a draw of the weights of the chosen configuration.
 type Draw struct {
 	Dataset    string      `json:"dataset"`
 	Model      string      `json:"model"`
 	Index      int         `json:"index"`
-	Config     Scales      `json:"config"` // of a bank only its seed and units
+	Config     Scales      `json:"config"` // of a bank only seed and units
 	Alpha      float64     `json:"alpha"`
-	Recipe     string      `json:"recipe,omitzero"`   // of protocol Compare: which recipe the bank's name meant
+	Recipe     string      `json:"recipe,omitzero"`   // of protocol Compare: the recipe of the bank's name
 	Readout    string      `json:"readout,omitzero"`  // of a bank: ridge or discriminant, by leave-one-out
 	LeftOut    float64     `json:"left_out,omitzero"` // its leave-one-out accuracy on the training part
-	Parameters int         `json:"parameters"`        // trained ones
-	Learnt     int         `json:"learnt"`            // series the readout was fitted to
+	Parameters int         `json:"parameters"`        // number of trained parameters
+	Learnt     int         `json:"learnt"`            // number of series for fitting the readout
 	Test       Share       `json:"test,omitzero"`
 	Seconds    float64     `json:"seconds"` // training and test
 	Energy     energy.Used `json:"energy,omitzero"`
@@ -79,14 +78,14 @@ type Draw struct {
 	Predicted  []int       `json:"predicted,omitempty"` // class of each test series, as Data.Truth
 }
 
-// Origin is where and with what results were made.
+// Origin is the program, machine and time of results.
 type Origin struct {
 	Program string `json:"program"`
 	Machine string `json:"machine"`
 	Began   string `json:"began"` // RFC 3339
 }
 
-// record is one line of the file; exactly one field is set.
+// record is a line of the file; exactly one field is set.
 type record struct {
 	Settings *Settings `json:"settings,omitempty"`
 	Origin   *Origin   `json:"origin,omitempty"`
@@ -102,22 +101,22 @@ type key struct {
 	index          int
 }
 
-// Store is a results file being written: one line of JSON for each result, at
-// once. Safe for concurrent use. A process that writes a file has it locked,
-// where the system is a Unix; elsewhere the user must see to it.
+// Store is a results file being written: one line of JSON for each result, at once. Safe
+// for concurrent use. On Unix, the writing process locks the file; on other systems the
+// user must prevent a second writer.
 type Store struct {
 	Results
 	mu     sync.Mutex
 	file   *os.File
 	synced time.Time
-	origin *Origin // of this process, until it is written
-	failed error   // of the first write that did not succeed: a line may be torn, and nothing may follow it
+	origin *Origin // of this process, until written
+	failed error   // of the first failed write: the line may be incomplete, and no line may follow it
 }
 
-// ErrInUse says that another process is writing the results file.
+// ErrInUse reports that another process is writing the results file.
 var ErrInUse = errors.New("another run is writing this file")
 
-// SettingsError says that a results file was made with other settings.
+// SettingsError reports a results file with other settings.
 type SettingsError struct {
 	Path       string
 	Have, Want any
@@ -129,7 +128,7 @@ func (e *SettingsError) Error() string {
 	return fmt.Sprintf("bench: %s holds results of %s, and this run is %s: they cannot be mixed", e.Path, have, want)
 }
 
-// Create begins a results file. One that exists is left alone: the error is
+// Create creates a results file. An existing file is not changed: the error is
 // fs.ErrExist.
 func Create(path string, s Settings) (*Store, error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR|os.O_APPEND, 0o644)
@@ -138,8 +137,8 @@ func Create(path string, s Settings) (*Store, error) {
 	}
 	st := newStore(path, s)
 	st.file = f
-	if err = lock(f); err == nil {
-		err = st.write(record{Settings: &st.settings})
+	if err = lockFile(f); err == nil {
+		err = st.writeRecord(record{Settings: &st.settings})
 	}
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("bench: %s: %w", path, err), f.Close())
@@ -147,9 +146,9 @@ func Create(path string, s Settings) (*Store, error) {
 	return st, nil
 }
 
-// Resume continues a results file, or begins it where there is none. A last
-// line that a crash tore is cut off; anything else that cannot be read, and
-// other settings, are errors that leave the file as it is.
+// Resume continues a results file, or creates a missing file. A last line torn by a crash
+// is removed; other unreadable content, and other settings, are errors that leave the
+// file unchanged.
 func Resume(path string, s Settings) (*Store, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -157,11 +156,11 @@ func Resume(path string, s Settings) (*Store, error) {
 	} else if err != nil {
 		return nil, err
 	}
-	if err := lock(f); err != nil { // before it is read: what another run adds meanwhile would be cut off
+	if err := lockFile(f); err != nil { // before reading: later additions of another run would be removed
 		return nil, errors.Join(fmt.Errorf("bench: %s: %w", path, err), f.Close())
 	}
 	st := newStore(path, s)
-	whole, err := st.read(f, func(have Settings) error {
+	whole, err := st.readLines(f, func(have Settings) error {
 		if have != st.settings {
 			return &SettingsError{path, have, st.settings}
 		}
@@ -178,7 +177,7 @@ func Resume(path string, s Settings) (*Store, error) {
 	}
 	st.file = f
 	if whole == 0 { // torn in its first line
-		err = st.write(record{Settings: &st.settings})
+		err = st.writeRecord(record{Settings: &st.settings})
 	}
 	return st, err
 }
@@ -188,17 +187,17 @@ func newStore(path string, s Settings) *Store {
 	return &Store{Results: newResults(path, s)}
 }
 
-// syncEvery is how much a dying machine may lose; a dying process loses
-// nothing.
+// syncEvery is the largest time of lost results after a machine crash; a process crash
+// loses nothing.
 const syncEvery = time.Second
 
-// append writes a record in one call and remembers it.
-func (st *Store) append(r record) error {
+// appendRecord writes a record in one call and adds it to the results.
+func (st *Store) appendRecord(r record) error {
 	line, err := json.Marshal(r)
 	if err != nil {
 		return err
 	}
-	if err := st.take(r); err != nil {
+	if err := st.addRecord(r); err != nil {
 		return err
 	}
 	if _, err := st.file.Write(append(line, '\n')); err != nil {
@@ -207,8 +206,8 @@ func (st *Store) append(r record) error {
 	return st.failed
 }
 
-// write appends a record, at times durably.
-func (st *Store) write(r record) error {
+// writeRecord appends a record, and syncs the file at intervals.
+func (st *Store) writeRecord(r record) error {
 	st.mu.Lock()
 	defer st.mu.Unlock()
 	if st.failed != nil {
@@ -216,11 +215,11 @@ func (st *Store) write(r record) error {
 	}
 	if o := st.origin; o != nil {
 		st.origin = nil
-		if err := st.append(record{Origin: o}); err != nil {
+		if err := st.appendRecord(record{Origin: o}); err != nil {
 			return err
 		}
 	}
-	if err := st.append(r); err != nil {
+	if err := st.appendRecord(r); err != nil {
 		return err
 	}
 	if time.Since(st.synced) < syncEvery {
@@ -230,13 +229,13 @@ func (st *Store) write(r record) error {
 	return st.file.Sync()
 }
 
-// begin notes a data set, or holds it against the one noted before.
-func (st *Store) begin(d Data) error {
+// beginData records a data set, or compares it with the recorded one.
+func (st *Store) beginData(d Data) error {
 	if _, ok := st.data[d.Dataset]; ok {
-		return st.take(record{Data: &d})
+		return st.addRecord(record{Data: &d})
 	}
-	return st.write(record{Data: &d})
+	return st.writeRecord(record{Data: &d})
 }
 
-// Close makes everything durable.
+// Close syncs and closes the file.
 func (st *Store) Close() error { return errors.Join(st.file.Sync(), st.file.Close()) }

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// truncate keeps n lines of a file and some bytes of the next.
+// truncate keeps n lines of a file and some bytes of the next line.
 func truncate(t *testing.T, path string, n, more int) {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -32,11 +32,11 @@ func truncate(t *testing.T, path string, n, more int) {
 	}
 }
 
-// Wherever a crash cuts the file, resuming gives the results of an undisturbed
-// run and does nothing twice.
+// For any cut of the file by a crash, a resumed run gives the results of an undisturbed
+// run and repeats no work.
 func TestResume(t *testing.T) {
-	d, s, opt := tones(45, 12), NewSettings(PaperExact, 1), Options{Plan: plan(PaperExact, 5, 2, "eusn", "resn")}
-	_, want := benched(t, PaperExact, opt, d)
+	d, s, opt := tones(45, 12), NewSettings(PaperExact, 1), Options{Plan: smallPlan(PaperExact, 5, 2, "eusn", "resn")}
+	_, want := runBench(t, PaperExact, opt, d)
 	whole, err := os.ReadFile(want.path)
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +60,7 @@ func TestResume(t *testing.T) {
 			if err := errors.Join(err, st.Close()); err != nil {
 				t.Fatalf("%d lines and %d bytes: %v", n, more, err)
 			}
-			same(t, fmt.Sprintf("%d lines and %d bytes", n, more), st, want)
+			wantSame(t, fmt.Sprintf("%d lines and %d bytes", n, more), st, want)
 			after, err := os.ReadFile(path)
 			if err != nil || strings.Count(string(after), "\n") != lines {
 				t.Errorf("%d lines and %d bytes: %d lines after resuming, want %d", n, more, strings.Count(string(after), "\n"), lines)
@@ -69,7 +69,7 @@ func TestResume(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%d lines and %d bytes, read back: %v", n, more, err)
 			}
-			same(t, fmt.Sprintf("%d lines and %d bytes, read back", n, more), back, want)
+			wantSame(t, fmt.Sprintf("%d lines and %d bytes, read back", n, more), back, want)
 			if err := back.Close(); err != nil {
 				t.Error(err)
 			}
@@ -77,8 +77,8 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// Two runs must not write one file: the second would cut off what the first
-// adds while it reads.
+// Two runs must not write the same file: the second would remove additions of the first
+// made while it reads.
 func TestOneRunWrites(t *testing.T) {
 	path, s := filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1)
 	for _, open := range []func(string, Settings) (*Store, error){Create, Resume} {
@@ -98,8 +98,8 @@ func TestOneRunWrites(t *testing.T) {
 	}
 }
 
-// After a write that failed, of which a part may be in the file, nothing is
-// written: a line behind half a line would make the file unreadable for good.
+// After a failed write, of which a part may be in the file, nothing is written: a line
+// after half a line would make the file permanently unreadable.
 func TestNothingFollowsAFailedWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "r.jsonl")
 	st, err := Create(path, NewSettings(PaperExact, 1))
@@ -110,13 +110,13 @@ func TestNothingFollowsAFailedWrite(t *testing.T) {
 	if st.file, err = os.Open(path); err != nil { // cannot be written, as a full disk
 		t.Fatal(err)
 	}
-	failed := st.write(record{Trial: &Trial{Dataset: "d"}})
+	failed := st.writeRecord(record{Trial: &Trial{Dataset: "d"}})
 	if failed == nil {
 		t.Fatal("a write to a file that cannot be written succeeded")
 	}
 	st.file.Close()
-	st.file = whole // there is room again
-	if err := st.write(record{Trial: &Trial{Dataset: "d", Index: 1}}); err != failed {
+	st.file = whole // free space again
+	if err := st.writeRecord(record{Trial: &Trial{Dataset: "d", Index: 1}}); err != failed {
 		t.Errorf("a write after a failed one: %v, want %v", err, failed)
 	}
 	if err := st.Close(); err != nil {
@@ -127,27 +127,27 @@ func TestNothingFollowsAFailedWrite(t *testing.T) {
 	}
 }
 
-// A longer plan continues a shorter one and ends where it would have ended
-// alone; draws of a configuration that is no longer the best are made again.
+// A longer plan continues a shorter plan and ends with the same results as a run of its
+// own; draws of a configuration that is no longer the best are repeated.
 func TestResumeWithMore(t *testing.T) {
 	d := tones(45, 12)
-	_, want := benched(t, PaperExact, Options{Plan: plan(PaperExact, 30, 3, "eusn")}, d)
-	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 1, 2, "eusn")}, d)
+	_, want := runBench(t, PaperExact, Options{Plan: smallPlan(PaperExact, 30, 3, "eusn")}, d)
+	_, st := runBench(t, PaperExact, Options{Plan: smallPlan(PaperExact, 1, 2, "eusn")}, d)
 	first := st.draws[key{"tones", "eusn", 0}].Config
 	st, err := Resume(st.path, st.settings)
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = Run(t.Context(), []*archive.Dataset{d}, Options{Plan: plan(PaperExact, 30, 3, "eusn")}, st)
+	_, err = Run(t.Context(), []*archive.Dataset{d}, Options{Plan: smallPlan(PaperExact, 30, 3, "eusn")}, st)
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "a longer plan", st, want)
+	wantSame(t, "a longer plan", st, want)
 	if st, err = Resume(st.path, st.settings); err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	same(t, "a longer plan, read back", st, want)
+	wantSame(t, "a longer plan, read back", st, want)
 	if c := st.cells[key{"tones", "eusn", 0}]; c.Draws != 3 || c.Configurations != 30 {
 		t.Errorf("the cell read back is %+v", c)
 	}
@@ -157,8 +157,8 @@ func TestResumeWithMore(t *testing.T) {
 }
 
 func TestResumeRefuses(t *testing.T) {
-	d, s, opt := tones(45, 12), NewSettings(PaperExact, 1), Options{Plan: plan(PaperExact, 2, 1, "eusn")}
-	_, done := benched(t, PaperExact, opt, d)
+	d, s, opt := tones(45, 12), NewSettings(PaperExact, 1), Options{Plan: smallPlan(PaperExact, 2, 1, "eusn")}
+	_, done := runBench(t, PaperExact, opt, d)
 	if _, err := Create(done.path, s); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("an existing file is begun again: %v", err)
 	}
@@ -203,9 +203,9 @@ func TestResumeRefuses(t *testing.T) {
 	}
 }
 
-// Lines are what the package comment says they are.
+// Lines have the form of the package comment.
 func TestFileIsJSONLines(t *testing.T) {
-	_, st := benched(t, PaperExact, Options{Plan: plan(PaperExact, 2, 1, "esn"), Command: func(c Cell) string { return c.Dataset + c.Model }}, tones(45, 12))
+	_, st := runBench(t, PaperExact, Options{Plan: smallPlan(PaperExact, 2, 1, "esn"), Command: func(c Cell) string { return c.Dataset + c.Model }}, tones(45, 12))
 	text, err := os.ReadFile(st.path)
 	if err != nil {
 		t.Fatal(err)

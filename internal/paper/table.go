@@ -11,12 +11,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/energy"
 )
 
-// WriteTable writes cells and the published figures, for people. It shows the
-// chosen number of units and the paper's. If they differ, it shows how far the
-// best configuration with the paper's number was behind on the validation part. A
-// line below says which test series no model could get right. There are columns
-// of energy only if some was measured. The last column is the verdict of Judge;
-// "by our deviation alone" is outside the fixed tolerance.
+// WriteTable writes cells and the published figures as text. It shows the chosen number
+// of units and the paper's. If they differ, it shows the validation deficit of the best
+// configuration with the paper's number. A line below lists test series that no model
+// could predict correctly. Energy columns are present only if a cell has energy. The last
+// column is the verdict of Judge; "only by our deviation" is outside the fixed tolerance.
 func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	bank := st.settings.Protocol == Bank
@@ -40,9 +39,9 @@ func WriteTable(w io.Writer, st *Store, cells []Cell) error {
 		row = append(row, fmt.Sprintf("%.2f", c.Seconds))
 		for _, m := range powered {
 			if !bank {
-				row = append(row, wattHours(m.of(c.SearchEnergy)))
+				row = append(row, wattHours(m.energy(c.SearchEnergy)))
 			}
-			row = append(row, wattHours(m.of(c.Energy)))
+			row = append(row, wattHours(m.energy(c.Energy)))
 		}
 		fmt.Fprintln(t, strings.Join(append(row, st.verdict(c)), "\t"))
 	}
@@ -70,7 +69,7 @@ func tableHead(bank bool, powered []meter) []string {
 	return append(head, "within")
 }
 
-// writeUnknown writes which test series no model could get right.
+// writeUnknown writes the test series that no model could predict correctly.
 func (st *Store) writeUnknown(w io.Writer, cells []Cell) error {
 	for i, c := range cells {
 		if d := st.data[c.Dataset]; d.Unknown > 0 && (i == 0 || cells[i-1].Dataset != c.Dataset) {
@@ -82,8 +81,8 @@ func (st *Store) writeUnknown(w io.Writer, cells []Cell) error {
 	return nil
 }
 
-// Spread shows a mean over draws and their standard deviation with a number of
-// digits; one draw has none.
+// Spread formats a mean over draws and its standard deviation with a number of digits;
+// one draw has no deviation.
 func Spread(mean, deviation float64, draws, digits int) string {
 	if draws == 1 {
 		return fmt.Sprintf("%.*f (one draw)", digits, mean)
@@ -93,8 +92,8 @@ func Spread(mean, deviation float64, draws, digits int) string {
 
 // meter is a device whose energy some cell has.
 type meter struct {
-	name string
-	of   func(energy.Used) *energy.Amount
+	name   string
+	energy func(energy.Used) *energy.Amount
 }
 
 func meters(cells []Cell) (seen []meter) {
@@ -102,14 +101,14 @@ func meters(cells []Cell) (seen []meter) {
 		{"CPU", func(u energy.Used) *energy.Amount { return u.CPU }},
 		{"GPU", func(u energy.Used) *energy.Amount { return u.GPU }},
 	} {
-		if slices.ContainsFunc(cells, func(c Cell) bool { return m.of(c.Energy) != nil || m.of(c.SearchEnergy) != nil }) {
+		if slices.ContainsFunc(cells, func(c Cell) bool { return m.energy(c.Energy) != nil || m.energy(c.SearchEnergy) != nil }) {
 			seen = append(seen, m)
 		}
 	}
 	return seen
 }
 
-// wattHours shows gross energy and, in brackets, that above idle.
+// wattHours formats total energy and, in brackets, energy above idle.
 func wattHours(a *energy.Amount) string {
 	if a == nil {
 		return "not measured"
@@ -124,7 +123,7 @@ func figure(v float64, ok bool) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// published is the paper's accuracy and the difference.
+// published returns the paper's accuracy and the difference.
 func (st *Store) published(c Cell) []string {
 	v, ok := st.Judge(c)
 	if !ok {
@@ -137,7 +136,7 @@ func (st *Store) published(c Cell) []string {
 	return []string{fmt.Sprintf("%.3f ± %.3f", v.Paper.Accuracy, v.Paper.Deviation), fmt.Sprintf("%+.3f", v.Difference), deviations}
 }
 
-// chosen is what the search chose, and what the paper chose.
+// chosen returns the choice of the search, and the choice of the paper.
 func (st *Store) chosen(c Cell) []string {
 	units, paper := fmt.Sprint(c.Config.Units), "-"
 	if c.Config.Layers > 0 {

@@ -11,21 +11,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/offline/baseline"
 )
 
-// Training is how a model of TrainedModels learns.
+// Training is the method of training a model of TrainedModels.
 type Training struct {
 	Rate   float64 `json:"learning_rate"`
 	Batch  int     `json:"batch"`
 	Epochs int     `json:"max_epochs"`
 
-	// Arithmetic is baseline.Arithmetic; results of before that was noted, in
-	// float64, have none.
+	// Arithmetic is baseline.Arithmetic; absent in earlier results, in float64.
 	Arithmetic int `json:"arithmetic,omitzero"`
 }
 
-// patience is the epochs without a smaller validation loss that end a training.
+// patience is the number of epochs without a smaller validation loss that end a training.
 const patience = 50
 
-func trained(model string) bool { return slices.Contains(TrainedModels, model) }
+func isTrained(model string) bool { return slices.Contains(TrainedModels, model) }
 
 // trainable is a configuration of a search among trained models.
 type trainable struct {
@@ -33,9 +32,9 @@ type trainable struct {
 	training Training // its rate and batch
 }
 
-// trainables is the published list of 200 random configurations of a model:
-// that which its program draws if no search before it runs out of time. It
-// searches an LSTM, GRU, A-RNN and RNN, in this order, in one stream.
+// trainables is the published list of 200 random configurations of a model, as drawn by
+// the published program if no previous search exceeds its time. The program searches an
+// LSTM, GRU, A-RNN and RNN, in this order, in one stream.
 func trainables(model string) []trainable {
 	rng := newRandomState(searchSeed)
 	for _, m := range []string{"lstm", string(baseline.GRU), string(baseline.ARNN), string(baseline.RNN)} {
@@ -57,12 +56,12 @@ func trainables(model string) []trainable {
 	return nil
 }
 
-// trainables is the list that is searched.
+// trainables returns the searched list.
 func (s Settings) trainables(model string) []trainable {
 	return slices.DeleteFunc(trainables(model), func(c trainable) bool { return c.training.Rate < s.LeastRate })
 }
 
-// trainables are the configurations the plan asks for.
+// trainables returns the configurations of the plan.
 func (r *runner) trainables(model string) []trainable {
 	list := r.settings.trainables(model)[:r.Configurations]
 	for i := range list {
@@ -72,26 +71,26 @@ func (r *runner) trainables(model string) []trainable {
 	return list
 }
 
-// tried reports whether a configuration has its result.
-func (r *runner) tried(dataset, model string, i int, c trainable) bool {
+// isTried reports whether a configuration has a result.
+func (r *runner) isTried(dataset, model string, i int, c trainable) bool {
 	t, ok := r.trials[key{dataset, model, i}]
 	return ok && !t.Cut && t.Training == c.training
 }
 
-// finished is how many configurations have results without a gap: what a
-// search that its budget ended comes to. Later ones, begun on other threads,
-// do not count, so that the same search can be asked for by this number.
-func (r *runner) finished(dataset, model string) int {
+// countFinished returns the number of configurations with results before the first gap:
+// the length of a search ended by its budget. Later configurations, started on other
+// threads, do not count, so that the same search can be requested by this number.
+func (r *runner) countFinished(dataset, model string) int {
 	list := r.trainables(model)
 	for i, c := range list {
-		if !r.tried(dataset, model, i, c) {
+		if !r.isTried(dataset, model, i, c) {
 			return i
 		}
 	}
 	return len(list)
 }
 
-// errBudget is why a trial is given up.
+// errBudget is the cause of an interrupted trial.
 var errBudget = errors.New("bench: the search's budget is used up")
 
 // train searches within the budget, then draws.
@@ -99,10 +98,10 @@ func (r *runner) train(ctx context.Context, p *problem, model string) error {
 	if err := r.inOrder(ctx, r.trainingTrials(p, model)); err != nil {
 		return err
 	}
-	n := r.finished(p.name, model)
+	n := r.countFinished(p.name, model)
 	if n == 0 {
-		r.plan(phase{p.name, model, true}, 0)
-		return nil // the cell says so; other models and data sets continue
+		r.setPlan(phase{p.name, model, true}, 0)
+		return nil // the cell has the reason; other models and data sets continue
 	}
 	chosen, err := r.choose(p.name, model, n)
 	if err != nil {
@@ -111,31 +110,31 @@ func (r *runner) train(ctx context.Context, p *problem, model string) error {
 	return r.inOrder(ctx, r.trainingDraws(p, model, chosen))
 }
 
-// tooLittle is why a model has no result.
+// tooLittle returns the reason why a model has no result.
 func (r *runner) tooLittle() string {
-	return fmt.Sprintf("not one configuration was trained in the budget of %v: give more, or fewer epochs than %d", r.Budget, r.Epochs)
+	return fmt.Sprintf("no configuration was trained within the budget of %v: increase the budget, or use fewer epochs than %d", r.Budget, r.Epochs)
 }
 
-// trainingTrials are the configurations not tried yet. Each may take what
-// those that ended before it have left of the budget.
+// trainingTrials are the untried configurations. Each may use the remaining budget of the
+// trials that ended before it.
 func (r *runner) trainingTrials(p *problem, model string) []job {
 	var jobs []job
 	s := &searchForecast{r: r}
 	for i, c := range r.trainables(model) {
-		if r.tried(p.name, model, i, c) {
+		if r.isTried(p.name, model, i, c) {
 			continue
 		}
 		guess := float64(r.usualEpochs()) * p.epochWork(model, c)
-		s.rest += guess
+		s.remaining += guess
 		jobs = append(jobs, job{do: func(ctx context.Context, _ openEngine) error {
-			left := r.left(p.name, model)
+			left := r.timeLeft(p.name, model)
 			if left <= 0 {
-				s.end(0, 0, 0)
+				s.endTrial(0, 0, 0)
 				return nil
 			}
-			s.begin(guess)
+			s.startTrial(guess)
 			t := Trial{Dataset: p.name, Model: model, Index: i, Config: c.scales, Training: c.training}
-			o, took, err := measured(ctx, r, func() (fitted, error) {
+			o, took, err := measure(ctx, r, func() (fitted, error) {
 				ctx, cancel := context.WithTimeoutCause(ctx, left, errBudget)
 				defer cancel()
 				return r.fit(ctx, p, model, c, p.validation)
@@ -149,27 +148,27 @@ func (r *runner) trainingTrials(p *problem, model string) []job {
 				t.Validation, t.Epochs = Share{o.correct, len(p.validation)}, o.epochs
 			}
 			t.Seconds, t.Energy = took.seconds, took.energy
-			err = r.write(record{Trial: &t})
-			s.end(float64(o.epochs)*p.epochWork(model, c), took.seconds, r.left(p.name, model).Seconds())
+			err = r.writeRecord(record{Trial: &t})
+			s.endTrial(float64(o.epochs)*p.epochWork(model, c), took.seconds, r.timeLeft(p.name, model).Seconds())
 			return err
 		}})
 	}
-	r.plan(phase{p.name, model, false}, s.rest)
+	r.setPlan(phase{p.name, model, false}, s.remaining)
 	delete(r.searches, phase{p.name, model, false})
-	s.end(0, 0, r.left(p.name, model).Seconds())
+	s.endTrial(0, 0, r.timeLeft(p.name, model).Seconds())
 	return jobs
 }
 
-// left is the time that a search's budget leaves; where there is no end, more
-// than any search takes.
-func (r *runner) left(dataset, model string) time.Duration {
+// timeLeft returns the remaining time of a search's budget; without a budget, more than
+// any search takes.
+func (r *runner) timeLeft(dataset, model string) time.Duration {
 	if r.Budget == 0 {
 		return math.MaxInt64
 	}
 	return r.Budget - time.Duration(r.spent(dataset, model).seconds*float64(time.Second))
 }
 
-// trainingDraws are the trainings of the chosen configuration not done yet.
+// trainingDraws are the missing trainings of the chosen configuration.
 func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
 	var jobs []job
 	for i := range r.Draws {
@@ -179,30 +178,30 @@ func (r *runner) trainingDraws(p *problem, model string, chosen Trial) []job {
 			continue
 		}
 		jobs = append(jobs, job{do: func(ctx context.Context, _ openEngine) error {
-			o, took, err := measured(ctx, r, func() (fitted, error) { return r.fit(ctx, p, model, c, p.test) })
+			o, took, err := measure(ctx, r, func() (fitted, error) { return r.fit(ctx, p, model, c, p.test) })
 			if err != nil {
 				return fmt.Errorf("data set %q, %s, draw %d: %w", p.name, model, i, err)
 			}
-			return r.write(record{Draw: &Draw{
+			return r.writeRecord(record{Draw: &Draw{
 				Dataset: p.name, Model: model, Index: i, Config: c.scales, Parameters: o.parameters,
 				Learnt: len(p.fit), Test: Share{o.correct, len(p.test)}, Seconds: took.seconds, Energy: took.energy,
 				Training: c.training, Epochs: o.epochs, Predicted: storable(o.predicted),
 			}})
 		}})
 	}
-	r.plan(phase{p.name, model, true}, float64(len(jobs)*r.usualEpochs())*p.epochWork(model, trainable{chosen.Config, chosen.Training}))
+	r.setPlan(phase{p.name, model, true}, float64(len(jobs)*r.usualEpochs())*p.epochWork(model, trainable{chosen.Config, chosen.Training}))
 	return jobs
 }
 
-// fitted is what one training came to.
+// fitted is the result of a training.
 type fitted struct {
-	predicted  []int // class of each asked series
-	correct    int   // of them
-	parameters int   // all of them
+	predicted  []int // class of each queried series
+	correct    int   // correct predictions
+	parameters int   // total number of parameters
 	epochs     int
 }
 
-// fit trains on the 67 %, stops by the validation part and asks.
+// fit trains on the 67 %, stops by the validation part and predicts.
 func (r *runner) fit(ctx context.Context, p *problem, model string, c trainable, ask []int) (f fitted, err error) {
 	s := p.spec(model, c)
 	net, err := baseline.New(s)
@@ -213,9 +212,9 @@ func (r *runner) fit(ctx context.Context, p *problem, model string, c trainable,
 	report, err := net.Train(ctx, p.series(p.fit), p.series(p.validation), baseline.Options{
 		Rate: c.training.Rate, Batch: c.training.Batch, Epochs: c.training.Epochs, Patience: patience,
 		Restore: r.settings.Protocol != PaperExact,
-		Epoch:   one.epoch,
+		Epoch:   one.reportEpoch,
 	})
-	one.end(report.Epochs)
+	one.removeRest(report.Epochs)
 	f.epochs, f.parameters = report.Epochs, s.Parameters()
 	if err != nil {
 		return f, err
@@ -224,11 +223,11 @@ func (r *runner) fit(ctx context.Context, p *problem, model string, c trainable,
 	if err != nil {
 		return f, err
 	}
-	f.correct = p.count(ask, f.predicted)
+	f.correct = p.countCorrect(ask, f.predicted)
 	return f, nil
 }
 
-// spec is a configuration as a network for the problem.
+// spec returns a configuration as a network for the problem.
 func (p *problem) spec(model string, c trainable) baseline.Spec {
 	return baseline.Spec{
 		Kind: baseline.Kind(model), Units: c.scales.Units, Channels: p.channels, Classes: len(p.classes),
@@ -236,7 +235,7 @@ func (p *problem) spec(model string, c trainable) baseline.Spec {
 	}
 }
 
-// series are those of the problem as a trained network takes them.
+// series returns the listed series in the form of a trained network.
 func (p *problem) series(indices []int) []baseline.Series {
 	list := make([]baseline.Series, len(indices))
 	for k, i := range indices {
@@ -245,8 +244,7 @@ func (p *problem) series(indices []int) []baseline.Series {
 	return list
 }
 
-// rows counts the samples of the listed series, shared beginnings included; see
-// samples.
+// rows counts the samples of the listed series, including shared prefixes; see samples.
 func (p *problem) rows(series []int) (n int) {
 	for _, i := range series {
 		n += p.to[i] - p.from[i]

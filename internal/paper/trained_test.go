@@ -22,7 +22,7 @@ func trainPlan(configurations, epochs int, models ...string) Plan {
 	return Plan{Models: models, Configurations: configurations, Draws: 2, Epochs: epochs}
 }
 
-// What NumPy draws in the published program's order.
+// NumPy's draws in the published program's order.
 func TestTrainableConfigurations(t *testing.T) {
 	type c struct {
 		units      int
@@ -45,7 +45,7 @@ func TestTrainableConfigurations(t *testing.T) {
 	}
 }
 
-// Leaving out small learning rates keeps the order of the rest, and is part of a
+// The removal of small learning rates keeps the order of the rest, and is part of a
 // file's settings.
 func TestLeastRate(t *testing.T) {
 	s := NewSettings(PaperExact, 1)
@@ -70,10 +70,10 @@ func TestLeastRate(t *testing.T) {
 	}
 }
 
-// Trials of another arithmetic are made again; a file that holds some is read.
+// Trials of another arithmetic are repeated; a file with such trials is readable.
 func TestOtherArithmetic(t *testing.T) {
 	d, opt := tones(24, 6), Options{Plan: trainPlan(1, 1, "rnn")}
-	_, want := benched(t, PaperExact, opt, d)
+	_, want := runBench(t, PaperExact, opt, d)
 	whole, err := os.ReadFile(want.path)
 	if err != nil {
 		t.Fatal(err)
@@ -94,7 +94,7 @@ func TestOtherArithmetic(t *testing.T) {
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
 	}
-	same(t, "resumed", st, want)
+	wantSame(t, "resumed", st, want)
 }
 
 // Exact results of a short run: the same on any number of threads.
@@ -110,7 +110,7 @@ func TestTrainedModels(t *testing.T) {
 		{Best, "rnn 2/110 9/20 5 4 | arnn 0/70 6/20 6 5 | gru 2/20 14/20 10 11"},
 	} {
 		opt := Options{Plan: trainPlan(3, 8, TrainedModels...), EngineOptions: offline.EngineOptions{Threads: 1}}
-		cells, one := benched(t, c.protocol, opt, tones(60, 15))
+		cells, one := runBench(t, c.protocol, opt, tones(60, 15))
 		var text []string
 		for _, cell := range cells {
 			line := fmt.Sprintf("%s %d/%d %d/%d", cell.Model, cell.Selected, cell.Config.Units, cell.Validation.Correct, cell.Validation.Of)
@@ -122,7 +122,7 @@ func TestTrainedModels(t *testing.T) {
 				t.Errorf("%+v", cell)
 			}
 		}
-		// Elsewhere exponentials differ in last bits, and counts may.
+		// On other architectures exponentials differ in last bits, and counts may differ.
 		if got := strings.Join(text, " | "); got != c.want && runtime.GOARCH == "amd64" {
 			t.Errorf("%s:\n got %s\nwant %s", c.protocol, got, c.want)
 		}
@@ -130,24 +130,24 @@ func TestTrainedModels(t *testing.T) {
 			continue // threads have the same part in both
 		}
 		opt.Threads = 3
-		_, three := benched(t, c.protocol, opt, tones(60, 15))
-		same(t, "three threads", three, one)
+		_, three := runBench(t, c.protocol, opt, tones(60, 15))
+		wantSame(t, "three threads", three, one)
 	}
 }
 
-// All that the race detector has to see, in little time.
+// A short run of everything that concerns the race detector.
 func TestTrainedOnAnyThreads(t *testing.T) {
 	opt := Options{Plan: trainPlan(3, 1, "gru"), EngineOptions: offline.EngineOptions{Threads: 1}}
-	_, one := benched(t, PaperExact, opt, tones(24, 6))
+	_, one := runBench(t, PaperExact, opt, tones(24, 6))
 	opt.Threads = 3
-	_, three := benched(t, PaperExact, opt, tones(24, 6))
-	same(t, "three threads", three, one)
+	_, three := runBench(t, PaperExact, opt, tones(24, 6))
+	wantSame(t, "three threads", three, one)
 }
 
-// Wherever a crash cuts the file, resuming gives the same results.
+// For any cut of the file by a crash, a resumed run gives the same results.
 func TestResumeTraining(t *testing.T) {
 	d, opt := tones(24, 6), Options{Plan: trainPlan(2, 1, "rnn", "gru")}
-	_, want := benched(t, PaperExact, opt, d)
+	_, want := runBench(t, PaperExact, opt, d)
 	whole, err := os.ReadFile(want.path)
 	if err != nil {
 		t.Fatal(err)
@@ -170,12 +170,12 @@ func TestResumeTraining(t *testing.T) {
 		if err := errors.Join(err, st.Close()); err != nil {
 			t.Fatal(err)
 		}
-		same(t, fmt.Sprintf("%d lines", n), st, want)
+		wantSame(t, fmt.Sprintf("%d lines", n), st, want)
 		if after, _ := os.ReadFile(path); strings.Count(string(after), "\n") != lines {
 			t.Errorf("%d lines: %d after resuming", n, strings.Count(string(after), "\n"))
 		}
 	}
-	// Longer trainings are other ones.
+	// Longer trainings count as different trainings.
 	st, err := Resume(want.path, want.settings)
 	if err != nil {
 		t.Fatal(err)
@@ -185,20 +185,20 @@ func TestResumeTraining(t *testing.T) {
 	if err := errors.Join(err, st.Close()); err != nil {
 		t.Fatal(err)
 	}
-	_, alone := benched(t, PaperExact, opt, d)
-	same(t, "resumed with more epochs", st, alone)
+	_, alone := runBench(t, PaperExact, opt, d)
+	wantSame(t, "resumed with more epochs", st, alone)
 	if cells[0].Training.Epochs != 2 || want.cells[key{"tones", "rnn", 0}].Training.Epochs != 1 {
 		t.Errorf("%+v", cells[0])
 	}
 }
 
-// The budget ends a search; what is finished is the result, and that of a
-// search for a number of configurations.
+// The budget ends a search; the result covers the finished configurations, and equals a
+// search of this number of configurations.
 func TestBudget(t *testing.T) {
 	d, opt := tones(24, 6), Options{Plan: trainPlan(5, 2, "rnn")}
-	_, full := benched(t, PaperExact, opt, d)
+	_, full := runBench(t, PaperExact, opt, d)
 
-	// Trials 0, 1 and 3 took 4 s each; trial 2 was given up.
+	// Trials 0, 1 and 3 took 4 s each; trial 2 was interrupted.
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
 		t.Fatal(err)
@@ -209,7 +209,7 @@ func TestBudget(t *testing.T) {
 		if i == 2 {
 			trial.Cut, trial.Validation = true, Share{}
 		}
-		if err := st.write(record{Trial: &trial}); err != nil {
+		if err := st.writeRecord(record{Trial: &trial}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -223,7 +223,7 @@ func TestBudget(t *testing.T) {
 		return cells[0]
 	}
 	opt.Configurations = 2
-	_, two := benched(t, PaperExact, opt, d)
+	_, two := runBench(t, PaperExact, opt, d)
 	opt.Configurations = 5
 	c := run(15 * time.Second)
 	if c.Configurations != 2 || c.Searched != 16 || c.Selected != two.cells[key{"tones", "rnn", 0}].Selected || c.Accuracy != two.cells[key{"tones", "rnn", 0}].Accuracy {
@@ -232,7 +232,7 @@ func TestBudget(t *testing.T) {
 	if len(st.trials) != 4 || !st.trials[key{"tones", "rnn", 2}].Cut {
 		t.Error("a search beyond its budget continued")
 	}
-	// More of it, and the search continues where it was.
+	// With a larger budget, the search continues.
 	if c := run(time.Hour); c.Configurations != 5 {
 		t.Errorf("%+v, want five configurations", c)
 	}
@@ -248,7 +248,8 @@ func TestBudget(t *testing.T) {
 	}
 }
 
-// A budget too small for anything leaves a cell that says so; the others continue.
+// A budget too small for any trial leaves a cell with the reason; the remaining models
+// continue.
 func TestTooSmallBudget(t *testing.T) {
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
@@ -264,7 +265,7 @@ func TestTooSmallBudget(t *testing.T) {
 	if err != nil || len(cells) != 4 {
 		t.Fatalf("%d cells, %v", len(cells), err)
 	}
-	const why = "not one configuration was trained in the budget of 30ms: give more, or fewer epochs than 5000"
+	const why = "no configuration was trained within the budget of 30ms: increase the budget, or use fewer epochs than 5000"
 	for i, c := range cells {
 		if want := []string{why, ""}[i%2]; c.Missing != want || c.Dataset != sets[i/2].Name || (c.Draws == 0) != (want != "") {
 			t.Errorf("cell %d: %+v, want missing %q", i, c, want)
@@ -279,14 +280,14 @@ func TestTooSmallBudget(t *testing.T) {
 	if rs, err := ReadResults(st.path); err != nil || len(rs.Cells()) != 4 {
 		t.Errorf("read back: %v", err)
 	}
-	// Fewer epochs are another search, and then there is a result.
+	// With fewer epochs, it is another search, with a result.
 	opt.Plan, opt.Budget = trainPlan(1, 1, "arnn", "eusn"), 0
 	if cells, err = Run(t.Context(), sets[:1], opt, st); err != nil || cells[0].Missing != "" || st.cells[key{"tones", "arnn", 0}].Draws != 2 {
 		t.Errorf("%+v, %v, want a result", cells, err)
 	}
 }
 
-// A training tells of its progress while it lasts, and can be cancelled then.
+// A training reports its progress while it runs, and can be cancelled.
 func TestCancelTraining(t *testing.T) {
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
@@ -303,7 +304,7 @@ func TestCancelTraining(t *testing.T) {
 	}
 }
 
-// The paper's figure is a yardstick for the paper's search alone.
+// The paper's figure is a yardstick only for the paper's search.
 func TestShortTrainingIsNotGated(t *testing.T) {
 	st := newStore("", NewSettings(PaperExact, 1))
 	for _, c := range []struct {

@@ -9,32 +9,32 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// callValues bounds the samples of one engine call, which is how long a
-// cancelled job is still waited for.
+// callValues bounds the samples of an engine call, and thereby the wait for a cancelled
+// job.
 const callValues = 1 << 19
 
-// assessment says which series a readout learns from and which it is asked about.
+// assessment lists the series that a readout learns from and the series that it predicts.
 type assessment struct {
 	learn, ask  []int // series of the problem
 	alphas      []float64
 	standardise bool
 }
 
-// outcome is what one network achieved.
+// outcome is the result of a network.
 type outcome struct {
-	predicted  []int // class of each asked series
-	correct    int   // of them
+	predicted  []int // class of each queried series
+	correct    int   // correct predictions
 	alpha      float64
 	parameters int // of the readout
 }
 
-// openEngine opens an engine of that many slots.
+// openEngine opens an engine with the given number of slots.
 type openEngine func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 
-// assess draws a network, or several as layers, runs the series through it
-// once, fits a readout to the states at the ends of those to learn from and counts
-// the right classes among the others. It uses one thread but for the readout's
-// matrix products, and gives the same for every engine.
+// assess draws a network, or several as layers, runs the series through the network once,
+// fits a readout to the end states of the training series and counts the correct
+// predictions of the queried series. It uses one thread except for the readout's matrix
+// products, with the same result for every engine.
 func (p *problem) assess(ctx context.Context, specs []reservoir.Spec, open openEngine, a assessment) (o outcome, err error) {
 	if len(specs) > 1 {
 		return p.assessDeep(ctx, specs, open, a)
@@ -44,12 +44,12 @@ func (p *problem) assess(ctx context.Context, specs []reservoir.Spec, open openE
 		return o, err
 	}
 	series := slices.Concat(a.learn, a.ask)
-	e, err := open(net, len(series)+1) // the last slot makes the shared beginnings
+	e, err := open(net, len(series)+1) // the last slot computes the shared prefixes
 	if err != nil {
 		return o, err
 	}
 	defer func() { err = errors.Join(err, e.Close()) }()
-	if err := p.run(ctx, e, series); err != nil {
+	if err := p.runSeries(ctx, e, series); err != nil {
 		return o, err
 	}
 
@@ -67,18 +67,18 @@ func (p *problem) assess(ctx context.Context, specs []reservoir.Spec, open openE
 	if o.predicted, err = p.predict(e, linear, a); err != nil {
 		return o, err
 	}
-	o.correct = p.count(a.ask, o.predicted)
+	o.correct = p.countCorrect(a.ask, o.predicted)
 	return o, nil
 }
 
-// fitReadout fits a readout to the features of each series to learn from.
+// fitReadout fits a readout to the features of each training series.
 func (p *problem) fitReadout(ctx context.Context, features []float32, a assessment) (*readout.Linear, outcome, error) {
 	labels := make([]int, len(a.learn))
 	for k, i := range a.learn {
 		labels[k] = p.label[i]
 	}
 	linear, report, err := readout.Fit(ctx, features, labels, p.classes, readout.Options{Alphas: a.alphas, Standardise: a.standardise})
-	if errors.Is(err, readout.ErrConstant) { // every series saturates the reservoir: a bad configuration, no end of the search
+	if errors.Is(err, readout.ErrConstant) { // every series saturates the reservoir: a bad configuration, but no end of the search
 		linear, err = majority(p.classes, labels, len(features)/len(labels)), nil
 		report.Alpha = a.alphas[0]
 	}
@@ -88,8 +88,8 @@ func (p *problem) fitReadout(ctx context.Context, features []float32, a assessme
 	return linear, outcome{alpha: report.Alpha, parameters: linear.Columns() * (linear.Features() + 1)}, nil
 }
 
-// majority is the readout of a ridge where no feature says anything: it answers with
-// the class that has most series, the first of equals.
+// majority is the readout of a ridge without informative features: it predicts the class
+// with most series, the first of equals.
 func majority(classes []string, labels []int, features int) *readout.Linear {
 	h := &readout.Linear{Classes: classes, Center: make([]float32, features)}
 	h.Intercept = make([]float32, h.Columns())
@@ -109,14 +109,14 @@ func majority(classes []string, labels []int, features int) *readout.Linear {
 	return h
 }
 
-// predict asks the readout about the states in the engine's slots.
+// predict applies the readout to the states in the engine's slots.
 func (p *problem) predict(e reservoir.Engine, linear *readout.Linear, a assessment) ([]int, error) {
 	if err := e.SetReadouts([]*readout.Linear{linear}); err != nil {
 		return nil, err
 	}
 	runs := make([]reservoir.Run, len(a.ask))
 	for k := range runs {
-		runs[k] = reservoir.Run{Slot: int32(len(a.learn) + k), Emit: true} // no samples: the state as it is
+		runs[k] = reservoir.Run{Slot: int32(len(a.learn) + k), Emit: true} // no samples: the current state
 	}
 	width := e.ScoreWidth()
 	scores := make([]float32, len(runs)*width)
@@ -130,8 +130,8 @@ func (p *problem) predict(e reservoir.Engine, linear *readout.Linear, a assessme
 	return predicted, nil
 }
 
-// count is how many of the listed series are of the predicted class.
-func (p *problem) count(series, predicted []int) (correct int) {
+// countCorrect returns the number of listed series with a correct prediction.
+func (p *problem) countCorrect(series, predicted []int) (correct int) {
 	for k, i := range series {
 		if predicted[k] == p.label[i] {
 			correct++
@@ -140,20 +140,19 @@ func (p *problem) count(series, predicted []int) (correct int) {
 	return correct
 }
 
-// run brings slot k to the end of series[k].
+// runSeries advances slot k to the end of series[k].
 //
-// Series that begin with the same samples share their states until they part.
-// One sample repeated is the common case, see beginnings: it is run once, and
-// every series starts at its first other sample from a copy of the state there.
-// The bits are the same.
-func (p *problem) run(ctx context.Context, e reservoir.Engine, series []int) error {
-	skip := p.shares(series)
+// Series with the same first samples share their states until they differ. The common
+// case is one repeated sample, see beginnings: the repetitions run once, and every series
+// starts at its first different sample from a copy of the state. The bits are the same.
+func (p *problem) runSeries(ctx context.Context, e reservoir.Engine, series []int) error {
+	skip := p.isWorthSharing(series)
 	if skip {
-		if err := p.begin(e, series); err != nil {
+		if err := p.startSlots(e, series); err != nil {
 			return err
 		}
 	}
-	// Calls take series that lie together; the order of the slots is free.
+	// Calls take adjacent series; the order of the slots is free.
 	order := make([]int, len(series))
 	for k := range order {
 		order[k] = k
@@ -185,9 +184,9 @@ func (p *problem) run(ctx context.Context, e reservoir.Engine, series []int) err
 	return nil
 }
 
-// shares reports whether running the shared beginning once is worth it: a stream
-// alone costs about as much as eight in a tile.
-func (p *problem) shares(series []int) bool {
+// isWorthSharing reports whether a single run of the shared prefix saves time: a single
+// stream costs about as much as eight in a tile.
+func (p *problem) isWorthSharing(series []int) bool {
 	sum, longest := 0, 0
 	for _, i := range series {
 		sum += p.lead[i]
@@ -196,9 +195,9 @@ func (p *problem) shares(series []int) bool {
 	return sum > 16*longest
 }
 
-// begin puts every slot whose series has the shared beginning into the state
-// after it.
-func (p *problem) begin(e reservoir.Engine, series []int) error {
+// startSlots writes the state after the shared prefix into every slot whose series has
+// the prefix.
+func (p *problem) startSlots(e reservoir.Engine, series []int) error {
 	order := make([]int, 0, len(series))
 	for k, i := range series {
 		if p.lead[i] > 0 {

@@ -9,18 +9,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// walkSeries is how many series are computed at the same time: whole tiles of
-// every vector engine, and few enough for their states to stay in cache.
+// walkSeries is the number of series computed at the same time: whole tiles of every
+// vector engine, and few enough that their states stay in cache.
 const walkSeries = 64
 
-// walk takes the listed series through networks in layers, a sample at a time:
-// each layer's input is the state that the one before has reached at the same
-// sample, the first one's the series itself. Series k begins after lead[k] of
-// p.first, which are walked once for all; no lead at all means none of any.
-// After each sample walk calls take with the number of samples walked before it,
-// the positions in the list of the series that have it, and their states, a row
-// each, layer after layer. Positions come in the same order whatever the engine;
-// live and states are walk's.
+// walk runs the listed series through networks in layers, a sample at a time: the input
+// of a layer is the state of the previous layer at the same sample, the input of the
+// first layer is the series. Series k starts after lead[k] samples p.first, which are
+// walked once for all series; an empty lead means no prefixes. After each sample walk
+// calls take with the number of samples walked before it, the positions in the list of
+// the series that have the sample, and their states, a row each, layer after layer. The
+// order of positions does not depend on the engine; live and states belong to walk.
 func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEngine, series, lead []int, take func(t int, live []int, states []float32) error) (err error) {
 	engines, err := newStack(specs, open, min(walkSeries, len(series)))
 	defer func() { err = errors.Join(err, engines.close()) }()
@@ -30,8 +29,8 @@ func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEng
 	if lead == nil {
 		lead = make([]int, len(series))
 	}
-	states := make([]float32, walkSeries*width(specs))
-	begin, err := engines.begin(ctx, lead, p.first, states)
+	states := make([]float32, walkSeries*countStates(specs))
+	begin, err := engines.statesAfter(ctx, lead, p.first, states)
 	if err != nil {
 		return err
 	}
@@ -41,14 +40,14 @@ func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEng
 	for k := range order {
 		order[k] = k
 	}
-	// Those of a block end together, so that its tiles stay full.
+	// Series of a block end together, so that its tiles stay full.
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(length(b), length(a)) })
 
 	var inputs []float32
 	runs := make([]reservoir.Run, 0, walkSeries)
 	for live := range slices.Chunk(order, walkSeries) {
 		for n, k := range live {
-			if err := engines.write(int32(n), begin[lead[k]]); err != nil {
+			if err := engines.writeStates(int32(n), begin[lead[k]]); err != nil {
 				return err
 			}
 		}
@@ -68,7 +67,7 @@ func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEng
 			if inputs, err = engines.step(inputs, runs, states); err != nil {
 				return err
 			}
-			if err := take(t, live, states[:len(live)*width(specs)]); err != nil {
+			if err := take(t, live, states[:len(live)*countStates(specs)]); err != nil {
 				return err
 			}
 		}
@@ -76,11 +75,11 @@ func (p *problem) walk(ctx context.Context, specs []reservoir.Spec, open openEng
 	return nil
 }
 
-// leads are the beginnings that a walk of the listed series shares: none where that is
-// not worth it. One sample of each is left, after which it has a state.
+// leads returns the prefixes that a walk of the listed series shares: none if sharing
+// saves no time. One sample of each prefix is left, after which the series has a state.
 func (p *problem) leads(series []int) []int {
 	lead := make([]int, len(series))
-	if p.shares(series) {
+	if p.isWorthSharing(series) {
 		for k, i := range series {
 			lead[k] = min(p.lead[i], p.to[i]-p.from[i]-1)
 		}
@@ -91,8 +90,8 @@ func (p *problem) leads(series []int) []int {
 // stack is the engines of networks in layers.
 type stack []reservoir.Engine
 
-// newStack opens an engine for each network. The caller closes the result, also
-// after an error.
+// newStack opens an engine for each network. The caller closes the result, also after an
+// error.
 func newStack(specs []reservoir.Spec, open openEngine, slots int) (s stack, err error) {
 	for _, spec := range specs {
 		net, err := reservoir.Draw(spec)
@@ -115,14 +114,14 @@ func (s stack) close() (err error) {
 	return err
 }
 
-// step takes a sample of each run through all layers, and puts
-// the states of its slot into a row of states. It returns the inputs' memory.
+// step runs a sample of each run through all layers, and copies the states of its slot
+// into a row of states. It returns the inputs' memory.
 func (s stack) step(inputs []float32, runs []reservoir.Run, states []float32) ([]float32, error) {
 	total := 0
 	for _, e := range s {
 		total += e.Network().Spec.Units
 	}
-	at := 0 // of the layer's states in a row
+	at := 0 // index of the layer's states in a row
 	for _, e := range s {
 		if err := e.Advance(inputs, runs, nil); err != nil {
 			return inputs, err
@@ -141,8 +140,8 @@ func (s stack) step(inputs []float32, runs []reservoir.Run, states []float32) ([
 	return inputs, nil
 }
 
-// begin gives the layers' states after each number in lead but none of a sample.
-func (s stack) begin(ctx context.Context, lead []int, first []float32, states []float32) (map[int][][]uint32, error) {
+// statesAfter returns the layers' states after each number in lead except 0.
+func (s stack) statesAfter(ctx context.Context, lead []int, first []float32, states []float32) (map[int][][]uint32, error) {
 	begun := map[int][][]uint32{}
 	for _, n := range lead {
 		if n > 0 {
@@ -175,8 +174,8 @@ func (s stack) begin(ctx context.Context, lead []int, first []float32, states []
 	return begun, nil
 }
 
-// write puts the layers' states, if there are any, into a slot.
-func (s stack) write(slot int32, states [][]uint32) error {
+// writeStates writes the layers' states, if present, into a slot.
+func (s stack) writeStates(slot int32, states [][]uint32) error {
 	for l, state := range states {
 		if err := s[l].WriteState(slot, state); err != nil {
 			return err

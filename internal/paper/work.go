@@ -5,37 +5,37 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Work says how much of a run is done and which jobs to begin with. It is counted
-// in gigaflops of a large reservoir's matrix product; whatever else takes time
-// counts as the multiply-adds of it that take as long on one core. The numbers are
-// those of a Zen 3 and AVX2, BenchmarkWork shows how well they fit.
+// Work is the share of a run that is finished and decides the order of jobs. It is
+// counted in gigaflops of a large reservoir's matrix product; other work counts as the
+// multiply-adds of the same time on one core. The numbers are those of a Zen 3 and AVX2,
+// BenchmarkWork shows their accuracy.
 func gigaflops(multiplyAdds float64) float64 { return 2e-9 * multiplyAdds }
 
-// steps is the work of advancing one network by that many samples.
+// steps returns the work of advancing a network by the given number of samples.
 func steps(s reservoir.Spec, samples int) float64 {
-	depth := float64(s.Units + s.Inputs() + 40) // what else a unit takes, its tanh above all
+	depth := float64(s.Units + s.Inputs() + 40) // other work of a unit, mostly its tanh
 	if s.Kind == reservoir.RESN {
 		depth = float64(3*s.Inputs() + 55) // the ring is one product
 	}
 	return gigaflops(float64(samples) * (float64(s.Units)*depth + 350))
 }
 
-// layered is steps of networks in layers. They take a sample at a time, which
-// costs a call and a copy of the states for each.
-func layered(list []reservoir.Spec, samples int) (sum float64) {
+// layeredSteps is steps for networks in layers. They advance one sample at a time, which
+// costs a call and a copy of the states per sample.
+func layeredSteps(list []reservoir.Spec, samples int) (sum float64) {
 	for _, s := range list {
 		sum += steps(s, samples) + gigaflops(float64(samples)*float64(120*s.Units+5400))
 	}
 	return sum
 }
 
-// work is that of a trial or draw of a reservoir: that many samples through its
-// networks, and a readout fitted to that many series.
+// work returns the work of a trial or draw of a reservoir: the samples through its
+// networks, and a readout fitted to the series.
 func (s Settings) work(model string, channels int, c Scales, samples, series int) float64 {
 	list := specs(model, channels, c)
 	run := steps(list[0], samples)
 	if len(list) > 1 {
-		run = layered(list, samples)
+		run = layeredSteps(list, samples)
 	}
 	n := float64(c.Units)
 	if s.Protocol == PaperExact {
@@ -44,9 +44,9 @@ func (s Settings) work(model string, channels int, c Scales, samples, series int
 	return run + gigaflops(100*float64(series)*n*(n+85)) // several regularisations, each sample left out
 }
 
-// bankWork is a draw of a bank: its states and what is summed up meanwhile,
-// and the readout, a product and about nine factorisations and inverses of the
-// smaller of its two systems, in numbers twice as long.
+// bankWork returns the work of a draw of a bank: states and running sums, and the
+// readout, a product and about nine factorizations and inverses of the smaller of its two
+// systems, in numbers twice as long.
 func bankWork(d *archive.Dataset, s reservoir.Spec) float64 {
 	samples, series := 0, len(labelled(d, archive.Train))
 	for i := range d.Series {
@@ -61,15 +61,15 @@ func bankSteps(s reservoir.Spec, samples int) float64 {
 	return float64(s.Members) * (steps(s, samples) + gigaflops(float64(samples)*float64(40*s.Units)))
 }
 
-// expected plans the work that a model on a data set still takes, about: draws are
+// planModel plans the approximate remaining work of a model on a data set: draws are
 // counted before their configuration is known.
-func (r *runner) expected(d *archive.Dataset, model string) {
-	if trained(model) {
-		r.expectedTraining(d, model)
+func (r *runner) planModel(d *archive.Dataset, model string) {
+	if isTrained(model) {
+		r.planTraining(d, model)
 		return
 	}
 	if isBank(model) {
-		r.expectedBank(d, model)
+		r.planBank(d, model)
 		return
 	}
 	channels := len(d.Channels)
@@ -85,23 +85,23 @@ func (r *runner) expected(d *archive.Dataset, model string) {
 			draws += r.settings.work(model, channels, Scales{Units: 170, Layers: 2}, train+test, series)
 		}
 	}
-	r.plan(phase{d.Name, model, false}, trials)
-	r.plan(phase{d.Name, model, true}, draws)
+	r.setPlan(phase{d.Name, model, false}, trials)
+	r.setPlan(phase{d.Name, model, true}, draws)
 }
 
-// expectedBank plans the draws of a bank, of which all is known.
-func (r *runner) expectedBank(d *archive.Dataset, model string) {
+// planBank plans the draws of a bank, whose work is known.
+func (r *runner) planBank(d *archive.Dataset, model string) {
 	spec, draws := bankOptions(model, d).Spec, 0.0
 	for i := range r.Draws {
-		if !r.drawn(d, model, i) {
+		if !r.isDrawn(d, model, i) {
 			draws += bankWork(d, spec)
 		}
 	}
-	r.plan(phase{d.Name, model, true}, draws)
+	r.setPlan(phase{d.Name, model, true}, draws)
 }
 
-// samples counts those of a part that a reservoir has to be advanced by: not the
-// beginnings that series share.
+// samples counts the samples of a part through which a reservoir must advance: without
+// the shared prefixes.
 func samples(d *archive.Dataset, part archive.Split) (n int) {
 	var series [][]float32
 	for _, i := range labelled(d, part) {

@@ -15,10 +15,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// BenchmarkWork holds the work that a job is counted for against the time it
-// takes, one thread, on two of the paper's data sets: were the counting perfect,
-// all lines would have the same ns per gigaflop. An ETA is off by as much as the
-// lines of its models differ.
+// BenchmarkWork compares the counted work of a job with its time, one thread, on two of
+// the paper's data sets: with perfect counts, all lines would have the same ns per
+// gigaflop. The error of an ETA is the difference between the lines of its models.
 func BenchmarkWork(b *testing.B) {
 	for _, name := range []string{"ECG5000", "Blink"} {
 		d, err := imports.Import(context.Background(), imports.Options{Dir: shared(b, "datasets", name), Name: name}, nil)
@@ -54,8 +53,8 @@ func BenchmarkWork(b *testing.B) {
 	}
 }
 
-// What Run expects is what its jobs tell of in the end, to the last flop, and at
-// the beginning about as much: what draws and trainings take is not known then.
+// The work expected by Run equals the sum of the reported work, to the last flop, and
+// approximates it at the start: the work of draws and trainings is not known then.
 func TestExpectedWorkIsDone(t *testing.T) {
 	for _, protocol := range append(slices.Clone(Protocols), Compare) {
 		d, models := tones(30, 9), slices.Concat(reservoirs, TrainedModels)
@@ -73,7 +72,7 @@ func TestExpectedWorkIsDone(t *testing.T) {
 			}
 			defer st.Close()
 			plan := Plan{Models: models, Configurations: 4, Draws: 2, Epochs: 2, Budget: budget}
-			if protocol.fixed() {
+			if protocol.isFixed() {
 				plan.Configurations = 0
 			}
 			r := newRunner(Options{Plan: plan, EngineOptions: offline.EngineOptions{Threads: 2}}, st)
@@ -83,13 +82,13 @@ func TestExpectedWorkIsDone(t *testing.T) {
 					first = r.total
 				}
 			}
-			if _, err = r.run(t.Context(), []*archive.Dataset{d}); err != nil {
+			if _, err = r.runSets(t.Context(), []*archive.Dataset{d}); err != nil {
 				t.Fatal(err)
 			}
 			if math.Abs(r.done-r.total) > 1e-9*r.total || r.done == 0 {
 				t.Errorf("%s, budget %v: %g gigaflops told of, %g expected", protocol, budget, r.done, r.total)
 			}
-			// Draws have any number of units; where a budget ends a search is not known.
+			// Draws have any number of units; the end of a search by budget is not known.
 			if ratio := first / r.total; budget == 0 && (ratio < 0.4 || ratio > 2.5) {
 				t.Errorf("%s: %g gigaflops expected at first, there were %g", protocol, first, r.total)
 			}
@@ -97,12 +96,12 @@ func TestExpectedWorkIsDone(t *testing.T) {
 	}
 }
 
-// A job's work is told of while it runs, never more than all of it.
+// A job's work is reported while it runs, never more than its total.
 func TestPiece(t *testing.T) {
 	r := newRunner(Options{}, newStore("", NewSettings(PaperExact, 1)))
 	var told []int64
 	r.Progress, r.total = func(done, total int64, _ string) { told = append(told, done, total) }, 10
-	p := &piece{r: r, left: 10, sample: 0.1}
+	p := &piece{r: r, remaining: 10, sample: 0.1}
 	net, err := reservoir.Draw(specs("esn", 1, deepScales)[0])
 	if err != nil {
 		t.Fatal(err)
@@ -117,8 +116,9 @@ func TestPiece(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.end()
-	// .6 is too little to tell of; then 1.8; a refused call is no work; 10, and not 9.8.
+	p.reportRest()
+	// .6 is too little for a report; then 1.8; a refused call is no work; 10, and not
+	// 9.8.
 	if want := []int64{1, 10, 9, 10, 10, 10}; !slices.Equal(told, want) {
 		t.Errorf("told %v, want %v", told, want)
 	}

@@ -14,8 +14,8 @@ func (p *problem) epochWork(model string, c trainable) float64 {
 	return trainingWork(p.spec(model, c), p.rows(p.fit), p.rows(p.validation))
 }
 
-// trainingWork is that of an epoch of a trained model: its samples run forward,
-// and those to learn from as much twice again.
+// trainingWork returns the work of an epoch of a trained model: its samples run forward,
+// and the training samples twice as much in addition.
 func trainingWork(s baseline.Spec, learn, validation int) float64 {
 	units := float64(s.Units)
 	if s.Kind == baseline.GRU {
@@ -24,10 +24,10 @@ func trainingWork(s baseline.Spec, learn, validation int) float64 {
 	return gigaflops(float64(3*learn+validation) * (3.5*float64(s.Parameters()) + 700*units))
 }
 
-// usualEpochs is how many a training takes, before it is known.
+// usualEpochs is the expected number of epochs of a training.
 func (r *runner) usualEpochs() int { return min(r.Epochs, 2*patience) }
 
-// training tells of one training's epochs, of which usualEpochs are expected.
+// training reports the epochs of a training, of which usualEpochs are expected.
 type training struct {
 	r    *runner
 	work float64 // of an epoch
@@ -35,47 +35,49 @@ type training struct {
 
 func (r *runner) training(epoch float64) training { return training{r, epoch} }
 
-// epoch is told after each. Those beyond usualEpochs are expected as they come.
-func (t training) epoch(n int, _ float64) {
+// reportEpoch is called after each epoch. Epochs beyond usualEpochs are added to the
+// expectation.
+func (t training) reportEpoch(n int, _ float64) {
 	if n > t.r.usualEpochs() {
-		t.r.expect(t.work)
+		t.r.addExpected(t.work)
 	}
 	t.r.advance(t.work)
 }
 
-// end takes off the epochs that did not come.
-func (t training) end(epochs int) { t.r.expect(float64(min(0, epochs-t.r.usualEpochs())) * t.work) }
+// removeRest removes the missing epochs from the expectation.
+func (t training) removeRest(epochs int) {
+	t.r.addExpected(float64(min(0, epochs-t.r.usualEpochs())) * t.work)
+}
 
 // searchForecast is the expected work of the trials of a trained model that have not
-// begun. It is no more than the budget leaves time for, once there is a trial to
-// take the rate from.
+// started. It is limited by the remaining time of the budget, once a trial gives the
+// rate.
 type searchForecast struct {
-	r    *runner
-	mu   sync.Mutex
-	rest float64
+	r         *runner
+	mu        sync.Mutex
+	remaining float64
 }
 
-// pace is that of the trials of a run that have ended, whatever the model.
+// pace is the rate of the finished trials of a run, of all models.
 type pace struct{ done, seconds float64 }
 
-// begin takes a trial off the rest.
-func (s *searchForecast) begin(guess float64) {
+// startTrial subtracts a trial from the rest.
+func (s *searchForecast) startTrial(guess float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	taken := min(s.rest, guess)
-	s.rest -= taken
-	s.r.expect(guess - taken)
+	taken := min(s.remaining, guess)
+	s.remaining -= taken
+	s.r.addExpected(guess - taken)
 }
 
-// end takes a trial's rate, its work in gigaflops over its seconds, and cuts the
-// rest to what the seconds left give time for; and so the searches that have not
-// begun.
-func (s *searchForecast) end(work, seconds, left float64) {
+// endTrial adds a trial's rate, its work in gigaflops per second, and limits the rest to
+// the remaining time; also for searches that have not started.
+func (s *searchForecast) endTrial(work, seconds, left float64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p := &s.r.pace
 	p.done, p.seconds = p.done+work, p.seconds+seconds
-	rate := math.Inf(1) // not known: it bounds nothing
+	rate := math.Inf(1) // unknown: no limit
 	if p.seconds > 0 {
 		rate = p.done / p.seconds
 	}
@@ -85,20 +87,19 @@ func (s *searchForecast) end(work, seconds, left float64) {
 		}
 		return rate * left
 	}
-	if m := most(left); m < s.rest {
-		s.r.expect(m - s.rest)
-		s.rest = m
+	if m := most(left); m < s.remaining {
+		s.r.addExpected(m - s.remaining)
+		s.remaining = m
 	}
 	for next := range s.r.searches {
-		if m := most(s.r.left(next.dataset, next.model).Seconds()); m < s.r.planned[next] {
-			s.r.plan(next, m)
+		if m := most(s.r.timeLeft(next.dataset, next.model).Seconds()); m < s.r.planned[next] {
+			s.r.setPlan(next, m)
 		}
 	}
 }
 
-// expectedTraining plans the work that a trained model on a data set still takes,
-// about.
-func (r *runner) expectedTraining(d *archive.Dataset, model string) {
+// planTraining plans the approximate remaining work of a trained model on a data set.
+func (r *runner) planTraining(d *archive.Dataset, model string) {
 	train, longest, series := 0, 0, labelled(d, archive.Train)
 	for _, i := range series {
 		train += d.Len(i)
@@ -115,7 +116,7 @@ func (r *runner) expectedTraining(d *archive.Dataset, model string) {
 	}
 	trials, draws := 0.0, 0.0
 	for i, c := range r.trainables(model) {
-		if !r.tried(d.Name, model, i, c) {
+		if !r.isTried(d.Name, model, i, c) {
 			trials += one(c)
 		}
 	}
@@ -124,7 +125,7 @@ func (r *runner) expectedTraining(d *archive.Dataset, model string) {
 			draws += one(trainable{scales: Scales{Units: 100}})
 		}
 	}
-	r.plan(phase{d.Name, model, false}, trials)
-	r.plan(phase{d.Name, model, true}, draws)
+	r.setPlan(phase{d.Name, model, false}, trials)
+	r.setPlan(phase{d.Name, model, true}, draws)
 	r.searches[phase{d.Name, model, false}] = true
 }

@@ -9,18 +9,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// everyModel is one of each sort.
+// everyModel has a model of each sort.
 var everyModel = []string{"eusn", "resn", "deepesn", "rnn", "arnn", "gru"}
 
-// refused runs every protocol on a data set and wants each to complain.
-func refused(t *testing.T, name string, d *archive.Dataset, says string, protocols ...Protocol) {
+// wantRefusal runs every protocol on a data set and expects an error from each.
+func wantRefusal(t *testing.T, name string, d *archive.Dataset, says string, protocols ...Protocol) {
 	t.Helper()
 	for _, p := range protocols {
 		st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(p, 1))
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, err = Run(t.Context(), []*archive.Dataset{d}, Options{Plan: plan(p, 2, 1, everyModel...)}, st)
+		_, err = Run(t.Context(), []*archive.Dataset{d}, Options{Plan: smallPlan(p, 2, 1, everyModel...)}, st)
 		if err == nil || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), d.Name) {
 			t.Errorf("%s, %s: %v, want a complaint about %s with %q", name, p, err, d.Name, says)
 		}
@@ -43,8 +43,8 @@ func TestWrongData(t *testing.T) {
 		d.Series = kept
 		return d
 	}
-	refused(t, "one class", only(func(_ int, s *archive.Series) bool { return s.Label == 1 || s.Split == archive.Test }), `all training series are of class "low"`, Protocols...)
-	refused(t, "no test part", only(func(_ int, s *archive.Series) bool { return s.Split == archive.Train }), "0 test series", Protocols...)
+	wantRefusal(t, "one class", only(func(_ int, s *archive.Series) bool { return s.Label == 1 || s.Split == archive.Test }), `all training series are of class "low"`, Protocols...)
+	wantRefusal(t, "no test part", only(func(_ int, s *archive.Series) bool { return s.Split == archive.Train }), "0 test series", Protocols...)
 	names := tones(45, 12)
 	names.Classes = append(names.Classes, "High", "Low", "Mid")
 	for i := range names.Series {
@@ -52,29 +52,29 @@ func TestWrongData(t *testing.T) {
 			names.Series[i].Label += 3
 		}
 	}
-	refused(t, "other names of classes in the test part", names, "no test series is of a class that has training series", Protocols...)
-	refused(t, "one series of a class", only(func(i int, s *archive.Series) bool { return s.Label != 2 || i < 3 || s.Split == archive.Test }),
+	wantRefusal(t, "other names of classes in the test part", names, "no test series is of a class that has training series", Protocols...)
+	wantRefusal(t, "one series of a class", only(func(i int, s *archive.Series) bool { return s.Label != 2 || i < 3 || s.Split == archive.Test }),
 		`class "mid" has one training series`, PaperExact, Best)
-	refused(t, "too few to divide", only(func(i int, s *archive.Series) bool { return i < 6 || s.Split == archive.Test }), "cannot hold all 3 classes", PaperExact, Best)
+	wantRefusal(t, "too few to divide", only(func(i int, s *archive.Series) bool { return i < 6 || s.Split == archive.Test }), "cannot hold all 3 classes", PaperExact, Best)
 
 	missing := tones(45, 12)
 	missing.Series[7].Values[3] = float32(math.NaN())
-	refused(t, "missing value", missing, `series "s7", sample 1, channel "b": value NaN is missing`, PaperExact, Best)
+	wantRefusal(t, "missing value", missing, `series "s7", sample 1, channel "b": value NaN is missing`, PaperExact, Best)
 	infinite := tones(45, 12)
 	infinite.Series[50].Values[0] = float32(math.Inf(1))
-	refused(t, "infinite value", infinite, `series "s50"`, Protocols...)
+	wantRefusal(t, "infinite value", infinite, `series "s50"`, Protocols...)
 	large := tones(45, 12)
 	large.Series[50].Values[0] = 1e20
-	refused(t, "a value no state can hold", large, `series "s50", sample 0, channel "a": value 1e+20 is out of range`, Protocols...)
+	wantRefusal(t, "a value no state can hold", large, `series "s50", sample 0, channel "a": value 1e+20 is out of range`, Protocols...)
 	tokens := &archive.Dataset{Name: "words", Classes: []string{"a", "b"}, Series: []archive.Series{{ID: "1", Split: archive.Train, Tokens: []int32{1}}}}
-	refused(t, "tokens", tokens, "embed the tokens first", Protocols...)
+	wantRefusal(t, "tokens", tokens, "embed the tokens first", Protocols...)
 	st, err := Create(filepath.Join(t.TempDir(), "r.jsonl"), NewSettings(PaperExact, 1))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer st.Close()
 	twice := tones(45, 12)
-	if _, err := Run(t.Context(), []*archive.Dataset{twice, twice}, Options{Plan: plan(PaperExact, 2, 1)}, st); err == nil || !strings.Contains(err.Error(), "listed twice") {
+	if _, err := Run(t.Context(), []*archive.Dataset{twice, twice}, Options{Plan: smallPlan(PaperExact, 2, 1)}, st); err == nil || !strings.Contains(err.Error(), "listed twice") {
 		t.Errorf("the same set twice: %v", err)
 	}
 	for _, p := range []Plan{
@@ -88,7 +88,7 @@ func TestWrongData(t *testing.T) {
 	}
 }
 
-// The tasks made of a data set inherit what is wrong with it.
+// The tasks made from a data set inherit its errors.
 func TestWrongMemory(t *testing.T) {
 	missing, one := tones(45, 12), tones(45, 12)
 	missing.Series[7].Values[3] = float32(math.NaN())
@@ -103,29 +103,29 @@ func TestWrongMemory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused(t, "memory", m, c.says, PaperExact)
+		wantRefusal(t, "memory", m, c.says, PaperExact)
 	}
 	for _, d := range []*archive.Dataset{
 		{Name: "empty", Channels: []string{"x"}},
 		{Name: "words", Classes: []string{"a", "b"}, Series: []archive.Series{{ID: "1", Split: archive.Train, Tokens: []int32{1}}}},
 	} {
 		if m, err := Memory(d, 80, 1); err == nil {
-			if err = Check([]*archive.Dataset{m}, plan(PaperExact, 1, 1), NewSettings(PaperExact, 1)); err == nil {
+			if err = Check([]*archive.Dataset{m}, smallPlan(PaperExact, 1, 1), NewSettings(PaperExact, 1)); err == nil {
 				t.Errorf("%s: a task of nothing", d.Name)
 			}
 		}
 	}
-	short, err := Memory(oneSample(), 21, 1) // the least length: 20 samples of noise and the one
+	short, err := Memory(oneSample(), 21, 1) // the least length: 20 samples of noise and the sample
 	if err != nil {
 		t.Fatal(err)
 	}
-	if cells, _ := benched(t, PaperExact, Options{Plan: plan(PaperExact, 2, 1, "esn")}, short); cells[0].Draws != 1 {
+	if cells, _ := runBench(t, PaperExact, Options{Plan: smallPlan(PaperExact, 2, 1, "esn")}, short); cells[0].Draws != 1 {
 		t.Errorf("%+v", cells[0])
 	}
 }
 
-// oneSample are series of one sample; its first channel tells the class, the
-// second never varies.
+// oneSample returns series of one sample; the first channel gives the class, the second
+// never varies.
 func oneSample() *archive.Dataset {
 	d := tones(45, 12)
 	for i := range d.Series {
@@ -134,11 +134,11 @@ func oneSample() *archive.Dataset {
 	return d
 }
 
-// Odd but right input: classes without a training series, unlabelled series,
-// series of one sample, channels that never vary.
+// Odd but valid input: classes without a training series, unlabeled series, series of one
+// sample, constant channels.
 func TestOddData(t *testing.T) {
-	// The right answer: the same data without the class that was not learnt, whose test
-	// series only count in the denominator.
+	// The correct answer: the same data without the unlearned class, whose test series
+	// only count in the denominator.
 	plain := tones(45, 12)
 	odd := tones(45, 12)
 	odd.Classes = append([]string{"absent"}, odd.Classes...)
@@ -153,14 +153,14 @@ func TestOddData(t *testing.T) {
 		protocol Protocol
 		plan     Plan
 	}{
-		{PaperExact, plan(PaperExact, 3, 2, "eusn", "deepesn")},
-		{PaperExact, plan(PaperExact, 1, 1, "gru")}, // its first configuration is the smallest of the three models'
-		{Best, plan(Best, 3, 2, "eusn", "resn")},
-		{Best, plan(Best, 1, 1, "arnn")},
-		{Bank, plan(Bank, 0, 2)},
+		{PaperExact, smallPlan(PaperExact, 3, 2, "eusn", "deepesn")},
+		{PaperExact, smallPlan(PaperExact, 1, 1, "gru")}, // its first configuration is the smallest of the three models
+		{Best, smallPlan(Best, 3, 2, "eusn", "resn")},
+		{Best, smallPlan(Best, 1, 1, "arnn")},
+		{Bank, smallPlan(Bank, 0, 2)},
 	} {
-		_, a := benched(t, do.protocol, Options{Plan: do.plan}, plain)
-		cells, b := benched(t, do.protocol, Options{Plan: do.plan}, odd)
+		_, a := runBench(t, do.protocol, Options{Plan: do.plan}, plain)
+		cells, b := runBench(t, do.protocol, Options{Plan: do.plan}, odd)
 		if len(b.draws) != do.plan.Draws*len(do.plan.Models) {
 			t.Errorf("%v: %d draws", do, len(b.draws))
 		}
@@ -180,10 +180,10 @@ func TestOddData(t *testing.T) {
 
 	short := oneSample()
 	for _, protocol := range Protocols {
-		// One sample, no memory: every sort of model can be right on all.
-		cells, _ := benched(t, protocol, Options{Plan: plan(protocol, 40, 2)}, short)
+		// One sample, no memory: every sort of model can predict all series.
+		cells, _ := runBench(t, protocol, Options{Plan: smallPlan(protocol, 40, 2)}, short)
 		if protocol == PaperExact {
-			more, _ := benched(t, protocol, Options{Plan: Plan{[]string{"rnn", "gru"}, 3, 1, 40, 0}}, short)
+			more, _ := runBench(t, protocol, Options{Plan: Plan{[]string{"rnn", "gru"}, 3, 1, 40, 0}}, short)
 			cells = append(cells, more...)
 		}
 		for _, c := range cells {
@@ -194,9 +194,9 @@ func TestOddData(t *testing.T) {
 	}
 }
 
-// Channels that never vary tell nothing, whatever their value. The bank, which
-// centres, gives the same for each; large ones saturate reservoirs until no state
-// varies, which is a bad configuration and no end of the search.
+// Constant channels carry no information, for any value. The bank, which centers, gives
+// the same result for each value; large values saturate reservoirs until no state varies,
+// which is a bad configuration but no end of the search.
 func TestConstantChannels(t *testing.T) {
 	with := func(v float32) *archive.Dataset {
 		d := tones(45, 12)
@@ -207,17 +207,17 @@ func TestConstantChannels(t *testing.T) {
 		}
 		return d
 	}
-	_, zeros := benched(t, Bank, Options{Plan: plan(Bank, 0, 2)}, with(0))
-	_, large := benched(t, Bank, Options{Plan: plan(Bank, 0, 2)}, with(1e6))
-	same(t, "the bank on a constant channel", large, zeros)
+	_, zeros := runBench(t, Bank, Options{Plan: smallPlan(Bank, 0, 2)}, with(0))
+	_, large := runBench(t, Bank, Options{Plan: smallPlan(Bank, 0, 2)}, with(1e6))
+	wantSame(t, "the bank on a constant channel", large, zeros)
 
 	guessed := 0
 	for _, protocol := range []Protocol{PaperExact, Best} {
-		cells, _ := benched(t, protocol, Options{Plan: plan(protocol, 8, 1)}, with(0))
+		cells, _ := runBench(t, protocol, Options{Plan: smallPlan(protocol, 8, 1)}, with(0))
 		if cells[0].Accuracy < 0.6 { // of three classes
 			t.Errorf("%s: %+v next to a channel of zeros", protocol, cells[0])
 		}
-		_, st := benched(t, protocol, Options{Plan: plan(protocol, 8, 1, "eusn", "deepesn")}, with(1e6))
+		_, st := runBench(t, protocol, Options{Plan: smallPlan(protocol, 8, 1, "eusn", "deepesn")}, with(1e6))
 		for _, trial := range st.trials {
 			if trial.Validation == (Share{5, 15}) { // all of one class
 				guessed++
@@ -227,14 +227,14 @@ func TestConstantChannels(t *testing.T) {
 	if guessed == 0 {
 		t.Error("no configuration was saturated: nothing was tested")
 	}
-	cells, _ := benched(t, PaperExact, Options{Plan: Plan{TrainedModels, 1, 1, 2, 0}}, with(1e6))
+	cells, _ := runBench(t, PaperExact, Options{Plan: Plan{TrainedModels, 1, 1, 2, 0}}, with(1e6))
 	if len(cells) != 3 {
 		t.Errorf("%+v", cells)
 	}
 }
 
-// Where no feature varies the most frequent class is the answer, the first of
-// equals, as a ridge's intercept gives it.
+// If no feature varies, the most frequent class is the answer, the first of equals, as
+// with a ridge's intercept.
 func TestGuess(t *testing.T) {
 	for _, c := range []struct {
 		classes string
@@ -249,24 +249,24 @@ func TestGuess(t *testing.T) {
 		if err := h.Validate(); err != nil {
 			t.Error(err)
 		}
-		if got := h.Class(h.Intercept); got != c.want { // the scores: no weight is other than 0
+		if got := h.Class(h.Intercept); got != c.want { // the scores: all weights are 0
 			t.Errorf("%+v: class %d", c, got)
 		}
 	}
 }
 
-// One series a class is enough for the bank and too few for a validation part.
+// One series per class is enough for the bank and too few for a validation part.
 func TestOneSeriesAClass(t *testing.T) {
 	d := tones(3, 30)
-	refused(t, "one series a class", d, "has one training series", PaperExact, Best)
-	cells, _ := benched(t, Bank, Options{Plan: plan(Bank, 0, 2)}, d)
+	wantRefusal(t, "one series a class", d, "has one training series", PaperExact, Best)
+	cells, _ := runBench(t, Bank, Options{Plan: smallPlan(Bank, 0, 2)}, d)
 	if c := cells[0]; c.Learnt != 3 || c.Accuracy < 0.6 {
 		t.Errorf("%+v, want better than chance, a third", c)
 	}
 }
 
-// Missing values are filled by the bank: a channel that is never known is one
-// of zeros, a series without any value an ordinary one.
+// Missing values are filled by the bank: a channel without values becomes zeros, a series
+// without any value an ordinary series.
 func TestMissingValuesInBank(t *testing.T) {
 	nan := float32(math.NaN())
 	never, zeros := tones(45, 12), tones(45, 12)
@@ -275,10 +275,10 @@ func TestMissingValuesInBank(t *testing.T) {
 			never.Series[i].Values[k], zeros.Series[i].Values[k] = nan, 0
 		}
 	}
-	do := Options{Plan: plan(Bank, 0, 2)}
-	_, a := benched(t, Bank, do, never)
-	_, b := benched(t, Bank, do, zeros)
-	same(t, "a channel that is never known", a, b)
+	do := Options{Plan: smallPlan(Bank, 0, 2)}
+	_, a := runBench(t, Bank, do, never)
+	_, b := runBench(t, Bank, do, zeros)
+	wantSame(t, "a channel that is never known", a, b)
 
 	gone := tones(45, 12)
 	for _, i := range []int{7, 50} { // one of each part
@@ -286,7 +286,7 @@ func TestMissingValuesInBank(t *testing.T) {
 			gone.Series[i].Values[k] = nan
 		}
 	}
-	if cells, _ := benched(t, Bank, do, gone); cells[0].Accuracy < 0.6 {
+	if cells, _ := runBench(t, Bank, do, gone); cells[0].Accuracy < 0.6 {
 		t.Errorf("two series without a value: %+v", cells[0])
 	}
 }

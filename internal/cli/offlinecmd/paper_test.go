@@ -98,7 +98,7 @@ func TestPaperTrained(t *testing.T) {
 	// says that something is missing, and a larger budget continues.
 	args := []string{"offline", "paper", archive, "--models", "arnn,esn", "--configurations", "1", "--epochs", "2", "--draws", "1", "--resume", "--out", filepath.Join(dir, "c")}
 	r := clitest.Exec(t, t.Context(), append(args, "--budget", "1ns")...)
-	r.Want(t, cli.ExitFailure, `no result for data set "Tiny", arnn: not one configuration was trained in the budget of 1ns`, "--resume and a larger --budget")
+	r.Want(t, cli.ExitFailure, `no result for data set "Tiny", arnn: no configuration was trained within the budget of 1ns`, "--resume and a larger --budget")
 	if !strings.Contains(r.Out, "no result") || !strings.Contains(r.Out, "esn") {
 		t.Errorf("table:\n%s", r.Out)
 	}

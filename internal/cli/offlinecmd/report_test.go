@@ -78,7 +78,7 @@ func TestOfflineReportUsage(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), "offline", "report").Want(t, cli.ExitUsage, "at least 1 arg")
 	clitest.Exec(t, t.Context(), "offline", "report", "none.jsonl").Want(t, cli.ExitFailure, "none.jsonl", "try: eusn-stream offline paper")
-	clitest.Exec(t, t.Context(), "offline", "report", torn).Want(t, cli.ExitFailure, "the last line has no end", "still writing", "--resume")
+	clitest.Exec(t, t.Context(), "offline", "report", torn).Want(t, cli.ExitFailure, "the last line is incomplete", "still writing", "--resume")
 	clitest.Exec(t, t.Context(), "offline", "report", empty).Want(t, cli.ExitIntegrity, "is empty")
 	results := filepath.Join(dir, "r.jsonl")
 	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", results)
