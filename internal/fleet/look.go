@@ -32,11 +32,11 @@ const (
 
 // Look makes the report of a job: it asks the job's processes, and the server. It changes
 // nothing, and takes Patience at most. A job that is not there is admin.ErrNoJob; another
-// error is that the server does not answer what everything begins with. What else cannot be
-// had is in the report's Unknown.
-func Look(ctx context.Context, nc *nats.Conn, job string) (*Report, error) {
+// error is that the server does not answer what everything begins with, or that caller has ended.
+// What else cannot be had is in the report's Unknown.
+func Look(caller context.Context, nc *nats.Conn, job string) (*Report, error) {
 	began := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, Patience)
+	ctx, cancel := context.WithTimeout(caller, Patience)
 	defer cancel()
 	js, err := jetstream.New(nc)
 	if err != nil {
@@ -56,6 +56,9 @@ func Look(ctx context.Context, nc *nats.Conn, job string) (*Report, error) {
 	l.unknown(AboutProcesses, l.again(nc))
 	l.partitions()
 	l.lag()
+	if err := caller.Err(); err != nil { // the report would say that nobody answers
+		return nil, fmt.Errorf("fleet: %w", err)
+	}
 	l.sum()
 	l.r.Judge(DefaultBehind)
 	l.r.Took = time.Since(began).Seconds()

@@ -1,8 +1,10 @@
 package jobcmd_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,7 +15,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/roles"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
@@ -148,12 +153,7 @@ func TestAdvice(t *testing.T) {
 	t.Run("an embedded server", func(t *testing.T) {
 		t.Parallel()
 		p := &typist{t, placeholders}
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		port := l.Addr().(*net.TCPAddr).Port
-		l.Close()
+		port := freePort(t)
 		url := fmt.Sprint("nats://127.0.0.1:", port)
 		conf := clitest.Write(t, in("embedded.yaml"), "model: "+model+"\nserver:\n  dir: "+in("data")+"\n  port: "+strconv.Itoa(port)+"\nstage:\n  partitions: 2\n")
 		p.placeholders = map[string]string{"FILE": conf, "MODEL": model}
@@ -209,4 +209,82 @@ func TestAdvice(t *testing.T) {
 		p.advised(cli.ExitUnreachable, "omit --nats-url", p.call(advice, "doctor")...)
 		clitest.Must(t, "doctor", "--dir", in("fresh"))
 	})
+
+	t.Run("a login of another role", func(t *testing.T) {
+		p := &typist{t, placeholders}
+		logIn, port := writeUsers(t, in("users")), strconv.Itoa(freePort(t))
+		url := "nats://127.0.0.1:" + port
+		conf := clitest.Write(t, in("roles.yaml"), "model: "+model+"\nserver:\n  dir: "+in("roles")+"\n  port: "+port+"\n  users: "+in("users")+"\nstage:\n  partitions: 2\n")
+		clitest.Start(t, "reading sensors.*", "run", "-c", conf)
+		for _, role := range []roles.Role{roles.Reader, roles.Gateway, roles.Sensor} {
+			for _, args := range [][]string{{"status"}, {"partitions"}, {"deadletter", "list"}, {"model", "list"}, {"job", "trim", "--dry-run"}} {
+				args = append(args, "--nats-url", url)
+				logIn(role)
+				p.advised(cli.ExitFailure, "the same command with the login of an operator", args...)
+				logIn(roles.Operator)
+				clitest.Must(t, args...)
+			}
+		}
+	})
+
+	t.Run("a gateway that vanished", func(t *testing.T) {
+		t.Parallel()
+		s := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
+		at := []string{"--nats-url", s.URL()}
+		clitest.Start(t, "reading sensors.*", append([]string{"run", "--model", model, "--partitions", "2"}, at...)...)
+		host, err := os.Hostname()
+		if err != nil {
+			t.Fatal(err)
+		}
+		last, err := json.Marshal(fleet.Sighting{Role: fleet.RoleGateway, ID: "killed", Host: host, PID: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nc, _ := pipelinetest.Connect(t, s)
+		if err := nc.Publish(wire.HeartbeatSubject("eusn"), last); err != nil {
+			t.Fatal(err)
+		}
+		status := func() string { return clitest.Must(t, append([]string{"status"}, at...)...).Out }
+		const vanished, advice = "did not end in order", "first: look at its log, then start it again with the same configuration"
+		pipelinetest.Until(t, "the finding", func() bool { return strings.Contains(status(), vanished) })
+		if out := status(); !strings.Contains(out, advice) {
+			t.Errorf("no %q in\n%s", advice, out)
+		}
+		clitest.Start(t, "publishing to sensors.*", append([]string{"gateway", "--model", model, "--http-listen", "127.0.0.1:0", "--outbox", in("vanished")}, at...)...)
+		if out := status(); strings.Contains(out, vanished) || strings.Contains(out, "first: ") {
+			t.Errorf("with the gateway again:\n%s", out)
+		}
+	})
+}
+
+// writeUsers writes a users file with a user for each role. logIn gives the commands that
+// follow the login of one.
+func writeUsers(t *testing.T, path string) (logIn func(roles.Role)) {
+	t.Helper()
+	lines, passwords := "", map[roles.Role]string{}
+	for _, role := range roles.All {
+		u, password, err := roles.NewUser(string(role), role)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += u.Line() + "\n"
+		passwords[role] = password
+	}
+	clitest.Write(t, path, lines)
+	return func(role roles.Role) {
+		t.Setenv("EUSN_NATS_USER", string(role))
+		t.Setenv("EUSN_NATS_PASSWORD", passwords[role])
+		t.Setenv("EUSN_NATS_INBOX_PREFIX", roles.InboxPrefix(string(role)))
+	}
+}
+
+// freePort returns a port of 127.0.0.1 on which nobody listens.
+func freePort(t *testing.T) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
@@ -144,8 +145,8 @@ func trimFailure(err error) error {
 	} else if errors.Is(err, admin.ErrHistory) {
 		next = "the worker of that job: eusn-stream run, which says what to do about its input"
 	}
-	if errors.Is(err, admin.ErrNoJob) {
-		return err
+	if errors.Is(err, admin.ErrNoJob) || errors.Is(err, nats.ErrPermissionViolation) {
+		return err // the caller knows what to do next
 	}
 	return cli.Fail(cli.ExitFailure, err, next)
 }
