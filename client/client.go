@@ -60,7 +60,7 @@ type Client struct {
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	login := o.Login
 	login.URL, login.Name, login.Log = o.URL, "eusn-stream/"+job(o)+"/client", o.Log
-	nc, err := natsclient.Connect(login)
+	nc, err := natsclient.Connect(ctx, login)
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func startStage(ctx context.Context) (url string, end func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server, err := natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
+	server, err := natsserver.Start(ctx, natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func startStage(ctx context.Context) (url string, end func()) {
 		Job: pipeline.Job{
 			Config: pipeline.Config{Job: "pumps", Partitions: 2},
 			Model:  model,
-			Dial:   func(name string) (*nats.Conn, error) { return server.Connect(name, nil) },
+			Dial:   func(_ context.Context, name string) (*nats.Conn, error) { return server.Connect(name, nil) },
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				return reservoir.NewCPU(net, slots, "auto", 1)
 			},

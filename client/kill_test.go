@@ -49,7 +49,7 @@ func beServer(dir, port string) error {
 	if err != nil {
 		return err
 	}
-	s, err := natsserver.Start(natsserver.Options{Dir: dir, Port: n})
+	s, err := natsserver.Start(context.Background(), natsserver.Options{Dir: dir, Port: n})
 	if err != nil {
 		return err
 	}

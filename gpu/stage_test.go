@@ -38,7 +38,7 @@ func runStage(t *testing.T, s pipeline.Worker) map[string][]codec.Prediction {
 	t.Helper()
 	server := pipelinetest.Server(t, natsserver.Options{Log: s.Log})
 	s.Config = pipeline.Config{Job: "gpu", Partitions: 3, Shards: 1, RowBudget: 20, SnapshotMessages: 5, Lease: time.Second}
-	s.Dial = func(name string) (*nats.Conn, error) { return server.Connect(name, s.Log) }
+	s.Dial = func(_ context.Context, name string) (*nats.Conn, error) { return server.Connect(name, s.Log) }
 	ready, done := make(chan struct{}), make(chan error, 1)
 	s.Ready = func() { close(ready) }
 	ctx, stop := context.WithCancel(t.Context())

@@ -295,8 +295,8 @@ func runStage(t *testing.T, ctx context.Context, model *reservoir.Model, url, su
 	stage := &pipeline.Worker{
 		Job: pipeline.Job{
 			Config: pipeline.Config{Partitions: 2, InputSubject: subject}, Model: model,
-			Dial: func(name string) (*nats.Conn, error) {
-				return natsclient.Connect(natsclient.Options{URL: url, Name: name})
+			Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
+				return natsclient.Connect(t.Context(), natsclient.Options{URL: url, Name: name})
 			},
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				return reservoir.NewCPU(net, slots, "auto", 1)

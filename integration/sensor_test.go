@@ -159,7 +159,7 @@ func live(t *testing.T, m *reservoir.Model, d *archive.Dataset, series []int, in
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.InProcess})
+	srv, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir(), Port: natsserver.InProcess})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func live(t *testing.T, m *reservoir.Model, d *archive.Dataset, series []int, in
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				return reservoir.NewCPU(net, slots, "auto", 1)
 			},
-			Dial: func(name string) (*nats.Conn, error) { return srv.Connect(name, log) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return srv.Connect(name, log) },
 		},
 		Counters: &counters, Ready: func() { close(ready) },
 	}

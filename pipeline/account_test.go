@@ -42,7 +42,7 @@ func rigAs(t *testing.T, addr, user string, book *pipelinetest.LogBook) *rig {
 	t.Helper()
 	b := &rig{t: t, url: "nats://" + user + ":" + user + "@" + addr, inbox: "_INBOX." + user, log: book.Logger()}
 	var err error
-	if b.nc, err = b.dial("test"); err != nil {
+	if b.nc, err = b.dial(t.Context(), "test"); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.nc.Close)

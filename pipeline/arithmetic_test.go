@@ -39,7 +39,7 @@ func TestArithmetic(t *testing.T) {
 			refused := func(when string) {
 				t.Helper()
 				_, before := b.last("bits", 0)
-				s := &Worker{Job: Job{Config: conf, Model: m, Dial: func(name string) (*nats.Conn, error) { return b.dial(name) }, NewEngine: c.wrong}}
+				s := &Worker{Job: Job{Config: conf, Model: m, Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) }, NewEngine: c.wrong}}
 				err := s.Run(t.Context())
 				if err == nil || !strings.Contains(err.Error(), c.rightName) || !strings.Contains(err.Error(), c.wrongIs) {
 					t.Errorf("%s: run ended with %v, want a refusal that says %q and %q", when, err, c.rightName, c.wrongIs)
@@ -95,7 +95,7 @@ func imported(t *testing.T, b *rig, m *reservoir.Model, conf Config, right, wron
 		ctx, cancel := context.WithCancel(t.Context())
 		s := &Worker{
 			Job: Job{Config: conf, Model: m, NewEngine: factory, Log: b.log,
-				Dial: func(name string) (*nats.Conn, error) { return b.dial(name) },
+				Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) },
 			},
 			Ready: cancel,
 		}

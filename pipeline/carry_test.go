@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -222,7 +223,7 @@ func TestFeatureStreamIsMadeAgain(t *testing.T) {
 // A share that cannot be one is refused before anything is asked of a server.
 func TestCarryRefused(t *testing.T) {
 	for _, share := range []float64{-.1, 1.1} {
-		s := &Worker{Job: Job{Config: quick("x", 1), Model: several(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(string) (*nats.Conn, error) { panic("dialled") }}, Carry: share}
+		s := &Worker{Job: Job{Config: quick("x", 1), Model: several(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(context.Context, string) (*nats.Conn, error) { panic("dialled") }}, Carry: share}
 		if err := s.Run(t.Context()); err == nil {
 			t.Errorf("a share of %g is taken", share)
 		}

@@ -78,7 +78,7 @@ func TestClosedConnectionsAreReplaced(t *testing.T) {
 func (b *rig) look() {
 	b.t.Helper()
 	var err error
-	if b.nc, err = b.dial("test"); err != nil {
+	if b.nc, err = b.dial(b.t.Context(), "test"); err != nil {
 		b.t.Fatal(err)
 	}
 	b.js = pipelinetest.JetStream(b.t, b.nc)

@@ -107,7 +107,7 @@ func TestAccountWithFewConsumers(t *testing.T) {
 	if err := s.GlobalAccount().UpdateJetStreamLimits(map[string]server.JetStreamAccountLimits{"": {MaxMemory: -1, MaxStore: -1, MaxStreams: -1, MaxConsumers: 50, MaxAckPending: -1}}); err != nil {
 		t.Fatal(err)
 	}
-	nc, err := natsclient.Connect(natsclient.Options{URL: s.ClientURL(), Name: "test"})
+	nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: s.ClientURL(), Name: "test"})
 	if err != nil {
 		t.Fatal(err)
 	}

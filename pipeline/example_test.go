@@ -32,12 +32,12 @@ func ExampleWorker_Run() {
 		log.Fatal(err)
 	}
 	defer os.RemoveAll(dir)
-	server, err := natsserver.Start(natsserver.Options{Dir: dir})
+	server, err := natsserver.Start(ctx, natsserver.Options{Dir: dir})
 	if err != nil {
 		log.Fatal(err)
 	}
 	defer server.Close()
-	dial := func(name string) (*nats.Conn, error) { return server.Connect(name, nil) }
+	dial := func(_ context.Context, name string) (*nats.Conn, error) { return server.Connect(name, nil) }
 
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	stage := &pipeline.Worker{
@@ -58,7 +58,7 @@ func ExampleWorker_Run() {
 		log.Fatal(err)
 	}
 
-	conn, err := dial("example")
+	conn, err := dial(ctx, "example")
 	if err != nil {
 		log.Fatal(err)
 	}

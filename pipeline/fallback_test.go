@@ -64,7 +64,7 @@ func TestFallback(t *testing.T) {
 			s := &Worker{
 				Job: Job{
 					Config: c, Model: m, Log: b.log,
-					Dial: func(name string) (*nats.Conn, error) { return b.dial(name) },
+					Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) },
 					NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 						e, err := reservoir.NewGeneric(net, slots)
 						return failing{e, &left}, err

@@ -36,7 +36,7 @@ func newPast(t *testing.T) *past {
 
 func (p *past) start(port int) {
 	p.t.Helper()
-	srv, err := natsserver.Start(natsserver.Options{Dir: p.dir, Port: port, Log: testLog(p.t)})
+	srv, err := natsserver.Start(p.t.Context(), natsserver.Options{Dir: p.dir, Port: port, Log: testLog(p.t)})
 	if err != nil {
 		p.t.Fatal(err)
 	}

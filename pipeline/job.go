@@ -27,7 +27,7 @@ type Job struct {
 	// Dial opens one more connection to the NATS server under a name. A worker
 	// needs a few: one for commits and one per 32 MiB of pulls. The caller of Dial
 	// closes them all.
-	Dial func(name string) (*nats.Conn, error)
+	Dial func(ctx context.Context, name string) (*nats.Conn, error)
 	Log  *slog.Logger // optional
 
 	keep       time.Duration           // how long what a record names no more is kept; 0 = keepReplaced, less = not

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -16,7 +17,7 @@ import (
 func TestStageRefusesOtherLengths(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Window, Length: 100, Hop: 50})
 	m.Training.MaxLength = 200
-	s := &Worker{Job: Job{Model: m, NewEngine: pipelinetest.Generic, Dial: func(string) (*nats.Conn, error) { return nil, fmt.Errorf("dialled") }}}
+	s := &Worker{Job: Job{Model: m, NewEngine: pipelinetest.Generic, Dial: func(context.Context, string) (*nats.Conn, error) { return nil, fmt.Errorf("dialled") }}}
 	if err := s.Run(t.Context()); !errors.Is(err, reservoir.ErrModel) || !strings.Contains(err.Error(), "train again with --policy window --length 100 --hop 50") {
 		t.Errorf("got %v, want the model refused", err)
 	}

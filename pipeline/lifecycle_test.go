@@ -45,7 +45,7 @@ func clientsOwnLeak(g string) bool {
 func TestNothingLeaks(t *testing.T) {
 	before := len(ours())
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+	srv, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,8 +127,8 @@ func TestStageRefuses(t *testing.T) {
 	headless.Readouts = nil
 	badPolicy := *good
 	badPolicy.Policy = reservoir.Policy{Kind: "sometimes"}
-	away := func(string) (*nats.Conn, error) {
-		return natsclient.Connect(natsclient.Options{URL: "nats://127.0.0.1:1"})
+	away := func(context.Context, string) (*nats.Conn, error) {
+		return natsclient.Connect(t.Context(), natsclient.Options{URL: "nats://127.0.0.1:1"})
 	}
 	noEngine := func(*reservoir.Network, int) (reservoir.Engine, error) { return nil, errors.New("no such device") }
 	for _, c := range []struct {

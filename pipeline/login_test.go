@@ -44,11 +44,15 @@ func TestLogins(t *testing.T) {
 			conf, o := login(t)
 			o.URL = "nats://" + configured(t, conf)
 			o.Log = testLog(t)
-			if nc, err := natsclient.Connect(natsclient.Options{URL: o.URL}); err == nil {
+			if nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: o.URL}); err == nil {
 				nc.Close()
 				t.Error("the server takes anybody: the test has lost its subject")
 			}
-			b := &rig{t: t, log: o.Log, connect: func(name string) (*nats.Conn, error) { o := o; o.Name = name; return natsclient.Connect(o) }}
+			b := &rig{t: t, log: o.Log, connect: func(ctx context.Context, name string) (*nats.Conn, error) {
+				o := o
+				o.Name = name
+				return natsclient.Connect(ctx, o)
+			}}
 			b.work(t)
 		})
 	}

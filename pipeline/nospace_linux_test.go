@@ -29,7 +29,7 @@ func TestDiskFull(t *testing.T) {
 	t.Cleanup(func() { _ = syscall.Unmount(disk, syscall.MNT_DETACH) })
 	dir := filepath.Join(disk, "store")
 	book := &pipelinetest.LogBook{}
-	srv, err := natsserver.Start(natsserver.Options{Dir: dir, Log: book.Logger()})
+	srv, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir, Log: book.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

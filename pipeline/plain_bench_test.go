@@ -78,7 +78,7 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 }
 
 func (b *rig) plainConnection(name string) jetstream.JetStream {
-	nc, err := b.dial(name)
+	nc, err := b.dial(b.t.Context(), name)
 	if err != nil {
 		b.t.Fatal(err)
 	}

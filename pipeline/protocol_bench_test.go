@@ -107,7 +107,7 @@ func BenchmarkDurability(b *testing.B) {
 func benchRig(b *testing.B, sync bool) *rig {
 	if url := os.Getenv(serverVariable); url != "" {
 		r := &rig{t: b, url: url, log: testLog(b)}
-		nc, err := r.dial("test")
+		nc, err := r.dial(b.Context(), "test")
 		if err != nil {
 			b.Fatal(err)
 		}

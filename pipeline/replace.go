@@ -238,7 +238,7 @@ func copyModels(ctx context.Context, js jetstream.JetStream, from, to string) er
 // Find is the job of a name, with the model that the job began with, which its
 // registry has.
 func (job *Job) Find(ctx context.Context, name string) (*Job, error) {
-	nc, err := job.Dial("model")
+	nc, err := job.Dial(ctx, "model")
 	if err != nil {
 		return nil, err
 	}

@@ -116,7 +116,7 @@ func (job *Job) AbandonResize(ctx context.Context) error {
 // resizeJob opens the job; end closes what was opened.
 func (job *Job) resizeJob(ctx context.Context) (j *resize.Job, end func(), err error) {
 	c := job.Config.WithDefaults()
-	nc, err := job.Dial("resize")
+	nc, err := job.Dial(ctx, "resize")
 	if err != nil {
 		return nil, nil, err
 	}

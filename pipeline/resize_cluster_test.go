@@ -22,7 +22,7 @@ func newTrioRig(t *testing.T) *rig {
 	t.Helper()
 	b := &rig{t: t, url: strings.Join(pipelinetest.Trio(t), ","), log: testLog(t)}
 	for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
-		nc, err := natsclient.Connect(natsclient.Options{URL: b.url, Name: "test", Log: b.log})
+		nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: b.url, Name: "test", Log: b.log})
 		if err == nil {
 			if err = natsclient.AwaitJetStream(t.Context(), nc); err == nil {
 				b.nc, b.js = nc, pipelinetest.JetStream(t, nc)

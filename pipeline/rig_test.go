@@ -21,15 +21,15 @@ type rig struct {
 	t       testing.TB
 	srv     *natsserver.Server
 	nc      *nats.Conn
-	inbox   string                                // of connections by url, if not the default
-	url     string                                // if set, stages connect by TCP
-	bar     func(name string) error               // if set, may keep a stage's connection from being made
-	connect func(name string) (*nats.Conn, error) // if set, how stages connect
-	now     func() time.Time                      // if set, the clock of stages that are started
-	keep    time.Duration                         // how long their replaced snapshots are kept; 0 = not
-	apart   time.Duration                         // see Worker.apart
-	tracer  trace.Tracer                          // see Worker.Tracer
-	carry   float64                               // see Worker.Carry
+	inbox   string                                                     // of connections by url, if not the default
+	url     string                                                     // if set, stages connect by TCP
+	bar     func(name string) error                                    // if set, may keep a stage's connection from being made
+	connect func(ctx context.Context, name string) (*nats.Conn, error) // if set, how stages connect
+	now     func() time.Time                                           // if set, the clock of stages that are started
+	keep    time.Duration                                              // how long their replaced snapshots are kept; 0 = not
+	apart   time.Duration                                              // see Worker.apart
+	tracer  trace.Tracer                                               // see Worker.Tracer
+	carry   float64                                                    // see Worker.Carry
 	js      jetstream.JetStream
 	log     *slog.Logger
 }
@@ -50,17 +50,17 @@ func rigOf(t testing.TB, srv *natsserver.Server) *rig {
 
 // dial connects a stage: in process, or by the rig's address where the test
 // wants the connection to outlive the server.
-func (b *rig) dial(name string) (*nats.Conn, error) {
+func (b *rig) dial(ctx context.Context, name string) (*nats.Conn, error) {
 	if b.bar != nil {
 		if err := b.bar(name); err != nil {
 			return nil, err
 		}
 	}
 	if b.connect != nil {
-		return b.connect(name)
+		return b.connect(ctx, name)
 	}
 	if b.url != "" {
-		return natsclient.Connect(natsclient.Options{URL: b.url, Name: name, InboxPrefix: b.inbox, Log: b.log})
+		return natsclient.Connect(ctx, natsclient.Options{URL: b.url, Name: name, InboxPrefix: b.inbox, Log: b.log})
 	}
 	return b.srv.Connect(name, b.log)
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -70,7 +71,7 @@ func (w *Worker) prepare() (*run, error) {
 		r.shown = new(Counters)
 	}
 	r.counters = &r.shown.counts
-	r.conns.open, r.conns.job = w.Dial, r.cfg.Job
+	r.conns.job = r.cfg.Job
 	r.self.worker = rand.Text() // the outputs show it; it must not tell the names of consumers
 	r.setModel(p.Linear, p.Meta)
 	return r, nil
@@ -79,6 +80,7 @@ func (w *Worker) prepare() (*run, error) {
 // open connects, creates or checks what the job has on the server, and sets
 // up shards and emitters.
 func (r *run) open(ctx context.Context) error {
+	r.conns.open = func(name string) (*nats.Conn, error) { return r.worker.Dial(ctx, name) }
 	nc, err := r.conns.dial("commit")
 	if err != nil {
 		return err

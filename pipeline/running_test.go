@@ -49,8 +49,8 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 	s := &Worker{
 		Job: Job{
 			Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, clock: b.now, keep: cmp.Or(b.keep, -1),
-			Dial: func(name string) (*nats.Conn, error) {
-				nc, err := b.dial(name)
+			Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
+				nc, err := b.dial(ctx, name)
 				r.mu.Lock()
 				defer r.mu.Unlock()
 				if err == nil {

@@ -1,6 +1,7 @@
 package pipeline
 
 import (
+	"context"
 	"fmt"
 	"hash/fnv"
 	"strings"
@@ -174,8 +175,8 @@ func TestNoJetStream(t *testing.T) {
 		t.Fatal("server not ready")
 	}
 	s := Worker{Job: Job{Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic,
-		Dial: func(name string) (*nats.Conn, error) {
-			return natsclient.Connect(natsclient.Options{URL: ns.ClientURL(), Name: name})
+		Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
+			return natsclient.Connect(t.Context(), natsclient.Options{URL: ns.ClientURL(), Name: name})
 		},
 	}}
 	mentions(t, s.Run(t.Context()), "JetStream", "enabled")

@@ -48,7 +48,7 @@ func unnumbered(packets []pipelinetest.Packet, sent map[string][]pipelinetest.Pa
 // Its connection outlives the server.
 func (p *past) trimmer(job string) (removed *atomic.Uint64, stop func()) {
 	p.t.Helper()
-	nc, err := natsclient.Connect(natsclient.Options{URL: p.srv.URL(), Name: "trim", Log: testLog(p.t)})
+	nc, err := natsclient.Connect(p.t.Context(), natsclient.Options{URL: p.srv.URL(), Name: "trim", Log: testLog(p.t)})
 	if err != nil {
 		p.t.Fatal(err)
 	}

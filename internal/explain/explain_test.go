@@ -55,7 +55,9 @@ func (r *rig) stage() (stop func()) {
 	r.counters, r.sent = new(pipeline.Counters), 0
 	s := &pipeline.Worker{
 		Job: pipeline.Job{Config: r.conf, Model: r.model, ModelName: "m.safetensors", NewEngine: pipelinetest.Generic, Log: pipelinetest.Log(r),
-			Dial: func(name string) (*nats.Conn, error) { return r.srv.Connect(name, pipelinetest.Log(r)) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) {
+				return r.srv.Connect(name, pipelinetest.Log(r))
+			},
 		},
 		Counters: r.counters,
 		Ready:    func() { close(ready) },

@@ -15,18 +15,18 @@ import (
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	o := natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort, Log: pipelinetest.Log(t)}
-	s, err := natsserver.Start(o)
+	s, err := natsserver.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	url := s.URL()
 	o.Port = pipelinetest.Port(t, s)
-	first, err := natsclient.Connect(natsclient.Options{URL: url})
+	first, err := natsclient.Connect(t.Context(), natsclient.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer first.Close()
-	nc, err := natsclient.Another(first, "status")
+	nc, err := natsclient.Another(t.Context(), first, "status")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestServerAway(t *testing.T) {
 	if heard() {
 		t.Error("an answer without a server")
 	}
-	if s, err = natsserver.Start(o); err != nil {
+	if s, err = natsserver.Start(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()

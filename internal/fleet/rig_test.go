@@ -69,7 +69,7 @@ func (r *rig) start(m *reservoir.Model, c pipeline.Config) *worker {
 	s := &pipeline.Worker{
 		Job: pipeline.Job{
 			Config: c, Model: m, ModelName: "m.safetensors", Log: log, NewEngine: pipelinetest.Generic,
-			Dial: func(name string) (*nats.Conn, error) {
+			Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
 				nc, err := r.server.Connect(name, nil)
 				w.mu.Lock()
 				defer w.mu.Unlock()

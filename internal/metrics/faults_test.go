@@ -205,7 +205,7 @@ func (f *recording) start(name string, ready bool) {
 				e, err := reservoir.NewGeneric(net, slots)
 				return slowEngine{e, f}, err
 			},
-			Dial: func(name string) (*nats.Conn, error) { return f.rig.server.Connect(name, nil) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return f.rig.server.Connect(name, nil) },
 		},
 		Counters: counters, Ready: func() { close(began) },
 	}

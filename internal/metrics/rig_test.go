@@ -67,7 +67,7 @@ func (r *rig) start(counters *pipeline.Counters, c pipeline.Config) (stop func()
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				return reservoir.NewGeneric(net, slots)
 			},
-			Dial: func(name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
 		},
 		Counters: counters, Ready: func() { close(ready) },
 	}

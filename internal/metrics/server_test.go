@@ -86,7 +86,7 @@ func TestStoppedPartition(t *testing.T) {
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				return reservoir.NewGeneric(net, slots)
 			},
-			Dial: func(name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
 		},
 		Counters: &counters,
 	}

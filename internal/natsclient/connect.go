@@ -42,8 +42,9 @@ type Options struct {
 }
 
 // Connect tries to connect once, so that a wrong address or login is an error
-// now. A connection that is lost later is restored without a limit of attempts.
-func Connect(o Options) (*nats.Conn, error) {
+// now. It returns ctx's error as soon as ctx ends; after that ctx is not used. A
+// connection that is lost later is restored without a limit of attempts.
+func Connect(ctx context.Context, o Options) (*nats.Conn, error) {
 	opts, err := o.options()
 	if err != nil {
 		return nil, err
@@ -51,7 +52,7 @@ func Connect(o Options) (*nats.Conn, error) {
 	if o.URL == "" {
 		o.URL = nats.DefaultURL
 	}
-	nc, err := nats.Connect(o.URL, opts...)
+	nc, err := dial(ctx, func() (*nats.Conn, error) { return nats.Connect(o.URL, opts...) })
 	if err != nil {
 		var unreadable *url.Error // which repeats the address, password and all
 		if errors.As(err, &unreadable) {
@@ -60,6 +61,34 @@ func Connect(o Options) (*nats.Conn, error) {
 		return nil, fmt.Errorf("natsclient: cannot connect to the NATS server at %s: %w (is it running there, and are the credentials right?)", urls.Redact(o.URL), err)
 	}
 	return nc, nil
+}
+
+// dial does not wait for an attempt to connect after ctx has ended: the client
+// has no way to end it, and closes what comes of it.
+func dial(ctx context.Context, connect func() (*nats.Conn, error)) (*nats.Conn, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	type result struct {
+		nc  *nats.Conn
+		err error
+	}
+	connected := make(chan result, 1)
+	go func() {
+		nc, err := connect()
+		connected <- result{nc, err}
+	}()
+	select {
+	case r := <-connected:
+		return r.nc, r.err
+	case <-ctx.Done():
+		go func() {
+			if r := <-connected; r.err == nil {
+				r.nc.Close()
+			}
+		}()
+		return nil, ctx.Err()
+	}
 }
 
 func (o Options) options() ([]nats.Option, error) {
@@ -180,11 +209,11 @@ func AwaitJetStream(ctx context.Context, nc *nats.Conn) error {
 
 // Another opens one more connection like nc: to the same servers, with the same login. What
 // becomes of it is not logged, as nc's log says the same.
-func Another(nc *nats.Conn, name string) (*nats.Conn, error) {
+func Another(ctx context.Context, nc *nats.Conn, name string) (*nats.Conn, error) {
 	o := nc.Opts
 	o.Name = name
 	o.DisconnectedErrCB, o.ReconnectedCB, o.ReconnectErrCB, o.LameDuckModeHandler, o.AsyncErrorCB = nil, nil, nil, nil, nil
-	other, err := o.Connect()
+	other, err := dial(ctx, o.Connect)
 	if err != nil {
 		return nil, fmt.Errorf("natsclient: one more connection: %w", err)
 	}

@@ -1,6 +1,7 @@
 package natsclient_test
 
 import (
+	"context"
 	"errors"
 	"net"
 	"path/filepath"
@@ -18,16 +19,16 @@ import (
 )
 
 func TestConnectErrors(t *testing.T) {
-	_, err := natsclient.Connect(natsclient.Options{URL: "nats://user:secret@127.0.0.1:1"})
+	_, err := natsclient.Connect(t.Context(), natsclient.Options{URL: "nats://user:secret@127.0.0.1:1"})
 	pipelinetest.Mentions(t, err, "127.0.0.1:1", "is it running")
 	if err != nil && strings.Contains(err.Error(), "secret") {
 		t.Errorf("the password is in the error: %v", err)
 	}
-	_, err = natsclient.Connect(natsclient.Options{Creds: "a", Token: "b"})
+	_, err = natsclient.Connect(t.Context(), natsclient.Options{Creds: "a", Token: "b"})
 	pipelinetest.Mentions(t, err, "one of")
-	_, err = natsclient.Connect(natsclient.Options{Cert: "a"})
+	_, err = natsclient.Connect(t.Context(), natsclient.Options{Cert: "a"})
 	pipelinetest.Mentions(t, err, "both")
-	_, err = natsclient.Connect(natsclient.Options{NKey: filepath.Join(t.TempDir(), "none")})
+	_, err = natsclient.Connect(t.Context(), natsclient.Options{NKey: filepath.Join(t.TempDir(), "none")})
 	pipelinetest.Mentions(t, err, "nkey", "none")
 }
 
@@ -80,11 +81,34 @@ func pour(to, from net.Conn) (n int, err error) {
 func TestConnectWaits(t *testing.T) {
 	t.Parallel()
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
-	nc, err := natsclient.Connect(natsclient.Options{URL: "nats://" + slowPort(t, strings.TrimPrefix(srv.URL(), "nats://"), 3*time.Second)})
+	nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: "nats://" + slowPort(t, strings.TrimPrefix(srv.URL(), "nats://"), 3*time.Second)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	nc.Close()
+}
+
+// A context that ends also ends waiting for a server that accepts and is silent.
+func TestConnectKeepsContext(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	o := natsclient.Options{URL: "nats://" + silent.Addr().String()}
+	deadline, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	canceled, cancel := context.WithCancel(t.Context())
+	cancel()
+	for want, ctx := range map[error]context.Context{context.DeadlineExceeded: deadline, context.Canceled: canceled} {
+		began := time.Now()
+		if _, err := natsclient.Connect(ctx, o); !errors.Is(err, want) {
+			t.Errorf("error %v, want %v", err, want)
+		}
+		if waited := time.Since(began); waited > 2*time.Second {
+			t.Errorf("%v: returned after %v", want, waited)
+		}
+	}
 }
 
 // A login that the server does not accept any more is one line in the log, not eight a
@@ -95,7 +119,7 @@ func TestRevokedLogin(t *testing.T) {
 	s := pipelinetest.Serve(t, o)
 	port := s.Addr().(*net.TCPAddr).Port
 	book := &pipelinetest.LogBook{}
-	nc, err := natsclient.Connect(natsclient.Options{URL: s.ClientURL(), User: "u", Password: "before", Log: book.Logger()})
+	nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: s.ClientURL(), User: "u", Password: "before", Log: book.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,7 +71,7 @@ func TestOpenAddresses(t *testing.T) {
 		}
 	}
 	data := filepath.Join(dir, "data")
-	if _, err := Start(Options{Dir: data, Port: RandomPort, Host: "0.0.0.0"}); !errors.Is(err, ErrOpen) {
+	if _, err := Start(t.Context(), Options{Dir: data, Port: RandomPort, Host: "0.0.0.0"}); !errors.Is(err, ErrOpen) {
 		t.Errorf("started: %v", err)
 	}
 	if _, err := os.Stat(data); err == nil {
@@ -108,7 +108,7 @@ func serverCertificate(t *testing.T, dir string, at time.Time) (cert, key string
 // the server's own process needs none.
 func TestClientsNeedCertificates(t *testing.T) {
 	cert, key := serverCertificate(t, t.TempDir(), time.Now())
-	s, err := Start(Options{Dir: t.TempDir(), Port: RandomPort, Cert: cert, Key: key, ClientCA: cert, Users: []User{{Name: "a", Password: "b"}}})
+	s, err := Start(t.Context(), Options{Dir: t.TempDir(), Port: RandomPort, Cert: cert, Key: key, ClientCA: cert, Users: []User{{Name: "a", Password: "b"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,7 +123,7 @@ func TestClientsNeedCertificates(t *testing.T) {
 		nc.Close()
 		t.Error("a client without a certificate is connected")
 	}
-	if _, err := Start(Options{Dir: t.TempDir(), Port: RandomPort, Cert: cert, Key: key, ClientCA: "none.pem"}); err == nil || !strings.Contains(err.Error(), "none.pem") {
+	if _, err := Start(t.Context(), Options{Dir: t.TempDir(), Port: RandomPort, Cert: cert, Key: key, ClientCA: "none.pem"}); err == nil || !strings.Contains(err.Error(), "none.pem") {
 		t.Errorf("authorities in no file: %v", err)
 	}
 }
@@ -132,7 +132,7 @@ func TestClientsNeedCertificates(t *testing.T) {
 func TestCertificateEnds(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Port: InProcess}
 	o.Cert, o.Key = serverCertificate(t, t.TempDir(), time.Now().Add(-certs.ServerLife-time.Hour))
-	if _, err := Start(o); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), o.Cert) {
+	if _, err := Start(t.Context(), o); !errors.Is(err, ErrExpired) || !strings.Contains(err.Error(), o.Cert) {
 		t.Errorf("with a certificate that has ended: %v", err)
 	}
 	dir := t.TempDir()
@@ -140,7 +140,7 @@ func TestCertificateEnds(t *testing.T) {
 	_, other := serverCertificate(t, t.TempDir(), time.Now())
 	for what, o := range map[string]Options{"neither": {Cert: cert}, "does not match": {Cert: cert, Key: other}, "no such file": {Cert: "none", Key: other}} {
 		o.Dir = dir
-		if _, err := Start(o); err == nil || !strings.Contains(err.Error(), what) {
+		if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), what) {
 			t.Errorf("want an error that says %q: %v", what, err)
 		}
 	}
@@ -151,7 +151,7 @@ func TestCertificateEnds(t *testing.T) {
 func TestCertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := serverCertificate(t, dir, time.Now().Add(-time.Hour))
-	s, err := Start(Options{Dir: filepath.Join(dir, "data"), Port: RandomPort, WebSocket: "127.0.0.1:0", Cert: cert, Key: key, Users: []User{{Name: "a", Password: "b"}}})
+	s, err := Start(t.Context(), Options{Dir: filepath.Join(dir, "data"), Port: RandomPort, WebSocket: "127.0.0.1:0", Cert: cert, Key: key, Users: []User{{Name: "a", Password: "b"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -189,7 +189,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 // one, and programs, which send no origin, can.
 func TestWebSocketOrigins(t *testing.T) {
 	for _, listed := range [][]string{nil, {"https://plant.example"}} {
-		s, err := Start(Options{Dir: t.TempDir(), WebSocket: "127.0.0.1:0", Users: []User{{Name: "a", Password: "b"}}, Origins: listed})
+		s, err := Start(t.Context(), Options{Dir: t.TempDir(), WebSocket: "127.0.0.1:0", Users: []User{{Name: "a", Password: "b"}}, Origins: listed})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -59,7 +59,7 @@ func crowded(t *testing.T, files uint64) {
 		o.Connections = 65536
 	}
 	start := func() (*natsserver.Server, jetstream.JetStream) {
-		s, err := natsserver.Start(o)
+		s, err := natsserver.Start(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)
 		}

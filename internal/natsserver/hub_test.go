@@ -112,7 +112,7 @@ func TestHubRefused(t *testing.T) {
 		{natsserver.Options{Hub: "tls://hub"}, "domain"},
 	} {
 		c.o.Dir = t.TempDir()
-		s, err := natsserver.Start(c.o)
+		s, err := natsserver.Start(t.Context(), c.o)
 		if err == nil {
 			s.Close()
 		}

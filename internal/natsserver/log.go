@@ -1,6 +1,7 @@
 package natsserver
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -46,10 +47,12 @@ func newServerLog(log *slog.Logger, dir string) *serverLog {
 	return &serverLog{log: log, dir: dir, fatal: make(chan string, 1), failed: make(chan struct{}), kinds: map[string]*repeated{}}
 }
 
-func (l *serverLog) awaitStart(ns *server.Server, dir string) error {
+func (l *serverLog) awaitStart(ctx context.Context, ns *server.Server, dir string) error {
 	ready := make(chan bool, 1)
 	go func() { ready <- ns.ReadyForConnections(serverStartTimeout) }()
 	select {
+	case <-ctx.Done():
+		return fmt.Errorf("natsserver: %s: %w", dir, ctx.Err())
 	case msg := <-l.fatal:
 		ns.Shutdown()
 		return fmt.Errorf("natsserver: %s: %s", dir, msg)

@@ -62,7 +62,7 @@ func TestChecksumsLeftAlone(t *testing.T) {
 // The store of a running server is refused.
 func TestRepairLeavesARunningStoreAlone(t *testing.T) {
 	dir := t.TempDir()
-	s, err := natsserver.Start(natsserver.Options{Dir: dir})
+	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,9 +70,13 @@ type Server struct {
 }
 
 // Start locks the data directory, starts the server and returns when it
-// accepts connections. Errors name the directory or the address: directory in
-// use by another process, not writable, port taken, store not readable.
-func Start(o Options) (*Server, error) {
+// accepts connections; the server then no longer depends on ctx. Errors name the
+// directory or the address: directory in use by another process, not writable,
+// port taken, store not readable.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("natsserver: %w", err)
+	}
 	if o.Dir == "" {
 		return nil, errors.New("natsserver: no data directory given")
 	}
@@ -105,14 +109,14 @@ func Start(o Options) (*Server, error) {
 		o.Log.Warn("some configuration files of the store cannot be read", "err", err)
 	}
 	s := &Server{release: release}
-	if err := s.start(o, door); err != nil {
+	if err := s.start(ctx, o, door); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-func (s *Server) start(o Options, d *door) error {
+func (s *Server) start(ctx context.Context, o Options, d *door) error {
 	// The server reports a taken port only in its log, after opening the
 	// store; asking first keeps the store out of it.
 	for _, at := range d.addresses {
@@ -144,10 +148,10 @@ func (s *Server) start(o Options, d *door) error {
 	s.log = newServerLog(o.Log, o.Dir)
 	ns.SetLoggerV2(s.log, false, false, false)
 	ns.Start()
-	if err := s.log.awaitStart(ns, o.Dir); err != nil {
+	if err := s.log.awaitStart(ctx, ns, o.Dir); err != nil {
 		return err
 	}
-	if err := s.warm(); err != nil {
+	if err := s.warm(ctx); err != nil {
 		return fmt.Errorf("natsserver: %s: %w", o.Dir, err)
 	}
 	s.web = o.WebSocket != ""
@@ -163,13 +167,13 @@ func (s *Server) start(o Options, d *door) error {
 // request makes the server subscribe to the answers; a second request that
 // overtakes this subscription is never answered (seen in one of twenty starts
 // with two clients, server 2.15.2).
-func (s *Server) warm() error {
+func (s *Server) warm(ctx context.Context) error {
 	nc, err := s.Connect("eusn-stream/start", nil)
 	if err != nil {
 		return err
 	}
 	defer nc.Close()
-	return natsclient.AwaitJetStream(context.Background(), nc)
+	return natsclient.AwaitJetStream(ctx, nc)
 }
 
 // URL is where other processes reach the server; empty when it is in-process

@@ -1,6 +1,7 @@
 package natsserver_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -21,16 +22,16 @@ import (
 // error names.
 func TestDirectoryLock(t *testing.T) {
 	if dir := os.Getenv("EUSN_TEST_LOCK"); dir != "" { // the other process
-		_, err := natsserver.Start(natsserver.Options{Dir: dir})
+		_, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir})
 		fmt.Println("second:", err)
 		return
 	}
 	dir := t.TempDir()
-	s, err := natsserver.Start(natsserver.Options{Dir: dir})
+	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = natsserver.Start(natsserver.Options{Dir: dir})
+	_, err = natsserver.Start(t.Context(), natsserver.Options{Dir: dir})
 	pipelinetest.Mentions(t, err, dir, "in use", fmt.Sprintf("process %d", os.Getpid()))
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDirectoryLock$")
 	cmd.Env = append(os.Environ(), "EUSN_TEST_LOCK="+dir)
@@ -40,7 +41,7 @@ func TestDirectoryLock(t *testing.T) {
 	}
 	s.Close()
 	s.Close()
-	if s, err = natsserver.Start(natsserver.Options{Dir: dir}); err != nil {
+	if s, err = natsserver.Start(t.Context(), natsserver.Options{Dir: dir}); err != nil {
 		t.Fatalf("after Close: %v", err)
 	}
 	s.Close()
@@ -54,9 +55,9 @@ func TestServerRefuses(t *testing.T) {
 	defer l.Close()
 	port := l.Addr().(*net.TCPAddr).Port
 	dir := t.TempDir()
-	_, err = natsserver.Start(natsserver.Options{Dir: dir, Port: port})
+	_, err = natsserver.Start(t.Context(), natsserver.Options{Dir: dir, Port: port})
 	pipelinetest.Mentions(t, err, fmt.Sprint(port), "in use", "another port")
-	if s, err := natsserver.Start(natsserver.Options{Dir: dir}); err != nil {
+	if s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir}); err != nil {
 		t.Errorf("the failed start kept the directory locked: %v", err)
 	} else {
 		s.Close()
@@ -65,9 +66,9 @@ func TestServerRefuses(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = natsserver.Start(natsserver.Options{Dir: file})
+	_, err = natsserver.Start(t.Context(), natsserver.Options{Dir: file})
 	pipelinetest.Mentions(t, err, file, "not a directory")
-	_, err = natsserver.Start(natsserver.Options{})
+	_, err = natsserver.Start(t.Context(), natsserver.Options{})
 	pipelinetest.Mentions(t, err, "no data directory")
 }
 
@@ -79,14 +80,14 @@ func TestReadOnlyDirectory(t *testing.T) {
 	if err := os.Chmod(dir, 0o500); err != nil {
 		t.Fatal(err)
 	}
-	_, err := natsserver.Start(natsserver.Options{Dir: dir})
+	_, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir})
 	pipelinetest.Mentions(t, err, dir, "not writable")
 }
 
 // Two clients that ask at once right after the start both get an answer.
 func TestFirstRequests(t *testing.T) {
 	for range 20 {
-		srv, err := natsserver.Start(natsserver.Options{Dir: t.TempDir()})
+		srv, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -110,4 +111,18 @@ func TestFirstRequests(t *testing.T) {
 		wg.Wait()
 		srv.Close()
 	}
+}
+
+func TestStartCanceled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	dir := t.TempDir()
+	if _, err := natsserver.Start(ctx, natsserver.Options{Dir: dir}); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want %v", err, context.Canceled)
+	}
+	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir}) // nobody holds the directory
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
 }

@@ -55,7 +55,7 @@ func newRig(t testing.TB) *rig {
 	stage := &pipeline.Worker{
 		Job: pipeline.Job{
 			Config: pipeline.Config{Partitions: 4, Shards: 2}, Model: r.model, ModelName: "plant", NewEngine: pipelinetest.Generic,
-			Dial: func(name string) (*nats.Conn, error) { return s.Connect(name, nil) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return s.Connect(name, nil) },
 		},
 		Counters: r.counters, Ready: func() { close(ready) },
 	}

@@ -44,7 +44,7 @@ func dial(ctx context.Context, job *pipeline.Job, name string) (l *jobLog, end f
 	if l, err = prepare(job); err != nil {
 		return nil, nil, err
 	}
-	nc, err := job.Dial(name)
+	nc, err := job.Dial(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}

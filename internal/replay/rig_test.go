@@ -42,7 +42,7 @@ func newRig(t testing.TB) *rig {
 func (b *rig) job(m *reservoir.Model, c pipeline.Config) *pipeline.Job {
 	return &pipeline.Job{
 		Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Log: b.log,
-		Dial: func(name string) (*nats.Conn, error) { return b.srv.Connect(name, b.log) },
+		Dial: func(_ context.Context, name string) (*nats.Conn, error) { return b.srv.Connect(name, b.log) },
 	}
 }
 

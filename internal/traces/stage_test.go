@@ -265,7 +265,7 @@ func stage(ctx context.Context, job, url string, tracer trace.Tracer, latency ti
 	s := &pipeline.Worker{
 		Job: pipeline.Job{
 			Config: pipeline.Config{Job: job, InputSubject: "of-" + job + ".*", Partitions: 1, Latency: latency, Lease: time.Second}, Model: m,
-			Dial: func(name string) (*nats.Conn, error) {
+			Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
 				return nats.Connect(url, nats.Name(name), nats.MaxReconnects(-1))
 			},
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -370,7 +370,7 @@ func predictions(all []consumer.Output) (list []codec.Prediction) {
 
 func server(t *testing.T) string {
 	t.Helper()
-	s, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})
+	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func eachServers(t *testing.T, test func(t *testing.T, begin func(name string) *
 				var nc *nats.Conn
 				for end := time.Now().Add(time.Minute); ; time.Sleep(100 * time.Millisecond) {
 					var err error
-					if nc, err = natsclient.Connect(natsclient.Options{URL: url, Log: pipelinetest.Log(t)}); err == nil {
+					if nc, err = natsclient.Connect(t.Context(), natsclient.Options{URL: url, Log: pipelinetest.Log(t)}); err == nil {
 						err = natsclient.AwaitJetStream(t.Context(), nc)
 					}
 					if err == nil {

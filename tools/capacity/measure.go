@@ -58,7 +58,7 @@ func command(ctx context.Context, program string, args ...string) *exec.Cmd {
 func serve(dir, port string) error {
 	n, err := strconv.Atoi(port)
 	if err == nil {
-		_, err = natsserver.Start(natsserver.Options{Dir: dir, Port: n})
+		_, err = natsserver.Start(context.Background(), natsserver.Options{Dir: dir, Port: n})
 	}
 	if err == nil {
 		select {}
@@ -247,7 +247,7 @@ func (o options) measure(outer context.Context, machines int) (m measured, err e
 	if err := p.start(ctx); err != nil {
 		return m, err
 	}
-	nc, err := natsclient.Connect(natsclient.Options{URL: p.url(), Name: "capacity"})
+	nc, err := natsclient.Connect(ctx, natsclient.Options{URL: p.url(), Name: "capacity"})
 	if err != nil {
 		return m, err
 	}

@@ -184,10 +184,12 @@ func (r *runFlags) run(ctx context.Context, a *cli.App, c config.Config, js jets
 	says.now.Store(new(fleet.Watch))
 	o.Log = log
 	report(a, &o, says)
-	another := func(name string) (*nats.Conn, error) { return natsclient.Another(js.Conn(), name) }
+	another := func(ctx context.Context, name string) (*nats.Conn, error) {
+		return natsclient.Another(ctx, js.Conn(), name)
+	}
 	used := server.Certificates(c, log, server.UsesNATS)
 	go used.Run(ctx)
-	end := server.Answer(another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *says.now.Load() }), used, journal, log)
+	end := server.Answer(ctx, another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *says.now.Load() }), used, journal, log)
 	err = runWith(ctx, js.Conn(), o, to)
 	end()
 	stop()

@@ -157,7 +157,7 @@ func benchStage(ctx context.Context, a *cli.App, o *benchOptions, recipe string,
 }
 
 func (b *stageBench) open(ctx context.Context, dir string) (err error) {
-	if b.server, err = natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: b.log}); err != nil {
+	if b.server, err = natsserver.Start(ctx, natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: b.log}); err != nil {
 		return cli.Fail(cli.ExitFailure, err, "--dir with a writable folder")
 	}
 	if b.nc, err = b.server.Connect("eusn-stream/bench", b.log); err == nil {
@@ -190,7 +190,7 @@ func (b *stageBench) run(outer context.Context, f func(context.Context) error) e
 	stage := pipeline.Worker{
 		Job: pipeline.Job{
 			Config: b.cfg, Model: b.model, NewEngine: b.factory, Log: b.log,
-			Dial: func(name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
 		},
 		Counters: &b.stats,
 		Ready:    func() { once.Do(func() { close(ready) }) },

@@ -47,7 +47,7 @@ func demoLive(ctx context.Context, a *cli.App, o *demoOptions, src demoReplay, m
 	defer os.RemoveAll(dir)
 	log := a.Logger("warn", a.LogFormat())
 	a.Say("4/5  starting a NATS server and the stage")
-	server, err := natsserver.Start(natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: log})
+	server, err := natsserver.Start(ctx, natsserver.Options{Dir: dir, Port: natsserver.InProcess, Log: log})
 	if err != nil {
 		return nil, err
 	}
@@ -58,7 +58,7 @@ func demoLive(ctx context.Context, a *cli.App, o *demoOptions, src demoReplay, m
 		Job: pipeline.Job{
 			Config: pipeline.Config{Job: demoJob, RowBudget: demoBatch, NonFinite: codec.Hold},
 			Model:  m, ModelName: name, NewEngine: engines.New(a.Engine), Log: log,
-			Dial: func(name string) (*nats.Conn, error) { return server.Connect(name, log) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return server.Connect(name, log) },
 		},
 		NewPartitions: pipeline.EmbeddedPartitions, Counters: &l.counters,
 	}

@@ -46,7 +46,7 @@ func streamKind(name string) string { return name[strings.LastIndexByte(name, '-
 // Follow measures what a job writes and logs how its disk fills, until ctx
 // ends. A server that does not answer is asked again.
 func Follow(ctx context.Context, log *slog.Logger, b *server.Broker, c config.Config, first, every time.Duration) {
-	nc, err := b.Dial("eusn-stream/" + c.Job + "/disk")
+	nc, err := b.Dial(ctx, "eusn-stream/"+c.Job+"/disk")
 	if err != nil {
 		log.Warn("disk use is not monitored", "err", err)
 		return
@@ -198,10 +198,10 @@ func check(ctx context.Context, c config.Config) finding {
 		return planned(c)
 	}
 	f := finding{"note", fmt.Sprintf("the disk use of job %q is unknown", c.Job)}
-	b := &server.Broker{Dial: func(name string) (*nats.Conn, error) {
-		return natsclient.Connect(server.NATSOptions(c.NATS, name, nil))
+	b := &server.Broker{Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
+		return natsclient.Connect(ctx, server.NATSOptions(c.NATS, name, nil))
 	}}
-	nc, err := b.Dial("eusn-doctor/disk")
+	nc, err := b.Dial(ctx, "eusn-doctor/disk")
 	if err != nil {
 		f.sentence += ": the server cannot be reached."
 		return f

@@ -33,7 +33,7 @@ func TestDiskIsForetold(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.NATS.URL = url
-	b, err := server.Open(c, slog.New(slog.DiscardHandler))
+	b, err := server.Open(t.Context(), c, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -186,7 +186,7 @@ func checkNATS(ctx context.Context, c config.Config) (f Finding, next string) {
 	if c.NATS.URL == "" {
 		return Finding{"nats", "ok", "no URL is configured: run starts an embedded server."}, ""
 	}
-	nc, err := natsclient.Connect(server.NATSOptions(c.NATS, "eusn-doctor", nil))
+	nc, err := natsclient.Connect(ctx, server.NATSOptions(c.NATS, "eusn-doctor", nil))
 	if err != nil {
 		return Finding{"nats", "problem", err.Error()}, server.ConnectHint(err, "start that server, or omit --nats-url to use the embedded one")
 	}

@@ -27,7 +27,7 @@ func checkConsumers(ctx context.Context, c config.Config) Finding {
 	unknown := func(err error) Finding {
 		return Finding{f.Subject, "note", fmt.Sprintf("how many consumers there may be is unknown: %v.", err)}
 	}
-	nc, err := natsclient.Connect(server.NATSOptions(c.NATS, "eusn-doctor/consumers", nil))
+	nc, err := natsclient.Connect(ctx, server.NATSOptions(c.NATS, "eusn-doctor/consumers", nil))
 	if err != nil {
 		return unknown(errors.New("the server cannot be reached"))
 	}

@@ -71,7 +71,7 @@ type jobState struct {
 func lookAtJob(ctx context.Context, c config.Config) (is jobState, err error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
-	nc, err := natsclient.Connect(server.NATSOptions(c.NATS, "eusn-doctor/job", nil))
+	nc, err := natsclient.Connect(ctx, server.NATSOptions(c.NATS, "eusn-doctor/job", nil))
 	if err != nil {
 		return is, errors.New("the server cannot be reached")
 	}

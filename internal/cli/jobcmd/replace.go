@@ -78,7 +78,7 @@ continues. --abandon undoes the change, until the new states are published.`,
 }
 
 func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions) error {
-	b, err := server.OpenOfJob(a, c, "eusn-stream job replace", false)
+	b, err := server.OpenOfJob(ctx, a, c, "eusn-stream job replace", false)
 	if err != nil {
 		return err
 	}
@@ -168,7 +168,7 @@ func planReplace(ctx context.Context, a *cli.App, b *server.Broker, own, other *
 	if err != nil {
 		return err
 	}
-	nc, js, err := b.Open("eusn-stream/" + now.Job + "/replace")
+	nc, js, err := b.Open(ctx, "eusn-stream/"+now.Job+"/replace")
 	if err != nil {
 		return err
 	}

@@ -88,7 +88,7 @@ number of before; after that, complete the change, and then change back.`,
 }
 
 func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) error {
-	b, err := server.OpenOfJob(a, c, "eusn-stream job resize", false)
+	b, err := server.OpenOfJob(ctx, a, c, "eusn-stream job resize", false)
 	if err != nil {
 		return err
 	}
@@ -165,7 +165,7 @@ func planResize(ctx context.Context, a *cli.App, job *pipeline.Job, b *server.Br
 		return err
 	}
 	plan := resizePlan{Resized: now, Asked: to}
-	nc, js, err := b.Open("eusn-stream/" + now.Job + "/resize")
+	nc, js, err := b.Open(ctx, "eusn-stream/"+now.Job+"/resize")
 	if err != nil {
 		return err
 	}

@@ -199,14 +199,16 @@ func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOpt
 			p.Report(int64(d.Samples-before.Samples), old.rows-int64(before.Samples), "samples predicted")
 		}
 	} else {
-		b, err := server.OpenRunning(a, c, log)
+		b, err := server.OpenRunning(ctx, a, c, log)
 		if err != nil {
 			return err
 		}
 		defer b.Close()
 		ctx = b.Heed(ctx)
 		lacking = b.Lacking
-		job.Dial = func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + c.Job + "/" + name) }
+		job.Dial = func(ctx context.Context, name string) (*nats.Conn, error) {
+			return b.Dial(ctx, "eusn-stream/"+c.Job+"/"+name)
+		}
 		w.Progress = func(d replay.BackfillDone) {
 			p.Report(int64(messagesRead(d)-messagesRead(before)), int64(d.All-messagesRead(before)), "messages read")
 		}

@@ -100,7 +100,7 @@ func TestFieldbus(t *testing.T) {
 	const each, killed = 40, 25
 	value := func(i, c int) float32 { return float32(math.Sin(float64(i)/4+float64(c))) * 2 }
 	keys := []string{"plant/edge/press", "press", "mill"}
-	nc, err := natsclient.Connect(natsclient.Options{URL: url})
+	nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}

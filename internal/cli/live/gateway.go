@@ -133,10 +133,10 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, err, "--outbox with a directory of its own for each gateway")
 	}
-	another := func(name string) (*nats.Conn, error) { return natsclient.Another(nc, name) }
+	another := func(ctx context.Context, name string) (*nats.Conn, error) { return natsclient.Another(ctx, nc, name) }
 	used := server.Certificates(c, log, server.UsesGateway, server.UsesMetrics, server.UsesNATS)
 	go used.Run(ctx)
-	defer server.Answer(another, c.Job, fleet.OfGateway(g.Stats), used, journal, log)()
+	defer server.Answer(ctx, another, c.Job, fleet.OfGateway(g.Stats), used, journal, log)()
 	if c.Metrics.Listen != "" {
 		s, err := metrics.ListenGateway(c.Metrics.Listen, metricsAccess(c.Metrics), g.Stats, tracesStats(spans), used, log)
 		if err != nil {
@@ -220,8 +220,11 @@ func runReporting(ctx context.Context, g *gateway.Gateway, log *slog.Logger) err
 // wrong login, do not go away. The connection is nil if ctx has ended.
 func awaitServer(ctx context.Context, o natsclient.Options, log *slog.Logger) (*nats.Conn, error) {
 	for told := (time.Time{}); ; {
-		nc, err := natsclient.Connect(o)
+		nc, err := natsclient.Connect(ctx, o)
 		dial := new(net.OpError)
+		if err != nil && ctx.Err() != nil {
+			return nil, nil
+		}
 		away := errors.Is(err, nats.ErrNoServers) || errors.Is(err, nats.ErrTimeout) || errors.As(err, &dial) && dial.Op == "dial"
 		if !away {
 			return nc, err

@@ -135,7 +135,7 @@ func TestKilledGateway(t *testing.T) {
 		}
 		items = append(items, it)
 	}
-	nc, err := natsclient.Connect(natsclient.Options{URL: url})
+	nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: url})
 	if err != nil {
 		t.Fatal(err)
 	}

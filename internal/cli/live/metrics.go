@@ -93,12 +93,12 @@ const attachAgain = 5 * time.Second
 
 // attach gives the page the way to the job's server until ctx ends, from the beginning
 // on: a stage that does not become ready is one that somebody looks at.
-func attach(ctx context.Context, live *page.Page, open func(name string) (*nats.Conn, jetstream.JetStream, error), job string, again time.Duration, log *slog.Logger) {
+func attach(ctx context.Context, live *page.Page, open func(ctx context.Context, name string) (*nats.Conn, jetstream.JetStream, error), job string, again time.Duration, log *slog.Logger) {
 	if live == nil {
 		return
 	}
 	for said := false; ; said = true {
-		nc, js, err := open("eusn-stream/" + job + "/page")
+		nc, js, err := open(ctx, "eusn-stream/"+job+"/page")
 		if err == nil {
 			live.Attach(&page.Job{JS: js, Report: func(ctx context.Context) (*fleet.Report, error) { return page.Report(ctx, nc, job) }})
 			<-ctx.Done()

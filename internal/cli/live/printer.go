@@ -31,7 +31,7 @@ type printer struct {
 // nothing it publishes is missed and nothing old is printed. The caller closes
 // nc.
 func newPrinter(ctx context.Context, w io.Writer, job string, b *server.Broker, log *slog.Logger) (*printer, error) {
-	nc, js, err := b.Open("eusn-stream/" + job + "/print")
+	nc, js, err := b.Open(ctx, "eusn-stream/"+job+"/print")
 	if err != nil {
 		return nil, err
 	}

@@ -166,13 +166,13 @@ func runReplay(ctx context.Context, a *cli.App, c config.Config, o replayOptions
 		a.Say("note: %s is a recording: all of it is published with its own streams; %s applies to data sets only", o.archive, strings.Join(o.ofSets, ", "))
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	b, err := server.OpenRunning(a, c, log)
+	b, err := server.OpenRunning(ctx, a, c, log)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	ctx = b.Heed(ctx)
-	nc, err := b.Dial("eusn-stream/" + c.Job + "/replay")
+	nc, err := b.Dial(ctx, "eusn-stream/"+c.Job+"/replay")
 	if err != nil {
 		return err
 	}

@@ -144,16 +144,16 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	}
 	defer closeMetrics()
 	r.live = live
-	b, err := server.Open(c, log)
+	b, err := server.Open(ctx, c, log)
 	if err != nil {
-		return err
+		return ignoreCanceled(err)
 	}
 	defer b.Close()
 	r.broker = b
 	if b.Embedded != nil && b.Embedded.URL() != "" {
 		a.Say("embedded NATS server at %s, data in %s", b.Embedded.URL(), c.Server.Dir)
 	}
-	defer server.Answer(b.Dial, c.Job, fleet.OfStage(r.counters), used, journal, log)()
+	defer server.Answer(ctx, b.Dial, c.Job, fleet.OfStage(r.counters), used, journal, log)()
 	stage := r.newStage(spans)
 	stage.Model = m
 	r.setEngine(stage, engine, slow)
@@ -210,6 +210,14 @@ func (r *stageRun) setEngine(stage *pipeline.Worker, engine, slow string) {
 		limitSlots(&stage.Config, 4*stage.Model.Network.Spec.Layout().Words, hardware.MachineMemory(), r.log)
 	}
 	stage.NewEngine, stage.Fallback = engines.ForStage(engine, stage.Config.WithDefaults().MaxSlots, r.log)
+}
+
+// ignoreCanceled returns nil if a signal ended the start: the stage has done nothing.
+func ignoreCanceled(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
 }
 
 // cancelWhenFailed calls cancel when the embedded server fails, which only a restart
@@ -284,7 +292,7 @@ func filesFailure(err error) error {
 
 // ensureLabels makes the NATS stream of a job's labels. The stage works without.
 func ensureLabels(ctx context.Context, b *server.Broker, c config.Config, log *slog.Logger) {
-	nc, js, err := b.Open("eusn-stream/" + c.Job + "/labels")
+	nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/labels")
 	if err == nil {
 		defer nc.Close()
 		err = labels.Ensure(ctx, js, c.Job, c.NATS.Replicas)
@@ -297,7 +305,7 @@ func ensureLabels(ctx context.Context, b *server.Broker, c config.Config, log *s
 // keepAlarmLog makes the NATS stream and the bucket of a job's alarms, and makes them again
 // when somebody deletes them, until ctx ends. The stage works without.
 func keepAlarmLog(ctx context.Context, b *server.Broker, c config.Config, log *slog.Logger) {
-	nc, js, err := b.Open("eusn-stream/" + c.Job + "/alarms")
+	nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/alarms")
 	if err != nil {
 		log.Warn("the log of alarms is not made", "err", err)
 		return

@@ -41,7 +41,7 @@ func TestPageAttaches(t *testing.T) {
 	tries, over := 0, make(chan struct{})
 	go func() {
 		defer close(over)
-		attach(ctx, live, func(string) (*nats.Conn, jetstream.JetStream, error) {
+		attach(ctx, live, func(context.Context, string) (*nats.Conn, jetstream.JetStream, error) {
 			if tries++; tries == 1 {
 				return nil, nil, errors.New("no server yet")
 			}

@@ -88,13 +88,13 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		return cli.Fail(cli.ExitUsage, err, "eusn-stream tail --help")
 	}
 	log := a.Logger("warn", c.Log.Format)
-	b, err := server.OpenRunning(a, c, log)
+	b, err := server.OpenRunning(ctx, a, c, log)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	ctx = b.Heed(ctx)
-	nc, js, err := b.Open("eusn-stream/" + c.Job + "/tail")
+	nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/tail")
 	if err != nil {
 		return err
 	}

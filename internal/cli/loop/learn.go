@@ -220,13 +220,13 @@ func (l *learning) run(ctx context.Context, command string) error {
 	}
 	defer l.store.Close()
 	log := l.app.Logger(l.conf.Log.Level, l.conf.Log.Format)
-	b, err := server.OpenRunning(l.app, l.conf, log)
+	b, err := server.OpenRunning(ctx, l.app, l.conf, log)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	ctx = b.Heed(ctx)
-	nc, js, err := b.Open("eusn-stream/" + l.conf.Job + "/learn")
+	nc, js, err := b.Open(ctx, "eusn-stream/"+l.conf.Job+"/learn")
 	if err != nil {
 		return err
 	}
@@ -258,7 +258,9 @@ func (l *learning) newJob(b *server.Broker, log *slog.Logger) (*pipeline.Job, er
 	}
 	return &pipeline.Job{
 		Config: server.PipelineConfig(l.conf), Model: l.model, ModelName: filepath.Base(l.conf.Model), NewEngine: engines.New(engine), Log: log,
-		Dial: func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + l.conf.Job + "/" + name) },
+		Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
+			return b.Dial(ctx, "eusn-stream/"+l.conf.Job+"/"+name)
+		},
 	}, nil
 }
 

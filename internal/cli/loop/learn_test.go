@@ -78,7 +78,7 @@ func newLearnJobOf(t *testing.T, recording string, want int, retrain ...string) 
 	clitest.Write(t, table, recording)
 	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
 	clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--out", j.model}, retrain...)...)
-	server, err := natsserver.Start(natsserver.Options{Dir: j.in("data"), Port: natsserver.RandomPort})
+	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: j.in("data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
 	}

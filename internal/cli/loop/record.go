@@ -221,7 +221,7 @@ func openRecorded(ctx context.Context, a *cli.App, c config.Config) (*pipeline.J
 		return nil, source.RecordFiles{}, nil, err
 	}
 	log := a.Logger(c.Log.Level, c.Log.Format)
-	b, err := server.OpenRunning(a, c, log)
+	b, err := server.OpenRunning(ctx, a, c, log)
 	if err != nil {
 		return nil, source.RecordFiles{}, nil, err
 	}
@@ -232,13 +232,15 @@ func openRecorded(ctx context.Context, a *cli.App, c config.Config) (*pipeline.J
 		}
 	}
 	job := &pipeline.Job{Config: server.PipelineConfig(c), Model: m, ModelName: filepath.Base(c.Model), NewEngine: engines.New("generic"), Log: log}
-	job.Dial = func(name string) (*nats.Conn, error) { return b.Dial("eusn-stream/" + c.Job + "/" + name) }
+	job.Dial = func(ctx context.Context, name string) (*nats.Conn, error) {
+		return b.Dial(ctx, "eusn-stream/"+c.Job+"/"+name)
+	}
 	return job, source.RecordFiles{Job: c.Job, Channels: m.Channels}, b, nil
 }
 
 // activeModel is the model that a job predicts with, of its registry.
 func activeModel(ctx context.Context, b *server.Broker, job string) (*reservoir.Model, error) {
-	nc, js, err := b.Open("eusn-stream/" + job + "/model")
+	nc, js, err := b.Open(ctx, "eusn-stream/"+job+"/model")
 	if err != nil {
 		return nil, err
 	}

@@ -102,7 +102,7 @@ func TestRecord(t *testing.T) {
 	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "2", "--units", "8", "--drift")
 	clitest.Write(t, table, strings.ReplaceAll(clitest.RecordingCSV(streams, samples), "m ", "m"))
 	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
-	server, err := natsserver.Start(natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
+	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
 	}

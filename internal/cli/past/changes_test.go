@@ -26,7 +26,7 @@ func newChanged(t *testing.T, retrain ...string) *changed {
 	c := &changed{t: t}
 	c.model, c.archive = filepath.Join(dir, "m.safetensors"), clitest.ImportTiny(t, 2)
 	clitest.Must(t, append([]string{"offline", "retrain", "--archive", c.archive, "--out", c.model}, retrain...)...)
-	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
+	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
 	}

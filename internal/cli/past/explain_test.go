@@ -25,7 +25,7 @@ func newPredicted(t *testing.T, retrain ...string) *predicted {
 	dir := t.TempDir()
 	p := &predicted{model: filepath.Join(dir, "m.safetensors"), archive: clitest.ImportTiny(t, 2)}
 	clitest.Must(t, append([]string{"offline", "retrain", "--archive", p.archive, "--out", p.model}, retrain...)...)
-	server, err := natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
+	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,11 +72,11 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 		return r, err
 	}
 	b := &rig{model: m, engine: engine, log: log, cfg: pipeline.Config{Job: "plan", Partitions: pipeline.EmbeddedPartitions, Latency: latency}.WithDefaults()}
-	if b.server, err = natsserver.Start(natsserver.Options{Dir: filepath.Join(dir, "one"), Port: natsserver.RandomPort, Log: log}); err != nil {
+	if b.server, err = natsserver.Start(ctx, natsserver.Options{Dir: filepath.Join(dir, "one"), Port: natsserver.RandomPort, Log: log}); err != nil {
 		return r, err
 	}
 	defer b.server.Close()
-	if b.nc, err = natsclient.Connect(natsclient.Options{URL: b.server.URL(), Name: "eusn-stream/plan", Log: log}); err != nil {
+	if b.nc, err = natsclient.Connect(ctx, natsclient.Options{URL: b.server.URL(), Name: "eusn-stream/plan", Log: log}); err != nil {
 		return r, err
 	}
 	defer b.nc.Close()
@@ -155,7 +155,7 @@ func (b *rig) run(outer context.Context, f func(ctx context.Context, ready time.
 	stage := pipeline.Worker{
 		Job: pipeline.Job{
 			Config: b.cfg, Model: b.model, NewEngine: b.engine, Log: b.log,
-			Dial: func(name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
+			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return b.server.Connect(name, b.log) },
 		},
 		Counters: &b.stats,
 	}
@@ -183,7 +183,7 @@ func (b *rig) run(outer context.Context, f func(ctx context.Context, ready time.
 
 // read takes the predictions until ctx ends.
 func (b *rig) read(ctx context.Context) error {
-	nc, err := natsclient.Connect(natsclient.Options{URL: b.server.URL(), Name: "eusn-stream/plan/reader", Log: b.log})
+	nc, err := natsclient.Connect(ctx, natsclient.Options{URL: b.server.URL(), Name: "eusn-stream/plan/reader", Log: b.log})
 	if err != nil {
 		return err
 	}

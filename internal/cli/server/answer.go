@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"log/slog"
 
 	"github.com/nats-io/nats.go"
@@ -14,8 +15,8 @@ import (
 // Answer has this process say how it is (eusn-stream status), on a connection of its own,
 // until the function is called that it returns. The process works without, too: then the
 // log says why it does not answer.
-func Answer(dial func(name string) (*nats.Conn, error), job string, t fleet.Teller, used *certs.Watch, journal *fleet.Journal, log *slog.Logger) (end func()) {
-	nc, err := dial("eusn-stream/" + job + "/status")
+func Answer(ctx context.Context, dial func(ctx context.Context, name string) (*nats.Conn, error), job string, t fleet.Teller, used *certs.Watch, journal *fleet.Journal, log *slog.Logger) (end func()) {
+	nc, err := dial(ctx, "eusn-stream/"+job+"/status")
 	if err == nil {
 		var r *fleet.Responder
 		if r, err = fleet.Serve(nc, fleet.Self{Job: job, Program: cli.ReadBuildInfo().Version, Teller: t, Certificates: used, Journal: journal, Log: log}); err == nil {

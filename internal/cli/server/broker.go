@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -25,24 +26,27 @@ import (
 // Broker is the NATS server a command works with: one by URL, or an embedded
 // one that lives as long as the command.
 type Broker struct {
-	Dial     func(name string) (*nats.Conn, error)
+	Dial     func(ctx context.Context, name string) (*nats.Conn, error)
 	Embedded *natsserver.Server // nil where the server is another's
 	heeds    *heeding           // nil: what the server refuses is only logged
 }
 
 // Open starts the embedded server or makes sure that the configured one
 // answers.
-func Open(c config.Config, log *slog.Logger) (*Broker, error) {
+func Open(ctx context.Context, c config.Config, log *slog.Logger) (*Broker, error) {
 	if c.NATS.URL != "" {
 		b := new(Broker)
-		b.Dial = func(name string) (*nats.Conn, error) {
-			nc, err := natsclient.Connect(NATSOptions(c.NATS, name, log))
+		b.Dial = func(ctx context.Context, name string) (*nats.Conn, error) {
+			nc, err := natsclient.Connect(ctx, NATSOptions(c.NATS, name, log))
 			if err == nil && b.heeds != nil {
 				b.heeds.listen(nc)
 			}
 			return nc, err
 		}
-		nc, err := b.Dial("eusn-stream/" + c.Job + "/probe")
+		nc, err := b.Dial(ctx, "eusn-stream/"+c.Job+"/probe")
+		if err != nil && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 		if err != nil {
 			return nil, cli.Fail(cli.ExitUnreachable, err, ConnectHint(err, "eusn-stream doctor")) // not the URL: it may hold a password
 		}
@@ -53,8 +57,10 @@ func Open(c config.Config, log *slog.Logger) (*Broker, error) {
 	if err != nil {
 		return nil, cli.Fail(cli.ExitConfig, err, "a users file as docs/nats.md has it, and PEM files for server.hub_tls; eusn-stream config init --secure, which makes users")
 	}
-	s, err := natsserver.Start(o)
+	s, err := natsserver.Start(ctx, o)
 	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err()
 	case errors.Is(err, natsserver.ErrOpen):
 		return nil, cli.Fail(cli.ExitConfig, err, "eusn-stream config init --secure, which makes a certificate and users; or server.listen: 127.0.0.1")
 	case errors.Is(err, natsserver.ErrWeb):
@@ -67,12 +73,12 @@ func Open(c config.Config, log *slog.Logger) (*Broker, error) {
 		return nil, cli.Fail(cli.ExitFailure, err, fmt.Sprintf(
 			"eusn-stream doctor --dir %s; choose another --dir or --port; or use a running server with --nats-url", c.Server.Dir))
 	}
-	return &Broker{Embedded: s, Dial: func(name string) (*nats.Conn, error) { return s.Connect(name, log) }}, nil
+	return &Broker{Embedded: s, Dial: func(_ context.Context, name string) (*nats.Conn, error) { return s.Connect(name, log) }}, nil
 }
 
 // Open is a connection of that name, and JetStream over it. The caller closes it.
-func (b *Broker) Open(name string) (*nats.Conn, jetstream.JetStream, error) {
-	nc, err := b.Dial(name)
+func (b *Broker) Open(ctx context.Context, name string) (*nats.Conn, jetstream.JetStream, error) {
+	nc, err := b.Dial(ctx, name)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -127,13 +133,13 @@ func originsOf(list string) []string {
 
 // OpenRunning finds the server that a stage works with now: the configured one,
 // or the embedded one of a stage on this machine, which belongs to its process.
-func OpenRunning(a *cli.App, c config.Config, log *slog.Logger) (*Broker, error) {
+func OpenRunning(ctx context.Context, a *cli.App, c config.Config, log *slog.Logger) (*Broker, error) {
 	local := c.NATS.URL == ""
 	if local {
 		c.NATS.URL = localURL(c.Server)
 		a.FoundAt(c.NATS.URL)
 	}
-	b, err := Open(c, log)
+	b, err := Open(ctx, c, log)
 	var f *cli.Failure
 	if local && errors.As(err, &f) && errors.Is(err, nats.ErrNoServers) {
 		a.FoundAt("")

@@ -41,13 +41,13 @@ func JobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 		if err != nil {
 			return err
 		}
-		b, err := OpenOfJob(a, c, cmd.CommandPath(), cmd.Name() == "import")
+		b, err := OpenOfJob(ctx, a, c, cmd.CommandPath(), cmd.Name() == "import")
 		if err != nil {
 			return err
 		}
 		defer b.Close()
 		ctx = b.Heed(ctx)
-		nc, js, err := b.Open("eusn-stream/" + c.Job + "/" + cmd.Name())
+		nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/"+cmd.Name())
 		if err != nil {
 			return err
 		}
@@ -96,13 +96,13 @@ func RunningCommand(a *cli.App, cmd *cobra.Command, with Beside, run func(ctx co
 		if err != nil {
 			return err
 		}
-		b, err := OpenRunning(a, c, a.Logger("warn", c.Log.Format))
+		b, err := OpenRunning(ctx, a, c, a.Logger("warn", c.Log.Format))
 		if err != nil {
 			return err
 		}
 		defer b.Close()
 		ctx = b.Heed(ctx)
-		nc, js, err := b.Open("eusn-stream/" + c.Job + "/" + with.As)
+		nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/"+with.As)
 		if err != nil {
 			return err
 		}
@@ -140,7 +140,7 @@ func NoJob(ctx context.Context, b *Broker, err error, command string) error {
 func jobsOf(ctx context.Context, b *Broker) ([]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, listWait)
 	defer cancel()
-	nc, js, err := b.Open("eusn-stream/jobs")
+	nc, js, err := b.Open(ctx, "eusn-stream/jobs")
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ const listed = 20
 // OpenOfJob is the server of a job that a command works on: the one given by
 // URL, or the embedded one's directory, which nobody else may be using. fresh says
 // that it may be a new directory.
-func OpenOfJob(a *cli.App, c config.Config, command string, fresh bool) (*Broker, error) {
+func OpenOfJob(ctx context.Context, a *cli.App, c config.Config, command string, fresh bool) (*Broker, error) {
 	running := command + " --nats-url " + cli.QuoteForShell(localURL(c.Server))
 	if c.NATS.URL == "" {
 		// The server would make the directory, and an empty job's answer hide the mistake.
@@ -164,7 +164,7 @@ func OpenOfJob(a *cli.App, c config.Config, command string, fresh bool) (*Broker
 		}
 		c.Server.Port, c.Server.WebSocket, c.Server.Hub = natsserver.InProcess, "", ""
 	}
-	b, err := Open(c, a.Logger("warn", c.Log.Format))
+	b, err := Open(ctx, c, a.Logger("warn", c.Log.Format))
 	var f *cli.Failure
 	if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
 		f.Next = running + ", if a stage is using that directory; otherwise another --dir"

@@ -54,7 +54,7 @@ func TestHeartbeats(t *testing.T) {
 func serverOf(t *testing.T) jetstream.JetStream {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
-	s, err := natsserver.Start(natsserver.Options{Dir: t.TempDir(), Port: natsserver.InProcess, Log: log})
+	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir(), Port: natsserver.InProcess, Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,7 +14,7 @@ import (
 func TestAttemptEndsWithConnection(t *testing.T) {
 	dir := t.TempDir()
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: natsserver.RandomPort})
-	nc, err := natsclient.Connect(natsclient.Options{URL: srv.URL()})
+	nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: srv.URL()})
 	if err != nil {
 		t.Fatal(err)
 	}

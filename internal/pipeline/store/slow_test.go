@@ -76,7 +76,7 @@ func TestSlowSnapshotIsReadOnce(t *testing.T) {
 	}
 	var count atomic.Int64
 	at := slowWay(t, srv.URL()[len("nats://"):], 1<<20, &count)
-	nc, err := natsclient.Connect(natsclient.Options{URL: "nats://" + at, Name: "slow"})
+	nc, err := natsclient.Connect(t.Context(), natsclient.Options{URL: "nats://" + at, Name: "slow"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -160,7 +160,7 @@ func OnServer(t *testing.T, url string, do func(js jetstream.JetStream) error) {
 }
 
 func withClient(url string, do func(js jetstream.JetStream) error) error {
-	nc, err := natsclient.Connect(natsclient.Options{URL: url})
+	nc, err := natsclient.Connect(context.Background(), natsclient.Options{URL: url})
 	if err != nil {
 		return err
 	}

@@ -22,7 +22,7 @@ func Server(t testing.TB, o natsserver.Options) *natsserver.Server {
 	if o.Log == nil {
 		o.Log = Log(t)
 	}
-	s, err := natsserver.Start(o)
+	s, err := natsserver.Start(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
 	}

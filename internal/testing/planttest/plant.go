@@ -102,7 +102,7 @@ func (p *Plant) Connect() {
 	var nc *nats.Conn
 	var err error
 	p.Await("a connection to the server", func() bool { // a connection made while the server starts may be reset
-		nc, err = natsclient.Connect(natsclient.Options{URL: p.URL})
+		nc, err = natsclient.Connect(p.T.Context(), natsclient.Options{URL: p.URL})
 		return err == nil
 	})
 	p.T.Cleanup(nc.Close)

@@ -61,7 +61,7 @@ func natsProcess(args []string) error {
 	}
 	port, err := strconv.Atoi(args[1])
 	if err == nil {
-		_, err = natsserver.Start(natsserver.Options{Dir: args[0], Port: port})
+		_, err = natsserver.Start(context.Background(), natsserver.Options{Dir: args[0], Port: port})
 	}
 	if err != nil {
 		return err
