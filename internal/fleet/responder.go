@@ -51,6 +51,8 @@ type Responder struct {
 	stop chan struct{}
 	done sync.WaitGroup
 
+	others nats.ErrHandler // of the connection
+
 	mu      sync.Mutex // guards what follows, and calls of the Teller
 	service micro.Service
 	name    string // in the service's metadata
@@ -73,6 +75,7 @@ func Serve(nc *nats.Conn, self Self) (*Responder, error) {
 	r.all = Process{
 		Form: Form, Role: role, Job: self.Job, ID: rand.Text(), Host: cut(host, mostName), PID: os.Getpid(), Program: self.Program, Started: began,
 	}
+	r.others = nc.ErrorHandler()
 	nc.SetErrorHandler(r.told)
 	r.self.Teller.Note(began)
 	if err := r.register(name); err != nil {
@@ -88,14 +91,16 @@ func Serve(nc *nats.Conn, self Self) (*Responder, error) {
 	return r, nil
 }
 
-// told hears what the server refuses.
-func (r *Responder) told(_ *nats.Conn, _ *nats.Subscription, err error) {
+// told hears what the server refuses, and leaves other errors to the connection.
+func (r *Responder) told(nc *nats.Conn, sub *nats.Subscription, err error) {
 	if natsclient.RefusedAnswer(r.nc, err) { // the asker's subject, not one that this process needs
 		r.log.Debug("an answer was refused", "err", err)
 		return
 	}
 	if !errors.Is(err, nats.ErrPermissionViolation) {
-		r.log.Warn("NATS client error of the connection that answers how this process is; its work does not depend on it", "err", err)
+		if r.others != nil {
+			r.others(nc, sub, err)
+		}
 		return
 	}
 	r.refused.Do(func() {
