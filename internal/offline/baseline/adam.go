@@ -2,7 +2,7 @@ package baseline
 
 import "math"
 
-// adam is the optimiser the package comment names.
+// adam is the optimizer of the package comment.
 type adam struct {
 	rate, first, second float64 // learning rate; the running powers of beta1 and beta2
 	mean, square        []float32
@@ -18,7 +18,7 @@ func newAdam(rate float64, parameters int) *adam {
 	return &adam{rate, 1, 1, make([]float32, parameters), make([]float32, parameters)}
 }
 
-// step moves the weights down the gradient, and clears that.
+// step moves the weights down the gradient, and clears the gradient.
 func (a *adam) step(w, gradient []float32) {
 	a.first *= beta1
 	a.second *= beta2

@@ -11,7 +11,7 @@ import (
 
 var kinds = []Kind{RNN, ARNN, GRU}
 
-func network(t testing.TB, s Spec) *Network {
+func newNetwork(t testing.TB, s Spec) *Network {
 	t.Helper()
 	n, err := New(s)
 	if err != nil {
@@ -20,7 +20,7 @@ func network(t testing.TB, s Spec) *Network {
 	return n
 }
 
-// noise makes series of random length, values and class.
+// noise returns series of random length, values and class.
 func noise(seed uint64, n, channels, classes, least, most int) []Series {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	series := make([]Series, n)
@@ -34,16 +34,16 @@ func noise(seed uint64, n, channels, classes, least, most int) []Series {
 	return series
 }
 
-// Every single derivative is that of central differences of the equations in
-// float64, whose own error is some 1e-10 with a step of 1e-5. The gradient's is the
-// rounding of float32 over 9 steps and 38 series, of numbers of about 1. What the
-// arrays have more than the network has no gradient at all.
+// Every derivative equals the central difference of the equations in float64, whose error
+// is some 1e-10 with a step of 1e-5. The gradient's error is the rounding of float32 over
+// 9 steps and 38 series, of numbers of about 1. The padding of the arrays has gradient
+// zero.
 func TestGradientIsTheLoss(t *testing.T) {
 	for _, kind := range kinds {
 		for _, classes := range []int{2, 4} {
 			t.Run(fmt.Sprint(kind, classes), func(t *testing.T) {
 				s := Spec{Kind: kind, Units: 7, Channels: 3, Classes: classes, Eps: 0.3, Gamma: 0.2, Seed: 5}
-				n := network(t, s)
+				n := newNetwork(t, s)
 				disturb(n, 0.3)
 				series := noise(3, rows+6, 3, classes, 1, 9) // two loads, unequal lengths
 				g := n.layout.weights()
@@ -51,7 +51,7 @@ func TestGradientIsTheLoss(t *testing.T) {
 					t.Fatal(err)
 				}
 				const step = 1e-5
-				truth := exactly(n)
+				truth := exactWeights(n)
 				loss := func() (sum float64) {
 					for _, one := range series {
 						l, _ := descent.CrossEntropy(truth.scores(one), one.Class, 0)
@@ -66,7 +66,7 @@ func TestGradientIsTheLoss(t *testing.T) {
 					truth.all[i] = w - step
 					down := loss()
 					truth.all[i] = w
-					if math.Abs(up-down) < 1e-15 { // rounding alone
+					if math.Abs(up-down) < 1e-15 { // only rounding
 						if g.all[i] != 0 {
 							t.Errorf("weight %d of %d: gradient %g, and the loss does not depend on it", i, len(g.all), g.all[i])
 						}

@@ -11,29 +11,29 @@ import (
 // lanes are the float32 of a vector. Widths are rounded up to whole vectors.
 const lanes = 8
 
-// kernels is where the time goes: for AVX2 in assembly, else in plain Go. They
-// compute the same bits and check nothing. Strides count float32; units are whole
-// vectors; rows and depth at least 1.
+// kernels are the time-critical functions: for AVX2 in assembly, otherwise in plain Go.
+// Both compute the same bits and check no arguments. Strides count float32; units are
+// whole vectors; rows and depth at least 1.
 type kernels struct {
 	name string
 
-	// product, by the vectors of its columns, is that of the function product,
-	// of 4*quads rows.
+	// product, indexed by the vectors of its columns, is the function product, of 4*quads
+	// rows.
 	product [3]func(c []float32, cStride int, a []float32, aRow, aCol int, b []float32, bStride, depth, quads int)
 
-	// eulerForward turns arguments a into their tanh:
+	// eulerForward replaces arguments a by their tanh:
 	//
 	//	a = tanh(a)    next = fma(gain, a, keep*h)
 	eulerForward func(table, a []float32, aStride int, h, next []float32, hStride int, keep, gain float32, units, rows int)
 
-	// eulerBackward turns that tanh into the gradient of the argument. d is the
-	// gradient of the state after, back the part of that before which does not
-	// pass through the argument.
+	// eulerBackward replaces a tanh by the gradient of its argument. d is the gradient of
+	// the next state, back the part of the previous state's gradient that bypasses the
+	// argument.
 	//
 	//	a = gain*d * fma(-a, a, 1)    back = keep*d
 	eulerBackward func(a []float32, aStride int, d, back []float32, dStride int, keep, gain float32, units, rows int)
 
-	// gruForward turns arguments into gates:
+	// gruForward replaces arguments by gates:
 	//
 	//	z = sigmoid(z+uz)    r = sigmoid(r+ur)    y = tanh(fma(r, uy, y))
 	//	next = fma(z, h-y, y)
@@ -41,8 +41,8 @@ type kernels struct {
 	// with sigmoid(x) = fma(tanh(x/2), 1/2, 1/2).
 	gruForward func(table, z, r, y, uz, ur, uy []float32, stride int, h, next []float32, hStride, units, rows int)
 
-	// gruBackward turns z, r and y into the gradients of the arguments from
-	// input, uz, ur and uy into those from the state.
+	// gruBackward replaces z, r and y by the gradients of the arguments from input, and
+	// uz, ur and uy by the gradients of the arguments from the state.
 	gruBackward func(z, r, y, uz, ur, uy []float32, stride int, h []float32, hStride int, d, back []float32, dStride, units, rows int)
 
 	// adamStep moves weights, whole vectors, and clears the gradient:
@@ -52,14 +52,14 @@ type kernels struct {
 	adamStep func(w, g, mean, square []float32, rate float32)
 }
 
-// active is the fastest of this machine.
+// active is the fastest set of kernels on this machine.
 var active = fastest()
 
 var plain = kernels{"plain", [3]func(c []float32, cStride int, a []float32, aRow, aCol int, b []float32, bStride, depth, quads int){
 	plainProduct(lanes), plainProduct(2 * lanes), plainProduct(3 * lanes),
 }, plainEulerForward, plainEulerBackward, plainGRUForward, plainGRUBackward, plainAdam}
 
-// table is where the kernels find the coefficients of canon.Tanh.
+// table holds the coefficients of canon.Tanh for the kernels.
 var table = func() (t []float32) {
 	for k := range canon.TanhTable {
 		t = append(t, canon.TanhTable[k][:]...)

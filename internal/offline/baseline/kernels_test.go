@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// The kernels of this machine compute the bits of the plain ones, for any shape,
-// and write nothing beyond it.
+// The kernels of this machine compute the bits of the plain kernels, for any shape, and
+// write nothing outside the shape.
 func TestKernels(t *testing.T) {
 	if active.name == plain.name {
 		parts.Absent(t, "avx2", "this machine or build has the plain kernels only")

@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/offline/descent"
 )
 
-// loss turns row i of the scores into the gradient of its cross-entropy, times
-// weight, and returns the cross-entropy and the class with the largest score.
+// loss replaces row i of the scores by the gradient of its cross-entropy, times weight,
+// and returns the cross-entropy and the class with the largest score.
 func (n *Network) loss(i int, weight float64) (loss float64, class int) {
 	t := &n.tape
 	scores := t.scores.row(i)[:n.Spec.outputs()]
@@ -24,7 +24,7 @@ func (n *Network) loss(i int, weight float64) (loss float64, class int) {
 	return loss, class
 }
 
-// gradient puts that of the mean loss over a batch into g, which is zero before.
+// gradient writes the gradient of the mean loss over a batch into g, which must be zero.
 func (n *Network) gradient(ctx context.Context, batch []Series, g *weights) error {
 	batch = byLength(batch)
 	weight := 1 / float64(len(batch))
@@ -41,13 +41,13 @@ func (n *Network) gradient(ctx context.Context, batch []Series, g *weights) erro
 		t.scores.part(len(part), 0, t.height-len(part), t.scores.cols).clear()
 		n.backward(g)
 	}
-	n.settle(g)
+	n.finishGradient(g)
 	return nil
 }
 
-// Ask gives the mean cross-entropy over series whose class is known, and the
-// number of all series that are given their class. A Class below 0 is none that
-// was learnt: never right, and no part of the loss.
+// Ask returns the mean cross-entropy over series of a known class, and the number of all
+// correctly classified series. A Class below 0 was not learned: such series are never
+// correct, and no part of the loss.
 func (n *Network) Ask(ctx context.Context, series []Series) (loss float64, correct int, err error) {
 	known := slices.DeleteFunc(byLength(series), func(s Series) bool { return s.Class < 0 })
 	for part := range slices.Chunk(known, rows) {
@@ -67,7 +67,7 @@ func (n *Network) Ask(ctx context.Context, series []Series) (loss float64, corre
 	return loss / float64(len(known)), correct, nil
 }
 
-// byLength is a copy, the longest first, otherwise in the old order.
+// byLength returns a sorted copy, the longest first, equal lengths in their order.
 func byLength(series []Series) []Series {
 	sorted := slices.Clone(series)
 	slices.SortStableFunc(sorted, func(a, b Series) int { return cmp.Compare(len(b.Values), len(a.Values)) })

@@ -9,7 +9,7 @@ type matrix struct {
 
 func (m matrix) row(i int) []float32 { return m.data[i*m.stride : i*m.stride+m.cols] }
 
-// part is the rows x cols block that begins at (i, j), shared.
+// part returns the rows x cols block that begins at (i, j), with shared data.
 func (m matrix) part(i, j, rows, cols int) matrix {
 	return matrix{rows, cols, m.stride, m.data[i*m.stride+j:]}
 }
@@ -20,9 +20,9 @@ func (m matrix) clear() {
 	}
 }
 
-// shape gives m a size, in its old memory if that suffices; its values are then
-// anything. The stride is an odd number of vectors: rows below each other do not
-// share the same few lines of the cache.
+// shape sets the size of m, in its old memory if possible; the values are undefined. The
+// stride is an odd number of vectors: rows below each other do not share the same few
+// cache lines.
 func shape(m *matrix, height, width int) {
 	m.rows, m.cols, m.stride = height, width, (ceil(width, lanes)|1)*lanes
 	if n := height * m.stride; cap(m.data) < n {
@@ -32,16 +32,16 @@ func shape(m *matrix, height, width int) {
 	}
 }
 
-// ceil is n/d, rounded up.
+// ceil returns n/d, rounded up.
 func ceil(n, d int) int { return (n + d - 1) / d }
 
-// up is n rounded up to a multiple of d.
-func up(n, d int) int { return ceil(n, d) * d }
+// roundUp rounds n up to a multiple of d.
+func roundUp(n, d int) int { return ceil(n, d) * d }
 
-// panels calls do with the first column and the vectors of each panel that
-// columns, whole vectors, are divided into: of three where that leaves no single
-// one, which could not hide the latency of its multiply-adds.
-func panels(columns int, do func(j, vectors int)) {
+// forPanels calls do with the first column and the number of vectors of each panel of
+// columns, whole vectors: three vectors if no single vector remains, because a single
+// vector cannot hide the latency of its multiply-adds.
+func forPanels(columns int, do func(j, vectors int)) {
 	for j, left := 0, columns/lanes; left > 0; {
 		vectors := min(left, 3)
 		if left == 4 {
@@ -52,7 +52,7 @@ func panels(columns int, do func(j, vectors int)) {
 	}
 }
 
-// packed is a right factor, panel by panel, each row by row.
+// packed is a right factor, panel by panel, each panel row by row.
 type packed struct {
 	depth, cols int
 	data        []float32
@@ -69,7 +69,7 @@ func (p *packed) shape(depth, cols int) {
 // pack fills p with m.
 func (p *packed) pack(m matrix) {
 	p.shape(m.rows, m.cols)
-	panels(m.cols, func(j, vectors int) {
+	forPanels(m.cols, func(j, vectors int) {
 		width, to := vectors*lanes, p.data[j*p.depth:]
 		for k := range m.rows {
 			copy(to[k*width:][:width], m.row(k)[j:])
@@ -80,7 +80,7 @@ func (p *packed) pack(m matrix) {
 // packTransposed fills p with the transpose of m, whose rows are whole vectors.
 func (p *packed) packTransposed(m matrix) {
 	p.shape(m.cols, m.rows)
-	panels(m.rows, func(j, vectors int) {
+	forPanels(m.rows, func(j, vectors int) {
 		width, to := vectors*lanes, p.data[j*p.depth:]
 		for r := range width {
 			for k, v := range m.row(j + r) {
@@ -90,18 +90,18 @@ func (p *packed) packTransposed(m matrix) {
 	})
 }
 
-// add computes c += a*p, for rows of a as long as p is deep. Rows are computed
-// four at a time: up to three below c's are spoilt.
-func (p *packed) add(c, a matrix) {
-	panels(p.cols, func(j, vectors int) {
+// multiplyAdd computes c += a*p, for rows of a of length p.depth. Rows are computed four
+// at a time: up to three rows below c are overwritten.
+func (p *packed) multiplyAdd(c, a matrix) {
+	forPanels(p.cols, func(j, vectors int) {
 		product(c.part(0, j, c.rows, vectors*lanes), a.data, a.stride, 1, p.data[j*p.depth:], vectors*lanes, p.depth)
 	})
 }
 
-// addTransposed computes c += a'*b, for as many rows as b has. c has whole fours
-// of rows.
+// addTransposed computes c += a'*b, for the number of rows of b. c has a multiple of four
+// rows.
 func addTransposed(c, a, b matrix) {
-	panels(c.cols, func(j, vectors int) {
+	forPanels(c.cols, func(j, vectors int) {
 		product(c.part(0, j, c.rows, vectors*lanes), a.data, 1, a.stride, b.data[j:], b.stride, b.rows)
 	})
 }
@@ -114,7 +114,7 @@ func product(c matrix, a []float32, aRow, aCol int, b []float32, bStride, depth 
 	if quads == 0 || depth == 0 {
 		return
 	}
-	// The kernels check nothing.
+	// The kernels check no arguments.
 	_ = c.data[(4*quads-1)*c.stride+c.cols-1]
 	_ = a[(4*quads-1)*aRow+(depth-1)*aCol]
 	_ = b[(depth-1)*bStride+c.cols-1]

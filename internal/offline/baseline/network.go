@@ -9,11 +9,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/offline/descent"
 )
 
-// Arithmetic is the version of what a training computes: another one gives the
-// same data, options and seed other weights. 1 was float64.
+// Arithmetic is the version of a training's computation: with another version, the same
+// data, options and seed give other weights. 1 was float64.
 const Arithmetic = 2
 
-// Kind is one of the package comment's models.
+// Kind is a model of the package comment.
 type Kind string
 
 // The models.
@@ -23,7 +23,7 @@ const (
 	GRU  Kind = "gru"
 )
 
-// Spec says what to train. Eps and Gamma are those of ARNN.
+// Spec describes a network. Eps and Gamma belong to ARNN.
 type Spec struct {
 	Kind                     Kind
 	Units, Channels, Classes int
@@ -34,7 +34,7 @@ type Spec struct {
 // maxSize bounds units, channels and classes, so that their products fit.
 const maxSize = 1 << 14
 
-// Validate reports what is wrong with a spec.
+// Validate reports the errors of a spec.
 func (s Spec) Validate() error {
 	switch s.Kind {
 	case RNN, ARNN, GRU:
@@ -50,7 +50,7 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-// gates is how many N-wide pre-activations a step has.
+// gates returns the number of N-wide pre-activations of a step.
 func (s Spec) gates() int {
 	if s.Kind == GRU {
 		return 3
@@ -58,7 +58,7 @@ func (s Spec) gates() int {
 	return 1
 }
 
-// outputs is the width of the output layer.
+// outputs returns the width of the output layer.
 func (s Spec) outputs() int {
 	if s.Classes == 2 {
 		return 1
@@ -76,8 +76,8 @@ func (s Spec) Parameters() int {
 	return p
 }
 
-// layout is a spec and the widths of its arrays: whole vectors. What they have more
-// than the network is zero, and stays so.
+// layout is a spec and the widths of its arrays: whole vectors. The padding is zero, and
+// stays zero.
 type layout struct {
 	Spec
 	units   int // of a state
@@ -87,15 +87,15 @@ type layout struct {
 }
 
 func (s Spec) layout() layout {
-	units := up(s.Units, lanes)
-	return layout{s, units, up(1+s.Channels, 4), s.gates() * units, up(s.outputs(), lanes)}
+	units := roundUp(s.Units, lanes)
+	return layout{s, units, roundUp(1+s.Channels, 4), s.gates() * units, roundUp(s.outputs(), lanes)}
 }
 
-// weights are all parameters in one slice, and the views of it. Gradients and
-// moments have the same shape. A row of the tape, a state, a 1 and a sample, times
-// cell is the argument of rnn. The rows are therefore the recurrent weights, the
-// bias, the input weights. Of gru cell ends with the second bias c, and input are
-// the first and the input weights.
+// weights are all parameters in one slice, and views of the slice. Gradients and moments
+// have the same shape. A row of the tape (a state, a 1 and a sample) times cell is the
+// argument of rnn. The rows are therefore the recurrent weights, the bias, the input
+// weights. For gru, cell ends with the second bias c, and input holds the first bias and
+// the input weights.
 type weights struct {
 	all    []float32
 	cell   matrix
@@ -124,7 +124,7 @@ func (l layout) weights() (w weights) {
 	return w
 }
 
-// samples are the rows of the input weights.
+// samples returns the rows of the input weights.
 func (l layout) samples(w weights) matrix {
 	if l.Kind == GRU {
 		return w.input.part(1, 0, l.Channels, l.wide)
@@ -132,8 +132,8 @@ func (l layout) samples(w weights) matrix {
 	return w.cell.part(l.units+1, 0, l.Channels, l.wide)
 }
 
-// set stores m, of which each of gates parts has fewer columns than those of to.
-func set(to matrix, m dense.Matrix, gates int) {
+// setMatrix stores m, each of whose gates parts has fewer columns than the parts of to.
+func setMatrix(to matrix, m dense.Matrix, gates int) {
 	from, width := m.Cols/gates, to.cols/gates
 	for i := range m.Rows {
 		for j, v := range m.Row(i) {
@@ -148,15 +148,15 @@ type Network struct {
 	layout  layout
 	weights weights
 	rng     *rand.Rand // weights first, then the batches' order
-	turned  matrix     // arnn: what multiplies a row of the tape
+	turned  matrix     // arnn: the matrix for a row of the tape
 	tape    tape
 
-	// The weights as right factors: of a row of the tape; of the gradient of the
-	// arguments; of gru's samples; of a last state; of the gradient of the scores.
+	// The weights as right factors: for a row of the tape; for the gradient of the
+	// arguments; for gru's samples; for a last state; for the gradient of the scores.
 	ahead, back, input, output, outputBack packed
 }
 
-// New draws a network's first weights.
+// New draws the initial weights of a network.
 func New(s Spec) (*Network, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -175,16 +175,16 @@ func New(s Spec) (*Network, error) {
 	}
 	orthogonal(n.rng, recurrent)
 	descent.Glorot(n.rng, output)
-	set(l.samples(n.weights), input, s.gates())
-	set(n.weights.cell, recurrent, s.gates())
-	set(n.weights.output, output, 1)
+	setMatrix(l.samples(n.weights), input, s.gates())
+	setMatrix(n.weights.cell, recurrent, s.gates())
+	setMatrix(n.weights.output, output, 1)
 	n.refresh()
 	return n, nil
 }
 
-// orthogonal fills m, which has no more rows than columns, with orthonormal
-// rows: normal ones made so from the first to the last (Gram-Schmidt), twice,
-// because once leaves rounding errors that grow with the number of rows.
+// orthogonal fills m, which has no more rows than columns, with orthonormal rows: normal
+// rows, orthogonalized from the first to the last (Gram-Schmidt), twice, because a single
+// pass leaves rounding errors that grow with the number of rows.
 func orthogonal(rng *rand.Rand, m dense.Matrix) {
 	for i := range m.Rows {
 		row := m.Row(i)
@@ -217,7 +217,7 @@ func subtract(a []float64, f float64, b []float64) {
 	}
 }
 
-// refresh makes what follows from the weights.
+// refresh updates the packed copies of the weights.
 func (n *Network) refresh() {
 	l, w := n.layout, &n.weights
 	cell, depth := w.cell, l.units+1
@@ -225,7 +225,7 @@ func (n *Network) refresh() {
 	case GRU:
 		n.input.pack(w.input.part(0, 0, 1+l.Channels, l.wide))
 	case ARNN:
-		cell = n.turn()
+		cell = n.antisymmetric()
 		fallthrough
 	default:
 		depth += l.Channels
@@ -236,8 +236,8 @@ func (n *Network) refresh() {
 	n.outputBack.packTransposed(w.output.part(0, 0, l.units, l.outputs))
 }
 
-// turn makes the matrix W - W' - gamma*I, with the rows that follow it in cell.
-func (n *Network) turn() matrix {
+// antisymmetric returns the matrix W - W' - gamma*I, with the following rows of cell.
+func (n *Network) antisymmetric() matrix {
 	cell, gamma := n.weights.cell, float32(n.Spec.Gamma)
 	if n.turned.data == nil {
 		n.turned = matrix{cell.rows, cell.cols, cell.stride, make([]float32, len(cell.data))}

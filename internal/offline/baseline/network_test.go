@@ -9,13 +9,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/offline/descent"
 )
 
-// exact are a network's weights in float64, laid out by itself.
+// exact is a network's weights in float64, with an independent layout.
 type exact struct {
 	layout
 	all []float64
 }
 
-func exactly(n *Network) exact {
+func exactWeights(n *Network) exact {
 	e := exact{n.layout, nil}
 	for _, v := range n.weights.all {
 		e.all = append(e.all, float64(v))
@@ -23,18 +23,18 @@ func exactly(n *Network) exact {
 	return e
 }
 
-// at gives row and column of the matrix that begins at from and is cols wide.
-func (e exact) at(from, cols, row, column int) float64 { return e.all[from+row*cols+column] }
+// elementAt returns an element of the matrix that begins at from and has cols columns.
+func (e exact) elementAt(from, cols, row, column int) float64 { return e.all[from+row*cols+column] }
 
-// scores is the package comment, word for word, for one series.
+// scores implements the package comment, word for word, for one series.
 func (e exact) scores(one Series) []float64 {
 	size, h := e.Units, make([]float64, e.Units)
-	cell := func(row, gate, j int) float64 { return e.at(0, e.wide, row, gate*e.units+j) }
+	cell := func(row, gate, j int) float64 { return e.elementAt(0, e.wide, row, gate*e.units+j) }
 	rows := e.units + e.tail
 	input := func(row, gate, j int) float64 { return cell(e.units+row, gate, j) } // bias, then weights
 	if e.Kind == GRU {
 		rows = e.units + 4
-		input = func(row, gate, j int) float64 { return e.at(rows*e.wide, e.wide, row, gate*e.units+j) }
+		input = func(row, gate, j int) float64 { return e.elementAt(rows*e.wide, e.wide, row, gate*e.units+j) }
 	}
 	in := func(x []float32, gate, j int) float64 {
 		sum := input(0, gate, j)
@@ -77,15 +77,15 @@ func (e exact) scores(one Series) []float64 {
 	}
 	scores := make([]float64, e.Spec.outputs())
 	for k := range scores {
-		scores[k] = e.at(from, e.outputs, e.units, k)
+		scores[k] = e.elementAt(from, e.outputs, e.units, k)
 		for i, v := range h {
-			scores[k] += v * e.at(from, e.outputs, i, k)
+			scores[k] += v * e.elementAt(from, e.outputs, i, k)
 		}
 	}
 	return scores
 }
 
-// disturb changes all weights, biases too.
+// disturb changes all weights, including biases.
 func disturb(n *Network, deviation float64) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	l, w := n.layout, &n.weights
@@ -107,13 +107,13 @@ func disturb(n *Network, deviation float64) {
 	n.refresh()
 }
 
-// The scores of series that are computed together are the equations', except for
-// the rounding of float32, and bit for bit those of each series alone.
+// The scores of series in a batch follow the equations, except for the rounding of
+// float32, and equal the scores of separate series bit for bit.
 func TestForwardIsTheEquations(t *testing.T) {
 	for _, kind := range kinds {
-		n := network(t, Spec{Kind: kind, Units: 11, Channels: 2, Classes: 3, Eps: 0.2, Gamma: 0.1, Seed: 3})
+		n := newNetwork(t, Spec{Kind: kind, Units: 11, Channels: 2, Classes: 3, Eps: 0.2, Gamma: 0.1, Seed: 3})
 		disturb(n, 0.2)
-		series, truth := byLength(noise(4, rows-3, 2, 3, 1, 40)), exactly(n)
+		series, truth := byLength(noise(4, rows-3, 2, 3, 1, 40)), exactWeights(n)
 		n.tape.load(n.layout, series)
 		n.forward()
 		var together [][]float32
@@ -136,7 +136,7 @@ func TestForwardIsTheEquations(t *testing.T) {
 	}
 }
 
-// Numbers of parameters as the paper's appendix prints them.
+// Numbers of parameters as printed in the paper's appendix.
 func TestParameters(t *testing.T) {
 	for _, c := range []struct {
 		kind                           Kind
@@ -154,7 +154,7 @@ func TestParameters(t *testing.T) {
 
 func TestFirstWeights(t *testing.T) {
 	for _, kind := range kinds {
-		n := network(t, Spec{Kind: kind, Units: 40, Channels: 3, Classes: 5, Eps: 0.1, Gamma: 0.01, Seed: 1})
+		n := newNetwork(t, Spec{Kind: kind, Units: 40, Channels: 3, Classes: 5, Eps: 0.1, Gamma: 0.01, Seed: 1})
 		l, w := n.layout, n.weights
 		size, wide := 40, 40*l.gates()
 		for i := range size {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Predict gives the class of each series, whatever its own is.
+// Predict returns the class of each series, ignoring Series.Class.
 func (n *Network) Predict(ctx context.Context, series []Series) ([]int, error) {
 	order := make([]int, len(series))
 	for i := range order {
@@ -20,7 +20,7 @@ func (n *Network) Predict(ctx context.Context, series []Series) ([]int, error) {
 		}
 		batch := make([]Series, len(part))
 		for k, i := range part {
-			batch[k] = Series{Values: series[i].Values} // loss wants some class, and changes nothing by it
+			batch[k] = Series{Values: series[i].Values} // loss needs a class, without effect here
 		}
 		n.tape.load(n.layout, batch)
 		n.forward()

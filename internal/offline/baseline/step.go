@@ -1,32 +1,32 @@
 package baseline
 
-// forward runs the loaded series and leaves the scores of the output layer.
+// forward runs the loaded series and computes the scores of the output layer.
 func (n *Network) forward() {
 	t, l := &n.tape, n.layout
 	for s, live := range t.live {
 		before, a := t.block(t.states, s, live), t.block(t.a, s, live)
 		after := t.block(t.states, s+1, t.height)
-		after.part(live, 0, t.height-live, l.units).clear() // what begins later begins in state 0
+		after.part(live, 0, t.height-live, l.units).clear() // later series start in state 0
 		t.block(t.a, s, t.height).clear()
 		if l.Kind == GRU {
 			u := t.block(t.u, s, live)
 			t.block(t.u, s, t.height).clear()
-			n.input.add(a, before.part(0, l.units, live, l.tail))
-			n.ahead.add(u, before)
+			n.input.multiplyAdd(a, before.part(0, l.units, live, l.tail))
+			n.ahead.multiplyAdd(u, before)
 			d := l.units
 			active.gruForward(table, a.data, a.data[d:], a.data[2*d:], u.data, u.data[d:], u.data[2*d:], a.stride,
 				before.data, after.data, before.stride, d, live)
 			continue
 		}
-		n.ahead.add(a, before)
+		n.ahead.multiplyAdd(a, before)
 		keep, gain := l.euler()
 		active.eulerForward(table, a.data, a.stride, before.data, after.data, before.stride, keep, gain, l.units, live)
 	}
 	t.scores.clear()
-	n.output.add(t.scores, t.block(t.states, t.steps, t.height))
+	n.output.multiplyAdd(t.scores, t.block(t.states, t.steps, t.height))
 }
 
-// euler gives the factors of the state and of the tanh in rnn and arnn.
+// euler returns the factors of the state and of the tanh in rnn and arnn.
 func (s Spec) euler() (keep, gain float32) {
 	if s.Kind == ARNN {
 		return 1, float32(s.Eps)
@@ -34,19 +34,19 @@ func (s Spec) euler() (keep, gain float32) {
 	return 0, 1
 }
 
-// span is how many rows of steps the gradient of the weights takes at a time:
-// they stay in the first-level cache.
+// span is the number of step rows per product for the gradient of the weights: they stay
+// in the first-level cache.
 const span = 128
 
-// backward adds the gradient of the loss to g, of arnn that of the matrix in the
-// place of that of the recurrent weights (see settle). t.scores holds the gradient
-// of the scores.
+// backward adds the gradient of the loss to g; for arnn, the gradient of the matrix in
+// place of the recurrent weights (see finishGradient). t.scores holds the gradient of the
+// scores.
 func (n *Network) backward(g *weights) {
 	t, l := &n.tape, n.layout
 	addTransposed(g.output, t.block(t.states, t.steps, t.height), t.scores)
 	t.dh.clear()
-	n.outputBack.add(t.dh, t.scores)
-	argument := t.a // whose gradient reaches the state before through the matrix
+	n.outputBack.multiplyAdd(t.dh, t.scores)
+	argument := t.a // its gradient reaches the previous state through the matrix
 	if l.Kind == GRU {
 		argument = t.u
 	}
@@ -63,21 +63,22 @@ func (n *Network) backward(g *weights) {
 			active.eulerBackward(a.data, a.stride, t.dh.data, t.back.data, t.dh.stride, keep, gain, l.units, live)
 		}
 		for _, m := range []matrix{t.a, argument} {
-			m.part(s*t.height+live, 0, t.height-live, m.cols).clear() // the others have no such step
+			m.part(s*t.height+live, 0, t.height-live, m.cols).clear() // the remaining rows have no such step
 		}
 		if s > 0 {
-			n.back.add(t.back.part(0, 0, live, l.units), t.block(argument, s, live))
+			n.back.multiplyAdd(t.back.part(0, 0, live, l.units), t.block(argument, s, live))
 		}
 		t.dh, t.back = t.back, t.dh
 		if s == 0 || end-s == steps {
-			n.spread(g, argument, s*t.height, (end-s)*t.height)
+			n.addRows(g, argument, s*t.height, (end-s)*t.height)
 			end = s
 		}
 	}
 }
 
-// spread adds what n rows of steps mean for the recurrent and input weights.
-func (n *Network) spread(g *weights, argument matrix, from, rows int) {
+// addRows adds the contribution of n rows of steps to the gradient of the recurrent and
+// input weights.
+func (n *Network) addRows(g *weights, argument matrix, from, rows int) {
 	t, l := &n.tape, n.layout
 	states := t.states.part(from, 0, rows, t.states.cols)
 	addTransposed(g.cell, states, argument.part(from, 0, rows, l.wide))
@@ -86,9 +87,9 @@ func (n *Network) spread(g *weights, argument matrix, from, rows int) {
 	}
 }
 
-// settle makes a gradient that of the weights: of arnn it goes through W - W', and
-// what the products left in rows that mean nothing goes away.
-func (n *Network) settle(g *weights) {
+// finishGradient converts a gradient to the gradient of the weights: for arnn through W -
+// W', and clears the rows of padding.
+func (n *Network) finishGradient(g *weights) {
 	l := n.layout
 	if l.Kind == ARNN {
 		for i := range l.units {

@@ -23,7 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// peer is a process that trains networks of PyTorch.
+// peer is a process that trains PyTorch networks.
 type peer struct {
 	in  io.WriteCloser
 	out *bufio.Reader
@@ -36,7 +36,7 @@ func torch(t testing.TB) peer {
 			continue
 		}
 		c := exec.Command(python, "testdata/epoch.py")
-		// As tools/peers: the fastest that it has, on one thread.
+		// As tools/peers: the fastest kernels of PyTorch, on one thread.
 		for _, v := range os.Environ() {
 			if !strings.HasPrefix(v, "OPENBLAS_") {
 				c.Env = append(c.Env, v)
@@ -62,7 +62,8 @@ func torch(t testing.TB) peer {
 	return peer{}
 }
 
-// capability names the kernels for PyTorch, which takes AVX2's by itself.
+// capability returns the environment with the kernels for PyTorch, which selects AVX2 by
+// itself.
 func capability() []string {
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ {
 		return []string{"ATEN_CPU_CAPABILITY=avx512"}
@@ -70,8 +71,8 @@ func capability() []string {
 	return nil
 }
 
-// tell sends a line and gives the answer.
-func (p peer) tell(t testing.TB, line string) string {
+// send sends a line and returns the answer.
+func (p peer) send(t testing.TB, line string) string {
 	t.Helper()
 	if _, err := io.WriteString(p.in, line+"\n"); err != nil {
 		t.Fatal(err)
@@ -83,30 +84,30 @@ func (p peer) tell(t testing.TB, line string) string {
 	return strings.TrimSpace(answer)
 }
 
-// ask is "epoch" or "loss".
-func (p peer) ask(t testing.TB, what string) float64 {
+// request requests "epoch" or "loss".
+func (p peer) request(t testing.TB, what string) float64 {
 	t.Helper()
-	v, err := strconv.ParseFloat(p.tell(t, what), 64)
+	v, err := strconv.ParseFloat(p.send(t, what), 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-// begin gives it the network as it is.
-func (p peer) begin(t testing.TB, n *Network, series []Series, o Options, threads int) {
+// start sends the current network.
+func (p peer) start(t testing.TB, n *Network, series []Series, o Options, threads int) {
 	t.Helper()
-	line, err := json.Marshal(described(n, series, o, threads))
+	line, err := json.Marshal(encodeNetwork(n, series, o, threads))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if answer := p.tell(t, string(line)); answer != "ready" {
+	if answer := p.send(t, string(line)); answer != "ready" {
 		t.Fatalf("epoch.py says %q", answer)
 	}
 }
 
-// described is what epoch.py reads.
-func described(n *Network, series []Series, o Options, threads int) map[string]any {
+// encodeNetwork returns the input of epoch.py.
+func encodeNetwork(n *Network, series []Series, o Options, threads int) map[string]any {
 	l, w := n.layout, n.weights
 	encode := func(v []float32) string {
 		b, _ := binary.Append(nil, binary.LittleEndian, v)
@@ -134,10 +135,11 @@ func described(n *Network, series []Series, o Options, threads int) map[string]a
 	}
 }
 
-// epoch is one of ours, batches in the given order, in seconds of CPU time.
-func (n *Network) epoch(t testing.TB, series []Series, batch int, g *weights, a *adam) float64 {
+// runEpoch is an epoch of this package, batches in the given order, in seconds of CPU
+// time.
+func (n *Network) runEpoch(t testing.TB, series []Series, batch int, g *weights, a *adam) float64 {
 	t.Helper()
-	begin := used(t)
+	begin := cpuSeconds(t)
 	for part := range slices.Chunk(series, batch) {
 		if err := n.gradient(t.Context(), part, g); err != nil {
 			t.Fatal(err)
@@ -145,11 +147,11 @@ func (n *Network) epoch(t testing.TB, series []Series, batch int, g *weights, a 
 		a.step(n.weights.all, g.all)
 		n.refresh()
 	}
-	return used(t) - begin
+	return cpuSeconds(t) - begin
 }
 
-// used is the CPU time of this process, in seconds.
-func used(t testing.TB) float64 {
+// cpuSeconds is the CPU time of this process.
+func cpuSeconds(t testing.TB) float64 {
 	t.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -158,37 +160,37 @@ func used(t testing.TB) float64 {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }
 
-// PyTorch, given our first weights, learns the same: after three epochs the loss
-// over the series is ours, but for the rounding of float32 and the place of Adam's
-// epsilon, which is 1e-7 beside gradients of about 1e-3.
+// PyTorch, with our initial weights, learns the same: after three epochs the loss over
+// the series is equal, except for the rounding of float32 and the place of Adam's
+// epsilon, which is 1e-7 against gradients of about 1e-3.
 func TestLearnsAsPyTorch(t *testing.T) {
 	p := torch(t)
 	for _, kind := range kinds {
 		for _, classes := range []int{2, 5} {
 			s := Spec{Kind: kind, Units: 21, Channels: 3, Classes: classes, Eps: 0.1, Gamma: 0.01, Seed: 3}
-			n, series, o := network(t, s), noise(5, 80, 3, classes, 25, 25), Options{Rate: 1e-2, Batch: 32}
-			p.begin(t, n, series, o, 1)
+			n, series, o := newNetwork(t, s), noise(5, 80, 3, classes, 25, 25), Options{Rate: 1e-2, Batch: 32}
+			p.start(t, n, series, o, 1)
 			first, _, _ := n.Ask(t.Context(), series)
 			g, a := n.layout.weights(), newAdam(o.Rate, len(n.weights.all))
 			for range 3 {
-				n.epoch(t, series, o.Batch, &g, a)
-				p.ask(t, "epoch")
+				n.runEpoch(t, series, o.Batch, &g, a)
+				p.request(t, "epoch")
 			}
 			got, _, err := n.Ask(t.Context(), series)
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Logf("%s of %d classes: loss %v, before %v", kind, classes, got, first)
-			if want := p.ask(t, "loss"); !(math.Abs(got-want) < 1e-4) {
+			if want := p.request(t, "loss"); !(math.Abs(got-want) < 1e-4) {
 				t.Errorf("%s of %d classes: loss %v, PyTorch's %v", kind, classes, got, want)
 			}
 		}
 	}
 }
 
-// go test -bench Torch -benchtime 1x ./internal/offline/baseline
-// An epoch of ours and one of PyTorch, each on one thread, in turns: medians of CPU
-// time, which other work on the machine changes little, and of the ratio.
+// go test -bench Torch -benchtime 1x ./internal/offline/baseline An epoch of this package
+// and of PyTorch, each on one thread, in turns: medians of CPU time, which other work on
+// the machine changes little, and of the ratio.
 func BenchmarkTorch(b *testing.B) {
 	const rounds = 5
 	p := torch(b)
@@ -198,15 +200,15 @@ func BenchmarkTorch(b *testing.B) {
 	}{{"ECG5000", 335, 140, 1, 5, 64}, {"Adiac", 261, 176, 1, 37, 32}, {"Blink", 335, 510, 4, 2, 64}} {
 		for _, kind := range kinds {
 			b.Run(c.name+"/"+string(kind), func(b *testing.B) {
-				n := network(b, Spec{Kind: kind, Units: 130, Channels: c.channels, Classes: c.classes, Eps: 0.01, Gamma: 0.01, Seed: 1})
+				n := newNetwork(b, Spec{Kind: kind, Units: 130, Channels: c.channels, Classes: c.classes, Eps: 0.01, Gamma: 0.01, Seed: 1})
 				series, o := noise(1, c.series, c.channels, c.classes, c.steps, c.steps), Options{Rate: 1e-3, Batch: c.batch}
 				g, a := n.layout.weights(), newAdam(o.Rate, len(n.weights.all))
-				p.begin(b, n, series, o, 1)
-				p.ask(b, "epoch")
-				n.epoch(b, series, o.Batch, &g, a)
+				p.start(b, n, series, o, 1)
+				p.request(b, "epoch")
+				n.runEpoch(b, series, o.Batch, &g, a)
 				var times [3][]float64
 				for range b.N * rounds {
-					ours, theirs := n.epoch(b, series, o.Batch, &g, a), p.ask(b, "epoch")
+					ours, theirs := n.runEpoch(b, series, o.Batch, &g, a), p.request(b, "epoch")
 					for i, v := range []float64{1000 * ours, 1000 * theirs, theirs / ours} {
 						times[i] = append(times[i], v)
 					}

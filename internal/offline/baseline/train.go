@@ -7,36 +7,35 @@ import (
 	"slices"
 )
 
-// Options say how to train.
+// Options configure a training.
 type Options struct {
 	Rate     float64 // Adam's learning rate, in (0,1]
 	Batch    int     // series in a step
-	Epochs   int     // at most
-	Patience int     // epochs without a smaller validation loss, after which to stop
-	// Restore takes the weights of the smallest validation loss at the end;
-	// the published experiments keep the last ones.
+	Epochs   int     // the largest number of epochs
+	Patience int     // epochs without a smaller validation loss, after which training stops
+	// Restore restores the weights of the smallest validation loss at the end; the
+	// published experiments keep the last weights.
 	Restore bool
-	// Epoch, where set, is called after each.
+	// Epoch, if set, is called after each epoch.
 	Epoch func(done int, validationLoss float64)
 }
 
-// Report says how a training went.
+// Report is the result of a training.
 type Report struct {
-	Epochs int     // done
-	Best   int     // epoch of the smallest validation loss, from 1; 0 if none was a number
-	Loss   float64 // that loss; +Inf if none was a number
+	Epochs int     // number of epochs
+	Best   int     // epoch of the smallest validation loss, from 1; 0 if no loss was a number
+	Loss   float64 // this loss; +Inf if no loss was a number
 }
 
 func (o Options) validate() error {
 	if !(o.Rate > 0 && o.Rate <= 1) || o.Batch < 1 || o.Epochs < 1 || o.Patience < 1 {
-		return fmt.Errorf("baseline: learning rate %v, batch %d, epochs %d, patience %d, want a rate in (0,1] and the others at least 1", o.Rate, o.Batch, o.Epochs, o.Patience)
+		return fmt.Errorf("baseline: learning rate %v, batch %d, epochs %d, patience %d, want a rate in (0,1] and the rest at least 1", o.Rate, o.Batch, o.Epochs, o.Patience)
 	}
 	return nil
 }
 
-// check reports what is wrong with series to learn from: each needs a sample
-// and a class.
-func (s Spec) check(series []Series) error {
+// checkSeries reports the errors of training series: each needs a sample and a class.
+func (s Spec) checkSeries(series []Series) error {
 	for i, one := range series {
 		if len(one.Values) == 0 || len(one.Values)%s.Channels != 0 {
 			return fmt.Errorf("baseline: series %d: %d values of %d channels, want at least one whole sample", i, len(one.Values), s.Channels)
@@ -48,9 +47,9 @@ func (s Spec) check(series []Series) error {
 	return nil
 }
 
-// Train fits the network to learn, in batches of a new order each epoch, and
-// stops by its loss over validation. When ctx ends, Train does so within one
-// pass over a few series and returns its cause; the weights are then anything.
+// Train fits the network to learn, in batches of a new order each epoch, and stops by its
+// loss over validation. If ctx ends, Train returns its cause within a pass over a few
+// series; the weights are then undefined.
 func (n *Network) Train(ctx context.Context, learn, validation []Series, o Options) (Report, error) {
 	r := Report{Loss: math.Inf(1)}
 	if err := o.validate(); err != nil {
@@ -60,7 +59,7 @@ func (n *Network) Train(ctx context.Context, learn, validation []Series, o Optio
 		if len(part) == 0 {
 			return r, fmt.Errorf("baseline: %d series to learn, %d to validate with, want some of each", len(learn), len(validation))
 		}
-		if err := n.Spec.check(part); err != nil {
+		if err := n.Spec.checkSeries(part); err != nil {
 			return r, err
 		}
 	}
@@ -91,7 +90,7 @@ func (n *Network) Train(ctx context.Context, learn, validation []Series, o Optio
 			o.Epoch(r.Epochs, loss)
 		}
 		if loss != loss {
-			break // a weight is no number, and none ever will be again
+			break // a weight is NaN, and all later results are
 		}
 	}
 	if best != nil {

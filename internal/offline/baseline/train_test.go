@@ -25,8 +25,8 @@ func tones(seed uint64, n int) []Series {
 	return series
 }
 
-// recalls are noise of 60 samples whose class is the sign of the first: what a
-// gradient that is cut or fades cannot learn.
+// recalls are noise of 60 samples whose class is the sign of the first sample: a
+// truncated or vanishing gradient cannot learn them.
 func recalls(seed uint64, n int) []Series {
 	rng := rand.New(rand.NewPCG(seed, 3))
 	series := make([]Series, n)
@@ -41,9 +41,9 @@ func recalls(seed uint64, n int) []Series {
 	return series
 }
 
-// The models learn, to exactly these numbers. They change only where weights,
-// order of batches, gradients or optimiser change. On other architectures
-// exponentials differ in last bits: there a quarter less must do.
+// The models learn, with exactly these numbers. The numbers change only with weights,
+// order of batches, gradients or optimizer. On other architectures exponentials differ in
+// last bits: a quarter less is allowed there.
 func TestLearns(t *testing.T) {
 	for _, c := range []struct {
 		kind    Kind
@@ -59,7 +59,7 @@ func TestLearns(t *testing.T) {
 		{ARNN, recalls, 2, 1e-2, 15, 200},
 		{GRU, recalls, 2, 1e-2, 80, 200},
 	} {
-		n := network(t, Spec{Kind: c.kind, Units: 16, Channels: 1, Classes: c.classes, Eps: 0.1, Gamma: 0.01, Seed: 2})
+		n := newNetwork(t, Spec{Kind: c.kind, Units: 16, Channels: 1, Classes: c.classes, Eps: 0.1, Gamma: 0.01, Seed: 2})
 		o := Options{Rate: c.rate, Batch: 32, Epochs: c.epochs, Patience: 50, Restore: true}
 		r, err := n.Train(t.Context(), c.make(1, 160), c.make(2, 80), o)
 		if err != nil {
@@ -75,12 +75,12 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// With the last weights kept the loss at the end is that of the last epoch;
-// restored, that of the best.
+// If the last weights are kept, the loss at the end is the loss of the last epoch;
+// restored weights have the best loss.
 func TestRestore(t *testing.T) {
 	learn, validation := tones(1, 40), tones(2, 40)
 	for _, restore := range []bool{false, true} {
-		n := network(t, Spec{Kind: RNN, Units: 12, Channels: 1, Classes: 4, Seed: 2})
+		n := newNetwork(t, Spec{Kind: RNN, Units: 12, Channels: 1, Classes: 4, Seed: 2})
 		var losses []float64
 		o := Options{Rate: 0.03, Batch: 32, Epochs: 500, Patience: 5, Restore: restore,
 			Epoch: func(_ int, loss float64) { losses = append(losses, loss) }}
@@ -102,12 +102,12 @@ func TestRestore(t *testing.T) {
 	}
 }
 
-// Products of this size are shared among threads.
+// Products of this size are divided among threads.
 func TestSameOnAnyThreads(t *testing.T) {
 	var want []float32
 	for _, threads := range []int{1, 4} {
 		old := runtime.GOMAXPROCS(threads)
-		n := network(t, Spec{Kind: GRU, Units: 100, Channels: 1, Classes: 4, Seed: 2})
+		n := newNetwork(t, Spec{Kind: GRU, Units: 100, Channels: 1, Classes: 4, Seed: 2})
 		_, err := n.Train(t.Context(), tones(1, 70), tones(2, 8), Options{Rate: 0.01, Batch: 64, Epochs: 2, Patience: 9})
 		runtime.GOMAXPROCS(old)
 		if err != nil {
@@ -121,9 +121,9 @@ func TestSameOnAnyThreads(t *testing.T) {
 	}
 }
 
-// A rate that blows the weights up ends the training, with an answer.
+// Too large a rate ends the training, with a report.
 func TestBlowsUp(t *testing.T) {
-	n := network(t, Spec{Kind: RNN, Units: 4, Channels: 1, Classes: 4, Seed: 2})
+	n := newNetwork(t, Spec{Kind: RNN, Units: 4, Channels: 1, Classes: 4, Seed: 2})
 	n.weights.output.row(n.layout.units)[0] = float32(math.Inf(1))
 	n.refresh()
 	r, err := n.Train(t.Context(), tones(1, 40), tones(2, 8), Options{Rate: 0.1, Batch: 32, Epochs: 100, Patience: 50})
@@ -151,27 +151,27 @@ func TestTrainRefuses(t *testing.T) {
 		{good, good, Options{Rate: math.NaN(), Batch: 32, Epochs: 1, Patience: 1}},
 		{good, good, Options{Rate: 0.1, Batch: 0, Epochs: 1, Patience: 1}},
 	} {
-		if _, err := network(t, s).Train(t.Context(), c.learn, c.validation, c.o); err == nil {
+		if _, err := newNetwork(t, s).Train(t.Context(), c.learn, c.validation, c.o); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
-	if _, correct, err := network(t, s).Ask(t.Context(), []Series{{make([]float32, 2), -1}}); correct != 0 || err != nil {
+	if _, correct, err := newNetwork(t, s).Ask(t.Context(), []Series{{make([]float32, 2), -1}}); correct != 0 || err != nil {
 		t.Errorf("a stranger: %d right, %v", correct, err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)
-	if _, err := network(t, s).Train(ctx, good, good, fine); !errors.Is(err, enough) {
+	if _, err := newNetwork(t, s).Train(ctx, good, good, fine); !errors.Is(err, enough) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
 
-// go test -bench Epoch ./internal/offline/baseline
-// Multiply-adds of the recurrent products alone, three times the forward run's.
+// go test -bench Epoch ./internal/offline/baseline Multiply-adds of the recurrent
+// products only, three times those of the forward run.
 func BenchmarkEpoch(b *testing.B) {
 	for _, kind := range kinds {
 		b.Run(string(kind), func(b *testing.B) {
-			n := network(b, Spec{Kind: kind, Units: 100, Channels: 1, Classes: 4, Eps: 0.01, Gamma: 0.01, Seed: 1})
+			n := newNetwork(b, Spec{Kind: kind, Units: 100, Channels: 1, Classes: 4, Eps: 0.01, Gamma: 0.01, Seed: 1})
 			g, series := n.layout.weights(), noise(1, 128, 1, 4, 200, 200)
 			for b.Loop() {
 				if err := n.gradient(b.Context(), series, &g); err != nil {

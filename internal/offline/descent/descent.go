@@ -1,5 +1,5 @@
-// Package descent is what classifiers that learn by gradient descent share:
-// their parameters, first weights, and the loss with its gradient.
+// Package descent holds the common parts of classifiers with gradient descent:
+// parameters, initial weights, and the loss with its gradient.
 package descent
 
 import (
@@ -9,18 +9,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// Slab is parameters that are not handed out yet. All of a model lie in one
-// slice, which an optimiser takes as it is.
+// Slab is the unallocated rest of a model's parameters. All parameters of a model lie in
+// one slice, which an optimizer updates as a whole.
 type Slab []float64
 
-// Vector hands out the next n.
+// Vector allocates the next n parameters.
 func (s *Slab) Vector(n int) []float64 {
 	v := (*s)[:n:n]
 	*s = (*s)[n:]
 	return v
 }
 
-// Matrix hands out the next rows*cols.
+// Matrix allocates the next rows*cols parameters.
 func (s *Slab) Matrix(rows, cols int) dense.Matrix {
 	return dense.Matrix{Rows: rows, Cols: cols, Stride: cols, Data: s.Vector(rows * cols)}
 }
@@ -38,10 +38,10 @@ func Uniform(rng *rand.Rand, m dense.Matrix, limit float64) {
 	}
 }
 
-// CrossEntropy turns the scores of one sample into the gradient of its
-// cross-entropy, times weight, and returns the cross-entropy and the class with
-// the largest score (the first of equals). One score is a sigmoid's, for two
-// classes; several are a softmax's.
+// CrossEntropy replaces the scores of one sample by the gradient of its cross-entropy,
+// times weight, and returns the cross-entropy and the class with the largest score (the
+// first of equals). A single score belongs to a sigmoid, for two classes; several scores
+// belong to a softmax.
 func CrossEntropy(scores []float64, class int, weight float64) (loss float64, best int) {
 	if len(scores) == 1 {
 		x, target := scores[0], float64(class)

@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// The gradient is that of central differences, wrong by some 1e-10 with a step
-// of 1e-5; the class is that of the largest score.
+// The gradient equals the central difference, with an error of some 1e-10 for a step of
+// 1e-5; the class has the largest score.
 func TestCrossEntropy(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for range 100 {
@@ -43,7 +43,7 @@ func TestCrossEntropy(t *testing.T) {
 	}
 }
 
-// Scores beyond what an exponential holds give what the loss tends to.
+// Scores beyond the range of an exponential give the limit of the loss.
 func TestCrossEntropyOfLargeScores(t *testing.T) {
 	for _, c := range []struct {
 		scores   []float64
@@ -64,8 +64,8 @@ func TestCrossEntropyOfLargeScores(t *testing.T) {
 	}
 }
 
-// A uniform distribution of that limit has variance 2/(rows+columns). Of 30,000
-// draws the sample variance deviates by .5 %: five times that is allowed.
+// A uniform distribution of this limit has variance 2/(rows+columns). Of 30,000 draws the
+// sample variance deviates by .5 %: five times as much is allowed.
 func TestGlorot(t *testing.T) {
 	m := dense.New(100, 300)
 	Glorot(rand.New(rand.NewPCG(1, 2)), m)

@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/offline/descent"
 )
 
-// Spec says how large a network is. Names are those of the package comment.
+// Spec is the size of a network, with the names of the package comment.
 type Spec struct {
 	Words, Width, Steps, Hidden, Classes int
 	Seed                                 uint64 // of the weights and of the order of the batches
@@ -18,7 +18,7 @@ type Spec struct {
 // best weights, 2 GiB.
 const maxParameters = 1 << 26
 
-// Validate reports what is wrong with a spec.
+// Validate reports the errors of a spec.
 func (s Spec) Validate() error {
 	const most = 1 << 24 // products of two fit
 	if min(s.Words, s.Width, s.Steps, s.Hidden) < 1 || s.Classes < 2 || max(s.Words, s.Width, s.Steps, s.Hidden, s.Classes) > most ||
@@ -29,7 +29,7 @@ func (s Spec) Validate() error {
 	return nil
 }
 
-// outputs is the width of the output layer.
+// outputs returns the width of the output layer.
 func (s Spec) outputs() int {
 	if s.Classes == 2 {
 		return 1
@@ -47,8 +47,8 @@ type Document struct {
 	Class  int
 }
 
-// weights are all parameters in one slice, and the views of it. The gradient
-// has the same shape.
+// weights are all parameters in one slice, and views of the slice. The gradient has the
+// same shape.
 type weights struct {
 	all     []float64
 	vectors dense.Matrix // E, Words x Width
@@ -72,17 +72,17 @@ type Network struct {
 	Spec    Spec
 	weights weights
 	rng     *rand.Rand // weights first, then the batches' order
-	batch   []Document // those of the last forward run
+	batch   []Document // documents of the last forward run
 	x       dense.Matrix
 	a       dense.Matrix
 	scores  dense.Matrix
 	da, dx  dense.Matrix // gradients of a and x
 }
 
-// firstLimit is where Keras' vectors begin.
+// firstLimit is the limit of Keras' initial vectors.
 const firstLimit = 0.05
 
-// New draws a network's first weights.
+// New draws the initial weights of a network.
 func New(s Spec) (*Network, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -98,13 +98,13 @@ func New(s Spec) (*Network, error) {
 	return n, nil
 }
 
-// Vector is that of a word, shared.
+// Vector returns the vector of a word, shared.
 func (n *Network) Vector(word int32) []float64 { return n.weights.vectors.Row(int(word)) }
 
-// rows is how many documents are in a batch. It is part of the results.
+// rows is the number of documents in a batch. It affects the results.
 const rows = 32
 
-// top is the first n rows of m, all zero if asked.
+// top returns the first n rows of m, zeroed if zero is true.
 func top(m dense.Matrix, n int, zero bool) dense.Matrix {
 	s := m.Sub(0, 0, n, m.Cols)
 	if zero {
@@ -134,7 +134,7 @@ func (n *Network) forward(batch []Document) dense.Matrix {
 	return scores
 }
 
-// token is that of a document at a step.
+// token returns the token of a document at a step.
 func (n *Network) token(d Document, step int) int32 {
 	if k := step - (n.Spec.Steps - len(d.Tokens)); k >= 0 {
 		return d.Tokens[k]

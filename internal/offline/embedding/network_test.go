@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func network(t testing.TB, s Spec) *Network {
+func newNetwork(t testing.TB, s Spec) *Network {
 	t.Helper()
 	n, err := New(s)
 	if err != nil {
@@ -20,7 +20,7 @@ func network(t testing.TB, s Spec) *Network {
 	return n
 }
 
-// noise makes documents of random length, words and class.
+// noise returns documents of random length, words and class.
 func noise(seed uint64, n int, s Spec) []Document {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	documents := make([]Document, n)
@@ -34,7 +34,7 @@ func noise(seed uint64, n int, s Spec) []Document {
 	return documents
 }
 
-// moods are documents of neutral words, 0 to 19, and three of their class's own.
+// moods are documents of neutral words, 0 to 19, and three words of their class.
 func moods(seed uint64, n int, s Spec) []Document {
 	documents := noise(seed, n, Spec{Words: 20, Steps: s.Steps - 3, Classes: s.Classes})
 	rng := rand.New(rand.NewPCG(seed, 2))
@@ -48,7 +48,7 @@ func moods(seed uint64, n int, s Spec) []Document {
 	return documents
 }
 
-// plainScores is the package comment, word for word, for one document.
+// plainScores implements the package comment, word for word, for one document.
 func plainScores(n *Network, d Document) []float64 {
 	s, w := n.Spec, &n.weights
 	var x []float64
@@ -71,11 +71,11 @@ func plainScores(n *Network, d Document) []float64 {
 	return scores
 }
 
-// The scores of documents that are computed together are the equations', except
-// for the rounding of sums in another order.
+// The scores of documents in a batch follow the equations, except for the rounding of
+// sums in another order.
 func TestForwardIsTheEquations(t *testing.T) {
 	s := Spec{Words: 30, Width: 5, Steps: 9, Hidden: 11, Classes: 4, Seed: 3}
-	n := network(t, s)
+	n := newNetwork(t, s)
 	documents := noise(1, rows-3, s)
 	scores := n.forward(documents)
 	for i, d := range documents {
@@ -87,22 +87,22 @@ func TestForwardIsTheEquations(t *testing.T) {
 	}
 }
 
-// Every single derivative is that of central differences. With a step of 1e-5
-// those are wrong by some 1e-10 (the third derivative times the step's square,
-// rounding over the step). Where a unit's argument changes sign within the step
-// they are wrong by more; the seed is one where none does.
+// Every derivative equals the central difference. With a step of 1e-5 central differences
+// have an error of some 1e-10 (the third derivative times the step's square, rounding
+// over the step). The error is larger if a unit's argument changes sign within the step;
+// with this seed, none does.
 func TestGradientIsTheLoss(t *testing.T) {
 	for _, classes := range []int{2, 4} {
 		t.Run(fmt.Sprint(classes), func(t *testing.T) {
 			s := Spec{Words: 12, Width: 3, Steps: 6, Hidden: 7, Classes: classes, Seed: 5}
-			n := network(t, s)
+			n := newNetwork(t, s)
 			rng := rand.New(rand.NewPCG(8, 9))
 			for i := range n.weights.all {
-				n.weights.all[i] += 0.3 * rng.NormFloat64() // biases too
+				n.weights.all[i] += 0.3 * rng.NormFloat64() // including biases
 			}
 			documents := noise(3, 25, s)
 			g := newWeights(s)
-			n.gradient(documents, &g)
+			n.addGradient(documents, &g)
 			const step = 1e-5
 			loss := func() float64 {
 				l, _, err := n.Ask(t.Context(), documents)
@@ -129,16 +129,16 @@ func TestGradientIsTheLoss(t *testing.T) {
 	}
 }
 
-// Vectors of words that a batch does not hold are updated as if it held them
-// with gradient 0: bit for bit what a dense RMSProp does.
+// Vectors of words outside a batch are updated as with gradient 0: bit for bit as in a
+// dense RMSProp.
 func TestSparseIsDense(t *testing.T) {
 	s := Spec{Words: 60, Width: 4, Steps: 5, Hidden: 6, Classes: 3, Seed: 4}
-	n := network(t, s)
+	n := newNetwork(t, s)
 	gradient := newWeights(s)
 	w, square, dense := slices.Clone(n.weights.all), make([]float64, s.parameters()), make([]float64, s.parameters())
 	touched := 0
 	for batch := range 20 {
-		n.gradient(noise(uint64(batch), 4, s), &gradient)
+		n.addGradient(noise(uint64(batch), 4, s), &gradient)
 		for i, g := range gradient.all {
 			if g != 0 {
 				touched++
@@ -172,13 +172,13 @@ func TestRMSProp(t *testing.T) {
 	}
 }
 
-// The network learns, to exactly these numbers. They change only where
-// weights, order of batches, gradients or optimiser change; on other
-// architectures exponentials differ in last bits.
+// The network learns, with exactly these numbers. The numbers change only with weights,
+// order of batches, gradients or optimizer; on other architectures exponentials differ in
+// last bits.
 func TestLearns(t *testing.T) {
 	for _, c := range []struct{ classes, epochs, correct int }{{2, 5, 194}, {5, 14, 186}} {
 		s := Spec{Words: 60, Width: 8, Steps: 12, Hidden: 32, Classes: c.classes, Seed: 2}
-		n := network(t, s)
+		n := newNetwork(t, s)
 		r, err := n.Train(t.Context(), moods(1, 400, s), moods(2, 100, s), Options{Epochs: c.epochs, Patience: 10})
 		if err != nil {
 			t.Fatal(err)
@@ -190,13 +190,13 @@ func TestLearns(t *testing.T) {
 	}
 }
 
-// The report's epochs are the smallest loss and the last one, the weights at
-// the end those of the one asked for, and what is foretold comes true.
+// The report has the epochs of the smallest and the last loss, the final weights belong
+// to the requested epoch, and the forecast number of documents is exact.
 func TestEpochs(t *testing.T) {
 	s := Spec{Words: 60, Width: 8, Steps: 12, Hidden: 64, Classes: 3, Seed: 2}
-	learn, validation := noise(1, 200, s), noise(2, 50, s) // nothing to learn but by heart
+	learn, validation := noise(1, 200, s), noise(2, 50, s) // random classes: the network can only memorize
 	for _, last := range []bool{false, true} {
-		n := network(t, s)
+		n := newNetwork(t, s)
 		var done, expected int
 		o := Options{Epochs: 100, Patience: 4, Last: last, Batch: func(d, e int) {
 			if d <= done || e < d {
@@ -222,13 +222,13 @@ func TestEpochs(t *testing.T) {
 	}
 }
 
-// Products and updates of this size are shared among threads.
+// Products and updates of this size are divided among threads.
 func TestSameOnAnyThreads(t *testing.T) {
 	var want []float64
 	for _, threads := range []int{1, 4} {
 		old := runtime.GOMAXPROCS(threads)
 		s := Spec{Words: 3000, Width: 32, Steps: 60, Hidden: 100, Classes: 5, Seed: 2}
-		n := network(t, s)
+		n := newNetwork(t, s)
 		_, err := n.Train(t.Context(), noise(1, 150, s), noise(2, 20, s), Options{Epochs: 2, Patience: 9})
 		runtime.GOMAXPROCS(old)
 		if err != nil {
@@ -242,10 +242,10 @@ func TestSameOnAnyThreads(t *testing.T) {
 	}
 }
 
-// Weights that are no numbers end the training, with an answer.
+// NaN weights end the training, with a report.
 func TestBlowsUp(t *testing.T) {
 	s := Spec{Words: 60, Width: 8, Steps: 12, Hidden: 8, Classes: 3, Seed: 2}
-	n := network(t, s)
+	n := newNetwork(t, s)
 	n.weights.outBias[0] = math.Inf(1)
 	r, err := n.Train(t.Context(), noise(1, 40, s), noise(2, 9, s), Options{Epochs: 50, Patience: 10})
 	if err != nil || r.Last.Number != 1 || r.Best.Number != 0 || r.Last.Loss == r.Last.Loss {
@@ -280,28 +280,28 @@ func TestRefuses(t *testing.T) {
 		{good, []Document{{[]int32{1}, 3}}, fine},
 		{good, []Document{{[]int32{1}, -1}}, fine},
 	} {
-		if _, err := network(t, s).Train(t.Context(), c.learn, c.validation, c.o); err == nil {
+		if _, err := newNetwork(t, s).Train(t.Context(), c.learn, c.validation, c.o); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	cancel(enough)
-	if _, err := network(t, s).Train(ctx, good, good, fine); !errors.Is(err, enough) {
+	if _, err := newNetwork(t, s).Train(ctx, good, good, fine); !errors.Is(err, enough) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
 
-// go test -run '^$' -bench Batch ./internal/offline/embedding
-// A batch of the paper's network: gradient and update. Multiply-adds of the
-// hidden layer alone, three times the forward run's.
+// go test -run '^$' -bench Batch ./internal/offline/embedding A batch of the paper's
+// network: gradient and update. Multiply-adds of the hidden layer only, three times those
+// of the forward run.
 func BenchmarkBatch(b *testing.B) {
 	s := Spec{Words: 10000, Width: 32, Steps: 200, Hidden: 128, Classes: 2, Seed: 1}
-	n := network(b, s)
+	n := newNetwork(b, s)
 	batch, g, square := noise(1, rows, s), newWeights(s), make([]float64, s.parameters())
 	b.ReportAllocs()
 	for b.Loop() {
-		n.gradient(batch, &g)
+		n.addGradient(batch, &g)
 		descend(n.weights.all, square, g.all)
 	}
 	b.ReportMetric(3*2*rows*200*32*128*float64(b.N)/b.Elapsed().Seconds()/1e9, "gflop/s")

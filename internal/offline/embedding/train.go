@@ -10,28 +10,27 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/offline/descent"
 )
 
-// Options say how to train.
+// Options configure a training.
 type Options struct {
-	Epochs   int // at most
-	Patience int // epochs without a smaller validation loss, after which to stop
-	// Last keeps the weights of the last epoch; otherwise those of the smallest
-	// validation loss are taken at the end.
+	Epochs   int // the largest number of epochs
+	Patience int // epochs without a smaller validation loss, after which training stops
+	// Last keeps the weights of the last epoch; otherwise the weights of the smallest
+	// validation loss are restored at the end.
 	Last bool
-	// Batch, where set, is called after each batch and each epoch: documents
-	// gone through so far, and those of all epochs there will be if the loss
-	// falls no further.
+	// Batch, if set, is called after each batch and each epoch: documents processed so
+	// far, and the documents of all expected epochs if the loss falls no further.
 	Batch func(done, expected int)
 }
 
-// Epoch is what the validation documents say after one epoch.
+// Epoch is the validation result after an epoch.
 type Epoch struct {
 	Number   int     `json:"epoch"` // from 1; 0 if no loss was a number
 	Loss     float64 `json:"loss"`  // mean cross-entropy
 	Accuracy float64 `json:"accuracy"`
 }
 
-// Report says how a training went: the epoch of the smallest validation loss,
-// and the last.
+// Report is the result of a training: the epoch of the smallest validation loss, and the
+// last.
 type Report struct {
 	Best, Last Epoch
 }
@@ -43,8 +42,8 @@ const (
 	epsilon = 1e-7
 )
 
-// descend moves the weights down the gradient, and clears that. A gradient of
-// zero changes the mean square alone; to skip the rest gives the same bits.
+// descend moves the weights down the gradient, and clears the gradient. A gradient of
+// zero changes only the mean square; skipping the rest gives the same bits.
 func descend(w, square, gradient []float64) {
 	dense.Parallel(len(w), 1<<14, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -60,8 +59,8 @@ func descend(w, square, gradient []float64) {
 	})
 }
 
-// check reports what is wrong with documents for a spec.
-func (s Spec) check(documents []Document) error {
+// checkDocuments reports the errors of documents for a spec.
+func (s Spec) checkDocuments(documents []Document) error {
 	for i, d := range documents {
 		if len(d.Tokens) < 1 || len(d.Tokens) > s.Steps {
 			return fmt.Errorf("embedding: document %d: %d tokens, want 1 to %d", i, len(d.Tokens), s.Steps)
@@ -82,30 +81,29 @@ func (s Spec) checkTraining(learn, validation []Document, o Options) error {
 		return fmt.Errorf("embedding: %d epochs, patience %d, %d documents to learn, %d to validate with: want at least 1 of each", o.Epochs, o.Patience, len(learn), len(validation))
 	}
 	for _, part := range [][]Document{learn, validation} {
-		if err := s.check(part); err != nil {
+		if err := s.checkDocuments(part); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// trainEpoch descends along the gradient of each batch. square are the running means of the
-// squared gradients; told hears how many documents are done.
-func (n *Network) trainEpoch(ctx context.Context, documents []Document, gradient *weights, square []float64, told func(more int)) error {
+// trainEpoch descends along the gradient of each batch. square are the running means of
+// the squared gradients; report gets the number of processed documents.
+func (n *Network) trainEpoch(ctx context.Context, documents []Document, gradient *weights, square []float64, report func(more int)) error {
 	for batch := range slices.Chunk(documents, rows) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		n.gradient(batch, gradient)
+		n.addGradient(batch, gradient)
 		descend(n.weights.all, square, gradient.all)
-		told(len(batch))
+		report(len(batch))
 	}
 	return nil
 }
 
-// Train fits the network to learn and stops by its loss over validation. When
-// ctx ends, Train does so within one batch and returns its cause; the weights
-// are then anything.
+// Train fits the network to learn and stops by its loss over validation. If ctx ends,
+// Train returns its cause within one batch; the weights are then undefined.
 func (n *Network) Train(ctx context.Context, learn, validation []Document, o Options) (r Report, err error) {
 	if err := n.Spec.checkTraining(learn, validation, o); err != nil {
 		return r, err
@@ -115,7 +113,7 @@ func (n *Network) Train(ctx context.Context, learn, validation []Document, o Opt
 	square := make([]float64, len(gradient.all))
 	var best []float64
 	done, epoch := 0, len(learn)+len(validation)
-	told := func(more int) {
+	report := func(more int) {
 		done += more
 		if o.Batch != nil {
 			o.Batch(done, epoch*min(o.Epochs, r.Best.Number+o.Patience))
@@ -123,7 +121,7 @@ func (n *Network) Train(ctx context.Context, learn, validation []Document, o Opt
 	}
 	for r.Last.Number < o.Epochs && r.Last.Number-r.Best.Number < o.Patience {
 		n.rng.Shuffle(len(order), func(i, j int) { order[i], order[j] = order[j], order[i] })
-		if err := n.trainEpoch(ctx, order, &gradient, square, told); err != nil {
+		if err := n.trainEpoch(ctx, order, &gradient, square, report); err != nil {
 			return r, err
 		}
 		loss, correct, err := n.Ask(ctx, validation)
@@ -137,9 +135,9 @@ func (n *Network) Train(ctx context.Context, learn, validation []Document, o Opt
 				best = append(best[:0], n.weights.all...)
 			}
 		}
-		told(len(validation))
+		report(len(validation))
 		if loss != loss {
-			break // a weight is no number, and none ever will be again
+			break // a weight is NaN, and all later results are
 		}
 	}
 	if best != nil {
@@ -148,8 +146,8 @@ func (n *Network) Train(ctx context.Context, learn, validation []Document, o Opt
 	return r, nil
 }
 
-// gradient adds that of the mean loss over a batch to g.
-func (n *Network) gradient(batch []Document, g *weights) {
+// addGradient adds the gradient of the mean loss over a batch to g.
+func (n *Network) addGradient(batch []Document, g *weights) {
 	scores := n.forward(batch)
 	for i, d := range batch {
 		descent.CrossEntropy(scores.Row(i), d.Class, 1/float64(len(batch)))
@@ -157,8 +155,8 @@ func (n *Network) gradient(batch []Document, g *weights) {
 	n.backward(g)
 }
 
-// Ask gives the mean cross-entropy over documents, and the number of those that
-// are given their class.
+// Ask returns the mean cross-entropy over documents, and the number of correctly
+// classified documents.
 func (n *Network) Ask(ctx context.Context, documents []Document) (loss float64, correct int, err error) {
 	for batch := range slices.Chunk(documents, rows) {
 		if ctx.Err() != nil {

@@ -1,6 +1,6 @@
-// Command _asm generates the assembly of package baseline, for AVX2: a product
-// of float32 matrices, the element-wise parts of a step, forward and backward,
-// and of the optimiser. Run it by go generate in the parent directory.
+// Command _asm generates the assembly of package baseline, for AVX2: a product of float32
+// matrices, the element-wise parts of a step, forward and backward, and of the optimizer.
+// Run it by go generate in the parent directory.
 package main
 
 import (
@@ -41,7 +41,8 @@ func function(name, signature, doc string) {
 	Doc(name + " " + doc)
 }
 
-// load reads parameters, in turn, into registers; of a slice its first element.
+// load reads parameters, in turn, into registers; for a slice, the address of its first
+// element.
 func load(names []string, into []reg.GPPhysical) {
 	for i, name := range names {
 		p := Param(name)
@@ -63,9 +64,8 @@ func scalar(name string, to reg.VecPhysical) {
 
 func at(base reg.Register, disp int) Mem { return Mem{Base: base, Disp: disp} }
 
-// product keeps four rows of c, vectors wide, in registers over the whole depth.
-// With three vectors that is 12 multiply-adds for seven loads a round, in all 16
-// registers.
+// product keeps four rows of c, vectors wide, in registers over the whole depth. With
+// three vectors, a round is 12 multiply-adds for seven loads, in all 16 registers.
 func product(vectors int) {
 	function(fmt.Sprintf("product%d", vectors), "(c []float32, cStride int, a []float32, aRow, aCol int, b []float32, bStride, depth, quads int)",
 		fmt.Sprintf("is a product of %d columns.", lanes*vectors))
@@ -152,19 +152,19 @@ func constants() {
 	small = vector("small", 0x33d6bf95)   // epsilon
 }
 
-// tanh replaces x by canon.Tanh of it. It uses y[8] to y[15]; table is where
-// canon's coefficients are, two vectors for each power.
+// tanh replaces x by its canon.Tanh. It uses y[8] to y[15]; table is the address of
+// canon's coefficients, two vectors for each power.
 func tanh(table reg.Register, x reg.VecPhysical) {
 	signs, a, v, high, d, r, low, t := y[8], y[9], y[10], y[11], y[12], y[13], y[14], y[15]
 	VANDPS(sign, x, signs)
 	VANDPS(absolute, x, a)
 	VMOVUPS(saturation, t)
-	VMINPS(a, t, a) // a NaN stays
+	VMINPS(a, t, a) // a NaN remains
 	VADDPS(shift, a, v)
 	VANDPS(coarse, v, d)
 	VSUBPS(shift, d, d)
 	VSUBPS(d, a, d)
-	VPSLLD(U8(7), v, high) // bit 24 becomes the sign: which half of the table
+	VPSLLD(U8(7), v, high) // bit 24 becomes the sign: the half of the table
 	VPSRLD(U8(21), v, v)
 	for k := 5; k >= 0; k-- {
 		VPERMPS(at(table, 2*k*bytes), v, low)
@@ -189,8 +189,8 @@ func sigmoid(table reg.Register, x reg.VecPhysical) {
 	VFMADD213PS(y[15], y[15], x)
 }
 
-// rows loops over rows and their vectors: body works at the offset in a register.
-// Each base moves on by its stride after a row.
+// rows loops over rows and their vectors: body works at the offset in a register. Each
+// base advances by its stride after a row.
 func rows(j reg.GPPhysical, bases, strides []reg.GPPhysical, body func()) {
 	n := reg.R14
 	Label("row")
@@ -296,11 +296,11 @@ func gruBack() {
 	load([]string{"z", "r", "y", "uz", "ur", "uy", "h", "d", "back", "rows"}, append(append([]reg.GPPhysical{}, p...), h, d, back, reg.R13))
 	Load(Param("stride"), s)
 	SHLQ(U8(2), s)
-	// All registers are taken: the other two strides pass through one.
+	// All registers are in use: both remaining strides share one register.
 	hs := reg.RBX
 	Load(Param("hStride"), hs)
 	SHLQ(U8(2), hs)
-	ds := reg.R14 // between rows only
+	ds := reg.R14 // only between rows
 	n := reg.R14
 	Label("row")
 	XORQ(j, j)
