@@ -1,25 +1,25 @@
-// Package compare holds classifiers beside each other on the data sets of the UCR
-// and UEA archives: published figures, means, ranks, critical differences. It knows
-// accuracies by the name of a data set, however they were made.
+// Package compare compares classifiers on the data sets of the UCR and UEA archives:
+// published figures, means, ranks, critical differences. Its inputs are accuracies by
+// data set name, of any origin.
 //
 // # Published figures (published.json)
 //
-// 1NN-DTW, ROCKET, MiniROCKET, MultiROCKET, MultiROCKET with Hydra, QUANT and
-// HIVE-COTE 2, on the split that the archive gives. Each block of the file says where
-// its figures were read: files, repository, commit, date, resample. They are figures
-// alone, rounded to five digits. A figure that was not found is left out, and tables
-// show nothing there: MiniROCKET and MultiROCKET on data sets of several channels.
+// 1NN-DTW, ROCKET, MiniROCKET, MultiROCKET, MultiROCKET with Hydra, QUANT and HIVE-COTE
+// 2, on the archive's split. Each block of the file has the source of its figures: files,
+// repository, commit, date, resample. The figures are rounded to five digits. A figure
+// that was not found is left out, and its place in tables is empty: MiniROCKET and
+// MultiROCKET on data sets of several channels.
 //
 // # Ranks (ranks.go)
 //
-// Ranks, averages of those of equals, over the data sets that all methods have;
-// Friedman's test with its correction for ties; and the critical difference of
-// Nemenyi's test at .05, as J. Demšar, "Statistical Comparisons of Classifiers
-// over Multiple Data Sets", JMLR 7 (2006), 1-30, recommends them:
+// Ranks, with averages for ties, over the data sets of all methods; Friedman's test with
+// its correction for ties; and the critical difference of Nemenyi's test at .05, as
+// recommended by J. Demšar, "Statistical Comparisons of Classifiers over Multiple Data
+// Sets", JMLR 7 (2006), 1-30:
 //
 //	CD = q(.05, k, inf) / sqrt 2 * sqrt(k (k+1) / 6N)
 //
-// for k methods on N data sets, where q is the quantile of the studentised range.
+// for k methods on N data sets, where q is the quantile of the studentized range.
 //
 // # Files
 //

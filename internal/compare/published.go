@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// Classifiers are those with published figures, in the order of tables.
+// Classifiers are the classifiers with published figures, in the order of tables.
 var Classifiers = []string{"1NN-DTW", "ROCKET", "MiniROCKET", "MultiROCKET", "MultiROCKET-Hydra", "QUANT", "HIVE-COTE 2"}
 
-// Published is a classifier's published accuracy on the split that an archive
-// gives. The file published.json says for each figure where it comes from.
+// Published returns a classifier's published accuracy on the archive's split. The file
+// published.json has the source of each figure.
 func Published(classifier string) Method {
 	return Method{classifier, func(dataset string) (float64, bool) {
 		a, ok := published().figures[dataset][classifier]
@@ -20,18 +20,17 @@ func Published(classifier string) Method {
 	}}
 }
 
-// Sets are the 41 data sets of the UCR and UEA archives that banks are compared
-// on: those whose files and whose published figure of HIVE-COTE 2 are at hand, and
-// whose split is the archive's (MotionSenseHAR's is rebuilt). The order is that of
-// tables.
+// Sets returns the 41 data sets of the UCR and UEA archives on which banks are compared:
+// data sets with available files, a published figure of HIVE-COTE 2, and the archive's
+// split (MotionSenseHAR's is rebuilt). The order is the order of tables.
 func Sets() []string { return slices.Clone(published().Sets) }
 
-// Quick are six of Sets that together take seconds: short series, at most 400
-// training series, at least 150 test series, some with several channels, some with
-// many classes. Accuracies played no part in the choice.
+// Quick are six of Sets that together take seconds: short series, at most 400 training
+// series, at least 150 test series, some with several channels, some with many classes.
+// Accuracies played no part in the choice.
 var Quick = []string{"ItalyPowerDemand", "MedicalImages", "MoteStrain", "NATOPS", "RacketSports", "SonyAIBORobotSurface1"}
 
-// Sources are the places that published figures were read at.
+// Sources are the sources of the published figures.
 func Sources() []Source {
 	var all []Source
 	for _, b := range published().Blocks {
@@ -40,13 +39,13 @@ func Sources() []Source {
 	return all
 }
 
-// Source says where figures come from.
+// Source is the source of figures.
 type Source struct {
-	Source   string `json:"source"`   // files, and what names mean there
+	Source   string `json:"source"`   // files, and the meaning of names there
 	Address  string `json:"address"`  // of the repository
-	Commit   string `json:"commit"`   // that they were read at
-	Date     string `json:"date"`     // of the files' last change there
-	Resample string `json:"resample"` // which split
+	Commit   string `json:"commit"`   // of the copy that was read
+	Date     string `json:"date"`     // of the files' last change
+	Resample string `json:"resample"` // the split
 }
 
 // publishedFile is published.json. A figure is in one block.
@@ -65,7 +64,7 @@ var publishedJSON []byte
 var published = sync.OnceValue(func() *publishedFile {
 	f := &publishedFile{figures: map[string]map[string]float64{}}
 	if err := json.Unmarshal(publishedJSON, f); err != nil {
-		panic("compare: published.json: " + err.Error()) // it is part of the program
+		panic("compare: published.json: " + err.Error()) // the file is part of the program
 	}
 	for _, b := range f.Blocks {
 		for dataset, of := range b.Figures {

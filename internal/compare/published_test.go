@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Means as another program added them up from the sources themselves: a
-// figure that is wrong or in another column moves one.
+// Means as computed by another program from the sources: a wrong or misplaced figure
+// changes a mean.
 func TestPublishedMeans(t *testing.T) {
 	for classifier, want := range map[string]float64{"1NN-DTW": .7976, "ROCKET": .8861, "MultiROCKET-Hydra": .8850, "QUANT": .8728, "HIVE-COTE 2": .8935} {
 		sum := 0.0
@@ -41,8 +41,7 @@ func TestPublishedMeans(t *testing.T) {
 	}
 }
 
-// Each figure is an accuracy, of a classifier that tables show, given once, with
-// its source.
+// Each figure is an accuracy, of a classifier in tables, once, with its source.
 func TestPublishedFile(t *testing.T) {
 	seen := map[[2]string]bool{}
 	for _, b := range published().Blocks {

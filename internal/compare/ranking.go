@@ -6,30 +6,30 @@ import (
 	"math"
 )
 
-// Method is a classifier, and its accuracy (0 to 1) on a data set by name; false
-// where there is none.
+// Method is a classifier, and its accuracy (0 to 1) on a data set by name; false if there
+// is none.
 type Method struct {
 	Name     string
 	Accuracy func(dataset string) (float64, bool)
 }
 
-// Ranking is several methods on the data sets that all of them have.
+// Ranking compares several methods on their common data sets.
 type Ranking struct {
 	Title     string      `json:"title"`
 	Methods   []string    `json:"methods"`
-	Datasets  []string    `json:"datasets"`           // that count
-	Left      []string    `json:"left_out,omitempty"` // those that not all methods have
+	Datasets  []string    `json:"datasets"`           // common data sets
+	Missing   []string    `json:"left_out,omitempty"` // data sets that some methods lack
 	Scores    [][]float64 `json:"-"`                  // accuracy, a row per data set
 	Means     []float64   `json:"means"`              // of the accuracy, one per method
 	Ranks     []float64   `json:"ranks"`              // means of the ranks, 1 is best
-	Statistic float64     `json:"friedman,omitzero"`  // Friedman's chi-square, as P and CD where there are two data sets and more
+	Statistic float64     `json:"friedman,omitzero"`  // Friedman's chi-square; with P and CD for at least two data sets
 	P         float64     `json:"p,omitzero"`
 	CD        float64     `json:"critical_difference,omitzero"` // Nemenyi's, at .05
 }
 
-// Rank ranks methods. It is nil where there is nothing to compare. For ranks and
-// tests accuracies count as tables publish them, with three digits: what is equal
-// there is equal here. Means are of all digits.
+// Rank ranks methods. It returns nil if there is nothing to compare. Ranks and tests use
+// accuracies as tables publish them, with three digits: equal table entries count as
+// equal. Means use all digits.
 func Rank(title string, datasets []string, methods []Method) *Ranking {
 	r := &Ranking{Title: title}
 	for _, m := range methods {
@@ -43,7 +43,7 @@ func Rank(title string, datasets []string, methods []Method) *Ranking {
 			}
 		}
 		if len(row) < len(methods) {
-			r.Left = append(r.Left, d)
+			r.Missing = append(r.Missing, d)
 			continue
 		}
 		r.Datasets, r.Scores = append(r.Datasets, d), append(r.Scores, row)
@@ -51,7 +51,7 @@ func Rank(title string, datasets []string, methods []Method) *Ranking {
 	if len(methods) < 2 || len(r.Datasets) == 0 {
 		return nil
 	}
-	published := rounded(r.Scores)
+	published := roundScores(r.Scores)
 	r.Means, r.Ranks = columnMeans(r.Scores), averageRanks(published)
 	if len(r.Datasets) > 1 {
 		r.Statistic, r.P = friedman(published)
@@ -60,8 +60,8 @@ func Rank(title string, datasets []string, methods []Method) *Ranking {
 	return r
 }
 
-// rounded gives every score three digits.
-func rounded(rows [][]float64) [][]float64 {
+// roundScores rounds every score to three digits.
+func roundScores(rows [][]float64) [][]float64 {
 	out := make([][]float64, len(rows))
 	for i, row := range rows {
 		for _, v := range row {
@@ -81,18 +81,18 @@ func columnMeans(rows [][]float64) []float64 {
 	return mean
 }
 
-// Difference is one method against another, over the data sets of a ranking.
+// Difference compares one method with another, over the data sets of a ranking.
 type Difference struct {
 	Method  string  `json:"method"`
 	Against string  `json:"against"`
-	Mean    float64 `json:"mean"`           // of the accuracy, method less the other
-	Error   float64 `json:"standard_error"` // of Mean: over the data sets; 0 where there is one
+	Mean    float64 `json:"mean"`           // of the accuracy, Method minus Against
+	Error   float64 `json:"standard_error"` // of Mean: over the data sets; 0 for a single data set
 	Better  int     `json:"better"`         // data sets
 	Equal   int     `json:"equal"`          // at three digits
 	Worse   int     `json:"worse"`
 }
 
-// String is a sentence's end: "-0.0125 ± 0.0040 (8 better, 3 equal, 30 worse)".
+// String returns the end of a sentence: "-0.0125 ± 0.0040 (8 better, 3 equal, 30 worse)".
 func (d Difference) String() string {
 	return fmt.Sprintf("%+.4f ± %.4f (%d better, %d equal, %d worse)", d.Mean, d.Error, d.Better, d.Equal, d.Worse)
 }
@@ -101,7 +101,7 @@ func (d Difference) String() string {
 func (r *Ranking) Difference(i, j int) Difference {
 	d := Difference{Method: r.Methods[i], Against: r.Methods[j], Mean: r.Means[i] - r.Means[j]}
 	squares := 0.0
-	published := rounded(r.Scores)
+	published := roundScores(r.Scores)
 	for k, row := range r.Scores {
 		e := row[i] - row[j] - d.Mean
 		squares += float64(e * e)

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// of is a method with these accuracies.
-func of(name string, accuracies map[string]float64) Method {
+// methodOf returns a method with these accuracies.
+func methodOf(name string, accuracies map[string]float64) Method {
 	return Method{name, func(d string) (float64, bool) {
 		a, ok := accuracies[d]
 		return a, ok
@@ -15,13 +15,14 @@ func of(name string, accuracies map[string]float64) Method {
 }
 
 func TestRank(t *testing.T) {
-	a := of("a", map[string]float64{"one": .9, "two": .7004, "three": .5})
-	b := of("b", map[string]float64{"one": .8, "two": .7001, "four": 1})
+	a := methodOf("a", map[string]float64{"one": .9, "two": .7004, "three": .5})
+	b := methodOf("b", map[string]float64{"one": .8, "two": .7001, "four": 1})
 	r := Rank("both", []string{"one", "two", "three", "four"}, []Method{a, b})
-	if !slices.Equal(r.Datasets, []string{"one", "two"}) || !slices.Equal(r.Left, []string{"three", "four"}) {
-		t.Errorf("over %q, without %q", r.Datasets, r.Left)
+	if !slices.Equal(r.Datasets, []string{"one", "two"}) || !slices.Equal(r.Missing, []string{"three", "four"}) {
+		t.Errorf("over %q, without %q", r.Datasets, r.Missing)
 	}
-	// On the second set they are equal at three digits: ranks 1, 1.5 and 2, 1.5.
+	// On the second set the accuracies are equal at three digits: ranks 1, 1.5 and 2,
+	// 1.5.
 	if !slices.Equal(r.Ranks, []float64{1.25, 1.75}) || math.Abs(r.Means[0]-.8002) > 1e-12 || math.Abs(r.Means[1]-.75005) > 1e-12 {
 		t.Errorf("ranks %v, means %v", r.Ranks, r.Means)
 	}

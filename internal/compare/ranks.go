@@ -8,9 +8,9 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// ranks gives each score its rank, 1 for the highest; equals get the average
-// of theirs.
-func ranks(scores []float64) []float64 {
+// rankScores returns the rank of each score, 1 for the highest; equal scores get the
+// average of their ranks.
+func rankScores(scores []float64) []float64 {
 	order := make([]int, len(scores))
 	for i := range order {
 		order[i] = i
@@ -30,26 +30,26 @@ func ranks(scores []float64) []float64 {
 	return r
 }
 
-// averageRanks is the mean over the rows of their scores' ranks.
+// averageRanks returns the mean over the rows of their scores' ranks.
 func averageRanks(rows [][]float64) []float64 {
 	mean := make([]float64, len(rows[0]))
 	for _, row := range rows {
-		for j, r := range ranks(row) {
+		for j, r := range rankScores(row) {
 			mean[j] += r / float64(len(rows))
 		}
 	}
 	return mean
 }
 
-// friedman tests whether the columns of rows differ: the chi-square statistic,
-// corrected for ties, and the probability of one at least as large by chance,
-// in the limit of many rows.
+// friedman tests whether the columns of rows differ: the chi-square statistic, corrected
+// for ties, and the probability of a statistic at least as large by chance, in the limit
+// of many rows.
 func friedman(rows [][]float64) (statistic, p float64) {
 	n, k := float64(len(rows)), float64(len(rows[0]))
 	sums, ties := make([]float64, len(rows[0])), 0.0
 	for _, row := range rows {
 		count := map[float64]float64{}
-		for j, r := range ranks(row) {
+		for j, r := range rankScores(row) {
 			sums[j] += r
 			count[r]++
 		}
@@ -69,14 +69,14 @@ func friedman(rows [][]float64) (statistic, p float64) {
 	return statistic, mathext.GammaIncRegComp((k-1)/2, statistic/2)
 }
 
-// criticalDifference is how far average ranks of k methods on n data sets must
-// be apart to differ at level .05 by Nemenyi's test.
+// criticalDifference returns the least difference of average ranks of k methods on n data
+// sets that is significant at level .05 by Nemenyi's test.
 func criticalDifference(k, n int) float64 {
 	return studentisedRange(.95, k) / math.Sqrt2 * math.Sqrt(float64(k*(k+1))/float64(6*n))
 }
 
-// studentisedRange is the quantile of the range of k standard normal numbers:
-// where
+// studentisedRange returns the quantile of the range of k standard normal numbers, at
+// which
 //
 //	P(range <= q) = k * integral of phi(z) (Phi(z) - Phi(z-q))^(k-1) dz
 //
@@ -93,8 +93,8 @@ func studentisedRange(p float64, k int) float64 {
 	return hi
 }
 
-// rangeProbability integrates by the trapezoidal rule, which converges faster
-// than any power for such an integrand; beyond 9 it is less than rounding.
+// rangeProbability integrates by the trapezoidal rule, which converges faster than any
+// power for such an integrand; the part beyond 9 is less than rounding.
 func rangeProbability(q float64, k int) float64 {
 	const step, end = 1. / 16, 9.
 	sum := 0.0

@@ -2,12 +2,12 @@ package compare
 
 import "slices"
 
-// BesidePublished ranks banks beside published classifiers: first over as many of
-// Sets as there are, with the classifiers that have a figure for each of these; then,
-// if that left classifiers out, with all of them over the data sets that they have.
-// Data sets that are not of Sets are left out: what is published of them may be of
-// another split. Where there is none of Sets, the banks alone are ranked.
-func BesidePublished(datasets []string, banks []Method) (all []*Ranking) {
+// RankWithPublished ranks banks with published classifiers: first over the available
+// Sets, with the classifiers that have a figure for each of these sets; then, if
+// classifiers were left out, with all classifiers over their common data sets. Other data
+// sets are left out: their published figures may be of another split. Without data sets
+// of Sets, only the banks are ranked.
+func RankWithPublished(datasets []string, banks []Method) (all []*Ranking) {
 	var count, others []string
 	for _, d := range datasets {
 		if slices.Contains(published().Sets, d) {
@@ -32,7 +32,7 @@ func BesidePublished(datasets []string, banks []Method) (all []*Ranking) {
 	}
 	add := func(title string, methods []Method) {
 		if r := Rank(title, count, methods); r != nil {
-			r.Left = append(r.Left, others...)
+			r.Missing = append(r.Missing, others...)
 			all = append(all, r)
 		}
 	}
@@ -43,8 +43,8 @@ func BesidePublished(datasets []string, banks []Method) (all []*Ranking) {
 	return all
 }
 
-// Differences are those of the first n methods of a ranking, the banks, against all
-// that come after each.
+// Differences compares the first n methods of a ranking, the banks, with all following
+// methods.
 func (r *Ranking) Differences(n int) (all []Difference) {
 	for i := range min(n, len(r.Methods)) {
 		for j := i + 1; j < len(r.Methods); j++ {
@@ -54,11 +54,11 @@ func (r *Ranking) Differences(n int) (all []Difference) {
 	return all
 }
 
-// promised are the least means over Sets, ten draws each, that banks are to reach.
+// promised are the least means over Sets, ten draws each, that banks must reach.
 var promised = map[string]float64{"euler": .878, "large": .895, "standard": .893, "small": .887, "tiny": .880}
 
-// Promised is the mean accuracy over Sets that a bank is to reach at least, by its
-// name; false where none is promised.
+// Promised returns the mean accuracy over Sets that a bank must reach, by its name; false
+// if none is promised.
 func Promised(bank string) (float64, bool) {
 	p, ok := promised[bank]
 	return p, ok

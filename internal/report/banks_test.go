@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// compared runs banks on made-up data sets, two of which have published figures.
-func compared(t *testing.T) string {
+// runCompare runs banks on invented data sets, two of which have published figures.
+func runCompare(t *testing.T) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "compare.jsonl")
 	st, err := paper.Create(path, paper.NewSettings(paper.Compare, 1))
@@ -27,11 +27,11 @@ func compared(t *testing.T) string {
 	return path
 }
 
-// Banks are shown beside all published classifiers, with ranks, differences and
-// sources; a data set that has no published figures counts in none of them.
-func TestBanksBesidePublished(t *testing.T) {
-	r := loaded(t, Options{}, append([]string{compared(t)}, inputs...)...)
-	files := all(t, r)
+// Banks are shown next to all published classifiers, with ranks, differences and sources;
+// a data set without published figures counts in none of them.
+func TestBanksNextToPublished(t *testing.T) {
+	r := load(t, Options{}, append([]string{runCompare(t)}, inputs...)...)
+	files := readAll(t, r)
 	html := files["report.html"]
 	for _, want := range []string{
 		`<h2 id="compare">`, "MiniROCKET", "QUANT", "0.806", // published on Adiac
@@ -54,15 +54,15 @@ func TestBanksBesidePublished(t *testing.T) {
 	}
 }
 
-// A comparison that was stopped names the command that continues.
+// For an unfinished comparison, the report has the command to continue.
 func TestUnfinishedComparison(t *testing.T) {
-	path := edited(t, compared(t), func(kind string, fields map[string]any) {
+	path := edit(t, runCompare(t), func(kind string, fields map[string]any) {
 		if kind == "cell" && fields["dataset"] == "Adiac" {
 			clear(fields)
 		}
 	})
-	r := loaded(t, Options{}, path)
-	if html := all(t, r)["report.html"]; strings.Contains(html, "Tolerance") || strings.Contains(html, "no yardstick") || strings.Contains(html, "arXiv") || !strings.Contains(html, "Banks of Euler State Networks") {
+	r := load(t, Options{}, path)
+	if html := readAll(t, r)["report.html"]; strings.Contains(html, "Tolerance") || strings.Contains(html, "no yardstick") || strings.Contains(html, "arXiv") || !strings.Contains(html, "Banks of Euler State Networks") {
 		t.Error("a page of banks alone speaks of the paper")
 	}
 	if missing := strings.Join(r.missing(), "\n"); !strings.Contains(missing, "compare, Adiac, euler is not finished (0 trials, 2 draws): offline compare --resume continues") {

@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/paper"
 )
 
-// of is a model of the section as a method.
-func (s *section) of(model, name string) compare.Method {
+// methodOf returns a model of the section as a method.
+func (s *section) methodOf(model, name string) compare.Method {
 	return compare.Method{Name: name, Accuracy: func(dataset string) (float64, bool) {
 		e := s.entries[[2]string{dataset, model}]
 		if e == nil {
@@ -18,18 +18,17 @@ func (s *section) of(model, name string) compare.Method {
 	}}
 }
 
-// comparisons are those of one protocol's models: all of them, and the
-// reservoirs alone where that lets more data sets count. Banks are beside published
-// classifiers.
+// comparisons are the comparisons of one protocol's models: all models, and only the
+// reservoirs if more data sets count then. Banks are compared with published classifiers.
 func (s *section) comparisons() []*compare.Ranking {
 	if s.Protocol == paper.Compare {
-		return compare.BesidePublished(s.Datasets, s.methods())
+		return compare.RankWithPublished(s.Datasets, s.methods())
 	}
 	pick := func(title string, keep func(string) bool) *compare.Ranking {
 		var methods []compare.Method
 		for _, m := range s.Models {
 			if keep(m) {
-				methods = append(methods, s.of(m, displayName(m)))
+				methods = append(methods, s.methodOf(m, displayName(m)))
 			}
 		}
 		return compare.Rank(title, s.Datasets, methods)
@@ -49,7 +48,7 @@ func (s *section) comparisons() []*compare.Ranking {
 // methods are the section's models.
 func (s *section) methods() (all []compare.Method) {
 	for _, m := range s.Models {
-		all = append(all, s.of(m, displayName(m)))
+		all = append(all, s.methodOf(m, displayName(m)))
 	}
 	return all
 }
@@ -61,7 +60,7 @@ func (r *Report) acrossProtocols() *compare.Ranking {
 	for _, s := range r.sections {
 		for _, m := range []string{"eusn", paper.BankModel} {
 			if slices.Contains(s.Models, m) {
-				methods = append(methods, s.of(m, (&entry{Cell: paper.Cell{Model: m}, section: s}).classifier()))
+				methods = append(methods, s.methodOf(m, (&entry{Cell: paper.Cell{Model: m}, section: s}).classifier()))
 				datasets = append(datasets, s.Datasets...)
 			}
 		}
@@ -77,7 +76,7 @@ func (r *Report) acrossProtocols() *compare.Ranking {
 	return compare.Rank("Beside published figures", slices.Compact(datasets), methods)
 }
 
-// paperScore is the accuracy of the paper's Euler State Network.
+// paperScore returns the accuracy of the paper's Euler State Network.
 func paperScore(dataset string) (float64, bool) {
 	p, ok := paper.Paper(dataset, "eusn")
 	return p.Accuracy, ok

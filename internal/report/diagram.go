@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/compare"
 )
 
-// diagram is a critical-difference diagram: methods on an axis of average
-// ranks, bars over those that do not differ. Coordinates are pixels.
+// diagram is a critical-difference diagram: methods on an axis of average ranks, bars
+// over methods that do not differ. Coordinates are pixels.
 type diagram struct {
 	Width, Height, Axis float64
 	Tick, TickText      float64 // ends of ticks, and their numbers
@@ -29,13 +29,13 @@ type mark struct {
 
 type line2 struct{ X, To, Y float64 }
 
-// branch leads from a method's rank to its name at one of the sides.
+// branch leads from a method's rank to its name at one side.
 type branch struct {
 	X, Y, Side, Text float64
 	Anchor, Label    string
 }
 
-// diagramOf draws a ranking; nil where there is no critical difference.
+// diagramOf draws a ranking; nil if there is no critical difference.
 func diagramOf(c *compare.Ranking) *diagram {
 	if c.CD == 0 {
 		return nil
@@ -98,7 +98,7 @@ type scatter struct {
 }
 
 type scatterTick struct {
-	X, Y  float64 // on the axis below and on the left
+	X, Y  float64 // on the axes below and on the left
 	Label string
 }
 
@@ -110,7 +110,7 @@ type point struct {
 	Anchor string
 }
 
-// scatterPlot draws what both methods have; nil where that is nothing.
+// scatterPlot draws the common data sets of both methods; nil if there are none.
 func scatterPlot(datasets []string, xs, ys compare.Method) *scatter {
 	const size, left, right = 300, 46, 10
 	s := &scatter{Title: ys.Name + " against " + xs.Name, XLabel: xs.Name, YLabel: ys.Name, Size: size, Lo: left, Hi: size - right}

@@ -14,7 +14,7 @@ type picture struct {
 	Data  []byte
 }
 
-// readFigures reads Fig. 1 to 3, of which one at least must be there.
+// readFigures reads Fig. 1 to 3, of which at least one must exist.
 func readFigures(dir string) ([]picture, error) {
 	if dir == "" {
 		return nil, nil

@@ -13,19 +13,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/paper"
 )
 
-// Options add what results files may lack.
+// Options add values that results files may lack.
 type Options struct {
-	Date    string // of the report; "": the latest day that a file notes
-	Machine string // "": those that the files note
+	Date    string // of the report; "": the latest day recorded in a file
+	Machine string // "": the recorded machines
 	Figures string // folder with the files of offline figures; "": none
 }
 
-// Report is what is known of all results.
+// Report is the content of all results files.
 type Report struct {
 	options  Options
 	sources  []source
 	sections []*section // protocols, in the order of paper.Protocols, then paper.Compare
-	memory   *section   // of the memorisation tasks; nil if there are none
+	memory   *section   // of the memorization tasks; nil if there are none
 	figures  []picture
 }
 
@@ -45,7 +45,7 @@ type section struct {
 	Models     []string
 	Datasets   []string
 	Unfinished []paper.Unfinished
-	Without    []string // models that came to no result, and why
+	Without    []string // models without a result, and the reason
 	entries    map[[2]string]*entry
 	from       string // the first file
 }
@@ -55,15 +55,15 @@ type entry struct {
 	paper.Cell
 	Data    paper.Data
 	Draws   []paper.Draw
-	Verdict *paper.Verdict // nil where the paper says nothing
+	Verdict *paper.Verdict // nil if the paper has no figure
 	section *section
 	from    string
 }
 
-// memoryTitle is that of the section of the memorisation tasks.
+// memoryTitle is the title of the memorization tasks' section.
 const memoryTitle = "memory"
 
-// Load reads results files, and the figures where Options name them.
+// Load reads results files, and the figures named in Options.
 func Load(paths []string, o Options) (*Report, error) {
 	r := &Report{options: o}
 	var files []*paper.Results
@@ -78,15 +78,15 @@ func Load(paths []string, o Options) (*Report, error) {
 		files, r.sources = append(files, rs), append(r.sources, s)
 	}
 	for i, rs := range files {
-		if err := r.add(rs, r.sources[i].path); err != nil {
+		if err := r.addResults(rs, r.sources[i].path); err != nil {
 			return nil, err
 		}
 	}
-	if err := r.sameData(); err != nil {
+	if err := r.checkData(); err != nil {
 		return nil, err
 	}
-	r.order()
-	if len(r.all()) == 0 {
+	r.sortAll()
+	if len(r.allSections()) == 0 {
 		return nil, errors.New("report: the files hold no results yet")
 	}
 	var err error
@@ -107,19 +107,19 @@ func loadFile(path string) (*paper.Results, source, error) {
 	return rs, source{filepath.Base(path), hex.EncodeToString(sum[:]), rs.Settings(), rs.Origins(), len(rs.Cells()), path}, nil
 }
 
-// add takes in one file.
-func (r *Report) add(rs *paper.Results, path string) error {
-	of := func(dataset string) (*section, error) {
-		s := r.section(rs.Settings(), dataset, path)
-		here := rs.Settings()
-		here.ListLength, here.LeastRate = s.ListLength, s.LeastRate // may differ: a cell's command says which
-		if s.Settings != here {
+// addResults adds the results of one file.
+func (r *Report) addResults(rs *paper.Results, path string) error {
+	findSection := func(dataset string) (*section, error) {
+		s := r.sectionFor(rs.Settings(), dataset, path)
+		settings := rs.Settings()
+		settings.ListLength, settings.LeastRate = s.ListLength, s.LeastRate // may differ: a cell's command has the values
+		if s.Settings != settings {
 			return nil, otherSettings(s.Settings, s.from, rs.Settings(), path)
 		}
 		return s, nil
 	}
 	for _, c := range rs.Cells() {
-		s, err := of(c.Dataset)
+		s, err := findSection(c.Dataset)
 		if err != nil {
 			return err
 		}
@@ -133,12 +133,12 @@ func (r *Report) add(rs *paper.Results, path string) error {
 		}
 		k := [2]string{c.Dataset, c.Model}
 		if have := s.entries[k]; have != nil {
-			return fmt.Errorf("report: %s, %s, %s is in %s and in %s: want it in one", s.Title, c.Dataset, c.Model, have.from, path)
+			return fmt.Errorf("report: %s, %s, %s is in %s and in %s: want it in only one", s.Title, c.Dataset, c.Model, have.from, path)
 		}
 		s.entries[k] = e
 	}
 	for _, u := range rs.Unfinished() {
-		s, err := of(u.Dataset)
+		s, err := findSection(u.Dataset)
 		if err != nil {
 			return err
 		}
@@ -147,14 +147,14 @@ func (r *Report) add(rs *paper.Results, path string) error {
 	return nil
 }
 
-// otherSettings says that two files of one protocol do not belong together.
+// otherSettings reports two files of a protocol with different settings.
 func otherSettings(a paper.Settings, from string, b paper.Settings, path string) error {
 	return fmt.Errorf("report: %s has results of seed %d and arithmetic %d, %s of the same protocol %s of seed %d and arithmetic %d: want one of each in a report",
 		from, a.Seed, a.Arithmetic, path, a.Protocol, b.Seed, b.Arithmetic)
 }
 
-// section finds where a data set's results belong.
-func (r *Report) section(settings paper.Settings, dataset, path string) *section {
+// sectionFor returns the section of a data set's results.
+func (r *Report) sectionFor(settings paper.Settings, dataset, path string) *section {
 	made := &section{Settings: settings, Title: string(settings.Protocol), entries: map[[2]string]*entry{}, from: path}
 	if _, _, ok := paper.MemoryTask(dataset); ok {
 		if r.memory == nil {
@@ -171,43 +171,43 @@ func (r *Report) section(settings paper.Settings, dataset, path string) *section
 	return made
 }
 
-// all are the sections and the memorisation tasks.
-func (r *Report) all() []*section {
+// allSections returns the sections and the memorization tasks.
+func (r *Report) allSections() []*section {
 	if r.memory == nil {
 		return r.sections
 	}
 	return append(slices.Clone(r.sections), r.memory)
 }
 
-// sameData wants a name to mean the same data everywhere.
-func (r *Report) sameData() error {
+// checkData requires a name to mean the same data in all files.
+func (r *Report) checkData() error {
 	type parts struct{ train, test, from string }
-	seen := map[string]parts{}
-	same := func(d paper.Data, from string) error {
-		have, ok := seen[d.Dataset]
+	known := map[string]parts{}
+	compareData := func(d paper.Data, from string) error {
+		have, ok := known[d.Dataset]
 		if !ok {
-			seen[d.Dataset] = parts{d.Train, d.Test, from}
+			known[d.Dataset] = parts{d.Train, d.Test, from}
 		} else if have.train != d.Train || have.test != d.Test {
-			return fmt.Errorf("report: data set %q in %s is not that in %s: their parts differ", d.Dataset, from, have.from)
+			return fmt.Errorf("report: data set %q in %s differs from the data set in %s: their parts differ", d.Dataset, from, have.from)
 		}
 		return nil
 	}
 	for _, e := range r.entries() {
-		if err := same(e.Data, e.from); err != nil {
+		if err := compareData(e.Data, e.from); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// order makes the report independent of the order of files.
-func (r *Report) order() {
+// sortAll makes the report independent of the order of files.
+func (r *Report) sortAll() {
 	slices.SortFunc(r.sources, func(a, b source) int { return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Hash, b.Hash)) })
 	slices.SortFunc(r.sections, func(a, b *section) int {
 		all := append(slices.Clone(paper.Protocols), paper.Compare)
 		return slices.Index(all, a.Protocol) - slices.Index(all, b.Protocol)
 	})
-	for _, s := range r.all() {
+	for _, s := range r.allSections() {
 		for k := range s.entries {
 			s.Datasets, s.Models = append(s.Datasets, k[0]), append(s.Models, k[1])
 		}
@@ -235,7 +235,7 @@ func compareDatasets(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// list gives a section's entries in the order of its data sets and models.
+// list returns a section's entries in the order of its data sets and models.
 func (s *section) list() []*entry {
 	var all []*entry
 	for _, d := range s.Datasets {
@@ -248,10 +248,10 @@ func (s *section) list() []*entry {
 	return all
 }
 
-// entries are those of all sections. Before order it gives them in any.
+// entries returns the entries of all sections, in the order of sortAll.
 func (r *Report) entries() []*entry {
 	var all []*entry
-	for _, s := range r.all() {
+	for _, s := range r.allSections() {
 		if s.Datasets != nil {
 			all = append(all, s.list()...)
 			continue
@@ -264,7 +264,7 @@ func (r *Report) entries() []*entry {
 }
 
 func (r *Report) unfinished() (all []paper.Unfinished) {
-	for _, s := range r.all() {
+	for _, s := range r.allSections() {
 		all = append(all, s.Unfinished...)
 	}
 	return all

@@ -19,7 +19,7 @@ var remake = flag.Bool("remake", false, "bench the results files of testdata aga
 // inputs are the results files of testdata.
 var inputs = []string{"testdata/paper.jsonl", "testdata/best.jsonl", "testdata/bank.jsonl", "testdata/memory.jsonl"}
 
-// waves is a made-up data set, under a name for which the paper has figures.
+// waves is an invented data set, with the name of a data set of the paper.
 func waves(name string, classes int, seed uint64) *archive.Dataset {
 	rng := rand.New(rand.NewPCG(seed, 1))
 	d := &archive.Dataset{Name: name, Channels: []string{"x"}}
@@ -40,7 +40,7 @@ func waves(name string, classes int, seed uint64) *archive.Dataset {
 	return d
 }
 
-// remakeInputs runs the benches.
+// remakeInputs recreates the results files.
 func remakeInputs(t *testing.T) {
 	sets := []*archive.Dataset{waves("Adiac", 4, 1), waves("Blink", 2, 2), waves("ECG5000", 3, 3)}
 	var tasks []*archive.Dataset
@@ -97,7 +97,7 @@ func TestGolden(t *testing.T) {
 	}
 	compared := 0
 	for _, f := range r.Files() {
-		if f.Name == "report.html" || f.Name == "results.jsonl" { // long, and held by other tests
+		if f.Name == "report.html" || f.Name == "results.jsonl" { // long, and checked by other tests
 			continue
 		}
 		got, err := f.Data()

@@ -25,7 +25,7 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"px": func(v float64) string { return fmt.Sprintf("%.1f", v) },
 }).Parse(pageText))
 
-// page is what the template shows.
+// page is the input of the template.
 type page struct {
 	Style       template.CSS
 	Date        string
@@ -39,7 +39,7 @@ type page struct {
 	Scatters    []*scatter
 	Memory      *memoryView
 	Figures     []figureView
-	Cells       []*cellView // all, those of the memorisation tasks included
+	Cells       []*cellView // all, including the memorization tasks
 	Missing     []string
 }
 
@@ -49,11 +49,11 @@ type sectionView struct {
 	Note        string
 	Seed        uint64
 	Models      []string
-	Published   []string // other classifiers, with banks only
+	Published   []string // other classifiers, only with banks
 	Sources     []compare.Source
 	Rows        []rowView
 	Searched    bool
-	Measured    bool // the energy of at least one
+	Measured    bool // some cell has an energy
 	Comparisons []comparisonView
 	Unfinished  []paper.Unfinished
 	Without     []string
@@ -68,11 +68,11 @@ type comparisonView struct {
 // rowView is a data set.
 type rowView struct {
 	Dataset   string
-	Cells     []*cellView // nil where a model has none
+	Cells     []*cellView // nil for a missing model
 	Published []string
 }
 
-// cellView is an entry in words.
+// cellView is an entry as text.
 type cellView struct {
 	ID, Section, Dataset, Model           string
 	Accuracy, Paper, Difference           string
@@ -82,12 +82,12 @@ type cellView struct {
 	PaperSeconds, PaperSearch             string
 	Energy, SearchEnergy                  string
 	Validation, Config, Seeds, Accuracies string
-	Command                               []string // words, which are not to be broken at their hyphens
+	Command                               []string // words, which must not be broken at their hyphens
 }
 
 type memoryView struct {
 	Picture template.HTML
-	Failed  string // why there is no picture
+	Failed  string // reason for a missing picture
 	Models  []string
 	Rows    []memoryRow
 	Seed    uint64
@@ -104,7 +104,7 @@ type figureView struct {
 	Data  template.URL
 }
 
-// html gives the page.
+// html returns the page.
 func (r *Report) html() ([]byte, error) {
 	p := page{Style: template.CSS(styleText), Date: r.date(), Sources: r.sources, Counts: r.Summary()}
 	p.Machines, p.Programs = r.origins()
@@ -133,7 +133,7 @@ func (r *Report) html() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// date is the day of the report.
+// date returns the day of the report.
 func (r *Report) date() string {
 	if r.options.Date != "" {
 		return r.options.Date
@@ -148,7 +148,7 @@ func (r *Report) date() string {
 	return day
 }
 
-// origins are the machines and programs noted, each once.
+// origins returns the recorded machines and programs, each once.
 func (r *Report) origins() (machines, programs []string) {
 	for _, s := range r.sources {
 		for _, o := range s.Origins {
@@ -163,7 +163,7 @@ func (r *Report) origins() (machines, programs []string) {
 	return slices.Compact(machines), slices.Compact(programs)
 }
 
-// notes say what the protocols are.
+// notes describe the protocols.
 var notes = map[paper.Protocol]string{
 	paper.PaperExact: "The published experiments rerun: the training part split 67/33 again as they split it, their lists of configurations, alpha 1, zeros in front of short series, the first of the best on the validation part drawn again and fitted to the 67 %. The test part is looked at once, by the draws.",
 	paper.Best:       "The same search, but every series as long as it is, features divided by their deviation, alpha by exact leave-one-out, draws fitted to the whole training part. Being better than the paper is within the tolerance.",
@@ -204,7 +204,7 @@ func (s *section) view(views map[*entry]*cellView) sectionView {
 	return v
 }
 
-// scatters are the bank against published figures.
+// scatters compare the bank with published figures.
 func (r *Report) scatters() (all []*scatter) {
 	for _, s := range r.sections {
 		if s.Protocol != paper.Bank {
@@ -215,7 +215,7 @@ func (r *Report) scatters() (all []*scatter) {
 			others = append(others, compare.Published(name))
 		}
 		for _, o := range others {
-			if p := scatterPlot(s.Datasets, o, s.of(paper.BankModel, "bank")); p != nil {
+			if p := scatterPlot(s.Datasets, o, s.methodOf(paper.BankModel, "bank")); p != nil {
 				all = append(all, p)
 			}
 		}
@@ -251,8 +251,8 @@ func (s *section) memoryView(views map[*entry]*cellView) *memoryView {
 	return v
 }
 
-// inline is a picture as part of a page. Its texts are escaped where it is
-// drawn; a test holds that.
+// inline returns a picture as part of a page. Its texts are escaped when drawn; a test
+// checks this.
 func inline(p figures.Picture) (template.HTML, error) {
 	svg, err := p.SVG()
 	if err != nil {

@@ -22,7 +22,7 @@ func (r *Report) Files() []File {
 	}
 	for _, s := range r.sections {
 		for _, e := range s.list() {
-			if !e.predicted() {
+			if !e.hasPredictions() {
 				continue
 			}
 			for k := range e.Draws {
@@ -33,20 +33,20 @@ func (r *Report) Files() []File {
 	return append(files, File{"report.html", r.html})
 }
 
-// Summary is what the report says, in short.
+// Summary is the summary of the report.
 type Summary struct {
 	Date       string             `json:"date,omitempty"`
 	Protocols  []ProtocolSummary  `json:"protocols"`
-	Compared   int                `json:"compared"`               // cells that the paper has and that are a yardstick
-	Within     int                `json:"within"`                 // the tolerance, of them
-	ByOurs     []Outside          `json:"by_our_deviation_alone"` // of these, with the tolerance of the paper's figures alone, which they miss
+	Compared   int                `json:"compared"`               // cells with a figure of the paper that is a yardstick
+	Within     int                `json:"within"`                 // of these, cells within the tolerance
+	ByOurs     []Outside          `json:"by_our_deviation_alone"` // of these, cells outside the tolerance of only the paper's figures
 	Outside    []Outside          `json:"outside"`
 	Unfinished []paper.Unfinished `json:"unfinished"`
-	Missing    []string           `json:"missing"` // what the files do not say
-	OnlyBanks  bool               `json:"-"`       // results of offline compare, which the paper has no figures for
+	Missing    []string           `json:"missing"` // values missing in the files
+	OnlyBanks  bool               `json:"-"`       // results of offline compare, without figures of the paper
 }
 
-// ProtocolSummary is one protocol, or the memorisation tasks.
+// ProtocolSummary is a protocol, or the memorization tasks.
 type ProtocolSummary struct {
 	Section  string         `json:"section"`
 	Settings paper.Settings `json:"settings"`
@@ -73,10 +73,10 @@ func outsideOf(section string, e *entry, tolerance float64) Outside {
 	return Outside{section, e.Dataset, e.Model, e.Accuracy, e.Verdict.Paper.Accuracy, tolerance}
 }
 
-// Summary counts and lists.
+// Summary summarizes the report.
 func (r *Report) Summary() Summary {
 	s := Summary{Date: r.date(), Outside: []Outside{}, ByOurs: []Outside{}, Unfinished: append([]paper.Unfinished{}, r.unfinished()...), Missing: append([]string{}, r.missing()...)}
-	for _, of := range r.all() {
+	for _, of := range r.allSections() {
 		entries := of.list()
 		s.Protocols = append(s.Protocols, ProtocolSummary{of.Title, of.Settings, of.Datasets, of.Models, len(entries)})
 		for _, e := range entries {
@@ -96,7 +96,7 @@ func (r *Report) Summary() Summary {
 	return s
 }
 
-// missing are sentences on what the input does not say.
+// missing returns sentences about values missing in the input.
 func (r *Report) missing() (all []string) {
 	for _, s := range r.sources {
 		if len(s.Origins) == 0 {
@@ -107,7 +107,7 @@ func (r *Report) missing() (all []string) {
 		for _, d := range s.Datasets {
 			var models []string
 			for _, m := range s.Models {
-				if e := s.entries[[2]string{d, m}]; e != nil && !e.predicted() {
+				if e := s.entries[[2]string{d, m}]; e != nil && !e.hasPredictions() {
 					models = append(models, displayName(m))
 				}
 			}
@@ -116,7 +116,7 @@ func (r *Report) missing() (all []string) {
 			}
 		}
 	}
-	for _, s := range r.all() {
+	for _, s := range r.allSections() {
 		for _, w := range s.Without {
 			all = append(all, s.Title+", "+w)
 		}
@@ -134,7 +134,7 @@ func (r *Report) missing() (all []string) {
 	return all
 }
 
-// notFinished names the command that continues.
+// notFinished names the command to continue.
 func notFinished(section string, u paper.Unfinished, command string) string {
 	return fmt.Sprintf("%s, %s, %s is not finished (%d trials, %d draws): offline %s --resume continues", section, u.Dataset, displayName(u.Model), u.Trials, u.Draws, command)
 }

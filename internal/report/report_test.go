@@ -17,10 +17,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/paper"
 )
 
-func near(a, b, relative float64) bool { return math.Abs(a-b) <= relative*max(1, math.Abs(b)) }
+func isNear(a, b, relative float64) bool { return math.Abs(a-b) <= relative*max(1, math.Abs(b)) }
 
-// all gives every file's bytes.
-func all(t *testing.T, r *Report) map[string]string {
+// readAll returns every file's bytes.
+func readAll(t *testing.T, r *Report) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	for _, f := range r.Files() {
@@ -36,7 +36,7 @@ func all(t *testing.T, r *Report) map[string]string {
 	return files
 }
 
-func loaded(t *testing.T, o Options, paths ...string) *Report {
+func load(t *testing.T, o Options, paths ...string) *Report {
 	t.Helper()
 	r, err := Load(paths, o)
 	if err != nil {
@@ -45,9 +45,9 @@ func loaded(t *testing.T, o Options, paths ...string) *Report {
 	return r
 }
 
-// edited is a copy of a results file with changed lines: change gets the kind
-// and the fields of each.
-func edited(t *testing.T, from string, change func(kind string, fields map[string]any)) string {
+// edit returns a copy of a results file with changed lines: change gets the kind and the
+// fields of each line.
+func edit(t *testing.T, from string, change func(kind string, fields map[string]any)) string {
 	t.Helper()
 	in, err := os.Open(from)
 	if err != nil {
@@ -75,10 +75,10 @@ func edited(t *testing.T, from string, change func(kind string, fields map[strin
 }
 
 func TestOrderOfFilesDoesNotMatter(t *testing.T) {
-	want := all(t, loaded(t, Options{}, inputs...))
+	want := readAll(t, load(t, Options{}, inputs...))
 	other := slices.Clone(inputs)
 	slices.Reverse(other)
-	got := all(t, loaded(t, Options{}, other...))
+	got := readAll(t, load(t, Options{}, other...))
 	for name, text := range want {
 		if got[name] != text {
 			t.Errorf("%s differs", name)
@@ -89,10 +89,10 @@ func TestOrderOfFilesDoesNotMatter(t *testing.T) {
 	}
 }
 
-// The page needs nothing from elsewhere and leaves nothing out.
+// The page is complete and needs no other files.
 func TestPage(t *testing.T) {
-	r := loaded(t, Options{Figures: "testdata/figures"}, inputs...)
-	html := all(t, r)["report.html"]
+	r := load(t, Options{Figures: "testdata/figures"}, inputs...)
+	html := readAll(t, r)["report.html"]
 	for _, bad := range []string{"<script", "<link", "@import", "url(", "ZgotmplZ", "NaN", "%!"} {
 		if strings.Contains(html, bad) {
 			t.Errorf("the page has %q", bad)
@@ -128,8 +128,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Whatever a data set, a task or a machine is called, the page shows its name
-// and does nothing else with it, and files stay in the report's folder.
+// For any name of a data set, task or machine, the page only shows the name, and files
+// stay in the report's folder.
 func TestHostileNames(t *testing.T) {
 	const evil = `</td><script>alert(1)</script>"'&../../x`
 	rename := func(kind string, fields map[string]any) {
@@ -149,9 +149,9 @@ func TestHostileNames(t *testing.T) {
 	}
 	var paths []string
 	for _, in := range inputs {
-		paths = append(paths, edited(t, in, rename))
+		paths = append(paths, edit(t, in, rename))
 	}
-	files := all(t, loaded(t, Options{}, paths...))
+	files := readAll(t, load(t, Options{}, paths...))
 	html := files["report.html"]
 	if strings.Contains(html, "<script") || strings.Contains(html, "</td><sc") {
 		t.Error("a name became a part of the page")
@@ -186,22 +186,22 @@ func TestFileName(t *testing.T) {
 
 func TestLoadRefuses(t *testing.T) {
 	results := "testdata/paper.jsonl"
-	seed := edited(t, results, func(kind string, f map[string]any) {
+	seed := edit(t, results, func(kind string, f map[string]any) {
 		if kind == "settings" {
 			f["seed"] = 2
 		}
 	})
-	longer := edited(t, results, func(kind string, f map[string]any) {
+	longer := edit(t, results, func(kind string, f map[string]any) {
 		if kind == "trial" {
 			f["seconds"] = 1
 		}
 	})
-	data := edited(t, "testdata/best.jsonl", func(kind string, f map[string]any) {
+	data := edit(t, "testdata/best.jsonl", func(kind string, f map[string]any) {
 		if kind == "data" && f["dataset"] == "Blink" {
 			f["train"] = "another"
 		}
 	})
-	future := edited(t, results, func(kind string, f map[string]any) {
+	future := edit(t, results, func(kind string, f map[string]any) {
 		if kind == "settings" {
 			f["format"] = 2
 		}
@@ -210,7 +210,7 @@ func TestLoadRefuses(t *testing.T) {
 	if err := os.WriteFile(empty, nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
-	nothing := edited(t, results, func(kind string, f map[string]any) {
+	nothing := edit(t, results, func(kind string, f map[string]any) {
 		if kind != "settings" {
 			clear(f)
 		}
@@ -236,10 +236,9 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-// For what files do not say, and for unfinished and failed work, the report says
-// so, and shows the rest.
+// The report lists missing values and unfinished and failed work, and shows the rest.
 func TestMissing(t *testing.T) {
-	old := edited(t, "testdata/paper.jsonl", func(kind string, f map[string]any) {
+	old := edit(t, "testdata/paper.jsonl", func(kind string, f map[string]any) {
 		switch {
 		case kind == "origin":
 			clear(f)
@@ -250,8 +249,8 @@ func TestMissing(t *testing.T) {
 			f["dataset"], f["model"], f["missing"] = "ECG5000", "resn", "no <time>"
 		}
 	})
-	r := loaded(t, Options{Date: "someday", Machine: "this one"}, old)
-	files := all(t, r)
+	r := load(t, Options{Date: "someday", Machine: "this one"}, old)
+	files := readAll(t, r)
 	tsml := 0
 	for name := range files {
 		if strings.HasPrefix(name, "tsml/") {
@@ -277,19 +276,19 @@ func TestMissing(t *testing.T) {
 	}
 }
 
-// Energy is shown where a cell has it, and "not measured" elsewhere; where none
-// has it there is no column for it.
+// Energy is shown for cells with energy, and "not measured" for the rest; without any
+// energy the column is absent.
 func TestEnergy(t *testing.T) {
-	path := edited(t, "testdata/best.jsonl", func(kind string, f map[string]any) {
+	path := edit(t, "testdata/best.jsonl", func(kind string, f map[string]any) {
 		if kind == "cell" && f["dataset"] == "Blink" {
 			f["energy"] = map[string]any{"cpu": map[string]any{"wh": 0.125, "above_idle_wh": -0.5}}
 			f["search_energy"] = map[string]any{"gpu": map[string]any{"wh": 2, "above_idle_wh": 1}}
 		}
 	})
-	if page := all(t, loaded(t, Options{}, "testdata/best.jsonl"))["report.html"]; !strings.Contains(page, "Energy was not measured") || strings.Contains(page, ", Wh</th>") {
+	if page := readAll(t, load(t, Options{}, "testdata/best.jsonl"))["report.html"]; !strings.Contains(page, "Energy was not measured") || strings.Contains(page, ", Wh</th>") {
 		t.Error("where nothing was measured: want a sentence and no column")
 	}
-	files := all(t, loaded(t, Options{}, path))
+	files := readAll(t, load(t, Options{}, path))
 	for _, want := range []string{", Wh</th>", "CPU 0.125 (-0.5)", "GPU 2 (1)", "not measured"} {
 		if !strings.Contains(files["report.html"], want) {
 			t.Errorf("the page lacks %q", want)
@@ -301,7 +300,7 @@ func TestEnergy(t *testing.T) {
 	}
 }
 
-// Each verdict has a word and a sign of its own; Judge decides which.
+// Each verdict has a distinct word and sign; Judge decides on the verdict.
 func TestVerdicts(t *testing.T) {
 	published := paper.Published{Accuracy: .5, Deviation: .01}
 	for _, c := range []struct {
@@ -322,7 +321,7 @@ func TestVerdicts(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", c.v, got.word(), c.want.word())
 		}
 		if c.v != nil {
-			if d, ok := e.inLarger(); !ok || !near(d, c.larger, 1e-12) {
+			if d, ok := e.inLarger(); !ok || !isNear(d, c.larger, 1e-12) {
 				t.Errorf("%+v: %g larger deviations, want %g", c.v, d, c.larger)
 			}
 		}
@@ -344,7 +343,7 @@ func TestBars(t *testing.T) {
 		got = append(got, [2]float64{b.X, b.To})
 	}
 	want := [][2]float64{{x(1) - 4, x(2.4) + 4}, {x(2) - 4, x(3.1) + 4}}
-	if !slices.EqualFunc(got, want, func(a, b [2]float64) bool { return near(a[0], b[0], 1e-12) && near(a[1], b[1], 1e-12) }) {
+	if !slices.EqualFunc(got, want, func(a, b [2]float64) bool { return isNear(a[0], b[0], 1e-12) && isNear(a[1], b[1], 1e-12) }) {
 		t.Errorf("bars %v, want %v", got, want)
 	}
 	if diagramOf(&compare.Ranking{Ranks: []float64{1, 2}}) != nil {
@@ -352,7 +351,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-// Classes that could not be learnt are told apart from those that were.
+// Classes that could not be learned are distinguished from learned classes.
 func TestTSMLUnknownClasses(t *testing.T) {
 	e := &entry{
 		Cell: paper.Cell{Dataset: "d", Model: "eusn"}, section: &section{Title: "best"},

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/paper"
 )
 
-// columns are those of table.csv.
+// columns are the columns of table.csv.
 var columns = []string{
 	"protocol", "dataset", "model", "accuracy", "deviation", "draws",
 	"paper_accuracy", "paper_deviation", "difference", "difference_in_larger_deviation", "fixed_tolerance", "tolerance", "verdict",
@@ -22,7 +22,7 @@ var columns = []string{
 	"seed", "command",
 }
 
-// csv gives the whole table.
+// csv returns the whole table.
 func (r *Report) csv() []byte {
 	var b bytes.Buffer
 	w := csv.NewWriter(&b)
@@ -57,7 +57,7 @@ func (e *entry) row() []string {
 	return append(row, strconv.FormatUint(e.section.Seed, 10), e.Command)
 }
 
-// number has all digits that tell a float64 apart.
+// number formats a float64 with all significant digits.
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
 
 func numberIf(v float64, ok bool) string {
@@ -74,8 +74,8 @@ func countIf(n int, ok bool) string {
 	return strconv.Itoa(n)
 }
 
-// inLarger is the difference to the paper in units of the larger of both
-// standard deviations; false where neither varies.
+// inLarger returns the difference to the paper in units of the larger of both standard
+// deviations; false if both are zero.
 func (e *entry) inLarger() (float64, bool) {
 	larger := max(e.Deviation, e.Verdict.Paper.Deviation)
 	if larger <= 0 {
@@ -84,7 +84,7 @@ func (e *entry) inLarger() (float64, bool) {
 	return e.Verdict.Difference / larger, true
 }
 
-// paperUnits is what the paper selected for this model; the bank has none.
+// paperUnits returns the paper's choice for this model; the bank has none.
 func (e *entry) paperUnits() (int, bool) {
 	if e.Verdict == nil || e.Model == paper.BankModel {
 		return 0, false
@@ -92,14 +92,14 @@ func (e *entry) paperUnits() (int, bool) {
 	return e.Verdict.Paper.Units, true
 }
 
-// verdict is what the comparison with the paper comes to.
+// verdict is the result of the comparison with the paper.
 type verdict int
 
 const (
-	unknown verdict = iota // the paper says nothing
+	unknown verdict = iota // the paper has no figure
 	noYardstick
 	within
-	byOurs // within, by our own deviation alone
+	byOurs // within, only by our own deviation
 	above
 	below
 )
@@ -108,7 +108,7 @@ func (v verdict) word() string {
 	return [...]string{"", "no yardstick", "within", "within by our deviation alone", "above", "below"}[v]
 }
 
-// sign tells verdicts apart without colours.
+// sign distinguishes verdicts without colors.
 func (v verdict) sign() string { return [...]string{"", "○", "✓", "≈", "▲", "▼"}[v] }
 
 func (e *entry) verdict() verdict {
@@ -138,7 +138,7 @@ type line struct {
 	Draws    []paper.Draw   `json:"draws"`
 }
 
-// jsonl gives everything known of each entry.
+// jsonl returns all values of each entry.
 func (r *Report) jsonl() ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/paper"
 )
 
-// displayName is how the paper writes a model.
+// displayName returns a model's name in the paper.
 func displayName(model string) string {
 	switch model {
 	case "eusn":
@@ -32,16 +32,16 @@ func displayName(model string) string {
 	return model
 }
 
-// classifier is an entry's name in tsml files.
+// classifier returns an entry's name in tsml files.
 func (e *entry) classifier() string {
-	if e.Model == e.section.Title || e.section.Protocol == paper.Compare { // banks: nothing was searched by a protocol
+	if e.Model == e.section.Title || e.section.Protocol == paper.Compare { // banks have no search protocol
 		return "EuSN-" + e.Model
 	}
 	return displayName(e.Model) + "-" + e.section.Title
 }
 
-// predicted reports whether all that tsml files need is stored.
-func (e *entry) predicted() bool {
+// hasPredictions reports whether all values for tsml files are stored.
+func (e *entry) hasPredictions() bool {
 	for _, d := range e.Draws {
 		if d.Predicted == nil {
 			return false
@@ -50,13 +50,13 @@ func (e *entry) predicted() bool {
 	return e.Data.Truth != nil
 }
 
-// tsmlName is the path of a draw's file; no other entry has it.
+// tsmlName returns the path of a draw's file, unique to the entry.
 func (e *entry) tsmlName(draw int) string {
 	return path.Join("tsml", fileName(e.classifier()), "Predictions", fileName(e.Dataset), fmt.Sprintf("testResample%d.csv", draw))
 }
 
-// fileName makes any text one element of a path, and different texts different
-// ones.
+// fileName converts any text to one element of a path, and different texts to different
+// elements.
 func fileName(s string) string {
 	var b strings.Builder
 	for i := range len(s) {
@@ -68,16 +68,16 @@ func fileName(s string) string {
 		}
 	}
 	if b.Len() == 0 {
-		return "%" // of nothing else
+		return "%" // of no other text
 	}
 	return b.String()
 }
 
-// tsml gives a draw's file.
+// tsml returns a draw's file.
 func (e *entry) tsml(draw int) []byte {
 	d, b := e.Draws[draw], &bytes.Buffer{}
 	comment := "probabilities are 1 for the predicted class: a readout gives scores; the resample is a drawing of the weights on the archive's own split; fit time is training and test together"
-	// Classes that cannot be told apart from others, and never agree.
+	// Classes that cannot be distinguished from others, and never agree.
 	classes, untaught := e.Data.Classes, e.Data.Classes
 	if e.Data.Unknown > 0 {
 		classes++

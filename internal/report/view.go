@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/paper"
 )
 
-// view puts an entry into words.
+// view returns an entry as text.
 func (e *entry) view() *cellView {
 	c := e.Cell
 	v := &cellView{
@@ -25,7 +25,7 @@ func (e *entry) view() *cellView {
 		if len(c.Tied) > 0 {
 			v.Validation += fmt.Sprintf(", %d tied", len(c.Tied))
 		}
-	} else { // the bank: nothing is chosen
+	} else { // the bank: no choice
 		v.SearchEnergy, v.Units = "", fmt.Sprintf("members of %d", e.Draws[0].Config.Units)
 	}
 	if c.Command == "" {
@@ -37,7 +37,7 @@ func (e *entry) view() *cellView {
 	return v
 }
 
-// addPaper adds what the paper says.
+// addPaper adds the paper's figures.
 func (e *entry) addPaper(v *cellView) {
 	p := e.Verdict.Paper
 	v.Paper = paper.Spread(p.Accuracy, p.Deviation, 0, 3)
@@ -66,8 +66,7 @@ func (e *entry) addPaper(v *cellView) {
 	}
 }
 
-// config is the chosen configuration; what a model does not have is zero and
-// left out.
+// config returns the chosen configuration; unused zero values are left out.
 func (e *entry) config() string {
 	c := e.Config
 	switch {
@@ -97,7 +96,7 @@ func (e *entry) config() string {
 	return strings.Join(parts, ", ")
 }
 
-// seeds are those of the weights.
+// seeds returns the seeds of the weights.
 func (e *entry) seeds() string {
 	var parts []string
 	if e.Configurations > 0 {
@@ -110,7 +109,7 @@ func (e *entry) seeds() string {
 	return strings.Join(append(parts, fmt.Sprintf("draws %d to %d", first, last)), "; ")
 }
 
-// accuracies are those of the draws.
+// accuracies returns the accuracies of the draws.
 func (e *entry) accuracies() string {
 	var all []string
 	for _, d := range e.Draws {
@@ -119,7 +118,7 @@ func (e *entry) accuracies() string {
 	return strings.Join(all, " ")
 }
 
-// wattHours are those of each device that was measured, gross and above rest.
+// wattHours returns the energy of each measured device, in total and above rest.
 func wattHours(u energy.Used) string {
 	var parts []string
 	add := func(device string, a *energy.Amount) {
@@ -142,7 +141,7 @@ func share(v float64, ok bool) string {
 	return fmt.Sprintf("%.3f", v)
 }
 
-// signed has a plus or a minus of the same width.
+// signed formats a number with a plus or a minus of the same width.
 func signed(v float64, digits int) string {
 	s := strconv.FormatFloat(math.Abs(v), 'f', digits, 64)
 	if v < 0 {
@@ -151,7 +150,7 @@ func signed(v float64, digits int) string {
 	return "+" + s
 }
 
-// seconds has three digits.
+// seconds formats seconds with three digits.
 func seconds(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)

@@ -76,7 +76,7 @@ func (c *compareRun) report(done benchDone) CompareReport {
 			return cell.Accuracy, true
 		}})
 	}
-	r.Rankings = append(r.Rankings, compare.BesidePublished(r.datasets(), banks)...)
+	r.Rankings = append(r.Rankings, compare.RankWithPublished(r.datasets(), banks)...)
 	for _, k := range r.Rankings {
 		for _, b := range banks {
 			r.Means = append(r.Means, r.mean(done.store, b.Name, k.Datasets))
@@ -199,8 +199,8 @@ func (r *CompareReport) writeTests(w io.Writer) (err error) {
 			say("%d data sets, %d methods: average ranks differ from %.2f on (Nemenyi's critical difference at .05; Friedman's p = %.2g)", len(k.Datasets), len(k.Methods), k.CD, k.P)
 		}
 	}
-	if len(r.Rankings) > 0 && len(r.Rankings[0].Left) > 0 {
-		say("not in means and ranks: %s", strings.Join(r.Rankings[0].Left, ", "))
+	if len(r.Rankings) > 0 && len(r.Rankings[0].Missing) > 0 {
+		say("not in means and ranks: %s", strings.Join(r.Rankings[0].Missing, ", "))
 	}
 	for _, d := range r.Differences {
 		say("%s against %s: mean difference %s", d.Method, d.Against, d)
