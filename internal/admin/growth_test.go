@@ -73,7 +73,7 @@ func TestGrowthOfARealJob(t *testing.T) {
 	if got := second.Since(second); got.PerDay() != 0 {
 		t.Errorf("%.0f bytes a day without a message", got.PerDay())
 	}
-	if room, ok := srv.Room(); !ok || room <= 0 {
+	if room, ok := srv.FreeBytes(); !ok || room <= 0 {
 		t.Errorf("the server says it has room for %d bytes, %v", room, ok)
 	}
 }

@@ -18,30 +18,30 @@ import (
 )
 
 const (
-	// AuthorityLife and ServerLife are how long certificates are valid. Some
-	// clients refuse server certificates that are valid for more than 825 days.
+	// AuthorityLife and ServerLife are the validity periods of certificates. Some clients
+	// refuse server certificates with more than 825 days.
 	AuthorityLife = 10 * 365 * 24 * time.Hour
 	ServerLife    = 2 * 365 * 24 * time.Hour
 
-	clockSkew = time.Hour // a device's clock may be behind by so much
+	clockSkew = time.Hour // tolerance for a device's slow clock
 )
 
 // Pair is a certificate and its private key, both PEM.
 type Pair struct{ Cert, Key []byte }
 
-// NewAuthority makes an authority that clients are told to trust.
+// NewAuthority creates an authority for clients to trust.
 func NewAuthority(name string, now time.Time) (Pair, error) {
 	c := &x509.Certificate{
 		Subject: pkix.Name{CommonName: name}, NotBefore: now.Add(-clockSkew), NotAfter: now.Add(AuthorityLife),
 		IsCA: true, BasicConstraintsValid: true, MaxPathLenZero: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
 	}
-	return sign(c, nil, nil)
+	return signCertificate(c, nil, nil)
 }
 
-// NewServer makes a server's certificate for these host names and addresses,
-// signed by the authority. It is not valid for longer than the authority.
+// NewServer creates a server certificate for host names and addresses, signed by the authority.
+// Its validity ends with the authority's at the latest.
 func NewServer(authority Pair, hosts []string, now time.Time) (Pair, error) {
-	ca, key, err := parse(authority)
+	ca, key, err := parsePair(authority)
 	if err != nil {
 		return Pair{}, fmt.Errorf("certs: the authority: %w", err)
 	}
@@ -68,16 +68,15 @@ func NewServer(authority Pair, hosts []string, now time.Time) (Pair, error) {
 		return Pair{}, errors.New("certs: a server's certificate without a host name or address")
 	}
 	c.Subject.CommonName = hosts[0]
-	if len(hosts[0]) > 64 { // X.509's limit; clients look at the names above
+	if len(hosts[0]) > 64 { // X.509's limit; clients check the names above
 		c.Subject.CommonName = "server"
 	}
-	return sign(c, ca, key)
+	return signCertificate(c, ca, key)
 }
 
 var hostName = regexp.MustCompile(`^(\*\.)?([A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?\.)*[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?$`)
 
-// CheckHost refuses what cannot be in a certificate: it wants a host name or an
-// address, without a port.
+// CheckHost refuses anything except a host name or an address without a port.
 func CheckHost(h string) error {
 	if net.ParseIP(h) != nil || len(h) <= 253 && hostName.MatchString(h) {
 		return nil
@@ -85,8 +84,8 @@ func CheckHost(h string) error {
 	return fmt.Errorf("host %q, want a name or an address without a port, such as plant.example or 10.0.0.5", h)
 }
 
-// Hosts are the names and addresses of a server's certificate.
-func Hosts(cert []byte) ([]string, error) {
+// ReadHosts returns the names and addresses of a server certificate.
+func ReadHosts(cert []byte) ([]string, error) {
 	c, err := parseCert(cert)
 	if err != nil {
 		return nil, fmt.Errorf("certs: %w", err)
@@ -98,10 +97,10 @@ func Hosts(cert []byte) ([]string, error) {
 	return hosts, nil
 }
 
-// OfThisMachine are its names and addresses, loopback included, in an order that
-// does not change. Addresses that hold for one link only are left out: clients
-// name them with an interface, which a certificate cannot have.
-func OfThisMachine(hostname string, addrs []net.Addr) []string {
+// LocalHosts returns the names and addresses of this machine, with loopback, in a fixed order.
+// Link-local addresses are excluded: clients need an interface in such an address, and a
+// certificate cannot contain an interface.
+func LocalHosts(hostname string, addrs []net.Addr) []string {
 	hosts := []string{"localhost", "127.0.0.1", "::1"}
 	if CheckHost(hostname) == nil && !slices.Contains(hosts, hostname) {
 		hosts = slices.Insert(hosts, 0, hostname)
@@ -116,19 +115,19 @@ func OfThisMachine(hostname string, addrs []net.Addr) []string {
 	return hosts
 }
 
-// sign makes a key and a certificate for it; without an issuer it signs itself.
-func sign(c, issuer *x509.Certificate, by *ecdsa.PrivateKey) (Pair, error) {
+// signCertificate creates a key and its certificate, self-signed without an issuer.
+func signCertificate(c, issuer *x509.Certificate, signer *ecdsa.PrivateKey) (Pair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return Pair{}, fmt.Errorf("certs: %w", err)
 	}
 	if issuer == nil {
-		issuer, by = c, key
+		issuer, signer = c, key
 	}
 	if c.SerialNumber, err = rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127)); err != nil {
 		return Pair{}, fmt.Errorf("certs: %w", err)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, c, issuer, &key.PublicKey, by)
+	der, err := x509.CreateCertificate(rand.Reader, c, issuer, &key.PublicKey, signer)
 	if err != nil {
 		return Pair{}, fmt.Errorf("certs: %w", err)
 	}
@@ -150,7 +149,7 @@ func parseCert(text []byte) (*x509.Certificate, error) {
 	return x509.ParseCertificate(b.Bytes)
 }
 
-func parse(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
+func parsePair(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	cert, err := parseCert(p.Cert)
 	if err != nil {
 		return nil, nil, err
@@ -159,16 +158,16 @@ func parse(p Pair) (*x509.Certificate, *ecdsa.PrivateKey, error) {
 	if b == nil || !strings.HasSuffix(b.Type, "PRIVATE KEY") {
 		return nil, nil, errors.New("no private key in PEM")
 	}
-	any, err := x509.ParsePKCS8PrivateKey(b.Bytes)
+	private, err := x509.ParsePKCS8PrivateKey(b.Bytes)
 	if err != nil {
 		return nil, nil, err
 	}
-	key, ok := any.(*ecdsa.PrivateKey)
+	key, ok := private.(*ecdsa.PrivateKey)
 	if !ok || !key.PublicKey.Equal(cert.PublicKey) {
-		return nil, nil, errors.New("the key is not the certificate's")
+		return nil, nil, errors.New("the key does not match the certificate")
 	}
 	if !cert.IsCA {
-		return nil, nil, errors.New("the certificate is no authority's")
+		return nil, nil, errors.New("the certificate is not an authority certificate")
 	}
 	return cert, key, nil
 }

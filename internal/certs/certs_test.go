@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 )
 
-// A client that trusts the authority accepts the server under each of its names
-// and addresses, under no other, and no longer than both are valid.
+// A client that trusts the authority accepts the server under each of its names and addresses,
+// under no other name, and only during the validity of both certificates.
 func TestCertificates(t *testing.T) {
 	now := time.Now()
 	authority, err := certs.NewAuthority("test", now)
@@ -48,7 +48,7 @@ func TestCertificates(t *testing.T) {
 	if accepted("localhost", now.Add(certs.ServerLife+time.Minute)) || !accepted("localhost", now.Add(certs.ServerLife-time.Minute)) {
 		t.Error("the certificate is not valid for just ServerLife")
 	}
-	got, err := certs.Hosts(server.Cert)
+	got, err := certs.ReadHosts(server.Cert)
 	slices.Sort(got)
 	slices.Sort(hosts)
 	if err != nil || !slices.Equal(got, hosts) {
@@ -89,11 +89,11 @@ func TestHosts(t *testing.T) {
 		n.IP = ip
 		return n
 	}
-	got := certs.OfThisMachine("plant", []net.Addr{at("127.0.0.1/8"), at("10.0.0.5/24"), at("fe80::1/64"), at("::1/128"), at("fd00::2/64"), at("10.0.0.5/24")})
+	got := certs.LocalHosts("plant", []net.Addr{at("127.0.0.1/8"), at("10.0.0.5/24"), at("fe80::1/64"), at("::1/128"), at("fd00::2/64"), at("10.0.0.5/24")})
 	if want := []string{"plant", "localhost", "127.0.0.1", "::1", "10.0.0.5", "fd00::2"}; !slices.Equal(got, want) {
 		t.Errorf("hosts %v, want %v", got, want)
 	}
-	if got := certs.OfThisMachine("no name", nil); !slices.Equal(got, []string{"localhost", "127.0.0.1", "::1"}) {
+	if got := certs.LocalHosts("no name", nil); !slices.Equal(got, []string{"localhost", "127.0.0.1", "::1"}) {
 		t.Errorf("hosts %v", got)
 	}
 }

@@ -1,9 +1,9 @@
-// Package certs makes the certificates of one plant: an authority of its own,
-// and server certificates that it signs. Keys are ECDSA on P-256, which every
-// TLS library of the last ten years knows. It writes no files.
+// Package certs creates the certificates of one plant: a private authority, and server
+// certificates signed by this authority. Keys are ECDSA on P-256, supported by every TLS
+// library of the last ten years. The package writes no files.
 //
-// It also reads the certificates that a process uses: again when their files change (Files),
-// and when they end (Watch).
+// It also reads the certificates of a process: it rereads changed files (Files), and reads
+// expiry times (Watch).
 //
 // # Files
 //

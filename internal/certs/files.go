@@ -18,32 +18,31 @@ const (
 	maxFile     = 1 << 20 // bytes
 )
 
-// Files are the certificate and the key of a listener. They are read again when they have
-// changed, at most once a second. Files that cannot be used then change nothing, and are
-// logged.
+// Files has the certificate and the key of a listener. It rereads changed files, at most once a
+// second. If the new files are invalid, Files keeps the old certificate and logs the error.
 type Files struct {
 	cert, key string
 	log       *slog.Logger
-	every     time.Duration // rereadEvery, but for tests
+	interval  time.Duration // rereadEvery, shorter in tests
 
-	mu     sync.Mutex
-	looked time.Time
-	seen   [2]mark
-	pair   *tls.Certificate
-	failed string // what was logged last, empty after a success
+	mu      sync.Mutex
+	checked time.Time
+	states  [2]fileState
+	pair    *tls.Certificate
+	failed  string // newest logged error; empty after a success
 }
 
-// mark is what a file is known by, without reading it.
-type mark struct {
+// fileState identifies the content of a file without reading.
+type fileState struct {
 	size     int64
 	modified time.Time
 }
 
 // OpenFiles reads the files.
 func OpenFiles(cert, key string, log *slog.Logger) (*Files, error) {
-	f := &Files{cert: cert, key: key, log: log, every: rereadEvery}
-	f.looked = time.Now()
-	if err := f.read(); err != nil {
+	f := &Files{cert: cert, key: key, log: log, interval: rereadEvery}
+	f.checked = time.Now()
+	if err := f.readFiles(); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -53,52 +52,52 @@ func OpenFiles(cert, key string, log *slog.Logger) (*Files, error) {
 func (f *Files) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if time.Since(f.looked) < f.every {
+	if time.Since(f.checked) < f.interval {
 		return f.pair, nil
 	}
-	f.looked = time.Now()
+	f.checked = time.Now()
 	before := f.pair
-	switch err := f.read(); {
+	switch err := f.readFiles(); {
 	case err != nil && err.Error() != f.failed:
-		f.log.Error("a certificate cannot be used; the previous one is still in use. Repair the file: it is read again automatically", "err", err)
+		f.log.Error("a certificate file is invalid; the previous certificate is still in use. Repair the file: it is reread automatically", "err", err)
 		f.failed = err.Error()
 	case err == nil && f.pair != before:
-		f.log.Info("a certificate was read again", "certificate", f.cert, "until", f.pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
+		f.log.Info("a certificate was reloaded", "certificate", f.cert, "until", f.pair.Leaf.NotAfter.UTC().Format(time.RFC3339))
 		f.failed = ""
 	}
 	return f.pair, nil
 }
 
-// End is when the certificate in use ends.
-func (f *Files) End() time.Time {
+// Expiry returns the end of the current certificate.
+func (f *Files) Expiry() time.Time {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.pair.Leaf.NotAfter
 }
 
-// read reads the files if they have changed.
-func (f *Files) read() error {
-	var now [2]mark
+// readFiles reads the files if they have changed.
+func (f *Files) readFiles() error {
+	var states [2]fileState
 	for i, path := range []string{f.cert, f.key} {
 		info, err := os.Stat(path)
 		if err != nil {
 			return fmt.Errorf("certificate %s with key %s: %w", f.cert, f.key, err)
 		}
-		now[i] = mark{info.Size(), info.ModTime()}
+		states[i] = fileState{info.Size(), info.ModTime()}
 	}
-	if f.pair != nil && now == f.seen {
+	if f.pair != nil && states == f.states {
 		return nil
 	}
 	pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 	if err != nil {
 		return fmt.Errorf("certificate %s with key %s: %w", f.cert, f.key, err)
 	}
-	f.pair, f.seen = &pair, now
+	f.pair, f.states = &pair, states
 	return nil
 }
 
-// ReadEnd reads when the first certificate of a file ends.
-func ReadEnd(path string) (time.Time, error) {
+// ReadExpiry reads the end of the first certificate in a file.
+func ReadExpiry(path string) (time.Time, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return time.Time{}, err

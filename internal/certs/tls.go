@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// ClientTLS returns the TLS of a client that trusts the authorities in the file ca, and
-// shows the certificate cert with its key to servers that ask for one. All are paths of
-// PEM files; without ca the client trusts the system's authorities. The result is nil if
-// there are none.
+// ClientTLS returns the TLS configuration of a client. The client trusts the authorities in the
+// file ca, and presents the certificate cert with its key on request. All are paths of PEM
+// files; without ca the client trusts the system's authorities. The result is nil if all paths
+// are empty.
 func ClientTLS(ca, cert, key string) (*tls.Config, error) {
 	if ca == "" && cert == "" {
 		return nil, nil
@@ -48,19 +48,19 @@ func Authorities(file string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// ErrExpired is a certificate that no client accepts any more.
+// ErrExpired is the error for an expired certificate.
 var ErrExpired = errors.New("the certificate has expired: no client accepts it")
 
-// ServerTLS returns the TLS of a listener with the certificate cert and its key, which
-// are read again when they change. With ca, it accepts only clients with a certificate
-// of these authorities. All are paths of PEM files. An expired certificate is ErrExpired.
+// ServerTLS returns the TLS configuration of a listener with the certificate cert and its key;
+// changed files are reread. With ca, the listener accepts only clients with a certificate of
+// these authorities. All are paths of PEM files. An expired certificate is ErrExpired.
 func ServerTLS(cert, key, ca string, log *slog.Logger) (*tls.Config, error) {
 	files, err := OpenFiles(cert, key, log)
 	if err != nil {
 		return nil, err
 	}
-	if end := files.End(); !end.After(time.Now()) {
-		return nil, fmt.Errorf("%s, valid until %s: %w", cert, end.UTC().Format(time.RFC3339), ErrExpired)
+	if expiry := files.Expiry(); !expiry.After(time.Now()) {
+		return nil, fmt.Errorf("%s, valid until %s: %w", cert, expiry.UTC().Format(time.RFC3339), ErrExpired)
 	}
 	c := &tls.Config{GetCertificate: files.Certificate, MinVersion: tls.VersionTLS12}
 	if err := RequireClients(c, ca); err != nil {
@@ -69,8 +69,8 @@ func ServerTLS(cert, key, ca string, log *slog.Logger) (*tls.Config, error) {
 	return c, nil
 }
 
-// RequireClients lets a listener accept only clients with a certificate of the
-// authorities in a PEM file. Without a file it changes nothing.
+// RequireClients restricts a listener to clients with a certificate of the authorities in a PEM
+// file. Without a file it changes nothing.
 func RequireClients(c *tls.Config, ca string) (err error) {
 	if ca == "" {
 		return nil

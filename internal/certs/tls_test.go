@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// A listener that requires clients accepts only those with a certificate of its authority,
-// and a client accepts only servers of its own authority.
+// A listener with required client certificates accepts only clients of its authority, and a
+// client accepts only servers of its own authority.
 func TestClientTLS(t *testing.T) {
 	dir := t.TempDir()
 	file := func(name string, data []byte) string {
@@ -26,16 +26,16 @@ func TestClientTLS(t *testing.T) {
 		}
 		return path
 	}
-	made := func(name string) (ca, cert, key string) {
+	created := func(name string) (ca, cert, key string) {
 		authority, err := NewAuthority(name, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		signer, signerKey, err := parse(authority)
+		signer, signerKey, err := parsePair(authority)
 		if err != nil {
 			t.Fatal(err)
 		}
-		pair, err := sign(&x509.Certificate{
+		pair, err := signCertificate(&x509.Certificate{
 			NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageDigitalSignature,
 			ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		}, signer, signerKey)
@@ -44,8 +44,8 @@ func TestClientTLS(t *testing.T) {
 		}
 		return file(name+".ca", authority.Cert), file(name+".pem", pair.Cert), file(name+".key", pair.Key)
 	}
-	ca, cert, key := made("plant")
-	otherCA, otherCert, otherKey := made("other")
+	ca, cert, key := created("plant")
+	otherCA, otherCert, otherKey := created("other")
 	pair, err := tls.LoadX509KeyPair(cert, key)
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +59,7 @@ func TestClientTLS(t *testing.T) {
 	s.StartTLS()
 	defer s.Close()
 	for _, c := range []struct {
-		what, ca, cert, key string
+		name, ca, cert, key string
 		ok                  bool
 	}{
 		{"both of the plant", ca, cert, key, true},
@@ -78,7 +78,7 @@ func TestClientTLS(t *testing.T) {
 			res.Body.Close()
 		}
 		if (err == nil) != c.ok {
-			t.Errorf("%s: %v", c.what, err)
+			t.Errorf("%s: %v", c.name, err)
 		}
 	}
 	if c, err := ClientTLS("", "", ""); c != nil || err != nil {

@@ -7,28 +7,27 @@ import (
 )
 
 const (
-	// WarnBefore is how long before its end a certificate is warned of.
+	// WarnBefore is the time between the first warning and the expiry of a certificate.
 	WarnBefore = 30 * 24 * time.Hour
 	warnEvery  = 24 * time.Hour
 )
 
-// Use is a certificate that a process uses: the key of the configuration that names its
-// file, and the file.
+// Use is a certificate of a process: its configuration key, and its file.
 type Use struct{ Key, File string }
 
-// Expiry is when a certificate ends.
+// Expiry is the end of a certificate.
 type Expiry struct {
-	Use string    // key of the configuration
-	End time.Time // zero: it is not known
+	Use string    // configuration key
+	End time.Time // zero if unknown
 }
 
-// Watch knows the certificates that a process uses. Its zero value has none.
+// Watch lists the certificates of a process. The zero value has no certificates.
 type Watch struct {
 	uses []Use
 	log  *slog.Logger
 }
 
-// NewWatch is a Watch of those uses that have a file.
+// NewWatch returns a Watch of the uses with a file.
 func NewWatch(log *slog.Logger, uses ...Use) *Watch {
 	w := &Watch{log: log}
 	for _, u := range uses {
@@ -39,7 +38,7 @@ func NewWatch(log *slog.Logger, uses ...Use) *Watch {
 	return w
 }
 
-// Expiries reads when the certificates end: those that the files have now.
+// Expiries reads the ends of the certificates from the current files.
 func (w *Watch) Expiries() []Expiry {
 	if w == nil {
 		return nil
@@ -47,17 +46,17 @@ func (w *Watch) Expiries() []Expiry {
 	all := make([]Expiry, len(w.uses))
 	for i, u := range w.uses {
 		all[i].Use = u.Key
-		all[i].End, _ = ReadEnd(u.File) // who uses it reports why it cannot be read
+		all[i].End, _ = ReadExpiry(u.File) // the user of the file reports the read error
 	}
 	return all
 }
 
-// Run warns once a day of certificates that end soon or have ended, until ctx ends.
+// Run logs expired and soon expiring certificates once a day until ctx ends.
 func (w *Watch) Run(ctx context.Context) {
 	tick := time.NewTicker(warnEvery)
 	defer tick.Stop()
 	for {
-		w.warn(time.Now())
+		w.logExpiring(time.Now())
 		select {
 		case <-ctx.Done():
 			return
@@ -66,16 +65,16 @@ func (w *Watch) Run(ctx context.Context) {
 	}
 }
 
-func (w *Watch) warn(now time.Time) {
+func (w *Watch) logExpiring(now time.Time) {
 	for i, e := range w.Expiries() {
-		left, args := e.End.Sub(now), []any{"key", e.Use, "certificate", w.uses[i].File, "until", e.End.UTC().Format(time.RFC3339)}
+		remaining, args := e.End.Sub(now), []any{"key", e.Use, "certificate", w.uses[i].File, "until", e.End.UTC().Format(time.RFC3339)}
 		switch {
 		case e.End.IsZero():
 			w.log.Warn("the end of a certificate cannot be read", args[:4]...)
-		case left <= 0:
-			w.log.Error("a certificate has expired: nobody accepts it. Renew it (eusn-stream config init --secure --renew, for a certificate that it has made)", args...)
-		case left < WarnBefore:
-			w.log.Warn("a certificate expires soon. Renew it (eusn-stream config init --secure --renew, for a certificate that it has made)", append(args, "days", int(left.Hours()/24))...)
+		case remaining <= 0:
+			w.log.Error("a certificate has expired: clients refuse it. Renew it (with eusn-stream config init --secure --renew, if this command has created it)", args...)
+		case remaining < WarnBefore:
+			w.log.Warn("a certificate expires soon. Renew it (with eusn-stream config init --secure --renew, if this command has created it)", append(args, "days", int(remaining.Hours()/24))...)
 		}
 	}
 }

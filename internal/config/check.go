@@ -41,11 +41,11 @@ func (c *Config) rules() []rule {
 		{[]string{"nats.password", "nats.user"}, c.NATS.Password != "" && c.NATS.User == "", "nats.user with it", ""},
 		{[]string{"alarms.mqtt_password", "alarms.mqtt_user"}, c.Alarms.MQTTPassword != "" && c.Alarms.MQTTUser == "", "alarms.mqtt_user with it", ""},
 		{[]string{"server.dir", "nats.url"}, c.Server.Dir == "" && c.NATS.URL == "", "a directory for the embedded server, or nats.url", "nothing"},
-		{[]string{"metrics.listen", "metrics.tls.cert", "metrics.tls.key"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile != "" && c.Metrics.TLS.Cert == "" && !urls.Local(hostOf(c.Metrics.Listen)),
+		{[]string{"metrics.listen", "metrics.tls.cert", "metrics.tls.key"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile != "" && c.Metrics.TLS.Cert == "" && !urls.IsLocal(hostOf(c.Metrics.Listen)),
 			`metrics.tls.cert and metrics.tls.key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(c.Metrics.Listen)},
-		{[]string{"metrics.listen", "metrics.insecure"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile+c.Metrics.TLS.CA == "" && !c.Metrics.Insecure && !urls.Local(hostOf(c.Metrics.Listen)),
+		{[]string{"metrics.listen", "metrics.insecure"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile+c.Metrics.TLS.CA == "" && !c.Metrics.Insecure && !urls.IsLocal(hostOf(c.Metrics.Listen)),
 			`metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network in which you trust everybody, or 127.0.0.1`, shown(c.Metrics.Listen)},
-		{[]string{"server.websocket", "server.users"}, c.NATS.URL == "" && c.Server.WebSocket != "" && c.Server.Users == "" && urls.Local(hostOf(c.Server.WebSocket)),
+		{[]string{"server.websocket", "server.users"}, c.NATS.URL == "" && c.Server.WebSocket != "" && c.Server.Users == "" && urls.IsLocal(hostOf(c.Server.WebSocket)),
 			`server.users with it, because any web page that a browser of this machine shows could use it ("eusn-stream config init --secure" makes users), or nothing`, shown(c.Server.WebSocket)},
 		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of another job than this one (job), or nothing: the job reads its own input", c.Input.Job},
 		{[]string{"input.from", "input.job"}, c.Input.From != Beginning && c.Input.Job == "", "input.job with it, or beginning: a job begins at the beginning of its own input", c.Input.From},
@@ -85,7 +85,7 @@ func (s *Server) open(unused bool) []rule {
 		{"server.listen", s.Listen, s.Listen}, {"server.websocket", s.WebSocket, hostOf(s.WebSocket)},
 	} {
 		off := unused || at.addr == "" || at.key == "server.listen" && s.Port == 0
-		rules = append(rules, rule{[]string{at.key, "server.tls.cert", "server.tls.key", "server.users"}, !off && !closed && !urls.Local(at.host),
+		rules = append(rules, rule{[]string{at.key, "server.tls.cert", "server.tls.key", "server.users"}, !off && !closed && !urls.IsLocal(at.host),
 			`server.tls.cert, server.tls.key and server.users with it, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(at.addr)})
 	}
 	return rules
@@ -135,7 +135,7 @@ func (c *Config) Warnings() (all []string) {
 		{"alarms.mqtt", c.Alarms.MQTT, c.Alarms.MQTTPassword != "", false, "ssl:// or wss://"},
 		{"gateway.broker", c.Gateway.Broker, c.Gateway.BrokerPassword != "", false, "ssl:// or wss://"},
 	} {
-		if host, login := urls.Clear(at.url); host != "" && !at.tls && (login || at.login) {
+		if host, login := urls.FindCleartext(at.url); host != "" && !at.tls && (login || at.login) {
 			all = append(all, fmt.Sprintf("%s: the login goes to %s in clear, unless the server insists on TLS: begin the address with %s", at.key, host, at.instead))
 		}
 	}

@@ -8,29 +8,29 @@ import (
 	"strings"
 )
 
-// ErrHeld is a lock that another process holds.
+// ErrHeld is the error for a lock held by another process.
 var ErrHeld = errors.New("another program is writing it")
 
-// Take takes the lock of that path, a file that only the lock uses. It contains the
-// number of the process that has it.
+// Take takes the lock of a path, a file only for the lock. The file contains the number of the
+// holding process.
 func Take(path string) (release func(), err error) {
-	f, err := take(path)
+	f, err := lockPath(path)
 	if err != nil {
 		return nil, err
 	}
-	// The number only helps a person: the lock holds without it.
+	// The number is only information for people: the lock works without it.
 	if f.Truncate(0) == nil {
 		fmt.Fprintf(f, "%d\n", os.Getpid())
 	}
-	return func() { let(f) }, nil
+	return func() { unlock(f) }, nil
 }
 
-// TakeFile takes the lock of a file that is open for other things. On Unix and Windows,
-// closing the file releases it.
+// TakeFile locks an open file with other content. On Unix and Windows, closing the file
+// releases the lock.
 func TakeFile(f *os.File) (release func(), err error) { return takeFile(f) }
 
-// Holder says which process holds the lock of that path, as far as that is known.
-func Holder(path string) string {
+// DescribeHolder returns the holder of a path's lock, as far as known.
+func DescribeHolder(path string) string {
 	text, err := os.ReadFile(path)
 	if err == nil && len(text) < 20 {
 		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
@@ -40,13 +40,12 @@ func Holder(path string) string {
 	return "another process"
 }
 
-// held is ErrHeld and what to do.
-func held(path string) error { return fmt.Errorf("%w%s", ErrHeld, Remedy(path)) }
+// newHeld returns ErrHeld with advice.
+func newHeld(path string) error { return fmt.Errorf("%w%s", ErrHeld, Remedy(path)) }
 
-// IsAt reports whether a path is that of a file, and not of another one that has
-// taken its place.
-func IsAt(file *os.File, path string) bool {
-	own, err := file.Stat()
-	there, other := os.Lstat(path)
-	return err == nil && other == nil && os.SameFile(own, there)
+// IsFileAt reports whether a path still leads to an open file.
+func IsFileAt(file *os.File, path string) bool {
+	opened, err := file.Stat()
+	current, statErr := os.Lstat(path)
+	return err == nil && statErr == nil && os.SameFile(opened, current)
 }

@@ -10,18 +10,18 @@ import (
 	"testing"
 )
 
-// TestTake: one holder at a time, whose number can be read; what is released can be
-// taken again.
+// TestTake checks that a lock has one holder with a readable number, and is free after its
+// release.
 func TestTake(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	if h := Holder(path); h != "another process" {
+	if h := DescribeHolder(path); h != "another process" {
 		t.Errorf("nobody has had the lock: held by %q", h)
 	}
 	release, err := Take(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, want := Holder(path), fmt.Sprintf("process %d", os.Getpid()); h != want {
+	if h, want := DescribeHolder(path), fmt.Sprintf("process %d", os.Getpid()); h != want {
 		t.Errorf("held by %q, want %q", h, want)
 	}
 	if _, err := Take(path); !errors.Is(err, ErrHeld) || !strings.HasSuffix(err.Error(), Remedy(path)) {
@@ -37,8 +37,8 @@ func TestTake(t *testing.T) {
 	}
 }
 
-// TestTakeFile: a file that is open for other things, and one whose name has gone to
-// another.
+// TestTakeFile locks a file with other content, and a file whose name has passed to another
+// file.
 func TestTakeFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "data")
 	open := func() *os.File {
@@ -65,7 +65,7 @@ func TestTakeFile(t *testing.T) {
 	second.Close()
 	release()
 	if runtime.GOOS == "windows" {
-		return // it does not rename open files
+		return // the system cannot rename open files
 	}
 	third := open()
 	if err := os.Rename(path, path+".gone"); err != nil {

@@ -1,10 +1,9 @@
-// Package dirlock keeps a directory, or a file, for one process at a time, and
-// makes the names in a directory survive a power failure.
+// Package dirlock reserves a directory or a file for one process, and makes the names in a
+// directory survive a power failure.
 //
-// On Unix and Windows a lock belongs to an open file: the system releases it when the
-// process ends, however it ends. Elsewhere it is a file that no other process can make.
-// When the process is killed, that file stays, and a person has to remove it:
-// Remedy says so.
+// On Unix and Windows a lock belongs to an open file: the system releases the lock at any end
+// of the process. On other systems the lock is a file created exclusively. After a kill the
+// file remains, and the user must remove it; Remedy returns this advice.
 //
 // # Files
 //

@@ -8,18 +8,18 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// lock locks a file, or finds that another process has. What is locked is one byte far
-// behind all content: nobody else may read what is locked, and Holder reads the number of
-// the process.
+// lock locks a file, or reports that another process holds the lock. It locks one byte far
+// beyond the content: other processes cannot read locked bytes, and DescribeHolder reads the
+// process number.
 func lock(f *os.File) (free bool, err error) {
-	at := &windows.Overlapped{OffsetHigh: math.MaxInt32}
-	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, at)
+	position := &windows.Overlapped{OffsetHigh: math.MaxInt32}
+	err = windows.LockFileEx(windows.Handle(f.Fd()), windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0, position)
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Sync does nothing: the system has no such call, and keeps the names of a directory
-// by itself.
+// Sync does nothing: the system has no such call, and writes the names of a directory by
+// itself.
 func Sync(string) error { return nil }

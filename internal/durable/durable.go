@@ -1,6 +1,6 @@
-// Package durable writes files that survive a power failure: a file appears under its
-// name only after its content is on the disk, and the name is on the disk before the
-// caller goes on. It is the only home of that order.
+// Package durable writes files that survive a power failure: a file gets its name only after
+// its content is on the disk, and the name is on the disk before the call returns. All writers
+// of the program use this package for this order.
 package durable
 
 import (
@@ -13,30 +13,29 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 )
 
-// Step is a step towards the disk.
+// Step is one step of writing to the disk.
 type Step struct {
 	Kind string // sync (a file's content), rename, folder (its names)
-	Path string // of the file, after a rename its new one, or the folder
+	Path string // of the file (after a rename the new path) or folder
 	Size int64  // of the file
 }
 
 var observer atomic.Pointer[func(Step)]
 
-// Observe calls f with every step of the process, after it was done, until the
-// function that it returns is called. Tests use it to find steps that are missing or
-// in a wrong order, which nothing else shows without a power failure.
+// Observe calls f after every step of the process, until the caller calls end. Tests use
+// Observe to detect missing or misordered steps, which otherwise only a power failure reveals.
 func Observe(f func(Step)) (end func()) {
 	observer.Store(&f)
 	return func() { observer.Store(nil) }
 }
 
-func done(s Step) {
+func reportStep(s Step) {
 	if f := observer.Load(); f != nil {
 		(*f)(s)
 	}
 }
 
-// Sync returns after what was written to a file is on the disk.
+// Sync returns after the content of a file is on the disk.
 func Sync(f *os.File) error {
 	if err := f.Sync(); err != nil {
 		return err
@@ -46,7 +45,7 @@ func Sync(f *os.File) error {
 		if st, err := f.Stat(); err == nil {
 			size = st.Size()
 		}
-		done(Step{"sync", f.Name(), size})
+		reportStep(Step{"sync", f.Name(), size})
 	}
 	return nil
 }
@@ -56,24 +55,24 @@ func SyncFolder(dir string) error {
 	if err := dirlock.Sync(dir); err != nil {
 		return err
 	}
-	done(Step{Kind: "folder", Path: dir})
+	reportStep(Step{Kind: "folder", Path: dir})
 	return nil
 }
 
-// Commit closes a complete file and gives it its name, which is in the same folder.
-// After an error the file is removed.
+// Commit closes a complete file and renames it to a path in the same folder. After an error the
+// file is removed.
 func Commit(f *os.File, path string, mode fs.FileMode) error {
 	err := errors.Join(f.Chmod(mode), Sync(f), f.Close())
 	if err == nil {
 		if err = os.Rename(f.Name(), path); err == nil {
-			done(Step{Kind: "rename", Path: path})
+			reportStep(Step{Kind: "rename", Path: path})
 			return SyncFolder(filepath.Dir(path))
 		}
 	}
 	return errors.Join(err, os.Remove(f.Name()))
 }
 
-// Write writes a file that appears whole or not at all.
+// Write writes a file atomically: the whole file appears, or nothing.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*.tmp")
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/durable"
 )
 
-// TestWrite: the content is on the disk before the name, and the name before Write
-// returns; a file that cannot be written leaves nothing.
+// TestWrite checks that the content is on the disk before the name, and the name before Write
+// returns; a failed write leaves no file.
 func TestWrite(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "f")

@@ -1,9 +1,9 @@
-// Package listen limits what the clients of a listener may take before they log in:
-// how many connections a listener has at a time, how many of them come from one
-// address, and how many files all listeners of the process may have open together.
+// Package listen limits the resources that clients of a listener can use before their login:
+// the connections of a listener, the connections of one address, and the open files of all
+// listeners of the process together.
 //
-// A process that has no file left for a connection has none for its store either, so
-// limits are chosen such that their sum is below the limit of the system (CheckFiles).
+// A process without a free file for a connection has none for its store either, so the sum of
+// the limits must be below the system's limit (CheckFiles).
 //
 // # Files
 //

@@ -5,15 +5,13 @@ import (
 	"strings"
 )
 
-// Need is how many files a part of the process has open at a time, at most. Each
-// connection is a file.
+// Need is the maximum number of open files of a part of the process. Each connection is a file.
 type Need struct {
 	What  string
 	Files int
 }
 
-// CheckFiles refuses needs that are together more than the files that the process may
-// have open.
+// CheckFiles refuses needs with a sum above the process's limit of open files.
 func CheckFiles(needs ...Need) error {
 	limit, ok := OpenFiles()
 	if !ok {
@@ -31,22 +29,22 @@ func compareFiles(limit int, needs []Need) error {
 	if sum <= limit {
 		return nil
 	}
-	return fmt.Errorf("this process may have %d files open (RLIMIT_NOFILE), and needs up to %d: %s. Raise the limit: ulimit -Hn, or LimitNOFILE= in a unit of systemd", limit, sum, strings.Join(parts, ", "))
+	return fmt.Errorf("the limit of open files of this process is %d (RLIMIT_NOFILE), but it needs up to %d: %s. Raise the limit: ulimit -Hn, or LimitNOFILE= in a unit of systemd", limit, sum, strings.Join(parts, ", "))
 }
 
-// leastShare is what a listener may have at least.
-const leastShare = 64
+// minShare is the minimum of a listener.
+const minShare = 64
 
-// Share is how many connections a listener may have at a time: at most most, and at most one
-// in parts of the files that the process may have open beyond its own.
-func Share(most, own, parts int) int {
+// Share returns the maximum number of connections of a listener: at most limit, and at most the
+// given part of the open files that remain after the process's own files.
+func Share(limit, ownFiles, parts int) int {
 	limit, ok := OpenFiles()
 	if !ok {
-		return most
+		return limit
 	}
-	return share(limit, most, own, parts)
+	return shareOf(limit, limit, ownFiles, parts)
 }
 
-func share(limit, most, own, parts int) int {
-	return max(leastShare, min(most, (limit-own)/parts))
+func shareOf(limit, wanted, ownFiles, parts int) int {
+	return max(minShare, min(wanted, (limit-ownFiles)/parts))
 }

@@ -2,6 +2,5 @@
 
 package listen
 
-// OpenFiles is how many files the process may have open. ok is false where there is no
-// limit.
+// OpenFiles returns the limit of open files of the process; ok is false without a limit.
 func OpenFiles() (limit int, ok bool) { return 0, false }

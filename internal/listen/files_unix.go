@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// OpenFiles is how many files the process may have open. The runtime of Go has raised
-// the limit as far as the system allows. ok is false where there is no limit.
+// OpenFiles returns the limit of open files of the process, which Go's runtime has already
+// raised to the system's maximum; ok is false without a limit.
 func OpenFiles() (limit int, ok bool) {
 	var r syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r); err != nil || uint64(r.Cur) > math.MaxInt32 {

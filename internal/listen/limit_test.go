@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// start accepts connections on a limited listener and hands them over.
-func start(t *testing.T, limits Limits) (addr string, accepted chan net.Conn) {
+// startListener accepts connections on a limited listener and passes them to a channel.
+func startListener(t *testing.T, limits Limits) (addr string, accepted chan net.Conn) {
 	t.Helper()
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -34,7 +34,7 @@ func start(t *testing.T, limits Limits) (addr string, accepted chan net.Conn) {
 	return inner.Addr().String(), accepted
 }
 
-func dial(t *testing.T, addr string) net.Conn {
+func dialListener(t *testing.T, addr string) net.Conn {
 	t.Helper()
 	c, err := net.Dial("tcp", addr)
 	if err != nil {
@@ -44,7 +44,7 @@ func dial(t *testing.T, addr string) net.Conn {
 	return c
 }
 
-func next(t *testing.T, accepted chan net.Conn) net.Conn {
+func nextConnection(t *testing.T, accepted chan net.Conn) net.Conn {
 	t.Helper()
 	select {
 	case c := <-accepted:
@@ -55,22 +55,22 @@ func next(t *testing.T, accepted chan net.Conn) net.Conn {
 	}
 }
 
-// A connection over the limit waits, and is accepted when another one ends.
+// A connection over the limit waits, and is accepted after another connection ends.
 func TestConnectionsWait(t *testing.T) {
-	addr, accepted := start(t, Limits{Connections: 2})
+	addr, accepted := startListener(t, Limits{Connections: 2})
 	for range 3 {
-		dial(t, addr)
+		dialListener(t, addr)
 	}
-	first := next(t, accepted)
-	next(t, accepted)
+	first := nextConnection(t, accepted)
+	nextConnection(t, accepted)
 	select {
 	case <-accepted:
 		t.Fatal("a third connection is accepted while there are two of at most two")
 	case <-time.After(100 * time.Millisecond):
 	}
 	first.Close()
-	first.Close() // counts once
-	next(t, accepted)
+	first.Close() // a repeated Close counts once
+	nextConnection(t, accepted)
 	select {
 	case <-accepted:
 		t.Fatal("a fourth connection came from nowhere")
@@ -78,16 +78,17 @@ func TestConnectionsWait(t *testing.T) {
 	}
 }
 
-// A connection over the limit of its address is closed at once, also where there is room
-// for others, and the log reports it. When one of the address ends, there is room again.
+// A connection over the limit of its address is closed at once, even if the listener has room,
+// and the log reports it. After the end of another connection of the address, there is room
+// again.
 func TestConnectionsOfOneAddress(t *testing.T) {
 	var log bytes.Buffer
-	addr, accepted := start(t, Limits{Connections: 8, PerAddress: 2, Name: "test", Log: slog.New(slog.NewTextHandler(&log, nil))})
-	dial(t, addr)
-	dial(t, addr)
-	first := next(t, accepted)
-	next(t, accepted)
-	third := dial(t, addr)
+	addr, accepted := startListener(t, Limits{Connections: 8, PerAddress: 2, Name: "test", Log: slog.New(slog.NewTextHandler(&log, nil))})
+	dialListener(t, addr)
+	dialListener(t, addr)
+	first := nextConnection(t, accepted)
+	nextConnection(t, accepted)
+	third := dialListener(t, addr)
 	_ = third.SetReadDeadline(time.Now().Add(10 * time.Second))
 	if _, err := third.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !errors.Is(err, syscall.ECONNRESET) {
 		t.Fatalf("the third connection of an address: %v, want it closed", err)
@@ -96,11 +97,11 @@ func TestConnectionsOfOneAddress(t *testing.T) {
 		t.Errorf("the log has %q", log.String())
 	}
 	first.Close()
-	dial(t, addr)
-	next(t, accepted)
+	dialListener(t, addr)
+	nextConnection(t, accepted)
 }
 
-// flaky fails to accept once, as a process without a free file does.
+// flaky fails its first Accept, like a process without a free file.
 type flaky struct {
 	net.Listener
 	failed bool
@@ -114,7 +115,7 @@ func (f *flaky) Accept() (net.Conn, error) {
 	return f.Listener.Accept()
 }
 
-// Without a file for a connection the listener waits; it does not end.
+// Without a free file the listener waits and does not end.
 func TestAcceptWithoutFiles(t *testing.T) {
 	inner, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -122,18 +123,18 @@ func TestAcceptWithoutFiles(t *testing.T) {
 	}
 	l := Limit(&flaky{Listener: inner}, Limits{Connections: 1})
 	defer l.Close()
-	dial(t, inner.Addr().String())
+	dialListener(t, inner.Addr().String())
 	if _, err := l.Accept(); err != nil {
 		t.Fatal(err)
 	}
 	go func() { time.Sleep(20 * time.Millisecond); l.Close() }()
-	dial(t, inner.Addr().String())
+	dialListener(t, inner.Addr().String())
 	if _, err := l.Accept(); !errors.Is(err, net.ErrClosed) {
 		t.Errorf("a closed listener at its limit: %v", err)
 	}
 }
 
-// Addresses are counted as one client can have them.
+// Addresses are counted by the prefix of one client.
 func TestPrefixes(t *testing.T) {
 	for address, want := range map[string]string{
 		"10.0.0.5": "10.0.0.5/32", "::ffff:10.0.0.5": "10.0.0.5/32", "fd00:1:2:3:4:5:6:7": "fd00:1:2:3::/64", "::1": "::1/128",
@@ -144,7 +145,7 @@ func TestPrefixes(t *testing.T) {
 	}
 }
 
-// The sum of all needs is compared with the limit, and the error has all figures.
+// CheckFiles compares the sum of all needs with the limit, and the error has all figures.
 func TestFiles(t *testing.T) {
 	needs := []Need{{"the metrics port", 256}, {"the NATS server", 1000}}
 	if err := compareFiles(1256, needs); err != nil {
@@ -156,8 +157,8 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
 	}
-	for limit, want := range map[int]int{512: leastShare, 1024: 128, 20_000: 4872, 65_536: 16_256, 1 << 20: 16_384} {
-		if got := share(limit, 16_384, 512, 4); got != want {
+	for limit, want := range map[int]int{512: minShare, 1024: 128, 20_000: 4872, 65_536: 16_256, 1 << 20: 16_384} {
+		if got := shareOf(limit, 16_384, 512, 4); got != want {
 			t.Errorf("of %d files a listener may have %d, want %d", limit, got, want)
 		}
 	}

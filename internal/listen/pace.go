@@ -5,43 +5,44 @@ import (
 	"time"
 )
 
-// Pace is how fast a message must come: the bytes, or the end of the message, within
-// each period, and all of it within the whole time.
+// Pace is the minimum pace of a message: a number of bytes, or the end of the message, within
+// each period, and the whole message within a total time.
 type Pace struct {
 	Bytes       int
 	Each, Whole time.Duration
 }
 
-// DefaultPace is that of whatever holds memory while it comes.
+// DefaultPace is the pace of messages that occupy memory in transit.
 var DefaultPace = Pace{Bytes: 5 << 10, Each: 10 * time.Second, Whole: 30 * time.Second}
 
 func (p Pace) String() string {
 	return fmt.Sprintf("%d bytes in each %v, and all of it in %v", p.Bytes, p.Each, p.Whole)
 }
 
-// Coming is a message that must keep a pace.
-type Coming struct {
-	pace Pace
-	end  time.Time
-	came int
+// Arrival is a message in transit with a minimum pace.
+type Arrival struct {
+	pace     Pace
+	end      time.Time
+	received int
 }
 
-// Begin begins to measure a message. It must keep the first deadline.
-func (p Pace) Begin(now time.Time) (c Coming, deadline time.Time) {
-	c = Coming{pace: p, end: now.Add(p.Whole)}
-	return c, c.next(now)
+// Start starts the measurement of a message, with its first deadline.
+func (p Pace) Start(now time.Time) (c Arrival, deadline time.Time) {
+	c = Arrival{pace: p, end: now.Add(p.Whole)}
+	return c, c.nextDeadline(now)
 }
 
-// Came notes bytes. If it has the next deadline, that is not zero.
-func (c *Coming) Came(n int, now time.Time) (deadline time.Time) {
-	if c.came += n; c.came < c.pace.Bytes {
+// AddBytes counts bytes. If the period is complete, it returns the next deadline, otherwise
+// zero.
+func (c *Arrival) AddBytes(n int, now time.Time) (deadline time.Time) {
+	if c.received += n; c.received < c.pace.Bytes {
 		return time.Time{}
 	}
-	c.came = 0
-	return c.next(now)
+	c.received = 0
+	return c.nextDeadline(now)
 }
 
-func (c *Coming) next(now time.Time) time.Time {
+func (c *Arrival) nextDeadline(now time.Time) time.Time {
 	if t := now.Add(c.pace.Each); t.Before(c.end) {
 		return t
 	}

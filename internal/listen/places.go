@@ -6,66 +6,67 @@ import (
 	"time"
 )
 
-// Places are those for large messages on their way: each stands for the memory of one.
-// One address, or network, has a quarter of them at most, so that a single sender keeps
-// nobody else out.
+// Places limits the large messages in transit: each place stands for the memory of one message.
+// One address, or network, gets at most a quarter of the places, so that a single sender cannot
+// block others.
 type Places struct {
-	most, each int
-	mu         sync.Mutex
-	used       int
-	of         map[netip.Prefix]int
-	given      chan struct{} // closed when a place is given back
+	limit, perNetwork int
+	mu                sync.Mutex
+	used              int
+	byNetwork         map[netip.Prefix]int
+	released          chan struct{} // closed at each release of a place
 }
 
-// NewPlaces makes places that are free.
-func NewPlaces(most int) *Places {
-	return &Places{most: most, each: max(1, most/4), of: map[netip.Prefix]int{}, given: make(chan struct{})}
+// NewPlaces returns a number of free places.
+func NewPlaces(limit int) *Places {
+	return &Places{limit: limit, perNetwork: max(1, limit/4), byNetwork: map[netip.Prefix]int{}, released: make(chan struct{})}
 }
 
-// Take takes a place for a sender, for which it waits that long at most.
-func (p *Places) Take(sender netip.AddrPort, wait time.Duration) bool {
+// Acquire takes a place for a sender. It waits at most the given time, and returns false after
+// it.
+func (p *Places) Acquire(sender netip.AddrPort, wait time.Duration) bool {
 	network := Network(sender.Addr())
 	late := time.After(wait)
 	for {
 		p.mu.Lock()
-		if p.used < p.most && p.of[network] < p.each {
+		if p.used < p.limit && p.byNetwork[network] < p.perNetwork {
 			p.used++
-			p.of[network]++
+			p.byNetwork[network]++
 			p.mu.Unlock()
 			return true
 		}
-		given := p.given
+		released := p.released
 		p.mu.Unlock()
 		select {
-		case <-given:
+		case <-released:
 		case <-late:
 			return false
 		}
 	}
 }
 
-// Give gives a place back.
-func (p *Places) Give(sender netip.AddrPort) {
+// Release returns a place.
+func (p *Places) Release(sender netip.AddrPort) {
 	network := Network(sender.Addr())
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.used--
-	if p.of[network]--; p.of[network] == 0 {
-		delete(p.of, network)
+	if p.byNetwork[network]--; p.byNetwork[network] == 0 {
+		delete(p.byNetwork, network)
 	}
-	close(p.given)
-	p.given = make(chan struct{})
+	close(p.released)
+	p.released = make(chan struct{})
 }
 
-// Used is how many are taken.
+// Used returns the number of used places.
 func (p *Places) Used() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.used
 }
 
-// Network is an address as limits count it: with IPv6 its network of 64 bits, in which a
-// single machine has any number of addresses.
+// Network returns the counted prefix of an address: with IPv6 the 64-bit network, because a
+// single machine can have any number of addresses in its network.
 func Network(address netip.Addr) netip.Prefix {
 	address = address.Unmap().WithZone("")
 	bits := address.BitLen()

@@ -1,8 +1,6 @@
-// Package names holds the one rule for names that come from outside, of
-// classes, channels, series, streams, heads and data sets: UTF-8 of at most
-// MaxBytes bytes, without characters that steer a terminal or turn a line
-// around. Names that a rule has let through still differ in length: Cut makes
-// them fit where people read them.
+// Package names has the one rule for names from outside: names of classes, channels, series,
+// streams, heads and data sets. A name is UTF-8 of at most MaxBytes bytes, without characters
+// that control a terminal or the direction of text. Cut shortens valid names for people.
 //
 // # Files
 //

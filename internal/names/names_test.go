@@ -32,7 +32,7 @@ func TestCheck(t *testing.T) {
 		case c.says != "" && (err == nil || !strings.Contains(err.Error(), c.says) || len(err.Error()) > 200):
 			t.Errorf("%.20q: %v, want an error of one line that says %q", c.name, err, c.says)
 		}
-		if err != nil && strings.ContainsFunc(err.Error(), Control) {
+		if err != nil && strings.ContainsFunc(err.Error(), IsControl) {
 			t.Errorf("the error of %.20q holds a control character", c.name)
 		}
 	}
@@ -40,14 +40,14 @@ func TestCheck(t *testing.T) {
 
 func TestCut(t *testing.T) {
 	for _, c := range []struct {
-		in   string
-		most int
-		want string
+		in    string
+		limit int
+		want  string
 	}{
 		{"", 5, ""}, {"abcde", 5, "abcde"}, {"abcdef", 5, "ab..."}, {"ÄÖÜßÄÖ", 5, "ÄÖ..."}, {"ÄÖÜßÄ", 5, "ÄÖÜßÄ"}, {"\xff\xff\xff\xff\xff\xff", 5, "\xff\xff..."},
 	} {
-		if got := Cut(c.in, c.most); got != c.want || utf8.RuneCountInString(got) > c.most {
-			t.Errorf("Cut(%q, %d) = %q, want %q", c.in, c.most, got, c.want)
+		if got := Cut(c.in, c.limit); got != c.want || utf8.RuneCountInString(got) > c.limit {
+			t.Errorf("Cut(%q, %d) = %q, want %q", c.in, c.limit, got, c.want)
 		}
 	}
 }

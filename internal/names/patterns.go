@@ -6,43 +6,43 @@ import (
 	"strings"
 )
 
-// Patterns are those of the names that are allowed. nil allows all.
+// Patterns matches allowed names. nil allows all names.
 type Patterns struct {
-	all  []*regexp.Regexp
-	text string
+	patterns []*regexp.Regexp
+	text     string
 }
 
-// ParsePatterns reads patterns, separated by commas, in which "*" stands for any
-// characters, also none. An empty list allows all names.
+// ParsePatterns parses patterns separated by commas. "*" matches any characters, or none. An
+// empty list allows all names.
 func ParsePatterns(list string) (*Patterns, error) {
 	if strings.TrimSpace(list) == "" {
 		return nil, nil
 	}
 	p := &Patterns{text: list}
-	for one := range strings.SplitSeq(list, ",") {
-		one = strings.TrimSpace(one)
-		if one == "" {
+	for pattern := range strings.SplitSeq(list, ",") {
+		pattern = strings.TrimSpace(pattern)
+		if pattern == "" {
 			return nil, fmt.Errorf("%q: want patterns such as pump*, line-7, with one comma between two", list)
 		}
-		p.all = append(p.all, regexp.MustCompile("(?s)^"+strings.ReplaceAll(regexp.QuoteMeta(one), `\*`, ".*")+"$"))
+		p.patterns = append(p.patterns, regexp.MustCompile("(?s)^"+strings.ReplaceAll(regexp.QuoteMeta(pattern), `\*`, ".*")+"$"))
 	}
 	return p, nil
 }
 
-// Allow reports whether a name fits one of the patterns.
+// Allow reports whether a name matches a pattern.
 func (p *Patterns) Allow(name string) bool {
 	if p == nil {
 		return true
 	}
-	for _, one := range p.all {
-		if one.MatchString(name) {
+	for _, pattern := range p.patterns {
+		if pattern.MatchString(name) {
 			return true
 		}
 	}
 	return false
 }
 
-// String is the list as it was given.
+// String returns the original list.
 func (p *Patterns) String() string {
 	if p == nil {
 		return ""

@@ -1,10 +1,9 @@
-// Package natsserver runs a NATS server with a JetStream file store inside the
-// program, for a machine that has none. It owns the data directory: its lock,
-// its permissions, and the repair of what an interrupted server left half
-// written there (Repair).
+// Package natsserver runs a NATS server with a JetStream file store inside the program, for a
+// machine without a NATS server. It owns the data directory: its lock, its permissions, and its
+// repair after an interruption (Repair).
 //
-// It knows no job and no stage. Clients use it like any other server: in the
-// process (Server.Connect) or by its address (Server.URL, package natsclient).
+// The package is independent of jobs and stages. Clients use the server like any other: inside
+// the process (Server.Connect) or by address (Server.URL, package natsclient).
 //
 // # Files
 //

@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/certs"
 )
 
-// An address that others reach needs both a certificate and users, for NATS and
-// WebSocket alike; and nothing is started without.
+// An address reachable from other machines needs both a certificate and users, for NATS and
+// WebSocket; without them nothing starts.
 func TestOpenAddresses(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := serverCertificate(t, dir, time.Now())
@@ -53,19 +53,19 @@ func TestOpenAddresses(t *testing.T) {
 			if lacks == "certificate" || lacks == "nothing" {
 				o.Users = users
 			}
-			_, err := o.door()
+			_, err := o.checkAccess()
 			if refused := errors.Is(err, ErrOpen); refused != (c.open && lacks != "nothing") || err != nil && !refused {
 				t.Errorf("host %q port %d, WebSocket %q, without %s: %v", o.Host, o.Port, o.WebSocket, lacks, err)
 			}
 		}
 	}
-	for _, addr := range []string{"127.0.0.1:0", "[::1]:0", "0.0.0.0:0"} { // web pages reach it, wherever it listens
+	for _, addr := range []string{"127.0.0.1:0", "[::1]:0", "0.0.0.0:0"} { // web pages can reach every address
 		o := Options{Host: localhost, WebSocket: addr, Cert: cert, Key: key, Log: slog.New(slog.DiscardHandler)}
-		if _, err := o.door(); !errors.Is(err, ErrWeb) && !errors.Is(err, ErrOpen) {
+		if _, err := o.checkAccess(); !errors.Is(err, ErrWeb) && !errors.Is(err, ErrOpen) {
 			t.Errorf("WebSocket at %s without users: %v", addr, err)
 		}
 		if o.Users = users; true {
-			if _, err := o.door(); err != nil {
+			if _, err := o.checkAccess(); err != nil {
 				t.Errorf("WebSocket at %s with users: %v", addr, err)
 			}
 		}
@@ -79,7 +79,7 @@ func TestOpenAddresses(t *testing.T) {
 	}
 	for _, addr := range []string{"1883", "h:", "h:http", "h:65536", "h:-1", "::1:80"} {
 		o := Options{Host: localhost, WebSocket: addr, Users: users}
-		if _, err := o.door(); err == nil || !strings.Contains(err.Error(), "want host:port") {
+		if _, err := o.checkAccess(); err == nil || !strings.Contains(err.Error(), "want host:port") {
 			t.Errorf("WebSocket at %q: %v", addr, err)
 		}
 	}
@@ -91,7 +91,7 @@ func serverCertificate(t *testing.T, dir string, at time.Time) (cert, key string
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := certs.NewServer(authority, certs.OfThisMachine("plant", nil), at)
+	server, err := certs.NewServer(authority, certs.LocalHosts("plant", nil), at)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,8 +104,8 @@ func serverCertificate(t *testing.T, dir string, at time.Time) (cert, key string
 	return cert, key
 }
 
-// With authorities of clients, a client without a certificate is refused, before its login;
-// the server's own process needs none.
+// With authorities of clients, a client without a certificate is refused before its login; the
+// server's own process needs no certificate.
 func TestClientsNeedCertificates(t *testing.T) {
 	cert, key := serverCertificate(t, t.TempDir(), time.Now())
 	s, err := Start(t.Context(), Options{Dir: t.TempDir(), Port: RandomPort, Cert: cert, Key: key, ClientCA: cert, Users: []User{{Name: "a", Password: "b"}}})
@@ -113,11 +113,11 @@ func TestClientsNeedCertificates(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	own, err := s.Connect("own", nil)
+	inProcess, err := s.Connect("own", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	own.Close()
+	inProcess.Close()
 	nc, err := nats.Connect(s.URL(), nats.UserInfo("a", "b"), nats.Secure(&tls.Config{InsecureSkipVerify: true}))
 	if err == nil {
 		nc.Close()
@@ -128,7 +128,7 @@ func TestClientsNeedCertificates(t *testing.T) {
 	}
 }
 
-// A certificate that has ended is refused.
+// An expired certificate is refused.
 func TestCertificateEnds(t *testing.T) {
 	o := Options{Dir: t.TempDir(), Port: InProcess}
 	o.Cert, o.Key = serverCertificate(t, t.TempDir(), time.Now().Add(-certs.ServerLife-time.Hour))
@@ -138,16 +138,16 @@ func TestCertificateEnds(t *testing.T) {
 	dir := t.TempDir()
 	cert, _ := serverCertificate(t, dir, time.Now())
 	_, other := serverCertificate(t, t.TempDir(), time.Now())
-	for what, o := range map[string]Options{"neither": {Cert: cert}, "does not match": {Cert: cert, Key: other}, "no such file": {Cert: "none", Key: other}} {
+	for name, o := range map[string]Options{"neither": {Cert: cert}, "does not match": {Cert: cert, Key: other}, "no such file": {Cert: "none", Key: other}} {
 		o.Dir = dir
-		if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), what) {
-			t.Errorf("want an error that says %q: %v", what, err)
+		if _, err := Start(t.Context(), o); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("want an error that says %q: %v", name, err)
 		}
 	}
 }
 
-// A certificate that is renewed under a running server is the one that its clients get, over
-// NATS and over WebSocket; files that cannot be used change nothing.
+// Clients of a running server get a renewed certificate, over NATS and over WebSocket; invalid
+// files change nothing.
 func TestCertificateIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	cert, key := serverCertificate(t, dir, time.Now().Add(-time.Hour))
@@ -186,7 +186,7 @@ func TestCertificateIsReadAgain(t *testing.T) {
 }
 
 // A browser's page of another origin cannot connect; pages of the same origin, of a listed
-// one, and programs, which send no origin, can.
+// origin, and programs, which send no origin, can.
 func TestWebSocketOrigins(t *testing.T) {
 	for _, listed := range [][]string{nil, {"https://plant.example"}} {
 		s, err := Start(t.Context(), Options{Dir: t.TempDir(), WebSocket: "127.0.0.1:0", Users: []User{{Name: "a", Password: "b"}}, Origins: listed})
@@ -217,8 +217,8 @@ func TestWebSocketOrigins(t *testing.T) {
 	}
 }
 
-// What clients without a login cause is a line a minute of each kind; other lines are all
-// there.
+// Lines caused by clients without a login are limited to one per kind and minute; all other
+// lines are logged.
 func TestLinesAboutClients(t *testing.T) {
 	var log strings.Builder
 	l := newServerLog(slog.New(slog.NewTextHandler(&log, nil)), "dir")
@@ -232,13 +232,13 @@ func TestLinesAboutClients(t *testing.T) {
 	if n := strings.Count(log.String(), "\n"); n != 5 {
 		t.Errorf("%d lines, want 3 about clients and 2 others:\n%s", n, &log)
 	}
-	if args, ok := l.admit("127.0.0.1:7 - cid:7 - authentication error - User \"x\"", time.Now().Add(2*repeatEvery)); !ok || len(args) != 2 || args[1] != 99 {
+	if args, ok := l.limitLine("127.0.0.1:7 - cid:7 - authentication error - User \"x\"", time.Now().Add(2*repeatEvery)); !ok || len(args) != 2 || args[1] != 99 {
 		t.Errorf("after a while: logged %v, with %v; want it with the 99 others", ok, args)
 	}
-	for i := range 10 * mostKinds {
+	for i := range 10 * maxKinds {
 		l.Errorf("1.1.1.1:1 - cid:%d - %s error", i, strings.Repeat("x", i))
 	}
-	if len(l.kinds) > mostKinds {
+	if len(l.kinds) > maxKinds {
 		t.Errorf("the log remembers %d kinds", len(l.kinds))
 	}
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// limitFiles sets how many files this process may have open.
+// limitFiles sets the limit of open files of this process.
 func limitFiles(files uint64) error {
 	var r syscall.Rlimit
 	err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &r)
@@ -29,9 +29,9 @@ func limitFiles(files uint64) error {
 	return errors.Join(err, syscall.Setrlimit(syscall.RLIMIT_NOFILE, &r))
 }
 
-// storeAgain stores a message in each of some NATS streams, whose files the server opens
-// for it.
-func storeAgain(t *testing.T, js jetstream.JetStream, make bool) error {
+// storeEach stores a message in each of several NATS streams; the server opens their files for
+// it.
+func storeEach(t *testing.T, js jetstream.JetStream, make bool) error {
 	for _, name := range []string{"A", "B", "C", "D"} {
 		if make {
 			if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: name, Subjects: []string{name}}); err != nil {
@@ -48,9 +48,9 @@ func storeAgain(t *testing.T, js jetstream.JetStream, make bool) error {
 	return nil
 }
 
-// crowded is the other process of the tests here: a server in a process with few files,
-// which stores messages when it is told to.
-func crowded(t *testing.T, files uint64) {
+// runCrowded is the second process of these tests: a server in a process with few files, which
+// stores messages on request.
+func runCrowded(t *testing.T, files uint64) {
 	if err := limitFiles(files); err != nil {
 		t.Fatal(err)
 	}
@@ -68,14 +68,14 @@ func crowded(t *testing.T, files uint64) {
 		return s, js
 	}
 	s, js := start()
-	if err := storeAgain(t, js, true); err != nil {
+	if err := storeEach(t, js, true); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
 	s, js = start() // no file of the store is open
 	fmt.Println("listens", s.URL())
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-		err := storeAgain(t, js, false)
+		err := storeEach(t, js, false)
 		fmt.Println("stored", err == nil)
 		if os.Getenv("EUSN_TEST_UNLIMITED") != "" {
 			select {
@@ -89,26 +89,26 @@ func crowded(t *testing.T, files uint64) {
 	}
 }
 
-// crowd starts the other process and opens more connections to it than it may have files.
-func crowd(t *testing.T, env ...string) (until func(what string) string) {
+// startCrowded starts the second process and opens more connections than its limit of files.
+func startCrowded(t *testing.T, env ...string) (until func(text string) string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^"+t.Name()+"$")
 	cmd.Env = append(append(os.Environ(), "EUSN_TEST_CROWD="+t.TempDir()), env...)
 	in, err1 := cmd.StdinPipe()
-	out, err2 := cmd.StdoutPipe()
+	output, err2 := cmd.StdoutPipe()
 	cmd.Stderr = os.Stderr
 	if err := errors.Join(err1, err2, cmd.Start()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { in.Close(); _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	lines := bufio.NewScanner(out)
-	until = func(what string) string {
+	lines := bufio.NewScanner(output)
+	until = func(text string) string {
 		for lines.Scan() {
-			if rest, ok := strings.CutPrefix(lines.Text(), what+" "); ok {
-				return rest
+			if lines, ok := strings.CutPrefix(lines.Text(), text+" "); ok {
+				return lines
 			}
 		}
-		t.Fatalf("the other process ended before it printed %q", what)
+		t.Fatalf("the other process ended before it printed %q", text)
 		return ""
 	}
 	addr := strings.TrimPrefix(until("listens"), "nats://")
@@ -124,25 +124,26 @@ func crowd(t *testing.T, env ...string) (until func(what string) string) {
 	return until
 }
 
-// Whoever reaches the port of the server, without a login, cannot take the files from its
+// A client with access to the server's port, without a login, cannot exhaust the files of the
 // store.
 func TestConnectionsLeaveFiles(t *testing.T) {
 	if os.Getenv("EUSN_TEST_CROWD") != "" {
-		crowded(t, 1024)
+		runCrowded(t, 1024)
 		return
 	}
-	if got := crowd(t)("stored"); got != "true" {
+	if got := startCrowded(t)("stored"); got != "true" {
 		t.Error("the store takes nothing while clients have as many connections as they can get")
 	}
 }
 
-// A store without files is broken for good: the server reports it, with the cause.
+// A store without free files fails until a restart: the server reports the failure with its
+// cause.
 func TestStoreWithoutFiles(t *testing.T) {
 	if os.Getenv("EUSN_TEST_CROWD") != "" {
-		crowded(t, 1024)
+		runCrowded(t, 1024)
 		return
 	}
-	got := crowd(t, "EUSN_TEST_UNLIMITED=1")("failed")
+	got := startCrowded(t, "EUSN_TEST_UNLIMITED=1")("failed")
 	if !strings.Contains(got, natsserver.ErrStore.Error()) || !strings.Contains(got, "too many open files") || strings.Contains(got, "free space") {
 		t.Errorf("the server failed with %q", got)
 	}

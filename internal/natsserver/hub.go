@@ -11,29 +11,29 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
-// ErrHub is the error for options of a centre that cannot be used.
-var ErrHub = errors.New("the centre's address cannot be used")
+// ErrHub is the error for invalid options of a central server.
+var ErrHub = errors.New("the address of the central server is invalid")
 
-// hub is how this server reaches the centre; nil where there is none. The server tries
-// again and again while the centre is away, and works without it.
-func (o *Options) hub() (*server.RemoteLeafOpts, error) {
+// hubRemote returns the connection to the central server; nil without one. The server
+// reconnects in the background and works without the central server.
+func (o *Options) hubRemote() (*server.RemoteLeafOpts, error) {
 	if o.Hub == "" {
 		return nil, nil
 	}
 	u, err := urls.Parse(o.Hub, "nats", "tls", "ws", "wss")
 	if err != nil {
-		return nil, fmt.Errorf("natsserver: %w: want a URL such as tls://hub.example:7422", ErrHub) // not the URL: it may hold a password
+		return nil, fmt.Errorf("natsserver: %w: want a URL such as tls://hub.example:7422", ErrHub) // not the URL, which may contain a password
 	}
 	if o.Domain == "" {
 		return nil, fmt.Errorf("natsserver: %w without a JetStream domain of this server", ErrHub)
 	}
-	to := &server.RemoteLeafOpts{URLs: []*url.URL{u}}
+	remote := &server.RemoteLeafOpts{URLs: []*url.URL{u}}
 	if u.Scheme == "tls" || u.Scheme == "wss" || o.HubTLS != nil {
-		to.TLS, to.TLSTimeout, to.TLSConfig = true, tlsTimeout, &tls.Config{MinVersion: tls.VersionTLS12}
+		remote.TLS, remote.TLSTimeout, remote.TLSConfig = true, tlsTimeout, &tls.Config{MinVersion: tls.VersionTLS12}
 		if o.HubTLS != nil {
-			to.TLSConfig = o.HubTLS.Clone()
+			remote.TLSConfig = o.HubTLS.Clone()
 		}
-		to.TLSConfig.ServerName = u.Hostname()
+		remote.TLSConfig.ServerName = u.Hostname()
 	}
-	return to, nil
+	return remote, nil
 }

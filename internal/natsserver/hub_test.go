@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// startHub starts the server of a centre.
+// startHub starts a central server.
 func startHub(t *testing.T, dir string, leaves int) *server.Server {
 	t.Helper()
 	o := &server.Options{ServerName: "hub", Host: "127.0.0.1", Port: -1, NoSigs: true, JetStream: true, JetStreamDomain: "hub", StoreDir: dir}
@@ -33,8 +33,8 @@ func startHub(t *testing.T, dir string, leaves int) *server.Server {
 	return s
 }
 
-// A server with a centre takes messages while the centre is away, before it was ever there
-// and after a cut, and the centre's mirror gets each of them once.
+// A server accepts messages before its first connection to the central server and after an
+// interruption, and the central server's mirror gets each message once.
 func TestHub(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -47,17 +47,17 @@ func TestHub(t *testing.T) {
 	if _, err := js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "SITE", Subjects: []string{"site.>"}}); err != nil {
 		t.Fatal(err)
 	}
-	sent := 0
+	count := 0
 	publish := func() {
 		t.Helper()
 		for range 10 {
-			if _, err := js.Publish(t.Context(), "site.a", fmt.Append(nil, sent)); err != nil {
+			if _, err := js.Publish(t.Context(), "site.a", fmt.Append(nil, count)); err != nil {
 				t.Fatal(err)
 			}
-			sent++
+			count++
 		}
 	}
-	publish() // before it was ever there
+	publish() // before the first connection
 	hub := startHub(t, t.TempDir(), port)
 	t.Cleanup(func() { hub.Shutdown(); hub.WaitForShutdown() })
 	at, err := nats.Connect(hub.ClientURL())
@@ -65,7 +65,7 @@ func TestHub(t *testing.T) {
 		t.Fatal(err)
 	}
 	central := pipelinetest.JetStream(t, at)
-	// A mirror whose first request finds no link tries again after 40 seconds.
+	// A mirror without a link at its first request retries after 40 seconds.
 	linked := func() bool {
 		_, err := at.Request("$JS.plant7.API.INFO", nil, time.Second)
 		return err == nil
@@ -83,17 +83,17 @@ func TestHub(t *testing.T) {
 		return info.State.Msgs
 	}
 	publish()
-	pipelinetest.Until(t, "mirror of all messages before the cut", func() bool { return holds() == uint64(sent) })
+	pipelinetest.Until(t, "mirror of all messages before the cut", func() bool { return holds() == uint64(count) })
 	way.Set(true)
 	pipelinetest.Until(t, "cut", func() bool { return !linked() })
-	publish() // while it is away
-	if got := holds(); got != uint64(sent-10) {
-		t.Errorf("cut off, the mirror has %d messages of %d: the test has lost its subject", got, sent)
+	publish() // during the interruption
+	if got := holds(); got != uint64(count-10) {
+		t.Errorf("cut off, the mirror has %d messages of %d: the test has lost its subject", got, count)
 	}
 	way.Set(false)
 	publish()
-	pipelinetest.Until(t, "mirror of all messages after the cut", func() bool { return holds() == uint64(sent) })
-	for n := range sent {
+	pipelinetest.Until(t, "mirror of all messages after the cut", func() bool { return holds() == uint64(count) })
+	for n := range count {
 		m, err := mirror.GetMsg(t.Context(), uint64(n+1))
 		if err != nil || string(m.Data) != fmt.Sprint(n) {
 			t.Fatalf("message %d of the mirror: %v, %v", n, m, err)

@@ -13,34 +13,34 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// ErrStore is the error of a server that cannot write to its store any more.
+// ErrStore is the error of a server that can no longer write to its store.
 var ErrStore = errors.New("the embedded NATS server cannot write to its store and accepts no more messages until it is restarted")
 
 const (
-	repeatEvery = time.Minute // between two lines about what clients do of one kind
-	mostKinds   = 64
+	repeatEvery = time.Minute // interval between two log lines of one kind about clients
+	maxKinds    = 64
 )
 
-// serverLog passes the server's log on. It finds fatal errors, which the server would
-// otherwise only print, and a store that is broken for good. What clients can cause, also
-// without a login, is one line of each kind in a minute.
+// serverLog forwards the server's log. It detects fatal errors, which the server would
+// otherwise only print, and a failed store. Lines caused by clients, even without a login, are
+// limited to one per kind and minute.
 type serverLog struct {
 	log   *slog.Logger
 	dir   string
 	fatal chan string
 
-	failed  chan struct{} // closed after failure is set
-	failure error
-	fail    sync.Once
+	failed   chan struct{} // closed after failure is set
+	failure  error
+	failOnce sync.Once
 
 	mu    sync.Mutex
-	kinds map[string]*repeated // of lines about clients
+	kinds map[string]*repeated // kinds of lines about clients
 }
 
-// repeated is what is known of the lines of one kind.
+// repeated counts the suppressed lines of one kind.
 type repeated struct {
-	logged time.Time
-	more   int // lines since then
+	logged     time.Time
+	suppressed int // lines since then
 }
 
 func newServerLog(log *slog.Logger, dir string) *serverLog {
@@ -69,8 +69,8 @@ func (l *serverLog) awaitStart(ctx context.Context, ns *server.Server, dir strin
 	}
 }
 
-// Noticef logs notices at level Debug, but for one: that a client reads too
-// slowly tells an operator why it lost its connection.
+// Noticef logs notices at level Debug, except slow consumers: this line tells an operator why a
+// client lost its connection.
 func (l *serverLog) Noticef(f string, v ...any) {
 	if strings.Contains(f, "Slow Consumer") {
 		l.Warnf(f, v...)
@@ -84,18 +84,18 @@ func (l *serverLog) Tracef(f string, v ...any) {}
 
 func (l *serverLog) Warnf(f string, v ...any) {
 	msg := fmt.Sprintf(f, v...)
-	if args, ok := l.admit(msg, time.Now()); ok {
+	if args, ok := l.limitLine(msg, time.Now()); ok {
 		l.log.Warn("nats: "+msg, args...)
 	}
-	l.examine(msg)
+	l.detectFailure(msg)
 }
 
 func (l *serverLog) Errorf(f string, v ...any) {
 	msg := fmt.Sprintf(f, v...)
-	if args, ok := l.admit(msg, time.Now()); ok {
+	if args, ok := l.limitLine(msg, time.Now()); ok {
 		l.log.Error("nats: "+msg, args...)
 	}
-	l.examine(msg)
+	l.detectFailure(msg)
 }
 
 func (l *serverLog) Fatalf(f string, v ...any) {
@@ -103,17 +103,17 @@ func (l *serverLog) Fatalf(f string, v ...any) {
 	l.log.Error("nats: " + msg)
 	select {
 	case l.fatal <- msg:
-	default: // the first reason is the one to report
+	default: // the first reason is reported
 	}
 }
 
-// ofClient finds which client a line is about, and what happened to it up to the first
-// text that the client may choose.
-var ofClient = regexp.MustCompile(`(^| - )[a-z_]*id:\d+ - ("[^"]*" - )*([A-Za-z ]*)`)
+// clientPattern finds the client and the event in a log line about a client, up to the first
+// text that the client controls.
+var clientPattern = regexp.MustCompile(`(^| - )[a-z_]*id:\d+ - ("[^"]*" - )*([A-Za-z ]*)`)
 
-// admit reports whether a line is logged, and what is added to it.
-func (l *serverLog) admit(msg string, now time.Time) (args []any, ok bool) {
-	m := ofClient.FindStringSubmatch(msg)
+// limitLine reports whether a line is logged, with additional arguments.
+func (l *serverLog) limitLine(msg string, now time.Time) (args []any, ok bool) {
+	m := clientPattern.FindStringSubmatch(msg)
 	if m == nil {
 		return nil, true
 	}
@@ -122,34 +122,34 @@ func (l *serverLog) admit(msg string, now time.Time) (args []any, ok bool) {
 	defer l.mu.Unlock()
 	r := l.kinds[kind]
 	if r == nil {
-		if len(l.kinds) >= mostKinds {
+		if len(l.kinds) >= maxKinds {
 			clear(l.kinds)
 		}
 		r = new(repeated)
 		l.kinds[kind] = r
 	}
 	if now.Sub(r.logged) < repeatEvery {
-		r.more++
+		r.suppressed++
 		return nil, false
 	}
-	if r.more > 0 {
-		args = []any{"others_since", r.more}
+	if r.suppressed > 0 {
+		args = []any{"others_since", r.suppressed}
 	}
 	*r = repeated{logged: now}
 	return args, true
 }
 
-// broken are what the server logs when it stores nothing any more, in a NATS stream, for a
-// consumer or at all. After a failed write it answers nobody, so clients see timeouts
-// alone.
-var broken = []string{"critical write error", "failed to store a msg", "no space left", "disabling jetstream"}
+// failureTexts are the server's log texts after a failed write, in a NATS stream, for a
+// consumer or in general. After a failed write the server answers no requests, so clients see
+// only timeouts.
+var failureTexts = []string{"critical write error", "failed to store a msg", "no space left", "disabling jetstream"}
 
-// examine finds out whether a line means that the store is broken.
-func (l *serverLog) examine(msg string) {
+// detectFailure detects a log line about a failed store.
+func (l *serverLog) detectFailure(msg string) {
 	lower := strings.ToLower(msg)
-	for _, text := range broken {
+	for _, text := range failureTexts {
 		if strings.Contains(lower, text) {
-			l.fail.Do(func() {
+			l.failOnce.Do(func() {
 				remedy := remedyOf(lower)
 				l.log.Error(ErrStore.Error()+": "+remedy, "dir", l.dir)
 				l.failure = fmt.Errorf("natsserver: %s: %w: %s: %s", l.dir, ErrStore, msg, remedy)
@@ -160,16 +160,16 @@ func (l *serverLog) examine(msg string) {
 	}
 }
 
-// remedyOf is what to do about a store that is broken.
+// remedyOf returns the advice for a failed store.
 func remedyOf(lower string) string {
-	const kept = "; acknowledged messages are kept"
+	const suffix = "; acknowledged messages are kept"
 	switch {
 	case strings.Contains(lower, "too many open files"):
-		return "too many open files: find out who holds so many connections or files of this process, or raise its limit (RLIMIT_NOFILE), then restart" + kept
+		return "too many open files: find the cause of the open connections or files of this process, or raise its limit (RLIMIT_NOFILE), then restart" + suffix
 	case strings.Contains(lower, "no space left"), strings.Contains(lower, "quota"):
-		return "free space, then restart" + kept
+		return "free space, then restart" + suffix
 	case strings.Contains(lower, "permission denied"):
-		return "give this user the right to write there, then restart" + kept
+		return "grant this user write permission, then restart" + suffix
 	}
-	return "see the line before, then restart" + kept
+	return "see the previous log line, then restart" + suffix
 }

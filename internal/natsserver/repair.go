@@ -15,30 +15,28 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 )
 
-// Names in a NATS server's file store, from version 2.2 to 2.15 at least:
-// <dir>/jetstream/<account>/streams/<NATS stream>/meta.inf is its configuration
-// as JSON, meta.sum the HighwayHash-64 of that file, in hex, keyed by the
-// SHA-256 of its name; obs/<consumer>/ has the same of a durable consumer. The
-// server writes one after the other. Without meta.sum it does not load the NATS
-// stream when it starts and logs a warning; a stream that is then created under
-// the same name has the messages, but a new time of creation, at every start.
+// Files in a NATS server's file store, from version 2.2 to 2.15 at least:
+// <dir>/jetstream/<account>/streams/<NATS stream>/meta.inf is the stream's configuration as
+// JSON; meta.sum is the HighwayHash-64 of meta.inf, in hex, keyed by the SHA-256 of the
+// stream's name; obs/<consumer>/ has the same files for a durable consumer. The server writes
+// meta.inf first. Without meta.sum the server does not load the NATS stream at its start and
+// logs a warning; a stream then created under the same name has the messages, but at every
+// start a new time of creation.
 const (
 	metaFile = server.JetStreamMetaFile
 	metaSum  = server.JetStreamMetaFileSum
-	metaKey  = server.JetStreamMetaFileKey // of an encrypted store, which is left alone
+	metaKey  = server.JetStreamMetaFileKey // of an encrypted store, which is not repaired
 )
 
-// Repair writes missing or incomplete checksum files of NATS streams and
-// consumers in the file store of a NATS server that does not run. dir is what
-// the server calls store_dir. A configuration is trusted if it is complete JSON
-// with the name of its directory; a checksum that does not fit is replaced only
-// if the configuration was written after it. Nothing else is changed, and
-// nothing at all in an encrypted store. It returns the directories it has
-// repaired; the errors name what it could not read or write. Run it as the
-// server's user, who must be able to read the checksums.
+// Repair writes missing or incomplete checksum files of NATS streams and consumers in the file
+// store of a stopped NATS server. The argument dir is the server's store_dir. Repair trusts a
+// configuration if it is complete JSON with the name of its directory; a wrong checksum is
+// replaced only if the configuration is younger. Repair changes nothing else, and nothing in an
+// encrypted store. It returns the repaired directories; errors name unreadable and unwritable
+// files. Run it as the server's user, who must be able to read the checksums.
 //
-// It refuses a store on which an embedded server runs. It cannot see whether
-// another server runs on it: stop that first.
+// Repair refuses the store of a running embedded server. It cannot detect another running
+// server: stop such a server first.
 func Repair(dir string) (repaired []string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, lockFile)); err == nil {
 		release, err := lockDir(dir)
@@ -47,24 +45,24 @@ func Repair(dir string) (repaired []string, err error) {
 		}
 		defer release()
 	}
-	return repair(dir)
+	return repairLocked(dir)
 }
 
-// repair is Repair of a directory whose lock we hold.
-func repair(dir string) (repaired []string, err error) {
+// repairLocked is Repair for a locked directory.
+func repairLocked(dir string) (repaired []string, err error) {
 	var errs []error
-	for _, c := range []struct{ what, pattern string }{{"stream", "jetstream/*/streams/*"}, {"consumer", "jetstream/*/streams/*/obs/*"}} {
-		dirs, err := filepath.Glob(filepath.Join(literal(dir), c.pattern))
+	for _, c := range []struct{ kind, pattern string }{{"stream", "jetstream/*/streams/*"}, {"consumer", "jetstream/*/streams/*/obs/*"}} {
+		dirs, err := filepath.Glob(filepath.Join(quotePattern(dir), c.pattern))
 		if err != nil {
 			return nil, fmt.Errorf("natsserver: %s: %w", dir, err)
 		}
 		for _, d := range dirs {
 			key := filepath.Base(d)
-			if c.what == "consumer" {
+			if c.kind == "consumer" {
 				key = filepath.Base(filepath.Dir(filepath.Dir(d))) + "/" + key
 			}
-			done, err := repairMeta(d, key)
-			if done {
+			changed, err := repairMeta(d, key)
+			if changed {
 				repaired = append(repaired, d)
 			}
 			errs = append(errs, err)
@@ -73,8 +71,8 @@ func repair(dir string) (repaired []string, err error) {
 	return repaired, errors.Join(errs...)
 }
 
-// literal is a glob pattern that matches only this path.
-func literal(path string) string {
+// quotePattern returns a glob pattern that matches only this path.
+func quotePattern(path string) string {
 	var b []rune
 	for _, r := range path {
 		switch r {
@@ -88,9 +86,8 @@ func literal(path string) string {
 	return string(b)
 }
 
-// repairMeta writes the checksum of one directory if it needs one. key is what
-// the checksum is keyed by.
-func repairMeta(dir, key string) (done bool, err error) {
+// repairMeta writes the checksum of one directory if necessary, with the given key.
+func repairMeta(dir, key string) (changed bool, err error) {
 	if _, err := os.Stat(filepath.Join(dir, metaKey)); err == nil {
 		return false, nil
 	}
@@ -112,7 +109,7 @@ func repairMeta(dir, key string) (done bool, err error) {
 		return false, err
 	}
 	if b, err := hex.DecodeString(string(sum)); err == nil && len(b) == highwayhash.Size64 && !writtenAfter(dir) {
-		return false, nil // the configuration itself was changed: it must not be made valid
+		return false, nil // the configuration was changed: it must not become valid
 	}
 	if err := writeWhole(filepath.Join(dir, metaSum), []byte(want)); err != nil {
 		return false, fmt.Errorf("natsserver: %w", err)
@@ -130,8 +127,7 @@ func metaChecksum(inf []byte, key string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// wholeMeta reports whether a configuration is complete and has the name of its
-// directory.
+// wholeMeta reports whether a configuration is complete and has the name of its directory.
 func wholeMeta(inf []byte, name string) bool {
 	var m struct {
 		Created time.Time `json:"Created"`
@@ -140,15 +136,15 @@ func wholeMeta(inf []byte, name string) bool {
 	return json.Unmarshal(inf, &m) == nil && m.Name == name && !m.Created.IsZero()
 }
 
-// writtenAfter reports whether a configuration is younger than its checksum:
-// the server was interrupted between the two.
+// writtenAfter reports whether a configuration is younger than its checksum: the server was
+// interrupted between both writes.
 func writtenAfter(dir string) bool {
 	inf, err1 := os.Stat(filepath.Join(dir, metaFile))
 	sum, err2 := os.Stat(filepath.Join(dir, metaSum))
 	return err1 == nil && err2 == nil && inf.ModTime().After(sum.ModTime())
 }
 
-// writeWhole replaces a file by one that is on disk before it gets the name.
+// writeWhole replaces a file atomically: the content is on the disk before the rename.
 func writeWhole(path string, b []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(path), ".repair-*")
 	if err != nil {

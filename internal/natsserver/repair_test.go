@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
-// What may be damaged is left to its owner.
+// Possibly damaged files stay unchanged.
 func TestChecksumsLeftAlone(t *testing.T) {
 	t.Parallel()
 	whole := `{"Created":"2026-01-02T03:04:05Z","name":"S"}`
@@ -59,7 +59,7 @@ func TestChecksumsLeftAlone(t *testing.T) {
 	}
 }
 
-// The store of a running server is refused.
+// Repair refuses the store of a running server.
 func TestRepairLeavesARunningStoreAlone(t *testing.T) {
 	dir := t.TempDir()
 	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir})

@@ -18,10 +18,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// One directory, one server: also against another process, whose number the
-// error names.
+// A directory has one server, also across processes; the error has the number of the other
+// process.
 func TestDirectoryLock(t *testing.T) {
-	if dir := os.Getenv("EUSN_TEST_LOCK"); dir != "" { // the other process
+	if dir := os.Getenv("EUSN_TEST_LOCK"); dir != "" { // the second process
 		_, err := natsserver.Start(t.Context(), natsserver.Options{Dir: dir})
 		fmt.Println("second:", err)
 		return
@@ -35,9 +35,9 @@ func TestDirectoryLock(t *testing.T) {
 	pipelinetest.Mentions(t, err, dir, "in use", fmt.Sprintf("process %d", os.Getpid()))
 	cmd := exec.Command(os.Args[0], "-test.run=^TestDirectoryLock$")
 	cmd.Env = append(os.Environ(), "EUSN_TEST_LOCK="+dir)
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), fmt.Sprintf("in use by process %d", os.Getpid())) {
-		t.Errorf("another process got in: %v\n%s", err, out)
+	output, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(output), fmt.Sprintf("in use by process %d", os.Getpid())) {
+		t.Errorf("another process got in: %v\n%s", err, output)
 	}
 	s.Close()
 	s.Close()
@@ -84,7 +84,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	pipelinetest.Mentions(t, err, dir, "not writable")
 }
 
-// Two clients that ask at once right after the start both get an answer.
+// Two clients with simultaneous requests right after the start both get an answer.
 func TestFirstRequests(t *testing.T) {
 	for range 20 {
 		srv, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir()})

@@ -273,7 +273,7 @@ func quoted(word string) string {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@%+=,", r)
 	}
 	switch {
-	case strings.ContainsFunc(word, names.Control):
+	case strings.ContainsFunc(word, names.IsControl):
 		var b strings.Builder
 		b.WriteString("$'")
 		for _, c := range []byte(word) {

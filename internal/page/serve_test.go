@@ -186,7 +186,7 @@ func FuzzAsked(f *testing.F) {
 			if back := strings.ReplaceAll(strings.TrimSuffix(inner, "'"), `'\''`, "'"); back != name {
 				t.Errorf("%q is quoted %s", name, word)
 			}
-		} else if !strings.HasPrefix(word, "$'") && word != name || strings.ContainsFunc(word, names.Control) {
+		} else if !strings.HasPrefix(word, "$'") && word != name || strings.ContainsFunc(word, names.IsControl) {
 			t.Errorf("%q is quoted %s", name, word)
 		}
 	})

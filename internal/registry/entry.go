@@ -165,7 +165,7 @@ func (l *Lineage) check() error {
 
 // text refuses what should not be printed.
 func text(what, s string, most int) error {
-	if len(s) > most || !utf8.ValidString(s) || strings.ContainsFunc(s, names.Control) {
+	if len(s) > most || !utf8.ValidString(s) || strings.ContainsFunc(s, names.IsControl) {
 		return fmt.Errorf("registry: %s %q: want at most %d bytes of UTF-8 in one line, without control characters", what, names.Cut(s, 40), most)
 	}
 	return nil
@@ -177,7 +177,7 @@ func clean(s string) string { return Line(s, names.MaxBytes) }
 // Line makes a text of at most so many bytes in one line of what may be anything.
 func Line(s string, most int) string {
 	s = strings.Map(func(r rune) rune {
-		if names.Control(r) {
+		if names.IsControl(r) {
 			return -1
 		}
 		return r

@@ -23,11 +23,11 @@ type caller struct {
 	refused chan string
 }
 
-func (p *plant) caller(t *testing.T, role roles.Role) *caller {
+func (p *plant) newCaller(t *testing.T, role roles.Role) *caller {
 	t.Helper()
 	c := &caller{t: t, refused: make(chan string, 16)}
 	var err error
-	if c.nc, err = nats.Connect(p.url, append(p.login(role), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.refused <- err.Error() }))...); err != nil {
+	if c.nc, err = nats.Connect(p.url, append(p.loginOptions(role), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) { c.refused <- err.Error() }))...); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.nc.Close)
@@ -37,19 +37,19 @@ func (p *plant) caller(t *testing.T, role roles.Role) *caller {
 	return c
 }
 
-// call reports whether the server lets the role call, and what it answers.
-func (c *caller) call(subject, body string) (answer string, may bool) {
+// request reports whether the server allows a role's call, and returns the answer.
+func (c *caller) request(subject, body string) (answer string, may bool) {
 	c.t.Helper()
 	if err := c.nc.PublishRequest(subject, c.answers.Subject, []byte(body)); err != nil {
 		c.t.Fatal(err)
 	}
-	for end := time.Now().Add(pipelinetest.Patience); time.Now().Before(end); {
+	for timeout := time.Now().Add(pipelinetest.Patience); time.Now().Before(timeout); {
 		select {
-		case said := <-c.refused:
-			if !strings.Contains(said, `"`+subject+`"`) {
-				c.t.Fatalf("%s: %s", subject, said)
+		case message := <-c.refused:
+			if !strings.Contains(message, `"`+subject+`"`) {
+				c.t.Fatalf("%s: %s", subject, message)
 			}
-			return said, false
+			return message, false
 		default:
 		}
 		if m, err := c.answers.NextMsg(5 * time.Millisecond); err == nil {
@@ -60,9 +60,8 @@ func (c *caller) call(subject, body string) (answer string, may bool) {
 	return "", false
 }
 
-// Each role calls what creates, changes, pauses and removes consumers, on a real server:
-// its own, and those of an output of the alarms. A call that a role may not make changes
-// nothing.
+// Each role calls the API to create, change, pause and delete consumers on a real server: its
+// own consumers, and the consumer of an alarm output. A forbidden call changes nothing.
 func TestConsumerCalls(t *testing.T) {
 	p := newPlant(t)
 	const s, g, w, r, a, l, m, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Analyst, roles.Labeller, roles.Alarms, roles.Operator
@@ -71,18 +70,18 @@ func TestConsumerCalls(t *testing.T) {
 		t.Fatal(err)
 	}
 	webhook := jetstream.ConsumerConfig{Durable: "webhook", FilterSubject: "eusn.alarm.*.>", AckPolicy: jetstream.AckExplicitPolicy}
-	begin := func() {
+	before := func() {
 		t.Helper()
 		_ = p.js.DeleteConsumer(t.Context(), "EUSN-ALARMS", "webhook")
 		if _, err := p.js.CreateConsumer(t.Context(), "EUSN-ALARMS", webhook); err != nil {
 			t.Fatal(err)
 		}
 	}
-	config := func(stream, rest string) string {
-		return fmt.Sprintf(`{"stream_name":%q,"config":{"ack_policy":"explicit","replay_policy":"instant",%s}}`, stream, rest)
+	config := func(stream, after string) string {
+		return fmt.Sprintf(`{"stream_name":%q,"config":{"ack_policy":"explicit","replay_policy":"instant",%s}}`, stream, after)
 	}
 	for _, c := range []struct {
-		what, subject, body string // @ is the role's name
+		name, subject, body string // @ stands for the role's name
 		may                 []roles.Role
 	}{
 		{"create", "$JS.API.CONSUMER.CREATE.EUSN-OUT.@", config("EUSN-OUT", `"name":"@","inactive_threshold":60000000000`), readers},
@@ -91,7 +90,7 @@ func TestConsumerCalls(t *testing.T) {
 		{"pause it", "$JS.API.CONSUMER.PAUSE.EUSN-OUT.@", `{"pause_until":"2099-01-01T00:00:00Z"}`, []roles.Role{o}},
 		{"reset it", "$JS.API.CONSUMER.RESET.EUSN-OUT.@", "", []roles.Role{o}},
 		{"delete it", "$JS.API.CONSUMER.DELETE.EUSN-OUT.@", "", readers},
-		{"create a durable one", "$JS.API.CONSUMER.CREATE.EUSN-OUT.@-stays", config("EUSN-OUT", `"name":"@-stays","durable_name":"@-stays"`), readers}, // the server cannot be told to refuse it
+		{"create a durable one", "$JS.API.CONSUMER.CREATE.EUSN-OUT.@-stays", config("EUSN-OUT", `"name":"@-stays","durable_name":"@-stays"`), readers}, // the server has no setting to refuse this
 		{"create a durable one by the old call", "$JS.API.CONSUMER.DURABLE.CREATE.EUSN-OUT.@-old", config("EUSN-OUT", `"durable_name":"@-old"`), []roles.Role{o}},
 		{"create one of the input", "$JS.API.CONSUMER.CREATE.EUSN-IN.@", config("EUSN-IN", `"name":"@"`), []roles.Role{w, a, o}},
 		{"create one of the alarms", "$JS.API.CONSUMER.CREATE.EUSN-ALARMS.@", config("EUSN-ALARMS", `"name":"@"`), []roles.Role{r, m, o}},
@@ -106,56 +105,57 @@ func TestConsumerCalls(t *testing.T) {
 	} {
 		for _, role := range roles.All {
 			if strings.Contains(c.subject, "webhook") {
-				begin()
+				before()
 			}
 			named := func(text string) string {
 				return strings.ReplaceAll(text, "@", string(role))
 			}
-			answer, may := p.caller(t, role).call(named(c.subject), named(c.body))
+			answer, may := p.newCaller(t, role).request(named(c.subject), named(c.body))
 			if may != slices.Contains(c.may, role) {
-				t.Errorf("%s, %s: let through %v, want %v: %s", role, c.what, may, !may, answer)
+				t.Errorf("%s, %s: let through %v, want %v: %s", role, c.name, may, !may, answer)
 			}
 			if !may && strings.Contains(c.subject, "webhook") {
 				cons, err := p.js.Consumer(t.Context(), "EUSN-ALARMS", "webhook")
 				if err != nil {
-					t.Errorf("%s, %s: %v", role, c.what, err)
-				} else if is := cons.CachedInfo(); is.Paused || is.Config.FilterSubject != webhook.FilterSubject || is.Config.DeliverSubject != "" {
-					t.Errorf("%s, %s: the output's consumer is %+v", role, c.what, is)
+					t.Errorf("%s, %s: %v", role, c.name, err)
+				} else if state := cons.CachedInfo(); state.Paused || state.Config.FilterSubject != webhook.FilterSubject || state.Config.DeliverSubject != "" {
+					t.Errorf("%s, %s: the output's consumer is %+v", role, c.name, state)
 				}
 			}
 		}
 	}
 }
 
-// A server does not ask whether a role may publish to where its push consumer delivers. It
-// delivers only where a client listens, so nothing of it is stored: nobody listens on the
-// subjects of a job's NATS streams. Where somebody does, it is; docs/secure.md says so.
+// The server does not check the publish rights for the delivery subject of a push consumer. It
+// delivers only to subscribed subjects, so nothing is stored: no client subscribes to the
+// subjects of a job's NATS streams. A subscriber would receive the messages; docs/secure.md
+// documents this.
 func TestPushConsumers(t *testing.T) {
 	p := newPlant(t)
 	if _, err := p.js.Publish(t.Context(), "eusn.out.0", []byte(`{"name":"EUSN-DLQ"}`)); err != nil {
 		t.Fatal(err)
 	}
-	heard, err := p.nc.SubscribeSync("elsewhere")
+	received, err := p.nc.SubscribeSync("elsewhere")
 	if err != nil {
 		t.Fatal(err)
 	}
 	pushers := []roles.Role{roles.Stage, roles.Reader, roles.Analyst, roles.Labeller, roles.Alarms}
 	for _, role := range pushers {
-		c := p.caller(t, role)
-		for i, to := range []string{"sensors.push", "eusn.out.1", "eusn.labels.x", "eusn.rows.0.0", "eusn.dlq.0", "$KV.EUSN-MEMBERS.x", "$JS.API.STREAM.PURGE.EUSN-OUT", "$JS.API.STREAM.DELETE.EUSN-OUT", "elsewhere"} {
+		c := p.newCaller(t, role)
+		for i, target := range []string{"sensors.push", "eusn.out.1", "eusn.labels.x", "eusn.rows.0.0", "eusn.dlq.0", "$KV.EUSN-MEMBERS.x", "$JS.API.STREAM.PURGE.EUSN-OUT", "$JS.API.STREAM.DELETE.EUSN-OUT", "elsewhere"} {
 			name := fmt.Sprint(role, i)
 			body, err := json.Marshal(map[string]any{"stream_name": "EUSN-OUT", "config": map[string]any{
-				"name": name, "deliver_subject": to, "ack_policy": "none", "deliver_policy": "all", "replay_policy": "instant"}})
+				"name": name, "deliver_subject": target, "ack_policy": "none", "deliver_policy": "all", "replay_policy": "instant"}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			// The server refuses a cycle, and since 2.15.3 its own subjects.
-			refused := to == "eusn.out.1" || strings.HasPrefix(to, "$JS.API.")
-			if answer, may := c.call("$JS.API.CONSUMER.CREATE.EUSN-OUT."+name, string(body)); !may || strings.Contains(answer, `"error"`) != refused {
-				t.Errorf("%s, to %s: refused by the server %v, want %v: %s", role, to, !refused, refused, answer)
+			refused := target == "eusn.out.1" || strings.HasPrefix(target, "$JS.API.")
+			if answer, may := c.request("$JS.API.CONSUMER.CREATE.EUSN-OUT."+name, string(body)); !may || strings.Contains(answer, `"error"`) != refused {
+				t.Errorf("%s, to %s: refused by the server %v, want %v: %s", role, target, !refused, refused, answer)
 			}
 		}
-		if _, err := heard.NextMsg(pipelinetest.Patience); err != nil {
+		if _, err := received.NextMsg(pipelinetest.Patience); err != nil {
 			t.Fatalf("%s: nothing is delivered at all: %v", role, err)
 		}
 	}

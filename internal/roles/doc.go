@@ -1,17 +1,16 @@
-// Package roles says who may do what on the server of a job: sensors, gateways,
-// workers, readers, analysts, labellers, processes of alarms, operators. It has the subjects that each role
-// needs and no more, and the file that gives users their roles.
+// Package roles defines the rights of each role on the server of a job: sensors, gateways,
+// workers, readers, analysts, labellers, alarm processes, operators. It has the minimum
+// subjects of each role, and the file that assigns roles to users.
 //
-// A users file has a line for each user: the name, the role and the bcrypt hash
-// of the password, with blanks between. It holds no password. Empty lines and
-// lines that begin with # say nothing.
+// A users file has one line per user: the name, the role and the bcrypt hash of the password,
+// separated by blanks. It contains no password. Empty lines and lines that begin with # are
+// ignored.
 //
-// Rights are computed from the job's name and input subject when the server
-// starts, so that they fit the program that runs: they are in no file.
+// The server computes the rights from the job's name and input subject at its start, so they
+// always match the running program: no file stores them.
 //
-// What rights do not cover: whoever may create a consumer chooses the subject to
-// which the server delivers, and the server does not ask whether that user may
-// publish there.
+// One limit of the rights: a user with the right to create a consumer chooses its delivery
+// subject, and the server does not check whether the user may publish there.
 //
 // # Files
 //

@@ -23,11 +23,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// plant is a server with a user for each role, and the NATS streams of a job.
+// plant is a server with one user per role, and the NATS streams of a job.
 type plant struct {
 	t         *testing.T
 	url       string
-	nc        *nats.Conn // of the process with the server, which may do anything
+	nc        *nats.Conn // of the server's process, with all rights
 	js        jetstream.JetStream
 	ca        *x509.CertPool
 	passwords map[roles.Role]string
@@ -40,12 +40,12 @@ func newPlant(t *testing.T) *plant {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server, err := certs.NewServer(authority, certs.OfThisMachine("plant", nil), time.Now())
+	server, err := certs.NewServer(authority, certs.LocalHosts("plant", nil), time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
 	p.ca.AppendCertsFromPEM(authority.Cert)
-	o := natsserver.Options{Host: "0.0.0.0", Port: natsserver.RandomPort, WebSocket: "[::1]:0", Cert: write(t, dir, "cert", server.Cert), Key: write(t, dir, "key", server.Key)}
+	o := natsserver.Options{Host: "0.0.0.0", Port: natsserver.RandomPort, WebSocket: "[::1]:0", Cert: writeFile(t, dir, "cert", server.Cert), Key: writeFile(t, dir, "key", server.Key)}
 	for _, role := range roles.All {
 		u, password, err := roles.NewUser(string(role), role)
 		if err != nil {
@@ -63,7 +63,7 @@ func newPlant(t *testing.T) *plant {
 	if _, _, err := net.SplitHostPort(strings.TrimPrefix(s.WebSocketURL(), "wss://")); err != nil {
 		t.Errorf("WebSocket at %s: %v", s.WebSocketURL(), err)
 	}
-	ws, err := nats.Connect(s.WebSocketURL(), p.login(roles.Reader)...)
+	ws, err := nats.Connect(s.WebSocketURL(), p.loginOptions(roles.Reader)...)
 	if err != nil {
 		t.Fatalf("over WebSocket: %v", err)
 	}
@@ -81,7 +81,7 @@ func newPlant(t *testing.T) *plant {
 	return p
 }
 
-func write(t *testing.T, dir, name string, data []byte) string {
+func writeFile(t *testing.T, dir, name string, data []byte) string {
 	t.Helper()
 	path := filepath.Join(dir, name)
 	if err := os.WriteFile(path, data, 0o600); err != nil {
@@ -90,16 +90,15 @@ func write(t *testing.T, dir, name string, data []byte) string {
 	return path
 }
 
-func (p *plant) login(role roles.Role) []nats.Option {
+func (p *plant) loginOptions(role roles.Role) []nats.Option {
 	return []nats.Option{
 		nats.UserInfo(string(role), p.passwords[role]), nats.CustomInboxPrefix(roles.InboxPrefix(string(role))),
 		nats.Secure(&tls.Config{RootCAs: p.ca, MinVersion: tls.VersionTLS12}), nats.MaxReconnects(0),
 	}
 }
 
-// Each role may use the subjects that its work needs, and none else. What the
-// roles do with them is tested where it is done: in internal/cli and
-// pipeline.
+// Each role may use the subjects for its work, and no others. The tests in internal/cli and
+// pipeline use the roles for their work.
 func TestRights(t *testing.T) {
 	p := newPlant(t)
 	const s, g, w, r, a, l, m, o = roles.Sensor, roles.Gateway, roles.Stage, roles.Reader, roles.Analyst, roles.Labeller, roles.Alarms, roles.Operator
@@ -196,11 +195,11 @@ func TestRights(t *testing.T) {
 	}
 	for _, role := range roles.All {
 		var mu sync.Mutex
-		var said strings.Builder
-		nc, err := nats.Connect(p.url, append(p.login(role), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		var message strings.Builder
+		nc, err := nats.Connect(p.url, append(p.loginOptions(role), nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
 			mu.Lock()
 			defer mu.Unlock()
-			fmt.Fprintln(&said, err)
+			fmt.Fprintln(&message, err)
 		}))...)
 		if err != nil {
 			t.Fatal(err)
@@ -216,11 +215,12 @@ func TestRights(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		// Refused last, and handlers run in order: all others have been then.
+		// This request is refused last, and handlers run in order: all earlier ones are
+		// complete.
 		if err := nc.Publish("eusn-end", nil); err != nil {
 			t.Fatal(err)
 		}
-		refusals := func() string { mu.Lock(); defer mu.Unlock(); return said.String() }
+		refusals := func() string { mu.Lock(); defer mu.Unlock(); return message.String() }
 		for end := time.Now().Add(pipelinetest.Patience); !strings.Contains(refusals(), `"eusn-end"`); time.Sleep(time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("%s: the server says only:\n%s", role, refusals())
@@ -238,8 +238,8 @@ func TestRights(t *testing.T) {
 	}
 }
 
-// A worker may do what docs/nats.md gives it, which TestDocumentedPermissions
-// (package pipeline) holds a stage to, and what the same page adds to that.
+// A worker has the rights in docs/nats.md, which TestDocumentedPermissions (package pipeline)
+// checks with a stage, and the additions on the same page.
 func TestStageRights(t *testing.T) {
 	doc, err := os.ReadFile("../../docs/nats.md")
 	if err != nil {
@@ -258,7 +258,7 @@ func TestStageRights(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, subject := range rights.Subscribe[1:] { // behind the inbox
+	for _, subject := range rights.Subscribe[1:] { // after the inbox
 		if !strings.Contains(hears, `"`+subject+`"`) {
 			t.Errorf("docs/nats.md does not let a worker subscribe to %s", subject)
 		}
@@ -271,11 +271,11 @@ func TestStageRights(t *testing.T) {
 	}
 }
 
-// A sensor hears that its sample is stored, and nobody without a login or with
-// another authority gets in.
+// A sensor gets the acknowledgement of its sample; a client without a login, or with another
+// authority, is refused.
 func TestLogin(t *testing.T) {
 	p := newPlant(t)
-	nc, err := nats.Connect(p.url, p.login(roles.Sensor)...)
+	nc, err := nats.Connect(p.url, p.loginOptions(roles.Sensor)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -283,9 +283,9 @@ func TestLogin(t *testing.T) {
 	if ack, err := js.Publish(t.Context(), "sensors.a", []byte("x")); err != nil || ack.Stream != "EUSN-IN" {
 		t.Errorf("a sensor's sample: %+v, %v", ack, err)
 	}
-	wrong := p.login(roles.Sensor)
+	wrong := p.loginOptions(roles.Sensor)
 	wrong[0] = nats.UserInfo("sensor", "guess")
-	for what, opts := range map[string][]nats.Option{
+	for name, opts := range map[string][]nats.Option{
 		"Authorization Violation": wrong,
 		"unknown authority":       {nats.UserInfo("sensor", p.passwords[roles.Sensor]), nats.Secure(&tls.Config{RootCAs: x509.NewCertPool(), MinVersion: tls.VersionTLS12})},
 		"x509":                    nil,
@@ -294,7 +294,7 @@ func TestLogin(t *testing.T) {
 		if err == nil {
 			nc.Close()
 		}
-		pipelinetest.Mentions(t, err, what)
+		pipelinetest.Mentions(t, err, name)
 	}
 	wrong[0] = nats.UserInfo("", "")
 	if nc, err := nats.Connect(p.url, wrong...); err == nil {
@@ -303,7 +303,7 @@ func TestLogin(t *testing.T) {
 	}
 }
 
-// Where subjects have several wildcards, a sensor may use those.
+// With several wildcards in a subject, a sensor may use all matching subjects.
 func TestRightsOfPatterns(t *testing.T) {
 	for subject, want := range map[string]string{"sensors.*": "sensors.*", "plant.{site}.line.{line}": "plant.*.line.*", "plant.>": "plant.>"} {
 		if r, err := roles.RightsOf(roles.Sensor, "s", "eusn", subject); err != nil || !slices.Equal(r.Publish, []string{want}) {
@@ -321,10 +321,10 @@ func TestUsersFile(t *testing.T) {
 		t.Fatalf("password of %d characters, %v", len(password), err)
 	}
 	hash := u.Hash
-	if strings.Contains(u.Line(), password) {
+	if strings.Contains(u.FormatLine(), password) {
 		t.Error("the line holds the password")
 	}
-	got, err := roles.ReadUsers(strings.NewReader("# a comment\n\n  " + u.Line() + "\r\nr reader " + hash))
+	got, err := roles.ReadUsers(strings.NewReader("# a comment\n\n  " + u.FormatLine() + "\r\nr reader " + hash))
 	if err != nil || len(got) != 2 || got[0] != u || got[1].Role != roles.Reader {
 		t.Errorf("read %+v, %v", got, err)
 	}
@@ -332,14 +332,14 @@ func TestUsersFile(t *testing.T) {
 		"":                           "no users",
 		"# only this":                "no users",
 		"a sensor":                   "line 1 has 2 words",
-		"\na sensor secret":          `line 2: user "a": the third word is no bcrypt hash`,
+		"\na sensor secret":          `line 2: user "a": the third word is not a bcrypt hash`,
 		"a boss " + hash:             `role "boss", want one of [sensor gateway`,
 		"a sensor $2a$13" + hash[6:]: `user "a": the bcrypt hash has the cost 13, want 4 to 12`,
 		"a sensor $2a$20" + hash[6:]: "cost 20",
 		"a sensor $2a$00" + hash[6:]: "want 4 to 12",
 		"a.b sensor " + hash:         `user "a.b"`,
 		"* sensor " + hash:           `user "*"`,
-		"a sensor " + hash + "\na reader " + hash: `line 2: user "a" is there twice`,
+		"a sensor " + hash + "\na reader " + hash: `line 2: user "a" is listed twice`,
 	} {
 		_, err := roles.ReadUsers(strings.NewReader(text))
 		pipelinetest.Mentions(t, err, says)
@@ -349,8 +349,8 @@ func TestUsersFile(t *testing.T) {
 	}
 }
 
-// Of a job with several input subjects, a sensor may use each; the subject of the
-// stage's own events is for the stage and the operator.
+// With several input subjects, a sensor may use each of them; the subject of the stage's own
+// events is only for the stage and the operator.
 func TestRightsOfSeveralSubjects(t *testing.T) {
 	for _, role := range roles.All {
 		r, err := roles.RightsOf(role, "u", "eusn", "press.{n}.v mill.>")

@@ -1,12 +1,12 @@
-// Package service is what the program is for the service manager that started it: systemd,
-// through internal/systemd, or the service manager of Windows. Without one, nothing
-// changes.
+// Package service connects the program with the service manager that started it: systemd,
+// through internal/systemd, or the service manager of Windows. Without a service manager,
+// nothing changes.
 //
-// Windows wants more than systemd does: a service answers its manager from its first second
-// on, has no standard output, and begins in a folder of the system. So Run gives it a folder
-// of its own below %ProgramData%\eusn-stream, with its log, and Install makes the service and
-// the folder. Only those parts are for Windows alone; what is told to the manager, and when,
-// is in supervise, which runs everywhere.
+// Windows requires more than systemd: a service must answer its manager from the first second,
+// has no standard output, and starts in a system folder. So Run uses a separate folder below
+// %ProgramData%\eusn-stream with the service's log, and Install creates the service and the
+// folder. Only these parts are specific to Windows; the reports to the manager are in
+// supervise, which runs everywhere.
 //
 // # Files
 //

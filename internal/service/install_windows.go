@@ -14,19 +14,19 @@ import (
 	"golang.org/x/sys/windows/svc/mgr"
 )
 
-// restarts are what the manager does after a failure; the last one after each that follows.
+// restarts are the manager's actions after consecutive failures; the last action repeats.
 var restarts = []mgr.RecoveryAction{
 	{Type: mgr.ServiceRestart, Delay: 5 * time.Second},
 	{Type: mgr.ServiceRestart, Delay: 5 * time.Second},
 	{Type: mgr.ServiceRestart, Delay: time.Minute},
 }
 
-// failuresForgotten is after how many seconds without a failure the first of restarts holds
-// again.
+// failuresForgotten is the time in seconds without a failure until the first restart action
+// applies again.
 const failuresForgotten = 24 * 60 * 60
 
-// Install makes a service of this program, which begins with Windows, some time after the
-// services that Windows needs, and is started again after failures. It does not start it.
+// Install installs this program as a service. The service starts with Windows, shortly after
+// the services of Windows, and restarts after failures. Install does not start the service.
 func Install(p Plan) (err error) {
 	program, err := os.Executable()
 	if err != nil {
@@ -34,7 +34,7 @@ func Install(p Plan) (err error) {
 	}
 	m, err := mgr.Connect()
 	if err != nil {
-		return refused(err)
+		return explainError(err)
 	}
 	defer m.Disconnect()
 	s, err := m.CreateService(p.Name, program, mgr.Config{
@@ -42,7 +42,7 @@ func Install(p Plan) (err error) {
 		StartType: mgr.StartAutomatic, ServiceStartName: p.Account,
 	}, p.Args...)
 	if err != nil {
-		return refused(err)
+		return explainError(err)
 	}
 	defer s.Close()
 	defer func() {
@@ -58,18 +58,18 @@ func Install(p Plan) (err error) {
 		s.SetRecoveryActions(restarts, failuresForgotten),
 		s.SetRecoveryActionsOnNonCrashFailures(true),
 	} {
-		if set != nil && !errors.Is(set, windows.ERROR_INVALID_LEVEL) { // Wine does not know all of these
-			return fmt.Errorf("service: when it starts, and what to do after a failure: %w", set)
+		if set != nil && !errors.Is(set, windows.ERROR_INVALID_LEVEL) { // Wine does not support all settings
+			return fmt.Errorf("service: settings of start and restart: %w", set)
 		}
 	}
-	return folders(p)
+	return createFolders(p)
 }
 
-// folders makes the folder of all services, which administrators write and services read,
-// and that of this one, for its account alone. Others on this machine read neither: there
-// are passwords in configurations, and samples in the data.
-func folders(p Plan) error {
-	all, err := home()
+// createFolders creates the folder of all services, writable by administrators and readable by
+// services, and the folder of this service, only for its account. Other users can read neither:
+// configurations contain passwords, and the data contain samples.
+func createFolders(p Plan) error {
+	parent, err := servicesFolder()
 	if err != nil {
 		return err
 	}
@@ -77,52 +77,52 @@ func folders(p Plan) error {
 	if err != nil {
 		return err
 	}
-	if err := private(all, services, windows.GENERIC_READ|windows.GENERIC_EXECUTE); err != nil {
+	if err := createPrivate(parent, services, windows.GENERIC_READ|windows.GENERIC_EXECUTE); err != nil {
 		return err
 	}
-	own, err := Folder(p.Name)
+	folder, err := Folder(p.Name)
 	if err != nil {
 		return err
 	}
 	if strings.EqualFold(p.Account, "LocalSystem") {
-		return private(own, nil, 0)
+		return createPrivate(folder, nil, 0)
 	}
 	account, _, _, err := windows.LookupSID("", p.Account)
 	if err != nil {
 		return fmt.Errorf("service: account %s: %w", p.Account, err)
 	}
-	return private(own, account, windows.GENERIC_ALL)
+	return createPrivate(folder, account, windows.GENERIC_ALL)
 }
 
-// private makes a folder that only the system, administrators and one more may use.
-func private(folder string, also *windows.SID, may windows.ACCESS_MASK) error {
+// createPrivate creates a folder for the system, administrators and one other account.
+func createPrivate(folder string, account *windows.SID, rights windows.ACCESS_MASK) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("service: %w", err)
 	}
 	var entries []windows.EXPLICIT_ACCESS
-	allow := func(who *windows.SID, may windows.ACCESS_MASK) {
+	allow := func(sid *windows.SID, mask windows.ACCESS_MASK) {
 		entries = append(entries, windows.EXPLICIT_ACCESS{
-			AccessPermissions: may, AccessMode: windows.GRANT_ACCESS, Inheritance: windows.SUB_CONTAINERS_AND_OBJECTS_INHERIT,
-			Trustee: windows.TRUSTEE{TrusteeForm: windows.TRUSTEE_IS_SID, TrusteeValue: windows.TrusteeValueFromSID(who)},
+			AccessPermissions: mask, AccessMode: windows.GRANT_ACCESS, Inheritance: windows.SUB_CONTAINERS_AND_OBJECTS_INHERIT,
+			Trustee: windows.TRUSTEE{TrusteeForm: windows.TRUSTEE_IS_SID, TrusteeValue: windows.TrusteeValueFromSID(sid)},
 		})
 	}
 	for _, known := range []windows.WELL_KNOWN_SID_TYPE{windows.WinLocalSystemSid, windows.WinBuiltinAdministratorsSid} {
-		who, err := windows.CreateWellKnownSid(known)
+		sid, err := windows.CreateWellKnownSid(known)
 		if err != nil {
 			return fmt.Errorf("service: %w", err)
 		}
-		allow(who, windows.GENERIC_ALL)
+		allow(sid, windows.GENERIC_ALL)
 	}
-	if also != nil {
-		allow(also, may)
+	if account != nil {
+		allow(account, rights)
 	}
 	list, err := windows.ACLFromEntries(entries, nil)
 	if err != nil {
-		return fmt.Errorf("service: who may use %s: %w", folder, err)
+		return fmt.Errorf("service: access to %s: %w", folder, err)
 	}
 	err = windows.SetNamedSecurityInfo(folder, windows.SE_FILE_OBJECT, windows.DACL_SECURITY_INFORMATION|windows.PROTECTED_DACL_SECURITY_INFORMATION, nil, nil, list, nil)
 	if err != nil {
-		return fmt.Errorf("service: who may use %s: %w", folder, err)
+		return fmt.Errorf("service: access to %s: %w", folder, err)
 	}
 	return nil
 }
@@ -131,23 +131,23 @@ func private(folder string, also *windows.SID, may windows.ACCESS_MASK) error {
 func Uninstall(ctx context.Context, name string) error {
 	m, err := mgr.Connect()
 	if err != nil {
-		return refused(err)
+		return explainError(err)
 	}
 	defer m.Disconnect()
 	s, err := m.OpenService(name)
 	if err != nil {
-		return refused(err)
+		return explainError(err)
 	}
 	defer s.Close()
 	if _, err := s.Control(svc.Stop); err != nil && !errors.Is(err, windows.ERROR_SERVICE_NOT_ACTIVE) {
 		return fmt.Errorf("service: %s cannot be stopped now: %w", name, err)
 	}
 	for {
-		at, err := s.Query()
+		status, err := s.Query()
 		if err != nil {
-			return refused(err)
+			return explainError(err)
 		}
-		if at.State == svc.Stopped {
+		if status.State == svc.Stopped {
 			break
 		}
 		select {
@@ -157,44 +157,44 @@ func Uninstall(ctx context.Context, name string) error {
 		}
 	}
 	if err := s.Delete(); err != nil {
-		return refused(err)
+		return explainError(err)
 	}
 	return nil
 }
 
-// Look says how a service is. It needs no rights of an administrator.
-func Look(name string) (Report, error) {
+// Query returns the state of a service. It needs no administrator rights.
+func Query(name string) (Report, error) {
 	manager, err := windows.OpenSCManager(nil, nil, windows.SC_MANAGER_CONNECT)
 	if err != nil {
-		return Report{}, refused(err)
+		return Report{}, explainError(err)
 	}
 	defer windows.CloseServiceHandle(manager)
-	as, err := windows.UTF16PtrFromString(name)
+	text, err := windows.UTF16PtrFromString(name)
 	if err != nil {
 		return Report{}, err
 	}
-	handle, err := windows.OpenService(manager, as, windows.SERVICE_QUERY_STATUS|windows.SERVICE_QUERY_CONFIG)
+	handle, err := windows.OpenService(manager, text, windows.SERVICE_QUERY_STATUS|windows.SERVICE_QUERY_CONFIG)
 	if err != nil {
-		return Report{}, refused(err)
+		return Report{}, explainError(err)
 	}
 	s := &mgr.Service{Name: name, Handle: handle}
 	defer s.Close()
-	at, err := s.Query()
+	status, err := s.Query()
 	if err != nil {
-		return Report{}, refused(err)
+		return Report{}, explainError(err)
 	}
-	buf := make([]byte, 8<<10) // Windows never has more to say
-	is := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buf[0]))
+	buf := make([]byte, 8<<10) // the maximum of Windows
+	settings := (*windows.QUERY_SERVICE_CONFIG)(unsafe.Pointer(&buf[0]))
 	var need uint32
-	if err := windows.QueryServiceConfig(handle, is, uint32(len(buf)), &need); err != nil {
-		return Report{}, refused(err)
+	if err := windows.QueryServiceConfig(handle, settings, uint32(len(buf)), &need); err != nil {
+		return Report{}, explainError(err)
 	}
 	folder, err := Folder(name)
 	if err != nil {
 		return Report{}, err
 	}
-	r := Report{Name: name, State: "in a state that this program does not know", Process: at.ProcessId, ExitCode: at.Win32ExitCode, Command: windows.UTF16PtrToString(is.BinaryPathName), Account: windows.UTF16PtrToString(is.ServiceStartName), Folder: folder, Log: logOf(folder, name)}
-	switch at.State {
+	r := Report{Name: name, State: "unknown", Process: status.ProcessId, ExitCode: status.Win32ExitCode, Command: windows.UTF16PtrToString(settings.BinaryPathName), Account: windows.UTF16PtrToString(settings.ServiceStartName), Folder: folder, Log: logOf(folder, name)}
+	switch status.State {
 	case svc.Running:
 		r.State = Running
 	case svc.Stopped:
@@ -205,7 +205,7 @@ func Look(name string) (Report, error) {
 		r.State = "stopping"
 	}
 	if r.ExitCode == uint32(windows.ERROR_SERVICE_SPECIFIC_ERROR) {
-		r.ExitCode = at.ServiceSpecificExitCode
+		r.ExitCode = status.ServiceSpecificExitCode
 	}
 	if r.ExitCode == uint32(windows.ERROR_SERVICE_NEVER_STARTED) {
 		r.State, r.ExitCode = "not started yet", 0
@@ -213,15 +213,15 @@ func Look(name string) (Report, error) {
 	return r, nil
 }
 
-// refused says what an error of the manager means.
-func refused(err error) error {
+// explainError adds the meaning to an error of the manager.
+func explainError(err error) error {
 	switch {
 	case errors.Is(err, windows.ERROR_ACCESS_DENIED):
-		return fmt.Errorf("service: Windows refuses it: this needs the rights of an administrator (start the terminal with \"Run as administrator\"): %w", err)
+		return fmt.Errorf("service: Windows refuses the operation: administrator rights are required (start the terminal with \"Run as administrator\"): %w", err)
 	case errors.Is(err, windows.ERROR_SERVICE_DOES_NOT_EXIST):
-		return fmt.Errorf("service: there is no service of this name: %w", err)
+		return fmt.Errorf("service: no service of this name exists: %w", err)
 	case errors.Is(err, windows.ERROR_SERVICE_EXISTS), errors.Is(err, windows.ERROR_DUPLICATE_SERVICE_NAME):
-		return fmt.Errorf("service: there is a service of this name already: uninstall it, or give another --name: %w", err)
+		return fmt.Errorf("service: a service of this name exists: uninstall it, or choose another --name: %w", err)
 	}
 	return fmt.Errorf("service: %w", err)
 }

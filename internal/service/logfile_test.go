@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// A log continues after a restart, no line is cut, and only the newest files stay.
+// A log continues after a restart, no line is split, and only the newest files remain.
 func TestLogFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.log")
-	const lines, most = 60, 100
+	const lines, limit = 60, 100
 	for n := 0; n < lines; n += lines / 3 { // three processes, one after another
-		l, err := openLog(path, most)
+		l, err := openLog(path, limit)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,8 +36,8 @@ func TestLogFile(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(text) > most {
-			t.Errorf("%s has %d bytes, want at most %d", name, len(text), most)
+		if len(text) > limit {
+			t.Errorf("%s has %d bytes, want at most %d", name, len(text), limit)
 		}
 		all.Write(text)
 	}
@@ -50,7 +50,7 @@ func TestLogFile(t *testing.T) {
 			t.Fatalf("%q, want %q: lines are lost, cut or in another order", line, want)
 		}
 	}
-	if len(got) < 4*most/len("line 000\n") {
+	if len(got) < 4*limit/len("line 000\n") {
 		t.Errorf("only %d lines are left", len(got))
 	}
 }

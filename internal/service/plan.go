@@ -9,14 +9,14 @@ import (
 	"strings"
 )
 
-// Plan is a service to be made.
+// Plan describes a new service.
 type Plan struct {
 	Name    string   // empty: eusn-stream, eusn-stream-gateway or eusn-stream-alarms, by Args
-	Account string   // empty: a virtual account of the service's own, NT SERVICE\Name
+	Account string   // empty: a virtual account of the service, NT SERVICE\Name
 	Args    []string // run, gateway or alarms run, with flags
 }
 
-// Report says how a service is.
+// Report is the state of a service.
 type Report struct {
 	Name     string `json:"name"`
 	State    string `json:"state"`
@@ -28,7 +28,7 @@ type Report struct {
 	Log      string `json:"log"`
 }
 
-// Running is the state of a service that is well, in a Report.
+// Running is the State of a working service in a Report.
 const Running = "running"
 
 var (
@@ -37,10 +37,10 @@ var (
 	paths    = []string{"-c", "--config", "--model", "--dir", "--outbox"}
 )
 
-// Complete checks a plan and fills what is empty.
+// Complete checks a plan and fills empty fields.
 func (p Plan) Complete() (Plan, error) {
 	if len(p.Args) == 0 {
-		return p, errors.New("which command shall the service run? run, gateway or alarms run, with its flags, behind --")
+		return p, errors.New("no command for the service: give run, gateway or alarms run, with its flags, after --")
 	}
 	command := p.Args[0]
 	if command == "alarms" && len(p.Args) > 1 {
@@ -62,7 +62,7 @@ func (p Plan) Complete() (Plan, error) {
 			value = p.Args[i+1]
 		}
 		if slices.Contains(paths, flag) && !filepath.IsAbs(value) {
-			return p, fmt.Errorf("%s %s: want a whole path, because a service does not begin in this folder", flag, value)
+			return p, fmt.Errorf("%s %s: want an absolute path, because a service does not start in this folder", flag, value)
 		}
 	}
 	if p.Account == "" {

@@ -19,14 +19,14 @@ func TestPlan(t *testing.T) {
 		{"", "gateway --config=WHOLE --mqtt-listen 127.0.0.1:1883", "eusn-stream-gateway", ""},
 		{"", "alarms run -c WHOLE", "eusn-stream-alarms", ""},
 		{"line-7", "run --model WHOLE", "line-7", ""},
-		{"", "", "", "behind --"},
+		{"", "", "", "after --"},
 		{"", "alarms list", "", `"alarms list" cannot be a service`},
 		{"", "demo", "", `"demo" cannot be a service`},
 		{`a\b`, "run", "", "service name"},
 		{strings.Repeat("a", 81), "run", "", "service name"},
-		{"", "run -c stage.yaml", "", "want a whole path"},
-		{"", "run --dir=data", "", "want a whole path"},
-		{"", "run -c", "", "want a whole path"},
+		{"", "run -c stage.yaml", "", "want an absolute path"},
+		{"", "run --dir=data", "", "want an absolute path"},
+		{"", "run -c", "", "want an absolute path"},
 	} {
 		p, err := Plan{Name: c.name, Args: strings.Fields(strings.ReplaceAll(c.args, "WHOLE", whole))}.Complete()
 		switch {

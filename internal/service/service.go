@@ -12,19 +12,18 @@ import (
 // Program is the program as a function; it returns its exit code.
 type Program func(ctx context.Context, args []string, stdout, stderr io.Writer) int
 
-// ErrSystem is what Install, Uninstall and Look say on other systems than Windows.
-var ErrSystem = errors.New("services are made in this way on Windows alone")
+// ErrSystem is the error of Install, Uninstall and Query on other systems.
+var ErrSystem = errors.New("this command supports only services of Windows")
 
-// readyKey is where a context has the function that tells the manager that the program is
-// ready.
+// readyKey is the context key of the function that reports readiness to the manager.
 type readyKey struct{}
 
-// Follow tells the service manager that the program is ready, and systemd its status, a line,
-// until ctx ends. Windows has no place for a status.
-func Follow(ctx context.Context, log *slog.Logger, status func() string) {
+// Notify reports readiness to the service manager, and a one-line status to systemd until ctx
+// ends. Windows has no field for a status.
+func Notify(ctx context.Context, log *slog.Logger, status func() string) {
 	if ready, ok := ctx.Value(readyKey{}).(func()); ok {
 		ready()
 		return
 	}
-	systemd.Follow(ctx, log, status)
+	systemd.Notify(ctx, log, status)
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// state is what a service is, in the words of Windows.
+// state is the state of a service as Windows defines it.
 type state int
 
 const (
@@ -15,9 +15,8 @@ const (
 	stopping
 )
 
-// progress is what the manager is told. While a service starts or stops, a checkpoint that
-// grows says that it still does something, and hint when the next one comes at the latest:
-// without that the manager takes it for dead.
+// progress is one report to the manager. A starting or stopping service must increase its
+// checkpoint within the hint; otherwise the manager assumes that the service hangs.
 type progress struct {
 	state      state
 	checkpoint uint32
@@ -25,53 +24,53 @@ type progress struct {
 }
 
 const (
-	tellEvery = 2 * time.Second
-	tellHint  = 30 * time.Second // a machine that is short of time is not a service that hangs
+	reportEvery = 2 * time.Second
+	reportHint  = 30 * time.Second // long enough for an overloaded machine
 )
 
-// supervise runs a program and tells the manager how it is. The program is asked to end when
-// stop is closed. It returns its exit code; an end that was asked for and came as interrupted
-// is one as it should be.
-func supervise(ctx context.Context, stop <-chan struct{}, tell func(progress), patience time.Duration, interrupted int, program func(context.Context) int) int {
+// supervise runs a program and reports its state to the manager. Closing stop requests the end
+// of the program. It returns the exit code; after a request to end, the code interrupted counts
+// as 0.
+func supervise(ctx context.Context, stop <-chan struct{}, report func(progress), patience time.Duration, interrupted int, program func(context.Context) int) int {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ready := make(chan struct{})
-	became := (<-chan struct{})(ready)
+	becameReady := (<-chan struct{})(ready)
 	ctx = context.WithValue(ctx, readyKey{}, sync.OnceFunc(func() { close(ready) }))
 	ended := make(chan int, 1)
 	go func() { ended <- program(ctx) }()
-	now := progress{state: starting, checkpoint: 1, hint: tellHint}
-	tell(now)
-	tick := time.NewTicker(tellEvery)
+	current := progress{state: starting, checkpoint: 1, hint: reportHint}
+	report(current)
+	tick := time.NewTicker(reportEvery)
 	defer tick.Stop()
 	late := time.After(patience)
-	run := func() {
-		if now.state == starting {
-			now = progress{state: running}
-			tell(now)
+	reportRunning := func() {
+		if current.state == starting {
+			current = progress{state: running}
+			report(current)
 		}
 	}
-	for asked := false; ; {
+	for stopped := false; ; {
 		select {
 		case code := <-ended:
-			if asked && code == interrupted {
+			if stopped && code == interrupted {
 				return 0
 			}
 			return code
-		case <-became:
-			became = nil
-			run()
+		case <-becameReady:
+			becameReady = nil
+			reportRunning()
 		case <-late:
-			run()
+			reportRunning()
 		case <-stop:
-			stop, asked = nil, true
-			now = progress{state: stopping, checkpoint: 1, hint: tellHint}
-			tell(now)
+			stop, stopped = nil, true
+			current = progress{state: stopping, checkpoint: 1, hint: reportHint}
+			report(current)
 			cancel()
 		case <-tick.C:
-			if now.state != running {
-				now.checkpoint++
-				tell(now)
+			if current.state != running {
+				current.checkpoint++
+				report(current)
 			}
 		}
 	}

@@ -10,22 +10,23 @@ import (
 
 const interrupted = 130
 
-// states are those that were told, each once.
-func states(told []progress) (all []state) {
-	for _, p := range told {
+// uniqueStates returns the reported states without repetitions.
+func uniqueStates(reports []progress) (all []state) {
+	for _, p := range reports {
 		all = append(all, p.state)
 	}
 	return slices.Compact(all)
 }
 
-// A program that becomes ready and is stopped: starting, running, stopping, and its exit code.
+// A program that becomes ready and is stopped reports starting, running, stopping, and its exit
+// code.
 func TestSupervise(t *testing.T) {
 	for _, c := range []struct {
 		name     string
-		says     bool // that it is ready
+		says     bool // reports its readiness
 		stop     bool
 		patience time.Duration
-		code     int // of the program
+		code     int // exit code of the program
 		states   []state
 		want     int
 	}{
@@ -38,11 +39,11 @@ func TestSupervise(t *testing.T) {
 		{"never ready", false, true, time.Millisecond, 0, []state{starting, running, stopping}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var told []progress
+			var reports []progress
 			stop, runs := make(chan struct{}), make(chan struct{}, 1)
 			tell := func(p progress) {
-				told = append(told, p)
-				if p.state != running && (p.checkpoint == 0 || p.hint < tellEvery) {
+				reports = append(reports, p)
+				if p.state != running && (p.checkpoint == 0 || p.hint < reportEvery) {
 					t.Errorf("told %+v: the manager would take it for dead", p)
 				}
 				if p.state == running {
@@ -51,8 +52,8 @@ func TestSupervise(t *testing.T) {
 			}
 			code := supervise(t.Context(), stop, tell, c.patience, interrupted, func(ctx context.Context) int {
 				if c.says {
-					Follow(ctx, slog.New(slog.DiscardHandler), nil)
-					Follow(ctx, slog.New(slog.DiscardHandler), nil) // once more harms nothing
+					Notify(ctx, slog.New(slog.DiscardHandler), nil)
+					Notify(ctx, slog.New(slog.DiscardHandler), nil) // a second report is harmless
 				}
 				if len(c.states) > 1 {
 					<-runs
@@ -66,14 +67,14 @@ func TestSupervise(t *testing.T) {
 			if code != c.want {
 				t.Errorf("exit code %d, want %d", code, c.want)
 			}
-			if got := states(told); !slices.Equal(got, c.states) {
+			if got := uniqueStates(reports); !slices.Equal(got, c.states) {
 				t.Errorf("told %v, want %v", got, c.states)
 			}
 		})
 	}
 }
 
-// While it starts and while it stops, checkpoints grow.
+// Checkpoints grow while the service starts and stops.
 func TestCheckpointsGrow(t *testing.T) {
 	stop, grows := make(chan struct{}), make(chan state, 10)
 	var last progress

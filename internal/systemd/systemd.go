@@ -1,8 +1,8 @@
-// Package systemd tells the service manager that started the program how it is:
-// that it is ready, what it does, that it still answers, that it stops. Where no
-// service manager asks (NOTIFY_SOCKET is not set), it does nothing.
+// Package systemd reports the state of the program to the service manager: readiness, status,
+// keep-alive, stopping. Without a service manager (NOTIFY_SOCKET is not set) the package does
+// nothing.
 //
-// The protocol is that of sd_notify(3).
+// The protocol is sd_notify(3).
 package systemd
 
 import (
@@ -14,44 +14,42 @@ import (
 	"github.com/coreos/go-systemd/v22/daemon"
 )
 
-// statusEvery is how often the status is told, where no watchdog wants to hear more
-// often.
+// statusEvery is the interval of status reports; a watchdog may require a shorter interval.
 const statusEvery = 10 * time.Second
 
-// Follow says that the program is ready, and from then on its status, a line, until
-// ctx ends; then that it stops. With a watchdog (WatchdogSec= of the unit), it
-// tells that the program answers three times as often as the watchdog asks for. A
-// status that never returns therefore ends the program, and systemd starts it again.
-func Follow(ctx context.Context, log *slog.Logger, status func() string) {
-	every := statusEvery
+// Notify reports readiness, then a one-line status until ctx ends, then stopping. With a
+// watchdog (WatchdogSec= of the unit), it reports three times as often as required. If the
+// function status hangs, the reports stop, and systemd restarts the program.
+func Notify(ctx context.Context, log *slog.Logger, status func() string) {
+	interval := statusEvery
 	watchdog, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {
-		log.Warn("the watchdog's time cannot be read: this program does not answer it", "err", err)
+		log.Warn("the watchdog interval cannot be read: this program sends no keep-alive reports", "err", err)
 	} else if watchdog > 0 {
-		every = min(every, watchdog/3)
+		interval = min(interval, watchdog/3)
 	}
-	told := false
-	tell := func(state ...string) bool {
+	warned := false
+	notify := func(state ...string) bool {
 		sent, err := daemon.SdNotify(false, strings.Join(state, "\n"))
-		if err != nil && !told {
-			told = true
-			log.Warn("the service manager does not take what this program tells it: check NotifyAccess= and the sandbox of the unit", "err", err)
+		if err != nil && !warned {
+			warned = true
+			log.Warn("the service manager does not accept the reports of this program: check NotifyAccess= and the sandbox of the unit", "err", err)
 		}
 		return sent || err != nil
 	}
-	line := func() string { return "STATUS=" + strings.Join(strings.Fields(status()), " ") }
-	if !tell(daemon.SdNotifyReady, line()) {
+	statusLine := func() string { return "STATUS=" + strings.Join(strings.Fields(status()), " ") }
+	if !notify(daemon.SdNotifyReady, statusLine()) {
 		return
 	}
-	tick := time.NewTicker(every)
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
 		select {
 		case <-ctx.Done():
-			tell(daemon.SdNotifyStopping, "STATUS=stopping")
+			notify(daemon.SdNotifyStopping, "STATUS=stopping")
 			return
 		case <-tick.C:
-			tell(daemon.SdNotifyWatchdog, line())
+			notify(daemon.SdNotifyWatchdog, statusLine())
 		}
 	}
 }

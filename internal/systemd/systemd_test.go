@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// manager listens as a service manager does, and hands on what it hears.
-func manager(t *testing.T) <-chan string {
+// startManager listens as a service manager does, and returns the received reports.
+func startManager(t *testing.T) <-chan string {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), "notify")
 	c, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: at, Net: "unixgram"})
@@ -22,24 +22,24 @@ func manager(t *testing.T) <-chan string {
 	}
 	t.Cleanup(func() { c.Close() })
 	t.Setenv("NOTIFY_SOCKET", at)
-	heard := make(chan string, 100)
+	reports := make(chan string, 100)
 	go func() {
 		for b := make([]byte, 4096); ; {
 			n, err := c.Read(b)
 			if err != nil {
-				close(heard)
+				close(reports)
 				return
 			}
-			heard <- string(b[:n])
+			reports <- string(b[:n])
 		}
 	}()
-	return heard
+	return reports
 }
 
-func hear(t *testing.T, from <-chan string) string {
+func receive(t *testing.T, reports <-chan string) string {
 	t.Helper()
 	select {
-	case s := <-from:
+	case s := <-reports:
 		return s
 	case <-time.After(time.Minute):
 		t.Fatal("nothing was told in a minute")
@@ -47,22 +47,22 @@ func hear(t *testing.T, from <-chan string) string {
 	}
 }
 
-// The service manager hears: ready, alive, stopping, each with a status of one line.
+// The service manager receives ready, alive and stopping, each with a one-line status.
 func TestManagerHears(t *testing.T) {
-	heard := manager(t)
+	reports := startManager(t)
 	t.Setenv("WATCHDOG_USEC", "60000")
 	t.Setenv("WATCHDOG_PID", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
 	go func() {
-		Follow(ctx, slog.New(slog.DiscardHandler), func() string { return "two partitions\nreading" })
+		Notify(ctx, slog.New(slog.DiscardHandler), func() string { return "two partitions\nreading" })
 		close(ended)
 	}()
-	if got, want := hear(t, heard), "READY=1\nSTATUS=two partitions reading"; got != want {
+	if got, want := receive(t, reports), "READY=1\nSTATUS=two partitions reading"; got != want {
 		t.Errorf("first %q, want %q", got, want)
 	}
 	for range 3 {
-		if got, want := hear(t, heard), "WATCHDOG=1\nSTATUS=two partitions reading"; got != want {
+		if got, want := receive(t, reports), "WATCHDOG=1\nSTATUS=two partitions reading"; got != want {
 			t.Errorf("then %q, want %q", got, want)
 		}
 	}
@@ -70,34 +70,34 @@ func TestManagerHears(t *testing.T) {
 	<-ended
 	last := ""
 	for !strings.HasPrefix(last, "STOPPING=1") {
-		last = hear(t, heard)
+		last = receive(t, reports)
 	}
 }
 
-// A status that hangs is not told as one that answers.
+// A hanging status function stops the keep-alive reports.
 func TestHangingProgramIsSilent(t *testing.T) {
-	heard := manager(t)
+	reports := startManager(t)
 	t.Setenv("WATCHDOG_USEC", "3000")
 	t.Setenv("WATCHDOG_PID", "")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	calls, asked := 0, make(chan struct{})
+	calls, reached := 0, make(chan struct{})
 	release := make(chan struct{})
 	ended := make(chan struct{})
 	go func() {
-		Follow(ctx, slog.New(slog.DiscardHandler), func() string {
+		Notify(ctx, slog.New(slog.DiscardHandler), func() string {
 			if calls++; calls == 2 {
-				close(asked)
+				close(reached)
 				<-release
 			}
 			return "well"
 		})
 		close(ended)
 	}()
-	hear(t, heard) // ready
-	<-asked
+	receive(t, reports) // ready
+	<-reached
 	select {
-	case got := <-heard:
+	case got := <-reports:
 		t.Errorf("while it hung it told %q", got)
 	default:
 	}
@@ -106,19 +106,19 @@ func TestHangingProgramIsSilent(t *testing.T) {
 	<-ended
 }
 
-// Without a service manager nothing is asked, and nothing waits.
+// Without a service manager Notify does not call status and returns.
 func TestNoManager(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", "")
-	Follow(t.Context(), slog.New(slog.DiscardHandler), func() string { return "" })
+	Notify(t.Context(), slog.New(slog.DiscardHandler), func() string { return "" })
 }
 
-// One that does not listen is told of in the log, and the program goes on.
+// If the manager does not listen, the log has a warning, and the program continues.
 func TestDeafManager(t *testing.T) {
 	t.Setenv("NOTIFY_SOCKET", filepath.Join(t.TempDir(), "nobody"))
 	var log strings.Builder
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	Follow(ctx, slog.New(slog.NewTextHandler(&log, nil)), func() string { return "" })
+	Notify(ctx, slog.New(slog.NewTextHandler(&log, nil)), func() string { return "" })
 	if n := strings.Count(log.String(), "NotifyAccess"); n != 1 {
 		t.Errorf("said %d times, want once: %s", n, log.String())
 	}

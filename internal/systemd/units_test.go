@@ -12,8 +12,8 @@ import (
 
 const units = "../../configs/systemd"
 
-// systemd reads the units, and finds little that a program in their sandbox could do:
-// at most 2.0 on its scale from 0 to 10.
+// systemd parses the units, and rates the exposure of a program in their sandbox: at most 2.0
+// on its scale from 0 to 10.
 func TestUnits(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join(units, "*.service"))
 	if err != nil || len(files) == 0 {
@@ -40,15 +40,15 @@ func TestUnits(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// The program is not installed where tests run.
+		// The program is not installed on test machines.
 		here := filepath.Join(t.TempDir(), filepath.Base(file))
 		if err := os.WriteFile(here, []byte(strings.Replace(string(text), "/usr/bin/eusn-stream", "/bin/true", 1)), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		for _, args := range [][]string{{"verify", "--man=no", here}, {"security", "--offline=yes", "--no-pager", "--threshold=20", file}} {
-			out, err := exec.Command(analyze, args...).CombinedOutput()
-			if err != nil || args[0] == "verify" && strings.Contains(string(out), filepath.Base(file)) {
-				t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, out)
+			output, err := exec.Command(analyze, args...).CombinedOutput()
+			if err != nil || args[0] == "verify" && strings.Contains(string(output), filepath.Base(file)) {
+				t.Errorf("systemd-analyze %s: %v\n%s", strings.Join(args, " "), err, output)
 			}
 		}
 	}

@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// errURL does not repeat the text: it may hold a password.
+// errURL does not repeat the text, which may contain a password.
 var errURL = errors.New("the address is no URL (in a password, write %2F for /, %3F for ?, %23 for #, %40 for @ and %25 for %)")
 
-// Parse reads a URL with a host and one of some schemes (any if there are none). Its
-// error holds nothing of the text.
+// Parse parses a URL with a host and one of the schemes (any scheme if the list is empty).
+// Errors contain no part of the text.
 func Parse(text string, schemes ...string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	if err != nil || u.Host == "" || len(schemes) > 0 && !slices.Contains(schemes, u.Scheme) {
@@ -22,21 +22,21 @@ func Parse(text string, schemes ...string) (*url.URL, error) {
 	return u, nil
 }
 
-// next is where another URL of a list begins.
-var next = regexp.MustCompile(`,\s*[A-Za-z][A-Za-z0-9+.-]*://`)
+// nextURL matches the start of another URL in a list.
+var nextURL = regexp.MustCompile(`,\s*[A-Za-z][A-Za-z0-9+.-]*://`)
 
-// Redact is a URL, or a list of them with commas between, without users and passwords.
-// A text that is no URL, too, loses what is before its last @.
+// Redact removes users and passwords from a URL, or from a list of URLs with commas. In an
+// invalid URL it replaces everything before the last @.
 func Redact(text string) string {
-	var all []string
-	for at := next.FindStringIndex(text); at != nil; at = next.FindStringIndex(text) {
-		all = append(all, redact(text[:at[0]]))
+	var parts []string
+	for at := nextURL.FindStringIndex(text); at != nil; at = nextURL.FindStringIndex(text) {
+		parts = append(parts, redactOne(text[:at[0]]))
 		text = text[at[0]+1:]
 	}
-	return strings.Join(append(all, redact(text)), ",")
+	return strings.Join(append(parts, redactOne(text)), ",")
 }
 
-func redact(text string) string {
+func redactOne(text string) string {
 	i := strings.LastIndexByte(text, '@')
 	if i < 0 {
 		return text
@@ -48,19 +48,19 @@ func redact(text string) string {
 	return scheme + "://xxxxx" + text[i:]
 }
 
-// clear are the schemes whose traffic anybody in the network between can read.
-var clear = []string{"", "nats", "tcp", "mqtt", "ws", "http"}
+// clearSchemes are the schemes without encryption.
+var clearSchemes = []string{"", "nats", "tcp", "mqtt", "ws", "http"}
 
-// Clear reports whether one of the URLs of a list leads to another machine without TLS,
-// and whether a user, password or token is in such a URL. A URL may have no scheme.
-func Clear(list string) (host string, login bool) {
+// FindCleartext returns the host of a URL in a list that leads to another machine without TLS,
+// and reports whether such a URL contains a user, password or token. A URL may have no scheme.
+func FindCleartext(list string) (host string, login bool) {
 	for text := range strings.SplitSeq(list, ",") {
 		text = strings.TrimSpace(text)
 		if !strings.Contains(text, "://") {
 			text = "nats://" + text
 		}
-		u, err := Parse(text, clear...)
-		if err != nil || Local(u.Hostname()) {
+		u, err := Parse(text, clearSchemes...)
+		if err != nil || IsLocal(u.Hostname()) {
 			continue
 		}
 		host, login = u.Host, login || u.User != nil
@@ -68,8 +68,8 @@ func Clear(list string) (host string, login bool) {
 	return host, login
 }
 
-// Local reports whether only this machine reaches a host.
-func Local(host string) bool {
+// IsLocal reports whether a host is reachable only from this machine.
+func IsLocal(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

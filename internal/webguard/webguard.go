@@ -9,30 +9,30 @@ import (
 	"strings"
 )
 
-// localSuffixes are domains that nobody can register: RFC 6761, RFC 8375, the domain
-// that ICANN reserves for private use, and those of services in a Kubernetes cluster.
+// localSuffixes are unregistrable domains: RFC 6761, RFC 8375, ICANN's domain for private use,
+// and the domains of services in a Kubernetes cluster.
 var localSuffixes = []string{".localhost", ".internal", ".home.arpa", ".svc", ".svc.cluster.local"}
 
 // Guard decides which requests a server answers.
 type Guard struct {
 	origins  *http.CrossOriginProtection
-	names    map[string]bool // host names that are accepted without a login
+	names    map[string]bool // host names accepted without a login
 	anyHost  bool
 	reads    bool
-	settings string // the key that allows more, for messages
+	settings string // configuration key for more names and origins, for messages
 }
 
-// Options of a guard.
+// Options configure a guard.
 type Options struct {
-	// Allowed lists, separated by commas, further host names of the server (plant.example)
-	// and origins of web pages that may send requests (https://dash.example).
+	// Allowed lists, separated by commas, further host names of the server (plant.example) and
+	// origins of web pages with permission to send requests (https://dash.example).
 	Allowed string
-	// Key is the configuration key that Allowed is from, for messages.
+	// Key is the configuration key of Allowed, for messages.
 	Key string
-	// Login: every request must log in, so the host name does not matter.
+	// Login is true if every request must log in; then the host name does not matter.
 	Login bool
-	// Reads: requests that change nothing are refused, too, except for a link that a
-	// person follows. Their answers cost something, although no page can read them.
+	// Reads extends the refusal to requests without changes, except followed links. No foreign
+	// page can read the answers, but they cost resources.
 	Reads bool
 }
 
@@ -59,7 +59,7 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
-// CheckRequest returns why a request is refused; nil: it may be answered.
+// CheckRequest returns the reason for refusing a request, or nil.
 func (g *Guard) CheckRequest(r *http.Request) error {
 	if !g.anyHost && !g.acceptsHost(r.Host) {
 		if g.settings == "" {
@@ -76,8 +76,8 @@ func (g *Guard) CheckRequest(r *http.Request) error {
 	return nil
 }
 
-// Handler answers refused requests with 403 and gives all others to h. refused may be
-// nil; otherwise it is told of each refused request.
+// Handler answers refused requests with 403 and passes all others to h. The function refused,
+// which may be nil, gets the reason of each refusal.
 func (g *Guard) Handler(h http.Handler, refused func(error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := g.CheckRequest(r); err != nil {
@@ -91,8 +91,8 @@ func (g *Guard) Handler(h http.Handler, refused func(error)) http.Handler {
 	})
 }
 
-// readsForeign reports whether a page of another origin makes a browser send a request
-// that changes nothing, such as that for an image or a stream of events.
+// readsForeign reports whether a page of another origin makes a browser send a request without
+// changes, such as for an image or a stream of events.
 func readsForeign(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "none", "same-origin":
@@ -117,7 +117,7 @@ func (g *Guard) acceptsHost(host string) bool {
 	return false
 }
 
-// hostName is the name or address in a Host header.
+// hostName returns the name or address in a Host header.
 func hostName(host string) string {
 	name, _, err := net.SplitHostPort(host)
 	if err != nil {

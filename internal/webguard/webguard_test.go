@@ -24,7 +24,7 @@ func TestCheckRequest(t *testing.T) {
 	for _, c := range []struct {
 		guard                      *Guard
 		method, host, site, origin string
-		refused                    string // part of the reason; empty: the request is answered
+		refused                    string // part of the reason; empty: not refused
 	}{
 		{open, "POST", "127.0.0.1:8080", "", "", ""}, // a program
 		{open, "POST", "[::1]:8080", "", "", ""},
@@ -37,17 +37,17 @@ func TestCheckRequest(t *testing.T) {
 		{open, "GET", "localhost.evil.example.", "", "", "host name"},
 		{open, "POST", "127.0.0.1:8080", "cross-site", "http://evil.example", "another origin"},
 		{open, "POST", "127.0.0.1:8080", "same-site", "http://127.0.0.1:9999", "another origin"},
-		{open, "POST", "127.0.0.1:8080", "", "http://evil.example", "another origin"}, // a browser of before 2023
+		{open, "POST", "127.0.0.1:8080", "", "http://evil.example", "another origin"}, // a browser from before 2023
 		{open, "POST", "127.0.0.1:8080", "", "null", "another origin"},
 		{open, "POST", "127.0.0.1:8080", "same-origin", "http://127.0.0.1:8080", ""},
 		{open, "POST", "127.0.0.1:8080", "", "http://127.0.0.1:8080", ""},
-		{open, "GET", "127.0.0.1:8080", "cross-site", "", ""}, // a link that a person follows
+		{open, "GET", "127.0.0.1:8080", "cross-site", "", ""}, // a followed link
 		{open, "POST", "plant.example", "", "", "host name"},
 		{listed, "POST", "plant.example:443", "", "", ""},
 		{listed, "POST", "plant.example", "cross-site", "https://dash.example", ""},
 		{listed, "POST", "plant.example", "cross-site", "https://evil.example", "another origin"},
 		{listed, "POST", "plant.example", "cross-site", "http://dash.example", "another origin"},
-		{login, "GET", "evil.example", "", "", ""}, // the browser has no login for that name
+		{login, "GET", "evil.example", "", "", ""}, // the browser has no login for this name
 		{login, "POST", "plant.example", "cross-site", "https://evil.example", "another origin"},
 	} {
 		r := httptest.NewRequest(c.method, "http://"+c.host+"/v1/x", nil)
@@ -76,8 +76,8 @@ func TestNewRefusesEntries(t *testing.T) {
 	}
 }
 
-// A page of another origin cannot have its browser read from a server that guards reads,
-// too; a link to it works.
+// A page of another origin cannot make its browser read from a server that also guards reads; a
+// link to the server works.
 func TestReads(t *testing.T) {
 	t.Parallel()
 	g, err := New(Options{Reads: true})

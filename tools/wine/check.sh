@@ -50,7 +50,7 @@ run eusn-stream.exe status --nats-url nats://127.0.0.1:4777 | grep 'up to date'
 run sc stop eusn-stream >/dev/null
 is stopped
 grep -q 'samples processed, 300 predictions committed' "$data/eusn-stream/eusn-stream.log" || fail "the log does not tell of 300 predictions"
-grep -q 'msg="service ends" exit_code=0' "$data/eusn-stream/eusn-stream.log" || fail "it did not end orderly"
+grep -q 'msg="service stopped" exit_code=0' "$data/eusn-stream/eusn-stream.log" || fail "it did not end orderly"
 run sc start eusn-stream >/dev/null
 is running
 run taskkill /f /im eusn-stream.exe >/dev/null # its locks must go with it

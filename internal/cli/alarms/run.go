@@ -251,7 +251,7 @@ func (s *status) is(now fleet.Watch) {
 	now.Events = s.now.Load().Events
 	s.now.Store(&now)
 	if now.Begun || now.Standby {
-		s.once.Do(func() { s.told.Go(func() { service.Follow(s.ctx, s.log, s.line) }) })
+		s.once.Do(func() { s.told.Go(func() { service.Notify(s.ctx, s.log, s.line) }) })
 	}
 }
 

@@ -79,7 +79,7 @@ func initSecure(a *cli.App, path string, o secureOptions) error {
 func hostsOr(given []string) ([]string, error) {
 	if len(given) > 0 {
 		hosts := slices.Clone(given)
-		for _, h := range certs.OfThisMachine("", nil) {
+		for _, h := range certs.LocalHosts("", nil) {
 			if !slices.Contains(hosts, h) {
 				hosts = append(hosts, h)
 			}
@@ -94,7 +94,7 @@ func hostsOr(given []string) ([]string, error) {
 	if err != nil {
 		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("config: the addresses of this machine: %w", err), "--host with its name or address")
 	}
-	return certs.OfThisMachine(name, addrs), nil
+	return certs.LocalHosts(name, addrs), nil
 }
 
 // secrets are the files of the folder.
@@ -115,7 +115,7 @@ func secrets(dir string, hosts []string) (map[string][]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		users += u.Line() + "\n"
+		users += u.FormatLine() + "\n"
 		files[string(role)+".env"] = environment(u, password, hosts[0], filepath.Join(dir, authorityCert))
 	}
 	files[usersFile] = []byte(users)
@@ -147,7 +147,7 @@ EUSN_NATS_TLS_CA=%s
 EUSN_NATS_USER=%s
 EUSN_NATS_PASSWORD=%s
 EUSN_NATS_INBOX_PREFIX=%s
-`, u.Name, u.Role.Does(), authorityCert, net.JoinHostPort(host, "4222"), cli.QuoteForShell(ca), u.Name, password, roles.InboxPrefix(u.Name))
+`, u.Name, u.Role.Purpose(), authorityCert, net.JoinHostPort(host, "4222"), cli.QuoteForShell(ca), u.Name, password, roles.InboxPrefix(u.Name))
 }
 
 // writeFolder makes a folder with files for its owner only, whole or not at all.
@@ -250,7 +250,7 @@ Set model in %[1]s, and start the stage here:
 Copy %[2]s to every machine, and one of these to each program (it has the address, the user and the password):
 `, cli.QuoteForShell(path), in(authorityCert))
 	for _, role := range roles.All {
-		a.Say("    %-14s %s", string(role)+".env", role.Does())
+		a.Say("    %-14s %s", string(role)+".env", role.Purpose())
 	}
 	a.Say(`
 eusn-stream reads them from the environment: (set -a; . %s; eusn-stream tail). docs/secure.md has the same for nats, mosquitto_pub, Go, JavaScript and Python.
@@ -282,7 +282,7 @@ func renewServer(a *cli.App, dir string, hosts []string) error {
 	if len(hosts) > 0 {
 		hosts, err = hostsOr(hosts)
 	} else {
-		hosts, err = certs.Hosts(old)
+		hosts, err = certs.ReadHosts(old)
 	}
 	if err != nil {
 		return fmt.Errorf("config: %s: %w", filepath.Join(dir, serverCert), err)

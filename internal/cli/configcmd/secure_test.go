@@ -71,7 +71,7 @@ func TestConfigInitSecure(t *testing.T) {
 		t.Errorf("--renew --host says\n%s", r.ErrOut)
 	}
 	clitest.Write(t, filepath.Join(keys, "ca.key"), read("server.key"))
-	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--renew", file).Want(t, cli.ExitFailure, "the key is not the certificate's", "try:")
+	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--renew", file).Want(t, cli.ExitFailure, "the key does not match the certificate", "try:")
 
 	// A configuration that is there stays, and is told what to hold.
 	other := filepath.Join(t.TempDir(), "c.yaml")

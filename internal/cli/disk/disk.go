@@ -102,7 +102,7 @@ func look(ctx context.Context, nc *nats.Conn, b *server.Broker, c config.Config)
 // quarters of what was free when it started, or the disk, if that has less.
 func localRoom(s *natsserver.Server, dir string) space {
 	room := space{bytes: math.NaN(), of: "the server's limit (three quarters of the free space at its start)"}
-	if bytes, ok := s.Room(); ok {
+	if bytes, ok := s.FreeBytes(); ok {
 		room.bytes = float64(bytes)
 	}
 	if free, _, ok := diskFree(dir); ok && !(room.bytes <= float64(free)) {

@@ -207,7 +207,7 @@ func runReporting(ctx context.Context, g *gateway.Gateway, log *slog.Logger) err
 	defer told.Wait()
 	defer cancel()
 	told.Go(func() {
-		service.Follow(ctx, log, func() string {
+		service.Notify(ctx, log, func() string {
 			s := g.Stats()
 			return fmt.Sprintf("%d samples taken, %d batches wait in the outbox", s.Samples, s.Waiting)
 		})

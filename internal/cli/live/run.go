@@ -242,7 +242,7 @@ func (r *stageRun) follow(ctx context.Context, cancel func()) {
 		r.followers.Go(func() { keepAlarmLog(ctx, b, c, log) })
 	}
 	r.followers.Go(func() { logStatus(ctx, log, r.counters) })
-	r.followers.Go(func() { service.Follow(ctx, log, func() string { return statusLine(r.counters) }) })
+	r.followers.Go(func() { service.Notify(ctx, log, func() string { return statusLine(r.counters) }) })
 	r.followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })
 	if r.printer != nil {
 		r.followers.Go(func() {

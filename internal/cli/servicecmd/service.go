@@ -32,7 +32,7 @@ func newInstall(a *cli.App) *cobra.Command {
 		Use:   "install [--name NAME] [--account ACCOUNT] -- COMMAND [FLAGS]",
 		Short: "Make a service of run, gateway or alarms run",
 		Long: `Make a service of Windows that runs the command behind --, in a terminal that was started
-with "Run as administrator". The service begins with Windows (automatic, delayed), and
+with "Run as administrator". The service started with Windows (automatic, delayed), and
 Windows starts it again after a failure: after 5 s, after 5 s, and then after a minute each
 time. This command does not start it.
 
@@ -92,7 +92,7 @@ works for says eusn-stream status.`,
 		Args:    cobra.ExactArgs(1),
 	}
 	cmd.RunE = a.Do(func(_ context.Context, args []string) error {
-		r, err := service.Look(args[0])
+		r, err := service.Query(args[0])
 		if err != nil {
 			return failed(err, "sc query "+args[0])
 		}

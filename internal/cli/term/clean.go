@@ -28,7 +28,7 @@ func (c Cleaned) Write(p []byte) (int, error) {
 
 // hidden reports whether a character controls the terminal or is not seen: two names that differ
 // in such characters alone look the same.
-func hidden(r rune) bool { return names.Control(r) || unicode.Is(unicode.Cf, r) }
+func hidden(r rune) bool { return names.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
 // clean is p itself where it holds nothing to take out.
 func clean(p []byte) []byte {

@@ -62,7 +62,7 @@ type timedConn struct {
 	length    int
 	shift     int
 	remaining int // missing bytes
-	arrival   listen.Coming
+	arrival   listen.Arrival
 	deadline  time.Time // deadline of a large packet
 
 	hasPlace, closed atomic.Bool // hasPlace: the connection has a place
@@ -151,7 +151,7 @@ func (c *timedConn) keepPace(n int) error {
 	if !c.hasPlace.Load() {
 		return nil
 	}
-	t := c.arrival.Came(n, time.Now())
+	t := c.arrival.AddBytes(n, time.Now())
 	if t.IsZero() {
 		return nil
 	}
@@ -173,7 +173,7 @@ func (c *timedConn) acquirePlace() error {
 	if !c.loggedIn.Load() {
 		return c.reportRefusal(errLogin)
 	}
-	if !c.limits.places.Take(c.senderAddr(), c.limits.pace.Whole) {
+	if !c.limits.places.Acquire(c.senderAddr(), c.limits.pace.Whole) {
 		return c.reportRefusal(errPlace)
 	}
 	c.hasPlace.Store(true)
@@ -181,14 +181,14 @@ func (c *timedConn) acquirePlace() error {
 		c.releasePlace()
 		return net.ErrClosed
 	}
-	c.arrival, c.deadline = c.limits.pace.Begin(time.Now())
+	c.arrival, c.deadline = c.limits.pace.Start(time.Now())
 	return c.SetReadDeadline(c.deadline)
 }
 
 // releasePlace returns the place of a large packet.
 func (c *timedConn) releasePlace() {
 	if c.hasPlace.Swap(false) {
-		c.limits.places.Give(c.senderAddr())
+		c.limits.places.Release(c.senderAddr())
 	}
 }
 

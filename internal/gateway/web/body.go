@@ -24,20 +24,20 @@ var (
 // pacedBody is a request body with a minimum pace.
 type pacedBody struct {
 	io.ReadCloser
-	arrival  listen.Coming
+	arrival  listen.Arrival
 	deadline func(time.Time) error // sets the deadline of the connection's reads
 }
 
 // startPace starts the time limits of the body.
 func (b *pacedBody) startPace(pace listen.Pace) error {
 	var deadline time.Time
-	b.arrival, deadline = pace.Begin(time.Now())
+	b.arrival, deadline = pace.Start(time.Now())
 	return b.deadline(deadline)
 }
 
 func (b *pacedBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
-	if t := b.arrival.Came(n, time.Now()); !t.IsZero() && err == nil {
+	if t := b.arrival.AddBytes(n, time.Now()); !t.IsZero() && err == nil {
 		err = b.deadline(t)
 	}
 	return n, err
@@ -72,10 +72,10 @@ func (h *handler) readPaced(w http.ResponseWriter, r *http.Request, paced *paced
 		return head, err
 	}
 	sender, _ := netip.ParseAddrPort(r.RemoteAddr)
-	if !h.large.Take(sender, storeTime) {
+	if !h.large.Acquire(sender, storeTime) {
 		return nil, errManyBodies
 	}
-	defer h.large.Give(sender)
+	defer h.large.Release(sender)
 	if err := paced.startPace(h.pace); err != nil { // after the wait for a place
 		return nil, err
 	}

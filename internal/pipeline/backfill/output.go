@@ -153,7 +153,7 @@ func (o *output) discard() error {
 func (o *output) leave() {
 	there, err := o.file.Stat()
 	_, position := os.Lstat(positionPath(o.path))
-	if err == nil && there.Size() == 0 && errors.Is(position, fs.ErrNotExist) && dirlock.IsAt(o.file, partPath(o.path)) {
+	if err == nil && there.Size() == 0 && errors.Is(position, fs.ErrNotExist) && dirlock.IsFileAt(o.file, partPath(o.path)) {
 		os.Remove(partPath(o.path))
 	}
 	o.file.Close()
