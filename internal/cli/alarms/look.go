@@ -9,10 +9,7 @@ import (
 	"os"
 	"os/user"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
@@ -20,6 +17,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/watch"
@@ -32,11 +30,11 @@ func line(e *alarm.Event) string {
 		return fmt.Sprintf("%s  %s", at, e.Why)
 	}
 	if e.Kind == alarm.RulesChanged {
-		return fmt.Sprintf("%s  rules  %d rules by %s", at, len(e.Rules), oneField(e.Who))
+		return fmt.Sprintf("%s  rules  %d rules by %s", at, len(e.Rules), term.OneField(e.Who))
 	}
-	text := fmt.Sprintf("%s  %s  %s  %s", at, e.Kind, e.Rule, oneField(e.Key))
+	text := fmt.Sprintf("%s  %s  %s  %s", at, e.Kind, e.Rule, term.OneField(e.Key))
 	if e.Class != "" {
-		text += "  " + oneField(e.Class)
+		text += "  " + term.OneField(e.Class)
 	}
 	if e.Probability > 0 {
 		text += fmt.Sprintf("  %.3f", e.Probability)
@@ -53,14 +51,6 @@ func line(e *alarm.Event) string {
 		}
 	}
 	return text
-}
-
-// oneField quotes a text that would be more than one field, or none.
-func oneField(s string) string {
-	if s == "" || strings.ContainsFunc(s, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		return strconv.Quote(s)
-	}
-	return s
 }
 
 func newList(a *cli.App) *cobra.Command {
