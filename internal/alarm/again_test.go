@@ -14,10 +14,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/alarmtest"
 )
 
-// logged is an event as the log keeps it.
-func logged(t *testing.T, e alarm.Event) alarm.Logged {
+// loggedEvent returns an event as stored in the log.
+func loggedEvent(t *testing.T, e alarm.Event) alarm.Logged {
 	t.Helper()
-	judged, by := e.Judged()
+	judged, by := e.JudgedPlaces()
 	places, err := alarm.ParsePlaces(alarm.PlacesText(judged))
 	if err != nil {
 		t.Fatal(err)
@@ -25,9 +25,9 @@ func logged(t *testing.T, e alarm.Event) alarm.Logged {
 	return alarm.Logged{Event: e, Judged: places, By: by}
 }
 
-// again are the predictions of messages in other messages: those of each partition in
-// their order, the partitions in another one.
-func again(rng *rand.Rand, lost []alarm.Message, position uint64, now time.Time) (all []alarm.Message) {
+// replay returns the predictions of messages in new messages: the order within each partition
+// stays, the order of partitions changes.
+func replay(rng *rand.Rand, lost []alarm.Message, position uint64, now time.Time) (all []alarm.Message) {
 	left, outs := map[int][]codec.Prediction{}, map[int]uint64{}
 	for _, m := range lost {
 		if _, known := outs[m.Partition]; !known {
@@ -50,21 +50,21 @@ func again(rng *rand.Rand, lost []alarm.Message, position uint64, now time.Time)
 	return all
 }
 
-// what is what an event says, but for where and when.
-func what(e alarm.Event) string {
+// summary returns an event's contents without place and time.
+func summary(e alarm.Event) string {
 	return fmt.Sprint(e.Kind, " ", e.Stream, " ", e.Class, " ", e.Probability, " ", e.Change)
 }
 
-// The output goes back in time anywhere, with a state from anywhere before the end of the
-// log, and the predictions come again in other messages. Then the log has of each alarm
-// what it has where nothing was lost: raised and cleared in turn, by the same predictions.
+// TestOutputBack: the output goes back in time to any message, with a state from any point before
+// the end of the log, and the predictions return in new messages. The log then has the same events
+// for each alarm as without the loss: raised and cleared alternately, by the same predictions.
 func TestOutputBack(t *testing.T) {
 	t.Parallel()
 	events, fresh := 0, 0
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 12))
 		rules := alarmtest.RandomRules(rng)
-		timed := map[string]bool{} // rules that look at the clock: it is another time now
+		timed := map[string]bool{} // rules that depend on the clock: the time is different now
 		texts := map[string]string{}
 		for i := range rules {
 			rules[i].Silent = 0
@@ -81,26 +81,26 @@ func TestOutputBack(t *testing.T) {
 		}
 		begin := func() *alarm.Fold {
 			f := alarm.NewFold("log", 0)
-			if _, err := f.Apply(f.ChangeRules(parsed, "c", "anna", time.Unix(1, 0))); err != nil {
+			if _, err := f.ApplyFact(f.ChangeRules(parsed, "c", "anna", time.Unix(1, 0))); err != nil {
 				t.Fatal(err)
 			}
 			return f
 		}
 		take := func(f *alarm.Fold, all []alarm.Message) (log []alarm.Logged) {
 			for i := range all {
-				got, err := f.Take(&all[i])
+				got, err := f.JudgeMessage(&all[i])
 				if err != nil {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 				for _, e := range got {
-					log = append(log, logged(t, e))
+					log = append(log, loggedEvent(t, e))
 				}
 			}
 			return log
 		}
 		messages := alarmtest.RandomMessages(rng, 12, 120)
 		whole := take(begin(), messages)
-		logEnd := 40 + rng.IntN(60) // the process was killed behind this message
+		logEnd := 40 + rng.IntN(60) // the process was killed after this message
 		cut, saved := rng.IntN(logEnd), rng.IntN(logEnd)
 		f := begin()
 		log := take(f, messages[:saved])
@@ -130,7 +130,7 @@ func TestOutputBack(t *testing.T) {
 		if err := f.Resume(tail[split:], position); err != nil {
 			t.Fatal(err)
 		}
-		remade := again(rng, messages[cut:], position, messages[119].Stored.Add(time.Hour))
+		remade := replay(rng, messages[cut:], position, messages[119].Stored.Add(time.Hour))
 		middle := rng.IntN(len(remade))
 		added := take(f, remade[:middle])
 		if state, err = f.Encode(); err != nil {
@@ -145,7 +145,7 @@ func TestOutputBack(t *testing.T) {
 		per := func(all []alarm.Logged) map[string][]string {
 			keys := map[string][]string{}
 			for _, e := range all {
-				keys[e.Event.Rule+" "+e.Event.Key] = append(keys[e.Event.Rule+" "+e.Event.Key], what(e.Event))
+				keys[e.Event.Rule+" "+e.Event.Key] = append(keys[e.Event.Rule+" "+e.Event.Key], summary(e.Event))
 			}
 			return keys
 		}
@@ -172,8 +172,8 @@ func TestOutputBack(t *testing.T) {
 				t.Fatalf("seed %d: no events of %s", seed, key)
 			}
 		}
-		if again, err := f.Encode(); err != nil || len(f.On()) != len(slices.DeleteFunc(values(on), func(n uint64) bool { return n == 0 })) {
-			t.Fatalf("seed %d: %d alarms are on, the log has %v; state of %d bytes, %v", seed, len(f.On()), on, len(again), err)
+		if again, err := f.Encode(); err != nil || len(f.ActiveAlarms()) != len(slices.DeleteFunc(values(on), func(n uint64) bool { return n == 0 })) {
+			t.Fatalf("seed %d: %d alarms are on, the log has %v; state of %d bytes, %v", seed, len(f.ActiveAlarms()), on, len(again), err)
 		}
 	}
 	if events < 2000 || fresh < 500 {
@@ -197,7 +197,7 @@ func values(m map[string]uint64) (all []uint64) {
 	return all
 }
 
-// FuzzPlaces: a header is refused, or places that are written as they were read.
+// FuzzPlaces: a header is refused, or its places encode to the same header.
 func FuzzPlaces(f *testing.F) {
 	f.Add("0:877 3:1201")
 	f.Add("0:")
@@ -213,15 +213,15 @@ func FuzzPlaces(f *testing.F) {
 	})
 }
 
-// An acknowledgement of an alarm whose predictions have not come again is applied alike by
-// a process that reads it from the log, behind a state of before.
+// TestAcknowledgedBeforeItComesAgain: a process with an older state applies the same
+// acknowledgement from the log when the alarm's predictions have not returned.
 func TestAcknowledgedBeforeItComesAgain(t *testing.T) {
 	rules, err := alarm.ParseRules(map[string]string{"rub": "class rub"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := alarm.NewFold("log", 0)
-	if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
+	if _, err := f.ApplyFact(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	by := alarm.Place{Number: 5}
@@ -236,7 +236,7 @@ func TestAcknowledgedBeforeItComesAgain(t *testing.T) {
 	for _, refused := range []struct {
 		key    string
 		number uint64
-	}{{"b", 0}, {"a", 7}} { // which leaves no trace: the log does not say that somebody asked
+	}{{"b", 0}, {"a", 7}} { // the log has no trace of refused requests
 		if _, err := f.Acknowledge("rub", refused.key, refused.number, "me", time.Unix(1, 0)); !errors.Is(err, alarm.ErrNoAlarm) {
 			t.Errorf("%s %d: %v", refused.key, refused.number, err)
 		}
@@ -253,10 +253,10 @@ func TestAcknowledgedBeforeItComesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, one := range []*alarm.Fold{f, next} {
-		if _, err := one.Apply(e); err != nil {
+		if _, err := one.ApplyFact(e); err != nil {
 			t.Fatal(err)
 		}
-		if on := one.On(); len(on) != 1 || !on[0].Acknowledged {
+		if on := one.ActiveAlarms(); len(on) != 1 || !on[0].Acknowledged {
 			t.Errorf("on: %+v", on)
 		}
 	}

@@ -1,10 +1,10 @@
-// Package alarm makes alarms of a job's predictions: rules, and the fold that applies
-// them. It knows no server, no clock and no goroutine: the same rules and the same
-// predictions give the same alarms, always. Package watch keeps the alarms of a job.
+// Package alarm derives alarms from a job's predictions: it has rules, and the fold that applies
+// the rules. The package uses no server, no clock and no goroutine: the same rules and the same
+// predictions always give the same alarms. Package watch keeps the alarms of a job.
 //
 // # Rules
 //
-// A rule has a name and a text. The text is a condition and, behind commas, clauses:
+// A rule has a name and a text. The text is a condition followed by clauses, separated by commas:
 //
 //	class imbalance|rub >= 0.8, 3 of 5, clear below 0.5, clear after 10, hold 10m
 //	drift probability, by "^([^.]+)", between 100000
@@ -16,64 +16,66 @@
 //
 // Conditions:
 //
-//	class C|D >= P   a prediction is on when its class is one of these and its probability
-//	                 is P or more; without >= P, for the class alone. It is off when its
-//	                 class is another one, or its probability is less than P
-//	flag F|G         a prediction is on when it has one of these flags (outcome.Flag), and off
-//	                 when it has none
-//	novel P          a prediction is on when its p-value of novelty is P or less, and off when
-//	                 it is more; it is neither where the readout says nothing of novelty
-//	value > X        a prediction is on when its number is more than X, and off when it is not;
-//	                 also >=, < and <=. low and high are the ends of the number's interval. It
-//	                 is neither where the model predicts classes
-//	drift S          the series S of the predictions' probability, score, novelty, interval
-//	                 (time between their last samples), class C (1 for this class, 0 for
-//	                 others) or inputs (level, spread and pace of each channel: inputs level
-//	                 for these alone) is no longer what it was (package drift). It is found once; the alarm is
-//	                 cleared after as many predictions as it takes to learn what is now
-//	silent T         no prediction has been stored for so long
+//	class C|D >= P   a prediction is on if its class is C or D and its probability is at
+//	                 least P; without >= P, the class decides. It is off if it has another
+//	                 class, or a probability less than P
+//	flag F|G         a prediction is on if it has one of these flags (outcome.Flag),
+//	                 otherwise off
+//	novel P          a prediction is on if its novelty p-value is at most P, otherwise off;
+//	                 neither if the readout does not compute novelty
+//	value > X        a prediction is on if its number is more than X, otherwise off; also >=,
+//	                 < and <=. low and high are the ends of the number's interval. Neither if
+//	                 the model predicts classes
+//	drift S          a change was detected in the series S (package drift): the predictions'
+//	                 probability, score, novelty, interval (time between their last
+//	                 samples), class C (1 for this class, 0 for other classes) or inputs
+//	                 (level, spread and pace of each channel; inputs level: only the levels).
+//	                 Each change is detected once; the alarm is cleared after as many
+//	                 predictions as the detector needs for a new reference
+//	silent T         no prediction has been stored for the time T
 //
 // Clauses:
 //
 //	K of N           the alarm is raised when K of the last N predictions are on (N <= 64);
-//	                 without it, by one
-//	between N        of drift: predictions of a key between two false alarms, in the mean;
-//	                 1000000 without it
-//	shift D          of drift: the change to find soonest, in deviations of the series; .5
-//	clear below Q    the alarm that is on: of its classes, only predictions with a
+//	                 default: 1 of 1
+//	between N        drift: mean number of predictions of a key between two false alarms;
+//	                 default 1000000
+//	shift D          drift: the change to detect fastest, in standard deviations of the
+//	                 series; default .5
+//	clear below Q    class: while the alarm is active, only predictions of its classes with a
 //	                 probability less than Q are off (hysteresis)
-//	clear below X    of value, low, high: while the alarm is on, only numbers below X are off;
-//	                 of < and <=, clear above X
-//	clear after M    the alarm is cleared after M predictions that are off, one after the
-//	                 other; without it, after N
-//	hold T           the alarm is on for so long at least. It is cleared by the first
-//	                 prediction after that which finds the condition for clearing
-//	quiet A-B|C-D    no alarm is raised in these times of the day (UTC). It is raised by the
-//	                 first prediction behind them, if K of N still holds
-//	streams S        only for this stream, or for those whose names fit: * is one token, > at
-//	                 the end all that follow
-//	by "REGEXP"      streams of which the expression (RE2) finds the same are one: what its
-//	                 groups find, joined by dots, or all that it finds. Streams in which it
-//	                 finds nothing have no alarm. Without it, each stream is one
+//	clear below X    value, low, high: while the alarm is active, only numbers below X are
+//	                 off; for < and <=, clear above X
+//	clear after M    the alarm is cleared after M consecutive predictions that are off;
+//	                 default N
+//	hold T           minimum time that the alarm is active. The first later prediction that
+//	                 meets the condition for clearing clears the alarm
+//	quiet A-B|C-D    no alarm is raised in these times of the day (UTC). The first later
+//	                 prediction raises the alarm if K of N still holds
+//	streams S        only this stream, or streams that match: * is one token, > at the end
+//	                 all following tokens
+//	by "REGEXP"      streams with the same match of the expression (RE2) share an alarm: the
+//	                 groups joined by dots, or the whole match. Streams without a match have
+//	                 no alarm. Default: one alarm for each stream
 //	final            predictions with the flag early do not count
-//	only CONDITION   predictions for which this condition (not drift, not silent) is not on do
-//	                 not count: class worn >= 0.8, only flag decided
+//	only CONDITION   only predictions that are on for this condition (not drift, not silent)
+//	                 count: class worn >= 0.8, only flag decided
 //
-// A word that holds blanks, commas, | or >= stands in double quotes, with Go's escapes.
+// A word with blanks, commas, | or >= is written in double quotes, with Go's escapes.
 //
-// All times are those at which the server stored something: never those of samples.
+// All times are storage times of the server, never times of samples.
 //
 // # The fold
 //
-// For each rule and key, the fold counts predictions in the order of the job's output.
-// What it returns are events, numbered from 1: raised, acknowledged, cleared, rules.
-// raised and cleared follow from predictions. Three kinds of events do not: other rules,
-// an acknowledgement, and raised for a silence, which a clock has decided. They have a
-// position in the output, like all events. When they are stored at that position they are
-// facts: a replay takes them from the log (Fold.Apply) and comes to the same.
+// For each rule and key, the fold counts predictions in the order of the job's output. It returns
+// events, numbered from 1: raised, acknowledged, cleared, rules. raised and cleared follow from
+// predictions. Three kinds of events, called facts, do not: new rules, an acknowledgement, and
+// raised for a silence, which depends on a clock. Like all events, facts have a position in the
+// output. A replay applies the facts of the log at their positions (Fold.ApplyFact) and reaches the
+// same state.
 //
-// Each partition's predictions are numbered (Eusn-Outs). So the fold leaves out what it
-// has judged, and finds that some are missing.
+// Each partition's predictions are numbered (Eusn-Outs). With these numbers, the fold skips judged
+// predictions and detects missing predictions.
 //
 // # Files
 //

@@ -18,73 +18,74 @@ const (
 	Raised       = "raised"
 	Acknowledged = "acknowledged"
 	Cleared      = "cleared"
-	RulesChanged = "rules" // from here on other rules hold
+	RulesChanged = "rules" // new rules from this position on
 )
 
 // Event is a message of the alarm log, as JSON.
 type Event struct {
 	Number uint64 `json:"number"` // of the event, from 1, without gaps
 	Kind   string `json:"event"`  // raised, acknowledged, cleared or rules
-	ID     string `json:"id"`     // of the event, for whoever must do something once
+	ID     string `json:"id"`     // of the event, for receivers that must act once
 	// Alarm is the number of the event that raised the alarm.
 	Alarm    uint64    `json:"alarm,omitempty"`
 	Rule     string    `json:"rule,omitempty"`
-	Key      string    `json:"key,omitempty"`    // a stream, or what the rule's by makes of it
-	Stream   string    `json:"stream,omitempty"` // of the prediction that decided
-	Class    string    `json:"class,omitempty"`  // likewise
-	Evidence           // likewise
-	Since    time.Time `json:"since,omitzero"`   // when the first prediction was stored that raised the alarm; of a silence, the last one
-	Time     time.Time `json:"time"`             // when what decided was stored, by the server's clock
-	Position uint64    `json:"position"`         // in the job's output: all up to this message has been judged
-	Change   string    `json:"change,omitempty"` // of a drift: up, down, wider, narrower, or several with + between
-	Who      string    `json:"who,omitempty"`    // acknowledged it, or changed the rules
-	Why      string    `json:"why,omitempty"`    // it was cleared, if not for a prediction
+	Key      string    `json:"key,omitempty"`    // a stream, or the match of the rule's by
+	Stream   string    `json:"stream,omitempty"` // of the deciding prediction
+	Class    string    `json:"class,omitempty"`  // of the deciding prediction
+	Evidence           // of the deciding prediction
+	Since    time.Time `json:"since,omitzero"`   // storage time of the first prediction that raised the alarm; for a silence, of the last prediction
+	Time     time.Time `json:"time"`             // server time of the deciding message
+	Position uint64    `json:"position"`         // in the job's output: all messages up to this message have been judged
+	Change   string    `json:"change,omitempty"` // drift: up, down, wider, narrower, or several joined by +
+	Who      string    `json:"who,omitempty"`    // the person who acknowledged the alarm or changed the rules
+	Why      string    `json:"why,omitempty"`    // reason for clearing, if not a prediction
 
-	Rules      map[string]string `json:"rules,omitempty"`      // of kind rules: all that hold
-	Configured string            `json:"configured,omitempty"` // of kind rules: of the configuration that brought them
+	Rules      map[string]string `json:"rules,omitempty"`      // kind rules: the complete set
+	Configured string            `json:"configured,omitempty"` // kind rules: fingerprint of the configuration
 
 	judged []Place // see Logged
 	by     Place
 }
 
-// Evidence is what a prediction says beside its class. What the model does not say is
-// absent in JSON.
+// Evidence is a prediction's data except its class. Data that the model does not provide is absent
+// in JSON.
 type Evidence struct {
 	Probability float32 `json:"probability,omitempty"` // of the class, in (0, 1]
-	Novelty     float32 `json:"novelty,omitempty"`     // how unlike the training it is: 1 is usual, there is no upper bound
-	NoveltyP    float32 `json:"novelty_p,omitempty"`   // the p-value of that, in (0, 1]
-	*Estimate           // nil: the model predicts classes. What it points to does not change
+	Novelty     float32 `json:"novelty,omitempty"`     // distance from the training data: 1 is usual, without an upper bound
+	NoveltyP    float32 `json:"novelty_p,omitempty"`   // p-value of Novelty, in (0, 1]
+	*Estimate           // nil: the model predicts classes. The pointed-to value is constant
 }
 
-// Estimate is what a regression predicts, in its own unit.
+// Estimate is the number that a regression predicts, in its own unit.
 type Estimate struct {
 	Value float32 `json:"value"`
-	Low   float32 `json:"low"` // of the interval around it
+	Low   float32 `json:"low"` // lower end of the interval
 	High  float32 `json:"high"`
 }
 
-// evidence is what a prediction says. JSON has no numbers that are not finite.
-func evidence(p *codec.Prediction) (e Evidence) {
-	if finite(p.Probability) {
+// newEvidence returns a prediction's evidence without non-finite numbers, which JSON does not
+// allow.
+func newEvidence(p *codec.Prediction) (e Evidence) {
+	if isFinite(p.Probability) {
 		e.Probability = p.Probability
 	}
-	if p.NoveltyP > 0 && finite(p.NoveltyP) && finite(p.Novelty) {
+	if p.NoveltyP > 0 && isFinite(p.NoveltyP) && isFinite(p.Novelty) {
 		e.Novelty, e.NoveltyP = p.Novelty, p.NoveltyP
 	}
-	if n := p.Number; n.Known && finite(n.Value) && finite(n.Low) && finite(n.High) {
+	if n := p.Number; n.Known && isFinite(n.Value) && isFinite(n.Low) && isFinite(n.High) {
 		e.Estimate = &Estimate{n.Value, n.Low, n.High}
 	}
 	return e
 }
 
 // maxEvent bounds the JSON of an event.
-const maxEvent = 2 << 20
+const maxEventBytes = 2 << 20
 
-// Marshal is an event as it is stored.
+// Marshal encodes an event for the log.
 func (e *Event) Marshal() ([]byte, error) {
 	b, err := json.Marshal(e)
-	if err == nil && len(b) > maxEvent {
-		err = fmt.Errorf("it has %d bytes, want at most %d", len(b), maxEvent)
+	if err == nil && len(b) > maxEventBytes {
+		err = fmt.Errorf("%d bytes, want at most %d", len(b), maxEventBytes)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("alarm: event %d: %w", e.Number, err)
@@ -92,11 +93,11 @@ func (e *Event) Marshal() ([]byte, error) {
 	return b, nil
 }
 
-// Unmarshal reads an event.
+// Unmarshal decodes an event.
 func Unmarshal(data []byte) (Event, error) {
 	var e Event
-	if len(data) > maxEvent {
-		return e, fmt.Errorf("alarm: an event of %d bytes, want at most %d", len(data), maxEvent)
+	if len(data) > maxEventBytes {
+		return e, fmt.Errorf("alarm: an event of %d bytes, want at most %d", len(data), maxEventBytes)
 	}
 	if err := json.Unmarshal(data, &e); err != nil {
 		return e, fmt.Errorf("alarm: event: %w", err)
@@ -113,26 +114,27 @@ func Unmarshal(data []byte) (Event, error) {
 	return e, nil
 }
 
-// Place is a prediction, by its number in its partition: 1, 2, 3, ...
+// Place identifies a prediction by its number in its partition: 1, 2, 3, ...
 type Place struct {
 	Partition int    `json:"partition"`
 	Number    uint64 `json:"number"`
 }
 
-// Logged is an event as the log has it: with what had been judged when it was made.
+// Logged is an event of the log with the predictions judged before it.
 type Logged struct {
 	Event Event `json:"event"`
-	// Judged are how many predictions of each partition had been judged, of those
-	// partitions that had any since the event before.
+	// Judged has the number of judged predictions for each partition with predictions since the
+	// previous event.
 	Judged []Place `json:"judged,omitempty"`
-	// By is the prediction that decided; the zero Place of an event that follows from none.
+	// By is the deciding prediction; the zero Place if there is none.
 	By Place `json:"by,omitzero"`
 }
 
-// Judged is what Logged has of an event that Take has returned; of others, By is zero.
-func (e *Event) Judged() (judged []Place, by Place) { return e.judged, e.by }
+// JudgedPlaces returns Logged.Judged and Logged.By for an event of JudgeMessage; for other events,
+// by is zero.
+func (e *Event) JudgedPlaces() (judged []Place, by Place) { return e.judged, e.by }
 
-// PlacesText is places as a header has them: 0:877 3:1201.
+// PlacesText returns places in header form: 0:877 3:1201.
 func PlacesText(all []Place) string {
 	var b strings.Builder
 	for i, p := range all {
@@ -144,35 +146,34 @@ func PlacesText(all []Place) string {
 	return b.String()
 }
 
-// ParsePlaces reads what PlacesText has written.
+// ParsePlaces parses the result of PlacesText.
 func ParsePlaces(text string) ([]Place, error) {
 	var all []Place
-	for one := range strings.FieldsSeq(text) {
-		partition, number, ok := strings.Cut(one, ":")
+	for field := range strings.FieldsSeq(text) {
+		partition, number, ok := strings.Cut(field, ":")
 		p, err1 := strconv.ParseUint(partition, 10, 31)
 		n, err2 := strconv.ParseUint(number, 10, 64)
 		if err := errors.Join(err1, err2); !ok || err != nil {
-			return nil, fmt.Errorf("alarm: %q is no partition and number, such as 3:1201", one)
+			return nil, fmt.Errorf("alarm: %q, want partition and number, such as 3:1201", field)
 		}
 		all = append(all, Place{int(p), n})
 	}
 	return all, nil
 }
 
-// tokenBytes are the bytes that a token has as they are.
+// tokenBytes are the bytes that a token keeps.
 const tokenBytes = "-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
-// Token makes a name one that subjects and keys of NATS may have, and no two names the
-// same: letters, digits, - and _ stay, and dots that stand alone between others; every
-// other byte is = and two hex digits. A name of more than 256 bytes becomes == and its
-// SHA-256, an empty one =.
+// Token converts a name to a unique token for subjects and keys of NATS: letters, digits, - and _
+// stay, as do single dots between other bytes; every other byte becomes = and two hex digits. A
+// name of more than 256 bytes becomes == and its SHA-256, an empty name =.
 func Token(name string) string {
 	if name == "" {
 		return "="
 	}
 	if len(name) > 256 {
 		sum := sha256.Sum256([]byte(name))
-		return "==" + hex.EncodeToString(sum[:]) // no name's escapes have == in them
+		return "==" + hex.EncodeToString(sum[:]) // no escaped name has ==
 	}
 	var b strings.Builder
 	for i := range len(name) {

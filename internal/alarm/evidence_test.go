@@ -11,15 +11,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// An event says what the prediction said that decided, an acknowledgement what raised the
-// alarm, also after the state was stored. Numbers that JSON does not have are absent.
+// TestEvidence: an event has the data of the deciding prediction; an acknowledgement has the data
+// of the raising prediction, even after the state was stored. Non-finite numbers are absent.
 func TestEvidence(t *testing.T) {
 	rules, err := alarm.ParseRules(map[string]string{"hot": "value > 80"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := alarm.NewFold("log", 0)
-	if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
+	if _, err := f.ApplyFact(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	seq := uint64(0)
@@ -27,7 +27,7 @@ func TestEvidence(t *testing.T) {
 		t.Helper()
 		seq++
 		p.Stream, p.Time = "s", codec.NoTime
-		events, err := f.Take(&alarm.Message{Seq: seq, Outs: seq, Labels: []string{"heat"}, Predictions: []codec.Prediction{p}})
+		events, err := f.JudgeMessage(&alarm.Message{Seq: seq, Outs: seq, Labels: []string{"heat"}, Predictions: []codec.Prediction{p}})
 		if err != nil || len(events) != 1 {
 			t.Fatalf("%+v: %v", events, err)
 		}
@@ -40,7 +40,7 @@ func TestEvidence(t *testing.T) {
 			t.Fatal(err)
 		}
 		again, err := alarm.Unmarshal(data)
-		if err != nil || !alike(again, e) {
+		if err != nil || !sameEvent(again, e) {
 			t.Errorf("%s is read as %+v: %v", data, again, err)
 		}
 		var all map[string]any
@@ -78,10 +78,10 @@ func TestEvidence(t *testing.T) {
 	if got := written(acked); got != want {
 		t.Errorf("acknowledged: %s, want %s", got, want)
 	}
-	if _, err := f.Apply(acked); err != nil {
+	if _, err := f.ApplyFact(acked); err != nil {
 		t.Fatal(err)
 	}
-	if on := f.On(); len(on) != 1 || on[0].NoveltyP != .25 || on[0].Estimate == nil || on[0].Value != 90 {
+	if on := f.ActiveAlarms(); len(on) != 1 || on[0].NoveltyP != .25 || on[0].Estimate == nil || on[0].Value != 90 {
 		t.Errorf("on are %+v", on)
 	}
 	nan := float32(math.NaN())

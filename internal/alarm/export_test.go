@@ -1,4 +1,4 @@
 package alarm
 
-// SetMost bounds how many streams a fold remembers.
-func SetMost(f *Fold, most int) { f.most = most }
+// SetMaxStreams limits the number of streams of a fold.
+func SetMaxStreams(f *Fold, most int) { f.maxStreams = most }

@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// begin is a fold with rules, which are not event 1: so numbers are those of alarms.
-func begin(t testing.TB, rules []alarmtest.Rule) *alarm.Fold {
+// newFold returns a fold with rules that have no event: the first alarm is event 1.
+func newFold(t testing.TB, rules []alarmtest.Rule) *alarm.Fold {
 	t.Helper()
 	texts := map[string]string{}
 	for _, w := range rules {
@@ -29,23 +29,23 @@ func begin(t testing.TB, rules []alarmtest.Rule) *alarm.Fold {
 		t.Fatal(err)
 	}
 	f := alarm.NewFold("log", 0)
-	if _, err := f.Apply(f.ChangeRules(parsed, "", "test", time.Time{})); err != nil {
+	if _, err := f.ApplyFact(f.ChangeRules(parsed, "", "test", time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	return f
 }
 
-// drive lets the fold judge messages, and looks at the clock after each.
-func drive(t testing.TB, f *alarm.Fold, messages []alarm.Message) (events []alarm.Event) {
+// judgeAll judges messages, and checks the clock after each message.
+func judgeAll(t testing.TB, f *alarm.Fold, messages []alarm.Message) (events []alarm.Event) {
 	t.Helper()
 	for i := range messages {
-		now, err := f.Take(&messages[i])
+		now, err := f.JudgeMessage(&messages[i])
 		if err != nil {
 			t.Fatal(err)
 		}
 		events = append(events, now...)
-		for _, e := range f.Silences(looked(&messages[i]), time.Time{}) {
-			if more, err := f.Apply(e); err != nil || len(more) > 0 {
+		for _, e := range f.Silences(clockTime(&messages[i]), time.Time{}) {
+			if more, err := f.ApplyFact(e); err != nil || len(more) > 0 {
 				t.Fatalf("%v: %v", more, err)
 			}
 			events = append(events, e)
@@ -54,28 +54,28 @@ func drive(t testing.TB, f *alarm.Fold, messages []alarm.Message) (events []alar
 	return events
 }
 
-// looked is when the clock was looked at after a message.
-func looked(m *alarm.Message) time.Time { return m.Stored.Add(time.Minute) }
+// clockTime is the time of the clock check after a message.
+func clockTime(m *alarm.Message) time.Time { return m.Stored.Add(time.Minute) }
 
-func flat(messages []alarm.Message) (all []alarmtest.Entry) {
+func oracleHistory(messages []alarm.Message) (all []alarmtest.Entry) {
 	for i := range messages {
 		m := &messages[i]
 		for _, p := range m.Predictions {
 			all = append(all, alarmtest.Entry{Position: m.Seq, Stored: m.Stored, P: p, Class: m.Labels[p.Class]})
 		}
-		all = append(all, alarmtest.Entry{Position: m.Seq, Stored: looked(m), Look: true})
+		all = append(all, alarmtest.Entry{Position: m.Seq, Stored: clockTime(m), Look: true})
 	}
 	return all
 }
 
-// The fold says what an oracle says that looks at all predictions again each time.
+// TestOracle compares the fold with an oracle that rejudges all predictions each time.
 func TestOracle(t *testing.T) {
 	kinds := map[string]int{}
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		rules, messages := alarmtest.RandomRules(rng), alarmtest.RandomMessages(rng, 9, 70)
-		want := alarmtest.ExpectEvents(rules, flat(messages))
-		alarmtest.WantEvents(t, alarmtest.Shift(drive(t, begin(t, rules), messages)), want)
+		want := alarmtest.ExpectEvents(rules, oracleHistory(messages))
+		alarmtest.WantEvents(t, alarmtest.Shift(judgeAll(t, newFold(t, rules), messages)), want)
 		for _, e := range want {
 			kinds[e.Kind]++
 		}
@@ -85,18 +85,18 @@ func TestOracle(t *testing.T) {
 	}
 }
 
-// A fold that is stored and read back somewhere, and gets messages again that it had,
-// says the same. Facts come from the log.
+// TestResume: a fold that was stored, decoded, and given some messages twice has the same results.
+// Facts come from the log.
 func TestResume(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 2))
 		rules, messages := alarmtest.RandomRules(rng), alarmtest.RandomMessages(rng, 9, 70)
-		whole := begin(t, rules)
-		want := drive(t, whole, messages)
+		whole := newFold(t, rules)
+		want := judgeAll(t, whole, messages)
 
-		f := begin(t, rules)
+		f := newFold(t, rules)
 		cut := rng.IntN(len(messages))
-		got := drive(t, f, messages[:cut])
+		got := judgeAll(t, f, messages[:cut])
 		stored, err := f.Encode()
 		if err != nil {
 			t.Fatal(err)
@@ -104,20 +104,20 @@ func TestResume(t *testing.T) {
 		if f, err = alarm.DecodeFold(stored); err != nil {
 			t.Fatal(err)
 		}
-		log := want[len(got):] // what was published before the kill, and what was not
+		log := want[len(got):] // published before the kill, and not published
 		for i := max(0, cut-3); i < len(messages); i++ {
-			follows, err := f.Take(&messages[i])
+			follows, err := f.JudgeMessage(&messages[i])
 			if err != nil {
 				t.Fatal(err)
 			}
 			for _, e := range follows {
-				if !alike(e, log[0]) {
+				if !sameEvent(e, log[0]) {
 					t.Fatalf("seed %d: %+v\nwant %+v", seed, e, log[0])
 				}
 				got, log = append(got, e), log[1:]
 			}
 			for len(log) > 0 && log[0].Position == f.Position() && i >= cut {
-				if _, err := f.Apply(log[0]); err != nil {
+				if _, err := f.ApplyFact(log[0]); err != nil {
 					t.Fatal(err)
 				}
 				got, log = append(got, log[0]), log[1:]
@@ -134,16 +134,16 @@ func TestResume(t *testing.T) {
 	}
 }
 
-func alike(a, b alarm.Event) bool {
+func sameEvent(a, b alarm.Event) bool {
 	x, err1 := json.Marshal(a)
 	y, err2 := json.Marshal(b)
 	return err1 == nil && err2 == nil && bytes.Equal(x, y)
 }
 
-// Predictions that come again under other messages, as after an output that went back,
-// are not judged again; missing ones are found.
+// TestNumbers: predictions that return in other messages, as after an output that went back in
+// time, are not judged twice; missing predictions are detected.
 func TestNumbers(t *testing.T) {
-	f := begin(t, []alarmtest.Rule{{Name: "a", Classes: []string{"bad"}, K: 3, N: 3, ClearAfter: 1}})
+	f := newFold(t, []alarmtest.Rule{{Name: "a", Classes: []string{"bad"}, K: 3, N: 3, ClearAfter: 1}})
 	bad := codec.Prediction{Stream: "s", Answer: outcome.Answer{Class: 1}, Time: codec.NoTime}
 	m := func(seq, outs uint64, n int) *alarm.Message {
 		one := alarm.Message{Seq: seq, Stored: time.Unix(int64(seq), 0), Outs: outs, Labels: []string{"ok", "bad"}}
@@ -157,48 +157,48 @@ func TestNumbers(t *testing.T) {
 		events int
 		err    error
 	}{
-		{m(10, 7, 1), 0, nil}, // the log begins somewhere
+		{m(10, 7, 1), 0, nil}, // the log starts at any number
 		{m(11, 8, 1), 0, nil},
-		{m(12, 8, 2), 0, nil}, // both again
-		{m(12, 9, 1), 0, nil}, // the same message again
+		{m(12, 8, 2), 0, nil}, // both are known
+		{m(12, 9, 1), 0, nil}, // the same message
 		{m(13, 8, 0), 0, nil}, // a record without predictions
 		{m(14, 11, 1), 0, alarm.ErrMissing},
 		{m(15, 10, 0), 0, alarm.ErrMissing},
-		{m(16, 9, 2), 1, nil}, // one of them again
+		{m(16, 9, 2), 1, nil}, // one prediction is known
 	} {
-		events, err := f.Take(c.m)
+		events, err := f.JudgeMessage(c.m)
 		if !errors.Is(err, c.err) || len(events) != c.events {
 			t.Errorf("message %d: %d events, %v; want %d, %v", c.m.Seq, len(events), err, c.events, c.err)
 		}
 	}
-	f.Skip(20) // what is missing is accepted: the alarm stays on, and counting begins anew
-	if on := f.On(); len(on) != 1 || on[0].Key != "s" {
+	f.SkipTo(20) // the gap is accepted: the alarm stays active, and counting restarts
+	if on := f.ActiveAlarms(); len(on) != 1 || on[0].Key != "s" {
 		t.Errorf("after the gap %+v are on", on)
 	}
-	if _, err := f.Take(m(21, 100, 1)); err != nil {
+	if _, err := f.JudgeMessage(m(21, 100, 1)); err != nil {
 		t.Error(err)
 	}
-	if _, err := f.Take(&alarm.Message{Seq: 22, Predictions: make([]codec.Prediction, 2), Outs: 1}); err == nil {
+	if _, err := f.JudgeMessage(&alarm.Message{Seq: 22, Predictions: make([]codec.Prediction, 2), Outs: 1}); err == nil {
 		t.Error("a message with more predictions than there were is taken")
 	}
 }
 
-// An alarm is acknowledged once, while it is on; other rules keep it where they are
-// about the same streams.
+// TestFacts: an alarm is acknowledged once, while active; it survives other rules that cover the
+// same streams.
 func TestFacts(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
-	f := begin(t, []alarmtest.Rule{
+	f := newFold(t, []alarmtest.Rule{
 		{Name: "a", Classes: []string{"bad"}, K: 1, N: 1, ClearAfter: 1},
 		{Name: "b", Classes: []string{"bad"}, K: 1, N: 1, ClearAfter: 1},
 	})
 	apply := func(e alarm.Event, events int) {
 		t.Helper()
-		if follows, err := f.Apply(e); err != nil || len(follows) != events {
+		if follows, err := f.ApplyFact(e); err != nil || len(follows) != events {
 			t.Fatalf("%+v: %d events follow (%v), want %d", e, len(follows), err, events)
 		}
 	}
 	m := alarm.Message{Seq: 5, Outs: 1, Stored: now, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{{Stream: "s", Answer: outcome.Answer{Class: 1}}}}
-	if events, err := f.Take(&m); err != nil || len(events) != 2 {
+	if events, err := f.JudgeMessage(&m); err != nil || len(events) != 2 {
 		t.Fatalf("%v, %v", events, err)
 	}
 	if _, err := f.Acknowledge("a", "t", 0, "anna", now); !errors.Is(err, alarm.ErrNoAlarm) {
@@ -215,10 +215,10 @@ func TestFacts(t *testing.T) {
 	if _, err := f.Acknowledge("a", "s", 0, "anna", now); !errors.Is(err, alarm.ErrAcknowledged) {
 		t.Errorf("twice: %v", err)
 	}
-	if _, err := f.Apply(e); err == nil {
+	if _, err := f.ApplyFact(e); err == nil {
 		t.Error("the same event is applied twice")
 	}
-	changed, _ := f.Changed(10)
+	changed, _ := f.TakeChanges(10)
 	if len(changed) != 1 || fmt.Sprint(changed[0].Alarms) != "map[a:acknowledged b:raised]" || changed[0].Class != "bad" {
 		t.Errorf("known of the stream: %+v", changed)
 	}
@@ -227,77 +227,77 @@ func TestFacts(t *testing.T) {
 		t.Fatal(err)
 	}
 	apply(f.ChangeRules(rules, "c", "anna", now), 1)
-	on := f.On()
+	on := f.ActiveAlarms()
 	if len(on) != 1 || on[0].Rule != "a" || !on[0].Acknowledged || on[0].Alarm != 2 {
 		t.Errorf("after the change %+v are on, want a", on)
 	}
 }
 
-// What a fold remembers of streams is bounded: the oldest go, those with alarms stay.
-func TestForget(t *testing.T) {
-	f := begin(t, []alarmtest.Rule{{Name: "a", Classes: []string{"bad"}, K: 1, N: 1, ClearAfter: 1}, {Name: "b", Silent: time.Minute}})
-	alarm.SetMost(f, 32)
+// TestEvictStreams: the number of streams is bounded: the oldest are removed, streams with alarms
+// stay.
+func TestEvictStreams(t *testing.T) {
+	f := newFold(t, []alarmtest.Rule{{Name: "a", Classes: []string{"bad"}, K: 1, N: 1, ClearAfter: 1}, {Name: "b", Silent: time.Minute}})
+	alarm.SetMaxStreams(f, 32)
 	const streams = 100
 	for i := range uint64(streams) {
 		p := codec.Prediction{Stream: fmt.Sprint("s", i)}
 		if i == 3 {
 			p.Class = 1
 		}
-		if _, err := f.Take(&alarm.Message{Seq: i + 1, Outs: i + 1, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{p}, Stored: time.Unix(int64(i), 0)}); err != nil {
+		if _, err := f.JudgeMessage(&alarm.Message{Seq: i + 1, Outs: i + 1, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{p}, Stored: time.Unix(int64(i), 0)}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	changed, gone := f.Changed(1000)
+	changed, gone := f.TakeChanges(1000)
 	if len(changed) > 32 || len(changed)+len(gone) != streams {
 		t.Errorf("%d streams known and %d gone of %d, want at most 32 known", len(changed), len(gone), streams)
 	}
 	if n := len(f.Silences(time.Unix(1e6, 0), time.Time{})); n != len(changed) {
 		t.Errorf("%d silences of %d streams", n, len(changed))
 	}
-	if on := f.On(); len(on) != 1 || on[0].Key != "s3" {
+	if on := f.ActiveAlarms(); len(on) != 1 || on[0].Key != "s3" {
 		t.Errorf("%+v are on", on)
 	}
 }
 
-// Where all streams that may be remembered have an alarm, others are not judged, until
-// one is over. What was said to be gone and is not stored is said again, also behind a
-// stored state.
+// TestFull: if all streams have alarms at the limit, new streams are not judged until an alarm is
+// cleared. A removed stream that was not stored is reported once more, even after a stored state.
 func TestFull(t *testing.T) {
-	f := begin(t, []alarmtest.Rule{{Name: "a", Classes: []string{"bad"}, K: 1, N: 1, ClearAfter: 1}})
-	alarm.SetMost(f, 4)
+	f := newFold(t, []alarmtest.Rule{{Name: "a", Classes: []string{"bad"}, K: 1, N: 1, ClearAfter: 1}})
+	alarm.SetMaxStreams(f, 4)
 	seq := uint64(0)
 	take := func(stream string, class int32) int {
 		t.Helper()
 		seq++
-		events, err := f.Take(&alarm.Message{Seq: seq, Outs: seq, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{{Stream: stream, Answer: outcome.Answer{Class: class}}}, Stored: time.Unix(int64(seq), 0)})
+		events, err := f.JudgeMessage(&alarm.Message{Seq: seq, Outs: seq, Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{{Stream: stream, Answer: outcome.Answer{Class: class}}}, Stored: time.Unix(int64(seq), 0)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		return len(events)
 	}
 	for i := range 4 {
-		if n := take(fmt.Sprint("s", i), 1); n != 1 || f.Full() {
+		if n := take(fmt.Sprint("s", i), 1); n != 1 || f.ReportFull() {
 			t.Fatalf("stream %d: %d events", i, n)
 		}
 	}
-	if n := take("late", 1) + take("later", 1); n != 0 || len(f.On()) != 4 {
-		t.Errorf("%d events of streams that are too many, %d alarms", n, len(f.On()))
+	if n := take("late", 1) + take("later", 1); n != 0 || len(f.ActiveAlarms()) != 4 {
+		t.Errorf("%d events of streams that are too many, %d alarms", n, len(f.ActiveAlarms()))
 	}
-	if !f.Full() || f.Full() {
+	if !f.ReportFull() || f.ReportFull() {
 		t.Error("that is said once")
 	}
-	if n := take("s2", 0) + take("late", 1); n != 2 || len(f.On()) != 4 {
-		t.Errorf("%d events once an alarm is over, %d alarms", n, len(f.On()))
+	if n := take("s2", 0) + take("late", 1); n != 2 || len(f.ActiveAlarms()) != 4 {
+		t.Errorf("%d events once an alarm is over, %d alarms", n, len(f.ActiveAlarms()))
 	}
 	for range 2 {
-		if changed, gone := f.Changed(4); len(changed) != 4 || len(gone) != 0 {
+		if changed, gone := f.TakeChanges(4); len(changed) != 4 || len(gone) != 0 {
 			t.Errorf("%+v changed and %v gone, of at most 4", changed, gone)
 		}
-		if changed, gone := f.Changed(4); len(changed) != 0 || fmt.Sprint(gone) != "[s2]" {
+		if changed, gone := f.TakeChanges(4); len(changed) != 0 || fmt.Sprint(gone) != "[s2]" {
 			t.Errorf("%+v changed and %v gone, want s2", changed, gone)
 		}
 		for _, name := range []string{"s0", "s1", "s2", "s3", "late"} { // nothing was stored
-			f.Again(name)
+			f.MarkChanged(name)
 		}
 		state, err := f.Encode()
 		if err != nil {
@@ -309,10 +309,9 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// What is known of a stream has the novelty of its last prediction, as far as JSON has
-// such numbers.
+// TestLatestNovelty: a stream's latest data has the novelty of its last prediction, if finite.
 func TestLatestNovelty(t *testing.T) {
-	f := begin(t, nil)
+	f := newFold(t, nil)
 	nan := float32(math.NaN())
 	for i, c := range []struct {
 		novelty, p float32
@@ -324,10 +323,10 @@ func TestLatestNovelty(t *testing.T) {
 		m := alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Stored: time.Unix(int64(i), 0), Labels: []string{"a"}, Predictions: []codec.Prediction{
 			{Stream: "s", Time: codec.NoTime, Answer: outcome.Answer{Novelty: c.novelty, NoveltyP: c.p}},
 		}}
-		if _, err := f.Take(&m); err != nil {
+		if _, err := f.JudgeMessage(&m); err != nil {
 			t.Fatal(err)
 		}
-		changed, _ := f.Changed(10)
+		changed, _ := f.TakeChanges(10)
 		got, err := json.Marshal(changed)
 		if err != nil || len(changed) != 1 || !strings.Contains(string(got), c.want) || c.want == "" && strings.Contains(string(got), "novelty") {
 			t.Errorf("novelty %v, p %v: %s, %v; want %q", c.novelty, c.p, got, err, c.want)

@@ -15,9 +15,8 @@ import (
 
 var writeFormats = flag.Bool("write-formats", false, "write the files of testdata/formats that are not there")
 
-// The stored state of version 1, of alarms, counters and series that are watched for
-// drift, is read, and written again the same. See CONTRIBUTING.md, "When a format
-// changes".
+// TestStoredState: the stored state of version 1, with alarms, counters and drift series, is
+// decoded, and encoded to the same bytes. See CONTRIBUTING.md, "When a format changes".
 func TestStoredState(t *testing.T) {
 	path := filepath.Join("testdata", "formats", "state-1.json.gz")
 	if _, err := os.Stat(path); *writeFormats && os.IsNotExist(err) {
@@ -36,19 +35,19 @@ func TestStoredState(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(f.On()) == 0 || len(f.Tail()) == 0 {
-		t.Errorf("%d alarms are on, %d events are in the tail: the file has lost its subject", len(f.On()), len(f.Tail()))
+	if len(f.ActiveAlarms()) == 0 || len(f.Tail()) == 0 {
+		t.Errorf("%d alarms are on, %d events are in the tail: the file has lost its subject", len(f.ActiveAlarms()), len(f.Tail()))
 	}
 	again, err := f.Encode(f.Tail()...)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, want := inflated(t, again), inflated(t, stored); !bytes.Equal(got, want) {
+	if got, want := decompress(t, again), decompress(t, stored); !bytes.Equal(got, want) {
 		t.Errorf("today's state is\n%.400s\nwant\n%.400s", got, want)
 	}
 }
 
-// stateToStore is a state in which every kind of content occurs.
+// stateToStore returns a state with every kind of content.
 func stateToStore(t *testing.T) []byte {
 	t.Helper()
 	rules, err := alarm.ParseRules(map[string]string{"sure": "drift probability, shift 1", "any": "class y"})
@@ -59,17 +58,17 @@ func stateToStore(t *testing.T) []byte {
 	var tail []alarm.Logged
 	take := func(events ...alarm.Event) {
 		for _, e := range events {
-			judged, by := e.Judged()
+			judged, by := e.JudgedPlaces()
 			tail = append(tail, alarm.Logged{Event: e, Judged: judged, By: by})
 		}
 	}
 	e := f.ChangeRules(rules, "", "test", time.Date(2026, 1, 31, 8, 0, 0, 0, time.UTC))
-	if _, err := f.Apply(e); err != nil {
+	if _, err := f.ApplyFact(e); err != nil {
 		t.Fatal(err)
 	}
 	take(e)
-	for _, m := range drifting()[:1200] {
-		events, err := f.Take(&m)
+	for _, m := range driftingMessages()[:1200] {
+		events, err := f.JudgeMessage(&m)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -82,7 +81,7 @@ func stateToStore(t *testing.T) []byte {
 	return state
 }
 
-func inflated(t *testing.T, data []byte) []byte {
+func decompress(t *testing.T, data []byte) []byte {
 	t.Helper()
 	z, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {

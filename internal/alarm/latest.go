@@ -9,12 +9,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// MostStreams is how many streams a Fold remembers. Beyond that, those are left out
-// that had no prediction for longest and have no alarm. If all have one, streams that
-// come then are not judged.
+// MostStreams is the maximum number of streams in a Fold. Beyond this, the streams without an alarm
+// and with the oldest predictions are removed. If all streams have alarms, new streams are not
+// judged.
 const MostStreams = 1 << 20
 
-// Latest is what is known of a stream: its last prediction, and its alarms.
+// Latest is the last prediction of a stream, and its alarms.
 type Latest struct {
 	Stream string     `json:"stream"`
 	Seq    uint64     `json:"seq"`
@@ -25,32 +25,32 @@ type Latest struct {
 	Evidence
 	Integrity string    `json:"integrity"`
 	Flags     string    `json:"flags,omitempty"`
-	Seen      time.Time `json:"seen"`     // when the server stored the prediction
-	Position  uint64    `json:"position"` // of it in the job's output
-	// Alarms are those of this stream that are on, raised or acknowledged, by their
-	// rules. Alarms of groups of streams are not here.
+	Seen      time.Time `json:"seen"`     // storage time of the prediction
+	Position  uint64    `json:"position"` // of the prediction in the job's output
+	// Alarms has the kind (raised or acknowledged) of each active alarm of this stream, by rule.
+	// Alarms of groups of streams are not included.
 	Alarms map[string]string `json:"alarms,omitempty"`
 
-	keys    []string // of the alarms of each rule; nil = not yet found out
-	covered []bool   // by each rule
+	keys    []string // alarm key for each rule; nil = not computed yet
+	covered []bool   // for each rule
 }
 
-// see notes a prediction; nil where there are too many streams.
-func (f *Fold) see(m *Message, p *codec.Prediction, class string) *Latest {
+// recordPrediction stores a prediction; it returns nil if there are too many streams.
+func (f *Fold) recordPrediction(m *Message, p *codec.Prediction, class string) *Latest {
 	s := f.streams[p.Stream]
 	if s == nil {
-		if len(f.streams) >= f.most && !f.busy {
-			f.forget()
+		if len(f.streams) >= f.maxStreams && !f.full {
+			f.evictStreams()
 		}
-		if len(f.streams) >= f.most {
-			f.busy = true
+		if len(f.streams) >= f.maxStreams {
+			f.full = true
 			return nil
 		}
 		s = &Latest{Stream: p.Stream}
 		f.streams[p.Stream] = s
 	}
-	s.Seq, s.Row, s.Class, s.Score, s.Evidence = p.Seq, p.Row, class, p.Score, evidence(p)
-	if !finite(p.Score) {
+	s.Seq, s.Row, s.Class, s.Score, s.Evidence = p.Seq, p.Row, class, p.Score, newEvidence(p)
+	if !isFinite(p.Score) {
 		s.Score = 0
 	}
 	s.Integrity, s.Flags, s.Seen, s.Position, s.Time = p.Flags.Integrity(), p.Flags.String(), f.time, m.Seq, nil
@@ -68,15 +68,15 @@ func (f *Fold) see(m *Message, p *codec.Prediction, class string) *Latest {
 	return s
 }
 
-// touch notes an event with the stream that it is about.
-func (f *Fold) touch(e *Event) {
+// updateStream records an event in its stream's latest data.
+func (f *Fold) updateStream(e *Event) {
 	s := f.streams[e.Key]
-	if r := f.rules.named(e.Rule); s == nil || r != nil && r.By != nil {
+	if r := f.rules.byName(e.Rule); s == nil || r != nil && r.By != nil {
 		return
 	}
 	if e.Kind == Cleared {
 		delete(s.Alarms, e.Rule)
-		f.busy = false
+		f.full = false
 	} else {
 		if s.Alarms == nil {
 			s.Alarms = map[string]string{}
@@ -86,8 +86,8 @@ func (f *Fold) touch(e *Event) {
 	f.changed[s.Stream] = true
 }
 
-// forget leaves a sixteenth of the streams out.
-func (f *Fold) forget() {
+// evictStreams removes a sixteenth of the streams.
+func (f *Fold) evictStreams() {
 	var idle []*Latest
 	for _, s := range f.streams {
 		if len(s.Alarms) == 0 {
@@ -97,22 +97,22 @@ func (f *Fold) forget() {
 	slices.SortFunc(idle, func(a, b *Latest) int {
 		return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.Stream, b.Stream))
 	})
-	for _, s := range idle[:min(len(idle), max(1, f.most/16))] {
+	for _, s := range idle[:min(len(idle), max(1, f.maxStreams/16))] {
 		delete(f.streams, s.Stream)
 		delete(f.changed, s.Stream)
 		f.gone[s.Stream] = true
 		for _, r := range f.rules {
 			if key, ok := r.Key(s.Stream); ok && r.By == nil {
-				delete(f.counters, at{r.Name, key})
+				delete(f.counters, alarmKey{r.Name, key})
 			}
 		}
 	}
 	f.countSeries()
 }
 
-// Changed are the streams about which something else is known than at the last call,
-// and those that are known no more: at most so many in all.
-func (f *Fold) Changed(most int) (changed []Latest, gone []string) {
+// TakeChanges returns the streams that changed since the last call, and the removed streams; at
+// most a given number together.
+func (f *Fold) TakeChanges(most int) (changed []Latest, gone []string) {
 	var names []string
 	for name := range f.changed {
 		if len(names) == most {
@@ -139,20 +139,20 @@ func (f *Fold) Changed(most int) (changed []Latest, gone []string) {
 	return changed, gone
 }
 
-// TakeChanged are the names of the streams that Changed would tell of, and does not any
-// more: somebody else has.
-func (f *Fold) TakeChanged() map[string]bool {
+// TakeChangedNames returns the names of changed and removed streams and resets the changes: another
+// process has stored them.
+func (f *Fold) TakeChangedNames() map[string]bool {
 	names := f.changed
 	maps.Copy(names, f.gone)
 	f.changed, f.gone = map[string]bool{}, map[string]bool{}
 	return names
 }
 
-// HasChanged reports whether Changed has something to say.
-func (f *Fold) HasChanged() bool { return len(f.changed)+len(f.gone) > 0 }
+// HasChanges reports whether TakeChanges has results.
+func (f *Fold) HasChanges() bool { return len(f.changed)+len(f.gone) > 0 }
 
-// Again names a stream of which was not stored what Changed said: it says so once more.
-func (f *Fold) Again(stream string) {
+// MarkChanged marks a stream as changed because its result from TakeChanges was not stored.
+func (f *Fold) MarkChanged(stream string) {
 	if f.streams[stream] != nil {
 		f.changed[stream] = true
 	} else {
@@ -160,17 +160,17 @@ func (f *Fold) Again(stream string) {
 	}
 }
 
-// AllAgain is Again for all streams that are known.
-func (f *Fold) AllAgain() {
+// MarkAllChanged marks all streams as changed.
+func (f *Fold) MarkAllChanged() {
 	for name := range f.streams {
 		f.changed[name] = true
 	}
 }
 
-// Full reports once that there are MostStreams streams, all with alarms, and that others
+// ReportFull reports once that there are MostStreams streams, all with alarms, so that new streams
 // are not judged.
-func (f *Fold) Full() bool {
-	now := f.busy && !f.said
-	f.said = f.said || now
-	return now
+func (f *Fold) ReportFull() bool {
+	first := f.full && !f.fullReported
+	f.fullReported = f.fullReported || first
+	return first
 }

@@ -7,19 +7,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Gives is what the predictions of a model have.
-type Gives struct {
+// Capabilities lists the data that the predictions of a model have.
+type Capabilities struct {
 	Classes     []string
 	Probability bool
 	Number      bool
 	Novelty     bool
 	Inputs      bool
-	LeastP      float32 // the smallest p-value of its detector; 0 = not known
+	LeastP      float32 // smallest p-value of the detector; 0 = unknown
 }
 
-// GivesIn is what the predictions of a message have.
-func GivesIn(classes []string, all []codec.Prediction) Gives {
-	g := Gives{Classes: classes}
+// CapabilitiesOf returns the capabilities visible in a message's predictions.
+func CapabilitiesOf(classes []string, all []codec.Prediction) Capabilities {
+	g := Capabilities{Classes: classes}
 	for i := range all {
 		p := &all[i]
 		g.Probability = g.Probability || p.Probability != 0
@@ -30,51 +30,50 @@ func GivesIn(classes []string, all []codec.Prediction) Gives {
 	return g
 }
 
-// Never is a rule whose alarm no prediction of a model raises, or raises for one of the
-// classes that it names.
-type Never struct {
+// Unreachable is a rule whose alarm a model's predictions can never raise, in total or for one of
+// the named classes.
+type Unreachable struct {
 	Rule  string
-	Class string // that the model does not have; else empty
+	Class string // a class that the model lacks; else empty
 	Why   string
 }
 
-// reportNever reports the classes that a model does not have, and a probability that it does
-// not give.
-func (c *classes) reportNever(g Gives, say func(class, why string)) {
+// reportUnreachable reports the classes and the probability that a model lacks.
+func (c *classCondition) reportUnreachable(g Capabilities, report func(class, why string)) {
 	for _, name := range c.names {
 		if !slices.Contains(g.Classes, name) {
-			say(name, "a rule names a class that the job's model does not have: no prediction is of it")
+			report(name, "a rule names a class that the job's model lacks: no prediction has this class")
 		}
 	}
 	if c.atLeast > 0 && !g.Probability {
-		say("", "a rule wants a probability, and the job's model gives none: its alarm is never raised; write the rule without >=, or train the model again")
+		report("", "a rule requires a probability, but the job's model has none: the alarm is never raised; write the rule without >=, or retrain the model")
 	}
 }
 
-// Never are those of the rules, in their order.
-func (r Rules) Never(g Gives) (all []Never) {
+// Unreachable returns the unreachable rules, in rule order.
+func (r Rules) Unreachable(g Capabilities) (all []Unreachable) {
 	for _, rule := range r {
-		say := func(class, why string) { all = append(all, Never{rule.Name, class, why}) }
+		report := func(class, why string) { all = append(all, Unreachable{rule.Name, class, why}) }
 		for _, cond := range []Condition{rule.Condition, rule.Only} {
 			switch c := cond.(type) {
-			case *classes:
-				c.reportNever(g, say)
-			case *level:
+			case *classCondition:
+				c.reportUnreachable(g, report)
+			case *levelCondition:
 				if !g.Number {
-					say("", "a rule is about a predicted number, and the job's model predicts classes: its alarm is never raised; write a rule of kind class, or train the model with --target")
+					report("", "a rule requires a predicted number, but the job's model predicts classes: the alarm is never raised; write a rule of kind class, or train the model with --target")
 				}
-			case *novel:
+			case *noveltyCondition:
 				if !g.Novelty {
-					say("", withoutDetector)
+					report("", withoutDetector)
 				} else if c.atMost < g.LeastP {
-					say("", fmt.Sprintf("a rule wants a p-value of at most %g, and the smallest of the model's detector is %.3g: its alarm is never raised; write novel %.3g or more, or train the model with more sequences", c.atMost, g.LeastP, roundUp(g.LeastP)))
+					report("", fmt.Sprintf("a rule requires a p-value of at most %g, but the smallest p-value of the model's detector is %.3g: the alarm is never raised; write novel %.3g or more, or train the model with more sequences", c.atMost, g.LeastP, roundUp(g.LeastP)))
 				}
-			case *series:
+			case *driftCondition:
 				if c.signal == "novelty" && !g.Novelty {
-					say("", withoutDetector)
+					report("", withoutDetector)
 				}
 				if c.signal == "inputs" && !g.Inputs {
-					say("", "a rule is about drift of inputs, and the job's model does not say what they are like: its alarm is never raised; train the model with --drift")
+					report("", "a rule requires drift of inputs, but the job's model does not describe its inputs: the alarm is never raised; train the model with --drift")
 				}
 			}
 		}
@@ -82,7 +81,7 @@ func (r Rules) Never(g Gives) (all []Never) {
 	return all
 }
 
-const withoutDetector = "a rule is about what is novel, and the job's model says nothing of that: its alarm is never raised; train the model with --novelty or --healthy-only"
+const withoutDetector = "a rule requires novelty, but the job's model has no novelty detector: the alarm is never raised; train the model with --novelty or --healthy-only"
 
-// roundUp is a p-value that is written in three digits and not below.
+// roundUp returns a p-value that is not smaller after rounding to three digits.
 func roundUp(p float32) float64 { return 1.005 * float64(p) }

@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// MostRules is how many rules a job may have.
+	// MostRules is the maximum number of rules of a job.
 	MostRules = 256
-	// MaxRule is how many bytes a rule's text may have.
+	// MaxRule is the maximum size of a rule's text in bytes.
 	MaxRule = 4 << 10
 	// Window is the largest n of "k of n".
 	Window = 64
@@ -26,42 +26,41 @@ const (
 	maxTime  = 366 * 24 * time.Hour
 )
 
-// Condition is what a rule looks for in a prediction.
+// Condition decides whether a prediction supports an alarm.
 type Condition interface {
-	// Judge says what a prediction means to the rule: on, it is a reason to raise the
-	// alarm; off, it is one to clear it. It may be neither. class is the name of its
-	// class.
+	// Judge reports the effect of a prediction: on supports raising the alarm, off supports
+	// clearing the alarm. Both may be false. class is the name of the prediction's class.
 	Judge(p *codec.Prediction, class string) (on, off bool)
 }
 
-// Rule is when an alarm is raised and cleared. ParseRule makes it.
+// Rule describes when an alarm is raised and cleared. ParseRule creates rules.
 type Rule struct {
 	Name       string
-	Text       string        // as it was written
+	Text       string        // as written
 	Kind       string        // class, flag, novel, value, low, high, drift or silent
 	Condition  Condition     // nil for silent
-	Silent     time.Duration // without a prediction; 0 for other kinds
+	Silent     time.Duration // time without a prediction; 0 for other kinds
 	K, N       int           // raised when K of the last N predictions are on
-	ClearAfter int           // cleared after so many predictions that are off, one after the other
-	Hold       time.Duration // how long an alarm is on at least
-	Quiet      []Quiet       // when none is raised
-	Streams    string        // whose it is, as a stream's name in which * and > stand for tokens; empty = all
+	ClearAfter int           // cleared after this number of consecutive predictions that are off
+	Hold       time.Duration // minimum time that the alarm is active
+	Quiet      []Quiet       // times without new alarms
+	Streams    string        // stream name in which * and > match tokens; empty = all streams
 	By         *regexp.Regexp
-	Final      bool      // only the predictions of sequences that have ended
-	Only       Condition // only the predictions that are on for it; nil: all
+	Final      bool      // only predictions of finished sequences
+	Only       Condition // only predictions that are on for this condition; nil: all
 }
 
-// Quiet is a time of each day, in minutes since midnight (UTC), from From until
-// before To. It may go over midnight.
+// Quiet is a time span of each day, in minutes since midnight (UTC): From inclusive, To exclusive.
+// The span may include midnight.
 type Quiet struct{ From, To int }
 
-// ruleName: it is a token of subjects.
+// ruleName matches rule names, which are tokens of subjects.
 var ruleName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
 
-// Rules are those of a job, by their names.
+// Rules are the rules of a job, sorted by name.
 type Rules []*Rule
 
-// ParseRules reads rules, by their names.
+// ParseRules parses rules by name.
 func ParseRules(texts map[string]string) (Rules, error) {
 	if len(texts) > MostRules {
 		return nil, fmt.Errorf("alarm: %d rules, want at most %d", len(texts), MostRules)
@@ -77,16 +76,16 @@ func ParseRules(texts map[string]string) (Rules, error) {
 	return all, nil
 }
 
-// Texts are the rules as ParseRules reads them.
+// Texts returns the rules in the form that ParseRules parses.
 func (r Rules) Texts() map[string]string {
 	texts := map[string]string{}
-	for _, one := range r {
-		texts[one.Name] = one.Text
+	for _, rule := range r {
+		texts[rule.Name] = rule.Text
 	}
 	return texts
 }
 
-// setDefaults sets the counts that the text does not name.
+// setDefaults sets the counts that the text does not specify.
 func (r *Rule) setDefaults() {
 	if r.N == 0 {
 		r.K, r.N = 1, 1
@@ -99,37 +98,37 @@ func (r *Rule) setDefaults() {
 	}
 }
 
-// ParseRule reads a rule; the package's documentation says how it is written.
+// ParseRule parses a rule; the package documentation describes the syntax.
 func ParseRule(name, text string) (*Rule, error) {
 	fail := func(err error) (*Rule, error) {
 		return nil, fmt.Errorf("alarm: rule %q: %w", name, err)
 	}
 	if !ruleName.MatchString(name) {
-		return fail(errors.New("its name must have 1 to 64 letters, digits, - and _"))
+		return fail(errors.New("want a name of 1 to 64 letters, digits, - and _"))
 	}
 	if len(text) > MaxRule {
-		return fail(fmt.Errorf("it has %d bytes, want at most %d", len(text), MaxRule))
+		return fail(fmt.Errorf("%d bytes, want at most %d", len(text), MaxRule))
 	}
-	clauses, err := split(text)
+	clauses, err := splitClauses(text)
 	if err != nil {
 		return fail(err)
 	}
 	r := &Rule{Name: name, Text: strings.TrimSpace(text)}
-	if err := r.condition(clauses[0]); err != nil {
+	if err := r.parseCondition(clauses[0]); err != nil {
 		return fail(err)
 	}
-	said := map[string]bool{}
+	seen := map[string]bool{}
 	for _, c := range clauses[1:] {
-		if err := r.clause(c, said); err != nil {
+		if err := r.parseClause(c, seen); err != nil {
 			return fail(err)
 		}
 	}
 	r.setDefaults()
-	if r.Kind == kindDrift && said["of"] {
+	if r.Kind == kindDrift && seen["of"] {
 		return fail(errSeries)
 	}
-	if r.Kind == kindSilent && (said["of"] || said["clear"] || said["final"] || said["only"]) {
-		return fail(errors.New("silent counts no predictions: of its clauses only hold, quiet, streams and by are possible"))
+	if r.Kind == kindSilent && (seen["of"] || seen["clear"] || seen["final"] || seen["only"]) {
+		return fail(errors.New("silent does not count predictions: it allows only the clauses hold, quiet, streams and by"))
 	}
 	return r, nil
 }
@@ -146,18 +145,18 @@ const (
 	kindSilent = "silent"
 )
 
-// Kinds are the words that a rule may begin with.
+// Kinds are the first words of rules.
 var Kinds = []string{kindClass, kindFlag, kindNovel, kindValue, kindLow, kindHigh, kindDrift, kindSilent}
 
-func kinds() string {
+func kindList() string {
 	last := len(Kinds) - 1
 	return strings.Join(Kinds[:last], ", ") + " or " + Kinds[last]
 }
 
-// condition reads what the rule looks for.
-func (r *Rule) condition(c clause) (err error) {
+// parseCondition parses the condition of a rule.
+func (r *Rule) parseCondition(c clause) (err error) {
 	if len(c) == 0 {
-		return errors.New("it is empty: want " + kinds() + " first, such as: class imbalance >= 0.8, 3 of 5")
+		return errors.New("empty rule: want " + kindList() + " first, such as: class imbalance >= 0.8, 3 of 5")
 	}
 	switch r.Kind = c[0].text; r.Kind {
 	case kindClass:
@@ -176,30 +175,30 @@ func (r *Rule) condition(c clause) (err error) {
 		}
 		r.Silent, err = parseTime("silent", c[1].text)
 	default:
-		return fmt.Errorf("it begins with %q, want %s, with blanks between words", c[0].text, kinds())
+		return fmt.Errorf("the rule starts with %q, want %s, separated by blanks", c[0].text, kindList())
 	}
 	return err
 }
 
-// clause reads one of the other parts.
-func (r *Rule) clause(c clause, said map[string]bool) (err error) {
-	what := ""
+// parseClause parses a clause. seen has the clauses so far.
+func (r *Rule) parseClause(c clause, seen map[string]bool) (err error) {
+	keyword := ""
 	if len(c) > 0 {
-		what = c[0].text
+		keyword = c[0].text
 	}
 	if len(c) == 3 && c[1].text == "of" {
-		what = "of"
+		keyword = "of"
 	}
-	key := what
-	if what == "clear" && len(c) > 1 {
-		key += c[1].text // below, after
+	key := keyword
+	if keyword == "clear" && len(c) > 1 {
+		key += c[1].text // below, above, after
 	}
-	if said[key] {
-		return fmt.Errorf("%q is there twice", what)
+	if seen[key] {
+		return fmt.Errorf("duplicate %q", keyword)
 	}
-	said[key], said[what] = true, true
+	seen[key], seen[keyword] = true, true
 	switch {
-	case what == "of":
+	case keyword == "of":
 		if r.K, err = parseCount("k", c[0].text, Window); err == nil {
 			r.N, err = parseCount("n", c[2].text, Window)
 		}
@@ -207,47 +206,47 @@ func (r *Rule) clause(c clause, said map[string]bool) (err error) {
 			err = fmt.Errorf("%d of %d: want at most %d", r.K, r.N, r.N)
 		}
 		return err
-	case what == "clear" && len(c) == 3 && c[1].text == "after":
+	case keyword == "clear" && len(c) == 3 && c[1].text == "after":
 		r.ClearAfter, err = parseCount("clear after", c[2].text, maxClear)
 		return err
-	case what == "clear" && len(c) == 3 && (c[1].text == "below" || c[1].text == "above"):
-		cond, ok := r.Condition.(clearer)
+	case keyword == "clear" && len(c) == 3 && (c[1].text == "below" || c[1].text == "above"):
+		cond, ok := r.Condition.(clearable)
 		if !ok {
 			return fmt.Errorf("clear %s needs a class with a probability, or a number: class imbalance >= 0.8, clear below 0.5; value > 80, clear below 75; value < 10, clear above 12", c[1].text)
 		}
-		return cond.clear(c[1].text, c[2].text)
-	case (what == "between" || what == "shift") && len(c) == 2:
-		s, ok := r.Condition.(*series)
+		return cond.setClear(c[1].text, c[2].text)
+	case (keyword == "between" || keyword == "shift") && len(c) == 2:
+		s, ok := r.Condition.(*driftCondition)
 		if !ok {
-			return fmt.Errorf("%s belongs to drift, such as: drift probability, between 1000000, shift 0.5", what)
+			return fmt.Errorf("%s requires the condition drift, such as: drift probability, between 1000000, shift 0.5", keyword)
 		}
-		return s.clause(what, c[1].text)
-	case what == "hold" && len(c) == 2:
+		return s.parseOption(keyword, c[1].text)
+	case keyword == "hold" && len(c) == 2:
 		r.Hold, err = parseTime("hold", c[1].text)
 		return err
-	case what == "quiet" && len(c) > 1:
+	case keyword == "quiet" && len(c) > 1:
 		r.Quiet, err = parseQuiet(c[1:])
 		return err
-	case what == "streams" && len(c) == 2:
+	case keyword == "streams" && len(c) == 2:
 		r.Streams = c[1].text
 		return nil
-	case what == "by" && len(c) == 2:
+	case keyword == "by" && len(c) == 2:
 		if r.By, err = regexp.Compile(c[1].text); err != nil {
 			err = fmt.Errorf("by %q: %w", c[1].text, err)
 		}
 		return err
-	case what == "only" && len(c) > 1:
-		with := &Rule{}
-		if err = with.condition(c[1:]); err == nil && (with.Kind == kindDrift || with.Kind == kindSilent) {
-			err = fmt.Errorf("only %s: want a condition of one prediction, such as: only flag decided", with.Kind)
+	case keyword == "only" && len(c) > 1:
+		only := &Rule{}
+		if err = only.parseCondition(c[1:]); err == nil && (only.Kind == kindDrift || only.Kind == kindSilent) {
+			err = fmt.Errorf("only %s: want a condition of one prediction, such as: only flag decided", only.Kind)
 		}
-		r.Only = with.Condition
+		r.Only = only.Condition
 		return err
-	case what == "final" && len(c) == 1:
+	case keyword == "final" && len(c) == 1:
 		r.Final = true
 		return nil
 	}
-	return fmt.Errorf("%q is no part of a rule: want 3 of 5, clear below 0.5, clear after 5, hold 10m, quiet 22:00-06:00, streams plant.A.>, by \"REGEXP\", only flag decided or final", c.String())
+	return fmt.Errorf("%q is no clause of a rule: want 3 of 5, clear below 0.5, clear after 5, hold 10m, quiet 22:00-06:00, streams plant.A.>, by \"REGEXP\", only flag decided or final", c.String())
 }
 
 func parseCount(what, text string, most int) (int, error) {
@@ -296,8 +295,8 @@ func parseQuiet(c clause) (all []Quiet, err error) {
 	return all, nil
 }
 
-// quietAt reports whether no alarm is raised at a time.
-func (r *Rule) quietAt(t time.Time) bool {
+// isQuiet reports whether no alarm is raised at a time.
+func (r *Rule) isQuiet(t time.Time) bool {
 	t = t.UTC()
 	m := 60*t.Hour() + t.Minute()
 	for _, q := range r.Quiet {
@@ -308,10 +307,10 @@ func (r *Rule) quietAt(t time.Time) bool {
 	return false
 }
 
-// Key is what an alarm of a stream is called: the stream, or with By what the
-// expression finds in its name. ok is false where the rule is not for the stream.
+// Key returns the alarm key of a stream: the stream, or the match of By in its name. ok is false if
+// the rule does not cover the stream.
 func (r *Rule) Key(stream string) (key string, ok bool) {
-	if r.Streams != "" && r.Streams != stream && !fits(r.Streams, stream) {
+	if r.Streams != "" && r.Streams != stream && !matchesSubject(r.Streams, stream) {
 		return "", false
 	}
 	if r.By == nil {
@@ -327,9 +326,9 @@ func (r *Rule) Key(stream string) (key string, ok bool) {
 	return strings.Join(m[1:], "."), true
 }
 
-// fits reports whether the tokens of a name fit others, with * for any and > at the
-// end for all that follow.
-func fits(want, name string) bool {
+// matchesSubject reports whether the tokens of a name match a pattern, with * for any token and >
+// at the end for all following tokens.
+func matchesSubject(want, name string) bool {
 	for {
 		w, moreWanted, wantMore := strings.Cut(want, ".")
 		n, rest, more := strings.Cut(name, ".")
@@ -345,8 +344,8 @@ func fits(want, name string) bool {
 	}
 }
 
-// alike reports whether a rule's alarms stay as they are when the other takes its
-// place: they are about the same streams.
-func (r *Rule) alike(o *Rule) bool {
+// sameStreams reports whether two rules cover the same streams, so that alarms of the first rule
+// stay active for the second.
+func (r *Rule) sameStreams(o *Rule) bool {
 	return r != nil && o != nil && r.Kind == o.Kind && r.Streams == o.Streams && (r.By == nil) == (o.By == nil) && (r.By == nil || r.By.String() == o.By.String())
 }

@@ -32,27 +32,27 @@ func TestParseRule(t *testing.T) {
 		}
 	}
 	for text, wants := range map[string]string{
-		"":                               "it is empty",
+		"":                               "empty rule",
 		"odd":                            "want class, flag, novel, value, low, high, drift or silent",
 		"novel":                          "want novel and a p-value",
 		"novel 0":                        "more than 0",
 		"novel 0.1 0.2":                  "want novel and a p-value",
 		"class":                          "want a name",
-		"class a,":                       "behind the last comma",
+		"class a,":                       "after the last comma",
 		"class a,,b":                     "before a comma",
 		"class a b":                      "in quotes",
-		"class a|a":                      "there twice",
+		"class a|a":                      "duplicate",
 		"class a >= 0":                   "more than 0",
 		"class a >= 1.5":                 "at most 1",
 		"class a >= NaN":                 "more than 0",
 		"class a, 3 of 2":                "at most 2",
 		"class a, 1 of 65":               "want 1 to 64",
 		"class a, clear below 0.5":       "needs a class with a probability",
-		"class a >= 0.5, clear below .6": "more than the probability",
+		"class a >= 0.5, clear below .6": "greater than the probability",
 		"class a >= 0.5, clear above .6": "needs a class with a probability",
 		"value":                          "want >, >=, < or <= and a number",
-		"value>80":                       "with blanks between words",
-		"value >80":                      "with blanks between",
+		"value>80":                       "separated by blanks",
+		"value >80":                      "separated by blanks",
 		"value = 80":                     "want >, >=, < or <= and a number",
 		"value > much":                   "want a number",
 		"value > NaN":                    "want a number",
@@ -64,16 +64,16 @@ func TestParseRule(t *testing.T) {
 		"value > 80, clear below x":      "want a number",
 		"flag flat, clear above 3":       "needs a class with a probability, or a number",
 		"class a, hold -1m":              "want a time",
-		"class a, hold 1m, hold 2m":      "there twice",
+		"class a, hold 1m, hold 2m":      "duplicate",
 		"class a, quiet 25:00-06:00":     "time of day",
 		"class a, quiet 06:00-06:00":     "time of day",
 		"class a, quiet 06:00-07:00|":    "ends with |",
 		`class a, by "("`:                "missing closing",
 		`class "a`:                       "do not end",
-		"class a, sometimes":             "is no part of a rule",
+		"class a, sometimes":             "is no clause of a rule",
 		"flag odd":                       "want one of gap",
 		"silent":                         "want silent and a time",
-		"silent 10m, 3 of 5":             "counts no predictions",
+		"silent 10m, 3 of 5":             "does not count predictions",
 		"class \xff":                     "not UTF-8",
 	} {
 		if _, err := alarm.ParseRule("x", text); err == nil || !strings.Contains(err.Error(), wants) {
@@ -85,47 +85,48 @@ func TestParseRule(t *testing.T) {
 	}
 }
 
-// A rule whose alarm a model cannot raise is known from the model, and from its predictions.
-func TestNever(t *testing.T) {
-	with := alarm.Gives{Classes: []string{"ok", "odd"}, Probability: true, Number: true, Novelty: true, Inputs: true, LeastP: .0125}
+// TestUnreachable: a rule whose alarm a model cannot raise is detected from the model, and from its
+// predictions.
+func TestUnreachable(t *testing.T) {
+	with := alarm.Capabilities{Classes: []string{"ok", "odd"}, Probability: true, Number: true, Novelty: true, Inputs: true, LeastP: .0125}
 	for text, without := range map[string]struct {
-		gives alarm.Gives
+		gives alarm.Capabilities
 		says  string // "" = the alarm can be raised
 	}{
 		"class ok|bad":              {with, "names a class"},
 		"class ok, only class bad":  {with, "names a class"},
 		"class ok|odd >= 0.8":       {with, ""},
-		"flag flat":                 {alarm.Gives{}, ""},
-		"silent 1m":                 {alarm.Gives{}, ""},
-		"class ok >= 0.8":           {alarm.Gives{Classes: with.Classes}, "wants a probability"},
-		"value > 3":                 {alarm.Gives{Classes: with.Classes}, "about a predicted number"},
+		"flag flat":                 {alarm.Capabilities{}, ""},
+		"silent 1m":                 {alarm.Capabilities{}, ""},
+		"class ok >= 0.8":           {alarm.Capabilities{Classes: with.Classes}, "requires a probability"},
+		"value > 3":                 {alarm.Capabilities{Classes: with.Classes}, "requires a predicted number"},
 		"high < 3":                  {with, ""},
-		"novel 0.5":                 {alarm.Gives{Classes: with.Classes}, "about what is novel"},
-		"drift novelty":             {alarm.Gives{Classes: with.Classes}, "about what is novel"},
-		"class ok, only novel 0.01": {with, "the smallest of the model's detector is 0.0125: its alarm is never raised; write novel 0.0126 or more"},
+		"novel 0.5":                 {alarm.Capabilities{Classes: with.Classes}, "requires novelty"},
+		"drift novelty":             {alarm.Capabilities{Classes: with.Classes}, "requires novelty"},
+		"class ok, only novel 0.01": {with, "the smallest p-value of the model's detector is 0.0125: the alarm is never raised; write novel 0.0126 or more"},
 		"novel 0.0126":              {with, ""},
 		"novel 0.0125":              {with, ""},
-		"novel 0.01":                {alarm.Gives{Novelty: true}, ""}, // not known
-		"drift inputs":              {alarm.Gives{Novelty: true}, "drift of inputs"},
-		"drift score":               {alarm.Gives{}, ""},
+		"novel 0.01":                {alarm.Capabilities{Novelty: true}, ""}, // unknown
+		"drift inputs":              {alarm.Capabilities{Novelty: true}, "drift of inputs"},
+		"drift score":               {alarm.Capabilities{}, ""},
 	} {
 		rules, err := alarm.ParseRules(map[string]string{"x": text})
 		if err != nil {
 			t.Fatal(err)
 		}
-		never := rules.Never(without.gives)
+		never := rules.Unreachable(without.gives)
 		if without.says == "" && len(never) > 0 || without.says != "" && (len(never) != 1 || never[0].Rule != "x" || !strings.Contains(never[0].Why, without.says)) {
 			t.Errorf("%s: %+v, want %q", text, never, without.says)
 		}
 	}
-	in := alarm.GivesIn(with.Classes, []codec.Prediction{{}, {Answer: outcome.Answer{Probability: .5, NoveltyP: .1, Inputs: []float32{1}, Number: outcome.Number{Known: true}}}})
+	in := alarm.CapabilitiesOf(with.Classes, []codec.Prediction{{}, {Answer: outcome.Answer{Probability: .5, NoveltyP: .1, Inputs: []float32{1}, Number: outcome.Number{Known: true}}}})
 	if in.LeastP = with.LeastP; !reflect.DeepEqual(in, with) {
 		t.Errorf("%+v, want %+v", in, with)
 	}
 }
 
-// A number is judged by itself or by an end of its interval, on the side that the rule
-// says; without one it is neither on nor off.
+// TestLevel: a rule judges a number, or an end of its interval, against its bound; a prediction
+// without a number is neither on nor off.
 func TestLevel(t *testing.T) {
 	inf := float32(math.Inf(1))
 	for _, c := range []struct {
@@ -157,7 +158,7 @@ func TestLevel(t *testing.T) {
 	}
 }
 
-// No two names have the same token, and NATS takes each.
+// TestToken: different names have different tokens, and NATS accepts each token.
 func TestToken(t *testing.T) {
 	seen := map[string]string{}
 	long := strings.Repeat("x", 300)
@@ -176,7 +177,7 @@ func TestToken(t *testing.T) {
 	}
 }
 
-// A rule that is taken says the same when it is read again, and a fold can use it.
+// FuzzRule: an accepted rule parses to the same rule from its text, and a fold can use it.
 func FuzzRule(f *testing.F) {
 	for _, text := range []string{"class a|b >= 0.8, 3 of 5, clear below 0.5", `flag flat|gap, by "(.)", final`, "silent 10m, hold 1h, quiet 22:00-06:00|12:00-13:00", `class "a, b"`, "class a >= 1e-40", "value > 80, clear below 75", "high <= -1e3, 2 of 3, clear above 0", "class >=", ",,", `"`} {
 		f.Add(text)
@@ -195,17 +196,17 @@ func FuzzRule(f *testing.F) {
 			t.Fatalf("%q gives %+v", text, r)
 		}
 		fold := alarm.NewFold("f", 0)
-		if _, err := fold.Apply(fold.ChangeRules(rules, "", "", time.Time{})); err != nil {
+		if _, err := fold.ApplyFact(fold.ChangeRules(rules, "", "", time.Time{})); err != nil {
 			t.Fatal(err)
 		}
 		m := alarm.Message{Seq: 1, Outs: 1, Labels: []string{"a"}, Predictions: []codec.Prediction{{Stream: "s.t", Answer: outcome.Answer{Probability: 1, Flags: 3}}}}
-		if _, err := fold.Take(&m); err != nil {
+		if _, err := fold.JudgeMessage(&m); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// Bytes from elsewhere are no event, or one that is written as it was read.
+// FuzzEvent: arbitrary bytes are no event, or an event that encodes to the same bytes.
 func FuzzEvent(f *testing.F) {
 	f.Add([]byte(`{"number":1,"event":"raised","id":"x-1","alarm":1,"rule":"a","key":"s","time":"2026-01-31T12:00:00Z","position":7}`))
 	f.Add([]byte(`{"number":2,"event":"rules","rules":{"a":"class b"},"time":"2026-01-31T12:00:00Z","position":7}`))
@@ -218,28 +219,28 @@ func FuzzEvent(f *testing.F) {
 		}
 		b, err := e.Marshal()
 		if err != nil {
-			t.Skip() // a year that RFC 3339 does not have
+			t.Skip() // a year that RFC 3339 does not allow
 		}
 		again, err := alarm.Unmarshal(b)
 		if err != nil || again.Number != e.Number || again.Kind != e.Kind || again.Key != e.Key || !again.Time.Equal(e.Time) {
 			t.Fatalf("%s becomes %s: %v", data, b, err)
 		}
 		fold := alarm.NewFold("f", e.Position)
-		_, _ = fold.Apply(e) // whatever it says
+		_, _ = fold.ApplyFact(e) // any result is accepted
 	})
 }
 
-// FuzzState: a state from elsewhere is refused, or a fold that works.
+// FuzzState: arbitrary bytes are refused, or are a working fold.
 func FuzzState(f *testing.F) {
 	rules, err := alarm.ParseRules(map[string]string{"a": "class a, 2 of 3", "b": "silent 1m"})
 	if err != nil {
 		f.Fatal(err)
 	}
 	fold := alarm.NewFold("f", 0)
-	if _, err := fold.Apply(fold.ChangeRules(rules, "", "", time.Time{})); err != nil {
+	if _, err := fold.ApplyFact(fold.ChangeRules(rules, "", "", time.Time{})); err != nil {
 		f.Fatal(err)
 	}
-	if _, err := fold.Take(&alarm.Message{Seq: 1, Outs: 1, Labels: []string{"a"}, Predictions: []codec.Prediction{{Stream: "s"}}}); err != nil {
+	if _, err := fold.JudgeMessage(&alarm.Message{Seq: 1, Outs: 1, Labels: []string{"a"}, Predictions: []codec.Prediction{{Stream: "s"}}}); err != nil {
 		f.Fatal(err)
 	}
 	b, err := fold.Encode()
@@ -254,17 +255,17 @@ func FuzzState(f *testing.F) {
 			return
 		}
 		m := alarm.Message{Seq: fold.Position() + 1, Outs: 1 << 60, Partition: 1 << 20, Labels: []string{"a"}, Predictions: []codec.Prediction{{Stream: "s"}}}
-		_, _ = fold.Take(&m)
+		_, _ = fold.JudgeMessage(&m)
 		fold.Silences(time.Unix(1, 0), time.Time{})
-		fold.Skip(m.Seq)
+		fold.SkipTo(m.Seq)
 		if _, err := fold.Encode(); err != nil {
 			t.Fatal(err)
 		}
 	})
 }
 
-// A prediction that abstains says nothing of a class: it neither raises nor clears. Its
-// flag does.
+// TestAbstaining: a prediction that abstains neither raises nor clears a class alarm. Its flag
+// raises an alarm.
 func TestAbstaining(t *testing.T) {
 	rules, err := alarm.ParseRules(map[string]string{"c": "class worn >= 0.4", "f": "flag abstain"})
 	if err != nil {
@@ -280,14 +281,14 @@ func TestAbstaining(t *testing.T) {
 	}
 }
 
-// Of only, predictions of that condition count alone: the others neither raise nor clear.
+// TestOnly: with only, other predictions neither raise nor clear.
 func TestOnly(t *testing.T) {
 	rules, err := alarm.ParseRules(map[string]string{"sure": "class bad >= 0.5, 2 of 2, only flag decided", "new": "class bad, only novel 0.01"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := alarm.NewFold("log", 0)
-	if _, err := f.Apply(f.ChangeRules(rules, "", "anna", time.Unix(0, 0))); err != nil {
+	if _, err := f.ApplyFact(f.ChangeRules(rules, "", "anna", time.Unix(0, 0))); err != nil {
 		t.Fatal(err)
 	}
 	said := ""
@@ -295,7 +296,7 @@ func TestOnly(t *testing.T) {
 		{Answer: outcome.Answer{Class: 1, Probability: .9}},
 		{Answer: outcome.Answer{Class: 1, Probability: .9, Flags: outcome.FlagDecided}},
 		{Answer: outcome.Answer{Class: 1, Probability: .9}},
-		{Answer: outcome.Answer{Class: 0, Probability: .9}}, // does not count: the two around it are one behind the other
+		{Answer: outcome.Answer{Class: 0, Probability: .9}}, // not counted: its neighbors are consecutive
 		{Answer: outcome.Answer{Class: 1, Probability: .9, Flags: outcome.FlagDecided, NoveltyP: .5}},
 		{Answer: outcome.Answer{Class: 0, Probability: .9}},
 		{Answer: outcome.Answer{Class: 1, Probability: .9, NoveltyP: .001}},
@@ -304,7 +305,7 @@ func TestOnly(t *testing.T) {
 		{Answer: outcome.Answer{Class: 0, Probability: .9, Flags: outcome.FlagDecided, NoveltyP: .001}},
 	} {
 		p.Stream = "s"
-		events, err := f.Take(&alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Stored: time.Unix(int64(i), 0), Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{p}})
+		events, err := f.JudgeMessage(&alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Stored: time.Unix(int64(i), 0), Labels: []string{"ok", "bad"}, Predictions: []codec.Prediction{p}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,25 +13,25 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 )
 
-// series is the condition of kind drift: one number of each prediction, or several, which
-// package drift watches. A prediction is on when one of them is found to have changed.
-type series struct {
+// driftCondition is the condition of kind drift: package drift observes one or more series of
+// numbers from the predictions. A prediction is on when a change is detected in a series.
+type driftCondition struct {
 	signal         string // probability, score, novelty, class, interval or inputs
 	class          string
-	kind           int // of inputs: index into novelty.InputNames; -1: all
+	kind           int // inputs: index into novelty.InputNames; -1: all
 	between, shift float64
 	plan           drift.Plan
-	plans          map[int]drift.Plan // by how many series share the false alarms
+	plans          map[int]drift.Plan // by the number of series that share the false alarms
 }
 
-// What a rule of kind drift says where it says nothing else.
+// Defaults of a rule of kind drift.
 const (
 	defaultBetween = 1e6
 	defaultShift   = .5
 )
 
-func parseSeries(c clause) (*series, error) {
-	s := &series{between: defaultBetween, shift: defaultShift, kind: -1}
+func parseSeries(c clause) (*driftCondition, error) {
+	s := &driftCondition{between: defaultBetween, shift: defaultShift, kind: -1}
 	if len(c) > 0 && !c[0].quoted {
 		s.signal = c[0].text
 	}
@@ -43,13 +43,13 @@ func parseSeries(c clause) (*series, error) {
 	case len(c) == 2 && s.signal == "inputs" && slices.Contains(novelty.InputNames[:], c[1].text):
 		s.kind = slices.Index(novelty.InputNames[:], c[1].text)
 	default:
-		return nil, fmt.Errorf("%q behind drift, want probability, score, novelty, interval, inputs, inputs and one of %s, or class and one name", c.String(), strings.Join(novelty.InputNames[:], ", "))
+		return nil, fmt.Errorf("%q after drift, want probability, score, novelty, interval, inputs, inputs and one of %s, or class and one name", c.String(), strings.Join(novelty.InputNames[:], ", "))
 	}
-	return s, s.settle()
+	return s, s.setPlan()
 }
 
-// clause reads between or shift.
-func (s *series) clause(what, text string) error {
+// parseOption parses between or shift.
+func (s *driftCondition) parseOption(what, text string) error {
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil {
 		return fmt.Errorf("%s is %q, want a number", what, text)
@@ -59,27 +59,27 @@ func (s *series) clause(what, text string) error {
 	} else {
 		s.shift = x
 	}
-	return s.settle()
+	return s.setPlan()
 }
 
-func (s *series) settle() (err error) {
+func (s *driftCondition) setPlan() (err error) {
 	s.plan, err = drift.NewPlan(s.between, s.shift)
 	s.plans = map[int]drift.Plan{}
 	return err
 }
 
-// shared is the plan of n series that have the false alarms of one together.
-func (s *series) shared(n int) drift.Plan {
+// sharedPlan returns the plan for n series that together have the false alarms of one series.
+func (s *driftCondition) sharedPlan(n int) drift.Plan {
 	p, known := s.plans[n]
 	if !known {
-		p, _ = drift.NewPlan(min(s.between*float64(n), drift.MostBetween), s.shift) // settle refuses what is wrong
+		p, _ = drift.NewPlan(min(s.between*float64(n), drift.MostBetween), s.shift) // setPlan refuses invalid values
 		s.plans[n] = p
 	}
 	return p
 }
 
-// count is how many series there are of a prediction's stream.
-func (s *series) count(p *codec.Prediction) int {
+// seriesCount returns the number of series for a prediction's stream.
+func (s *driftCondition) seriesCount(p *codec.Prediction) int {
 	switch {
 	case s.signal != "inputs":
 		return 1
@@ -89,45 +89,45 @@ func (s *series) count(p *codec.Prediction) int {
 	return len(p.Inputs) / novelty.InputsOf
 }
 
-// more is how many series a key has more with a prediction; c is nil where it has none. The
-// inputs of a stream may come later than its first prediction, which may be an early one.
-func (s *series) more(c *counter, p *codec.Prediction) int {
-	switch n := max(1, s.count(p)); {
+// seriesAdded returns the number of series that a prediction adds to a key; c is nil for a new key.
+// A stream's inputs may follow its first prediction, if this prediction is early.
+func (s *driftCondition) seriesAdded(c *counter, p *codec.Prediction) int {
+	switch n := max(1, s.seriesCount(p)); {
 	case c == nil:
 		return n
 	case s.signal != "inputs" || len(p.Inputs) == 0:
 		return 0
 	default:
-		return n - c.series()
+		return n - c.seriesCount()
 	}
 }
 
-// series is how many there are of a key of a rule of kind drift.
-func (c *counter) series() int { return max(1, len(c.Inputs)) }
+// seriesCount returns the number of series of a key of a drift rule.
+func (c *counter) seriesCount() int { return max(1, len(c.Inputs)) }
 
-// inputs adds a prediction to the series of its inputs.
-func (s *series) inputs(c *counter, p *codec.Prediction) (on, off bool) {
-	n := s.count(p)
+// detectInputChange adds a prediction to its input series.
+func (s *driftCondition) detectInputChange(c *counter, p *codec.Prediction) (on, off bool) {
+	n := s.seriesCount(p)
 	if n == 0 {
 		return false, false
 	}
 	if len(c.Inputs) != n { // the first prediction, or another model
 		c.Inputs = make([]drift.Detector, n)
 	}
-	plan, u, change := s.shared(n), place(p), ""
+	plan, u, change := s.sharedPlan(n), predictionHash(p), ""
 	for k := range c.Inputs {
-		of := k
+		index := k
 		if s.kind >= 0 {
-			of = k*novelty.InputsOf + s.kind
+			index = k*novelty.InputsOf + s.kind
 		}
-		v := c.Inputs[k].Update(plan, p.Inputs[of], mixed(u+uint64(k)))
+		v := c.Inputs[k].Update(plan, p.Inputs[index], mixBits(u+uint64(k)))
 		if v == 0 {
 			continue
 		}
 		if change != "" {
 			change += ", "
 		}
-		change += fmt.Sprintf("channel %d %s %s", of/novelty.InputsOf, novelty.InputNames[of%novelty.InputsOf], v)
+		change += fmt.Sprintf("channel %d %s %s", index/novelty.InputsOf, novelty.InputNames[index%novelty.InputsOf], v)
 	}
 	if change != "" {
 		c.Change = change
@@ -135,15 +135,15 @@ func (s *series) inputs(c *counter, p *codec.Prediction) (on, off bool) {
 	return change != "", change == ""
 }
 
-// Judge is Condition's: without what came before, nothing has changed.
-func (s *series) Judge(*codec.Prediction, string) (on, off bool) { return false, true }
+// Judge implements Condition: without earlier predictions, no change is detected.
+func (s *driftCondition) Judge(*codec.Prediction, string) (on, off bool) { return false, true }
 
-// judge adds a prediction to the series of a counter.
-func (s *series) judge(c *counter, p *codec.Prediction, class string) (on, off bool) {
+// detectChange adds a prediction to the series of a counter.
+func (s *driftCondition) detectChange(c *counter, p *codec.Prediction, class string) (on, off bool) {
 	var x float32
 	switch s.signal {
 	case "inputs":
-		return s.inputs(c, p)
+		return s.detectInputChange(c, p)
 	case "probability":
 		if p.Probability == 0 {
 			return false, false
@@ -173,49 +173,49 @@ func (s *series) judge(c *counter, p *codec.Prediction, class string) (on, off b
 	if c.Drift == nil {
 		c.Drift = new(drift.Detector)
 	}
-	v := c.Drift.Update(s.plan, x, place(p))
+	v := c.Drift.Update(s.plan, x, predictionHash(p))
 	if v != 0 {
 		c.Change = v.String()
 	}
 	return v != 0, v == 0
 }
 
-// MostSeries is how many series rules of kind drift may have in all. Keys that come later
-// have no alarm of drift. Each takes up to 4 kB of the state, which is stored as a whole.
+// MostSeries is the maximum number of series of all drift rules together. Later keys get no drift
+// alarm. A series takes up to 4 kB of the state, which is stored as a whole.
 const MostSeries = 20_000
 
-// Crowded reports once that there are more series for rules of kind drift than MostSeries.
-func (f *Fold) Crowded() bool {
-	now := f.crowded && !f.told
-	f.told = f.told || now
-	return now
+// ReportCrowded reports once that the drift rules have more than MostSeries series.
+func (f *Fold) ReportCrowded() bool {
+	first := f.crowded && !f.crowdedReported
+	f.crowdedReported = f.crowdedReported || first
+	return first
 }
 
 func (f *Fold) countSeries() {
 	f.series = 0
-	for which := range f.counters {
-		if r := f.rules.named(which.rule); r != nil && r.Kind == kindDrift {
-			f.series += f.counters[which].series()
+	for key := range f.counters {
+		if r := f.rules.byName(key.rule); r != nil && r.Kind == kindDrift {
+			f.series += f.counters[key].seriesCount()
 		}
 	}
 }
 
-// place is a number that has nothing to do with what a prediction says: a hash of which
-// it is.
-func place(p *codec.Prediction) uint64 {
+// predictionHash returns a hash of a prediction's identity, which is independent of the predicted
+// values.
+func predictionHash(p *codec.Prediction) uint64 {
 	h := fnv.New64a()
 	h.Write([]byte(p.Stream))
 	x := h.Sum64() ^ p.Seq*0x9e3779b97f4a7c15 ^ uint64(p.Row)<<32
-	return mixed(x)
+	return mixBits(x)
 }
 
-// mixed is the last step of SplitMix64 (Steele, Lea and Flood 2014): each bit of x moves half
-// of the result's.
-func mixed(x uint64) uint64 {
+// mixBits is the last step of SplitMix64 (Steele, Lea and Flood 2014): each bit of x changes half
+// of the result's bits.
+func mixBits(x uint64) uint64 {
 	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
 	x = (x ^ x>>27) * 0x94d049bb133111eb
 	return x ^ x>>31
 }
 
-// errSeries is that of clauses that count predictions.
-var errSeries = errors.New("drift counts no single predictions: of its clauses only between, shift, clear after, hold, quiet, streams, by and final are possible")
+// errSeries rejects clauses that count predictions.
+var errSeries = errors.New("drift does not count predictions: it allows only the clauses between, shift, clear after, hold, quiet, streams, by and final")

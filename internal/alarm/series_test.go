@@ -15,11 +15,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// drifting are predictions of two streams, every second, of which b changes: from 1,000 on
-// it is less sure, from 2,000 on it is another class more often, from 3,000 on it predicts
-// every two seconds. From 2,200 on the level of its second channel is a deviation higher. From
-// 3,500 on a is more novel.
-func drifting() (all []alarm.Message) {
+// driftingMessages returns predictions of two streams, one per second. Stream b changes: its
+// probability falls from 1,000 on, its class mix changes from 2,000 on, its interval is two seconds
+// from 3,000 on. From 2,200 on the level of its second channel is one deviation higher. Stream a is
+// more novel from 3,500 on.
+func driftingMessages() (all []alarm.Message) {
 	r, novel, inputs := rand.New(rand.NewPCG(1, 2)), rand.New(rand.NewPCG(3, 4)), rand.New(rand.NewPCG(5, 6))
 	begin := time.Date(2026, 1, 31, 0, 0, 0, 0, time.UTC)
 	at := [2]int64{begin.UnixNano(), begin.UnixNano()}
@@ -27,7 +27,7 @@ func drifting() (all []alarm.Message) {
 		m := alarm.Message{Seq: uint64(i + 1), Stored: begin.Add(time.Duration(i) * time.Second), Labels: []string{"x", "y"}, Outs: uint64(2 * (i + 1))}
 		for s, name := range []string{"a", "b"} {
 			p := codec.Prediction{Stream: name, Seq: uint64(i + 1), Answer: outcome.Answer{Score: r.Float32(), Probability: .8 + .2*r.Float32()}}
-			if i >= 200 { // a readout without a detector answered before
+			if i >= 200 { // earlier predictions come from a readout without a detector
 				p.Novelty, p.NoveltyP = 1+.1*novel.Float32(), .5
 			}
 			if name == "a" && i >= 3500 {
@@ -87,25 +87,25 @@ func TestDrift(t *testing.T) {
 		{"shift", "b", "channel 1 level up", 2200, 2300}, {"levels", "", "channel 1 level ", 2200, 2500},
 	}
 	var first []alarm.Event
-	for _, every := range []int{0, 7} { // the fold is stored, and read again, so often
+	for _, every := range []int{0, 7} { // interval of storing and decoding the fold
 		f := alarm.NewFold("log", 0)
-		if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
+		if _, err := f.ApplyFact(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
 			t.Fatal(err)
 		}
 		var events []alarm.Event
-		for i, m := range drifting() {
-			if i == 1500 { // another rule, which must not touch what the series have been
+		for i, m := range driftingMessages() {
+			if i == 1500 { // an additional rule, which must not reset the series
 				texts := rules.Texts()
 				texts["other"] = "class z"
 				more, err := alarm.ParseRules(texts)
 				if err != nil {
 					t.Fatal(err)
 				}
-				if _, err := f.Apply(f.ChangeRules(more, "", "test", time.Time{})); err != nil {
+				if _, err := f.ApplyFact(f.ChangeRules(more, "", "test", time.Time{})); err != nil {
 					t.Fatal(err)
 				}
 			}
-			now, err := f.Take(&m)
+			now, err := f.JudgeMessage(&m)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,15 +162,15 @@ func TestDriftRules(t *testing.T) {
 		"drift inputs mean":                 "inputs and one of level, spread, pace",
 		"drift inputs level spread":         "want probability",
 		"drift class a|b":                   "want probability",
-		"drift score, 3 of 5":               "counts no single predictions",
+		"drift score, 3 of 5":               "does not count predictions",
 		"drift score, clear below .5":       "clear below needs a class",
 		"drift score, between 5":            "values between false alarms, want 100",
 		"drift score, between x":            "want a number",
 		"drift score, shift 9":              "deviations, want 0.1",
 		"drift score, shift NaN":            "deviations, want 0.1",
-		"class a, shift 1":                  "belongs to drift",
-		"drift score, shift 1, shift 2":     "twice",
-		"drift probability, between 1 2":    "is no part of a rule",
+		"class a, shift 1":                  "requires the condition drift",
+		"drift score, shift 1, shift 2":     "duplicate",
+		"drift probability, between 1 2":    "is no clause of a rule",
 		"drift probability, clear after -1": "want 1 to",
 	} {
 		if _, err := alarm.ParseRule("r", text); err == nil || !strings.Contains(err.Error(), says) {
@@ -186,14 +186,14 @@ func TestDriftRules(t *testing.T) {
 	}
 }
 
-// Numbers that JSON does not have, and more keys than there may be series.
+// TestDriftOfMany: non-finite numbers, and more keys than the limit of series.
 func TestDriftOfMany(t *testing.T) {
 	rules, err := alarm.ParseRules(map[string]string{"score": "drift score", "sure": "drift probability", "c": "class x >= 0.5"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := alarm.NewFold("log", 0)
-	if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
+	if _, err := f.ApplyFact(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	crowded := 0
@@ -202,10 +202,10 @@ func TestDriftOfMany(t *testing.T) {
 		m := alarm.Message{Seq: uint64(i + 1), Outs: uint64(i + 1), Labels: []string{"x"}, Predictions: []codec.Prediction{{
 			Stream: fmt.Sprint(i), Seq: uint64(i + 1), Answer: outcome.Answer{Score: nan, Probability: nan}, Time: codec.NoTime,
 		}}}
-		if events, err := f.Take(&m); err != nil || len(events) > 0 {
+		if events, err := f.JudgeMessage(&m); err != nil || len(events) > 0 {
 			t.Fatal(events, err)
 		}
-		if f.Crowded() {
+		if f.ReportCrowded() {
 			crowded++
 			if i != alarm.MostSeries/2 {
 				t.Errorf("crowded at stream %d", i)
@@ -220,15 +220,15 @@ func TestDriftOfMany(t *testing.T) {
 	}
 }
 
-// An early prediction, which comes first, does not say what the inputs are like. They count
-// once they come, as they do for whoever reads the state.
-func TestInputsBehindEarly(t *testing.T) {
+// TestInputsAfterEarly: an early first prediction has no inputs. The inputs count from their first
+// occurrence, even after decoding the state.
+func TestInputsAfterEarly(t *testing.T) {
 	rules, err := alarm.ParseRules(map[string]string{"inputs": "drift inputs"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	f := alarm.NewFold("log", 0)
-	if _, err := f.Apply(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
+	if _, err := f.ApplyFact(f.ChangeRules(rules, "", "test", time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	const values = 300
@@ -238,10 +238,10 @@ func TestInputsBehindEarly(t *testing.T) {
 		m := alarm.Message{Seq: uint64(i + 1), Outs: outs, Labels: []string{"x"}, Predictions: []codec.Prediction{
 			{Stream: stream, Answer: outcome.Answer{Flags: outcome.FlagEarly}}, {Stream: stream, Seq: 1, Answer: outcome.Answer{Inputs: make([]float32, values)}},
 		}}
-		if _, err := f.Take(&m); err != nil {
+		if _, err := f.JudgeMessage(&m); err != nil {
 			t.Fatal(err)
 		}
-		if crowded := f.Crowded(); crowded != (i == fits) {
+		if crowded := f.ReportCrowded(); crowded != (i == fits) {
 			t.Fatalf("stream %d of %d values each: crowded %v", i, values, crowded)
 		}
 	}

@@ -12,16 +12,16 @@ import (
 	"time"
 )
 
-// stateVersion is the version of the stored form of a Fold.
+// stateVersion is the version of a Fold's stored form.
 const stateVersion = 1
 
-// MaxState bounds a stored state, and maxPlain what is in it.
+// MaxState bounds a stored state, maxPlain its decompressed size.
 const (
 	MaxState = 1 << 30
 	maxPlain = 2 << 30
 )
 
-// state is a Fold as it is stored: this JSON, compressed with gzip.
+// state is the stored form of a Fold: this JSON, compressed with gzip.
 type state struct {
 	Version    int               `json:"version"`
 	Prefix     string            `json:"prefix"`
@@ -33,12 +33,12 @@ type state struct {
 	Partitions map[int]uint64    `json:"partitions"`
 	Counters   []storedCounter   `json:"counters"`
 	Streams    []*Latest         `json:"streams"`
-	Changed    []string          `json:"changed"` // streams, see Fold.Changed: also those that are gone
+	Changed    []string          `json:"changed"` // changed and removed streams, see Fold.TakeChanges
 	Taken      uint64            `json:"taken,omitempty"`
 
-	Ahead []Logged       `json:"ahead,omitempty"` // by their numbers, see Fold.Resume
+	Ahead []Logged       `json:"ahead,omitempty"` // by number, see Fold.Resume
 	Until map[int]uint64 `json:"until,omitempty"`
-	Tail  []Logged       `json:"tail,omitempty"` // events of the log behind this state
+	Tail  []Logged       `json:"tail,omitempty"` // events of the log after this state
 }
 
 type storedCounter struct {
@@ -47,32 +47,31 @@ type storedCounter struct {
 	Counter *counter `json:"counter"`
 }
 
-// ErrLarge is a state that no process could read again.
-var ErrLarge = errors.New("the alarms of too many streams to store: give rules fewer streams (streams S) or count groups of them (by)")
+// ErrLarge means that a state is too large to be read.
+var ErrLarge = errors.New("the state of too many streams is too large to store: restrict the rules to fewer streams (streams S) or group the streams (by)")
 
-// bounded writes so many bytes at most.
-type bounded struct {
-	to   io.Writer
-	left int64
+// limitedWriter writes a limited number of bytes.
+type limitedWriter struct {
+	to        io.Writer
+	remaining int64
 }
 
-func (b *bounded) Write(p []byte) (int, error) {
-	if b.left -= int64(len(p)); b.left < 0 {
+func (b *limitedWriter) Write(p []byte) (int, error) {
+	if b.remaining -= int64(len(p)); b.remaining < 0 {
 		return 0, ErrLarge
 	}
 	return b.to.Write(p)
 }
 
-// Encode is all that the fold knows, as DecodeFold reads it, and the events of the log
-// that it has not come to.
+// Encode encodes the fold and the log's later events for DecodeFold.
 func (f *Fold) Encode(tail ...Logged) ([]byte, error) {
 	s := state{
 		Version: stateVersion, Prefix: f.prefix, Position: f.position, Number: f.number, Time: f.time,
 		Rules: f.rules.Texts(), Configured: f.configured, Partitions: f.partitions,
 	}
-	s.Taken, s.Ahead, s.Until, s.Tail = f.taken, f.waiting(), f.again.until, tail
-	for _, which := range slices.SortedFunc(maps.Keys(f.counters), compareAt) {
-		s.Counters = append(s.Counters, storedCounter{which.rule, which.key, f.counters[which]})
+	s.Taken, s.Ahead, s.Until, s.Tail = f.lastJudged, f.waitingEvents(), f.replay.decidedUntil, tail
+	for _, key := range slices.SortedFunc(maps.Keys(f.counters), compareAlarmKeys) {
+		s.Counters = append(s.Counters, storedCounter{key.rule, key.key, f.counters[key]})
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.streams)) {
 		s.Streams = append(s.Streams, f.streams[name])
@@ -81,7 +80,7 @@ func (f *Fold) Encode(tail ...Logged) ([]byte, error) {
 	s.Changed = append(s.Changed, slices.Sorted(maps.Keys(f.gone))...)
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	if err := json.NewEncoder(&bounded{z, maxPlain}).Encode(&s); err != nil {
+	if err := json.NewEncoder(&limitedWriter{z, maxPlain}).Encode(&s); err != nil {
 		return nil, fmt.Errorf("alarm: state: %w", err)
 	}
 	if err := z.Close(); err != nil {
@@ -90,7 +89,7 @@ func (f *Fold) Encode(tail ...Logged) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// DecodeFold reads what Encode has written.
+// DecodeFold decodes the result of Encode.
 func DecodeFold(data []byte) (*Fold, error) {
 	fail := func(err error) (*Fold, error) { return nil, fmt.Errorf("alarm: state: %w", err) }
 	z, err := gzip.NewReader(bytes.NewReader(data))
@@ -106,43 +105,43 @@ func DecodeFold(data []byte) (*Fold, error) {
 		return fail(err)
 	}
 	if s.Version != stateVersion {
-		return fail(fmt.Errorf("it has version %d, and this program reads version %d: use the program that wrote it", s.Version, stateVersion))
+		return fail(fmt.Errorf("version %d, but this program reads version %d: use the program that wrote the state", s.Version, stateVersion))
 	}
 	f := NewFold(s.Prefix, s.Position)
 	if f.rules, err = ParseRules(s.Rules); err != nil {
 		return fail(err)
 	}
-	f.taken = s.Taken
+	f.lastJudged = s.Taken
 	for _, e := range s.Ahead {
-		which := at{e.Event.Rule, e.Event.Key}
-		f.again.ahead[which] = append(f.again.ahead[which], e)
+		key := alarmKey{e.Event.Rule, e.Event.Key}
+		f.replay.waiting[key] = append(f.replay.waiting[key], e)
 	}
 	if s.Until != nil {
-		f.again.until = s.Until
+		f.replay.decidedUntil = s.Until
 	}
 	f.number, f.time, f.configured = s.Number, s.Time, s.Configured
 	if s.Partitions != nil {
 		f.partitions = s.Partitions
 	}
 	for _, c := range s.Counters {
-		if c.Counter == nil || f.rules.named(c.Rule) == nil {
+		if c.Counter == nil || f.rules.byName(c.Rule) == nil {
 			return fail(fmt.Errorf("a counter of %q without a rule", c.Rule))
 		}
-		f.counters[at{c.Rule, c.Key}] = c.Counter
+		f.counters[alarmKey{c.Rule, c.Key}] = c.Counter
 	}
-	for _, one := range s.Streams {
-		if one == nil {
+	for _, stream := range s.Streams {
+		if stream == nil {
 			return fail(fmt.Errorf("a stream without a name"))
 		}
-		f.streams[one.Stream] = one
+		f.streams[stream.Stream] = stream
 	}
 	for _, name := range s.Changed {
-		f.Again(name)
+		f.MarkChanged(name)
 	}
 	f.countSeries()
-	f.again.tail = s.Tail
+	f.replay.tail = s.Tail
 	return f, nil
 }
 
-// Tail are the events that Encode got, of a Fold that DecodeFold has read.
-func (f *Fold) Tail() []Logged { return f.again.tail }
+// Tail returns the later events of a decoded state.
+func (f *Fold) Tail() []Logged { return f.replay.tail }

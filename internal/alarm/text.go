@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// word is a part of a clause: a word, a text in quotes, | or >=.
+// word is a part of a clause: a word, a quoted text, | or >=.
 type word struct {
 	text   string
 	quoted bool
 }
 
-// clause is what stands between two commas.
+// clause is the part between two commas.
 type clause []word
 
 func (c clause) String() string {
@@ -29,11 +29,11 @@ func (c clause) String() string {
 	return strings.Join(words, " ")
 }
 
-// cutQuoted cuts a text in quotes from the beginning of a rule's text.
+// cutQuoted removes a quoted text from the start of a rule's text.
 func cutQuoted(text string) (plain, rest string, err error) {
 	quoted, err := strconv.QuotedPrefix(text)
 	if err != nil {
-		return "", "", fmt.Errorf("the quotes at %q do not end, or hold a wrong escape (write \\\\ for a backslash)", text)
+		return "", "", fmt.Errorf("the quotes at %q do not end, or have a wrong escape (write \\\\ for a backslash)", text)
 	}
 	plain, err = strconv.Unquote(quoted)
 	if err != nil || plain == "" || !utf8.ValidString(plain) {
@@ -42,7 +42,7 @@ func cutQuoted(text string) (plain, rest string, err error) {
 	return plain, text[len(quoted):], nil
 }
 
-// endOfWord is the length of the word that a text begins with.
+// endOfWord returns the length of the first word of a text.
 func endOfWord(text string) int {
 	end := strings.IndexAny(text, " \t\r\n,|\"")
 	if end < 0 {
@@ -54,10 +54,10 @@ func endOfWord(text string) int {
 	return end
 }
 
-// split takes a rule's text apart. There is at least one clause, which may be empty.
-func split(text string) ([]clause, error) {
+// splitClauses splits a rule's text. It returns at least one clause, which may be empty.
+func splitClauses(text string) ([]clause, error) {
 	if !utf8.ValidString(text) {
-		return nil, errors.New("it is not UTF-8")
+		return nil, errors.New("the rule is not UTF-8")
 	}
 	all := []clause{nil}
 	last := func() *clause { return &all[len(all)-1] }
@@ -67,7 +67,7 @@ func split(text string) ([]clause, error) {
 			text = text[1:]
 		case c == ',':
 			if len(*last()) == 0 {
-				return nil, errors.New("there is nothing before a comma")
+				return nil, errors.New("empty clause before a comma")
 			}
 			all, text = append(all, nil), text[1:]
 		case c == '|':
@@ -86,7 +86,7 @@ func split(text string) ([]clause, error) {
 		}
 	}
 	if len(all) > 1 && len(*last()) == 0 {
-		return nil, errors.New("there is nothing behind the last comma")
+		return nil, errors.New("empty clause after the last comma")
 	}
 	return all, nil
 }

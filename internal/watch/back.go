@@ -52,7 +52,7 @@ func isResumption(e *alarm.Logged) bool {
 // findReplaced reports whether a different message took the place of the last judged message.
 // before is then the last message that survived.
 func (w *watcher) findReplaced(ctx context.Context) (changed bool, before uint64, err error) {
-	seq, stored := w.fold.Taken()
+	seq, stored := w.fold.LastJudged()
 	for _, e := range w.tail {
 		if e.By != (alarm.Place{}) {
 			seq, stored = e.Event.Position, e.Event.Time.UnixNano()
@@ -87,7 +87,7 @@ func (w *watcher) resumeLog(ctx context.Context) error {
 	why := fmt.Sprintf("the job's output went back in time, to message %d (a power failure?): the %d events of the lost messages stay valid, and republished predictions are not judged twice", back, len(rest))
 	w.Log.Warn(why, "stream", wire.OutputStream(w.Job))
 	if n := len(rest); n == 0 || !isResumption(&rest[n-1]) { // logged once, even if the process ends now
-		e := w.fold.Resumed(why, w.Who, time.Now())
+		e := w.fold.ResumptionEvent(why, w.Who, time.Now())
 		if err := w.addFact(ctx, e); err != nil {
 			return err
 		}

@@ -109,7 +109,7 @@ func (w *watcher) restoreState(ctx context.Context) error {
 		w.saved.when = time.Now()
 		for _, set := range w.standby.sets {
 			for name := range set.streams {
-				w.fold.Again(name)
+				w.fold.MarkChanged(name)
 			}
 		}
 	} else {
@@ -178,7 +178,7 @@ func (w *watcher) lastBefore(ctx context.Context, since time.Time, last uint64) 
 // published a second time.
 func (w *watcher) acceptTail(position uint64) error {
 	for _, e := range w.tail {
-		if err := w.fold.Believe(e.Event); err != nil {
+		if err := w.fold.AcceptEvent(e.Event); err != nil {
 			return err
 		}
 	}

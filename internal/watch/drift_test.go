@@ -60,12 +60,12 @@ func TestDriftUnderKills(t *testing.T) {
 
 	got := r.readEvents()
 	f := alarm.NewFold("x", 0)
-	if _, err := f.Apply(f.ChangeRules(rules, "", "", time.Time{})); err != nil {
+	if _, err := f.ApplyFact(f.ChangeRules(rules, "", "", time.Time{})); err != nil {
 		t.Fatal(err)
 	}
 	var want []alarm.Event
 	for _, m := range r.sent {
-		events, err := f.Take(&m)
+		events, err := f.JudgeMessage(&m)
 		if err != nil {
 			t.Fatal(err)
 		}

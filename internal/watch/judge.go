@@ -20,7 +20,7 @@ func (w *watcher) skipTo(ctx context.Context, seq uint64) error {
 	if err := w.acceptTail(seq); err != nil {
 		return err
 	}
-	w.fold.Skip(seq)
+	w.fold.SkipTo(seq)
 	if err := w.saveState(ctx); err != nil {
 		return err
 	}
@@ -28,10 +28,10 @@ func (w *watcher) skipTo(ctx context.Context, seq uint64) error {
 }
 
 func (w *watcher) warnOfLimits() {
-	if w.fold.Crowded() {
+	if w.fold.ReportCrowded() {
 		w.Log.Warn("rules of kind drift have too many keys: new keys get no drift alarm; restrict the rules to fewer streams (streams S) or group the streams (by)", "keys", alarm.MostSeries)
 	}
-	if w.fold.Full() {
+	if w.fold.ReportFull() {
 		w.Log.Warn("too many streams, and all have alarms: new streams are not judged; run jobs with fewer streams, or find out why every stream has an alarm", "streams", alarm.MostStreams)
 	}
 }
@@ -45,11 +45,11 @@ func (w *watcher) judgeOutput(ctx context.Context, o *consumer.Output) error {
 		return err
 	}
 	if o.Stored.IsZero() {
-		w.fold.Pass(o.Seq)
+		w.fold.PassMessage(o.Seq)
 		return w.applyFacts(ctx, o.Seq)
 	}
 	m := alarm.Message{Seq: o.Seq, Stored: o.Stored, Partition: o.Partition, Outs: o.Outs, Labels: o.Meta.Labels, Predictions: o.Predictions}
-	err := w.fold.Missing(&m)
+	err := w.fold.CheckMissing(&m)
 	if errors.Is(err, alarm.ErrMissing) {
 		if back, _, checkErr := w.findReplaced(ctx); checkErr == nil && back {
 			return fmt.Errorf("%w: judged messages of %s were replaced", errBack, wire.OutputStream(w.Job))
@@ -66,7 +66,7 @@ func (w *watcher) judgeOutput(ctx context.Context, o *consumer.Output) error {
 		return err
 	}
 	w.warnOfRules(&m)
-	events, err := w.fold.Take(&m)
+	events, err := w.fold.JudgeMessage(&m)
 	w.warnOfLimits()
 	if err == nil {
 		err = w.emitEvents(ctx, events)
@@ -120,7 +120,7 @@ func (w *watcher) applyFactsUpTo(ctx context.Context, position uint64) error {
 func (w *watcher) applyFacts(ctx context.Context, position uint64) error {
 	for len(w.tail) > 0 && w.tail[0].Event.Position <= position {
 		e := &w.tail[0].Event
-		follows, err := w.fold.Apply(*e)
+		follows, err := w.fold.ApplyFact(*e)
 		if err != nil {
 			return newDiffersError(w.Job, e, err)
 		}
@@ -157,7 +157,7 @@ func (w *watcher) emitEvents(ctx context.Context, events []alarm.Event) error {
 		if len(w.tail) == 0 {
 			all := make([]alarm.Logged, 0, len(events)-i)
 			for _, e := range events[i:] {
-				judged, by := e.Judged()
+				judged, by := e.JudgedPlaces()
 				all = append(all, alarm.Logged{Event: e, Judged: judged, By: by})
 			}
 			return w.publishEvents(ctx, all...)
@@ -191,10 +191,10 @@ func (w *watcher) publishEvents(ctx context.Context, all ...alarm.Logged) error 
 
 // addFact stores an event that follows from no prediction, and applies it.
 func (w *watcher) addFact(ctx context.Context, e alarm.Event) error {
-	if err := w.publishEvents(ctx, alarm.Logged{Event: e, Judged: w.fold.Judged()}); err != nil {
+	if err := w.publishEvents(ctx, alarm.Logged{Event: e, Judged: w.fold.JudgedPlaces()}); err != nil {
 		return err
 	}
-	follows, err := w.fold.Apply(e)
+	follows, err := w.fold.ApplyFact(e)
 	if err != nil {
 		return err
 	}

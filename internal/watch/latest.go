@@ -88,7 +88,7 @@ func (l *latest) recordReply(f *alarm.Fold, m *nats.Msg) {
 		return
 	}
 	l.claimed, l.sending = false, progress{}
-	f.Again(name)
+	f.MarkChanged(name)
 	if l.failed.err == nil || index < l.failed.index {
 		l.failed = failure{index, err}
 	}
@@ -118,12 +118,12 @@ func (l *latest) collectReplies(f *alarm.Fold) (all bool) {
 	}
 	if why := l.failed.err; why != nil {
 		if l.failed = (failure{}); store.OvertakenBy(why) { // another writer stored a message, possibly over ours
-			f.AllAgain()
+			f.MarkAllChanged()
 		} else {
 			l.warnNotStored(why)
 		}
 	}
-	if !f.HasChanged() {
+	if !f.HasChanges() {
 		l.sending = progressOf(f)
 	}
 	if l.sending != (progress{}) {
@@ -184,7 +184,7 @@ func (l *latest) claimBucket(ctx context.Context) error {
 // writeChanged starts a round with the changed streams if the previous round is complete. An error
 // means that this process may write no more.
 func (l *latest) writeChanged(ctx context.Context, f *alarm.Fold) error {
-	if !l.collectReplies(f) || !l.nc.IsConnected() || !f.HasChanged() || time.Since(l.since) < l.pause {
+	if !l.collectReplies(f) || !l.nc.IsConnected() || !f.HasChanges() || time.Since(l.since) < l.pause {
 		return nil
 	}
 	if !l.claimed {
@@ -195,7 +195,7 @@ func (l *latest) writeChanged(ctx context.Context, f *alarm.Fold) error {
 			return nil
 		}
 	}
-	changed, gone := f.Changed(latestAtOnce)
+	changed, gone := f.TakeChanges(latestAtOnce)
 	l.since = time.Now()
 	l.pause = min(max(time.Duration(len(changed)+len(gone))*latestEach, latestSoon), latestEvery)
 	l.round++
@@ -211,7 +211,7 @@ func (l *latest) writeChanged(ctx context.Context, f *alarm.Fold) error {
 	for i, name := range gone {
 		l.publishStream(f, len(changed)+i, name, nil, nats.Header{jetstream.MsgRollup: {jetstream.MsgRollupSubject}, "KV-Operation": {"PURGE"}})
 	}
-	if l.sending = (progress{}); !f.HasChanged() {
+	if l.sending = (progress{}); !f.HasChanges() {
 		l.sending = progressOf(f)
 	}
 	return nil
@@ -221,7 +221,7 @@ func (l *latest) publishStream(f *alarm.Fold, index int, name string, data []byt
 	h[jetstream.ExpectedLastSeqHeader] = []string{strconv.FormatUint(l.last, 10)}
 	m := &nats.Msg{Subject: "$KV." + wire.LatestBucket(l.job) + "." + alarm.Token(name), Reply: l.replyPrefix() + strconv.Itoa(index), Data: data, Header: h}
 	if err := l.nc.PublishMsg(m); err != nil {
-		f.Again(name)
+		f.MarkChanged(name)
 		return
 	}
 	l.last++
@@ -231,7 +231,7 @@ func (l *latest) publishStream(f *alarm.Fold, index int, name string, data []byt
 // markUnconfirmed marks the streams without a reply as changed, before the state is saved.
 func (l *latest) markUnconfirmed(f *alarm.Fold) {
 	for _, name := range l.sent {
-		f.Again(name)
+		f.MarkChanged(name)
 	}
 }
 
@@ -244,7 +244,7 @@ func (l *latest) writeAll(ctx context.Context, f *alarm.Fold) error {
 		if err := l.writeChanged(ctx, f); err != nil {
 			return fmt.Errorf("%w; the process that took over writes the latest data of the streams", err)
 		}
-		if len(l.sent) == 0 && (!f.HasChanged() || !l.claimed || !l.nc.IsConnected()) {
+		if len(l.sent) == 0 && (!f.HasChanges() || !l.claimed || !l.nc.IsConnected()) {
 			return nil
 		}
 		select {

@@ -83,7 +83,7 @@ func (w *writer) judgeUpTo(last uint64, streams ...string) {
 		for _, name := range streams {
 			m.Predictions = append(m.Predictions, codec.Prediction{Stream: name, Time: codec.NoTime})
 		}
-		if _, err := w.fold.Take(&m); err != nil {
+		if _, err := w.fold.JudgeMessage(&m); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -95,7 +95,7 @@ func (w *writer) writeUntilStored() error {
 		if err := w.latest.writeChanged(w.t.Context(), w.fold); err != nil {
 			return err
 		}
-		if len(w.latest.sent) == 0 && !w.fold.HasChanged() {
+		if len(w.latest.sent) == 0 && !w.fold.HasChanges() {
 			return nil
 		}
 		time.Sleep(time.Millisecond)

@@ -88,7 +88,7 @@ func (w *watcher) warnOfRules(m *alarm.Message) {
 		return
 	}
 	rules, _ := w.fold.Rules()
-	for _, n := range rules.Never(alarm.GivesIn(m.Labels, m.Predictions)) {
+	for _, n := range rules.Unreachable(alarm.CapabilitiesOf(m.Labels, m.Predictions)) {
 		args := []any{"rule", n.Rule}
 		if n.Class != "" {
 			args = append(args, "class", n.Class, "classes", m.Labels)

@@ -240,7 +240,7 @@ func (w *watcher) addLogged(m logMessage) error {
 // recordChanges records the changed streams and drops the change sets that the bucket has.
 func (w *watcher) recordChanges(written progress) {
 	s := &w.standby
-	if names := w.fold.TakeChanged(); len(names) > 0 {
+	if names := w.fold.TakeChangedNames(); len(names) > 0 {
 		s.sets = append(s.sets, changeSet{progressOf(w.fold), names})
 	}
 	for len(s.sets) > 0 && s.sets[0].progress.Position <= written.Position && s.sets[0].progress.Number <= written.Number {

@@ -178,7 +178,7 @@ func compareRules(c config.Config) (wrong []error, warnings []string) {
 		err = fmt.Errorf("the model has no readout %q", c.Stage.Readout)
 	}
 	if err != nil {
-		for _, n := range rules.Never(alarm.Gives{}) {
+		for _, n := range rules.Unreachable(alarm.Capabilities{}) {
 			if n.Class != "" {
 				return nil, []string{fmt.Sprintf("key alarms.rules: the classes that rules name could not be checked: %v", err)}
 			}
@@ -186,11 +186,11 @@ func compareRules(c config.Config) (wrong []error, warnings []string) {
 		return nil, nil
 	}
 	linear := m.Readouts[at]
-	gives := alarm.Gives{Classes: linear.Classes, Probability: linear.Temperature != 0, Number: linear.Interval != nil}
+	gives := alarm.Capabilities{Classes: linear.Classes, Probability: linear.Temperature != 0, Number: linear.Interval != nil}
 	if d := linear.Novelty; d != nil {
 		gives.Novelty, gives.Inputs, gives.LeastP = true, d.Inputs != nil, float32(d.Least())
 	}
-	for _, n := range rules.Never(gives) {
+	for _, n := range rules.Unreachable(gives) {
 		if n.Class == "" {
 			warnings = append(warnings, fmt.Sprintf("key alarms.rules.%s: %s", n.Rule, n.Why))
 			continue

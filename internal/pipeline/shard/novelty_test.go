@@ -357,7 +357,7 @@ func (on answering) output(b *testing.B, m *reservoir.Model) func([]codec.Predic
 	fold, message := alarm.NewFold("x", 0), alarm.Message{Labels: meta.Labels}
 	rules, err := alarm.ParseRules(map[string]string{"c": "class b >= 0.9, 3 of 5", "n": "novel 0.001, 3 of 5", "d": "drift score"})
 	if err == nil {
-		_, err = fold.Apply(fold.ChangeRules(rules, "", "bench", time.Unix(1, 0)))
+		_, err = fold.ApplyFact(fold.ChangeRules(rules, "", "bench", time.Unix(1, 0)))
 	}
 	if err != nil {
 		b.Fatal(err)
@@ -369,7 +369,7 @@ func (on answering) output(b *testing.B, m *reservoir.Model) func([]codec.Predic
 			message.Outs += uint64(len(p))
 			message.Stored = time.Unix(int64(message.Seq), 0)
 			if _, message.Predictions, err = codec.DecodePredictions(data); err == nil {
-				_, err = fold.Take(&message)
+				_, err = fold.JudgeMessage(&message)
 			}
 		}
 		if err != nil {
