@@ -31,8 +31,8 @@ func TestAdviceHasFlags(t *testing.T) {
 		found, job       string
 		text, want, what string
 	}{
-		{nil, "", "eusn", "eusn-stream deadletter list, which says why", "eusn-stream deadletter list, which says why", "nothing was given"},
-		{[]string{"--nats-url", "nats://h:1", "--job", "a"}, "", "a", "eusn-stream deadletter list, which says why; eusn-stream demo", "eusn-stream deadletter list --nats-url nats://h:1 --job a, which says why; eusn-stream demo", "a server and a job"},
+		{nil, "", "eusn", "eusn-stream deadletter list, for the reasons", "eusn-stream deadletter list, for the reasons", "nothing was given"},
+		{[]string{"--nats-url", "nats://h:1", "--job", "a"}, "", "a", "eusn-stream deadletter list, for the reasons; eusn-stream demo", "eusn-stream deadletter list --nats-url nats://h:1 --job a, for the reasons; eusn-stream demo", "a server and a job"},
 		{[]string{"-c", "my file.yaml"}, "nats://127.0.0.1:4222", "eusn", "eusn-stream run -c FILE, or (eusn-stream deadletter list)", "eusn-stream run -c 'my file.yaml' --nats-url nats://127.0.0.1:4222, or (eusn-stream deadletter list -c 'my file.yaml' --nats-url nats://127.0.0.1:4222)", "a file, and a server that was found"},
 		{[]string{"--nats-url", "nats://u:p@h:1"}, "", "eusn", "eusn-stream status", "eusn-stream status --nats-url URL", "a password"},
 		{[]string{"--job", "a"}, "", "a", "eusn-stream run --job NEW: then this", "eusn-stream run --job NEW: then this", "another job"},

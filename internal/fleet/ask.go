@@ -18,32 +18,31 @@ import (
 )
 
 const (
-	// answering is how long processes may take to answer.
-	answering = time.Second
-	// lull is how long after an answer the next one may come, where it is not known how
-	// many there are.
-	lull = 200 * time.Millisecond
-	// mostProcesses and mostInAll bound what is gathered.
+	// answerTimeout is the longest time that processes may take to answer.
+	answerTimeout = time.Second
+	// answerPause is the longest time between two answers if the number of processes is unknown.
+	answerPause = 200 * time.Millisecond
+	// mostProcesses and mostInAll limit the collected answers.
 	mostProcesses = 4096
 	mostInAll     = 64 << 20 // bytes
 )
 
-// Asked is what came of a question to the processes of a job.
-type Asked struct {
-	Processes []Process // in order of role, host and id
-	Strange   int       // answers that were none of ours; see ErrAnswer
-	Why       error     // of the first of these
+// Answers are the answers of a job's processes to a question.
+type Answers struct {
+	Processes []Process // in order of role, host and ID
+	Strange   int       // number of invalid answers, see ErrAnswer
+	Why       error     // reason for the first invalid answer
 }
 
-// Ask asks all processes of a job how they are, and returns when the workers of that list
-// have answered, and nobody else has for a moment; after a second at most. That nobody answers is
-// no error.
-func Ask(ctx context.Context, nc *nats.Conn, job string, workers []string) (Asked, error) {
+// Ask asks all processes of a job for their status. It returns when the listed workers have
+// answered and no further answer arrives for answerPause; after a second at most. A job without
+// answers is no error.
+func Ask(ctx context.Context, nc *nats.Conn, job string, workers []string) (Answers, error) {
 	missing := map[string]bool{}
 	for _, w := range workers {
 		missing[w] = true
 	}
-	return ask(ctx, nc, job, func(p *Process) bool {
+	return askUntil(ctx, nc, job, func(p *Process) bool {
 		if p.Stage != nil {
 			delete(missing, p.Stage.Worker)
 		}
@@ -51,13 +50,13 @@ func Ask(ctx context.Context, nc *nats.Conn, job string, workers []string) (Aske
 	})
 }
 
-// ask asks all processes of a job. last reports, of each answer in turn, whether those who had
-// to answer now have.
-func ask(ctx context.Context, nc *nats.Conn, job string, last func(*Process) bool) (Asked, error) {
-	var a Asked
-	there := map[string]int{} // by id
+// askUntil asks all processes of a job. last is called for each answer and reports whether all
+// expected processes have answered.
+func askUntil(ctx context.Context, nc *nats.Conn, job string, last func(*Process) bool) (Answers, error) {
+	var a Answers
+	indexes := map[string]int{} // by ID
 	enough := false
-	err := gather(ctx, nc, job, wire.ReportSubject(job), func() bool { return enough }, func(data []byte) {
+	err := collectAnswers(ctx, nc, job, wire.ReportSubject(job), func() bool { return enough }, func(data []byte) {
 		p, err := Decode(data, job)
 		if err != nil {
 			a.Strange++
@@ -65,11 +64,11 @@ func ask(ctx context.Context, nc *nats.Conn, job string, last func(*Process) boo
 			return
 		}
 		enough = last(p)
-		if i, again := there[p.ID]; again {
+		if i, known := indexes[p.ID]; known {
 			a.Processes[i] = *p
 			return
 		}
-		there[p.ID] = len(a.Processes)
+		indexes[p.ID] = len(a.Processes)
 		a.Processes = append(a.Processes, *p)
 	})
 	slices.SortFunc(a.Processes, func(a, b Process) int {
@@ -78,45 +77,45 @@ func ask(ctx context.Context, nc *nats.Conn, job string, last func(*Process) boo
 	return a, err
 }
 
-// Found is a process that service discovery has found.
-type Found struct {
+// DiscoveredProcess is a process found by service discovery.
+type DiscoveredProcess struct {
 	Job, Role, ID, Host, Worker, Program string
 }
 
-// Discover asks all processes of all jobs who they are. The answers come on a subject of
-// the asker's job: where users have rights, those of other jobs may not answer there.
-func Discover(ctx context.Context, nc *nats.Conn, asker string) ([]Found, error) {
-	var all []Found
+// Discover asks all processes of all jobs for their identity. The answers arrive on a subject of
+// the asker's job: the rights of other jobs' users may not allow such answers.
+func Discover(ctx context.Context, nc *nats.Conn, asker string) ([]DiscoveredProcess, error) {
+	var all []DiscoveredProcess
 	seen := map[string]bool{}
 	subject, err := micro.ControlSubject(micro.PingVerb, wire.Service, "")
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	err = gather(ctx, nc, asker, subject, func() bool { return true }, func(data []byte) {
+	err = collectAnswers(ctx, nc, asker, subject, func() bool { return true }, func(data []byte) {
 		var ping micro.Ping
 		if json.Unmarshal(data, &ping) != nil || ping.Name != wire.Service {
-			return // another program under our name
+			return // another program with the same service name
 		}
 		m := ping.Metadata
-		f := Found{m["job"], m["role"], m["id"], m["host"], m["worker"], m["program"]}
+		f := DiscoveredProcess{m["job"], m["role"], m["id"], m["host"], m["worker"], m["program"]}
 		if wire.CheckToken(f.Job) != nil || f.ID == "" || seen[f.ID] {
 			return
 		}
-		names(&f.Role, &f.ID, &f.Host, &f.Worker, &f.Program)
+		cleanNames(&f.Role, &f.ID, &f.Host, &f.Worker, &f.Program)
 		seen[f.ID] = true
 		all = append(all, f)
 	})
-	slices.SortFunc(all, func(a, b Found) int {
+	slices.SortFunc(all, func(a, b DiscoveredProcess) int {
 		return cmp.Or(strings.Compare(a.Job, b.Job), strings.Compare(a.Role, b.Role), strings.Compare(a.Host, b.Host), strings.Compare(a.ID, b.ID))
 	})
 	return all, err
 }
 
-// gather publishes a question and hands each answer, which come on a subject of a job, to take. It ends with
-// ctx, and after a second; at once where nobody listens; and a lull after the last answer,
-// once enough is true.
-func gather(ctx context.Context, nc *nats.Conn, job, subject string, enough func() bool, take func(data []byte)) error {
-	ctx, cancel := context.WithTimeout(ctx, answering)
+// collectAnswers publishes a question and passes each answer to take; the answers arrive on a
+// subject of a job. It ends with ctx, after a second, at once if no process listens, or answerPause
+// after an answer if enough returns true.
+func collectAnswers(ctx context.Context, nc *nats.Conn, job, subject string, enough func() bool, take func(data []byte)) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
 	inbox := wire.AnswerSubject(job, rand.Text())
 	sub, err := nc.SubscribeSync(inbox)
@@ -124,14 +123,14 @@ func gather(ctx context.Context, nc *nats.Conn, job, subject string, enough func
 		return fmt.Errorf("fleet: %w", err)
 	}
 	defer func() { _ = sub.Unsubscribe() }()
-	_ = sub.SetPendingLimits(mostProcesses, mostInAll) // what comes beyond is dropped
+	_ = sub.SetPendingLimits(mostProcesses, mostInAll) // further answers are dropped
 	if err := nc.PublishRequest(subject, inbox, nil); err != nil {
 		return fmt.Errorf("fleet: %w", err)
 	}
 	for n, bytes := 0, 0; n < mostProcesses && bytes < mostInAll; n++ {
 		wait, end := ctx, context.CancelFunc(func() {})
 		if n > 0 && enough() {
-			wait, end = context.WithTimeout(ctx, lull)
+			wait, end = context.WithTimeout(ctx, answerPause)
 		}
 		m, err := sub.NextMsgWithContext(wait)
 		end()

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// A process answers again, and once, after the server was away.
+// TestServerAway: after a server outage, a process answers each question once.
 func TestServerAway(t *testing.T) {
 	t.Parallel()
 	o := natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort, Log: pipelinetest.Log(t)}
@@ -30,7 +30,7 @@ func TestServerAway(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	answers, err := fleet.Serve(nc, fleet.Self{Job: job, Teller: fleet.OfStage(new(pipeline.Counters))})
+	answers, err := fleet.Serve(nc, fleet.Self{Job: job, Source: fleet.NewStageSource(new(pipeline.Counters))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// full is what a worker with many partitions, classes and errors says.
-func full(partitions, classes int) *Process {
+// fullProcess returns the status of a worker with many partitions, classes and errors.
+func fullProcess(partitions, classes int) *Process {
 	p := &Process{Form: Form, Role: RoleStage, Job: "eusn", ID: "id", Host: "host", PID: 7, Program: "v1", Stage: &Stage{Worker: "w", Phases: map[string]int{}, Classes: Counts{}}}
 	for i := range partitions {
 		q := Partition{Partition: i, Phase: string(pipeline.Reading), Epoch: 1, Lag: int64(i % 7)}
@@ -30,17 +30,17 @@ func full(partitions, classes int) *Process {
 		p.Stage.Classes[fmt.Sprintf("%d%s", i, strings.Repeat("c", 250))] = uint64(i)
 	}
 	for i := range MostErrors {
-		p.Errors = append(p.Errors, Said{Time: time.Unix(int64(i), 0), Level: "ERROR", Text: strings.Repeat("e", mostText), Times: 1})
+		p.Errors = append(p.Errors, LogMessage{Time: time.Unix(int64(i), 0), Level: "ERROR", Text: strings.Repeat("e", mostText), Times: 1})
 	}
-	p.order()
+	p.sortLists()
 	return p
 }
 
-// What a worker says fits into the bytes that it may have: what is left out is counted,
-// and those that need somebody are left out last.
+// TestEncodeBounds: a worker's status fits into the size limit: omitted partitions are counted, and
+// partitions that need attention are omitted last.
 func TestEncodeBounds(t *testing.T) {
 	for _, most := range []int{1 << 20, 64 << 10, 16 << 10, 2 << 10} {
-		body, err := full(1000, MostClasses).encode(most)
+		body, err := fullProcess(1000, MostClasses).encodeWithin(most)
 		if err != nil || len(body) > most {
 			t.Fatalf("%d bytes of at most %d, %v", len(body), most, err)
 		}
@@ -56,34 +56,34 @@ func TestEncodeBounds(t *testing.T) {
 			t.Errorf("of %d partitions, the first is %+v: one that is read was left in before one that is stopped", len(s.Partitions), s.Partitions[0])
 		}
 	}
-	if body, err := full(1, 0).encode(20); err == nil {
+	if body, err := fullProcess(1, 0).encodeWithin(20); err == nil {
 		t.Errorf("%s has more than 20 bytes", body)
 	}
 }
 
-// Figures that no worker has come from somebody: what is added up of them is still a report
-// that JSON can have.
+// TestDecodeHugeFigures: impossible figures come from other programs: their sums still give a
+// report that JSON allows.
 func TestDecodeHugeFigures(t *testing.T) {
-	l := look{r: new(Report), job: &store.Job{}}
+	l := reportBuilder{report: new(Report), job: &store.Job{}}
 	for i := range 3 {
 		p, err := Decode(fmt.Appendf(nil, `{"form":1,"job":"eusn","id":"%d","role":"stage","stage":{"lag":9223372036854775807,"answered_s":1e308,
 			"rates":{"over_s":1.7e308,"messages":1.7e308,"samples":1.7e308},"partitions":[{"partition":%d,"phase":"reading","lag":9223372036854775807}]}}`, i, i), "eusn")
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.r.Processes = append(l.r.Processes, *p)
-		l.r.Lag.Messages += p.Stage.Partitions[0].Lag
+		l.report.Processes = append(l.report.Processes, *p)
+		l.report.Lag.Messages += p.Stage.Partitions[0].Lag
 	}
-	l.sum()
-	l.r.Judge(DefaultBehind)
-	if _, err := json.Marshal(l.r); err != nil || l.r.Lag.Messages < 0 || l.r.Rates.Samples <= 0 {
-		t.Errorf("%v; %d messages wait, %+v", err, l.r.Lag.Messages, l.r.Rates)
+	l.combineProcesses()
+	l.report.Judge(DefaultBehind)
+	if _, err := json.Marshal(l.report); err != nil || l.report.Lag.Messages < 0 || l.report.Rates.Samples <= 0 {
+		t.Errorf("%v; %d messages wait, %+v", err, l.report.Lag.Messages, l.report.Rates)
 	}
 }
 
-// FuzzDecode holds the decoder to its bounds, whatever answers.
+// FuzzDecode checks the decoder's bounds with arbitrary bytes.
 func FuzzDecode(f *testing.F) {
-	body, err := full(20, 3).encode(1 << 20)
+	body, err := fullProcess(20, 3).encodeWithin(1 << 20)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -114,7 +114,7 @@ func FuzzDecode(f *testing.F) {
 				}
 			}
 		}
-		// What passed is read again as it was.
+		// An accepted answer decodes to the same value.
 		again, err := json.Marshal(p)
 		if err != nil {
 			t.Fatal(err)
@@ -132,23 +132,23 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// A journal has the last warnings and errors, those that come again once, and passes on
-// what the log takes. Many goroutines may write.
+// TestJournal: a journal has the last warnings and errors, repeated ones once, and passes accepted
+// records on. Several goroutines may write.
 func TestJournal(t *testing.T) {
 	var out strings.Builder
 	var j Journal
-	log := j.Beside(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError})))
+	log := j.WrapLogger(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{Level: slog.LevelError})))
 	log.Info("no news")
 	log.Warn("first", "n", 1)
 	log.With("part", 3).WithGroup("g").Error("second\nline", "a", strings.Repeat("x", 2*mostText))
-	last := j.Last()
+	last := j.LastMessages()
 	if len(last) != 2 || last[1].Text != "first n=1" || last[1].Level != "WARN" || !strings.HasPrefix(last[0].Text, "second line part=3 g.a=xxx") || len(last[0].Text) > mostText+3 {
 		t.Errorf("%+v", last)
 	}
 	if s := out.String(); strings.Contains(s, "first") || strings.Count(s, "\n") != 1 {
 		t.Errorf("the log has\n%s", s)
 	}
-	quiet := j.Beside(slog.New(slog.DiscardHandler))
+	quiet := j.WrapLogger(slog.New(slog.DiscardHandler))
 	var all sync.WaitGroup
 	for range 8 {
 		all.Go(func() {
@@ -158,22 +158,22 @@ func TestJournal(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if last = j.Last(); len(last) != 3 || last[0].Times != 800 {
+	if last = j.LastMessages(); len(last) != 3 || last[0].Times != 800 {
 		t.Errorf("%+v", last)
 	}
 	for i := range 3 * MostErrors {
 		quiet.Warn(fmt.Sprint("w", i))
 	}
-	if last = j.Last(); len(last) != MostErrors || last[0].Text != fmt.Sprint("w", 3*MostErrors-1) {
+	if last = j.LastMessages(); len(last) != MostErrors || last[0].Text != fmt.Sprint("w", 3*MostErrors-1) {
 		t.Errorf("%d of them, first %+v", len(last), last[0])
 	}
 }
 
-// Rates are those of the last seconds, and none before two readings.
+// TestRates: rates are means of the last seconds, zero before two readings.
 func TestRates(t *testing.T) {
 	var m meter
 	at := time.Unix(1000, 0)
-	if r := m.rates(reading{at: at, messages: 5}); r != (Rates{}) {
+	if r := m.computeRates(reading{time: at, messages: 5}); r != (Rates{}) {
 		t.Errorf("%+v of one reading", r)
 	}
 	for i := range 30 { // 10 a second, then 20
@@ -181,30 +181,30 @@ func TestRates(t *testing.T) {
 		if i >= 15 {
 			n += uint64(10 * (i - 15))
 		}
-		m.note(reading{at: at.Add(time.Duration(i) * time.Second), messages: n, samples: 4 * n, predictions: n / 10})
+		m.addReading(reading{time: at.Add(time.Duration(i) * time.Second), messages: n, samples: 4 * n, predictions: n / 10})
 	}
-	now := reading{at: at.Add(29 * time.Second), messages: 430, samples: 1720, predictions: 43}
-	if r := m.rates(now); r.Over != 10 || r.Messages != 20 || r.Samples != 80 || r.Predictions != 2 {
+	now := reading{time: at.Add(29 * time.Second), messages: 430, samples: 1720, predictions: 43}
+	if r := m.computeRates(now); r.Over != 10 || r.Messages != 20 || r.Samples != 80 || r.Predictions != 2 {
 		t.Errorf("%+v", r)
 	}
-	if r := m.rates(reading{at: now.at}); r.Messages != 0 { // counted anew
+	if r := m.computeRates(reading{time: now.time}); r.Messages != 0 { // the counters were reset
 		t.Errorf("%+v", r)
 	}
 }
 
-// Of more partitions than a list takes, those stay that need somebody, then those that are
-// furthest behind, in order of their numbers.
-func TestWorst(t *testing.T) {
+// TestKeepWorst: beyond the limit, partitions that need attention are kept, then those with the
+// largest lag, in order of numbers.
+func TestKeepWorst(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
-	all := full(200, 0).Stage.Partitions
+	all := fullProcess(200, 0).Stage.Partitions
 	rng.Shuffle(len(all), func(i, k int) { all[i], all[k] = all[k], all[i] })
-	kept, left := worst(all, 30)
+	kept, left := keepWorst(all, 30)
 	stopped, behind := 0, 0
 	for i, p := range kept {
 		if i > 0 && kept[i-1].Partition >= p.Partition {
 			t.Errorf("%d comes after %d", p.Partition, kept[i-1].Partition)
 		}
-		if p.reads() {
+		if p.isHealthy() {
 			if behind++; p.Lag != 6 {
 				t.Errorf("%+v is kept", p)
 			}
@@ -217,18 +217,18 @@ func TestWorst(t *testing.T) {
 	}
 }
 
-// What a worker with 1,000 partitions needs for an answer, beside reading its counters,
-// and what its asker does.
+// BenchmarkAnswer measures an answer of a worker with 1,000 partitions, without reading its
+// counters, and the asker's decoding.
 func BenchmarkAnswer(b *testing.B) {
-	p := full(1000, MostClasses)
-	body, err := p.encode(mostAnswer)
+	p := fullProcess(1000, MostClasses)
+	body, err := p.encodeWithin(mostAnswer)
 	if err != nil {
 		b.Fatal(err)
 	}
 	b.Run("encode", func(b *testing.B) {
 		b.SetBytes(int64(len(body)))
 		for b.Loop() {
-			if _, err := p.encode(mostAnswer); err != nil {
+			if _, err := p.encodeWithin(mostAnswer); err != nil {
 				b.Fatal(err)
 			}
 		}

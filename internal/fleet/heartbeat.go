@@ -13,41 +13,40 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// heartbeatEvery is how often a process publishes a heartbeat. Tests shorten it.
+// heartbeatEvery is the interval of a process's heartbeats. Tests shorten it.
 var heartbeatEvery = 10 * time.Second
 
 const (
-	// remembered is how long workers remember a process after its last heartbeat.
-	remembered = time.Hour
-	// MostSightings is how many processes a worker remembers.
+	// rememberTime is how long workers remember a process after its last heartbeat.
+	rememberTime = time.Hour
+	// MostSightings is the maximum number of processes that a worker remembers.
 	MostSightings = 64
 )
 
-// Sighting is a process that a worker has had heartbeats from. It is also the heartbeat's
-// form as JSON.
+// Sighting is a process whose heartbeats a worker received. It is also the JSON form of a
+// heartbeat.
 type Sighting struct {
 	Role string    `json:"role"` // RoleStage, RoleGateway or RoleAlarms
 	ID   string    `json:"id"`   // of the process
 	Host string    `json:"host"`
 	PID  int       `json:"pid"`
-	Last time.Time `json:"last"`           // of the last heartbeat, by the worker's clock
-	Left bool      `json:"left,omitempty"` // the process ended in order; in heartbeats only
+	Last time.Time `json:"last"`           // time of the last heartbeat, by the worker's clock
+	Left bool      `json:"left,omitempty"` // the process ended orderly; only in heartbeats
 }
 
-// sightings are the processes that a worker remembers. Its methods may be called from several
-// goroutines.
+// sightings are the processes that a worker remembers. Several goroutines may call its methods.
 type sightings struct {
 	mu  sync.Mutex
 	all map[string]Sighting // by ID
 }
 
-// record decodes a heartbeat. Heartbeats of unknown form are ignored.
-func (s *sightings) record(data []byte, now time.Time) {
+// recordHeartbeat decodes and records a heartbeat. Unreadable heartbeats are ignored.
+func (s *sightings) recordHeartbeat(data []byte, now time.Time) {
 	var h Sighting
 	if len(data) > mostBytes || json.Unmarshal(data, &h) != nil || h.ID == "" || !slices.Contains([]string{RoleStage, RoleGateway, RoleAlarms}, h.Role) {
 		return
 	}
-	names(&h.ID, &h.Host)
+	cleanNames(&h.ID, &h.Host)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if h.Left {
@@ -70,17 +69,17 @@ func (s *sightings) record(data []byte, now time.Time) {
 	}
 }
 
-// list returns the processes with a heartbeat in the last hour, newest first.
-func (s *sightings) list(now time.Time) []Sighting {
+// recentSightings returns the processes with a heartbeat in the last hour, newest first.
+func (s *sightings) recentSightings(now time.Time) []Sighting {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var all []Sighting
-	for id, one := range s.all {
-		if now.Sub(one.Last) > remembered {
+	for id, sighting := range s.all {
+		if now.Sub(sighting.Last) > rememberTime {
 			delete(s.all, id)
 			continue
 		}
-		all = append(all, one)
+		all = append(all, sighting)
 	}
 	slices.SortFunc(all, newestSighting)
 	return all
@@ -93,15 +92,15 @@ func newestSighting(a, b Sighting) int {
 	return strings.Compare(a.ID, b.ID)
 }
 
-// vanished returns, of the processes that workers remember, those that neither answer nor have
-// ended in order. A process of the same role and host that started later replaces one of them.
-func vanished(processes []Process, now time.Time) []Sighting {
+// findVanished returns the remembered processes that neither answer nor ended orderly. A later
+// process with the same role and host replaces one of them.
+func findVanished(processes []Process, now time.Time) []Sighting {
 	last := map[string]Sighting{}
 	for i := range processes {
 		if s := processes[i].Stage; s != nil {
-			for _, one := range s.Sightings {
-				if known, ok := last[one.ID]; !ok || known.Last.Before(one.Last) {
-					last[one.ID] = one
+			for _, sighting := range s.Sightings {
+				if known, ok := last[sighting.ID]; !ok || known.Last.Before(sighting.Last) {
+					last[sighting.ID] = sighting
 				}
 			}
 		}
@@ -110,9 +109,9 @@ func vanished(processes []Process, now time.Time) []Sighting {
 		delete(last, processes[i].ID)
 	}
 	all := []Sighting{}
-	for _, one := range last {
-		if age := now.Sub(one.Last); age > 2*heartbeatEvery && age < remembered {
-			all = append(all, one)
+	for _, sighting := range last {
+		if age := now.Sub(sighting.Last); age > 2*heartbeatEvery && age < rememberTime {
+			all = append(all, sighting)
 		}
 	}
 	slices.SortFunc(all, newestSighting)
@@ -127,36 +126,36 @@ func vanished(processes []Process, now time.Time) []Sighting {
 
 // watchHeartbeats subscribes a worker to heartbeats.
 func (r *Responder) watchHeartbeats() error {
-	_, err := r.nc.Subscribe(wire.HeartbeatSubject(r.self.Job), func(m *nats.Msg) { r.seen.record(m.Data, time.Now()) })
+	_, err := r.nc.Subscribe(wire.HeartbeatSubject(r.self.Job), func(m *nats.Msg) { r.sightings.recordHeartbeat(m.Data, time.Now()) })
 	return err
 }
 
-// publishHeartbeat tells workers that this process runs, or that it ends in order.
+// publishHeartbeat informs workers that this process runs, or that it ends orderly.
 func (r *Responder) publishHeartbeat(left bool) {
-	data, err := json.Marshal(Sighting{Role: r.all.Role, ID: r.all.ID, Host: r.all.Host, PID: r.all.PID, Last: time.Now().UTC(), Left: left})
+	data, err := json.Marshal(Sighting{Role: r.constant.Role, ID: r.constant.ID, Host: r.constant.Host, PID: r.constant.PID, Last: time.Now().UTC(), Left: left})
 	if err == nil {
 		err = r.nc.Publish(wire.HeartbeatSubject(r.self.Job), data)
 	}
 	if err != nil && !r.nc.IsClosed() {
-		r.log.Debug("a heartbeat was not published", "err", err)
+		r.log.Debug("cannot publish a heartbeat", "err", err)
 	}
 }
 
-// aboutVanished reports workers and gateways that ended without a word. A worker that is still
-// on the job's list, and processes of alarms, are findings of their own.
-func (r *Report) aboutVanished() {
-	for _, one := range r.Vanished {
+// judgeVanished reports workers and gateways that did not end orderly. Workers still on the job's
+// list and alarm processes have other findings.
+func (r *Report) judgeVanished() {
+	for _, sighting := range r.Vanished {
 		about, what, result, do := "", "", "", ""
 		switch {
-		case one.Role == RoleGateway:
-			about, what, result = "gateway", "gateway", "its devices may have no gateway now"
-			do = "look at its log, then start it again with the same configuration: its outbox has what it acknowledged; a gateway that was removed on purpose is forgotten after an hour"
-		case one.Role == RoleStage && len(r.Silent) == 0:
+		case sighting.Role == RoleGateway:
+			about, what, result = "gateway", "gateway", "its devices may have no gateway"
+			do = "check its log, then restart it with the same configuration: its outbox has the acknowledged samples; a gateway removed on purpose is forgotten after an hour"
+		case sighting.Role == RoleStage && len(r.Silent) == 0:
 			about, what, result = "workers", "worker", "the other workers have its partitions"
-			do = "look at its log, then start it again with the same configuration; a worker that was removed on purpose is forgotten after an hour"
+			do = "check its log, then restart it with the same configuration; a worker removed on purpose is forgotten after an hour"
 		default:
 			continue
 		}
-		r.add(Attention, about, fmt.Sprintf("the %s on %s (process %d) answered until %s ago and did not end in order: %s", what, one.Host, one.PID, seconds(r.Time.Sub(one.Last).Seconds()), result), do)
+		r.addFinding(Attention, about, fmt.Sprintf("the %s on %s (process %d) answered until %s ago and did not shut down: %s", what, sighting.Host, sighting.PID, formatSeconds(r.Time.Sub(sighting.Last).Seconds()), result), do)
 	}
 }

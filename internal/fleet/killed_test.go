@@ -9,23 +9,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// The consumers of workers that are killed one after the other stay for half a minute. Those
-// of three in a row fit into what an input needs room for, and no partition lacks one.
+// TestConsumersOfKilledWorkers: consumers of killed workers remain for half a minute. The consumers
+// of three consecutive workers fit into an input's reserve, and no partition lacks a consumer.
 func TestConsumersOfKilledWorkers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	m, c := testModel(t), pipeline.Config{Partitions: 8, Lease: 500 * time.Millisecond}
-	r.start(m, c)
-	other := r.start(m, c)
+	r.startWorker(m, c)
+	other := r.startWorker(m, c)
 	two := func(rep *fleet.Report) bool {
 		return len(rep.Processes) == 2 && rep.Partitions.Phases["reading"] == 8 && rep.Processes[0].Stage.Phases["reading"] == 4
 	}
 	for range 3 {
-		r.until("two workers that read", two)
+		r.waitForReport("two workers that read", two)
 		other.kill()
-		other = r.start(m, c)
+		other = r.startWorker(m, c)
 	}
-	rep := r.until("two workers that read after three kills", two)
+	rep := r.waitForReport("two workers that read after three kills", two)
 	in, err := r.js.Stream(t.Context(), wire.InputStream(job))
 	if err != nil {
 		t.Fatal(err)

@@ -23,18 +23,18 @@ import (
 )
 
 const (
-	// Patience is how long a Look takes at most.
+	// Patience is the longest duration of BuildReport.
 	Patience    = 3 * time.Second
-	atOnce      = 32  // questions to the server
+	atOnce      = 32  // concurrent requests to the server
 	mostRecords = 256 // partitions whose record is read
-	mostOldest  = 256 // partitions whose oldest waiting message is asked for
+	mostOldest  = 256 // partitions whose oldest waiting message is requested
 )
 
-// Look makes the report of a job: it asks the job's processes, and the server. It changes
-// nothing, and takes Patience at most. A job that is not there is admin.ErrNoJob; another
-// error is that the server does not answer what everything begins with, or that caller has ended.
-// What else cannot be had is in the report's Unknown.
-func Look(caller context.Context, nc *nats.Conn, job string) (*Report, error) {
+// BuildReport creates the report of a job: it asks the job's processes, and the server. It changes
+// nothing, and takes Patience at most. The error is admin.ErrNoJob for a missing job; other errors
+// mean that the server did not answer the first request, or that caller ended. Later failures are
+// in the report's Unknown.
+func BuildReport(caller context.Context, nc *nats.Conn, job string) (*Report, error) {
 	began := time.Now()
 	ctx, cancel := context.WithTimeout(caller, Patience)
 	defer cancel()
@@ -42,112 +42,113 @@ func Look(caller context.Context, nc *nats.Conn, job string) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	l := &look{ctx: ctx, js: js, r: &Report{Form: Form, Job: job, Time: began.UTC()}}
+	l := &reportBuilder{ctx: ctx, js: js, report: &Report{Form: Form, Job: job, Time: began.UTC()}}
 	if l.job, err = store.Open(ctx, js, job); err != nil {
-		return nil, slow(ctx, job, err)
+		return nil, timeoutError(ctx, job, err)
 	}
 	var all sync.WaitGroup
 	for what, ask := range map[string]func() error{
-		AboutProcesses: func() error { return l.processes(nc) }, AboutModel: l.model, AboutAlarms: l.alarms, AboutDisk: l.disk, "the account": l.account,
+		AboutProcesses: func() error { return l.askProcesses(nc) }, AboutModel: l.readModel, AboutAlarms: l.readAlarms, AboutDisk: l.readDisk, "the account": l.readAccount,
 	} {
-		all.Go(func() { l.unknown(what, ask()) })
+		all.Go(func() { l.addUnknown(what, ask()) })
 	}
 	all.Wait()
-	l.unknown(AboutProcesses, l.again(nc))
-	l.partitions()
-	l.lag()
-	if err := caller.Err(); err != nil { // the report would say that nobody answers
+	l.addUnknown(AboutProcesses, l.askForAlarms(nc))
+	l.combinePartitions()
+	l.computeLag()
+	if err := caller.Err(); err != nil { // otherwise the report would lack the answers
 		return nil, fmt.Errorf("fleet: %w", err)
 	}
-	l.sum()
-	l.r.Judge(DefaultBehind)
-	l.r.Took = time.Since(began).Seconds()
-	return l.r, nil
+	l.combineProcesses()
+	l.report.Judge(DefaultBehind)
+	l.report.Took = time.Since(began).Seconds()
+	return l.report, nil
 }
 
-// slow says what it means that the server has not answered in time.
-func slow(ctx context.Context, job string, err error) error {
+// timeoutError explains a server's missing answer.
+func timeoutError(ctx context.Context, job string, err error) error {
 	if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return err
 	}
-	return fmt.Errorf("the server did not answer about job %q within %v: it or its disk has too much to do, or this login may not ask (docs/secure.md)", job, Patience)
+	return fmt.Errorf("the server did not answer about job %q within %v: the server or its disk is overloaded, or this login lacks the right (docs/secure.md)", job, Patience)
 }
 
-// look is one at work. Each part of the report is written by one of its questions.
-type look struct {
+// reportBuilder builds a report. Each request writes its own part of the report.
+type reportBuilder struct {
 	ctx     context.Context
 	js      jetstream.JetStream
 	job     *store.Job
-	r       *Report
+	report  *Report
 	workers []string         // of the job's list
-	lost    *store.LostError // nil: the output is there, or the job has not begun
+	lost    *store.LostError // nil: the output exists, or the job has not started
 
 	mu sync.Mutex // guards r.Unknown
 }
 
-// unknown notes what could not be asked.
-func (l *look) unknown(what string, err error) {
+// addUnknown records a failed request.
+func (l *reportBuilder) addUnknown(what string, err error) {
 	if err == nil {
 		return
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = errors.New("no answer in time: the server has too much to do, or this login may not ask (docs/secure.md)")
+		err = errors.New("no answer in time: the server is overloaded, or this login lacks the right (docs/secure.md)")
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.r.Unknown = append(l.r.Unknown, text(what+": "+err.Error()))
+	l.report.Unknown = append(l.report.Unknown, cleanText(what+": "+err.Error()))
 }
 
-// processes asks the job's processes, those of its list of workers in particular.
-func (l *look) processes(nc *nats.Conn) error {
-	ctx, cancel := context.WithTimeout(l.ctx, answering)
+// askProcesses asks the job's processes, in particular the listed workers.
+func (l *reportBuilder) askProcesses(nc *nats.Conn) error {
+	ctx, cancel := context.WithTimeout(l.ctx, answerTimeout)
 	defer cancel()
-	listed := l.members(ctx)
+	listed := l.readWorkers(ctx)
 	asked, err := Ask(ctx, nc, l.job.Name, l.workers)
-	for tries := 0; tries < 3 && err == nil && slices.ContainsFunc(asked.Processes, func(p Process) bool { return fresh(&p) }); tries++ {
-		ctx, cancel := context.WithTimeout(l.ctx, answering)
-		time.Sleep(lull / 2)
+	for tries := 0; tries < 3 && err == nil && slices.ContainsFunc(asked.Processes, func(p Process) bool { return lacksLag(&p) }); tries++ {
+		ctx, cancel := context.WithTimeout(l.ctx, answerTimeout)
+		time.Sleep(answerPause / 2)
 		asked, err = Ask(ctx, nc, l.job.Name, l.workers)
 		cancel()
 	}
-	l.r.Processes, l.r.Strange = asked.Processes, asked.Strange
+	l.report.Processes, l.report.Strange = asked.Processes, asked.Strange
 	for _, w := range l.workers {
 		if !slices.ContainsFunc(asked.Processes, func(p Process) bool { return p.Stage != nil && p.Stage.Worker == w }) {
-			l.r.Silent = append(l.r.Silent, w)
+			l.report.Silent = append(l.report.Silent, w)
 		}
 	}
 	return errors.Join(listed, err)
 }
 
-// fresh reports whether a worker reads partitions of which it has not yet asked the server what
-// waits, which it does within a moment.
-func fresh(p *Process) bool {
+// lacksLag reports whether a worker reads partitions whose lag it has not requested from the server
+// yet; it does so within a moment.
+func lacksLag(p *Process) bool {
 	return p.Stage != nil && slices.ContainsFunc(p.Stage.Partitions, func(q Partition) bool {
 		return q.Phase == string(pipeline.Reading) && q.Behind == nil
 	})
 }
 
-// again asks a second time, for longer, where the job has alarms and nobody has said that it
-// keeps them: no list has those who do, so only that knows from slow.
-func (l *look) again(nc *nats.Conn) error {
+// askForAlarms repeats the question with a longer timeout if the job has alarms and no alarm
+// process has answered: alarm processes are on no list, so that a late answer looks like a missing
+// process.
+func (l *reportBuilder) askForAlarms(nc *nats.Conn) error {
 	keeps := func(p *Process) bool { return p.Watch != nil }
-	if !l.r.Alarms.Kept || len(l.r.Processes) == 0 || slices.ContainsFunc(l.r.Processes, func(p Process) bool { return keeps(&p) }) {
+	if !l.report.Alarms.Kept || len(l.report.Processes) == 0 || slices.ContainsFunc(l.report.Processes, func(p Process) bool { return keeps(&p) }) {
 		return nil
 	}
-	asked, err := ask(l.ctx, nc, l.job.Name, keeps)
+	asked, err := askUntil(l.ctx, nc, l.job.Name, keeps)
 	for i := range asked.Processes {
-		if p := &asked.Processes[i]; !slices.ContainsFunc(l.r.Processes, func(one Process) bool { return one.ID == p.ID }) {
-			l.r.Processes = append(l.r.Processes, *p)
+		if p := &asked.Processes[i]; !slices.ContainsFunc(l.report.Processes, func(known Process) bool { return known.ID == p.ID }) {
+			l.report.Processes = append(l.report.Processes, *p)
 			if p.Stage != nil {
-				l.r.Silent = slices.DeleteFunc(l.r.Silent, func(w string) bool { return w == p.Stage.Worker })
+				l.report.Silent = slices.DeleteFunc(l.report.Silent, func(w string) bool { return w == p.Stage.Worker })
 			}
 		}
 	}
 	return err
 }
 
-// members reads the job's list of workers.
-func (l *look) members(ctx context.Context) error {
+// readWorkers reads the job's list of workers.
+func (l *reportBuilder) readWorkers(ctx context.Context) error {
 	s, err := l.js.Stream(ctx, wire.MemberStream(l.job.Name))
 	if errors.Is(err, jetstream.ErrStreamNotFound) { // no worker has run
 		return nil
@@ -161,14 +162,14 @@ func (l *look) members(ctx context.Context) error {
 		return fmt.Errorf("list of workers: %w", err)
 	}
 	for subject := range info.State.Subjects {
-		l.workers = append(l.workers, text(strings.TrimPrefix(subject, prefix)))
+		l.workers = append(l.workers, cleanText(strings.TrimPrefix(subject, prefix)))
 	}
 	slices.Sort(l.workers)
 	return nil
 }
 
-// model reads which model the job runs.
-func (l *look) model() error {
+// readModel reads the job's model.
+func (l *reportBuilder) readModel() error {
 	e, seq, err := store.ReadEntry(l.ctx, l.job.Out, l.job.Name)
 	if err == nil && seq == 0 {
 		if err = store.CheckOutput(l.ctx, l.js, l.job.Name, l.job.InputJob()); errors.As(err, &l.lost) {
@@ -180,24 +181,24 @@ func (l *look) model() error {
 	}
 	last := e.Promotions.Last()
 	m := JobModel{Name: e.Meta.Model, SHA256: e.Meta.SHA256, Readout: e.Meta.Readout, Promoted: last.Readout, Promotions: last.Number, Shadows: []string{}}
-	names(&m.Name, &m.SHA256, &m.Readout)
+	cleanNames(&m.Name, &m.SHA256, &m.Readout)
 	shadows, err := wire.ParseShadows(e.Shadows)
 	for _, s := range shadows {
 		m.Shadows = append(m.Shadows, s.Readout)
 	}
-	l.r.Model = m
+	l.report.Model = m
 	for _, p := range e.Promotions {
 		what := "readout " + p.Readout
 		if p.Readout == "" {
-			what = "the readout that the job began with"
+			what = "the first readout"
 		}
-		l.r.Marks = append(l.r.Marks, Mark{p.When, MarkPromoted, text(fmt.Sprintf("%s answers, by %s", what, p.Who))})
+		l.report.Marks = append(l.report.Marks, Mark{p.When, MarkPromoted, cleanText(fmt.Sprintf("%s promoted by %s", what, p.Who))})
 	}
 	return err
 }
 
-// silentRules are the names of the rules of kind silent that hold.
-func (l *look) silentRules() (map[string]bool, error) {
+// readSilentRules returns the names of the current rules of kind silent.
+func (l *reportBuilder) readSilentRules() (map[string]bool, error) {
 	e, err := watch.CurrentRules(l.ctx, l.js, l.job.Name)
 	if err != nil || e == nil {
 		return nil, err
@@ -215,9 +216,9 @@ func (l *look) silentRules() (map[string]bool, error) {
 	return silent, nil
 }
 
-// alarms reads which are on.
-func (l *look) alarms() error {
-	l.r.Alarms = Alarms{List: []Alarm{}, Quiet: []string{}}
+// readAlarms reads the active alarms.
+func (l *reportBuilder) readAlarms() error {
+	l.report.Alarms = Alarms{List: []Alarm{}, Quiet: []string{}}
 	on, err := watch.ActiveAlarms(l.ctx, l.js, l.job.Name)
 	if errors.Is(err, watch.ErrNoAlarms) {
 		return nil
@@ -236,31 +237,31 @@ func (l *look) alarms() error {
 		}
 		a.Outputs = append(a.Outputs, Output{name, info.NumPending + uint64(info.NumAckPending), info.Paused, watch.OutputDiffers(l.job.Name, name, info.Config)})
 	}
-	silent, err := l.silentRules()
+	silent, err := l.readSilentRules()
 	if err != nil {
 		return err
 	}
 	a.Watched = len(silent) > 0
 	for i := range on {
-		one := Alarm{Rule: on[i].Rule, Key: text(on[i].Key), Since: on[i].Time}
+		entry := Alarm{Rule: on[i].Rule, Key: cleanText(on[i].Key), Since: on[i].Time}
 		if on[i].Kind == alarm.Acknowledged {
-			one.Acknowledged = text(on[i].Who)
+			entry.Acknowledged = cleanText(on[i].Who)
 		} else {
 			a.Open++
 		}
-		if silent[one.Rule] && len(a.Quiet) < MostAlarms {
-			a.Quiet = append(a.Quiet, one.Key)
+		if silent[entry.Rule] && len(a.Quiet) < MostAlarms {
+			a.Quiet = append(a.Quiet, entry.Key)
 		}
-		a.List = append(a.List, one)
+		a.List = append(a.List, entry)
 	}
 	slices.SortStableFunc(a.List, func(x, y Alarm) int { return y.Since.Compare(x.Since) })
-	a.List, a.LeftOut = listed(a.List, MostAlarms), max(0, len(a.List)-MostAlarms)
-	l.r.Alarms = a
+	a.List, a.LeftOut = firstOf(a.List, MostAlarms), max(0, len(a.List)-MostAlarms)
+	l.report.Alarms = a
 	return nil
 }
 
-// disk reads what the job has on the server.
-func (l *look) disk() error {
+// readDisk reads the job's storage on the server.
+func (l *reportBuilder) readDisk() error {
 	j, err := admin.Open(l.ctx, l.js, l.job.Name)
 	if err != nil {
 		return err
@@ -278,26 +279,26 @@ func (l *look) disk() error {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	d.Limit, d.Used = l.r.Disk.Limit, l.r.Disk.Used
-	l.r.Disk = d
+	d.Limit, d.Used = l.report.Disk.Limit, l.report.Disk.Used
+	l.report.Disk = d
 	return nil
 }
 
-// account reads what the account may store.
-func (l *look) account() error {
+// readAccount reads the account's storage limit.
+func (l *reportBuilder) readAccount() error {
 	info, err := l.js.AccountInfo(l.ctx)
 	if err != nil {
 		return err
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.r.Disk.Limit, l.r.Disk.Used = uint64(max(0, info.Limits.MaxStore)), info.Store
+	l.report.Disk.Limit, l.report.Disk.Used = uint64(max(0, info.Limits.MaxStore)), info.Store
 	return nil
 }
 
-// sum adds up what the processes say.
-func (l *look) sum() {
-	r := l.r
+// combineProcesses adds up the processes' data.
+func (l *reportBuilder) combineProcesses() {
+	r := l.report
 	models := map[Model]bool{}
 	for i := range r.Processes {
 		p := &r.Processes[i]
@@ -311,34 +312,34 @@ func (l *look) sum() {
 			r.Marks = append(r.Marks, m)
 		}
 		if s := p.Stage; s != nil {
-			r.Rates = r.Rates.and(s.Rates)
+			r.Rates = r.Rates.addRates(s.Rates)
 			if s.Model.SHA256 != "" {
 				models[s.Model] = true
 			}
 		}
 	}
 	r.Model.Differ = len(models) > 1
-	r.Vanished = vanished(r.Processes, r.Time)
-	slices.SortStableFunc(r.Errors, func(a, b Said) int { return b.Time.Compare(a.Time) })
+	r.Vanished = findVanished(r.Processes, r.Time)
+	slices.SortStableFunc(r.Errors, func(a, b LogMessage) int { return b.Time.Compare(a.Time) })
 	slices.SortStableFunc(r.Marks, func(a, b Mark) int { return b.Time.Compare(a.Time) })
-	r.Errors, r.Marks, r.Processes = listed(r.Errors, MostErrors), listed(r.Marks, MostMarks), listed(r.Processes, mostProcesses)
+	r.Errors, r.Marks, r.Processes = firstOf(r.Errors, MostErrors), firstOf(r.Marks, MostMarks), firstOf(r.Processes, mostProcesses)
 	slices.Sort(r.Unknown)
-	r.Unknown, r.Silent = listed(r.Unknown, len(r.Unknown)), listed(r.Silent, len(r.Silent))
+	r.Unknown, r.Silent = firstOf(r.Unknown, len(r.Unknown)), firstOf(r.Silent, len(r.Silent))
 	if r.Model.Shadows == nil {
 		r.Model.Shadows = []string{}
 	}
 }
 
-// partitions puts together what the workers say of them, and what their records say of
-// those that no worker reads.
-func (l *look) partitions() {
+// combinePartitions combines the workers' data about partitions with the records of partitions
+// without a worker.
+func (l *reportBuilder) combinePartitions() {
 	all := make([]Partition, l.job.Partitions)
 	for i := range all {
-		all[i] = Partition{Partition: i, Phase: Nobody}
+		all[i] = Partition{Partition: i, Phase: PhaseNobody}
 	}
 	unlisted := 0
-	for i := range l.r.Processes {
-		s := l.r.Processes[i].Stage
+	for i := range l.report.Processes {
+		s := l.report.Processes[i].Stage
 		if s == nil {
 			continue
 		}
@@ -347,46 +348,46 @@ func (l *look) partitions() {
 			if p.Partition >= len(all) {
 				continue
 			}
-			if p.Worker = s.Worker; better(&p, &all[p.Partition]) {
+			if p.Worker = s.Worker; isBetter(&p, &all[p.Partition]) {
 				all[p.Partition] = p
 			}
 		}
 	}
-	l.records(all, unlisted)
-	l.r.Partitions = Partitions{Count: len(all), Phases: map[string]int{}}
+	l.readRecords(all, unlisted)
+	l.report.Partitions = Partitions{Count: len(all), Phases: map[string]int{}}
 	if l.lost != nil {
-		l.r.Partitions.Lost, l.r.Partitions.Regain = l.lost.What, l.lost.Do
+		l.report.Partitions.Lost, l.report.Partitions.Regain = l.lost.What, l.lost.Do
 	}
 	for i := range all {
-		l.r.Partitions.Phases[all[i].Phase]++
-		l.r.Lag.Messages += all[i].Lag
+		l.report.Partitions.Phases[all[i].Phase]++
+		l.report.Lag.Messages += all[i].Lag
 	}
-	l.unlisted()
-	l.oldest(all)
-	l.r.Partitions.List, l.r.Partitions.LeftOut = worst(all, MostPartitions)
+	l.countUnlisted()
+	l.findOldest(all)
+	l.report.Partitions.List, l.report.Partitions.LeftOut = keepWorst(all, MostPartitions)
 }
 
-// unlisted counts partitions that a worker reads, but has no room to list, as it does.
-func (l *look) unlisted() {
-	phases, reading := l.r.Partitions.Phases, string(pipeline.Reading)
+// countUnlisted counts partitions that a worker reads but does not list.
+func (l *reportBuilder) countUnlisted() {
+	phases, reading := l.report.Partitions.Phases, string(pipeline.Reading)
 	more := -phases[reading]
-	for i := range l.r.Processes {
-		if s := l.r.Processes[i].Stage; s != nil {
+	for i := range l.report.Processes {
+		if s := l.report.Processes[i].Stage; s != nil {
 			more += s.Phases[reading]
 		}
 	}
-	if more = min(more, phases[Unasked]); more > 0 {
+	if more = min(more, phases[PhaseUnasked]); more > 0 {
 		phases[reading] += more
-		if phases[Unasked] -= more; phases[Unasked] == 0 {
-			delete(phases, Unasked)
+		if phases[PhaseUnasked] -= more; phases[PhaseUnasked] == 0 {
+			delete(phases, PhaseUnasked)
 		}
 	}
 }
 
-// better reports whether what one worker says of a partition is rather so than what another
-// one does: a partition is one worker's after the other's.
-func better(a, b *Partition) bool {
-	if b.Phase == Nobody {
+// isBetter reports whether a worker's entry for a partition is newer than another worker's entry:
+// only one worker has a partition at a time.
+func isBetter(a, b *Partition) bool {
+	if b.Phase == PhaseNobody {
 		return true
 	}
 	reads := func(p *Partition) bool { return p.Phase == string(pipeline.Reading) }
@@ -396,11 +397,11 @@ func better(a, b *Partition) bool {
 	return a.Epoch > b.Epoch
 }
 
-// records reads those of partitions that no worker reads: how much waits for them.
-func (l *look) records(all []Partition, unlisted int) {
+// readRecords reads the records of partitions without a worker: their lag.
+func (l *reportBuilder) readRecords(all []Partition, unlisted int) {
 	j, err := admin.Open(l.ctx, l.js, l.job.Name)
 	if err != nil {
-		l.unknown("the partitions", err)
+		l.addUnknown("the partitions", err)
 		return
 	}
 	var asking sync.WaitGroup
@@ -413,9 +414,9 @@ func (l *look) records(all []Partition, unlisted int) {
 		if p.Phase == string(pipeline.Reading) || p.Phase == string(pipeline.Replaying) {
 			continue
 		}
-		if asked++; asked > mostRecords || p.Phase == Nobody && unlisted > 0 {
-			if p.Phase == Nobody {
-				p.Phase = Unasked
+		if asked++; asked > mostRecords || p.Phase == PhaseNobody && unlisted > 0 {
+			if p.Phase == PhaseNobody {
+				p.Phase = PhaseUnasked
 			}
 			continue
 		}
@@ -423,24 +424,24 @@ func (l *look) records(all []Partition, unlisted int) {
 		asking.Go(func() {
 			defer func() { <-slots }()
 			s, err := j.Status(l.ctx, p.Partition)
-			if err != nil && p.Why == "" { // else it is known why
+			if err != nil && p.Why == "" { // otherwise the reason is known
 				mu.Lock()
 				failed = cmp.Or(failed, err)
 				mu.Unlock()
 			}
-			if p.Phase == Nobody && s.Owner != "" {
-				p.Worker = text(s.Owner)
+			if p.Phase == PhaseNobody && s.Owner != "" {
+				p.Worker = cleanText(s.Owner)
 			}
 			p.Epoch, p.Lag = max(p.Epoch, s.Epoch), max(p.Lag, int64(s.Lag))
 		})
 	}
 	asking.Wait()
-	l.unknown("the partitions that nobody reads", failed)
+	l.addUnknown("the partitions without a worker", failed)
 }
 
-// nextStored is when the oldest message that waits in a partition was stored; zero if none
-// waits. What reads the records reports their errors.
-func (l *look) nextStored(partition int) (stored time.Time, known bool) {
+// readNextStored returns when the oldest waiting message of a partition was stored; zero if none
+// waits. readRecords reports errors of the records.
+func (l *reportBuilder) readNextStored(partition int) (stored time.Time, known bool) {
 	rec, _, err := store.ReadRecord(l.ctx, l.job.Out, l.job.Name, partition)
 	if err != nil {
 		return stored, false
@@ -452,21 +453,21 @@ func (l *look) nextStored(partition int) (stored time.Time, known bool) {
 	return stored, err == nil
 }
 
-// oldest finds how old the oldest message is that waits. Workers report the age
-// for the partitions that they read; for other partitions the server is asked, by their records.
-func (l *look) oldest(all []Partition) {
+// findOldest determines the age of the oldest waiting message. Workers report the age for their
+// partitions; for other partitions the server is asked.
+func (l *reportBuilder) findOldest(all []Partition) {
 	var behind []*Partition
 	for i := range all {
 		if p := &all[i]; p.Behind == nil && p.Phase != string(pipeline.Reading) && p.Phase != string(pipeline.Replaying) {
 			behind = append(behind, &all[i])
 		}
 	}
-	slices.SortStableFunc(behind, func(a, b *Partition) int { return urgent(a, b) })
+	slices.SortStableFunc(behind, func(a, b *Partition) int { return compareUrgency(a, b) })
 	now := l.job.Out.CachedInfo().TimeStamp
 	var asking sync.WaitGroup
 	for _, p := range behind[:min(len(behind), mostOldest)] {
 		asking.Go(func() {
-			if next, known := l.nextStored(p.Partition); known {
+			if next, known := l.readNextStored(p.Partition); known {
 				age := 0.0
 				if !next.IsZero() {
 					age = max(0, now.Sub(next).Seconds())
@@ -477,32 +478,32 @@ func (l *look) oldest(all []Partition) {
 	}
 	asking.Wait()
 	for i := range all {
-		if b := all[i].Behind; b != nil && (l.r.Lag.Behind == nil || *b > *l.r.Lag.Behind) {
+		if b := all[i].Behind; b != nil && (l.report.Lag.Behind == nil || *b > *l.report.Lag.Behind) {
 			most := *b
-			l.r.Lag.Behind = &most
+			l.report.Lag.Behind = &most
 		}
-		if all[i].Behind == nil && all[i].Phase != Unasked { // which a worker has left out: others are further behind
-			l.r.Lag.Unknown++
+		if all[i].Behind == nil && all[i].Phase != PhaseUnasked { // a worker left this partition out: the others are further behind
+			l.report.Lag.Unknown++
 		}
 	}
 }
 
-// lag is how far the job is behind its input.
-func (l *look) lag() {
+// computeLag computes the job's delay.
+func (l *reportBuilder) computeLag() {
 	since := func(info *jetstream.StreamInfo) float64 {
 		if info.State.LastTime.IsZero() || info.State.LastSeq == 0 {
 			return -1
 		}
 		return max(0, info.TimeStamp.Sub(info.State.LastTime).Seconds())
 	}
-	l.r.Lag.Answered, l.r.Lag.Arrived = since(l.job.Out.CachedInfo()), since(l.job.In.CachedInfo())
-	said := math.Inf(1)
-	for i := range l.r.Processes {
-		if s := l.r.Processes[i].Stage; s != nil && s.Answered >= 0 {
-			said = min(said, s.Answered)
+	l.report.Lag.Answered, l.report.Lag.Arrived = since(l.job.Out.CachedInfo()), since(l.job.In.CachedInfo())
+	answered := math.Inf(1)
+	for i := range l.report.Processes {
+		if s := l.report.Processes[i].Stage; s != nil && s.Answered >= 0 {
+			answered = min(answered, s.Answered)
 		}
 	}
-	if !math.IsInf(said, 0) {
-		l.r.Lag.Answered = said
+	if !math.IsInf(answered, 0) {
+		l.report.Lag.Answered = answered
 	}
 }

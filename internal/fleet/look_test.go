@@ -17,26 +17,27 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Two workers answer. One is killed: the other one takes over, and the job is as before.
+// TestTwoWorkers: two workers answer. After a kill of one worker, the other takes over, and the job
+// is up to date.
 func TestTwoWorkers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conf := pipeline.Config{Partitions: 8, Lease: time.Second}
-	first := r.start(testModel(t), conf)
-	second := r.start(testModel(t), conf)
+	first := r.startWorker(testModel(t), conf)
+	second := r.startWorker(testModel(t), conf)
 	reads := func(rep *fleet.Report, workers, each int) bool {
 		for _, p := range rep.Processes {
-			if !p.Stage.Ready || p.Stage.Phases["reading"] != each || len(p.Stage.Partitions) != each || p.Stage.Lag > 0 { // none is on its way from one to the other
+			if !p.Stage.Ready || p.Stage.Phases["reading"] != each || len(p.Stage.Partitions) != each || p.Stage.Lag > 0 { // no partition is moving between them
 				return false
 			}
 		}
 		return len(rep.Processes) == workers && len(rep.Silent) == 0 && rep.Partitions.Phases["reading"] == 8 && rep.Lag.Messages == 0
 	}
-	r.until("two workers that read", func(rep *fleet.Report) bool { return reads(rep, 2, 4) })
+	r.waitForReport("two workers that read", func(rep *fleet.Report) bool { return reads(rep, 2, 4) })
 	for i := range 20 {
-		r.publish(fmt.Sprint("k", i), 5)
+		r.publishSamples(fmt.Sprint("k", i), 5)
 	}
-	rep := r.until("answers to all messages", func(rep *fleet.Report) bool {
+	rep := r.waitForReport("answers to all messages", func(rep *fleet.Report) bool {
 		return reads(rep, 2, 4) && first.counters.Stats().Messages+second.counters.Stats().Messages >= 20
 	})
 	if rep.Level != fleet.OK || !strings.HasPrefix(rep.Verdict, "8 partitions, 2 workers, up to date: last sample answered ") || rep.First != "" || len(rep.Findings) > 0 {
@@ -58,54 +59,55 @@ func TestTwoWorkers(t *testing.T) {
 		}
 	}
 	second.kill()
-	rep = r.until("the other worker to take over", func(rep *fleet.Report) bool { return reads(rep, 1, 8) })
+	rep = r.waitForReport("the other worker to take over", func(rep *fleet.Report) bool { return reads(rep, 1, 8) })
 	if !strings.HasPrefix(rep.Verdict, "8 partitions, 1 worker, up to date: ") {
 		t.Errorf("%q", rep.Verdict)
 	}
 }
 
-// A worker that was killed is on the job's list until its lease ends. The report names it,
-// and counts what waits.
+// TestKilledWorker: a killed worker is on the job's list until its lease ends. The report names the
+// worker, and counts the waiting messages.
 func TestKilledWorker(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	w := r.start(testModel(t), pipeline.Config{Partitions: 4, Lease: 2 * time.Minute})
-	r.until("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 4 })
+	w := r.startWorker(testModel(t), pipeline.Config{Partitions: 4, Lease: 2 * time.Minute})
+	r.waitForReport("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 4 })
 	gone := w.counters.Status().Worker
 	w.kill()
 	for i := range 20 {
-		r.publish(fmt.Sprint("k", i), 5)
+		r.publishSamples(fmt.Sprint("k", i), 5)
 	}
-	rep := r.look()
-	if !slices.Equal(rep.Silent, []string{gone}) || rep.Partitions.Phases[fleet.Nobody] != 4 || rep.Lag.Messages != 20 || rep.Lag.Behind == nil || *rep.Lag.Behind <= 0 {
+	rep := r.report()
+	if !slices.Equal(rep.Silent, []string{gone}) || rep.Partitions.Phases[fleet.PhaseNobody] != 4 || rep.Lag.Messages != 20 || rep.Lag.Behind == nil || *rep.Lag.Behind <= 0 {
 		t.Errorf("silent %v, want %s; %+v, %+v", rep.Silent, gone, rep.Partitions, rep.Lag)
 	}
-	want := "4 partitions, 0 workers: no worker answers, although the job's list has " + gone + "; 20 messages wait to be answered, and nothing is lost"
+	want := "4 partitions, 0 workers: no worker answers, although the job's list names " + gone + "; 20 messages wait to be answered, and nothing is lost"
 	if rep.Level != fleet.Problem || rep.Verdict != want || rep.First == "" {
 		t.Errorf("%s: %q, first %q", rep.Level, rep.Verdict, rep.First)
 	}
 }
 
-// A message that is none of ours stops its partition: the report says which, and why.
+// TestStoppedPartition: a foreign message stops its partition: the report names the partition and
+// the reason.
 func TestStoppedPartition(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
 	conf := pipeline.Config{Partitions: 4}
-	w := r.start(testModel(t), conf)
-	r.until("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 4 })
+	w := r.startWorker(testModel(t), conf)
+	r.waitForReport("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 4 })
 	w.stop()
-	rep := r.look()
+	rep := r.report()
 	if rep.Level != fleet.Problem || rep.Verdict != "4 partitions, 0 workers: no worker runs" || !strings.HasPrefix(rep.First, "eusn-stream run") {
 		t.Errorf("%s: %q, first %q", rep.Level, rep.Verdict, rep.First)
 	}
 	if _, err := r.js.Publish(t.Context(), wire.OutputSubject(job, 2), []byte("hello")); err != nil {
 		t.Fatal(err)
 	}
-	r.start(testModel(t), conf)
-	rep = r.until("a partition that is stopped", func(rep *fleet.Report) bool {
+	r.startWorker(testModel(t), conf)
+	rep = r.waitForReport("a partition that is stopped", func(rep *fleet.Report) bool {
 		return rep.Partitions.Phases["stopped"] == 1 && rep.Partitions.Phases["reading"] == 3 && len(rep.Errors) > 0
 	})
-	f := find(rep, "partitions")
+	f := firstFinding(rep, "partitions")
 	if f.Level != fleet.Problem || rep.Level != fleet.Problem || !strings.HasPrefix(f.Sentence, "1 partition (2) is stopped: ") || rep.First != f.Do || f.Do == "" {
 		t.Errorf("%+v, first %q", f, rep.First)
 	}
@@ -117,7 +119,7 @@ func TestStoppedPartition(t *testing.T) {
 	}
 }
 
-// Workers whose model files are not the same, though they predict alike.
+// TestModelsDiffer: workers have different model files that predict alike.
 func TestModelsDiffer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
@@ -128,9 +130,9 @@ func TestModelsDiffer(t *testing.T) {
 	if err := other.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	r.start(testModel(t), pipeline.Config{Partitions: 4})
-	r.start(other, pipeline.Config{Partitions: 4})
-	rep := r.until("two workers", func(rep *fleet.Report) bool {
+	r.startWorker(testModel(t), pipeline.Config{Partitions: 4})
+	r.startWorker(other, pipeline.Config{Partitions: 4})
+	rep := r.waitForReport("two workers", func(rep *fleet.Report) bool {
 		n := 0
 		for _, p := range rep.Processes {
 			if p.Stage.Ready {
@@ -139,17 +141,17 @@ func TestModelsDiffer(t *testing.T) {
 		}
 		return n == 2
 	})
-	if f := find(rep, "model"); !rep.Model.Differ || f.Level != fleet.Attention || !strings.Contains(f.Do, "model show active") {
+	if f := firstFinding(rep, "model"); !rep.Model.Differ || f.Level != fleet.Attention || !strings.Contains(f.Do, "model show active") {
 		t.Errorf("%+v, %+v", rep.Model, f)
 	}
 }
 
-// What answers under our name need not be ours: it is counted, and nothing else.
+// TestHostileAnswers: invalid answers under the service name are only counted.
 func TestHostileAnswers(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.start(testModel(t), pipeline.Config{Partitions: 4})
-	r.until("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 4 })
+	r.startWorker(testModel(t), pipeline.Config{Partitions: 4})
+	r.waitForReport("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 4 })
 	bodies := [][]byte{
 		nil, []byte("hello"), []byte("{}"), []byte("[1,2]"), []byte(strings.Repeat("[", 100_000)), make([]byte, 1<<20),
 		[]byte(`{"form":2,"role":"stage","job":"eusn","id":"x","stage":{}}`),
@@ -167,7 +169,7 @@ func TestHostileAnswers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// One that says it is a worker, with figures that nobody has.
+	// A false worker with impossible figures.
 	liar := fleet.Process{Form: fleet.Form, Role: fleet.RoleStage, Job: job, ID: "liar", Host: "\x1b[31mred\u202e", Stage: &fleet.Stage{
 		Worker: "w", Phases: map[string]int{"reading": -5, "dancing": 7, "stopped": 1 << 30}, LeftOut: -1, Lag: -9,
 		Partitions: []fleet.Partition{{Partition: -1, Phase: "reading"}, {Partition: 1 << 30, Phase: "reading"}, {Partition: 9, Phase: "reading"}, {Partition: 1, Phase: "dancing"}},
@@ -179,7 +181,7 @@ func TestHostileAnswers(t *testing.T) {
 	if _, err := evil.Subscribe(wire.ReportSubject(job), func(m *nats.Msg) { _ = m.Respond(lie) }); err != nil {
 		t.Fatal(err)
 	}
-	// Another service under our name, and one that says nothing of a job.
+	// Another service with the same name, and a service without a job.
 	for _, meta := range []map[string]string{nil, {"job": "a.b"}, {"job": "theirs", "id": "1"}} {
 		s, err := micro.AddService(evil, micro.Config{Name: wire.Service, Version: "9.9.9", Metadata: meta})
 		if err != nil {
@@ -190,7 +192,7 @@ func TestHostileAnswers(t *testing.T) {
 	if err := evil.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	rep := r.until("all answers", func(rep *fleet.Report) bool { return rep.Strange >= len(bodies) && len(rep.Processes) == 2 })
+	rep := r.waitForReport("all answers", func(rep *fleet.Report) bool { return rep.Strange >= len(bodies) && len(rep.Processes) == 2 })
 	if rep.Partitions.Phases["reading"] != 4 || rep.Partitions.Count != 4 {
 		t.Errorf("partitions %+v", rep.Partitions)
 	}
@@ -199,7 +201,7 @@ func TestHostileAnswers(t *testing.T) {
 			t.Errorf("%+v, %+v", p, p.Stage)
 		}
 	}
-	if f := find(rep, "answers"); f.Level != fleet.Attention {
+	if f := firstFinding(rep, "answers"); f.Level != fleet.Attention {
 		t.Errorf("%+v", rep.Findings)
 	}
 	found, err := fleet.Discover(t.Context(), r.nc, job)
@@ -215,14 +217,14 @@ func TestHostileAnswers(t *testing.T) {
 	}
 }
 
-// NATS' own discovery finds a worker, its job and its name.
+// TestDiscovery: NATS' discovery finds a worker, its job and its name.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	w := r.start(testModel(t), pipeline.Config{Partitions: 2})
-	r.until("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
+	w := r.startWorker(testModel(t), pipeline.Config{Partitions: 2})
+	r.waitForReport("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
 	var info micro.Info
-	r.until("a name in the metadata", func(*fleet.Report) bool {
+	r.waitForReport("a name in the metadata", func(*fleet.Report) bool {
 		m, err := r.nc.Request("$SRV.INFO."+wire.Service, nil, time.Minute)
 		return err == nil && json.Unmarshal(m.Data, &info) == nil && info.Metadata["worker"] == w.counters.Status().Worker
 	})
@@ -235,24 +237,24 @@ func TestDiscovery(t *testing.T) {
 	}
 }
 
-// Who keeps the alarms is on no list. A process of alarms that answers late, as on a machine with
-// much else to do, is waited for: nobody is told that nobody judges.
+// TestLateAlarms: alarm processes are on no list. A report waits for a late alarm process, as on a
+// busy machine, and does not report it as missing.
 func TestLateAlarms(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.start(testModel(t), pipeline.Config{Partitions: 2})
-	r.until("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
+	r.startWorker(testModel(t), pipeline.Config{Partitions: 2})
+	r.waitForReport("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
 	if _, err := r.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: wire.AlarmStream(job), Subjects: []string{wire.AlarmSubjects(job)}}); err != nil {
 		t.Fatal(err)
 	}
-	// The stage may have created an empty log; a message is of a process of alarms.
-	if f := find(r.look(), "alarms"); f.Sentence != "" {
+	// The stage may have created an empty log; a message comes from an alarm process.
+	if f := firstFinding(r.report(), "alarms"); f.Sentence != "" {
 		t.Fatalf("%+v of an alarm log that nobody has begun", f)
 	}
 	if _, err := r.js.Publish(t.Context(), wire.AlarmRecordSubject(job), nil); err != nil {
 		t.Fatal(err)
 	}
-	if f := find(r.look(), "alarms"); !strings.Contains(f.Sentence, "no process of alarms answers") {
+	if f := firstFinding(r.report(), "alarms"); !strings.Contains(f.Sentence, "no alarm process answers") {
 		t.Fatalf("%+v, want that nobody keeps the alarms", f)
 	}
 	nc, err := r.server.Connect("alarms", nil)
@@ -265,7 +267,7 @@ func TestLateAlarms(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := nc.Subscribe(wire.ReportSubject(job), func(m *nats.Msg) {
-		time.Sleep(500 * time.Millisecond) // longer than a report waits for those whom no list has
+		time.Sleep(500 * time.Millisecond) // longer than a report waits for unlisted processes
 		_ = m.Respond(answer)
 	}); err != nil {
 		t.Fatal(err)
@@ -273,7 +275,7 @@ func TestLateAlarms(t *testing.T) {
 	if err := nc.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	r.until("the late answer", func(rep *fleet.Report) bool {
-		return find(rep, "alarms").Sentence == "" && len(rep.Processes) == 2 && len(rep.Silent) == 0
+	r.waitForReport("the late answer", func(rep *fleet.Report) bool {
+		return firstFinding(rep, "alarms").Sentence == "" && len(rep.Processes) == 2 && len(rep.Silent) == 0
 	})
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// A job whose output came back empty has lost the position of each partition. The report says
-// that first, as the next start of a worker does, and does not say that nothing is lost.
+// TestEmptiedOutput: a job whose output was emptied has lost the position of each partition. The
+// report states this first, as a starting worker does, and does not claim that no data is lost.
 func TestEmptiedOutput(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	w := r.start(testModel(t), pipeline.Config{Partitions: 2})
-	r.publish("a", 5)
-	r.until("an answer", func(rep *fleet.Report) bool { return rep.Lag.Answered >= 0 && rep.Lag.Messages == 0 })
+	w := r.startWorker(testModel(t), pipeline.Config{Partitions: 2})
+	r.publishSamples("a", 5)
+	r.waitForReport("an answer", func(rep *fleet.Report) bool { return rep.Lag.Answered >= 0 && rep.Lag.Messages == 0 })
 	w.stop()
 	out, err := r.js.Stream(t.Context(), wire.OutputStream(job))
 	if err != nil {
@@ -27,7 +27,7 @@ func TestEmptiedOutput(t *testing.T) {
 	if err := out.Purge(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	rep := r.look()
+	rep := r.report()
 	if f := rep.Findings[0]; f.Level != fleet.Problem || f.About != "output" || !strings.Contains(f.Sentence, "EUSN-OUT holds nothing of the job") || rep.First != f.Do || !strings.Contains(f.Do, "eusn-stream run --job NEW --input-job eusn") {
 		t.Errorf("%+v, first %q", f, rep.First)
 	}
@@ -42,7 +42,7 @@ func TestEmptiedOutput(t *testing.T) {
 	if err := r.js.DeleteStream(t.Context(), wire.OutputStream(job)); err != nil {
 		t.Fatal(err)
 	}
-	_, err = fleet.Look(t.Context(), r.nc, job)
+	_, err = fleet.BuildReport(t.Context(), r.nc, job)
 	if lost := (*admin.LostError)(nil); !errors.As(err, &lost) || !strings.Contains(lost.What, "EUSN-OUT is gone") {
 		t.Error(err)
 	}

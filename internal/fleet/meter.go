@@ -2,37 +2,37 @@ package fleet
 
 import "time"
 
-// rateSpan is the time that rates are a mean of, and rateTimes how many readings that is.
+// rateSpan is the averaging time of rates, rateTimes the number of readings in this time.
 const (
 	rateSpan  = 10 * time.Second
 	rateEvery = time.Second
 	rateTimes = int(rateSpan/rateEvery) + 1
 )
 
-// reading is what a process had counted at a time.
+// reading has a process's counters at a time.
 type reading struct {
-	at                                       time.Time
+	time                                     time.Time
 	messages, samples, predictions, replayed uint64
 }
 
 // meter keeps the readings of the last seconds.
 type meter struct {
-	last [rateTimes]reading
-	n    int // readings in all
+	readings [rateTimes]reading
+	n        int // number of readings
 }
 
-func (m *meter) note(r reading) {
-	m.last[m.n%rateTimes] = r
+func (m *meter) addReading(r reading) {
+	m.readings[m.n%rateTimes] = r
 	m.n++
 }
 
-// rates are a mean from the oldest reading that is kept until now.
-func (m *meter) rates(now reading) Rates {
+// computeRates returns the mean rates since the oldest kept reading.
+func (m *meter) computeRates(now reading) Rates {
 	if m.n == 0 {
 		return Rates{}
 	}
-	first := m.last[max(0, m.n-rateTimes)%rateTimes]
-	over := now.at.Sub(first.at).Seconds()
+	first := m.readings[max(0, m.n-rateTimes)%rateTimes]
+	over := now.time.Sub(first.time).Seconds()
 	if over <= 0 {
 		return Rates{}
 	}
@@ -48,8 +48,8 @@ func (m *meter) rates(now reading) Rates {
 	}
 }
 
-// and adds the rates of another process.
-func (r Rates) and(o Rates) Rates {
+// addRates adds the rates of another process.
+func (r Rates) addRates(o Rates) Rates {
 	if o.Over == 0 {
 		return r
 	}

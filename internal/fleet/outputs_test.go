@@ -15,17 +15,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// A report says that somebody has paused or changed the consumer of an output of the
-// alarms, and in what.
+// TestOutputsThatDiffer: a report names a paused or changed consumer of an alarm output, and the
+// change.
 func TestOutputsThatDiffer(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.start(testModel(t), pipeline.Config{Partitions: 2})
-	r.until("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
+	r.startWorker(testModel(t), pipeline.Config{Partitions: 2})
+	r.waitForReport("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
 	if err := watch.EnsureStreams(t.Context(), r.js, job, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.js.Publish(t.Context(), wire.AlarmRecordSubject(job), nil); err != nil { // the log has begun
+	if _, err := r.js.Publish(t.Context(), wire.AlarmRecordSubject(job), nil); err != nil { // the log exists
 		t.Fatal(err)
 	}
 	stream := wire.AlarmStream(job)
@@ -39,8 +39,8 @@ func TestOutputsThatDiffer(t *testing.T) {
 		{"made again behind an event", func(c *jetstream.ConsumerConfig) {
 			c.DeliverPolicy, c.OptStartSeq = jetstream.DeliverByStartSequencePolicy, 1
 		}, false, ""},
-		{"paused", func(*jetstream.ConsumerConfig) {}, true, "has paused the consumer webhook"},
-		{"another filter", func(c *jetstream.ConsumerConfig) { c.FilterSubject = job + ".alarm.none.>" }, false, "has changed the consumer webhook of the alarm log (its filter)"},
+		{"paused", func(*jetstream.ConsumerConfig) {}, true, "the consumer webhook of the alarm log was paused"},
+		{"another filter", func(c *jetstream.ConsumerConfig) { c.FilterSubject = job + ".alarm.none.>" }, false, "the consumer webhook of the alarm log was changed (its filter)"},
 		{"no filter", func(c *jetstream.ConsumerConfig) { c.FilterSubject = "" }, false, "(its filter)"},
 		{"pushed", func(c *jetstream.ConsumerConfig) { c.DeliverSubject = "elsewhere" }, false, "(how it delivers)"},
 		{"no acknowledgements", func(c *jetstream.ConsumerConfig) {
@@ -67,7 +67,7 @@ func TestOutputsThatDiffer(t *testing.T) {
 			}
 		}
 		said := ""
-		for _, f := range r.look().Findings {
+		for _, f := range r.report().Findings {
 			if f.Level == fleet.Problem && strings.Contains(f.Sentence, "webhook") {
 				said = f.Sentence
 			}
@@ -81,14 +81,14 @@ func TestOutputsThatDiffer(t *testing.T) {
 	}
 }
 
-// What a consumer delivers to where a process answers is no question: it is not answered,
-// and neither is a question that names a subject of somebody else for its answer. The
-// process answers the next question as before.
+// TestAnswersGoToInboxesOnly: messages that a consumer delivers to the question subject get no
+// answer, and neither does a question with another process's subject as its reply. The process
+// answers the next question.
 func TestAnswersGoToInboxesOnly(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	w := r.start(testModel(t), pipeline.Config{Partitions: 2})
-	r.until("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
+	w := r.startWorker(testModel(t), pipeline.Config{Partitions: 2})
+	r.waitForReport("a worker that reads", func(rep *fleet.Report) bool { return rep.Partitions.Phases["reading"] == 2 })
 	all, err := r.nc.SubscribeSync(">")
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		switch {
-		case strings.Contains(m.Reply, ".EUSN-OUT.killer."): // with the subject that it has in the NATS stream
+		case strings.Contains(m.Reply, ".EUSN-OUT.killer."): // with its subject in the NATS stream
 			delivered++
 		case strings.Contains(string(m.Data), `"form":`) && !strings.HasPrefix(m.Subject, "_INBOX."):
 			t.Errorf("an answer went to %s", m.Subject)
@@ -133,7 +133,7 @@ func TestAnswersGoToInboxesOnly(t *testing.T) {
 	if status := w.counters.Status(); status.Unready() != nil {
 		t.Errorf("the stage is not ready: %q", status.Unready())
 	}
-	if n := len(w.journal.Last()); n > 0 {
-		t.Errorf("the log has errors: %+v", w.journal.Last())
+	if n := len(w.journal.LastMessages()); n > 0 {
+		t.Errorf("the log has errors: %+v", w.journal.LastMessages())
 	}
 }

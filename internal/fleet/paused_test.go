@@ -10,18 +10,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// A consumer that somebody has paused delivers nothing, and the worker hears nothing of what
-// waits. The lag comes from the server all the same: the report does not say that all is up
-// to date.
+// TestLagOfPausedConsumers: a paused consumer delivers nothing, and the worker does not learn of
+// waiting messages. The lag comes from the server: the report does not claim that the job is up to
+// date.
 func TestLagOfPausedConsumers(t *testing.T) {
-	for _, workers := range []int{1, 2} { // one reads all partitions by one consumer
+	for _, workers := range []int{1, 2} { // one worker reads all partitions with one consumer
 		t.Run(fmt.Sprint(workers), func(t *testing.T) {
 			t.Parallel()
 			r := newRig(t)
 			for range workers {
-				r.start(testModel(t), pipeline.Config{Partitions: 4})
+				r.startWorker(testModel(t), pipeline.Config{Partitions: 4})
 			}
-			r.until("workers that read", func(rep *fleet.Report) bool {
+			r.waitForReport("workers that read", func(rep *fleet.Report) bool {
 				for i := range rep.Processes {
 					if rep.Processes[i].Stage.Phases["reading"] != 4/workers {
 						return false
@@ -30,9 +30,9 @@ func TestLagOfPausedConsumers(t *testing.T) {
 				return len(rep.Processes) == workers && rep.Partitions.Phases["reading"] == 4
 			})
 			for i := range 8 {
-				r.publish(fmt.Sprint("k", i), 5)
+				r.publishSamples(fmt.Sprint("k", i), 5)
 			}
-			r.until("answers", func(rep *fleet.Report) bool {
+			r.waitForReport("answers", func(rep *fleet.Report) bool {
 				return rep.Lag.Answered >= 0 && rep.Lag.Messages == 0 && rep.Lag.Behind != nil && *rep.Lag.Behind == 0
 			})
 			in, err := r.js.Stream(t.Context(), "EUSN-IN")
@@ -51,11 +51,11 @@ func TestLagOfPausedConsumers(t *testing.T) {
 				t.Fatalf("%d consumers, %v", n, names.Err())
 			}
 			for i := range 8 {
-				r.publish(fmt.Sprint("k", i), 5)
+				r.publishSamples(fmt.Sprint("k", i), 5)
 			}
 			published := time.Now()
-			rep := r.until("the lag of messages that no consumer delivers", func(rep *fleet.Report) bool {
-				if time.Since(published) > 9*time.Second { // then the worker makes new consumers
+			rep := r.waitForReport("the lag of messages that no consumer delivers", func(rep *fleet.Report) bool {
+				if time.Since(published) > 9*time.Second { // after this the worker creates new consumers
 					t.Fatalf("%q: %+v", rep.Verdict, rep.Lag)
 				}
 				return rep.Lag.Behind != nil && *rep.Lag.Behind > 5

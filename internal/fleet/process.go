@@ -2,22 +2,22 @@ package fleet
 
 import "time"
 
-// Process is what a process of a job says of itself: the answer on Subject, as JSON.
-// Exactly one of Stage, Gateway and Watch is there.
+// Process is the status of a process: the answer on Subject, as JSON. Exactly one of Stage, Gateway
+// and Watch is set.
 type Process struct {
-	Form    int       `json:"form"` // Form
-	Role    string    `json:"role"` // RoleStage, RoleGateway or RoleAlarms
-	Job     string    `json:"job"`
-	ID      string    `json:"id"` // of the process, for as long as it runs
-	Host    string    `json:"host"`
-	PID     int       `json:"pid"`
-	Program string    `json:"program"` // its version
-	Started time.Time `json:"started"`
-	Time    time.Time `json:"time"`   // of the answer, by its clock
-	Errors  []Said    `json:"errors"` // the newest first, at most MostErrors
-	Marks   []Mark    `json:"marks"`  // the newest first, at most MostMarks
+	Form    int          `json:"form"` // Form
+	Role    string       `json:"role"` // RoleStage, RoleGateway or RoleAlarms
+	Job     string       `json:"job"`
+	ID      string       `json:"id"` // of the process, constant while it runs
+	Host    string       `json:"host"`
+	PID     int          `json:"pid"`
+	Program string       `json:"program"` // version
+	Started time.Time    `json:"started"`
+	Time    time.Time    `json:"time"`   // of the answer, by the process's clock
+	Errors  []LogMessage `json:"errors"` // newest first, at most MostErrors
+	Marks   []Mark       `json:"marks"`  // newest first, at most MostMarks
 
-	// Certificates are those that the process uses, with known ends.
+	// Certificates are the process's certificates with known expiry.
 	Certificates []Certificate `json:"certificates,omitempty"`
 
 	Stage   *Stage   `json:"stage,omitempty"`
@@ -25,35 +25,35 @@ type Process struct {
 	Watch   *Watch   `json:"alarms,omitempty"`
 }
 
-// What a process is for.
+// Roles of processes.
 const (
 	RoleStage   = "stage"   // a worker: eusn-stream run
 	RoleGateway = "gateway" // eusn-stream gateway
 	RoleAlarms  = "alarms"  // eusn-stream alarms run
 )
 
-// Certificate is one that a process uses.
+// Certificate is a certificate in use by a process.
 type Certificate struct {
-	Key  string    `json:"key"` // of the configuration, which names its file
+	Key  string    `json:"key"` // configuration key of the certificate's file
 	Ends time.Time `json:"ends"`
 }
 
-// Stage is what a worker says.
+// Stage is the status of a worker.
 type Stage struct {
-	Worker  string   `json:"worker"`  // its name among the job's; empty while it starts
-	Ready   bool     `json:"ready"`   // as /readyz has it
-	Unready []string `json:"unready"` // why it is not, at most MostReasons
+	Worker  string   `json:"worker"`  // unique name in the job; empty during the start
+	Ready   bool     `json:"ready"`   // as in /readyz
+	Unready []string `json:"unready"` // reasons, at most MostReasons
 	Model   Model    `json:"model"`
-	Engines []string `json:"engines"` // names, each once
+	Engines []string `json:"engines"` // distinct names
 
-	// Behind are replicas of the job's NATS streams that are not current.
+	// Behind is the number of replicas of the job's NATS streams that are not current.
 	Behind int64 `json:"replicas_behind"`
 
-	Phases     map[string]int `json:"phases"`     // partitions in each phase, of all it has
-	Partitions []Partition    `json:"partitions"` // without Worker; those that are not read first, then by lag
+	Phases     map[string]int `json:"phases"`     // number of partitions in each phase
+	Partitions []Partition    `json:"partitions"` // without Worker; partitions that are not read first, then by lag
 	LeftOut    int            `json:"left_out"`   // of Partitions
 
-	Answered float64  `json:"answered_s"` // since a sample was answered, to a second; -1 = none was since it began
+	Answered float64  `json:"answered_s"` // time since the last answered sample, updated each second; -1 = none since the start
 	Lag      int64    `json:"lag"`        // messages, of all its partitions
 	Rates    Rates    `json:"rates"`
 	Totals   Totals   `json:"totals"`
@@ -63,15 +63,15 @@ type Stage struct {
 
 	Sightings []Sighting `json:"sightings,omitempty"` // processes with a heartbeat in the last hour
 
-	Streams    int64  `json:"streams"`     // remembered now
-	MaxStreams int    `json:"max_streams"` // that each partition may remember
-	Idle       uint64 `json:"idle"`        // sequences that a stream's silence has ended
+	Streams    int64  `json:"streams"`     // number in memory
+	MaxStreams int    `json:"max_streams"` // limit for each partition
+	Idle       uint64 `json:"idle"`        // sequences ended by a stream's silence
 }
 
-// Counts are how often something occurred, by its name.
+// Counts are numbers of occurrences by name.
 type Counts map[string]uint64
 
-// Model is which model a worker has.
+// Model identifies a worker's model.
 type Model struct {
 	Name       string `json:"name"`
 	SHA256     string `json:"sha256"`
@@ -79,7 +79,7 @@ type Model struct {
 	Arithmetic string `json:"arithmetic"`
 }
 
-// Totals are counts since the process began.
+// Totals are counts since the start of the process.
 type Totals struct {
 	Messages    uint64 `json:"messages"`
 	Samples     uint64 `json:"samples"`
@@ -94,7 +94,7 @@ type Totals struct {
 	Replayed    uint64 `json:"replayed"`
 }
 
-// Shadow is what a readout has predicted beside the one that answers.
+// Shadow compares a shadow readout with the answering readout.
 type Shadow struct {
 	Readout     string `json:"readout"` // fingerprint
 	Predictions uint64 `json:"predictions"`
@@ -102,7 +102,7 @@ type Shadow struct {
 	Agreeing    uint64 `json:"agreeing"`
 }
 
-// Gateway is what a gateway says, since it began.
+// Gateway is the status of a gateway, since its start.
 type Gateway struct {
 	Messages    Counts `json:"messages"` // by input
 	Refused     Counts `json:"refused"`  // by input
@@ -110,30 +110,30 @@ type Gateway struct {
 	Unreadable  uint64 `json:"unreadable"`
 	Dropped     uint64 `json:"dropped"`
 	Missed      uint64 `json:"missed"`
-	HoldingBack bool   `json:"holding_back"` // it acknowledges no device
+	HoldingBack bool   `json:"holding_back"` // the gateway does not acknowledge devices
 	Waiting     int64  `json:"waiting"`      // batches in the outbox
 	OutboxBytes int64  `json:"outbox_bytes"`
-	Rates       Rates  `json:"rates"` // Messages and Samples of it
+	Rates       Rates  `json:"rates"` // only Messages and Samples
 }
 
-// Watch is what a process of alarms says.
+// Watch is the status of an alarm process.
 type Watch struct {
-	Begun   bool   `json:"begun"`             // it has caught up with the log, and judges
-	Standby bool   `json:"standby,omitempty"` // another process keeps the alarms, and this one follows it
-	Rules   int    `json:"rules"`             // that held when it began
-	Events  uint64 `json:"events"`            // that it has published
+	Begun   bool   `json:"begun"`             // caught up with the log, and judging
+	Standby bool   `json:"standby,omitempty"` // this process follows another process that keeps the alarms
+	Rules   int    `json:"rules"`             // current at the start
+	Events  uint64 `json:"events"`            // published events
 }
 
-// Said is a warning or an error of a process' log.
-type Said struct {
-	Time  time.Time `json:"time"`           // last
+// LogMessage is a warning or an error of a process's log.
+type LogMessage struct {
+	Time  time.Time `json:"time"`           // of the last occurrence
 	Level string    `json:"level"`          // WARN or ERROR
-	Text  string    `json:"text"`           // with its attributes, in one line, cut
-	Times int       `json:"times"`          // in a row
-	From  string    `json:"from,omitempty"` // host and process; in a report only
+	Text  string    `json:"text"`           // with its attributes, one line, shortened
+	Times int       `json:"times"`          // consecutive occurrences
+	From  string    `json:"from,omitempty"` // host and process; only in reports
 }
 
-// Mark is something that happened at a time.
+// Mark is an event at a time.
 type Mark struct {
 	Time time.Time `json:"time"`
 	Kind string    `json:"kind"` // started, joined, promoted
@@ -142,15 +142,15 @@ type Mark struct {
 
 // Kinds of marks.
 const (
-	MarkStarted  = "started"  // a process began
-	MarkJoined   = "joined"   // its stage came to the job under a name, at its start or again
+	MarkStarted  = "started"  // a process started
+	MarkJoined   = "joined"   // the stage joined or rejoined the job under a name
 	MarkPromoted = "promoted" // another readout answers
 )
 
-// More bounds of what a process says.
+// Limits of a process's lists.
 const (
 	MostReasons = 8
-	// MostCertificates is how many of them are in an answer.
+	// MostCertificates is the maximum number of certificates in an answer.
 	MostCertificates = 16
 	MostClasses      = 32
 )

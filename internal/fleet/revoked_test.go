@@ -32,7 +32,7 @@ func TestRevokedLogin(t *testing.T) {
 		logged(nc, sub, err)
 		tried <- struct{}{}
 	})
-	answers, err := fleet.Serve(nc, fleet.Self{Job: job, Teller: fleet.OfStage(new(pipeline.Counters)), Log: book.Logger()})
+	answers, err := fleet.Serve(nc, fleet.Self{Job: job, Source: fleet.NewStageSource(new(pipeline.Counters)), Log: book.Logger()})
 	if err != nil {
 		t.Fatal(err)
 	}

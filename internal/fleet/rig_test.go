@@ -18,7 +18,7 @@ import (
 
 const job = "eusn"
 
-// rig is a real server, with a connection of who asks.
+// rig is a real server, with the asker's connection.
 type rig struct {
 	*testing.T
 	server *natsserver.Server
@@ -43,15 +43,15 @@ type worker struct {
 	done     chan struct{}
 
 	mu    sync.Mutex
-	conns []*nats.Conn // the first one answers
+	conns []*nats.Conn // the first connection answers
 }
 
 func testModel(t *testing.T) *reservoir.Model {
 	return pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 }
 
-// start runs a worker until the test's end, and waits until it reads.
-func (r *rig) start(m *reservoir.Model, c pipeline.Config) *worker {
+// startWorker runs a worker until the test's end, and waits until it reads.
+func (r *rig) startWorker(m *reservoir.Model, c pipeline.Config) *worker {
 	r.Helper()
 	w := &worker{r: r, counters: new(pipeline.Counters), done: make(chan struct{})}
 	nc, err := r.server.Connect("status", nil)
@@ -59,8 +59,8 @@ func (r *rig) start(m *reservoir.Model, c pipeline.Config) *worker {
 		r.Fatal(err)
 	}
 	w.conns = append(w.conns, nc)
-	log := w.journal.Beside(pipelinetest.Log(r.T))
-	if w.answers, err = fleet.Serve(nc, fleet.Self{Job: job, Program: "v1.2.3", Teller: fleet.OfStage(w.counters), Journal: &w.journal, Log: log}); err != nil {
+	log := w.journal.WrapLogger(pipelinetest.Log(r.T))
+	if w.answers, err = fleet.Serve(nc, fleet.Self{Job: job, Program: "v1.2.3", Source: fleet.NewStageSource(w.counters), Journal: &w.journal, Log: log}); err != nil {
 		r.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -93,7 +93,7 @@ func (w *worker) stop() {
 	w.answers = nil
 }
 
-// kill ends a worker that says nothing to anybody.
+// kill ends a worker without an orderly disconnect.
 func (w *worker) kill() {
 	w.cancel()
 	w.mu.Lock()
@@ -106,18 +106,18 @@ func (w *worker) kill() {
 	w.answers = nil
 }
 
-// look makes a report.
-func (r *rig) look() *fleet.Report {
+// report builds a report.
+func (r *rig) report() *fleet.Report {
 	r.Helper()
-	rep, err := fleet.Look(r.Context(), r.nc, job)
+	rep, err := fleet.BuildReport(r.Context(), r.nc, job)
 	if err != nil {
 		r.Fatal(err)
 	}
 	return rep
 }
 
-// until looks until something is so.
-func (r *rig) until(what string, ok func(*fleet.Report) bool) (rep *fleet.Report) {
+// waitForReport builds reports until one meets a condition.
+func (r *rig) waitForReport(what string, ok func(*fleet.Report) bool) (rep *fleet.Report) {
 	r.Helper()
 	defer func() {
 		if r.Failed() {
@@ -126,7 +126,7 @@ func (r *rig) until(what string, ok func(*fleet.Report) bool) (rep *fleet.Report
 	}()
 	pipelinetest.Until(r.T, what, func() bool {
 		var err error
-		if rep, err = fleet.Look(r.Context(), r.nc, job); err != nil {
+		if rep, err = fleet.BuildReport(r.Context(), r.nc, job); err != nil {
 			rep = nil
 			return false
 		}
@@ -135,8 +135,8 @@ func (r *rig) until(what string, ok func(*fleet.Report) bool) (rep *fleet.Report
 	return rep
 }
 
-// publish sends samples of a sequence that ends.
-func (r *rig) publish(key string, n int) {
+// publishSamples publishes samples of a complete sequence.
+func (r *rig) publishSamples(key string, n int) {
 	r.Helper()
 	p := pipelinetest.One(key, 1, n, .5, true)
 	m := &nats.Msg{Subject: "sensors." + key, Data: p.Payload(r.T), Header: nats.Header(p.Headers())}
@@ -145,8 +145,8 @@ func (r *rig) publish(key string, n int) {
 	}
 }
 
-// find is the first finding about something.
-func find(rep *fleet.Report, about string) fleet.Finding {
+// firstFinding returns the first finding about a subject.
+func firstFinding(rep *fleet.Report, about string) fleet.Finding {
 	for _, f := range rep.Findings {
 		if f.About == about {
 			return f

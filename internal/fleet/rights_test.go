@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// With users, the processes answer with the rights of their roles, and the operator alone
-// hears them. A process whose login may not answer says so once, and is not hurt.
+// TestRoles: with users, the processes answer with the rights of their roles, and only the operator
+// receives the answers. A process without the right to answer logs this once, and works.
 func TestRoles(t *testing.T) {
 	t.Parallel()
 	o := natsserver.Options{Port: natsserver.RandomPort}
@@ -45,27 +45,27 @@ func TestRoles(t *testing.T) {
 	}
 	nc, js := pipelinetest.Connect(t, s)
 	r := &rig{t, s, nc, js}
-	w := r.start(testModel(t), pipeline.Config{Partitions: 2}) // the stage of the server's process
-	serve := func(role roles.Role, teller fleet.Teller) *pipelinetest.LogBook {
+	w := r.startWorker(testModel(t), pipeline.Config{Partitions: 2}) // the stage of the server's process
+	serve := func(role roles.Role, teller fleet.Source) *pipelinetest.LogBook {
 		t.Helper()
 		book := new(pipelinetest.LogBook)
-		answers, err := fleet.Serve(as(role), fleet.Self{Job: job, Teller: teller, Log: slog.New(slog.NewTextHandler(book, nil))})
+		answers, err := fleet.Serve(as(role), fleet.Self{Job: job, Source: teller, Log: slog.New(slog.NewTextHandler(book, nil))})
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(answers.Close)
 		return book
 	}
-	serve(roles.Stage, fleet.OfStage(new(pipeline.Counters))) // one that starts, on another machine
-	serve(roles.Gateway, fleet.OfGateway(func() gateway.Stats { return gateway.Stats{Messages: map[string]uint64{"mqtt": 3}} }))
-	serve(roles.Alarms, fleet.OfAlarms(func() fleet.Watch { return fleet.Watch{Begun: true, Rules: 2} }))
-	refused := serve(roles.Sensor, fleet.OfGateway(func() gateway.Stats { return gateway.Stats{} }))
+	serve(roles.Stage, fleet.NewStageSource(new(pipeline.Counters))) // a starting worker on another machine
+	serve(roles.Gateway, fleet.NewGatewaySource(func() gateway.Stats { return gateway.Stats{Messages: map[string]uint64{"mqtt": 3}} }))
+	serve(roles.Alarms, fleet.NewAlarmsSource(func() fleet.Watch { return fleet.Watch{Begun: true, Rules: 2} }))
+	refused := serve(roles.Sensor, fleet.NewGatewaySource(func() gateway.Stats { return gateway.Stats{} }))
 
 	operator := as(roles.Operator)
 	var rep *fleet.Report
 	pipelinetest.Until(t, "answers of four processes", func() bool {
 		var err error
-		if rep, err = fleet.Look(t.Context(), operator, job); err != nil {
+		if rep, err = fleet.BuildReport(t.Context(), operator, job); err != nil {
 			return false
 		}
 		return len(rep.Processes) == 4 && rep.Partitions.Phases["reading"] == 2
@@ -81,7 +81,7 @@ func TestRoles(t *testing.T) {
 		t.Errorf("a reader hears %+v", asked)
 	}
 	pipelinetest.Until(t, "a word about the right that is missing", func() bool { return strings.Contains(refused.String(), "docs/nats.md") })
-	if n := refused.Lines("cannot ask this process"); n != 1 {
+	if n := refused.Lines("gets no answer from this process"); n != 1 {
 		t.Errorf("it is said %d times\n%s", n, refused)
 	}
 	if status := w.counters.Status(); status.Unready() != nil {

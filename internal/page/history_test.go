@@ -176,7 +176,7 @@ func TestVerdict(t *testing.T) {
 		change      func(*pipeline.Status, *time.Time)
 	}{
 		{"good", "64 partitions, up to date: last sample answered 0.4 s ago", 0, func(*pipeline.Status, *time.Time) {}},
-		{"good", "64 partitions, up to date: no sample has come yet", 0, func(_ *pipeline.Status, at *time.Time) { *at = time.Time{} }},
+		{"good", "64 partitions, up to date: no sample has arrived yet", 0, func(_ *pipeline.Status, at *time.Time) { *at = time.Time{} }},
 		{"attention", "64 partitions, 12 s behind: 3,400 messages wait", 12 * time.Second, func(*pipeline.Status, *time.Time) {}},
 		{"attention", "63 of 64 partitions are read, the others get ready", 0, func(s *pipeline.Status, _ *time.Time) { s.Partitions[3].Phase = pipeline.Replaying }},
 		{"bad", "63 of 64 partitions work, the others do not", 0, func(s *pipeline.Status, _ *time.Time) { s.Partitions[3].Phase = pipeline.Stopped }},

@@ -42,7 +42,7 @@ type Job struct {
 // report's Unknown, and is no finding: the page is no operator. A report in which no
 // process answers, not even the one that asks, is an error.
 func Report(ctx context.Context, nc *nats.Conn, job string) (*fleet.Report, error) {
-	r, err := fleet.Look(ctx, nc, job)
+	r, err := fleet.BuildReport(ctx, nc, job)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (r *rig) report() func(context.Context) (*fleet.Report, error) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	answers, err := fleet.Serve(nc, fleet.Self{Job: "eusn", Program: "v1.2.3", Teller: fleet.OfStage(r.counters)})
+	answers, err := fleet.Serve(nc, fleet.Self{Job: "eusn", Program: "v1.2.3", Source: fleet.NewStageSource(r.counters)})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -196,7 +196,7 @@ func judge(s *pipeline.Status, lag int64, answered time.Time, behind time.Durati
 	case len(s.Partitions) == 0:
 		v.Text = "No partitions: other workers have them all"
 	case answered.IsZero():
-		v.Text = n + ", up to date: no sample has come yet"
+		v.Text = n + ", up to date: no sample has arrived yet"
 	default:
 		v.Text = fmt.Sprintf("%s, up to date: last sample answered %s ago", n, age(max(0, now.Sub(answered))))
 	}

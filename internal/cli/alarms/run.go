@@ -172,7 +172,7 @@ func (r *runFlags) run(ctx context.Context, a *cli.App, c config.Config, js jets
 		return err
 	}
 	journal := new(fleet.Journal)
-	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
+	log := journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
 	server.LogWarnings(c, log, "alarms")
 	to, err := outputs(c.Alarms, c.Job, log)
 	if err != nil {
@@ -189,7 +189,7 @@ func (r *runFlags) run(ctx context.Context, a *cli.App, c config.Config, js jets
 	}
 	used := server.Certificates(c, log, server.UsesNATS)
 	go used.Run(ctx)
-	end := server.Answer(ctx, another, c.Job, fleet.OfAlarms(func() fleet.Watch { return *says.now.Load() }), used, journal, log)
+	end := server.Answer(ctx, another, c.Job, fleet.NewAlarmsSource(func() fleet.Watch { return *says.now.Load() }), used, journal, log)
 	err = runWith(ctx, js.Conn(), o, to)
 	end()
 	stop()

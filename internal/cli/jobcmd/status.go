@@ -54,7 +54,7 @@ fields of --json.`,
 		if all {
 			return statusOfAll(ctx, a, js, c.Job, behind)
 		}
-		r, err := fleet.Look(ctx, js.Conn(), c.Job)
+		r, err := fleet.BuildReport(ctx, js.Conn(), c.Job)
 		if err != nil {
 			return err
 		}
@@ -111,7 +111,7 @@ func statusOfAll(ctx context.Context, a *cli.App, js jetstream.JetStream, asker 
 		slots <- struct{}{}
 		looking.Go(func() {
 			defer func() { <-slots }()
-			if reports[i], failed[i] = fleet.Look(ctx, js.Conn(), name); failed[i] == nil {
+			if reports[i], failed[i] = fleet.BuildReport(ctx, js.Conn(), name); failed[i] == nil {
 				judge(a, reports[i], behind)
 			}
 		})
@@ -252,7 +252,7 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 	m := r.Model
 	add("model", "%s (%.12s), %s; %d promotions, %d shadows", cmp.Or(m.Name, "-"), m.SHA256, jobReadout(&m), m.Promotions, len(m.Shadows))
 	switch al := r.Alarms; {
-	case !al.Kept && !r.Knows(fleet.AboutAlarms):
+	case !al.Kept && !r.IsKnown(fleet.AboutAlarms):
 		add("alarms", "not known: the server was asked and did not answer")
 	case !al.Kept:
 		add("alarms", "nobody keeps them for this job")
@@ -278,7 +278,7 @@ func statusLines(r *fleet.Report) (all [][2]string) {
 	if r.Disk.Limit > 0 {
 		d += fmt.Sprintf("; the account has used %.3f GB of %.3f GB", float64(r.Disk.Used)/1e9, float64(r.Disk.Limit)/1e9)
 	}
-	if r.Disk.Bytes == 0 && !r.Knows(fleet.AboutDisk) {
+	if r.Disk.Bytes == 0 && !r.IsKnown(fleet.AboutDisk) {
 		d = "not known: the server was asked and did not answer"
 	}
 	add("disk", "%s", d)

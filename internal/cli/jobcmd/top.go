@@ -50,7 +50,7 @@ It changes nothing. How a job is in a script: eusn-stream status.`,
 			return cli.Fail(cli.ExitUsage, fmt.Errorf("--every %v, want 100ms or more", every), "eusn-stream top --help")
 		}
 		look := func() (*fleet.Report, error) {
-			r, err := fleet.Look(ctx, js.Conn(), c.Job)
+			r, err := fleet.BuildReport(ctx, js.Conn(), c.Job)
 			if err == nil {
 				judge(a, r, fleet.DefaultBehind)
 			}

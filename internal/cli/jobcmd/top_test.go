@@ -75,11 +75,11 @@ func TestTopNarrow(t *testing.T) {
 
 // Lines of a log that say the same of each partition are one, and others are seen.
 func TestUnlike(t *testing.T) {
-	var all []fleet.Said
+	var all []fleet.LogMessage
 	for i := range 8 {
-		all = append(all, fleet.Said{Level: "WARN", From: "a", Text: fmt.Sprintf("no answer to a commit subject=eusn.out.%d err=x", i)})
+		all = append(all, fleet.LogMessage{Level: "WARN", From: "a", Text: fmt.Sprintf("no answer to a commit subject=eusn.out.%d err=x", i)})
 	}
-	all = append(all, fleet.Said{Level: "WARN", From: "b", Text: "no answer to a commit subject=eusn.out.1 err=x"}, fleet.Said{Level: "ERROR", From: "a", Text: "partition stopped"}, fleet.Said{Level: "ERROR", From: "a", Text: "=x"})
+	all = append(all, fleet.LogMessage{Level: "WARN", From: "b", Text: "no answer to a commit subject=eusn.out.1 err=x"}, fleet.LogMessage{Level: "ERROR", From: "a", Text: "partition stopped"}, fleet.LogMessage{Level: "ERROR", From: "a", Text: "=x"})
 	got := unlike(all, 3)
 	if len(got) != 3 || got[0].Text != all[0].Text+" (and 7 more like it)" || got[1].Text != all[8].Text || got[2].Text != "partition stopped" {
 		t.Errorf("%+v", got)

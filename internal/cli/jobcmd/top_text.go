@@ -26,7 +26,7 @@ const (
 // phaseLetters are those of the map; reading is a dot.
 var phaseLetters = map[string]byte{
 	string(pipeline.Reading): '.', string(pipeline.Claiming): 'C', string(pipeline.Restoring): 'R', string(pipeline.Replaying): 'P',
-	string(pipeline.Releasing): 'L', string(pipeline.Deferred): 'D', string(pipeline.Stopped): 'X', fleet.Nobody: 'N', fleet.Unasked: '?',
+	string(pipeline.Releasing): 'L', string(pipeline.Deferred): 'D', string(pipeline.Stopped): 'X', fleet.PhaseNobody: 'N', fleet.PhaseUnasked: '?',
 }
 
 // topText is a report in lines, the most important first. past are the samples a second
@@ -52,7 +52,7 @@ func topText(r *fleet.Report, past []float64, columns int) (lines []string) {
 	m := r.Model
 	add("")
 	add("model %s (%.12s), %s; %d promotions, %d shadows", term.OneField(cmp.Or(m.Name, "-")), m.SHA256, jobReadout(&m), m.Promotions, len(m.Shadows))
-	if al := r.Alarms; !al.Kept && !r.Knows(fleet.AboutAlarms) {
+	if al := r.Alarms; !al.Kept && !r.IsKnown(fleet.AboutAlarms) {
 		add("alarms: not known, the server was asked and did not answer")
 	} else if !al.Kept {
 		add("alarms: nobody keeps them for this job")
@@ -95,8 +95,8 @@ func wrapped(text string, indent, columns int) (lines []string) {
 // unlike are the newest lines of the logs, at most so many, and of those that say the same of
 // different things only the newest: a worker has one for each partition. How many more there
 // are stands behind it.
-func unlike(all []fleet.Said, most int) (few []fleet.Said) {
-	said := func(one *fleet.Said) string {
+func unlike(all []fleet.LogMessage, most int) (few []fleet.LogMessage) {
+	said := func(one *fleet.LogMessage) string {
 		text, _, attributes := strings.Cut(one.Text, "=")
 		if end := strings.LastIndexByte(text, ' '); attributes && end > 0 {
 			text = text[:end] // without the name of the first attribute

@@ -102,7 +102,7 @@ plant/+/sensor/+ the topic plant/A/sensor/7 has the key A/7.`,
 
 func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	journal := new(fleet.Journal)
-	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
+	log := journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
 	o, err := prepareGateway(c, log)
 	if err != nil {
 		return err
@@ -136,7 +136,7 @@ func runGateway(ctx context.Context, a *cli.App, c config.Config) error {
 	another := func(ctx context.Context, name string) (*nats.Conn, error) { return natsclient.Another(ctx, nc, name) }
 	used := server.Certificates(c, log, server.UsesGateway, server.UsesMetrics, server.UsesNATS)
 	go used.Run(ctx)
-	defer server.Answer(ctx, another, c.Job, fleet.OfGateway(g.Stats), used, journal, log)()
+	defer server.Answer(ctx, another, c.Job, fleet.NewGatewaySource(g.Stats), used, journal, log)()
 	if c.Metrics.Listen != "" {
 		s, err := metrics.ListenGateway(c.Metrics.Listen, metricsAccess(c.Metrics), g.Stats, tracesStats(spans), used, log)
 		if err != nil {

@@ -119,7 +119,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 		return err
 	}
 	journal := new(fleet.Journal)
-	log := journal.Beside(a.Logger(c.Log.Level, c.Log.Format))
+	log := journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
 	server.LogWarnings(c, log, "model", "input", "output", "dead_letters", "stage", "metrics", "traces")
 	r := &stageRun{app: a, conf: c, log: log, counters: new(pipeline.Counters)}
 	spans, endTraces, err := startTraces(a, c, "stage", log)
@@ -153,7 +153,7 @@ func runStage(ctx context.Context, a *cli.App, c config.Config) error {
 	if b.Embedded != nil && b.Embedded.URL() != "" {
 		a.Say("embedded NATS server at %s, data in %s", b.Embedded.URL(), c.Server.Dir)
 	}
-	defer server.Answer(ctx, b.Dial, c.Job, fleet.OfStage(r.counters), used, journal, log)()
+	defer server.Answer(ctx, b.Dial, c.Job, fleet.NewStageSource(r.counters), used, journal, log)()
 	stage := r.newStage(spans)
 	stage.Model = m
 	r.setEngine(stage, engine, slow)

@@ -15,11 +15,11 @@ import (
 // Answer has this process say how it is (eusn-stream status), on a connection of its own,
 // until the function is called that it returns. The process works without, too: then the
 // log says why it does not answer.
-func Answer(ctx context.Context, dial func(ctx context.Context, name string) (*nats.Conn, error), job string, t fleet.Teller, used *certs.Watch, journal *fleet.Journal, log *slog.Logger) (end func()) {
+func Answer(ctx context.Context, dial func(ctx context.Context, name string) (*nats.Conn, error), job string, t fleet.Source, used *certs.Watch, journal *fleet.Journal, log *slog.Logger) (end func()) {
 	nc, err := dial(ctx, "eusn-stream/"+job+"/status")
 	if err == nil {
 		var r *fleet.Responder
-		if r, err = fleet.Serve(nc, fleet.Self{Job: job, Program: cli.ReadBuildInfo().Version, Teller: t, Certificates: used, Journal: journal, Log: log}); err == nil {
+		if r, err = fleet.Serve(nc, fleet.Self{Job: job, Program: cli.ReadBuildInfo().Version, Source: t, Certificates: used, Journal: journal, Log: log}); err == nil {
 			return r.Close
 		}
 		nc.Close()
