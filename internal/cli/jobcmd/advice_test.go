@@ -267,7 +267,7 @@ func writeUsers(t *testing.T, path string) (logIn func(roles.Role)) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lines += u.Line() + "\n"
+		lines += u.FormatLine() + "\n"
 		passwords[role] = password
 	}
 	clitest.Write(t, path, lines)
