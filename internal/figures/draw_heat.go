@@ -19,7 +19,7 @@ func (f *Radius) Picture() Picture {
 		scale: "ρ(J) - 1", below: "Dashed: ρ(J) = 1.",
 		value: func(i int) float64 { return f.Rows[i].Excess }, holds: func(i int) bool { return f.Rows[i].holds() },
 	}
-	m.neutral = func(i int, eps float64) float64 { // gamma << rho where it matters
+	m.neutral = func(i int, eps float64) float64 { // gamma << rho in the interesting range
 		return eps * f.Rows[i].Rho * f.Rows[i].Rho / 2
 	}
 	return m.picture()
@@ -41,7 +41,7 @@ type heatMap struct {
 	title, below, scale string
 	value               func(i int) float64 // of Grid.cells
 	holds               func(i int) bool
-	neutral             func(i int, eps float64) float64 // the gamma of a line to draw, or nil
+	neutral             func(i int, eps float64) float64 // the gamma of a line, or nil
 }
 
 func (m heatMap) picture() Picture {
@@ -55,37 +55,36 @@ func (m heatMap) picture() Picture {
 		var all []*plot.Plot
 		for r, scale := range m.Recurrent {
 			p := newPlot(fmt.Sprintf("recurrent scale ω = %g", scale), "step size ε", "diffusion γ")
-			decadeAxis(&p.X, m.Eps)
-			decadeAxis(&p.Y, m.Gamma)
+			setDecades(&p.X, m.Eps)
+			setDecades(&p.Y, m.Gamma)
 			p.Add(heat{m, r})
 			all = append(all, p)
 		}
-		panels(draw.Crop(c, 0, -bar, 0, 0), columns, all)
-		m.bar(draw.Crop(c, c.Max.X-c.Min.X-bar+24, 0, 40, -40))
+		drawPanels(draw.Crop(c, 0, -bar, 0, 0), columns, all)
+		m.drawBar(draw.Crop(c, c.Max.X-c.Min.X-bar+24, 0, 40, -40))
 	}}
 }
 
-// decadeAxis is an axis of cells: value i is at i, with every third decade
-// named.
-func decadeAxis(a *plot.Axis, values []float64) {
+// setDecades makes an axis of cells: value i is at i, with every third decade labeled.
+func setDecades(a *plot.Axis, values []float64) {
 	a.Min, a.Max = -.5, float64(len(values))-.5
 	named := max(1, (len(values)+3)/4)
 	var marks []plot.Tick
 	for i := 0; i < len(values); i += named {
-		marks = append(marks, plot.Tick{Value: float64(i), Label: short(values[i])})
+		marks = append(marks, plot.Tick{Value: float64(i), Label: formatDecade(values[i])})
 	}
 	a.Tick.Marker = ticks(marks...)
 }
 
-// short writes 1e-5 where fmt writes 1e-05.
-func short(v float64) string {
+// formatDecade writes 1e-5 instead of fmt's 1e-05.
+func formatDecade(v float64) string {
 	if v < .01 {
 		return strings.Replace(strconv.FormatFloat(v, 'e', -1, 64), "e-0", "e-", 1)
 	}
 	return strconv.FormatFloat(v, 'g', -1, 64)
 }
 
-// mean is over the draws of a cell.
+// mean returns the mean over the draws of a cell.
 func (m heatMap) mean(first int) float64 {
 	sum := 0.
 	for d := range m.Draws {
@@ -94,7 +93,7 @@ func (m heatMap) mean(first int) float64 {
 	return sum / float64(m.Draws)
 }
 
-// heat is one panel.
+// heat is a panel.
 type heat struct {
 	heatMap
 	recurrent int
@@ -105,7 +104,7 @@ func (h heat) Plot(c draw.Canvas, p *plot.Plot) {
 	gap := draw.LineStyle{Color: color.White, Width: .5}
 	for j := range h.Gamma {
 		for i := range h.Eps {
-			first := h.at(h.recurrent, j, i)
+			first := h.firstDraw(h.recurrent, j, i)
 			x0, x1, y0, y1 := x(float64(i)-.5), x(float64(i)+.5), y(float64(j)-.5), y(float64(j)+.5)
 			corners := []vg.Point{{X: x0, Y: y0}, {X: x1, Y: y0}, {X: x1, Y: y1}, {X: x0, Y: y1}, {X: x0, Y: y0}}
 			c.FillPolygon(signedColor(signedLog(h.mean(first))), corners)
@@ -120,12 +119,12 @@ func (h heat) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 	}
 	if h.neutral != nil {
-		h.line(c, p)
+		h.drawNeutral(c, p)
 	}
 }
 
-// line draws neutral between the centres of cells, in the logarithms.
-func (h heat) line(c draw.Canvas, p *plot.Plot) {
+// drawNeutral draws the neutral line between the centers of cells, in the logarithms.
+func (h heat) drawNeutral(c draw.Canvas, p *plot.Plot) {
 	if len(h.Eps) < 2 || len(h.Gamma) < 2 {
 		return
 	}
@@ -148,7 +147,7 @@ func (h heat) line(c draw.Canvas, p *plot.Plot) {
 		eps := h.Eps[k] * math.Pow(h.Eps[k+1]/h.Eps[k], at-float64(k))
 		gamma := 0.
 		for d := range h.Draws {
-			gamma += h.neutral(h.at(h.recurrent, 0, 0)+d, eps) / float64(h.Draws)
+			gamma += h.neutral(h.firstDraw(h.recurrent, 0, 0)+d, eps) / float64(h.Draws)
 		}
 		if g := place(h.Gamma, gamma); g >= -.5 && g <= float64(len(h.Gamma))-.5 {
 			line = append(line, vg.Point{X: x(at), Y: y(g)})
@@ -159,8 +158,8 @@ func (h heat) line(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// The colour scale: logarithmic on both sides of 0, from the smallest size
-// that is told from 0 to 1.
+// smallestDecade is the smallest decade of the color scale: logarithmic on both sides of
+// 0, up to a size of 1.
 const smallestDecade = -20
 
 // signedLog maps sizes of 1e-20 to 1 to 0 to 1, with the sign of v.
@@ -172,8 +171,8 @@ func signedLog(v float64) float64 {
 	return math.Copysign(min(max(s, 0), 1), v)
 }
 
-// signedColor maps -1 to 1 to blue, near white, orange; lightness tells sizes
-// apart and hue the sign, for every kind of colour vision.
+// signedColor maps -1 to 1 to blue, near white, orange; lightness shows sizes and hue the
+// sign, for every kind of color vision.
 func signedColor(s float64) color.NRGBA {
 	dark, light := [3]float64{0x05, 0x3c, 0x7d}, [3]float64{0xd6, 0xe7, 0xf5}
 	if s > 0 {
@@ -198,8 +197,8 @@ func signedColor(s float64) color.NRGBA {
 	return color.NRGBA{rgb[0], rgb[1], rgb[2], 0xff}
 }
 
-// bar draws the colour scale.
-func (m heatMap) bar(c draw.Canvas) {
+// drawBar draws the color scale.
+func (m heatMap) drawBar(c draw.Canvas) {
 	p := newPlot("", "", m.scale)
 	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, 1, -1, 1
 	p.HideX()
@@ -210,7 +209,7 @@ func (m heatMap) bar(c draw.Canvas) {
 			marks = append(marks, plot.Tick{Value: 0, Label: "0"})
 			continue
 		}
-		label := short(math.Pow10(d))
+		label := formatDecade(math.Pow10(d))
 		marks = append(marks, plot.Tick{Value: s, Label: label}, plot.Tick{Value: -s, Label: "-" + label})
 	}
 	p.Y.Tick.Marker = ticks(marks...)

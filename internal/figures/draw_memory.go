@@ -13,10 +13,10 @@ func (f *Memory) Picture() Picture {
 	tasks := f.tasks()
 	columns := min(2, len(tasks))
 	rows := (len(tasks) + columns - 1) / columns
-	width := max(1+3.6*float64(columns), 6.4) // the headline fits in wider fonts, too
+	width := max(1+3.6*float64(columns), 6.4) // the headline fits in wider fonts as well
 	return Picture{vg.Length(width) * vg.Inch, vg.Length(1+3.1*float64(rows)) * vg.Inch, func(c draw.Canvas) {
 		c = headline(c, "Fig. 4: long-term memorisation", "Mean accuracy on the test part; bands: one standard deviation over the draws.")
-		c = f.legend(c)
+		c = f.drawLegend(c)
 		var all []*plot.Plot
 		for _, task := range tasks {
 			p := newPlot(task, "length T, samples", "accuracy, share of 1")
@@ -31,11 +31,11 @@ func (f *Memory) Picture() Picture {
 			p.X.Padding = 6
 			all = append(all, p)
 		}
-		panels(c, columns, all)
+		drawPanels(c, columns, all)
 	}}
 }
 
-// modelName is how the paper writes it.
+// modelName returns a model's name in the paper.
 func modelName(model string) string {
 	switch model {
 	case "eusn":
@@ -48,10 +48,10 @@ func modelName(model string) string {
 	return model
 }
 
-// band is one curve.
+// band is a curve.
 type band struct {
 	points []MemoryPoint
-	index  int // of colour, marker and dashes
+	index  int // of color, marker and dashes
 }
 
 func (b band) line() draw.LineStyle {
@@ -91,8 +91,8 @@ func (b band) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// legend names the models in a row, and gives the rest of the page.
-func (f *Memory) legend(c draw.Canvas) draw.Canvas {
+// drawLegend draws the names of the models in a row, and returns the rest of the page.
+func (f *Memory) drawLegend(c draw.Canvas) draw.Canvas {
 	const height, sample = 22, 28
 	models := f.models()
 	step := (c.Max.X - c.Min.X) / vg.Length(max(len(models), 4))

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// phaseRange is what the axes of a portrait show, both ways.
+// phaseRange is the range of both axes of a portrait.
 const phaseRange = 1.
 
 // Picture draws Fig. 1.
@@ -32,12 +32,12 @@ func (f *Portraits) Picture() Picture {
 			}
 			all = append(all, panel)
 		}
-		panels(c, 2, all)
+		drawPanels(c, 2, all)
 	}}
 }
 
-// field shows where a reservoir goes from the points of a lattice.
-type field struct{ of *Portrait }
+// field draws the direction of a reservoir at the points of a lattice.
+type field struct{ portrait *Portrait }
 
 func (f field) Plot(c draw.Canvas, p *plot.Plot) {
 	const lattice = 14 // points per side
@@ -47,7 +47,7 @@ func (f field) Plot(c draw.Canvas, p *plot.Plot) {
 		for j := range lattice {
 			at := func(k int) float64 { return phaseRange * (2*(float64(k)+.5)/lattice - 1) }
 			h := [2]float64{at(i), at(j)}
-			next := f.of.step(h)
+			next := f.portrait.step(h)
 			const length = 9
 			d := direction(vg.Point{X: x(next[0]) - x(h[0]), Y: y(next[1]) - y(h[1])})
 			from := vg.Point{X: x(h[0]) - d.X*length/2, Y: y(h[1]) - d.Y*length/2}
@@ -58,7 +58,7 @@ func (f field) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// arrowhead is a triangle with its point at tip, looking along the unit vector d.
+// arrowhead draws a triangle with its tip at tip, in the direction of the unit vector d.
 func arrowhead(c draw.Canvas, col color.Color, tip, d vg.Point, size vg.Length) {
 	back := vg.Point{X: tip.X - d.X*size, Y: tip.Y - d.Y*size}
 	side := vg.Point{X: -d.Y * size / 2, Y: d.X * size / 2}
@@ -68,7 +68,7 @@ func arrowhead(c draw.Canvas, col color.Color, tip, d vg.Point, size vg.Length) 
 // orbit draws one orbit: its initial state, its line and its direction.
 type orbit struct {
 	Orbit
-	index int // of the colour
+	index int // of the color
 }
 
 func (o orbit) color() color.Color { return lineColors[o.index] }
@@ -80,7 +80,7 @@ func (o orbit) Plot(c draw.Canvas, p *plot.Plot) {
 		line[i] = vg.Point{X: x(h[0]), Y: y(h[1])}
 	}
 	c.StrokeLines(draw.LineStyle{Color: o.color(), Width: 1.6}, line)
-	// One arrow, where the orbit has come far enough to be seen.
+	// An arrow, as soon as the orbit is long enough to be visible.
 	const far = 24
 	walked := 0.
 	for i := 1; i < len(line) && walked < far; i++ {
@@ -90,7 +90,8 @@ func (o orbit) Plot(c draw.Canvas, p *plot.Plot) {
 		}
 	}
 	c.DrawGlyph(draw.GlyphStyle{Color: o.color(), Radius: 3.5, Shape: draw.CircleGlyph{}}, line[0])
-	// Its name is where the orbit does not go: behind it, and outside.
+	// The name is at a place that the orbit does not cross: before its start, and
+	// outside.
 	const outside = .8
 	ahead := direction(line[1].Sub(line[0]))
 	out := direction(line[0].Sub(vg.Point{X: x(0), Y: y(0)}))
@@ -99,7 +100,7 @@ func (o orbit) Plot(c draw.Canvas, p *plot.Plot) {
 	c.FillText(name, vg.Point{X: line[0].X + 13*to.X, Y: line[0].Y + 13*to.Y}, o.Start)
 }
 
-// direction is d with length 1, or 0 where d is.
+// direction returns d with length 1, or 0 if d is 0.
 func direction(d vg.Point) vg.Point {
 	if size := vg.Length(math.Hypot(float64(d.X), float64(d.Y))); size > 0 {
 		return vg.Point{X: d.X / size, Y: d.Y / size}

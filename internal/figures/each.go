@@ -7,15 +7,15 @@ import (
 	"sync/atomic"
 )
 
-// Options say how to compute; no result depends on them.
+// Options configure a computation; no result depends on them.
 type Options struct {
 	Threads  int                                  // 0: all cores
 	Progress func(done, total int64, what string) // may be nil; called from several goroutines
 }
 
-// each calls f for 0 to n-1 from several goroutines, and stops at the first
-// error or when ctx ends. The results of f must depend only on its index.
-func (o Options) each(ctx context.Context, n int, what string, f func(ctx context.Context, i int) error) error {
+// forEach calls f for 0 to n-1 from several goroutines, and stops at the first error or
+// when ctx ends. The results of f must depend only on its index.
+func (o Options) forEach(ctx context.Context, n int, what string, f func(ctx context.Context, i int) error) error {
 	threads := o.Threads
 	if threads < 1 {
 		threads = runtime.GOMAXPROCS(0)

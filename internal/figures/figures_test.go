@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/gonum/mat"
 )
 
-// small is a grid of milliseconds with every regime: contracting, expanding,
-// and a step so large that the lower bound is -Inf.
+// small is a grid of milliseconds with every regime: contracting, expanding, and so large
+// a step that the lower bound is -Inf.
 func small() Grid {
 	return Grid{Units: 13, Draws: 2, Seed: 5, Steps: 40, Every: 4, Recurrent: []float64{.01, 1}, Gamma: []float64{1e-10, 1e-3, 1}, Eps: []float64{1e-10, .01, .5}}
 }
@@ -48,7 +48,7 @@ func TestRadius(t *testing.T) {
 			t.Fatal(err)
 		}
 		rho := math.Sqrt(w.wh[1]*w.wh[1] + w.wh[2]*w.wh[2] + w.wh[5]*w.wh[5])
-		if math.Abs(r.Rho-rho) > 1e-14*rho { // the solver's roundings on 3 units
+		if math.Abs(r.Rho-rho) > 1e-14*rho { // the solver's rounding on 3 units
 			t.Errorf("%v: rho %.17g, want %.17g", r.Cell, r.Rho, rho)
 		}
 		want := math.Sqrt(1 + r.Eps*r.Eps*r.Gamma*r.Gamma - 2*r.Eps*r.Gamma + r.Eps*r.Eps*rho*rho)
@@ -61,8 +61,8 @@ func TestRadius(t *testing.T) {
 	}
 }
 
-// TestExcess: where rho(J) - 1 is far below a rounding of 1, against its first
-// terms; the next is 1e-18 of them.
+// TestExcess: for rho(J) - 1 far below a rounding of 1, compares with its first terms;
+// the next term is 1e-18 of them.
 func TestExcess(t *testing.T) {
 	const eps, gamma, rho = 1e-10, 1e-9, 1e-3
 	want := -eps*gamma + eps*eps*(gamma*gamma+rho*rho)/2
@@ -71,9 +71,9 @@ func TestExcess(t *testing.T) {
 	}
 }
 
-// TestExponents holds the exponents to their definition: the logarithms of
-// the moduli of the eigenvalues of J(t) = I + eps D(t) (Wh - gamma I) itself,
-// along states computed by matrix products.
+// TestExponents compares the exponents with their definition: the logarithms of the
+// moduli of the eigenvalues of J(t) = I + eps D(t) (Wh - gamma I), along states computed
+// by matrix products.
 func TestExponents(t *testing.T) {
 	g := small()
 	_, f := compute(t, g, Options{})
@@ -123,8 +123,8 @@ func TestExponents(t *testing.T) {
 		if r.Jacobians != int(count) || stride > 1 && count != 10 {
 			t.Errorf("%v: %d Jacobians, want %v", r.Cell, r.Jacobians, count)
 		}
-		// ln |lambda| of a J near I is right to some roundings of 1; rounding
-		// grows along the 40 states where eps is .5.
+		// ln |lambda| of a J near I is accurate to some roundings of 1; rounding grows
+		// along the 40 states if eps is .5.
 		if e := math.Abs(r.Most - most/count); e > 1e-12 {
 			t.Errorf("%v: MLLE %g, by definition %g", r.Cell, r.Most, most/count)
 		}
@@ -134,9 +134,8 @@ func TestExponents(t *testing.T) {
 	}
 }
 
-// TestTinyExponents: with Wh so small that it does not matter, ln |lambda| =
-// -eps gamma d for the diagonal d of D; far below what ln of an eigenvalue of
-// J could tell.
+// TestTinyExponents: with negligible Wh, ln |lambda| = -eps gamma d for the diagonal d of
+// D; far below the precision of ln of an eigenvalue of J.
 func TestTinyExponents(t *testing.T) {
 	g := small()
 	g.Recurrent, g.Gamma, g.Eps, g.Steps, g.Every, g.Draws = []float64{1e-15}, []float64{1e-5}, []float64{1e-10}, 1, 1, 1
@@ -180,7 +179,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestChecksFail: a value outside is named, with its cell; so is NaN.
+// TestChecksFail: a value outside the bounds is reported, with its cell; NaN as well.
 func TestChecksFail(t *testing.T) {
 	for name, spoil := range map[string]func(*LyapunovRow){
 		"above": func(r *LyapunovRow) { r.Most = math.Nextafter(r.Upper, 2) },
@@ -229,7 +228,7 @@ func TestSameBits(t *testing.T) {
 	}
 }
 
-// TestCSVExact: a program that reads the file has the numbers as computed.
+// TestCSVExact: a reader of the file gets the computed numbers exactly.
 func TestCSVExact(t *testing.T) {
 	_, f := compute(t, small(), Options{})
 	lines, err := csv.NewReader(bytes.NewReader(f.CSV())).ReadAll()
@@ -312,7 +311,7 @@ func TestPortraits(t *testing.T) {
 					}
 				}
 			case "resn":
-				// The difference of the units dies at rate 2, the sum lasts.
+				// The difference of the units decays at rate 2, the sum remains.
 				if math.Abs(last[0]-last[1]) > 1e-9 || norm(last) < .1*norm(first) {
 					t.Errorf("%s %s ends at %v, want the line h1 = h2, not 0", p.Model, o.Start, last)
 				}
@@ -333,7 +332,7 @@ func TestPortraits(t *testing.T) {
 	}
 }
 
-// TestDrive: the input is uniform in [-.5, .5], another one for each draw.
+// TestDrive: the input is uniform in [-.5, .5], and different for each draw.
 func TestDrive(t *testing.T) {
 	g := PaperGrid(1)
 	g.Steps = 10000

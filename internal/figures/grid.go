@@ -5,8 +5,8 @@ import (
 	"math"
 )
 
-// Grid is what Fig. 2 and 3 are computed over: every combination of Recurrent,
-// Gamma and Eps, each with Draws drawings of the weights.
+// Grid is the grid of Fig. 2 and 3: every combination of Recurrent, Gamma and Eps, each
+// with Draws draws of the weights.
 type Grid struct {
 	Units     int       `json:"units"`
 	Draws     int       `json:"draws"`
@@ -15,12 +15,11 @@ type Grid struct {
 	Gamma     []float64 `json:"gamma"`            // diffusion, ascending
 	Eps       []float64 `json:"eps"`              // step size, ascending
 	Steps     int       `json:"steps"`            // of the driven reservoir, Fig. 3
-	Every     int       `json:"every"`            // one Jacobian in this many is decomposed where eps*rho < .1, else all
+	Every     int       `json:"every"`            // one of every Every Jacobians is decomposed if eps*rho < .1, else all
 }
 
-// PaperGrid is the paper's: 100 units, 3 draws, 500 steps, and each decade of
-// its ranges. Where that is enough, only every tenth of the 500 Jacobians is
-// decomposed.
+// PaperGrid is the paper's grid: 100 units, 3 draws, 500 steps, and each decade of its
+// ranges. If sufficient, only every tenth of the 500 Jacobians is decomposed.
 func PaperGrid(seed uint64) Grid {
 	return Grid{
 		Units: 100, Draws: 3, Seed: seed, Steps: 500, Every: 10,
@@ -37,7 +36,7 @@ func QuickGrid(seed uint64) Grid {
 	}
 }
 
-// decades is 10^from, 10^(from+by), ... up to 10^to.
+// decades returns 10^from, 10^(from+by), ... up to 10^to.
 func decades(from, to, by int) []float64 {
 	var v []float64
 	for e := from; e <= to; e += by {
@@ -46,7 +45,7 @@ func decades(from, to, by int) []float64 {
 	return v
 }
 
-// Limits of a grid: far beyond use, and small enough for memory.
+// Limits of a grid: far beyond practical use, and small enough for memory.
 const (
 	maxUnits = 2000
 	maxDraws = 1000
@@ -54,7 +53,7 @@ const (
 	maxCells = 1 << 16
 )
 
-// Validate reports what cannot be computed.
+// Validate reports the errors of a grid.
 func (g Grid) Validate() error {
 	for _, r := range []struct {
 		name      string
@@ -90,7 +89,7 @@ func (g Grid) Validate() error {
 	return nil
 }
 
-// Cell is one drawing of one cell of the grid.
+// Cell is a draw of a cell of the grid.
 type Cell struct {
 	Recurrent, Gamma, Eps float64
 	Draw                  int // from 0
@@ -115,7 +114,7 @@ func (g Grid) cells() []Cell {
 	return all
 }
 
-// at is the index in cells of the first draw of a cell.
-func (g Grid) at(recurrent, gamma, eps int) int {
+// firstDraw returns the index in cells of the first draw of a cell.
+func (g Grid) firstDraw(recurrent, gamma, eps int) int {
 	return ((recurrent*len(g.Gamma)+gamma)*len(g.Eps) + eps) * g.Draws
 }

@@ -18,9 +18,9 @@ type Lyapunov struct {
 type LyapunovRow struct {
 	Cell
 	Rho          float64 // spectral radius of Wh
-	Most, Least  float64 // the largest and the smallest of the exponents: all lie between
+	Most, Least  float64 // the largest and the smallest exponent
 	Lower, Upper float64 // Proposition 2's bounds; Lower may be -Inf
-	Jacobians    int     // decomposed
+	Jacobians    int     // number of decomposed Jacobians
 }
 
 // NewLyapunov computes Fig. 3.
@@ -38,7 +38,7 @@ func NewLyapunov(ctx context.Context, g Grid, o Options) (*Lyapunov, error) {
 	}
 	cells := g.cells()
 	f := &Lyapunov{g, make([]LyapunovRow, len(cells))}
-	err = o.each(ctx, len(cells), "local Lyapunov exponents", func(ctx context.Context, i int) error {
+	err = o.forEach(ctx, len(cells), "local Lyapunov exponents", func(ctx context.Context, i int) error {
 		c := cells[i]
 		w := drawn[Cell{Recurrent: c.Recurrent, Draw: c.Draw}]
 		row := LyapunovRow{Cell: c, Rho: w.rho}
@@ -56,7 +56,7 @@ func NewLyapunov(ctx context.Context, g Grid, o Options) (*Lyapunov, error) {
 	return f, nil
 }
 
-// bounds are Proposition 2's.
+// bounds returns the bounds of Proposition 2.
 func bounds(eps, gamma, rho float64) (lower, upper float64) {
 	r := eps * (rho + gamma)
 	if r >= 1 {
@@ -65,11 +65,11 @@ func bounds(eps, gamma, rho float64) (lower, upper float64) {
 	return math.Log1p(-r), math.Log1p(r)
 }
 
-// wild is the eps*rho from which the state changes much from step to step:
-// there a few Jacobians do not represent the others.
+// wild is the eps*rho from which the state changes much from step to step: a few
+// Jacobians then do not represent the rest.
 const wild = .1
 
-// stride is how many steps one Jacobian represents.
+// stride returns the number of steps that one Jacobian represents.
 func (g Grid) stride(epsRho float64) int {
 	if epsRho >= wild {
 		return 1
@@ -77,9 +77,9 @@ func (g Grid) stride(epsRho float64) int {
 	return g.Every
 }
 
-// exponents drives the reservoir from the state 0 and averages the logarithms
-// of the largest and the smallest modulus of the Jacobian in the middle of
-// each stride, of count Jacobians.
+// exponents drives the reservoir from the state 0 and averages the logarithms of the
+// largest and the smallest modulus of the Jacobian in the middle of each stride, of count
+// Jacobians.
 func exponents(ctx context.Context, c Cell, w *weights, input []float64, stride int) (most, least float64, count int, err error) {
 	n := w.n
 	h, v, d := make([]float64, n), make([]float64, n), make([]float64, n)
@@ -97,7 +97,7 @@ func exponents(ctx context.Context, c Cell, w *weights, input []float64, stride 
 			if err := ctx.Err(); err != nil {
 				return 0, 0, 0, err
 			}
-			scaled(b, w, d, c.Gamma)
+			setScaled(b, w, d, c.Gamma)
 			hi, lo, err := logModuli(b, c.Eps)
 			if err != nil {
 				return 0, 0, 0, err
@@ -111,8 +111,8 @@ func exponents(ctx context.Context, c Cell, w *weights, input []float64, stride 
 	return most / float64(count), least / float64(count), count, nil
 }
 
-// scaled sets b to d (Wh - gamma I) d, d the square root of the diagonal D.
-func scaled(b *mat.Dense, w *weights, d []float64, gamma float64) {
+// setScaled sets b to d (Wh - gamma I) d, d the square root of the diagonal D.
+func setScaled(b *mat.Dense, w *weights, d []float64, gamma float64) {
 	for i := range w.n {
 		row := b.RawRowView(i)
 		for k, m := range w.wh[i*w.n : (i+1)*w.n] {
@@ -122,8 +122,8 @@ func scaled(b *mat.Dense, w *weights, d []float64, gamma float64) {
 	}
 }
 
-// logModuli is the largest and the smallest ln |1 + eps mu| over the
-// eigenvalues mu of b.
+// logModuli returns the largest and the smallest ln |1 + eps mu| over the eigenvalues mu
+// of b.
 func logModuli(b *mat.Dense, eps float64) (most, least float64, err error) {
 	values, err := eigenvalues(b)
 	if err != nil {
@@ -144,7 +144,7 @@ func (r LyapunovRow) holds() bool { return r.Lower <= r.Least && r.Most <= r.Upp
 // in units of rounding errors.
 func (f *Lyapunov) Check() error {
 	for _, r := range f.Rows {
-		if !r.holds() { // NaN does not hold
+		if !r.holds() { // false for NaN
 			return fmt.Errorf("figures: Fig. 3: Proposition 2 does not hold at %v: local exponents from %g to %g, bounds %g to %g",
 				r.Cell, r.Least, r.Most, r.Lower, r.Upper)
 		}
@@ -152,11 +152,11 @@ func (f *Lyapunov) Check() error {
 	return nil
 }
 
-// CSV gives a line per draw of a cell.
+// CSV returns a line per draw of a cell.
 func (f *Lyapunov) CSV() []byte {
 	t := newTable("recurrent_scale", "gamma", "eps", "draw", "rho_wh", "mlle", "smallest_lle", "lower_bound", "upper_bound", "jacobians", "holds")
 	for _, r := range f.Rows {
-		t.row(r.Recurrent, r.Gamma, r.Eps, r.Draw, r.Rho, r.Most, r.Least, r.Lower, r.Upper, r.Jacobians, r.holds())
+		t.addRow(r.Recurrent, r.Gamma, r.Eps, r.Draw, r.Rho, r.Most, r.Least, r.Lower, r.Upper, r.Jacobians, r.holds())
 	}
 	return t.bytes()
 }

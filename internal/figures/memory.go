@@ -13,7 +13,7 @@ import (
 // model.
 type Memory struct{ Points []MemoryPoint }
 
-// MemoryPoint is one point of a curve.
+// MemoryPoint is a point of a curve.
 type MemoryPoint struct {
 	Task, Model string
 	Length      int     // samples
@@ -21,7 +21,7 @@ type MemoryPoint struct {
 	Deviation   float64 // standard deviation over the draws
 }
 
-// Limits of a memory table, far beyond use.
+// Limits of a memory table, far beyond practical use.
 const (
 	maxMemoryBytes  = 16 << 20
 	maxMemoryPoints = 1 << 16
@@ -72,7 +72,7 @@ func ReadMemory(r io.Reader) (*Memory, error) {
 	}
 }
 
-// NewMemory makes it of points.
+// NewMemory returns a Memory of points.
 func NewMemory(points []MemoryPoint) (*Memory, error) {
 	f := &Memory{points}
 	return f, f.validate()
@@ -84,8 +84,8 @@ func (f *Memory) Merge(other *Memory) error {
 	return f.validate()
 }
 
-// check refuses values out of their range.
-func (p *MemoryPoint) check() error {
+// validate refuses values out of their range.
+func (p *MemoryPoint) validate() error {
 	switch {
 	case p.Task == "" || p.Model == "" || len(p.Task) > maxName || len(p.Model) > maxName:
 		return fmt.Errorf("want names of 1 to %d bytes", maxName)
@@ -110,7 +110,7 @@ func (f *Memory) validate() error {
 	seen := map[key]bool{}
 	for _, p := range f.Points {
 		where := fmt.Sprintf("figures: memory table: task %.70q, model %.70q, length %d", p.Task, p.Model, p.Length)
-		if err := p.check(); err != nil {
+		if err := p.validate(); err != nil {
 			return fmt.Errorf("%s: %w", where, err)
 		}
 		k := key{p.Task, p.Model, p.Length}
@@ -128,7 +128,7 @@ func (f *Memory) validate() error {
 	return nil
 }
 
-// tasks and models come in the order of their first points.
+// tasks and models are in the order of their first points.
 func (f *Memory) tasks() []string {
 	return f.names(func(p MemoryPoint) string { return p.Task })
 }
@@ -148,7 +148,7 @@ func (f *Memory) names(of func(MemoryPoint) string) []string {
 	return all
 }
 
-// curve is the points of one line, by length.
+// curve returns the points of a line, by length.
 func (f *Memory) curve(task, model string) []MemoryPoint {
 	var c []MemoryPoint
 	for _, p := range f.Points {
@@ -160,21 +160,21 @@ func (f *Memory) curve(task, model string) []MemoryPoint {
 	return c
 }
 
-// CSV gives a line per point, with the band that is drawn.
+// CSV returns a line per point, with the drawn band.
 func (f *Memory) CSV() []byte {
 	t := newTable("task", "model", "length", "accuracy", "deviation", "band_low", "band_high")
 	for _, task := range f.tasks() {
 		for _, model := range f.models() {
 			for _, p := range f.curve(task, model) {
 				low, high := p.band()
-				t.row(quote(task), quote(model), p.Length, p.Accuracy, p.Deviation, low, high)
+				t.addRow(quote(task), quote(model), p.Length, p.Accuracy, p.Deviation, low, high)
 			}
 		}
 	}
 	return t.bytes()
 }
 
-// band is one standard deviation on both sides.
+// band returns the point's accuracy minus and plus one standard deviation.
 func (p MemoryPoint) band() (low, high float64) {
 	return p.Accuracy - p.Deviation, p.Accuracy + p.Deviation
 }

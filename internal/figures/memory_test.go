@@ -79,7 +79,7 @@ func FuzzReadMemory(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// An accepted file is drawn, and the CSV file made from it is accepted, too.
+		// An accepted file is drawn, and its CSV file is accepted as well.
 		if svg, err := m.Picture().SVG(); err != nil || bytes.Contains(svg, []byte("NaN")) {
 			t.Fatalf("drawing: %v", err)
 		}

@@ -2,7 +2,7 @@ package figures
 
 import "math"
 
-// Portraits are Fig. 1: reservoirs of two units left to themselves.
+// Portraits are Fig. 1: reservoirs of two units without input.
 type Portraits struct{ Panels []Portrait }
 
 // Portrait is one reservoir: h' = keep h + gain tanh(M h).
@@ -15,9 +15,9 @@ type Portrait struct {
 	Orbits []Orbit
 }
 
-// Orbit is what follows one initial state.
+// Orbit is the path from an initial state.
 type Orbit struct {
-	Start  string       // the paper's name for it
+	Start  string       // the paper's name of the state
 	Points [][2]float64 // the states of the steps 0, PhaseEvery, 2 PhaseEvery, ...
 }
 
@@ -71,13 +71,13 @@ func (p *Portrait) orbit(h [2]float64) [][2]float64 {
 	return points
 }
 
-// CSV gives a line per kept state.
+// CSV returns a line per stored state.
 func (f *Portraits) CSV() []byte {
 	t := newTable("model", "start", "step", "h1", "h2")
 	for _, p := range f.Panels {
 		for _, o := range p.Orbits {
 			for i, h := range o.Points {
-				t.row(p.Model, o.Start, i*PhaseEvery, h[0], h[1])
+				t.addRow(p.Model, o.Start, i*PhaseEvery, h[0], h[1])
 			}
 		}
 	}

@@ -12,8 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// Picture is a page of plots that can be had as PNG or SVG. The same picture
-// gives the same bytes.
+// Picture is a page of plots, for PNG or SVG. The same picture gives the same bytes.
 type Picture struct {
 	width, height vg.Length
 	paint         func(draw.Canvas)
@@ -22,7 +21,7 @@ type Picture struct {
 // dpi makes a page of 8 inches 1200 pixels wide.
 const dpi = 150
 
-// PNG gives the picture as pixels.
+// PNG returns the picture as pixels.
 func (p Picture) PNG() ([]byte, error) {
 	c := vgimg.NewWith(vgimg.UseWH(p.width, p.height), vgimg.UseDPI(dpi))
 	p.paint(draw.New(c))
@@ -31,8 +30,8 @@ func (p Picture) PNG() ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// SVG gives the picture as vectors and text. A viewer without Liberation Sans
-// uses its own sans-serif font.
+// SVG returns the picture as vectors and text. A viewer without Liberation Sans uses its
+// own sans-serif font.
 func (p Picture) SVG() ([]byte, error) {
 	c := vgsvg.NewWith(vgsvg.UseWH(p.width, p.height))
 	p.paint(draw.New(c))
@@ -41,8 +40,8 @@ func (p Picture) SVG() ([]byte, error) {
 	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), err
 }
 
-// Colours of lines, told apart with every kind of colour vision (M. Okabe and
-// K. Ito, "Color Universal Design", 2008).
+// Colors of lines, distinct with every kind of color vision (M. Okabe and K. Ito, "Color
+// Universal Design", 2008).
 var lineColors = []color.NRGBA{
 	{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
 	{0x56, 0xb4, 0xe9, 0xff}, {0xe6, 0x9f, 0x00, 0xff}, {0x60, 0x60, 0x60, 0xff}, {0x00, 0x00, 0x00, 0xff},
@@ -61,7 +60,7 @@ func sans(size vg.Length, bold bool) font.Font {
 	return f
 }
 
-// newPlot is an empty panel in this package's style.
+// newPlot returns an empty panel in this package's style.
 func newPlot(title, x, y string) *plot.Plot {
 	p := plot.New()
 	p.Title.Text, p.X.Label.Text, p.Y.Label.Text = title, x, y
@@ -81,7 +80,7 @@ func newPlot(title, x, y string) *plot.Plot {
 // ticks are fixed marks.
 func ticks(marks ...plot.Tick) plot.Ticker { return plot.ConstantTicks(marks) }
 
-// headline writes the page's title and a line below, and gives the rest.
+// headline writes the page's title and a line below, and returns the rest of the page.
 func headline(c draw.Canvas, title, below string) draw.Canvas {
 	style := draw.TextStyle{Color: ink, Font: sans(13, true), Handler: plot.DefaultTextHandler, YAlign: draw.YTop}
 	const margin, second, used = 10, 18, 46
@@ -93,9 +92,9 @@ func headline(c draw.Canvas, title, below string) draw.Canvas {
 	return draw.Crop(c, margin, -margin, margin, -used-margin/2)
 }
 
-// panels draws plots in rows of as many columns, their axes aligned. The last
-// row may be short.
-func panels(c draw.Canvas, columns int, all []*plot.Plot) {
+// drawPanels draws plots in rows with the given number of columns and aligned axes. The
+// last row may be short.
+func drawPanels(c draw.Canvas, columns int, all []*plot.Plot) {
 	var rows [][]*plot.Plot
 	for len(all) > 0 {
 		row := make([]*plot.Plot, columns)

@@ -37,7 +37,7 @@ func NewRadius(ctx context.Context, g Grid, o Options) (*Radius, error) {
 	}
 	cells := g.cells()
 	f := &Radius{g, make([]RadiusRow, len(cells))}
-	err = o.each(ctx, len(cells), "spectral radii", func(_ context.Context, i int) error {
+	err = o.forEach(ctx, len(cells), "spectral radii", func(_ context.Context, i int) error {
 		c := cells[i]
 		row, err := radiusOf(c, drawn[Cell{Recurrent: c.Recurrent, Draw: c.Draw}])
 		f.Rows[i] = row
@@ -49,7 +49,7 @@ func NewRadius(ctx context.Context, g Grid, o Options) (*Radius, error) {
 	return f, nil
 }
 
-// excess is rho(J) - 1 by Corollary 1.
+// excess returns rho(J) - 1 by Corollary 1.
 func excess(eps, gamma, rho float64) float64 {
 	rest := eps * (eps*(gamma*gamma+rho*rho) - 2*gamma)
 	return math.Expm1(math.Log1p(rest) / 2)
@@ -76,19 +76,19 @@ func radiusOf(c Cell, w *weights) (RadiusRow, error) {
 	return row, nil
 }
 
-// tolerance bounds the solver's error: a few dozen roundings of a matrix
-// of norm 1 + eps*rho (at most 3 on the paper's grid, where 1e-14 is seen).
+// tolerance bounds the solver's error: a few dozen roundings of a matrix of norm 1 +
+// eps*rho (at most 3 on the paper's grid, with an observed error of 1e-14).
 func (r RadiusRow) tolerance() float64 { return 1e-12 * (1 + r.Eps*r.Rho) }
 
 func (r RadiusRow) holds() bool {
 	return r.Error <= r.tolerance() && math.Abs(r.Numeric-1-r.Excess) <= r.tolerance()
 }
 
-// Check reports the first cell whose eigenvalues are not those of Proposition 1
-// or whose spectral radius is not that of Corollary 1.
+// Check reports the first cell whose eigenvalues differ from Proposition 1 or whose
+// spectral radius differs from Corollary 1.
 func (f *Radius) Check() error {
 	for _, r := range f.Rows {
-		if !r.holds() { // NaN does not hold
+		if !r.holds() { // false for NaN
 			return fmt.Errorf("figures: Fig. 2: Proposition 1 and Corollary 1 do not hold at %v: eigenvalues are off by %g, spectral radius %.17g, want %.17g",
 				r.Cell, r.Error, r.Numeric, 1+r.Excess)
 		}
@@ -96,11 +96,11 @@ func (f *Radius) Check() error {
 	return nil
 }
 
-// CSV gives a line per draw of a cell.
+// CSV returns a line per draw of a cell.
 func (f *Radius) CSV() []byte {
 	t := newTable("recurrent_scale", "gamma", "eps", "draw", "rho_wh", "radius_minus_1", "radius_from_eigenvalues", "largest_eigenvalue_error", "holds")
 	for _, r := range f.Rows {
-		t.row(r.Recurrent, r.Gamma, r.Eps, r.Draw, r.Rho, r.Excess, r.Numeric, r.Error, r.holds())
+		t.addRow(r.Recurrent, r.Gamma, r.Eps, r.Draw, r.Rho, r.Excess, r.Numeric, r.Error, r.holds())
 	}
 	return t.bytes()
 }

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// table is a CSV file in the making. Numbers are written with all the digits
-// that tell them apart, so that reading gives the same float64.
+// table is a CSV file under construction. Numbers are written with all significant
+// digits, so that a reader gets the same float64.
 type table struct{ buf bytes.Buffer }
 
 func newTable(columns ...string) *table {
@@ -23,8 +23,8 @@ func newTable(columns ...string) *table {
 	return t
 }
 
-// row takes numbers, booleans and words without commas and quotes.
-func (t *table) row(fields ...any) {
+// addRow accepts numbers, booleans and words without commas and quotes.
+func (t *table) addRow(fields ...any) {
 	for i, f := range fields {
 		if i > 0 {
 			t.buf.WriteByte(',')
@@ -40,7 +40,7 @@ func (t *table) row(fields ...any) {
 
 func (t *table) bytes() []byte { return t.buf.Bytes() }
 
-// quote makes any text one field.
+// quote converts any text to one field.
 func quote(s string) string {
 	if strings.ContainsAny(s, ",\"\r\n") {
 		return `"` + strings.ReplaceAll(s, `"`, `""`) + `"`

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// weights is one draw at one recurrent scale. It is read only.
+// weights is a draw at one recurrent scale, read-only.
 type weights struct {
 	n           int
 	wh          []float64 // n x n, antisymmetric, row by row
@@ -26,7 +26,7 @@ func drawWeights(units int, recurrent float64, seed uint64) (*weights, error) {
 	net, err := reservoir.Draw(reservoir.Spec{
 		Arithmetic: reservoir.Arithmetic, Kind: reservoir.EuSN, Channels: 1, Members: 1, Units: units, Seed: seed,
 		Precision: reservoir.Float32, Features: []reservoir.Feature{reservoir.Last},
-		// Step size and diffusion are the cell's, in float64: not taken from here.
+		// The cell has step size and diffusion in float64: these values are not used.
 		Eps: reservoir.Fixed(1), Gamma: reservoir.Fixed(1),
 		Recurrent: reservoir.Fixed(recurrent), Input: reservoir.Fixed(1), Bias: reservoir.Fixed(1),
 	})
@@ -58,7 +58,7 @@ func widen(v []float32) []float64 {
 	return w
 }
 
-// drawAll gives the weights of every recurrent scale and draw of the grid.
+// drawAll returns the weights of every recurrent scale and draw of the grid.
 func (g Grid) drawAll(ctx context.Context) (map[Cell]*weights, error) {
 	all := map[Cell]*weights{}
 	for _, r := range g.Recurrent {
@@ -73,7 +73,7 @@ func (g Grid) drawAll(ctx context.Context) (map[Cell]*weights, error) {
 	return all, nil
 }
 
-// drive is the input of one draw.
+// drive returns the input of a draw.
 func (g Grid) drive(draw int) []float64 {
 	rng := rand.New(rand.NewPCG(g.Seed+uint64(draw), 3))
 	u := make([]float64, g.Steps)
@@ -92,8 +92,8 @@ func eigenvalues(a *mat.Dense) ([]complex128, error) {
 	return e.Values(nil), nil
 }
 
-// logModulus is ln |1 + eps mu|, exact where eps mu is far below one rounding
-// of 1.
+// logModulus returns ln |1 + eps mu|, also accurate for eps mu far below one rounding of
+// 1.
 func logModulus(eps float64, mu complex128) float64 {
 	re, im := eps*real(mu), eps*imag(mu)
 	return math.Log1p(2*re+re*re+im*im) / 2
