@@ -47,7 +47,7 @@ var complexityExceptions = map[string]limit{
 	"internal/testing/ptx.lex":                      {17, "an interpreter: a case for each instruction"},
 	"internal/testing/ptx.parser.memory":            {35, "an interpreter: a case for each instruction"},
 	"internal/testing/ptx.warp.runGroup":            {18, "an interpreter: a case for each instruction"},
-	"internal/imports.EmbedOptions.check":           {16, toSplit},
+	"internal/imports.EmbedOptions.validate":        {16, toSplit},
 	"offline/archive.lists":                         {16, toSplit},
 	"offline/archive.newTimeColumn":                 {20, toSplit},
 	"pipeline.Config.Validate":                      {17, toSplit},

@@ -5,10 +5,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// absent finds what the listed series lack as a whole: the first series without
-// a single value, how many there are, and the channels that have none in any of
-// them. Filled up, they look to a network like a constant.
-func absent(d *archive.Dataset, series []int) (first string, empty int, channels []string) {
+// findAbsent finds the parts of the listed series without any values: the first empty
+// series, the number of empty series, and the channels without values in all series.
+// Filled with values, such parts are constants for a network.
+func findAbsent(d *archive.Dataset, series []int) (first string, empty int, channels []string) {
 	heard := make([]bool, len(d.Channels))
 	for _, i := range series {
 		s, any := &d.Series[i], len(d.Channels) == 0
@@ -31,13 +31,13 @@ func absent(d *archive.Dataset, series []int) (first string, empty int, channels
 	return first, empty, channels
 }
 
-// warnAbsent notes what is absent from a part.
+// warnAbsent adds warnings about the absent parts.
 func warnAbsent(d *archive.Dataset, split archive.Split) {
-	first, empty, channels := absent(d, d.Part(split))
+	first, empty, channels := findAbsent(d, d.Part(split))
 	if empty > 0 {
-		warn(d, "%d series of the %s part without a single value, the first %s", empty, split, first)
+		addWarning(d, "%d series of the %s part without a single value, the first %s", empty, split, first)
 	}
 	if len(channels) > 0 {
-		warn(d, "%d of %d channels without a single value in the %s part, the first %s", len(channels), len(d.Channels), split, names.Cut(channels[0], 40))
+		addWarning(d, "%d of %d channels without a single value in the %s part, the first %s", len(channels), len(d.Channels), split, names.Cut(channels[0], 40))
 	}
 }

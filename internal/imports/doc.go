@@ -1,18 +1,17 @@
 // Package imports reads published data sets, token lists and CSV recordings, for
 // archives.
 //
-// [Import] reads what the time-series community publishes: UEA and aeon .ts
-// files, UCR .tsv files, .arff files (univariate and relational), idx images
-// (MNIST) and token lists; each may be compressed with gzip. Files are read
-// line by line and compared with their headers. Every error begins with file and
-// line number. [ImportRecording] turns CSV recordings
-// into a recording archive without holding them in memory.
+// [Import] reads the formats of the time-series community: UEA and aeon .ts files, UCR
+// .tsv files, .arff files (univariate and relational), idx images (MNIST) and token
+// lists; each may be compressed with gzip. Files are read line by line and compared with
+// their headers. Every error begins with file and line number. [ImportRecording] converts
+// CSV recordings into a recording archive without holding the samples in memory.
 //
-// [Embed] makes series of token lists: it learns a vector for each word and
-// writes each document as those of its words.
+// [Embed] converts token lists to series: it learns a vector for each word and writes
+// each document as the vectors of its words.
 //
-// Formats: https://www.aeon-toolkit.org (ts), Dau et al. 2019, "The UCR Time
-// Series Archive" (tsv), https://waikato.github.io/weka-wiki (arff).
+// Formats: https://www.aeon-toolkit.org (ts), Dau et al. 2019, "The UCR Time Series
+// Archive" (tsv), https://waikato.github.io/weka-wiki (arff).
 //
 // # Files
 //

@@ -12,9 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// The paper's embedding network: as many tokens of a document, numbers in a
-// word's vector, hidden units, epochs at most and without a smaller validation
-// loss, and the part of the training documents held out for that.
+// The paper's embedding network: tokens of a document, numbers in a word's vector, hidden
+// units, most epochs in total and without a smaller validation loss, and the share of the
+// training documents held out for validation.
 const (
 	embedTokens   = 200
 	embedWidth    = 32
@@ -24,52 +24,51 @@ const (
 	embedHeldOut  = 0.33
 )
 
-// EmbedOptions say how token lists become series of vectors.
+// EmbedOptions configure the conversion of token lists to series of vectors.
 type EmbedOptions struct {
-	Words  int // vocabulary: ids below it; 0 means DefaultNumWords
-	Tokens int // of each document, so samples of each series; 0 means 200
-	// FromStart takes the first tokens of a longer document; otherwise its
-	// last, as Keras does unless told otherwise.
+	Words  int // vocabulary: smaller ids; 0 means DefaultNumWords
+	Tokens int // of each document, the samples of each series; 0 means 200
+	// FromStart takes the first tokens of a longer document; otherwise the last tokens,
+	// as Keras does by default.
 	FromStart bool
-	Epochs    int // at most; 0 means 100
-	// LastEpoch takes the vectors as the last epoch leaves them; otherwise
-	// those of the epoch with the smallest validation loss.
+	Epochs    int // the largest number; 0 means 100
+	// LastEpoch takes the vectors of the last epoch; otherwise those of the epoch with
+	// the smallest validation loss.
 	LastEpoch bool
-	Seed      uint64 // of the first weights and the order of batches
+	Seed      uint64 // of the initial weights and the order of batches
 	Tool      string // for the provenance
 }
 
-// EmbedReport says how the vectors were learnt.
+// EmbedReport is the result of learning the vectors.
 type EmbedReport struct {
 	Learnt    int        `json:"learnt"`    // documents
 	Validated int        `json:"validated"` // documents
 	Best      EmbedEpoch `json:"best"`      // the epoch of the smallest validation loss
 	Last      EmbedEpoch `json:"last"`
-	Taken     int        `json:"taken"` // the epoch whose vectors are in the archive
+	Taken     int        `json:"taken"` // the epoch of the vectors in the archive
 }
 
-// EmbedEpoch is what the validation documents say after an epoch of learning.
+// EmbedEpoch is the validation result after an epoch.
 type EmbedEpoch = embedding.Epoch
 
-// Embed makes series of token lists, as the paper does with IMDB and Reuters,
-// and writes them as a dataset archive at path: each document is Tokens samples
-// of 32 channels, the vectors of its words; shorter ones begin with as many
-// vectors of token 0. The vectors are learnt in a network that classifies the
-// documents (200 x 32 inputs, 128 rectified units; RMSProp; see package
-// internal/offline/embedding). No label of the test part is used: the network
-// learns from the first 67 % of the labelled training documents, in their
-// order, and stops by the loss over the others, 10 epochs after it was
-// smallest. The result is a function of d and o, on any number of threads. The
-// archive never is in memory: it may be gigabytes.
+// Embed converts token lists to series, as the paper does with IMDB and Reuters, and
+// writes a dataset archive at path: each document is Tokens samples of 32 channels, the
+// vectors of its words; shorter documents get leading vectors of token 0. The vectors are
+// learned in a network that classifies the documents (200 x 32 inputs, 128 rectified
+// units; RMSProp; see package internal/offline/embedding). No label of the test part is
+// used: the network learns from the first 67 % of the labeled training documents, in
+// their order, and stops by the loss over the rest, 10 epochs after its minimum. The
+// result is a function of d and o, on any number of threads. The archive is never in
+// memory: it may be gigabytes.
 //
-// A class that only the test part knows is refused.
+// A class of only the test part is refused.
 func Embed(ctx context.Context, path string, d *archive.Dataset, o EmbedOptions, progress archive.Progress) (EmbedReport, error) {
 	o.Words, o.Tokens, o.Epochs = cmp.Or(o.Words, DefaultNumWords), cmp.Or(o.Tokens, embedTokens), cmp.Or(o.Epochs, embedEpochs)
 	var r EmbedReport
-	if err := o.check(d); err != nil {
+	if err := o.validate(d); err != nil {
 		return r, fmt.Errorf("offline: embed: data set %q: %w", d.Name, err)
 	}
-	learn, validation := o.documents(d)
+	learn, validation := o.splitDocuments(d)
 	r.Learnt, r.Validated = len(learn), len(validation)
 	net, err := embedding.New(embedding.Spec{
 		Words: o.Words, Width: embedWidth, Steps: o.Tokens, Hidden: embedHidden, Classes: len(d.Classes), Seed: o.Seed,
@@ -91,13 +90,13 @@ func Embed(ctx context.Context, path string, d *archive.Dataset, o EmbedOptions,
 		r.Taken = told.Last.Number
 	}
 	if told.Last.Loss != told.Last.Loss && (o.LastEpoch || r.Taken == 0) {
-		return r, fmt.Errorf("offline: embed: data set %q: the learning blew up in epoch %d: try another seed", d.Name, told.Last.Number)
+		return r, fmt.Errorf("offline: embed: data set %q: the training diverged in epoch %d: try another seed", d.Name, told.Last.Number)
 	}
-	return r, o.write(ctx, path, d, net, r, progress)
+	return r, o.writeArchive(ctx, path, d, net, r, progress)
 }
 
-// check reports what keeps d from being embedded.
-func (o EmbedOptions) check(d *archive.Dataset) error {
+// validate reports reasons why d cannot be embedded.
+func (o EmbedOptions) validate(d *archive.Dataset) error {
 	if o.Words < 1 || o.Tokens < 1 || o.Epochs < 1 {
 		return fmt.Errorf("%d words, %d tokens, %d epochs, want at least 1 of each", o.Words, o.Tokens, o.Epochs)
 	}
@@ -105,7 +104,7 @@ func (o EmbedOptions) check(d *archive.Dataset) error {
 		return err
 	}
 	if len(d.Channels) > 0 {
-		return fmt.Errorf("it has %d channels, want token lists: there is nothing to embed", len(d.Channels))
+		return fmt.Errorf("%d channels, want token lists", len(d.Channels))
 	}
 	var documents [2][]int // of each class, by part
 	for k, part := range splits {
@@ -122,25 +121,25 @@ func (o EmbedOptions) check(d *archive.Dataset) error {
 	}
 	for c, n := range documents[1] {
 		if n > 0 && documents[0][c] == 0 {
-			return fmt.Errorf("class %q has test documents and no training document: are these two parts of one data set?", d.Classes[c])
+			return fmt.Errorf("class %q has test documents and no training document: are both parts of the same data set?", d.Classes[c])
 		}
 	}
-	learn, validation := o.documents(d)
+	learn, validation := o.splitDocuments(d)
 	another := func(x embedding.Document) bool { return x.Class != learn[0].Class }
 	if len(validation) == 0 || !slices.ContainsFunc(learn, another) {
-		return fmt.Errorf("of its %d labelled training documents the first %d are to learn from and the others to validate with: want some of each, and at least two classes to learn; sorted by class, they need shuffling first", len(learn)+len(validation), len(learn))
+		return fmt.Errorf("of the %d labelled training documents the first %d are for learning and the rest for validation: want at least one of each, and at least two classes for learning; shuffle documents that are sorted by class", len(learn)+len(validation), len(learn))
 	}
 	return nil
 }
 
-// documents are those to learn from and to validate with. Keras' fit, told what
-// share to validate with, holds out the last documents, and computes their
-// number as here: of 600 it learns from 401.
-func (o EmbedOptions) documents(d *archive.Dataset) (learn, validation []embedding.Document) {
+// splitDocuments returns the documents for learning and for validation. Keras' fit, given
+// a validation share, holds out the last documents, and computes their number as here: of
+// 600 it learns from 401.
+func (o EmbedOptions) splitDocuments(d *archive.Dataset) (learn, validation []embedding.Document) {
 	var all []embedding.Document
 	for _, i := range d.Part(archive.Train) {
 		if s := &d.Series[i]; s.Label >= 0 {
-			all = append(all, embedding.Document{Tokens: o.cut(s.Tokens), Class: s.Label})
+			all = append(all, embedding.Document{Tokens: o.cutTokens(s.Tokens), Class: s.Label})
 		}
 	}
 	heldOut := embedHeldOut // not a constant: its rounding is part of the result
@@ -148,8 +147,8 @@ func (o EmbedOptions) documents(d *archive.Dataset) (learn, validation []embeddi
 	return all[:at], all[at:]
 }
 
-// cut takes what is used of a document.
-func (o EmbedOptions) cut(tokens []int32) []int32 {
+// cutTokens returns the used tokens of a document.
+func (o EmbedOptions) cutTokens(tokens []int32) []int32 {
 	switch n := len(tokens); {
 	case n <= o.Tokens:
 		return tokens
@@ -160,11 +159,11 @@ func (o EmbedOptions) cut(tokens []int32) []int32 {
 	}
 }
 
-// write writes the archive.
-func (o EmbedOptions) write(ctx context.Context, path string, d *archive.Dataset, net *embedding.Network, r EmbedReport, progress archive.Progress) error {
+// writeArchive writes the archive.
+func (o EmbedOptions) writeArchive(ctx context.Context, path string, d *archive.Dataset, net *embedding.Network, r EmbedReport, progress archive.Progress) error {
 	head := &archive.Dataset{Name: d.Name, Channels: channelNames(embedWidth), Classes: d.Classes, Source: d.Source}
 	head.Source.Format, head.Source.Tool = "embedded "+d.Source.Format, o.Tool
-	head.Source.Note = o.note(d.Source.Note, r)
+	head.Source.Note = o.addNote(d.Source.Note, r)
 	w, err := archive.NewDatasetWriter(path, head, int64(len(d.Series))*int64(o.Tokens)*embedWidth, len(d.Series))
 	if err != nil {
 		return err
@@ -176,7 +175,7 @@ func (o EmbedOptions) write(ctx context.Context, path string, d *archive.Dataset
 			return context.Cause(ctx)
 		}
 		s := d.Series[i]
-		tokens := o.cut(s.Tokens)
+		tokens := o.cutTokens(s.Tokens)
 		for t := range o.Tokens {
 			word := int32(0)
 			if k := t - (o.Tokens - len(tokens)); k >= 0 {
@@ -195,8 +194,8 @@ func (o EmbedOptions) write(ctx context.Context, path string, d *archive.Dataset
 	return w.Close()
 }
 
-// note says in the archive where its vectors come from.
-func (o EmbedOptions) note(before string, r EmbedReport) string {
+// addNote adds the origin of the vectors to the archive's note.
+func (o EmbedOptions) addNote(before string, r EmbedReport) string {
 	side := "last"
 	if o.FromStart {
 		side = "first"

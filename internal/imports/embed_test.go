@@ -18,8 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// someText is a folder of made-up documents of three classes: neutral words 3
-// to 49, and some of the class's own.
+// someText is a folder of invented documents of three classes: neutral words 3 to 49, and
+// some words of each class.
 func someText(t testing.TB) string {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -42,7 +42,7 @@ func someText(t testing.TB) string {
 	return archivetest.Place(t, map[string]string{"Text_TRAIN.txt.gz": part(90), "Text_TEST.txt.gz": part(40)})
 }
 
-// someOptions are for someText.
+// someOptions are options for someText.
 var someOptions = EmbedOptions{Words: 80, Tokens: 10, Epochs: 4, Seed: 3, Tool: "tool"}
 
 func importText(t testing.TB, dir string) *archive.Dataset {
@@ -54,7 +54,7 @@ func importText(t testing.TB, dir string) *archive.Dataset {
 	return d
 }
 
-// embed gives the archive's data set, its bytes, and the report.
+// embed returns the archive's data set, its bytes, and the report.
 func embed(t testing.TB, d *archive.Dataset, o EmbedOptions) (*archive.Dataset, []byte, EmbedReport) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "e.parquet")
@@ -73,9 +73,9 @@ func embed(t testing.TB, d *archive.Dataset, o EmbedOptions) (*archive.Dataset, 
 	return e, data, r
 }
 
-// Each sample is the vector of the word in its place: the same for the same
-// word everywhere, another for another. The documents keep order, names, labels
-// and parts, and provenance says what was done.
+// Each sample is the vector of the word at its place: the same for equal words, different
+// for different words. The documents keep order, names, labels and parts, and the
+// provenance records the conversion.
 func TestEmbed(t *testing.T) {
 	d := importText(t, someText(t))
 	for _, fromStart := range []bool{false, true} {
@@ -99,7 +99,8 @@ func TestEmbed(t *testing.T) {
 			if s.ID != from.ID || s.Split != from.Split || s.Label != from.Label || e.Len(i) != 10 {
 				t.Fatalf("series %d: %s of %s, class %d, %d samples", i, s.ID, s.Split, s.Label, e.Len(i))
 			}
-			// Zeros in front of a copy make ten tokens; what is cut comes off either end.
+			// Leading zeros of a copy make ten tokens; removed tokens come from either
+			// end.
 			tokens := append(make([]int32, max(0, 10-len(from.Tokens))), from.Tokens...)
 			if len(from.Tokens) < 10 {
 				padded++
@@ -126,8 +127,8 @@ func TestEmbed(t *testing.T) {
 	}
 }
 
-// The vectors know nothing of the test part, and the bytes of the archive
-// nothing of threads.
+// The vectors do not depend on the test part, and the bytes of the archive do not depend
+// on threads.
 func TestEmbedDepends(t *testing.T) {
 	d := importText(t, someText(t))
 	_, want, _ := embed(t, d, someOptions)
@@ -164,7 +165,7 @@ func TestEmbedDepends(t *testing.T) {
 	}
 }
 
-// With LastEpoch the vectors are other ones where the last epoch is not the best.
+// With LastEpoch the vectors differ if the last epoch is not the best.
 func TestEmbedLastEpoch(t *testing.T) {
 	d := importText(t, someText(t))
 	o := someOptions
@@ -178,7 +179,7 @@ func TestEmbedLastEpoch(t *testing.T) {
 	if r.Taken != r.Last.Number || slices.Equal(best.Series[0].Values, last.Series[0].Values) {
 		t.Errorf("%+v, the same vectors as in the best epoch", r)
 	}
-	o = someOptions // of which the best epoch is the last
+	o = someOptions // with the last epoch as the best
 	o.Epochs = 2
 	a, _, _ := embed(t, d, o)
 	o.LastEpoch = true
@@ -197,7 +198,7 @@ func TestEmbedRefuses(t *testing.T) {
 		o     EmbedOptions
 		want  string
 	}{
-		{text("0\t1 4\n0\t1 5\n0\t1 6\n1\t1 7\n", fine), someOptions, "shuffling"},
+		{text("0\t1 4\n0\t1 5\n0\t1 6\n1\t1 7\n", fine), someOptions, "shuffle"},
 		{text("0\t1 4\n", "0\t1 5\n"), someOptions, "1 labelled training documents"},
 		{text(fine, fine+"2\t9\n"), someOptions, `class "2" has test documents and no training document`},
 		{text(fine, "0\t1 12 14\n"), EmbedOptions{Words: 14, Tokens: 9}, `series "test-0": token 2 is 14, want 0 to 13`},
@@ -205,7 +206,7 @@ func TestEmbedRefuses(t *testing.T) {
 		{text(fine, fine), EmbedOptions{Epochs: -1}, "want at least 1 of each"},
 		{text(fine, fine), EmbedOptions{Tokens: -1}, "want at least 1 of each"},
 		{text(fine, fine), EmbedOptions{Tokens: 1 << 40}, "at most"},
-		{map[string]string{"T_TRAIN.ts": "@classLabel true a\n@data\n1:a\n"}, someOptions, "it has 1 channels, want token lists"},
+		{map[string]string{"T_TRAIN.ts": "@classLabel true a\n@data\n1:a\n"}, someOptions, "1 channels, want token lists"},
 	} {
 		d := importText(t, archivetest.Place(t, c.files))
 		dir := t.TempDir()
@@ -215,7 +216,7 @@ func TestEmbedRefuses(t *testing.T) {
 			t.Errorf("%s: left behind %v", c.want, left)
 		}
 	}
-	// A test part is no need.
+	// A test part is optional.
 	d := importText(t, archivetest.Place(t, map[string]string{"T_TRAIN.txt": fine}))
 	if e, _, _ := embed(t, d, someOptions); len(e.Series) != 4 {
 		t.Errorf("%d series, want 4", len(e.Series))
@@ -230,7 +231,7 @@ func TestEmbedRefuses(t *testing.T) {
 	}
 }
 
-// Whenever it is stopped, it leaves an error that says so and no file.
+// For any time of cancellation, an error reports it and no file is left.
 func TestEmbedStops(t *testing.T) {
 	d := importText(t, someText(t))
 	enough := errors.New("enough")
@@ -252,8 +253,8 @@ func TestEmbedStops(t *testing.T) {
 	}
 }
 
-// The first documents of Reuters, to exactly these figures: they change only
-// where the texts, the learning or its seed do.
+// The first documents of Reuters, with exactly these figures: they change only with the
+// texts, the learning or its seed.
 func TestEmbedReuters(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: -short, and the text of Reuters takes seconds")

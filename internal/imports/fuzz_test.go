@@ -12,9 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// fuzzReader lets a reader of one format read any bytes: it must give a sound
-// part, or an error that names the file. The cases of testdata/read and the
-// files in testdata/fuzz are where it starts.
+// fuzzReader lets a reader of a format read any bytes: it must return a valid part, or an
+// error with the file name. The cases of testdata/read and the files in testdata/fuzz are
+// the seeds.
 func fuzzReader(f *testing.F, name string, read func(*source) (*part, error)) {
 	text, err := os.ReadFile(filepath.Join("testdata", "read", strings.TrimPrefix(filepath.Ext(name), ".")+".txt"))
 	if err != nil {
@@ -54,7 +54,7 @@ func FuzzTS(f *testing.F)   { fuzzReader(f, "fuzz.ts", readTS) }
 func FuzzTSV(f *testing.F)  { fuzzReader(f, "fuzz.tsv", readTSV) }
 func FuzzARFF(f *testing.F) { fuzzReader(f, "fuzz.arff", readARFF) }
 
-// A vocabulary of 100 is part of what is fuzzed: no id beyond it may come out.
+// A vocabulary of 100 is part of the fuzz test: no larger id may be returned.
 func FuzzTokens(f *testing.F) {
 	fuzzReader(f, "fuzz.tokens", func(src *source) (*part, error) {
 		p, err := readTokens(src, Options{NumWords: 100})
@@ -79,7 +79,7 @@ func FuzzCSV(f *testing.F) {
 			var r *csvReader
 			if r, err = newCSVReader(src); err == nil {
 				var c archive.RecordingChunk
-				if err = r.next(&c, 1000); err == nil {
+				if err = r.readSamples(&c, 1000); err == nil {
 					if err := c.Check(len(r.channels), false); err != nil {
 						t.Errorf("an unsound chunk was read: %v", err)
 					}

@@ -17,35 +17,34 @@ import (
 // DefaultNumWords is the vocabulary of the paper's text experiments.
 const DefaultNumWords = 10000
 
-// Options names what to import: a directory, or files.
+// Options select the data set to import: a directory, or files.
 type Options struct {
-	// Dir is searched, two folders deep, for NAME_TRAIN.* and NAME_TEST.*
-	// (or for MNIST's idx files, whose name is that of their folder).
+	// Dir is searched, two folders deep, for NAME_TRAIN.* and NAME_TEST.* (or for MNIST's
+	// idx files, with the name of their folder).
 	Dir string
-	// Name chooses among the data sets found in Dir; it may stay empty where
-	// Dir holds one. With explicit files it overrides the name in the files.
+	// Name selects a data set in Dir; it may be empty if Dir holds only one. With
+	// explicit files Name overrides the name in the files.
 	Name string
-	// Train and Test are explicit files, instead of Dir. Either may stay
-	// empty. For idx files they are the image files; each label file must
-	// are in the folder of its image file.
+	// Train and Test are explicit files, instead of Dir. Either may be empty. For idx
+	// files they are the image files; each label file must be in the folder of its image
+	// file.
 	Train, Test string
-	// NumWords cuts the vocabulary of token lists: ids from NumWords on become
-	// 2, "unknown", as keras does. 0 means DefaultNumWords, -1 keeps every id.
+	// NumWords limits the vocabulary of token lists: ids from NumWords on become 2,
+	// "unknown", as in keras. 0 means DefaultNumWords, -1 keeps every id.
 	NumWords int
 	// MaxValues bounds the memory of the import; 0 means archive.MaxValues.
 	MaxValues int64
-	// Tool, License and Note go into the provenance.
+	// Tool, License and Note are stored in the provenance.
 	Tool, License, Note string
 }
 
-// Import reads a benchmark data set from the files of its publisher. Classes
-// are sorted: by value where all are numbers, else by their bytes. Series keep
-// the order of the files and are called train-0, train-1, ..., test-0, ...
-// A part that does not exist, and other oddities that do not hinder, are told
-// in Source.Warnings; everything else that is wrong is an error that names
+// Import reads a benchmark data set from the files of its publisher. Classes are sorted:
+// by value if all are numbers, else by their bytes. Series keep the order of the files
+// and are named train-0, train-1, ..., test-0, ... A missing part, and other harmless
+// irregularities, are reported in Source.Warnings; all other problems are errors with
 // file and line. progress counts the bytes of each file.
 func Import(ctx context.Context, opts Options, progress archive.Progress) (*archive.Dataset, error) {
-	files, err := opts.find()
+	files, err := opts.findFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +56,7 @@ func Import(ctx context.Context, opts Options, progress archive.Progress) (*arch
 	var parts [2]*part
 	for i, path := range []string{files.train, files.test} {
 		if path == "" {
-			warn(d, "no %s part was found", splits[i])
+			addWarning(d, "no %s part was found", splits[i])
 			continue
 		}
 		p, err := files.format.readFile(ctx, opts, path, &budget, progress, d)
@@ -80,20 +79,20 @@ func Import(ctx context.Context, opts Options, progress archive.Progress) (*arch
 
 var splits = [2]archive.Split{archive.Train, archive.Test}
 
-func warn(d *archive.Dataset, format string, args ...any) {
+func addWarning(d *archive.Dataset, format string, args ...any) {
 	d.Source.Warnings = append(d.Source.Warnings, fmt.Sprintf(format, args...))
 }
 
-// assemble joins the parts: one list of classes, one series after the other.
+// assemble joins the parts: one list of classes, series after series.
 func assemble(d *archive.Dataset, parts [2]*part, keepName bool) error {
 	train, test := parts[0], parts[1]
 	if train != nil && test != nil {
 		if train.channels != test.channels {
-			return archive.InContent(fmt.Errorf("offline: %s: the train part has %d channels, the test part %d: want as many", d.Name, train.channels, test.channels))
+			return archive.InContent(fmt.Errorf("offline: %s: the train part has %d channels, the test part %d: want equal numbers", d.Name, train.channels, test.channels))
 		}
 		compareClasses(d, train, test)
 	}
-	classes, index := names.JoinClasses(unionClasses(parts), func(format string, args ...any) { warn(d, format, args...) })
+	classes, index := names.JoinClasses(unionClasses(parts), func(format string, args ...any) { addWarning(d, format, args...) })
 	d.Classes = classes
 	for i, p := range parts {
 		if p == nil {
@@ -121,8 +120,8 @@ func assemble(d *archive.Dataset, parts [2]*part, keepName bool) error {
 	return nil
 }
 
-// compareClasses warns of test series whose class has no training series,
-// whatever the headers declare: a readout cannot learn a class it never sees.
+// compareClasses warns of test series whose class has no training series, for any
+// declaration in the headers: a readout cannot learn such a class.
 func compareClasses(d *archive.Dataset, train, test *part) {
 	inTrain, inTest := train.usedClasses(), test.usedClasses()
 	var strange []string
@@ -134,11 +133,11 @@ func compareClasses(d *archive.Dataset, train, test *part) {
 	}
 	if len(strange) > 0 {
 		sortClasses(strange)
-		warn(d, "classes of test series without a training series: %s", clip([]byte(strings.Join(strange, ", "))))
+		addWarning(d, "classes of test series without a training series: %s", clip([]byte(strings.Join(strange, ", "))))
 	}
 }
 
-// classSet is every class a part declares or uses.
+// classSet returns every class that a part declares or uses.
 func (p *part) classSet() map[string]bool {
 	set := p.usedClasses()
 	for _, c := range p.classes {
@@ -147,7 +146,7 @@ func (p *part) classSet() map[string]bool {
 	return set
 }
 
-// usedClasses are those of its series.
+// usedClasses returns the classes of its series.
 func (p *part) usedClasses() map[string]bool {
 	set := make(map[string]bool)
 	if p.labelled {
@@ -176,7 +175,7 @@ func unionClasses(parts [2]*part) []string {
 	return classes
 }
 
-// sortClasses orders by value where every class is a number, else by bytes.
+// sortClasses orders by value if every class is a number, else by bytes.
 func sortClasses(classes []string) {
 	value := make(map[string]float64, len(classes))
 	for _, c := range classes {
@@ -192,7 +191,7 @@ func sortClasses(classes []string) {
 	})
 }
 
-// readFile reads one file of the format and notes its provenance in d.
+// readFile reads a file of the format and adds its provenance to d.
 func (f *format) readFile(ctx context.Context, opts Options, path string, budget *int64, progress archive.Progress, d *archive.Dataset) (*part, error) {
 	src, err := openSource(ctx, path, budget, progress)
 	if err != nil {

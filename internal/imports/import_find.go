@@ -14,16 +14,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// format is one file format Import understands.
+// format is a file format supported by Import.
 type format struct {
 	name      string
-	suffix    string // after which .gz may follow
+	suffix    string // optionally followed by .gz
 	read      func(*source, Options) (*part, error)
-	labels    func(*source, *part) error // reads the labels where they lie in a file of their own
-	labelPath func(string) string        // and where that is
+	labels    func(*source, *part) error // reads the labels from a separate file, if the format has one
+	labelPath func(string) string        // path of the label file
 }
 
-// formats in the order of preference where one data set comes in several.
+// formats are in the order of preference for a data set in several formats.
 var formats = []*format{
 	{name: "ts", suffix: ".ts", read: plain(readTS)},
 	{name: "tsv", suffix: ".tsv", read: plain(readTSV)},
@@ -36,16 +36,16 @@ func plain(read func(*source) (*part, error)) func(*source, Options) (*part, err
 	return func(s *source, _ Options) (*part, error) { return read(s) }
 }
 
-// found are the files of one data set in one format.
+// found are the files of a data set in one format.
 type found struct {
 	name        string
 	format      *format
 	train, test string
 }
 
-// Files are those that Import reads.
+// Files returns the files that Import reads.
 func (o Options) Files() ([]string, error) {
-	f, err := o.find()
+	f, err := o.findFiles()
 	if err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func (o Options) Files() ([]string, error) {
 	return all, nil
 }
 
-// find settles which files an import reads.
-func (o Options) find() (found, error) {
+// findFiles selects the files of an import.
+func (o Options) findFiles() (found, error) {
 	explicit := o.Train != "" || o.Test != ""
 	switch {
 	case explicit && o.Dir != "":
 		return found{}, fmt.Errorf("offline: import: name either a directory or files, not both")
 	case explicit:
-		return o.explicit()
+		return o.explicitFiles()
 	case o.Dir == "":
 		return found{}, errors.New("offline: import: name a directory, or a train or test file")
 	}
@@ -76,10 +76,10 @@ func (o Options) find() (found, error) {
 	if err != nil {
 		return found{}, err
 	}
-	return choose(all, o.Dir, o.Name)
+	return chooseSet(all, o.Dir, o.Name)
 }
 
-func (o Options) explicit() (found, error) {
+func (o Options) explicitFiles() (found, error) {
 	f := found{name: o.Name, train: o.Train, test: o.Test}
 	for _, path := range []string{o.Train, o.Test} {
 		if path == "" {
@@ -87,10 +87,10 @@ func (o Options) explicit() (found, error) {
 		}
 		format := formatOf(path)
 		if format == nil {
-			return f, fmt.Errorf("offline: %s: unknown kind of file, want one of %s (or the same with .gz)", path, suffixes())
+			return f, fmt.Errorf("offline: %s: unknown type of file, want one of %s (or the same with .gz)", path, suffixes())
 		}
 		if f.format != nil && f.format != format {
-			return f, fmt.Errorf("offline: %s and %s are of different formats, want one", o.Train, o.Test)
+			return f, fmt.Errorf("offline: %s and %s have different formats, want one format", o.Train, o.Test)
 		}
 		f.format = format
 		if f.name == "" {
@@ -102,7 +102,7 @@ func (o Options) explicit() (found, error) {
 	return f, nil
 }
 
-// formatOf is the format a file's name tells, nil for none.
+// formatOf returns the format for a file's name, nil if there is none.
 func formatOf(path string) *format {
 	name := strings.TrimSuffix(strings.ToLower(path), ".gz")
 	for _, f := range formats {
@@ -121,8 +121,8 @@ func suffixes() string {
 	return strings.Join(all, ", ")
 }
 
-// BaseName is the name of a file without its folder, .gz and the ending before that:
-// Line1.2_TRAIN of Line1.2_TRAIN.ts.gz.
+// BaseName returns the name of a file without its folder, .gz and the preceding
+// extension: Line1.2_TRAIN of Line1.2_TRAIN.ts.gz.
 func BaseName(path string) string {
 	base := filepath.Base(path)
 	if low := strings.ToLower(base); strings.HasSuffix(low, ".gz") {
@@ -134,8 +134,8 @@ func BaseName(path string) string {
 	return base
 }
 
-// splitName takes Adiac_TRAIN.ts.gz apart into Adiac and train. Names that
-// follow no rule give the name without its ending and no split.
+// splitName splits Adiac_TRAIN.ts.gz into Adiac and train. Other names give the name
+// without its extension and no split.
 func splitName(path string) (name string, split archive.Split) {
 	base := BaseName(path)
 	for _, s := range splits {
@@ -146,8 +146,8 @@ func splitName(path string) (name string, split archive.Split) {
 	return base, ""
 }
 
-// idxName reads MNIST's way of naming: train-images-idx3-ubyte and
-// t10k-images-idx3-ubyte (or test-...), in a folder called as the data set.
+// idxName parses MNIST's names: train-images-idx3-ubyte and t10k-images-idx3-ubyte (or
+// test-...), in a folder with the data set's name.
 func idxName(path string) (name string, split archive.Split) {
 	folder, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
@@ -163,15 +163,15 @@ func idxName(path string) (name string, split archive.Split) {
 	return filepath.Base(folder), split
 }
 
-// searchDir lists the data sets in dir and in the folders down to two below.
+// searchDir lists the data sets in dir and up to two folders deep.
 func searchDir(dir string) ([]found, error) {
 	if st, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("offline: %w", err)
 	} else if !st.IsDir() {
-		return nil, fmt.Errorf("offline: %s is a file: name it as the train or test file, or name its directory", dir)
+		return nil, fmt.Errorf("offline: %s is a file: specify it as the train or test file, or specify its directory", dir)
 	}
 	sets := map[string]*found{} // by folder, format and name
-	// With a separator at its end, a link to a folder is that folder.
+	// With a trailing separator, a link to a folder is followed.
 	err := filepath.WalkDir(dir+string(filepath.Separator), func(path string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -198,7 +198,7 @@ func searchDir(dir string) ([]found, error) {
 	return all, nil
 }
 
-// addFile notes path where it is a part of a data set.
+// addFile adds path if it is a part of a data set.
 func addFile(sets map[string]*found, path string) error {
 	f := formatOf(path)
 	if f == nil {
@@ -220,7 +220,7 @@ func addFile(sets map[string]*found, path string) error {
 		place = &sets[key].test
 	}
 	if *place != "" {
-		return fmt.Errorf("%s and %s are the same part of %s: remove one, or name the files to import", *place, path, name)
+		return fmt.Errorf("%s and %s are the same part of %s: remove one, or specify the files to import", *place, path, name)
 	}
 	*place = path
 	return nil
@@ -233,8 +233,8 @@ func (f found) path() string {
 	return f.test
 }
 
-// choose picks the data set called name, or the only one.
-func choose(all []found, dir, name string) (found, error) {
+// chooseSet selects the data set called name, or the only one.
+func chooseSet(all []found, dir, name string) (found, error) {
 	if len(all) == 0 {
 		return found{}, fmt.Errorf("offline: no data set in %s: want files called NAME_TRAIN and NAME_TEST ending in one of %s (or the same with .gz)", dir, suffixes())
 	}
@@ -245,7 +245,7 @@ func choose(all []found, dir, name string) (found, error) {
 		}
 	}
 	if name == "" && len(names) > 1 {
-		return found{}, fmt.Errorf("offline: %s holds %d data sets, name one: %s", dir, len(names), listNames(names, 8))
+		return found{}, fmt.Errorf("offline: %s holds %d data sets, specify one: %s", dir, len(names), listNames(names, 8))
 	}
 	var match []found
 	for _, f := range all {
@@ -254,17 +254,17 @@ func choose(all []found, dir, name string) (found, error) {
 		}
 	}
 	if len(match) == 0 {
-		return found{}, fmt.Errorf("offline: no data set %q in %s; the nearest names there: %s", name, dir, listNames(nearest(names, name), 5))
+		return found{}, fmt.Errorf("offline: no data set %q in %s; the nearest names: %s", name, dir, listNames(nearestNames(names, name), 5))
 	}
-	return preferred(match)
+	return preferredFormat(match)
 }
 
-// preferred takes the first format of a set; two folders with the same set
-// leave the choice to the caller.
-func preferred(match []found) (found, error) {
+// preferredFormat selects the first format of a set; if two folders contain the same set,
+// the caller must choose.
+func preferredFormat(match []found) (found, error) {
 	for _, f := range match[1:] {
 		if filepath.Dir(f.path()) != filepath.Dir(match[0].path()) {
-			return found{}, fmt.Errorf("offline: %s is found twice, %s and %s: name the directory of one", f.name, match[0].path(), f.path())
+			return found{}, fmt.Errorf("offline: data set %s exists twice, in %s and %s: specify the directory of one", f.name, match[0].path(), f.path())
 		}
 	}
 	return slices.MinFunc(match, func(a, b found) int {
@@ -279,8 +279,8 @@ func listNames(names []string, limit int) string {
 	return fmt.Sprintf("%s, ... (%d in all)", strings.Join(names[:limit], ", "), len(names))
 }
 
-// nearest orders names by their distance to want.
-func nearest(names []string, want string) []string {
+// nearestNames orders names by their distance to want.
+func nearestNames(names []string, want string) []string {
 	want = strings.ToLower(want)
 	distance := make(map[string]int, len(names))
 	for _, n := range names {
@@ -295,8 +295,8 @@ func nearest(names []string, want string) []string {
 	return out
 }
 
-// Datasets lists the names of the data sets in dir and in the folders down to two
-// below, as Import would find them, in the order of their names.
+// Datasets lists the names of the data sets in dir and up to two folders deep, as Import
+// would find them, in the order of their names.
 func Datasets(dir string) ([]string, error) {
 	all, err := searchDir(dir)
 	if err != nil {

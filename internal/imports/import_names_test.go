@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// A name that would steer a terminal, or has no end, is refused where it comes
-// in: by every reader, with file and line, and short.
+// A name with terminal control characters, or of excessive length, is refused on input:
+// by every reader, with file and line, and shortened.
 func TestNamesOfFiles(t *testing.T) {
 	for _, name := range []string{"a\x1b[31mb", strings.Repeat("x", 2<<20), "a\u0085b", "\u202eb"} {
 		for file, form := range map[string]string{

@@ -9,15 +9,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// RecordingImport names a CSV recording and the archive to make of it.
+// RecordingImport configures the conversion of a CSV recording to an archive.
 type RecordingImport struct {
 	CSV  string // the file to read; may be compressed with gzip
 	Out  string // the archive to write
 	Name string // empty: the file's name up to the first dot
-	// TimeUnit is that of times that are numbers, one of timeunit.Names; empty: ns. Then the
-	// first of them is refused if it looks like a time of another unit.
+	// TimeUnit is the unit of numeric times, one of timeunit.Names; empty: ns, and then
+	// the first time is refused if it seems to have another unit.
 	TimeUnit string
-	// Tool, License and Note go into the provenance.
+	// Tool, License and Note are stored in the provenance.
 	Tool, License, Note string
 }
 
@@ -25,19 +25,18 @@ type RecordingImport struct {
 type RecordingSummary struct {
 	Rows     int64              `json:"rows"` // samples
 	Streams  int                `json:"streams"`
-	Ends     int64              `json:"ends"`    // sequences that end
-	Missing  int64              `json:"missing"` // values that are NaN
+	Ends     int64              `json:"ends"`    // number of sequence ends
+	Missing  int64              `json:"missing"` // NaN values
 	Channels []string           `json:"channels"`
 	File     archive.SourceFile `json:"file"`
 }
 
-// ImportRecording turns a CSV recording into a recording archive, a few
-// thousand samples at a time: memory grows with the number of streams, not of
-// samples. On an error nothing is left at Out but what was there before.
-// progress counts bytes of the file.
+// ImportRecording converts a CSV recording to a recording archive, a few thousand samples
+// at a time: memory grows with the number of streams, not of samples. After an error, Out
+// is unchanged. progress counts bytes of the file.
 func ImportRecording(ctx context.Context, in RecordingImport, progress archive.Progress) (RecordingSummary, error) {
 	var sum RecordingSummary
-	unlimited := int64(math.MaxInt64) // nothing is kept, so nothing to bound
+	unlimited := int64(math.MaxInt64) // no data are kept, so no limit is needed
 	src, err := openSource(ctx, in.CSV, &unlimited, progress)
 	if err != nil {
 		return sum, err
@@ -58,7 +57,7 @@ func ImportRecording(ctx context.Context, in RecordingImport, progress archive.P
 	if err != nil {
 		return sum, err
 	}
-	if err := sum.copy(w, r); err != nil {
+	if err := sum.copyAll(w, r); err != nil {
 		w.Abort()
 		return sum, err
 	}
@@ -66,18 +65,18 @@ func ImportRecording(ctx context.Context, in RecordingImport, progress archive.P
 		w.Abort()
 		return sum, err
 	}
-	w.Meta = map[string]string{archive.KeyTimeUnit: "ns"} // what the archive has is what was meant
+	w.Meta = map[string]string{archive.KeyTimeUnit: "ns"} // the archive's unit is known to be intended
 	w.Source = archive.Provenance{Files: []archive.SourceFile{sum.File}, Format: "csv", Tool: in.Tool, License: in.License, Note: in.Note}
 	return sum, w.Close()
 }
 
-// copy moves all samples and counts them.
-func (s *RecordingSummary) copy(w *archive.RecordingWriter, r *csvReader) error {
-	const rows = 4096 // enough to make the calls cheap
+// copyAll copies all samples and counts them.
+func (s *RecordingSummary) copyAll(w *archive.RecordingWriter, r *csvReader) error {
+	const rows = 4096 // enough for cheap calls
 	var c archive.RecordingChunk
 	for {
 		c.Reset()
-		err := r.next(&c, rows)
+		err := r.readSamples(&c, rows)
 		if err == io.EOF {
 			break
 		}

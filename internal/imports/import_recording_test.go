@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// TestImportTimeUnit: the first number of a CSV recording decides whether a unit must
-// be given, and the archive has nanoseconds, also those of 1970 that were meant.
+// TestImportTimeUnit: the first number of a CSV recording decides whether a unit is
+// required, and the archive has nanoseconds, also for intended times of 1970.
 func TestImportTimeUnit(t *testing.T) {
 	for _, c := range []struct {
 		times, unit string
@@ -61,7 +61,7 @@ func TestImportRecording(t *testing.T) {
 	in, out := filepath.Join(dir, "pump.csv.gz"), filepath.Join(dir, "pump.parquet")
 	var text strings.Builder
 	text.WriteString("stream,x,y,end\n")
-	const rows = 10000 // more than a chunk takes
+	const rows = 10000 // more than a chunk
 	for i := range rows {
 		fmt.Fprintf(&text, "s%d,%d,,%v\n", i%4, i, i >= rows-4)
 	}

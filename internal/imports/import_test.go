@@ -77,18 +77,18 @@ func TestImportFinds(t *testing.T) {
 		t.Errorf("a link to a directory: %+v, %v", d, err)
 	}
 	for want, opts := range map[string]Options{
-		"name a directory, or a train or test file": {},
-		"either a directory or files":               {Dir: dir, Train: train},
-		`no data set "Adiacc"`:                      {Dir: dir, Name: "Adiacc"},
-		"the nearest names there: Adiac, ":          {Dir: dir, Name: "Adiacs"},
-		"holds 3 data sets, name one: Adiac, Beef":  {Dir: dir},
-		"Twin is found twice":                       {Dir: dir, Name: "Twin"},
-		"no data set in":                            {Dir: t.TempDir()},
-		"no such file or directory":                 {Dir: filepath.Join(dir, "absent")},
-		"is a file: name it as":                     {Dir: train},
-		"README_TRAIN.md: unknown kind of file":     {Train: filepath.Join(dir, "README_TRAIN.md")},
-		"different formats":                         {Train: train, Test: filepath.Join(dir, "x.tsv")},
-		"is a directory, want a file":               {Train: archivetest.Place(t, map[string]string{"D_TRAIN.ts/x": ""}) + "/D_TRAIN.ts"},
+		"name a directory, or a train or test file":   {},
+		"either a directory or files":                 {Dir: dir, Train: train},
+		`no data set "Adiacc"`:                        {Dir: dir, Name: "Adiacc"},
+		"the nearest names: Adiac, ":                  {Dir: dir, Name: "Adiacs"},
+		"holds 3 data sets, specify one: Adiac, Beef": {Dir: dir},
+		"data set Twin exists twice":                  {Dir: dir, Name: "Twin"},
+		"no data set in":                              {Dir: t.TempDir()},
+		"no such file or directory":                   {Dir: filepath.Join(dir, "absent")},
+		"is a file: specify it as":                    {Dir: train},
+		"README_TRAIN.md: unknown type of file":       {Train: filepath.Join(dir, "README_TRAIN.md")},
+		"different formats":                           {Train: train, Test: filepath.Join(dir, "x.tsv")},
+		"is a directory, want a file":                 {Train: archivetest.Place(t, map[string]string{"D_TRAIN.ts/x": ""}) + "/D_TRAIN.ts"},
 	} {
 		_, err := try(opts)
 		archivetest.WantError(t, err, want)
@@ -136,13 +136,13 @@ func TestSortClasses(t *testing.T) {
 func TestNearest(t *testing.T) {
 	names := []string{"ECG5000", "ECGFiveDays", "Adiac", "ShapesAll"}
 	for want, given := range map[string]string{"ECG5000": "ecg500", "Adiac": "Adaic", "ShapesAll": "shapes"} {
-		if got := nearest(names, given)[0]; got != want {
+		if got := nearestNames(names, given)[0]; got != want {
 			t.Errorf("nearest to %q is %q, want %q", given, got, want)
 		}
 	}
 }
 
-// wantDataset compares to the last bit, so that NaNs count.
+// wantDataset compares all bits, including NaNs.
 func wantDataset(t *testing.T, got, want *archive.Dataset) {
 	t.Helper()
 	if got.Name != want.Name || got.Fingerprint(archive.Train) != want.Fingerprint(archive.Train) || got.Fingerprint(archive.Test) != want.Fingerprint(archive.Test) {

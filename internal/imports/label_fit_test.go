@@ -11,7 +11,7 @@ import (
 )
 
 // TestLabelsThatDoNotFit: labels of other streams or times are refused if none fits, and
-// counted if some do.
+// counted if some fit.
 func TestLabelsThatDoNotFit(t *testing.T) {
 	dir := archivetest.Place(t, map[string]string{
 		"r.csv": "stream,time,x\np,2026-01-01T00:00:00Z,1\np,2026-01-01T00:00:01Z,2\nq,2026-01-01T00:00:02Z,3\n",

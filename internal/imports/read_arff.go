@@ -11,17 +11,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// arffReader reads the .arff files of the UEA and UCR archives. A univariate
-// problem has one numeric attribute a sample, a multivariate one a single
-// relational attribute whose quoted value holds one channel a line (the lines
-// separated by a backslash and n). The nominal class attribute is the last.
-// Short series are filled up with missing values, which are taken off again.
+// arffReader reads the .arff files of the UEA and UCR archives. A univariate problem has
+// a numeric attribute per sample, a multivariate problem a single relational attribute
+// whose quoted value holds a channel per line (the lines separated by a backslash and n).
+// The nominal class attribute is last. Short series are padded with missing values, which
+// are removed.
 type arffReader struct {
 	src        *source
 	out        part
 	relational bool
 	inside     bool // between @attribute NAME relational and @end NAME
-	samples    int  // numeric attributes, that is, samples
+	samples    int  // number of numeric attributes, which are the samples
 	known      map[string]bool
 	scratch    []float32
 }
@@ -29,7 +29,7 @@ type arffReader struct {
 func readARFF(src *source) (*part, error) {
 	r := &arffReader{src: src, out: part{channels: 1, labelled: true}}
 	for data := false; ; {
-		line, err := src.next()
+		line, err := src.readLine()
 		if err == io.EOF {
 			break
 		}
@@ -40,7 +40,7 @@ func readARFF(src *source) (*part, error) {
 		switch {
 		case len(line) == 0 || line[0] == '%':
 		case data:
-			err = r.row(line)
+			err = r.parseRow(line)
 		default:
 			data, err = r.declare(line)
 		}
@@ -54,7 +54,7 @@ func readARFF(src *source) (*part, error) {
 	return &r.out, nil
 }
 
-// declare takes one header line and says whether data follow.
+// declare parses a header line and reports whether data follow.
 func (r *arffReader) declare(line []byte) (data bool, err error) {
 	if !utf8.Valid(line) {
 		return false, r.src.errorf("the header line is not valid UTF-8")
@@ -84,19 +84,19 @@ func (r *arffReader) attribute(text string) error {
 		return r.src.errorf("want @attribute NAME TYPE, got %q", clip([]byte(text)))
 	}
 	if r.known != nil {
-		return r.src.errorf("an attribute after the nominal one: want the class attribute last and no other nominal one")
+		return r.src.errorf("an attribute after the nominal attribute: want the class attribute last and no other nominal attribute")
 	}
 	switch low := strings.ToLower(kind); {
 	case r.inside && strings.HasPrefix(kind, "{"):
-		return r.src.errorf("the class attribute is inside the relational one, want @end before it")
+		return r.src.errorf("the class attribute is inside the relational attribute, want @end before the class attribute")
 	case low == "numeric" || low == "real" || low == "integer":
 		if r.relational && !r.inside {
-			return r.src.errorf("a numeric attribute next to a relational one, want only the class attribute there")
+			return r.src.errorf("a numeric attribute next to a relational attribute, want only the class attribute")
 		}
 		r.samples++
 	case low == "relational":
 		if r.relational || r.samples > 0 {
-			return r.src.errorf("a relational attribute next to other attributes, want it alone with the class attribute")
+			return r.src.errorf("a relational attribute next to other attributes, want only a relational and the class attribute")
 		}
 		r.relational, r.inside = true, true
 	case strings.HasPrefix(kind, "{") && strings.HasSuffix(kind, "}"):
@@ -107,7 +107,7 @@ func (r *arffReader) attribute(text string) error {
 	return nil
 }
 
-// typeOf takes TYPE out of NAME TYPE; the name may be quoted.
+// typeOf returns TYPE of NAME TYPE; the name may be quoted.
 func typeOf(text string) (kind string, ok bool) {
 	if text != "" && (text[0] == '\'' || text[0] == '"') {
 		end := closingQuote(text)
@@ -138,7 +138,7 @@ func (r *arffReader) classes(list string) error {
 	return nil
 }
 
-// unquote takes blanks, quotes and the backslashes of escapes away.
+// unquote removes blanks, quotes and escaping backslashes.
 func unquote(s string) string {
 	s = strings.TrimSpace(s)
 	if n := len(s); n >= 2 && isQuote(s[0]) && s[n-1] == s[0] {
@@ -159,8 +159,8 @@ func unquote(s string) string {
 
 func isQuote(c byte) bool { return c == '\'' || c == '"' }
 
-// closingQuote is the place of the quote that ends the text in quotes at the beginning
-// of s; -1: there is none.
+// closingQuote returns the index of the quote that ends the quoted text at the beginning
+// of s; -1 if there is none.
 func closingQuote(s string) int {
 	for i := 1; i < len(s); i++ {
 		switch s[i] {
@@ -173,7 +173,7 @@ func closingQuote(s string) int {
 	return -1
 }
 
-// splitNominal splits at the commas that are not within quotes.
+// splitNominal splits at the commas outside quotes.
 func splitNominal(list string) (fields []string) {
 	for at := 0; at < len(list); at++ {
 		blank := strings.TrimSpace(list[:at]) == ""
@@ -191,8 +191,8 @@ func splitNominal(list string) (fields []string) {
 	return append(fields, list)
 }
 
-// lastField is the place of the comma before the last field of a line, which may be
-// quoted; -1: there is none.
+// lastField returns the index of the comma before the last field of a line, which may be
+// quoted; -1 if there is none.
 func lastField(line []byte) int {
 	n := len(line)
 	if !isQuote(line[n-1]) {
@@ -213,7 +213,7 @@ func lastField(line []byte) int {
 func (r *arffReader) checkHeader() error {
 	switch {
 	case r.inside:
-		return r.src.errorf("@data inside the relational attribute, want @end before it")
+		return r.src.errorf("@data inside the relational attribute, want @end before @data")
 	case r.known == nil:
 		return r.src.errorf("no nominal class attribute: want the classes in braces as the last attribute (regression is not supported)")
 	case r.samples == 0:
@@ -222,8 +222,8 @@ func (r *arffReader) checkHeader() error {
 	return nil
 }
 
-// row reads one data line.
-func (r *arffReader) row(line []byte) error {
+// parseRow parses a data line.
+func (r *arffReader) parseRow(line []byte) error {
 	if line[0] == '{' {
 		return r.src.errorf("sparse rows are not supported, want all values of the series")
 	}
@@ -232,17 +232,17 @@ func (r *arffReader) row(line []byte) error {
 		return r.src.errorf("no comma in the line: want values and the class label separated by commas")
 	}
 	s := rawSeries{label: unquote(string(line[cut+1:]))}
-	if !r.known[s.label] && !r.out.declared(&s.label) {
+	if !r.known[s.label] && !r.out.matchDeclared(&s.label) {
 		return r.src.errorf("label %q is not among the %d classes of the header", clip([]byte(s.label)), len(r.out.classes))
 	}
 	channels := [][]byte{line[:cut]}
 	if r.relational {
 		var err error
-		if channels, err = r.quoted(bytes.TrimSpace(line[:cut])); err != nil {
+		if channels, err = r.splitQuoted(bytes.TrimSpace(line[:cut])); err != nil {
 			return err
 		}
 	}
-	if err := r.values(channels); err != nil {
+	if err := r.parseValues(channels); err != nil {
 		return err
 	}
 	s.values = trimPadding(interleave(r.scratch, len(channels)), len(channels))
@@ -254,8 +254,8 @@ func (r *arffReader) row(line []byte) error {
 	return nil
 }
 
-// quoted takes the value of the relational attribute apart into channels.
-func (r *arffReader) quoted(text []byte) ([][]byte, error) {
+// splitQuoted splits the value of the relational attribute into channels.
+func (r *arffReader) splitQuoted(text []byte) ([][]byte, error) {
 	n := len(text)
 	if n < 2 || text[0] != '\'' && text[0] != '"' || text[n-1] != text[0] || bytes.IndexByte(text[1:n-1], text[0]) >= 0 {
 		return nil, r.src.errorf("want the relational value in one pair of quotes, got %q", clip(text))
@@ -271,9 +271,9 @@ func (r *arffReader) quoted(text []byte) ([][]byte, error) {
 	return channels, nil
 }
 
-// values reads all channels of a row into scratch.
-func (r *arffReader) values(channels [][]byte) error {
-	if err := r.src.take(len(channels) * r.samples); err != nil {
+// parseValues parses all channels of a row into scratch.
+func (r *arffReader) parseValues(channels [][]byte) error {
+	if err := r.src.reserve(len(channels) * r.samples); err != nil {
 		return err
 	}
 	r.scratch = r.scratch[:0]

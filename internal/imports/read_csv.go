@@ -14,11 +14,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// csvReader reads a CSV recording: a header line, then a sample a line,
-// commas between fields, double quotes around fields where needed. Columns,
-// of which only stream must be there:
+// csvReader reads a CSV recording: a header line, then a sample per line, commas between
+// fields, double quotes around fields if necessary. Columns, of which only stream is
+// required:
 //
-//	stream  which stream a sample belongs to
+//	stream  stream of the sample
 //	seq     whole numbers increasing within a stream; without it samples are counted from 1
 //	time    RFC 3339, or a number since 1970, in nanoseconds unless a unit is given; may be empty
 //	end     true, false, 1, 0 or empty (false): the sequence ends here
@@ -29,16 +29,16 @@ type csvReader struct {
 	src      *source
 	channels []string
 	columns  int
-	at       struct{ stream, seq, time, end, label int } // column numbers, -1 for none
+	indexes  struct{ stream, seq, time, end, label int } // column numbers, -1 for none
 	values   []int                                       // column numbers of the channels
 	last     map[string]int64                            // seq of each stream's latest sample
 	fields   [][]byte
-	ticks    int64 // nanoseconds in the unit of times that are numbers
-	checked  bool  // that is the unit
+	ticks    int64 // nanoseconds in the unit of numeric times
+	checked  bool  // the unit has been checked
 }
 
-// setUnit is for times that are numbers; empty: nanoseconds, unless the first time looks
-// like another unit.
+// setUnit sets the unit of numeric times; empty: nanoseconds, unless the first time seems
+// to have another unit.
 func (r *csvReader) setUnit(unit string) error {
 	if unit == "" {
 		return nil
@@ -51,7 +51,7 @@ func (r *csvReader) setUnit(unit string) error {
 
 func newCSVReader(src *source) (*csvReader, error) {
 	r := &csvReader{src: src, last: make(map[string]int64), ticks: 1}
-	line, err := src.next()
+	line, err := src.readLine()
 	if err == io.EOF {
 		return nil, src.errorf("the file is empty, want a header line")
 	}
@@ -69,35 +69,35 @@ func newCSVReader(src *source) (*csvReader, error) {
 		header[i] = strings.TrimSpace(string(f))
 	}
 	r.columns = len(header)
-	if err := r.locate(header); err != nil {
+	if err := r.locateColumns(header); err != nil {
 		return nil, src.errorf("%w; the header has: %q", err, clip([]byte(strings.Join(header, ", "))))
 	}
 	return r, nil
 }
 
-// locate finds the columns in the header.
-func (r *csvReader) locate(header []string) error {
+// locateColumns finds the columns in the header.
+func (r *csvReader) locateColumns(header []string) error {
 	if err := names.CheckAll("column", header); err != nil {
 		return err
 	}
-	r.at.stream, r.at.seq, r.at.time, r.at.end, r.at.label = -1, -1, -1, -1, -1
+	r.indexes.stream, r.indexes.seq, r.indexes.time, r.indexes.end, r.indexes.label = -1, -1, -1, -1, -1
 	for i, name := range header {
 		switch name {
 		case "stream":
-			r.at.stream = i
+			r.indexes.stream = i
 		case "seq":
-			r.at.seq = i
+			r.indexes.seq = i
 		case "time":
-			r.at.time = i
+			r.indexes.time = i
 		case "end":
-			r.at.end = i
+			r.indexes.end = i
 		case "label":
-			r.at.label = i
+			r.indexes.label = i
 		default:
 			r.channels, r.values = append(r.channels, name), append(r.values, i)
 		}
 	}
-	if r.at.stream < 0 {
+	if r.indexes.stream < 0 {
 		return fmt.Errorf("no column %q", "stream")
 	}
 	if len(r.channels) == 0 {
@@ -106,10 +106,10 @@ func (r *csvReader) locate(header []string) error {
 	return nil
 }
 
-// next appends up to limit samples to c; io.EOF says that none is left.
-func (r *csvReader) next(c *archive.RecordingChunk, limit int) error {
+// readSamples appends up to limit samples to c; it returns io.EOF at the end.
+func (r *csvReader) readSamples(c *archive.RecordingChunk, limit int) error {
 	for n := 0; n < limit; {
-		line, err := r.src.next()
+		line, err := r.src.readLine()
 		if err == io.EOF && n > 0 {
 			return nil
 		}
@@ -119,7 +119,7 @@ func (r *csvReader) next(c *archive.RecordingChunk, limit int) error {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		if err := r.sample(line, c); err != nil {
+		if err := r.parseSample(line, c); err != nil {
 			return r.src.errorf("%w", err)
 		}
 		n++
@@ -127,34 +127,34 @@ func (r *csvReader) next(c *archive.RecordingChunk, limit int) error {
 	return nil
 }
 
-// sample appends one line to c.
-func (r *csvReader) sample(line []byte, c *archive.RecordingChunk) (err error) {
+// parseSample appends a line to c.
+func (r *csvReader) parseSample(line []byte, c *archive.RecordingChunk) (err error) {
 	if r.fields, err = splitCSV(line, r.fields[:0]); err != nil {
 		return err
 	}
 	if len(r.fields) != r.columns {
 		return fmt.Errorf("the line has %d fields, the header %d", len(r.fields), r.columns)
 	}
-	stream := string(bytes.TrimSpace(r.fields[r.at.stream]))
+	stream := string(bytes.TrimSpace(r.fields[r.indexes.stream]))
 	if stream == "" {
 		return fmt.Errorf("the stream is empty")
 	}
 	if err := names.Check("stream", stream); err != nil {
 		return err
 	}
-	seq, err := r.seq(stream)
+	seq, err := r.parseSeq(stream)
 	if err != nil {
 		return err
 	}
-	at, err := r.time(r.field(r.at.time))
+	at, err := r.parseTime(r.field(r.indexes.time))
 	if err != nil {
 		return err
 	}
-	end, err := parseBool(r.field(r.at.end))
+	end, err := parseBool(r.field(r.indexes.end))
 	if err != nil {
 		return err
 	}
-	label := string(r.field(r.at.label))
+	label := string(r.field(r.indexes.label))
 	if err := names.Check("label", label); err != nil {
 		return err
 	}
@@ -164,7 +164,7 @@ func (r *csvReader) sample(line []byte, c *archive.RecordingChunk) (err error) {
 			v, ok = parseValue(field)
 		}
 		if !ok {
-			return fmt.Errorf("column %q: want a finite number, or nothing, ? or NaN where it is missing, got %q", r.channels[k], clip(r.fields[i]))
+			return fmt.Errorf("column %q: want a finite number, or nothing, ? or NaN for a missing value, got %q", r.channels[k], clip(r.fields[i]))
 		}
 		c.Values = append(c.Values, v)
 	}
@@ -174,8 +174,8 @@ func (r *csvReader) sample(line []byte, c *archive.RecordingChunk) (err error) {
 	return nil
 }
 
-// field is a field of the line, without blanks around; nil where the file has
-// no such column.
+// field returns a field of the line, without surrounding blanks; nil if the file has no
+// such column.
 func (r *csvReader) field(column int) []byte {
 	if column < 0 {
 		return nil
@@ -183,12 +183,12 @@ func (r *csvReader) field(column int) []byte {
 	return bytes.TrimSpace(r.fields[column])
 }
 
-func (r *csvReader) seq(stream string) (int64, error) {
+func (r *csvReader) parseSeq(stream string) (int64, error) {
 	last, seen := r.last[stream]
-	if r.at.seq < 0 {
+	if r.indexes.seq < 0 {
 		return last + 1, nil
 	}
-	field := r.field(r.at.seq)
+	field := r.field(r.indexes.seq)
 	n, err := strconv.ParseInt(string(field), 10, 64)
 	if err != nil {
 		return 0, fmt.Errorf("seq: want a whole number of 64 bits, got %q", clip(field))
@@ -199,8 +199,8 @@ func (r *csvReader) seq(stream string) (int64, error) {
 	return n, nil
 }
 
-// time reads a time in nanoseconds.
-func (r *csvReader) time(field []byte) (int64, error) {
+// parseTime parses a time in nanoseconds.
+func (r *csvReader) parseTime(field []byte) (int64, error) {
 	if len(field) == 0 {
 		return archive.NoTime, nil
 	}
@@ -237,11 +237,11 @@ func parseBool(field []byte) (bool, error) {
 	return false, fmt.Errorf("end: want true, false, 1, 0 or nothing, got %q", clip(field))
 }
 
-// splitCSV appends the fields of a line to fields. They point into line, but
-// for those with doubled quotes.
+// splitCSV appends the fields of a line to fields. The fields point into line, except for
+// fields with doubled quotes.
 func splitCSV(line []byte, fields [][]byte) ([][]byte, error) {
 	for {
-		// A quote after blanks opens a field, too.
+		// A quote after blanks opens a field as well.
 		if quoted := bytes.TrimLeft(line, " \t"); len(quoted) > 0 && quoted[0] == '"' {
 			line = quoted
 		} else {
@@ -268,13 +268,13 @@ func splitCSV(line []byte, fields [][]byte) ([][]byte, error) {
 	}
 }
 
-// cutQuoted takes a quoted field, whose opening quote is off, from the front.
+// cutQuoted cuts a quoted field, without its opening quote, from the front.
 func cutQuoted(text []byte) (field, rest []byte, err error) {
 	from := 0
 	for {
 		i := bytes.IndexByte(text[from:], '"')
 		if i < 0 {
-			return nil, nil, fmt.Errorf("a quote is not closed on its line: %q", clip(text))
+			return nil, nil, fmt.Errorf("a quote is not closed on the same line: %q", clip(text))
 		}
 		end := from + i
 		if end+1 == len(text) || text[end+1] != '"' {

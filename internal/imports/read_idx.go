@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// The idx types read here: unsigned bytes, three dimensions or one.
+// The supported idx types: unsigned bytes, three dimensions or one.
 const (
 	idxImages = 0x00000803
 	idxLabels = 0x00000801
@@ -16,9 +16,9 @@ const (
 // maxPixels bounds one image; MNIST has 784.
 const maxPixels = 1 << 24
 
-// readIDXImages reads an idx file of images (MNIST): each becomes a series of
-// one channel, a pixel a step in reading order, bytes scaled from 0..255 to
-// 0..1. The labels are yet to come, from a file of their own.
+// readIDXImages reads an idx file of images (MNIST): each becomes a series of one
+// channel, a pixel per step in reading order, bytes scaled from 0..255 to 0..1. A
+// separate file has the labels.
 func readIDXImages(src *source) (*part, error) {
 	var dims [3]uint32
 	if err := idxHeader(src, idxImages, dims[:]); err != nil {
@@ -34,7 +34,7 @@ func readIDXImages(src *source) (*part, error) {
 		if _, err := io.ReadFull(src.in, image); err != nil {
 			return nil, idxShort(src, err, i, dims[0], "images")
 		}
-		if err := src.take(len(image)); err != nil {
+		if err := src.reserve(len(image)); err != nil {
 			return nil, err
 		}
 		values := make([]float32, pixels)
@@ -53,7 +53,7 @@ func readIDXLabels(src *source, p *part) error {
 		return err
 	}
 	if int(count[0]) != len(p.series) {
-		return src.errorf("%d labels for %d images, want as many", count[0], len(p.series))
+		return src.errorf("%d labels for %d images, want equal numbers", count[0], len(p.series))
 	}
 	for i := range p.series {
 		b, err := src.in.ReadByte()
@@ -82,7 +82,7 @@ func idxShort(src *source, err error, have, want uint32, what string) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return src.errorf("the file ends after %d of %d %s: it is truncated, fetch it again", have, want, what)
 	}
-	return src.wrap(err)
+	return src.wrapError(err)
 }
 
 func idxEnd(src *source) error {
@@ -92,11 +92,11 @@ func idxEnd(src *source) error {
 	case nil:
 		return src.errorf("bytes follow after the last entry the header claims")
 	default:
-		return src.wrap(err)
+		return src.wrapError(err)
 	}
 }
 
-// idxLabelPath is the label file of an image file, in the same folder.
+// idxLabelPath returns the label file of an image file, in the same folder.
 func idxLabelPath(images string) string {
 	return strings.NewReplacer("images-idx3", "labels-idx1", "images.idx3", "labels.idx1").Replace(images)
 }

@@ -9,11 +9,11 @@ import (
 
 var nan32 = float32(math.NaN())
 
-// part is what one benchmark file holds, its labels still text.
+// part is the content of a benchmark file, with labels as text.
 type part struct {
-	problem  string   // the name the file gives itself, may be empty
+	problem  string   // the name in the file, may be empty
 	channels int      // 0: token lists
-	classes  []string // the classes the header declares; nil where it declares none
+	classes  []string // the classes in the header; nil if there are none
 	labelled bool
 	series   []rawSeries
 	warnings []string
@@ -26,9 +26,9 @@ type rawSeries struct {
 	tokens []int32
 }
 
-// declared makes of a label the class of the header that is the same number; false if
-// there is none.
-func (p *part) declared(label *string) bool {
+// matchDeclared replaces a label by the class of the header with the same number; false
+// if there is none.
+func (p *part) matchDeclared(label *string) bool {
 	i := names.ClassIndex(p.classes, *label)
 	if i >= 0 {
 		*label = p.classes[i]
@@ -49,8 +49,8 @@ func interleave(byChannel []float32, channels int) []float32 {
 	return out
 }
 
-// trimPadding drops the samples at the end in which every channel is missing:
-// the tsv and arff files of the archives pad short series that way.
+// trimPadding removes trailing samples without values in any channel: the tsv and arff
+// files of the archives pad short series in this way.
 func trimPadding(values []float32, channels int) []float32 {
 	for len(values) >= channels && allNaN(values[len(values)-channels:]) {
 		values = values[:len(values)-channels]
@@ -67,7 +67,7 @@ func allNaN(values []float32) bool {
 	return true
 }
 
-// channelNames are the names of channels whose source names none: c0, c1, ...
+// channelNames returns names for channels without names in the source: c0, c1, ...
 func channelNames(n int) []string {
 	names := make([]string, n)
 	for i := range names {

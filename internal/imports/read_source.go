@@ -21,26 +21,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// maxLine bounds the memory one line can take. The longest line of the
-// published archives is below 10 MiB.
+// maxLine bounds the memory of a line. The longest line of the published archives is
+// below 10 MiB.
 const maxLine = 64 << 20
 
 var errLineTooLong = fmt.Errorf("line longer than %d MiB", maxLine>>20)
 
-// source is one input file read front to back: hashed and counted as it is
-// stored, decompressed where it is gzip, cut into numbered lines.
+// source is an input file read from front to back: hashed and counted as stored,
+// decompressed if it is gzip, split into numbered lines.
 type source struct {
-	name   string // as the caller named the file; is put before every message
-	line   int    // number of the line next returned last, from 1
+	name   string // as given by the caller; the prefix of every message
+	line   int    // number of the last line of readLine, from 1
 	raw    *meter
 	in     *bufio.Reader
-	long   []byte // holds a line that outgrew in's buffer
+	long   []byte // a line longer than in's buffer
 	budget *int64 // values that may still be read
 	file   io.Closer
 }
 
-// openSource opens a file for reading. budget is shared by all files of one
-// import and counts down.
+// openSource opens a file for reading. All files of an import share budget, which counts
+// down.
 func openSource(ctx context.Context, path string, budget *int64, progress archive.Progress) (*source, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -63,7 +63,7 @@ func openSource(ctx context.Context, path string, budget *int64, progress archiv
 	return s, nil
 }
 
-// newSource reads from r as openSource does from a file.
+// newSource reads from r as openSource reads from a file.
 func newSource(ctx context.Context, name string, r io.Reader, size int64, budget *int64, progress archive.Progress) (*source, error) {
 	s := &source{name: name, budget: budget}
 	s.raw = &meter{ctx: ctx, in: r, sum: sha256.New(), size: size, what: filepath.Base(name), progress: progress}
@@ -71,7 +71,7 @@ func newSource(ctx context.Context, name string, r io.Reader, size int64, budget
 	s.in = buffered
 	magic, err := buffered.Peek(2)
 	if err != nil && err != io.EOF {
-		return nil, s.wrap(err)
+		return nil, s.wrapError(err)
 	}
 	zipped := bytes.Equal(magic, []byte{0x1f, 0x8b})
 	switch {
@@ -82,23 +82,23 @@ func newSource(ctx context.Context, name string, r io.Reader, size int64, budget
 	case zipped:
 		z, err := gzip.NewReader(buffered)
 		if err != nil {
-			return nil, s.wrap(err)
+			return nil, s.wrapError(err)
 		}
 		s.in = bufio.NewReaderSize(z, 1<<16)
 	}
 	return s, nil
 }
 
-// next returns the next line without its end, or io.EOF. The line is valid
-// until the following call.
-func (s *source) next() ([]byte, error) {
+// readLine returns the next line without its end, or io.EOF. The line is valid until the
+// following call.
+func (s *source) readLine() ([]byte, error) {
 	s.line++
 	line, err := s.in.ReadSlice('\n')
 	if errors.Is(err, bufio.ErrBufferFull) {
 		line, err = s.joinLong(line)
 	}
 	if err != nil && err != io.EOF {
-		return nil, s.wrap(err)
+		return nil, s.wrapError(err)
 	}
 	if err == io.EOF && len(line) == 0 {
 		return nil, io.EOF
@@ -123,7 +123,7 @@ func (s *source) joinLong(head []byte) ([]byte, error) {
 	}
 }
 
-// errorf is an error at the current line.
+// errorf returns an error at the current line.
 func (s *source) errorf(format string, args ...any) error {
 	if s.line == 0 {
 		return archive.InContent(fmt.Errorf("%s: "+format, append([]any{s.name}, args...)...))
@@ -131,8 +131,8 @@ func (s *source) errorf(format string, args ...any) error {
 	return archive.InContent(fmt.Errorf("%s:%d: "+format, append([]any{s.name, s.line}, args...)...))
 }
 
-// wrap explains an error of the reader below.
-func (s *source) wrap(err error) error {
+// wrapError explains an error of the underlying reader.
+func (s *source) wrapError(err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return s.errorf("the compressed data ends early: the file is truncated, fetch it again")
@@ -142,19 +142,19 @@ func (s *source) wrap(err error) error {
 	return s.errorf("%w", err)
 }
 
-// take accounts for n more values, so that a small compressed file cannot
-// unfold into more memory than the caller allowed.
-func (s *source) take(n int) error {
+// reserve counts n more values, so that a small compressed file cannot expand beyond the
+// caller's memory limit.
+func (s *source) reserve(n int) error {
 	if *s.budget -= int64(n); *s.budget < 0 {
 		return s.errorf("%w: more values than the import takes (Options.MaxValues, %d unless set)", archive.ErrTooLarge, archive.MaxValues)
 	}
 	return nil
 }
 
-// provenance reads what is left of the file and describes all of it.
+// provenance reads the rest of the file and describes the whole file.
 func (s *source) provenance() (archive.SourceFile, error) {
 	if _, err := io.Copy(io.Discard, s.raw); err != nil {
-		return archive.SourceFile{}, s.wrap(err)
+		return archive.SourceFile{}, s.wrapError(err)
 	}
 	return archive.SourceFile{
 		Name:   filepath.Base(s.name),
@@ -169,8 +169,8 @@ func (s *source) close() {
 	}
 }
 
-// meter hashes and counts what passes, reports progress, and ends the read
-// when the context does.
+// meter hashes and counts the data read, reports progress, and ends the read when the
+// context ends.
 type meter struct {
 	ctx      context.Context
 	in       io.Reader
@@ -192,9 +192,8 @@ func (m *meter) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// parseValue reads one number of a text file; "?" and NaN (any case) give NaN.
-// It refuses infinities, numbers a float32 cannot hold, and what only Go calls
-// a number: 1_000 and 0x1p4.
+// parseValue parses a number of a text file; "?" and NaN (any case) give NaN. It refuses
+// infinities, numbers beyond a float32, and Go-specific numbers: 1_000 and 0x1p4.
 func parseValue(field []byte) (float32, bool) {
 	field = bytes.TrimSpace(field)
 	if len(field) == 1 && field[0] == '?' {
@@ -207,7 +206,7 @@ func parseValue(field []byte) (float32, bool) {
 	return float32(v), true
 }
 
-// clip shortens what an error message quotes.
+// clip shortens a quoted text for an error message.
 func clip(b []byte) string {
 	const limit = 40
 	return names.Cut(string(b[:min(len(b), (limit+1)*utf8.UTFMax)]), limit)

@@ -19,13 +19,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expected output in testdata/read")
 
-// openText is a source of text held in memory.
+// openText returns a source of text in memory.
 func openText(t testing.TB, name string, data []byte, budget int64) (*source, error) {
 	t.Helper()
 	return newSource(context.Background(), name, bytes.NewReader(data), int64(len(data)), &budget, nil)
 }
 
-// describe prints a part as the expected output in testdata/read has it.
+// describe formats a part as in the expected output in testdata/read.
 func (p *part) describe() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "problem %q, %d channels, declared classes %q\n", p.problem, p.channels, p.classes)
@@ -52,7 +52,7 @@ func (p *part) describe() string {
 	return b.String()
 }
 
-// readAs reads data as the format its name tells.
+// readAs reads data in the format of its name.
 func readAs(t testing.TB, name string, data []byte) (string, error) {
 	t.Helper()
 	src, err := openText(t, name, data, 1<<20)
@@ -75,7 +75,7 @@ func readCSVText(src *source) (string, error) {
 		return "", err
 	}
 	var c archive.RecordingChunk
-	if err := r.next(&c, 1000); err != nil && err != io.EOF {
+	if err := r.readSamples(&c, 1000); err != nil && err != io.EOF {
 		return "", err
 	}
 	var b strings.Builder
@@ -90,9 +90,9 @@ func readCSVText(src *source) (string, error) {
 	return b.String(), nil
 }
 
-// TestReaders runs the cases of testdata/read. A case is a line "=== file
-// name", the file, a line "---", and what reading it gives: the series, or the
-// error. Run with -update to rewrite what follows "---"; review the change.
+// TestReaders runs the cases of testdata/read. A case is a line "=== file name", the
+// file, a line "---", and the result: the series, or the error. Run with -update to
+// rewrite the text after "---"; review the change.
 func TestReaders(t *testing.T) {
 	files, err := filepath.Glob("testdata/read/*.txt")
 	if err != nil || len(files) < 5 {
@@ -134,7 +134,7 @@ func runCases(t *testing.T, path string) {
 
 const twoSeries = "@problemName P\n@classLabel true a b\n@data\n1,2,3:a\n4,5,6:b\n"
 
-// Numbers that only Go reads as such are mistakes in a data file.
+// Numbers with Go-specific syntax are mistakes in a data file.
 func TestNumbers(t *testing.T) {
 	for text, want := range map[string]float32{"1": 1, " -2.5e3\t": -2500, "+.5": 0.5, "1e-60": 0} {
 		if v, ok := parseValue([]byte(text)); !ok || v != want {
@@ -159,7 +159,7 @@ func TestSourceCompressed(t *testing.T) {
 		t.Fatal(err)
 	}
 	z := archivetest.Zipped(t, []byte(twoSeries))
-	// Compressed or not, whatever the name says; with a byte order mark too.
+	// Compressed or not, for any name; with a byte order mark as well.
 	for name, data := range map[string][]byte{"p.ts.gz": z, "p.ts": z, "q.ts": []byte("\xef\xbb\xbf" + strings.ReplaceAll(twoSeries, "\n", "\r\n"))} {
 		if got, err := readAs(t, name, data); err != nil || got != plain {
 			t.Errorf("%s: got %q %v, want %q", name, got, err, plain)

@@ -13,9 +13,9 @@ import (
 // unknownToken replaces every id beyond the vocabulary, as in keras.
 const unknownToken = 2
 
-// readTokens reads token lists: one document a line, "label<TAB>id id id ...".
-// Ids from opts.NumWords on become unknownToken. Documents stay whole.
-// Labels are numbers, or names: all as the first one is.
+// readTokens reads token lists: a document per line, "label<TAB>id id id ...". Ids from
+// opts.NumWords on become unknownToken. Documents keep their length. Labels are all
+// numbers or all names, like the first label.
 func readTokens(src *source, opts Options) (*part, error) {
 	limit := int64(cmp.Or(opts.NumWords, DefaultNumWords))
 	if limit < 0 {
@@ -23,7 +23,7 @@ func readTokens(src *source, opts Options) (*part, error) {
 	}
 	p := &part{labelled: true}
 	for {
-		line, err := src.next()
+		line, err := src.readLine()
 		if err == io.EOF {
 			break
 		}
@@ -33,13 +33,13 @@ func readTokens(src *source, opts Options) (*part, error) {
 		if len(bytes.TrimSpace(line)) == 0 {
 			continue
 		}
-		s, err := document(src, line, limit)
+		s, err := parseDocument(src, line, limit)
 		if err != nil {
 			return nil, err
 		}
 		if number := isNumber(s.label); len(p.series) > 0 && number != isNumber(p.series[0].label) {
 			want := map[bool]string{true: "a name", false: "a number"}[number]
-			return nil, src.errorf("label %q: want %s, as the first document has", clip([]byte(s.label)), want)
+			return nil, src.errorf("label %q: want %s, as in the first document", clip([]byte(s.label)), want)
 		}
 		p.series = append(p.series, s)
 	}
@@ -54,7 +54,7 @@ func isNumber(label string) bool {
 	return err == nil
 }
 
-func document(src *source, line []byte, limit int64) (rawSeries, error) {
+func parseDocument(src *source, line []byte, limit int64) (rawSeries, error) {
 	label, rest, tab := bytes.Cut(line, []byte{'\t'})
 	s := rawSeries{label: string(bytes.TrimSpace(label))}
 	if !tab || s.label == "" {
@@ -67,7 +67,7 @@ func document(src *source, line []byte, limit int64) (rawSeries, error) {
 	if len(ids) == 0 {
 		return s, src.errorf("the document has no tokens")
 	}
-	if err := src.take(len(ids)); err != nil {
+	if err := src.reserve(len(ids)); err != nil {
 		return s, err
 	}
 	s.tokens = make([]int32, len(ids))

@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// claim is what a header says about a yes-or-no question.
+// claim is the header's answer to a yes-or-no question.
 type claim int8
 
 const (
@@ -21,20 +21,20 @@ const (
 	yes
 )
 
-// tsReader reads the .ts format of the UEA archive and aeon: header lines
-// beginning with @, then @data, then one series a line, channels separated by
-// colons, values by commas, the class label last.
+// tsReader reads the .ts format of the UEA archive and aeon: header lines beginning with
+// @, then @data, then a series per line, channels separated by colons, values by commas,
+// the class label last.
 type tsReader struct {
 	src        *source
 	out        part
 	univariate claim
 	equal      claim
 	missing    claim
-	length     int // @seriesLength, then that of the first series; 0 unknown
+	length     int // @seriesLength, then the length of the first series; 0 unknown
 	lengthFrom string
 	classLine  bool            // the header has a @classLabel line
 	known      map[string]bool // the declared classes
-	scratch    []float32       // one series, channel after channel
+	scratch    []float32       // a series, channel after channel
 }
 
 func readTS(src *source) (*part, error) {
@@ -46,14 +46,14 @@ func readTS(src *source) (*part, error) {
 		return nil, err
 	}
 	for {
-		line, err := r.line()
+		line, err := r.readLine()
 		if err == io.EOF {
 			break
 		}
 		if err != nil {
 			return nil, err
 		}
-		if err := r.series(line); err != nil {
+		if err := r.parseSeries(line); err != nil {
 			return nil, err
 		}
 	}
@@ -63,10 +63,10 @@ func readTS(src *source) (*part, error) {
 	return &r.out, nil
 }
 
-// line is the next line that is neither blank nor a comment.
-func (r *tsReader) line() ([]byte, error) {
+// readLine returns the next line that is neither blank nor a comment.
+func (r *tsReader) readLine() ([]byte, error) {
 	for {
-		line, err := r.src.next()
+		line, err := r.src.readLine()
 		if err != nil {
 			return nil, err
 		}
@@ -79,7 +79,7 @@ func (r *tsReader) line() ([]byte, error) {
 func (r *tsReader) header() error {
 	seen := map[string]bool{}
 	for {
-		line, err := r.line()
+		line, err := r.readLine()
 		if err == io.EOF {
 			return r.src.errorf("the file ends before @data: it is truncated or not a .ts file")
 		}
@@ -107,7 +107,7 @@ func (r *tsReader) header() error {
 	}
 }
 
-// declare takes one header line. Its key is in lower case.
+// declare parses a header line. Its key is in lower case.
 func (r *tsReader) declare(key string, words []string) (err error) {
 	switch key {
 	case "@problemname":
@@ -124,15 +124,15 @@ func (r *tsReader) declare(key string, words []string) (err error) {
 	case "@equallength":
 		r.equal, err = r.yesNo(words)
 	case "@dimension", "@dimensions":
-		r.out.channels, err = r.count(words, archive.MaxChannels)
+		r.out.channels, err = r.parseCount(words, archive.MaxChannels)
 	case "@serieslength":
-		r.length, err = r.count(words, 1<<31-1)
+		r.length, err = r.parseCount(words, 1<<31-1)
 	case "@classlabel":
 		err = r.classes(words)
 	case "@targetlabel":
 		var c claim
 		if c, err = r.yesNo(words[:min(len(words), 2)]); err == nil && c == yes {
-			err = r.src.errorf("@targetLabel true: this is a regression problem, want one with class labels")
+			err = r.src.errorf("@targetLabel true: a regression problem, want a problem with class labels")
 		}
 	default:
 		r.out.warnings = append(r.out.warnings, r.src.errorf("unknown header %s ignored", words[0]).Error())
@@ -152,7 +152,7 @@ func (r *tsReader) yesNo(words []string) (claim, error) {
 	return unsaid, r.src.errorf("want %s true or %s false, got %q", words[0], words[0], clip([]byte(strings.Join(words, " "))))
 }
 
-func (r *tsReader) count(words []string, limit int) (int, error) {
+func (r *tsReader) parseCount(words []string, limit int) (int, error) {
 	if len(words) == 2 {
 		if n, err := strconv.Atoi(words[1]); err == nil && n >= 1 && n <= limit {
 			return n, nil
@@ -196,20 +196,20 @@ func (r *tsReader) checkHeader() error {
 	case !r.classLine:
 		return r.src.errorf("the header has no @classLabel line: want @classLabel true and the classes, or @classLabel false")
 	case r.univariate == yes && dims > 1:
-		return r.src.errorf("the header says @univariate true and @dimensions %d: one of the two is wrong", dims)
+		return r.src.errorf("the header has @univariate true and @dimensions %d: one of the two lines is wrong", dims)
 	case r.univariate == no && dims == 1:
-		return r.src.errorf("the header says @univariate false and @dimensions 1: one of the two is wrong")
+		return r.src.errorf("the header has @univariate false and @dimensions 1: one of the two lines is wrong")
 	case r.univariate == yes:
 		r.out.channels = 1
 	}
 	if r.equal == no {
-		r.length = 0 // some writers put the longest length there
+		r.length = 0 // some writers store the longest length
 	}
 	return nil
 }
 
-// series reads one data line.
-func (r *tsReader) series(line []byte) error {
+// parseSeries parses a data line.
+func (r *tsReader) parseSeries(line []byte) error {
 	s := rawSeries{}
 	if r.out.labelled {
 		cut := bytes.LastIndexByte(line, ':')
@@ -218,7 +218,7 @@ func (r *tsReader) series(line []byte) error {
 		}
 		s.label = string(bytes.TrimSpace(line[cut+1:]))
 		line = line[:cut]
-		if !r.known[s.label] && !r.out.declared(&s.label) {
+		if !r.known[s.label] && !r.out.matchDeclared(&s.label) {
 			return r.src.errorf("label %q is not among the %d classes of @classLabel", clip([]byte(s.label)), len(r.out.classes))
 		}
 	}
@@ -235,7 +235,7 @@ func (r *tsReader) series(line []byte) error {
 	if channels != r.out.channels {
 		return r.src.errorf("the series has %d channels, want %d", channels, r.out.channels)
 	}
-	if err := r.values(line); err != nil {
+	if err := r.parseValues(line); err != nil {
 		return err
 	}
 	s.values = interleave(r.scratch, channels)
@@ -243,8 +243,8 @@ func (r *tsReader) series(line []byte) error {
 	return nil
 }
 
-// values reads all channels of a line into scratch and checks their lengths.
-func (r *tsReader) values(line []byte) error {
+// parseValues parses all channels of a line into scratch and checks their lengths.
+func (r *tsReader) parseValues(line []byte) error {
 	r.scratch = r.scratch[:0]
 	samples := 0
 	for c := range r.out.channels {
@@ -257,17 +257,17 @@ func (r *tsReader) values(line []byte) error {
 		if n != samples {
 			return r.src.errorf("channel %d has %d values, channel 1 has %d: want the same", c+1, n, samples)
 		}
-		if err := r.src.take(n); err != nil {
+		if err := r.src.reserve(n); err != nil {
 			return err
 		}
-		if err := r.channel(c, channel); err != nil {
+		if err := r.parseChannel(c, channel); err != nil {
 			return err
 		}
 	}
 	return r.checkLength(samples)
 }
 
-func (r *tsReader) channel(c int, text []byte) error {
+func (r *tsReader) parseChannel(c int, text []byte) error {
 	if len(bytes.TrimSpace(text)) == 0 {
 		return r.src.errorf("channel %d has no values", c+1)
 	}
@@ -279,7 +279,7 @@ func (r *tsReader) channel(c int, text []byte) error {
 			return r.src.errorf("value %d of channel %d: want a finite number, ? or NaN, got %q", i, c+1, clip(field))
 		}
 		if v != v && r.missing == no {
-			return r.src.errorf("value %d of channel %d is missing, but the header says @missing false", i, c+1)
+			return r.src.errorf("value %d of channel %d is missing, but the header has @missing false", i, c+1)
 		}
 		r.scratch = append(r.scratch, v)
 	}
@@ -291,7 +291,7 @@ func (r *tsReader) checkLength(samples int) error {
 		r.length, r.lengthFrom = samples, "the first series under @equalLength true"
 	}
 	if r.length != 0 && samples != r.length {
-		return r.src.errorf("the series has %d samples, want %d as %s says", samples, r.length, r.lengthFrom)
+		return r.src.errorf("the series has %d samples, want %d according to %s", samples, r.length, r.lengthFrom)
 	}
 	return nil
 }

@@ -7,15 +7,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// readTSV reads the tab-separated files of the UCR archive: one series a line,
-// its label first, one channel. All lines have the same number of columns; a
-// shorter series is filled up with NaN, which is taken off again (so a series
-// cannot end in a missing value).
+// readTSV reads the tab-separated files of the UCR archive: a series per line, its label
+// first, one channel. All lines have the same number of columns; a shorter series is
+// padded with NaN, which is removed (so a series cannot end in a missing value).
 func readTSV(src *source) (*part, error) {
 	p := &part{channels: 1, labelled: true}
 	columns := 0
 	for {
-		line, err := src.next()
+		line, err := src.readLine()
 		if err == io.EOF {
 			break
 		}
@@ -56,7 +55,7 @@ func tsvSeries(src *source, line []byte, samples int) (rawSeries, error) {
 	if err := names.Check("label", s.label); err != nil {
 		return s, src.errorf("%w", err)
 	}
-	if err := src.take(samples); err != nil {
+	if err := src.reserve(samples); err != nil {
 		return s, err
 	}
 	s.values = make([]float32, samples)

@@ -8,9 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// CSVRecording reads a CSV recording from front to back, in chunks of as many
-// samples as a row group of the archive that ImportRecording makes of it has. It
-// belongs to one goroutine.
+// CSVRecording reads a CSV recording from front to back, in chunks of the row group size
+// of ImportRecording's archive. It belongs to one goroutine.
 type CSVRecording struct {
 	Channels []string
 
@@ -18,10 +17,10 @@ type CSVRecording struct {
 	r   *csvReader
 }
 
-// ReadCSVRecording opens a CSV recording, which may be compressed with gzip, and
-// reads its header. The caller closes it. progress counts bytes of the file.
+// ReadCSVRecording opens a CSV recording, which may be compressed with gzip, and reads
+// its header. The caller closes it. progress counts bytes of the file.
 func ReadCSVRecording(ctx context.Context, path string, progress archive.Progress) (*CSVRecording, error) {
-	unlimited := int64(math.MaxInt64) // nothing is kept, so nothing to bound
+	unlimited := int64(math.MaxInt64) // no data are kept, so no limit is needed
 	src, err := openSource(ctx, path, &unlimited, progress)
 	if err != nil {
 		return nil, err
@@ -37,10 +36,10 @@ func ReadCSVRecording(ctx context.Context, path string, progress archive.Progres
 	return &CSVRecording{Channels: r.channels, src: src, r: r}, nil
 }
 
-// Next replaces what c holds by the next samples, or returns io.EOF after the last.
+// Next replaces the content of c by the next samples, or returns io.EOF after the last.
 func (f *CSVRecording) Next(c *archive.RecordingChunk) error {
 	c.Reset()
-	if err := f.r.next(c, archive.GroupRows(len(f.Channels))); err != nil {
+	if err := f.r.readSamples(c, archive.GroupRows(len(f.Channels))); err != nil {
 		return err
 	}
 	if err := c.Check(len(f.Channels), false); err != nil {
@@ -49,7 +48,7 @@ func (f *CSVRecording) Next(c *archive.RecordingChunk) error {
 	return nil
 }
 
-// Close ends the reading.
+// Close closes the file.
 func (f *CSVRecording) Close() error {
 	f.src.close()
 	return nil
