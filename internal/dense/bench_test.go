@@ -14,8 +14,8 @@ func gflops(b *testing.B, operations float64) {
 	b.ReportMetric(operations*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
-// BenchmarkPeak is what the others are to be compared with: multiply-adds on
-// registers alone, and gonum's product, on one core each.
+// BenchmarkPeak is the reference of the other benchmarks: multiply-adds only on
+// registers, and gonum's product, on one core each.
 func BenchmarkPeak(b *testing.B) {
 	for _, t := range tiles() {
 		if t.peak == nil {
@@ -34,21 +34,21 @@ func BenchmarkPeak(b *testing.B) {
 func BenchmarkGonum(b *testing.B) {
 	const n = 1024
 	rng := rand.New(rand.NewPCG(6, 6))
-	x, c := random(rng, n, n), New(n, n)
+	x, c := randomMatrix(rng, n, n), New(n, n)
 	for b.Loop() {
 		blas64.Gemm(blas.NoTrans, blas.Trans, 1, blas64.General(x), blas64.General(x), 0, blas64.General(c))
 	}
 	gflops(b, 2*n*n*n)
 }
 
-// BenchmarkTiles is the product of square matrices by each tile.
+// BenchmarkTiles measures the product of square matrices by each tile.
 func BenchmarkTiles(b *testing.B) {
 	const n = 1024
 	rng := rand.New(rand.NewPCG(6, 6))
-	x, c := random(rng, n, n), New(n, n)
+	x, c := randomMatrix(rng, n, n), New(n, n)
 	for _, t := range tiles() {
 		b.Run(t.name, func(b *testing.B) {
-			defer use(t)()
+			defer useTile(t)()
 			for b.Loop() {
 				Multiply(c, 1, x, false, x, true)
 			}
@@ -57,11 +57,11 @@ func BenchmarkTiles(b *testing.B) {
 	}
 }
 
-// BenchmarkSamples is the two symmetric products of float32 features.
+// BenchmarkSamples measures the two symmetric products of float32 features.
 func BenchmarkSamples(b *testing.B) {
 	for _, size := range [][2]int{{60000, 200}, {1500, 10000}} {
 		n, f := size[0], size[1]
-		s := samples(rand.New(rand.NewPCG(7, 7)), n, f)
+		s := randomSamples(rand.New(rand.NewPCG(7, 7)), n, f)
 		name, c, add := "Gram", New(min(n, f), min(n, f)), AddGram
 		if n < f {
 			name, add = "Kernel", AddKernel
@@ -75,14 +75,13 @@ func BenchmarkSamples(b *testing.B) {
 	}
 }
 
-// BenchmarkRidge is what one regularisation costs where samples are more than
-// features: a Cholesky factor, and the whitening of samples. The Gram matrix is
-// beside it.
+// BenchmarkRidge measures one regularization with more samples than features: a Cholesky
+// factor, and the whitening of samples, next to the Gram matrix.
 func BenchmarkRidge(b *testing.B) {
 	const n, f = 768, 5120
 	rng := rand.New(rand.NewPCG(8, 8))
-	s := samples(rng, n, f)
-	gram, l, u := New(f, f), New(f, f), random(rng, n, f)
+	s := randomSamples(rng, n, f)
+	gram, l, u := New(f, f), New(f, f), randomMatrix(rng, n, f)
 	b.Run("Gram", func(b *testing.B) {
 		for b.Loop() {
 			AddGram(gram, s)

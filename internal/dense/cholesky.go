@@ -8,17 +8,16 @@ import (
 	"gonum.org/v1/gonum/floats"
 )
 
-// ErrSingular says that a matrix is not positive definite to working
-// precision.
+// ErrSingular reports a matrix that is not positive definite to working precision.
 var ErrSingular = errors.New("matrix is singular to working precision")
 
-// Cholesky replaces the lower triangle of a by l with l*l' = a. Values above the
-// diagonal are not read, and are overwritten. The error is ErrSingular or the
-// context's; then the content of a is undefined.
+// Cholesky replaces the lower triangle of a by l with l*l' = a. Values above the diagonal
+// are not read, and are overwritten. The error is ErrSingular or the context's; then the
+// content of a is undefined.
 //
-// A pivot counts as zero when elimination has cancelled it to within the
-// rounding of the diagonal element it came from: order * 2^-52 of it. The
-// factor of a matrix without full rank would otherwise be made of noise.
+// A pivot counts as zero if elimination has canceled it to within the rounding of its
+// original diagonal element: order * 2^-52 of the element. Otherwise the factor of a
+// matrix without full rank would consist of noise.
 func Cholesky(ctx context.Context, a Matrix) error {
 	floor := make([]float64, a.Rows)
 	for i := range floor {
@@ -59,9 +58,9 @@ func factorLeaf(a Matrix, floor []float64) error {
 	return nil
 }
 
-// InvertLower replaces the lower triangle l by its inverse, in place and with
-// the n^3/3 operations that takes: the corner is solved against both
-// triangles before they are inverted themselves.
+// InvertLower replaces the lower triangle l by its inverse, in place and with the n^3/3
+// operations of an inversion: the corner is solved against both triangles before they are
+// inverted themselves.
 func InvertLower(ctx context.Context, l Matrix) error {
 	if l.Rows <= leaf {
 		invertLeaf(l)
@@ -82,8 +81,8 @@ func InvertLower(ctx context.Context, l Matrix) error {
 	return InvertLower(ctx, l22)
 }
 
-// invertLeaf works row by row: with the rows above already inverted, row i of
-// the inverse is -l[i,:i]/l[i,i] times them.
+// invertLeaf works row by row: after the inversion of the rows above, row i of the
+// inverse is -l[i,:i]/l[i,i] times these rows.
 func invertLeaf(l Matrix) {
 	var row [leaf]float64
 	for i := range l.Rows {
@@ -98,9 +97,8 @@ func invertLeaf(l Matrix) {
 	}
 }
 
-// ColumnSquares is the sum of squares of each column of the lower triangle l:
-// with l the inverse of a Cholesky factor, the diagonal of the inverse of the
-// factored matrix.
+// ColumnSquares returns the sum of squares of each column of the lower triangle l: with l
+// the inverse of a Cholesky factor, the diagonal of the inverse of the factored matrix.
 func ColumnSquares(l Matrix) []float64 {
 	sum := make([]float64, l.Cols)
 	Parallel(l.Cols, 64, func(lo, hi int) {

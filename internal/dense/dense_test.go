@@ -13,7 +13,7 @@ import (
 // sizes straddle the leaf, a single split and an uneven second split.
 var sizes = []int{1, 2, leaf - 1, leaf, leaf + 1, 2*leaf - 1, 2 * leaf, 2*leaf + 1, 200, 300}
 
-func random(rng *rand.Rand, rows, cols int) Matrix {
+func randomMatrix(rng *rand.Rand, rows, cols int) Matrix {
 	m := New(rows, cols)
 	for i := range m.Data {
 		m.Data[i] = rng.NormFloat64()
@@ -21,9 +21,9 @@ func random(rng *rand.Rand, rows, cols int) Matrix {
 	return m
 }
 
-// definite is a well-conditioned symmetric matrix, garbage above the diagonal.
+// definite returns a well-conditioned symmetric matrix, garbage above the diagonal.
 func definite(rng *rand.Rand, n int) Matrix {
-	a := random(rng, n, n+3)
+	a := randomMatrix(rng, n, n+3)
 	c := New(n, n)
 	AddOuter(c, 1, a)
 	for i := range n {
@@ -44,7 +44,7 @@ func lower(m Matrix) Matrix {
 	return c
 }
 
-// plain is the triple loop the fast paths must equal.
+// plain is the triple loop, the reference of the fast paths.
 func plain(a Matrix, transA bool, b Matrix, transB bool) Matrix {
 	at := func(m Matrix, t bool, i, j int) float64 {
 		if t {
@@ -90,11 +90,11 @@ func TestTriangularSolves(t *testing.T) {
 			t.Fatal(err)
 		}
 		full := lower(l)
-		wide, tall := random(rng, n, 70), random(rng, 70, n)
+		wide, tall := randomMatrix(rng, n, 70), randomMatrix(rng, 70, n)
 		check := func(name string, want, got Matrix) {
 			t.Helper()
-			// Residuals of a few hundred terms of size up to 10: 1e-11 is
-			// a thousand roundings of the largest.
+			// Residuals of a few hundred terms of size up to 10: 1e-11 is a thousand
+			// roundings of the largest term.
 			if d := difference(want, got); !(d < 1e-11) {
 				t.Errorf("n=%d %s: residual %g", n, name, d)
 			}
@@ -145,13 +145,13 @@ func TestCholeskyAndInverse(t *testing.T) {
 	}
 }
 
-// One row is a combination of two others, which are well conditioned: among
-// rows that are not, rounding alone can lift a pivot over any threshold.
+// One row is a combination of two well-conditioned rows: for other rows, rounding can
+// lift a pivot over any threshold.
 func TestCholeskyRefusesDeficientRank(t *testing.T) {
 	for seed := range uint64(20) {
 		rng := rand.New(rand.NewPCG(seed, 3))
 		for _, n := range []int{2, leaf, leaf + 1, 130} {
-			a, c := random(rng, n, 3*n), New(n, n)
+			a, c := randomMatrix(rng, n, 3*n), New(n, n)
 			for j := range a.Cols {
 				a.Row(n - 1)[j] = (a.Row(0)[j] + a.Row(n/2 - 1)[j]) / 2
 			}
@@ -212,14 +212,14 @@ func BenchmarkDense(b *testing.B) {
 		l := a.Clone()
 		flops := func(b *testing.B, per float64) { gflops(b, per*float64(n)*float64(n)*float64(n)) }
 		b.Run(fmt.Sprintf("Multiply/%d", n), func(b *testing.B) {
-			x, y, c := random(rng, n, n), random(rng, n, n), New(n, n)
+			x, y, c := randomMatrix(rng, n, n), randomMatrix(rng, n, n), New(n, n)
 			for b.Loop() {
 				Multiply(c, 1, x, false, y, true)
 			}
 			flops(b, 2)
 		})
 		b.Run(fmt.Sprintf("AddOuter/%d", n), func(b *testing.B) {
-			x, c := random(rng, n, n), New(n, n)
+			x, c := randomMatrix(rng, n, n), New(n, n)
 			for b.Loop() {
 				AddOuter(c, 1, x)
 			}

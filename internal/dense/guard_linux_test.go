@@ -8,8 +8,8 @@ import (
 	"unsafe"
 )
 
-// guarded makes n values, whole pages of them, between pages that must not be
-// touched: one byte too far is a crash.
+// guarded returns n values, in whole pages between pages without access: an access one
+// byte too far crashes.
 func guarded[T any](t *testing.T, n int) []T {
 	t.Helper()
 	var zero T

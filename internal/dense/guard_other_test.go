@@ -4,5 +4,5 @@ package dense
 
 import "testing"
 
-// guarded makes n values; there are no guard pages on this system.
+// guarded returns n values; this system has no guard pages.
 func guarded[T any](t *testing.T, n int) []T { return make([]T, n) }

@@ -14,17 +14,17 @@ type Matrix struct {
 	Stride     int
 }
 
-// New makes a zero matrix.
+// New returns a zero matrix.
 func New(rows, cols int) Matrix {
 	return Matrix{Rows: rows, Cols: cols, Stride: cols, Data: make([]float64, rows*cols)}
 }
 
-// Row is row i, shared.
+// Row returns row i, shared.
 func (m Matrix) Row(i int) []float64 {
 	return m.Data[i*m.Stride : i*m.Stride+m.Cols]
 }
 
-// Sub is the rows x cols block that begins at (i, j), shared.
+// Sub returns the rows x cols block that begins at (i, j), shared.
 func (m Matrix) Sub(i, j, rows, cols int) Matrix {
 	s := Matrix{Rows: rows, Cols: cols, Stride: m.Stride}
 	if rows > 0 && cols > 0 {
@@ -50,8 +50,8 @@ func (m Matrix) copyFrom(from Matrix) {
 	}
 }
 
-// Multiply computes c += alpha * op(a) * op(b), op being the transpose where
-// asked for. c shares no element with a or b.
+// Multiply computes c += alpha * op(a) * op(b), op being the transpose if trans is true.
+// c shares no element with a or b.
 func Multiply(c Matrix, alpha float64, a Matrix, transA bool, b Matrix, transB bool) {
 	var left, right operand = byRow{a}, byColumn{b}
 	depth := a.Cols
@@ -73,22 +73,21 @@ func MultiplySamples(c Matrix, alpha float64, s Samples, trans bool, b Matrix) {
 	multiply(c, alpha, byFeature{s}, byColumn{b}, s.Cols)
 }
 
-// AddOuter computes the lower triangle of c += alpha * a * a'. c is square;
-// above its diagonal anything may be left behind.
+// AddOuter computes the lower triangle of c += alpha * a * a'. c is square; values above
+// its diagonal are undefined.
 func AddOuter(c Matrix, alpha float64, a Matrix) {
 	multiply(c, alpha, nil, byRow{a}, a.Cols)
 }
 
-// AddKernel computes the lower triangle of c += s * s', AddGram that of
-// c += s' * s; above the diagonal as AddOuter.
+// AddKernel computes the lower triangle of c += s * s'; above the diagonal as AddOuter.
 func AddKernel(c Matrix, s Samples) { multiply(c, 1, nil, byFeature{s}, s.Cols) }
 
-// AddGram computes the lower triangle of c += s' * s.
+// AddGram computes the lower triangle of c += s' * s; above the diagonal as AddOuter.
 func AddGram(c Matrix, s Samples) { multiply(c, 1, nil, bySample{s}, s.Rows) }
 
-// Parallel calls f with the ranges of a partition of [0, n), none shorter
-// than grain except the last, and returns when all are done. f must compute
-// each index the same way whatever its range.
+// Parallel calls f with the ranges of a partition of [0, n), none shorter than grain
+// except the last, and returns after the last call. f must compute each index in the same
+// way for every range.
 func Parallel(n, grain int, f func(lo, hi int)) {
 	step := max(grain, (n+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
 	var done sync.WaitGroup
@@ -99,10 +98,10 @@ func Parallel(n, grain int, f func(lo, hi int)) {
 	done.Wait()
 }
 
-// tasks calls f with 0 to n-1, in that order but on as many threads as the
-// work, in multiply-adds, is worth, and returns when all are done. f must
-// compute each task the same way, whatever other tasks run at the same time.
-func tasks(n, work int, f func(i int)) {
+// runTasks calls f with 0 to n-1, in this order but on a number of threads suited to the
+// work, in multiply-adds, and returns after the last call. f must compute each task in
+// the same way for any concurrent tasks.
+func runTasks(n, work int, f func(i int)) {
 	threads := min(n, runtime.GOMAXPROCS(0), 1+work/worth)
 	if threads == 1 {
 		for i := range n {

@@ -1,16 +1,16 @@
 package dense
 
-// operand is a factor of a product seen from its free index i (a row of the
-// left factor, a column of the right one) and the summed index k.
+// operand is a factor of a product, indexed by its free index i (a row of the left
+// factor, a column of the right factor) and the summed index k.
 type operand interface {
 	// pack writes elements (i0+r, k0+l) to dst[l*width+r], for r below n and
 	// l below len(dst)/width, and zeros for the r from n to width-1.
 	pack(dst []float64, width, i0, n, k0 int)
 }
 
-// Samples is a matrix of float32 features, one row per sample, seen through
-// (x - Center) * Scale in float64: element (i, j) is
-// (X[i*Stride+j] - Center[j]) * Scale[j]. Copies and parts share the data.
+// Samples is a matrix of float32 features, one row per sample, read as (x - Center) *
+// Scale in float64: element (i, j) is (X[i*Stride+j] - Center[j]) * Scale[j]. Copies and
+// parts share the data.
 type Samples struct {
 	Rows, Cols    int
 	X             []float32
@@ -18,13 +18,14 @@ type Samples struct {
 	Center, Scale []float64 // Cols values each
 }
 
-// Sub is the rows x cols block that begins at (i, j), shared. It is not empty.
+// Sub returns the rows x cols block that begins at (i, j), shared. The block is not
+// empty.
 func (s Samples) Sub(i, j, rows, cols int) Samples {
 	from := i*s.Stride + j
 	return Samples{rows, cols, s.X[from : from+(rows-1)*s.Stride+cols], s.Stride, s.Center[j : j+cols], s.Scale[j : j+cols]}
 }
 
-// Four ways to read memory: the free index is that of a row or of a column.
+// Four ways to read memory: the free index is the index of a row or of a column.
 type (
 	byRow     struct{ Matrix }  // i is the row, k the column
 	byColumn  struct{ Matrix }  // i is the column, k the row
@@ -109,8 +110,8 @@ func (m byColumn) unpack(src []float64, width, i0, n int) {
 	}
 }
 
-// clearEnds zeroes what a packed row has beyond n. It would reach no result;
-// but stale numbers may be denormal, and multiplying those is slow.
+// clearEnds zeroes a packed row beyond n. Old numbers would reach no result; but they may
+// be denormal, and multiplying denormal numbers is slow.
 func clearEnds(dst []float64, width, n int) {
 	if n == width {
 		return

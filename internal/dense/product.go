@@ -6,25 +6,24 @@ import (
 )
 
 const (
-	// Block is how much of the summed index is packed at a time: a panel
-	// of 24 columns and one of 8 rows, 48 KiB, share the first-level cache.
-	// Every sum is cut there, so the value is part of the results.
+	// Block is the length of the summed index that is packed at a time: a panel of 24
+	// columns and a panel of 8 rows, 48 KiB, share the first-level cache. Every sum is
+	// split there, so the value is part of the results.
 	Block = 192
 
-	// rowBlock is the most rows swept over all columns in one go: their
-	// packed panels, 360 KiB, stay in the second-level cache. A multiple of
-	// every tile's width.
+	// rowBlock is the largest number of rows per sweep over all columns: their packed
+	// panels, 360 KiB, stay in the second-level cache. A multiple of every tile's width.
 	rowBlock = 240
 
-	// rowSpan is the most rows packed at a time, 6 MiB: of a tall matrix no
-	// more is copied. A multiple of rowBlock.
+	// rowSpan is the largest number of rows packed at a time, 6 MiB: the limit of the
+	// copy of a tall matrix. A multiple of rowBlock.
 	rowSpan = 17 * rowBlock
 
-	// worth is how many multiply-adds repay a second thread (some 10 us).
+	// worth is the number of multiply-adds that justifies a second thread (some 10 us).
 	worth = 1 << 19
 )
 
-// product is one depth block of a matrix product, for one span of rows.
+// product is a depth block of a matrix product, for a span of rows.
 type product struct {
 	tile  *tile
 	c     Matrix
@@ -34,8 +33,8 @@ type product struct {
 	lower bool // leave out the tiles above the diagonal
 }
 
-// multiply computes c += alpha*a*b' over depth. For a == nil it is b*b', the
-// lower triangle of it: what c has above its diagonal is spoilt.
+// multiply computes c += alpha*a*b' over depth. For a == nil it computes the lower
+// triangle of b*b': values of c above the diagonal are overwritten.
 func multiply(c Matrix, alpha float64, a, b operand, depth int) {
 	if c.Rows == 0 || c.Cols == 0 {
 		return
@@ -56,8 +55,8 @@ func multiply(c Matrix, alpha float64, a, b operand, depth int) {
 	}
 }
 
-// buffers holds *[]float64 for packed panels: they are megabytes, and fresh
-// memory costs more than filling it.
+// buffers holds *[]float64 for packed panels: megabytes, and fresh memory costs more than
+// filling the buffer.
 var buffers sync.Pool
 
 func getBuffer() *[]float64 {
@@ -67,7 +66,7 @@ func getBuffer() *[]float64 {
 	return new([]float64)
 }
 
-// aligned is n float64 at a multiple of 64 bytes, in the given buffer.
+// aligned returns n float64 at a multiple of 64 bytes, in the given buffer.
 func aligned(buffer *[]float64, n int) []float64 {
 	if cap(*buffer) < n+7 {
 		*buffer = make([]float64, n+7)
@@ -77,7 +76,7 @@ func aligned(buffer *[]float64, n int) []float64 {
 	return v[skip : skip+n]
 }
 
-// pack fills a, from row i0 on, and b in the buffer.
+// pack packs a, from row i0 on, and b into the buffer.
 func (p *product) pack(buffer *[]float64, a operand, i0 int, b operand, k0 int) {
 	width := p.tile.width()
 	panel := width * p.depth
@@ -87,7 +86,7 @@ func (p *product) pack(buffer *[]float64, a operand, i0 int, b operand, k0 int) 
 	}
 	all := aligned(buffer, (cols+rows)*panel)
 	p.b, p.a = all[:cols*panel], all[cols*panel:]
-	tasks(cols+rows, 4*len(all), func(i int) {
+	runTasks(cols+rows, 4*len(all), func(i int) {
 		dst := all[i*panel : (i+1)*panel]
 		if j := i * width; i < cols {
 			b.pack(dst, width, j, min(width, p.c.Cols-j), k0)
@@ -101,15 +100,15 @@ func (p *product) pack(buffer *[]float64, a operand, i0 int, b operand, k0 int) 
 	}
 }
 
-// run cuts c into blocks of rows, and where these are few into blocks of
-// columns too, so that every thread finds work. Large triangles go first.
+// run cuts c into blocks of rows, and if there are few into blocks of columns as well, so
+// that every thread gets work. Large triangles go first.
 func (p *product) run() {
 	width := p.tile.width()
 	high := min(rowBlock, ceil(ceil(p.c.Rows, 8), width)*width)
 	rows := ceil(p.c.Rows, high)
 	wide := max(width, ceil(ceil(p.c.Cols, max(1, 8/rows)), width)*width)
 	cols := ceil(p.c.Cols, wide)
-	tasks(rows*cols, p.c.Rows*p.c.Cols*p.depth, func(i int) {
+	runTasks(rows*cols, p.c.Rows*p.c.Cols*p.depth, func(i int) {
 		r, c := (rows-1-i/cols)*high, i%cols*wide
 		p.block(r, min(p.c.Rows, r+high), c, min(p.c.Cols, c+wide))
 	})

@@ -6,14 +6,14 @@ import (
 	"testing"
 )
 
-// check runs a product and compares it, bit by bit, with the documented order:
-// fused multiply-adds along the depth, cut into Blocks. a reads (row, depth),
-// b (column, depth). In a symmetric product only the lower triangle counts.
-func check(t *testing.T, c Matrix, alpha float64, depth int, a, b func(i, k int) float64, symmetric bool, run func()) {
+// checkProduct runs a product and compares it, bit by bit, with the documented order:
+// fused multiply-adds along the depth, cut into Blocks. a reads (row, depth), b (column,
+// depth). In a symmetric product only the lower triangle counts.
+func checkProduct(t *testing.T, c Matrix, alpha float64, depth int, a, b func(i, k int) float64, symmetric bool, run func()) {
 	t.Helper()
 	before := append([]float64(nil), c.Data...)
 	run()
-	rows, cols := copied(c.Rows, depth, a), copied(c.Cols, depth, b)
+	rows, cols := copyElements(c.Rows, depth, a), copyElements(c.Cols, depth, b)
 	for i := range c.Rows {
 		for j := range c.Stride {
 			at := i*c.Stride + j
@@ -41,9 +41,9 @@ func check(t *testing.T, c Matrix, alpha float64, depth int, a, b func(i, k int)
 	}
 }
 
-// TestProducts holds every tile to the same bits, in shapes around every edge,
-// from every kind of memory, and next to pages that cannot be touched. Under
-// -short (an emulator) every seventh: each remainder of 8 is among them.
+// TestProducts requires the same bits of every tile, in shapes around every edge, from
+// every kind of memory, and next to pages without access. Under -short (an emulator)
+// every seventh shape: each remainder of 8 is among them.
 func TestProducts(t *testing.T) {
 	step := 1
 	if testing.Short() {
@@ -78,48 +78,48 @@ func checkProducts(t *testing.T, w *workbench, rows, cols, depth int) {
 			readB = b.at
 		}
 		c := w.matrix(2, rows, cols)
-		check(t, c, -1.75, depth, readA, readB, false, func() { Multiply(c, -1.75, a, transA, b, transB) })
+		checkProduct(t, c, -1.75, depth, readA, readB, false, func() { Multiply(c, -1.75, a, transA, b, transB) })
 	}
 	b, c := w.matrix(1, depth, cols), w.matrix(2, rows, cols)
 	s := w.samples(rows, depth)
-	check(t, c, -1, depth, s.at, flip(b.at), false, func() { MultiplySamples(c, -1, s, false, b) })
+	checkProduct(t, c, -1, depth, s.at, flip(b.at), false, func() { MultiplySamples(c, -1, s, false, b) })
 	c = w.matrix(2, rows, cols)
 	s = w.samples(depth, rows)
-	check(t, c, 1, depth, flip(s.at), flip(b.at), false, func() { MultiplySamples(c, 1, s, true, b) })
+	checkProduct(t, c, 1, depth, flip(s.at), flip(b.at), false, func() { MultiplySamples(c, 1, s, true, b) })
 
 	a, c := w.matrix(0, rows, depth), w.matrix(2, rows, rows)
-	check(t, c, -1, depth, a.at, a.at, true, func() { AddOuter(c, -1, a) })
+	checkProduct(t, c, -1, depth, a.at, a.at, true, func() { AddOuter(c, -1, a) })
 	c = w.matrix(2, rows, rows)
-	check(t, c, 1, depth, flip(s.at), flip(s.at), true, func() { AddGram(c, s) })
+	checkProduct(t, c, 1, depth, flip(s.at), flip(s.at), true, func() { AddGram(c, s) })
 	s, c = w.samples(rows, depth), w.matrix(2, rows, rows)
-	check(t, c, 1, depth, s.at, s.at, true, func() { AddKernel(c, s) })
+	checkProduct(t, c, 1, depth, s.at, s.at, true, func() { AddKernel(c, s) })
 }
 
-// TestLargeProducts crosses the blocks of rows and columns that threads share.
+// TestLargeProducts crosses the blocks of rows and columns of several threads.
 func TestLargeProducts(t *testing.T) {
 	eachTile(t, func(t *testing.T) {
 		rng := rand.New(rand.NewPCG(9, 9))
 		for _, n := range [][3]int{{3, 1000, 40}, {rowSpan + 5, 3, 40}, {rowBlock + 1, rowBlock - 1, 30}, {500, 300, Block + 7}} {
-			a, b := random(rng, n[0], n[2]), random(rng, n[1], n[2])
+			a, b := randomMatrix(rng, n[0], n[2]), randomMatrix(rng, n[1], n[2])
 			c, d := New(n[0], n[1]), New(n[1], n[0])
-			check(t, c, 1, n[2], a.at, b.at, false, func() { Multiply(c, 1, a, false, b, true) })
-			check(t, d, 1, n[2], b.at, a.at, false, func() { Multiply(d, 1, b, false, a, true) })
+			checkProduct(t, c, 1, n[2], a.at, b.at, false, func() { Multiply(c, 1, a, false, b, true) })
+			checkProduct(t, d, 1, n[2], b.at, a.at, false, func() { Multiply(d, 1, b, false, a, true) })
 		}
-		s := samples(rng, 2*rowBlock+30, 50)
+		s := randomSamples(rng, 2*rowBlock+30, 50)
 		c := New(s.Rows, s.Rows)
-		check(t, c, 1, s.Cols, s.at, s.at, true, func() { AddKernel(c, s) })
+		checkProduct(t, c, 1, s.Cols, s.at, s.at, true, func() { AddKernel(c, s) })
 	})
 }
 
-// Values that are not finite go where the plain sums would take them and, past
-// the zeros that fill up panels, nowhere else.
+// Non-finite values affect the same elements as in the plain sums and, despite the zeros
+// of padding, no others.
 func TestNonFinite(t *testing.T) {
 	eachTile(t, func(t *testing.T) {
 		const n = 27
 		rng := rand.New(rand.NewPCG(11, 11))
 		for _, bad := range []float64{math.NaN(), math.Inf(1)} {
 			for at := range n {
-				a, b, c := random(rng, n, 5), random(rng, 5, n), New(n, n)
+				a, b, c := randomMatrix(rng, n, 5), randomMatrix(rng, 5, n), New(n, n)
 				a.Row(at)[3] = bad
 				b.Row(3)[1] = 0
 				Multiply(c, 1, a, false, b, false)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestSolves holds every tile's solve to the same bits as the plain one, for
-// every order up to the leaf, next to pages that cannot be touched.
+// TestSolves requires the bits of the plain solve from every tile's solve, for every
+// order up to the leaf, next to pages without access.
 func TestSolves(t *testing.T) {
 	eachTile(t, func(t *testing.T) {
 		for _, atEnd := range []bool{false, true} {

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// tile is the innermost part of everything here: the sums of lanes rows by
-// 3*lanes columns of a product, kept in registers over the whole depth.
+// tile is the innermost kernel: the sums of lanes rows by 3*lanes columns of a product,
+// kept in registers over the whole depth.
 type tile struct {
 	name  string
 	lanes int
@@ -16,7 +16,7 @@ type tile struct {
 	//	z    = fma(a[k*3*lanes+i], b[k*3*lanes+j], z)    k ascending, below depth
 	//	c[i*stride+j] = fma(alpha, z, c[i*stride+j])
 	//
-	// It checks nothing. depth is at least 1; stride counts float64.
+	// without checks. depth is at least 1; stride counts float64.
 	run func(c *float64, stride int, alpha float64, a, b *float64, depth int)
 
 	// solve replaces a panel x of 3*lanes right-hand sides by solutions with
@@ -33,23 +33,25 @@ type tile struct {
 	//
 	//	dst[k*3*lanes+j] = (src[k*stride+j] - center[j]) * scale[j]
 	//
-	// The plain tile has none.
+	// nil in the plain tile.
 	widen func(dst *float64, src *float32, stride int, center, scale *float64, n int)
 
-	// peak does n rounds of peakChains multiply-adds of lanes float64: the
-	// measure of run. The plain tile has none.
+	// peak runs n rounds of peakChains multiply-adds of lanes float64: the reference of
+	// run. nil in the plain tile.
 	peak func(n int)
 }
 
 const peakChains = 12
 
-// width is a tile's columns, and how many rows or columns a packed panel holds.
+// width returns a tile's columns, which is the number of rows or columns of a packed
+// panel.
 func (t *tile) width() int { return 3 * t.lanes }
 
 // active is the fastest tile of this machine; all compute the same bits.
 var active = tiles()[0]
 
-// plainTile is the truth the others are held to, and what runs without them.
+// plainTile is the reference of the other tiles, and the tile without vector
+// instructions.
 var plainTile = tile{name: "plain", lanes: 2, run: runPlain, solve: solvePlain}
 
 func runPlain(c *float64, stride int, alpha float64, a, b *float64, depth int) {

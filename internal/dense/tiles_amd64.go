@@ -4,7 +4,7 @@ package dense
 
 import "golang.org/x/sys/cpu"
 
-// tiles are those this machine can run, best first.
+// tiles returns the tiles for this machine, best first.
 func tiles() []*tile {
 	var t []*tile
 	if cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ {

@@ -2,5 +2,5 @@
 
 package dense
 
-// tiles has no vector code in this build.
+// tiles returns the plain tile: this build has no vector code.
 func tiles() []*tile { return []*tile{&plainTile} }

@@ -1,7 +1,7 @@
 package dense
 
-// leaf is the order at which recursion ends. Below it a product of matrices
-// spends more on packing than it wins over the solve of a panel.
+// leaf is the order at which recursion ends. For smaller orders a product of matrices
+// spends more on packing than it gains over the solve of a panel.
 const leaf = 48
 
 // half splits an order above leaf; multiples of leaf keep the tiles whole.
@@ -16,15 +16,15 @@ func quarters(l Matrix, h int) (l11, l21, l22 Matrix) {
 // sides are the right-hand sides of a solve, the rows or columns of a matrix.
 type sides interface {
 	operand
-	// unpack is pack's way back, for all of the depth.
+	// unpack reverses pack, for the whole depth.
 	unpack(src []float64, width, i0, n int)
 }
 
-// solveLeaf solves a small triangle for n right-hand sides, a panel of them at
-// a time: with l, or with l' from its last row up.
+// solveLeaf solves a small triangle for n right-hand sides, panel by panel: with l, or
+// with l' from its last row up.
 func solveLeaf(l Matrix, trans bool, b sides, n int) {
 	width, last := active.width(), l.Rows-1
-	tasks(ceil(n, width), n*l.Rows*l.Rows/2, func(i int) {
+	runTasks(ceil(n, width), n*l.Rows*l.Rows/2, func(i int) {
 		i *= width
 		part := min(width, n-i)
 		buffer := getBuffer()

@@ -8,21 +8,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// use makes a tile the active one; the result undoes it.
-func use(t *tile) (undo func()) {
+// useTile selects the active tile; undo restores the previous tile.
+func useTile(t *tile) (undo func()) {
 	old := active
 	active = t
 	return func() { active = old }
 }
 
-// eachTile runs a test with every tile this machine has, and fails for one
-// that EUSN_REQUIRE names and the machine lacks.
+// eachTile runs a test with every tile of this machine, and fails for a tile that
+// EUSN_REQUIRE names and the machine lacks.
 func eachTile(t *testing.T, test func(t *testing.T)) {
 	found := map[string]bool{}
 	for _, s := range tiles() {
 		found[s.name] = true
 		t.Run(s.name, func(t *testing.T) {
-			defer use(s)()
+			defer useTile(s)()
 			test(t)
 		})
 	}
@@ -33,8 +33,8 @@ func eachTile(t *testing.T, test func(t *testing.T)) {
 	}
 }
 
-// workbench holds matrices that begin, or end, where memory does. The memory
-// between their rows must neither be read (it is not a number) nor written.
+// workbench holds matrices at the beginning or the end of accessible memory. The memory
+// between their rows must neither be read (it is NaN) nor written.
 type workbench struct {
 	rng      *rand.Rand
 	atEnd    bool
@@ -51,8 +51,8 @@ func newWorkbench(t *testing.T, atEnd bool) *workbench {
 	return w
 }
 
-// at takes n values of a place, at its begin or its end.
-func at[T any](w *workbench, v []T, n int) []T {
+// take returns n values of a block, at its beginning or its end.
+func take[T any](w *workbench, v []T, n int) []T {
 	if w.atEnd {
 		return v[len(v)-n:]
 	}
@@ -61,7 +61,7 @@ func at[T any](w *workbench, v []T, n int) []T {
 
 func (w *workbench) matrix(place, rows, cols int) Matrix {
 	m := Matrix{Rows: rows, Cols: cols, Stride: cols + rows%3}
-	m.Data = at(w, w.place[place], (rows-1)*m.Stride+cols)
+	m.Data = take(w, w.place[place], (rows-1)*m.Stride+cols)
 	for i := range m.Data {
 		m.Data[i] = math.NaN()
 	}
@@ -74,8 +74,8 @@ func (w *workbench) matrix(place, rows, cols int) Matrix {
 }
 
 func (w *workbench) samples(rows, cols int) Samples {
-	s := samples(w.rng, rows, cols)
-	x := at(w, w.features, len(s.X))
+	s := randomSamples(w.rng, rows, cols)
+	x := take(w, w.features, len(s.X))
 	copy(x, s.X)
 	for i := range x {
 		if i%s.Stride >= cols {
@@ -86,9 +86,9 @@ func (w *workbench) samples(rows, cols int) Samples {
 	return s
 }
 
-// samples draws float32 features with a mean, seen centred and scaled, in rows
-// further apart than they are long.
-func samples(rng *rand.Rand, rows, cols int) Samples {
+// randomSamples draws float32 features with a mean, read as centered and scaled, with a
+// stride larger than a row.
+func randomSamples(rng *rand.Rand, rows, cols int) Samples {
 	s := Samples{Rows: rows, Cols: cols, Stride: cols + 3, Center: make([]float64, cols), Scale: make([]float64, cols)}
 	s.X = make([]float32, (rows-1)*s.Stride+cols)
 	for i := range s.X {
@@ -110,8 +110,8 @@ func flip(at func(i, j int) float64) func(i, j int) float64 {
 	return func(i, j int) float64 { return at(j, i) }
 }
 
-// copied copies an operand's elements, which check reads many times.
-func copied(rows, cols int, at func(i, j int) float64) Matrix {
+// copyElements copies an operand's elements, which checkProduct reads many times.
+func copyElements(rows, cols int, at func(i, j int) float64) Matrix {
 	m := New(rows, cols)
 	for i := range rows {
 		for j := range m.Row(i) {

@@ -7,5 +7,5 @@
 //   - machine.go: simulates the vibration of a rotating machine
 //   - draw.go: draws the random numbers of the simulation
 //   - wave.go: computes the sine of the simulation
-//   - plant.go: simulates a plant of machines that run without an end
+//   - plant.go: simulates a plant of continuously running machines
 package machine

@@ -7,10 +7,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// draw is one series' random numbers.
+// draw is the random numbers of a series.
 type draw struct{ pcg *rand.PCG }
 
-// newDraw gives each series of each part its own generator.
+// newDraw returns the generator of a series of a part.
 func newDraw(seed uint64, split archive.Split, i int) *draw {
 	stream := uint64(i)
 	if split == archive.Test {
@@ -27,9 +27,9 @@ func (d *draw) between(lo, hi float64) float64 {
 // below is a whole number from 0 to n-1.
 func (d *draw) below(n int) int { return int(d.between(0, float64(n))) }
 
-// normal is standard normal by the sum of twelve uniforms, less 6: no
-// logarithm whose last bit may differ, and the sum of integers is exact. Its
-// tails end at 6 deviations, which no sensor noise here would show.
+// normal is standard normal by the sum of twelve uniforms, minus 6: without a logarithm,
+// whose last bit may differ, and with an exact sum of integers. Its tails end at 6
+// deviations, which is irrelevant for sensor noise here.
 func (d *draw) normal() float64 {
 	var sum uint64
 	for range 12 {

@@ -11,7 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// Options parametrises Simulate. Zero fields take the defaults.
+// Options configure Simulate. Zero fields take the defaults.
 type Options struct {
 	Train, Test int     // series of each part; default DefaultSeries
 	Seed        uint64  // same seed, same bits, on every platform
@@ -25,14 +25,14 @@ const (
 	DefaultSeries  = 300
 	DefaultSamples = 320  // 78 ms: about two shaft revolutions, seven outer-race impacts
 	DefaultRate    = 4096 // Hz; the resonance the impacts excite lies near 1.2 kHz
-	// DefaultNoise is as loud as the weakest fault impacts. With it a
-	// bank of 20 x 50 units is right for about 97 of 100 series, the nearest
-	// neighbour by each axis's deviation and peak for about 90, the nearest
-	// neighbour by raw samples for about 50.
+	// DefaultNoise is as loud as the weakest fault impacts. With this noise a bank of 20
+	// x 50 units classifies about 97 of 100 series correctly, the nearest neighbor by
+	// each axis's deviation and peak about 90, the nearest neighbor by raw samples about
+	// 50.
 	DefaultNoise = 0.25
 )
 
-// maxSamples bounds one call: 3 axes of float32 each.
+// maxSamples bounds the samples of a call: 3 axes of float32 each.
 const maxSamples = 1 << 28
 
 var (
@@ -40,7 +40,7 @@ var (
 	machineClasses  = []string{"healthy", "imbalance", "inner-race", "outer-race"}
 )
 
-// The conditions simulated, sorted as Dataset.Classes wants them.
+// The simulated conditions, sorted as Dataset.Classes requires.
 const (
 	healthy = iota
 	imbalance
@@ -91,17 +91,16 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// Simulate makes a labelled data set of the vibration of a rotating
-// machine, in m/s^2, as a three-axis accelerometer on the bearing housing
-// would see it: horizontal, vertical, axial. Four conditions: healthy,
-// imbalance, a fault on the bearing's inner race, one on its outer race. The
-// model and its sources are in machineSeries.
+// Simulate makes a labeled data set of the vibration of a rotating machine, in m/s^2, as
+// measured by a three-axis accelerometer on the bearing housing: horizontal, vertical,
+// axial. Four conditions: healthy, imbalance, a fault on the bearing's inner race, a
+// fault on its outer race. The model and its sources are in machineSeries.
 //
-// Series are independent of each other and of the number asked for: train-7 of
-// one seed is the same series in every data set. The bits are the same on
-// every platform: the generator is math/rand/v2's PCG, whose output is
-// specified, and arithmetic uses only operations that round in one way
-// everywhere (see wave.go). It ends early only when ctx does.
+// Series are independent of each other and of the number of series: train-7 of a seed is
+// the same series in every data set. The bits are the same on every platform: the
+// generator is math/rand/v2's PCG, whose output is specified, and arithmetic uses only
+// operations with the same rounding on all platforms (see wave.go). It ends early only
+// when ctx does.
 func Simulate(ctx context.Context, o Options, progress archive.Progress) (*archive.Dataset, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -141,31 +140,29 @@ func Simulate(ctx context.Context, o Options, progress archive.Progress) (*archi
 	return d, nil
 }
 
-// machineSeries is one series of condition i mod 4.
+// machineSeries returns a series of condition i mod 4.
 //
-// The shaft turns at 24 to 33 Hz, drawn per series, at a drawn angle. Its
-// residual imbalance gives a force m*e*omega^2 that turns with it: the
-// horizontal and vertical axes see it a quarter turn apart, the axial axis
-// hardly. ISO 21940-11 grades it by e*omega in mm/s: at most G 2.5 here where
-// the rotor counts as balanced, G 4 to 16 for class imbalance; the housing's
-// mass is 20 times the rotor's, so acceleration = (e*omega)*omega/20. A weak
-// second harmonic is the sign of misalignment.
+// The shaft turns at 24 to 33 Hz, drawn per series, at a drawn angle. Its residual
+// imbalance gives a rotating force m*e*omega^2: the horizontal and vertical axes measure
+// it a quarter turn apart, the axial axis hardly. ISO 21940-11 grades imbalance by
+// e*omega in mm/s: at most G 2.5 here for a balanced rotor, G 4 to 16 for class
+// imbalance; the housing's mass is 20 times the rotor's, so acceleration =
+// (e*omega)*omega/20. A weak second harmonic is the sign of misalignment.
 //
-// A spall on a race is struck by each rolling element. For n elements of
-// diameter d on pitch diameter D at contact angle a (R. B. Randall, J. Antoni:
-// Rolling element bearing diagnostics - a tutorial, Mechanical Systems and
-// Signal Processing 25 (2011) 485-520, eq. 1 and 2) impacts come at
+// Each rolling element strikes a spall on a race. For n elements of diameter d on pitch
+// diameter D at contact angle a (R. B. Randall, J. Antoni: Rolling element bearing
+// diagnostics - a tutorial, Mechanical Systems and Signal Processing 25 (2011) 485-520,
+// eq. 1 and 2) impacts come at
 //
 //	outer race  BPFO = n/2 * f * (1 - d/D cos a)
 //	inner race  BPFI = n/2 * f * (1 + d/D cos a)
 //
-// with intervals varying by 1 to 2 % because the elements slip (there, section
-// 2). Each impact rings a resonance of the housing, a decaying sine (P. D.
-// McFadden, J. D. Smith: Model for the vibration produced by a single point
-// defect in a rolling element bearing, Journal of Sound and Vibration 96 (1984)
-// 69-82). An outer-race spall stays in the load zone; an inner-race spall turns
-// through it with the shaft, so its impacts follow Stribeck's load distribution
-// (same source, eq. 3 to 5): see loadZone.
+// with intervals varying by 1 to 2 % because the elements slip (there, section 2). Each
+// impact excites a resonance of the housing, a decaying sine (P. D. McFadden, J. D.
+// Smith: Model for the vibration produced by a single point defect in a rolling element
+// bearing, Journal of Sound and Vibration 96 (1984) 69-82). An outer-race spall stays in
+// the load zone; an inner-race spall turns through the load zone with the shaft, so its
+// impacts follow Stribeck's load distribution (same source, eq. 3 to 5): see loadZone.
 func machineSeries(o Options, split archive.Split, i int) []float32 {
 	r := newDraw(o.Seed, split, i)
 	condition := i % 4
@@ -187,7 +184,7 @@ func machineSeries(o Options, split archive.Split, i int) []float32 {
 	return out
 }
 
-// bearing is the geometry that sets its characteristic frequencies.
+// bearing is the geometry of a bearing, which determines its characteristic frequencies.
 type bearing struct {
 	balls int
 	ratio float64 // ball diameter / pitch diameter * cos(contact angle)
@@ -230,8 +227,8 @@ func (a *axes) addRotation(r *draw, condition int, shaft, angle, rate float64) {
 	}
 }
 
-// machineGain turns the housing's small acceleration into the sensor's: the
-// mount is near its own resonance.
+// machineGain converts the housing's small acceleration to the sensor's: the mount is
+// near its own resonance.
 const machineGain = 12
 
 // addImpacts adds the ringing of a race fault: perTurn impacts per shaft turn.
@@ -242,7 +239,7 @@ func (a *axes) addImpacts(r *draw, shaft, angle, rate, perTurn float64, turning 
 	gain := [3]float64{r.between(0.5, 0.9), r.between(0.8, 1.2), r.between(0.2, 0.6)}
 	resonance := r.between(1100, 1300) / rate // turns per sample
 	decay := 1 / (r.between(0.8, 1.6) / 1000 * rate)
-	// From before the start, so that the first samples may ring as well.
+	// From before the start, so that earlier impacts still ring in the first samples.
 	for at := float64(interval * (r.between(0, 1) - 2)); at < float64(a.n); {
 		force := float64(size * r.between(0.8, 1.2))
 		if turning {

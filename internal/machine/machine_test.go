@@ -23,8 +23,8 @@ func simulate(t *testing.T, o Options) *archive.Dataset {
 	return d
 }
 
-// The bits are part of the demo's promise: a change here changes every figure
-// that was ever quoted from it.
+// The bits are part of the demo's promise: a change here changes every published figure
+// of the demo.
 func TestMachineBits(t *testing.T) {
 	d := simulate(t, Options{Train: 8, Test: 8, Seed: 7, Samples: 64})
 	h := sha256.New()
@@ -92,9 +92,9 @@ func TestMachineSeriesDependOnlyOnSeedAndName(t *testing.T) {
 	}
 }
 
-// Each condition must show its physics: without noise, over a second, the
-// spectrum of the envelope (here the squared signal) peaks at the rate of the
-// impacts, and only an imbalance shakes strongly at the shaft's own rate.
+// Each condition must show its physics: without noise, over a second, the spectrum of the
+// envelope (here the squared signal) peaks at the rate of the impacts, and only an
+// imbalance shakes strongly at the shaft's own rate.
 func TestMachinePhysics(t *testing.T) {
 	o := Options{Train: 40, Test: 4, Seed: 5, Samples: DefaultRate, Noise: -1}
 	d := simulate(t, o)
@@ -109,7 +109,7 @@ func TestMachinePhysics(t *testing.T) {
 		if heavy := once > 0.35; heavy != (s.Label == imbalance) {
 			t.Errorf("%s, %s: amplitude %.2f m/s^2 at the shaft's rate", s.ID, d.Classes[s.Label], once)
 		}
-		// Slip spreads the line; 2 % of 4 Hz lets it wander a little.
+		// Slip widens the line; 2 % of 4 Hz allows a small shift.
 		inner, outer := peak(squared, 5.4152*shaft), peak(squared, 3.5848*shaft)
 		switch {
 		case s.Label == innerRace && inner < 2*outer:
@@ -128,7 +128,7 @@ func column(v []float32, c int) []float64 {
 	return out
 }
 
-// amplitude of one frequency in Hz, by correlation over the whole series.
+// amplitude is the amplitude at a frequency in Hz, by correlation over the whole series.
 func amplitude(x []float64, hz float64) float64 {
 	var re, im, mean float64
 	for _, v := range x {
@@ -150,9 +150,8 @@ func peak(x []float64, hz float64) float64 {
 	return best
 }
 
-// The task must be neither trivial nor hopeless. The nearest neighbour by raw
-// samples is the naive reader the simulation is made to defeat: a quarter would
-// be chance.
+// The task must be neither trivial nor hopeless. The nearest neighbor by raw samples is
+// the simple method that the simulation must defeat: chance is a quarter.
 func TestMachineIsNotTrivial(t *testing.T) {
 	d := simulate(t, Options{Train: 200, Test: 200, Seed: 1})
 	train, right := d.Part(archive.Train), 0
@@ -216,8 +215,8 @@ func TestMachineStopsWithContext(t *testing.T) {
 	}
 }
 
-// 4e-15 is the rounding of 2 pi x turn for 16 turns (half a unit in the last
-// place of 100) and a few roundings of the polynomial.
+// 4e-15 is the rounding of 2 pi x turn for 16 turns (half a unit in the last place of
+// 100) and a few roundings of the polynomial.
 func TestWaves(t *testing.T) {
 	for k := -3200; k <= 3200; k++ {
 		turn := float64(k) / 200

@@ -8,16 +8,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// plantRows is how many samples a machine of a plant is ahead of the others at
-// most, as producers that send messages are.
+// plantRows is the largest lead in samples of a machine of a plant over another, as with
+// producers of messages.
 const plantRows = 256
 
-// SimulatePlant writes a recording of machines that run without an end, as a
-// plant has them: each a continuous stream whose condition changes from
-// interval to interval, labelled, without end marks. The intervals are the
-// series of one part of Simulate with the same options, each half to one
-// and a half times as long as o.Samples, dealt out to the machines; a machine's
-// conditions alternate. Times are those of o.Rate.
+// SimulatePlant writes a recording of continuously running machines, as in a plant: each
+// is a continuous stream whose condition changes from interval to interval, labeled,
+// without end marks. The intervals are the series of one part of Simulate with the same
+// options, each half to one and a half times as long as o.Samples, distributed over the
+// machines; a machine's conditions alternate. The times follow o.Rate.
 func SimulatePlant(ctx context.Context, path string, part archive.Split, machines int, o Options, progress archive.Progress) (err error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -52,7 +51,7 @@ func SimulatePlant(ctx context.Context, path string, part archive.Split, machine
 				all[m].values, all[m].class = machineSeries(one, part, i), machineClasses[i%4]
 				all[m].next++
 			}
-			ended, err := all[m].write(w, m, o.Rate)
+			ended, err := all[m].writeSamples(w, m, o.Rate)
 			if err != nil {
 				w.Abort()
 				return err
@@ -66,7 +65,7 @@ func SimulatePlant(ctx context.Context, path string, part archive.Split, machine
 	return w.Close()
 }
 
-// plantInterval is the n-th interval of machine m. Conditions go by the number
+// plantInterval returns the n-th interval of machine m. Conditions go by the number
 // modulo 4, so for an even number of machines they are shifted each time.
 func plantInterval(m, n, machines int) int {
 	if machines%2 == 0 {
@@ -75,16 +74,16 @@ func plantInterval(m, n, machines int) int {
 	return n*machines + m
 }
 
-// plantMachine is where a machine has come to.
+// plantMachine is the progress of a machine.
 type plantMachine struct {
-	next   int       // interval
-	values []float32 // of the one in hand, those not yet written
+	next   int       // next interval
+	values []float32 // unwritten values of the current interval
 	class  string
 	seq    int64
 }
 
-// write adds the machine's next samples and says whether its interval ends.
-func (p *plantMachine) write(w *archive.RecordingWriter, number int, rate float64) (ended bool, err error) {
+// writeSamples writes the machine's next samples and reports whether its interval ends.
+func (p *plantMachine) writeSamples(w *archive.RecordingWriter, number int, rate float64) (ended bool, err error) {
 	if len(p.values) == 0 {
 		return false, nil
 	}

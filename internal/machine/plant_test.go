@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// A plant's recording holds what it says: streams without marks, of intervals
-// that change their label, in order of time.
+// A plant's recording has streams without marks, of intervals with changing labels, in
+// order of time.
 func TestSimulatePlant(t *testing.T) {
 	for _, machines := range []int{1, 2, 3, 4, 7} {
 		path := filepath.Join(t.TempDir(), "plant.parquet")
@@ -29,16 +29,16 @@ func TestSimulatePlant(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		type seen struct {
+		type history struct {
 			seq, time int64
 			label     string
 			changes   int
 		}
-		streams := map[string]*seen{}
+		streams := map[string]*history{}
 		for i, id := range all.Stream {
 			s := streams[id]
 			if s == nil {
-				s = &seen{}
+				s = &history{}
 				streams[id] = s
 			}
 			if all.Seq[i] != s.seq+1 || all.Time[i] <= s.time || all.End[i] || all.Label[i] == "" {

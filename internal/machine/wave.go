@@ -6,10 +6,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
-// The simulated machine must have the same bits everywhere. The standard
-// library's Sin and Exp do not promise that (see canon.ExpNegative). So these
-// are polynomials of math.FMA, and the callers keep a product from being fused
-// by an explicit float64 conversion or by asking for the fused form.
+// The simulated machine must have the same bits on all platforms. The standard library's
+// Sin and Exp do not promise equal bits (see canon.ExpNegative). So the functions here
+// are polynomials of math.FMA, and callers prevent the fusion of a product by an explicit
+// float64 conversion or request the fused form.
 
 // sine is sin(2 pi turn), to about 1e-15 for |turn| below 1e3.
 func sine(turn float64) float64 {
@@ -24,5 +24,5 @@ func sine(turn float64) float64 {
 	return float64(x * canon.Taylor(-float64(x*x), sineTerms))
 }
 
-// sineTerms k: 1/(2k+1)! divided by the term before it.
+// sineTerms k: 1/(2k+1)! divided by the previous term.
 var sineTerms = []float64{2 * 3, 4 * 5, 6 * 7, 8 * 9, 10 * 11, 12 * 13, 14 * 15, 16 * 17, 18 * 19, 20 * 21}

@@ -12,10 +12,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// isa is an instruction set. A tile is as many rows as a vector has lanes, by
-// three vectors: that fills the registers (AVX-512: 24 accumulators of 32,
-// AVX2: 12 of 16), hides the latency of the multiply-adds, and needs fewer
-// loads than the two per cycle that cores have.
+// isa is an instruction set. A tile has as many rows as a vector has lanes, by three
+// vectors: this size fills the registers (AVX-512: 24 accumulators of 32, AVX2: 12 of
+// 16), hides the latency of the multiply-adds, and needs fewer loads than the two per
+// cycle of a core.
 type isa struct {
 	name  string
 	lanes int // float64 of a vector
@@ -69,10 +69,10 @@ func (s isa) tile() {
 	for _, z := range s.regs[:s.lanes*vectors] {
 		VXORPD(z, z, z)
 	}
-	// Rows of c are prefetched one at a time: a whole tile at once would keep
-	// the panels out of the queue to the second-level cache. After the last row
-	// of its own tile the loop continues with those of the next tile below:
-	// prefetching beyond the end of memory is allowed.
+	// Rows of c are prefetched one at a time: prefetching a whole tile at once would keep
+	// the panels out of the queue to the second-level cache. After the last row of its
+	// own tile the loop continues with the rows of the next tile below: prefetching
+	// beyond the end of memory is allowed.
 	const unroll = 8
 	MOVQ(c, row)
 	SUBQ(U8(unroll), depth)
@@ -81,7 +81,7 @@ func (s isa) tile() {
 	for line := 0; line < 8*vectors*s.lanes; line += 64 {
 		PREFETCHT0(at(row, line))
 	}
-	PREFETCHT0(at(row, 8*vectors*s.lanes-1)) // rows need not begin a line
+	PREFETCHT0(at(row, 8*vectors*s.lanes-1)) // rows need not be aligned to cache lines
 	ADDQ(stride, row)
 	for u := range unroll {
 		s.multiply(a, b, u)
@@ -140,8 +140,8 @@ func (s isa) advance(a, b reg.Register, rows int) {
 	ADDQ(U32(rows*8*vectors*s.lanes), b)
 }
 
-// solve keeps one value of every row of a panel in three registers while the
-// values found before it are taken off.
+// solve keeps a value of every row of a panel in three registers while the previous
+// values are subtracted.
 func (s isa) solve() {
 	s.function("solve", "(x *float64, step int, l *float64, down, right, n int)",
 		fmt.Sprintf("solves a panel of %d rows.", vectors*s.lanes))
@@ -192,7 +192,7 @@ func (s isa) solve() {
 	RET()
 }
 
-// widen keeps the centre and scale of a panel's features in registers.
+// widen keeps the center and scale of a panel's features in registers.
 func (s isa) widen() {
 	s.function("widen", "(dst *float64, src *float32, stride int, center, scale *float64, n int)",
 		fmt.Sprintf("packs n samples of %d features.", vectors*s.lanes))
