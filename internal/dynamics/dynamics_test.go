@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// recipes of each kind that see their samples as they are.
+// recipes returns recipes of each kind without changes to their samples.
 func recipes(t *testing.T) map[string]*reservoir.Network {
 	t.Helper()
 	paper := func(o reservoir.PaperOptions) reservoir.Spec {
@@ -48,16 +48,17 @@ func engineOf(t *testing.T, net *reservoir.Network) reservoir.Engine {
 	return e
 }
 
-// stepped is the derivative of a step at zero, as the engine has it: each column is the
-// states after a step from one small state of one unit. It knows nothing of members.
-func stepped(t *testing.T, net *reservoir.Network) *mat.Dense {
+// stepDerivative returns the derivative of a step at zero, from the engine: each column
+// is the states after a step from a small state of one unit, without use of the members.
+func stepDerivative(t *testing.T, net *reservoir.Network) *mat.Dense {
 	t.Helper()
 	for _, m := range net.Members {
 		clear(m.Bias)
 	}
 	e, s := engineOf(t, net), net.Spec
 	l, n := s.Layout(), s.Members*s.Units
-	// So small that tanh(z) is z to z^2/3 < 1e-7 of it, and float32 has 7 digits of it.
+	// So small that tanh(z) is z with a relative error of z^2/3 < 1e-7, and float32 has 7
+	// digits for it.
 	const small = 1. / 1024
 	j, units := mat.NewDense(n, n, nil), make([]float32, n)
 	found := 0
@@ -69,7 +70,7 @@ func stepped(t *testing.T, net *reservoir.Network) *mat.Dense {
 		l.UnitsOf(s, state, units)
 		k := slices.Index(units, small)
 		if state[w] = before; k < 0 {
-			continue // no unit's state
+			continue // not the state of a unit
 		}
 		state[w] = math.Float32bits(small)
 		found++
@@ -93,16 +94,16 @@ func stepped(t *testing.T, net *reservoir.Network) *mat.Dense {
 	return j
 }
 
-// The modes are the eigenvalues of what the engine does to small states.
+// The modes are the eigenvalues of the engine's step for small states.
 func TestModesAreTheEngines(t *testing.T) {
 	for name, net := range recipes(t) {
 		t.Run(name, func(t *testing.T) {
-			got, err := dynamics.Of(net)
+			got, err := dynamics.ComputeModes(net)
 			if err != nil {
 				t.Fatal(err)
 			}
 			var e mat.Eigen
-			if !e.Factorize(stepped(t, net), mat.EigenNone) {
+			if !e.Factorize(stepDerivative(t, net), mat.EigenNone) {
 				t.Fatal("no eigenvalues")
 			}
 			var moduli []float64
@@ -111,7 +112,7 @@ func TestModesAreTheEngines(t *testing.T) {
 			}
 			slices.Sort(moduli)
 			n := len(moduli)
-			if got.Count != n || math.Abs(got.Radius-moduli[n-1]) > 1e-5 { // float32 states: 6e-8 a column, and the solver's share of it
+			if got.Count != n || math.Abs(got.Radius-moduli[n-1]) > 1e-5 { // float32 states: 6e-8 per column, and the solver's share
 				t.Errorf("%d modes, radius %v, want %d and %v", got.Count, got.Radius, n, moduli[n-1])
 			}
 			var times []float64
@@ -126,7 +127,8 @@ func TestModesAreTheEngines(t *testing.T) {
 			}
 			slices.Sort(times)
 			if k := len(times); k > 0 {
-				// An error of 1e-6 of a modulus near .99 is one of 1e-4 of its logarithm.
+				// An error of 1e-6 of a modulus near .99 is an error of 1e-4 of its
+				// logarithm.
 				for _, c := range []struct{ got, want float64 }{{got.Half, times[(k-1)/2]}, {got.Most, times[(k-1)*9/10]}} {
 					if math.Abs(c.got/c.want-1) > 1e-3 {
 						t.Errorf("samples until 1/e: %v, want %v", c.got, c.want)
@@ -138,7 +140,7 @@ func TestModesAreTheEngines(t *testing.T) {
 	}
 }
 
-// A unit with taps falls to 1/e as its mode says, when nothing comes any more.
+// Without input, a unit with taps falls to 1/e as its mode predicts.
 func TestForgetting(t *testing.T) {
 	net := recipes(t)["mixed"]
 	for i := range net.Members {
@@ -178,12 +180,12 @@ func TestForgetting(t *testing.T) {
 
 func TestTooManyUnits(t *testing.T) {
 	net := &reservoir.Network{Spec: reservoir.Spec{Units: dynamics.MostUnits + 1}}
-	if m, err := dynamics.Of(net); err == nil {
+	if m, err := dynamics.ComputeModes(net); err == nil {
 		t.Errorf("%+v of members of %d units, want an error", m, net.Spec.Units)
 	}
 }
 
-// The figures of a state beside the same network in float64.
+// The figures of a state compared with the same network in float64.
 func TestLook(t *testing.T) {
 	net := recipes(t)["bank"]
 	s := net.Spec
@@ -199,7 +201,7 @@ func TestLook(t *testing.T) {
 	if err := e.ReadState(0, state); err != nil {
 		t.Fatal(err)
 	}
-	got := look.At(state)
+	got := look.ComputeFigures(state)
 	squares, saturated, units := 0., 0., 0.
 	for _, m := range net.Members {
 		h, most := make([]float64, s.Units), make([]float64, s.Units)
@@ -226,17 +228,17 @@ func TestLook(t *testing.T) {
 	if saturated < 3 || saturated > units-3 {
 		t.Fatalf("%v of %v units are saturated: that tests little", saturated, units)
 	}
-	// float32 and float64 are apart by some 1e-6 after 60 samples (reservoir's
-	// TestFloat64Model); a unit within that of .99 could count on either side.
+	// float32 and float64 differ by some 1e-6 after 60 samples (reservoir's
+	// TestFloat64Model); a unit so close to .99 could count on either side.
 	if size := math.Sqrt(squares / units); math.Abs(got.Size/size-1) > 1e-4 || math.Abs(got.Saturated-saturated/units) > 1/units {
 		t.Errorf("%+v, want a size of %v and %v of %v units", got, size, saturated, units)
 	}
-	if n := testing.AllocsPerRun(10, func() { look.At(state) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { look.ComputeFigures(state) }); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
 }
 
-// Of kind mixed: nothing is saturated in silence, everything is where samples are huge.
+// For kind mixed: no unit is saturated in silence, every unit is with huge samples.
 func TestLookMixed(t *testing.T) {
 	net := recipes(t)["mixed"]
 	for i := range net.Members {
@@ -256,7 +258,7 @@ func TestLookMixed(t *testing.T) {
 		if err := e.ReadState(0, state); err != nil {
 			t.Fatal(err)
 		}
-		got := look.At(state)
+		got := look.ComputeFigures(state)
 		s.Layout().UnitsOf(s, state, units)
 		squares := 0.
 		for _, h := range units {
@@ -268,7 +270,7 @@ func TestLookMixed(t *testing.T) {
 	}
 }
 
-// A recipe with the last state alone says nothing of saturation.
+// A recipe with only the last state gives no saturation.
 func TestLookLastAlone(t *testing.T) {
 	net := recipes(t)["eusn"]
 	e, s := engineOf(t, net), net.Spec
@@ -279,7 +281,7 @@ func TestLookLastAlone(t *testing.T) {
 	if err := e.ReadState(0, state); err != nil {
 		t.Fatal(err)
 	}
-	if f := dynamics.NewLook(s).At(state); f.Saturated != 0 || !(f.Size > 0) {
+	if f := dynamics.NewLook(s).ComputeFigures(state); f.Saturated != 0 || !(f.Size > 0) {
 		t.Errorf("%+v, want a size alone", f)
 	}
 }
@@ -292,6 +294,6 @@ func BenchmarkLook(b *testing.B) {
 	state[0] = 100 // samples
 	look := dynamics.NewLook(s)
 	for b.Loop() {
-		look.At(state)
+		look.ComputeFigures(state)
 	}
 }

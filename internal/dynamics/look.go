@@ -10,15 +10,15 @@ import (
 // limit is the share of an activation's limit from which a unit is saturated.
 const limit = .99
 
-// Look is how states of one recipe are looked at. It belongs to one goroutine.
+// Look computes figures of states of a recipe. It belongs to one goroutine.
 type Look struct {
 	spec      reservoir.Spec
 	layout    reservoir.Layout
 	features  []float32
-	last, max int // which kind of feature they are; -1: the recipe has none
+	last, max int // indexes of these kinds of features; -1: the recipe has none
 }
 
-// NewLook makes one.
+// NewLook returns a Look for a recipe.
 func NewLook(s reservoir.Spec) *Look {
 	l := &Look{spec: s, layout: s.Layout(), features: make([]float32, s.FeatureCount()), last: -1, max: -1}
 	all := reservoir.AllFeatures
@@ -26,7 +26,7 @@ func NewLook(s reservoir.Spec) *Look {
 		all = reservoir.MixedFeatures
 	}
 	k := 0
-	for _, f := range all { // the order of the features, whatever that in the recipe is
+	for _, f := range all { // the order of features in states, for any order in the recipe
 		if !slices.Contains(s.Features, f) {
 			continue
 		}
@@ -41,14 +41,15 @@ func NewLook(s reservoir.Spec) *Look {
 	return l
 }
 
-// Figures are those of a state.
+// Figures are the figures of a state.
 type Figures struct {
-	Saturated float64 // share of the units, 0 to 1; 0 where the recipe has no feature max
-	Size      float64 // root of the mean square of h; 0 where the recipe has no feature last
+	Saturated float64 // share of the units, 0 to 1; 0 if the recipe has no feature max
+	Size      float64 // root of the mean square of h; 0 if the recipe has no feature last
 }
 
-// At is the figures of a state as reservoir.Layout has it. It allocates nothing.
-func (l *Look) At(state []uint32) (f Figures) {
+// ComputeFigures returns the figures of a state in the form of reservoir.Layout. It does
+// not allocate.
+func (l *Look) ComputeFigures(state []uint32) (f Figures) {
 	l.layout.FeaturesOf(l.spec, state, l.features)
 	units, kinds := l.spec.Units, len(l.spec.Features)
 	saturated, squares := 0, 0.

@@ -11,29 +11,30 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// MostUnits is the largest member whose modes Of computes: with more, they would take minutes.
+// MostUnits is the largest member supported by ComputeModes: larger members would take
+// minutes.
 const MostUnits = 512
 
-// Modes are those of all members of a network, near a state of zero.
+// Modes are the modes of all members of a network, near a state of zero.
 type Modes struct {
-	Count  int     `json:"count"`            // as many as units
+	Count  int     `json:"count"`            // the number of units
 	Radius float64 `json:"effective_radius"` // the largest modulus
-	Held   int     `json:"held"`             // modes with a modulus of 1 or more: they do not fall
-	// Of the others, half fall to 1/e within Half samples, and nine of ten within Most.
-	// Samples are those that the network sees, after a front end. Both are 0 where every
-	// mode is held.
+	Held   int     `json:"held"`             // modes with a modulus of 1 or more, which do not fall
+	// Of the remaining modes, half fall to 1/e within Half samples, and nine of ten
+	// within Most. Samples are the network's samples, after a front end. Both are 0 if
+	// every mode is held.
 	Half float64 `json:"half_samples"`
 	Most float64 `json:"nine_of_ten_samples"`
 }
 
-// Of computes a network's modes. The error is one of a member that is too large.
-func Of(net *reservoir.Network) (Modes, error) {
+// ComputeModes computes a network's modes. It returns an error if a member is too large.
+func ComputeModes(net *reservoir.Network) (Modes, error) {
 	if n := net.Spec.Units; n > MostUnits {
 		return Modes{}, fmt.Errorf("dynamics: members of %d units, want at most %d", n, MostUnits)
 	}
 	var all []float64
 	for r := range net.Members {
-		moduli, err := member(&net.Members[r], net.Spec.Units, net.Spec.Kind)
+		moduli, err := memberModuli(&net.Members[r], net.Spec.Units, net.Spec.Kind)
 		if err != nil {
 			return Modes{}, fmt.Errorf("dynamics: member %d: %w", r, err)
 		}
@@ -43,24 +44,24 @@ func Of(net *reservoir.Network) (Modes, error) {
 	m := Modes{Count: len(all), Radius: all[len(all)-1]}
 	falling, _ := slices.BinarySearch(all, 1)
 	if m.Held = len(all) - falling; falling > 0 {
-		m.Half, m.Most = samples(all[(falling-1)/2]), samples(all[(falling-1)*9/10])
+		m.Half, m.Most = samplesToFall(all[(falling-1)/2]), samplesToFall(all[(falling-1)*9/10])
 	}
 	return m, nil
 }
 
-// samples is after how many a mode has fallen to 1/e.
-func samples(modulus float64) float64 {
+// samplesToFall returns the number of samples after which a mode has fallen to 1/e.
+func samplesToFall(modulus float64) float64 {
 	if modulus == 0 {
 		return 0
 	}
 	return -1 / math.Log(modulus)
 }
 
-// member are the moduli of a member's modes.
-func member(m *reservoir.Member, n int, kind reservoir.Kind) ([]float64, error) {
+// memberModuli returns the moduli of a member's modes.
+func memberModuli(m *reservoir.Member, n int, kind reservoir.Kind) ([]float64, error) {
 	keep, gain := float64(m.Keep), float64(m.Gain)
 	moduli := make([]float64, 0, n)
-	if len(m.Lags) > 0 { // its units do not see each other
+	if len(m.Lags) > 0 { // its units are not connected
 		for _, w := range m.Recurrent {
 			moduli = append(moduli, math.Abs(keep+gain*float64(w)))
 		}

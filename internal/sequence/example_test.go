@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A prediction after every four samples, whatever messages they come in.
+// A prediction after every four samples, for any split into messages.
 func ExampleSequencer_Cut() {
 	policy := &reservoir.Policy{Kind: reservoir.Count, Length: 4}
 	var s sequence.Sequencer // of one stream

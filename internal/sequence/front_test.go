@@ -9,9 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// However the samples of a stream come, what each prediction sees of them is what
-// the front end makes of the sequence by itself; where windows overlap, of the
-// stream.
+// For any split of a stream, the input of each prediction equals the output of the front
+// end for the sequence by itself; for overlapping windows, for the stream.
 func TestFrontIsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(8, 9))
 	fronts := []reservoir.Front{{Normalise: 5}, {Decimate: 2}, {Centre: 3, Envelope: 2, Decimate: 4}}
@@ -58,7 +57,7 @@ func TestFrontIsTheDefinition(t *testing.T) {
 	}
 }
 
-// transformed is what each prediction sees of the samples, which come in pieces.
+// transformed returns the input of each prediction, from samples in pieces.
 func transformed(f *reservoir.Front, p reservoir.Policy, x []float32, times []int64, ends []bool, pieces []int) (seen [][]float32) {
 	var q Sequencer
 	front := NewFront(f, p, 2)
@@ -73,7 +72,7 @@ func transformed(f *reservoir.Front, p reservoir.Policy, x []float32, times []in
 			if c.Reset {
 				open[c.Phase] = nil
 			}
-			open[c.Phase] = append(open[c.Phase], y[2*front.At(c.From):2*front.At(c.To)]...)
+			open[c.Phase] = append(open[c.Phase], y[2*front.RowsBefore(c.From):2*front.RowsBefore(c.To)]...)
 			if c.Emit {
 				seen = append(seen, slices.Clone(open[c.Phase]))
 			}
@@ -83,10 +82,10 @@ func transformed(f *reservoir.Front, p reservoir.Policy, x []float32, times []in
 	return seen
 }
 
-// Without a front end every sample is what it was.
+// Without a front end every sample is unchanged.
 func TestNoFront(t *testing.T) {
 	f := NewFront(nil, reservoir.Policy{Kind: reservoir.Marked}, 2)
-	if f.StateSize() != 0 || f.Place(3, nil, 7) != 7 || f.At(5) != 5 {
-		t.Errorf("%d numbers of state, %d samples of 7, %d before sample 5", f.StateSize(), f.Place(3, nil, 7), f.At(5))
+	if f.StateSize() != 0 || f.Place(3, nil, 7) != 7 || f.RowsBefore(5) != 5 {
+		t.Errorf("%d numbers of state, %d samples of 7, %d before sample 5", f.StateSize(), f.Place(3, nil, 7), f.RowsBefore(5))
 	}
 }

@@ -1,13 +1,12 @@
-// Package sequence decides where the sequences of a stream begin and end: it
-// applies a [reservoir.Policy] to the samples of one stream as they come.
+// Package sequence decides where the sequences of a stream begin and end: it applies a
+// [reservoir.Policy] to the samples of a stream, message by message.
 //
-// It owns that decision, and its state between two messages, for everybody: the
-// live stage asks it for each message, training and evaluation for each stream
-// they hold, so that all cut a stream in the same places. A Sequencer sees how many
-// samples there are, their times and end marks, and never a value. Where the
-// states are, and what becomes of a prediction, is the caller's business. Front
-// runs the samples through a model's front end, which begins anew where sequences
-// do.
+// The package is the only place of this decision, and keeps its state between two
+// messages: the live stage calls it for each message, training and evaluation for each
+// stored stream, so that all cut a stream at the same places. A Sequencer reads the
+// number of samples, their times and end marks, and never a value. The caller keeps the
+// states and handles predictions. Front runs the samples through a model's front end,
+// which restarts with each sequence.
 package sequence
 
 import (
@@ -17,36 +16,34 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Max closes a sequence that does not end by itself: the engines'
-// sample counts have reservoir.MaxSteps as their limit. At 1 kHz this is after
-// 24 days.
+// Max closes a sequence without an end: the engines' sample counts are limited to
+// reservoir.MaxSteps. At 1 kHz the limit is reached after 24 days.
 const Max = reservoir.MaxSteps / 2
 
-// Cut is a piece of a stream's samples that one state takes in one go.
+// Cut is a piece of a stream's samples for one run of one state.
 type Cut struct {
-	Phase    int32 // which of the stream's states, of Policy.States
-	From, To int32 // of the samples given, those of [From, To)
-	Age      int64 // samples the sequence had before sample From
+	Phase    int32 // index of the stream's state, of Policy.States
+	From, To int32 // range of the given samples, [From, To)
+	Age      int64 // samples of the sequence before sample From
 	Reset    bool  // a sequence begins: the state is reset first
 	Emit     bool  // a prediction after the last sample
-	End      bool  // that prediction closes the sequence; otherwise it is early
+	End      bool  // the prediction closes the sequence; otherwise it is early
 }
 
-// Sequencer cuts one stream's samples into sequences. Its decisions depend only
-// on the samples, their times and marks, never on how they were split into
-// messages. The zero value is a stream that has not begun. The fields are its
-// whole state, so that it can be stored.
+// Sequencer cuts a stream's samples into sequences. Its decisions depend only on the
+// samples, their times and marks, never on their split into messages. The zero value is a
+// stream before its first sample. The fields are the whole state, and can be stored.
 type Sequencer struct {
-	N    int64 // samples in the open sequence; window: since the stream began
+	N    int64 // samples in the open sequence; window: since the start of the stream
 	Last int64 // time of the last sample, ns; for the gap policy
 }
 
 // Open reports whether a sequence has begun and not ended.
 func (q *Sequencer) Open() bool { return q.N > 0 }
 
-// Samples is what a message holds of one stream. Times (ns) and Ends have one
-// value per sample or are empty; EndAfter closes the sequence after the last
-// sample, or after the sample before where there is none.
+// Samples are the samples of a stream in a message. Times (ns) and Ends have one value
+// per sample or are empty; EndAfter closes the sequence after the last sample, or,
+// without samples, after the previous sample.
 type Samples struct {
 	Count    int
 	Times    []int64
@@ -59,7 +56,7 @@ func hasMarks(p *reservoir.Policy) bool {
 	return p.Kind == reservoir.Marked || p.Kind == reservoir.Gap
 }
 
-// endsAfter reports whether the sequence ends after sample r, which is its Nth.
+// endsAfter reports whether the sequence ends after sample r, its Nth sample.
 func (q *Sequencer) endsAfter(p *reservoir.Policy, s *Samples, r int) bool {
 	if p.Kind == reservoir.Count && q.N == int64(p.Length) || q.N == Max {
 		return true
@@ -67,9 +64,9 @@ func (q *Sequencer) endsAfter(p *reservoir.Policy, s *Samples, r int) bool {
 	return hasMarks(p) && (len(s.Ends) > 0 && s.Ends[r] || s.EndAfter && r == s.Count-1)
 }
 
-// Cut appends the pieces of the next samples to dst in the order to run them.
-// End marks count for the policies whose sequences vary in length, marked and
-// gap. The gap policy needs times.
+// Cut appends the pieces of the next samples to dst in the order of their runs. End marks
+// count for the policies with sequences of variable length, marked and gap. The gap
+// policy needs times.
 func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 	if p.Kind == reservoir.Window {
 		return q.cutWindow(dst, p, s.Count)
@@ -86,7 +83,7 @@ func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 	}
 	for r := range s.Count {
 		if p.Kind == reservoir.Gap {
-			if q.Open() && longer(s.Times[r], q.Last, p.Gap) {
+			if q.Open() && isLonger(s.Times[r], q.Last, p.Gap) {
 				add(r, true, true)
 			}
 			q.Last = s.Times[r]
@@ -106,9 +103,8 @@ func (q *Sequencer) Cut(dst []Cut, p *reservoir.Policy, s Samples) []Cut {
 	return dst
 }
 
-// Silence ends the open sequence for want of samples: as an end mark would
-// where sequences may have any length, without a prediction where they may
-// not.
+// Silence ends the open sequence after a silence: as an end mark does if sequences may
+// have any length, otherwise without a prediction.
 func (q *Sequencer) Silence(dst []Cut, p *reservoir.Policy) []Cut {
 	if p.Kind == reservoir.Marked || p.Kind == reservoir.Gap {
 		return q.Cut(dst, p, Samples{EndAfter: true})
@@ -117,9 +113,9 @@ func (q *Sequencer) Silence(dst []Cut, p *reservoir.Policy) []Cut {
 	return dst
 }
 
-// longer reports whether more than d lies between two times, either of which
-// may be anything: a difference that overflows is long.
-func longer(now, before int64, d time.Duration) bool {
+// isLonger reports whether the time between two times, which may be any values, exceeds
+// d: an overflowing difference is long.
+func isLonger(now, before int64, d time.Duration) bool {
 	if now <= before {
 		return false
 	}
@@ -127,17 +123,17 @@ func longer(now, before int64, d time.Duration) bool {
 	return diff < 0 || diff > int64(d)
 }
 
-// cutWindow serves Length/Hop states, each Hop samples behind the one before:
-// phase k holds the windows that begin at samples k*Hop + i*Length. Every Hop
-// samples, once a whole window has passed, the phase whose window ends
-// predicts. Early predictions come from the oldest open window.
+// cutWindow cuts for Length/Hop states, each Hop samples after the previous state: phase
+// k holds the windows that begin at samples k*Hop + i*Length. Every Hop samples, after
+// the first whole window, the phase whose window ends predicts. Early predictions come
+// from the oldest open window.
 func (q *Sequencer) cutWindow(dst []Cut, p *reservoir.Policy, count int) []Cut {
 	begin, stop := q.N, q.N+int64(count)
 	length, hop := int64(p.Length), int64(p.Hop)
 	phases := length / hop
 	base := len(dst)
-	// One cut per phase, ending at an event of that phase or at the last sample.
-	// done(k) is how far phase k has come: the end of its last cut.
+	// A cut per phase, ending at an event of the phase or at the last sample. done(k) is
+	// the progress of phase k: the end of its last cut.
 	run := func(k, to int64, emit, end bool) {
 		from := max(begin, k*hop)
 		for i := len(dst) - 1; i >= base; i-- {
@@ -173,7 +169,7 @@ func (q *Sequencer) cutWindow(dst []Cut, p *reservoir.Policy, count int) []Cut {
 	return dst
 }
 
-// nextEvent is the next count after n at which a window may end or an early
+// nextEvent returns the next count after n at which a window may end or an early
 // prediction is due.
 func nextEvent(n, hop int64, early int) int64 {
 	next := (n/hop + 1) * hop

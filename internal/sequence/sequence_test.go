@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// replay feeds the samples in pieces and follows each state, checking that
-// runs join without a hole, and returns the predictions.
+// replay feeds the samples in pieces and tracks each state, checks that runs join without
+// a gap, and returns the predictions.
 func replay(t *testing.T, p reservoir.Policy, times []int64, ends []bool, last bool, pieces []int) []sequencetest.Span {
 	t.Helper()
 	var q Sequencer
@@ -43,8 +43,8 @@ func replay(t *testing.T, p reservoir.Policy, times []int64, ends []bool, last b
 	return out
 }
 
-// Any split of the samples into messages gives the predictions of the
-// definition, in the order of time.
+// Any split of the samples into messages gives the predictions of the definition, in the
+// order of time.
 func TestSequencerSplitInvariance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	policies := []reservoir.Policy{
@@ -83,8 +83,8 @@ func TestSequencerSplitInvariance(t *testing.T) {
 	}
 }
 
-// split cuts n count into random pieces, empty ones included; the last one only
-// if it may be empty, since an end mark belongs to the last sample.
+// split splits a count of n into random pieces, including empty pieces; the last piece is
+// empty only if emptyEnd is true, since an end mark belongs to the last sample.
 func split(rng *rand.Rand, n int, emptyEnd bool) []int {
 	var pieces []int
 	for n > 0 {
@@ -128,7 +128,7 @@ func TestLonger(t *testing.T) {
 		now, before int64
 		want        bool
 	}{{10, 5, false}, {11, 5, true}, {5, 11, false}, {hi, lo, true}, {lo, hi, false}, {0, lo, true}} {
-		if got := longer(c.now, c.before, 5*time.Nanosecond); got != c.want {
+		if got := isLonger(c.now, c.before, 5*time.Nanosecond); got != c.want {
 			t.Errorf("longer(%d, %d, 5ns) = %v, want %v", c.now, c.before, got, c.want)
 		}
 	}

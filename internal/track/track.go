@@ -1,11 +1,10 @@
-// Package track advances the sequences of one stream: where sequences begin and
-// end, what replaces a missing value, the model's front end, the limits of the
-// training data, sampling rates, and the flags of each prediction that follow from
-// all of them.
+// Package track advances the sequences of a stream: start and end of sequences,
+// replacement of missing values, the model's front end, the limits of the training data,
+// sampling rates, and the resulting flags of each prediction.
 //
-// The live stage and the offline cutter share it, so that a stream has the same
-// sequences, samples and flags in both. It does not know where the states of the
-// network are, nor the scores of a prediction.
+// The live stage and the offline cutter share the package, so that a stream has the same
+// sequences, samples and flags in both. The package depends neither on the states of the
+// network nor on the scores of a prediction.
 package track
 
 import (
@@ -19,33 +18,33 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Rules are what the sequences of a stream depend on besides its samples. They
-// are the model's and the configuration's.
+// Rules are the inputs of a stream's sequences besides its samples: settings of the model
+// and the configuration.
 type Rules struct {
 	Policy   reservoir.Policy
 	Channels int
-	Mean     []float32 // replaces a value that is missing at the start of a sequence, with Hold; one for each channel
+	Mean     []float32 // replaces a missing value at the start of a sequence, with Hold; one per channel
 	Hold     bool      // the previous value of the channel replaces a missing one; else zero
 	Front    *reservoir.Front
 	Training reservoir.Training
 
-	RateTolerance float64 // share by which sampling rates may differ; no state depends on it
+	RateTolerance float64 // tolerated difference of sampling rates, as a share; no state depends on it
 }
 
 // Track is the state of a stream's sequences between two messages.
 type Track struct {
 	Seq      sequence.Sequencer
-	Flags    []outcome.Flag // of the samples so far, for each state of the policy
-	Since    outcome.Flag   // what happened after the last sample
+	Flags    []outcome.Flag // of the samples so far, per state of the policy
+	Since    outcome.Flag   // events after the last sample
 	LastTime int64          // of the last sample, ns; monitor.NoTime: unknown
-	Sample   []float32      // the last sample, with Hold; empty: none is known
+	Sample   []float32      // the last sample, with Hold; empty: unknown
 	Channels []monitor.Channel
-	Clocks   []monitor.Clock // for each state; nil: the model has no sampling rate
+	Clocks   []monitor.Clock // per state; nil: the model has no sampling rate
 	Front    []float64       // state of the front end; nil: there is none
 }
 
-// Piece is a part of a stream's samples that one state takes at once, and what
-// is known about its sequence after it.
+// Piece is a part of a stream's samples for one state, with the properties of its
+// sequence after the part.
 type Piece struct {
 	sequence.Cut
 	RowFrom, RowTo int32         // the rows of the samples after the front end
@@ -71,7 +70,7 @@ type Tracker struct {
 	found  monitor.Findings
 }
 
-// NewTracker returns a Tracker for streams under those rules.
+// NewTracker returns a Tracker for streams under the given rules.
 func NewTracker(r Rules) *Tracker {
 	return &Tracker{
 		Rules: r, limits: monitor.NewLimits(r.Channels, r.Training.Inputs), rate: monitor.NewRate(r.Training, r.RateTolerance),
@@ -98,33 +97,32 @@ func (t *Tracker) NewTrack(timed bool) Track {
 	return New(t.Policy.States(), t.Channels, t.front.StateSize(), timed)
 }
 
-// RowsBefore is how many rows the front end has made of the first r samples of the
-// last call of Feed.
-func (t *Tracker) RowsBefore(r int) int { return int(t.front.At(int32(r))) }
+// RowsBefore returns the number of rows that the front end has made of the first r
+// samples of the last call of Feed.
+func (t *Tracker) RowsBefore(r int) int { return int(t.front.RowsBefore(int32(r))) }
 
 // Samples are the next samples of a stream.
 type Samples struct {
 	sequence.Samples
-	// X has the values, Count rows of Channels values. Feed replaces them by what
-	// the network takes. If only the cuts are of interest, X is empty.
+	// X has the values, Count rows of Channels values. Feed replaces X by the network's
+	// input. If only the cuts are of interest, X is empty.
 	X []float32
 	// Missing are the indices of missing values in X, ascending. These values are NaN.
 	Missing []int32
-	// Flags are what happened before each sample, one for each, or none. In a stream
-	// of messages, Track.Since has that of the first sample.
+	// Flags are the events before each sample, one per sample, or none. In a stream of
+	// messages, Track.Since has the events before the first sample.
 	Flags []outcome.Flag
 }
 
-// Feed advances a stream by samples. It returns the pieces in the order in which
-// the network takes them, valid until the next call, and how many rows of X are
-// left after the front end.
+// Feed advances a stream by samples. It returns the pieces in the order of the network's
+// input, valid until the next call, and the number of rows of X after the front end.
 func (t *Tracker) Feed(tr *Track, s Samples) (pieces []Piece, rows int) {
 	for i := range tr.Flags {
 		tr.Flags[i] |= tr.Since
 	}
 	before := tr.Seq.N
 	t.cuts = tr.Seq.Cut(t.cuts[:0], &t.Policy, s.Samples)
-	rows = t.transform(tr, s, before)
+	rows = t.transformSamples(tr, s, before)
 	t.pieces = t.pieces[:0]
 	for _, c := range t.cuts {
 		t.pieces = append(t.pieces, t.advance(tr, &s, c))
@@ -138,9 +136,9 @@ func (t *Tracker) Feed(tr *Track, s Samples) (pieces []Piece, rows int) {
 	return t.pieces, rows
 }
 
-// EndSilent ends the open sequence of a stream that has been silent. It returns
-// the pieces, none if the policy makes no prediction: then the next sample begins
-// as the first one did.
+// EndSilent ends the open sequence of a silent stream. It returns the pieces, none if the
+// policy makes no prediction: then the next sample starts a sequence like the stream's
+// first sample.
 func (t *Tracker) EndSilent(tr *Track, happened outcome.Flag) []Piece {
 	t.cuts = tr.Seq.Silence(t.cuts[:0], &t.Policy)
 	if len(t.cuts) == 0 {
@@ -152,7 +150,7 @@ func (t *Tracker) EndSilent(tr *Track, happened outcome.Flag) []Piece {
 		tr.Flags[i] |= tr.Since | happened | outcome.FlagIdle
 	}
 	var none Samples
-	t.transform(tr, none, 0)
+	t.transformSamples(tr, none, 0)
 	t.pieces = t.pieces[:0]
 	for _, c := range t.cuts {
 		t.pieces = append(t.pieces, t.advance(tr, &none, c))
@@ -160,15 +158,15 @@ func (t *Tracker) EndSilent(tr *Track, happened outcome.Flag) []Piece {
 	return t.pieces
 }
 
-// transform replaces missing values and runs the front end. before is the
+// transformSamples replaces missing values and runs the front end. before is the
 // sequencer's count before the samples.
-func (t *Tracker) transform(tr *Track, s Samples, before int64) (rows int) {
+func (t *Tracker) transformSamples(tr *Track, s Samples, before int64) (rows int) {
 	if s.Count > 0 && len(s.X) == 0 {
 		return t.front.Place(before, t.cuts, s.Count)
 	}
 	t.limits.Watch(tr.Channels, s.X, &t.found)
 	if len(s.Missing) > 0 {
-		t.fill(tr, s)
+		t.fillMissing(tr, s)
 	}
 	if s.Count > 0 {
 		tr.Sample = tr.Sample[:0]
@@ -182,12 +180,12 @@ func (t *Tracker) transform(tr *Track, s Samples, before int64) (rows int) {
 	return t.front.Run(tr.Front, before, t.cuts, s.X)
 }
 
-// fill replaces each missing value: by zero, or, with Hold, by the stream's
-// previous value of that channel. A sequence does not see the previous one: at its
-// start the value is the mean of the training data, which standardization turns
-// into 0, as in training. Windows overlap, so there only the stream's first sample
-// has no previous one.
-func (t *Tracker) fill(tr *Track, s Samples) {
+// fillMissing replaces each missing value: by zero, or, with Hold, by the stream's
+// previous value of the channel. A sequence does not use values of the previous sequence:
+// at its start the value is the mean of the training data, which standardization turns
+// into 0, as in training. Windows overlap, so there only the stream's first sample has no
+// previous value.
+func (t *Tracker) fillMissing(tr *Track, s Samples) {
 	for _, m := range s.Missing {
 		row, ch := int(m)/t.Channels, int(m)%t.Channels
 		switch {
@@ -209,19 +207,19 @@ func (t *Tracker) beginsAt(row int) bool {
 		slices.ContainsFunc(t.cuts, func(c sequence.Cut) bool { return c.Reset && int(c.From) == row && c.To > c.From })
 }
 
-// advance makes the piece of a cut, and moves flags and clock of its state on.
+// advance makes the piece of a cut, and updates flags and clock of its state.
 func (t *Tracker) advance(tr *Track, s *Samples, c sequence.Cut) Piece {
 	flags := &tr.Flags[c.Phase]
 	if c.Reset && t.Policy.Kind == reservoir.Window {
-		*flags = 0 // a window that begins now misses nothing
+		*flags = 0 // a new window misses nothing
 	}
 	if len(s.Flags) > 0 {
-		*flags |= t.happened(s, c)
+		*flags |= t.eventFlags(s, c)
 	}
-	if t.filled(s, c) {
+	if t.hasFilled(s, c) {
 		*flags |= outcome.FlagHeld
 	}
-	p := Piece{Cut: c, RowFrom: t.front.At(c.From), RowTo: t.front.At(c.To), Time: tr.timeAfter(s, c), Unlike: t.unlike(c)}
+	p := Piece{Cut: c, RowFrom: t.front.RowsBefore(c.From), RowTo: t.front.RowsBefore(c.To), Time: tr.timeAfter(s, c), Unlike: t.unlikeFlags(c)}
 	*flags |= p.Unlike
 	if tr.Clocks != nil {
 		tr.watchTimes(s, c)
@@ -231,20 +229,20 @@ func (t *Tracker) advance(tr *Track, s *Samples, c sequence.Cut) Piece {
 	if c.Emit {
 		p.Flags |= t.predictionFlags(tr, s, &p)
 		if tr.Clocks != nil && t.Policy.Kind == reservoir.Endless {
-			tr.Clocks[c.Phase].Begin(p.Time) // it never ends: the rate is that since the previous prediction
+			tr.Clocks[c.Phase].Begin(p.Time) // the sequence never ends: the rate is measured since the previous prediction
 		}
 	}
 	if c.End {
 		*flags = 0
 		if c.To == 0 && s.Count > 0 {
-			*flags = tr.Since // what was lost in the silence may belong to either side
+			*flags = tr.Since // data lost in the silence may belong to either side
 		}
 	}
 	return p
 }
 
-// unlike are the signs that a cut's samples are unlike the training data.
-func (t *Tracker) unlike(c sequence.Cut) (f outcome.Flag) {
+// unlikeFlags returns the signs that a cut's samples differ from the training data.
+func (t *Tracker) unlikeFlags(c sequence.Cut) (f outcome.Flag) {
 	outside, flat := t.found.In(int(c.From), int(c.To), c.Age)
 	if outside {
 		f |= outcome.FlagOutOfRange
@@ -255,7 +253,7 @@ func (t *Tracker) unlike(c sequence.Cut) (f outcome.Flag) {
 	return f
 }
 
-// predictionFlags are the flags of a prediction besides those of its samples.
+// predictionFlags returns the flags of a prediction besides the flags of its samples.
 func (t *Tracker) predictionFlags(tr *Track, s *Samples, p *Piece) (f outcome.Flag) {
 	if !p.End {
 		f |= outcome.FlagEarly
@@ -272,9 +270,9 @@ func (t *Tracker) predictionFlags(tr *Track, s *Samples, p *Piece) (f outcome.Fl
 	return f
 }
 
-// happened are the flags of what happened before a cut's samples. A window that
-// begins misses nothing; what was lost in a silence may belong to either side.
-func (t *Tracker) happened(s *Samples, c sequence.Cut) (f outcome.Flag) {
+// eventFlags returns the flags of the events before a cut's samples. A new window misses
+// nothing; data lost in a silence may belong to either side.
+func (t *Tracker) eventFlags(s *Samples, c sequence.Cut) (f outcome.Flag) {
 	from := c.From
 	if c.Reset && t.Policy.Kind == reservoir.Window {
 		from++
@@ -289,8 +287,8 @@ func (t *Tracker) happened(s *Samples, c sequence.Cut) (f outcome.Flag) {
 	return f
 }
 
-// filled reports whether a value of the cut's rows was missing.
-func (t *Tracker) filled(s *Samples, c sequence.Cut) bool {
+// hasFilled reports whether a value of the cut's rows was missing.
+func (t *Tracker) hasFilled(s *Samples, c sequence.Cut) bool {
 	if len(s.Missing) == 0 {
 		return false
 	}
@@ -298,9 +296,9 @@ func (t *Tracker) filled(s *Samples, c sequence.Cut) bool {
 	return at < len(s.Missing) && s.Missing[at] < c.To*int32(t.Channels)
 }
 
-// Began is the time of the first sample of a piece's sequence, ns; monitor.NoTime if
-// unknown. Under policy endless it is unknown, because the clock begins again with
-// each prediction.
+// Began returns the time of the first sample of a piece's sequence, ns; monitor.NoTime if
+// unknown. Under policy endless the time is unknown, because the clock restarts with each
+// prediction.
 func (t *Tracker) Began(tr *Track, p *Piece) int64 {
 	if tr.Clocks == nil || t.Policy.Kind == reservoir.Endless {
 		return monitor.NoTime
@@ -308,8 +306,8 @@ func (t *Tracker) Began(tr *Track, p *Piece) int64 {
 	return p.Clock.Began()
 }
 
-// FirstUnlike is the first channel that showed a sign in the last samples, if a
-// piece has Unlike.
+// FirstUnlike returns the first channel with a sign in the last samples, if a piece has
+// Unlike.
 func (t *Tracker) FirstUnlike() int { return t.found.Channel() }
 
 // watchTimes adds the times of a cut's samples to the clock of its state.
@@ -332,8 +330,8 @@ func (tr *Track) watchTimes(s *Samples, c sequence.Cut) {
 	clock.Take(s.Times[from:c.To], before)
 }
 
-// timeAfter is the time of the last sample of a cut, or of the previous one if the
-// cut has none.
+// timeAfter returns the time of the last sample of a cut, or of the previous sample if
+// the cut is empty.
 func (tr *Track) timeAfter(s *Samples, c sequence.Cut) int64 {
 	switch {
 	case c.To == 0:

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// rulesOf are rules in which every part of a track has something to do.
+// rulesOf returns rules that use every part of a track.
 func rulesOf(p reservoir.Policy, hold bool) Rules {
 	return Rules{
 		Policy: p, Channels: 2, Mean: []float32{.25, 100}, Hold: hold,
@@ -24,18 +24,18 @@ func rulesOf(p reservoir.Policy, hold bool) Rules {
 	}
 }
 
-// prediction is what a piece that emits says.
+// prediction is the result of a piece that emits.
 type prediction struct {
 	at      int // samples of the stream
 	samples int64
 	flags   outcome.Flag
 	time    int64
 	began   int64
-	rows    string // what the network has seen of the sequence
+	rows    string // the network's input of the sequence
 }
 
 // stream is a random stream of two channels, with missing values, values out of range and
-// runs of one value.
+// runs of equal values.
 type stream struct {
 	x     []float32
 	times []int64
@@ -64,8 +64,8 @@ func randomStream(rng *rand.Rand, n int) (s stream) {
 	return s
 }
 
-// predictions feeds a stream in pieces. What happened before a sample is given with it, or,
-// if the sample is the first of its piece and since is set, as Track.Since.
+// predictions feeds a stream in pieces. Events before a sample are passed with the sample
+// or, if the sample is the first of its piece and since is set, as Track.Since.
 func (s *stream) predictions(t *Tracker, pieces []int, since bool) (all []prediction) {
 	tr := t.NewTrack(true)
 	rows := make([][]float32, t.Policy.States())
@@ -101,9 +101,9 @@ var policies = []reservoir.Policy{
 	{Kind: reservoir.Window, Length: 12, Hop: 4, Early: 3}, {Kind: reservoir.Endless, Early: 5},
 }
 
-// Predictions do not depend on how samples are split into messages. The flags of what
-// happened before a sample are the same, whether a message begins with that sample (as in
-// the live stage) or not (as offline).
+// Predictions do not depend on the split of samples into messages. The flags of events
+// before a sample are the same, whether a message begins with the sample (as in the live
+// stage) or not (as offline).
 func TestSplitInvariance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	seen := outcome.Flag(0)
@@ -141,8 +141,8 @@ func TestSplitInvariance(t *testing.T) {
 	}
 }
 
-// A missing value becomes the previous one of its channel, at the start of a sequence the
-// mean, and without Hold zero.
+// A missing value becomes the previous value of its channel, at the start of a sequence
+// the mean, and without Hold zero.
 func TestMissingValues(t *testing.T) {
 	nan := float32(math.NaN())
 	for _, c := range []struct {

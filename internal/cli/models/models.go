@@ -121,7 +121,7 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 	for _, h := range m.Readouts {
 		r.Readouts = append(r.Readouts, newReadoutReport(h))
 	}
-	if modes, err := dynamics.Of(m.Network); err == nil {
+	if modes, err := dynamics.ComputeModes(m.Network); err == nil {
 		r.Modes = newModesReport(modes, r)
 	}
 	return r, nil

@@ -112,7 +112,7 @@ func (r lookedRows) ReadRow(slot int32) ([]uint32, error) {
 	row, err := r.shard.ReadRow(slot)
 	l := &r.shard.looking
 	if l.rows++; err == nil && l.rows%r.every == 0 {
-		f := l.at.At(row)
+		f := l.at.ComputeFigures(row)
 		l.states.Add(f.Saturated, f.Size)
 	}
 	return row, err

@@ -115,7 +115,7 @@ func TestSnapshotLooksAtStates(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want += look.At(row).Size
+		want += look.ComputeFigures(row).Size
 	}
 	// Each is rounded to 1/10,000.
 	if got := states.Size.Read(stats.SizeBounds, stats.StateUnit).Sum; math.Abs(got-want) > streams*1e-4 || want == 0 {
