@@ -8,8 +8,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// What devices send within their standards, though seldom: base values alone and decimal
-// fractions in SenML, and leap seconds.
+// Valid but rare device messages: only base values and decimal fractions in SenML, and
+// leap seconds.
 func TestAcceptedSeldom(t *testing.T) {
 	at := func(text string) int64 {
 		x, err := time.Parse(time.RFC3339Nano, text)

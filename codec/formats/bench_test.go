@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// BenchmarkDecode reads a message of 10 and one of 1,000 rows of three channels.
+// BenchmarkDecode decodes messages of 10 and of 1,000 rows of three channels.
 func BenchmarkDecode(b *testing.B) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for _, rows := range []int{10, 1000} {

@@ -30,7 +30,7 @@ func newDecoder(t testing.TB, in Input, policy codec.NonFinite, names ...string)
 	return d
 }
 
-// sample is any finite float32: as likely a subnormal as a large number.
+// sample returns any finite float32: subnormal numbers are as likely as large numbers.
 func sample(rng *rand.Rand) float32 {
 	for {
 		x := math.Float32frombits(rng.Uint32())
@@ -43,7 +43,7 @@ func sample(rng *rand.Rand) float32 {
 	}
 }
 
-// random is a batch of what a message may hold.
+// random returns a batch that a message may hold.
 func random(rng *rand.Rand, rows int, times, ends, keys bool) *codec.Batch {
 	b := &codec.Batch{Rows: rows}
 	for range rows * len(channels) {
@@ -64,12 +64,12 @@ func random(rng *rand.Rand, rows int, times, ends, keys bool) *codec.Batch {
 	return b
 }
 
-// text32 is the shortest decimal of a float32, in one of the notations.
+// text32 returns the shortest decimal of a float32, in the given notation.
 func text32(x float32, notation byte) string {
 	return strconv.FormatFloat(float64(x), notation, -1, 32)
 }
 
-// A writer gives a batch in one shape of a format, and the input that reads it.
+// shape writes a batch in one shape of a format, with the input to read it.
 type shape struct {
 	name  string
 	in    Input
@@ -77,7 +77,7 @@ type shape struct {
 	write func(b *codec.Batch) []byte
 }
 
-// rowObject is one row as JSON.
+// rowObject returns a row as JSON.
 func rowObject(b *codec.Batch, i int, notation byte) string {
 	var s bytes.Buffer
 	s.WriteString("{")
@@ -211,7 +211,7 @@ var shapes = []shape{
 	}},
 }
 
-// cells is a batch as CSV.
+// cells returns a batch as CSV.
 func cells(b *codec.Batch, separator string, header bool) []byte {
 	var s bytes.Buffer
 	line := func(cells []string) { s.WriteString(strings.Join(cells, separator) + "\r\n") }
@@ -246,7 +246,7 @@ func cells(b *codec.Batch, separator string, header bool) []byte {
 	return s.Bytes()
 }
 
-// lines is a batch in line protocol.
+// lines returns a batch in line protocol.
 func lines(b *codec.Batch, stream string) []byte {
 	var s bytes.Buffer
 	s.WriteString("# a comment\n")
@@ -270,8 +270,8 @@ func lines(b *codec.Batch, stream string) []byte {
 	return s.Bytes()
 }
 
-// The same samples in each format and shape give the same slices as in Arrow, to
-// the bit; so does auto where it knows the shape.
+// The same samples in each format and shape give the same slices as in Arrow, to the bit;
+// format auto as well if it recognizes the shape.
 func TestConformance(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, s := range shapes {
@@ -302,7 +302,7 @@ func TestConformance(t *testing.T) {
 				if err := d.Decode(payload, &got); err != nil {
 					t.Fatalf("%v\n%s", err, payload)
 				}
-				if diff := differ(&got, &want); diff != "" {
+				if diff := describeDifference(&got, &want); diff != "" {
 					t.Fatalf("%s\n%s", diff, payload)
 				}
 				if s.in.Format == Raw {
@@ -314,7 +314,7 @@ func TestConformance(t *testing.T) {
 				if err := all.Decode(payload, &got); err != nil {
 					t.Fatalf("auto: %v\n%s", err, payload)
 				}
-				if diff := differ(&got, &want); diff != "" {
+				if diff := describeDifference(&got, &want); diff != "" {
 					t.Fatalf("auto: %s\n%s", diff, payload)
 				}
 			}
@@ -325,8 +325,8 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// differ compares batches bit for bit.
-func differ(got, want *codec.Batch) string {
+// describeDifference compares batches bit for bit.
+func describeDifference(got, want *codec.Batch) string {
 	bits := func(x []float32) (b []uint32) {
 		for _, f := range x {
 			b = append(b, math.Float32bits(f))
@@ -356,7 +356,7 @@ func differ(got, want *codec.Batch) string {
 	return ""
 }
 
-// What a null, a word, a bool, a whole number and a number in quotes become.
+// The samples for null, a word, a bool, a whole number and a quoted number.
 func TestJSONValues(t *testing.T) {
 	nan := float32(math.NaN())
 	for _, c := range []struct {
@@ -397,7 +397,7 @@ func TestScale(t *testing.T) {
 	}
 }
 
-// The ways to write a time, and a step where there is one time for many samples.
+// The notations of a time, and a step for several samples with one time.
 func TestTimes(t *testing.T) {
 	const s = int64(time.Second)
 	for _, c := range []struct {
@@ -422,13 +422,13 @@ func TestTimes(t *testing.T) {
 	}
 	want := codec.Batch{Rows: 5, X: []float32{5, 6, 7, 1, 2}, Times: []int64{2e6, 2.25e6, 2.5e6, 1e6, 1.25e6}, Ends: []bool{false, false, true, false, false},
 		Keys: []string{"9", "8"}, Key: []int32{0, 0, 0, 1, 1}}
-	if s := differ(&b, &want); s != "" {
+	if s := describeDifference(&b, &want); s != "" {
 		t.Error(s)
 	}
 }
 
-// A message of a known size costs no allocation, or as many as its parser's; auto
-// adds none.
+// A message of a known size costs no allocation, or only the allocations of its parser;
+// auto adds none.
 func TestAllocations(t *testing.T) {
 	rng, tried := rand.New(rand.NewPCG(3, 4)), map[Format]bool{}
 	for _, b := range []*codec.Batch{random(rng, 100, true, true, true), random(rng, 100, true, false, true), random(rng, 100, false, false, false)} {
@@ -461,5 +461,5 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// most allocations that a message of 100 rows may cost.
+// most is the largest number of allocations for a message of 100 rows.
 var most = map[Format]float64{JSON: 0, CSV: 120, Influx: 2, Raw: 0}

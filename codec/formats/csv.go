@@ -12,18 +12,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// csvDecoder reads lines of cells. The first line has the names of the columns,
-// unless all sources are positions.
+// csvDecoder reads lines of cells. The first line has the names of the columns, unless
+// all sources are positions.
 type csvDecoder struct {
 	table
-	named  bool
-	header []string // whose places are in at
-	at     []int    // of each channel, then time, stream and end; -1: not there
-	in     bytes.Reader
+	named   bool
+	header  []string // the columns in indexes
+	indexes []int    // column of each channel, then time, stream and end; -1: absent
+	in      bytes.Reader
 }
 
 func newCSV(l *layout) (*csvDecoder, error) {
-	d := &csvDecoder{table: newTable(l, CSV), at: make([]int, len(l.channels)+3)}
+	d := &csvDecoder{table: newTable(l, CSV), indexes: make([]int, len(l.channels)+3)}
 	var byName, byPosition string
 	taken := map[step]string{}
 	for i, key := range d.keys() {
@@ -31,9 +31,9 @@ func newCSV(l *layout) (*csvDecoder, error) {
 		switch {
 		case len(s.steps) != 1:
 			return nil, fmt.Errorf("formats: %s is %q: want the name of a column, or its position such as [0], in CSV", key, s.text)
-		case taken[s.steps[0]] != "" && !(d.optional(i) && d.preset(i)):
+		case taken[s.steps[0]] != "" && !(d.isOptional(i) && d.isPreset(i)):
 			return nil, fmt.Errorf("formats: %s is %q, which is %s", key, s.text, taken[s.steps[0]])
-		case d.optional(i) && d.preset(i): // looked for where there are names
+		case d.isOptional(i) && d.isPreset(i): // found by name if there are names
 		case s.steps[0].index < 0:
 			byName = key
 		case i < len(l.channels):
@@ -45,14 +45,14 @@ func newCSV(l *layout) (*csvDecoder, error) {
 	case d.named && byPosition != "" && !slices.ContainsFunc(l.channels, func(s source) bool { return s.steps[0].index < 0 }):
 		return nil, fmt.Errorf("formats: %s is a name, but the channels are positions: want names for all, or positions for all, in CSV", byName)
 	case !d.named:
-		for i := range d.at {
-			d.at[i] = d.source(i).steps[0].index // -1 for those that would have a name
+		for i := range d.indexes {
+			d.indexes[i] = d.source(i).steps[0].index // -1 for sources with a name
 		}
 	}
 	return d, nil
 }
 
-// keys are the settings of all sources, in the order of at.
+// keys returns the settings of all sources, in the order of indexes.
 func (d *csvDecoder) keys() []string {
 	var all []string
 	for _, name := range d.schema.Channels {
@@ -73,19 +73,19 @@ func (d *csvDecoder) source(i int) *source {
 	return &d.channels[i]
 }
 
-func (d *csvDecoder) optional(i int) bool { return i >= len(d.channels) }
+func (d *csvDecoder) isOptional(i int) bool { return i >= len(d.channels) }
 
-// preset reports whether nobody has set the source.
-func (d *csvDecoder) preset(i int) bool {
+// isPreset reports whether a source has its default.
+func (d *csvDecoder) isPreset(i int) bool {
 	return [...]string{d.Time, d.Stream, d.End}[i-len(d.channels)] == ""
 }
 
 // Decode implements Decoder.
 func (d *csvDecoder) Decode(payload []byte, b *codec.Batch) error {
 	b.Reset()
-	d.begin()
+	d.beginMessage()
 	d.in.Reset(bytes.TrimPrefix(payload, byteOrderMark))
-	err := d.decode(b)
+	err := d.decodeLines(b)
 	d.in.Reset(nil)
 	if err != nil {
 		b.Reset()
@@ -93,7 +93,7 @@ func (d *csvDecoder) Decode(payload []byte, b *codec.Batch) error {
 	return err
 }
 
-func (d *csvDecoder) decode(b *codec.Batch) error {
+func (d *csvDecoder) decodeLines(b *codec.Batch) error {
 	r := csv.NewReader(&d.in)
 	r.Comma, r.ReuseRecord, r.TrimLeadingSpace = rune(d.Separator[0]), true, d.Separator != "\t"
 	if d.named {
@@ -102,28 +102,28 @@ func (d *csvDecoder) decode(b *codec.Batch) error {
 			return malformed(CSV, "no line, want one with the names of the columns")
 		}
 		if err != nil {
-			return d.syntax(err)
+			return d.syntaxError(err)
 		}
-		if err := d.columns(cells); err != nil {
+		if err := d.findColumns(cells); err != nil {
 			return err
 		}
 	}
 	for {
 		cells, err := r.Read()
 		if err == io.EOF {
-			return d.finish(b)
+			return d.endMessage(b)
 		}
 		if err != nil {
-			return d.syntax(err)
+			return d.syntaxError(err)
 		}
-		if err := d.line(cells, b); err != nil {
+		if err := d.readLine(cells, b); err != nil {
 			return err
 		}
 	}
 }
 
-// columns finds the columns by a header.
-func (d *csvDecoder) columns(cells []string) error {
+// findColumns finds the columns by a header.
+func (d *csvDecoder) findColumns(cells []string) error {
 	if slices.Equal(cells, d.header) {
 		return nil
 	}
@@ -131,24 +131,24 @@ func (d *csvDecoder) columns(cells []string) error {
 	names := make(map[string]int, len(cells))
 	for i, cell := range cells {
 		name := strings.TrimSpace(cell)
-		if _, again := names[name]; again && d.wants(name) {
+		if _, again := names[name]; again && d.isWanted(name) {
 			return mismatch(CSV, "two columns are named %s", short([]byte(name)))
 		}
 		names[name] = i
 	}
-	for i := range d.at {
+	for i := range d.indexes {
 		s := d.source(i).steps[0]
-		d.at[i] = s.index
+		d.indexes[i] = s.index
 		if s.index >= 0 {
 			continue
 		}
 		at, ok := names[s.name]
 		switch {
 		case ok:
-			d.at[i] = at
+			d.indexes[i] = at
 		case i < len(d.channels):
 			return d.noColumn(i, cells)
-		case !d.preset(i) && i < len(d.channels)+2: // an end mark may always be left out
+		case !d.isPreset(i) && i < len(d.channels)+2: // an end mark is always optional
 			return mismatch(CSV, "no column %q (%s), only %s", s.name, d.keys()[i], list(clean(cells)))
 		}
 	}
@@ -159,9 +159,9 @@ func (d *csvDecoder) columns(cells []string) error {
 	return nil
 }
 
-// wants reports whether a source names the column.
-func (d *csvDecoder) wants(name string) bool {
-	for i := range d.at {
+// isWanted reports whether a source names the column.
+func (d *csvDecoder) isWanted(name string) bool {
+	for i := range d.indexes {
 		if s := d.source(i).steps[0]; s.index < 0 && s.name == name {
 			return true
 		}
@@ -169,7 +169,8 @@ func (d *csvDecoder) wants(name string) bool {
 	return false
 }
 
-// noColumn words that a channel has no column; a header of numbers is none.
+// noColumn returns the error of a channel without a column; a line of numbers is no
+// header.
 func (d *csvDecoder) noColumn(c int, cells []string) error {
 	if !slices.ContainsFunc(cells, func(s string) bool { return !isDecimal([]byte(strings.TrimSpace(s))) }) {
 		return mismatch(CSV, "the first line has numbers (%s) and no names: set input.channels to positions, such as {%s: \"[0]\"}, or send a line of names first", list(clean(cells)), d.schema.Channels[c])
@@ -183,7 +184,7 @@ func (d *csvDecoder) noColumn(c int, cells []string) error {
 	return d.missing(CSV, 0, c, clean(cells))
 }
 
-// clean are cells as an error shows them.
+// clean returns cells in the form of error messages.
 func clean(cells []string) []string {
 	var all []string
 	for _, cell := range cells[:min(len(cells), mostNames)] {
@@ -196,24 +197,24 @@ func clean(cells []string) []string {
 	return all
 }
 
-// line reads one row.
-func (d *csvDecoder) line(cells []string, b *codec.Batch) error {
-	d.open()
-	for i, at := range d.at {
+// readLine reads a row.
+func (d *csvDecoder) readLine(cells []string, b *codec.Batch) error {
+	d.beginRecord()
+	for i, at := range d.indexes {
 		switch {
 		case at >= len(cells):
 			return mismatch(CSV, "row %d has %d cells, but %s is %q", b.Rows, len(cells), d.keys()[i], d.source(i).text)
 		case at >= 0:
-			if !d.cell(i, strings.TrimSpace(cells[at])) {
-				return d.wrong(i, b.Rows, cells[at])
+			if !d.readCell(i, strings.TrimSpace(cells[at])) {
+				return d.wrongValue(i, b.Rows, cells[at])
 			}
 		}
 	}
-	return d.close(b)
+	return d.endRecord(b)
 }
 
-// cell reads a cell of a source; false for one that is no value.
-func (d *csvDecoder) cell(i int, cell string) bool {
+// readCell reads a cell of a source; false for an invalid value.
+func (d *csvDecoder) readCell(i int, cell string) bool {
 	var room [32]byte
 	text := append(room[:0], cell...)
 	switch i - len(d.channels) {
@@ -234,13 +235,13 @@ func (d *csvDecoder) cell(i int, cell string) bool {
 	}
 	x, ok := codec.Null(), true
 	if len(text) > 0 {
-		x, ok = d.channels[i].value(text)
+		x, ok = d.channels[i].fromText(text)
 	}
 	d.cols[i] = append(d.cols[i], x)
 	return ok
 }
 
-// truthOf reads an end mark in a text.
+// truthOf parses an end mark.
 func truthOf(text []byte) (yes, ok bool) {
 	switch {
 	case len(text) == 0 || string(text) == "0" || bytes.EqualFold(text, []byte("false")):
@@ -251,7 +252,7 @@ func truthOf(text []byte) (yes, ok bool) {
 	return false, false
 }
 
-func (d *csvDecoder) wrong(i, row int, cell string) error {
+func (d *csvDecoder) wrongValue(i, row int, cell string) error {
 	want := "a number, or nothing where there is no value"
 	switch i - len(d.channels) {
 	case 0:
@@ -264,8 +265,8 @@ func (d *csvDecoder) wrong(i, row int, cell string) error {
 	return mismatch(CSV, "row %d, column %q (%s): want %s, got %s", row, d.source(i).text, d.keys()[i], want, short([]byte(cell)))
 }
 
-// syntax words the reader's error.
-func (d *csvDecoder) syntax(err error) error {
+// syntaxError explains the reader's error.
+func (d *csvDecoder) syntaxError(err error) error {
 	var parse *csv.ParseError
 	if !errors.As(err, &parse) {
 		return malformed(CSV, "%v", err)

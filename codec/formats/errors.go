@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// messageError carries its kind without repeating it in the text.
+// messageError has a kind that its text does not repeat.
 type messageError struct {
 	kind error
 	text string
@@ -19,8 +19,8 @@ type messageError struct {
 func (e *messageError) Error() string { return e.text }
 func (e *messageError) Unwrap() error { return e.kind }
 
-// malformed is about a message that breaks its format, mismatch about one that
-// is not what the mapping or the model expects.
+// malformed reports a message that breaks its format, mismatch a message that does not
+// fit the mapping or the model.
 func malformed(f Format, format string, args ...any) error {
 	return &messageError{codec.ErrMalformed, string(f) + ": " + fmt.Sprintf(format, args...)}
 }
@@ -29,25 +29,26 @@ func mismatch(f Format, format string, args ...any) error {
 	return &messageError{codec.ErrSchema, string(f) + ": " + fmt.Sprintf(format, args...)}
 }
 
-// mostShown bytes of a value are in an error.
+// mostShown is the number of bytes of a value in an error.
 const mostShown = 40
 
-// short quotes the beginning of a text for a person.
+// short quotes the beginning of a text.
 func short(b []byte) string {
 	if len(b) <= mostShown {
 		return strconv.Quote(string(b))
 	}
 	b = b[:mostShown]
-	for len(b) > mostShown-utf8.UTFMax && !utf8.Valid(b) { // a character that was cut
+	for len(b) > mostShown-utf8.UTFMax && !utf8.Valid(b) { // a truncated character
 		b = b[:len(b)-1]
 	}
 	return strconv.Quote(string(b)) + "..."
 }
 
-// needsPolicy is what a missing value needs, in order not to make a dead letter.
+// needsPolicy is the setting that accepts missing values instead of making a dead letter.
 const needsPolicy = "input.non_finite: hold or zero"
 
-// missing words that a row has no value for a channel. has are what it has.
+// missing returns the error of a row without a value for a channel. has are the values in
+// the row.
 func (l *layout) missing(f Format, row, c int, has []string) error {
 	name, where := l.schema.Channels[c], l.channels[c].text
 	place := fmt.Sprintf("channel %q", name)
@@ -62,10 +63,10 @@ func (l *layout) missing(f Format, row, c int, has []string) error {
 	switch f {
 	case JSON:
 		example, empty = "$.NAME", " (null where it has no value, with "+needsPolicy+")"
-		if at := path(l.channels[c].steps); where == name && at != "$."+name { // a name with a dot is no path
+		if at := path(l.channels[c].steps); where == name && at != "$."+name { // a name with a dot is not a path
 			place += fmt.Sprintf(" (%s)", at)
 		}
-		if slices.Contains(has, name) { // on that path
+		if slices.Contains(has, name) { // at this path
 			example = "$." + name
 		}
 	case CSV:
@@ -74,7 +75,7 @@ func (l *layout) missing(f Format, row, c int, has []string) error {
 	return mismatch(f, "row %d has no %s, only %s: set input.channels, such as {%s: %s}, or send the channel%s", row, place, what, name, example, empty)
 }
 
-// cutShort is the beginning of a JSON value, which has no control characters.
+// cutShort returns the beginning of a JSON value, which has no control characters.
 func cutShort(b []byte) string {
 	if len(b) <= mostShown {
 		return string(b)

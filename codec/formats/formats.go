@@ -8,16 +8,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Decoder reads messages for one model, as codec.Decoder does, which is one. It
-// belongs to one goroutine, keeps no reference to a payload, and leaves b empty
-// after an error, which is of kind codec.ErrMalformed, codec.ErrSchema or
-// codec.ErrNonFinite.
+// Decoder reads messages for a model, as codec.Decoder does. It belongs to one goroutine,
+// keeps no reference to a payload, and leaves b empty after an error, whose kind is
+// codec.ErrMalformed, codec.ErrSchema or codec.ErrNonFinite.
 type Decoder interface {
 	Decode(payload []byte, b *codec.Batch) error
 }
 
-// New returns a decoder of messages as in describes them, for a model that
-// expects s.
+// New returns a decoder of messages described by in, for a model that expects s.
 func New(in Input, s codec.Schema) (Decoder, error) {
 	l, err := layoutOf(in, s)
 	if err != nil {
@@ -26,16 +24,16 @@ func New(in Input, s codec.Schema) (Decoder, error) {
 	if l.Format == Auto {
 		return newAuto(l)
 	}
-	d, err := one(l, l.Format)
+	d, err := newDecoderOf(l, l.Format)
 	if err != nil {
 		return nil, err
 	}
-	return &told{d, l.Format}, nil
+	return &hintDecoder{d, l.Format}, nil
 }
 
-// one is the decoder of one format.
-func one(l *layout, f Format) (Decoder, error) {
-	if f != JSON { // input.rows is of JSON alone
+// newDecoderOf returns the decoder of a format.
+func newDecoderOf(l *layout, f Format) (Decoder, error) {
+	if f != JSON { // only JSON has input.rows
 		plain := *l
 		plain.Rows = ""
 		l = &plain
@@ -55,20 +53,19 @@ func one(l *layout, f Format) (Decoder, error) {
 	return codec.NewDecoder(l.schema)
 }
 
-// told is a decoder that says what a message looks like that is not of its
-// format.
-type told struct {
+// hintDecoder is a decoder that adds the probable format of a message to errors.
+type hintDecoder struct {
 	Decoder
 	format Format
 }
 
-func (t *told) Decode(payload []byte, b *codec.Batch) error {
+func (t *hintDecoder) Decode(payload []byte, b *codec.Batch) error {
 	err := t.Decoder.Decode(payload, b)
 	if err == nil || errors.Is(err, codec.ErrNonFinite) {
 		return err
 	}
 	f, words := Looks(payload)
-	if !t.tells(f, words) {
+	if !t.isHelpful(f, words) {
 		return err
 	}
 	advice := fmt.Sprintf("this job reads input.format %s", t.format)
@@ -84,16 +81,16 @@ func (t *told) Decode(payload []byte, b *codec.Batch) error {
 		kind = codec.ErrSchema
 	}
 	detail := ""
-	if t.format != Arrow || f == "" { // of another format, the Arrow reader's error says nothing
+	if t.format != Arrow || f == "" { // for another format, the Arrow reader's error is not useful
 		detail = fmt.Sprintf(" (%v)", err)
 	}
 	return &messageError{kind, fmt.Sprintf("%s: the message looks like %s, %s; %s%s", t.format, words, short(payload), advice, detail)}
 }
 
-// tells reports whether what a message looks like explains its error: another
-// format, or a file of another kind. Any text or bytes are told for Arrow alone,
-// whose own error would not help.
-func (t *told) tells(f Format, words string) bool {
+// isHelpful reports whether the probable format of a message explains its error: another
+// format, or a file of another kind. For Arrow every hint is helpful, because the Arrow
+// error alone would not help.
+func (t *hintDecoder) isHelpful(f Format, words string) bool {
 	switch {
 	case f == t.format, t.format == SenML && f == JSON, words == singleValue && t.format == Raw: // any digits
 		return false
@@ -103,30 +100,30 @@ func (t *told) tells(f Format, words string) bool {
 	return slices.ContainsFunc(magics, func(m magic) bool { return m.words == words })
 }
 
-// auto chooses the decoder by the first bytes of each message.
+// auto selects the decoder by the first bytes of each message.
 type auto struct {
 	*layout
 	decoders map[Format]Decoder
-	wrong    map[Format]error // why the settings do not fit a format
+	wrong    map[Format]error // reason why the settings do not fit a format
 	last     Format
 }
 
 func newAuto(l *layout) (*auto, error) {
 	a := &auto{layout: l, decoders: map[Format]Decoder{}, wrong: map[Format]error{}}
 	for _, f := range []Format{Arrow, JSON, CSV, Influx} {
-		if d, err := one(l, f); err == nil {
+		if d, err := newDecoderOf(l, f); err == nil {
 			a.decoders[f] = d
 		} else {
 			a.wrong[f] = err
 		}
 	}
-	if len(a.decoders) == 1 { // Arrow, which needs no settings
+	if len(a.decoders) == 1 { // only Arrow, which needs no settings
 		return nil, a.wrong[JSON]
 	}
 	return a, nil
 }
 
-// Last is the format of the last message whose format is known.
+// Last returns the format of the last message with a known format.
 func (a *auto) Last() Format { return a.last }
 
 func (a *auto) Decode(payload []byte, b *codec.Batch) error {
@@ -140,7 +137,7 @@ func (a *auto) Decode(payload []byte, b *codec.Batch) error {
 	return d.Decode(payload, b)
 }
 
-// unknown words that a message has no decoder.
+// unknown returns the error of a message without a decoder.
 func (a *auto) unknown(f Format, words string, payload []byte) error {
 	if err := a.wrong[f]; err != nil {
 		return &messageError{codec.ErrSchema, fmt.Sprintf("auto: the message looks like %s, %s, but the settings do not fit it: %v", words, short(payload), err)}

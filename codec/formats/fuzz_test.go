@@ -11,13 +11,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Bounds of what a call may allocate.
+// Bounds of the allocations of a call.
 const (
 	mostPerByte = 64
 	mostFixed   = 3 << 20
 )
 
-// fuzzed are the settings that a format is fuzzed with.
+// fuzzed are the settings for the fuzz test of each format.
 var fuzzed = map[Format][]Input{
 	JSON: {
 		{}, {Channels: map[string]string{"a": "$.x.a * 0.1 - 3", "b": "$.x.l[1]"}, Time: "$.t", TimeUnit: "s", Stream: "$.dev"},
@@ -30,9 +30,9 @@ var fuzzed = map[Format][]Input{
 	Auto:   {{}, {Channels: map[string]string{"a": "x"}, Time: "t"}},
 }
 
-// fuzz holds a format to: no bytes panic or allocate without bound, a used
-// decoder agrees with a fresh one, and what is accepted is a consistent batch
-// that survives as Arrow.
+// fuzz checks a format: no bytes panic or allocate without bound, a used decoder agrees
+// with a new decoder, and an accepted message is a consistent batch that survives as
+// Arrow.
 func fuzz(f *testing.F, format Format) {
 	for _, w := range wrongs[format] {
 		f.Add([]byte(w.payload))
@@ -51,18 +51,18 @@ func fuzz(f *testing.F, format Format) {
 				t.Fatalf("fresh decoder: %v; used decoder: %v", err, usedErr)
 			}
 			if err == nil && got.Rows > 0 {
-				hold.Decode(payload[:len(payload)/2], &again) // whatever it leaves behind
+				hold.Decode(payload[:len(payload)/2], &again) // leaves any state behind
 				if err := hold.Decode(payload, &again); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if s := differ(held(&again), held(&got)); s != "" {
+			if s := describeDifference(withHeld(&again), withHeld(&got)); s != "" {
 				t.Fatal(s)
 			}
 			if zeroErr := watch(t, zero, payload, &again); fmt.Sprint(err) != fmt.Sprint(zeroErr) || !slices.Equal(got.Missing, again.Missing) {
 				t.Fatalf("hold: %v, missing %v; zero: %v, missing %v", err, got.Missing, zeroErr, again.Missing)
 			}
-			check(t, &again)
+			checkBatch(t, &again)
 			if err != nil {
 				continue
 			}
@@ -78,15 +78,15 @@ func fuzz(f *testing.F, format Format) {
 			if err := newDecoder(t, Input{}, codec.Zero, names...).Decode(arrow, &got); err != nil {
 				t.Fatal(err)
 			}
-			if s := differ(&got, &again); s != "" && again.Rows > 0 {
+			if s := describeDifference(&got, &again); s != "" && again.Rows > 0 {
 				t.Fatal(s)
 			}
 		}
 	})
 }
 
-// held is a batch whose held samples compare.
-func held(b *codec.Batch) *codec.Batch {
+// withHeld returns a batch whose held samples are comparable.
+func withHeld(b *codec.Batch) *codec.Batch {
 	for _, i := range b.Missing {
 		b.X[i] = float32(math.Inf(1))
 	}
@@ -111,8 +111,8 @@ func watch(t *testing.T, d Decoder, payload []byte, b *codec.Batch) error {
 	return err
 }
 
-// check holds a batch decoded under Zero to what codec.Batch promises.
-func check(t *testing.T, b *codec.Batch) {
+// checkBatch checks the guarantees of codec.Batch on a batch decoded under Zero.
+func checkBatch(t *testing.T, b *codec.Batch) {
 	t.Helper()
 	for what, n := range map[string]int{"times": len(b.Times), "ends": len(b.Ends), "keys": len(b.Key)} {
 		if n != 0 && n != b.Rows {
@@ -139,7 +139,7 @@ func check(t *testing.T, b *codec.Batch) {
 	}
 }
 
-// good are seeds that are accepted with one of the settings of fuzzed.
+// good are accepted seeds for one of the settings of fuzzed.
 var good = map[Format][]string{
 	JSON: {
 		`{"a":1,"b":2.5e-3,"ts":17,"stream_id":"x","end":true}`, `[{"a":null,"b":"NaN"},{"a":1,"b":true}]`, `{"a":[1,2],"b":[3,4],"ts":[5,6]}`, "{\"a\":1,\"b\":2}\n{\"b\":3,\"a\":4}",

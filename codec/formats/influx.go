@@ -17,10 +17,10 @@ type influxDecoder struct {
 	table
 	tags, fields map[string]int // by name: channels, and the targets of json.go
 	measurement  bool           // is the stream id
-	seen         []bool         // channels of the line in hand
+	found        []bool         // channels of the current line
 }
 
-// Where a source of line protocol is.
+// The place of a source in line protocol.
 const (
 	inFields      = "fields"
 	inTags        = "tags"
@@ -28,30 +28,30 @@ const (
 )
 
 func newInflux(l *layout) (*influxDecoder, error) {
-	d := &influxDecoder{table: newTable(l, Influx), tags: map[string]int{}, fields: map[string]int{}, seen: make([]bool, len(l.channels))}
+	d := &influxDecoder{table: newTable(l, Influx), tags: map[string]int{}, fields: map[string]int{}, found: make([]bool, len(l.channels))}
 	for c, s := range l.channels {
-		if err := d.add(s, c, inFields); err != nil {
+		if err := d.addSource(s, c, inFields); err != nil {
 			return nil, fmt.Errorf("formats: input.channels of %q: %w", l.schema.Channels[c], err)
 		}
 	}
 	if l.Time != "" {
-		if err := d.add(l.time, timeTarget, inFields); err != nil {
+		if err := d.addSource(l.time, timeTarget, inFields); err != nil {
 			return nil, fmt.Errorf("formats: input.time: %w", err)
 		}
 	}
-	if err := d.add(l.end, endTarget, inFields); err != nil {
+	if err := d.addSource(l.end, endTarget, inFields); err != nil {
 		return nil, fmt.Errorf("formats: input.end: %w", err)
 	}
 	if s := l.stream.steps; len(s) == 1 && s[0].name == ofMeasurement {
 		d.measurement = true
-	} else if err := d.add(l.stream, streamTarget, inTags); err != nil {
+	} else if err := d.addSource(l.stream, streamTarget, inTags); err != nil {
 		return nil, fmt.Errorf("formats: input.stream: %w", err)
 	}
 	return d, nil
 }
 
-// add says what the tag or field at a source is. A name alone is in where.
-func (d *influxDecoder) add(s source, target int, where string) error {
+// addSource sets the meaning of the tag or field at a source. A plain name is in where.
+func (d *influxDecoder) addSource(s source, target int, where string) error {
 	name := ""
 	switch {
 	case len(s.steps) == 1:
@@ -76,9 +76,9 @@ func (d *influxDecoder) add(s source, target int, where string) error {
 // Decode implements Decoder.
 func (d *influxDecoder) Decode(payload []byte, b *codec.Batch) error {
 	b.Reset()
-	d.begin()
+	d.beginMessage()
 	payload = bytes.TrimPrefix(payload, byteOrderMark)
-	err := d.decode(lineprotocol.NewDecoderWithBytes(payload), b)
+	err := d.decodeLines(lineprotocol.NewDecoderWithBytes(payload), b)
 	if miss, ok := err.(*missingChannel); ok {
 		err = d.missing(Influx, b.Rows, miss.channel, namesInLine(payload, b.Rows))
 	}
@@ -88,30 +88,30 @@ func (d *influxDecoder) Decode(payload []byte, b *codec.Batch) error {
 	return err
 }
 
-func (d *influxDecoder) decode(r *lineprotocol.Decoder, b *codec.Batch) error {
+func (d *influxDecoder) decodeLines(r *lineprotocol.Decoder, b *codec.Batch) error {
 	for r.Next() {
-		d.open()
-		clear(d.seen)
-		if err := d.line(r, b.Rows); err != nil {
+		d.beginRecord()
+		clear(d.found)
+		if err := d.readLine(r, b.Rows); err != nil {
 			return err
 		}
-		for c, seen := range d.seen {
+		for c, seen := range d.found {
 			if !seen {
 				return &missingChannel{c}
 			}
 		}
-		if err := d.close(b); err != nil {
+		if err := d.endRecord(b); err != nil {
 			return err
 		}
 	}
-	return d.finish(b)
+	return d.endMessage(b)
 }
 
-// line reads the parts of a line, which come in this order.
-func (d *influxDecoder) line(r *lineprotocol.Decoder, row int) error {
+// readLine reads the parts of a line, in the order of the line.
+func (d *influxDecoder) readLine(r *lineprotocol.Decoder, row int) error {
 	name, err := r.Measurement()
 	if err != nil {
-		return d.syntax(err)
+		return d.syntaxError(err)
 	}
 	if d.measurement {
 		d.row.addStream(name)
@@ -119,13 +119,13 @@ func (d *influxDecoder) line(r *lineprotocol.Decoder, row int) error {
 	for {
 		key, value, err := r.NextTag()
 		if err != nil {
-			return d.syntax(err)
+			return d.syntaxError(err)
 		}
 		if key == nil {
 			break
 		}
 		if target, ok := d.tags[string(key)]; ok {
-			if err := d.value(target, lineprotocol.String, value, row); err != nil {
+			if err := d.readValue(target, lineprotocol.String, value, row); err != nil {
 				return err
 			}
 		}
@@ -133,29 +133,29 @@ func (d *influxDecoder) line(r *lineprotocol.Decoder, row int) error {
 	for {
 		key, kind, value, err := r.NextFieldBytes()
 		if err != nil {
-			return d.syntax(err)
+			return d.syntaxError(err)
 		}
 		if key == nil {
 			break
 		}
 		if target, ok := d.fields[string(key)]; ok {
-			if err := d.value(target, kind, value, row); err != nil {
+			if err := d.readValue(target, kind, value, row); err != nil {
 				return err
 			}
 		}
 	}
 	at, err := r.TimeBytes()
 	if err != nil {
-		return d.syntax(err)
+		return d.syntaxError(err)
 	}
 	if len(at) > 0 && d.Time == "" {
-		return d.value(timeTarget, lineprotocol.Int, at, row)
+		return d.readValue(timeTarget, lineprotocol.Int, at, row)
 	}
 	return nil
 }
 
-// value reads what a source names.
-func (d *influxDecoder) value(target int, kind lineprotocol.ValueKind, text []byte, row int) error {
+// readValue reads the value of a source.
+func (d *influxDecoder) readValue(target int, kind lineprotocol.ValueKind, text []byte, row int) error {
 	m, again, ok := &d.row, false, true
 	switch target {
 	case timeTarget:
@@ -164,7 +164,7 @@ func (d *influxDecoder) value(target int, kind lineprotocol.ValueKind, text []by
 		ns, ok = timeOf(text, digitsOf[d.TimeUnit])
 		m.times = append(m.times, ns)
 	case streamTarget:
-		again = len(m.at) > 0
+		again = len(m.offsets) > 0
 		ok = kind == lineprotocol.String || kind == lineprotocol.Int || kind == lineprotocol.Uint
 		m.addStream(text)
 	case endTarget:
@@ -174,15 +174,15 @@ func (d *influxDecoder) value(target int, kind lineprotocol.ValueKind, text []by
 		ok = ok && kind == lineprotocol.Bool
 		m.ends = append(m.ends, end)
 	default:
-		again = d.seen[target]
-		d.seen[target] = true
+		again = d.found[target]
+		d.found[target] = true
 		var x float32
 		if kind == lineprotocol.Bool {
 			var yes bool
 			yes, ok = boolOf(text)
-			x = d.channels[target].truth(yes)
+			x = d.channels[target].fromBool(yes)
 		} else {
-			x, ok = d.channels[target].value(text)
+			x, ok = d.channels[target].fromText(text)
 		}
 		d.cols[target] = append(d.cols[target], x)
 	}
@@ -195,7 +195,7 @@ func (d *influxDecoder) value(target int, kind lineprotocol.ValueKind, text []by
 	return nil
 }
 
-// boolOf reads the words of line protocol.
+// boolOf parses the words of line protocol.
 func boolOf(text []byte) (yes, ok bool) {
 	switch string(text) {
 	case "t", "T", "true", "True", "TRUE":
@@ -230,8 +230,8 @@ func wantOf(target int) string {
 	return "a number"
 }
 
-// syntax words the library's error. It may quote any much of the message.
-func (d *influxDecoder) syntax(err error) error {
+// syntaxError explains the library's error, which may quote any amount of the message.
+func (d *influxDecoder) syntaxError(err error) error {
 	text := err.Error()
 	if len(text) > 200 {
 		text = strings.ToValidUTF8(text[:200], "?") + "..."
@@ -239,7 +239,7 @@ func (d *influxDecoder) syntax(err error) error {
 	return malformed(Influx, "%s", text)
 }
 
-// namesInLine lists the fields and tags of the message's line of that number.
+// namesInLine lists the fields and tags of the given line of the message.
 func namesInLine(payload []byte, row int) []string {
 	r := lineprotocol.NewDecoderWithBytes(payload)
 	for i := 0; r.Next(); i++ {

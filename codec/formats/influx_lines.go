@@ -1,9 +1,9 @@
 package formats
 
-// LineScanner finds the ends of lines of line protocol in a stream of bytes, however it
-// is cut. A line feed in a quoted field value ends no line. Where a line is no valid line
-// protocol, what could be a quoted value counts as one: what a device quotes never
-// becomes a line of its own. The zero value is at the beginning of a line.
+// LineScanner finds the ends of lines of line protocol in a stream of bytes, for any
+// segmentation. A line feed in a quoted field value does not end a line. In an invalid
+// line, every possible quoted value counts as a quoted value: text quoted by a device
+// never becomes a separate line. The zero value is at the beginning of a line.
 type LineScanner struct {
 	in   linePlace
 	prev byte
@@ -16,15 +16,15 @@ const (
 	lineBegin   linePlace = iota // only blanks so far
 	lineComment                  // after #
 	lineTags                     // measurement and tags
-	lineKey                      // of a field; also the time, and what else follows a value
+	lineKey                      // of a field; also the time, and other text after a value
 	lineEquals                   // after the = of a field
 	lineValue                    // of a field, without quotes
 	lineQuoted                   // of a field, in quotes
 	lineEscape                   // after \ in quotes
 )
 
-// End reads b up to the end of the line, and returns how many bytes that are; 0: b has no
-// end of the line, and the scanner has read all of it.
+// End reads b up to the end of the line, and returns the number of bytes read; 0: b has
+// no end of a line, and the scanner has read all of b.
 func (s *LineScanner) End(b []byte) int {
 	for i, c := range b {
 		prev := s.prev

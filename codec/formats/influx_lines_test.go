@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// scanLines cuts bytes that come in segments of the given sizes, the last of which is
-// used again and again. The last line may have no end.
+// scanLines cuts bytes in segments of the given sizes, the last of which is repeated. The
+// last line may have no end.
 func scanLines(b []byte, sizes ...int) (lines []string) {
 	var s LineScanner
 	var line []byte
@@ -33,7 +33,7 @@ func scanLines(b []byte, sizes ...int) (lines []string) {
 	return lines
 }
 
-// Lines end at line feeds outside quoted field values, wherever the bytes are cut.
+// Lines end at line feeds outside quoted field values, for any segmentation.
 func TestLineScanner(t *testing.T) {
 	for _, want := range [][]string{
 		{"m a=1,b=2\n", "\n", "# it's \"quoted\n", "m a=3,b=4 5\r\n", "m a=1"},
@@ -41,7 +41,7 @@ func TestLineScanner(t *testing.T) {
 		{"m msg=\"a \\\" \\\\\",a=1\n", "m msg=\"\\\\\\\"\n\",a=1\n", "m a=1\n"},
 		{"m\"t,x\\ =\"=y\"z a=1,b=2\n", "m,t=\"\n", "m a\\=\"b=1\n"},         // quotes in tags and names
 		{"m a=1\"\n", "m a=t\",b=\"x\n\"\n", "m  a=\"\n\" ,b=\"\n\"\n"},      // of numbers; after blanks
-		{"m c d=\"x\nm a=1,b=2\n\"\n", "m a=1 5 b=\"\n\"\n", "m a=\"\"\"\n"}, // no valid lines
+		{"m c d=\"x\nm a=1,b=2\n\"\n", "m a=1 5 b=\"\n\"\n", "m a=\"\"\"\n"}, // invalid lines
 	} {
 		var all []byte
 		for _, line := range want {
@@ -55,8 +55,8 @@ func TestLineScanner(t *testing.T) {
 	}
 }
 
-// FuzzLineScanner: the lines do not depend on where the bytes are cut, and if a decoder
-// reads the bytes as one message, it reads the same rows line by line.
+// FuzzLineScanner: the lines do not depend on the segmentation, and if a decoder reads
+// the bytes as one message, it reads the same rows line by line.
 func FuzzLineScanner(f *testing.F) {
 	for _, s := range append(slices.Clone(good[Influx]), "m a=1,b=2,s=\"x\ny\\\"\n\" 5\nm a=3,b=4\n", "m a=1,b=2,z=5=\"x\nm a=3,b=4,z=t\"\n", "m a=1,b=2 \n\r\n # c\n m a=1,b=2") {
 		f.Add([]byte(s), uint8(3), uint8(7))

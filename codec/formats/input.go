@@ -12,66 +12,67 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Format is how the samples of a message are written.
+// Format is the format of the samples of a message.
 type Format string
 
 // The formats. The empty string means Arrow.
 const (
 	Auto   Format = "auto"   // by the first bytes of each message: Arrow, JSON, CSV or Influx
 	Arrow  Format = "arrow"  // an Arrow IPC stream: see package codec
-	JSON   Format = "json"   // an object, or an array of them, of numbers or of arrays
+	JSON   Format = "json"   // an object, or an array of objects, of numbers or of arrays
 	CSV    Format = "csv"    // lines of cells, the first with the names
 	Influx Format = "influx" // line protocol
 	SenML  Format = "senml"  // packs of RFC 8428, as JSON or CBOR
-	Raw    Format = "raw"    // numbers of one type, a row after the other
+	Raw    Format = "raw"    // numbers of one type, row after row
 )
 
-// Formats are all that an Input may have.
+// Formats are all formats of an Input.
 var Formats = []Format{Auto, Arrow, JSON, CSV, Influx, SenML, Raw}
 
-// Units are those that a time written as a number may have.
+// Units are the units of a numeric time.
 var Units = []string{"ns", "us", "ms", "s"}
 
-// Separators are those that may be between the cells of a CSV line.
+// Separators are the separators between the cells of a CSV line.
 var Separators = []string{",", ";", "|", "\t"}
 
-// Input says how messages are read. It decides what samples a message holds, so
-// a job keeps the one that it began with.
+// Input describes the reading of messages. It determines the samples of a message, so a
+// job keeps its initial Input.
 //
-// A source is where a value is in a message. In JSON it is a path ($.axis.x,
-// $.values[0], $["a name"]); in CSV the name of a column, or its position ([0]);
-// in line protocol a field (a tag for a stream: $.tags.NAME and $.fields.NAME
-// tell them apart); in bare numbers a position. A channel's may continue with a
-// scale, an offset or both: "$.t * 0.1 - 40".
+// A source is the place of a value in a message. In JSON a source is a path ($.axis.x,
+// $.values[0], $["a name"]); in CSV the name of a column, or its position ([0]); in line
+// protocol a field (a tag for a stream: $.tags.NAME and $.fields.NAME distinguish both);
+// in bare numbers a position. A channel's source may continue with a scale, an offset or
+// both: "$.t * 0.1 - 40".
 type Input struct {
 	Format Format `json:"format"`
-	// Channels is where each channel is, by its name. One that is not named here
-	// is where its name says.
+	// Channels are the sources of channels, by channel name. The default source of a
+	// channel is its name.
 	Channels map[string]string `json:"channels,omitempty"`
-	// Rows is the array in a JSON message whose elements are rows. Then sources
-	// are in a row, and those that begin with "$" are in the message. Empty: the
-	// message is a row, or an array of rows.
+	// Rows is the array in a JSON message whose elements are rows. Then sources are in a
+	// row, and sources that begin with "$" are in the message. Empty: the message is a
+	// row, or an array of rows.
 	Rows string `json:"rows,omitempty"`
-	// Time, Stream and End are where a row has its time, stream id and end mark.
-	// Empty: at ts, stream_id and end, where they are there. A Time or a Stream
-	// that is named must be in every row.
+	// Time, Stream and End are the sources of a row's time, stream id and end mark.
+	// Empty: ts, stream_id and end, if present. An explicit Time or Stream must be in
+	// every row.
 	Time   string `json:"time,omitempty"`
 	Stream string `json:"stream,omitempty"`
 	End    string `json:"end,omitempty"`
-	// TimeUnit is that of times that are numbers, since 1970: one of Units.
-	// Default ns. Texts are RFC 3339.
+	// TimeUnit is the unit of numeric times, since 1970: one of Units. Default ns. Texts
+	// are RFC 3339.
 	TimeUnit string `json:"time_unit,omitempty"`
-	// TimeStep is between the rows of a JSON message that has arrays of samples
-	// and one time, that of its first row. 0: such a message is refused.
+	// TimeStep is the time between the rows of a JSON message with arrays of samples and
+	// one time, the time of the first row. 0: such a message is refused.
 	TimeStep time.Duration `json:"time_step,omitempty"`
-	// Separator is between the cells of a CSV line: one of Separators. Default comma.
+	// Separator is the separator between the cells of a CSV line: one of Separators.
+	// Default comma.
 	Separator string `json:"csv_separator,omitempty"`
-	// RawType is that of bare numbers: one of RawTypes. Default f32le.
+	// RawType is the type of bare numbers: one of RawTypes. Default f32le.
 	RawType string `json:"raw_type,omitempty"`
 }
 
-// WithDefaults fills the fields that matter to the format and empties those that
-// do not, so that two inputs that read alike are alike.
+// WithDefaults sets the fields that matter to the format and clears the rest, so that two
+// inputs with the same meaning are equal.
 func (in Input) WithDefaults() Input {
 	if in.Format == "" {
 		in.Format = Arrow
@@ -105,12 +106,11 @@ func (in Input) WithDefaults() Input {
 	return in
 }
 
-// IsPlain reports whether nothing but the format auto was chosen: any input that
-// a job has fits it.
+// IsPlain reports whether only the format auto was chosen: it fits the input of any job.
 func (in Input) IsPlain() bool { return in.Text() == Input{Format: Auto}.Text() }
 
-// Text is the input as a job stores it: JSON with the keys in a fixed order.
-// Inputs that read alike have the same text.
+// Text returns the stored form of the input: JSON with the keys in a fixed order. Inputs
+// with the same meaning have the same text.
 func (in Input) Text() string {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -121,22 +121,22 @@ func (in Input) Text() string {
 	return strings.TrimSpace(b.String())
 }
 
-// Parse reads what Text wrote. An empty text is Arrow.
+// Parse parses the result of Text. An empty text is Arrow.
 func Parse(text string) (Input, error) {
 	if text == "" {
 		return Input{Format: Arrow}, nil
 	}
 	var in Input
 	dec := json.NewDecoder(strings.NewReader(text))
-	dec.DisallowUnknownFields() // of a later program: to leave it out would read other samples
+	dec.DisallowUnknownFields() // of a later program: ignoring them would read other samples
 	if err := dec.Decode(&in); err != nil {
 		return Input{}, fmt.Errorf("formats: input %s: %w", short([]byte(text)), err)
 	}
 	return in.WithDefaults(), in.Validate()
 }
 
-// Differs lists the settings in which two inputs are not the same, each with
-// both values. Empty: they read alike.
+// Differs lists the settings in which two inputs differ, each with both values. Empty:
+// the inputs have the same meaning.
 func (in Input) Differs(other Input) []string {
 	a, b := in.WithDefaults(), other.WithDefaults()
 	var all []string
@@ -176,8 +176,8 @@ func given(s string) string {
 	return fmt.Sprintf("%q", s)
 }
 
-// Validate reports the first thing that is wrong with the input, whatever the
-// model's channels are.
+// Validate reports the first error of the input that does not depend on the model's
+// channels.
 func (in Input) Validate() error {
 	if in.Format != "" && !slices.Contains(Formats, in.Format) {
 		return fmt.Errorf("formats: input.format is %q, want one of %q", in.Format, Formats)
@@ -194,7 +194,7 @@ func (in Input) Validate() error {
 	if _, known := rawTypes[in.RawType]; in.RawType != "" && !known {
 		return fmt.Errorf("formats: input.raw_type is %q, want one of %q", in.RawType, RawTypes)
 	}
-	if err := in.unused(); err != nil {
+	if err := in.checkUnused(); err != nil {
 		return err
 	}
 	for name, from := range in.Channels {
@@ -213,8 +213,8 @@ func (in Input) Validate() error {
 	return nil
 }
 
-// unused refuses settings that would do nothing.
-func (in Input) unused() error {
+// checkUnused refuses settings without effect.
+func (in Input) checkUnused() error {
 	never := func(key string, set bool, why string) error {
 		if set {
 			return fmt.Errorf("formats: input.%s does nothing with input.format %s: %s", key, in.WithDefaults().Format, why)
@@ -246,7 +246,7 @@ func (in Input) unused() error {
 	return nil
 }
 
-// layout is an input with its sources taken apart, for a model's channels.
+// layout is an input with parsed sources, for a model's channels.
 type layout struct {
 	Input
 	schema            codec.Schema
@@ -274,17 +274,17 @@ func layoutOf(in Input, s codec.Schema) (*layout, error) {
 		from, mapped := l.Channels[name]
 		src := source{text: name, steps: []step{{name: name, index: -1}}, scale: 1}
 		if mapped {
-			src, _ = parseSource(from, true) // Validate has read it
+			src, _ = parseSource(from, true) // checked by Validate
 		}
 		l.channels = append(l.channels, src)
 	}
 	l.rows, _ = parseSource(l.Rows, false)
-	l.time, l.stream, l.end = named(l.Time, "ts"), named(l.Stream, "stream_id"), named(l.End, "end")
+	l.time, l.stream, l.end = namedSource(l.Time, "ts"), namedSource(l.Stream, "stream_id"), namedSource(l.End, "end")
 	return l, nil
 }
 
-// named is a source, or the one at a name by default.
-func named(from, preset string) source {
+// namedSource parses a source, or returns the default source at a name.
+func namedSource(from, preset string) source {
 	if from == "" {
 		return source{text: preset, steps: []step{{name: preset, index: -1}}, scale: 1}
 	}
@@ -292,7 +292,7 @@ func named(from, preset string) source {
 	return s
 }
 
-// list names some of many things.
+// list lists some of many names.
 func list(names []string) string {
 	const most = 12
 	text := strings.Join(names[:min(most, len(names))], ", ")

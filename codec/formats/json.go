@@ -10,28 +10,28 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// jsonDecoder reads JSON. The sources are a tree of names and positions, and a
-// message is read once, from its beginning to its end; what no source names is
-// checked for its syntax and left out.
+// jsonDecoder reads JSON. The sources are a tree of names and positions, and a message is
+// read once, from its beginning to its end; values without a source are only checked for
+// syntax.
 type jsonDecoder struct {
 	table
 	message, record *node // message: nil without input.rows
-	plain           bool  // no channel has a source of its own: rows may be arrays
+	plain           bool  // all channels have their default sources: rows may be arrays
 	tokens          *jsontext.Decoder
 	buf             bytes.Buffer
-	seen            []bool // channels of the record in hand
+	found           []bool // channels of the current record
 	text            []byte // scratch: an unquoted string
-	payload         []byte // of the message in hand
+	payload         []byte // of the current message
 }
 
 // node is a place in a message.
 type node struct {
 	names  map[string]*node
 	items  map[int]*node
-	target int // the value's meaning; none: it is on the way to others
+	target int // the value's meaning; none: a node on the way to others
 }
 
-// Targets that are not channels, and none.
+// Targets besides the channels, and none.
 const (
 	none = -1 - iota
 	rowsTarget
@@ -41,11 +41,11 @@ const (
 )
 
 func newJSON(l *layout) (*jsonDecoder, error) {
-	d := &jsonDecoder{table: newTable(l, JSON), record: newNode(), plain: len(l.Channels) == 0, seen: make([]bool, len(l.channels))}
+	d := &jsonDecoder{table: newTable(l, JSON), record: newNode(), plain: len(l.Channels) == 0, found: make([]bool, len(l.channels))}
 	d.tokens = jsontext.NewDecoder(&d.buf)
 	if l.Rows != "" {
 		d.message = newNode()
-		if err := d.message.add(l.rows.steps, rowsTarget); err != nil {
+		if err := d.message.addTarget(l.rows.steps, rowsTarget); err != nil {
 			return nil, fmt.Errorf("formats: input.rows: %w", err)
 		}
 	}
@@ -53,7 +53,7 @@ func newJSON(l *layout) (*jsonDecoder, error) {
 		if s.message && l.Rows != "" {
 			return nil, fmt.Errorf("formats: input.channels of %q is %q, in the message, but channels are in its rows (input.rows: %s): begin it with @", l.schema.Channels[c], s.text, l.Rows)
 		}
-		if err := d.record.add(s.steps, c); err != nil {
+		if err := d.record.addTarget(s.steps, c); err != nil {
 			return nil, fmt.Errorf("formats: input.channels of %q: %w", l.schema.Channels[c], err)
 		}
 	}
@@ -66,7 +66,7 @@ func newJSON(l *layout) (*jsonDecoder, error) {
 		if l.Rows != "" && m.from.message {
 			root = d.message
 		}
-		if err := root.add(m.from.steps, m.target); err != nil {
+		if err := root.addTarget(m.from.steps, m.target); err != nil {
 			return nil, fmt.Errorf("formats: input.%s: %w", m.key, err)
 		}
 	}
@@ -75,9 +75,9 @@ func newJSON(l *layout) (*jsonDecoder, error) {
 
 func newNode() *node { return &node{target: none} }
 
-// add says what the value at these steps is. No value may have two meanings, and
-// none may be in another.
-func (n *node) add(steps []step, target int) error {
+// addTarget sets the meaning of the value at these steps. No value may have two meanings,
+// and no value with a meaning may be in another.
+func (n *node) addTarget(steps []step, target int) error {
 	all := steps
 	for ; len(steps) > 0; steps = steps[1:] {
 		if n.target != none {
@@ -114,12 +114,12 @@ func (n *node) add(steps []step, target int) error {
 // Decode implements Decoder.
 func (d *jsonDecoder) Decode(payload []byte, b *codec.Batch) error {
 	b.Reset()
-	d.begin()
+	d.beginMessage()
 	d.payload = bytes.TrimPrefix(payload, byteOrderMark)
 	d.buf = *bytes.NewBuffer(d.payload) // the tokenizer reads it in place
 	d.tokens.Reset(&d.buf)
-	err := d.decode(b)
-	d.buf, d.payload = bytes.Buffer{}, nil // keeps no payload
+	err := d.decodeValues(b)
+	d.buf, d.payload = bytes.Buffer{}, nil // do not keep the payload
 	d.tokens.Reset(&d.buf)
 	if miss, ok := err.(*missingChannel); ok {
 		err = d.missing(JSON, b.Rows, miss.channel, namesIn(payload))
@@ -130,69 +130,69 @@ func (d *jsonDecoder) Decode(payload []byte, b *codec.Batch) error {
 	return err
 }
 
-// byteOrderMark begins a text of programs on Windows.
+// byteOrderMark begins the texts of some Windows programs.
 var byteOrderMark = []byte("\xef\xbb\xbf")
 
-// missingChannel becomes an error that says what the message has.
+// missingChannel becomes an error that lists the values of the message.
 type missingChannel struct{ channel int }
 
 func (*missingChannel) Error() string { return "channel missing" }
 
-// decode reads the values of a message: one, or one after the other (JSON lines).
-func (d *jsonDecoder) decode(b *codec.Batch) error {
+// decodeValues reads the values of a message: one, or several in sequence (JSON lines).
+func (d *jsonDecoder) decodeValues(b *codec.Batch) error {
 	for values := 0; ; values++ {
 		if d.tokens.PeekKind() == 0 {
 			_, err := d.tokens.ReadToken()
 			if err != io.EOF {
-				return d.syntax(err)
+				return d.syntaxError(err)
 			}
 			if values == 0 {
 				return malformed(JSON, "no value, want an object or an array")
 			}
-			return d.finish(b)
+			return d.endMessage(b)
 		}
-		if err := d.value(b); err != nil {
+		if err := d.readValue(b); err != nil {
 			return err
 		}
 	}
 }
 
-// value reads one value: rows, or what has rows in it.
-func (d *jsonDecoder) value(b *codec.Batch) error {
+// readValue reads a value: rows, or a value that contains rows.
+func (d *jsonDecoder) readValue(b *codec.Batch) error {
 	if d.message == nil {
-		return d.rows(b)
+		return d.readRows(b)
 	}
 	from, found := b.Rows, false
 	d.whole.reset()
-	if err := d.outer(d.message, b, &found); err != nil {
+	if err := d.readOuter(d.message, b, &found); err != nil {
 		return err
 	}
 	if !found {
 		return mismatch(JSON, "no rows at %s (input.rows)", d.Rows)
 	}
-	return d.mark(b, from, &d.whole, &d.layout.time, &d.layout.stream, true)
+	return d.markRows(b, from, &d.whole, &d.layout.time, &d.layout.stream, true)
 }
 
-// outer goes through what is around the rows.
-func (d *jsonDecoder) outer(n *node, b *codec.Batch, found *bool) error {
+// readOuter walks through the values around the rows.
+func (d *jsonDecoder) readOuter(n *node, b *codec.Batch, found *bool) error {
 	switch {
 	case n.target == rowsTarget:
 		*found = true
 		if k := d.tokens.PeekKind(); k != '[' {
 			return d.unexpected(b.Rows, "rows", d.layout.rows.text, "an array of rows")
 		}
-		return d.rows(b)
+		return d.readRows(b)
 	case n.target != none:
-		return d.leaf(n.target, &d.whole, b.Rows)
+		return d.readLeaf(n.target, &d.whole, b.Rows)
 	}
-	return d.inside(n, func(child *node) error { return d.outer(child, b, found) })
+	return d.visitInside(n, func(child *node) error { return d.readOuter(child, b, found) })
 }
 
-// rows reads a row, or an array of rows. An array whose first element is neither
-// an object nor an array is a row itself.
-func (d *jsonDecoder) rows(b *codec.Batch) error {
+// readRows reads a row, or an array of rows. An array whose first element is neither an
+// object nor an array is a row itself.
+func (d *jsonDecoder) readRows(b *codec.Batch) error {
 	if d.tokens.PeekKind() != '[' {
-		return d.single(b, false)
+		return d.readRecord(b, false)
 	}
 	if err := d.skipToken(); err != nil {
 		return err
@@ -203,51 +203,50 @@ func (d *jsonDecoder) rows(b *codec.Batch) error {
 		return d.skipToken()
 	default:
 		if len(d.channels) > 1 || !d.plain {
-			return d.single(b, true)
+			return d.readRecord(b, true)
 		}
 	}
 	for d.tokens.PeekKind() != ']' {
-		if err := d.single(b, false); err != nil {
+		if err := d.readRecord(b, false); err != nil {
 			return err
 		}
 	}
 	return d.skipToken()
 }
 
-// single reads a record; opened says that it is an array whose bracket has been
-// read.
-func (d *jsonDecoder) single(b *codec.Batch, opened bool) error {
-	d.open()
-	clear(d.seen)
-	if err := d.fields(b.Rows, opened); err != nil {
+// readRecord reads a record; opened: the record is an array whose bracket has been read.
+func (d *jsonDecoder) readRecord(b *codec.Batch, opened bool) error {
+	d.beginRecord()
+	clear(d.found)
+	if err := d.readFields(b.Rows, opened); err != nil {
 		return err
 	}
-	for c, seen := range d.seen {
+	for c, seen := range d.found {
 		if !seen {
 			return &missingChannel{c}
 		}
 	}
-	return d.close(b)
+	return d.endRecord(b)
 }
 
-// fields reads what is in a record.
-func (d *jsonDecoder) fields(row int, opened bool) error {
+// readFields reads the fields of a record.
+func (d *jsonDecoder) readFields(row int, opened bool) error {
 	k := d.tokens.PeekKind()
 	switch {
 	case opened && !d.plain:
-		return d.items(d.record, row)
+		return d.readItems(d.record, row)
 	case d.plain && (opened || k == '['):
-		return d.positional(row, opened)
-	case d.plain && k != '{' && len(d.channels) == 1: // a sensor of one value that sends just that
-		return d.leaf(0, &d.row, row)
+		return d.readPositional(row, opened)
+	case d.plain && k != '{' && len(d.channels) == 1: // a sensor with a single plain value
+		return d.readLeaf(0, &d.row, row)
 	case d.record.target == none && k != '{' && k != '[':
 		return d.unexpected(row, "row", "", "an object")
 	}
 	return d.walk(d.record, row)
 }
 
-// positional reads an array of one value per channel, in the model's order.
-func (d *jsonDecoder) positional(row int, opened bool) error {
+// readPositional reads an array of one value per channel, in the model's order.
+func (d *jsonDecoder) readPositional(row int, opened bool) error {
 	if !opened {
 		if err := d.skipToken(); err != nil {
 			return err
@@ -258,7 +257,7 @@ func (d *jsonDecoder) positional(row int, opened bool) error {
 		if n == len(d.channels) {
 			return mismatch(JSON, "row %d is an array of more than %d values, want one for each channel (%s), or an object with their names", row, n, list(d.schema.Channels))
 		}
-		if err := d.leaf(n, &d.row, row); err != nil {
+		if err := d.readLeaf(n, &d.row, row); err != nil {
 			return err
 		}
 	}
@@ -268,10 +267,10 @@ func (d *jsonDecoder) positional(row int, opened bool) error {
 	return d.skipToken()
 }
 
-// walk goes through a record to its values.
+// walk walks through a record to its values.
 func (d *jsonDecoder) walk(n *node, row int) error {
 	if n.target != none {
-		return d.leaf(n.target, &d.row, row)
+		return d.readLeaf(n.target, &d.row, row)
 	}
 	switch k := d.tokens.PeekKind(); {
 	case k == '{' && n.names != nil:
@@ -279,7 +278,7 @@ func (d *jsonDecoder) walk(n *node, row int) error {
 			return err
 		}
 		for d.tokens.PeekKind() != '}' {
-			child, err := d.member(n)
+			child, err := d.readMember(n)
 			if err == nil && child != nil {
 				err = d.walk(child, row)
 			}
@@ -292,31 +291,31 @@ func (d *jsonDecoder) walk(n *node, row int) error {
 		if err := d.skipToken(); err != nil {
 			return err
 		}
-		return d.items(n, row)
+		return d.readItems(n, row)
 	}
-	return d.skip()
+	return d.skipValue()
 }
 
-// member reads a name, and past its value where no source goes there.
-func (d *jsonDecoder) member(n *node) (*node, error) {
+// readMember reads a name, and skips its value if no source refers to it.
+func (d *jsonDecoder) readMember(n *node) (*node, error) {
 	raw, err := d.tokens.ReadValue()
 	if err != nil {
-		return nil, d.syntax(err)
+		return nil, d.syntaxError(err)
 	}
 	if child := n.names[string(d.unquote(raw))]; child != nil {
 		return child, nil
 	}
-	return nil, d.skip()
+	return nil, d.skipValue()
 }
 
-// items goes through the elements of an array whose bracket has been read.
-func (d *jsonDecoder) items(n *node, row int) error {
+// readItems walks through the elements of an array whose bracket has been read.
+func (d *jsonDecoder) readItems(n *node, row int) error {
 	for i := 0; d.tokens.PeekKind() != ']'; i++ {
 		err := error(nil)
 		if child := n.items[i]; child != nil {
 			err = d.walk(child, row)
 		} else {
-			err = d.skip()
+			err = d.skipValue()
 		}
 		if err != nil {
 			return err
@@ -325,15 +324,15 @@ func (d *jsonDecoder) items(n *node, row int) error {
 	return d.skipToken()
 }
 
-// inside visits what a node's sources go through, around the rows.
-func (d *jsonDecoder) inside(n *node, visit func(*node) error) error {
+// visitInside visits the nodes on the way of a node's sources, around the rows.
+func (d *jsonDecoder) visitInside(n *node, visit func(*node) error) error {
 	switch k := d.tokens.PeekKind(); {
 	case k == '{' && n.names != nil:
 		if err := d.skipToken(); err != nil {
 			return err
 		}
 		for d.tokens.PeekKind() != '}' {
-			child, err := d.member(n)
+			child, err := d.readMember(n)
 			if err == nil && child != nil {
 				err = visit(child)
 			}
@@ -351,7 +350,7 @@ func (d *jsonDecoder) inside(n *node, visit func(*node) error) error {
 			if child := n.items[i]; child != nil {
 				err = visit(child)
 			} else {
-				err = d.skip()
+				err = d.skipValue()
 			}
 			if err != nil {
 				return err
@@ -359,5 +358,5 @@ func (d *jsonDecoder) inside(n *node, visit func(*node) error) error {
 		}
 		return d.skipToken()
 	}
-	return d.skip()
+	return d.skipValue()
 }

@@ -12,33 +12,33 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// leaf reads a value that a source names, or an array of such values.
-func (d *jsonDecoder) leaf(target int, m *marks, row int) error {
+// readLeaf reads a value with a source, or an array of such values.
+func (d *jsonDecoder) readLeaf(target int, m *marks, row int) error {
 	if target >= 0 {
-		d.seen[target] = true
+		d.found[target] = true
 	}
 	if d.tokens.PeekKind() != '[' {
-		return d.scalar(target, m, row)
+		return d.readScalar(target, m, row)
 	}
 	if err := d.skipToken(); err != nil {
 		return err
 	}
 	for d.tokens.PeekKind() != ']' {
-		if err := d.scalar(target, m, row); err != nil {
+		if err := d.readScalar(target, m, row); err != nil {
 			return err
 		}
 	}
 	return d.skipToken()
 }
 
-func (d *jsonDecoder) scalar(target int, m *marks, row int) error {
+func (d *jsonDecoder) readScalar(target int, m *marks, row int) error {
 	k := d.tokens.PeekKind()
 	if k != '"' && k != '0' && k != 't' && k != 'f' && k != 'n' {
 		return d.refuse(target, row)
 	}
 	raw, err := d.tokens.ReadValue()
 	if err != nil {
-		return d.syntax(err)
+		return d.syntaxError(err)
 	}
 	text := []byte(raw)
 	if k == '"' {
@@ -62,19 +62,19 @@ func (d *jsonDecoder) scalar(target int, m *marks, row int) error {
 		x := codec.Null()
 		switch k {
 		case 't', 'f':
-			x = d.channels[target].truth(k == 't')
+			x = d.channels[target].fromBool(k == 't')
 		case '"', '0':
-			x, ok = d.channels[target].value(text)
+			x, ok = d.channels[target].fromText(text)
 		}
 		d.cols[target] = append(d.cols[target], x)
 	}
 	if !ok {
-		return d.wrong(target, row, cutShort(raw))
+		return d.wrongValue(target, row, cutShort(raw))
 	}
 	return nil
 }
 
-// refuse is for an object or an array where a value is wanted.
+// refuse reports an object or an array in place of a value.
 func (d *jsonDecoder) refuse(target, row int) error {
 	what := "an object"
 	switch d.tokens.PeekKind() {
@@ -82,13 +82,13 @@ func (d *jsonDecoder) refuse(target, row int) error {
 		what = "an array in an array"
 	case '{':
 	default:
-		return d.skip() // a syntax error
+		return d.skipValue() // a syntax error
 	}
-	return d.wrong(target, row, what)
+	return d.wrongValue(target, row, what)
 }
 
-// wrong words that a value is not what its target wants.
-func (d *jsonDecoder) wrong(target, row int, got string) error {
+// wrongValue returns the error of a value that does not fit its target.
+func (d *jsonDecoder) wrongValue(target, row int, got string) error {
 	switch target {
 	case timeTarget:
 		return mismatch(JSON, "row %d, time (%s): want a number of %s since 1970 or a text such as \"2026-01-31T12:00:00Z\", got %s", row, d.layout.time.text, d.TimeUnit, got)
@@ -100,11 +100,11 @@ func (d *jsonDecoder) wrong(target, row int, got string) error {
 	return mismatch(JSON, "row %d, channel %q (%s): want a number, got %s", row, d.schema.Channels[target], d.channels[target].text, got)
 }
 
-// unexpected words that a value has no rows or samples in it.
+// unexpected returns the error of a value without rows or samples.
 func (d *jsonDecoder) unexpected(row int, what, where, want string) error {
 	got := map[jsontext.Kind]string{'n': "null", 't': "true", 'f': "false", '"': "a text", '0': "a number", '{': "an object", '[': "an array"}[d.tokens.PeekKind()]
 	if got == "" {
-		return d.skip() // a syntax error
+		return d.skipValue() // a syntax error
 	}
 	if where != "" {
 		what += " (" + where + ")"
@@ -117,22 +117,22 @@ func (d *jsonDecoder) unexpected(row int, what, where, want string) error {
 
 func (d *jsonDecoder) skipToken() error {
 	_, err := d.tokens.ReadToken()
-	return d.syntax(err)
+	return d.syntaxError(err)
 }
 
-func (d *jsonDecoder) skip() error { return d.syntax(d.tokens.SkipValue()) }
+func (d *jsonDecoder) skipValue() error { return d.syntaxError(d.tokens.SkipValue()) }
 
-// unquote gives the text of a JSON string. It is valid until the next value.
+// unquote returns the text of a JSON string, valid until the next value.
 func (d *jsonDecoder) unquote(raw jsontext.Value) []byte {
 	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw[1 : len(raw)-1]
 	}
-	d.text, _ = jsontext.AppendUnquote(d.text[:0], raw) // the tokenizer has checked it
+	d.text, _ = jsontext.AppendUnquote(d.text[:0], raw) // checked by the tokenizer
 	return d.text
 }
 
-// syntax words the tokenizer's error.
-func (d *jsonDecoder) syntax(err error) error {
+// syntaxError explains the tokenizer's error.
+func (d *jsonDecoder) syntaxError(err error) error {
 	if err == nil {
 		return nil
 	}
@@ -144,7 +144,7 @@ func (d *jsonDecoder) syntax(err error) error {
 	return malformed(JSON, "%s%s", strings.TrimPrefix(err.Error(), "jsontext: "), hint)
 }
 
-// wordAt is the word that has a byte in it, or follows that byte.
+// wordAt returns the word at a byte, or after the byte.
 func wordAt(text []byte, at int64) []byte {
 	isWord := func(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' || c == '-' || c == '+' }
 	from := min(int(at), len(text))
@@ -158,8 +158,7 @@ func wordAt(text []byte, at int64) []byte {
 	return text[from:to]
 }
 
-// isNotFinite reports whether a word stands for a number that is not finite, as programs
-// write it.
+// isNotFinite reports whether a word is a notation of a number that is not finite.
 func isNotFinite(word []byte) bool {
 	x, ok := special(word)
 	return ok && (math.IsNaN(float64(x)) || math.IsInf(float64(x), 0))
@@ -167,12 +166,12 @@ func isNotFinite(word []byte) bool {
 
 // Bounds of namesIn.
 const (
-	mostNames = 13 // list shows one less
+	mostNames = 13 // list shows one fewer
 	mostDepth = 8
 )
 
-// namesIn lists the paths of the values in a message, those of the first element
-// for an array of objects. It stops where the message breaks.
+// namesIn lists the paths of the values in a message, for an array of objects the paths
+// of the first element. It stops at a syntax error.
 func namesIn(payload []byte) []string {
 	tokens := jsontext.NewDecoder(bytes.NewReader(bytes.TrimPrefix(payload, byteOrderMark)))
 	var all []string
@@ -204,7 +203,7 @@ func namesIn(payload []byte) []string {
 			} else {
 				all = append(all, at+"[]")
 			}
-			return false // one element shows what the others have
+			return false // the first element represents the rest
 		}
 		all = append(all, at)
 		return tokens.SkipValue() == nil && len(all) < mostNames

@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// mostLooked bytes of a message say what it looks like.
+// mostLooked is the number of bytes that decide the probable format.
 const mostLooked = 512
 
-// Looks says by its first bytes what a message is: a format that a decoder here
-// reads (empty: none), and in words what it looks like (empty: nothing known).
-// It decides nothing that a decoder would not check.
+// Looks guesses the format of a message from its first bytes: a format with a decoder in
+// this package (empty: none), and a description (empty: unknown). The decoders repeat
+// every check.
 func Looks(payload []byte) (f Format, words string) {
 	if bytes.HasPrefix(payload, []byte{0xff, 0xff, 0xff, 0xff}) {
 		return Arrow, "an Arrow IPC stream"
@@ -29,7 +29,7 @@ func Looks(payload []byte) (f Format, words string) {
 		return JSON, "JSON"
 	}
 	if text = skipComments(text); len(text) == 0 {
-		return Influx, "Influx line protocol" // comments alone
+		return Influx, "Influx line protocol" // only comments
 	}
 	switch {
 	case !printable(text[:min(len(text), mostLooked)]):
@@ -50,10 +50,10 @@ func Looks(payload []byte) (f Format, words string) {
 	return "", "a text"
 }
 
-// singleValue are the words for JSON that may be many another thing.
+// singleValue describes JSON that may be many other things.
 const singleValue = "JSON (a single value)"
 
-// magics are how files of other kinds begin.
+// magics are the first bytes of other file types.
 var magics = []magic{
 	{"ARROW1", "an Arrow file (send the stream format: RecordBatchStreamWriter, not RecordBatchFileWriter)"},
 	{"PAR1", "a Parquet file"},
@@ -66,8 +66,8 @@ var magics = []magic{
 
 type magic struct{ begins, words string }
 
-// skipComments leaves out lines that begin with #, as in line protocol and in the CSV of
-// some loggers, and empty ones.
+// skipComments skips lines that begin with #, as in line protocol and in the CSV of some
+// loggers, and empty lines.
 func skipComments(text []byte) []byte {
 	for len(text) > 0 && text[0] == '#' {
 		_, text, _ = bytes.Cut(text, []byte("\n"))
@@ -80,8 +80,8 @@ func jsonWord(word []byte) bool {
 	return string(word) == "null" || string(word) == "true" || string(word) == "false"
 }
 
-// printable reports whether a text that may be cut at its end has no control
-// characters but blanks.
+// printable reports whether a text, possibly truncated, has no control characters except
+// blanks.
 func printable(text []byte) bool {
 	for len(text) > 0 {
 		r, n := utf8.DecodeRune(text)
@@ -96,8 +96,8 @@ func printable(text []byte) bool {
 	return true
 }
 
-// isLine reports whether a line has what one of line protocol has: a blank, and
-// a field's "=" after it.
+// isLine reports whether a line resembles line protocol: a blank, and a field's "=" after
+// the blank.
 func isLine(line []byte) bool {
 	for i := 1; i < len(line); i++ {
 		if line[i] == ' ' && line[i-1] != '\\' {

@@ -6,17 +6,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Named says which channel a value with a name of its own is of: for protocols
-// that send one value at a time, such as Sparkplug B. A channel's source is then
-// the name of its value, and may have a scale and an offset.
+// Named finds the channel of a named value: for protocols that send single values, such
+// as Sparkplug B. A channel's source is then the name of its value, with an optional
+// scale and offset.
 type Named struct {
 	schema   codec.Schema
 	channels []source
-	at       map[string]int
+	byName   map[string]int
 }
 
-// NewNamed resolves an input's channels for a model. All else in it is of formats
-// that it does not concern.
+// NewNamed resolves an input's channels for a model. The rest of the input concerns other
+// formats.
 func NewNamed(in Input, s codec.Schema) (*Named, error) {
 	l, err := layoutOf(Input{Format: Auto, Channels: in.Channels}, s)
 	if err != nil {
@@ -26,31 +26,31 @@ func NewNamed(in Input, s codec.Schema) (*Named, error) {
 }
 
 func namedOf(l *layout) (*Named, error) {
-	n := &Named{schema: l.schema, channels: l.channels, at: map[string]int{}}
+	n := &Named{schema: l.schema, channels: l.channels, byName: map[string]int{}}
 	for c, s := range l.channels {
 		name := l.schema.Channels[c]
 		if len(s.steps) != 1 || s.steps[0].index >= 0 {
 			return nil, fmt.Errorf("formats: input.channels of %q is %q: want the name of a value, such as {%s: temperature}, or in quotes {%s: '[\"oil temperature\"]'}", name, s.text, name, name)
 		}
-		if other, twice := n.at[s.steps[0].name]; twice {
+		if other, twice := n.byName[s.steps[0].name]; twice {
 			return nil, fmt.Errorf("formats: input.channels of %q: %q is channel %q already", name, s.steps[0].name, l.schema.Channels[other])
 		}
-		n.at[s.steps[0].name] = c
+		n.byName[s.steps[0].name] = c
 	}
 	return n, nil
 }
 
-// Channel is the channel of a name.
+// Channel returns the channel of a name.
 func (n *Named) Channel(name string) (c int, ok bool) {
-	c, ok = n.at[name]
+	c, ok = n.byName[name]
 	return c, ok
 }
 
-// Name is the name of a channel's value.
+// Name returns the name of a channel's value.
 func (n *Named) Name(c int) string { return n.channels[c].steps[0].name }
 
-// Sample is a value as a sample of channel c, rounded once, as in a message: a
-// number, a bool or a text that is a number. ok is false for anything else.
+// Sample converts a value to a sample of channel c, rounded once, as in a message: a
+// number, a bool or a text with a number. ok is false for other values.
 func (n *Named) Sample(c int, v any) (x float32, ok bool) {
 	s := &n.channels[c]
 	switch v := v.(type) {
@@ -59,26 +59,26 @@ func (n *Named) Sample(c int, v any) (x float32, ok bool) {
 	case float32:
 		return s.scaled(float64(v)), true
 	case bool:
-		return s.truth(v), true
+		return s.fromBool(v), true
 	case string:
 		if len(v) > mostDigits {
 			return 0, false
 		}
-		return s.value([]byte(v))
+		return s.fromText([]byte(v))
 	case int8:
-		return s.whole(int64(v)), true
+		return s.fromInteger(int64(v)), true
 	case int16:
-		return s.whole(int64(v)), true
+		return s.fromInteger(int64(v)), true
 	case int32:
-		return s.whole(int64(v)), true
+		return s.fromInteger(int64(v)), true
 	case int64:
-		return s.whole(v), true
+		return s.fromInteger(v), true
 	case uint8:
-		return s.whole(int64(v)), true
+		return s.fromInteger(int64(v)), true
 	case uint16:
-		return s.whole(int64(v)), true
+		return s.fromInteger(int64(v)), true
 	case uint32:
-		return s.whole(int64(v)), true
+		return s.fromInteger(int64(v)), true
 	case uint64:
 		if s.linear {
 			return s.scaled(float64(v)), true
@@ -88,11 +88,11 @@ func (n *Named) Sample(c int, v any) (x float32, ok bool) {
 	return 0, false
 }
 
-// mostDigits bounds a text that is read as one number.
+// mostDigits bounds the length of a text with a number.
 const mostDigits = 1 << 10
 
-// whole is a whole number, rounded once where nothing is done with it.
-func (s *source) whole(v int64) float32 {
+// fromInteger converts a whole number, rounded once without scale and offset.
+func (s *source) fromInteger(v int64) float32 {
 	if s.linear {
 		return s.scaled(float64(v))
 	}

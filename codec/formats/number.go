@@ -9,15 +9,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// value gives the sample that a decimal text is; ok is false for a text that is
-// no number. The text is at most as long as its message: digits beyond those
-// that decide cost no more than reading them.
-func (s *source) value(text []byte) (x float32, ok bool) {
+// fromText returns the sample of a decimal text; ok is false if the text is no number.
+// The text is at most as long as its message: reading excess digits is cheap.
+func (s *source) fromText(text []byte) (x float32, ok bool) {
 	if !isDecimal(text) {
 		return special(text)
 	}
 	if !s.linear {
-		// A range error comes with the infinity that it means.
+		// A range error comes with the correct infinity.
 		f, _ := strconv.ParseFloat(string(text), 32)
 		return float32(f), true
 	}
@@ -25,8 +24,8 @@ func (s *source) value(text []byte) (x float32, ok bool) {
 	return s.scaled(f), true
 }
 
-// scaled applies scale and offset, each rounded to float64: a compiler must not
-// make one operation of them.
+// scaled applies scale and offset, each rounded to float64: a compiler must not fuse the
+// operations.
 func (s *source) scaled(f float64) float32 {
 	if !s.linear {
 		return float32(f)
@@ -35,9 +34,9 @@ func (s *source) scaled(f float64) float32 {
 	return float32(float64(product + s.offset))
 }
 
-// isDecimal reports whether a text is a decimal number: a sign, digits with a
-// point among or beside them, an exponent. ParseFloat alone would take
-// hexadecimal numbers and underscores as well.
+// isDecimal reports whether a text is a decimal number: a sign, digits with a point
+// between or next to them, an exponent. ParseFloat would also accept hexadecimal numbers
+// and underscores.
 func isDecimal(s []byte) bool {
 	i := 0
 	if i < len(s) && (s[i] == '-' || s[i] == '+') {
@@ -69,7 +68,7 @@ func isDecimal(s []byte) bool {
 	return i == len(s)
 }
 
-// special reads the words for what is not finite, and for true and false.
+// special parses the words for values that are not finite, and for true and false.
 func special(s []byte) (x float32, ok bool) {
 	if len(s) == 0 || len(s) > len("-infinity") {
 		return 0, false
@@ -97,21 +96,21 @@ func special(s []byte) (x float32, ok bool) {
 	return 0, false
 }
 
-// truth is the sample that true or false is.
-func (s *source) truth(yes bool) float32 {
+// fromBool returns the sample of true or false.
+func (s *source) fromBool(yes bool) float32 {
 	if yes {
 		return s.scaled(1)
 	}
 	return s.scaled(0)
 }
 
-// digitsOf is how many decimal digits a unit of time has after it until a ns.
+// digitsOf is the number of decimal digits from a unit of time down to a ns.
 var digitsOf = map[string]int{"ns": 0, "us": 3, "ms": 6, "s": 9}
 
-// timeOf reads a time: a number of units since 1970, or a text of RFC 3339. A
-// text without a zone is UTC. Digits beyond a nanosecond are left out; a leap second is
-// the last nanosecond of its day. ok is
-// false for what is no time, or is beyond the years 1678 to 2261.
+// timeOf parses a time: a number of units since 1970, or a text of RFC 3339. A text
+// without a zone is UTC. Digits beyond a nanosecond are ignored; a leap second is the
+// last nanosecond of its day. ok is false for an invalid time, or outside the years 1678
+// to 2261.
 func timeOf(text []byte, digits int) (ns int64, ok bool) {
 	if isDecimal(text) {
 		return decimalTime(text, digits)
@@ -148,8 +147,8 @@ func timeOf(text []byte, digits int) (ns int64, ok bool) {
 	return t.UnixNano(), true
 }
 
-// leapSecond is the time of a leap second, of which t is the second before: the last
-// nanosecond of the day, so that times do not go back. There is none within a month.
+// leapSecond returns the time of the leap second after t: the last nanosecond of the day,
+// so that times do not go back. Leap seconds occur only at the end of a month.
 func leapSecond(t time.Time) (ns int64, ok bool) {
 	t = t.Truncate(time.Second)
 	next := t.Add(time.Second)
@@ -172,7 +171,7 @@ func decimalTime(text []byte, digits int) (ns int64, ok bool) {
 		text = text[:at]
 	}
 	whole, fraction, _ := bytes.Cut(text, []byte("."))
-	// The number's digits without its point end at 10^-len(fraction): those up to
+	// The number's digits without its point end at 10^-len(fraction): the digits up to
 	// keep are at or above a nanosecond.
 	keep := len(whole) + shift
 	var n uint64

@@ -13,10 +13,10 @@ import (
 // le or be, the order of bytes.
 var RawTypes = []string{"f32le", "f32be", "f64le", "f64be", "i8", "u8", "i16le", "i16be", "u16le", "u16be", "i32le", "i32be", "u32le", "u32be"}
 
-// rawType reads a number from its bytes.
+// rawType converts the bytes of a number.
 type rawType struct {
 	size int
-	read func([]byte) float64 // exact: every one of these types fits
+	read func([]byte) float64 // exact for every type
 }
 
 var rawTypes = func() map[string]rawType {
@@ -36,28 +36,28 @@ var rawTypes = func() map[string]rawType {
 	return types
 }()
 
-// rawDecoder reads rows of numbers of one type, one after the other.
+// rawDecoder reads rows of numbers of one type, in sequence.
 type rawDecoder struct {
 	table
-	typ   rawType
-	at    []int // of each channel in a row
-	width int   // numbers in a row
+	typ     rawType
+	indexes []int // of each channel in a row
+	width   int   // numbers in a row
 }
 
 func newRaw(l *layout) (*rawDecoder, error) {
 	d := &rawDecoder{table: newTable(l, Raw), typ: rawTypes[l.RawType]}
 	for c, s := range l.channels {
 		at := c
-		if len(l.Channels) > 0 { // all or none: else two channels could be one number
+		if len(l.Channels) > 0 { // all or none: otherwise two channels could be the same number
 			if len(s.steps) != 1 || s.steps[0].index < 0 {
 				return nil, fmt.Errorf("formats: input.channels of %q is %q: want the position of each channel in a row, such as [%d], with input.format raw", l.schema.Channels[c], s.text, c)
 			}
 			at = s.steps[0].index
 		}
-		if slices.Contains(d.at, at) {
+		if slices.Contains(d.indexes, at) {
 			return nil, fmt.Errorf("formats: input.channels of %q: another channel is at [%d]", l.schema.Channels[c], at)
 		}
-		d.at = append(d.at, at)
+		d.indexes = append(d.indexes, at)
 		d.width = max(d.width, at+1)
 	}
 	return d, nil
@@ -71,14 +71,14 @@ func (d *rawDecoder) Decode(payload []byte, b *codec.Batch) error {
 		return malformed(Raw, "%d bytes, want a multiple of %d: rows of %d numbers of type %s (%d bytes each)", len(payload), size, d.width, d.RawType, d.typ.size)
 	}
 	rows := len(payload) / size
-	b.X = slices.Grow(b.X, rows*len(d.at))
+	b.X = slices.Grow(b.X, rows*len(d.indexes))
 	for ; len(payload) > 0; payload = payload[size:] {
-		for c, at := range d.at {
+		for c, at := range d.indexes {
 			b.X = append(b.X, d.channels[c].scaled(d.typ.read(payload[at*d.typ.size:])))
 		}
 	}
 	b.Rows = rows
-	err := d.finish(b)
+	err := d.endMessage(b)
 	if err != nil {
 		b.Reset()
 	}

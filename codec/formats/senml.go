@@ -17,26 +17,26 @@ import (
 const (
 	senmlVersion  = 10
 	relativeBelow = int64(1) << 28 * 1e9 // ns: earlier times are relative to now
-	mostCells     = 8                    // of samples, for each byte of a message: a row has all channels
+	mostCells     = 8                    // samples per byte of a message: a row has all channels
 	baseName      = "bn"                 // input.stream: the base name
 )
 
-// senmlDecoder reads packs of SenML, as JSON or CBOR. Records of one time are a
-// row; the rows are in the order of their times.
+// senmlDecoder reads packs of SenML, as JSON or CBOR. Records of the same time are a row;
+// the rows are in the order of their times.
 type senmlDecoder struct {
 	table
-	byBase bool         // a stream for each base name
-	now    func() int64 // nil: relative times are none
-	rows   []senmlRow
-	at     map[senmlKey]int
-	ids    []string // of streams, by number
-	number map[string]int
-	unit   []string // of each channel in the message
-	found  []bool
-	has    []string // names that are no channels
-	tokens *jsontext.Decoder
-	pairs  map[any]any
-	named  *Named
+	byBase  bool         // a stream for each base name
+	now     func() int64 // nil: relative times are ignored
+	rows    []senmlRow
+	at      map[senmlKey]int
+	ids     []string // of streams, by number
+	number  map[string]int
+	unit    []string // of each channel in the message
+	found   []bool
+	unknown []string // names without a channel
+	tokens  *jsontext.Decoder
+	pairs   map[any]any
+	named   *Named
 }
 
 type senmlKey struct {
@@ -49,7 +49,7 @@ type senmlRow struct {
 	x []float32
 }
 
-// senmlRecord is one record. What it does not have is empty or nil.
+// senmlRecord is a record. Absent fields are empty or nil.
 type senmlRecord struct {
 	BaseName    *string        `json:"bn"`
 	BaseTime    jsontext.Value `json:"bt"`
@@ -67,16 +67,16 @@ type senmlRecord struct {
 	//lint:ignore SA5008 the JSON library has this option, the linter knows an older name of it
 	Others jsontext.Value `json:",embed"`
 
-	value, base exact // of CBOR: numbers that are no decimals
+	value, base exact // of CBOR: numbers that are not decimals
 }
 
-// exact is a number with the bits that it came with.
+// exact is a number with its original bits.
 type exact struct {
 	f   float64
 	set bool
 }
 
-// senmlBase are the base fields in force.
+// senmlBase are the current base fields.
 type senmlBase struct {
 	name, unit string
 	time       int64
@@ -97,11 +97,11 @@ func newSenML(l *layout) (*senmlDecoder, error) {
 	return d, nil
 }
 
-// SetClock gives a decoder the time at which messages arrive, in ns since 1970.
-// SenML has times that are relative to it; without a clock their rows have no
-// time. Other formats need none.
+// SetClock sets the clock of a decoder, in ns since 1970. SenML has times relative to the
+// arrival of a message; without a clock their rows have no time. Other formats need no
+// clock.
 func SetClock(d Decoder, now func() int64) {
-	if t, ok := d.(*told); ok {
+	if t, ok := d.(*hintDecoder); ok {
 		d = t.Decoder
 	}
 	if s, ok := d.(*senmlDecoder); ok {
@@ -112,8 +112,8 @@ func SetClock(d Decoder, now func() int64) {
 // Decode implements Decoder.
 func (d *senmlDecoder) Decode(payload []byte, b *codec.Batch) error {
 	b.Reset()
-	d.begin()
-	d.rows, d.ids, d.has = d.rows[:0], d.ids[:0], d.has[:0]
+	d.beginMessage()
+	d.rows, d.ids, d.unknown = d.rows[:0], d.ids[:0], d.unknown[:0]
 	clear(d.at)
 	clear(d.number)
 	clear(d.found)
@@ -121,7 +121,7 @@ func (d *senmlDecoder) Decode(payload []byte, b *codec.Batch) error {
 	var base senmlBase
 	limit := mostCells*len(payload) + 1024
 	add := func(r *senmlRecord, i int) error {
-		err := d.add(r, &base, limit)
+		err := d.addRecord(r, &base, limit)
 		if err != nil {
 			err = malformed(SenML, "record %d: %v", i, err)
 		}
@@ -142,7 +142,7 @@ func (d *senmlDecoder) Decode(payload []byte, b *codec.Batch) error {
 		err = malformed(SenML, "the message begins with %s: want a JSON array or a CBOR array of records", short(text[:min(len(text), 8)]))
 	}
 	if err == nil {
-		err = d.gather(b)
+		err = d.gatherRows(b)
 	}
 	if err != nil {
 		b.Reset()
@@ -150,29 +150,29 @@ func (d *senmlDecoder) Decode(payload []byte, b *codec.Batch) error {
 	return err
 }
 
-// add puts a record's value into its row.
-func (d *senmlDecoder) add(r *senmlRecord, base *senmlBase, limit int) error {
-	if err := base.set(r); err != nil {
+// addRecord adds a record's value to its row.
+func (d *senmlDecoder) addRecord(r *senmlRecord, base *senmlBase, limit int) error {
+	if err := base.setFields(r); err != nil {
 		return err
 	}
 	c, ok := d.named.Channel(r.Name)
 	if !ok {
 		c, ok = d.named.Channel(base.name + r.Name)
 	}
-	if r.Name != "" && len(d.has) < 13 && !slices.Contains(d.has, r.Name) {
-		d.has = append(d.has, r.Name)
+	if r.Name != "" && len(d.unknown) < 13 && !slices.Contains(d.unknown, r.Name) {
+		d.unknown = append(d.unknown, r.Name)
 	}
 	if !ok {
 		return nil
 	}
 	if len(r.Value) == 0 && r.Text == nil && r.Bool == nil && len(r.Data) == 0 {
-		if !base.valued || r.Name == "" || len(r.Sum) > 0 { // a sum, or base fields alone
+		if !base.valued || r.Name == "" || len(r.Sum) > 0 { // a sum, or only base fields
 			return nil
 		}
 		r.Value = jsontext.Value("0") // the base value is the value
 	}
 	name := d.schema.Channels[c]
-	x, ok := d.sample(c, r, base)
+	x, ok := d.sampleOf(c, r, base)
 	if !ok {
 		return fmt.Errorf("channel %q is no number", name)
 	}
@@ -184,7 +184,7 @@ func (d *senmlDecoder) add(r *senmlRecord, base *senmlBase, limit int) error {
 		return fmt.Errorf("channel %q has the units %s and %s in one message, want one", name, short([]byte(d.unit[c])), short([]byte(unit)))
 	}
 	d.found[c], d.unit[c] = true, unit
-	key, err := d.key(r, base)
+	key, err := d.keyOf(r, base)
 	if err != nil {
 		return err
 	}
@@ -209,12 +209,13 @@ func (d *senmlDecoder) add(r *senmlRecord, base *senmlBase, limit int) error {
 	return nil
 }
 
-// missingValue marks a channel that has no value at a time. No number that is read
-// is this one: add replaces those.
+// missingValue marks a channel without a value at a time. No value that is read has these
+// bits: addRecord replaces them.
 var missingValue = float32(math.NaN())
 
-// set takes the base fields of a record, which hold for those after it, too.
-func (base *senmlBase) set(r *senmlRecord) error {
+// setFields updates the base fields from a record; they apply to the following records as
+// well.
+func (base *senmlBase) setFields(r *senmlRecord) error {
 	if len(r.Others) > 0 {
 		if name := mustUnderstand(r.Others); name != "" {
 			return fmt.Errorf("the field %s must be understood, and is not", short([]byte(name)))
@@ -249,8 +250,8 @@ func (base *senmlBase) set(r *senmlRecord) error {
 	return nil
 }
 
-// mustUnderstand is a name in an object that ends in "_": who does not know it
-// must refuse the pack (RFC 8428, 4.4).
+// mustUnderstand returns a name in an object that ends in "_": a program without support
+// for it must refuse the pack (RFC 8428, 4.4).
 func mustUnderstand(object jsontext.Value) string {
 	tokens := jsontext.NewDecoder(bytes.NewReader(object))
 	if _, err := tokens.ReadToken(); err != nil {
@@ -289,8 +290,8 @@ func senmlFloat(text []byte, x exact) (float64, bool) {
 	return f, true
 }
 
-// sample is a record's value. The sum with a base value is rounded to float64.
-func (d *senmlDecoder) sample(c int, r *senmlRecord, base *senmlBase) (float32, bool) {
+// sampleOf returns a record's value. The sum with a base value is rounded to float64.
+func (d *senmlDecoder) sampleOf(c int, r *senmlRecord, base *senmlBase) (float32, bool) {
 	s := &d.channels[c]
 	switch {
 	case len(r.Value) > 0 && base.valued:
@@ -302,17 +303,17 @@ func (d *senmlDecoder) sample(c int, r *senmlRecord, base *senmlBase) (float32, 
 		if !isDecimal(r.Value) {
 			return 0, false
 		}
-		return s.value(r.Value)
+		return s.fromText(r.Value)
 	case r.Bool != nil:
-		return s.truth(*r.Bool), true
+		return s.fromBool(*r.Bool), true
 	case r.Text != nil:
 		return d.named.Sample(c, *r.Text)
 	}
 	return 0, false
 }
 
-// key is the row of a record.
-func (d *senmlDecoder) key(r *senmlRecord, base *senmlBase) (k senmlKey, err error) {
+// keyOf returns the row of a record.
+func (d *senmlDecoder) keyOf(r *senmlRecord, base *senmlBase) (k senmlKey, err error) {
 	k.time = base.time
 	if len(r.Time) > 0 {
 		ns, ok := senmlTime(r.Time)
@@ -337,11 +338,11 @@ func (d *senmlDecoder) key(r *senmlRecord, base *senmlBase) (k senmlKey, err err
 	return k, nil
 }
 
-// gather makes a batch of the rows.
-func (d *senmlDecoder) gather(b *codec.Batch) error {
+// gatherRows makes a batch of the rows.
+func (d *senmlDecoder) gatherRows(b *codec.Batch) error {
 	for c, found := range d.found {
-		if !found && (len(d.rows) > 0 || len(d.has) > 0) {
-			return d.missing(SenML, 0, c, d.has)
+		if !found && (len(d.rows) > 0 || len(d.unknown) > 0) {
+			return d.missing(SenML, 0, c, d.unknown)
 		}
 	}
 	slices.SortStableFunc(d.rows, func(a, b senmlRow) int {
@@ -380,5 +381,5 @@ func (d *senmlDecoder) gather(b *codec.Batch) error {
 		}
 	}
 	b.Rows = len(d.rows)
-	return d.finish(b)
+	return d.endMessage(b)
 }

@@ -41,7 +41,8 @@ func (d *senmlDecoder) readJSON(text []byte, add func(*senmlRecord, int) error) 
 	return nil
 }
 
-// plainJSON is an error of the library without its own name and types of ours.
+// plainJSON returns an error of the library without the names of the library and of our
+// types.
 func plainJSON(err error) string {
 	var semantic *json.SemanticError
 	if errors.As(err, &semantic) {
@@ -50,7 +51,7 @@ func plainJSON(err error) string {
 	return strings.TrimPrefix(err.Error(), "jsontext: ")
 }
 
-// senmlCBOR refuses what no pack needs.
+// senmlCBOR refuses everything that no pack needs.
 var senmlCBOR = func() cbor.DecMode {
 	m, err := cbor.DecOptions{DupMapKey: cbor.DupMapKeyEnforcedAPF, MaxNestedLevels: 4, MaxArrayElements: 1 << 20, MaxMapPairs: 64, TagsMd: cbor.TagsAllowed}.DecMode()
 	if err != nil {
@@ -74,7 +75,7 @@ func (d *senmlDecoder) readCBOR(payload []byte, add func(*senmlRecord, int) erro
 		if err := senmlCBOR.Unmarshal(raw, &d.pairs); err != nil {
 			return malformed(SenML, "record %d: %v", i, err)
 		}
-		if err := r.fill(d.pairs); err != nil {
+		if err := r.fillFields(d.pairs); err != nil {
 			return malformed(SenML, "record %d: %v", i, err)
 		}
 		if err := add(&r, i); err != nil {
@@ -84,7 +85,7 @@ func (d *senmlDecoder) readCBOR(payload []byte, add func(*senmlRecord, int) erro
 	return nil
 }
 
-// decimalFraction is a mantissa with a power of ten (RFC 8949, 3.4.4) as a decimal.
+// decimalFraction formats a mantissa with a power of ten (RFC 8949, 3.4.4) as a decimal.
 func decimalFraction(t cbor.Tag) (text jsontext.Value, ok bool) {
 	pair, _ := t.Content.([]any)
 	if t.Number != 4 || len(pair) != 2 {
@@ -104,12 +105,12 @@ func decimalFraction(t cbor.Tag) (text jsontext.Value, ok bool) {
 	return jsontext.Value(digits[1] + "e" + digits[0]), true
 }
 
-// senmlLabels are those of the fields that are read (RFC 8428, table 4).
+// senmlLabels are the labels of the supported fields (RFC 8428, table 4).
 var senmlLabels = []int64{-1, -2, -3, -4, -5, 0, 1, 2, 3, 4, 5, 6, 8}
 
-// fill notes the fields of a record in CBOR, in a fixed order: of several faults the
-// same one is always told.
-func (r *senmlRecord) fill(pairs map[any]any) error {
+// fillFields sets the fields of a record in CBOR, in a fixed order: of several errors the
+// same one is always reported.
+func (r *senmlRecord) fillFields(pairs map[any]any) error {
 	odd, must := false, ""
 	for label := range pairs {
 		switch label := label.(type) {
@@ -134,7 +135,7 @@ func (r *senmlRecord) fill(pairs map[any]any) error {
 			v, there = pairs[uint64(n)]
 		}
 		if there {
-			if err := r.set(n, v); err != nil {
+			if err := r.setField(n, v); err != nil {
 				return err
 			}
 		}
@@ -142,8 +143,8 @@ func (r *senmlRecord) fill(pairs map[any]any) error {
 	return nil
 }
 
-// set notes a field of a record in CBOR.
-func (r *senmlRecord) set(n int64, v any) error {
+// setField sets a field of a record in CBOR.
+func (r *senmlRecord) setField(n int64, v any) error {
 	text := func() (*string, error) {
 		s, ok := v.(string)
 		if !ok {

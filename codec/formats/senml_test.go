@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// What packs mean, as JSON and as the same in CBOR.
+// The meaning of packs, as JSON and as the same pack in CBOR.
 func TestSenML(t *testing.T) {
 	for _, c := range []struct {
 		in   Input
@@ -38,7 +38,7 @@ func TestSenML(t *testing.T) {
 			}
 		}
 	}
-	// A time at which a channel has no value is a row in which it is missing.
+	// A time at which a channel has no value is a row with a missing value.
 	var b codec.Batch
 	d := newDecoder(t, Input{Format: SenML}, codec.Hold, "a", "b")
 	if err := d.Decode([]byte(`[{"n":"a","v":1},{"n":"b","v":2},{"n":"a","t":1,"v":3}]`), &b); err != nil || b.Rows != 2 || len(b.Missing) != 1 || b.Missing[0] != 3 || len(b.Times) > 0 {
@@ -46,7 +46,7 @@ func TestSenML(t *testing.T) {
 	}
 }
 
-// asCBOR writes a pack in JSON with the labels of CBOR.
+// asCBOR converts a pack from JSON to the labels of CBOR.
 func asCBOR(t *testing.T, text string) []byte {
 	t.Helper()
 	labels := map[string]int{"bn": -2, "bt": -3, "bu": -4, "bv": -5, "n": 0, "u": 1, "v": 2, "vs": 3, "vb": 4, "s": 5, "t": 6}

@@ -7,23 +7,23 @@ import (
 	"strings"
 )
 
-// source is where a value is in a message, and what it is multiplied with.
+// source is the place of a value in a message, and its scale and offset.
 type source struct {
-	text          string // as it was written
+	text          string // the original text
 	message       bool   // begins with "$"
 	steps         []step
 	linear        bool // has a scale or an offset
 	scale, offset float64
 }
 
-// step is a name, or where index is not negative a position.
+// step is a name, or a position if index is not negative.
 type step struct {
 	name  string
 	index int
 }
 
-// The forms of a source, and of a channel's. Package internal/config has the same
-// patterns; a test of the commands compares what the two accept.
+// The forms of a source, and of a channel's source. Package internal/config has the same
+// patterns; a test of the commands compares both.
 //
 //	source  = ( "$" | "@" | name | position ) { "." name | position }
 //	name    = characters but blanks and .[]*?()"'$@
@@ -45,7 +45,7 @@ var (
 	aStep    = regexp.MustCompile(`^(` + namePattern + `|` + positionPattern + `)`)
 )
 
-// parseSource reads a source; channel allows a scale and an offset after it.
+// parseSource parses a source; channel allows a scale and an offset.
 func parseSource(text string, channel bool) (source, error) {
 	switch {
 	case channel && !aChannel.MatchString(text):
@@ -84,7 +84,7 @@ func parseSource(text string, channel bool) (source, error) {
 	return s, nil
 }
 
-// stepOf reads a name, or what is in brackets.
+// stepOf parses a name, or the text in brackets.
 func stepOf(text string) step {
 	if text[0] != '[' {
 		return step{name: text, index: -1}
@@ -96,7 +96,7 @@ func stepOf(text string) step {
 	return step{name: inner[1 : len(inner)-1], index: -1}
 }
 
-// path is the steps as they are shown.
+// path formats the steps for messages.
 func path(steps []step) string {
 	var b strings.Builder
 	b.WriteByte('$')
@@ -110,7 +110,7 @@ func path(steps []step) string {
 	return b.String()
 }
 
-// stepText is a name in a path.
+// stepText formats a name in a path.
 func stepText(name string) string {
 	if strings.ContainsAny(name, ".[] *?()\"'") || name == "" {
 		return fmt.Sprintf("[%q]", name)

@@ -8,56 +8,58 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// table gathers what a message says until its rows are complete. A record is
-// what says a row, or several where its values are arrays. What belongs to all
-// rows of a message is in whole.
+// table collects the values of a message until its rows are complete. A record describes
+// a row, or several rows if its values are arrays. Values for all rows of a message are
+// in whole.
 type table struct {
 	*layout
 	format Format
 	names  codec.KeyTable
-	cols   [][]float32 // of the record in hand, one per channel
-	row    marks       // of the record in hand
-	whole  marks       // of the message in hand
+	cols   [][]float32 // of the current record, one per channel
+	row    marks       // of the current record
+	whole  marks       // of the current message
 }
 
-// marks are the times, stream ids and end marks of some rows: none, one for all
-// of them, or one for each.
+// marks are the times, stream ids and end marks of some rows: none, one for all rows, or
+// one per row.
 type marks struct {
-	times []int64
-	ids   []byte // one after the other
-	at    []int  // where each ends
-	ends  []bool
+	times   []int64
+	ids     []byte // concatenated
+	offsets []int  // ends in ids
+	ends    []bool
 }
 
-func (m *marks) reset() { m.times, m.ids, m.at, m.ends = m.times[:0], m.ids[:0], m.at[:0], m.ends[:0] }
+func (m *marks) reset() {
+	m.times, m.ids, m.offsets, m.ends = m.times[:0], m.ids[:0], m.offsets[:0], m.ends[:0]
+}
 
 func (m *marks) addStream(id []byte) {
 	m.ids = append(m.ids, id...)
-	m.at = append(m.at, len(m.ids))
+	m.offsets = append(m.offsets, len(m.ids))
 }
 
 func newTable(l *layout, f Format) table {
 	return table{layout: l, format: f, cols: make([][]float32, len(l.channels))}
 }
 
-// begin starts a message.
-func (t *table) begin() {
+// beginMessage starts a message.
+func (t *table) beginMessage() {
 	t.names.Begin()
 	t.whole.reset()
-	t.open()
+	t.beginRecord()
 }
 
-// open starts a record.
-func (t *table) open() {
+// beginRecord starts a record.
+func (t *table) beginRecord() {
 	for c := range t.cols {
 		t.cols[c] = t.cols[c][:0]
 	}
 	t.row.reset()
 }
 
-// close puts a record's rows into b. A channel without any value must have been
-// found before, unless all are empty.
-func (t *table) close(b *codec.Batch) error {
+// endRecord adds a record's rows to b. A channel without any value must have been found
+// before, unless all are empty.
+func (t *table) endRecord(b *codec.Batch) error {
 	n := len(t.cols[0])
 	for c, col := range t.cols {
 		if len(col) != n {
@@ -78,16 +80,15 @@ func (t *table) close(b *codec.Batch) error {
 	}
 	from := b.Rows
 	b.Rows += n
-	return t.mark(b, from, &t.row, &t.layout.time, &t.layout.stream, false)
+	return t.markRows(b, from, &t.row, &t.layout.time, &t.layout.stream, false)
 }
 
-// finish ends a message: what was said of all of its rows from one on, and what
-// is to be done about samples that are not finite.
-func (t *table) finish(b *codec.Batch) error { return t.schema.ApplyNonFinite(b, 0) }
+// endMessage ends a message: it applies the policy for samples that are not finite.
+func (t *table) endMessage(b *codec.Batch) error { return t.schema.ApplyNonFinite(b, 0) }
 
-// mark gives the rows from one on their times, streams and ends. Those whose
-// source is in the message come later than the rows, with whole.
-func (t *table) mark(b *codec.Batch, from int, m *marks, time, stream *source, whole bool) error {
+// markRows sets times, streams and ends of the rows from one on. Values with a source in
+// the message follow after the rows, with whole.
+func (t *table) markRows(b *codec.Batch, from int, m *marks, time, stream *source, whole bool) error {
 	late := func(s *source) bool { return (t.Rows != "" && s.message) != whole }
 	if !late(time) {
 		if err := t.markTimes(b, from, m.times); err != nil {
@@ -140,7 +141,7 @@ func (t *table) markTimes(b *codec.Batch, from int, times []int64) error {
 	return nil
 }
 
-// padTimes fills rows whose message has times only for others.
+// padTimes fills rows of a message that has times only for other rows.
 func padTimes(times []int64, rows int) []int64 {
 	for len(times) < rows {
 		times = append(times, codec.NoTime)
@@ -151,25 +152,25 @@ func padTimes(times []int64, rows int) []int64 {
 func (t *table) markStreams(b *codec.Batch, from int, m *marks) error {
 	n := b.Rows - from
 	switch {
-	case n == 0 && len(m.at) <= 1:
+	case n == 0 && len(m.offsets) <= 1:
 		return nil
-	case len(m.at) == 0 && t.Stream != "":
+	case len(m.offsets) == 0 && t.Stream != "":
 		return mismatch(t.format, "row %d has no stream id (input.stream: %s)", from, t.Stream)
-	case len(m.at) == 0 && len(b.Key) == 0:
+	case len(m.offsets) == 0 && len(b.Key) == 0:
 		return nil
-	case len(b.Key) != from || len(m.at) == 0:
+	case len(b.Key) != from || len(m.offsets) == 0:
 		return malformed(t.format, "row %d: some rows have a stream id and others have none, want all or none", from)
-	case len(m.at) != 1 && len(m.at) != n:
-		return malformed(t.format, "row %d: %d stream ids for %s", from, len(m.at), samples(n))
+	case len(m.offsets) != 1 && len(m.offsets) != n:
+		return malformed(t.format, "row %d: %d stream ids for %s", from, len(m.offsets), samples(n))
 	}
 	for i := range n {
-		j := min(i, len(m.at)-1)
+		j := min(i, len(m.offsets)-1)
 		start := 0
 		if j > 0 {
-			start = m.at[j-1]
+			start = m.offsets[j-1]
 		}
-		if !t.names.Append(m.ids[start:m.at[j]], b) {
-			return malformed(t.format, "row %d: stream id %s: want a text that is not empty, in UTF-8", from+i, short(m.ids[start:m.at[j]]))
+		if !t.names.Append(m.ids[start:m.offsets[j]], b) {
+			return malformed(t.format, "row %d: stream id %s: want a text that is not empty, in UTF-8", from+i, short(m.ids[start:m.offsets[j]]))
 		}
 	}
 	return nil
@@ -192,7 +193,7 @@ func (t *table) markEnds(b *codec.Batch, from int, ends []bool) error {
 	case len(ends) == n:
 		pad(from)
 		b.Ends = append(b.Ends, ends...)
-	case len(ends) == 1: // the sequence ends after the last of the rows
+	case len(ends) == 1: // the sequence ends after the last row
 		pad(b.Rows)
 		if n > 0 {
 			b.Ends[b.Rows-1] = ends[0]

@@ -16,8 +16,8 @@ import (
 
 var update = flag.Bool("update", false, "write what is said of wrong messages to testdata/wrong")
 
-// wrongs are messages that each format refuses, for a model of the channels a
-// and b, and the settings of those that have some.
+// wrongs are messages that each format refuses, for a model of the channels a and b, with
+// their settings if any.
 var wrongs = map[Format][]struct {
 	in      Input
 	payload string
@@ -65,7 +65,7 @@ var wrongs = map[Format][]struct {
 	},
 }
 
-// What is said of each wrong message is as reviewed, in testdata/wrong.
+// The error of each wrong message is in testdata/wrong, as reviewed.
 func TestWrong(t *testing.T) {
 	for f, all := range wrongs {
 		if len(all) < 20 {
@@ -113,7 +113,7 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// Inputs that no decoder can be made of, and why.
+// Inputs without a possible decoder, and the reason.
 func TestWrongInputs(t *testing.T) {
 	m := func(pairs ...string) map[string]string {
 		all := map[string]string{}
@@ -161,7 +161,7 @@ func TestWrongInputs(t *testing.T) {
 	}
 }
 
-// An input survives its text, and inputs that read alike have one text.
+// An input survives its text, and inputs with the same meaning have the same text.
 func TestText(t *testing.T) {
 	for _, in := range []Input{
 		{}, {Format: Auto}, {Format: JSON}, {Format: Raw, RawType: "i16be"},
@@ -188,7 +188,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// A name with a dot is a name, and no path. Who sends the path is told so, and what to set.
+// A name with a dot is a name, not a path. The error for a message with the path names
+// the setting.
 func TestNameWithADot(t *testing.T) {
 	var b codec.Batch
 	err := newDecoder(t, Input{Format: JSON}, codec.Reject, "a.b").Decode([]byte(`{"a":{"b":1},"c.d":2}`), &b)
