@@ -11,37 +11,71 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// Samples are the next samples of one stream, and perhaps the end of its
-// sequence.
-type Samples = producer.Item
+// The errors that a program may want to tell apart, for errors.Is. A context's
+// error is returned as such.
+var (
+	ErrNoJob      = wire.ErrNoJob                            // no stage has run with the name Options.Job
+	ErrClosed     = producer.ErrClosed                       // Close was called, or the caller's connection was closed
+	ErrReadOnly   = errors.New("the client has no channels") // Publish needs Options.Channels
+	ErrBufferFull = producer.ErrBufferFull                   // the context of Publish ended while it waited for room
+)
 
 // NoTime is the time of a sample that has none.
 const NoTime = codec.NoTime
 
-// Span is the part of the predictions that is read; the zero value is what comes
-// from now on.
-type Span = consumer.Span
-
 // Options of a Client. All but Channels may be left out.
 type Options struct {
-	URL      string             // the server's address; empty = nats://127.0.0.1:4222
-	Login    natsclient.Options // credentials and TLS; its URL and Name are not used
-	Job      string             // of the stage; empty = "eusn"
-	Subject  string             // the job's input subject, names and all; empty = "sensors.*"
-	Channels []string           // of the samples, in order; empty = the client only reads
-	Rows     int                // most samples in a message; 0 = 256
-	Latency  time.Duration      // for how long a sample waits for others; 0 = 100 ms, negative = not at all
-	Buffer   int                // samples taken and not yet stored, of all streams; 0 = 65,536
-	Resume   bool               // continue exactly after a restart: producer.LiveOptions
-	Stored   func(stream string, samples int)
-	Log      *slog.Logger
+	URL      string        // the server's address; empty = nats://127.0.0.1:4222
+	NATS     []nats.Option // credentials, TLS and others, such as nats.UserCredentials
+	Job      string        // of the stage; empty = "eusn"
+	Subject  string        // the job's input subject, names and all; empty = "sensors.*"
+	Channels []string      // of the samples, in order; empty = the client only reads
+	Rows     int           // most samples in a message; 0 = 256
+	Latency  time.Duration // for how long a sample waits for others; 0 = 100 ms, negative = not at all
+	Buffer   int           // samples taken and not yet stored, of all streams; 0 = 65,536
+	// Resume continues exactly after a restart. Times name the samples, so each needs
+	// one, later than the previous one of its stream. The client needs the right to
+	// read the job's input, and nobody else may publish under its streams' keys.
+	Resume bool
+	// Stored is called when the server has stored the next samples of a stream, in
+	// their order, from one goroutine. It must not block or call the Client.
+	Stored func(stream string, samples int)
+	Log    *slog.Logger
+}
+
+// Samples are the next samples of one stream, and perhaps the end of its
+// sequence.
+type Samples struct {
+	Stream string            // key: what the wildcards of the subject stand for, joined by dots
+	X      []float32         // samples x channels, row-major; NaN = missing
+	Times  []int64           // ns since 1970, one per sample, NoTime = none; or empty
+	End    bool              // the sequence ends after the last sample
+	Trace  map[string]string // traceparent and tracestate of what led to the samples; nil = none
+}
+
+// Label says what a part of a stream was: its samples from From until before To,
+// or the sequence of the prediction with Seq and Row. Of labels with the same
+// target and the same Who the last one counts.
+type Label struct {
+	Stream   string
+	From, To int64  // ns since 1970
+	Seq      uint64 // of the prediction; 0 = From and To count
+	Row      uint32 // of that sample in the message
+	Class    string // what it was; empty = an earlier label is withdrawn
+	Who      string
+	When     time.Time // zero = now
+}
+
+// LabelOf is a label of the sequence that a prediction is about.
+func LabelOf(p *Prediction, class, who string) Label {
+	return Label{Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: class, Who: who}
 }
 
 // Client is a connection to a job's server. Its methods may be called by several
@@ -52,15 +86,14 @@ type Client struct {
 	own  bool // nc is closed with the client
 	nc   *nats.Conn
 	js   jetstream.JetStream
-	live *producer.Live // nil where the client only reads
+	live *producer.Live // nil if the client only reads
 }
 
-// Connect connects to a server. The connection, if it is lost, is made again for
-// as long as it takes.
+// Connect connects to a server. It returns ctx's error as soon as ctx ends;
+// afterwards the client does not depend on ctx. A connection that is lost is
+// restored, without a limit of attempts.
 func Connect(ctx context.Context, o Options) (*Client, error) {
-	login := o.Login
-	login.URL, login.Name, login.Log = o.URL, "eusn-stream/"+job(o)+"/client", o.Log
-	nc, err := natsclient.Connect(ctx, login)
+	nc, err := natsclient.Connect(ctx, natsclient.Options{URL: o.URL, Name: "eusn-stream/" + jobOf(o) + "/client", Log: o.Log, More: o.NATS})
 	if err != nil {
 		return nil, err
 	}
@@ -73,14 +106,15 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// New makes a client of a connection, which stays the caller's. URL and Login
-// are not used. natsclient.LongLived has the options of a connection that lasts.
+// New makes a client of a connection, which stays the caller's. URL and NATS are
+// not used. The connection should have nats.MaxReconnects(-1), and
+// nats.ReconnectBufSize(-1) so that it sends nothing long after its time.
 func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("client: JetStream: %w", err)
 	}
-	c := &Client{job: job(o), log: o.Log, nc: nc, js: js}
+	c := &Client{job: jobOf(o), log: o.Log, nc: nc, js: js}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -96,24 +130,25 @@ func New(ctx context.Context, nc *nats.Conn, o Options) (*Client, error) {
 	return c, nil
 }
 
-func job(o Options) string {
+func jobOf(o Options) string {
 	if o.Job == "" {
-		return "eusn"
+		return wire.DefaultJob
 	}
 	return o.Job
 }
-
-// errReader is that of a client without channels.
-var errReader = errors.New("client: this client only reads: give Options.Channels to publish")
 
 // Publish takes samples, all or none, and copies them. They are stored soon
 // after: see Flush. While the buffer is full it waits, until ctx ends; its error
 // means that nothing was taken.
 func (c *Client) Publish(ctx context.Context, s Samples) error {
 	if c.live == nil {
-		return errReader
+		return fmt.Errorf("client: %w: give Options.Channels to publish", ErrReadOnly)
 	}
-	return c.live.Publish(ctx, s)
+	item := producer.Item{Stream: s.Stream, X: s.X, Times: s.Times, End: s.End}
+	if s.Trace != nil {
+		item.Trace = trace.Of(map[string][]string{trace.HeaderParent: {s.Trace[trace.HeaderParent]}, trace.HeaderState: {s.Trace[trace.HeaderState]}})
+	}
+	return withClosed(c.live.Publish(ctx, item))
 }
 
 // Flush sends what waits and returns when all that was taken before is stored.
@@ -121,7 +156,7 @@ func (c *Client) Flush(ctx context.Context) error {
 	if c.live == nil {
 		return nil
 	}
-	return c.live.Flush(ctx)
+	return withClosed(c.live.Flush(ctx))
 }
 
 // Close flushes, and ends the client. Its error says how many samples are not
@@ -137,56 +172,20 @@ func (c *Client) Close(ctx context.Context) error {
 	return err
 }
 
-// Label says what a part of a stream was; package labels has its fields and
-// rules. Without When it is of now.
-type Label = labels.Label
-
 // Label stores a label, and returns when it is stored. A label that is sent again
 // is stored once, if its When is the same.
 func (c *Client) Label(ctx context.Context, l Label) error {
 	if l.When.IsZero() {
 		l.When = time.Now()
 	}
-	_, err := labels.Add(ctx, c.js, c.job, l)
-	return err
+	_, err := labels.Add(ctx, c.js, c.job, labels.Label(l))
+	return withClosed(err)
 }
 
-// LabelOf is a label of the sequence that a prediction is about.
-func LabelOf(p *Prediction, class, who string) Label {
-	return Label{Stream: p.Stream, Seq: p.Seq, Row: p.Row, Class: class, Who: who}
-}
-
-// Prediction is one prediction. codec's documentation says what its numbers
-// mean; Flags.Integrity says in a word how far to trust it.
-type Prediction struct {
-	codec.Prediction
-	Class   string        // by name; Prediction.Class is its number
-	Stored  time.Time     // when the server stored it
-	Message uint64        // its message in the job's output. Once all of it is handled, read on with Span.From = Message + 1
-	Index   int           // its place in the message
-	Trace   trace.Context // the span that sent its message; none: it was not traced (docs/traces.md)
-}
-
-// Integrity says in a word how far to trust the prediction: look at it before
-// the class.
-func (p *Prediction) Integrity() string { return p.Flags.Integrity() }
-
-// Read hands predictions to fn, in the order in which they were stored, until
-// ctx ends (nil), the span does (nil), or fn returns an error, which it returns.
-// fn runs in another goroutine, one call at a time. A message of the output that
-// is no prediction is logged and left out, unless Span.Skip takes it.
-func (c *Client) Read(ctx context.Context, span Span, fn func(Prediction) error) error {
-	if span.Skip == nil {
-		span.Skip = func(err *consumer.ForeignError) {
-			c.log.Warn("message skipped: not a prediction of this job", "err", err)
-		}
+// withClosed adds ErrClosed to the error of a closed connection.
+func withClosed(err error) error {
+	if errors.Is(err, nats.ErrConnectionClosed) {
+		return fmt.Errorf("client: %w (%w)", ErrClosed, err)
 	}
-	return consumer.Read(ctx, c.js, c.job, span, func(o consumer.Output) error {
-		for i, p := range o.Predictions {
-			if err := fn(Prediction{Prediction: p, Class: o.Meta.Labels[p.Class], Stored: o.Stored, Message: o.Seq, Index: i, Trace: o.Trace}); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return err
 }

@@ -8,10 +8,12 @@
 //	}
 //	defer c.Close(ctx)
 //	err = c.Publish(ctx, client.Samples{Stream: "pump-1", X: []float32{.1, .2, .3}})
-//	err = c.Read(ctx, client.Span{}, func(p client.Prediction) error {
-//		fmt.Println(p.Stream, p.Class, p.Probability, p.Integrity())
-//		return nil
-//	})
+//	for p, err := range c.Predictions(ctx, client.ReadOptions{}) {
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Println(p.Stream, p.Class, p.Integrity)
+//	}
 //
 // Publish joins the samples of a stream into messages and numbers them, so that
 // the stage counts no message twice and notices each that is missing. It returns
@@ -29,8 +31,18 @@
 // stand for (Options.Subject), joined by dots. With plant.*.line.* the stream of
 // plant.A.line.3 is "A.3"; with the default, sensors.*, it is one token.
 //
-// The protocol is in package pipeline's documentation, its Go code in
-// internal/producer (Live) and internal/consumer (Read). Label
-// stores what somebody says that a sequence, or the samples of a time, were
-// (package internal/labels).
+// Label stores what somebody says that a sequence, or the samples of a time, were.
+//
+// Samples.Trace passes a trace on. In a program with OpenTelemetry:
+//
+//	carrier := propagation.MapCarrier{}
+//	otel.GetTextMapPropagator().Inject(ctx, carrier)
+//	err := c.Publish(ctx, client.Samples{Stream: "pump-1", X: x, Trace: carrier})
+//
+// The protocol is in docs/reference.md.
+//
+// # Files
+//
+//   - client.go: publishes samples and labels
+//   - prediction.go: reads predictions
 package client

@@ -2,7 +2,6 @@ package client_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"os"
@@ -10,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/client"
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -44,16 +42,15 @@ func Example() {
 	if err := c.Label(ctx, client.Label{Stream: "pump-1", From: 1, To: 2, Class: "rising", Who: "anna"}); err != nil {
 		log.Fatal(err)
 	}
-	classes, enough := map[string]string{}, errors.New("enough")
-	err = c.Read(ctx, client.Span{From: 1}, func(p client.Prediction) error {
+	classes := map[string]string{}
+	for p, err := range c.Predictions(ctx, client.ReadOptions{From: 1}) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		classes[p.Stream] = p.Class
 		if len(classes) == 2 {
-			return enough
+			break
 		}
-		return nil
-	})
-	if err != enough {
-		log.Fatal(err)
 	}
 	fmt.Println(classes["pump-1"], classes["pump-2"])
 	// Output: rising falling
@@ -103,7 +100,7 @@ func startStage(ctx context.Context) (url string, end func()) {
 
 // Somebody looks at a machine, and says what it was when it was predicted.
 func ExampleLabelOf() {
-	p := &client.Prediction{Prediction: codec.Prediction{Stream: "pump-1", Seq: 7, Row: 2}, Class: "healthy"}
+	p := &client.Prediction{Stream: "pump-1", Seq: 7, Row: 2, Class: "healthy"}
 	l := client.LabelOf(p, "bearing worn", "anna")
 	fmt.Printf("%s, message %d, row %d: %s, says %s\n", l.Stream, l.Seq, l.Row, l.Class, l.Who)
 	// Output: pump-1, message 7, row 2: bearing worn, says anna

@@ -387,22 +387,21 @@ func comparePredictions(t *testing.T, ctx context.Context, url, subject string, 
 	if err := c.Flush(ctx); err != nil {
 		t.Fatal(err)
 	}
-	left, enough := 3*len(names), fmt.Errorf("enough")
-	err = c.Read(ctx, client.Span{From: 1}, func(p client.Prediction) error {
+	left := 3 * len(names)
+	for p, err := range c.Predictions(ctx, client.ReadOptions{From: 1}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		name, ours := strings.CutPrefix(p.Stream, "go-")
 		if !ours {
-			return nil
+			continue
 		}
-		want := nodePrediction{name, p.Class, p.Integrity(), p.Score, p.Probability, uint32(p.Flags), fmt.Sprint(p.Time)}
+		want := nodePrediction{name, p.Class, p.Integrity, p.Score, *p.Probability, uint32(p.Flags), fmt.Sprint(*p.Time)}
 		if node := got[name+" "+want.Time]; node != want {
 			t.Errorf("from node %+v, from Go %+v", node, want)
 		}
 		if left--; left == 0 {
-			return enough
+			break
 		}
-		return nil
-	})
-	if err != enough {
-		t.Error(err)
 	}
 }

@@ -342,7 +342,7 @@ func TestReplaceRefused(t *testing.T) {
 	}
 	none := other
 	none.Job = "none"
-	refused(blue, own, green, none, store.ErrNoJob, `"none"`)
+	refused(blue, own, green, none, wire.ErrNoJob, `"none"`)
 	refused(blue, own, green, apart, ErrUnfit, "does not read the input", "--input-job blue")
 	refused(blue, own, pipelinetest.Bank(t, 2, 9, 3, policy), beside("three", "blue"), ErrUnfit, "classes", `"c2"`)
 	refused(green, other, blue, own, ErrShared, `"green"`)

@@ -35,7 +35,7 @@ type PartitionStatus struct {
 }
 
 // ErrNoJob is that of a job under whose name no stage has run.
-var ErrNoJob = store.ErrNoJob
+var ErrNoJob = wire.ErrNoJob
 
 // LostError is the loss of what a job has stored: What, and what to Do about it.
 type LostError = store.LostError

@@ -28,7 +28,7 @@ type CarriedOutput struct {
 // are left out, so that fn gets each once. The last ones may not be committed yet.
 func Carried(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(CarriedOutput) error) error {
 	last := map[numbered]uint64{} // that was read
-	return read(ctx, js, wire.FeatureStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	return read(ctx, js, job, wire.FeatureStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := CarriedOutput{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Network: m.Headers().Get(wire.HeaderNetwork), Begun: m.Headers().Get(wire.HeaderOutCreated)}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodeCarried(m.Data()); err != nil {

@@ -73,7 +73,7 @@ func Read(ctx context.Context, js jetstream.JetStream, job string, span Span, fn
 	for _, p := range span.Of {
 		span.subjects = append(span.subjects, wire.OutputSubject(job, p))
 	}
-	return read(ctx, js, wire.OutputStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	return read(ctx, js, job, wire.OutputStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := Output{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Bytes: len(m.Data())}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodePredictions(m.Data()); err != nil {
@@ -96,7 +96,7 @@ func Read(ctx context.Context, js jetstream.JetStream, job string, span Span, fn
 func Kept(ctx context.Context, js jetstream.JetStream, job string) (first, last uint64, err error) {
 	s, err := js.Stream(ctx, wire.OutputStream(job))
 	if err != nil {
-		return 0, 0, explain(err, wire.OutputStream(job))
+		return 0, 0, explain(err, job, wire.OutputStream(job))
 	}
 	state := s.CachedInfo().State
 	if state.Msgs == 0 {
@@ -108,7 +108,7 @@ func Kept(ctx context.Context, js jetstream.JetStream, job string) (first, last 
 // DeadLetters hands a job's dead letters to fn, as Predictions does its
 // output.
 func DeadLetters(ctx context.Context, js jetstream.JetStream, job string, from uint64, fn func(DeadLetter) error) error {
-	return read(ctx, js, wire.DeadLetterStream(job), Span{From: from}, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	return read(ctx, js, job, wire.DeadLetterStream(job), Span{From: from}, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		h := m.Headers()
 		if h.Get(wire.HeaderKind) == wire.KindSentAgain {
 			return nil

@@ -27,17 +27,17 @@ var errEnd = errors.New("end of the span")
 
 // read hands the messages of a NATS stream whose subjects end in a partition
 // number to fn.
-func read(ctx context.Context, js jetstream.JetStream, stream string, span Span, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
+func read(ctx context.Context, js jetstream.JetStream, job, stream string, span Span, fn func(jetstream.Msg, *jetstream.MsgMetadata, int) error) error {
 	last, err := span.last(ctx, js, stream)
 	if errors.Is(err, errEnd) {
 		return nil
 	}
 	if err != nil {
-		return explain(err, stream)
+		return explain(err, job, stream)
 	}
 	cons, err := js.OrderedConsumer(ctx, stream, span.config())
 	if err != nil {
-		return explain(err, stream)
+		return explain(err, job, stream)
 	}
 	if info := cons.CachedInfo(); span.Stored && span.subjects != nil && info != nil && info.NumPending == 0 { // nothing of these partitions: no message would end it
 		return nil
@@ -119,7 +119,10 @@ func (s Span) one(m jetstream.Msg, stream string, last uint64, fn func(jetstream
 	return err
 }
 
-func explain(err error, stream string) error {
+func explain(err error, job, stream string) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) && stream == wire.OutputStream(job) {
+		return fmt.Errorf("consumer: %w %q: has the stage run with this job name? (%w)", wire.ErrNoJob, job, err)
+	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("consumer: there is no NATS stream %s: has the stage run with this job name? (%w)", stream, err)
 	}

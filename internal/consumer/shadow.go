@@ -31,7 +31,7 @@ type ShadowOutput struct {
 // once.
 func Shadows(ctx context.Context, js jetstream.JetStream, job string, span Span, fn func(ShadowOutput) error) error {
 	r := shadowReader{read: map[numbered]uint64{}}
-	return read(ctx, js, wire.ShadowStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
+	return read(ctx, js, job, wire.ShadowStream(job), span, func(m jetstream.Msg, meta *jetstream.MsgMetadata, part int) error {
 		o := ShadowOutput{Seq: meta.Sequence.Stream, Stored: meta.Timestamp, Partition: part, Shadow: wire.ShadowOf(m.Subject())}
 		var err error
 		if o.Meta, o.Predictions, err = codec.DecodeShadow(m.Data()); err == nil {

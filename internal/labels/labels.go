@@ -33,9 +33,6 @@ const (
 // user may not make it.
 var ErrNowhere = errors.New("the job has no NATS stream for labels, and this user may not make it: eusn-stream labels list, with an operator's login, makes it")
 
-// ErrNoJob is that of labels for a job that does not exist.
-var ErrNoJob = errors.New("no job has this name, and so nothing to label")
-
 // Open makes sure that a job has a NATS stream for labels: where there is none
 // it makes it, but not for a job that does not exist.
 func Open(ctx context.Context, js jetstream.JetStream, job string) error {
@@ -50,12 +47,12 @@ func Open(ctx context.Context, js jetstream.JetStream, job string) error {
 	return Ensure(ctx, js, job, 0)
 }
 
-// Exists is ErrNoJob for labels of a job that does not exist.
+// Exists returns wire.ErrNoJob for labels of a job that does not exist.
 func Exists(ctx context.Context, js jetstream.JetStream, job string) error {
 	out := wire.OutputStream(job)
 	_, err := js.Stream(ctx, out)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("labels: job %q: %w", job, ErrNoJob)
+		return fmt.Errorf("labels: %w %q", wire.ErrNoJob, job)
 	}
 	return asOurs(out, err)
 }
@@ -108,7 +105,7 @@ func Add(ctx context.Context, js jetstream.JetStream, job string, l Label) (repe
 			try, cancel := context.WithTimeout(ctx, makeWait)
 			err = Open(try, js, job)
 			cancel()
-			if errors.Is(err, ErrNoJob) {
+			if errors.Is(err, wire.ErrNoJob) {
 				return false, err
 			}
 			if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"strings"
 	"testing"
 	"time"
@@ -33,10 +34,10 @@ func makeJob(t *testing.T, js jetstream.JetStream) {
 func TestLabelsOfNoJob(t *testing.T) {
 	_, js := pipelinetest.Connect(t, pipelinetest.Server(t, natsserver.Options{}))
 	makeJob(t, js)
-	if _, err := labels.Add(t.Context(), js, "eusm", interval("p", "c", "anna", 0, 1)); !errors.Is(err, labels.ErrNoJob) || !strings.Contains(err.Error(), `"eusm"`) {
+	if _, err := labels.Add(t.Context(), js, "eusm", interval("p", "c", "anna", 0, 1)); !errors.Is(err, wire.ErrNoJob) || !strings.Contains(err.Error(), `"eusm"`) {
 		t.Errorf("a label for a job that does not exist: %v", err)
 	}
-	if err := labels.Open(t.Context(), js, "eusm"); !errors.Is(err, labels.ErrNoJob) {
+	if err := labels.Open(t.Context(), js, "eusm"); !errors.Is(err, wire.ErrNoJob) {
 		t.Errorf("opened for a job that does not exist: %v", err)
 	}
 	if _, err := js.Stream(t.Context(), "EUSM-LABELS"); !errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -39,6 +39,7 @@ type Options struct {
 	TLSHandshakeFirst bool   // TLS before the server's greeting; the server must be set so too
 	InboxPrefix       string // where the account's permissions restrict _INBOX
 	Log               *slog.Logger
+	More              []nats.Option // applied last
 }
 
 // Connect tries to connect once, so that a wrong address or login is an error
@@ -124,7 +125,7 @@ func (o Options) options() ([]nats.Option, error) {
 	add(o.Cert != "", func() nats.Option { return nats.ClientCert(o.Cert, o.Key) })
 	add(o.TLSHandshakeFirst, nats.TLSHandshakeFirst)
 	add(o.InboxPrefix != "", func() nats.Option { return nats.CustomInboxPrefix(o.InboxPrefix) })
-	return opts, nil
+	return append(opts, o.More...), nil
 }
 
 // LongLived are the options of a connection for months, named name, which logs

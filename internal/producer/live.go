@@ -48,8 +48,12 @@ type LiveOptions struct {
 	Stored func(stream string, samples int)
 }
 
-// ErrClosed is what a Live returns after Close.
-var ErrClosed = errors.New("producer: closed")
+var (
+	// ErrClosed is what a Live returns after Close.
+	ErrClosed = errors.New("closed")
+	// ErrBufferFull means that a context ended while Publish waited for room.
+	ErrBufferFull = errors.New("the buffer is full")
+)
 
 // Live publishes samples as they are taken. It joins the samples of a stream
 // into messages, by number and by latency, and numbers the messages. Each stream
@@ -182,7 +186,7 @@ func (l *Live) Publish(ctx context.Context, it Item) error {
 			l.take(s, piece)
 			return nil
 		case ctx.Err() != nil:
-			return fmt.Errorf("producer: stream %q: nothing taken: %d samples wait to be stored already: %w", it.Stream, l.held, ctx.Err())
+			return fmt.Errorf("producer: stream %q: nothing taken: %w: %d samples wait to be stored: %w", it.Stream, ErrBufferFull, l.held, ctx.Err())
 		}
 		l.change.Wait()
 	}

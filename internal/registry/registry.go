@@ -19,8 +19,6 @@ import (
 const MaxEntries = 10_000
 
 var (
-	// ErrNoJob is that of a job under whose name no stage has run.
-	ErrNoJob = store.ErrNoJob
 	// ErrNone is that of a job without a registry.
 	ErrNone = store.ErrNoModels
 	// ErrNoEntry is that of a fingerprint which the registry does not have.
@@ -43,7 +41,7 @@ type Models struct {
 	out   jetstream.Stream
 }
 
-// Open finds the registry of a job. The errors are ErrNoJob and ErrNone.
+// Open finds the registry of a job. The errors are wire.ErrNoJob and ErrNone.
 func Open(ctx context.Context, js jetstream.JetStream, job string) (*Models, error) {
 	out, err := outputOf(ctx, js, job)
 	if err != nil {
@@ -77,7 +75,7 @@ func Make(ctx context.Context, js jetstream.JetStream, job string) (*Models, err
 func outputOf(ctx context.Context, js jetstream.JetStream, job string) (jetstream.Stream, error) {
 	out, err := js.Stream(ctx, wire.OutputStream(job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, fmt.Errorf("registry: %w %q: has the stage run with this job name?", ErrNoJob, job)
+		return nil, fmt.Errorf("registry: %w %q: has the stage run with this job name?", wire.ErrNoJob, job)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("registry: job %q: %w", job, err)

@@ -351,7 +351,7 @@ func TestRetire(t *testing.T) {
 // A job that does not exist has no registry, and looking makes none.
 func TestOpenMakesNothing(t *testing.T) {
 	r := begun(t, pipelinetest.Model(t, 3, policy))
-	if _, err := Make(t.Context(), r.js, "nobody"); !errors.Is(err, ErrNoJob) {
+	if _, err := Make(t.Context(), r.js, "nobody"); !errors.Is(err, wire.ErrNoJob) {
 		t.Error(err)
 	}
 	if _, err := r.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "OLD-OUT", Subjects: []string{"old.out.*"}}); err != nil {

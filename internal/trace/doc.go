@@ -2,12 +2,7 @@
 // trace a message stands (Context, by the W3C's trace context), and what a span is.
 //
 // It makes no spans and sends none: a Tracer does, which package internal/traces has.
-// So nothing of OpenTelemetry is in the way of a message, and a program that only wants
-// to pass a trace on needs this package alone:
-//
-//	carrier := http.Header{} // of a program with OpenTelemetry
-//	otel.GetTextMapPropagator().Inject(ctx, propagation.HeaderCarrier(carrier))
-//	err := c.Publish(ctx, client.Samples{Stream: "pump-1", X: x, Trace: trace.Of(carrier)})
+// So nothing of OpenTelemetry is in the way of a message.
 //
 // docs/traces.md says which spans there are.
 //

@@ -323,7 +323,7 @@ func producer(t *testing.T, job, url string) (publish func([]message)) {
 	return func(all []message) {
 		t.Helper()
 		for _, m := range all {
-			if err := c.Publish(ctx, client.Samples{Stream: m.stream, X: m.x, End: m.end, Trace: m.trace}); err != nil {
+			if err := c.Publish(ctx, client.Samples{Stream: m.stream, X: m.x, End: m.end, Trace: map[string]string{trace.HeaderParent: m.trace.Parent(), trace.HeaderState: m.trace.State}}); err != nil {
 				t.Fatal(err)
 			}
 			if err := c.Flush(ctx); err != nil { // one message each

@@ -22,14 +22,11 @@ const (
 	invalidJSON jetstream.ErrorCode = 10025
 )
 
-// ErrNoJob means that the job does not exist.
-var ErrNoJob = errors.New("no job has this name")
-
 // EnsureStreams creates the missing NATS streams and buckets of a job's alarms. The job must exist.
 func EnsureStreams(ctx context.Context, js jetstream.JetStream, job string, replicas int) error {
 	out, err := js.Stream(ctx, wire.OutputStream(job))
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return fmt.Errorf("watch: job %q: %w", job, ErrNoJob)
+		return fmt.Errorf("watch: %w %q", wire.ErrNoJob, job)
 	}
 	if err != nil {
 		return fmt.Errorf("watch: NATS stream %s: %w", wire.OutputStream(job), err)

@@ -403,7 +403,7 @@ func TestMissing(t *testing.T) {
 	if err := r.js.DeleteStream(t.Context(), wire.OutputStream("job")); err != nil {
 		t.Fatal(err)
 	}
-	if err := watch.Run(t.Context(), r.js.Conn(), watch.Options{Job: "job"}); !errors.Is(err, watch.ErrNoJob) {
+	if err := watch.Run(t.Context(), r.js.Conn(), watch.Options{Job: "job"}); !errors.Is(err, wire.ErrNoJob) {
 		t.Errorf("of a job without an output: %v", err)
 	}
 }

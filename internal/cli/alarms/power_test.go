@@ -13,7 +13,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
-	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/alarmtest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
@@ -50,7 +49,7 @@ func TestPowerFailureOfThePlant(t *testing.T) {
 	predict := func(rounds int) {
 		t.Helper()
 		for i := range rounds * streams {
-			item := producer.Item{Stream: fmt.Sprint("m", i%streams)}
+			item := client.Samples{Stream: fmt.Sprint("m", i%streams)}
 			step := .1 + .9*rng.Float64()
 			for j := range planttest.Length {
 				item.X = append(item.X, float32(math.Sin(step*float64(j))), float32(math.Cos(step*float64(j))))

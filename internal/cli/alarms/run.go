@@ -45,7 +45,7 @@ func failure(err error) error {
 
 // command is one of the group.
 func command(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
-	with := server.Beside{As: "alarms", None: watch.ErrNoJob, Failure: failure}
+	with := server.Beside{As: "alarms", Failure: failure}
 	return server.RunningCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		err := run(ctx, c, js, args)
 		if err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) { // a right that the login lacks

@@ -17,7 +17,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
-	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/alarmtest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
@@ -71,7 +70,7 @@ func TestAlarmsRun(t *testing.T) {
 	var ends []end
 	total, before, sent := streams*sequences, uint64(0), 0
 	publish := func() {
-		item := producer.Item{Stream: fmt.Sprint("m", sent%streams)}
+		item := client.Samples{Stream: fmt.Sprint("m", sent%streams)}
 		sent++
 		step := .1 + .9*rng.Float64()
 		for j := range planttest.Length {

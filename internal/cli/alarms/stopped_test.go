@@ -14,7 +14,6 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
-	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
@@ -39,7 +38,7 @@ func TestStoppedProcess(t *testing.T) {
 	predict := func() {
 		t.Helper()
 		for i := range streams {
-			item := producer.Item{Stream: fmt.Sprint("m", i), X: make([]float32, 2*planttest.Length)}
+			item := client.Samples{Stream: fmt.Sprint("m", i), X: make([]float32, 2*planttest.Length)}
 			for j := range item.X {
 				item.X[j] = float32((made+i*j)%7) / 7
 			}

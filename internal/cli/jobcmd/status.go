@@ -31,7 +31,7 @@ const jobsAtOnce = 8
 func NewStatus(a *cli.App) *cobra.Command {
 	var all bool
 	behind := fleet.DefaultBehind
-	with := server.Beside{As: "status", None: admin.ErrNoJob, Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, statusNext) }}
+	with := server.Beside{As: "status", Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, statusNext) }}
 	cmd := server.RunningCommand(a, &cobra.Command{
 		Use:   "status",
 		Short: "Say how a job is, and what to do first",

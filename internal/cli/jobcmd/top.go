@@ -12,7 +12,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
-	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
@@ -25,7 +24,7 @@ const topKept = 60
 // NewTop is "top".
 func NewTop(a *cli.App) *cobra.Command {
 	every, once := 2*time.Second, false
-	with := server.Beside{As: "top", None: admin.ErrNoJob, Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, statusNext) }}
+	with := server.Beside{As: "top", Failure: func(err error) error { return cli.Fail(cli.ExitFailure, err, statusNext) }}
 	cmd := server.RunningCommand(a, &cobra.Command{
 		Use:   "top",
 		Short: "Show in the terminal how a job is, again and again",

@@ -12,9 +12,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
-	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -109,8 +110,8 @@ func TestSecurePlant(t *testing.T) {
 	if want := "tls://plant.example:4222"; sensor["EUSN_NATS_URL"] != want {
 		t.Errorf("sensor.env has the address %s, want %s", sensor["EUSN_NATS_URL"], want)
 	}
-	login := natsclient.Options{User: sensor["EUSN_NATS_USER"], Password: sensor["EUSN_NATS_PASSWORD"], CA: sensor["EUSN_NATS_TLS_CA"], InboxPrefix: sensor["EUSN_NATS_INBOX_PREFIX"]}
-	c, err := client.Connect(t.Context(), client.Options{URL: url, Login: login, Channels: []string{"c0", "c1"}})
+	login := []nats.Option{nats.UserInfo(sensor["EUSN_NATS_USER"], sensor["EUSN_NATS_PASSWORD"]), nats.RootCAs(sensor["EUSN_NATS_TLS_CA"]), nats.CustomInboxPrefix(sensor["EUSN_NATS_INBOX_PREFIX"])}
+	c, err := client.Connect(t.Context(), client.Options{URL: url, NATS: login, Channels: []string{"c0", "c1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,8 +123,10 @@ func TestSecurePlant(t *testing.T) {
 		t.Errorf("a sensor with package client: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	if err := c.Read(ctx, client.Span{From: 1}, func(client.Prediction) error { return nil }); err == nil && ctx.Err() == nil {
-		t.Error("a sensor read predictions")
+	for p, err := range c.Predictions(ctx, client.ReadOptions{From: 1}) {
+		if err == nil {
+			t.Errorf("a sensor read a prediction: %v", p)
+		}
 	}
 	cancel()
 	c.Close(t.Context())

@@ -31,7 +31,7 @@ func labelsCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context,
 	failure := func(err error) error {
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor; the roles labeller and operator may work with labels (docs/secure.md)")
 	}
-	with := server.Beside{As: "labels", None: labels.ErrNoJob, Failure: failure}
+	with := server.Beside{As: "labels", Failure: failure}
 	return server.RunningCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
 		return run(ctx, js, c.Job)
 	})

@@ -241,7 +241,7 @@ func (l *learning) run(ctx context.Context, command string) error {
 	if err == nil {
 		err = l.rounds(ctx)
 	}
-	if errors.Is(err, admin.ErrNoJob) || errors.Is(err, labels.ErrNoJob) {
+	if errors.Is(err, admin.ErrNoJob) {
 		return server.NoJob(ctx, b, err, command)
 	}
 	return l.failure(b.Lacking(err))

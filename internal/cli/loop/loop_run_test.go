@@ -193,7 +193,7 @@ func (l *loop) give(within time.Duration) {
 		it, piece := loopItem(n%loopStreams, int(l.pieces.Load())/loopRound), n/loopStreams
 		from, to := piece*loopLength/loopPieces, (piece+1)*loopLength/loopPieces
 		it.X, it.Times, it.End = it.X[2*from:2*to], it.Times[from:to], to == loopLength
-		if err := l.client.Publish(l.T.Context(), it); err != nil {
+		if err := l.client.Publish(l.T.Context(), client.Samples{Stream: it.Stream, X: it.X, Times: it.Times, End: it.End}); err != nil {
 			l.T.Error(err)
 		}
 		l.pieces.Add(1)

@@ -28,7 +28,7 @@ func NewRegistry(a *cli.App) []*cobra.Command {
 
 // registryCommand is a command that works with the models of a job.
 func registryCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, js jetstream.JetStream, job string, args []string) error) *cobra.Command {
-	with := server.Beside{As: "models", None: registry.ErrNoJob, Failure: registryFailure}
+	with := server.Beside{As: "models", Failure: registryFailure}
 	return server.RunningCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		return run(ctx, js, c.Job, args)
 	})

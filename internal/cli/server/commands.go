@@ -78,7 +78,6 @@ var runningFlags = []string{"nats-url", "job"}
 // Beside says how a command speaks with the server of a running stage.
 type Beside struct {
 	As      string            // the end of its connection's name
-	None    error             // the job does not exist
 	Failure func(error) error // gives an error its exit code and what to do
 }
 
@@ -108,7 +107,7 @@ func RunningCommand(a *cli.App, cmd *cobra.Command, with Beside, run func(ctx co
 		}
 		defer nc.Close()
 		err = run(ctx, c, js, args)
-		if errors.Is(err, with.None) {
+		if errors.Is(err, admin.ErrNoJob) {
 			return NoJob(ctx, b, err, cmd.CommandPath())
 		}
 		return with.Failure(b.Lacking(Lost(err)))

@@ -15,9 +15,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// ErrNoJob is that of a job under whose name no stage has run.
-var ErrNoJob = errors.New("there is no job")
-
 // Job is a job that exists on a server.
 type Job struct {
 	Name       string
@@ -38,7 +35,7 @@ func (j *Job) Input(link *Link) *Input {
 
 var destinationPartitions = regexp.MustCompile(`\{\{partition\((\d+)(,\d+)*\)\}\}`)
 
-// Open finds a job by its name, or returns ErrNoJob.
+// Open finds a job by its name, or returns wire.ErrNoJob.
 func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error) {
 	j := &Job{Name: name, JS: js}
 	var err error
@@ -54,7 +51,7 @@ func Open(ctx context.Context, js jetstream.JetStream, name string) (*Job, error
 		if lost := j.checkLost(ctx); lost != nil {
 			return nil, lost
 		}
-		return nil, fmt.Errorf("pipeline: %w %q: has the stage run with this job name?", ErrNoJob, name)
+		return nil, fmt.Errorf("pipeline: %w %q: has the stage run with this job name?", wire.ErrNoJob, name)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("pipeline: job %q: %w", name, err)

@@ -1,10 +1,14 @@
 package wire
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 )
+
+// ErrNoJob means that no stage has run with the job's name.
+var ErrNoJob = errors.New("there is no job")
 
 // Names of a job's NATS streams. A bucket is a NATS stream under a name of its
 // own.
