@@ -129,9 +129,9 @@ chaos: ## the fault harness, all of it (CHAOS="--matrix short" for less)
 
 # CASES is for go test -run, such as TestReportCases/A0; the 200 ports from CASES_PORT on are used.
 CASES_PORT ?= 22100
-cases: ## inputs, scripts and attacks that have shown faults, from ../shared/cases: does each hold now? half an hour, prints a table
+cases: ## inputs, scripts and attacks that have shown faults, from ../shared/cases: does each hold now? two hours, prints a table
 	npm ci --omit=optional --ignore-scripts --silent --no-audit --no-fund --prefix internal/cli/live/testdata/fieldbus
-	EUSN_CASES=all EUSN_CASES_PORT=$(CASES_PORT) go test -count=1 -timeout 90m -v -run '$(CASES)' ./integration/cases
+	EUSN_CASES=all EUSN_CASES_PORT=$(CASES_PORT) go test -count=1 -timeout 240m -v -run '$(CASES)' ./integration/cases
 
 # The directories that it names keep what was stored, and the programs' logs.
 RUN      ?= 200x5000x30

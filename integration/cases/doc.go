@@ -3,7 +3,7 @@
 // ../shared/cases next to the checkout; the tables of this package describe each run and
 // its required result.
 //
-//	make cases                       all cases: a quarter of an hour
+//	make cases                       all cases: two hours; scripts need root, mosquitto
 //	make cases CASES=TestReportCases/A0  a part: a regular expression as for go test -run
 //
 // At its end the test prints a table: the case, the required result, the result.
