@@ -1,49 +1,27 @@
 package gateway
 
 import (
-	"bytes"
 	"fmt"
 	"strings"
 	"time"
 
+	"github.com/nats-io/nuid"
 	"github.com/zeebo/xxh3"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
 // stream is one stream's progress.
 type stream struct {
-	key     string
-	last    outbox.Number // given last
-	sure    bool          // last was compared with the input
-	lost    uint64        // Message.Lost of the newest message
-	farTime bool          // the log has one of its times, which is far from the clock
-	open    *batch        // nil: no samples wait
-	queue   []*outbox.Batch
-	busy    bool      // the first of queue is under way, or in ready or stuck
-	again   time.Time // when one that was set aside is tried again
-}
-
-// batch is samples of one stream that have no number yet.
-type batch struct {
-	s      *stream
-	b      *outbox.Batch
-	rows   int
-	x      []float32
-	times  []int64
-	ends   []bool
-	timed  bool
-	ending bool
-	raw    []byte
-	alone  bool // holds one message, which the stage may refuse
-	begun  time.Time
-	due    bool
-	sealed bool
-	traces []trace.Context // of the messages in it that are traced
+	lane    *producer.Lane
+	doubt   bool   // a power loss may have taken later numbers from the outbox
+	sure    bool   // the last number was compared with the input
+	lost    uint64 // Message.Lost of the newest message
+	farTime bool   // the log has one of its times, which is far from the clock
 }
 
 // taken is a decoded message on its way into the loop.
@@ -76,7 +54,8 @@ func (g *Gateway) joinEarlier(o outbox.Origin, t *ticket) bool {
 		return true
 	}
 	t.left++
-	seen.Batch.Stored = append(seen.Batch.Stored, func() { seen.Told(); t.stored() })
+	m := seen.Batch.Message
+	m.Stored = append(m.Stored, func() { seen.Told(); t.stored() })
 	return true
 }
 
@@ -110,7 +89,7 @@ func (g *Gateway) add(t *taken, now time.Time) {
 			s.lost, p.Gap = m.Lost, true
 		}
 		g.compareTimes(s, p, m.Input, now)
-		g.put(p, o, ticket, now, &m.Trace)
+		g.put(s, p, o, ticket, now, &m.Trace)
 	}
 	if repeated > 0 && repeated == len(t.parts) {
 		g.stats.repeats.Add(1)
@@ -129,7 +108,7 @@ func (g *Gateway) compareTimes(s *stream, p *Part, in Input, now time.Time) {
 	if n > 0 && !s.farTime {
 		s.farTime = true
 		g.told.say("times of samples are before 2000, or more than a day from the clock: compare input.time_unit and the clock of the device; samples that a device has kept may be right", in.String(),
-			fmt.Errorf("stream %q has a sample of %s", names.Cut(s.key, 80), wire.DescribeFarTime(first, clock)))
+			fmt.Errorf("stream %q has a sample of %s", names.Cut(s.lane.Key, 80), wire.DescribeFarTime(first, clock)))
 	}
 }
 
@@ -146,137 +125,33 @@ func (t *ticket) stored() {
 	}
 }
 
-// fits reports whether a part can be added to an open batch.
-func (g *Gateway) fits(b *batch, p *Part) bool {
-	ch := len(g.cfg.Channels)
-	n := len(p.X) / ch
-	if p.alone || b.alone || b.timed != (len(p.Times) > 0) && n > 0 {
-		return false
-	}
-	return (b.rows+n)*g.rowBytes()+2048+192*ch <= g.maxBytes
-}
-
 // put adds a part to the open batch of its stream.
-func (g *Gateway) put(p *Part, o outbox.Origin, t *ticket, now time.Time, from *trace.Context) {
-	s := g.stream(p.Key)
+func (g *Gateway) put(s *stream, p *Part, o outbox.Origin, t *ticket, now time.Time, from *trace.Context) {
 	g.makeSure(s)
 	if p.Gap {
-		g.breakOff(s)
+		g.lanes.BreakOff(s.lane, nuid.Next())
 	}
-	n := len(p.X) / len(g.cfg.Channels)
-	if b := s.open; b != nil && !g.fits(b, p) {
-		g.seal(b)
+	piece := producer.Piece{X: p.X, Times: p.Times, Ends: p.Ends, End: p.End, Alone: p.alone, Raw: p.raw, Unreadable: p.why}
+	if g.cfg.Tracer != nil {
+		piece.Trace = *from
 	}
-	b := s.open
-	if b == nil {
-		b = &batch{s: s, b: &outbox.Batch{Unreadable: p.why}, begun: now, raw: p.raw, alone: p.alone, timed: len(p.Times) > 0}
-		s.open = b
-		g.opened = append(g.opened, b)
-	}
-	if from.Sampled() && g.cfg.Tracer != nil && len(b.traces) < trace.MostLinks {
-		b.traces = append(b.traces, *from)
-	}
-	b.x = append(b.x, p.X...)
-	b.times = append(b.times, p.Times...)
-	for i := range n {
-		end := len(p.Ends) > 0 && p.Ends[i]
-		b.ends = append(b.ends, end)
-		b.ending = b.ending || end
-	}
-	b.rows += n
-	g.waiting += g.weight(n, p.raw)
+	m := g.lanes.Open(s.lane, &piece, now)
 	if o.Session != "" {
-		b.b.Add(o, g.out.Sessions)
+		batchOf(m).Add(o, g.out.Sessions)
 	}
 	if t.done != nil {
-		b.b.Stored = append(b.b.Stored, t.stored)
+		m.Stored = append(m.Stored, t.stored)
 	}
-	g.stats.samples.Add(uint64(n))
-	if b.rows >= g.cfg.Rows || b.alone {
-		g.seal(b)
-	}
-}
-
-func (g *Gateway) weight(rows int, raw []byte) int { return rows*g.rowBytes() + len(raw) }
-
-// seal numbers a batch and writes it to the outbox. What cannot be written waits
-// for that, and is not published before.
-func (g *Gateway) seal(b *batch) {
-	s := b.s
-	payload := b.raw
-	if payload == nil {
-		i := 0
-		in := codec.Batch{Rows: b.rows, X: b.x}
-		if b.timed {
-			i, in.Times = 1, b.times
-		}
-		if b.ending {
-			i, in.Ends = i|2, b.ends
-		}
-		var err error
-		if payload, err = g.encoders[i].Encode(&in); err != nil {
-			panic(fmt.Sprintf("gateway: %v", err)) // lengths are checked in parts
-		}
-	}
-	s.last.Seq++
-	b.b.Subject, b.b.Incarnation, b.b.Seq, b.b.Payload = g.subject(s.key), s.last.Incarnation, s.last.Seq, payload
-	if g.cfg.Tracer != nil {
-		b.b.Span = spanOf(g.cfg.Tracer, g.cfg.Job, b)
-	}
-	s.queue = append(s.queue, b.b)
-	if len(g.unwritten) > 0 || !g.write(b.b) {
-		b.b.Payload = bytes.Clone(payload)
-		g.unwritten = append(g.unwritten, b.b)
-	}
-	g.enqueue(s)
-	g.waiting -= g.weight(b.rows, b.raw)
-	g.stats.batches.Add(1)
-	s.open = nil
-	*b = batch{sealed: true}
-}
-
-// endPayload is the message that ends a sequence, without samples. A batch of
-// samples never has these bytes: one without rows has no end marks.
-func endPayload(e *codec.InputEncoder) ([]byte, error) {
-	b, err := e.Encode(&codec.Batch{Times: []int64{}, Ends: []bool{}})
-	return bytes.Clone(b), err
-}
-
-// write puts a batch into the outbox. If that fails, the gateway holds back.
-func (g *Gateway) write(b *outbox.Batch) bool {
-	err := g.out.Put(b)
-	if err != nil {
-		g.diskFailed(err)
-	}
-	return err == nil
-}
-
-// writeAgain writes what could not be written.
-func (g *Gateway) writeAgain() {
-	for len(g.unwritten) > 0 && g.write(g.unwritten[0]) {
-		b := g.unwritten[0]
-		g.unwritten = g.unwritten[1:]
-		g.enqueue(g.streams[g.keyOf(b)])
-	}
-	if len(g.unwritten) == 0 {
-		g.diskWorks()
-	}
+	g.stats.samples.Add(uint64(len(p.X) / len(g.cfg.Channels)))
+	g.lanes.Append(s.lane, &piece)
 }
 
 func (g *Gateway) subject(key string) string { return g.job.pattern.Subject(g.job.key(key)) }
 
-func (g *Gateway) keyOf(b *outbox.Batch) string {
-	key, _ := g.job.pattern.Key(b.Subject)
+func (g *Gateway) keyOf(subject string) string {
+	key, _ := g.job.pattern.Key(subject)
 	if g.job.pattern.Several() {
 		key = strings.ReplaceAll(key, ".", "/")
 	}
 	return key
-}
-
-// enqueue lets a stream publish its next message.
-func (g *Gateway) enqueue(s *stream) {
-	if !s.busy && len(s.queue) > 0 && s.queue[0].Written() {
-		s.busy = true
-		g.ready = append(g.ready, s)
-	}
 }

@@ -7,12 +7,12 @@
 // # The way of a message
 //
 //	device -> mqtt, web, line     payload, key (from topic or path) and what identifies the message
-//	  take.go       decodes it, refuses what has no stream, asks once for the key's last number
-//	  batch.go      adds its samples to the open batch of its stream
-//	  batch.go      seals the batch: full, or after Config.Latency; it gets its number
-//	  internal/outbox   writes batch, number and the messages in it to the disk
-//	  publish.go    publishes it; a stream has one message without an answer at a time
-//	  publish.go    the answer: notes it in the outbox, and lets the devices be told
+//	  take.go         decodes it, refuses what has no stream, asks once for the key's last number
+//	  batch.go        adds its samples to the open batch of its stream
+//	  producer.Lanes  seals the batch: full, or after Config.Latency; it gets its number
+//	  internal/outbox writes batch, number and the messages in it to the disk
+//	  producer.Lanes  publishes it; a stream has one message without an answer at a time
+//	  publish.go      the answer: notes it in the outbox; the devices are told
 //
 // While a message of a stream has no answer, the next batch of that stream
 // grows, for a second at most: so few large messages go out where the server is
@@ -140,13 +140,12 @@
 //   - take.go: accepts a message: decodes, checks and queues its samples
 //   - lines.go: reads messages of several lines
 //   - topics.go: maps topics to keys
-//   - batch.go: collects samples into batches and seals batches
-//   - publish.go: publishes batches and handles answers
+//   - batch.go: adds the samples of messages to batches
+//   - publish.go: keeps batches in the outbox, and holds back
 //   - numbers.go: continues the numbers of a key in the input
 //   - entry.go: compares how the job reads messages with what the gateway publishes
 //   - begun.go: limits the new streams of a sender
 //   - access.go: checks logins; listens with TLS
 //   - stats.go: counts messages
 //   - complaints.go: limits log lines
-//   - traced.go: creates the spans of batches
 package gateway

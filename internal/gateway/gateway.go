@@ -6,17 +6,16 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
@@ -27,18 +26,12 @@ const (
 	DefaultOutboxBytes = 1 << 30
 	DefaultStopTimeout = 10 * time.Second
 
-	atOnce        = 256             // messages and answers between two looks at what is due
-	flights       = 512             // messages to the server without an answer
-	flightBytes   = 16 << 20        // bytes of them
-	answerTimeout = 5 * time.Second // an acknowledgement not here by then is not waited for
-	asideEvery    = 10 * time.Second
-	probeEvery    = 250 * time.Millisecond // while the gateway holds back
-	growTime      = time.Second            // for which a batch that is due waits for the answer of the one before
-	questions     = 64                     // to the server at a time, at the start
-	headerRoom    = 4 << 10                // bytes kept free in a message for its headers
-	openBytes     = 256 << 20              // of samples that have no number yet
-	keyWindow     = 65536                  // HTTP idempotency keys remembered
-	brokerWindow  = 60000                  // messages of another broker remembered: fewer than there are packet ids, which brokers give in turn
+	atOnce       = 256                    // messages and answers between two looks at what is due
+	probeEvery   = 250 * time.Millisecond // while the gateway holds back
+	questions    = 64                     // to the server at a time, at the start
+	openBytes    = 256 << 20              // of samples that have no number yet
+	keyWindow    = 65536                  // HTTP idempotency keys remembered
+	brokerWindow = 60000                  // messages of another broker remembered: fewer than there are packet ids, which brokers give in turn
 )
 
 // Names of the sessions that inputs have together.
@@ -83,27 +76,10 @@ type Gateway struct {
 
 	js          jetstream.JetStream
 	out         *outbox.Log
-	encoders    [4]*codec.InputEncoder // by times, ends
-	end         []byte                 // the payload that ends a sequence: no samples, and nobody else's
-	incarnation string                 // of keys that have none yet
-	maxBytes    int
-
-	streams map[string]*stream
-	batches
-	ready   []*stream
-	stuck   []*stream // whose message the server does not take for its size
-	flight  map[*nats.Msg]*flight
-	flying  int // bytes
-	waiting int // bytes of samples without a number
-	answers chan answer
-	hold    hold
-}
-
-// batches are those that are not in the outbox.
-type batches struct {
-	opened    []*batch        // in the order of their first sample, with sealed ones
-	growing   []*batch        // of them, those that are due while one before has no answer; the same order, with sealed ones
-	unwritten []*outbox.Batch // numbered, but the disk did not take them
+	lanes       *producer.Lanes
+	incarnation string // of keys that have none yet
+	streams     map[string]*stream
+	hold        hold
 }
 
 // doors are the ways into Run.
@@ -127,30 +103,19 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 	}
 	g := &Gateway{
 		cfg: c, doors: doors{make(chan taken), make(chan string), make(chan struct{})}, incarnation: nuid.Next(),
-		streams: map[string]*stream{}, told: complaints{log: c.Log}, flight: map[*nats.Msg]*flight{}, answers: make(chan answer, 2*flights),
-		maxBytes: int(nc.MaxPayload()) - headerRoom,
-	}
-	if c.MaxMessage > 0 {
-		g.maxBytes = min(g.maxBytes, c.MaxMessage-headerRoom)
+		streams: map[string]*stream{}, told: complaints{log: c.Log},
 	}
 	g.job.begun.most = c.NewStreams
 	var err error
 	if g.job.pattern, err = wire.ParsePattern(c.Subject); err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	for i := range g.encoders {
-		if g.encoders[i], err = codec.NewInputEncoder(c.Channels, codec.InputOptions{Times: i&1 != 0, Ends: i&2 != 0}); err != nil {
-			return nil, fmt.Errorf("gateway: %w", err)
-		}
-	}
-	if g.end, err = endPayload(g.encoders[3]); err != nil {
+	g.lanes, err = producer.NewLanes(nc, producer.LanesOptions{Job: c.Job, Channels: c.Channels, Rows: c.Rows, Latency: c.Latency, MaxMessage: c.MaxMessage,
+		Store: store{g}, Tracer: c.Tracer, Refused: g.refused, Taken: g.serverTakes})
+	if err != nil {
 		return nil, fmt.Errorf("gateway: %w", err)
 	}
-	g.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout), jetstream.WithPublishAsyncMaxPending(flights+1),
-		// Room for every message that can be in flight, and late ones.
-		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { g.answers <- answer{msg: m} }),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { g.answers <- answer{m, err} }))
-	if err != nil {
+	if g.js, err = jetstream.New(nc); err != nil {
 		return nil, fmt.Errorf("gateway: JetStream: %w", err)
 	}
 	log, left, err := outbox.Open(c.Dir, map[string]int{HTTPSession: keyWindow, BrokerSession: brokerWindow}, c.Log)
@@ -159,8 +124,8 @@ func New(nc *nats.Conn, c Config) (*Gateway, error) {
 	}
 	g.out = log
 	for _, b := range left {
-		s := g.stream(g.keyOf(b))
-		s.queue = append(s.queue, b)
+		b.Message.Owner = b
+		g.lanes.Load(g.stream(g.keyOf(b.Message.Subject)).lane, b.Message)
 	}
 	if len(left) > 0 {
 		c.Log.Info("messages of the run before are published first, under their own numbers", "messages", len(left))
@@ -205,8 +170,6 @@ func (g *Gateway) Run(ctx context.Context) error {
 // serve publishes what devices send until ctx ends, or wrong says that the job reads something
 // else.
 func (g *Gateway) serve(ctx context.Context, wrong <-chan error) error {
-	watch := time.NewTicker(answerTimeout)
-	defer watch.Stop()
 	stopping := ctx.Done()
 	var late <-chan time.Time
 	for {
@@ -222,8 +185,8 @@ func (g *Gateway) serve(ctx context.Context, wrong <-chan error) error {
 		select {
 		case t := <-in:
 			g.add(&t, time.Now())
-		case a := <-g.answers:
-			g.answered(a)
+		case a := <-g.lanes.Answers:
+			g.lanes.Answered(a)
 		case s := <-g.doors.sessions:
 			g.forget(s)
 		case err := <-wrong:
@@ -232,8 +195,6 @@ func (g *Gateway) serve(ctx context.Context, wrong <-chan error) error {
 			}
 			return err
 		case <-after(wait):
-		case <-watch.C:
-			g.giveUpLate()
 		case <-late:
 			g.cfg.Log.Warn("stopped before the server has acknowledged everything: the next run publishes what is in the outbox", "messages", g.out.Waiting(), "why", g.hold.why)
 			return nil
@@ -254,7 +215,7 @@ func after(wait time.Duration) <-chan time.Time {
 }
 
 // isEmpty reports whether nothing waits for the server.
-func (g *Gateway) isEmpty() bool { return len(g.opened)+len(g.unwritten)+g.out.Waiting() == 0 }
+func (g *Gateway) isEmpty() bool { return g.lanes.IsWritten() && g.out.Waiting() == 0 }
 
 // forget forgets a session of a device.
 func (g *Gateway) forget(session string) {
@@ -263,13 +224,11 @@ func (g *Gateway) forget(session string) {
 	}
 }
 
-// closeDoors takes nothing more, and makes all batches due. The channel that it returns says
+// closeDoors takes nothing more, and numbers all batches. The channel that it returns says
 // when the server has had its time to answer.
 func (g *Gateway) closeDoors() (late <-chan time.Time) {
 	close(g.doors.end)
-	for _, b := range slices.Concat(g.opened, g.growing) {
-		b.begun = time.Time{} // all are due
-	}
+	g.lanes.Seal()
 	return time.After(g.cfg.StopTimeout)
 }
 
@@ -283,8 +242,8 @@ func (g *Gateway) drain(in <-chan taken) {
 			if g.full() {
 				in = nil
 			}
-		case a := <-g.answers:
-			g.answered(a)
+		case a := <-g.lanes.Answers:
+			g.lanes.Answered(a)
 		default:
 			return
 		}
@@ -301,13 +260,15 @@ func (g *Gateway) endOutbox() {
 
 // full reports whether the gateway takes nothing for want of room.
 func (g *Gateway) full() bool {
-	return g.hold.disk || g.waiting > openBytes || g.out.Bytes()+int64(g.waiting) > g.cfg.OutboxBytes
+	return g.hold.disk || g.lanes.OpenBytes > openBytes || g.out.Bytes()+int64(g.lanes.OpenBytes) > g.cfg.OutboxBytes
 }
 
 func (g *Gateway) stream(key string) *stream {
 	s := g.streams[key]
 	if s == nil {
-		s = &stream{key: key, last: g.out.Number(g.subject(key))}
+		subject := g.subject(key)
+		last := g.out.Number(subject)
+		s = &stream{lane: &producer.Lane{Key: key, Subject: subject, Incarnation: last.Incarnation, Seq: last.Seq}, doubt: last.Doubt}
 		g.streams[key] = s
 	}
 	return s

@@ -977,7 +977,7 @@ func TestAccess(t *testing.T) {
 }
 
 // Samples that are missing begin a new incarnation, if there were some before them,
-// and an end is a message of its own, also after a restart.
+// and an end ends a message, also after a restart.
 func TestGapAndEnd(t *testing.T) {
 	t.Parallel()
 	r := newRig(t, nil)
@@ -1025,7 +1025,7 @@ func TestGapAndEnd(t *testing.T) {
 		}
 		told = append(told, fmt.Sprint(incarnations[inc], " ", m.Header.Get(wire.HeaderSeq), " ", b.X, " ", m.Header.Get(wire.HeaderEnd)))
 	}
-	if want := []string{"0 1 [1 0] ", "0 2 [2 0] ", "1 1 [3 0] ", "1 2 [] true", "1 3 [] true", "1 4 [4 0] "}; !slices.Equal(told, want) {
+	if want := []string{"0 1 [1 0] ", "0 2 [2 0] ", "1 1 [3 0] true", "1 2 [] true", "1 3 [4 0] "}; !slices.Equal(told, want) {
 		t.Errorf("%q, want %q", told, want)
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nuid"
 
 	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
@@ -171,43 +170,14 @@ func (g *Gateway) compareLeft(ctx context.Context) error {
 	}
 	all.Wait()
 	for _, s := range g.streams {
-		g.skipStored(s)
+		if v, ok := g.job.known.Load(s.lane.Key); ok {
+			there := v.(outbox.Number)
+			g.lanes.SkipStored(s.lane, there.Incarnation, there.Seq)
+		}
 		g.makeSure(s)
-		g.enqueue(s)
+		g.lanes.Enqueue(s.lane)
 	}
 	return ctx.Err()
-}
-
-// skipStored removes from the queue of a stream what the input has already. A stream
-// has one message without an answer at a time, so the input has all that come before
-// its last one. A second copy would be the stream's last message in the input, and the
-// next run would ask for that one.
-func (g *Gateway) skipStored(s *stream) {
-	v, _ := g.job.known.Load(s.key)
-	there, _ := v.(outbox.Number)
-	stored := 0
-	for i, b := range s.queue {
-		if b.Incarnation == there.Incarnation && b.Seq <= there.Seq {
-			stored = i + 1
-		}
-	}
-	for _, b := range s.queue[:stored] {
-		if err := g.out.Done(b); err != nil {
-			g.diskFailed(err)
-		}
-	}
-	s.queue = s.queue[stored:]
-}
-
-// breakOff begins a new incarnation of a stream, which the stage flags as a gap:
-// samples are missing after those that the stream has. Without any, none are.
-func (g *Gateway) breakOff(s *stream) {
-	if s.open != nil {
-		g.seal(s.open)
-	}
-	if s.last.Seq > 0 {
-		s.last = outbox.Number{Incarnation: nuid.Next()}
-	}
 }
 
 // makeSure compares the last number of a stream with what the input has, before
@@ -224,28 +194,29 @@ func (g *Gateway) makeSure(s *stream) {
 		return
 	}
 	s.sure = true
-	v, ok := g.job.known.Load(s.key)
+	lane := s.lane
+	v, ok := g.job.known.Load(lane.Key)
 	if !ok {
 		return
 	}
 	there := v.(outbox.Number)
 	switch {
-	case there.Incarnation == s.last.Incarnation && there.Incarnation != "" && there.Seq <= s.last.Seq:
-	case there.Incarnation == s.last.Incarnation && there.Incarnation != "":
-		g.told.say("the outbox has lost its end: samples may be doubled; the gateway counts from 1 again, and predictions carry the flag gap", "stream "+s.key,
-			fmt.Errorf("the outbox ends at number %d, the input has %d", s.last.Seq, there.Seq))
-		s.last = outbox.Number{Incarnation: g.incarnation}
-	case there == (outbox.Number{}) && s.last.Doubt:
-		g.cfg.Log.Warn("the outbox may lack its end, after a power loss, and the input has no message of the stream any more: the gateway counts from 1 again, and predictions carry the flag gap", "stream", s.key)
-		s.last = outbox.Number{Incarnation: g.incarnation}
-	case there == (outbox.Number{}) || len(s.queue) > 0:
+	case there.Incarnation == lane.Incarnation && there.Incarnation != "" && there.Seq <= lane.Seq:
+	case there.Incarnation == lane.Incarnation && there.Incarnation != "":
+		g.told.say("the outbox has lost its end: samples may be doubled; the gateway counts from 1 again, and predictions carry the flag gap", "stream "+lane.Key,
+			fmt.Errorf("the outbox ends at number %d, the input has %d", lane.Seq, there.Seq))
+		lane.Incarnation, lane.Seq = g.incarnation, 0
+	case there == (outbox.Number{}) && s.doubt:
+		g.cfg.Log.Warn("the outbox may lack its end, after a power loss, and the input has no message of the stream any more: the gateway counts from 1 again, and predictions carry the flag gap", "stream", lane.Key)
+		lane.Incarnation, lane.Seq = g.incarnation, 0
+	case there == (outbox.Number{}) || lane.Waits():
 	default:
-		if s.last.Incarnation != "" {
-			g.cfg.Log.Warn("another producer has sent under this key: the gateway counts from 1 again, and predictions carry the flag gap", "stream", s.key)
+		if lane.Incarnation != "" {
+			g.cfg.Log.Warn("another producer has sent under this key: the gateway counts from 1 again, and predictions carry the flag gap", "stream", lane.Key)
 		}
-		s.last = outbox.Number{Incarnation: g.incarnation}
+		lane.Incarnation, lane.Seq = g.incarnation, 0
 	}
-	if s.last.Incarnation == "" {
-		s.last.Incarnation = g.incarnation
+	if lane.Incarnation == "" {
+		lane.Incarnation = g.incarnation
 	}
 }

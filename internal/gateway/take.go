@@ -177,14 +177,14 @@ func (g *Gateway) check(p *Part, m *Message) error {
 	ch := len(g.cfg.Channels)
 	n := len(p.X) / ch
 	if p.End {
-		p.X, p.Times, p.Ends, p.raw = nil, nil, nil, g.end
+		p.X, p.Times, p.Ends = nil, nil, nil
 	}
 	if p.raw == nil && (len(p.X) != n*ch || len(p.Times) > 0 && len(p.Times) != n || len(p.Ends) > 0 && len(p.Ends) != n) {
 		return refusedf("decoder: %d values of %d channels with %d times and %d ends", len(p.X), ch, len(p.Times), len(p.Ends))
 	}
 	p.alone = p.raw != nil || slices.Contains(p.Times, codec.NoTime) || reservoir.CheckInputs(p.X, ch) != nil
-	if size := g.size(p); size > g.maxBytes {
-		return refusedf("the message has %d bytes for stream %q, and the server takes %d: send fewer samples a message", size, p.Key, g.maxBytes)
+	if size, most := g.size(p), g.lanes.MaxBytes; size > most {
+		return refusedf("the message has %d bytes for stream %q, and the server takes %d: send fewer samples a message", size, p.Key, most)
 	}
 	return nil
 }
@@ -194,8 +194,5 @@ func (g *Gateway) size(p *Part) int {
 	if p.raw != nil {
 		return len(p.raw)
 	}
-	n := len(p.X) / len(g.cfg.Channels)
-	return n*g.rowBytes() + 2048 + 192*len(g.cfg.Channels)
+	return g.lanes.MessageBytes(len(p.X) / len(g.cfg.Channels))
 }
-
-func (g *Gateway) rowBytes() int { return 4*len(g.cfg.Channels) + 9 }

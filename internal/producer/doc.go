@@ -1,12 +1,16 @@
 // Package producer publishes samples to a job's input as producers should: one
 // subject per stream, one Arrow record batch a message, numbered by Eusn-Seq and
-// with a checksum (Publisher). It plays a recording in its own time or faster,
-// keeps each stream in order through any failure, and can continue where an
-// earlier run ended.
+// with a checksum.
 //
-// Live does the same for samples that are taken now: it joins those of a stream
-// into messages, holds back its caller while the server takes none, and can
-// continue after a restart without losing or repeating a sample.
+// Lanes joins the samples of each stream into messages, numbers them, and
+// publishes them in order through any failure. Three senders are built on it:
+//
+//   - Publisher plays a recording in its own time or faster, and can continue where
+//     an earlier run ended.
+//   - Live publishes samples as they are measured, for the goroutines of a program. It
+//     holds back its caller while the server takes none, and can continue after a
+//     restart without losing or repeating a sample.
+//   - The gateway (package gateway) keeps its messages on disk, in a Store.
 //
 // It owns no data and no schema: a Source gives it the samples, package codec
 // encodes them. It knows nothing of the stage that reads them but the names of
@@ -14,15 +18,17 @@
 //
 // # Files
 //
-//   - publisher.go: publishes recorded samples (Publisher)
-//   - messages.go: makes the messages of a Publisher without a server
-//   - loop.go: sends messages of several streams at a time
-//   - streams.go: makes the messages of each stream in order
-//   - answers.go: handles answers and resends messages
-//   - pace.go: schedules messages by the times of samples
+//   - lanes.go: joins samples into messages and numbers messages (Lanes)
+//   - flight.go: publishes messages and handles answers
+//   - refusals.go: decides which refusals are final
 //   - message.go: builds a message with headers
+//   - traced.go: creates the spans of messages
+//   - publisher.go: publishes recorded samples (Publisher)
+//   - loop.go: plays several streams at a time
+//   - streams.go: cuts the messages of each stream
+//   - pace.go: schedules messages by the times of samples
+//   - messages.go: makes the messages of a Publisher without a server
 //   - live.go: publishes samples as they are measured (Live)
-//   - live_loop.go: sends due messages
-//   - lane.go: queues the samples of a stream
+//   - piece.go: checks the samples of a Live, and leaves out those that are stored
 //   - resume.go: continues the numbers of a stream (compare-and-set)
 package producer

@@ -2,7 +2,6 @@ package producer
 
 import (
 	"cmp"
-	"container/heap"
 	"context"
 	"errors"
 	"fmt"
@@ -11,10 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
@@ -22,8 +19,6 @@ import (
 const (
 	DefaultLatency = 100 * time.Millisecond
 	DefaultBuffer  = 1 << 16 // samples
-
-	maxFlight = 512 // messages without an acknowledgement: more only wait in the server (pipeline's documentation)
 )
 
 // LiveOptions say how samples are published as they are taken.
@@ -55,49 +50,29 @@ var (
 	ErrBufferFull = errors.New("the buffer is full")
 )
 
-// Live publishes samples as they are taken. It joins the samples of a stream
-// into messages, by number and by latency, and numbers the messages. Each stream
-// has at most one message in flight, so that no failure changes its order; while
-// that waits for its acknowledgement, the next one grows. What the server does
-// not take is sent again until it does: nothing that was taken is dropped.
+// Live publishes samples as they are taken, by Lanes that keep messages in memory. What
+// the server does not take is published again until it does: nothing that was taken is
+// dropped.
 //
 // All methods may be called by several goroutines. The order of one stream's
 // samples is that of its Publish calls.
 type Live struct {
 	opt      LiveOptions
-	js       jetstream.JetStream
-	input    jetstream.Stream // nil unless Resume
-	form     form
-	run      string     // names this run in message ids
-	claiming sync.Mutex // of the streams that are looked up in the input
-	answers  chan liveAnswer
+	pattern  wire.Pattern
+	run      string        // names this run in message ids
+	claiming sync.Mutex    // of the streams that are looked up in the input
 	wake     chan struct{} // something is due earlier than the loop knows
 	ended    chan struct{} // the loop has
 
 	mu      sync.Mutex
 	change  *sync.Cond // held fell, or fault or closing was set
-	streams map[string]*lane
-	due     lanes
+	lanes   *Lanes
+	streams map[string]*liveLane
 	held    int // samples and ends taken and not stored
-	flushes int // Flush calls that wait
 	closing bool
 	fault   error // why nothing more is published
-
-	flight  flight // of the loop's goroutine, as all below
-	reached bool   // the server has stored something
+	reached bool  // the server has stored something
 	refused refusals
-}
-
-// form is where messages go, and what they look like.
-type form struct {
-	pattern  wire.Pattern
-	encoders [2]*codec.InputEncoder // without, with times; of the loop's goroutine
-}
-
-// flight is what waits for an answer.
-type flight struct {
-	streams map[*nats.Msg]*lane
-	bytes   int
 }
 
 // NewLive begins. nc must outlive it; Close ends it.
@@ -117,46 +92,22 @@ func NewLive(ctx context.Context, nc *nats.Conn, o LiveOptions) (*Live, error) {
 	if o.Rows < 1 || o.Buffer < o.Rows {
 		return nil, fmt.Errorf("producer: %d samples in a message, %d in the buffer: want 1 or more, and room for a message", o.Rows, o.Buffer)
 	}
-	l := &Live{
-		opt: o, form: form{pattern: pattern}, run: nuid.Next(), streams: map[string]*lane{}, flight: flight{streams: map[*nats.Msg]*lane{}},
-		answers: make(chan liveAnswer, 4*maxFlight), wake: make(chan struct{}, 1), ended: make(chan struct{}),
-	}
+	l := &Live{opt: o, pattern: pattern, run: nuid.Next(), streams: map[string]*liveLane{}, wake: make(chan struct{}, 1), ended: make(chan struct{}), refused: refusals{log: o.Log}}
 	l.change = sync.NewCond(&l.mu)
-	if err := l.open(ctx, nc); err != nil {
-		return nil, err
+	l.lanes, err = NewLanes(nc, LanesOptions{Job: o.Job, Channels: o.Channels, Rows: o.Rows, Latency: o.Latency, Run: l.run, Log: o.Log, Refused: l.refuse})
+	if err != nil {
+		return nil, fmt.Errorf("producer: %w", err)
+	}
+	if n := l.lanes.MessageBytes(o.Rows); n > l.lanes.MaxBytes {
+		return nil, fmt.Errorf("producer: %d samples make a message of %d bytes, the server takes %d: put fewer samples into a message", o.Rows, n, l.lanes.MaxBytes)
+	}
+	if o.Resume {
+		if l.lanes.input, err = openInput(ctx, l.lanes.js, o.Job); err != nil {
+			return nil, err
+		}
 	}
 	go l.loop()
 	return l, nil
-}
-
-func (l *Live) open(ctx context.Context, nc *nats.Conn) error {
-	for i := range l.form.encoders {
-		var err error
-		if l.form.encoders[i], err = codec.NewInputEncoder(l.opt.Channels, codec.InputOptions{Times: i == 1}); err != nil {
-			return fmt.Errorf("producer: %w", err)
-		}
-	}
-	ch := len(l.opt.Channels)
-	largest, err := l.form.encoders[1].Encode(&codec.Batch{Rows: l.opt.Rows, X: make([]float32, l.opt.Rows*ch), Times: make([]int64, l.opt.Rows)})
-	if err != nil {
-		return fmt.Errorf("producer: %w", err)
-	}
-	if most := int(nc.MaxPayload()) - headerRoom; len(largest) > most {
-		return fmt.Errorf("producer: %d samples make a message of %d bytes, the server takes %d: put fewer samples into a message", l.opt.Rows, len(largest), most)
-	}
-	l.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout),
-		jetstream.WithPublishAsyncMaxPending(4*maxFlight), // ours is maxFlight; those given up count, too
-		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, ack *jetstream.PubAck) {
-			l.answers <- liveAnswer{msg: m, seq: ack.Sequence}
-		}),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { l.answers <- liveAnswer{msg: m, err: err} }))
-	if err != nil {
-		return fmt.Errorf("producer: JetStream: %w", err)
-	}
-	if l.opt.Resume {
-		l.input, err = openInput(ctx, l.js, l.opt.Job)
-	}
-	return err
 }
 
 // Publish takes the samples of an item, all or none, and its end. It copies
@@ -176,14 +127,17 @@ func (l *Live) Publish(ctx context.Context, it Item) error {
 		if err := l.unusable(); err != nil {
 			return err
 		}
-		piece, err := s.check(&it, len(l.opt.Channels), l.opt.Resume)
-		switch n := piece.count(); {
+		piece, seen, err := s.pieceOf(&it, len(l.opt.Channels), l.opt.Resume)
+		switch n := piece.count(len(l.opt.Channels)); {
 		case err != nil:
 			return err
 		case n > l.opt.Buffer:
 			return fmt.Errorf("producer: stream %q: %d samples at once, and room for %d: publish fewer at a time, or make Buffer larger", it.Stream, n, l.opt.Buffer)
 		case l.held+n <= l.opt.Buffer:
-			l.take(s, piece)
+			s.seen = seen
+			if n > 0 { // otherwise the input has it already
+				l.queue(s, piece, n)
+			}
 			return nil
 		case ctx.Err() != nil:
 			return fmt.Errorf("producer: stream %q: nothing taken: %w: %d samples wait to be stored: %w", it.Stream, ErrBufferFull, l.held, ctx.Err())
@@ -198,13 +152,12 @@ func (l *Live) Flush(ctx context.Context) error {
 	defer context.AfterFunc(ctx, l.rouse)()
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.flushes++
-	defer func() { l.flushes-- }()
-	want := map[*lane]uint64{}
+	l.lanes.Seal()
+	l.nudge()
+	want := map[*liveLane]uint64{}
 	for _, s := range l.streams {
 		if s.stored < s.taken {
 			want[s] = s.taken
-			l.schedule(s)
 		}
 	}
 	for {
@@ -266,46 +219,89 @@ func (l *Live) unusable() error {
 	return nil
 }
 
-// take adds a piece to a stream. l.mu is held.
-func (l *Live) take(s *lane, p piece) {
-	if p.count() == 0 { // the input has it already
-		s.seen = p.seen
-		return
+// queue adds a piece with n samples and ends to a stream. l.mu is held.
+func (l *Live) queue(s *liveLane, p Piece, n int) {
+	s.taken += uint64(n)
+	l.held += n
+	channels, now, ready := len(l.opt.Channels), time.Now(), len(l.lanes.ready)
+	first := s.lane.open == nil
+	for rest := true; rest; rest = len(p.X) > 0 {
+		room := l.opt.Rows
+		if s.lane.open != nil {
+			room -= s.lane.open.rows
+		}
+		part := p.cut(room, channels)
+		m := l.lanes.Open(s.lane, &part, now)
+		if len(m.Stored) == 0 {
+			m.Stored = []func(){func() { l.storedNow(s, m) }}
+		}
+		l.lanes.Append(s.lane, &part)
 	}
-	if s.waiting() == 0 {
-		s.since = time.Now()
-	}
-	s.add(p)
-	l.held += p.count()
-	l.schedule(s)
-}
-
-// schedule notes when a stream's next message is due. l.mu is held.
-func (l *Live) schedule(s *lane) {
-	if s.msg != nil || s.waiting() == 0 { // its answer schedules the next one
-		return
-	}
-	due := s.since.Add(l.opt.Latency)
-	if l.flushes > 0 || l.closing || s.full(l.opt.Rows) {
-		due = time.Time{}
-	}
-	l.put(s, due)
-}
-
-// put sets when the loop looks at a stream. l.mu is held.
-func (l *Live) put(s *lane, due time.Time) {
-	if s.place >= 0 && s.due.Equal(due) {
-		return
-	}
-	s.due = due
-	if s.place < 0 {
-		heap.Push(&l.due, s)
-	} else {
-		heap.Fix(&l.due, s.place)
-	}
-	if s.place == 0 {
+	if len(l.lanes.ready) > ready || first && s.lane.open != nil && s.lane.place == 0 {
 		l.nudge()
 	}
+}
+
+// loop publishes what is due until Close or a fault.
+func (l *Live) loop() {
+	defer func() {
+		l.mu.Lock()
+		close(l.ended)
+		l.change.Broadcast()
+		l.mu.Unlock()
+	}()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		l.mu.Lock()
+		timer.Reset(l.lanes.Pump(time.Now()))
+		fault := l.fault
+		l.mu.Unlock()
+		if fault != nil {
+			return
+		}
+		select {
+		case a := <-l.lanes.Answers:
+			l.mu.Lock()
+			l.lanes.answerAll(a)
+			l.mu.Unlock()
+		case <-l.wake:
+		case <-timer.C:
+		}
+	}
+}
+
+// storedNow notes that a stream's message is stored. l.mu is held.
+func (l *Live) storedNow(s *liveLane, m *Message) {
+	l.reached = true
+	pieces := m.rows
+	if m.End {
+		pieces++
+	}
+	s.stored += uint64(pieces)
+	l.held -= pieces
+	if l.opt.Stored != nil && m.rows > 0 {
+		l.opt.Stored(s.lane.Key, m.rows)
+	}
+	l.change.Broadcast()
+}
+
+// refuse notes that a message is not stored, and ends all if publishing again cannot help.
+// l.mu is held.
+func (l *Live) refuse(s *Lane, err error) (aside bool) {
+	if err := l.refused.judge(l.lanes, s, err, l.reached); err != nil {
+		l.fail(err)
+	}
+	return false
+}
+
+// fail ends all. l.mu is held.
+func (l *Live) fail(err error) {
+	if l.fault == nil {
+		l.fault = err
+	}
+	l.change.Broadcast()
+	l.nudge()
 }
 
 // nudge makes the loop look again.

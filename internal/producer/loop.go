@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -12,7 +13,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nuid"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
@@ -21,55 +21,37 @@ type loop struct {
 	opt         Publisher
 	pattern     wire.Pattern
 	src         lookahead
-	js          jetstream.JetStream
+	lanes       *Lanes
 	input       jetstream.Stream // nil unless Resume
 	incarnation string
-	encoders    [2]*codec.InputEncoder // without, with times
 	pace        pace
 	begin       time.Time
-	maxBytes    int // of a message
 
 	known   map[string]*stream
 	playing int
 	ready   queue // playing streams that wait for their time, not for an answer
 	turn    uint64
-	flight  map[*nats.Msg]*stream
-	pending int // bytes in flight
-	answers chan answer
 	done    Published
 	told    time.Time
 	refused refusals
+	fault   error // why nothing more is published
 }
 
 func newLoop(p Publisher, pattern wire.Pattern, src Source) *loop {
 	return &loop{
-		opt: p, pattern: pattern, src: lookahead{Source: src}, known: map[string]*stream{}, flight: map[*nats.Msg]*stream{}, begin: time.Now(), incarnation: nuid.Next(),
-		answers: make(chan answer, 2*p.Playing), // one for each message under way, and late ones
-		pace:    pace{speed: p.Speed, rate: p.Rate},
+		opt: p, pattern: pattern, src: lookahead{Source: src}, known: map[string]*stream{}, begin: time.Now(), incarnation: nuid.Next(),
+		pace: pace{speed: p.Speed, rate: p.Rate}, refused: refusals{log: p.Log},
 	}
 }
 
-func (l *loop) open(ctx context.Context, nc *nats.Conn) error {
-	l.maxBytes = int(nc.MaxPayload()) - headerRoom
-	for i := range l.encoders {
-		var err error
-		if l.encoders[i], err = codec.NewInputEncoder(l.opt.Channels, codec.InputOptions{Times: i == 1}); err != nil {
-			return fmt.Errorf("producer: %w", err)
-		}
-	}
-	var err error
-	l.js, err = jetstream.New(nc, jetstream.WithPublishAsyncTimeout(answerTimeout),
-		jetstream.WithPublishAsyncMaxPending(l.opt.Playing+1),
-		// Room for every message that can be in flight, so neither blocks.
-		jetstream.WithPublishAsyncAckHandler(func(_ jetstream.JetStream, m *nats.Msg, _ *jetstream.PubAck) { l.answers <- answer{msg: m} }),
-		jetstream.WithPublishAsyncErrHandler(func(_ jetstream.JetStream, m *nats.Msg, err error) { l.answers <- answer{m, err} }))
+func (l *loop) open(ctx context.Context, nc *nats.Conn) (err error) {
+	l.lanes, err = NewLanes(nc, LanesOptions{Job: l.opt.Job, Channels: l.opt.Channels, Rows: l.opt.RowsPerMessage, Refused: l.refuse})
 	if err != nil {
-		return fmt.Errorf("producer: JetStream: %w", err)
+		return fmt.Errorf("producer: %w", err)
 	}
-	if !l.opt.Resume {
-		return nil
+	if l.opt.Resume {
+		l.input, err = openInput(ctx, l.lanes.js, l.opt.Job)
 	}
-	l.input, err = openInput(ctx, l.js, l.opt.Job)
 	return err
 }
 
@@ -85,59 +67,58 @@ func openInput(ctx context.Context, js jetstream.JetStream, job string) (jetstre
 	return input, nil
 }
 
-// hasRoom reports whether the next message may be sent before others are answered.
-func (l *loop) hasRoom() bool {
-	return l.pending == 0 || l.pending+len(l.ready[0].msg.Data) <= maxPending
-}
-
-// sendNext sends the next message, and takes an answer if one is there.
-func (l *loop) sendNext(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	l.send(heap.Pop(&l.ready).(*stream))
-	select {
-	case a := <-l.answers:
-		return l.answered(a)
-	default:
-		return nil
-	}
-}
-
 func (l *loop) run(ctx context.Context) error {
-	watch := time.NewTicker(answerTimeout)
-	defer watch.Stop()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
 	for {
-		if err := l.fill(ctx); err != nil {
+		if err := cmp.Or(l.fault, l.fill(ctx)); err != nil {
 			return l.finish(err)
 		}
 		if l.playing == 0 {
 			return l.checkReached()
 		}
-		var wait <-chan time.Time
-		if len(l.ready) > 0 && l.hasRoom() {
-			if left := time.Until(l.ready[0].due); left > 0 {
-				wait = time.After(left)
-			} else if err := l.sendNext(ctx); err != nil {
-				return l.finish(err)
-			} else {
-				continue
-			}
+		now := time.Now()
+		for len(l.ready) > 0 && !l.ready[0].due.After(now) {
+			l.publish(heap.Pop(&l.ready).(*stream), now)
 		}
+		wait := l.lanes.Pump(now)
+		if len(l.ready) > 0 {
+			wait = min(wait, l.ready[0].due.Sub(now))
+		}
+		timer.Reset(wait)
 		select {
-		case a := <-l.answers:
-			if err := l.answered(a); err != nil {
-				return l.finish(err)
-			}
-		case <-wait:
-		case <-watch.C:
-			if err := l.giveUpLate(); err != nil {
-				return l.finish(err)
-			}
+		case a := <-l.lanes.Answers:
+			l.lanes.answerAll(a)
+		case <-timer.C:
 		case <-ctx.Done():
 			return l.finish(ctx.Err())
 		}
 	}
+}
+
+// refuse counts a message that is not stored, and ends all if publishing again cannot help.
+func (l *loop) refuse(s *Lane, err error) (aside bool) {
+	l.done.Retries++
+	l.fault = cmp.Or(l.fault, l.refused.judge(l.lanes, s, err, false))
+	return false
+}
+
+// finish waits for the messages in flight, so that the report is right, and
+// returns cause.
+func (l *loop) finish(cause error) error {
+	if errors.Is(cause, nats.ErrPermissionViolation) { // what was refused has no answer
+		return cause
+	}
+	late := time.After(answerTimeout)
+	for len(l.lanes.flight) > 0 {
+		select {
+		case a := <-l.lanes.Answers:
+			l.lanes.Answered(a)
+		case <-late:
+			return cause
+		}
+	}
+	return cause
 }
 
 // fill starts items until enough streams play. An item whose stream is playing

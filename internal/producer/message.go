@@ -2,7 +2,6 @@ package producer
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 
 	"github.com/nats-io/nats.go"
@@ -15,7 +14,7 @@ import (
 // endMark is how we write that a sequence ends.
 const endMark = "true"
 
-// message is the seq-th message of an incarnation. It copies data. The server
+// message is the seq-th message of an incarnation. The server
 // stores it once, however often it is sent: within its duplicate window it
 // knows the message by its id, in which run names the program that sends it.
 func message(subject, run, incarnation string, seq uint64, data []byte, end bool) *nats.Msg {
@@ -27,5 +26,5 @@ func message(subject, run, incarnation string, seq uint64, data []byte, end bool
 	if end {
 		h.Set(wire.HeaderEnd, endMark)
 	}
-	return &nats.Msg{Subject: subject, Header: h, Data: slices.Clone(data)}
+	return &nats.Msg{Subject: subject, Header: h, Data: data}
 }

@@ -53,7 +53,7 @@ const (
 	DefaultPlaying        = 64  // streams at a time
 
 	answerTimeout    = 5 * time.Second        // an acknowledgement not here by then is not waited for
-	retryWait        = 100 * time.Millisecond // before a message that was refused is sent again
+	retryWait        = 100 * time.Millisecond // before the input is asked again
 	headerRoom       = 4 << 10                // bytes kept free in a message for its headers
 	maxPending       = 16 << 20               // bytes without an acknowledgement
 	noStreamPatience = 10 * time.Second       // a stage that is just starting makes its NATS streams meanwhile

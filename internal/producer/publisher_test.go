@@ -166,7 +166,7 @@ func TestPublisherAsksAgain(t *testing.T) {
 	if err := loop.open(t.Context(), nc); err != nil {
 		t.Fatal(err)
 	}
-	loop.js = &forgetful{JetStream: loop.js}
+	loop.lanes.js = &forgetful{JetStream: loop.lanes.js}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*pipelinetest.Patience)
 	defer cancel()
 	if err := loop.run(ctx); err != nil || loop.done.Messages != 2 || loop.done.Retries != 1 {

@@ -35,8 +35,8 @@ type lastInput struct {
 var errSendAgain = errors.New("the input has another last message of the stream")
 
 // laneOf finds or makes a stream.
-func (l *Live) laneOf(ctx context.Context, key string) (*lane, error) {
-	if err := l.form.pattern.CheckKey(key); err != nil {
+func (l *Live) laneOf(ctx context.Context, key string) (*liveLane, error) {
+	if err := l.pattern.CheckKey(key); err != nil {
 		return nil, fmt.Errorf("producer: stream name: %w", err)
 	}
 	l.mu.Lock()
@@ -53,9 +53,10 @@ func (l *Live) laneOf(ctx context.Context, key string) (*lane, error) {
 	if s != nil {
 		return s, nil
 	}
-	s = &lane{key: key, incarnation: l.run, there: reached{time: codec.NoTime}, seen: codec.NoTime, until: codec.NoTime, place: -1}
-	if l.input != nil {
-		last, err := l.lastOf(ctx, key)
+	s = &liveLane{lane: &Lane{Key: key, Subject: l.pattern.Subject(key), Incarnation: l.run}, there: reached{time: codec.NoTime}, seen: codec.NoTime, until: codec.NoTime}
+	s.lane.live = s
+	if l.opt.Resume {
+		last, err := l.lanes.lastOf(ctx, key)
 		if err == nil {
 			err = s.resume(last)
 		}
@@ -70,22 +71,22 @@ func (l *Live) laneOf(ctx context.Context, key string) (*lane, error) {
 }
 
 // resume makes a stream continue after its last message.
-func (s *lane) resume(last lastInput) error {
+func (s *liveLane) resume(last lastInput) error {
 	s.last = last.seq
 	switch {
 	case last.seq == 0:
 		return nil
 	case last.resent:
-		return fmt.Errorf("producer: stream %q: its last message in the input, %d, is a dead letter that was sent again, so it does not say which samples were stored before: publish without Resume once, or under another key", s.key, last.seq)
+		return fmt.Errorf("producer: stream %q: its last message in the input, %d, is a dead letter that was sent again, so it does not say which samples were stored before: publish without Resume once, or under another key", s.lane.Key, last.seq)
 	case last.foreign != nil:
-		return fmt.Errorf("producer: stream %q: its last message in the input, %d, is not of a client that resumes (%w): publish without Resume, or under another key", s.key, last.seq, last.foreign)
+		return fmt.Errorf("producer: stream %q: its last message in the input, %d, is not of a client that resumes (%w): publish without Resume, or under another key", s.lane.Key, last.seq, last.foreign)
 	}
-	s.seq, s.incarnation, s.there, s.until = last.number, last.incarnation, reached{last.time, last.end}, last.time
+	s.lane.Seq, s.lane.Incarnation, s.there, s.until = last.number, last.incarnation, reached{last.time, last.end}, last.time
 	return nil
 }
 
 // lastOf reads a key's last message.
-func (l *Live) lastOf(ctx context.Context, key string) (lastInput, error) {
+func (l *Lanes) lastOf(ctx context.Context, key string) (lastInput, error) {
 	m, err := l.input.GetLastMsgForSubject(ctx, wire.KeySubjects(l.opt.Job, key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return lastInput{}, nil
@@ -101,16 +102,15 @@ func (l *Live) lastOf(ctx context.Context, key string) (lastInput, error) {
 	return last, nil
 }
 
-// expect gives a stream's message what resuming needs. The server looks for the
-// key's last message in the partition that the message goes to. After the job's
-// number of partitions changed, that is another one: then it has to look in all.
-func (s *lane) expect(job string) {
-	s.msg.Header.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(s.last, 10))
-	s.msg.Header.Del(jetstream.ExpectedLastSubjSeqSubjHeader)
+// expect gives a message what resuming needs. The server looks for the key's last
+// message in the partition that the message goes to. After the job's number of
+// partitions changed, that is another one: then it has to look in all.
+func (s *liveLane) expect(h nats.Header, m *Message, job string) {
+	h.Set(jetstream.ExpectedLastSubjSeqHeader, strconv.FormatUint(s.last, 10))
 	if s.moved {
-		s.msg.Header.Set(jetstream.ExpectedLastSubjSeqSubjHeader, wire.KeySubjects(job, s.key))
+		h.Set(jetstream.ExpectedLastSubjSeqSubjHeader, wire.KeySubjects(job, s.lane.Key))
 	}
-	s.msg.Header.Set(wire.HeaderLastTime, strconv.FormatInt(s.until, 10))
+	h.Set(wire.HeaderLastTime, strconv.FormatInt(m.until, 10))
 }
 
 // otherLast reports whether the server has refused a message because the key's
@@ -123,30 +123,31 @@ func otherLast(err error) bool {
 
 // lookAgain answers for a message that the server refused because of the key's
 // last one.
-func (l *Live) lookAgain(a liveAnswer, key string) {
+func (l *Lanes) lookAgain(a Answer, key string) {
 	ctx, cancel := context.WithTimeout(context.Background(), answerTimeout)
 	defer cancel()
 	last, err := l.lastOf(ctx, key)
 	if err != nil {
 		time.Sleep(retryWait)
-		l.answers <- liveAnswer{msg: a.msg, err: nats.ErrTimeout} // it is asked again
+		l.Answers <- Answer{msg: a.msg, err: nats.ErrTimeout} // it is asked again
 		return
 	}
-	l.answers <- liveAnswer{msg: a.msg, err: a.err, last: &last}
+	l.Answers <- Answer{msg: a.msg, err: a.err, last: &last}
 }
 
 // compare says what it means that a key's last message is not the expected one:
 // it is ours, and its number in the input is returned; ours goes behind it
 // (errSendAgain); or another producer's.
-func (s *lane) compare(last *lastInput, log *slog.Logger) (uint64, error) {
+func (s *liveLane) compare(last *lastInput, log *slog.Logger) (uint64, error) {
+	m := s.lane.queue[0]
 	switch {
 	case last.seq == 0, last.resent: // the input's limits have removed it; or an operator's message
-	case last.foreign != nil, last.incarnation != s.incarnation, last.number > s.seq:
-		return 0, fmt.Errorf("producer: stream %q: %w (message %d of the input): only one client may publish under a key; stop the other one", s.key, errOtherProducer, last.seq)
-	case last.number == s.seq:
+	case last.foreign != nil, last.incarnation != m.Incarnation, last.number > m.Seq:
+		return 0, fmt.Errorf("producer: stream %q: %w (message %d of the input): only one client may publish under a key; stop the other one", s.lane.Key, errOtherProducer, last.seq)
+	case last.number == m.Seq:
 		return last.seq, nil
-	case last.number < s.seq-1:
-		log.Error("the input has lost messages that it had acknowledged: was a backup restored, or the power lost? Predictions will carry the flag gap", "stream", s.key, "seq", s.seq, "last", last.number)
+	case last.number < m.Seq-1:
+		log.Error("the input has lost messages that it had acknowledged: was a backup restored, or the power lost? Predictions will carry the flag gap", "stream", s.lane.Key, "seq", m.Seq, "last", last.number)
 	}
 	s.moved = last.seq == s.last && last.seq > 0 // and yet it was refused
 	s.last = last.seq

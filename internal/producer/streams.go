@@ -1,6 +1,7 @@
 package producer
 
 import (
+	"cmp"
 	"container/heap"
 	"context"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
@@ -17,24 +17,19 @@ import (
 
 // stream is one stream's progress.
 type stream struct {
-	key         string
-	incarnation string
-	seq         uint64 // of the last message published or skipped
-	stored      uint64 // of the last message that was there before
-	storedCRC   string
-	lastTime    int64
-	until       time.Time // when its last item was over
+	lane      *Lane
+	stored    uint64 // of the last message that was there before
+	storedCRC string
+	lastTime  int64
+	until     time.Time // when its last item was over
 
 	item Item
-	row  int  // samples of the item already in messages
-	over bool // all of them are
+	next Piece // of item: the next message
+	row  int   // samples of the item in messages, next included
+	over bool  // all of them are
 	clock
-	due     time.Time
-	turn    uint64    // order among equals
-	msg     *nats.Msg // built, not acknowledged
-	rows    int
-	sent    time.Time
-	refused time.Time // since when the server refuses the message
+	due  time.Time
+	turn uint64 // order among equals
 }
 
 // ErrNoTimes is what Publish returns where Speed is given, and neither the source has
@@ -57,7 +52,7 @@ func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 	}
 	s := l.known[it.Stream]
 	if s == nil {
-		s = &stream{key: it.Stream, incarnation: l.incarnation, lastTime: codec.NoTime}
+		s = &stream{lane: &Lane{Key: it.Stream, Subject: l.pattern.Subject(it.Stream), Incarnation: l.incarnation}, lastTime: codec.NoTime}
 		if l.input != nil {
 			if err := l.continueAfter(ctx, s); err != nil {
 				return nil, err
@@ -71,37 +66,35 @@ func (l *loop) streamOf(ctx context.Context, it *Item) (*stream, error) {
 
 // continueAfter reads how far the input already has the stream.
 func (l *loop) continueAfter(ctx context.Context, s *stream) error {
-	last, err := l.input.GetLastMsgForSubject(ctx, wire.KeySubjects(l.opt.Job, s.key))
+	last, err := l.input.GetLastMsgForSubject(ctx, wire.KeySubjects(l.opt.Job, s.lane.Key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("producer: last message of stream %q: %w", s.key, err)
+		return fmt.Errorf("producer: last message of stream %q: %w", s.lane.Key, err)
 	}
 	s.stored, err = strconv.ParseUint(last.Header.Get(wire.HeaderSeq), 10, 64)
 	if err != nil {
-		return fmt.Errorf("producer: stream %q: its last message has no number to continue from: another producer writes it", s.key)
+		return fmt.Errorf("producer: stream %q: its last message has no number to continue from: another producer writes it", s.lane.Key)
 	}
-	s.incarnation, s.storedCRC = last.Header.Get(wire.HeaderIncarnation), last.Header.Get(wire.HeaderCRC)
+	s.lane.Incarnation, s.storedCRC = last.Header.Get(wire.HeaderIncarnation), last.Header.Get(wire.HeaderCRC)
 	return nil
 }
 
-// nextMessage builds the stream's next message and queues it, or ends its item.
+// nextMessage queues the stream's next message, or ends its item.
 func (l *loop) nextMessage(s *stream) error {
-	ch := len(l.opt.Channels)
-	total := len(s.item.X) / ch
+	total := len(s.item.X) / len(l.opt.Channels)
 	for !s.over {
-		to := min(total, s.row+l.opt.RowsPerMessage)
-		if err := l.build(s, to); err != nil {
+		if err := l.cut(s, min(total, s.row+l.opt.RowsPerMessage)); err != nil {
 			return err
 		}
-		if s.seq > s.stored {
+		if s.lane.Seq >= s.stored {
 			l.turn++
 			s.turn = l.turn
 			heap.Push(&l.ready, s)
 			return nil
 		}
-		if s.seq == s.stored && s.msg.Header.Get(wire.HeaderCRC) != s.storedCRC {
+		if s.lane.Seq++; s.lane.Seq == s.stored && l.checksum(&s.next) != s.storedCRC {
 			return l.differs(s)
 		}
 		l.done.Skipped++
@@ -111,16 +104,56 @@ func (l *loop) nextMessage(s *stream) error {
 		s.lastTime = s.item.Times[total-1]
 	}
 	s.until = s.due
-	s.item, s.msg = Item{}, nil
+	s.item, s.next = Item{}, Piece{}
 	l.playing--
 	return nil
+}
+
+// cut makes the item's samples up to row to the stream's next message.
+func (l *loop) cut(s *stream, to int) error {
+	ch, it, from := len(l.opt.Channels), &s.item, s.row
+	if n := l.lanes.MessageBytes(to - from); n > l.lanes.MaxBytes {
+		return fmt.Errorf("producer: %d rows make a message of %d bytes, the server takes %d: publish fewer rows per message", to-from, n, l.lanes.MaxBytes)
+	}
+	s.row, s.over = to, to == len(it.X)/ch
+	s.next = Piece{X: it.X[from*ch : to*ch], End: it.End && s.over, Alone: true}
+	var last int64
+	if len(it.Times) > 0 {
+		s.next.Times, last = it.Times[from:to], it.Times[to-1]
+	}
+	if from == 0 {
+		s.next.Trace = it.Trace
+	}
+	s.due = l.pace.due(s.clock, to, last, len(it.Times) > 0)
+	return nil
+}
+
+// checksum is that of the message that a piece makes.
+func (l *loop) checksum(p *Piece) string {
+	return fmt.Sprintf("%08x", codec.CRC(l.lanes.encode(&open{rows: len(p.X) / len(l.opt.Channels), x: p.X, times: p.Times, timed: len(p.Times) > 0})))
+}
+
+// publish numbers the stream's next message, and publishes it.
+func (l *loop) publish(s *stream, now time.Time) {
+	m := l.lanes.Open(s.lane, &s.next, now)
+	m.Stored = []func(){func() {
+		l.done.Messages++
+		l.done.Rows += uint64(m.rows)
+		l.done.Bytes += uint64(len(m.Payload))
+		if now := time.Now(); l.opt.Progress != nil && now.Sub(l.told) >= progressEvery {
+			l.told = now
+			l.opt.Progress(l.report())
+		}
+		l.fault = cmp.Or(l.fault, l.nextMessage(s))
+	}}
+	l.lanes.Append(s.lane, &s.next)
 }
 
 // checkReached finds streams of which more was published before than the source
 // has.
 func (l *loop) checkReached() error {
 	for _, s := range l.known {
-		if s.seq < s.stored {
+		if s.lane.Seq < s.stored {
 			return l.differs(s)
 		}
 	}
@@ -128,36 +161,7 @@ func (l *loop) checkReached() error {
 }
 
 func (l *loop) differs(s *stream) error {
-	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start from the beginning", s.key, s.seq, s.stored, l.opt.RowsPerMessage)
-}
-
-// build encodes the item's samples up to row to as the stream's next message.
-func (l *loop) build(s *stream, to int) error {
-	ch, it := len(l.opt.Channels), &s.item
-	in := codec.Batch{Rows: to - s.row, X: it.X[s.row*ch : to*ch]}
-	enc := l.encoders[0]
-	var last int64
-	timed := len(it.Times) > 0
-	if timed {
-		in.Times, enc = it.Times[s.row:to], l.encoders[1]
-		last = it.Times[to-1]
-	}
-	data, err := enc.Encode(&in)
-	if err != nil {
-		return fmt.Errorf("producer: stream %q: %w", s.key, err)
-	}
-	if len(data) > l.maxBytes {
-		return fmt.Errorf("producer: %d rows make a message of %d bytes, the server takes %d: publish fewer rows per message", in.Rows, len(data), l.maxBytes)
-	}
-	s.seq++
-	s.over = to == len(it.X)/ch
-	s.msg = message(l.pattern.Subject(s.key), s.incarnation, s.incarnation, s.seq, data, it.End && s.over)
-	if s.row == 0 {
-		it.Trace.Put(s.msg.Header)
-	}
-	s.due = l.pace.due(s.clock, to, last, timed)
-	s.rows, s.row = in.Rows, to
-	return nil
+	return fmt.Errorf("producer: stream %q, message %d of %d is not what was published before: resume with the same source and the same rows per message (now %d), or start from the beginning", s.lane.Key, s.lane.Seq, s.stored, l.opt.RowsPerMessage)
 }
 
 // queue is a heap of streams by the time their message is due, in turns.

@@ -3,21 +3,18 @@
 // given.
 //
 // It is a log in a directory of its own: segments outbox-N, each a line
-// "eusn-outbox 2" and then records. A record is the length of its body (u32),
+// "eusn-outbox 1" and then records. A record is the length of its body (u32),
 // CRC-32C of the body (u32) and the body: one byte for its kind, then its
 // fields. Numbers in a body are varints; a text is its length and its bytes.
 //
-//	b  batch     id subject incarnation seq, origins: n x (session id sum part again), why
-//	             the payload is unreadable (empty: it is samples), payload
+//	b  batch     id subject incarnation seq, origins: n x (session id sum part again), end,
+//	             why the payload is unreadable (empty: it is samples), payload
 //	d  done      id of a batch that the server has acknowledged
 //	f  forget    session: the device has begun a new session
 //	s  all that is remembered, at the beginning of each segment: input, boot,
 //	   numbers: n x (subject incarnation seq doubt), the one given last at the end,
 //	   sessions: n x (session reused, m x (id sum part, id of the batch or 0))
 //	e  end       the run has ended, and all is on the disk
-//
-// Version 1 is read, too: it has neither "again" and the reason in b, nor boot and
-// doubt in s, nor e.
 //
 // A segment is deleted when none of its batches waits and a later one has begun
 // with all that is remembered. A record that was cut off by the end of the process is the

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 )
 
 var writeFormats = flag.Bool("write-formats", false, "write the outboxes of testdata/formats that are not there")
@@ -31,7 +33,7 @@ func written(t *testing.T, dir string) {
 	if err := l.Done(a); err != nil {
 		t.Fatal(err)
 	}
-	c := &Batch{Subject: "sensors.c", Incarnation: "J", Seq: 7, Payload: []byte("c 7"), Unreadable: "json: no c0"}
+	c := &Batch{Message: &producer.Message{Subject: "sensors.c", Incarnation: "J", Seq: 7, End: true, Payload: []byte("c 7"), Unreadable: "json: no c0"}}
 	c.Add(Origin{"left", 9, 7, 8, false, false}, l.Sessions)
 	if err := l.Put(c); err != nil {
 		t.Fatal(err)
@@ -66,7 +68,7 @@ func TestStoredOutbox(t *testing.T) {
 	}
 	bootID = func() string { return "another" }
 	l, left := open(t, dir)
-	if len(left) != 3 || left[0].Subject != "sensors.a" || left[0].Seq != 2 || left[1].Subject != "sensors.b" || left[2].Unreadable != "json: no c0" || l.Input != "1700000000000000000" {
+	if len(left) != 3 || left[0].Message.Subject != "sensors.a" || left[0].Message.Seq != 2 || left[1].Message.Subject != "sensors.b" || left[1].Message.End || !left[2].Message.End || left[2].Message.Unreadable != "json: no c0" || l.Input != "1700000000000000000" {
 		t.Fatalf("%d batches wait, the first %+v, of input %q", len(left), left[0], l.Input)
 	}
 	for i, want := range []string{"sensors.a 2", "sensors.b 1", "c 7"} {

@@ -14,7 +14,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/dirlock"
 	"github.com/eusn-stream/eusn-stream/internal/durable"
-	"github.com/eusn-stream/eusn-stream/internal/trace"
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 )
 
 // A segment of more than segmentBytes, and of more than a share of all segments, is followed
@@ -26,14 +26,8 @@ const (
 
 // Batch is one message to the server, with its number.
 type Batch struct {
-	Subject, Incarnation string
-	Seq                  uint64
-	Origins              []Origin // of the device messages in it that can be repeated
-	Payload              []byte   // until Put; later Log.Payload reads it
-	Unreadable           string   // why the payload, which is a device's own, cannot be read; empty: it is samples
-
-	Stored []func()    // whom to tell when the server has acknowledged it; not in the log
-	Span   *trace.Span // of its way to the server, where it is traced; not in the log
+	Message *producer.Message
+	Origins []Origin // of the device messages in it that can be repeated
 
 	id   uint64 // in the log; 0: not there yet
 	seen []*Seen
@@ -47,12 +41,6 @@ func (b *Batch) Add(o Origin, s *Sessions) {
 	b.Origins = append(b.Origins, o)
 	b.seen = append(b.seen, s.Add(o, b))
 }
-
-// Written reports whether the batch is in the log.
-func (b *Batch) Written() bool { return b.id != 0 }
-
-// Size is the length of the payload.
-func (b *Batch) Size() int { return max(b.size, len(b.Payload)) }
 
 // Number is the last that a subject was given.
 type Number struct {
@@ -232,16 +220,16 @@ func (l *Log) sweep() {
 	}
 }
 
-// Put writes a batch, whose number it then holds for good, and lets its payload
-// go.
+// Put writes a batch, whose number it then holds for good.
 func (l *Log) Put(b *Batch) error {
 	if err := l.rollOn(); err != nil {
 		return err
 	}
+	m := b.Message
 	l.rec = begin(l.rec, kindBatch)
 	r := binary.AppendUvarint(l.rec, l.last+1)
-	r = text(text(r, b.Subject), b.Incarnation)
-	r = binary.AppendUvarint(r, b.Seq)
+	r = text(text(r, m.Subject), m.Incarnation)
+	r = binary.AppendUvarint(r, m.Seq)
 	r = binary.AppendUvarint(r, uint64(len(b.Origins)))
 	for _, o := range b.Origins {
 		r = text(r, o.Session)
@@ -249,18 +237,17 @@ func (l *Log) Put(b *Batch) error {
 			r = binary.AppendUvarint(r, v)
 		}
 	}
-	r = text(r, b.Unreadable)
+	r = text(binary.AppendUvarint(r, bit(m.End)), m.Unreadable)
 	at := len(r)
-	l.rec = append(r, b.Payload...)
+	l.rec = append(r, m.Payload...)
 	s := l.segs[len(l.segs)-1]
 	place := s.size
 	if err := l.write(l.rec); err != nil {
 		return err
 	}
 	l.last++
-	b.id, b.seg, b.at, b.size = l.last, s, place+int64(at), len(b.Payload)
-	b.Payload = nil
-	l.numbers[b.Subject] = given{Number{b.Incarnation, b.Seq, false}, b.id}
+	b.id, b.seg, b.at, b.size = l.last, s, place+int64(at), len(m.Payload)
+	l.numbers[m.Subject] = given{Number{m.Incarnation, m.Seq, false}, b.id}
 	s.waiting++
 	l.waiting[b.id] = b
 	l.bytes += int64(b.size)
@@ -271,7 +258,7 @@ func (l *Log) Put(b *Batch) error {
 func (l *Log) Payload(b *Batch) ([]byte, error) {
 	p := make([]byte, b.size)
 	if _, err := b.seg.f.ReadAt(p, b.at); err != nil {
-		return nil, fmt.Errorf("outbox: message %d of %s: %w", b.Seq, b.Subject, err)
+		return nil, fmt.Errorf("outbox: message %d of %s: %w", b.Message.Seq, b.Message.Subject, err)
 	}
 	return p, nil
 }

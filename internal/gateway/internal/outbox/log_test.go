@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/durable"
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 )
 
 var nowhere = slog.New(slog.DiscardHandler)
@@ -27,7 +28,7 @@ func open(t testing.TB, dir string) (*Log, []*Batch) {
 
 func put(t testing.TB, l *Log, key string, seq uint64, origin uint64) *Batch {
 	t.Helper()
-	b := &Batch{Subject: key, Incarnation: "I", Seq: seq, Payload: fmt.Appendf(nil, "%s %d", key, seq)}
+	b := &Batch{Message: &producer.Message{Subject: key, Incarnation: "I", Seq: seq, Payload: fmt.Appendf(nil, "%s %d", key, seq)}}
 	b.Add(Origin{"s", origin, 7, 8, false, false}, l.Sessions)
 	if err := l.Put(b); err != nil {
 		t.Fatal(err)
@@ -54,7 +55,7 @@ func TestReopen(t *testing.T) {
 	for life := range 3 {
 		l.Close()
 		l, left = open(t, dir)
-		if len(left) != 2 || left[0].Seq != 2 || left[1].Subject != "b" || left[0].Incarnation != "I" || l.Waiting() != 2 || l.Input != "in" {
+		if len(left) != 2 || left[0].Message.Seq != 2 || left[1].Message.Subject != "b" || left[0].Message.Incarnation != "I" || l.Waiting() != 2 || l.Input != "in" {
 			t.Fatalf("life %d: %d batches wait, the first %+v", life, len(left), left[0])
 		}
 		if p, err := l.Payload(left[0]); err != nil || string(p) != "a 2" {
@@ -161,7 +162,7 @@ func TestCutAndDamaged(t *testing.T) {
 				t.Fatalf("byte %d, damaged %v: %v", at, damage, err)
 			}
 			for i, b := range left {
-				if p, err := l.Payload(b); b.Seq != uint64(i+1) || err != nil || string(p) != fmt.Sprintf("k %d", i+1) {
+				if p, err := l.Payload(b); b.Message.Seq != uint64(i+1) || err != nil || string(p) != fmt.Sprintf("k %d", i+1) {
 					t.Fatalf("byte %d, damaged %v: batch %d is %+v with %q (%v)", at, damage, i, b, p, err)
 				}
 			}
@@ -310,7 +311,7 @@ func TestSegments(t *testing.T) {
 	stays := put(t, l, "stays", 1, 0)
 	big := make([]byte, 1<<20)
 	for i := range 60 {
-		b := &Batch{Subject: "k", Incarnation: "I", Seq: uint64(i + 1), Payload: big}
+		b := &Batch{Message: &producer.Message{Subject: "k", Incarnation: "I", Seq: uint64(i + 1), Payload: big}}
 		if err := l.Put(b); err != nil {
 			t.Fatal(err)
 		}
@@ -323,7 +324,7 @@ func TestSegments(t *testing.T) {
 	}
 	l.Close()
 	l, left := open(t, dir)
-	if len(left) != 1 || left[0].Subject != "stays" {
+	if len(left) != 1 || left[0].Message.Subject != "stays" {
 		t.Fatalf("%d batches wait", len(left))
 	}
 	if err := l.Done(left[0]); err != nil {

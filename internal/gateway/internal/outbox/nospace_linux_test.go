@@ -5,6 +5,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
@@ -19,7 +20,7 @@ func TestSmallDisk(t *testing.T) {
 	l, _ := open(t, dir)
 	seq := uint64(0)
 	next := func() (*Batch, error) {
-		b := &Batch{Subject: "k", Incarnation: "I", Seq: seq + 1, Payload: make([]byte, 1000)}
+		b := &Batch{Message: &producer.Message{Subject: "k", Incarnation: "I", Seq: seq + 1, Payload: make([]byte, 1000)}}
 		err := l.Put(b)
 		if err == nil {
 			seq++

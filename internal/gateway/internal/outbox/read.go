@@ -12,6 +12,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+
+	"github.com/eusn-stream/eusn-stream/internal/producer"
 )
 
 // read takes over a segment of an earlier run.
@@ -142,11 +144,13 @@ func (l *Log) encodeNumbers(dst []byte) []byte {
 }
 
 func (l *Log) batch(s *segment, r *reader, n int64) {
-	b := &Batch{id: r.u64(), Subject: r.text(), Incarnation: r.text(), Seq: r.u64(), seg: s}
+	m := &producer.Message{}
+	b := &Batch{Message: m, seg: s}
+	b.id, m.Subject, m.Incarnation, m.Seq = r.u64(), r.text(), r.text(), r.u64()
 	for range r.count() {
 		b.Origins = append(b.Origins, Origin{Session: r.text(), ID: r.u64(), Sum: r.u64(), Part: r.u64(), Again: r.u64() == 1})
 	}
-	b.Unreadable = r.text()
+	m.End, m.Unreadable = r.u64() == 1, r.text()
 	if r.err != nil || b.id <= l.last {
 		r.err = cmp.Or(r.err, errors.New("a batch out of order"))
 		return
@@ -158,7 +162,7 @@ func (l *Log) batch(s *segment, r *reader, n int64) {
 		b.seen = append(b.seen, l.Sessions.Add(o, b))
 	}
 	l.last = b.id
-	l.numbers[b.Subject] = given{Number{b.Incarnation, b.Seq, false}, b.id}
+	l.numbers[m.Subject] = given{Number{m.Incarnation, m.Seq, false}, b.id}
 	s.waiting++
 	l.waiting[b.id] = b
 	l.bytes += int64(b.size)

@@ -1,9 +1,8 @@
-package gateway
+package producer
 
 import (
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/internal/gateway/internal/outbox"
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
@@ -18,7 +17,7 @@ func (all) Record(...*trace.Span)      {}
 func TestSpanOfABatch(t *testing.T) {
 	a, b := new(trace.Context).Child(), new(trace.Context).Child()
 	for n, traces := range [][]trace.Context{nil, {a}, {a, b}} {
-		s := spanOf(all{}, "eusn", &batch{s: &stream{key: "pump7"}, b: &outbox.Batch{Subject: "sensors.pump7"}, traces: traces})
+		s := spanOf(all{}, "eusn", "pump7", &open{msg: &Message{Subject: "sensors.pump7"}, traces: traces})
 		switch {
 		case s == nil || !s.Context.Valid() || s.Kind != trace.Producer || s.Name != "send eusn.in":
 			t.Errorf("%d traces: %+v", n, s)
@@ -29,7 +28,7 @@ func TestSpanOfABatch(t *testing.T) {
 		}
 	}
 	a.Flags = 0
-	if s := spanOf(all{}, "eusn", &batch{s: &stream{}, b: &outbox.Batch{}, traces: []trace.Context{a}}); s != nil {
+	if s := spanOf(all{}, "eusn", "", &open{msg: &Message{}, traces: []trace.Context{a}}); s != nil {
 		t.Errorf("a batch that nobody traces has %+v", s)
 	}
 }
