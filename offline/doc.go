@@ -65,8 +65,8 @@
 //   - evaluate.go: evaluates a model exactly as the live stage predicts
 //   - prediction.go: defines a prediction of an evaluation
 //   - predictions.go: writes predictions to a Parquet file
-//   - relearn.go: fits a readout from stored features
-//   - relearn_sums.go: fits a readout from stored sums
+//   - update.go: fits a readout from stored features
+//   - update_sums.go: fits a readout from stored sums
 //   - shard.go: trains one shard of a training
 //   - shard_merge.go: merges the shards of a training into a model
 //   - group_sizes.go: counts the series of each group

@@ -52,7 +52,7 @@ type Evaluation struct {
 	Sequences   int              `json:"sequences"`      // predictions counted below: those that close a sequence; under the policy endless, which closes none, the early ones
 	Mixed       int              `json:"mixed,omitzero"` // of Sequences, those whose samples have several labels
 	Labelled    int              `json:"labelled"`       // of Sequences, those with a known class; all that follows counts only these
-	Lacking
+	Omitted
 	Marks
 	Quality     *quality.Report `json:"quality,omitempty"`  // nil where nothing is labelled
 	ByGroup     *groups.Report  `json:"by_group,omitempty"` // nil: EvaluateOptions.Groups was
@@ -64,8 +64,8 @@ type Evaluation struct {
 	detects bool // the readout knows no faults: its class 1 is all that is not its class 0
 }
 
-// Lacking is what an evaluation found missing, or left out.
-type Lacking struct {
+// Omitted is what an evaluation found missing, or left out.
+type Omitted struct {
 	Unused  int64 `json:"unused_samples"` // samples behind the last prediction of their series
 	Missing int64 `json:"missing"`        // values filled, see Retrain
 	Empty   int   `json:"empty"`          // series without a single value, predicted all the same

@@ -25,7 +25,7 @@ type NoveltyOptions struct {
 	// PerDay how many predictions it makes; 0: as rate and policy say.
 	AlarmsPerDay, PerDay float64
 	// HealthyOnly trains a detector and nothing else: the classes are Healthy and
-	// Novel. Healthy is the class to learn from; empty: all that there is, with and
+	// "novel". Healthy is the class to learn from; empty: all that there is, with and
 	// without a label.
 	HealthyOnly bool
 	Healthy     string
@@ -36,8 +36,8 @@ type NoveltyOptions struct {
 
 // Names of classes of a model that knows no faults.
 const (
-	Normal = "normal" // where the data give the healthy ones no name
-	Novel  = "novel"
+	normalClass = "normal" // where the data give the healthy ones no name
+	novelClass  = "novel"
 )
 
 // alone reports whether nothing else is trained, all whether that learns from
@@ -49,8 +49,8 @@ func (o *NoveltyOptions) all() bool   { return o.alone() && o.Healthy == "" }
 func (o *NoveltyOptions) healthy(src labelledData) (labelledData, error) {
 	of := -1
 	switch {
-	case o.Healthy == Novel:
-		return src, fmt.Errorf("offline: %s: the healthy class is %q, which is what this model calls everything else: give it another name", src.what, Novel)
+	case o.Healthy == novelClass:
+		return src, fmt.Errorf("offline: %s: the healthy class is %q, which is what this model calls everything else: give it another name", src.what, novelClass)
 	case o.Healthy != "":
 		if of = slices.Index(src.classes, o.Healthy); of < 0 {
 			return src, fmt.Errorf("offline: %s has no class %q, it has %s", src.what, o.Healthy, names.Cut(fmt.Sprintf("%q", src.classes), 200))
@@ -59,10 +59,10 @@ func (o *NoveltyOptions) healthy(src labelledData) (labelledData, error) {
 		return src, fmt.Errorf("offline: %s has the classes %s: say which is the healthy one (--healthy-only=CLASS)", src.what, names.Cut(fmt.Sprintf("%q", src.classes), 200))
 	}
 	name := o.Healthy
-	if name == "" && len(src.classes) == 1 && src.classes[0] != Novel {
+	if name == "" && len(src.classes) == 1 && src.classes[0] != novelClass {
 		name = src.classes[0]
 	}
-	src.classes = []string{cmp.Or(name, Normal), Novel}
+	src.classes = []string{cmp.Or(name, normalClass), novelClass}
 	src.sampleSource = healthySource{src.sampleSource, of}
 	return src, nil
 }

@@ -72,7 +72,7 @@ func TestHealthyOnly(t *testing.T) {
 			t.Errorf("%s as a stream: %v, p %v, class %s; evaluated: %v, %v, %d", p.ID, score, q, class, p.Novelty, p.NoveltyP, p.Class)
 		}
 	}
-	strange := Known{Classes: m.Readouts[0].Classes, Sequences: []KnownSequence{{Class: 1}}, Features: func(_ int, row []float32) error {
+	strange := LabeledSequences{Classes: m.Readouts[0].Classes, Sequences: []LabeledSequence{{Class: 1}}, Features: func(_ int, row []float32) error {
 		for j := range row {
 			row[j] = 1e6
 		}
@@ -159,7 +159,7 @@ func TestHealthyWithoutLabels(t *testing.T) {
 	}
 	d.Classes = nil
 	m, r := retrained(t, d, RetrainOptions{Spec: tinyBank(2), Novelty: &NoveltyOptions{HealthyOnly: true, Level: .1}})
-	if !slices.Equal(m.Readouts[0].Classes, []string{Normal, Novel}) || r.Sequences != 24 || r.Unlabelled != 0 {
+	if !slices.Equal(m.Readouts[0].Classes, []string{normalClass, novelClass}) || r.Sequences != 24 || r.Unlabelled != 0 {
 		t.Errorf("classes %q of %d sequences, %d without a label", m.Readouts[0].Classes, r.Sequences, r.Unlabelled)
 	}
 	ev := evaluated(t, m, d, EvaluateOptions{Split: archive.Train})

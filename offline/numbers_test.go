@@ -180,7 +180,7 @@ func TestRetrainOnNumbers(t *testing.T) {
 func TestNumbersRefused(t *testing.T) {
 	d := shaken(t, 60, 20)
 	for want, o := range map[string]RetrainOptions{
-		"numbers have no classes":        {Target: "shaking", Doubt: Doubt{CoverBy: CoverClass}},
+		"numbers have no classes":        {Target: "shaking", Uncertainty: Uncertainty{CoverageByClass: true}},
 		"healthy data alone":             {Target: "shaking", Novelty: &NoveltyOptions{HealthyOnly: true, Healthy: "shaking"}},
 		`has numbers of "shaking", want`: {Target: "wear"},
 		`want those of ""`:               {},
@@ -205,7 +205,7 @@ func TestNumbersRefused(t *testing.T) {
 		t.Errorf("classes of numbers: %v", err)
 	}
 	regression, _ := retrained(t, numbers, RetrainOptions{Spec: smallBank(2), Target: "pitch"})
-	if _, _, err := Relearn(context.Background(), regression, Known{Name: "known", Classes: []string{"a", "b"}, Sequences: make([]KnownSequence, 3)}, RetrainOptions{}, nil); err == nil || !strings.Contains(err.Error(), "predicts numbers") {
+	if _, _, err := Update(context.Background(), regression, LabeledSequences{Name: "known", Classes: []string{"a", "b"}, Sequences: make([]LabeledSequence, 3)}, RetrainOptions{}, nil); err == nil || !strings.Contains(err.Error(), "predicts numbers") {
 		t.Errorf("learning classes for a regression: %v", err)
 	}
 }

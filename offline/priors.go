@@ -85,11 +85,3 @@ func (p PerClass) of(classes []string, labels []int) []float64 {
 	}
 	return weights
 }
-
-// CoverBy says what a coverage is a share of.
-type CoverBy string
-
-const (
-	CoverAll   CoverBy = ""      // all sequences together
-	CoverClass CoverBy = "class" // the sequences of each class
-)

@@ -204,7 +204,7 @@ func (t *training) readout(origins []int, beside int64) readout.Options {
 	return readout.Options{
 		Alphas: o.Alphas, Standardise: !o.RawFeatures, Soft: o.Spec.SoftScaling(t.report.MedianLength), Discriminant: !o.RidgeOnly,
 		Groups: origins, Outer: t.examples.sites, Memory: max(1, cmp.Or(o.Memory, DefaultMemory)-beside),
-		Coverage: o.Coverage, CoverageByClass: o.CoverBy == CoverClass, Priors: priors, Left: o.Early != nil || o.Adaptive != 0, Numbers: t.examples.numbers,
+		Coverage: o.Coverage, CoverageByClass: o.CoverageByClass, Priors: priors, Left: o.Early != nil || o.Adaptive != 0, Numbers: t.examples.numbers,
 		MaxError: o.MaxError, Confidence: o.Confidence, ClassWeights: o.Weights.of(t.src.classes, t.examples.labels),
 	}
 }

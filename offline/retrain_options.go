@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// DefaultCoverage is that of the intervals of numbers.
-const DefaultCoverage = 0.95
+// defaultCoverage is that of the intervals of numbers.
+const defaultCoverage = 0.95
 
 // DefaultConfidence is that of a largest error.
 const DefaultConfidence = 0.95
@@ -32,7 +32,7 @@ type RetrainOptions struct {
 	RidgeOnly   bool             // no linear discriminant, whatever leave-one-out says; see readout.Options.Discriminant
 	Policy      reservoir.Policy // how the live stage will cut streams, and the training cuts the series; zero: marked
 	Readout     string           // name of the readout; "": "default"
-	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage. With a Target that of its intervals; 0: DefaultCoverage
+	Coverage    float64          // of sets of classes: the share that holds the true one; 0: no sets; see readout.Coverage. With a Target that of its intervals; 0: 0.95
 	Target      string           // column of numbers that are learnt instead of classes; of a data set that SetTarget has read
 	Priors      PerClass         // how often each class is expected where the model will work; zero: as in the training; see readout.Options.Priors
 	Weights     PerClass         // how much a sequence of each class counts; zero: all alike; see readout.Options.ClassWeights
@@ -45,20 +45,20 @@ type RetrainOptions struct {
 	Early   *EarlyOptions   // also learn from prefixes, and when one suffices; nil: no
 	Novelty *NoveltyOptions // also learn what is unlike the training part; nil: no
 
-	Doubt
-	Budget
+	Uncertainty
+	MemoryPlan
 }
 
-// Doubt is what a readout of classes is to make of being unsure, beside Coverage.
-type Doubt struct {
-	CoverBy    CoverBy // what the Coverage is a share of
-	MaxError   float64 // of the answers: the share that may be wrong; the others abstain; 0: all answer; see package abstain
-	Adaptive   float64 // of Relearn: the rate at which labels move the sets' thresholds, in the order in which they came; 0: they do not; see package adaptive
-	Confidence float64 // that it is not larger; 0: DefaultConfidence
+// Uncertainty is what a readout of classes is to make of being unsure, beside Coverage.
+type Uncertainty struct {
+	CoverageByClass bool    // the Coverage is that of each class; false: of all sequences together
+	MaxError        float64 // of the answers: the share that may be wrong; the others abstain; 0: all answer; see package abstain
+	Adaptive        float64 // of Update: the rate at which labels move the sets' thresholds, in the order in which they came; 0: they do not; see package adaptive
+	Confidence      float64 // that it is not larger; 0: DefaultConfidence
 }
 
-// Budget is what a training may take, and whom it tells.
-type Budget struct {
+// MemoryPlan is what a training may take, and whom it tells.
+type MemoryPlan struct {
 	// Memory bounds what the training holds, in bytes: the data, two blocks of
 	// features, and what the readout learns from. Features that must all be kept
 	// and find no room go to a temporary file; the model is the same. 0:
@@ -123,7 +123,7 @@ func (o RetrainOptions) withDefaults(channels int) RetrainOptions {
 		o.Readout = "default"
 	}
 	if o.Target != "" && o.Coverage == 0 {
-		o.Coverage = DefaultCoverage
+		o.Coverage = defaultCoverage
 	}
 	if o.MaxError != 0 && o.Confidence == 0 {
 		o.Confidence = DefaultConfidence
@@ -200,7 +200,7 @@ func (o RetrainOptions) checkTarget() error {
 	switch {
 	case o.Target == "":
 		return nil
-	case o.Priors.given() || o.Weights.given() || o.CoverBy == CoverClass || o.MaxError != 0:
+	case o.Priors.given() || o.Weights.given() || o.CoverageByClass || o.MaxError != 0:
 		return errors.New("offline: a target, and priors, class weights, a coverage by class or a largest error: numbers have no classes: leave these out")
 	case o.Early != nil:
 		return errors.New("offline: a target, and a rule that says when an early prediction suffices: that is about classes: want one of them")

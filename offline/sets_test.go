@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/offline/archive"
+	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -18,7 +19,7 @@ import (
 func TestRetrainWithCoverage(t *testing.T) {
 	d := tones(60, 30)
 	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
-	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Coverage: .8, Doubt: Doubt{CoverBy: CoverClass}})
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Coverage: .8, Uncertainty: Uncertainty{CoverageByClass: true}})
 	c := m.Readouts[0].Coverage
 	if c == nil || c.Level != .8 || !c.ByClass || len(c.Least) != 3 || r.Readout.Sets == nil || r.Readout.Sets.Coverage < .8 {
 		t.Fatalf("coverage %+v, report %+v", c, r.Readout.Sets)
@@ -91,7 +92,7 @@ func TestRetrainWithClassWeights(t *testing.T) {
 	if same, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2), Weights: PerClass{Of: of}}); !reflect.DeepEqual(same, m) {
 		t.Error("the same weights by name make another model")
 	}
-	if _, _, err := RelearnSums(context.Background(), m, Known{Name: "k"}, Summed{}, RetrainOptions{Weights: PerClass{Balanced: true}}, nil); err == nil || !strings.Contains(err.Error(), "sums count all sequences alike") {
+	if _, _, err := Update(context.Background(), m, LabeledSequences{Name: "k", Sums: new(readout.Sums)}, RetrainOptions{Weights: PerClass{Balanced: true}}, nil); err == nil || !strings.Contains(err.Error(), "sums count all sequences alike") {
 		t.Errorf("weights of sums: %v", err)
 	}
 	delete(of, d.Classes[1])
@@ -110,7 +111,7 @@ func TestRetrainThatAbstains(t *testing.T) {
 		}
 	}
 	plain, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
-	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Doubt: Doubt{MaxError: .25}})
+	m, r := retrained(t, d, RetrainOptions{Spec: smallBank(2), Uncertainty: Uncertainty{MaxError: .25}})
 	rule := m.Readouts[0].Abstain
 	if rule == nil || rule.MaxError != .25 || rule.Confidence != DefaultConfidence || r.Readout.Answers == nil || r.Readout.Answers.Answered == 0 {
 		t.Fatalf("rule %+v, report %+v", rule, r.Readout.Answers)
@@ -142,7 +143,7 @@ func TestRetrainThatAbstains(t *testing.T) {
 	if before := evaluated(t, plain, d, EvaluateOptions{}); before.Answers != nil {
 		t.Errorf("answers of a model that always answers: %+v", before.Answers)
 	}
-	if _, err := RetrainShard(context.Background(), d, RetrainOptions{Spec: smallBank(2), Doubt: Doubt{MaxError: .1}}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil); err == nil || !strings.Contains(err.Error(), "train in one job") {
+	if _, err := RetrainShard(context.Background(), d, RetrainOptions{Spec: smallBank(2), Uncertainty: Uncertainty{MaxError: .1}}, Shard{1, 2}, filepath.Join(t.TempDir(), "s"), nil); err == nil || !strings.Contains(err.Error(), "train in one job") {
 		t.Errorf("a shard: %v", err)
 	}
 }
@@ -209,20 +210,20 @@ func TestEvaluateAdaptive(t *testing.T) {
 
 // What is learnt from labels has thresholds moved in the order in which the labels came,
 // whatever the order of the sequences, and of kept sequences alone.
-func TestRelearnAdapts(t *testing.T) {
+func TestUpdateAdapts(t *testing.T) {
 	d := tones(60, 30)
 	const rate = .1
-	m, report, err := Retrain(context.Background(), d, RetrainOptions{EngineOptions: EngineOptions{}, Spec: smallBank(2), Coverage: .8, Doubt: Doubt{Adaptive: rate}}, nil)
+	m, report, err := Retrain(context.Background(), d, RetrainOptions{EngineOptions: EngineOptions{}, Spec: smallBank(2), Coverage: .8, Uncertainty: Uncertainty{Adaptive: rate}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	left := report.Readout.Left
-	k := Known{Name: "known", Classes: m.Readouts[0].Classes}
+	k := LabeledSequences{Name: "known", Classes: m.Readouts[0].Classes}
 	want := map[bool][]int{}
 	var labels []int
 	for i, at := range d.Part(archive.Train) {
 		label := d.Series[at].Label
-		k.Sequences = append(k.Sequences, KnownSequence{Class: label, Labelled: uint64(100 - i/2)}) // two of each label
+		k.Sequences = append(k.Sequences, LabeledSequence{Class: label, Labelled: uint64(100 - i/2)}) // two of each label
 		labels = append(labels, label)
 	}
 	for i := len(labels) - 2; i >= 0; i -= 2 {
@@ -237,7 +238,7 @@ func TestRelearnAdapts(t *testing.T) {
 	}
 	for _, summed := range []bool{false, true} {
 		linear, of := *m.Readouts[0], labels
-		tr := &training{opt: RetrainOptions{Doubt: Doubt{Adaptive: rate}}, report: report}
+		tr := &training{opt: RetrainOptions{Uncertainty: Uncertainty{Adaptive: rate}}, report: report}
 		var rows []int
 		if summed {
 			rows, of = kept, slices.Clone(labels)
@@ -256,7 +257,7 @@ func TestRelearnAdapts(t *testing.T) {
 	}
 	linear := *m.Readouts[0]
 	linear.Coverage = nil
-	if err := (&training{opt: RetrainOptions{Doubt: Doubt{Adaptive: rate}}, report: report}).adapt(&linear, k, nil); err == nil || !strings.Contains(err.Error(), "no coverage") {
+	if err := (&training{opt: RetrainOptions{Uncertainty: Uncertainty{Adaptive: rate}}, report: report}).adapt(&linear, k, nil); err == nil || !strings.Contains(err.Error(), "no coverage") {
 		t.Errorf("without sets: %v", err)
 	}
 }

@@ -49,7 +49,7 @@
 // withdrawal costs nothing else.
 //
 // Package internal/replay computes the features of the log (internal/replay/features.go); package
-// offline fits the readout (offline/relearn.go).
+// offline fits the readout (offline/update.go).
 //
 // # Files
 //

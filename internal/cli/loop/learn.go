@@ -311,7 +311,7 @@ func (l *learning) fitOptions() (o offline.RetrainOptions, err error) {
 	o = offline.RetrainOptions{Readout: linear.Name, Tool: cli.ToolName(), Weights: l.weights}
 	if c := linear.Coverage; c != nil {
 		if o.Coverage = c.Level; c.ByClass {
-			o.CoverBy = offline.CoverClass
+			o.CoverageByClass = true
 		}
 	}
 	if o.Adaptive = l.opt.adaptive; o.Adaptive != 0 && linear.Coverage == nil {

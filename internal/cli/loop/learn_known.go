@@ -16,11 +16,11 @@ import (
 )
 
 // known is what a readout is learnt from.
-func (l *learning) known(book *learn.Book, j learn.Joined) offline.Known {
+func (l *learning) known(book *learn.Book, j learn.Joined) offline.LabeledSequences {
 	classes := slices.Sorted(maps.Keys(j.Report.Classes))
 	sum := sha256.New()
 	enc := json.NewEncoder(sum)
-	k := offline.Known{
+	k := offline.LabeledSequences{
 		Name:    fmt.Sprintf("job %q, labels up to %d, input up to %d", l.conf.Job, book.Last, l.store.Through().Input),
 		Streams: len(j.Report.Streams), Classes: classes,
 		Features: func(i int, row []float32) error { return l.store.Features(&j.Examples[i].Entry, row) },
@@ -30,7 +30,7 @@ func (l *learning) known(book *learn.Book, j learn.Joined) offline.Known {
 	for i := range j.Examples {
 		x := &j.Examples[i]
 		class, _ := slices.BinarySearch(classes, x.Class)
-		k.Sequences = append(k.Sequences, offline.KnownSequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows), Labelled: x.Labelled})
+		k.Sequences = append(k.Sequences, offline.LabeledSequence{Class: class, Group: x.Group, Samples: x.Samples, Rows: int(x.Rows), Labelled: x.Labelled})
 		enc.Encode([]any{x.Stream, x.In, x.Seq, x.Row, x.Class})
 	}
 	k.Fingerprint = hex.EncodeToString(sum.Sum(nil))
@@ -39,15 +39,16 @@ func (l *learning) known(book *learn.Book, j learn.Joined) offline.Known {
 
 // relearn learns from features, or where some are given up, from sums. examples are the
 // sequences of k.
-func (l *learning) relearn(ctx context.Context, k offline.Known, examples []learn.Example, o offline.RetrainOptions, progress archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
+func (l *learning) relearn(ctx context.Context, k offline.LabeledSequences, examples []learn.Example, o offline.RetrainOptions, progress archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
 	if !l.store.Summed(examples) {
-		return offline.Relearn(ctx, l.model, k, o, progress)
+		return offline.Update(ctx, l.model, k, o, progress)
 	}
-	sums, err := l.store.Total(ctx, examples, k.Classes)
-	if err != nil {
+	var err error
+	if k.Sums, err = l.store.Total(ctx, examples, k.Classes); err != nil {
 		return nil, offline.RetrainReport{}, err
 	}
-	return offline.RelearnSums(ctx, l.model, k, offline.Summed{Sums: sums, Kept: l.store.Sample(examples, l.keep())}, o, progress)
+	k.Kept = l.store.Sample(examples, l.keep())
+	return offline.Update(ctx, l.model, k, o, progress)
 }
 
 // keep is how many sequences keep their features, and choose the regularisation.

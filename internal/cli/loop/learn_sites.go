@@ -55,7 +55,7 @@ func (r siteResult) String() string {
 const mostSites = 100
 
 // sites tests each site with a readout that was learnt from the others alone.
-func (l *learning) sites(ctx context.Context, k offline.Known, j learn.Joined, o offline.RetrainOptions) (all []siteResult, err error) {
+func (l *learning) sites(ctx context.Context, k offline.LabeledSequences, j learn.Joined, o offline.RetrainOptions) (all []siteResult, err error) {
 	if l.site == nil {
 		return nil, nil
 	}

@@ -61,7 +61,7 @@ func (c *certaintyFlags) check(f *pflag.FlagSet) error {
 func (c *certaintyFlags) set(o *offline.RetrainOptions) {
 	o.Coverage, o.Target = c.coverage, c.target
 	if c.by == "class" {
-		o.CoverBy = offline.CoverClass
+		o.CoverageByClass = true
 	}
 	if c.maxError != 0 {
 		o.MaxError, o.Confidence = c.maxError, c.sure

@@ -11,14 +11,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Summed are sequences of which somebody has sums, and the features of some.
-type Summed struct {
-	Sums *readout.Sums // of all sequences, by their classes
-	// Kept are the sequences, ascending, that choose the regularisation. Their
-	// features are known.
-	Kept []int
-}
-
 // SumsFit reports whether a model's readout can be learnt from sums: its features must
 // not be limited by limits that depend on all sequences.
 func SumsFit(m *reservoir.Model) error {
@@ -31,10 +23,8 @@ func SumsFit(m *reservoir.Model) error {
 // MostKept is how many sequences a Learner keeps at most to choose the regularisation.
 func MostKept(m *reservoir.Model) int { return readout.MostKept(m.Network.Spec.FeatureCount()) }
 
-// RelearnSums is Relearn where the features of most sequences are gone, but their sums
-// are there. With the same sequences kept it is Relearn's readout but for the rounding of
-// float64 sums, which Relearn has. There must be more sequences than features.
-func RelearnSums(ctx context.Context, m *reservoir.Model, k Known, s Summed, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
+// updateFromSums is Update if the features of most sequences are gone.
+func updateFromSums(ctx context.Context, m *reservoir.Model, k LabeledSequences, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	if err := SumsFit(m); err != nil {
 		return fail(err)
@@ -44,12 +34,12 @@ func RelearnSums(ctx context.Context, m *reservoir.Model, k Known, s Summed, opt
 	}
 	opt.Spec, opt.Policy = m.Network.Spec, m.Policy
 	opt = opt.withDefaults(len(m.Channels))
-	t, err := newRelearning(m, k, opt)
+	t, err := newUpdate(m, k, opt)
 	if err != nil {
 		return fail(err)
 	}
-	if s.Sums.Samples() != len(k.Sequences) {
-		return fail(fmt.Errorf("offline: %s: sums of %d sequences, want those of %d", k.Name, s.Sums.Samples(), len(k.Sequences)))
+	if k.Sums.Samples() != len(k.Sequences) {
+		return fail(fmt.Errorf("offline: %s: sums of %d sequences, want those of %d", k.Name, k.Sums.Samples(), len(k.Sequences)))
 	}
 	f := opt.Spec.FeatureCount()
 	o := t.readout(nil, 0)
@@ -57,8 +47,8 @@ func RelearnSums(ctx context.Context, m *reservoir.Model, k Known, s Summed, opt
 	if need := t.report.Plan.Solving + readout.SumsBytes(f, len(k.Classes)); need > cmp.Or(opt.Memory, DefaultMemory) {
 		return fail(fmt.Errorf("offline: %s: %w: sums of %d features need %s", k.Name, readout.ErrMemory, f, readout.Size(need)))
 	}
-	kept := readout.Kept{Features: make([]float32, len(s.Kept)*f)}
-	for n, i := range s.Kept {
+	kept := readout.Kept{Features: make([]float32, len(k.Kept)*f)}
+	for n, i := range k.Kept {
 		if err := k.Features(i, kept.Features[n*f:(n+1)*f]); err != nil {
 			return fail(err)
 		}
@@ -68,14 +58,14 @@ func RelearnSums(ctx context.Context, m *reservoir.Model, k Known, s Summed, opt
 	start := time.Now()
 	cast := newForecast(progress, t.report.Plan, 0, 0)
 	o.Progress = cast.solving
-	linear, fit, err := s.Sums.Solve(ctx, k.Classes, kept, o)
+	linear, fit, err := k.Sums.Solve(ctx, k.Classes, kept, o)
 	if err != nil {
 		return fail(fmt.Errorf("offline: %s: %w", k.Name, err))
 	}
 	t.report.FitSeconds = time.Since(start).Seconds()
 	next, err := t.model(linear, fit)
 	if err == nil {
-		err = t.adapt(linear, k, s.Kept)
+		err = t.adapt(linear, k, k.Kept)
 	}
 	return next, t.report, err
 }

@@ -12,20 +12,26 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Known are sequences whose features somebody has.
-type Known struct {
+// LabeledSequences are sequences whose features somebody has.
+type LabeledSequences struct {
 	Name        string // of where they come from
 	Fingerprint string // of what they are
 	Streams     int
 	Classes     []string // ascending, as in a recording
-	Sequences   []KnownSequence
+	Sequences   []LabeledSequence
 	Features    func(i int, row []float32) error // of a sequence
+
+	// Sums are those of all sequences, by their classes, if the features of most are
+	// gone. Then only the features of Kept are needed: sequences, ascending, that choose
+	// the regularisation. nil: the features of all sequences are there.
+	Sums *readout.Sums
+	Kept []int
 }
 
-// KnownSequence is one of them. Sequences of one group are of one origin: those of
+// LabeledSequence is one of them. Sequences of one group are of one origin: those of
 // one labelled part of a stream, or each by itself under the policies marked and gap.
 // They stand next to each other.
-type KnownSequence struct {
+type LabeledSequence struct {
 	Class, Group int
 	Samples      int64 // as they came in
 	Rows         int   // behind the front end
@@ -38,15 +44,21 @@ type KnownSequence struct {
 // knownBlock is how many features are handed on at a time.
 const knownBlock = 8 << 20
 
-// Relearn gives a model another readout, learnt from features that are known: that
+// Update gives a model another readout, learnt from features that are known: that
 // of RetrainFiles on a recording with these sequences in this order, where the
 // network is the same. Of opt it reads how a readout is learnt, the memory and Tool.
 // The model's network, policy, front end and ranges of the input stay as they are.
-func Relearn(ctx context.Context, m *reservoir.Model, k Known, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
+//
+// From sums and the same sequences kept it is the same readout, but for the rounding of
+// float64 sums. There must be more sequences than features then.
+func Update(ctx context.Context, m *reservoir.Model, k LabeledSequences, opt RetrainOptions, progress archive.Progress) (*reservoir.Model, RetrainReport, error) {
+	if k.Sums != nil {
+		return updateFromSums(ctx, m, k, opt, progress)
+	}
 	fail := func(err error) (*reservoir.Model, RetrainReport, error) { return nil, RetrainReport{}, err }
 	opt.Spec, opt.Policy = m.Network.Spec, m.Policy
 	opt = opt.withDefaults(len(m.Channels))
-	t, err := newRelearning(m, k, opt)
+	t, err := newUpdate(m, k, opt)
 	if err != nil {
 		return fail(err)
 	}
@@ -80,7 +92,7 @@ func Relearn(ctx context.Context, m *reservoir.Model, k Known, opt RetrainOption
 
 // adapt lets labels move the thresholds of sets. kept are the sequences that were left
 // out, where these are not the report's.
-func (t *training) adapt(linear *readout.Linear, k Known, kept []int) error {
+func (t *training) adapt(linear *readout.Linear, k LabeledSequences, kept []int) error {
 	left := t.report.Readout.Left
 	if t.opt.Adaptive == 0 {
 		return nil
@@ -110,7 +122,7 @@ func (t *training) adapt(linear *readout.Linear, k Known, kept []int) error {
 }
 
 // each hands on all features, some sequences at a time.
-func (k Known) each(ctx context.Context, features int, cast *forecast, take func([]float32) error) error {
+func (k LabeledSequences) each(ctx context.Context, features int, cast *forecast, take func([]float32) error) error {
 	some := max(1, min(collectBlock, knownBlock/features))
 	block := make([]float32, 0, min(some, len(k.Sequences))*features)
 	for i := range k.Sequences {
@@ -135,7 +147,7 @@ func (k Known) each(ctx context.Context, features int, cast *forecast, take func
 
 // Without is all but some sequences, which are ascending, with the classes of the
 // others.
-func (k Known) Without(some []int) Known {
+func (k LabeledSequences) Without(some []int) LabeledSequences {
 	rest := k
 	rest.Sequences = nil
 	var from []int
@@ -147,7 +159,7 @@ func (k Known) Without(some []int) Known {
 	rest.Classes = nil
 	number := make([]int, len(k.Classes))
 	for c, name := range k.Classes {
-		if slices.ContainsFunc(rest.Sequences, func(s KnownSequence) bool { return s.Class == c }) {
+		if slices.ContainsFunc(rest.Sequences, func(s LabeledSequence) bool { return s.Class == c }) {
 			number[c], rest.Classes = len(rest.Classes), append(rest.Classes, name)
 		}
 	}
@@ -160,7 +172,7 @@ func (k Known) Without(some []int) Known {
 
 // Test counts the sequences, of some, whose class is the model's answer for the whole
 // sequence.
-func (k Known) Test(m *reservoir.Model, some []int) (correct int, err error) {
+func (k LabeledSequences) Test(m *reservoir.Model, some []int) (correct int, err error) {
 	r := m.Readouts[0]
 	row, scores := make([]float32, r.Features()), make([]float32, r.Columns())
 	for _, i := range some {
@@ -175,8 +187,8 @@ func (k Known) Test(m *reservoir.Model, some []int) (correct int, err error) {
 	return correct, nil
 }
 
-// newRelearning is a training whose network is there, and whose examples are known.
-func newRelearning(m *reservoir.Model, k Known, opt RetrainOptions) (*training, error) {
+// newUpdate is a training whose network is there, and whose examples are known.
+func newUpdate(m *reservoir.Model, k LabeledSequences, opt RetrainOptions) (*training, error) {
 	for _, h := range m.Readouts {
 		if h.Interval != nil {
 			return nil, fmt.Errorf("offline: %s: the model predicts numbers (%s), and labels are classes: train again with offline retrain --target", k.Name, h.Classes[0])
