@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// TestArithmetic holds the header's operations to package canon's, most of all where a
-// second rounding would differ: in the middle between two float32.
+// TestArithmetic compares the header's operations with package canon, mostly at values
+// where a second rounding would differ: in the middle between two float32.
 func TestArithmetic(t *testing.T) {
 	m := models(t)["bank"]
 	temperature := m.Readouts[0].Temperature
@@ -34,9 +34,9 @@ func TestArithmetic(t *testing.T) {
 		a, b, c := finite(), finite(), finite()
 		tiny, sign := float32(math.Pow(2, -float64(12+rng.IntN(12)))), float32(1-2*rng.IntN(2))
 		switch i % 4 {
-		case 1: // half of the last bit of c, but for tiny*tiny
+		case 1: // half of the last bit of c, minus tiny*tiny
 			a, b, c = sign*(1+tiny), 1-tiny, float32(2*(1<<23+rng.IntN(1<<23)))
-		case 2: // half of the smallest number, likewise
+		case 2: // half of the smallest number, minus tiny*tiny
 			a, b, c = sign*(1+tiny)*0x1p-75, (1-tiny)*0x1p-75, float32(rng.IntN(1<<22))*0x1p-149
 		case 3: // scores a few apart
 			b = 8 * rng.Float32()
@@ -72,7 +72,7 @@ func TestArithmetic(t *testing.T) {
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Fatalf("%v: %v\n%s", cmd, err, out)
 			}
-			equal(t, d, program, want)
+			compareOutput(t, d, program, want)
 		})
 	}
 }

@@ -10,11 +10,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// number is a float32 as C writes it, exactly.
+// number returns the exact C literal of a float32.
 func number(v float32) string { return strconv.FormatFloat(float64(v), 'x', -1, 32) + "f" }
 
-// array writes a constant array; one that is empty has an element, as C wants it.
-func array[T any](x *export, b *strings.Builder, kind, name string, size int, values []T, text func(T) string) {
+// writeArray writes a constant array; an empty array gets an element, as C requires.
+func writeArray[T any](x *export, b *strings.Builder, kind, name string, size int, values []T, text func(T) string) {
 	fmt.Fprintf(b, "static const %s eusn_%s[%d] = {", kind, name, max(1, len(values)))
 	if len(values) == 0 {
 		b.WriteString("0")
@@ -31,16 +31,16 @@ func array[T any](x *export, b *strings.Builder, kind, name string, size int, va
 }
 
 func (x *export) floats(b *strings.Builder, name string, values []float32) {
-	array(x, b, "float", name, 4, values, number)
+	writeArray(x, b, "float", name, 4, values, number)
 }
 
 func (x *export) shorts(b *strings.Builder, name string, values []int32) {
-	array(x, b, "uint16_t", name, 2, values, func(v int32) string { return strconv.Itoa(int(v)) })
+	writeArray(x, b, "uint16_t", name, 2, values, func(v int32) string { return strconv.Itoa(int(v)) })
 }
 
-// weights are those of all members, one after the other.
+// weights are the weights of all members, concatenated.
 type weights struct {
-	inputs, lags, counts             []int32 // counts: inputs of each member
+	inputs, lags, counts             []int32 // counts: number of inputs of each member
 	recurrent, input, bias, keepGain []float32
 }
 
@@ -53,7 +53,7 @@ func (x *export) weights() (w weights) {
 	return w
 }
 
-// tanhTable is canon's, by power, then interval.
+// tanhTable returns canon's table, by power, then interval.
 func tanhTable() (table []float32) {
 	for _, row := range canon.TanhTable {
 		table = append(table, row[:]...)
@@ -61,8 +61,8 @@ func tanhTable() (table []float32) {
 	return table
 }
 
-// arrays writes the model's numbers.
-func (x *export) arrays(b *strings.Builder, t selftest) {
+// writeArrays writes the model's numbers.
+func (x *export) writeArrays(b *strings.Builder, t selftest) {
 	h, norm, w := x.readout, x.net.Norm, x.weights()
 	x.floats(b, "tanh_table", tanhTable())
 	x.floats(b, "norm_mean", norm.Mean)
@@ -83,7 +83,7 @@ func (x *export) arrays(b *strings.Builder, t selftest) {
 	x.floats(b, "weights", h.Weights)
 	x.floats(b, "intercept", h.Intercept)
 	if c := h.Coverage; c != nil {
-		array(x, b, "double", "least", 8, c.Least, func(v float64) string { return strconv.FormatFloat(v, 'x', -1, 64) })
+		writeArray(x, b, "double", "least", 8, c.Least, func(v float64) string { return strconv.FormatFloat(v, 'x', -1, 64) })
 	}
 	if v := h.Interval; v != nil {
 		fmt.Fprintf(b, "#define EUSN_LOW %s\n#define EUSN_HIGH %s\n", number(v.Low), number(v.High))
@@ -96,11 +96,11 @@ func (x *export) arrays(b *strings.Builder, t selftest) {
 	}
 	x.floats(b, "test_low", t.low)
 	x.floats(b, "test_step", t.step)
-	array(x, b, "uint32_t", "test_scores", 4, t.scores, func(v float32) string { return fmt.Sprintf("0x%08x", math.Float32bits(v)) })
+	writeArray(x, b, "uint32_t", "test_scores", 4, t.scores, func(v float32) string { return fmt.Sprintf("0x%08x", math.Float32bits(v)) })
 	b.WriteString("\n")
 }
 
-// quoted is a C string literal of a name in UTF-8.
+// quoted returns the C string literal of a name in UTF-8.
 func quoted(s string) string {
 	var b strings.Builder
 	b.WriteByte('"')
@@ -115,13 +115,13 @@ func quoted(s string) string {
 	return b.String()
 }
 
-// selftestSamples is more than a sum's low level holds (reservoir.FoldEvery).
+// selftestSamples is more than the capacity of a sum's low level (reservoir.FoldEvery).
 const selftestSamples = 300
 
-// selftest is what a header tests itself with: samples that a generator makes, and what
-// the engine says at their end.
+// selftest is the self-test of a header: generated samples, and the engine's results
+// after them.
 type selftest struct {
-	low, step   []float32 // of each channel: a value is low + k*step, k of 24 bits
+	low, step   []float32 // per channel: a value is low + k*step, k of 24 bits
 	scores      []float32
 	probability float32
 }
@@ -129,7 +129,7 @@ type selftest struct {
 func (x *export) selftest() (selftest, error) {
 	var t selftest
 	for c := range x.net.Spec.Channels {
-		low, high := x.span(c)
+		low, high := x.channelRange(c)
 		t.low, t.step = append(t.low, low), append(t.step, (high-low)/(1<<24))
 	}
 	var samples []float32
@@ -163,8 +163,8 @@ func (x *export) selftest() (selftest, error) {
 	return t, nil
 }
 
-// span is where the training samples of a channel were, as far as is known.
-func (x *export) span(channel int) (low, high float32) {
+// channelRange returns the range of a channel's training samples, as far as known.
+func (x *export) channelRange(channel int) (low, high float32) {
 	low, high = -1, 1
 	if in := x.model.Training.Inputs; len(in) > 0 && in[channel].Min < in[channel].Max {
 		low, high = in[channel].Min, in[channel].Max

@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// blob is the model as c/wasm.c reads it: little-endian words, in its order.
+// blob returns the model in the format of c/wasm.c: little-endian words.
 func (x *export) blob() ([]byte, error) {
 	test, err := x.selftest()
 	if err != nil {

@@ -1,24 +1,23 @@
-// Package edge writes a model as a program for a device without a Go program: one
-// C99 header, which allocates nothing and needs no library; or one page for a browser,
+// Package edge writes a model as a program for a device without a Go program: a C99
+// header, which allocates no memory and needs no library; or a page for a browser, with
 // the same sources as WebAssembly.
 //
 // # Bits
 //
-// The header computes what package reservoir computes, bit for bit: states,
-// scores, class, probability. A state is reservoir.Layout's array of words. The
-// sources are in c/; each operation is rounded to float32 by itself or is a fused
-// multiply-add, rounded once: the processor's where it has one, else made of float64
-// operations as canon.FMA makes it. tanh, the exponential and the square root are its
-// own. Where a compiler may join a product and a sum (contraction), the product is
-// exact, or is stored in a volatile variable. What would change bits in other ways
-// (-ffast-math, x87) does not compile.
+// The header computes the results of package reservoir, bit for bit: states, scores,
+// class, probability. A state is reservoir.Layout's array of words. The sources are in
+// c/; each operation is rounded to float32 by itself or is a fused multiply-add, rounded
+// once: the processor's instruction if available, otherwise float64 operations as in
+// canon.FMA. tanh, the exponential and the square root are part of the header. Wherever a
+// compiler may join a product and a sum (contraction), the product is exact, or is stored
+// in a volatile variable. Options that would change bits in other ways (-ffast-math, x87)
+// do not compile.
 //
-// Each header has a test of itself: some hundred samples, and the scores that the Go
-// engine gives them.
+// Each header has a self-test: some hundred samples, and the Go engine's scores for them.
 //
-// # What is left out
+// # Not included
 //
-// Policies: the caller begins a sequence with reset. Flags, and a model's ranges and
+// Policies: the caller starts a sequence with reset. Flags, and a model's ranges and
 // lengths, which only flags use. Early predictions, novelty and front ends are refused,
 // see Options.Without.
 //

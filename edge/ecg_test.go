@@ -12,10 +12,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// TestECG5000 exports one network of the paper and the small banks, trained on real
-// data, and holds the compiled headers to the Go engine on the test part: the first 100
-// series, or all (EUSN_ACCURACY=edge: a minute). The banks were judged by
-// leave-one-out on the training part: tiny and small tie there.
+// TestECG5000 exports a network of the paper and the small banks, trained on real data,
+// and compares the compiled headers with the Go engine on the test part: the first 100
+// series, or all (EUSN_ACCURACY=edge: a minute). The banks were selected by leave-one-out
+// on the training part: tiny and small tie there.
 func TestECG5000(t *testing.T) {
 	from := filepath.Join("..", "..", "shared", "datasets")
 	if _, err := os.Stat(filepath.Join(from, "PROVENANCE.md")); err != nil {
@@ -47,7 +47,7 @@ func TestECG5000(t *testing.T) {
 	for _, c := range []struct {
 		name        string
 		spec        reservoir.Spec
-		memory, all int // bytes: of a stream; of that and the constants
+		memory, all int // bytes: of a stream; of a stream and the constants
 		accuracy    float64
 	}{
 		{"one network of 50 units", reservoir.Paper(1, reservoir.PaperOptions{Units: 50, Input: .1, Bias: .1, Seed: 1}), 16 << 10, 32 << 10, .8},
@@ -81,7 +81,7 @@ func TestECG5000(t *testing.T) {
 				t.Errorf("want an accuracy of %v within %d and %d bytes", c.accuracy, c.memory, c.all)
 			}
 			on := machines["gcc -O2"]
-			equal(t, on, build(t, on, m, test[:most], 70, "-DHOSTED"), said(t, m, test[:most], 70))
+			compareOutput(t, on, build(t, on, m, test[:most], 70, "-DHOSTED"), expectedLines(t, m, test[:most], 70))
 		})
 	}
 }

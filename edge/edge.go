@@ -14,28 +14,28 @@ import (
 
 // Options of an export; zero values are defaults.
 type Options struct {
-	Name    string   // begins every name in the header: a lower-case letter, then lower-case letters, digits and _, at most 32 of them; "eusn"
-	Readout string   // which of the model's readouts; needed where there are several
-	Without []string // parts of the readout to leave out, of Parts; then it predicts as if it had none
+	Name    string   // prefix of every name in the header: a lower-case letter, then lower-case letters, digits and _, at most 32 in total; default "eusn"
+	Readout string   // name of the readout; required if the model has several
+	Without []string // parts of the readout to leave out, of Parts; the readout then predicts without them
 }
 
-// Parts are what a header does not compute, and what a readout can do without.
+// Parts are the optional parts of a readout that a header does not compute.
 var Parts = []string{"early", "novelty"}
 
-// Size says what a program needs, in bytes.
+// Size is the memory of a program, in bytes.
 type Size struct {
 	State     int `json:"state_bytes"`      // of each stream: memory
 	Constants int `json:"constant_bytes"`   // weights and tables: read-only memory
 	Text      int `json:"characters"`       // of the header
-	Samples   int `json:"selftest_samples"` // of the header's test of itself
+	Samples   int `json:"selftest_samples"` // of the header's self-test
 }
 
-// ErrPart marks a model that has a part which a header does not compute.
+// ErrPart marks a model with a part that a header does not compute.
 var ErrPart = errors.New("not in a header")
 
 var nameRule = regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`)
 
-// C writes the model as a header. A model that has what a header does not compute is
+// C writes the model as a header. A model with a part that a header does not compute is
 // refused with ErrPart.
 func C(w io.Writer, m *reservoir.Model, o Options) (Size, error) {
 	if o.Name == "" {
@@ -56,10 +56,10 @@ func C(w io.Writer, m *reservoir.Model, o Options) (Size, error) {
 		text = strings.NewReplacer("eusn_", o.Name+"_", "EUSN_", strings.ToUpper(o.Name)+"_").Replace(text)
 	}
 	_, err = io.WriteString(w, text)
-	return Size{State: 4 * (x.layout.Words + x.work()), Constants: x.constants, Text: len(text), Samples: selftestSamples}, err
+	return Size{State: 4 * (x.layout.Words + x.workSize()), Constants: x.constants, Text: len(text), Samples: selftestSamples}, err
 }
 
-// export is one model and the readout that is written.
+// export is a model and the exported readout.
 type export struct {
 	net         *reservoir.Network
 	model       *reservoir.Model
@@ -81,7 +81,7 @@ func newExport(m *reservoir.Model, o Options) (*export, error) {
 	if m.Front != nil {
 		return nil, fmt.Errorf("edge: the model has a front end, which is %w, and without it its answers would be wrong: train without one", ErrPart)
 	}
-	h, err := choose(m.Readouts, o.Readout)
+	h, err := chooseReadout(m.Readouts, o.Readout)
 	if err != nil {
 		return nil, err
 	}
@@ -103,8 +103,8 @@ func newExport(m *reservoir.Model, o Options) (*export, error) {
 	return &export{net: m.Network, model: m, readout: h, layout: m.Network.Spec.Layout(), fingerprint: sum}, nil
 }
 
-// choose is the readout of that name, or the only one.
-func choose(readouts []*readout.Linear, name string) (*readout.Linear, error) {
+// chooseReadout returns the readout with the name, or the only readout.
+func chooseReadout(readouts []*readout.Linear, name string) (*readout.Linear, error) {
 	var names []string
 	for _, h := range readouts {
 		if h.Name == name || name == "" && len(readouts) == 1 {
@@ -123,5 +123,5 @@ func choose(readouts []*readout.Linear, name string) (*readout.Linear, error) {
 
 func (x *export) mixed() bool { return x.net.Spec.Kind == reservoir.Mixed }
 
-// work is how many numbers a push needs beside the state.
-func (x *export) work() int { return x.net.Spec.Inputs() + x.net.Spec.Units }
+// workSize returns the number of values that a push needs besides the state.
+func (x *export) workSize() int { return x.net.Spec.Inputs() + x.net.Spec.Units }

@@ -21,8 +21,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// random is a readout of random weights, of the size that scores of some units need.
-func random(rng *rand.Rand, net *reservoir.Network, classes int) *readout.Linear {
+// randomReadout returns a readout of random weights, of the magnitude for scores of some
+// units.
+func randomReadout(rng *rand.Rand, net *reservoir.Network, classes int) *readout.Linear {
 	numbers := func(n int, size float64) []float32 {
 		v := make([]float32, n)
 		for i := range v {
@@ -39,7 +40,7 @@ func random(rng *rand.Rand, net *reservoir.Network, classes int) *readout.Linear
 	return h
 }
 
-// models are one of each kind, with what readouts of them may have.
+// models returns a model of each kind, with all optional parts of readouts.
 func models(t testing.TB) map[string]*reservoir.Model {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(20, 8))
@@ -54,7 +55,7 @@ func models(t testing.TB) map[string]*reservoir.Model {
 			m.Channels = append(m.Channels, fmt.Sprint("c*/", c))
 			net.Norm.Mean, net.Norm.Scale, net.Norm.Diff = append(net.Norm.Mean[:c], .25), append(net.Norm.Scale[:c], 1.3), append(net.Norm.Diff[:c], 2.1)
 		}
-		h := random(rng, net, classes)
+		h := randomReadout(rng, net, classes)
 		if more != nil {
 			more(h)
 		}
@@ -100,8 +101,8 @@ func models(t testing.TB) map[string]*reservoir.Model {
 	return all
 }
 
-// series are samples as they may come: noise, jumps, values at the limits, and some that
-// are refused.
+// series returns possible samples: noise, jumps, values at the limits, and refused
+// values.
 func series(m *reservoir.Model) [][]float32 {
 	rng := rand.New(rand.NewPCG(3, 9))
 	c := m.Network.Spec.Channels
@@ -115,7 +116,7 @@ func series(m *reservoir.Model) [][]float32 {
 				case r == 0:
 					x = 0
 				case r == 1:
-					x = math.Float32frombits(rng.Uint32()) // also NaN, subnormals and what is too large
+					x = math.Float32frombits(rng.Uint32()) // also NaN, subnormal and too large values
 				case r == 2 && t > 20:
 					x *= 1e12
 				}
@@ -127,8 +128,9 @@ func series(m *reservoir.Model) [][]float32 {
 	return all
 }
 
-// said is what device.c must say of the series, from the engine that defines the bits.
-func said(t testing.TB, m *reservoir.Model, all [][]float32, every int) []string {
+// expectedLines returns the output of device.c for the series, from the engine that
+// defines the bits.
+func expectedLines(t testing.TB, m *reservoir.Model, all [][]float32, every int) []string {
 	t.Helper()
 	e, err := reservoir.NewGeneric(m.Network, 1)
 	if err != nil {
@@ -196,14 +198,14 @@ func said(t testing.TB, m *reservoir.Model, all [][]float32, every int) []string
 	return append(lines, "end")
 }
 
-// device is a compiler, and how its program runs.
+// device is a compiler, and the command to run its program.
 type device struct {
 	part string   // of package parts
 	cc   []string // command and flags
 	run  []string // before the program's path
 }
 
-// machines can compile and run here, without anything that must be installed but gcc.
+// machines compile and run here, and require only gcc.
 var machines = map[string]device{
 	"gcc -O0":               {"gcc", []string{"gcc", "-std=c99", "-O0", "-pedantic"}, nil},
 	"gcc -O2":               {"gcc", []string{"gcc", "-O2"}, nil},
@@ -212,7 +214,7 @@ var machines = map[string]device{
 	"clang -O3":             {"clang", []string{"clang-19", "-O3", "-march=native", "-ffp-contract=fast"}, nil},
 }
 
-// build writes the header and the series, and compiles device.c with them.
+// build writes the header and the series, and compiles device.c with both.
 func build(t testing.TB, d device, m *reservoir.Model, all [][]float32, every int, flags ...string) string {
 	t.Helper()
 	if _, err := exec.LookPath(d.cc[0]); err != nil {
@@ -245,8 +247,8 @@ func build(t testing.TB, d device, m *reservoir.Model, all [][]float32, every in
 	return program
 }
 
-// equal runs a program and holds what it says to the engine.
-func equal(t testing.TB, d device, program string, want []string) {
+// compareOutput runs a program and compares its output with the engine.
+func compareOutput(t testing.TB, d device, program string, want []string) {
 	t.Helper()
 	args := append(slices.Clone(d.run), program)
 	cmd := exec.Command(args[0], args[1:]...)
@@ -276,25 +278,26 @@ func write(t testing.TB, path string, data []byte) {
 	}
 }
 
-// TestBits compiles the header of every kind of model, two with every compiler, and holds
-// states, scores, classes and probabilities to the Go engine.
+// TestBits compiles the header of every kind of model, two with every compiler, and
+// compares states, scores, classes and probabilities with the Go engine.
 func TestBits(t *testing.T) {
 	for name, m := range models(t) {
 		all := series(m)
-		want := said(t, m, all, 7)
+		want := expectedLines(t, m, all, 7)
 		for on, d := range machines {
 			if on != "gcc -O2" && on != "clang -O3" && name != "bank" && name != "mixed tanh" {
-				continue // nothing that those two models do not do
+				continue // covered by these two models
 			}
 			t.Run(name+"/"+on, func(t *testing.T) {
 				t.Parallel()
-				equal(t, d, build(t, d, m, all, 7, "-DHOSTED"), want)
+				compareOutput(t, d, build(t, d, m, all, 7, "-DHOSTED"), want)
 			})
 		}
 	}
 }
 
-// TestThinned goes beyond 32,768 samples, where a mixed bank counts only some.
+// TestThinned goes beyond 32,768 samples, from which a mixed bank counts only some
+// samples.
 func TestThinned(t *testing.T) {
 	m := models(t)["mixed clip"]
 	rng := rand.New(rand.NewPCG(1, 1))
@@ -303,10 +306,10 @@ func TestThinned(t *testing.T) {
 		s[i] = float32(rng.NormFloat64())
 	}
 	d := machines["gcc -O2"]
-	equal(t, d, build(t, d, m, [][]float32{s}, 1013, "-DHOSTED"), said(t, m, [][]float32{s}, 1013))
+	compareOutput(t, d, build(t, d, m, [][]float32{s}, 1013, "-DHOSTED"), expectedLines(t, m, [][]float32{s}, 1013))
 }
 
-// What would change bits does not compile.
+// Options that would change bits do not compile.
 func TestRefusesFastMath(t *testing.T) {
 	m := models(t)["paper"]
 	var header bytes.Buffer
@@ -327,7 +330,7 @@ func TestRefusesFastMath(t *testing.T) {
 	}
 }
 
-// A program may have two models, in C++, too, and several files that use one.
+// A program may have two models, also in C++, and several files may use one.
 func TestNames(t *testing.T) {
 	if _, err := exec.LookPath("clang-19"); err != nil {
 		parts.Absent(t, "clang", "clang-19 is not installed")
@@ -359,7 +362,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// What a header cannot compute is refused by name, and left out only where that is said.
+// A part that a header cannot compute is refused by name, and left out only on request.
 func TestRefusesParts(t *testing.T) {
 	all := models(t)
 	front := *all["paper"]

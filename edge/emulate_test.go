@@ -8,7 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// bare is how a program without a library is compiled.
+// bare are the flags for a program without a library.
 var bare = []string{"-O2", "-ffreestanding", "-nostdlib", "-static"}
 
 // emulated are processors that qemu emulates: with fused multiply-adds, and without.
@@ -18,7 +18,7 @@ var emulated = map[string]device{
 	"armv8": {"lld", slices.Concat([]string{"clang-19", "--target=armv7-linux-gnueabihf", "-mfpu=neon-vfpv4", "-ffp-contract=fast", "-fuse-ld=lld"}, bare), []string{"qemu-arm"}},
 }
 
-// crossed are the same with Debian's cross compilers.
+// crossed are the same processors with Debian's cross compilers.
 var crossed = map[string]device{
 	"arm64": {"cross", slices.Concat([]string{"aarch64-linux-gnu-gcc"}, bare), []string{"qemu-aarch64"}},
 	"armv7": {"cross", slices.Concat([]string{"arm-linux-gnueabihf-gcc"}, bare), []string{"qemu-arm"}},
@@ -33,8 +33,8 @@ func board(cpu, machine, flash, ram string, flags ...string) device {
 	}
 }
 
-// boards: the BBC micro:bit has 16 kB of memory and no floating-point unit, as the Cortex-M3;
-// the Cortex-M4 and M7 here have one for float32 alone.
+// boards: the BBC micro:bit has 16 kB of memory and no floating-point unit, nor has the
+// Cortex-M3; the Cortex-M4 and M7 here have a unit only for float32.
 var boards = map[string]device{
 	"cortex-m0": board("cortex-m0", "microbit", "256K", "16K"),
 	"cortex-m3": board("cortex-m3", "mps2-an385", "4M", "4M"),
@@ -48,7 +48,7 @@ func onAll(t *testing.T, devices map[string]device, names []string, libraries ..
 	for _, name := range names {
 		m := all[name]
 		s := series(m)
-		want := said(t, m, s, 7)
+		want := expectedLines(t, m, s, 7)
 		for on, d := range devices {
 			t.Run(name+"/"+on, func(t *testing.T) {
 				t.Parallel()
@@ -60,7 +60,7 @@ func onAll(t *testing.T, devices map[string]device, names []string, libraries ..
 						parts.Absent(t, d.part, "lld-19 is not installed")
 					}
 				}
-				equal(t, d, build(t, d, m, s, 7, libraries...), want)
+				compareOutput(t, d, build(t, d, m, s, 7, libraries...), want)
 			})
 		}
 	}
@@ -69,17 +69,17 @@ func onAll(t *testing.T, devices map[string]device, names []string, libraries ..
 // TestEmulated runs the header on emulated ARM processors.
 func TestEmulated(t *testing.T) { onAll(t, emulated, []string{"paper", "bank", "mixed cubic"}) }
 
-// TestCross is that with other compilers (Debian: gcc-aarch64-linux-gnu,
+// TestCross runs the header with Debian's cross compilers (gcc-aarch64-linux-gnu,
 // gcc-arm-linux-gnueabihf).
 func TestCross(t *testing.T) { onAll(t, crossed, []string{"paper", "bank", "mixed cubic"}) }
 
-// TestCortexM is that on microcontrollers without an operating system (Debian:
+// TestCortexM runs the header on microcontrollers without an operating system (Debian:
 // gcc-arm-none-eabi, qemu-system-arm).
 func TestCortexM(t *testing.T) {
 	for on, d := range boards {
 		names := []string{"esn", "mixed tanh"}
 		if on == "cortex-m0" {
-			names = names[:1] // the other state is larger than its memory
+			names = names[:1] // the second state is larger than its memory
 		}
 		onAll(t, map[string]device{on: d}, names, "-lgcc")
 	}

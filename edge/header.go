@@ -14,28 +14,28 @@ import (
 //go:embed c
 var sources embed.FS
 
-// source is one of the files in c/.
+// source returns a file of c/.
 func source(name string) string {
 	text, err := sources.ReadFile("c/" + name)
 	if err != nil {
-		panic(err) // it is embedded
+		panic(err) // the file is embedded
 	}
 	return string(text)
 }
 
-// header is the whole file, with names that begin with eusn_.
+// header returns the whole file, with names that begin with eusn_.
 func (x *export) header() (string, error) {
 	var b strings.Builder
-	x.comment(&b)
+	x.writeComment(&b)
 	b.WriteString("#ifndef EUSN_H\n#define EUSN_H\n\n#include <float.h>\n#include <stdint.h>\n\n")
-	x.define(&b)
-	x.declare(&b)
+	x.defineSizes(&b)
+	x.declareAPI(&b)
 	b.WriteString("#endif\n\n#if defined(EUSN_IMPLEMENTATION) && !defined(EUSN_IMPLEMENTED)\n#define EUSN_IMPLEMENTED\n\n")
 	test, err := x.selftest()
 	if err != nil {
 		return "", err
 	}
-	x.arrays(&b, test)
+	x.writeArrays(&b, test)
 	parts := []string{"arithmetic.h", "tanh.h", "root.h", "readout.h", "paper.h"}
 	if x.mixed() {
 		parts[4] = "mixed.h"
@@ -59,23 +59,23 @@ func (x *export) header() (string, error) {
 	if x.readout.Temperature > 0 {
 		more = fmt.Sprintf("bad |= eusn_u(eusn_probability(scores)) != UINT32_C(0x%08x);", math.Float32bits(test.probability))
 	}
-	b.WriteString(strings.Replace(source("selftest.h"), "\tEUSN_TEST_MORE\n", tabbed(more), 1))
+	b.WriteString(strings.Replace(source("selftest.h"), "\tEUSN_TEST_MORE\n", alignTabs(more), 1))
 	b.WriteString("\n#endif\n")
 	return b.String(), nil
 }
 
-func tabbed(line string) string {
+func alignTabs(line string) string {
 	if line == "" {
 		return ""
 	}
 	return "\t" + line + "\n"
 }
 
-// comment says what the file is and how to use it.
-func (x *export) comment(b *strings.Builder) {
+// writeComment writes the description and the usage of the file.
+func (x *export) writeComment(b *strings.Builder) {
 	s := x.net.Spec
 	fmt.Fprintf(b, "/* A classifier of time series, written by eusn-stream model export.\n\n   Model   %s\n", x.fingerprint)
-	fmt.Fprintf(b, "   Network %s, %d x %d units; channels: %s\n", s.Kind, s.Members, s.Units, plain(strings.Join(x.model.Channels, ", ")))
+	fmt.Fprintf(b, "   Network %s, %d x %d units; channels: %s\n", s.Kind, s.Members, s.Units, plainText(strings.Join(x.model.Channels, ", ")))
 	fmt.Fprintf(b, "   Policy  %s: it is yours to say where a sequence begins\n\n", policyText(x.model.Policy))
 	fmt.Fprint(b, `   In one file:    #define EUSN_IMPLEMENTATION
                    #include this file
@@ -103,8 +103,8 @@ func (x *export) comment(b *strings.Builder) {
 `)
 }
 
-// plain is text for a comment.
-func plain(s string) string {
+// plainText converts a text for a comment.
+func plainText(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' || r == '*' || r == '\\' || r == '?' {
 			return '_'
@@ -125,8 +125,8 @@ func policyText(p reservoir.Policy) string {
 	return string(p.Kind)
 }
 
-// define writes the sizes.
-func (x *export) define(b *strings.Builder) {
+// defineSizes writes the sizes.
+func (x *export) defineSizes(b *strings.Builder) {
 	s, l, h := x.net.Spec, x.layout, x.readout
 	d := func(name string, v int) { fmt.Fprintf(b, "#define EUSN_%s %d\n", name, v) }
 	u := func(name string, v int) { fmt.Fprintf(b, "#define EUSN_%s %du\n", name, v) }
@@ -145,7 +145,7 @@ func (x *export) define(b *strings.Builder) {
 	b.WriteString("#define EUSN_TOO_LONG 2 /* a sequence has at most 4294967295 samples: this one was not taken */\n\n/* Sizes. */\n")
 	u("WORDS", l.Words)
 	u("INPUTS", s.Inputs())
-	u("WORK", x.work())
+	u("WORK", x.workSize())
 	u("MEMBERS", s.Members)
 	u("FEATURES", s.FeatureCount())
 	u("FIRST", l.First)
@@ -180,12 +180,12 @@ func (x *export) define(b *strings.Builder) {
 	d("FEATURE_BITS", featureBits(s))
 }
 
-// activation is the number of a mixed bank's activation in c/mixed.h.
+// activation returns the number of a mixed bank's activation in c/mixed.h.
 func activation(s reservoir.Spec) int {
 	return map[reservoir.Activation]int{reservoir.Tanh: 0, reservoir.Cubic: 1, reservoir.Clip: 2}[s.Taps.Activation]
 }
 
-// featureBits has a bit for each feature of the paper's kinds that is in use.
+// featureBits returns a bit for each used feature of the paper's kinds.
 func featureBits(s reservoir.Spec) (bits int) {
 	for i, f := range reservoir.AllFeatures {
 		if s.Has(f) {
@@ -195,8 +195,8 @@ func featureBits(s reservoir.Spec) (bits int) {
 	return bits
 }
 
-// declare writes what a program uses.
-func (x *export) declare(b *strings.Builder) {
+// declareAPI writes the declarations for a program.
+func (x *export) declareAPI(b *strings.Builder) {
 	b.WriteString(`
 typedef struct {
 	uint32_t words[EUSN_WORDS]; /* the state of a stream, as eusn-stream stores it */

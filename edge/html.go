@@ -21,7 +21,7 @@ var page string
 
 var pageTemplate = template.Must(template.New("page").Parse(page))
 
-// pageData is what the page's script gets.
+// pageData is the input of the page's script.
 type pageData struct {
 	Model       string   `json:"model"`
 	Channels    []string `json:"channels"`
@@ -32,16 +32,16 @@ type pageData struct {
 	Temperature bool     `json:"temperature"`
 	Number      bool     `json:"number"`        // a regression
 	Low         float32  `json:"low,omitzero"`  // of its interval
-	High        float32  `json:"high,omitzero"` // likewise
+	High        float32  `json:"high,omitzero"` // of its interval
 	Abstains    bool     `json:"abstains"`
-	Above       float64  `json:"above,omitzero"` // it answers where the probability is above this
+	Above       float64  `json:"above,omitzero"` // abstains unless the probability is above this
 	Module      string   `json:"module"`         // base64
-	Weights     string   `json:"weights"`        // base64: the model as c/wasm.c reads it
+	Weights     string   `json:"weights"`        // base64: the model in the format of c/wasm.c
 }
 
-// HTML writes the model as one page that classifies series in a browser, without a
-// server: the same arithmetic as the header's, compiled to WebAssembly. Sets of classes
-// are left out. What else it refuses is what C refuses; o.Name says nothing here.
+// HTML writes the model as a page that classifies series in a browser, without a server:
+// the same arithmetic as in the header, compiled to WebAssembly. Sets of classes are left
+// out. HTML refuses the same models as C; o.Name has no effect.
 func HTML(w io.Writer, m *reservoir.Model, o Options) (Size, error) {
 	x, err := newExport(m, o)
 	if err != nil {
@@ -64,7 +64,7 @@ func HTML(w io.Writer, m *reservoir.Model, o Options) (Size, error) {
 	}
 	n := counter{w: w}
 	err = pageTemplate.Execute(&n, d)
-	return Size{State: 4 * (x.layout.Words + x.work()), Constants: len(blob), Text: n.n, Samples: selftestSamples}, err
+	return Size{State: 4 * (x.layout.Words + x.workSize()), Constants: len(blob), Text: n.n, Samples: selftestSamples}, err
 }
 
 type counter struct {

@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// TestModuleIsOfItsSources finds sources that changed without make wasm, on every
-// machine, and compiles them to the same bytes where the compiler is.
+// TestModuleIsOfItsSources finds changes of the sources without make wasm, on every
+// machine, and compares the compiled bytes on machines with the compiler.
 func TestModuleIsOfItsSources(t *testing.T) {
 	if err := wasmbuild.Check("."); err != nil {
 		t.Error(err)
@@ -33,8 +33,8 @@ func TestModuleIsOfItsSources(t *testing.T) {
 	}
 }
 
-// TestPageBits runs the page's script under node, for every kind of model, and holds
-// states, scores, classes and probabilities to the Go engine.
+// TestPageBits runs the page's script under node, for every kind of model, and compares
+// states, scores, classes and probabilities with the Go engine.
 func TestPageBits(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -57,7 +57,7 @@ func TestPageBits(t *testing.T) {
 			var bits [][]uint32
 			for _, s := range series(m) {
 				if len(s) == 0 {
-					continue // the page wants a sample
+					continue // the page requires a sample
 				}
 				b := make([]uint32, len(s))
 				for i, x := range s {
@@ -90,7 +90,7 @@ model.start().then(() => {
   console.log("end");
 });
 `))
-			want := said(t, m, all, math.MaxInt)
+			want := expectedLines(t, m, all, math.MaxInt)
 			if m.Readouts[0].Coverage != nil { // the page has no sets
 				for i, line := range want[:len(want)-1] {
 					f := strings.Fields(line)
@@ -99,7 +99,7 @@ model.start().then(() => {
 					want[i] = strings.Join(f, " ")
 				}
 			}
-			equal(t, device{run: []string{node}}, filepath.Join(dir, "run.cjs"), slices.Clone(want))
+			compareOutput(t, device{run: []string{node}}, filepath.Join(dir, "run.cjs"), slices.Clone(want))
 		})
 	}
 }

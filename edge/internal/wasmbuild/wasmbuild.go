@@ -1,6 +1,6 @@
-// Package wasmbuild compiles c/wasm.c to eusn.wasm, and records from which sources and
-// with which compiler, in the file BUILD. So a forgotten compilation is found on every
-// machine, and a wrong one on every machine that has the compiler.
+// Package wasmbuild compiles c/wasm.c to eusn.wasm, and records the sources and the
+// compiler in the file BUILD. So a forgotten compilation is found on every machine, and a
+// wrong compilation on every machine with the compiler.
 package wasmbuild
 
 import (
@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// Compiler and Linker are the programs, Version what the committed module was made
-	// with: Debian's packages clang-19 and lld-19.
+	// Compiler and Linker are the programs, Version the version for the committed module:
+	// Debian's packages clang-19 and lld-19.
 	Compiler = "clang-19"
 	Linker   = "wasm-ld-19"
 	Version  = "19.1.7"
@@ -24,13 +24,13 @@ const (
 	record = "BUILD"
 )
 
-// Flags make the same bytes on every machine.
+// Flags give the same bytes on every machine.
 var Flags = []string{
 	"--target=wasm32", "-O2", "-std=c11", "-ffreestanding", "-nostdlib", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror",
 	"-fuse-ld=lld", "-Wl,--no-entry", "-Wl,--strip-all", "-Wl,-z,stack-size=1048576",
 }
 
-// Installed reports whether compiler and linker of that version are here.
+// Installed reports whether compiler and linker of this version are installed.
 func Installed() bool {
 	for _, name := range []string{Compiler, Linker} {
 		out, err := exec.Command(name, "--version").Output()
@@ -57,7 +57,8 @@ func Compile(dir string) ([]byte, error) {
 	return os.ReadFile(out.Name())
 }
 
-// Record is what the file BUILD must say of the files in the package's folder.
+// Record returns the required content of the file BUILD for the files in the package's
+// folder.
 func Record(dir string) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "compiler: %s %s\nflags: %s\n", Compiler, Version, strings.Join(Flags, " "))
@@ -91,7 +92,7 @@ func Check(dir string) error {
 	return nil
 }
 
-// Update compiles and writes module and BUILD.
+// Update compiles the module and writes module and BUILD.
 func Update(dir string) error {
 	if !Installed() {
 		return fmt.Errorf("wasmbuild: want %s and %s %s: apt-get install clang-19 lld-19 on Debian 12", Compiler, Linker, Version)
