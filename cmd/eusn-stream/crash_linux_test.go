@@ -15,12 +15,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// plantedCrash is how TestPlantedCrash ends: "panic" or "memory".
+// plantedCrash is the kind of crash of TestPlantedCrash: "panic" or "memory".
 const plantedCrash = "EUSN_TEST_CRASH"
 
 var allocated []byte
 
-// TestPlantedCrash is no test of its own: as a child process it crashes in a goroutine.
+// TestPlantedCrash is only for child processes, in which it crashes in a goroutine.
 func TestPlantedCrash(t *testing.T) {
 	done := make(chan struct{})
 	switch os.Getenv(plantedCrash) {
@@ -34,14 +34,15 @@ func TestPlantedCrash(t *testing.T) {
 	<-done
 }
 
-// A crash must be restarted by every unit: its exit code is none that a unit gives up on.
-// Wrong usage and a wrong configuration are not restarted by any.
+// Every unit must restart the program after a crash: its exit code is none of the final
+// codes of a unit. After wrong usage and a wrong configuration no unit restarts the
+// program.
 func TestCrashesAreRestarted(t *testing.T) {
 	dir := t.TempDir()
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 1), "--out", model, "--members", "1", "--units", "5")
 	aborted := startChild(t, "", "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "0", "--partitions", "2")
-	if err := aborted.Process.Signal(syscall.SIGABRT); err != nil { // as the watchdog of systemd ends it
+	if err := aborted.Process.Signal(syscall.SIGABRT); err != nil { // as the watchdog of systemd does
 		t.Fatal(err)
 	}
 	crash := func(how, text string) int {

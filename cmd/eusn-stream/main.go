@@ -13,15 +13,15 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), stops()...)
-	// After the first signal the default handling is back: a second Ctrl-C
-	// ends the process at once, whatever still hangs.
+	// After the first signal the default handling is restored: a second Ctrl-C ends the
+	// process at once, even if a step hangs.
 	context.AfterFunc(ctx, stop)
 	os.Exit(service.Run(ctx, root.Run, cli.ExitInterrupted))
 }
 
-// stops are the signals that end the program orderly: Ctrl-C, SIGTERM, and
-// SIGHUP. A closed terminal or a lost login sends SIGHUP; a program started with
-// nohup ignores it.
+// stops returns the signals for a clean end of the program: Ctrl-C, SIGTERM, and SIGHUP.
+// A closed terminal or a lost login sends SIGHUP; a program started with nohup ignores
+// it.
 func stops() []os.Signal {
 	all := []os.Signal{os.Interrupt, syscall.SIGTERM}
 	if !signal.Ignored(syscall.SIGHUP) {

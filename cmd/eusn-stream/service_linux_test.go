@@ -15,11 +15,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// manager is where a service manager listens, a socket.
+// manager is the socket of a service manager.
 type manager struct{ *net.UnixConn }
 
-// hear waits for a message that begins like that.
-func (m manager) hear(t *testing.T, beginning string) string {
+// awaitMessage waits for a message that begins with the given text.
+func (m manager) awaitMessage(t *testing.T, beginning string) string {
 	t.Helper()
 	if err := m.SetReadDeadline(time.Now().Add(pipelinetest.Patience)); err != nil {
 		t.Fatal(err)
@@ -35,16 +35,17 @@ func (m manager) hear(t *testing.T, beginning string) string {
 	}
 }
 
-// The commands of the units in configs/systemd, begun as systemd begins them, say that
-// they are ready, that they answer and that they stop, and end as the units expect.
+// The commands of the units in configs/systemd, started as by systemd, report that they
+// are ready, alive and stopping, and end as the units expect.
 func TestServices(t *testing.T) {
 	for _, stage := range []string{"eusn-stream", "eusn-stream-edge"} {
-		t.Run(stage, func(t *testing.T) { serve(t, stage) })
+		t.Run(stage, func(t *testing.T) { startServices(t, stage) })
 	}
 }
 
-// serve begins the services of a machine: a stage, with its server, and what stands beside it.
-func serve(t *testing.T, stage string) {
+// startServices starts the services of a machine: a stage, with its server, and the
+// processes next to the stage.
+func startServices(t *testing.T, stage string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -55,7 +56,7 @@ func serve(t *testing.T, stage string) {
 	model := filepath.Join(dir, "m")
 	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 1), "--out", model, "--members", "1", "--units", "5")
 	clitest.Write(t, filepath.Join(dir, "stage.yaml"), fmt.Sprintf("model: %s\nserver:\n  port: %s\n", model, port))
-	clitest.Write(t, filepath.Join(dir, "edge.yaml"), fmt.Sprintf("model: %s\nserver:\n  port: %s\n  hub: nats://127.0.0.1:1\n", model, port)) // a centre that is away
+	clitest.Write(t, filepath.Join(dir, "edge.yaml"), fmt.Sprintf("model: %s\nserver:\n  port: %s\n  hub: nats://127.0.0.1:1\n", model, port)) // an unreachable center
 	clitest.Write(t, filepath.Join(dir, "gateway.yaml"), fmt.Sprintf("model: %s\nnats:\n  url: nats://127.0.0.1:%s\ngateway:\n  mqtt: 127.0.0.1:0\n", model, port))
 	clitest.Write(t, filepath.Join(dir, "alarms.yaml"), fmt.Sprintf("nats:\n  url: nats://127.0.0.1:%s\nalarms:\n  rules:\n    dead: silent 10m\n", port))
 	at := strings.NewReplacer("/etc/eusn-stream", dir, "/var/lib/eusn-stream-gateway", dir, "/var/lib/eusn-stream-edge", dir, "/var/lib/eusn-stream", dir)
@@ -74,21 +75,21 @@ func serve(t *testing.T, stage string) {
 		t.Cleanup(func() { c.Close() })
 		m := manager{c}
 		p := startChild(t, "export WATCHDOG_USEC=300000 NOTIFY_SOCKET='"+socket+"'; ", s.says, strings.Fields(at.Replace(start[1]))...)
-		if got := m.hear(t, "READY=1"); !strings.Contains(got, "\nSTATUS=") {
+		if got := m.awaitMessage(t, "READY=1"); !strings.Contains(got, "\nSTATUS=") {
 			t.Errorf("%s is ready without a status: %q", s.unit, got)
 		}
-		m.hear(t, "WATCHDOG=1")
+		m.awaitMessage(t, "WATCHDOG=1")
 		stop = append(stop, func() {
 			if err := p.Process.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
-			m.hear(t, "STOPPING=1")
+			m.awaitMessage(t, "STOPPING=1")
 			if err := p.Wait(); err != nil && !strings.Contains(text, fmt.Sprintf("\nSuccessExitStatus=%d\n", p.ProcessState.ExitCode())) {
-				t.Errorf("%s ended with %v:\n%s", s.unit, err, p.says())
+				t.Errorf("%s ended with %v:\n%s", s.unit, err, p.hasPrinted())
 			}
 		})
 	}
-	for _, end := range slices.Backward(stop) { // the stage last: it has the server
+	for _, end := range slices.Backward(stop) { // the stage last: it contains the server
 		end()
 	}
 }

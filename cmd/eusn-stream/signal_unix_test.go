@@ -20,11 +20,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// childArgs holds, as JSON, what a test's child process is to be run with.
+// childArgs holds, as JSON, the arguments of a test's child process.
 const childArgs = "EUSN_TEST_CHILD_ARGS"
 
-// TestChild is no test of its own: as a child process it is the program, with
-// its signals and its exit.
+// TestChild is only for child processes, in which it runs the program, with its signals
+// and its exit.
 func TestChild(t *testing.T) {
 	text := os.Getenv(childArgs)
 	if text == "" {
@@ -38,7 +38,7 @@ func TestChild(t *testing.T) {
 	main()
 }
 
-// child is the program in a process of its own.
+// child is the program in a separate process.
 type child struct {
 	*osexec.Cmd
 	mu  sync.Mutex
@@ -51,14 +51,13 @@ func (c *child) Write(p []byte) (int, error) {
 	return c.err.Write(p)
 }
 
-func (c *child) says() string {
+func (c *child) hasPrinted() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err.String()
 }
 
-// startChild runs the program until its messages hold text. before is a piece
-// of shell.
+// startChild runs the program until its messages contain text. before is shell code.
 func startChild(t *testing.T, before, text string, args ...string) *child {
 	t.Helper()
 	list, err := json.Marshal(args)
@@ -70,7 +69,7 @@ func startChild(t *testing.T, before, text string, args ...string) *child {
 	return awaitChild(t, cmd, text)
 }
 
-// awaitChild starts a program, and returns when its messages hold text.
+// awaitChild starts a program, and returns when its messages contain text.
 func awaitChild(t *testing.T, cmd *osexec.Cmd, text string) *child {
 	t.Helper()
 	c := &child{Cmd: cmd}
@@ -79,16 +78,16 @@ func awaitChild(t *testing.T, cmd *osexec.Cmd, text string) *child {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Process.Kill() })
-	for end := time.Now().Add(pipelinetest.Patience); !strings.Contains(c.says(), text); time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(pipelinetest.Patience); !strings.Contains(c.hasPrinted(), text); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
-			t.Fatalf("%v did not say %q:\n%s", cmd.Args, text, c.says())
+			t.Fatalf("%v did not say %q:\n%s", cmd.Args, text, c.hasPrinted())
 		}
 	}
 	return c
 }
 
-// SIGHUP, as a closed terminal sends it, stops the stage orderly; a stage that was
-// started with nohup continues.
+// SIGHUP, as sent by a closed terminal, stops the stage cleanly; a stage started with
+// nohup continues.
 func TestHangUp(t *testing.T) {
 	if signal.Ignored(syscall.SIGHUP) {
 		t.Skip("NOT CHECKED: SIGHUP is ignored here, as under nohup, and every program started from here ignores it too: run the tests without nohup")
@@ -102,18 +101,18 @@ func TestHangUp(t *testing.T) {
 	if err := c.Process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Wait(); err != nil || !strings.Contains(c.says(), "stopped: 0 messages") {
-		t.Errorf("SIGHUP ends with %v, want an orderly stop:\n%s", err, c.says())
+	if err := c.Wait(); err != nil || !strings.Contains(c.hasPrinted(), "stopped: 0 messages") {
+		t.Errorf("SIGHUP ends with %v, want an orderly stop:\n%s", err, c.hasPrinted())
 	}
 
 	c = startChild(t, "trap '' HUP; ", "reading sensors.*", args...)
 	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGTERM} {
-		time.Sleep(100 * time.Millisecond) // an end by the first would be seen
+		time.Sleep(100 * time.Millisecond) // time for an end by the first signal
 		if err := c.Process.Signal(s); err != nil {
-			t.Fatalf("signal %v under nohup: %v:\n%s", s, err, c.says())
+			t.Fatalf("signal %v under nohup: %v:\n%s", s, err, c.hasPrinted())
 		}
 	}
-	if err := c.Wait(); err != nil || !strings.Contains(c.says(), "stopped: 0 messages") {
-		t.Errorf("SIGTERM under nohup ends with %v:\n%s", err, c.says())
+	if err := c.Wait(); err != nil || !strings.Contains(c.hasPrinted(), "stopped: 0 messages") {
+		t.Errorf("SIGTERM under nohup ends with %v:\n%s", err, c.hasPrinted())
 	}
 }

@@ -28,31 +28,31 @@ import (
 
 func TestMain(m *testing.M) { planttest.Main(m) }
 
-// The program is replaced under load by another version of it, and that by the first
-// one again. EUSN_OLDER is the path of the other one: make upgrade builds it from the
-// history. Without it, today's program takes its place, so that stopping, replacing
-// and killing are checked, and the formats of two versions are not. Each sequence is
-// predicted once, with the bits of an evaluation of what was sent.
+// The program is replaced under load by another version, and then by the first version.
+// EUSN_OLDER is the path of the other version: make upgrade builds it from the history.
+// Without EUSN_OLDER, the current program replaces itself, so that stops, replacements
+// and kills are checked, but not the formats of two versions. Each sequence is predicted
+// once, with the bits of an evaluation of the sent samples.
 
-// One process with its server inside: another program is started in its directory.
+// One process with an embedded server: another program is started in its directory.
 func TestUpgradeInPlace(t *testing.T) {
 	u := newUpgrade(t)
 	run := []string{"run", "-c", u.conf, "--model", u.Model, "--dir", filepath.Join(u.Dir, "data"), "--port", u.Port, "--partitions", fmt.Sprint(planttest.Partitions)}
 	c := u.run(u.older, run)
 	u.Connect()
-	u.feed()
+	u.startFeed()
 	for i, next := range []string{"", u.older, "", u.older, ""} {
-		u.more()
-		u.end(c, i == 2) // once by a crash of the newer, when the older must read what that wrote
+		u.awaitProgress()
+		u.endWorker(c, i == 2) // once by a crash of the newer program, whose data the older must read
 		c = u.run(next, run)
 	}
-	u.more()
-	u.check()
-	u.end(c, false)
+	u.awaitProgress()
+	u.checkPredictions()
+	u.endWorker(c, false)
 }
 
-// Workers at a server of their own: one after another is replaced, and back; where there
-// is another program, three, and forth again.
+// Workers with a separate server: one after another is replaced, and back; with another
+// version three times, and forth once more.
 func TestUpgradeRolling(t *testing.T) {
 	u := newUpgrade(t)
 	run := []string{"run", "-c", u.conf, "--model", u.Model, "--nats-url", u.URL, "--partitions", fmt.Sprint(planttest.Partitions)}
@@ -65,27 +65,27 @@ func TestUpgradeRolling(t *testing.T) {
 	for range n {
 		workers = append(workers, u.run(u.older, run))
 	}
-	u.feed()
+	u.startFeed()
 	for round, next := range rounds {
 		for i, w := range workers {
-			u.more()
-			u.end(w, (round+i)%3 == 1)
+			u.awaitProgress()
+			u.endWorker(w, (round+i)%3 == 1)
 			workers[i] = u.run(next, run)
 		}
 	}
-	u.more()
-	u.check()
+	u.awaitProgress()
+	u.checkPredictions()
 	for _, w := range workers {
-		u.end(w, false)
+		u.endWorker(w, false)
 	}
 }
 
-// upgrade is a job whose program is replaced, and what is sent to it meanwhile.
+// upgrade is a job whose program is replaced, and the samples sent meanwhile.
 type upgrade struct {
 	*planttest.Plant
 	older, conf string
 	client      *client.Client
-	sent        atomic.Int64 // sequences of each stream that the client was given whole
+	sent        atomic.Int64 // complete sequences of each stream passed to the client
 	stop, over  chan struct{}
 }
 
@@ -99,7 +99,7 @@ func newUpgrade(t *testing.T) *upgrade {
 		t.Log("NOT CHECKED: another version of the program: EUSN_OLDER does not name one (make upgrade)")
 		return u
 	}
-	u.Model = filepath.Join(u.Dir, "of the other") // what a user has whose program that is
+	u.Model = filepath.Join(u.Dir, "of the other") // the model of a user of the other program
 	for _, args := range [][]string{
 		{"offline", "import", clitest.TinyData(t, "Tiny", 2, 24, 40), "--out", u.Model + ".archive"},
 		{"offline", "retrain", "--archive", u.Model + ".archive", "--out", u.Model, "--members", "1", "--units", "5", "--policy", "count", "--length", fmt.Sprint(planttest.Length)},
@@ -111,7 +111,7 @@ func newUpgrade(t *testing.T) *upgrade {
 	return u
 }
 
-// run starts a program: today's, if path is empty.
+// run starts a program: the current one if path is empty.
 func (u *upgrade) run(path string, args []string) *child {
 	u.T.Helper()
 	if path == "" {
@@ -120,8 +120,8 @@ func (u *upgrade) run(path string, args []string) *child {
 	return awaitChild(u.T, osexec.Command(path, args...), "reading sensors.*")
 }
 
-// end ends a worker: orderly, or by a kill.
-func (u *upgrade) end(c *child, crash bool) {
+// endWorker ends a worker: cleanly, or by a kill.
+func (u *upgrade) endWorker(c *child, crash bool) {
 	u.T.Helper()
 	signal := syscall.SIGTERM
 	if crash {
@@ -131,12 +131,12 @@ func (u *upgrade) end(c *child, crash bool) {
 		u.T.Fatal(err)
 	}
 	if err := c.Wait(); err != nil && !crash {
-		u.T.Errorf("a worker that was asked to end: %v\n%s", err, c.says())
+		u.T.Errorf("a worker that was asked to end: %v\n%s", err, c.hasPrinted())
 	}
 }
 
-// feed sends sequences of all streams, in pieces, until the test ends.
-func (u *upgrade) feed() {
+// startFeed sends sequences of all streams, in pieces, until the test ends.
+func (u *upgrade) startFeed() {
 	u.T.Helper()
 	var err error
 	u.client, err = client.Connect(u.T.Context(), client.Options{URL: u.URL, Channels: []string{"c0", "c1"}, Rows: planttest.Length / 2, Latency: 5 * time.Millisecond})
@@ -151,7 +151,7 @@ func (u *upgrade) feed() {
 				return
 			case <-time.After(20 * time.Millisecond):
 			}
-			for piece := range 2 { // so that most states are within a sequence when a worker ends
+			for piece := range 2 { // so that most states are inside a sequence at the end of a worker
 				for s := range upgradeStreams {
 					x, times := upgradeSamples(s, q)
 					from, to := piece*planttest.Length/2, (piece+1)*planttest.Length/2
@@ -166,7 +166,7 @@ func (u *upgrade) feed() {
 	}()
 }
 
-// upgradeSamples are those of sequence q of a stream, and their times.
+// upgradeSamples returns the samples of sequence q of a stream, and their times.
 func upgradeSamples(stream, q int) (x []float32, times []int64) {
 	for i := range planttest.Length {
 		at := q*planttest.Length + i
@@ -177,16 +177,16 @@ func upgradeSamples(stream, q int) (x []float32, times []int64) {
 	return x, times
 }
 
-// more returns when the job has predicted some sequences more.
-func (u *upgrade) more() {
+// awaitProgress returns when the job has predicted some more sequences.
+func (u *upgrade) awaitProgress() {
 	u.T.Helper()
 	before := u.CountPredictions("eusn")
 	u.Await("predictions under load", func() bool { return u.CountPredictions("eusn") >= before+2*upgradeStreams })
 }
 
-// check ends the load, waits for the last prediction and compares all of them with an
-// evaluation.
-func (u *upgrade) check() {
+// checkPredictions ends the load, waits for the last prediction and compares all
+// predictions with an evaluation.
+func (u *upgrade) checkPredictions() {
 	t := u.T
 	t.Helper()
 	close(u.stop)
@@ -232,13 +232,13 @@ func (u *upgrade) check() {
 	for s := range upgradeStreams {
 		id := fmt.Sprint("m", s)
 		if !slices.Equal(got[id], want[id]) {
-			t.Errorf("stream %s: %d predictions, want %d; the first that differs is number %d", id, len(got[id]), len(want[id]), differs(got[id], want[id]))
+			t.Errorf("stream %s: %d predictions, want %d; the first that differs is number %d", id, len(got[id]), len(want[id]), describeDifference(got[id], want[id]))
 		}
 	}
 	t.Logf("%d predictions of %d streams, each once and as evaluated; the other program is %q", each*upgradeStreams, upgradeStreams, strings.TrimPrefix(u.older, u.Dir))
 }
 
-func differs(a, b []string) int {
+func describeDifference(a, b []string) int {
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
