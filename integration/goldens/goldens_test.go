@@ -13,14 +13,14 @@ import (
 
 var update = flag.Bool("update", false, "write the files of testdata")
 
-// golden is one job.
+// golden is a job.
 type golden struct {
 	name    string
 	train   []string // flags of offline retrain
 	numbers bool     // the training data have a number instead of a class
 	run     []string // flags of run, and of commands that need the stage's settings
 	input   input
-	// operate is what an operator does after half of the input, while no stage runs.
+	// operate is an operator's action after half of the input, while no stage runs.
 	operate func(j *job)
 }
 
@@ -54,7 +54,7 @@ var jobs = []golden{
 	}},
 }
 
-// TestGoldens runs each job and compares all that it comes to with its file.
+// TestGoldens runs each job and compares all its results with its file.
 func TestGoldens(t *testing.T) {
 	for _, g := range jobs {
 		t.Run(g.name, func(t *testing.T) {
@@ -88,8 +88,8 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// The files hold each column and each flag that a job can give at least once:
-// otherwise a column could be lost without a difference.
+// The files contain each possible column and flag of a job at least once: otherwise a
+// column could be lost without a difference.
 func TestGoldensHoldEverything(t *testing.T) {
 	all := ""
 	for _, g := range jobs {

@@ -30,14 +30,14 @@ const (
 	partitions = 3
 )
 
-// input is how the messages of a job differ.
+// input is the variant of the messages of a job.
 type input struct {
 	ends    bool // marks end sequences of 40 samples
 	gaps    bool // of a second, after 40 samples
-	missing bool // some values
+	missing bool // some values are missing
 }
 
-// job is a golden that runs, on a server of its own.
+// job is a running golden, with its own server.
 type job struct {
 	t       *testing.T
 	golden  golden
@@ -66,7 +66,7 @@ func newJob(t *testing.T, g golden) *job {
 	return j
 }
 
-// wearCSV is a recording of three machines that become faster: the number of a
+// wearCSV returns a recording of three machines that become faster: the number of a
 // sample in its stream (column seq) can be learned.
 func wearCSV() string {
 	var b strings.Builder
@@ -86,7 +86,8 @@ func (j *job) train(name string, more ...string) (path string) {
 	return path
 }
 
-// publish trains another readout, stores it in the job's registry and returns its fingerprint.
+// publish trains another readout, stores it in the job's registry and returns its
+// fingerprint.
 func (j *job) publish(more ...string) string {
 	return strings.TrimSpace(j.must("model", "publish", j.train("next.safetensors", more...)).Out)
 }
@@ -97,13 +98,14 @@ func (j *job) must(args ...string) clitest.Result {
 	return clitest.Must(j.t, append(args, "--nats-url", j.url)...)
 }
 
-// stage runs until stop.
+// stage starts the stage; it runs until stop.
 func (j *job) stage(more ...string) {
 	j.t.Helper()
 	j.running = clitest.Start(j.t, "reading ", slices.Concat([]string{"run", "--model", j.model, "--nats-url", j.url, "--shards", "1", "-c", j.config}, j.sized(), j.golden.run, more)...)
 }
 
-// sized is the number of partitions of the job, which has it when it begins.
+// sized returns the flag for the number of partitions, which is given at the start of the
+// job.
 func (j *job) sized() []string {
 	if j.running != nil {
 		return nil
@@ -116,7 +118,7 @@ func (j *job) stop() {
 	j.running.Stop(j.t).Want(j.t, 0)
 }
 
-// message is the k-th of a stream.
+// message returns the k-th message of a stream.
 func (in input) message(stream, k int) string {
 	rate := int64(10)
 	if stream == 4 {
@@ -145,8 +147,8 @@ func (in input) message(stream, k int) string {
 	return "[" + strings.Join(all, ",") + "]"
 }
 
-// send publishes messages, of all streams in turn, each when the one before is stored.
-// from and to count samples of all streams.
+// send publishes messages, of all streams in turn, each after the previous message is
+// stored. from and to count samples of all streams.
 func (j *job) send(from, to int) {
 	j.t.Helper()
 	clitest.OnServer(j.t, j.url, func(js jetstream.JetStream) error {
@@ -156,7 +158,8 @@ func (j *job) send(from, to int) {
 			_, err := js.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: []byte(payload), Header: header})
 			return err
 		}
-		// First, so that what is last has a prediction: a position alone is committed late.
+		// First, so that a prediction comes last: a position without predictions is
+		// committed late.
 		if err := put("sensors.s0", `{"c0":1,"c1":`, nil); err != nil {
 			return err
 		}
@@ -203,7 +206,7 @@ func (j *job) settle(name string) {
 	})
 }
 
-// ending is all that the job has come to, as text.
+// ending returns all results of the job, as text.
 func (j *job) ending() string {
 	var b strings.Builder
 	section := func(name string, lines []string) { fmt.Fprintf(&b, "# %s\n%s\n", name, strings.Join(lines, "\n")) }
@@ -232,7 +235,8 @@ func (j *job) ending() string {
 	return b.String()
 }
 
-// texts are objects as lines of JSON, without what depends on the clock or on chance.
+// texts returns objects as lines of JSON, without fields that depend on the clock or on
+// chance.
 func texts(t *testing.T, all []map[string]any, without ...string) (lines []string) {
 	for _, one := range all {
 		for _, key := range without {
@@ -247,14 +251,14 @@ func texts(t *testing.T, all []map[string]any, without ...string) (lines []strin
 	return lines
 }
 
-// shadows are what the report says of the job's.
+// shadows returns the report's shadows of the job.
 func (j *job) shadows() []string {
 	var report struct{ Shadows []map[string]any }
 	j.must("model", "shadow", "--report", "--json").Parse(j.t, &report)
 	return texts(j.t, report.Shadows, "since", "who", "time")
 }
 
-// evaluate is the model's evaluation of its archive, and each prediction of it.
+// evaluate returns the model's evaluation of its archive, with each prediction.
 func (j *job) evaluate() (lines []string) {
 	path := filepath.Join(j.dir, "predictions.parquet")
 	var report map[string]any
@@ -292,7 +296,7 @@ func (j *job) evaluate() (lines []string) {
 	return lines
 }
 
-// firstDifference is the first line that differs, 0 if none does.
+// firstDifference returns the first different line, 0 if there is none.
 func firstDifference(a, b string) (line int, inA, inB string) {
 	as, bs := strings.Split(a, "\n"), strings.Split(b, "\n")
 	for i := range max(len(as), len(bs)) {

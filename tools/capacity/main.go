@@ -20,10 +20,10 @@ type options struct {
 	rate           float64
 	message, spend time.Duration
 	kill           bool
-	plan           []string // more flags of plan
+	plan           []string // additional flags of plan
 }
 
-// row is what was predicted and measured of a number of machines.
+// row is the prediction and the measurement for a number of machines.
 type row struct {
 	Machines  int             `json:"machines"`
 	Predicted json.RawMessage `json:"predicted,omitempty"`
@@ -84,7 +84,7 @@ func run(ctx context.Context, o options) error {
 	return nil
 }
 
-// predict asks plan.
+// predict calls plan.
 func (o options) predict(ctx context.Context, machines int) (json.RawMessage, error) {
 	args := append([]string{"plan", "--json", "--model", o.model, "--machines", strconv.Itoa(machines),
 		"--rate", fmt.Sprint(o.rate), "--message", o.message.String()}, o.plan...)

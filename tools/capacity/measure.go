@@ -27,34 +27,34 @@ import (
 
 const (
 	asServer = "EUSN_CAPACITY_SERVER"
-	warm     = 4 * time.Second // of load, before anything is measured
+	warm     = 4 * time.Second // of load, before the measurement
 	patience = time.Minute
 	restart  = 5 * time.Second        // from a kill to the next start
-	glance   = 100 * time.Millisecond // between two looks at the backlog
-	ticks    = 100                    // of /proc/PID/stat, a second
+	glance   = 100 * time.Millisecond // interval of readings of the backlog
+	ticks    = 100                    // per second, of /proc/PID/stat
 )
 
-// measured is what a run took.
+// measured is the resource use of a run.
 type measured struct {
 	Cores     float64 `json:"cores"`        // busy: of the stage and its server
-	Publisher float64 `json:"publisher_s"`  // CPU time of a message outside: sending it and reading its prediction
+	Publisher float64 `json:"publisher_s"`  // CPU time per message outside the stage: sending it and reading its prediction
 	Memory    float64 `json:"memory_bytes"` // resident, at the end
 	Disk      float64 `json:"disk_bytes"`   // the data directory after the load
 	P50       float64 `json:"p50_ms"`
 	P99       float64 `json:"p99_ms"`
 	Max       float64 `json:"max_ms"`
-	Restart   float64 `json:"restart_after_kill_s,omitempty"` // until /readyz says 200
-	Backlog   []int   `json:"backlog,omitempty"`              // messages without an answer, every 100 ms from the kill on
-	CaughtUp  float64 `json:"caught_up_s,omitempty"`          // from the kill until no more wait than before it
+	Restart   float64 `json:"restart_after_kill_s,omitempty"` // until /readyz returns 200
+	Backlog   []int   `json:"backlog,omitempty"`              // unanswered messages, every 100 ms from the kill on
+	CaughtUp  float64 `json:"caught_up_s,omitempty"`          // from the kill until the backlog is back at its earlier level
 	Load      float64 `json:"load_average"`
 }
 
-// command runs before all other programs of the machine.
+// command returns a command with priority over all other programs of the machine.
 func command(ctx context.Context, program string, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "chrt", append([]string{"-f", "1", program}, args...)...)
 }
 
-// serve is a NATS server, for as long as its process lives.
+// serve runs a NATS server for the life of its process.
 func serve(dir, port string) error {
 	n, err := strconv.Atoi(port)
 	if err == nil {
@@ -66,12 +66,12 @@ func serve(dir, port string) error {
 	return err
 }
 
-// plant is the programs of one run.
+// plant is the programs of a run.
 type plant struct {
 	o             options
 	dir           string
 	port, metrics string
-	stage, server *exec.Cmd // server: nil where the stage brings its own
+	stage, server *exec.Cmd // server: nil if the stage embeds its server
 }
 
 func freePort() (string, error) {
@@ -90,7 +90,7 @@ func (p *plant) startServer(ctx context.Context) error {
 	if err := p.server.Start(); err != nil {
 		return err
 	}
-	return await(ctx, "the server does not listen", func() bool {
+	return awaitCondition(ctx, "the server does not listen", func() bool {
 		c, err := net.Dial("tcp", "127.0.0.1:"+p.port)
 		if err == nil {
 			c.Close()
@@ -114,7 +114,7 @@ func (p *plant) startStage(ctx context.Context) error {
 func (p *plant) url() string { return "nats://127.0.0.1:" + p.port }
 
 func (p *plant) ready(ctx context.Context) error {
-	return await(ctx, "the stage is not ready", func() bool {
+	return awaitCondition(ctx, "the stage is not ready", func() bool {
 		r, err := http.Get("http://127.0.0.1:" + p.metrics + "/readyz")
 		if err == nil {
 			r.Body.Close()
@@ -123,7 +123,7 @@ func (p *plant) ready(ctx context.Context) error {
 	})
 }
 
-func await(ctx context.Context, what string, ok func() bool) error {
+func awaitCondition(ctx context.Context, what string, ok func() bool) error {
 	for late := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
 		if ctx.Err() != nil || time.Now().After(late) {
 			return errors.Join(errors.New(what), ctx.Err())
@@ -132,14 +132,14 @@ func await(ctx context.Context, what string, ok func() bool) error {
 	return nil
 }
 
-func end(c *exec.Cmd) {
+func endProcess(c *exec.Cmd) {
 	if c != nil && c.Process != nil {
 		_ = c.Process.Kill()
 		_ = c.Wait()
 	}
 }
 
-// newPlant makes a plant that is not started; close ends it.
+// newPlant returns a plant before its start; close ends it.
 func newPlant(o options) (p *plant, err error) {
 	p = &plant{o: o}
 	if p.port, err = freePort(); err != nil {
@@ -153,13 +153,13 @@ func newPlant(o options) (p *plant, err error) {
 }
 
 func (p *plant) close() {
-	end(p.stage)
-	end(p.server)
+	endProcess(p.stage)
+	endProcess(p.server)
 	os.RemoveAll(p.dir)
 }
 
-// start starts the stage, and before it the server if that is to be killed, and waits until the
-// stage is ready.
+// start starts the stage, after the server if the stage will be killed, and waits until
+// the stage is ready.
 func (p *plant) start(ctx context.Context) error {
 	if p.o.kill {
 		if err := p.startServer(ctx); err != nil {
@@ -172,7 +172,7 @@ func (p *plant) start(ctx context.Context) error {
 	return p.ready(ctx)
 }
 
-// traffic is the messages of a plant's machines, and the predictions for them.
+// traffic is the messages of a plant's machines, and their predictions.
 type traffic struct {
 	js                 jetstream.JetStream
 	generator          *load.Generator
@@ -198,8 +198,8 @@ func (o options) newTraffic(nc *nats.Conn, machines int) (*traffic, error) {
 	return t, err
 }
 
-// start reads the predictions, and a second later begins to send; it waits until both are warm.
-// A failure cancels ctx.
+// start reads the predictions, starts to send a second later, and waits until both are
+// warm. A failure cancels ctx.
 func (t *traffic) start(ctx context.Context, cancel context.CancelCauseFunc, wg *sync.WaitGroup) {
 	expect := func(key string, due time.Time) {
 		if t.sent.Add(1) > int64(t.machines) { // a window needs two messages
@@ -223,8 +223,8 @@ func (t *traffic) start(ctx context.Context, cancel context.CancelCauseFunc, wg 
 	time.Sleep(warm)
 }
 
-// await waits until all predictions are there.
-func (t *traffic) await(ctx context.Context) error {
+// awaitAll waits for all predictions.
+func (t *traffic) awaitAll(ctx context.Context) error {
 	select {
 	case <-t.arrivals.All():
 		return nil
@@ -261,22 +261,22 @@ func (o options) measure(outer context.Context, machines int) (m measured, err e
 	defer cancel(nil)
 	t.start(ctx, cancel, &wg)
 	if o.kill {
-		err = p.fault(ctx, &m, func() int { return int(t.sent.Load()-t.back.Load()) - machines })
+		err = p.measureFault(ctx, &m, func() int { return int(t.sent.Load()-t.back.Load()) - machines })
 	} else {
-		err = p.steady(ctx, &m, func() int { return int(t.sent.Load()) })
+		err = p.measureSteady(ctx, &m, func() int { return int(t.sent.Load()) })
 	}
 	if err != nil {
 		return m, err
 	}
-	if err := t.await(ctx); err != nil {
+	if err := t.awaitAll(ctx); err != nil {
 		return m, err
 	}
 	ms := t.arrivals.Latencies(warm - o.message)
 	m.P50, m.P99, m.Max = load.Quantile(ms, .5), load.Quantile(ms, .99), load.Quantile(ms, 1)
-	if m.Disk, err = size(filepath.Join(p.dir, "nats")); err != nil || o.kill {
+	if m.Disk, err = folderSize(filepath.Join(p.dir, "nats")); err != nil || o.kill {
 		return m, err
 	}
-	end(p.stage)
+	endProcess(p.stage)
 	begin := time.Now()
 	if err := p.startStage(ctx); err != nil {
 		return m, err
@@ -286,10 +286,10 @@ func (o options) measure(outer context.Context, machines int) (m measured, err e
 	return m, err
 }
 
-// steady measures a load that goes on.
-func (p *plant) steady(ctx context.Context, m *measured, sent func() int) error {
+// measureSteady measures a continuous load.
+func (p *plant) measureSteady(ctx context.Context, m *measured, sent func() int) error {
 	n, cpu, err := sent(), 0., error(nil)
-	if cpu, err = p.cpu(); err != nil {
+	if cpu, err = p.cpuTime(); err != nil {
 		return err
 	}
 	own, err := load.CPUTime()
@@ -303,7 +303,7 @@ func (p *plant) steady(ctx context.Context, m *measured, sent func() int) error 
 		return context.Cause(ctx)
 	}
 	took := time.Since(begin).Seconds()
-	after, err := p.cpu()
+	after, err := p.cpuTime()
 	if err != nil {
 		return err
 	}
@@ -319,14 +319,14 @@ func (p *plant) steady(ctx context.Context, m *measured, sent func() int) error 
 	return err
 }
 
-// fault kills the stage, starts it again and watches what waits.
-func (p *plant) fault(ctx context.Context, m *measured, waiting func() int) error {
+// measureFault kills and restarts the stage and records the backlog.
+func (p *plant) measureFault(ctx context.Context, m *measured, waiting func() int) error {
 	usual := 0
 	for range 20 {
 		time.Sleep(glance / 10)
 		usual = max(usual, waiting())
 	}
-	end(p.stage)
+	endProcess(p.stage)
 	begin := time.Now()
 	again := make(chan error, 1)
 	time.AfterFunc(restart, func() { again <- p.startStage(ctx) })
@@ -353,8 +353,8 @@ func (p *plant) fault(ctx context.Context, m *measured, waiting func() int) erro
 	return err
 }
 
-// cpu is the CPU time of stage and server so far, in seconds.
-func (p *plant) cpu() (total float64, err error) {
+// cpuTime returns the CPU time of stage and server so far, in seconds.
+func (p *plant) cpuTime() (total float64, err error) {
 	for _, c := range []*exec.Cmd{p.stage, p.server} {
 		if c == nil {
 			continue
@@ -394,10 +394,10 @@ func loadAverage() (v float64, err error) {
 	return v, err
 }
 
-func size(dir string) (total float64, err error) {
+func folderSize(dir string) (total float64, err error) {
 	err = filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
-			return nil // a file that the server has removed meanwhile
+			return nil // a file removed by the server meanwhile
 		}
 		if i, err := d.Info(); err == nil {
 			total += float64(i.Size())

@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is read of /proc is this process's, and a folder's size is that of its files.
+// The readings of /proc are those of this process, and a folder's size is the size of its
+// files.
 func TestReadings(t *testing.T) {
 	dir := t.TempDir()
 	for name, n := range map[string]int{"a": 1000, "b": 500} {
@@ -16,14 +17,15 @@ func TestReadings(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if n, err := size(dir); err != nil || n != 1500 {
+	if n, err := folderSize(dir); err != nil || n != 1500 {
 		t.Errorf("%v bytes (%v), want 1500", n, err)
 	}
 	before, err := resident(os.Getpid())
 	if err != nil || before < 1e6 {
 		t.Fatalf("%v bytes resident (%v)", before, err)
 	}
-	// Not of Go's heap, beside which the race detector keeps as much again and more.
+	// Memory outside Go's heap, for which the race detector needs as much memory again
+	// and more.
 	block, err := unix.Mmap(-1, 0, 64<<20, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
 		t.Fatal(err)

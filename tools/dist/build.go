@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// source is a commit, alone in a folder.
+// source is a commit in a separate folder.
 type source struct {
 	dir     string
 	time    time.Time // of the commit
 	goroot  string
-	modules map[string]string // where each module of go.mod is: by path@version
+	modules map[string]string // folder of each module of go.mod: by path@version
 }
 
-// checkout clones what is checked out here. The clone has what is committed and no
-// more, and Go finds its version there, which it does not in a worktree of git.
+// checkout clones the current commit. The clone has only committed files, and Go finds
+// the version in a clone, but not in a worktree of git.
 func checkout(ctx context.Context) (src *source, done func(), err error) {
 	at, err := output(ctx, "", nil, "git", "rev-parse", "--show-toplevel")
 	if err != nil {
@@ -34,7 +34,7 @@ func checkout(ctx context.Context) (src *source, done func(), err error) {
 		return nil, nil, err
 	}
 	if changed != "" {
-		return nil, nil, fmt.Errorf("a release is made of a commit, and these files differ from it: commit them first\n%s", changed)
+		return nil, nil, fmt.Errorf("a release is made from a commit, but these files differ from it: commit them first\n%s", changed)
 	}
 	tmp, err := os.MkdirTemp("", "eusn-dist-*")
 	if err != nil {
@@ -82,15 +82,15 @@ func checkout(ctx context.Context) (src *source, done func(), err error) {
 	return src, done, nil
 }
 
-// moduleDir says where a module is that the program was built with.
+// moduleDir returns the folder of a module of the program.
 func (s *source) moduleDir(path, version string) (string, error) {
 	if dir := s.modules[path+"@"+version]; dir != "" {
 		return dir, nil
 	}
-	return "", fmt.Errorf("module %s %s is in the program, and not among those that go list knows", path, version)
+	return "", fmt.Errorf("module %s %s is in the program, but not in the output of go list", path, version)
 }
 
-// built is the program for one platform.
+// built is the program for a platform.
 type built struct {
 	os, arch string
 	program  []byte
@@ -121,12 +121,12 @@ func (s *source) build(ctx context.Context, platform string) (*built, error) {
 		}
 	}
 	if !strings.HasPrefix(b.version, "v") || b.commit == "" {
-		return nil, fmt.Errorf("%s: the program says version %q and commit %q: want those of git", platform, b.version, b.commit)
+		return nil, fmt.Errorf("%s: the program reports version %q and commit %q: want those of git", platform, b.version, b.commit)
 	}
 	return b, nil
 }
 
-// output runs a program and returns what it prints, without the last line's end.
+// output runs a program and returns its output, without the end of the last line.
 func output(ctx context.Context, dir string, env []string, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

@@ -22,7 +22,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/tools/dist/pack"
 )
 
-// example is a release whose program is this test.
+// example is a release with this test as its program.
 func example(t *testing.T) *files {
 	t.Helper()
 	self, err := os.Executable()
@@ -70,8 +70,8 @@ func components(t *testing.T, materials []byte) []component {
 	return d.Components
 }
 
-// The bill of materials names Go and the modules in the program, and each has its
-// licence beside it.
+// The bill of materials names Go and the modules in the program, and the licence of each
+// is included.
 func TestMaterials(t *testing.T) {
 	f := example(t)
 	all := components(t, f.materials)
@@ -96,7 +96,7 @@ func TestMaterials(t *testing.T) {
 	}
 }
 
-// The packages hold what they promise.
+// The packages have the promised content.
 func TestContents(t *testing.T) {
 	f := example(t)
 	for _, debian := range []bool{true, false} {
@@ -124,7 +124,7 @@ func TestContents(t *testing.T) {
 			if len(file.Data) == 0 {
 				t.Errorf("%s is empty", file.Path)
 			}
-			// What a unit's command reads is installed.
+			// The configuration of a unit's command is installed.
 			if strings.HasSuffix(file.Path, ".service") {
 				_, config, _ := strings.Cut(string(file.Data), " -c /")
 				if config = strings.Fields(config)[0]; find(config) == nil {
@@ -136,7 +136,7 @@ func TestContents(t *testing.T) {
 			}
 		}
 	}
-	f.build.program = []byte("small") // the real one takes long to compress
+	f.build.program = []byte("small") // the real program takes long to compress
 	made, err := f.packages()
 	if err != nil {
 		t.Fatal(err)
@@ -151,7 +151,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// The program takes the configuration files that the packages install.
+// The program accepts the configuration files of the packages.
 func TestPackagedConfigurations(t *testing.T) {
 	files, err := filepath.Glob("../../configs/package/*.yaml")
 	if err != nil || len(files) < 2 {
@@ -162,7 +162,7 @@ func TestPackagedConfigurations(t *testing.T) {
 	}
 }
 
-// A document that a message names is in the archive and in the packages.
+// A document named in a message is in the archive and in the packages.
 func TestNamedDocuments(t *testing.T) {
 	f := example(t)
 	there := map[string]bool{}
@@ -184,7 +184,7 @@ func TestNamedDocuments(t *testing.T) {
 		}
 		text, err := os.ReadFile(filepath.Join("../..", name))
 		if errors.Is(err, os.ErrNotExist) {
-			continue // deleted, and not yet committed
+			continue // deleted, not committed
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -208,7 +208,7 @@ func TestNamedDocuments(t *testing.T) {
 	}
 }
 
-// Debian and rpm put versions in the order of the releases.
+// Debian and rpm sort versions in the order of the releases.
 func TestSystemVersion(t *testing.T) {
 	order := [][2]string{
 		{"0.0.0-20261124013340-b0bf30eaaad9", "0.0.0~20261124013340.b0bf30eaaad9"},
@@ -235,20 +235,20 @@ func TestSystemVersion(t *testing.T) {
 	}
 }
 
-// A folder with other files in it is left as it is, and an earlier release is replaced.
+// A folder with other files is not changed, and an earlier release is replaced.
 func TestFolder(t *testing.T) {
 	dir := t.TempDir()
 	mine := filepath.Join(dir, "eusn-stream.txt")
 	if err := os.WriteFile(mine, []byte("mine"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := emptied(dir); err == nil || !strings.Contains(err.Error(), "eusn-stream.txt") {
+	if err := emptyFolder(dir); err == nil || !strings.Contains(err.Error(), "eusn-stream.txt") {
 		t.Errorf("error %v, want one about the file", err)
 	}
-	if err := sums(dir); err != nil { // as if it were of a release
+	if err := writeSums(dir); err != nil { // as if the file belonged to a release
 		t.Fatal(err)
 	}
-	if err := emptied(dir); err != nil {
+	if err := emptyFolder(dir); err != nil {
 		t.Error(err)
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {

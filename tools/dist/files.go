@@ -27,7 +27,7 @@ const (
 		"It brings a NATS server, and takes samples over MQTT, HTTP and from field buses. Predictions are made exactly once, also when it is killed. This build has no support for GPUs."
 )
 
-// files is what a release has for one platform, besides how it is packed.
+// files are the files of a release for a platform, before packing.
 type files struct {
 	build       *built
 	version     string // 1.2.0, in the names of files
@@ -40,7 +40,7 @@ type files struct {
 	man         map[string][]byte
 	completions map[string][]byte // by shell
 	configs     map[string][]byte // by path below configs
-	docs        map[string][]byte // by name in docs: those that messages of the program name
+	docs        map[string][]byte // by name in docs: documents named in messages of the program
 }
 
 func (s *source) files(b *built) (*files, error) {
@@ -64,7 +64,7 @@ func (s *source) files(b *built) (*files, error) {
 	f.man = man.Pages(root.Command(), f.version, s.time)
 	f.configs = map[string][]byte{}
 	err = fs.WalkDir(os.DirFS(filepath.Join(s.dir, "configs")), ".", func(name string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || strings.HasPrefix(name, "prometheus/faults/") || strings.HasSuffix(name, "_test.yaml") { // these are for tests
+		if err != nil || d.IsDir() || strings.HasPrefix(name, "prometheus/faults/") || strings.HasSuffix(name, "_test.yaml") { // files for tests
 			return err
 		}
 		f.configs[name], err = os.ReadFile(filepath.Join(s.dir, "configs", name))
@@ -77,7 +77,7 @@ func (s *source) files(b *built) (*files, error) {
 	return f, err
 }
 
-// docs are the documents beside each other in docs.
+// docs returns the documents in docs.
 func (s *source) docs() (map[string][]byte, error) {
 	paths, err := filepath.Glob(filepath.Join(s.dir, "docs", "*.md"))
 	if err != nil {
@@ -92,7 +92,7 @@ func (s *source) docs() (map[string][]byte, error) {
 	return all, nil
 }
 
-// completions are the scripts with which shells complete the program's commands.
+// completions returns the scripts for shells to complete the program's commands.
 func completions() (map[string][]byte, error) {
 	var bash, zsh, fish, powershell bytes.Buffer
 	c := root.Command()
@@ -104,7 +104,7 @@ func completions() (map[string][]byte, error) {
 	return map[string][]byte{"bash": bash.Bytes(), "zsh": zsh.Bytes(), "fish": fish.Bytes(), "powershell": powershell.Bytes()}, nil
 }
 
-// packages are all files of a release for one platform.
+// packages returns all files of a release for a platform.
 func (f *files) packages() ([]pack.File, error) {
 	name := fmt.Sprintf("eusn-stream-%s-%s-%s", f.version, f.build.os, f.archName())
 	made := []pack.File{{Path: name + ".cdx.json", Data: f.materials}}
@@ -143,7 +143,7 @@ func (f *files) archName() string {
 	return f.build.arch
 }
 
-// archive is what people unpack where they like.
+// archive returns the files of the portable archive.
 func (f *files) archive() []pack.File {
 	program := "eusn-stream"
 	if f.build.os == "windows" {
@@ -175,7 +175,7 @@ func (f *files) archive() []pack.File {
 	return all
 }
 
-// installed is what a deb or an rpm installs.
+// installed returns the package with the files that a deb or an rpm installs.
 func (f *files) installed(debian bool) *pack.Package {
 	zsh := "usr/share/zsh/site-functions"
 	if debian {
@@ -227,8 +227,8 @@ func (f *files) installed(debian bool) *pack.Package {
 	return p
 }
 
-// systemVersion is a version in the order of Debian and rpm: one before a release sorts
-// before it, and commits after a tag sort after it.
+// systemVersion returns a version in the order of Debian and rpm: a pre-release sorts
+// before its release, and commits after a tag sort after the tag.
 //
 //	1.2.0 -> 1.2.0   1.2.0-rc.1 -> 1.2.0~rc.1
 //	1.2.1-0.20261124013340-b0bf30eaaad9 -> 1.2.1~0.20261124013340.b0bf30eaaad9
@@ -244,16 +244,17 @@ func (f *files) debChangelog(version string) []byte {
 	return fmt.Appendf(nil, "eusn-stream (%s) unstable; urgency=medium\n\n  * What changed is in CHANGELOG.md.gz beside this file.\n\n -- %s  %s\n", version, maintainer, f.time.Format(time.RFC1123Z))
 }
 
-// gzipped is as Debian wants documents: the best compression, no name, no time.
+// gzipped compresses data as Debian requires for documents: best compression, no name, no
+// time.
 func gzipped(data []byte) []byte {
 	var b bytes.Buffer
-	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // its level exists
+	w, _ := gzip.NewWriterLevel(&b, gzip.BestCompression) // the level is valid
 	w.Write(data)
 	w.Close()
 	return b.Bytes()
 }
 
-// image is what a container is started from: the program, a user, and two folders.
+// image returns the container image: the program, a user, and two folders.
 func (f *files) image() pack.Image {
 	const user = 65532
 	return pack.Image{

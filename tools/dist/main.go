@@ -1,14 +1,14 @@
-// Command dist makes the files of a release: packages for Debian and rpm, archives,
-// a container image, bills of materials, checksums and their signature.
+// Command dist makes the files of a release: packages for Debian and rpm, archives, a
+// container image, bills of materials, checksums and their signature.
 //
 //	make dist
 //	make dist PLATFORMS=linux/amd64
 //
-// It builds the commit that is checked out, in a clone of its own: nothing that is not
-// committed is in a release. The version is that of the commit's tag; without one it is
-// Go's pseudo-version, such as v0.0.0-20261124013340-b0bf30eaaad9. The time of all files
-// is the commit's. So the same commit and the same Go give the same bytes, on every
-// machine. docs/install.md, "Make a release".
+// It builds the current commit, in a separate clone: a release contains only committed
+// files. The version is the commit's tag; without a tag Go's pseudo-version, for example
+// v0.0.0-20261124013340-b0bf30eaaad9. The time of all files is the commit's. So the same
+// commit and the same Go give the same bytes, on every machine. docs/install.md, "Make a
+// release".
 package main
 
 import (
@@ -28,12 +28,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/tools/dist/pack"
 )
 
-// all is what a release is made for.
+// all are the platforms of a release.
 const all = "linux/amd64,linux/arm64,linux/arm,darwin/amd64,darwin/arm64,windows/amd64"
 
 func main() {
-	out := flag.String("out", "dist", "folder for the files; what is in it is replaced")
-	platforms := flag.String("platforms", all, "what to build for, as Go names it; linux/arm is ARMv7")
+	out := flag.String("out", "dist", "folder for the files; its content is replaced")
+	platforms := flag.String("platforms", all, "platforms to build for, as GOOS/GOARCH; linux/arm is ARMv7")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
@@ -68,7 +68,7 @@ func (s *source) writePackages(ctx context.Context, platform, out string) (*file
 func release(ctx context.Context, out string, platforms []string) error {
 	for _, p := range platforms {
 		if !slices.Contains(strings.Split(all, ","), p) {
-			return fmt.Errorf("-platforms: %q: want some of %s", p, all)
+			return fmt.Errorf("-platforms: %q: want platforms of %s", p, all)
 		}
 	}
 	src, done, err := checkout(ctx)
@@ -80,7 +80,7 @@ func release(ctx context.Context, out string, platforms []string) error {
 	if err != nil {
 		return err
 	}
-	if err := emptied(out); err != nil {
+	if err := emptyFolder(out); err != nil {
 		return err
 	}
 	var images []pack.Image
@@ -102,7 +102,7 @@ func release(ctx context.Context, out string, platforms []string) error {
 			return err
 		}
 	}
-	if err := sums(out); err != nil {
+	if err := writeSums(out); err != nil {
 		return err
 	}
 	if key == nil {
@@ -112,9 +112,9 @@ func release(ctx context.Context, out string, platforms []string) error {
 	return sign(out, key, r.version, src.time)
 }
 
-// emptied makes a folder, or removes from it the release that is in it. A folder with
-// other files is left as it is.
-func emptied(out string) error {
+// emptyFolder creates a folder, or removes a release from it. A folder with other files
+// is not changed.
+func emptyFolder(out string) error {
 	entries, err := os.ReadDir(out)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		return err
@@ -126,7 +126,7 @@ func emptied(out string) error {
 	before := append(strings.Fields(string(list)), sumsName, signatureName)
 	for _, e := range entries {
 		if !slices.Contains(before, e.Name()) {
-			return fmt.Errorf("%s holds %s, which is not of a release: name another folder", out, e.Name())
+			return fmt.Errorf("%s holds %s, which is not part of a release: specify another folder", out, e.Name())
 		}
 	}
 	for _, e := range entries {
@@ -139,8 +139,8 @@ func emptied(out string) error {
 
 const sumsName = "SHA256SUMS"
 
-// sums writes the checksums of all files, for sha256sum -c.
-func sums(out string) error {
+// writeSums writes the checksums of all files, for sha256sum -c.
+func writeSums(out string) error {
 	entries, err := os.ReadDir(out)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func write(path string, data []byte) error {
 	return os.WriteFile(path, data, 0o644)
 }
 
-// bill is the bill of materials and the licences of a program.
+// bill returns the bill of materials and the licences of a program.
 func (b *built) bill(src *source) (materials, licences []byte, err error) {
 	if materials, err = bom.Write(b.program, src.time); err != nil {
 		return nil, nil, err

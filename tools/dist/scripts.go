@@ -2,10 +2,10 @@ package main
 
 import "strings"
 
-// scripts are what runs when a package is installed and removed: they tell systemd of
-// the units. Installing enables and starts nothing; an upgrade restarts what runs, which
-// continues where it was; removing stops it. The data in /var/lib and what the
-// administrator wrote into /etc stay, also after a purge of the deb but for the
+// scripts are the install and remove scripts of the packages, which notify systemd of the
+// units. Installation enables and starts no service; an upgrade restarts running
+// services, which continue; removal stops them. The data in /var/lib and the
+// administrator's files in /etc remain, also after a purge of the deb, except for the
 // configuration.
 func scripts(units []string) (deb, rpm map[string]string) {
 	with := strings.NewReplacer("UNITS", strings.Join(units, " "))
@@ -65,8 +65,8 @@ fi
 	return deb, rpm
 }
 
-// overrides say why what lintian finds is meant so.
-const overrides = `# A Go program without cgo: it needs no library of the system, in the image neither.
+// overrides are the reasons for accepted findings of lintian.
+const overrides = `# A Go program without cgo: it needs no library of the system, nor in the image.
 eusn-stream: statically-linked-binary [usr/bin/eusn-stream]
 `
 

@@ -12,19 +12,19 @@ import (
 )
 
 const (
-	// keyVariable names the file of the secret key, as minisign -G writes it, and
-	// passwordVariable holds its password, if it has one.
+	// keyVariable is the environment variable with the file of the secret key, as written
+	// by minisign -G, and passwordVariable has its password, if any.
 	keyVariable, passwordVariable = "EUSN_SIGN_KEY", "EUSN_SIGN_PASSWORD"
 
-	// published is the document that has the public key.
+	// published is the document with the public key.
 	published = "docs/install.md"
 
 	signatureName = sumsName + ".minisig"
 )
 
-// secretKey reads the key that signs releases: nil where the environment names none.
-// Its public key must be in the document of the commit that dir holds: a signature that
-// nobody can check is refused before the files are made.
+// secretKey reads the key for signing releases: nil if the environment has no key file.
+// Its public key must be in the document of the commit in dir: a signature without a
+// published key is refused before the files are made.
 func secretKey(dir string) (*minisign.PrivateKey, error) {
 	path, password := os.Getenv(keyVariable), os.Getenv(passwordVariable)
 	if path == "" {
@@ -37,7 +37,7 @@ func secretKey(dir string) (*minisign.PrivateKey, error) {
 	var key minisign.PrivateKey
 	switch encrypted := minisign.IsEncrypted(text); {
 	case encrypted && password == "":
-		return nil, fmt.Errorf("%s: %s is encrypted: its password goes into %s", keyVariable, path, passwordVariable)
+		return nil, fmt.Errorf("%s: %s is encrypted: set its password in %s", keyVariable, path, passwordVariable)
 	case encrypted:
 		key, err = minisign.DecryptKey(password, text)
 	default:
@@ -56,9 +56,9 @@ func secretKey(dir string) (*minisign.PrivateKey, error) {
 	return &key, nil
 }
 
-// sign writes the signature of the checksums. Its comment is signed as well and says
-// the version, so that an older release cannot be passed off as a newer one. The time is
-// the commit's: the same commit and key give the same bytes.
+// sign writes the signature of the checksums. The comment is signed as well and contains
+// the version, so that an older release cannot pass for a newer one. The time is the
+// commit's: the same commit and key give the same bytes.
 func sign(out string, key *minisign.PrivateKey, version string, at time.Time) error {
 	list, err := os.Open(filepath.Join(out, sumsName))
 	if err != nil {

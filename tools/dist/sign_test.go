@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// commitWith is a commit whose document has the text.
+// commitWith returns a commit whose document has the text.
 func commitWith(t *testing.T, text string) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -28,8 +28,8 @@ func commitWith(t *testing.T, text string) (dir string) {
 	return dir
 }
 
-// environment names a file with the text of a secret key.
-func environment(t *testing.T, text []byte) {
+// setKeyFile sets the environment to a file with the text of a secret key.
+func setKeyFile(t *testing.T, text []byte) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "minisign.key")
 	if err := os.WriteFile(file, text, 0o600); err != nil {
@@ -39,8 +39,8 @@ func environment(t *testing.T, text []byte) {
 	t.Setenv(passwordVariable, "")
 }
 
-// generate lets minisign make a key without a password.
-func generate(t *testing.T) (public string, secret []byte) {
+// generateKey makes a key without a password, with minisign.
+func generateKey(t *testing.T) (public string, secret []byte) {
 	t.Helper()
 	cmd := exec.Command("minisign", "-G", "-W", "-p", "public", "-s", "secret")
 	cmd.Dir = t.TempDir()
@@ -59,14 +59,14 @@ func generate(t *testing.T) (public string, secret []byte) {
 	return lines[len(lines)-1], secret
 }
 
-// Debian's minisign takes the signature with the command of docs/install.md, and refuses
-// other checksums, another comment and another key.
+// Debian's minisign accepts the signature with the command of docs/install.md, and
+// refuses other checksums, another comment and another key.
 func TestSignature(t *testing.T) {
 	if _, err := exec.LookPath("minisign"); err != nil {
 		parts.Absent(t, "minisign", "%v: Debian has it", err)
 	}
-	public, secret := generate(t)
-	environment(t, secret)
+	public, secret := generateKey(t)
+	setKeyFile(t, secret)
 	key, err := secretKey(commitWith(t, "-P "+public+"\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -75,7 +75,7 @@ func TestSignature(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(out, "eusn-stream.deb"), []byte("a package"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if err := sums(out); err != nil {
+	if err := writeSums(out); err != nil {
 		t.Fatal(err)
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
@@ -93,7 +93,7 @@ func TestSignature(t *testing.T) {
 	if want := "eusn-stream 1.2.0, commit of 2026-01-02T03:04:05Z"; !ok || !strings.Contains(said, want) {
 		t.Fatalf("minisign says %q, want %q", said, want)
 	}
-	other, _ := generate(t)
+	other, _ := generateKey(t)
 	if said, ok := verify(other); ok {
 		t.Errorf("another key: minisign says %q", said)
 	}
@@ -115,7 +115,7 @@ func TestSignature(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// The same commit gives the same bytes, and the next release takes the place of this one.
+	// The same commit gives the same bytes, and the next release replaces this one.
 	was, err := os.ReadFile(filepath.Join(out, signatureName))
 	if err != nil {
 		t.Fatal(err)
@@ -126,13 +126,13 @@ func TestSignature(t *testing.T) {
 	if again, err := os.ReadFile(filepath.Join(out, signatureName)); err != nil || !bytes.Equal(was, again) {
 		t.Errorf("signed again: %q, %v, want %q", again, err, was)
 	}
-	if err := emptied(out); err != nil {
+	if err := emptyFolder(out); err != nil {
 		t.Error(err)
 	}
 }
 
-// A key that cannot be used is refused before files are made, and a release without one
-// is no error.
+// An unusable key is refused before files are made, and a release without a key is no
+// error.
 func TestSecretKey(t *testing.T) {
 	commit := commitWith(t, "no key yet\n")
 	public, key, err := minisign.GenerateKey(nil)
@@ -143,12 +143,12 @@ func TestSecretKey(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	environment(t, text)
+	setKeyFile(t, text)
 	if _, err := secretKey(commit); err == nil || !strings.Contains(err.Error(), public.String()) {
 		t.Errorf("the document has no public key: %v, want one that says %s", err, public)
 	}
-	// The beginning of an encrypted key: to make a whole one takes a gibibyte.
-	environment(t, []byte("untrusted comment: minisign encrypted secret key\nRWRTY0Iy"+strings.Repeat("A", 204)+"\n"))
+	// The beginning of an encrypted key: making a whole key needs a gibibyte.
+	setKeyFile(t, []byte("untrusted comment: minisign encrypted secret key\nRWRTY0Iy"+strings.Repeat("A", 204)+"\n"))
 	if _, err := secretKey(commit); err == nil || !strings.Contains(err.Error(), passwordVariable) {
 		t.Errorf("an encrypted key: %v, want one that says %s", err, passwordVariable)
 	}

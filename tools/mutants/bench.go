@@ -19,7 +19,7 @@ type bench struct {
 	engine, arch string
 	path         string // of the assembly file, absolute
 	text         string
-	dir          string // for what is built
+	dir          string // folder of the built programs
 	limit        time.Duration
 	checked      map[string]bool
 }
@@ -49,30 +49,30 @@ func newBench(engine string) (*bench, error) {
 
 func (b *bench) close() { os.RemoveAll(b.dir) }
 
-// outcome is who has found a fault; nobody where assembled is all.
+// outcome is the part that has found a fault; if only assembled is set, none has.
 type outcome struct {
 	assembled     bool
-	suite, kernel bool   // the conformance suite; the kernels' own tests, which are run if it has not
-	said          string // by the compiler or by the test that failed
+	suite, kernel bool   // the conformance suite; the kernels' own tests, which run if the suite finds no fault
+	output        string // output of the compiler or of the failed test
 }
 
-// healthy fails unless the tests run and pass without a fault: only then does it
-// mean anything that they fail with one. It sets how long a run may take.
-func (b *bench) healthy(ctx context.Context, kernel string) error {
-	which := strings.Join(b.tests(kernel), " ")
+// checkHealthy fails unless the tests run and pass without a fault: only then is a
+// failure with a fault meaningful. It sets the time limit of a run.
+func (b *bench) checkHealthy(ctx context.Context, kernel string) error {
+	which := strings.Join(b.testsOf(kernel), " ")
 	if b.checked[which] {
 		return nil
 	}
 	b.checked[which] = true
 	began := time.Now()
-	got, err := b.try(ctx, kernel, b.text)
+	got, err := b.tryText(ctx, kernel, b.text)
 	switch {
 	case err != nil:
 		return err
 	case !got.assembled:
-		return fmt.Errorf("the tests do not build without a fault: %s", got.said)
+		return fmt.Errorf("the tests do not build without a fault: %s", got.output)
 	case got.suite || got.kernel:
-		return fmt.Errorf("the tests fail without a fault, so they cannot find one: %s", got.said)
+		return fmt.Errorf("the tests fail without a fault, so they cannot find one: %s", got.output)
 	}
 	b.limit = max(b.limit, 10*time.Since(began))
 	return nil
@@ -81,11 +81,11 @@ func (b *bench) healthy(ctx context.Context, kernel string) error {
 func (b *bench) plant(ctx context.Context, kernel string, f fault) (outcome, error) {
 	lines := strings.Split(b.text, "\n")
 	lines[f.line-1] = "\t" + f.new
-	return b.try(ctx, kernel, strings.Join(lines, "\n"))
+	return b.tryText(ctx, kernel, strings.Join(lines, "\n"))
 }
 
-// tests are which of the suite's and of the kernels' own tests concern a kernel.
-func (b *bench) tests(kernel string) []string {
+// testsOf returns the tests of the suite and of the kernels that concern a kernel.
+func (b *bench) testsOf(kernel string) []string {
 	if strings.HasPrefix(kernel, "mixed") {
 		return []string{"^TestVectorMixed$/^" + b.engine + "$/^threads=1$", "^Test(Mixed|MaxOfZeros)/^" + b.engine + "$"}
 	}
@@ -101,8 +101,8 @@ func (b *bench) tests(kernel string) []string {
 	return []string{"^TestVector$/^" + b.engine + "$/^(1_thread|single|narrow|wide)$", "/^" + b.engine + "$"}
 }
 
-// try tests the file with this text in its place.
-func (b *bench) try(ctx context.Context, kernel, text string) (outcome, error) {
+// tryText tests the file with this text in its place.
+func (b *bench) tryText(ctx context.Context, kernel, text string) (outcome, error) {
 	file, overlay := filepath.Join(b.dir, "kernels.s"), filepath.Join(b.dir, "overlay.json")
 	list, err := json.Marshal(map[string]map[string]string{"Replace": {b.path: file}})
 	if err == nil {
@@ -117,17 +117,17 @@ func (b *bench) try(ctx context.Context, kernel, text string) (outcome, error) {
 		c := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags=-s -w", "-overlay", overlay, "-o", program, "./"+pkg)
 		c.Dir, c.Env = root, append(os.Environ(), "GOARCH="+b.arch)
 		if out, err := c.CombinedOutput(); err != nil {
-			return outcome{said: string(out)}, ctx.Err()
+			return outcome{output: string(out)}, ctx.Err()
 		}
-		said, err := b.runTests(ctx, filepath.Join(root, pkg), program, b.tests(kernel)[i])
-		if err != nil || said != "" {
-			return outcome{true, i == 0, i == 1, said}, err
+		output, err := b.runTests(ctx, filepath.Join(root, pkg), program, b.testsOf(kernel)[i])
+		if err != nil || output != "" {
+			return outcome{true, i == 0, i == 1, output}, err
 		}
 	}
 	return outcome{assembled: true}, nil
 }
 
-// runTests returns what a failing, crashing or endless test said, "" if all passed.
+// runTests returns the output of a failing, crashing or endless test, "" if all passed.
 func (b *bench) runTests(ctx context.Context, dir, program, tests string) (string, error) {
 	args := []string{program, "-test.failfast", "-test.run", tests}
 	if b.arch != runtime.GOARCH {

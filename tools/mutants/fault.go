@@ -36,7 +36,7 @@ type fault struct {
 	old, new string
 }
 
-// faults are all of a kind that a kernel can have.
+// faults returns all faults of a kind in a kernel.
 func (k kernel) faults(kind kind) (all []fault) {
 	for i, line := range k.lines {
 		code, _, _ := strings.Cut(line, "//")
@@ -51,8 +51,7 @@ func (k kernel) faults(kind kind) (all []fault) {
 	return all
 }
 
-// unseen are instructions without which the numbers stay the same, and the
-// function's end.
+// unseen are instructions without effect on the numbers, and the function's end.
 var unseen = []string{"VZEROUPPER", "PCALIGN", "NOP", "PREFETCHT0", "PRFM", "RET"}
 
 // operands splits at the commas outside brackets.
@@ -76,7 +75,7 @@ func operands(s string) (list []string) {
 	return list
 }
 
-// kind is a way to spoil an instruction; change returns "" where it has none.
+// kind is a way to change an instruction; change returns "" if there is none.
 type kind struct {
 	name   string
 	change func(op string, args []string) string
@@ -93,11 +92,11 @@ func kindNames() (names []string) {
 
 func instruction(op string, args []string) string { return op + " " + strings.Join(args, ", ") }
 
-// drop leaves the instruction out.
+// drop removes the instruction.
 func drop(string, []string) string { return "// left out" }
 
-// ordered are operations whose first two operands must not be exchanged. Not of
-// them is a maximum, which differs for zeros of two signs alone: TestMaxOfZeros.
+// ordered are operations whose first two operands must not be exchanged. A maximum, which
+// differs only for zeros of two signs, is not among them: TestMaxOfZeros.
 var ordered = regexp.MustCompile(`^(VSUB|VPSUB|VDIV|VPACK|VUNPCK|VPCMPGT|VPERM2F128|VPERMD|VSHUFF64X2|VINSERTF128|VUZP|VZIP|VTRN|VBIT|VUADDW)`)
 
 // swap exchanges the sources.
@@ -116,8 +115,8 @@ var (
 	memory    = regexp.MustCompile(`^([0-9]*)(\([A-Z0-9]+\).*)$`)
 )
 
-// constant adds one to the first constant (a float's size where it counts bytes),
-// or reads or writes memory one float further.
+// constant adds one to the first constant (a float's size if it counts bytes), or reads
+// or writes memory one float further.
 func constant(op string, args []string) string {
 	if op == "WORD" || strings.HasPrefix(op, "VBROADCASTSS") { // the second reads tables of one number
 		return ""
@@ -148,7 +147,7 @@ func constant(op string, args []string) string {
 
 var vector = regexp.MustCompile(`^([XYZKVF])([0-9]+)(\..*)?$`)
 
-// register takes the first vector or mask register's neighbour for it.
+// register replaces the first vector or mask register by its neighbor.
 func register(op string, args []string) string {
 	if w, ok := word(op, args); ok {
 		return fmt.Sprintf("WORD $%#08x", w^1<<5) // the first source
@@ -157,7 +156,7 @@ func register(op string, args []string) string {
 		if m := vector.FindStringSubmatch(a); m != nil {
 			n, _ := strconv.Atoi(m[2])
 			if n ^= 1; m[1] == "K" {
-				n = (n^1)%7 + 1 // K0 is no mask
+				n = (n^1)%7 + 1 // K0 is not a mask
 			}
 			args = slices.Clone(args)
 			args[i] = m[1] + strconv.Itoa(n) + m[3]
@@ -189,8 +188,8 @@ func pairs(list ...string) map[string]string {
 	return both
 }
 
-// arm64Float are the bits of the operations on four floats that Go's assembler does
-// not know, without their registers; the other operation differs in one bit: an
+// arm64Float are the bits of the operations on four floats that Go's assembler does not
+// support, without their registers; the exchanged operation differs in one bit: an
 // addition is a subtraction, a maximum a minimum, > becomes >=.
 var arm64Float = map[uint32]bool{0x4e20d400: true, 0x4ea0d400: true, 0x4e20f400: true, 0x4ea0f400: true, 0x6ea0e400: true, 0x6e20e400: true}
 
@@ -207,7 +206,7 @@ func operation(op string, args []string) string {
 	return ""
 }
 
-// word is the instruction that stands as a number.
+// word returns the instruction that is written as a number.
 func word(op string, args []string) (uint32, bool) {
 	if op != "WORD" || len(args) != 1 {
 		return 0, false
@@ -216,8 +215,8 @@ func word(op string, args []string) (uint32, bool) {
 	return uint32(w), err == nil
 }
 
-// unfuse rounds the product of a fused multiply-add. The product is in a register
-// whose value waits under the stack pointer.
+// unfuse rounds the product of a fused multiply-add. The product is in a register whose
+// value is saved below the stack pointer.
 func unfuse(op string, args []string) string {
 	if op != "VFMADD231PS" && op != "VFMLA" || len(args) != 3 {
 		return ""

@@ -1,7 +1,7 @@
 package main
 
-// protocol are faults in the commit protocol, in what is stored before what, and in who
-// may write. Each is found by a test of seconds.
+// protocol are faults in the commit protocol, in the order of stores, and in the rights
+// to write. A test of seconds finds each fault.
 var protocol = []planted{
 	{
 		name: "commit: a stale owner overwrites the record of the next",

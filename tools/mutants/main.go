@@ -1,25 +1,26 @@
-// Command mutants plants faults in the assembly of the CPU kernels, one at a
-// time, and says which of them the tests find (mutation testing).
+// Command mutants plants faults in the assembly of the CPU kernels, one at a time, and
+// reports the faults that the tests find (mutation testing).
 //
 //	make mutants                                        every engine; minutes each
 //	go run ./tools/mutants -engine avx512 -each 5 -seed 2
 //	go run ./tools/mutants -engine neon -kernels mixedTaps -kinds unfuse
 //
-// A fault is one changed instruction of the generated assembly: left out, with its
+// A fault is one changed instruction of the generated assembly: removed, with its
 // operands exchanged, with another constant, register or operation, or a fused
-// multiply-add that rounds its product. The compiler gets the changed file as an
-// overlay, so the tree stays as it is. The engines' conformance suite looks for
-// each; if it passes, the kernels' own tests do. A run that crashes or does not end
-// has found it, too.
+// multiply-add that rounds its product. The compiler gets the changed file as an overlay,
+// so the tree does not change. The engines' conformance suite looks for each fault; if
+// the suite passes, the kernels' own tests run. A run that crashes or does not end has
+// found the fault as well.
 //
-// With -protocol it plants other faults: those of faults.go, in what the stage and the
-// programs around it store, and in which order. Each names the test that must fail.
+// With -protocol it plants the faults of faults.go: in the data that the stage and the
+// programs around it store, and in the order of stores. Each fault names the test that
+// must fail.
 //
 //	make protocol-mutants
 //	go run ./tools/mutants -protocol -names resize
 //
-// Exit codes: 0 every fault was found; 1 one was not: a change that no result can
-// show, or a missing test; 2 the faults could not be tested.
+// Exit codes: 0 every fault was found; 1 a fault was not found: a change without an
+// effect on results, or a missing test; 2 the faults could not be tested.
 package main
 
 import (
@@ -42,7 +43,7 @@ func main() {
 	flag.StringVar(&o.kinds, "kinds", strings.Join(kindNames(), ","), "kinds of faults, with commas")
 	flag.IntVar(&o.each, "each", 3, "faults of each kind in each kernel")
 	flag.Uint64Var(&o.seed, "seed", 1, "seed of the choice of instructions")
-	protocol := flag.Bool("protocol", false, "plant the faults of the protocol instead of those of the kernels")
+	protocol := flag.Bool("protocol", false, "plant the faults of the protocol instead of the faults of the kernels")
 	names := flag.String("names", "", "with -protocol: regular expression of the faults' names")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
@@ -85,8 +86,8 @@ func parseKinds(list string) (map[string]bool, error) {
 	return chosen, nil
 }
 
-// run plants the faults, writes a line for each and a table, and returns how many
-// no test has found.
+// run plants the faults, writes a line for each fault and a table, and returns the number
+// of faults that no test has found.
 func (o options) run(ctx context.Context, out io.Writer) (int, error) {
 	b, err := newBench(o.engine)
 	if err != nil {
@@ -102,7 +103,7 @@ func (o options) run(ctx context.Context, out io.Writer) (int, error) {
 		if !o.kernels.MatchString(k.name) {
 			continue
 		}
-		if err := b.healthy(ctx, k.name); err != nil {
+		if err := b.checkHealthy(ctx, k.name); err != nil {
 			return 0, err
 		}
 		for _, kind := range kinds {
@@ -127,7 +128,7 @@ func (o options) run(ctx context.Context, out io.Writer) (int, error) {
 				case got.suite:
 					bySuite++
 				case got.kernel:
-					verdict = "found by the kernels' tests alone"
+					verdict = "found only by the kernels' tests"
 					byKernel++
 				default:
 					verdict = "LIVED"
@@ -139,6 +140,6 @@ func (o options) run(ctx context.Context, out io.Writer) (int, error) {
 	if planted == 0 {
 		return 0, fmt.Errorf("no fault planted: no kernel of %s has such a name and instruction", o.engine)
 	}
-	fmt.Fprintf(out, "%s: %d faults planted, %d found (%d by the conformance suite, %d by the kernels' tests alone)\n", o.engine, planted, bySuite+byKernel, bySuite, byKernel)
+	fmt.Fprintf(out, "%s: %d faults planted, %d found (%d by the conformance suite, %d only by the kernels' tests)\n", o.engine, planted, bySuite+byKernel, bySuite, byKernel)
 	return planted - bySuite - byKernel, nil
 }

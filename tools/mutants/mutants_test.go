@@ -12,7 +12,7 @@ import (
 )
 
 // TestFaults: every kernel of kind mixed has instructions for the faults, and a fault
-// is another text.
+// changes the text.
 func TestFaults(t *testing.T) {
 	for file, want := range map[string]int{"avx2_amd64.s": 6, "avx512_amd64.s": 4, "neon_arm64.s": 6} {
 		text, err := os.ReadFile("../../internal/kernel/" + file)
@@ -27,7 +27,7 @@ func TestFaults(t *testing.T) {
 			mixed++
 			for _, kind := range kinds {
 				faults := k.faults(kind)
-				if len(faults) < 4 && (kind.name != "unfuse" || !strings.Contains(k.name, "Gather")) { // which multiplies nothing
+				if len(faults) < 4 && (kind.name != "unfuse" || !strings.Contains(k.name, "Gather")) { // it has no multiplication
 					t.Errorf("%s %s: %d faults", k.name, kind.name, len(faults))
 				}
 				for _, f := range faults {
@@ -52,7 +52,7 @@ func TestKinds(t *testing.T) {
 		{"constant", "ADDQ $0x00000100, SI", "ADDQ $260, SI"},
 		{"constant", "VCMPPS $0x00, Y8, Y0, Y9", "VCMPPS $1, Y8, Y0, Y9"},
 		{"constant", "VMOVUPS (R9), Y8", "VMOVUPS 4(R9), Y8"},
-		{"constant", "VLD2 (R3), [V0.H8, V1.H8]", "VLD2 4(R3), [V0.H8, V1.H8]"}, // which does not assemble
+		{"constant", "VLD2 (R3), [V0.H8, V1.H8]", "VLD2 4(R3), [V0.H8, V1.H8]"}, // an invalid instruction
 		{"constant", "MOVD MixedSteps_Bits(R0), R4", ""},
 		{"register", "VMOVUPS Y8, 32(R10)", "VMOVUPS Y9, 32(R10)"},
 		{"register", "KXORQ K1, K2, K3", "KXORQ K2, K2, K3"},
@@ -73,8 +73,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestPlanted builds the tests with a fault and lets them find it: here one, all with
-// make mutants.
+// TestPlanted builds the tests with a fault and lets the tests find it: one fault here,
+// all faults with make mutants.
 func TestPlanted(t *testing.T) {
 	if !cpu.X86.HasAVX2 || !cpu.X86.HasFMA {
 		parts.Absent(t, "avx2", "no fault is planted in its kernels")

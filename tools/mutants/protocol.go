@@ -14,14 +14,14 @@ import (
 	"time"
 )
 
-// planted is a fault in what the stage and the programs around it store, and in which
-// order. The test must fail with it.
+// planted is a fault in the data that the stage and the programs around it store, or in
+// the order of stores. The test must fail with the fault.
 type planted struct {
 	name     string
 	file     string // from the root of the repository
-	old, new string // old is in the file once
+	old, new string // old occurs once in the file
 	pkg      string
-	test     string // its name, or that of a subtest
+	test     string // name of the test or subtest
 }
 
 // apply returns the text with the fault.
@@ -32,8 +32,8 @@ func (p planted) apply(text string) (string, error) {
 	return strings.Replace(text, p.old, p.new, 1), nil
 }
 
-// plantAll plants the faults of the protocol whose names match, and returns how many
-// their tests have not found.
+// plantAll plants the faults of the protocol whose names match, and returns the number of
+// faults that their tests have not found.
 func plantAll(ctx context.Context, out io.Writer, names *regexp.Regexp) (lived int, err error) {
 	root, err := moduleRoot()
 	if err != nil {
@@ -70,7 +70,7 @@ func plantAll(ctx context.Context, out io.Writer, names *regexp.Regexp) (lived i
 }
 
 // plant reports whether the test fails with the fault. The same test must pass without
-// it.
+// the fault.
 func (p planted) plant(ctx context.Context, root, dir string) (found bool, err error) {
 	path := filepath.Join(root, p.file)
 	text, err := os.ReadFile(path)
@@ -90,7 +90,7 @@ func (p planted) plant(ctx context.Context, root, dir string) (found bool, err e
 		return false, err
 	}
 	if said, failed, err := p.test1(ctx, root); err != nil || failed {
-		return false, errors.Join(err, fmt.Errorf("%s: the test %s fails without the fault, so it cannot find one: %s", p.name, p.test, said))
+		return false, errors.Join(err, fmt.Errorf("%s: the test %s fails without the fault, so it cannot find a fault: %s", p.name, p.test, said))
 	}
 	said, failed, err := p.test1(ctx, root, "-overlay", overlay)
 	if err != nil {

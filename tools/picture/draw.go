@@ -24,7 +24,7 @@ var integrityColour = map[string]string{"complete": "#E2E8F0", "held": "#FDE68A"
 
 const ink, quiet, alarm = "#0F172A", "#475569", "#B91C1C"
 
-// canvas is an SVG under way.
+// canvas is an SVG under construction.
 type canvas struct {
 	text    bytes.Buffer
 	samples int // of the whole width
@@ -32,7 +32,7 @@ type canvas struct {
 
 func (c *canvas) add(format string, args ...any) { fmt.Fprintf(&c.text, format+"\n", args...) }
 
-// x is the place of a sample.
+// x returns the position of a sample.
 func (c *canvas) x(sample int) float64 {
 	return left + float64(float64(width-left-right)*float64(sample)/float64(c.samples))
 }
@@ -45,7 +45,7 @@ func (c *canvas) write(x float64, y int, anchor, fill, text string) {
 	c.add(`<text x="%.1f" y="%d" text-anchor="%s" fill="%s">%s</text>`, x, y, anchor, fill, text)
 }
 
-// draw makes the picture.
+// draw draws the picture.
 func (m *shownMachine) draw() []byte {
 	c := &canvas{samples: m.samples()}
 	c.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" font-family="Helvetica, Arial, sans-serif" font-size="13">`, width, height)
@@ -53,18 +53,18 @@ func (m *shownMachine) draw() []byte {
 	c.add(`<rect width="%d" height="%d" rx="8" fill="#FFFFFF"/>`, width, height)
 	c.add(`<text x="16" y="28" font-size="17" font-weight="bold" fill="%s">A simulated machine, %.1f seconds: its sensors, and what eusn-stream says</text>`, ink, float64(m.samples())/machine.DefaultRate)
 	for k, name := range m.channels {
-		m.sensor(c, k, name)
+		m.drawSensor(c, k, name)
 	}
-	m.events(c)
-	m.bands(c)
-	m.axis(c)
+	m.drawEvents(c)
+	m.drawBands(c)
+	m.drawAxis(c)
 	c.add(`</svg>`)
 	return c.text.Bytes()
 }
 
-// sensor draws one channel: in each column of pixels all that lies between its
-// least and largest value.
-func (m *shownMachine) sensor(c *canvas, k int, name string) {
+// drawSensor draws a channel: in each column of pixels the range between its least and
+// largest value.
+func (m *shownMachine) drawSensor(c *canvas, k int, name string) {
 	y := top + k*(strip+gap)
 	c.box(0, m.samples(), y, strip, "#F8FAFC")
 	c.write(left-10, y+strip/2, "end", ink, name)
@@ -83,7 +83,7 @@ func (m *shownMachine) sensor(c *canvas, k int, name string) {
 	for from := 0; from < m.samples(); from += perColumn {
 		var low, high float32
 		seen := false
-		for i := from; i < min(from+perColumn+1, m.samples()); i++ { // and the next column's first: lines meet
+		for i := from; i < min(from+perColumn+1, m.samples()); i++ { // including the first sample of the next column, so that lines meet
 			v := m.values[i*channel+k]
 			if v != v {
 				continue
@@ -100,8 +100,8 @@ func (m *shownMachine) sensor(c *canvas, k int, name string) {
 	c.add(`<path d="%s" stroke="#334155" stroke-width="0.9" fill="none"/>`, path.String())
 }
 
-// events mark what was done to the machine's sensors and to the worker.
-func (m *shownMachine) events(c *canvas) {
+// drawEvents marks the faults of the machine's sensors and of the worker.
+func (m *shownMachine) drawEvents(c *canvas) {
 	mark := func(from, to, k int, colour, text string) {
 		y := top + k*(strip+gap)
 		c.add(`<rect x="%.1f" y="%d" width="%.1f" height="%d" fill="none" stroke="%s" stroke-width="1.5"/>`, c.x(from), y, c.x(to)-c.x(from), strip, colour)
@@ -114,8 +114,8 @@ func (m *shownMachine) events(c *canvas) {
 	c.write(c.x(killed), top-20, "middle", ink, "worker killed and started again: no prediction is lost or made twice")
 }
 
-// bands say what was true, and what the stage says.
-func (m *shownMachine) bands(c *canvas) {
+// drawBands draws the true states and the predictions of the stage.
+func (m *shownMachine) drawBands(c *canvas) {
 	y := bands
 	next := func(name string) int {
 		c.write(left-10, y+band/2+5, "end", ink, name)
@@ -128,20 +128,20 @@ func (m *shownMachine) bands(c *canvas) {
 		c.write(c.x(from+p.samples/2), at+17, "middle", "#FFFFFF", p.class)
 		from += p.samples
 	}
-	m.stretches(c, next("predicted"), func(p prediction) (string, string, string) {
+	m.drawStretches(c, next("predicted"), func(p prediction) (string, string, string) {
 		return p.Class, classColour[p.Class], "#FFFFFF"
 	})
-	m.stretches(c, next("integrity"), func(p prediction) (string, string, string) {
+	m.drawStretches(c, next("integrity"), func(p prediction) (string, string, string) {
 		return p.Integrity, integrityColour[p.Integrity], ink
 	})
-	m.stretches(c, next("flags"), func(p prediction) (string, string, string) {
+	m.drawStretches(c, next("flags"), func(p prediction) (string, string, string) {
 		return p.Flags, "#F8FAFC", alarm
 	})
 }
 
-// stretches draws a cell for each prediction, from the one before to its own end,
-// and names what neighbours share where there is room.
-func (m *shownMachine) stretches(c *canvas, y int, cell func(prediction) (text, fill, colour string)) {
+// drawStretches draws a cell for each prediction, from the end of the previous prediction
+// to its own, and labels equal neighbors if there is room.
+func (m *shownMachine) drawStretches(c *canvas, y int, cell func(prediction) (text, fill, colour string)) {
 	for _, p := range m.predictions {
 		_, fill, _ := cell(p)
 		c.box(p.end()-hop, p.end(), y, band, fill)
@@ -162,8 +162,8 @@ func (m *shownMachine) stretches(c *canvas, y int, cell func(prediction) (text, 
 	}
 }
 
-// axis names the seconds, and counts.
-func (m *shownMachine) axis(c *canvas) {
+// drawAxis labels the seconds and writes the counts.
+func (m *shownMachine) drawAxis(c *canvas) {
 	y := bands + 4*(band+between) + 6
 	for tenth := 0; tenth*machine.DefaultRate/5 <= m.samples(); tenth++ {
 		sample := tenth * machine.DefaultRate / 5

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	hop     = 80 // samples from one prediction to the next, and in a message: demo's
+	hop     = 80 // samples from one prediction to the next, and in a message: as in demo
 	channel = 3
 )
 
@@ -22,20 +22,22 @@ type phase struct {
 	samples int
 }
 
-// life is what the machine does. Phases are whole hops, so that a message holds one.
+// life is the machine's sequence of states. Phases are whole hops, so that a message is
+// in one phase.
 var life = []phase{{"healthy", 15 * hop}, {"outer-race", 17 * hop}, {"healthy", 13 * hop}, {"imbalance", 15 * hop}}
 
 // Faults around it, in samples.
 const (
-	killed               = 20 * hop // the worker is killed when the stage has answered so much
+	killed               = 20 * hop // the worker is killed after this number of answered samples
 	stuckFrom, stuckTo   = 35 * hop, 41 * hop
 	missFrom, missTo     = 51 * hop, 51*hop + 50
 	stuckChan, missChan  = 2, 0
-	seed                 = 5 // not the one that demo trains with
+	seed                 = 5 // not the seed of demo's training
 	nanosecondsPerSample = 1e9 / machine.DefaultRate
 )
 
-// shownMachine is the one shown: its samples, and what the stage said of them.
+// shownMachine is the machine in the picture: its samples, and the stage's predictions
+// for them.
 type shownMachine struct {
 	channels    []string
 	values      []float32 // samples x channels
@@ -45,7 +47,7 @@ type shownMachine struct {
 
 func (m *shownMachine) samples() int { return len(m.label) }
 
-// newMachine joins series of the simulation to a life, and spoils two sensors.
+// newMachine joins series of the simulation to a life, and disturbs two sensors.
 func newMachine(ctx context.Context) (*shownMachine, error) {
 	longest := slices.MaxFunc(life, func(a, b phase) int { return a.samples - b.samples })
 	d, err := machine.Simulate(ctx, machine.Options{Train: 4, Test: 8, Seed: seed, Samples: longest.samples}, nil)

@@ -1,12 +1,12 @@
-// Command picture draws docs/picture.svg: three sensors of a simulated machine,
-// and what the stage predicts of them, from a real run of eusn-stream.
+// Command picture draws docs/picture.svg: three sensors of a simulated machine, and the
+// stage's predictions for them, from a real run of eusn-stream.
 //
 //	make picture
 //
-// It lets the program simulate machines and train on them (demo), shows the stage
-// a machine that the model has not seen (run, replay), kills the worker in the
-// middle of it and starts it again. The same program gives the same bytes each
-// time, so a test draws the picture again and compares.
+// It runs the program to simulate machines and train a model on them (demo), lets the
+// stage classify a machine outside the training (run, replay), kills the worker in the
+// middle and restarts it. The same program gives the same bytes each time, so a test
+// redraws the picture and compares.
 package main
 
 import (
@@ -33,7 +33,7 @@ func main() {
 	}
 }
 
-// paint runs the program in a folder of its own and draws what came of it.
+// paint runs the program in a separate folder and draws the result.
 func paint(ctx context.Context, program string) ([]byte, error) {
 	dir, err := os.MkdirTemp("", "picture-*")
 	if err != nil {

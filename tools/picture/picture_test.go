@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The picture in the README is what the program draws: the same bytes from a new
-// run, with another server, another training and another kill.
+// The picture in the README equals the program's drawing: the same bytes from a new run,
+// with another server, another training and another kill.
 func TestPicture(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "eusn-stream.exe")
 	if out, err := exec.Command("go", "build", "-o", program, "../../cmd/eusn-stream").CombinedOutput(); err != nil {

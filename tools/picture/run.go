@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// prediction is a line that "eusn-stream run --json" prints.
+// prediction is a line of "eusn-stream run --json".
 type prediction struct {
 	Seq       uint64 `json:"seq"`
 	Row       uint32 `json:"row"`
@@ -24,11 +24,11 @@ type prediction struct {
 	Flags     string `json:"flags"`
 }
 
-// end is how many samples the machine had sent when the sequence ended: messages
-// count from 1, rows from 0.
+// end returns the number of samples that the machine had sent at the end of the sequence:
+// messages count from 1, rows from 0.
 func (p prediction) end() int { return int(p.Seq-1)*hop + int(p.Row) + 1 }
 
-// run trains a model on other machines, and has the stage watch this one.
+// run trains a model on other machines, and lets the stage classify this machine.
 func (m *shownMachine) run(ctx context.Context, program, dir string) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, 5*time.Minute, errors.New("the program has not ended after 5 minutes"))
 	defer cancel()
@@ -55,7 +55,7 @@ func (m *shownMachine) run(ctx context.Context, program, dir string) error {
 		if err != nil {
 			return err
 		}
-		err = m.watch(exec.CommandContext(ctx, program, stage...), part, func() error {
+		err = m.watchStage(exec.CommandContext(ctx, program, stage...), part, func() error {
 			return call("replay", "--archive", archive, "--rows", strconv.Itoa(hop), "--resume", "--nats-url", "nats://127.0.0.1:"+port)
 		}, "http://127.0.0.1:"+health+"/readyz")
 		if err != nil {
@@ -65,11 +65,11 @@ func (m *shownMachine) run(ctx context.Context, program, dir string) error {
 	return nil
 }
 
-// watch starts the stage, has samples published, reads the predictions of all
-// samples up to part, and kills the stage.
-func (m *shownMachine) watch(stage *exec.Cmd, part int, publish func() error, readyz string) error {
-	var said bytes.Buffer
-	stage.Stderr = &said
+// watchStage starts the stage, publishes samples, reads the predictions of all samples up
+// to part, and kills the stage.
+func (m *shownMachine) watchStage(stage *exec.Cmd, part int, publish func() error, readyz string) error {
+	var output bytes.Buffer
+	stage.Stderr = &output
 	out, err := stage.StdoutPipe()
 	if err != nil {
 		return err
@@ -77,9 +77,9 @@ func (m *shownMachine) watch(stage *exec.Cmd, part int, publish func() error, re
 	if err := stage.Start(); err != nil {
 		return err
 	}
-	defer func() { stage.Process.Kill(); stage.Wait() }() // kill -9, as far as the system has it
-	if err := ready(readyz); err != nil {
-		return fmt.Errorf("%w\n%s", err, said.Bytes())
+	defer func() { stage.Process.Kill(); stage.Wait() }() // kill -9, as far as the system supports it
+	if err := awaitReady(readyz); err != nil {
+		return fmt.Errorf("%w\n%s", err, output.Bytes())
 	}
 	if err := publish(); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (m *shownMachine) watch(stage *exec.Cmd, part int, publish func() error, re
 			return nil
 		}
 	}
-	return fmt.Errorf("the stage ended: %w\n%s", lines.Err(), said.Bytes())
+	return fmt.Errorf("the stage ended: %w\n%s", lines.Err(), output.Bytes())
 }
 
 func wait(cmd *exec.Cmd) error {
@@ -115,8 +115,8 @@ func freePort() (string, error) {
 	return port, err
 }
 
-// ready waits until the stage has its partition and reads.
-func ready(readyz string) error {
+// awaitReady waits until the stage has its partition and reads.
+func awaitReady(readyz string) error {
 	last := errors.New("it was not asked")
 	for range 600 {
 		answer, err := http.Get(readyz)

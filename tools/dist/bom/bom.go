@@ -1,6 +1,6 @@
-// Package bom says what a program is made of: a bill of materials (CycloneDX 1.6,
-// JSON), and the licences of all that was linked into it. Both are read from the
-// program itself, and from the modules that it names.
+// Package bom lists the parts of a program: a bill of materials (CycloneDX 1.6, JSON),
+// and the licences of all linked modules. Both are read from the program itself, and from
+// its modules.
 package bom
 
 import (
@@ -18,7 +18,7 @@ import (
 	"time"
 )
 
-// Schema is the JSON Schema that documents of this package keep.
+// Schema is the JSON Schema of this package's documents.
 const Schema = "http://cyclonedx.org/schema/bom-1.6.schema.json"
 
 type document struct {
@@ -69,12 +69,12 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn,omitempty"`
 }
 
-// Write is the bill of materials of a program: the modules that were linked into it,
-// with the checksums by which Go knows them, and how it was built.
+// Write returns the bill of materials of a program: the linked modules, with their Go
+// checksums, and the build settings.
 func Write(program []byte, at time.Time) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
-		return nil, fmt.Errorf("bom: the program does not say what it is made of: %w", err)
+		return nil, fmt.Errorf("bom: the program has no build information: %w", err)
 	}
 	main := component{
 		Ref: purl(info.Main.Path, info.Main.Version), Type: "application", Name: "eusn-stream", Version: info.Main.Version,
@@ -121,16 +121,16 @@ func purl(path, version string) string {
 
 var licenceFile = regexp.MustCompile(`(?i)^(licen[cs]e|copying|notice|patents)([._-].*)?$`)
 
-// Licences are the texts of licences and notices of all modules that were linked into
-// a program, and of Go. root is the folder of Go, dirOf says where a module is.
+// Licences returns the texts of licences and notices of all modules linked into a
+// program, and of Go. root is the folder of Go, dirOf returns the folder of a module.
 func Licences(program []byte, root string, dirOf func(path, version string) (string, error)) ([]byte, error) {
 	info, err := buildinfo.Read(bytes.NewReader(program))
 	if err != nil {
-		return nil, fmt.Errorf("bom: the program does not say what it is made of: %w", err)
+		return nil, fmt.Errorf("bom: the program has no build information: %w", err)
 	}
 	var b bytes.Buffer
 	b.WriteString("eusn-stream contains the parts that are named here, each under its own licence.\n")
-	if err := texts(&b, "Go "+strings.TrimPrefix(info.GoVersion, "go"), root); err != nil {
+	if err := writeTexts(&b, "Go "+strings.TrimPrefix(info.GoVersion, "go"), root); err != nil {
 		return nil, err
 	}
 	for _, m := range info.Deps {
@@ -141,16 +141,16 @@ func Licences(program []byte, root string, dirOf func(path, version string) (str
 		if err != nil {
 			return nil, err
 		}
-		if err := texts(&b, m.Path+" "+m.Version, dir); err != nil {
+		if err := writeTexts(&b, m.Path+" "+m.Version, dir); err != nil {
 			return nil, err
 		}
 	}
 	return b.Bytes(), nil
 }
 
-// texts writes the texts of one part. A part without one is an error: somebody has to
-// look.
-func texts(to io.Writer, title, dir string) error {
+// writeTexts writes the texts of a part. A part without a text is an error that needs a
+// manual check.
+func writeTexts(to io.Writer, title, dir string) error {
 	var names []string
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -162,7 +162,7 @@ func texts(to io.Writer, title, dir string) error {
 		}
 	}
 	if readme, err := os.ReadFile(filepath.Join(dir, "README.md")); len(names) == 0 && err == nil && bytes.Contains(readme, []byte("Permission is hereby granted")) {
-		names = []string{"README.md"} // which ends with the licence
+		names = []string{"README.md"} // the licence is at its end
 	}
 	if len(names) == 0 {
 		return fmt.Errorf("bom: %s has no file with a licence in %s", title, dir)

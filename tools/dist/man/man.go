@@ -1,4 +1,4 @@
-// Package man writes manual pages, man(7), of the commands of a program.
+// Package man writes manual pages, man(7), of a program's commands.
 package man
 
 import (
@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Pages are the manual pages of section 1 of a command and of all that are under it,
-// by file name without folder: eusn-stream-config-check.1. Hidden commands have none.
-// Groups, whose page would only list others, have one, too.
+// Pages returns the manual pages of section 1 of a command and of all its subcommands, by
+// file name without folder: eusn-stream-config-check.1. Hidden commands have no page.
+// Groups, whose page only lists subcommands, have a page.
 func Pages(root *cobra.Command, version string, at time.Time) map[string][]byte {
 	pages := map[string][]byte{}
 	var visit func(c *cobra.Command)
@@ -78,7 +78,7 @@ func page(c *cobra.Command, version string, at time.Time) []byte {
 		}
 	}
 	if c.Example != "" {
-		line(".SH EXAMPLES\n.nf\n%s\n.fi", escape(undented(c.Example)))
+		line(".SH EXAMPLES\n.nf\n%s\n.fi", escape(undent(c.Example)))
 	}
 	line(`.SH "EXIT STATUS"`)
 	line(`0 if all went well. The other codes are listed by`)
@@ -89,7 +89,7 @@ func page(c *cobra.Command, version string, at time.Time) []byte {
 	return []byte(b.String())
 }
 
-// option is one flag: how it is written, what it does and what it is without.
+// option formats a flag: its syntax, its effect and its default.
 func option(f *pflag.Flag) string {
 	kind, usage := pflag.UnquoteUsage(f)
 	written := "--" + f.Name
@@ -108,7 +108,7 @@ func option(f *pflag.Flag) string {
 	return ".TP\n" + head + "\n" + escape(usage) + "\n"
 }
 
-// paragraphs writes a help text: its indented lines stay as they are.
+// paragraphs formats a help text: indented lines are unchanged.
 func paragraphs(text string) string {
 	var b strings.Builder
 	asIs := false
@@ -130,8 +130,8 @@ func paragraphs(text string) string {
 	return b.String()
 }
 
-// undented takes away what all lines begin with.
-func undented(text string) string {
+// undent removes the common indentation of all lines.
+func undent(text string) string {
 	lines := strings.Split(strings.Trim(text, "\n"), "\n")
 	for i, l := range lines {
 		lines[i] = strings.TrimPrefix(l, "  ")
@@ -141,7 +141,7 @@ func undented(text string) string {
 
 var escaper = strings.NewReplacer(`\`, `\e`, `-`, `\-`, "`", `\(ga`, `^`, `\(ha`, `~`, `\(ti`, "'", `\(aq`)
 
-// escape makes text that the formatter takes as it is.
+// escape escapes text for the formatter.
 func escape(text string) string {
 	text = escaper.Replace(text)
 	lines := strings.Split(text, "\n")

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// Tar is an archive of the files, compressed. Each path begins with prefix: "./" in
-// a deb, the name of a folder in an archive that people unpack.
+// Tar returns a compressed archive of the files. Each path begins with prefix: "./" in a
+// deb, the name of a folder in a portable archive.
 func Tar(prefix string, files []File, at time.Time) ([]byte, error) {
 	plain, err := plainTar(prefix, files, at)
 	if err != nil {
@@ -57,7 +57,7 @@ func compressed(data []byte) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Zip is an archive of the files, for systems without tar. Each path begins with
+// Zip returns an archive of the files, for systems without tar. Each path begins with
 // prefix.
 func Zip(prefix string, files []File, at time.Time) ([]byte, error) {
 	var b bytes.Buffer

@@ -13,12 +13,12 @@ import (
 // debArch are Debian's names of architectures.
 var debArch = map[string]string{"amd64": "amd64", "arm64": "arm64", "arm": "armhf"}
 
-// DebName is the name of the file that holds the package.
+// DebName returns the file name of the package.
 func (p *Package) DebName() string {
 	return fmt.Sprintf("%s_%s_%s.deb", p.Name, p.Version, debArch[p.Arch])
 }
 
-// Deb is the package for dpkg.
+// Deb returns the package for dpkg.
 func (p *Package) Deb() ([]byte, error) {
 	arch, known := debArch[p.Arch]
 	if !known {
@@ -53,7 +53,7 @@ func (p *Package) Deb() ([]byte, error) {
 		if i > 0 {
 			control.WriteString(" .\n")
 		}
-		for _, line := range wrapped(paragraph, 75) {
+		for _, line := range wrapText(paragraph, 75) {
 			control.WriteString(" " + line + "\n")
 		}
 	}
@@ -71,8 +71,8 @@ func (p *Package) Deb() ([]byte, error) {
 	return ar(p.Time, []member{{"debian-binary", []byte("2.0\n")}, {"control.tar.gz", controlTar}, {"data.tar.gz", data}}), nil
 }
 
-// wrapped cuts a paragraph into lines.
-func wrapped(text string, width int) (lines []string) {
+// wrapText splits a paragraph into lines.
+func wrapText(text string, width int) (lines []string) {
 	line := ""
 	for _, word := range strings.Fields(text) {
 		if line != "" && len(line)+1+len(word) > width {
@@ -89,7 +89,7 @@ type member struct {
 	data []byte
 }
 
-// ar is an archive of ar(5), which a deb is.
+// ar returns an archive of ar(5), the format of a deb.
 func ar(at time.Time, members []member) []byte {
 	var b bytes.Buffer
 	b.WriteString("!<arch>\n")

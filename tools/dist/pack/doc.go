@@ -1,8 +1,8 @@
-// Package pack writes files into packages: deb, rpm, tar.gz, zip, and an image of
-// the Open Container Initiative. It knows nothing of what is in them.
+// Package pack writes files into packages: deb, rpm, tar.gz, zip, and an image of the
+// Open Container Initiative, for any content.
 //
-// Equal contents give equal bytes: files are sorted, each has the one time of the
-// package, and nothing of the machine is written.
+// Equal contents give equal bytes: files are sorted, each has the time of the package,
+// and no property of the machine is written.
 //
 // Formats: deb(5); "RPM v4 package format" of rpm.org; the image layout and image
 // specifications 1.1 of opencontainers.org.
@@ -18,14 +18,14 @@ import (
 
 // File is a file of a package.
 type File struct {
-	Path   string      // from the root, without a slash before it: usr/bin/cat
+	Path   string      // from the root, without a leading slash: usr/bin/cat
 	Mode   fs.FileMode // permissions; fs.ModeDir for a directory, which has no Data
 	Data   []byte
-	Config bool // the administrator changes it: an upgrade keeps what he wrote
+	Config bool // changed by the administrator: an upgrade keeps the changes
 	Owner  int  // number of user and group: 0 is root
 }
 
-// Package is what deb and rpm say of themselves, and their files.
+// Package is the metadata and the files of a deb and an rpm.
 type Package struct {
 	Name        string
 	Version     string // a Debian version without revision: 1.2.0, 1.2.0~rc.1
@@ -41,8 +41,7 @@ type Package struct {
 	RPMScripts  map[string]string // scriptlets by name: post, preun, postun
 }
 
-// sorted are the files by path, with each directory above them that is not among
-// them.
+// sorted returns the files by path, with each missing parent directory.
 func sorted(files []File) []File {
 	have := map[string]bool{}
 	for _, f := range files {

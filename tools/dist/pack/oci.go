@@ -11,8 +11,8 @@ import (
 	oci "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// Image is what a container is started from, for one architecture: one layer, and
-// how to start it.
+// Image is the content of a container for one architecture: one layer, and the command to
+// start.
 type Image struct {
 	Arch       string // as Go names it: amd64, arm64, arm (ARMv7)
 	Files      []File
@@ -22,14 +22,13 @@ type Image struct {
 	Env        []string // NAME=value
 	WorkingDir string
 	Volumes    []string // directories that are kept outside of the container
-	Ports      []string // 4222/tcp: what may listen; opens nothing
+	Ports      []string // 4222/tcp: possible listeners; opens no port
 	Labels     map[string]string
 	Time       time.Time
 }
 
-// Layout is an image layout in a tar archive, as podman, skopeo, containerd and
-// docker (25 or later) load it: one name, which stands for the image of each
-// architecture.
+// Layout returns an image layout in a tar archive, as podman, skopeo, containerd and
+// docker (25 or later) load it: one name for the images of all architectures.
 func Layout(name string, images []Image) ([]byte, error) {
 	l := layout{files: map[string]File{}}
 	all := oci.Index{Versioned: version2, MediaType: oci.MediaTypeImageIndex}
@@ -105,7 +104,7 @@ func set(names []string) map[string]struct{} {
 	return s
 }
 
-// mustJSON is JSON of our own types, which always have one.
+// mustJSON encodes our own types, which always have a JSON form.
 func mustJSON(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

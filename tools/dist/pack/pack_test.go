@@ -40,7 +40,7 @@ func example() *Package {
 	}
 }
 
-// All that is packed is packed alike again, in whatever order files are given.
+// Packing is reproducible, for any order of files.
 func TestSameBytes(t *testing.T) {
 	p := example()
 	again := example()
@@ -66,7 +66,7 @@ func TestSameBytes(t *testing.T) {
 	}
 }
 
-// entries are the files of a tar archive, by name.
+// entries returns the files of a tar archive, by name.
 func entries(t *testing.T, packed []byte) map[string]*tar.Header {
 	t.Helper()
 	r, err := gzip.NewReader(bytes.NewReader(packed))
@@ -116,7 +116,7 @@ func TestZip(t *testing.T) {
 	}
 }
 
-// dpkg reads the deb, and installs it into a folder of its own.
+// dpkg reads the deb, and installs it into a separate folder.
 func TestDeb(t *testing.T) {
 	p := example()
 	data, err := p.Deb()
@@ -169,7 +169,7 @@ func TestDeb(t *testing.T) {
 	}
 }
 
-// The layout's digests and sizes are those of its parts, from the index to the layer.
+// The layout's digests and sizes match its parts, from the index to the layer.
 func TestLayout(t *testing.T) {
 	i := Image{Arch: "arm", Files: example().Files, User: "65532:65532", Entrypoint: []string{"/usr/bin/hello"}, WorkingDir: "/", Volumes: []string{"/var"}, Time: at}
 	amd64 := i

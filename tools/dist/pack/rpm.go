@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// rpmArch are the names of architectures that rpm has.
+// rpmArch are rpm's names of architectures.
 var rpmArch = map[string]string{"amd64": "x86_64", "arm64": "aarch64", "arm": "armv7hl"}
 
 const (
@@ -19,19 +19,19 @@ const (
 	rpmVendor  = "eusn-stream"
 
 	// Flags of files (rpmfileAttrs_e) and of dependencies (rpmsenseFlags_e).
-	rpmConfigNoReplace = 1<<0 | 1<<4 // an upgrade writes its version beside what was changed
+	rpmConfigNoReplace = 1<<0 | 1<<4 // an upgrade writes its version next to a changed file
 	rpmDoc             = 1 << 1
 	rpmLess            = 1 << 1
 	rpmEqual           = 1 << 3
 	rpmlib             = 1 << 24
 )
 
-// RPMName is the name of the file that holds the package.
+// RPMName returns the file name of the package.
 func (p *Package) RPMName() string {
 	return fmt.Sprintf("%s-%s-%s.%s.rpm", p.Name, p.Version, rpmRelease, rpmArch[p.Arch])
 }
 
-// RPM is the package for rpm 4.14 and later, without a signature.
+// RPM returns the package for rpm 4.14 and later, without a signature.
 func (p *Package) RPM() ([]byte, error) {
 	arch, known := rpmArch[p.Arch]
 	if !known {
@@ -43,7 +43,7 @@ func (p *Package) RPM() ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pack: rpm: %w", err)
 	}
-	header := p.rpmHeader(arch, files, payload).bytes(63)
+	header := p.rpmHeader(arch, files, payload).encode(63)
 	both := append(bytes.Clone(header), payload...)
 	sum := md5.Sum(both)
 	var signature rpmTags
@@ -55,14 +55,14 @@ func (p *Package) RPM() ([]byte, error) {
 
 	var b bytes.Buffer
 	b.Write(p.rpmLead())
-	b.Write(signature.bytes(62))
+	b.Write(signature.encode(62))
 	b.Write(make([]byte, -b.Len()&7)) // the header begins at a multiple of 8
 	b.Write(both)
 	return b.Bytes(), nil
 }
 
-// owned are the files, and the directories that belong to the package alone: rpm
-// removes what it owns.
+// owned returns the files, and the directories that belong only to the package: rpm
+// removes them with the package.
 func (p *Package) owned() []File {
 	var all []File
 	for _, f := range sorted(p.Files) {
@@ -73,7 +73,7 @@ func (p *Package) owned() []File {
 	return all
 }
 
-// rpmLead is what file(1) looks at. rpm itself reads only its first bytes.
+// rpmLead returns the lead for file(1). rpm itself reads only its first bytes.
 func (p *Package) rpmLead() []byte {
 	lead := make([]byte, 96)
 	copy(lead, "\xed\xab\xee\xdb\x03\x00\x00\x00")
@@ -84,7 +84,7 @@ func (p *Package) rpmLead() []byte {
 	return lead
 }
 
-// rpmHeader has the numbers that the tags have in rpm.
+// rpmHeader returns the header, with the numbers of rpm's tags.
 func (p *Package) rpmHeader(arch string, files []File, payload []byte) *rpmTags {
 	var t rpmTags
 	total := 0
@@ -127,9 +127,9 @@ func (p *Package) rpmHeader(arch string, files []File, payload []byte) *rpmTags 
 	t.texts(1113, p.Version+"-"+rpmRelease, p.Version+"-"+rpmRelease)
 	requires := [][2]string{{"rpmlib(CompressedFileNames)", "3.0.4-1"}, {"rpmlib(FileDigests)", "4.6.0-1"}, {"rpmlib(PayloadFilesHavePrefix)", "4.0-1"}, {"rpmlib(TildeInVersions)", "4.10.0-1"}}
 	for _, r := range requires {
-		t.add(1048, rpmInt32, binary.BigEndian.AppendUint32(nil, rpmlib|rpmLess|rpmEqual))
-		t.add(1049, rpmStrings, append([]byte(r[0]), 0))
-		t.add(1050, rpmStrings, append([]byte(r[1]), 0))
+		t.addValue(1048, rpmInt32, binary.BigEndian.AppendUint32(nil, rpmlib|rpmLess|rpmEqual))
+		t.addValue(1049, rpmStrings, append([]byte(r[0]), 0))
+		t.addValue(1050, rpmStrings, append([]byte(r[1]), 0))
 	}
 	t.text(1064, "4.14.0")
 	t.text(1124, "cpio")
@@ -141,7 +141,7 @@ func (p *Package) rpmHeader(arch string, files []File, payload []byte) *rpmTags 
 	return &t
 }
 
-// cpio is the payload: an archive in the "new ASCII" form.
+// cpio returns the payload: an archive in the "new ASCII" form.
 func cpio(files []File, at int64) []byte {
 	var b bytes.Buffer
 	write := func(inode int, name string, mode, links int, data []byte) {

@@ -29,8 +29,8 @@ type rpmTag struct {
 	data             []byte
 }
 
-// add adds a value, or the next element of one.
-func (t *rpmTags) add(tag, kind int, element []byte) {
+// addValue adds a value, or the next element of a value.
+func (t *rpmTags) addValue(tag, kind int, element []byte) {
 	i := slices.IndexFunc(t.all, func(e rpmTag) bool { return e.tag == tag })
 	if i < 0 {
 		i = len(t.all)
@@ -40,23 +40,23 @@ func (t *rpmTags) add(tag, kind int, element []byte) {
 	t.all[i].data = append(t.all[i].data, element...)
 }
 
-func (t *rpmTags) text(tag int, s string) { t.add(tag, rpmString, append([]byte(s), 0)) }
-func (t *rpmTags) i18n(tag int, s string) { t.add(tag, rpmI18N, append([]byte(s), 0)) }
+func (t *rpmTags) text(tag int, s string) { t.addValue(tag, rpmString, append([]byte(s), 0)) }
+func (t *rpmTags) i18n(tag int, s string) { t.addValue(tag, rpmI18N, append([]byte(s), 0)) }
 func (t *rpmTags) texts(tag int, list ...string) {
 	for _, s := range list {
-		t.add(tag, rpmStrings, append([]byte(s), 0))
+		t.addValue(tag, rpmStrings, append([]byte(s), 0))
 	}
 }
 
 func (t *rpmTags) int32s(tag int, list ...int) {
 	for _, v := range list {
-		t.add(tag, rpmInt32, binary.BigEndian.AppendUint32(nil, uint32(v)))
+		t.addValue(tag, rpmInt32, binary.BigEndian.AppendUint32(nil, uint32(v)))
 	}
 }
 
 func (t *rpmTags) int16s(tag int, list ...int) {
 	for _, v := range list {
-		t.add(tag, rpmInt16, binary.BigEndian.AppendUint16(nil, uint16(v)))
+		t.addValue(tag, rpmInt16, binary.BigEndian.AppendUint16(nil, uint16(v)))
 	}
 }
 
@@ -64,10 +64,11 @@ func (t *rpmTags) bin(tag int, data []byte) {
 	t.all = append(t.all, rpmTag{tag, rpmBin, len(data), data})
 }
 
-// bytes is the header: an index of 16 bytes for each value, and the values. All of
-// it is one region, whose tag signs and checks go by: the first entry of the index
-// points to a copy of itself behind the values, which says how long the index is.
-func (t *rpmTags) bytes(region int) []byte {
+// encode returns the header: an index of 16 bytes for each value, and the values. The
+// whole header is one region, named by a tag for signatures and checks: the first entry
+// of the index points to a copy of itself after the values, which has the length of the
+// index.
+func (t *rpmTags) encode(region int) []byte {
 	entry := func(tag, kind, offset, count int) []byte {
 		b := binary.BigEndian.AppendUint32(nil, uint32(tag))
 		b = binary.BigEndian.AppendUint32(b, uint32(kind))
@@ -98,7 +99,7 @@ func (t *rpmTags) bytes(region int) []byte {
 	return append(b, store.Bytes()...)
 }
 
-// rpmFiles is what a header says of files: a list for each property.
+// rpmFiles are the properties of files in a header: a list for each property.
 type rpmFiles struct {
 	sizes, modes, devices, times, flags, verify, inodes, dirs []int
 	digests, links, users, langs, names, dirnames             []string

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// readHeader reads a header of rpm: its values by tag, and where it ends.
+// readHeader reads a header of rpm: its values by tag, and its size.
 func readHeader(t *testing.T, b []byte) (tags map[uint32][]byte, size int) {
 	t.Helper()
 	if !bytes.HasPrefix(b, []byte("\x8e\xad\xe8\x01\x00\x00\x00\x00")) {
@@ -43,8 +43,8 @@ func readHeader(t *testing.T, b []byte) (tags map[uint32][]byte, size int) {
 
 func word(b []byte) string { s, _, _ := strings.Cut(string(b), "\x00"); return s }
 
-// The digests of an rpm are those of its parts, and its payload is the files. What rpm
-// itself says of one stands in tools/dist/check.sh.
+// The digests of an rpm match its parts, and its payload is the files. Checks with rpm
+// itself are in tools/dist/check.sh.
 func TestRPM(t *testing.T) {
 	p := example()
 	data, err := p.RPM()

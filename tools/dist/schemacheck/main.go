@@ -1,5 +1,5 @@
-// Command schemacheck holds JSON documents to a JSON Schema. Schemas that this one
-// refers to are read from the folder that it is in.
+// Command schemacheck checks JSON documents against a JSON Schema. Referenced schemas are
+// read from the folder of the schema.
 //
 //	go run ./tools/dist/schemacheck bom-1.6.schema.json FILE...
 package main
@@ -17,16 +17,16 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: schemacheck SCHEMA FILE...")
 		os.Exit(2)
 	}
-	if err := check(os.Args[1], os.Args[2:]); err != nil {
+	if err := checkDocument(os.Args[1], os.Args[2:]); err != nil {
 		fmt.Fprintln(os.Stderr, "schemacheck:", err)
 		os.Exit(1)
 	}
 }
 
-// beside reads schemas from a folder, by the address that each says it has.
-type beside string
+// folder loads schemas from a folder, by the address in each schema.
+type folder string
 
-func (dir beside) Load(url string) (any, error) {
+func (dir folder) Load(url string) (any, error) {
 	names, err := filepath.Glob(filepath.Join(string(dir), "*.json"))
 	if err != nil {
 		return nil, err
@@ -40,7 +40,7 @@ func (dir beside) Load(url string) (any, error) {
 			return v, nil
 		}
 	}
-	return nil, fmt.Errorf("no schema in %s says that it is %s", string(dir), url)
+	return nil, fmt.Errorf("no schema in %s has the address %s", string(dir), url)
 }
 
 func read(name string) (any, error) {
@@ -52,9 +52,9 @@ func read(name string) (any, error) {
 	return jsonschema.UnmarshalJSON(f)
 }
 
-func check(schema string, files []string) error {
+func checkDocument(schema string, files []string) error {
 	c := jsonschema.NewCompiler()
-	c.UseLoader(beside(filepath.Dir(schema)))
+	c.UseLoader(folder(filepath.Dir(schema)))
 	s, err := c.Compile("file:///" + filepath.Base(schema))
 	if err != nil {
 		return err
