@@ -124,9 +124,11 @@ type flooded struct {
 	arrow                       []byte
 }
 
-// mostGrown is by how many MB a process may grow in a flood. The stage keeps 4,000
+// mostGrown is by how many MB a process may grow in a flood. The gateway grows most in the first
+// minute of the MQTT sessions (311 MB, of which 190 MB are gone after 3 minutes): 20,000
+// sessions, the buffers of their connections, and as much garbage. The stage keeps 4,000
 // streams here, of 45 kB with a model of bank standard.
-var mostGrown = map[string]int{"gateway": 300, "stage": 900}
+var mostGrown = map[string]int{"gateway": 350, "stage": 900}
 
 // run sends a flood, and looks at the memory of the processes.
 func (f *flooded) run(one flood, each time.Duration) {

@@ -112,8 +112,8 @@ func TestTCPEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer long.Close()
-	io.WriteString(long, "a 1\na "+strings.Repeat("1", 2*chunkBytes)) // an error if the connection has already ended
-	_, _ = io.ReadAll(long)                                           // an error if the server has reset the connection
+	io.WriteString(long, "a 1\na "+strings.Repeat("1", 2*maxLine)) // an error if the connection has already ended
+	_, _ = io.ReadAll(long)                                        // an error if the server has reset the connection
 	pipelinetest.Until(t, "the line before it is stored", func() bool { return stored("a") == 1 })
 	pipelinetest.Until(t, "the long line is refused", func() bool { return g.Stats().Refused["tcp"] == 1 && book.Lines("a line has more than") == 1 })
 	if n := g.Stats().Samples; n != 1 {

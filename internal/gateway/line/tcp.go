@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
@@ -13,7 +14,9 @@ import (
 
 const (
 	firstBytes     = 4 << 10         // initial buffer of a connection
-	chunkBytes     = 64 << 10        // maximum of lines per message, and of the longest line
+	bufferBytes    = 16 << 10        // maximum buffer of a connection, except for a long line
+	maxLine        = 64 << 10        // maximum of a line
+	maxLong        = 512             // maximum number of connections in the middle of a line above bufferBytes
 	maxConnections = 4096            // maximum; beyond, a new connection replaces an idle one
 	idleFirst      = 5 * time.Second // for a connection without a line so far
 	idle           = time.Minute
@@ -29,6 +32,7 @@ type TCP struct {
 	stop       context.CancelFunc
 	goroutines sync.WaitGroup
 
+	long            atomic.Int64 // connections in the middle of a long line
 	limit           int
 	idleFirst, idle time.Duration
 	mu              sync.Mutex
@@ -142,7 +146,8 @@ func (t *TCP) serveConnection(c net.Conn) {
 		delete(t.conns, c)
 		t.mu.Unlock()
 	}()
-	r := newReader(c)
+	r := newReader(c, &t.long)
+	defer r.close()
 	for first := true; ; first = false {
 		c.SetReadDeadline(time.Now().Add(silence))
 		lines, err := r.readLines()
@@ -151,7 +156,7 @@ func (t *TCP) serveConnection(c net.Conn) {
 			return
 		}
 		if err != nil {
-			if t.ctx.Err() == nil && (errors.Is(err, errCut) || errors.Is(err, errLong)) {
+			if t.ctx.Err() == nil && (errors.Is(err, errCut) || errors.Is(err, errLong) || errors.Is(err, errRoom)) {
 				t.gateway.Refuse(gateway.TCP, err)
 			}
 			return
