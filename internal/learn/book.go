@@ -9,17 +9,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/labels"
 )
 
-// Book is what the labels of a job say now.
+// Book has the current labels of a job.
 type Book struct {
-	Read      int    // messages
-	Last      uint64 // number of the last one
-	Replaced  int    // labels that a later one of the same person replaced or took back
-	Malformed int    // messages that are no label
+	Read      int    // number of messages
+	Last      uint64 // number of the last message
+	Replaced  int    // labels that a later label of the same person replaced or withdrew
+	Malformed int    // messages that are no labels
 	Wrong     []Malformed
 
-	current map[subject]said
-	names   map[string]string // each text once
-	streams map[string]*about // of current, once they are wanted
+	current map[labelKey]labelValue
+	names   map[string]string        // interned strings
+	streams map[string]*streamLabels // of current, by stream; nil = not computed
 }
 
 // Malformed is a message that is no label.
@@ -28,51 +28,51 @@ type Malformed struct {
 	Error  string `json:"error"`
 }
 
-// listed is how many of something are listed; all are counted.
-const listed = 20
+// maxListed is the maximum length of a report's lists; the counts are complete.
+const maxListed = 20
 
-// subject is what a label is about, and by whom.
-type subject struct {
+// labelKey identifies a label: its target and its author.
+type labelKey struct {
 	stream, who string
 	from, to    int64
-	place
+	predictionID
 }
 
-// place is a prediction's. 0, 0: of a label by times.
-type place struct {
+// predictionID identifies a prediction in its stream. 0, 0: a label by times.
+type predictionID struct {
 	seq uint64
 	row uint32
 }
 
-// said is the rest of it.
-type said struct {
+// labelValue is the content of a label.
+type labelValue struct {
 	class  string
 	number uint64
 	stored int64 // ns
 }
 
-// Label is one that counts.
+// Label is a current label.
 type Label struct {
-	subject
-	said
+	labelKey
+	labelValue
 }
 
-// about is what is said of one stream.
-type about struct {
-	places    map[place][]Label
-	intervals []Label // by their beginning
-	longest   []int64 // the latest end of these up to each
+// streamLabels are the labels of a stream.
+type streamLabels struct {
+	places     map[predictionID][]Label
+	intervals  []Label // by start
+	latestEnds []int64 // the latest end of the intervals up to each index
 }
 
-// NewBook is an empty one.
-func NewBook() *Book { return &Book{current: map[subject]said{}, names: map[string]string{}} }
+// NewBook returns an empty book.
+func NewBook() *Book { return &Book{current: map[labelKey]labelValue{}, names: map[string]string{}} }
 
-// Add takes the next label, in the order in which they were stored.
-func (b *Book) Add(l labels.Stored) error {
+// AddLabel adds the next label; labels come in storage order.
+func (b *Book) AddLabel(l labels.Stored) error {
 	b.Read++
 	b.Last = max(b.Last, l.Number)
 	b.streams = nil
-	s := subject{b.text(l.Label.Stream), b.text(l.Label.Who), l.Label.From, l.Label.To, place{l.Label.Seq, l.Label.Row}}
+	s := labelKey{b.intern(l.Label.Stream), b.intern(l.Label.Who), l.Label.From, l.Label.To, predictionID{l.Label.Seq, l.Label.Row}}
 	if _, known := b.current[s]; known {
 		b.Replaced++
 	}
@@ -80,29 +80,29 @@ func (b *Book) Add(l labels.Stored) error {
 		delete(b.current, s)
 		return nil
 	}
-	b.current[s] = said{b.text(l.Label.Class), l.Number, l.Stored.UnixNano()}
+	b.current[s] = labelValue{b.intern(l.Label.Class), l.Number, l.Stored.UnixNano()}
 	return nil
 }
 
-// AddMalformed takes a message that is no label.
+// AddMalformed counts a message that is no label.
 func (b *Book) AddMalformed(number uint64, err error) {
 	b.Read++
 	b.Last = max(b.Last, number)
-	if b.Malformed++; len(b.Wrong) < listed {
+	if b.Malformed++; len(b.Wrong) < maxListed {
 		b.Wrong = append(b.Wrong, Malformed{number, err.Error()})
 	}
 }
 
-// text is a name, of which memory holds one.
-func (b *Book) text(s string) string {
-	if one, known := b.names[s]; known {
-		return one
+// intern returns the only copy of a string in memory.
+func (b *Book) intern(s string) string {
+	if interned, known := b.names[s]; known {
+		return interned
 	}
 	b.names[s] = s
 	return s
 }
 
-// Labels are those that count, in the order in which they were stored.
+// Labels returns the current labels, in storage order.
 func (b *Book) Labels() []Label {
 	all := make([]Label, 0, len(b.current))
 	for s, d := range b.current {
@@ -112,93 +112,93 @@ func (b *Book) Labels() []Label {
 	return all
 }
 
-// Names reports whether a label that counts names a stream.
-func (b *Book) Names(stream string) bool { return b.of(stream) != nil }
+// HasStream reports whether a current label names a stream.
+func (b *Book) HasStream(stream string) bool { return b.labelsOf(stream) != nil }
 
-// of is what is said of a stream; nil: nothing.
-func (b *Book) of(stream string) *about {
+// labelsOf returns the labels of a stream; nil: none.
+func (b *Book) labelsOf(stream string) *streamLabels {
 	if b.streams == nil {
-		b.streams = map[string]*about{}
+		b.streams = map[string]*streamLabels{}
 		for _, l := range b.Labels() {
 			a := b.streams[l.stream]
 			if a == nil {
-				a = &about{places: map[place][]Label{}}
+				a = &streamLabels{places: map[predictionID][]Label{}}
 				b.streams[l.stream] = a
 			}
 			if l.seq != 0 {
-				a.places[l.place] = append(a.places[l.place], l)
+				a.places[l.predictionID] = append(a.places[l.predictionID], l)
 			} else {
 				a.intervals = append(a.intervals, l)
 			}
 		}
 		for _, a := range b.streams {
-			a.sort()
+			a.sortIntervals()
 		}
 	}
 	return b.streams[stream]
 }
 
-func (a *about) sort() {
+func (a *streamLabels) sortIntervals() {
 	slices.SortStableFunc(a.intervals, func(x, y Label) int { return cmp.Compare(x.from, y.from) })
-	a.longest = make([]int64, len(a.intervals))
+	a.latestEnds = make([]int64, len(a.intervals))
 	for i, l := range a.intervals {
-		a.longest[i] = l.to
+		a.latestEnds[i] = l.to
 		if i > 0 {
-			a.longest[i] = max(l.to, a.longest[i-1])
+			a.latestEnds[i] = max(l.to, a.latestEnds[i-1])
 		}
 	}
 }
 
-// around hands on the intervals that samples of these times lie in.
-func (a *about) around(earliest, latest int64, yield func(Label)) {
+// eachCovering calls yield for the intervals that cover samples from earliest to latest.
+func (a *streamLabels) eachCovering(earliest, latest int64, yield func(Label)) {
 	i := sort.Search(len(a.intervals), func(i int) bool { return a.intervals[i].from > earliest }) - 1
-	for ; i >= 0 && a.longest[i] > latest; i-- {
+	for ; i >= 0 && a.latestEnds[i] > latest; i-- {
 		if a.intervals[i].to > latest {
 			yield(a.intervals[i])
 		}
 	}
 }
 
-// verdict is what is said of a sequence.
+// verdict is the result of a sequence's labels.
 type verdict struct {
-	class    string  // empty: nothing, or several things
-	says     []Label // one of each person
+	class    string  // empty: no class, or several classes
+	labels   []Label // one for each person
 	disagree bool
 }
 
-// who are the names of those who say it, one a line.
-func (v verdict) who() string {
-	if len(v.says) == 1 {
-		return v.says[0].who
+// names returns the names of the labels' authors, one per line.
+func (v verdict) names() string {
+	if len(v.labels) == 1 {
+		return v.labels[0].who
 	}
 	var all []string
-	for _, l := range v.says {
+	for _, l := range v.labels {
 		all = append(all, l.who)
 	}
 	slices.Sort(all)
 	return strings.Join(all, "\n")
 }
 
-// decide takes the labels of a sequence.
-func decide(all []Label) (v verdict) {
+// decideClass combines the labels of a sequence.
+func decideClass(all []Label) (v verdict) {
 	for _, l := range all {
-		i := slices.IndexFunc(v.says, func(s Label) bool { return s.who == l.who })
+		i := slices.IndexFunc(v.labels, func(s Label) bool { return s.who == l.who })
 		switch {
 		case i < 0:
-			v.says = append(v.says, l)
-		case (l.seq != 0) != (v.says[i].seq != 0):
+			v.labels = append(v.labels, l)
+		case (l.seq != 0) != (v.labels[i].seq != 0):
 			if l.seq != 0 {
-				v.says[i] = l
+				v.labels[i] = l
 			}
-		case l.number > v.says[i].number:
-			v.says[i] = l
+		case l.number > v.labels[i].number:
+			v.labels[i] = l
 		}
 	}
-	for i, l := range v.says {
-		v.disagree = v.disagree || i > 0 && l.class != v.says[0].class
+	for i, l := range v.labels {
+		v.disagree = v.disagree || i > 0 && l.class != v.labels[0].class
 	}
-	if len(v.says) > 0 && !v.disagree {
-		v.class = v.says[0].class
+	if len(v.labels) > 0 && !v.disagree {
+		v.class = v.labels[0].class
 	}
 	return v
 }

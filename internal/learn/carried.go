@@ -12,18 +12,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 )
 
-// carried takes the features that predictions carry, of the sequences that labels are
-// about. They come before those of the log, which may lack the beginning of the same
-// sequences.
-func (p *Pass) carried(ctx context.Context, f *finder, log replay.FeaturesLog) error {
+// readCarried stores the features that predictions carry, for sequences with labels. It precedes
+// reading the log, which may lack the start of the same sequences.
+func (p *Pass) readCarried(ctx context.Context, f *finder, log replay.FeaturesLog) error {
 	if p.JS == nil {
 		return nil
 	}
-	had := f.store.Len()
-	job, features := f.store.state.About.Job, f.store.state.About.Features
+	before := f.store.Len()
+	job, features := f.store.state.Origin.Job, f.store.state.Origin.Features
 	err := consumer.Carried(ctx, p.JS, job, consumer.Span{From: 1, Stored: true}, func(o consumer.CarriedOutput) error {
 		if o.Begun != log.Begun || o.Network != log.Network {
-			return nil // of a job that had this name before, or of another network
+			return nil // of an earlier job with this name, or of another network
 		}
 		for i := range o.Predictions {
 			c := &o.Predictions[i]
@@ -34,36 +33,36 @@ func (p *Pass) carried(ctx context.Context, f *finder, log replay.FeaturesLog) e
 			if q.Earliest == codec.NoTime || q.Latest == codec.NoTime {
 				q.Earliest, q.Latest = codec.NoTime, codec.NoTime
 			}
-			if !f.streams[q.Stream] || !f.want(&q) {
+			if !f.streams[q.Stream] || !f.wantsSequence(&q) {
 				continue
 			}
 			e := entryOf(&q)
 			e.Last, e.Carried = Place{q.In, q.Seq, q.Row}, true
-			if err := f.store.add(e, c.Features); err != nil {
+			if err := f.store.addEntry(e, c.Features); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil // none do
+		return nil // no prediction carries features
 	}
 	if err == nil && p.Carried != nil {
-		p.Carried(f.store.Len() - had)
+		p.Carried(f.store.Len() - before)
 	}
 	return err
 }
 
-// follows reports whether a sequence overlaps the one before it in its stream, last, or
-// follows it without a sample between.
-func follows(last, e *Entry) bool {
+// isAdjacent reports whether a sequence overlaps the previous sequence of its stream, last, or
+// follows without a sample between them.
+func isAdjacent(last, e *Entry) bool {
 	if !e.Carried {
-		return e.Before != (Place{}) && !last.Last.before(e.Before)
+		return e.Before != (Place{}) && !last.Last.isBefore(e.Before)
 	}
 	if e.Earliest == codec.NoTime || last.Latest == codec.NoTime || last.Samples < 2 {
-		return true // nobody knows
+		return true // unknown
 	}
-	// By the times: no later than one and a half of the intervals in the one before.
+	// By times: at most one and a half sample intervals of the previous sequence.
 	interval := (last.Latest - last.Earliest) / (last.Samples - 1)
 	return e.Earliest-last.Latest <= interval+interval/2
 }

@@ -17,42 +17,42 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// Total are the sums of these examples, whose classes are given in their order. What a
-// group has that is not among them, or of another class, is taken out again; so the sums
-// have the bits of sums that never had it.
-func (s *Store) Total(ctx context.Context, examples []Example, classes []string) (*readout.Sums, error) {
-	if lacking, of := s.lacking(examples); len(lacking) > 0 {
-		return nil, fmt.Errorf("learn: %d sequences are to be left out, or are of another class than before: %s: %w", len(lacking), strings.Join(of[:min(3, len(of))], "; "), ErrGone)
+// SumExamples returns the sums of examples; classes gives the class order. Members of a group that
+// are not among the examples, or have another class, are subtracted; the result has the same bits
+// as sums without these members.
+func (s *Store) SumExamples(ctx context.Context, examples []Example, classes []string) (*readout.Sums, error) {
+	if lacking, groups := s.lackingFeatures(examples); len(lacking) > 0 {
+		return nil, fmt.Errorf("learn: %d sequences are to be left out, or are of another class than before: %s: %w", len(lacking), strings.Join(groups[:min(3, len(groups))], "; "), ErrGone)
 	}
 	class := classOf(examples)
-	total, err := readout.NewSums(s.state.About.Features, len(classes))
+	total, err := readout.NewSums(s.state.Origin.Features, len(classes))
 	if err != nil {
 		return nil, err
 	}
 	in := map[key]bool{}
 	for _, g := range s.groups {
-		var gone []key
+		var removed []key
 		same := 0
 		for k, c := range g.members {
-			if now, is := class[k]; is && now == g.head.Classes[c] {
+			if now, included := class[k]; included && now == g.head.Classes[c] {
 				same++
 			} else {
-				gone = append(gone, k)
+				removed = append(removed, k)
 			}
 		}
 		if same == 0 {
 			continue
 		}
-		sums, err := g.sums(s.state.About.Features)
+		sums, err := g.readSums(s.state.Origin.Features)
 		if err != nil {
 			return nil, err
 		}
-		if err := s.each(ctx, gone, func(k key) int { return g.members[k] }, sums.Remove); err != nil {
+		if err := s.eachFeatures(ctx, removed, func(k key) int { return g.members[k] }, sums.Remove); err != nil {
 			return nil, err
 		}
 		number := make([]int, len(g.head.Classes))
 		for c, name := range g.head.Classes {
-			number[c] = slices.Index(classes, name) // -1: all of that class are gone
+			number[c] = slices.Index(classes, name) // -1: no member of this class is left
 		}
 		if err := total.Merge(sums, number); err != nil {
 			return nil, err
@@ -67,22 +67,22 @@ func (s *Store) Total(ctx context.Context, examples []Example, classes []string)
 			rest = append(rest, k)
 		}
 	}
-	return total, s.each(ctx, rest, func(k key) int { return slices.Index(classes, class[k]) }, total.Add)
+	return total, s.eachFeatures(ctx, rest, func(k key) int { return slices.Index(classes, class[k]) }, total.Add)
 }
 
-// each hands on the features of sequences, with the class of each.
-func (s *Store) each(ctx context.Context, all []key, class func(key) int, take func([]float32, []int) error) error {
-	const some = 256
-	f := s.state.About.Features
-	rows := make([]float32, min(some, len(all))*f)
-	for part := range slices.Chunk(all, some) {
+// eachFeatures passes the features of sequences to take, with the class of each.
+func (s *Store) eachFeatures(ctx context.Context, all []key, class func(key) int, take func([]float32, []int) error) error {
+	const chunkSize = 256
+	f := s.state.Origin.Features
+	rows := make([]float32, min(chunkSize, len(all))*f)
+	for part := range slices.Chunk(all, chunkSize) {
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
 		labels := make([]int, len(part))
 		for i, k := range part {
 			e := s.entries[k].Entry
-			if err := s.Features(&e, rows[i*f:(i+1)*f]); err != nil {
+			if err := s.ReadFeatures(&e, rows[i*f:(i+1)*f]); err != nil {
 				return err
 			}
 			labels[i] = class(k)
@@ -94,13 +94,14 @@ func (s *Store) each(ctx context.Context, all []key, class func(key) int, take f
 	return nil
 }
 
-// fewestGroups have their features kept, however many sequences they have.
+// fewestGroups is the number of groups that are always sampled, however many sequences they have.
 const fewestGroups = 8
 
-// Sample are examples, ascending, that choose the regularisation where features are
-// given up: whole groups, at most so many examples, by a hash of what they are. So more
-// labels take some away, and never one back whose features are gone.
-func (s *Store) Sample(examples []Example, most int) []int {
+// SampleExamples returns the ascending indexes of the examples that select the regularization while
+// other features are dropped: whole groups, at most the given number of examples, by a hash of
+// their identity. Additional labels can thus remove examples from the sample, but never restore an
+// example whose features were dropped.
+func (s *Store) SampleExamples(examples []Example, most int) []int {
 	type part struct {
 		from, to int
 		hash     uint64
@@ -121,7 +122,7 @@ func (s *Store) Sample(examples []Example, most int) []int {
 		if n >= fewestGroups && len(sample)+p.to-p.from > most {
 			break
 		}
-		if s.Summed(examples[p.from:p.to]) {
+		if s.HasSummed(examples[p.from:p.to]) {
 			continue
 		}
 		for i := p.from; i < p.to; i++ {
@@ -132,31 +133,30 @@ func (s *Store) Sample(examples []Example, most int) []int {
 	return sample
 }
 
-// Compacted is what Compact did.
-type Compacted struct {
-	Sequences int   `json:"sequences"` // whose features were given up now
-	Groups    int   `json:"groups"`    // with sums, in all
-	Bytes     int64 `json:"bytes"`     // of the features
+// CompactResult is the result of Compact.
+type CompactResult struct {
+	Sequences int   `json:"sequences"` // features dropped now
+	Groups    int   `json:"groups"`    // with sums, in total
+	Bytes     int64 `json:"bytes"`     // of the dropped features
 }
 
-// Compact gives up the features of examples for their sums, in groups of a site and of
-// the people who have said what they are: where the sums of a group are smaller. keep
-// are examples, by their places, whose features stay. Where ctx ends it, the groups that it
-// has written stay, and nothing is lost.
-func (s *Store) Compact(ctx context.Context, examples []Example, site func(stream string) string, keep []int) (Compacted, error) {
-	did := Compacted{}
-	if lacking, of := s.lacking(examples); len(lacking) > 0 {
-		return did, fmt.Errorf("learn: %d sequences are of another class than before: %s: %w", len(lacking), strings.Join(of[:min(3, len(of))], "; "), ErrGone)
+// Compact replaces features of examples by their sums if the sums are smaller. A group has the
+// examples of a site and of the same label authors. keep has the indexes of examples whose features
+// stay. If ctx ends Compact, finished groups stay, and no data is lost.
+func (s *Store) Compact(ctx context.Context, examples []Example, site func(stream string) string, keep []int) (CompactResult, error) {
+	result := CompactResult{}
+	if lacking, groups := s.lackingFeatures(examples); len(lacking) > 0 {
+		return result, fmt.Errorf("learn: %d sequences are of another class than before: %s: %w", len(lacking), strings.Join(groups[:min(3, len(groups))], "; "), ErrGone)
 	}
 	fresh := map[*group][]int{}
-	f := s.state.About.Features
-	if err := s.regroup(ctx, examples, site, fresh); err != nil {
-		return did, err
+	f := s.state.Origin.Features
+	if err := s.regroupExamples(ctx, examples, site, fresh); err != nil {
+		return result, err
 	}
-	for g, some := range fresh {
-		if s.worth(g, len(some)) {
-			if err := s.addUp(ctx, g, examples, some); err != nil {
-				return did, err
+	for g, indexes := range fresh {
+		if s.isWorthSumming(g, len(indexes)) {
+			if err := s.addToGroup(ctx, g, examples, indexes); err != nil {
+				return result, err
 			}
 		}
 	}
@@ -172,50 +172,49 @@ func (s *Store) Compact(ctx context.Context, examples []Example, site func(strea
 			}
 		}
 	}
-	did = Compacted{len(drop), len(s.groups), 4 * int64(f) * int64(len(drop))}
-	return did, s.drop(drop)
+	result = CompactResult{len(drop), len(s.groups), 4 * int64(f) * int64(len(drop))}
+	return result, s.dropFeatures(drop)
 }
 
-// worth reports whether a group of so many more sequences has sums that are smaller than
+// isWorthSumming reports whether a group with additional sequences has sums that are smaller than
 // its features.
-func (s *Store) worth(g *group, more int) bool {
-	f := s.state.About.Features
+func (s *Store) isWorthSumming(g *group, more int) bool {
+	f := s.state.Origin.Features
 	return g.path != "" || 4*int64(f)*int64(more) > readout.SumsBytes(f, len(g.head.Classes))
 }
 
-// leavers are the entries that leave a group and whose features are there; those that stay are
-// noted in members.
-func (s *Store) leavers(g *group, now map[key]*Example, members map[key]bool) (gone []key) {
+// leavingEntries returns the entries with features that leave a group; staying entries are added to
+// members.
+func (s *Store) leavingEntries(g *group, now map[key]*Example, members map[key]bool) (gone []key) {
 	for k, c := range g.members {
-		x, here := now[k], s.entries[k].segment != ""
-		if x != nil && x.Class == g.head.Classes[c] && (!here || x.Who == g.head.Who) {
+		x, hasFeatures := now[k], s.entries[k].segment != ""
+		if x != nil && x.Class == g.head.Classes[c] && (!hasFeatures || x.Who == g.head.Who) {
 			members[k] = true
-		} else if here {
+		} else if hasFeatures {
 			gone = append(gone, k)
 		}
 	}
 	return gone
 }
 
-// regroup says which examples are of which group: one that is there, or a new one. Those
-// whose class has changed leave their group, and where their features are there, those of
-// which other people speak now.
-func (s *Store) regroup(ctx context.Context, examples []Example, site func(stream string) string, fresh map[*group][]int) error {
+// regroupExamples assigns examples to existing or new groups. Examples with a changed class leave
+// their group; so do examples with features and changed label authors.
+func (s *Store) regroupExamples(ctx context.Context, examples []Example, site func(stream string) string, fresh map[*group][]int) error {
 	now := map[key]*Example{}
 	for i := range examples {
 		now[keyOf(&examples[i].Entry)] = &examples[i]
 	}
 	member := map[key]bool{}
 	for _, g := range s.groups {
-		gone := s.leavers(g, now, member)
+		gone := s.leavingEntries(g, now, member)
 		if len(gone) == 0 {
 			continue
 		}
-		if err := s.rewrite(g, func(next *group, sums *readout.Sums) (*readout.Sums, error) {
+		if err := s.rewriteGroup(g, func(next *group, sums *readout.Sums) (*readout.Sums, error) {
 			for _, k := range gone {
 				delete(next.members, k)
 			}
-			return sums, s.each(ctx, gone, func(k key) int { return g.members[k] }, sums.Remove)
+			return sums, s.eachFeatures(ctx, gone, func(k key) int { return g.members[k] }, sums.Remove)
 		}); err != nil {
 			return err
 		}
@@ -240,11 +239,11 @@ func (s *Store) regroup(ctx context.Context, examples []Example, site func(strea
 	return nil
 }
 
-// addUp adds examples to a group.
-func (s *Store) addUp(ctx context.Context, g *group, examples []Example, some []int) error {
-	return s.rewrite(g, func(next *group, old *readout.Sums) (*readout.Sums, error) {
+// addToGroup adds examples to a group.
+func (s *Store) addToGroup(ctx context.Context, g *group, examples []Example, indexes []int) error {
+	return s.rewriteGroup(g, func(next *group, old *readout.Sums) (*readout.Sums, error) {
 		var all []key
-		for _, i := range some {
+		for _, i := range indexes {
 			x := &examples[i]
 			c := slices.Index(next.head.Classes, x.Class)
 			if c < 0 {
@@ -254,7 +253,7 @@ func (s *Store) addUp(ctx context.Context, g *group, examples []Example, some []
 			next.members[keyOf(&x.Entry)] = c
 			all = append(all, keyOf(&x.Entry))
 		}
-		sums, err := readout.NewSums(s.state.About.Features, len(next.head.Classes))
+		sums, err := readout.NewSums(s.state.Origin.Features, len(next.head.Classes))
 		if err == nil && old != nil {
 			same := make([]int, old.Classes())
 			for c := range same {
@@ -265,17 +264,17 @@ func (s *Store) addUp(ctx context.Context, g *group, examples []Example, some []
 		if err != nil {
 			return nil, err
 		}
-		return sums, s.each(ctx, all, func(k key) int { return next.members[k] }, sums.Add)
+		return sums, s.eachFeatures(ctx, all, func(k key) int { return next.members[k] }, sums.Add)
 	})
 }
 
-// rewrite changes a group, whose sums are nil where it is new. The file before is
-// removed when the next one is there; if that fails, the group is as it was.
-func (s *Store) rewrite(g *group, change func(next *group, sums *readout.Sums) (*readout.Sums, error)) error {
+// rewriteGroup changes a group; sums is nil for a new group. The old file is removed after the new
+// file exists; on an error the group is unchanged.
+func (s *Store) rewriteGroup(g *group, change func(next *group, sums *readout.Sums) (*readout.Sums, error)) error {
 	old, before := g.path, (*readout.Sums)(nil)
 	if old != "" {
 		var err error
-		if before, err = g.sums(s.state.About.Features); err != nil {
+		if before, err = g.readSums(s.state.Origin.Features); err != nil {
 			return err
 		}
 	}
@@ -285,14 +284,14 @@ func (s *Store) rewrite(g *group, change func(next *group, sums *readout.Sums) (
 	if err != nil {
 		return err
 	}
-	next.head.Labels = s.state.Through.Labels
+	next.head.Labels = s.state.Progress.Labels
 	var entries []Entry
 	for k := range next.members {
 		entries = append(entries, s.entries[k].Entry)
 	}
 	sortEntries(entries)
 	s.sumFiles++
-	if err := next.write(s.dir, s.sumFiles, entries, sums); err != nil {
+	if err := next.writeFile(s.dir, s.sumFiles, entries, sums); err != nil {
 		return err
 	}
 	*g = *next
@@ -306,19 +305,19 @@ func (s *Store) rewrite(g *group, change func(next *group, sums *readout.Sums) (
 	return nil
 }
 
-// copyOthers writes what segments hold besides some entries into a new segment.
-func (s *Store) copyOthers(segments map[string]bool, some map[key]bool) (*segmentWriter, error) {
-	w, err := s.next()
+// copyOthers writes the segments' other entries into a new segment.
+func (s *Store) copyOthers(segments map[string]bool, excluded map[key]bool) (*segmentWriter, error) {
+	w, err := s.nextSegment()
 	if err != nil {
 		return nil, err
 	}
-	row := make([]float32, s.state.About.Features)
+	row := make([]float32, s.state.Origin.Features)
 	for k, e := range s.entries {
-		if !segments[e.segment] || some[k] {
+		if !segments[e.segment] || excluded[k] {
 			continue
 		}
-		if err = s.Features(&e.Entry, row); err == nil {
-			err = w.add(e.Entry, row)
+		if err = s.ReadFeatures(&e.Entry, row); err == nil {
+			err = w.writeEntry(e.Entry, row)
 		}
 		if err != nil {
 			w.abort()
@@ -328,33 +327,33 @@ func (s *Store) copyOthers(segments map[string]bool, some map[key]bool) (*segmen
 	return w, w.close()
 }
 
-// drop gives features up that are in sums: the segments that have some of them are
-// written again without, and then removed.
-func (s *Store) drop(some map[key]bool) error {
-	if err := s.flush(); err != nil {
+// dropFeatures removes the features of summed sequences: their segments are rewritten without these
+// features, and then removed.
+func (s *Store) dropFeatures(dropped map[key]bool) error {
+	if err := s.closeSegment(); err != nil {
 		return err
 	}
 	old := map[string]bool{}
-	for k := range some {
+	for k := range dropped {
 		old[s.entries[k].segment] = true
 	}
 	if len(old) == 0 {
 		return nil
 	}
-	w, err := s.copyOthers(old, some)
+	w, err := s.copyOthers(old, dropped)
 	if err != nil {
 		return err
 	}
-	for k := range some {
-		s.entries[k] = stored{Entry: s.entries[k].Entry}
+	for k := range dropped {
+		s.entries[k] = storedEntry{Entry: s.entries[k].Entry}
 	}
 	for _, e := range w.entries {
 		s.entries[keyOf(&e.Entry)] = e
 	}
 	for path := range old {
-		if f := s.open[path]; f != nil {
+		if f := s.openFiles[path]; f != nil {
 			f.Close()
-			delete(s.open, path)
+			delete(s.openFiles, path)
 		}
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("learn: %w", err)
@@ -363,8 +362,8 @@ func (s *Store) drop(some map[key]bool) error {
 	return durable.SyncFolder(s.dir)
 }
 
-// next begins the next segment.
-func (s *Store) next() (*segmentWriter, error) {
+// nextSegment starts the next segment.
+func (s *Store) nextSegment() (*segmentWriter, error) {
 	s.segments++
-	return newSegment(filepath.Join(s.dir, fmt.Sprintf(segmentName, s.segments)), s.state.About.Features)
+	return newSegment(filepath.Join(s.dir, fmt.Sprintf(segmentName, s.segments)), s.state.Origin.Features)
 }

@@ -10,12 +10,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/durable"
 )
 
-// TestStoreIsDurable: the store's state is on the disk only after the segment with the
-// features that it counts, all of it.
+// TestStoreIsDurable: the store's state reaches the disk only after the whole segment with its
+// features.
 func TestStoreIsDurable(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
-	must(t, s.Begin(features(3)))
+	s := openStore(t, dir)
+	must(t, s.BindTo(newOrigin(3)))
 	var steps []string
 	size := int64(0)
 	end := durable.Observe(func(at durable.Step) {
@@ -39,8 +39,8 @@ func TestStoreIsDurable(t *testing.T) {
 		}
 	})
 	defer end()
-	must(t, s.Add(sequenceOf("a", 7), []float32{1, 2, 3}))
-	must(t, s.Save(Through{}))
+	must(t, s.AddSequence(sequenceOf("a", 7), []float32{1, 2, 3}))
+	must(t, s.Save(Progress{}))
 	if want := []string{"sync segment", "rename segment", "folder folder", "sync state", "rename state", "folder folder"}; !slices.Equal(steps, want) {
 		t.Errorf("steps %q, want %q", steps, want)
 	}

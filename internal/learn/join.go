@@ -9,49 +9,49 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Example is a sequence of one class.
+// Example is a sequence with a class.
 type Example struct {
 	Entry
 	Class string
-	Who   string // say so: names, one a line
-	// Labelled is the number of the last label that says so, in the labels' NATS stream.
+	Who   string // names of the label authors, one per line
+	// Labelled is the number of the last supporting label, in the labels' NATS stream.
 	Labelled uint64
-	Group    int // of neighbours: a readout is not judged by one after learning from another
+	Group    int // of neighboring sequences: a group is never split between learning and judging
 }
 
-// Joined is what sequences and labels make together.
-type Joined struct {
-	Examples []Example // by their streams' names, those of a stream in its order
+// JoinResult is the result of joining sequences and labels.
+type JoinResult struct {
+	Examples []Example // by stream name, then in stream order
 	Report   Report
 }
 
-// Report says what became of the labels.
+// Report counts the labels by result.
 type Report struct {
 	Read      int `json:"labels_read"`    // messages
-	Current   int `json:"labels_current"` // that no later one of the same person replaced or took back
+	Current   int `json:"labels_current"` // not replaced or withdrawn by a later label of the same person
 	Replaced  int `json:"labels_replaced"`
-	Used      int `json:"labels_used"`      // that say what an example is
-	Overruled int `json:"labels_overruled"` // by another of the same person on all of their sequences
-	Disputed  int `json:"labels_disputed"`  // others say another class of all of their sequences
-	Left      int `json:"labels_left_out"`  // by Without
-	Pending   int `json:"labels_pending"`   // no sequence is known that they are about
-	Malformed int `json:"labels_malformed"` // messages that are no label
+	Used      int `json:"labels_used"`      // support an example
+	Overruled int `json:"labels_overruled"` // by another label of the same person for all their sequences
+	Disputed  int `json:"labels_disputed"`  // other persons chose another class for all their sequences
+	Left      int `json:"labels_left_out"`  // by Exclusion
+	Pending   int `json:"labels_pending"`   // without a known sequence
+	Malformed int `json:"labels_malformed"` // messages that are no labels
 
 	Sequences int            `json:"sequences"` // examples
 	Disputes  int            `json:"sequences_disputed"`
-	LeftOut   int            `json:"sequences_left_out"` // by Without
-	Flagged   int            `json:"sequences_flagged"`  // examples of which samples were missing, or odd
-	Classes   map[string]int `json:"classes"`            // examples of each
-	Streams   map[string]int `json:"streams"`            // likewise
+	LeftOut   int            `json:"sequences_left_out"` // by Exclusion
+	Flagged   int            `json:"sequences_flagged"`  // examples with missing or unusual samples
+	Classes   map[string]int `json:"classes"`            // number of examples
+	Streams   map[string]int `json:"streams"`            // number of examples
 	Reasons   map[string]int `json:"pending_reasons,omitempty"`
 
-	// The first of each; the counts are of all.
+	// The first entries; the counts are complete.
 	PendingList   []PendingLabel `json:"pending,omitempty"`
 	DisputeList   []Dispute      `json:"disputes,omitempty"`
 	MalformedList []Malformed    `json:"malformed,omitempty"`
 }
 
-// PendingLabel is a label that no sequence is known of.
+// PendingLabel is a label without a known sequence.
 type PendingLabel struct {
 	Number uint64 `json:"number"` // in the labels' NATS stream
 	Stream string `json:"stream"`
@@ -61,7 +61,7 @@ type PendingLabel struct {
 	Reason string `json:"reason"`
 }
 
-// Dispute is a sequence of which people say several things.
+// Dispute is a sequence with contradicting labels.
 type Dispute struct {
 	Stream string   `json:"stream"`
 	Seq    uint64   `json:"seq"`
@@ -69,7 +69,7 @@ type Dispute struct {
 	Says   []string `json:"says"`
 }
 
-// what became of a label, the better the larger.
+// results of a label, from worst to best
 const (
 	pending = iota
 	leftOut
@@ -78,16 +78,15 @@ const (
 	used
 )
 
-// Join says of which class each stored sequence is. without may be nil.
-func Join(s *Store, b *Book, p reservoir.Policy, without *Without) Joined {
-	return join(s.Entries(), b, p, without, s.Through(), false)
+// JoinLabels determines the class of each stored sequence. without may be nil.
+func JoinLabels(s *Store, b *Book, p reservoir.Policy, without *Exclusion) JoinResult {
+	return joinEntries(s.Entries(), b, p, without, s.Progress(), false)
 }
 
-// JoinSome is Join for some of a log's sequences, by the same rules: for those that
-// were predicted while somebody looked. A label by seq and row from before all of
-// these is about none of them.
-func JoinSome(entries []Entry, b *Book, p reservoir.Policy) Joined {
-	t := Through{Labels: b.Last, Passed: map[string]int64{}}
+// JoinSome is JoinLabels for a part of a log's sequences, predicted during an observation, by the
+// same rules. A label by seq and row from before all these sequences names none of them.
+func JoinSome(entries []Entry, b *Book, p reservoir.Policy) JoinResult {
+	t := Progress{Labels: b.Last, Passed: map[string]int64{}}
 	for i := range entries {
 		e := &entries[i]
 		if latest, known := t.Passed[e.Stream]; !known || e.Latest > latest {
@@ -95,94 +94,93 @@ func JoinSome(entries []Entry, b *Book, p reservoir.Policy) Joined {
 		}
 	}
 	sortEntries(entries)
-	return join(entries, b, p, nil, t, true)
+	return joinEntries(entries, b, p, nil, t, true)
 }
 
-func join(entries []Entry, b *Book, p reservoir.Policy, without *Without, t Through, some bool) Joined {
-	j := &joining{policy: p, book: b, became: map[uint64]int{}}
+func joinEntries(entries []Entry, b *Book, p reservoir.Policy, without *Exclusion, t Progress, some bool) JoinResult {
+	j := &joiner{policy: p, book: b, results: map[uint64]int{}}
 	r := &j.Report
 	r.Classes, r.Streams = map[string]int{}, map[string]int{}
-	named := b.named(entries, some)
+	named := b.assignLabels(entries, some)
 	for i := range entries {
-		j.entry(&entries[i], named[keyOf(&entries[i])], without)
+		j.joinEntry(&entries[i], named[keyOf(&entries[i])], without)
 	}
 	r.Read, r.Replaced, r.Malformed, r.MalformedList = b.Read, b.Replaced, b.Malformed, b.Wrong
-	j.account(t)
-	return j.Joined
+	j.countLabels(t)
+	return j.JoinResult
 }
 
-type joining struct {
-	Joined
-	policy reservoir.Policy
-	book   *Book
-	became map[uint64]int // of each label by its number
+type joiner struct {
+	JoinResult
+	policy  reservoir.Policy
+	book    *Book
+	results map[uint64]int // result of each label, by number
 }
 
-// named are the labels by seq and row, each with the sequence that it is about. some:
-// these are not all.
-func (b *Book) named(entries []Entry, some bool) map[key][]Label {
-	same := map[at][]*Entry{} // in the order of the log
+// assignLabels assigns each label by seq and row to its sequence. some: entries is not complete.
+func (b *Book) assignLabels(entries []Entry, some bool) map[key][]Label {
+	byID := map[streamPrediction][]*Entry{} // in log order
 	for i := range entries {
 		e := &entries[i]
-		where := at{e.Stream, place{e.Seq, e.Row}}
-		same[where] = append(same[where], e)
+		id := streamPrediction{e.Stream, predictionID{e.Seq, e.Row}}
+		byID[id] = append(byID[id], e)
 	}
-	about := map[key][]Label{}
-	for where, those := range same {
-		a := b.of(where.stream)
+	assigned := map[key][]Label{}
+	for id, candidates := range byID {
+		a := b.labelsOf(id.stream)
 		if a == nil {
 			continue
 		}
-		for _, l := range a.places[where.place] {
-			one := those[0]
-			for _, e := range those {
+		for _, l := range a.places[id.predictionID] {
+			target := candidates[0]
+			for _, e := range candidates {
 				if e.Stored <= l.stored {
-					one = e
+					target = e
 				}
 			}
-			if some && one.Stored > l.stored {
+			if some && target.Stored > l.stored {
 				continue
 			}
-			about[keyOf(one)] = append(about[keyOf(one)], l)
+			assigned[keyOf(target)] = append(assigned[keyOf(target)], l)
 		}
 	}
-	return about
+	return assigned
 }
 
-// entry decides on a sequence.
-func (j *joining) entry(e *Entry, all []Label, without *Without) {
+// joinEntry decides the class of a sequence.
+func (j *joiner) joinEntry(e *Entry, all []Label, without *Exclusion) {
 	r := &j.Report
-	if a := j.book.of(e.Stream); a != nil && e.Earliest != codec.NoTime {
-		a.around(e.Earliest, e.Latest, func(l Label) { all = append(all, l) })
+	if a := j.book.labelsOf(e.Stream); a != nil && e.Earliest != codec.NoTime {
+		a.eachCovering(e.Earliest, e.Latest, func(l Label) { all = append(all, l) })
 	}
 	if len(all) == 0 {
 		return
 	}
-	became := func(labels []Label, what int) {
+	setResult := func(labels []Label, result int) {
 		for _, l := range labels {
-			j.became[l.number] = max(j.became[l.number], what)
+			j.results[l.number] = max(j.results[l.number], result)
 		}
 	}
-	if without.entry(e) {
-		became(all, leftOut)
+	if without.excludesEntry(e) {
+		setResult(all, leftOut)
 		r.LeftOut++
 		return
 	}
-	heard := slices.DeleteFunc(slices.Clone(all), func(l Label) bool { return without.says(l) })
-	if len(heard) < len(all) {
-		became(all, leftOut)
+	accepted := slices.DeleteFunc(slices.Clone(all), func(l Label) bool { return without.excludesLabel(l) })
+	if len(accepted) < len(all) {
+		setResult(all, leftOut)
 	}
-	if len(heard) == 0 {
+	if len(accepted) == 0 {
 		r.LeftOut++
 		return
 	}
-	became(heard, overruled)
-	v := decide(heard)
+	setResult(accepted, overruled)
+	v := decideClass(accepted)
 	if v.disagree {
-		became(v.says, disputed)
-		if r.Disputes++; len(r.DisputeList) < listed {
+		setResult(v.labels, disputed)
+		if r.Disputes++; len(r.DisputeList) < maxListed {
 			d := Dispute{Stream: e.Stream, Seq: e.Seq, Row: e.Row}
-			for _, l := range v.says {
+			for _, l := range v.labels {
 				d.Says = append(d.Says, fmt.Sprintf("%s: %s", l.who, l.class))
 			}
 			slices.Sort(d.Says)
@@ -190,24 +188,23 @@ func (j *joining) entry(e *Entry, all []Label, without *Without) {
 		}
 		return
 	}
-	became(v.says, used)
-	j.example(e, v)
+	setResult(v.labels, used)
+	j.addExample(e, v)
 }
 
-// example adds one. Those of a stream whose samples overlap, or follow one another
-// without any between, are of one group where they are of one class, as pieces of a
-// labelled part are in a training.
-func (j *joining) example(e *Entry, v verdict) {
+// addExample adds an example. Sequences of a stream with the same class form a group if their
+// samples overlap or are adjacent, like the pieces of a labeled part in a training.
+func (j *joiner) addExample(e *Entry, v verdict) {
 	r, n, class := &j.Report, len(j.Examples), v.class
-	x := Example{Entry: *e, Class: class, Who: v.who()}
-	for _, l := range v.says {
+	x := Example{Entry: *e, Class: class, Who: v.names()}
+	for _, l := range v.labels {
 		x.Labelled = max(x.Labelled, l.number)
 	}
 	if n > 0 {
 		last := &j.Examples[n-1]
 		x.Group = last.Group
 		apart := j.policy.Kind == reservoir.Marked || j.policy.Kind == reservoir.Gap || j.policy.Kind == reservoir.Endless && e.Carried
-		if apart || last.Stream != e.Stream || last.Class != class || !follows(&last.Entry, e) {
+		if apart || last.Stream != e.Stream || last.Class != class || !isAdjacent(&last.Entry, e) {
 			x.Group++
 		}
 	}
@@ -220,8 +217,8 @@ func (j *joining) example(e *Entry, v verdict) {
 	}
 }
 
-// before reports whether a sample comes before another of its stream.
-func (p Place) before(o Place) bool {
+// isBefore reports whether a sample precedes another sample of its stream.
+func (p Place) isBefore(o Place) bool {
 	switch {
 	case p.In != o.In:
 		return p.In < o.In
@@ -231,13 +228,13 @@ func (p Place) before(o Place) bool {
 	return p.Row < o.Row
 }
 
-// account counts what became of each label.
-func (j *joining) account(t Through) {
+// countLabels counts the labels by result.
+func (j *joiner) countLabels(t Progress) {
 	r := &j.Report
 	r.Reasons = map[string]int{}
 	for _, l := range j.book.Labels() {
 		r.Current++
-		switch j.became[l.number] {
+		switch j.results[l.number] {
 		case used:
 			r.Used++
 		case disputed:
@@ -248,17 +245,17 @@ func (j *joining) account(t Through) {
 			r.Left++
 		default:
 			r.Pending++
-			why := l.why(t)
+			why := l.pendingReason(t)
 			r.Reasons[why]++
-			if len(r.PendingList) < listed {
-				r.PendingList = append(r.PendingList, PendingLabel{l.number, l.stream, l.where(), l.class, l.who, why})
+			if len(r.PendingList) < maxListed {
+				r.PendingList = append(r.PendingList, PendingLabel{l.number, l.stream, l.target(), l.class, l.who, why})
 			}
 		}
 	}
 }
 
-// why says why a label is pending.
-func (l *Label) why(t Through) string {
+// pendingReason explains why a label is pending.
+func (l *Label) pendingReason(t Progress) string {
 	passed, known := t.Passed[l.stream]
 	gone := ""
 	if t.Gone > 0 {
@@ -279,8 +276,8 @@ func (l *Label) why(t Through) string {
 	return "no sequence of this stream lies in that time" + gone
 }
 
-// where is what a label is about.
-func (l *Label) where() string {
+// target describes the target of a label.
+func (l *Label) target() string {
 	if l.seq != 0 {
 		return fmt.Sprintf("seq %d row %d", l.seq, l.row)
 	}

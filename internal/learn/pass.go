@@ -15,12 +15,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// ReadLabels reads all labels that a job has now.
+// ReadLabels reads the current labels of a job.
 func ReadLabels(ctx context.Context, js jetstream.JetStream, job string) (*Book, error) {
 	b := NewBook()
-	err := labels.Read(ctx, js, job, "", b.Add, b.AddMalformed)
+	err := labels.Read(ctx, js, job, "", b.AddLabel, b.AddMalformed)
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return b, nil // nobody has said anything
+		return b, nil // no label exists
 	}
 	return b, err
 }
@@ -28,40 +28,39 @@ func ReadLabels(ctx context.Context, js jetstream.JetStream, job string) (*Book,
 // Pass is one reading of a job's log.
 type Pass struct {
 	Job      *pipeline.Job
-	Whole    bool                      // also for labels that were looked for before
+	Whole    bool                      // includes labels that were searched before
 	Progress func(replay.FeaturesDone) // optional
-	Begun    func(replay.FeaturesLog)  // optional: the log is about to be read
+	Begun    func(replay.FeaturesLog)  // optional: called before the log is read
 
-	// JS, optional, reads the features that predictions carry (pipeline.Worker.Carry),
-	// where the log lacks its first messages. Carried, optional, is told how many were
-	// taken.
+	// JS, optional, enables reading features that predictions carry (pipeline.Worker.Carry) if the
+	// log lacks its first messages. Carried, optional, receives the number of stored sequences.
 	JS      jetstream.JetStream
 	Carried func(sequences int)
 }
 
-// Run looks for the sequences that labels are about and keeps their features. Where
-// nothing is new, it does not read the log.
+// Run searches for the labels' sequences and stores their features. It does not read the log if
+// nothing is new.
 func (p Pass) Run(ctx context.Context, s *Store, b *Book) (replay.FeaturesDone, error) {
-	f := &finder{store: s, book: b, policy: p.Job.Model.Policy, whole: p.Whole, through: s.Through()}
-	f.through.Passed = maps.Clone(f.through.Passed)
-	if f.through.Passed == nil {
-		f.through.Passed = map[string]int64{}
+	f := &finder{store: s, book: b, policy: p.Job.Model.Policy, all: p.Whole, progress: s.Progress()}
+	f.progress.Passed = maps.Clone(f.progress.Passed)
+	if f.progress.Passed == nil {
+		f.progress.Passed = map[string]int64{}
 	}
 	done, err := replay.ReadFeatures(ctx, p.Job, replay.Features{
-		Stream: func(name string) bool { return f.streams[name] }, Want: f.want, Take: s.Add, Progress: p.Progress,
+		Stream: func(name string) bool { return f.streams[name] }, Want: f.wantsSequence, Take: s.AddSequence, Progress: p.Progress,
 		Begun: func(log replay.FeaturesLog) (bool, error) {
-			if err := s.Begin(About{
+			if err := s.BindTo(Origin{
 				Job: p.Job.Config.WithDefaults().Job, Created: log.Created, Network: log.Network, Settings: log.Settings,
 				Features: p.Job.Model.Network.Spec.FeatureCount(),
 			}); err != nil {
 				return false, err
 			}
-			read := f.look(log)
+			read := f.selectStreams(log)
 			if read && log.First > 1 {
-				if err := p.carried(ctx, f, log); err != nil {
+				if err := p.readCarried(ctx, f, log); err != nil {
 					return false, err
 				}
-				// Of a stream that never ends, the log has only states that lack samples.
+				// For endless streams, the log has only states with missing samples.
 				read = f.policy.Kind != reservoir.Endless
 			}
 			if read && p.Begun != nil {
@@ -73,83 +72,83 @@ func (p Pass) Run(ctx context.Context, s *Store, b *Book) (replay.FeaturesDone, 
 	if err != nil {
 		return done, err
 	}
-	f.through.Labels, f.through.Input = b.Last, done.Last
+	f.progress.Labels, f.progress.Input = b.Last, done.Last
 	if done.First > 1 {
-		f.through.Gone = done.First - 1
+		f.progress.Gone = done.First - 1
 	}
-	return done, s.Save(f.through)
+	return done, s.Save(f.progress)
 }
 
-// finder says which sequences labels are about.
+// finder decides which sequences have labels.
 type finder struct {
-	store   *Store
-	book    *Book
-	policy  reservoir.Policy
-	whole   bool
-	through Through
-	streams map[string]bool // to look at
-	found   map[at]bool     // places of which a sequence is known
+	store    *Store
+	book     *Book
+	policy   reservoir.Policy
+	all      bool
+	progress Progress
+	streams  map[string]bool           // to be read
+	found    map[streamPrediction]bool // predictions with a known sequence
 }
 
-// at is a place of a stream.
-type at struct {
+// streamPrediction identifies a prediction of a stream.
+type streamPrediction struct {
 	stream string
-	place
+	predictionID
 }
 
-// look lists the streams that have to be looked at.
-func (f *finder) look(log replay.FeaturesLog) bool {
-	f.streams, f.found = map[string]bool{}, map[at]bool{}
+// selectStreams lists the streams to be read.
+func (f *finder) selectStreams(log replay.FeaturesLog) bool {
+	f.streams, f.found = map[string]bool{}, map[streamPrediction]bool{}
 	for k := range f.store.entries {
-		f.found[at{k.stream, k.place}] = true
+		f.found[streamPrediction{k.stream, k.predictionID}] = true
 	}
-	fresh := log.Last > f.through.Input
+	fresh := log.Last > f.progress.Input
 	for s, d := range f.book.current {
-		passed, known := f.through.Passed[s.stream]
+		passed, known := f.progress.Passed[s.stream]
 		switch {
-		case d.number > f.through.Labels || f.whole:
-		case !fresh, s.seq != 0 && f.found[at{s.stream, s.place}], s.seq == 0 && known && passed >= s.to:
+		case d.number > f.progress.Labels || f.all:
+		case !fresh, s.seq != 0 && f.found[streamPrediction{s.stream, s.predictionID}], s.seq == 0 && known && passed >= s.to:
 			continue
 		}
 		f.streams[s.stream] = true
 	}
-	for k := range f.store.again {
+	for k := range f.store.needed {
 		f.streams[k.stream] = true
 	}
 	return len(f.streams) > 0
 }
 
-// want reports whether a label is about a sequence whose features are not stored.
-func (f *finder) want(q *replay.Sequence) bool {
-	latest, known := f.through.Passed[q.Stream]
+// wantsSequence reports whether a sequence has a label but no stored features.
+func (f *finder) wantsSequence(q *replay.Sequence) bool {
+	latest, known := f.progress.Passed[q.Stream]
 	if q.Latest > latest || !known {
-		f.through.Passed[q.Stream] = q.Latest
+		f.progress.Passed[q.Stream] = q.Latest
 	}
-	if !replay.Ends(f.policy, q) || f.store.Has(q) {
+	if !replay.Ends(f.policy, q) || f.store.HasFeatures(q) {
 		return false
 	}
 	if _, summed := f.store.entries[keyOfSequence(q)]; summed {
-		return f.store.again[keyOfSequence(q)]
+		return f.store.needed[keyOfSequence(q)]
 	}
-	a := f.book.of(q.Stream)
+	a := f.book.labelsOf(q.Stream)
 	if a == nil {
 		return false
 	}
-	where := at{q.Stream, place{q.Seq, q.Row}}
+	id := streamPrediction{q.Stream, predictionID{q.Seq, q.Row}}
 	named := false
-	for _, l := range a.places[where.place] {
-		named = named || l.stored >= q.Stored || !f.found[where]
+	for _, l := range a.places[id.predictionID] {
+		named = named || l.stored >= q.Stored || !f.found[id]
 	}
 	if named {
-		f.found[where] = true
+		f.found[id] = true
 	}
 	if !named && q.Earliest != codec.NoTime {
-		a.around(q.Earliest, q.Latest, func(Label) { named = true })
+		a.eachCovering(q.Earliest, q.Latest, func(Label) { named = true })
 	}
 	return named
 }
 
-// String words how far a store is.
-func (t Through) String() string {
+// String describes the progress.
+func (t Progress) String() string {
 	return fmt.Sprintf("label %d and input message %d", t.Labels, t.Input)
 }

@@ -19,50 +19,50 @@ const (
 	segmentMagic   = "EUSNLERN"
 	segmentVersion = 1
 	segmentHead    = len(segmentMagic) + 8
-	// longestEntry bounds the JSON of a sequence: its stream's name is at most a key
-	// of NATS, which JSON may write as six bytes each.
+	// longestEntry bounds the JSON of a sequence: a stream name is at most a key of NATS, with up
+	// to six JSON bytes per byte.
 	longestEntry = 1 << 20
 	mostFeatures = 1 << 24
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Entry is a sequence whose features are stored.
+// Entry is a sequence with stored features.
 type Entry struct {
 	Stream   string       `json:"stream"`
-	In       uint64       `json:"in"`     // input message that led to the prediction
-	Stored   int64        `json:"stored"` // when the server stored that, ns
+	In       uint64       `json:"in"`     // input message that caused the prediction
+	Stored   int64        `json:"stored"` // storage time of this message, ns
 	Seq      uint64       `json:"seq"`    // of the prediction
 	Row      uint32       `json:"row"`
 	Flags    outcome.Flag `json:"flags"`
-	Before   Place        `json:"before"` // the stream's sample before the first; zero: not known
+	Before   Place        `json:"before"` // last sample of the stream before the sequence; zero: unknown
 	Last     Place        `json:"last"`
 	Samples  int64        `json:"samples"`
-	Rows     int64        `json:"rows"` // behind the front end
+	Rows     int64        `json:"rows"` // after the front end
 	Earliest int64        `json:"earliest"`
-	Latest   int64        `json:"latest"` // of the samples' times; codec.NoTime: one has none
-	// Carried: the features came with the prediction. Before is not known.
+	Latest   int64        `json:"latest"` // sample times; codec.NoTime: a sample has no time
+	// Carried: the features came with the prediction. Before is unknown.
 	Carried bool `json:"carried,omitempty"`
 }
 
-// Place is where a sample of a stream is.
+// Place is the position of a sample in its stream.
 type Place struct {
 	In  uint64 `json:"in"`
 	Seq uint64 `json:"seq"`
 	Row uint32 `json:"row"`
 }
 
-// key is what one sequence alone has.
+// key identifies a sequence.
 type key struct {
 	stream string
 	in     uint64
-	place
+	predictionID
 }
 
-func keyOf(e *Entry) key { return key{e.Stream, e.In, place{e.Seq, e.Row}} }
+func keyOf(e *Entry) key { return key{e.Stream, e.In, predictionID{e.Seq, e.Row}} }
 
 func keyOfSequence(q *replay.Sequence) key {
-	return key{q.Stream, q.In, place{q.Seq, q.Row}}
+	return key{q.Stream, q.In, predictionID{q.Seq, q.Row}}
 }
 
 func entryOf(q *replay.Sequence) Entry {
@@ -72,22 +72,22 @@ func entryOf(q *replay.Sequence) Entry {
 	}
 }
 
-// segmentWriter writes a segment into a temporary file.
+// segmentWriter writes a segment to a temporary file.
 type segmentWriter struct {
-	path    string // that it gets
+	path    string // final path
 	file    *os.File
 	w       *bufio.Writer
 	size    int64
-	entries []stored
+	entries []storedEntry
 	buf     []byte
 }
 
-// stored is an entry, and where its features are.
-type stored struct {
+// storedEntry is an entry and the position of its features.
+type storedEntry struct {
 	Entry
 	segment string
-	at      int64 // of its JSON's first byte
-	length  int   // of that
+	offset  int64 // of the JSON's first byte
+	length  int   // of the JSON
 }
 
 func newSegment(path string, features int) (*segmentWriter, error) {
@@ -109,7 +109,7 @@ func (w *segmentWriter) write(b []byte) error {
 	return nil
 }
 
-func (w *segmentWriter) add(e Entry, features []float32) error {
+func (w *segmentWriter) writeEntry(e Entry, features []float32) error {
 	text, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("learn: %w", err)
@@ -121,11 +121,11 @@ func (w *segmentWriter) add(e Entry, features []float32) error {
 	}
 	b = le.AppendUint32(b, crc32.Checksum(b[4:], castagnoli))
 	w.buf = b
-	w.entries = append(w.entries, stored{e, w.path, w.size + 4, len(text)})
+	w.entries = append(w.entries, storedEntry{e, w.path, w.size + 4, len(text)})
 	return w.write(b)
 }
 
-// close gives the segment its name, once it is on the disk.
+// close renames the segment after it is on the disk.
 func (w *segmentWriter) close() error {
 	if err := w.w.Flush(); err != nil {
 		w.abort()
@@ -137,15 +137,15 @@ func (w *segmentWriter) close() error {
 	return nil
 }
 
-// abort gives the segment up.
+// abort discards the segment.
 func (w *segmentWriter) abort() {
 	w.file.Close()
 	os.Remove(w.path + ".tmp")
 }
 
-// readSegment lists what a segment holds. Of the features it reads none.
-func readSegment(path string, r io.ReaderAt, size int64, features int) (all []stored, err error) {
-	bad := func(format string, args ...any) ([]stored, error) {
+// readSegment lists the entries of a segment, without features.
+func readSegment(path string, r io.ReaderAt, size int64, features int) (all []storedEntry, err error) {
+	bad := func(format string, args ...any) ([]storedEntry, error) {
 		return nil, fmt.Errorf("learn: %s: %s: %w; remove the file, then learn --whole: what the log still has is computed again", path, fmt.Sprintf(format, args...), ErrDamaged)
 	}
 	le, head := binary.LittleEndian, make([]byte, segmentHead)
@@ -179,16 +179,16 @@ func readSegment(path string, r io.ReaderAt, size int64, features int) (all []st
 		if err := json.Unmarshal(buf[:n], &e); err != nil {
 			return bad("the sequence at byte %d: %v", at, err)
 		}
-		all = append(all, stored{e, path, at + 4, int(n)})
+		all = append(all, storedEntry{e, path, at + 4, int(n)})
 		at = end
 	}
 	return all, nil
 }
 
 // readFeatures reads the features of a sequence.
-func readFeatures(r io.ReaderAt, s *stored, dst []float32) error {
+func readFeatures(r io.ReaderAt, s *storedEntry, dst []float32) error {
 	le, b := binary.LittleEndian, make([]byte, s.length+4*len(dst)+4)
-	if _, err := r.ReadAt(b, s.at); err != nil {
+	if _, err := r.ReadAt(b, s.offset); err != nil {
 		return fmt.Errorf("learn: %s: %w", s.segment, err)
 	}
 	body := b[:len(b)-4]

@@ -21,31 +21,31 @@ const (
 	stateFile    = "learn.json"
 	stateVersion = 1
 	segmentName  = "features-%06d.seg"
-	// segmentBytes is when a segment is complete: a kill loses at most so much work.
+	// segmentBytes is the size of a complete segment: a kill loses at most this amount of work.
 	segmentBytes = 64 << 20
 )
 
-// ErrDamaged is a file of a store that is not as it was written.
+// ErrDamaged means that a file of a store differs from the written file.
 var ErrDamaged = errors.New("the file was damaged")
 
-// ErrInUse is a store that another process uses.
+// ErrInUse means that another process uses the store.
 var ErrInUse = errors.New("another learn uses this directory")
 
-// ErrOther is a store of the features of something else.
+// ErrOther means that a store has features of another origin.
 var ErrOther = errors.New("it was begun with something else")
 
-// About is what features depend on besides the samples. A store has those of one
-// alone.
-type About struct {
+// Origin has the data besides samples that features depend on. All features of a store have the
+// same origin.
+type Origin struct {
 	Job      string    `json:"job"`
-	Created  time.Time `json:"created"` // the job's input
+	Created  time.Time `json:"created"` // creation time of the job's input
 	Network  string    `json:"network"` // the model without readouts, and the arithmetic
 	Settings string    `json:"settings"`
 	Features int       `json:"features"`
 }
 
-// differs names what is not the same.
-func (a About) differs(o About) string {
+// difference names the first difference.
+func (a Origin) difference(o Origin) string {
 	switch {
 	case a.Job != o.Job:
 		return fmt.Sprintf("job %q, not %q", a.Job, o.Job)
@@ -59,38 +59,38 @@ func (a About) differs(o About) string {
 	return ""
 }
 
-// Through is how far labels and log were read together.
-type Through struct {
-	Labels uint64           `json:"labels"`         // number of the last one
+// Progress is the read position of labels and log.
+type Progress struct {
+	Labels uint64           `json:"labels"`         // number of the last label
 	Input  uint64           `json:"input"`          // message
-	Passed map[string]int64 `json:"passed"`         // of streams that labels name: the latest time of their samples, ns
-	Gone   uint64           `json:"gone,omitempty"` // messages that were gone from the log's beginning
+	Passed map[string]int64 `json:"passed"`         // latest sample time of each stream with labels, ns
+	Gone   uint64           `json:"gone,omitempty"` // number of messages missing at the log's start
 }
 
 // state is learn.json.
 type state struct {
-	Version int     `json:"version"`
-	About   About   `json:"about"`
-	Through Through `json:"through"`
+	Version  int      `json:"version"`
+	Origin   Origin   `json:"about"`
+	Progress Progress `json:"through"`
 }
 
-// Store keeps the features of labelled sequences. It belongs to one goroutine.
+// Store stores the features of labeled sequences. One goroutine owns a Store.
 type Store struct {
-	dir      string
-	state    state
-	bound    bool // what the features are of is known
-	entries  map[key]stored
-	segments int // number of the last
-	groups   []*group
-	sumFiles int          // number of the last
-	again    map[key]bool // sequences of groups whose features are needed
-	writing  *segmentWriter
-	open     map[string]*os.File // segments that are read
-	release  func()
-	limit    int64 // bytes of a segment
+	dir         string
+	state       state
+	originKnown bool // the origin is known
+	entries     map[key]storedEntry
+	segments    int // number of the last segment
+	groups      []*group
+	sumFiles    int          // number of the last file
+	needed      map[key]bool // sequences of groups whose features are needed
+	writing     *segmentWriter
+	openFiles   map[string]*os.File // open segments
+	release     func()
+	limit       int64 // bytes of a segment
 }
 
-// Open opens a store, or makes one: the directory may be new. Nobody else can use it
+// Open opens or creates a store; the directory need not exist. No other process can use the store
 // until Close.
 func Open(dir string) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -104,15 +104,15 @@ func Open(dir string) (*Store, error) {
 	case err != nil:
 		return nil, fmt.Errorf("learn: %w", err)
 	}
-	s := &Store{dir: dir, entries: map[key]stored{}, open: map[string]*os.File{}, release: release, limit: segmentBytes}
-	if err := s.load(); err != nil {
+	s := &Store{dir: dir, entries: map[key]storedEntry{}, openFiles: map[string]*os.File{}, release: release, limit: segmentBytes}
+	if err := s.loadFiles(); err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
-// loadState loads what the store is about, if it was stored already.
+// loadState loads learn.json, if it exists.
 func (s *Store) loadState() error {
 	path := filepath.Join(s.dir, stateFile)
 	text, err := os.ReadFile(path)
@@ -128,14 +128,14 @@ func (s *Store) loadState() error {
 	if v := s.state.Version; v != stateVersion {
 		return fmt.Errorf("learn: %s has version %d, and this program reads version %d: use the program that wrote it", path, v, stateVersion)
 	}
-	if n := s.state.About.Features; n < 1 || n > mostFeatures {
+	if n := s.state.Origin.Features; n < 1 || n > mostFeatures {
 		return fmt.Errorf("learn: %s names %d features: %w; begin another store", path, n, ErrDamaged)
 	}
-	s.bound = true
+	s.originKnown = true
 	return nil
 }
 
-func (s *Store) load() error {
+func (s *Store) loadFiles() error {
 	if err := s.loadState(); err != nil {
 		return err
 	}
@@ -143,26 +143,26 @@ func (s *Store) load() error {
 	if err != nil {
 		return fmt.Errorf("learn: %w", err)
 	}
-	for _, f := range files { // in the order of their names, and so of their numbers
+	for _, f := range files { // ordered by name and thus by number
 		name, path := f.Name(), filepath.Join(s.dir, f.Name())
 		n := 0
 		switch {
 		case strings.HasSuffix(name, ".tmp"):
-			if err := os.Remove(path); err != nil { // of one that was killed
+			if err := os.Remove(path); err != nil { // of a killed process
 				return fmt.Errorf("learn: %w", err)
 			}
 		case name == stateFile || name == "lock":
-		case matches(name, sumsName, &n) && s.bound:
-			if err := s.readGroup(path, n); err != nil {
+		case parseFileName(name, sumsName, &n) && s.originKnown:
+			if err := s.loadGroup(path, n); err != nil {
 				return err
 			}
-		case !matches(name, segmentName, &n) && !matches(name, sumsName, &n):
+		case !parseFileName(name, segmentName, &n) && !parseFileName(name, sumsName, &n):
 			return fmt.Errorf("learn: %s is not a store of learn: it holds %q; choose another directory", s.dir, name)
-		case !s.bound:
+		case !s.originKnown:
 			return fmt.Errorf("learn: %s has features, but no %s: begin another store", s.dir, stateFile)
 		default:
 			s.segments = max(s.segments, n)
-			if err := s.read(path); err != nil {
+			if err := s.readSegmentFile(path); err != nil {
 				return err
 			}
 		}
@@ -170,14 +170,14 @@ func (s *Store) load() error {
 	return nil
 }
 
-func matches(name, format string, n *int) bool {
+func parseFileName(name, format string, n *int) bool {
 	got, err := fmt.Sscanf(name, format, n)
 	return got == 1 && err == nil && *n > 0 && name == fmt.Sprintf(format, *n)
 }
 
-// read lists a segment. What stands in two was computed twice, with the same bits.
-func (s *Store) read(path string) error {
-	f, err := s.file(path)
+// readSegmentFile lists a segment. An entry in two segments was computed twice, with the same bits.
+func (s *Store) readSegmentFile(path string) error {
+	f, err := s.openSegment(path)
 	if err != nil {
 		return err
 	}
@@ -185,15 +185,15 @@ func (s *Store) read(path string) error {
 	if err != nil {
 		return fmt.Errorf("learn: %w", err)
 	}
-	all, err := readSegment(path, f, info.Size(), s.state.About.Features)
+	all, err := readSegment(path, f, info.Size(), s.state.Origin.Features)
 	if err != nil {
 		return err
 	}
-	s.take(all)
+	s.addEntries(all)
 	return nil
 }
 
-func (s *Store) take(all []stored) {
+func (s *Store) addEntries(all []storedEntry) {
 	for _, e := range all {
 		if k := keyOf(&e.Entry); s.entries[k].segment == "" {
 			s.entries[k] = e
@@ -201,38 +201,38 @@ func (s *Store) take(all []stored) {
 	}
 }
 
-// file is a segment, open.
-func (s *Store) file(path string) (*os.File, error) {
-	if f := s.open[path]; f != nil {
+// openSegment returns an open segment.
+func (s *Store) openSegment(path string) (*os.File, error) {
+	if f := s.openFiles[path]; f != nil {
 		return f, nil
 	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, fmt.Errorf("learn: %w", err)
 	}
-	s.open[path] = f
+	s.openFiles[path] = f
 	return f, nil
 }
 
-// Begin makes a new store one of features of that, and refuses one of others.
-func (s *Store) Begin(a About) error {
-	if s.bound {
-		if what := s.state.About.differs(a); what != "" {
+// BindTo sets the origin of a new store, and refuses another origin for an existing store.
+func (s *Store) BindTo(a Origin) error {
+	if s.originKnown {
+		if what := s.state.Origin.difference(a); what != "" {
 			return fmt.Errorf("learn: %s: %w: %s", s.dir, ErrOther, what)
 		}
 		return nil
 	}
-	s.state, s.bound = state{Version: stateVersion, About: a}, true
-	return s.save()
+	s.state, s.originKnown = state{Version: stateVersion, Origin: a}, true
+	return s.writeState()
 }
 
-// About is what the features are of; false: the store is new.
-func (s *Store) About() (About, bool) { return s.state.About, s.bound }
+// Origin returns the features' origin; false: the store is new.
+func (s *Store) Origin() (Origin, bool) { return s.state.Origin, s.originKnown }
 
-// Through is how far labels and log were read.
-func (s *Store) Through() Through { return s.state.Through }
+// Progress returns the read position of labels and log.
+func (s *Store) Progress() Progress { return s.state.Progress }
 
-// Len is how many sequences have features here.
+// Len returns the number of sequences with features.
 func (s *Store) Len() int {
 	n := 0
 	for _, e := range s.entries {
@@ -243,39 +243,39 @@ func (s *Store) Len() int {
 	return n
 }
 
-// Has reports whether the features of a sequence are here.
-func (s *Store) Has(q *replay.Sequence) bool {
+// HasFeatures reports whether a sequence's features are stored.
+func (s *Store) HasFeatures(q *replay.Sequence) bool {
 	return s.entries[keyOfSequence(q)].segment != ""
 }
 
-// Add keeps the features of a sequence that is not here.
-func (s *Store) Add(q *replay.Sequence, features []float32) error {
-	return s.add(entryOf(q), features)
+// AddSequence stores the features of a sequence, unless they are stored already.
+func (s *Store) AddSequence(q *replay.Sequence, features []float32) error {
+	return s.addEntry(entryOf(q), features)
 }
 
-func (s *Store) add(e Entry, features []float32) error {
+func (s *Store) addEntry(e Entry, features []float32) error {
 	if s.entries[keyOf(&e)].segment != "" {
 		return nil
 	}
 	if s.writing == nil {
-		w, err := s.next()
+		w, err := s.nextSegment()
 		if err != nil {
 			return err
 		}
 		s.writing = w
 	}
-	if err := s.writing.add(e, features); err != nil {
+	if err := s.writing.writeEntry(e, features); err != nil {
 		return err
 	}
-	s.take(s.writing.entries[len(s.writing.entries)-1:])
+	s.addEntries(s.writing.entries[len(s.writing.entries)-1:])
 	if s.writing.size < s.limit {
 		return nil
 	}
-	return s.flush()
+	return s.closeSegment()
 }
 
-// flush makes what was added stay.
-func (s *Store) flush() error {
+// closeSegment makes the added features durable.
+func (s *Store) closeSegment() error {
 	w := s.writing
 	if s.writing = nil; w == nil {
 		return nil
@@ -283,16 +283,16 @@ func (s *Store) flush() error {
 	return w.close()
 }
 
-// Save makes what was added stay, and after that how far labels and log were read.
-func (s *Store) Save(t Through) error {
-	if err := s.flush(); err != nil {
+// Save makes the added features durable, and then the progress.
+func (s *Store) Save(t Progress) error {
+	if err := s.closeSegment(); err != nil {
 		return err
 	}
-	s.state.Through = t
-	return s.save()
+	s.state.Progress = t
+	return s.writeState()
 }
 
-func (s *Store) save() error {
+func (s *Store) writeState() error {
 	text, err := json.Marshal(s.state)
 	if err != nil {
 		return fmt.Errorf("learn: %w", err)
@@ -313,7 +313,7 @@ func (s *Store) save() error {
 	return nil
 }
 
-// Entries are the sequences: by their streams' names, those of a stream in its order.
+// Entries returns the sequences by stream name, then in stream order.
 func (s *Store) Entries() []Entry {
 	all := make([]Entry, 0, len(s.entries))
 	for _, e := range s.entries {
@@ -329,28 +329,28 @@ func sortEntries(all []Entry) {
 	})
 }
 
-// Features reads those of a sequence.
-func (s *Store) Features(e *Entry, dst []float32) error {
+// ReadFeatures reads the features of a sequence.
+func (s *Store) ReadFeatures(e *Entry, dst []float32) error {
 	at, known := s.entries[keyOf(e)]
 	if known && at.segment == "" {
 		return fmt.Errorf("learn: stream %q, seq %d, row %d: %w", e.Stream, e.Seq, e.Row, ErrGone)
 	}
-	if !known || len(dst) != s.state.About.Features {
-		return fmt.Errorf("learn: stream %q, seq %d, row %d: want %d features of a sequence in the store", e.Stream, e.Seq, e.Row, s.state.About.Features)
+	if !known || len(dst) != s.state.Origin.Features {
+		return fmt.Errorf("learn: stream %q, seq %d, row %d: want %d features of a sequence in the store", e.Stream, e.Seq, e.Row, s.state.Origin.Features)
 	}
-	f, err := s.file(at.segment)
+	f, err := s.openSegment(at.segment)
 	if err != nil {
 		return err
 	}
 	return readFeatures(f, &at, dst)
 }
 
-// Close gives the directory up. What was added and not saved may be lost.
+// Close releases the directory. Added features may be lost without Save.
 func (s *Store) Close() {
 	if s.writing != nil {
 		s.writing.abort()
 	}
-	for _, f := range s.open {
+	for _, f := range s.openFiles {
 		f.Close()
 	}
 	s.release()

@@ -19,11 +19,11 @@ func sequenceOf(stream string, in uint64) *replay.Sequence {
 	return &replay.Sequence{Prediction: codec.Prediction{Stream: stream, Seq: in, Row: 3}, In: in, Stored: int64(in), Samples: 5, Rows: 5, Earliest: int64(in), Latest: int64(in) + 1}
 }
 
-func features(n int) About {
-	return About{Job: "eusn", Created: time.Unix(5, 6), Network: "n", Settings: "s", Features: n}
+func newOrigin(n int) Origin {
+	return Origin{Job: "eusn", Created: time.Unix(5, 6), Network: "n", Settings: "s", Features: n}
 }
 
-func open(t *testing.T, dir string) *Store {
+func openStore(t *testing.T, dir string) *Store {
 	t.Helper()
 	s, err := Open(dir)
 	if err != nil {
@@ -40,58 +40,58 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// What was saved is there after the store was opened again, once, in several segments;
-// what was not saved is not.
+// TestStore: a reopened store has all saved features, once, in several segments, and no unsaved
+// features.
 func TestStore(t *testing.T) {
 	dir := t.TempDir()
-	s := open(t, dir)
-	must(t, s.Begin(features(2)))
-	s.limit = 1 // each sequence a segment
+	s := openStore(t, dir)
+	must(t, s.BindTo(newOrigin(2)))
+	s.limit = 1 // one segment per sequence
 	value := func(i uint64) []float32 { return []float32{float32(i), float32(math.Copysign(0, -1))} }
 	for _, stream := range []string{"b", "a\n\"é"} {
 		for i := uint64(1); i < 4; i++ {
-			must(t, s.Add(sequenceOf(stream, i), value(i)))
-			must(t, s.Add(sequenceOf(stream, i), value(i)))
+			must(t, s.AddSequence(sequenceOf(stream, i), value(i)))
+			must(t, s.AddSequence(sequenceOf(stream, i), value(i)))
 		}
 	}
-	must(t, s.Save(Through{Labels: 7, Input: 9, Passed: map[string]int64{"b": 5}}))
+	must(t, s.Save(Progress{Labels: 7, Input: 9, Passed: map[string]int64{"b": 5}}))
 	s.limit = 1 << 20
-	must(t, s.Add(sequenceOf("late", 1), value(1)))
+	must(t, s.AddSequence(sequenceOf("late", 1), value(1)))
 	if _, err := Open(dir); !errors.Is(err, ErrInUse) {
 		t.Errorf("a second one opens it: %v", err)
 	}
 	s.Close()
-	s = open(t, dir)
+	s = openStore(t, dir)
 	all := s.Entries()
 	if len(all) != 6 || all[0].Stream != "a\n\"é" || all[5].Stream != "b" || all[5].In != 3 || s.segments != 6 {
 		t.Fatalf("it has %+v in %d segments", all, s.segments)
 	}
-	if got := s.Through(); got.Labels != 7 || got.Input != 9 || got.Passed["b"] != 5 {
+	if got := s.Progress(); got.Labels != 7 || got.Input != 9 || got.Passed["b"] != 5 {
 		t.Errorf("it was read to %+v", got)
 	}
 	row := make([]float32, 2)
 	for i := range all {
-		must(t, s.Features(&all[i], row))
+		must(t, s.ReadFeatures(&all[i], row))
 		if want := value(all[i].In); row[0] != want[0] || math.Float32bits(row[1]) != math.Float32bits(want[1]) {
 			t.Errorf("%s %d: features %v, want %v", all[i].Stream, all[i].In, row, want)
 		}
 	}
-	other := features(2)
+	other := newOrigin(2)
 	other.Network = "m"
-	if err := s.Begin(other); !errors.Is(err, ErrOther) {
+	if err := s.BindTo(other); !errors.Is(err, ErrOther) {
 		t.Errorf("it takes another network: %v", err)
 	}
 	s.Close()
 
-	// A damaged feature, a segment cut short, a later version, a foreign file.
+	// A damaged feature, a shortened segment, a later version, a foreign file.
 	path := filepath.Join(dir, "features-000001.seg")
 	whole, err := os.ReadFile(path)
 	must(t, err)
 	damaged := slices.Clone(whole)
 	damaged[len(damaged)-6] ^= 1
 	must(t, os.WriteFile(path, damaged, 0o600))
-	s = open(t, dir)
-	if err := s.Features(&s.Entries()[3], row); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "checksum") { // of stream b, the first
+	s = openStore(t, dir)
+	if err := s.ReadFeatures(&s.Entries()[3], row); !errors.Is(err, ErrDamaged) || !strings.Contains(err.Error(), "checksum") { // of stream b, the first sequence
 		t.Errorf("damaged features: %v", err)
 	}
 	s.Close()
@@ -110,15 +110,16 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// No bytes make reading a segment panic, or take more memory than they are.
+// FuzzSegment: reading arbitrary bytes as a segment neither panics nor takes more memory than their
+// size.
 func FuzzSegment(f *testing.F) {
 	dir := f.TempDir()
 	w, err := newSegment(filepath.Join(dir, "x"), 3)
 	if err == nil {
-		err = w.add(entryOf(sequenceOf("s", 1)), []float32{1, 2, 3})
+		err = w.writeEntry(entryOf(sequenceOf("s", 1)), []float32{1, 2, 3})
 	}
 	if err == nil {
-		err = w.add(entryOf(sequenceOf("t", 2)), []float32{4, 5, 6})
+		err = w.writeEntry(entryOf(sequenceOf("t", 2)), []float32{4, 5, 6})
 	}
 	if err = errors.Join(err, w.close()); err != nil {
 		f.Fatal(err)

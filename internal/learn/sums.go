@@ -25,35 +25,36 @@ const (
 	sumsHead    = len(sumsMagic) + 8
 )
 
-// group is sequences whose features were added up: those of one site that the same
-// people have said something of.
+// group is a set of summed sequences: of one site, labeled by the same persons.
 type group struct {
 	path    string
 	number  int
 	head    groupHead
-	members map[key]int // the class of each, in head.Classes
-	at      int64       // of the sums, in the file
+	members map[key]int // class of each sequence, in head.Classes
+	offset  int64       // position of the sums in the file
 }
 
-// groupHead is what a file says of a group, but for its sequences.
+// groupHead describes a group in its file, without its sequences.
 type groupHead struct {
 	Site      string   `json:"site"`
-	Who       string   `json:"who"` // names, one a line
+	Who       string   `json:"who"` // names, one per line
 	Classes   []string `json:"classes"`
 	Sequences int      `json:"sequences"`
-	Labels    uint64   `json:"labels"` // number of the last label that was known
+	Labels    uint64   `json:"labels"` // number of the last known label
 }
 
-// member is a sequence as the file has it.
+// member is a sequence in the file.
 type member struct {
 	Entry
 	Class int `json:"class"`
 }
 
-func (g *group) same(o *group) bool { return g.head.Site == o.head.Site && g.head.Who == o.head.Who }
+func (g *group) sameGroup(o *group) bool {
+	return g.head.Site == o.head.Site && g.head.Who == o.head.Who
+}
 
-// write gives a group a file of that number.
-func (g *group) write(dir string, number int, entries []Entry, sums *readout.Sums) error {
+// writeFile writes a group to a file with this number.
+func (g *group) writeFile(dir string, number int, entries []Entry, sums *readout.Sums) error {
 	g.head.Sequences = len(entries)
 	text, err := json.Marshal(g.head)
 	if err != nil {
@@ -87,7 +88,7 @@ func (g *group) write(dir string, number int, entries []Entry, sums *readout.Sum
 	if err != nil {
 		return fmt.Errorf("learn: %w", err)
 	}
-	g.path, g.number, g.at = path, number, int64(len(b))
+	g.path, g.number, g.offset = path, number, int64(len(b))
 	return nil
 }
 
@@ -105,9 +106,9 @@ func readGroup(path string, from io.Reader, size int64) (*group, []Entry, error)
 	if v := le.Uint32(head[len(sumsMagic):]); v != sumsVersion {
 		return nil, nil, fmt.Errorf("learn: %s: it has version %d, and this program reads version %d: use the program that wrote it", path, v, sumsVersion)
 	}
-	g := &group{path: path, members: map[key]int{}, at: int64(sumsHead)}
-	next := func(n uint32, to any) error {
-		if g.at += int64(n); n > longestEntry || g.at > size {
+	g := &group{path: path, members: map[key]int{}, offset: int64(sumsHead)}
+	readJSON := func(n uint32, to any) error {
+		if g.offset += int64(n); n > longestEntry || g.offset > size {
 			return errors.New("what it says of a sequence is longer than what is left")
 		}
 		var text bytes.Buffer
@@ -116,7 +117,7 @@ func readGroup(path string, from io.Reader, size int64) (*group, []Entry, error)
 		}
 		return json.Unmarshal(text.Bytes(), to)
 	}
-	if err := next(le.Uint32(head[len(sumsMagic)+4:]), &g.head); err != nil {
+	if err := readJSON(le.Uint32(head[len(sumsMagic)+4:]), &g.head); err != nil {
 		return bad("%v", err)
 	}
 	var entries []Entry
@@ -125,9 +126,9 @@ func readGroup(path string, from io.Reader, size int64) (*group, []Entry, error)
 		if _, err := io.ReadFull(r, four[:]); err != nil {
 			return bad("it ends within its sequences")
 		}
-		g.at += 4
+		g.offset += 4
 		var m member
-		if err := next(le.Uint32(four[:]), &m); err != nil {
+		if err := readJSON(le.Uint32(four[:]), &m); err != nil {
 			return bad("%v", err)
 		}
 		if m.Class < 0 || m.Class >= len(g.head.Classes) {
@@ -140,12 +141,12 @@ func readGroup(path string, from io.Reader, size int64) (*group, []Entry, error)
 	if _, err := io.ReadFull(r, four[:]); err != nil || le.Uint32(four[:]) != want {
 		return bad("its sequences do not match their checksum")
 	}
-	g.at += 4
+	g.offset += 4
 	return g, entries, nil
 }
 
-// sums reads the sums of a group.
-func (g *group) sums(features int) (*readout.Sums, error) {
+// readSums reads the sums of a group.
+func (g *group) readSums(features int) (*readout.Sums, error) {
 	f, err := os.Open(g.path)
 	if err != nil {
 		return nil, fmt.Errorf("learn: %w", err)
@@ -155,7 +156,7 @@ func (g *group) sums(features int) (*readout.Sums, error) {
 	if err != nil {
 		return nil, fmt.Errorf("learn: %w", err)
 	}
-	s, err := readout.DecodeSums(io.NewSectionReader(f, g.at, info.Size()-g.at), info.Size()-g.at)
+	s, err := readout.DecodeSums(io.NewSectionReader(f, g.offset, info.Size()-g.offset), info.Size()-g.offset)
 	if err == nil && (s.Features() != features || s.Samples() != len(g.members) || s.Classes() != len(g.head.Classes)) {
 		err = fmt.Errorf("sums of %d sequences of %d features and %d classes, want %d, %d and %d", s.Samples(), s.Features(), s.Classes(), len(g.members), features, len(g.head.Classes))
 	}
@@ -165,9 +166,9 @@ func (g *group) sums(features int) (*readout.Sums, error) {
 	return s, nil
 }
 
-// readGroup adds a group that a file has. Of two files of a group, the later one counts:
-// the earlier one was about to be removed.
-func (s *Store) readGroup(path string, number int) error {
+// loadGroup adds a group from a file. Of two files of a group, the later file counts: the earlier
+// file was about to be removed.
+func (s *Store) loadGroup(path string, number int) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return fmt.Errorf("learn: %w", err)
@@ -183,7 +184,7 @@ func (s *Store) readGroup(path string, number int) error {
 	}
 	g.number = number
 	s.sumFiles = max(s.sumFiles, number)
-	if i := slices.IndexFunc(s.groups, g.same); i >= 0 {
+	if i := slices.IndexFunc(s.groups, g.sameGroup); i >= 0 {
 		old := s.groups[i]
 		if old.number > number {
 			old, g = g, old
@@ -200,26 +201,26 @@ func (s *Store) readGroup(path string, number int) error {
 	}
 	for _, e := range entries {
 		if _, known := s.entries[keyOf(&e)]; !known {
-			s.entries[keyOf(&e)] = stored{Entry: e}
+			s.entries[keyOf(&e)] = storedEntry{Entry: e}
 		}
 	}
 	return nil
 }
 
-// ErrGone is that of sequences whose features are needed, and were given up.
+// ErrGone means that required features were replaced by sums.
 var ErrGone = errors.New("their features were given up for sums")
 
-// lacking are the sequences whose features are needed to learn from these examples, and
-// are not there; of which groups, and how many of each.
-func (s *Store) lacking(examples []Example) (all map[key]bool, of []string) {
+// lackingFeatures returns the sequences whose features are required for these examples but not
+// stored, and descriptions of their groups.
+func (s *Store) lackingFeatures(examples []Example) (all map[key]bool, groups []string) {
 	class := classOf(examples)
 	all = map[key]bool{}
 	for _, g := range s.groups {
 		unchanged, need := 0, []key{}
 		for k, c := range g.members {
-			now, is := class[k]
+			now, included := class[k]
 			switch {
-			case is && now == g.head.Classes[c]:
+			case included && now == g.head.Classes[c]:
 				unchanged++
 			case s.entries[k].segment == "":
 				need = append(need, k)
@@ -227,27 +228,27 @@ func (s *Store) lacking(examples []Example) (all map[key]bool, of []string) {
 		}
 		n := 0
 		for _, k := range need {
-			if _, is := class[k]; is || unchanged > 0 {
+			if _, included := class[k]; included || unchanged > 0 {
 				all[k] = true
 				n++
 			}
 		}
 		if n > 0 {
-			of = append(of, fmt.Sprintf("%d of %d of %s", n, len(g.members), g))
+			groups = append(groups, fmt.Sprintf("%d of %d of %s", n, len(g.members), g))
 		}
 	}
-	slices.Sort(of)
-	return all, of
+	slices.Sort(groups)
+	return all, groups
 }
 
-// Need remembers which sequences' features are needed to learn from these examples, and
-// are not there: a Pass looks for them again. It returns how many there are.
-func (s *Store) Need(examples []Example) int {
-	s.again, _ = s.lacking(examples)
-	return len(s.again)
+// MarkNeeded marks the sequences whose features are required for these examples but not stored, for
+// the next Pass. It returns their number.
+func (s *Store) MarkNeeded(examples []Example) int {
+	s.needed, _ = s.lackingFeatures(examples)
+	return len(s.needed)
 }
 
-// String names a group.
+// String describes a group.
 func (g *group) String() string {
 	who := bytes.ReplaceAll([]byte(g.head.Who), []byte("\n"), []byte(" and "))
 	return fmt.Sprintf("site %q, labelled by %s", cmp.Or(g.head.Site, "all"), who)
@@ -261,8 +262,8 @@ func classOf(examples []Example) map[key]string {
 	return class
 }
 
-// Summed reports whether the features of one of these are not there, but in sums.
-func (s *Store) Summed(examples []Example) bool {
+// HasSummed reports whether one of the examples has only sums.
+func (s *Store) HasSummed(examples []Example) bool {
 	for i := range examples {
 		if s.entries[keyOf(&examples[i].Entry)].segment == "" {
 			return true

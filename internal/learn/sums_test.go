@@ -18,24 +18,24 @@ import (
 
 const summedFeatures = 3
 
-// summedStore is a store with sequences of six streams of two sites.
+// summedStore returns a store with sequences of six streams at two sites.
 func summedStore(t *testing.T, dir string) (*Store, []Example) {
 	t.Helper()
-	s := open(t, dir)
-	must(t, s.Begin(features(summedFeatures)))
+	s := openStore(t, dir)
+	must(t, s.BindTo(newOrigin(summedFeatures)))
 	random := rand.New(rand.NewPCG(1, 2))
 	for stream := range 6 {
 		for i := range 100 {
 			row := []float32{random.Float32(), float32(i) * 1e-3, float32(random.NormFloat64()) * 1e-6}
-			must(t, s.Add(sequenceOf(fmt.Sprintf("hall%d-%d", stream%2, stream), uint64(i+1)), row))
+			must(t, s.AddSequence(sequenceOf(fmt.Sprintf("hall%d-%d", stream%2, stream), uint64(i+1)), row))
 		}
 	}
-	must(t, s.Save(Through{Labels: 7, Input: 9}))
+	must(t, s.Save(Progress{Labels: 7, Input: 9}))
 	return s, examplesOf(s)
 }
 
-// examplesOf makes examples of all that a store has, in groups of five; anna says what
-// most are, bert some, both the others.
+// examplesOf returns all sequences of a store as examples, in groups of five; anna labels most,
+// bert some, both the others.
 func examplesOf(s *Store) (all []Example) {
 	for i, e := range s.Entries() {
 		all = append(all, Example{Entry: e, Class: []string{"a", "b"}[e.In%2], Who: []string{"anna", "anna", "anna", "anna\nbert", "bert"}[e.In%5], Group: i / 5})
@@ -45,20 +45,20 @@ func examplesOf(s *Store) (all []Example) {
 
 func siteOf(stream string) string { return strings.Split(stream, "-")[0] }
 
-// directly are the sums of examples from features that another store has.
-func directly(t *testing.T, of *Store, examples []Example) *readout.Sums {
+// sumsOf returns the sums of examples from the features of another store.
+func sumsOf(t *testing.T, of *Store, examples []Example) *readout.Sums {
 	t.Helper()
 	s, err := readout.NewSums(summedFeatures, 2)
 	must(t, err)
 	row := make([]float32, summedFeatures)
 	for i := range examples {
-		must(t, of.Features(&examples[i].Entry, row))
+		must(t, of.ReadFeatures(&examples[i].Entry, row))
 		must(t, s.Add(row, []int{map[string]int{"a": 0, "b": 1}[examples[i].Class]}))
 	}
 	return s
 }
 
-func filter(all []Example, keep func(x *Example) bool) (some []Example) {
+func filterExamples(all []Example, keep func(x *Example) bool) (some []Example) {
 	for i := range all {
 		if keep(&all[i]) {
 			some = append(some, all[i])
@@ -67,9 +67,8 @@ func filter(all []Example, keep func(x *Example) bool) (some []Example) {
 	return some
 }
 
-// What a store says of examples after their features were given up is what it said
-// before, bit for bit: of all, without a site, a labeller, or sequences whose features
-// are there again; and after it was opened again.
+// TestCompact: sums are bit-exact after features were replaced: of all examples, without a site, an
+// author, or sequences with restored features; and after reopening.
 func TestCompact(t *testing.T) {
 	dir := t.TempDir()
 	s, all := summedStore(t, dir)
@@ -77,13 +76,13 @@ func TestCompact(t *testing.T) {
 	classes := []string{"a", "b"}
 	want := func(what string, some []Example) {
 		t.Helper()
-		total, err := s.Total(t.Context(), some, classes)
-		if err != nil || !reflect.DeepEqual(total, directly(t, whole, some)) {
+		total, err := s.SumExamples(t.Context(), some, classes)
+		if err != nil || !reflect.DeepEqual(total, sumsOf(t, whole, some)) {
 			t.Errorf("%s: %v, not the sums of %d", what, err, len(some))
 		}
 	}
 	want("with features", all)
-	sample := s.Sample(all, 50)
+	sample := s.SampleExamples(all, 50)
 	if len(sample) != 50 || !slices.IsSorted(sample) {
 		t.Fatalf("a sample of %d, want 50", len(sample))
 	}
@@ -98,53 +97,53 @@ func TestCompact(t *testing.T) {
 	}
 	for range 2 {
 		want("all", all)
-		want("without a site", filter(all, func(x *Example) bool { return siteOf(x.Stream) != "hall1" }))
-		want("without bert", filter(all, func(x *Example) bool { return x.Who != "bert" }))
+		want("without a site", filterExamples(all, func(x *Example) bool { return siteOf(x.Stream) != "hall1" }))
+		want("without bert", filterExamples(all, func(x *Example) bool { return x.Who != "bert" }))
 		want("nothing", nil)
-		if got := s.Sample(all, 50); !slices.Equal(got, sample) {
+		if got := s.SampleExamples(all, 50); !slices.Equal(got, sample) {
 			t.Errorf("another sample: %v, want %v", got, sample)
 		}
-		less := s.Sample(all, 20)
+		less := s.SampleExamples(all, 20)
 		for _, i := range less {
-			if !slices.Contains(sample, i) || s.Summed(all[i:i+1]) {
+			if !slices.Contains(sample, i) || s.HasSummed(all[i:i+1]) {
 				t.Errorf("example %d is in a smaller sample, and its features were given up", i)
 			}
 		}
 		want("without kept ones", slices.DeleteFunc(slices.Clone(all), func(x Example) bool {
 			return slices.ContainsFunc(less, func(i int) bool { return keyOf(&all[i].Entry) == keyOf(&x.Entry) })
 		}))
-		if len(s.Entries()) != 600 || !s.Summed(all) {
+		if len(s.Entries()) != 600 || !s.HasSummed(all) {
 			t.Fatalf("it has %d sequences", len(s.Entries()))
 		}
 		if again, err := s.Compact(t.Context(), all, siteOf, sample); err != nil || again.Sequences != 0 {
 			t.Errorf("compacted again: %+v, %v", again, err)
 		}
 		s.Close()
-		s = open(t, dir)
+		s = openStore(t, dir)
 	}
 
-	// Some of a group: their features are needed, and come back from the log.
-	part := filter(all, func(x *Example) bool { return x.In > 30 })
-	_, err = s.Total(t.Context(), part, classes)
+	// A part of a group: its features are required, and are recomputed from the log.
+	part := filterExamples(all, func(x *Example) bool { return x.In > 30 })
+	_, err = s.SumExamples(t.Context(), part, classes)
 	if !errors.Is(err, ErrGone) || !strings.Contains(err.Error(), `site "hall0", labelled by anna`) {
 		t.Fatalf("without some of each group: %v", err)
 	}
-	need := s.Need(part)
+	need := s.MarkNeeded(part)
 	if need < 100 || need > 180 {
 		t.Fatalf("%d are needed, want most of 180", need)
 	}
 	row := make([]float32, summedFeatures)
 	for i := range all {
 		x := &all[i]
-		if q := sequenceOf(x.Stream, x.In); s.again[keyOf(&x.Entry)] {
-			must(t, whole.Features(&x.Entry, row))
-			must(t, s.Add(q, row))
+		if q := sequenceOf(x.Stream, x.In); s.needed[keyOf(&x.Entry)] {
+			must(t, whole.ReadFeatures(&x.Entry, row))
+			must(t, s.AddSequence(q, row))
 		}
 	}
-	must(t, s.Save(s.Through()))
+	must(t, s.Save(s.Progress()))
 	want("without some of each group", part)
 
-	// Others say other classes, and compacting moves them.
+	// Other persons choose other classes, and Compact moves the examples.
 	for i := range all {
 		if all[i].In <= 30 {
 			all[i].Class, all[i].Who = "a", "carl"
@@ -158,12 +157,12 @@ func TestCompact(t *testing.T) {
 	want("without carl", part)
 }
 
-// A kill while features are given up loses nothing and doubles nothing; what is damaged
-// is named.
+// TestCompactKilled: a kill during Compact neither loses nor duplicates data; the error names a
+// damaged file.
 func TestCompactKilled(t *testing.T) {
 	dir, later := t.TempDir(), t.TempDir()
 	s, all := summedStore(t, dir)
-	want := directly(t, s, all)
+	want := sumsOf(t, s, all)
 	s.Close()
 	before, err := os.ReadDir(dir)
 	must(t, err)
@@ -175,9 +174,9 @@ func TestCompactKilled(t *testing.T) {
 		}
 	}
 	copyAll(before, dir, later)
-	s = open(t, later)
-	sample, early := s.Sample(all, 50), filter(all, func(x *Example) bool { return x.In <= 50 })
-	_, err = s.Compact(t.Context(), early, siteOf, s.Sample(early, 50))
+	s = openStore(t, later)
+	sample, early := s.SampleExamples(all, 50), filterExamples(all, func(x *Example) bool { return x.In <= 50 })
+	_, err = s.Compact(t.Context(), early, siteOf, s.SampleExamples(early, 50))
 	must(t, err)
 	first, err := os.ReadDir(later)
 	must(t, err)
@@ -190,14 +189,14 @@ func TestCompactKilled(t *testing.T) {
 	must(t, err)
 	check := func(what string, sums int) {
 		t.Helper()
-		s := open(t, dir)
-		total, err := s.Total(t.Context(), all, []string{"a", "b"})
+		s := openStore(t, dir)
+		total, err := s.SumExamples(t.Context(), all, []string{"a", "b"})
 		if err != nil || !reflect.DeepEqual(total, want) || len(s.groups) != sums {
 			t.Errorf("%s: %d groups, %v, or other sums", what, len(s.groups), err)
 		}
 		s.Close()
 	}
-	copyAll(after, later, dir) // and all that was there before: as killed before anything was removed
+	copyAll(after, later, dir) // with all previous files: a kill before any removal
 	check("with all segments", 6)
 	copyAll(first, between, dir)
 	check("with all segments, and sums of before", 6)
@@ -206,14 +205,14 @@ func TestCompactKilled(t *testing.T) {
 	good, err := os.ReadFile(path)
 	must(t, err)
 	for says, content := range map[string][]byte{
-		"begin as sums": nil, "version 9": append([]byte("EUSNLSUM\x09"), good[9:]...), "was damaged": flipped(good, len(good)/4), // which of the checks sees it depends on the times in the file
-		"match their checksum":      flipped(good, len(good)-9),
+		"begin as sums": nil, "version 9": append([]byte("EUSNLSUM\x09"), good[9:]...), "was damaged": flipBit(good, len(good)/4), // the detecting check depends on the times in the file
+		"match their checksum":      flipBit(good, len(good)-9),
 		"features and 2 classes in": good[:len(good)-5],
 	} {
 		must(t, os.WriteFile(path, content, 0o600))
 		s, err := Open(dir)
 		if err == nil {
-			_, err = s.Total(t.Context(), all, []string{"a", "b"})
+			_, err = s.SumExamples(t.Context(), all, []string{"a", "b"})
 			s.Close()
 		}
 		if err == nil || !strings.Contains(err.Error(), says) {
@@ -222,20 +221,20 @@ func TestCompactKilled(t *testing.T) {
 	}
 }
 
-func flipped(b []byte, at int) []byte {
+func flipBit(b []byte, at int) []byte {
 	b = slices.Clone(b)
 	b[at] ^= 4
 	return b
 }
 
-// Whatever a file of sums holds: an error, or a group.
+// FuzzGroup: a file of sums with arbitrary bytes gives an error, or a group.
 func FuzzGroup(f *testing.F) {
 	g := &group{head: groupHead{Site: "s", Who: "anna", Classes: []string{"a"}}, members: map[key]int{}}
 	e := entryOf(sequenceOf("s", 1))
 	g.members[keyOf(&e)] = 0
 	sums, err := readout.NewSums(2, 1)
 	if err == nil {
-		err = errors.Join(sums.Add([]float32{1, 2}, []int{0}), g.write(f.TempDir(), 1, []Entry{e}, sums))
+		err = errors.Join(sums.Add([]float32{1, 2}, []int{0}), g.writeFile(f.TempDir(), 1, []Entry{e}, sums))
 	}
 	if err != nil {
 		f.Fatal(err)
@@ -246,13 +245,13 @@ func FuzzGroup(f *testing.F) {
 	}
 	f.Add(good)
 	f.Add(good[:50])
-	f.Add(flipped(good, 30))
+	f.Add(flipBit(good, 30))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g, all, err := readGroup("x", bytes.NewReader(data), int64(len(data)))
 		if bytes.Equal(data, good) && (err != nil || len(all) != 1 || g.head.Who != "anna") {
 			t.Errorf("%+v, %v", all, err)
 		}
-		if bytes.Equal(data, flipped(good, 30)) && err == nil {
+		if bytes.Equal(data, flipBit(good, 30)) && err == nil {
 			t.Error("a changed bit is not noticed")
 		}
 	})

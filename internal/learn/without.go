@@ -10,16 +10,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 )
 
-// Without says what not to learn from.
-type Without struct {
+// Exclusion selects labels and sequences that are not used.
+type Exclusion struct {
 	streams []*regexp.Regexp
 	who     []string
 	times   [][2]int64
 }
 
-// ParseWithout reads stream=PATTERN (with * and ?), who=NAME and FROM..TO.
-func ParseWithout(texts []string) (*Without, error) {
-	w := &Without{}
+// ParseExclusion parses stream=PATTERN (with * and ?), who=NAME and FROM..TO.
+func ParseExclusion(texts []string) (*Exclusion, error) {
+	w := &Exclusion{}
 	for _, text := range texts {
 		from, to, isTime := strings.Cut(text, "..")
 		switch pattern, name := strings.TrimPrefix(text, "stream="), strings.TrimPrefix(text, "who="); {
@@ -42,9 +42,9 @@ func ParseWithout(texts []string) (*Without, error) {
 	return w, nil
 }
 
-// entry reports whether a sequence is left out. One without times is where its last
-// message was stored.
-func (w *Without) entry(e *Entry) bool {
+// excludesEntry reports whether a sequence is excluded. A sequence without times has the storage
+// time of its last message.
+func (w *Exclusion) excludesEntry(e *Entry) bool {
 	if w == nil {
 		return false
 	}
@@ -56,7 +56,7 @@ func (w *Without) entry(e *Entry) bool {
 		slices.ContainsFunc(w.times, func(t [2]int64) bool { return latest >= t[0] && earliest < t[1] })
 }
 
-// says reports whether a label is left out.
-func (w *Without) says(l Label) bool { return w != nil && slices.Contains(w.who, l.who) }
+// excludesLabel reports whether a label is excluded.
+func (w *Exclusion) excludesLabel(l Label) bool { return w != nil && slices.Contains(w.who, l.who) }
 
 func rfc3339(ns int64) string { return time.Unix(0, ns).UTC().Format(time.RFC3339Nano) }

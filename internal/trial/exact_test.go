@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The values are those of exact rational numbers (testdata/exact.py).
+// TestGolden compares with values of exact rational numbers (testdata/exact.py).
 func TestGolden(t *testing.T) {
 	f, err := os.Open("testdata/exact.csv")
 	if err != nil {
@@ -37,7 +37,8 @@ func TestGolden(t *testing.T) {
 			got = []float64{want[0], upper(x, y, want[0]), lower(x, y, want[0])}
 		}
 		for i := range want {
-			// Lgamma of 2,100 has 16 digits of 14,000; the bisections of the golden values end at 2^-40.
+			// Lgamma of 2,100 has 16 digits of 14,000; the bisections of the golden values end at
+			// 2^-40.
 			if math.Abs(got[i]-want[i]) > 1e-11+1e-10*want[i] {
 				t.Errorf("%s: got %v", in.Text(), got)
 			}
@@ -48,9 +49,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// A shadow that is as good as, or worse by the margin, passes no more often than the
-// error probability says: where many trials are drawn, within three standard
-// deviations.
+// TestErrorProbability: a shadow that is equally good, or worse by the margin, passes at most with
+// the error probability: in many trials, within three standard deviations.
 func TestErrorProbability(t *testing.T) {
 	const trials, n, e, margin = 2000, 300, .05, .05
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -58,7 +58,7 @@ func TestErrorProbability(t *testing.T) {
 	for range trials {
 		var b, c, worseB, worseC int
 		for range n {
-			switch u := rng.Float64(); { // alike
+			switch u := rng.Float64(); { // equally good
 			case u < .1:
 				b++
 			case u < .2:

@@ -21,61 +21,61 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Report says how the shadows of a job did beside the readout that answers now.
+// Report compares the shadows of a job with the readout that answers now.
 type Report struct {
 	Job     string   `json:"job"`
 	Active  string   `json:"active"` // fingerprint of the readout that answers now
-	Labels  int      `json:"labels"` // that count, of the job
+	Labels  int      `json:"labels"` // current labels of the job
 	Foreign int      `json:"foreign_messages,omitempty"`
-	Shadows []Result `json:"shadows"` // that the job has, and had
+	Shadows []Result `json:"shadows"` // present and past shadows
 }
 
-// Result is a shadow's. All but Others is about predictions that the active readout of
-// the Report has answered.
+// Result is the comparison of one shadow. All fields but Others concern predictions that the active
+// readout of the Report has answered.
 type Result struct {
 	Readout     string    `json:"readout"`
-	Shadow      bool      `json:"shadow"` // it is one now
+	Shadow      bool      `json:"shadow"` // currently a shadow
 	Since       time.Time `json:"since"`
-	Until       time.Time `json:"until"` // when the first and the last of its messages were stored
+	Until       time.Time `json:"until"` // storage times of the first and the last of its messages
 	Predictions uint64    `json:"predictions"`
 	Agreeing    uint64    `json:"agreeing"` // of the same class
-	Missing     uint64    `json:"missing"`  // that it lacks since its first one in a partition
-	Others      uint64    `json:"others"`   // beside another readout, or answered by itself
+	Missing     uint64    `json:"missing"`  // predictions without a shadow's prediction since its first in a partition
+	Others      uint64    `json:"others"`   // with another answering readout, or answered by this readout
 
-	// Of sequences with a label that nobody disputes:
+	// Of sequences with an undisputed label:
 	Labelled    int     `json:"labelled"`
 	ActiveRight int     `json:"active_right"`
 	ShadowRight int     `json:"shadow_right"`
 	ActiveOnly  int     `json:"active_only_right"`
 	ShadowOnly  int     `json:"shadow_only_right"`
 	P           float64 `json:"mcnemar_p"`
-	Disputed    int     `json:"disputed"`       // sequences of which people say several things
-	Pending     int     `json:"labels_pending"` // about no sequence that it has predicted
+	Disputed    int     `json:"disputed"`       // sequences with contradicting labels
+	Pending     int     `json:"labels_pending"` // without a sequence that the shadow predicted
 }
 
-// Read reads what a job's shadows have predicted, and its labels. only is a shadow's
-// fingerprint; empty: all.
+// Read compares a job's shadow predictions with its labels. only is a shadow's fingerprint; empty:
+// all.
 func Read(ctx context.Context, js jetstream.JetStream, job, only string) (Report, error) {
-	r := &reading{Report: Report{Job: job}, only: only, by: map[string]*shadow{}}
+	r := &reading{Report: Report{Job: job}, only: only, shadows: map[string]*shadow{}}
 	now, err := pipeline.ShadowsOf(ctx, js, job)
 	if err != nil {
 		return r.Report, err
 	}
-	if err := r.ask(ctx, js); err != nil {
+	if err := r.readJob(ctx, js); err != nil {
 		return r.Report, err
 	}
-	err = consumer.Shadows(ctx, js, job, consumer.Span{From: 1, Stored: true, Skip: func(*consumer.ForeignError) { r.Foreign++ }}, r.take)
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) { // there never was one
+	err = consumer.Shadows(ctx, js, job, consumer.Span{From: 1, Stored: true, Skip: func(*consumer.ForeignError) { r.Foreign++ }}, r.addMessage)
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNotFound) { // no shadow ever existed
 		return r.Report, err
 	}
 	for _, s := range now {
 		if only == "" || s.Readout == only {
-			r.of(s.Readout).goesOn(r.outs)
+			r.shadowOf(s.Readout).markCurrent(r.outs)
 		}
 	}
-	for _, s := range r.by {
+	for _, s := range r.shadows {
 		s.judge(r.book, r.policy)
-		r.Shadows = append(r.Shadows, s.is)
+		r.Shadows = append(r.Shadows, s.result)
 	}
 	slices.SortFunc(r.Shadows, func(a, b Result) int { return strings.Compare(a.Readout, b.Readout) })
 	return r.Report, ctx.Err()
@@ -87,8 +87,8 @@ func (r *Result) Better(e float64) (p float64, ok bool) {
 	return p, p <= e
 }
 
-// NotWorse reports whether a shadow is right less often by less than a margin, with an
-// error probability. loss is by how much at most it is.
+// NotWorse reports whether a shadow's loss of correct answers is less than a margin, with an error
+// probability. loss is the upper bound of the loss.
 func (r *Result) NotWorse(e, margin float64) (loss float64, ok bool) {
 	if r.Labelled == 0 {
 		return 1, false
@@ -97,24 +97,24 @@ func (r *Result) NotWorse(e, margin float64) (loss float64, ok bool) {
 	return loss, loss < margin
 }
 
-// reading is a Read at work.
+// reading is a running Read.
 type reading struct {
 	Report
-	only   string
-	begun  string // when the job's output was made: what an earlier life of the job has is passed over
-	policy reservoir.Policy
-	book   *learn.Book
-	by     map[string]*shadow
-	outs   []uint64 // how many predictions each partition had before the shadows' were read
+	only    string
+	created string // creation of the job's output: messages of an earlier job with the same name are skipped
+	policy  reservoir.Policy
+	book    *learn.Book
+	shadows map[string]*shadow
+	outs    []uint64 // number of predictions in each partition before the shadows were read
 }
 
-// ask asks what the job runs and what people say.
-func (r *reading) ask(ctx context.Context, js jetstream.JetStream) error {
+// readJob reads the job's readout and labels.
+func (r *reading) readJob(ctx context.Context, js jetstream.JetStream) error {
 	out, err := js.Stream(ctx, wire.OutputStream(r.Job))
 	if err != nil {
 		return fmt.Errorf("trial: %w", err)
 	}
-	r.begun = wire.CreatedText(out.CachedInfo().Created)
+	r.created = wire.CreatedText(out.CachedInfo().Created)
 	j, err := store.Open(ctx, js, r.Job)
 	if err != nil {
 		return err
@@ -146,22 +146,22 @@ func (r *reading) ask(ctx context.Context, js jetstream.JetStream) error {
 	return err
 }
 
-func (r *reading) of(readout string) *shadow {
-	if r.by[readout] == nil {
-		r.by[readout] = &shadow{is: Result{Readout: readout}, said: map[sequence]said{}, outs: map[int]uint64{}}
+func (r *reading) shadowOf(readout string) *shadow {
+	if r.shadows[readout] == nil {
+		r.shadows[readout] = &shadow{result: Result{Readout: readout}, answers: map[sequence]answers{}, outs: map[int]uint64{}}
 	}
-	return r.by[readout]
+	return r.shadows[readout]
 }
 
-// take takes a message of a shadow.
-func (r *reading) take(o consumer.ShadowOutput) error {
-	if o.Begun != r.begun || r.only != "" && o.Shadow != r.only {
+// addMessage adds a message of a shadow.
+func (r *reading) addMessage(o consumer.ShadowOutput) error {
+	if o.Begun != r.created || r.only != "" && o.Shadow != r.only {
 		return nil
 	}
-	one := r.of(o.Shadow)
-	s := &one.is
+	shadow := r.shadowOf(o.Shadow)
+	s := &shadow.result
 	s.Missing += o.Missing
-	one.outs[o.Partition] = o.Outs
+	shadow.outs[o.Partition] = o.Outs
 	for i := range o.Predictions {
 		p := &o.Predictions[i]
 		if p.ActiveReadout != r.Active || p.ActiveReadout == o.Shadow {
@@ -176,60 +176,60 @@ func (r *reading) take(o consumer.ShadowOutput) error {
 			s.Since = o.Stored
 		}
 		s.Until = o.Stored
-		if r.book.Names(p.Stream) && replay.Ends(r.policy, &replay.Sequence{Prediction: p.Prediction}) {
-			one.sequence(p, o.Meta.Labels)
+		if r.book.HasStream(p.Stream) && replay.Ends(r.policy, &replay.Sequence{Prediction: p.Prediction}) {
+			shadow.addSequence(p, o.Meta.Labels)
 		}
 	}
 	return nil
 }
 
-// shadow is one at work.
+// shadow is the state of one shadow.
 type shadow struct {
-	is      Result
+	result  Result
 	entries []learn.Entry
-	said    map[sequence]said
-	outs    map[int]uint64 // number of the last prediction that it has, by partition
+	answers map[sequence]answers
+	outs    map[int]uint64 // number of the last shadow prediction, by partition
 }
 
-// goesOn is told that it is a shadow now. What shadows predict is stored before the job's
-// own predictions: those that it lacks behind its last one were left out.
-func (one *shadow) goesOn(outs []uint64) {
-	one.is.Shadow = true
-	for part, last := range one.outs {
+// markCurrent marks a present shadow. Shadow predictions are stored before the job's own
+// predictions: missing predictions after the shadow's last were skipped.
+func (s *shadow) markCurrent(outs []uint64) {
+	s.result.Shadow = true
+	for part, last := range s.outs {
 		if part < len(outs) && outs[part] > last {
-			one.is.Missing += outs[part] - last
+			s.result.Missing += outs[part] - last
 		}
 	}
 }
 
-// sequence names one, as learn does.
+// sequence identifies a sequence, as in package learn.
 type sequence struct {
 	stream  string
 	in, seq uint64
 	row     uint32
 }
 
-// said is what the two readouts say of it.
-type said struct{ active, shadow string }
+// answers are the classes of the two readouts for a sequence.
+type answers struct{ active, shadow string }
 
-// sequence keeps one of a stream that labels name.
-func (one *shadow) sequence(p *codec.ShadowPrediction, labels []string) {
+// addSequence adds a sequence of a labeled stream.
+func (s *shadow) addSequence(p *codec.ShadowPrediction, labels []string) {
 	latest := p.Time
 	if p.Began == codec.NoTime {
 		latest = codec.NoTime
 	}
-	one.entries = append(one.entries, learn.Entry{Stream: p.Stream, In: p.Input, Stored: p.Stored, Seq: p.Seq, Row: p.Row, Flags: p.Flags, Earliest: p.Began, Latest: latest})
-	one.said[sequence{p.Stream, p.Input, p.Seq, p.Row}] = said{labels[p.Active], labels[p.Class]}
+	s.entries = append(s.entries, learn.Entry{Stream: p.Stream, In: p.Input, Stored: p.Stored, Seq: p.Seq, Row: p.Row, Flags: p.Flags, Earliest: p.Began, Latest: latest})
+	s.answers[sequence{p.Stream, p.Input, p.Seq, p.Row}] = answers{labels[p.Active], labels[p.Class]}
 }
 
-// judge compares with the labels.
-func (one *shadow) judge(b *learn.Book, p reservoir.Policy) {
-	s := &one.is
-	joined := learn.JoinSome(one.entries, b, p)
+// judge compares the answers with the labels.
+func (sh *shadow) judge(b *learn.Book, p reservoir.Policy) {
+	s := &sh.result
+	joined := learn.JoinSome(sh.entries, b, p)
 	for i := range joined.Examples {
 		x := &joined.Examples[i]
-		says := one.said[sequence{x.Stream, x.In, x.Seq, x.Row}]
-		active, shadow := says.active == x.Class, says.shadow == x.Class
+		answers := sh.answers[sequence{x.Stream, x.In, x.Seq, x.Row}]
+		active, shadow := answers.active == x.Class, answers.shadow == x.Class
 		s.Labelled++
 		switch {
 		case active && shadow:

@@ -174,7 +174,7 @@ type learning struct {
 	app     *cli.App
 	conf    config.Config
 	opt     learnOptions
-	without *learn.Without
+	without *learn.Exclusion
 	site    func(stream string) string // nil: no sites are left out
 	sumsOf  func(stream string) string // the site whose features are added up; nil: of none
 	weights offline.PerClass
@@ -187,7 +187,7 @@ type learning struct {
 
 // parse parses the flags that have a syntax of their own.
 func (l *learning) parse() (err error) {
-	if l.without, err = learn.ParseWithout(l.opt.without); err != nil {
+	if l.without, err = learn.ParseExclusion(l.opt.without); err != nil {
 		return err
 	}
 	if l.site, err = parseSite("--leave-out", l.opt.leaveOut); err != nil {
@@ -324,7 +324,7 @@ func (l *learning) fitOptions() (o offline.RetrainOptions, err error) {
 }
 
 // fit learns a readout, and writes the model.
-func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.Joined) error {
+func (l *learning) fit(ctx context.Context, book *learn.Book, j learn.JoinResult) error {
 	linear, err := l.job.Readout()
 	if err != nil {
 		return err

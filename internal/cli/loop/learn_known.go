@@ -16,16 +16,16 @@ import (
 )
 
 // known is what a readout is learnt from.
-func (l *learning) known(book *learn.Book, j learn.Joined) offline.LabeledSequences {
+func (l *learning) known(book *learn.Book, j learn.JoinResult) offline.LabeledSequences {
 	classes := slices.Sorted(maps.Keys(j.Report.Classes))
 	sum := sha256.New()
 	enc := json.NewEncoder(sum)
 	k := offline.LabeledSequences{
-		Name:    fmt.Sprintf("job %q, labels up to %d, input up to %d", l.conf.Job, book.Last, l.store.Through().Input),
+		Name:    fmt.Sprintf("job %q, labels up to %d, input up to %d", l.conf.Job, book.Last, l.store.Progress().Input),
 		Streams: len(j.Report.Streams), Classes: classes,
-		Features: func(i int, row []float32) error { return l.store.Features(&j.Examples[i].Entry, row) },
+		Features: func(i int, row []float32) error { return l.store.ReadFeatures(&j.Examples[i].Entry, row) },
 	}
-	about, _ := l.store.About()
+	about, _ := l.store.Origin()
 	enc.Encode(about) // into a hash, which takes all
 	for i := range j.Examples {
 		x := &j.Examples[i]
@@ -40,14 +40,14 @@ func (l *learning) known(book *learn.Book, j learn.Joined) offline.LabeledSequen
 // relearn learns from features, or where some are given up, from sums. examples are the
 // sequences of k.
 func (l *learning) relearn(ctx context.Context, k offline.LabeledSequences, examples []learn.Example, o offline.RetrainOptions, progress archive.Progress) (*reservoir.Model, offline.RetrainReport, error) {
-	if !l.store.Summed(examples) {
+	if !l.store.HasSummed(examples) {
 		return offline.Update(ctx, l.model, k, o, progress)
 	}
 	var err error
-	if k.Sums, err = l.store.Total(ctx, examples, k.Classes); err != nil {
+	if k.Sums, err = l.store.SumExamples(ctx, examples, k.Classes); err != nil {
 		return nil, offline.RetrainReport{}, err
 	}
-	k.Kept = l.store.Sample(examples, l.keep())
+	k.Kept = l.store.SampleExamples(examples, l.keep())
 	return offline.Update(ctx, l.model, k, o, progress)
 }
 
@@ -65,8 +65,8 @@ func (l *learning) compact(ctx context.Context, book *learn.Book) error {
 	if l.sumsOf == nil {
 		return nil
 	}
-	all := learn.Join(l.store, book, l.model.Policy, nil).Examples
-	keep := l.store.Sample(all, l.keep())
+	all := learn.JoinLabels(l.store, book, l.model.Policy, nil).Examples
+	keep := l.store.SampleExamples(all, l.keep())
 	if len(keep) == len(all) {
 		l.app.Say("all %d sequences keep their features, by --keep: nothing is given up", len(all))
 		return nil

@@ -26,7 +26,7 @@ type learnt struct {
 const mostRows = 20
 
 // print says what became of the labels, and what was learnt; nil: nothing.
-func (l *learning) print(j learn.Joined, f *fitted) error {
+func (l *learning) print(j learn.JoinResult, f *fitted) error {
 	did := learnt{Report: j.Report, Sequences: l.store.Len()}
 	if f != nil {
 		name := cmp.Or(l.opt.out, filepath.Base(l.conf.Model))

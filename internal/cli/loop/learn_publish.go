@@ -26,7 +26,7 @@ type publishedModel struct {
 }
 
 // publish stores what was learnt in the job's registry.
-func (l *learning) publish(ctx context.Context, j learn.Joined, f fitted) (*publishedModel, error) {
+func (l *learning) publish(ctx context.Context, j learn.JoinResult, f fitted) (*publishedModel, error) {
 	r, err := registry.Make(ctx, l.js, l.conf.Job)
 	if err != nil {
 		return nil, err

@@ -41,7 +41,7 @@ func (l *learning) round(ctx context.Context, fitted int) (int, error) {
 		return fitted, err
 	}
 	if !l.opt.solve {
-		if n := l.store.Need(learn.Join(l.store, book, l.model.Policy, l.without).Examples); n > 0 {
+		if n := l.store.MarkNeeded(learn.JoinLabels(l.store, book, l.model.Policy, l.without).Examples); n > 0 {
 			l.app.Say("features of %d sequences are in sums alone, and are computed again from the log", n)
 		}
 		if err := l.read(ctx, book); err != nil {
@@ -51,7 +51,7 @@ func (l *learning) round(ctx context.Context, fitted int) (int, error) {
 	if fitted > 0 && book.Read < fitted+l.opt.after {
 		return fitted, nil
 	}
-	j := learn.Join(l.store, book, l.model.Policy, l.without)
+	j := learn.JoinLabels(l.store, book, l.model.Policy, l.without)
 	if few := tooFew(j.Report); few != nil {
 		if err := l.print(j, nil); err != nil {
 			return fitted, err

@@ -55,7 +55,7 @@ func (r siteResult) String() string {
 const mostSites = 100
 
 // sites tests each site with a readout that was learnt from the others alone.
-func (l *learning) sites(ctx context.Context, k offline.LabeledSequences, j learn.Joined, o offline.RetrainOptions) (all []siteResult, err error) {
+func (l *learning) sites(ctx context.Context, k offline.LabeledSequences, j learn.JoinResult, o offline.RetrainOptions) (all []siteResult, err error) {
 	if l.site == nil {
 		return nil, nil
 	}
@@ -80,7 +80,7 @@ func (l *learning) sites(ctx context.Context, k offline.LabeledSequences, j lear
 			switch {
 			case l.site(j.Examples[i].Stream) != site:
 				rest = append(rest, j.Examples[i])
-			case !l.store.Summed(j.Examples[i : i+1]):
+			case !l.store.HasSummed(j.Examples[i : i+1]):
 				tested = append(tested, i)
 			}
 		}
