@@ -116,7 +116,7 @@ var embeddings = map[string]string{
 	"internal/alarm.Evidence: internal/alarm.Estimate":                             "JSON: value, low and high are there or are not, all of them",
 	"internal/explain.Share: internal/explain.Part":                                "JSON: a part of the scores, and which features it is of",
 	"internal/explain.Member: internal/explain.Part":                               "likewise",
-	"internal/explain.OfFeature: internal/explain.Part":                            "likewise",
+	"internal/explain.FeatureShare: internal/explain.Part":                         "likewise",
 	"internal/cli/loop.listedModel: internal/registry.Entry":                       "JSON: an entry, and whether the job predicts with it",
 	"internal/cli/loop.printEntry(): internal/registry.Entry":                      "JSON: an entry, and what its model file holds",
 	"internal/paper.Store: internal/paper.Results":                                 "a results file that is written has all that one that is read has",

@@ -13,54 +13,54 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Diff is what two states of a partition differ in.
+// Diff is the difference between two states of a partition.
 type Diff struct {
 	Partition int `json:"partition"`
 	replay.StatesBetween
-	FromReadout string       `json:"from_readout"` // fingerprint of the one that sequences begin with
+	FromReadout string       `json:"from_readout"` // fingerprint of the readout of new sequences
 	ToReadout   string       `json:"to_readout"`
-	Streams     []StreamDiff `json:"streams"` // those that differ, by key and name
-	Same        int          `json:"same"`    // streams that do not
+	Streams     []StreamDiff `json:"streams"` // differing streams, by key and name
+	Same        int          `json:"same"`    // number of equal streams
 }
 
-// StreamDiff is what a stream's states differ in.
+// StreamDiff is the difference between two states of a stream.
 type StreamDiff struct {
 	Key    string `json:"key"`
 	Stream string `json:"stream"`
-	// What it got between the two places; nil where that is not known.
+	// Counts between the two positions; nil if unknown.
 	Samples *uint64 `json:"samples,omitempty"`
 	Begun   *uint64 `json:"sequences_begun,omitempty"`
 	Ended   *uint64 `json:"sequences_ended,omitempty"`
 
-	From *StreamAt `json:"from,omitempty"` // nil: it was not known then
-	To   *StreamAt `json:"to,omitempty"`
-	// Difference is the Euclidean norm of the difference of h, all units together, of
-	// the states that are open in both places; nil where none is.
-	Difference *float64 `json:"difference,omitempty"`
-	Units      []Unit   `json:"units,omitempty"` // that have changed most, by magnitude
+	From *StreamState `json:"from,omitempty"` // nil: the stream did not exist
+	To   *StreamState `json:"to,omitempty"`
+	// Difference is the Euclidean norm of the difference of h, over all units of the states that
+	// are open at both positions; nil if there are none.
+	Difference *float64     `json:"difference,omitempty"`
+	Units      []UnitChange `json:"units,omitempty"` // largest changes, by magnitude
 }
 
-// StreamAt is a stream in one of the places.
-type StreamAt struct {
-	LastSeq   uint64    `json:"last_seq"` // of its key
-	Samples   int64     `json:"samples"`  // in the open sequence; window: since it began
-	Integrity string    `json:"integrity"`
-	Digest    string    `json:"digest"`
-	States    []RowDiff `json:"states,omitempty"` // those that are open
+// StreamState is the state of a stream at one position.
+type StreamState struct {
+	LastSeq   uint64      `json:"last_seq"` // of its key
+	Samples   int64       `json:"samples"`  // in the open sequence; window: since its start
+	Integrity string      `json:"integrity"`
+	Digest    string      `json:"digest"`
+	States    []OpenState `json:"states,omitempty"` // open states
 }
 
-// RowDiff is one of a stream's states. Windows overlap, and have several.
-type RowDiff struct {
+// OpenState is one of a stream's open states. Overlapping windows have several.
+type OpenState struct {
 	State   int     `json:"state"`
-	Samples uint64  `json:"samples"` // behind the model's front end
-	Norm    float64 `json:"norm"`    // of h, all units together
-	Readout string  `json:"readout"` // fingerprint of the one that would answer
+	Samples uint64  `json:"samples"` // after the model's front end
+	Norm    float64 `json:"norm"`    // of h, over all units
+	Readout string  `json:"readout"` // fingerprint of the readout that would answer
 
 	h []float32
 }
 
-// Unit is a unit of a stream's state in both places.
-type Unit struct {
+// UnitChange is a unit of a stream's state at both positions.
+type UnitChange struct {
 	State  int     `json:"state"`
 	Member int     `json:"member"`
 	Unit   int     `json:"unit"`
@@ -68,37 +68,37 @@ type Unit struct {
 	To     float32 `json:"to"`
 }
 
-// Change is by how much the unit is higher.
-func (u *Unit) Change() float64 { return float64(u.To) - float64(u.From) }
+// Change returns the increase of the unit.
+func (u *UnitChange) Change() float64 { return float64(u.To) - float64(u.From) }
 
-// StatesBetween says what two states of a partition differ in. stream is the only one
-// that is looked at, with its units that have changed most, so many; empty: all streams.
-// The error is of replay.CompareStates; with replay.ErrDigest, the rest is there.
+// StatesBetween compares two states of a partition. stream selects a single stream, with its most
+// changed units, at most the given number; empty: all streams. The error is from
+// replay.CompareStates; with replay.ErrDigest, the result is valid.
 func (x *Explainer) StatesBetween(ctx context.Context, from, to replay.AsOf, stream string, units int) (*Diff, error) {
-	m, err := x.models(ctx, &Found{})
+	m, err := x.findModel(ctx, &Found{})
 	if err != nil {
 		return nil, err
 	}
 	from.Progress, to.Progress = x.Progress, x.Progress
-	b, wrong := replay.CompareStates(ctx, x.JS, &m.job, from, to)
+	b, compareErr := replay.CompareStates(ctx, x.JS, &m.job, from, to)
 	if b.To.Encoded == nil {
-		return nil, wrong
+		return nil, compareErr
 	}
 	d := &Diff{Partition: from.Partition, StatesBetween: b}
-	var was, is map[streamName]*StreamAt
-	if was, d.FromReadout, err = m.streams(b.From.Encoded); err != nil {
+	var before, after map[streamName]*StreamState
+	if before, d.FromReadout, err = m.readStreams(b.From.Encoded); err != nil {
 		return nil, err
 	}
-	if is, d.ToReadout, err = m.streams(b.To.Encoded); err != nil {
+	if after, d.ToReadout, err = m.readStreams(b.To.Encoded); err != nil {
 		return nil, err
 	}
-	d.compare(was, is, stream, units, m.job.Model.Network.Spec)
-	return d, wrong
+	d.listDifferences(before, after, stream, units, m.job.Model.Network.Spec)
+	return d, compareErr
 }
 
-// streams are those of a state, by key and name, and the readout that sequences begin
-// with then.
-func (m *models) streams(encoded []byte) (map[streamName]*StreamAt, string, error) {
+// readStreams returns the streams of a state, by key and name, and the readout of new sequences at
+// that time.
+func (m *predictionModel) readStreams(encoded []byte) (map[streamName]*StreamState, string, error) {
 	known, err := admin.ReadState(encoded)
 	if err != nil {
 		return nil, "", err
@@ -112,14 +112,14 @@ func (m *models) streams(encoded []byte) (map[streamName]*StreamAt, string, erro
 		return nil, "", err
 	}
 	name := func(readout string) string { return cmp.Or(readout, m.name) }
-	all := map[streamName]*StreamAt{}
+	all := map[streamName]*StreamState{}
 	for _, st := range known.Streams {
-		all[streamName{st.Key, st.ID}] = &StreamAt{LastSeq: st.LastSeq, Samples: st.Samples, Integrity: st.Integrity, Digest: st.Digest}
+		all[streamName{st.Key, st.ID}] = &StreamState{LastSeq: st.LastSeq, Samples: st.Samples, Integrity: st.Integrity, Digest: st.Digest}
 	}
 	spec := m.job.Model.Network.Spec
 	layout := spec.Layout()
 	for st := range p.Oldest() {
-		at := all[streamName{st.Source.Key, st.ID}]
+		stream := all[streamName{st.Source.Key, st.ID}]
 		for i, row := range st.Rows {
 			if row == nil || !st.Seq.Open() {
 				continue
@@ -127,10 +127,10 @@ func (m *models) streams(encoded []byte) (map[streamName]*StreamAt, string, erro
 			if err := layout.CheckState(spec, row); err != nil {
 				return nil, "", err
 			}
-			one := RowDiff{State: i, Samples: layout.Steps(row), Readout: name(p.Answers(st, i)), h: make([]float32, spec.Members*spec.Units)}
-			layout.UnitsOf(spec, row, one.h)
-			one.Norm = norm(one.h, nil)
-			at.States = append(at.States, one)
+			open := OpenState{State: i, Samples: layout.Steps(row), Readout: name(p.Answers(st, i)), h: make([]float32, spec.Members*spec.Units)}
+			layout.UnitsOf(spec, row, open.h)
+			open.Norm = euclideanNorm(open.h, nil)
+			stream.States = append(stream.States, open)
 		}
 	}
 	return all, name(p.Promotion().Readout), nil
@@ -139,9 +139,9 @@ func (m *models) streams(encoded []byte) (map[streamName]*StreamAt, string, erro
 // streamName names a stream of a partition.
 type streamName struct{ key, stream string }
 
-// norm is that of the difference; of a alone where b is nil. Float64 sums of at most
-// 2^20 squares are good to ten digits.
-func norm(a, b []float32) float64 {
+// euclideanNorm returns the norm of a-b, or of a if b is nil. Float64 sums of at most 2^20 squares
+// are accurate to ten digits.
+func euclideanNorm(a, b []float32) float64 {
 	sum := 0.0
 	for i, v := range a {
 		d := float64(v)
@@ -153,19 +153,19 @@ func norm(a, b []float32) float64 {
 	return math.Sqrt(sum)
 }
 
-// compare lists the streams that differ.
-func (d *Diff) compare(was, is map[streamName]*StreamAt, stream string, units int, spec reservoir.Spec) {
+// listDifferences lists the differing streams.
+func (d *Diff) listDifferences(before, after map[streamName]*StreamState, stream string, units int, spec reservoir.Spec) {
 	passed := map[streamName]*replay.Passed{}
 	for _, p := range d.StatesBetween.Streams {
 		passed[streamName{p.Key, p.Stream}] = p
 	}
 	names := map[streamName]bool{}
-	for _, some := range []map[streamName]*StreamAt{was, is} {
-		for name := range some {
+	for _, states := range []map[streamName]*StreamState{before, after} {
+		for name := range states {
 			names[name] = true
 		}
 	}
-	for name := range passed { // those that came and were forgotten
+	for name := range passed { // streams that appeared and were forgotten in between
 		names[name] = true
 	}
 	d.Streams = []StreamDiff{}
@@ -173,19 +173,19 @@ func (d *Diff) compare(was, is map[streamName]*StreamAt, stream string, units in
 		if stream != "" && name.stream != stream {
 			continue
 		}
-		s := StreamDiff{Key: name.key, Stream: name.stream, From: was[name], To: is[name]}
+		s := StreamDiff{Key: name.key, Stream: name.stream, From: before[name], To: after[name]}
 		p := passed[name]
 		if p == nil {
 			p = &replay.Passed{}
 		}
-		if s.same() && p.Samples+p.Ended == 0 {
+		if s.isSame() && p.Samples+p.Ended == 0 {
 			d.Same++
 			continue
 		}
 		if d.Uncounted == "" {
 			s.Samples, s.Begun, s.Ended = &p.Samples, &p.Begun, &p.Ended
 		}
-		s.difference(units, stream != "", spec)
+		s.computeDifference(units, stream != "", spec)
 		d.Streams = append(d.Streams, s)
 	}
 	slices.SortFunc(d.Streams, func(a, b StreamDiff) int {
@@ -193,13 +193,13 @@ func (d *Diff) compare(was, is map[streamName]*StreamAt, stream string, units in
 	})
 }
 
-// same reports whether a stream is the same in both places.
-func (s *StreamDiff) same() bool {
+// isSame reports whether a stream is equal at both positions.
+func (s *StreamDiff) isSame() bool {
 	return s.From != nil && s.To != nil && s.From.Digest == s.To.Digest && s.From.Integrity == s.To.Integrity
 }
 
-// difference compares the states that are open in both places.
-func (s *StreamDiff) difference(units int, listed bool, spec reservoir.Spec) {
+// computeDifference compares the states that are open at both positions.
+func (s *StreamDiff) computeDifference(units int, listed bool, spec reservoir.Spec) {
 	if s.From == nil || s.To == nil {
 		return
 	}
@@ -209,11 +209,11 @@ func (s *StreamDiff) difference(units int, listed bool, spec reservoir.Spec) {
 			if a.State != b.State {
 				continue
 			}
-			n := norm(b.h, a.h)
+			n := euclideanNorm(b.h, a.h)
 			sum, both = sum+n*n, true
 			for i := range a.h {
 				if listed && a.h[i] != b.h[i] {
-					s.Units = append(s.Units, Unit{a.State, i / spec.Units, i % spec.Units, a.h[i], b.h[i]})
+					s.Units = append(s.Units, UnitChange{a.State, i / spec.Units, i % spec.Units, a.h[i], b.h[i]})
 				}
 			}
 		}
@@ -222,6 +222,6 @@ func (s *StreamDiff) difference(units int, listed bool, spec reservoir.Spec) {
 		sum = math.Sqrt(sum)
 		s.Difference = &sum
 	}
-	slices.SortStableFunc(s.Units, func(a, b Unit) int { return cmp.Compare(math.Abs(b.Change()), math.Abs(a.Change())) })
+	slices.SortStableFunc(s.Units, func(a, b UnitChange) int { return cmp.Compare(math.Abs(b.Change()), math.Abs(a.Change())) })
 	s.Units = s.Units[:min(len(s.Units), units)]
 }

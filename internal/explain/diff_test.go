@@ -16,35 +16,35 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// numbered is a message and its place in the log.
-type numbered struct {
+// numberedPacket is a message and its number in the log.
+type numberedPacket struct {
 	pipelinetest.Packet
 	seq uint64
 }
 
-// send publishes packets and notes their places.
-func (r *rig) send(packets []pipelinetest.Packet) (all []numbered) {
+// publishNumbered publishes packets and returns their numbers.
+func (r *rig) publishNumbered(packets []pipelinetest.Packet) (all []numberedPacket) {
 	r.Helper()
 	for _, p := range packets {
 		ack, err := r.js.PublishMsg(r.Context(), &nats.Msg{Subject: "sensors." + p.Key, Header: p.Headers(), Data: p.Payload(r)})
 		if err != nil {
 			r.Fatal(err)
 		}
-		all = append(all, numbered{p, ack.Sequence})
+		all = append(all, numberedPacket{p, ack.Sequence})
 		r.sent++
 	}
 	return all
 }
 
-// told is what a stream is after a message of the log, by its samples alone.
-type told struct {
+// expectedStream is the state of a stream after a message of the log, from its samples only.
+type expectedStream struct {
 	samples, begun, ended uint64
 	open                  []float32 // samples of the open sequence
-	opened                uint64    // the message with the first of them
+	opened                uint64    // message with its first sample
 }
 
-// toldOf follows end marks, as the policy marked does, up to a message.
-func toldOf(log []numbered, stream string, to uint64) (s told) {
+// expectedAfter follows end marks up to a message, as the policy marked does.
+func expectedAfter(log []numberedPacket, stream string, to uint64) (s expectedStream) {
 	for _, m := range log {
 		if m.Key != stream || m.seq > to {
 			continue
@@ -65,7 +65,7 @@ func toldOf(log []numbered, stream string, to uint64) (s told) {
 	return s
 }
 
-// unitsOf are h of all units after samples, from an engine's features "last".
+// unitsOf returns h of all units after samples, from an engine's features "last".
 func (r *rig) unitsOf(x []float32) (h []float32) {
 	r.Helper()
 	e, err := pipelinetest.Generic(r.model.Network, 1)
@@ -87,25 +87,25 @@ func (r *rig) unitsOf(x []float32) (h []float32) {
 	return h
 }
 
-// What the states of two places differ in is what the samples between them say: counts,
-// norms of h, the readout of each open sequence, the units that changed most; after a
-// promotion and a worker that was replaced.
+// TestStatesBetween: the difference of two positions matches the samples between them: counts,
+// norms of h, the readout of each open sequence, the most changed units; also after a promotion and
+// a replaced worker.
 func TestStatesBetween(t *testing.T) {
 	m := pipelinetest.Bank(t, 2, 7, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 3})
 	next := *m.Readouts[0]
 	next.Name, next.Weights = "next", pipelinetest.Noise(rand.New(rand.NewPCG(5, 6)), len(next.Weights))
 	r := newRig(t, m)
-	stop := r.stage()
+	stop := r.startStage()
 	streams := pipelinetest.Recordings(5, 40)
 	packets, _ := pipelinetest.Mixed(streams, 3)
-	log := r.send(packets[:len(packets)/2])
-	entry := r.promote(m, &next)
-	r.settled()
+	log := r.publishNumbered(packets[:len(packets)/2])
+	entry := r.promoteReadout(m, &next)
+	r.waitUntilAnswered()
 	stop()
-	stop = r.stage()
-	behind := r.send(packets[len(packets)/2:])
+	stop = r.startStage()
+	behind := r.publishNumbered(packets[len(packets)/2:])
 	log = append(log, behind...)
-	r.settled()
+	r.waitUntilAnswered()
 	stop()
 
 	rng := rand.New(rand.NewPCG(3, 4))
@@ -124,23 +124,23 @@ func TestStatesBetween(t *testing.T) {
 					t.Fatalf("stream %s is there twice", s.Stream)
 				}
 				seen[s.Stream] = true
-				before, after := toldOf(log, s.Stream, from), toldOf(log, s.Stream, to)
+				before, after := expectedAfter(log, s.Stream, from), expectedAfter(log, s.Stream, to)
 				if *s.Samples != after.samples-before.samples || *s.Begun != after.begun-before.begun || *s.Ended != after.ended-before.ended {
 					t.Fatalf("%s between %d and %d: %d samples, %d begun, %d ended; want %+v less %+v", s.Stream, from, to, *s.Samples, *s.Begun, *s.Ended, after, before)
 				}
-				r.stands(s.From, before, entry.Fingerprint, behind[0].seq)
-				promoted += r.stands(s.To, after, entry.Fingerprint, behind[0].seq)
+				r.checkStream(s.From, before, entry.Fingerprint, behind[0].seq)
+				promoted += r.checkStream(s.To, after, entry.Fingerprint, behind[0].seq)
 				if (s.Difference != nil) != (before.open != nil && after.open != nil) {
 					t.Fatalf("%s between %d and %d: difference %v", s.Stream, from, to, s.Difference)
 				}
 				if s.Difference != nil {
 					moved++
-					near(t, *s.Difference, norm(r.unitsOf(after.open), r.unitsOf(before.open)))
+					requireClose(t, *s.Difference, euclideanNorm(r.unitsOf(after.open), r.unitsOf(before.open)))
 				}
 			}
 		}
 		for _, s := range streams {
-			if got := toldOf(log, s.Name, to).samples > toldOf(log, s.Name, from).samples; got != seen[s.Name] {
+			if got := expectedAfter(log, s.Name, to).samples > expectedAfter(log, s.Name, from).samples; got != seen[s.Name] {
 				t.Errorf("%s between %d and %d is listed: %v, got samples: %v", s.Name, from, to, seen[s.Name], got)
 			}
 		}
@@ -148,19 +148,19 @@ func TestStatesBetween(t *testing.T) {
 	if moved < 3 || promoted < 3 {
 		t.Errorf("%d differences, %d sequences of the promoted readout: the test has lost its subject", moved, promoted)
 	}
-	r.oneStream(log)
+	r.checkUnits(log)
 }
 
-// near: both are sums of the same float32 differences in float64.
-func near(t *testing.T, got, want float64) {
+// requireClose: both are sums of the same float32 differences in float64.
+func requireClose(t *testing.T, got, want float64) {
 	t.Helper()
 	if math.Abs(got-want) > 1e-9*want {
 		t.Fatalf("norm %v, want %v", got, want)
 	}
 }
 
-// stands compares a stream in a place with what its samples say.
-func (r *rig) stands(s *StreamAt, want told, promoted string, since uint64) (byPromoted int) {
+// checkStream compares a stream at a position with its samples.
+func (r *rig) checkStream(s *StreamState, want expectedStream, promoted string, since uint64) (byPromoted int) {
 	r.Helper()
 	if s == nil {
 		if want.samples > 0 {
@@ -177,7 +177,7 @@ func (r *rig) stands(s *StreamAt, want told, promoted string, since uint64) (byP
 	if len(s.States) != 1 || s.States[0].Samples != uint64(len(want.open)/2) {
 		r.Fatalf("states %+v, want one of %d samples", s.States, len(want.open)/2)
 	}
-	near(r.T, s.States[0].Norm, norm(r.unitsOf(want.open), nil))
+	requireClose(r.T, s.States[0].Norm, euclideanNorm(r.unitsOf(want.open), nil))
 	if by := want.opened >= since; by != (s.States[0].Readout == promoted) || s.States[0].Readout == "" {
 		r.Fatalf("readout %s of a sequence that began with message %d; promoted before %d: %s", s.States[0].Readout, want.opened, since, promoted)
 	} else if by {
@@ -186,13 +186,13 @@ func (r *rig) stands(s *StreamAt, want told, promoted string, since uint64) (byP
 	return byPromoted
 }
 
-// oneStream looks at a stream's units, at times, and at what cannot be compared.
-func (r *rig) oneStream(log []numbered) {
+// checkUnits checks a stream's units, positions by time, and refused comparisons.
+func (r *rig) checkUnits(log []numberedPacket) {
 	r.Helper()
 	stream, from, to := "", uint64(0), uint64(0)
-	for i := range log { // a stream that has an open sequence in two places
+	for i := range log { // a stream with an open sequence at two positions
 		for j := i + 1; j < len(log) && stream == ""; j++ {
-			if s := log[i].Key; log[j].Key == s && toldOf(log, s, log[i].seq).open != nil && toldOf(log, s, log[j].seq).open != nil {
+			if s := log[i].Key; log[j].Key == s && expectedAfter(log, s, log[i].seq).open != nil && expectedAfter(log, s, log[j].seq).open != nil {
 				stream, from, to = s, log[i].seq, log[j].seq
 			}
 		}
@@ -207,7 +207,7 @@ func (r *rig) oneStream(log []numbered) {
 			continue
 		}
 		part = p
-		was, is := r.unitsOf(toldOf(log, stream, from).open), r.unitsOf(toldOf(log, stream, to).open)
+		was, is := r.unitsOf(expectedAfter(log, stream, from).open), r.unitsOf(expectedAfter(log, stream, to).open)
 		units := d.Streams[0].Units
 		if len(d.Streams) != 1 || len(units) != 5 {
 			r.Fatalf("%+v", d.Streams)
@@ -244,16 +244,16 @@ func (r *rig) oneStream(log []numbered) {
 	}
 }
 
-// Where the log has lost what lies between two places, snapshots may have both: then
-// only samples and sequences are not counted.
+// TestStatesBetweenWithoutTheLog: if the log has lost the messages between two positions, snapshots
+// may have both: only samples and sequences are then not counted.
 func TestStatesBetweenWithoutTheLog(t *testing.T) {
 	r := newRig(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Endless, Early: 2}))
 	r.conf.Partitions, r.conf.SnapshotMessages = 1, 20
 	rng := rand.New(rand.NewPCG(1, 2))
-	stop := r.stage()
+	stop := r.startStage()
 	for i := range 45 {
-		r.publish(pipelinetest.Rows("k", uint64(i+1), false, pipelinetest.Noise(rng, 4)...))
-		r.settled() // a batch each, so that snapshots are between
+		r.publishPackets(pipelinetest.Rows("k", uint64(i+1), false, pipelinetest.Noise(rng, 4)...))
+		r.waitUntilAnswered() // one batch each, so that snapshots lie between
 	}
 	stop()
 	x := r.explainer()

@@ -1,29 +1,28 @@
-// Package explain says how one prediction of a job came about: which commit it is in
-// and who made it (Find), and, computed again from the job's log, which samples it is
-// of and what made its score (Explainer.Explain).
+// Package explain explains one prediction of a job: the commit and author of the prediction (Find),
+// and, recomputed from the job's log, its samples and the contributions to its score
+// (Explainer.Explain).
 //
 // # Contributions
 //
-// A readout's score is its bias plus, for each feature, the weight times the feature's
-// distance from its mean in training, limited where the readout has limits. Each of these
-// products is the contribution of that feature. Contributions are added up by kind of
-// feature, by member of the bank, and by the channels that members read. Added in
-// float64, bias and contributions of n features are the score within n/2^24 of the sum of
-// their magnitudes, because the canonical score is one chain of n float32 operations.
-// Usually the difference is far smaller.
+// A readout's score is its bias plus, for each feature, the weight times the feature's distance
+// from its training mean, limited if the readout has limits. Each product is the contribution of
+// its feature. Contributions are summed by kind of feature, by member of the bank, and by the
+// channels that members read. In float64, bias and contributions of n features equal the score
+// within n/2^24 of the sum of their magnitudes, because the canonical score is one chain of n
+// float32 operations. Usually the difference is far smaller.
 //
-// What speaks for a class says how the readout reads the states. It is no cause: two
-// channels that move together share what either of them could have said alone, and a
-// member that reads two channels has no part that is of one of them.
+// Contributions describe how the readout uses the states. They are not causes: two correlated
+// channels share the evidence, and the contribution of a member with two channels cannot be divided
+// between them.
 //
 // # A channel held
 //
-// The other view knows nothing of the model: the sequence is computed once more with all
-// samples of one channel replaced by the channel's training mean, and the scores are
-// compared. Such a sequence may be one that no machine makes.
+// The second view is independent of the model's structure: the sequence is recomputed with all
+// samples of one channel replaced by the channel's training mean, and the scores are compared. No
+// machine may produce such a sequence.
 //
-// Package internal/replay computes the states of the past (internal/replay/past.go,
-// internal/replay/asof.go, internal/replay/between.go); internal/cli/past draws explanations.
+// Package internal/replay computes past states (internal/replay/past.go, internal/replay/asof.go,
+// internal/replay/between.go); internal/cli/past draws explanations.
 //
 // # Files
 //

@@ -19,32 +19,32 @@ import (
 )
 
 const (
-	// keptValues are those of a sequence that are kept, to hold a channel.
+	// keptValues is the number of a sequence's values that are kept for holding a channel.
 	keptValues = 1 << 22
-	// mostAlike are predictions of a message that only their order tells apart.
+	// mostAlike is the maximum number of predictions in a message that differ only in their order.
 	mostAlike = 512
-	// beyond are those that the next message may have, where a message ends in the
-	// middle of an input message's.
+	// beyond is the number of additional predictions that the next message may have if a message
+	// ends in the middle of an input message's predictions.
 	beyond = 64
 )
 
 // Explainer explains predictions of a job.
 type Explainer struct {
 	JS jetstream.JetStream
-	// Job has the configuration and the engines of the job's stage. Its Model may be
-	// nil: the job's registry has it.
+	// Job has the configuration and the engines of the job's stage. Its Model may be nil: the job's
+	// registry then provides the model.
 	Job      pipeline.Job
-	Features int // how many of the strongest features are listed
-	// Stretches is into how many parts the samples are divided at most, to hold one at a
-	// time; fewer where that is too much to compute.
+	Features int // number of strongest features in the list
+	// Stretches is the maximum number of parts of the samples that are held one at a time; fewer if
+	// the computation would be too large.
 	Stretches int
 	Progress  func(replay.PastDone)
 }
 
-// Explain computes a prediction again and says what made it. Where that is not
-// possible, Again.Why says why, and the rest says what the output knows.
+// Explain recomputes and explains a prediction. If this is not possible, Again.Why has the reason,
+// and the other fields have the data of the output.
 func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) {
-	m, err := x.models(ctx, &f)
+	m, err := x.findModel(ctx, &f)
 	if err != nil {
 		return nil, err
 	}
@@ -61,24 +61,24 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 		p.ring += beyond
 	}
 	m.linear = m.linear.For(f.Prediction.Flags&outcome.FlagEarly != 0)
-	done, err := p.run(ctx, x, m)
+	done, err := p.readLog(ctx, x, m)
 	if err != nil {
 		return nil, err
 	}
-	if e.Again.replaced, err = replaced(ctx, x.JS, &f); err != nil {
+	if e.Again.replacedAfter, err = networkReplacedAfter(ctx, x.JS, &f); err != nil {
 		return nil, err
 	}
-	e.Again.from(&f, done)
-	c := p.pick(m.linear)
+	e.Again.setOrigin(&f, done)
+	c := p.pickCandidate(m.linear)
 	if c == nil {
-		e.Again.Why = "the log gives no such prediction: " + e.Again.reason(done)
+		e.Again.Why = "the log gives no such prediction: " + e.Again.mismatchReason(done)
 		if done.Snapshot != "" && !e.Again.otherInput {
 			e.Again.Why = fmt.Sprintf("the log gives no such prediction: the log begins with message %d, and snapshot %s, after message %d, may be behind the sequence", done.First, done.Snapshot, done.After)
 		}
 		return e, nil
 	}
 	e.Samples = samplesOf(&c.q)
-	e.Again.compare(&f, c, m.linear, done)
+	e.Again.compareWith(&f, c, m.linear, done)
 	if m.linear.Detects {
 		e.HeldWhy = "the readout knows no faults, and answers by how unlike the training the sequence is: that is a distance, of which no member and no channel has a share"
 		return e, nil
@@ -87,9 +87,9 @@ func (x *Explainer) Explain(ctx context.Context, f Found) (*Explanation, error) 
 		e.HeldWhy = "the prediction is a number: only what makes a class can be taken apart"
 		return e, nil
 	}
-	e.Score = m.score(c, x.Features)
+	e.Score = m.explainScore(c, x.Features)
 	e.Values = valuesOf(&c.q)
-	e.Held, e.Stretches, e.HeldWhy, err = m.hold(ctx, &c.q, e.Score, e.Again.Scores, x.Stretches)
+	e.Held, e.Stretches, e.HeldWhy, err = m.holdChannels(ctx, &c.q, e.Score, e.Again.Scores, x.Stretches)
 	return e, err
 }
 
@@ -98,7 +98,7 @@ type pass struct {
 	found *Found
 	to    uint64
 	ring  int
-	last  []candidate // predictions of the same place, the last ones
+	last  []candidate // latest predictions with the same place
 }
 
 // candidate is a sequence of the log.
@@ -107,7 +107,7 @@ type candidate struct {
 	features []float32
 }
 
-func (p *pass) run(ctx context.Context, x *Explainer, m *models) (replay.PastDone, error) {
+func (p *pass) readLog(ctx context.Context, x *Explainer, m *predictionModel) (replay.PastDone, error) {
 	return replay.ReadPast(ctx, x.JS, &m.job, replay.Past{
 		Partition: p.found.Partition, To: p.to, Network: m.network, Keep: keptValues, Progress: x.Progress,
 		Stream: func(name string) bool { return name == p.found.Prediction.Stream },
@@ -124,10 +124,10 @@ func (p *pass) run(ctx context.Context, x *Explainer, m *models) (replay.PastDon
 	})
 }
 
-// pick is the candidate that the prediction is of: the predictions of a message are
-// the last ones that its input makes. Of a message that ends in the middle of an input
-// message's predictions it is the last one with the same scores.
-func (p *pass) pick(l *readout.Linear) *candidate {
+// pickCandidate returns the candidate of the prediction: a message has the last predictions of its
+// input. If a message ends in the middle of an input message's predictions, the candidate is the
+// last with the same scores.
+func (p *pass) pickCandidate(l *readout.Linear) *candidate {
 	n := len(p.last)
 	if n == 0 {
 		return nil
@@ -137,16 +137,16 @@ func (p *pass) pick(l *readout.Linear) *candidate {
 	}
 	scores := make([]float32, l.Columns())
 	for i := range slices.Backward(p.last) {
-		if l.AnswerScores(scores, p.last[i].features); sameBits(scores, p.found.scores(scores, l)) {
+		if l.AnswerScores(scores, p.last[i].features); sameBits(scores, p.found.scoresOr(scores, l)) {
 			return &p.last[i]
 		}
 	}
 	return &p.last[n-1]
 }
 
-// scores are those of the prediction. A message without scores has the class's alone:
-// then, if that is the one in computed, these are computed.
-func (f *Found) scores(computed []float32, l *readout.Linear) []float32 {
+// scoresOr returns the prediction's scores. A message without scores has only the class's score: if
+// computed has the same score for the class, the result is computed.
+func (f *Found) scoresOr(computed []float32, l *readout.Linear) []float32 {
 	p := &f.Prediction
 	if len(p.Scores) > 0 {
 		return p.Scores
@@ -161,14 +161,14 @@ func sameBits(a, b []float32) bool {
 	return slices.EqualFunc(a, b, func(x, y float32) bool { return math.Float32bits(x) == math.Float32bits(y) })
 }
 
-// from says what the computing began with.
-func (a *Again) from(f *Found, done replay.PastDone) {
+// setOrigin records the start of the computation.
+func (a *Recomputation) setOrigin(f *Found, done replay.PastDone) {
 	a.Messages, a.Snapshot, a.After, a.Begins = done.Messages, done.Snapshot, done.After, done.First
 	a.otherInput = f.record.Created != "" && f.record.Created != wire.CreatedText(done.Created)
 }
 
-// reason is why the log cannot give what the output has.
-func (a *Again) reason(done replay.PastDone) string {
+// mismatchReason explains why the log cannot reproduce the output.
+func (a *Recomputation) mismatchReason(done replay.PastDone) string {
 	switch {
 	case a.otherInput:
 		return "the job's input was made again since: it has other messages than those that the prediction is of"
@@ -184,24 +184,24 @@ func (a *Again) reason(done replay.PastDone) string {
 	return "the log has all messages, so these settings may differ from the stage's: input.non_finite, input.reorder, stage.max_streams; give the stage's configuration with -c"
 }
 
-// compare holds what was computed now against the output.
-func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done replay.PastDone) {
+// compareWith compares the recomputed prediction with the output.
+func (a *Recomputation) compareWith(f *Found, c *candidate, l *readout.Linear, done replay.PastDone) {
 	a.Found, a.Scores = true, make([]float32, l.Columns())
 	l.AnswerScores(a.Scores, c.features)
 	a.Class = l.Classes[l.Class(a.Scores)]
-	if a.Same = sameBits(a.Scores, f.scores(a.Scores, l)); !a.Same {
-		a.Why = a.reason(done)
+	if a.Same = sameBits(a.Scores, f.scoresOr(a.Scores, l)); !a.Same {
+		a.Why = a.mismatchReason(done)
 		a.Broken = done.Whole() && !a.otherInput && done.Deleted == 0
-		if first := c.q.Kept.Parts; len(first) > 0 && first[0].Message <= a.replaced {
-			a.Why = fmt.Sprintf("the job got the network and the states of another job after input message %d (job replace), and the sequence began before that, with message %d: the other job may have begun to read later", a.replaced, first[0].Message)
+		if first := c.q.Kept.Parts; len(first) > 0 && first[0].Message <= a.replacedAfter {
+			a.Why = fmt.Sprintf("the job got the network and the states of another job after input message %d (job replace), and the sequence began before that, with message %d: the other job may have begun to read later", a.replacedAfter, first[0].Message)
 			a.Broken = false
 		}
 	}
-	if c.q.Flags != f.Prediction.Flags&^(outcome.FlagDecided|outcome.FlagAbstain) { // which follow from the scores
+	if c.q.Flags != f.Prediction.Flags&^(outcome.FlagDecided|outcome.FlagAbstain) { // these flags follow from the scores
 		a.Flags = c.q.Flags.String()
 		a.OtherFlags = true
 	}
-	if done.All { // each partition has its own place of a promotion
+	if done.All { // a promotion has a separate place in each partition
 		return
 	}
 	if c.q.Readout != f.Prediction.Readout && !(c.q.Readout == "" && (f.Prediction.Readout == f.Meta.First)) {
@@ -209,8 +209,8 @@ func (a *Again) compare(f *Found, c *candidate, l *readout.Linear, done replay.P
 	}
 }
 
-// when is a time as a prediction has it; nil where it has none.
-func when(ns int64) *time.Time {
+// predictionTime returns a prediction's time; nil if it has none.
+func predictionTime(ns int64) *time.Time {
 	if ns == codec.NoTime {
 		return nil
 	}
@@ -218,5 +218,5 @@ func when(ns int64) *time.Time {
 	return &t
 }
 
-// ErrNoModel is that of a job whose model is not known.
+// ErrNoModel means that the job's model is unknown.
 var ErrNoModel = errors.New("give the stage's model file")

@@ -36,7 +36,7 @@ type rig struct {
 	conf  pipeline.Config
 
 	counters *pipeline.Counters // of the last stage
-	sent     int                // messages since it began
+	sent     int                // messages since its start
 }
 
 func newRig(t *testing.T, m *reservoir.Model) *rig {
@@ -47,8 +47,8 @@ func newRig(t *testing.T, m *reservoir.Model) *rig {
 	return &rig{T: t, js: js, srv: srv, model: m, conf: c}
 }
 
-// stage is a worker that runs until the function is called.
-func (r *rig) stage() (stop func()) {
+// startStage starts a worker; stop ends it.
+func (r *rig) startStage() (stop func()) {
 	r.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, done := make(chan struct{}), make(chan error, 1)
@@ -78,7 +78,7 @@ func (r *rig) stage() (stop func()) {
 	}
 }
 
-func (r *rig) publish(packets ...pipelinetest.Packet) {
+func (r *rig) publishPackets(packets ...pipelinetest.Packet) {
 	r.Helper()
 	r.sent += len(packets)
 	for _, p := range packets {
@@ -88,21 +88,21 @@ func (r *rig) publish(packets ...pipelinetest.Packet) {
 	}
 }
 
-// place is a prediction in the output.
-type place struct {
+// outputPlace is a prediction in the output.
+type outputPlace struct {
 	output uint64
 	number uint64
 	p      codec.Prediction
 	part   int
-	outs   uint64 // its number in the partition
+	outs   uint64 // number in the partition
 }
 
-// outputs are all predictions, in their order.
-func (r *rig) outputs() (all []place) {
+// listOutputs returns all predictions, in order.
+func (r *rig) listOutputs() (all []outputPlace) {
 	r.Helper()
 	err := consumer.Read(r.Context(), r.js, job, consumer.Span{From: 1, Stored: true}, func(o consumer.Output) error {
 		for i, p := range o.Predictions {
-			all = append(all, place{o.Seq, uint64(i + 1), p, o.Partition, o.Outs - uint64(len(o.Predictions)-1-i)})
+			all = append(all, outputPlace{o.Seq, uint64(i + 1), p, o.Partition, o.Outs - uint64(len(o.Predictions)-1-i)})
 		}
 		return nil
 	})
@@ -112,9 +112,9 @@ func (r *rig) outputs() (all []place) {
 	return all
 }
 
-// promote has another readout of a model predict, as anna's entry and by berta's
-// promotion, and waits until every partition has taken it.
-func (r *rig) promote(m *reservoir.Model, next *readout.Linear) registry.Entry {
+// promoteReadout promotes another readout of a model, as anna's entry and by berta's promotion, and
+// waits until every partition has changed over.
+func (r *rig) promoteReadout(m *reservoir.Model, next *readout.Linear) registry.Entry {
 	r.Helper()
 	other := *m
 	other.Readouts = append(slices.Clone(m.Readouts), next)
@@ -136,9 +136,8 @@ func (r *rig) promote(m *reservoir.Model, next *readout.Linear) registry.Entry {
 	return entry
 }
 
-// settled waits until the running stage has answered all that was published since it
-// began.
-func (r *rig) settled() {
+// waitUntilAnswered waits until the running stage has answered all messages since its start.
+func (r *rig) waitUntilAnswered() {
 	r.Helper()
 	pipelinetest.Until(r, "all input answered", func() bool {
 		s := r.counters.Stats()
@@ -146,8 +145,8 @@ func (r *rig) settled() {
 	})
 }
 
-// explained explains a prediction with the model of the registry.
-func (r *rig) explained(a Asked) *Explanation {
+// explain explains a prediction with the model of the registry.
+func (r *rig) explain(a Query) *Explanation {
 	r.Helper()
 	f, err := Find(r.Context(), r.js, job, a)
 	if err != nil {
@@ -161,9 +160,9 @@ func (r *rig) explained(a Asked) *Explanation {
 	return e
 }
 
-// exact holds an explanation against its prediction: the same bits, from the same
-// samples, and parts that add up.
-func (r *rig) exact(e *Explanation, at place) {
+// checkExact compares an explanation with its prediction: the same bits, from the same samples, and
+// parts with the correct sum.
+func (r *rig) checkExact(e *Explanation, at outputPlace) {
 	r.Helper()
 	p := &at.p
 	if e.Prediction.Stream != p.Stream || e.Commit.Output != at.output || e.Commit.Number != at.outs {
@@ -182,16 +181,16 @@ func (r *rig) exact(e *Explanation, at place) {
 	if !s.Whole || s.Missing || n != s.Count || s.By == 0 {
 		r.Errorf("samples %+v: %d of them in messages", s, n)
 	}
-	r.inputs(s, p)
-	r.addsUp(e)
+	r.checkInputs(s, p)
+	r.checkSums(e)
 	if len(e.Held) != len(r.model.Channels) {
 		r.Errorf("%d channels held, %q", len(e.Held), e.HeldWhy)
 	}
 }
 
-// inputs checks that the messages of a sequence are the stream's, in the order of their
-// numbers, and end with the sample that the prediction names.
-func (r *rig) inputs(s *Samples, p *codec.Prediction) {
+// checkInputs checks that the messages of a sequence are the stream's, in order, and end with the
+// prediction's sample.
+func (r *rig) checkInputs(s *Samples, p *codec.Prediction) {
 	r.Helper()
 	in, err := r.js.Stream(r.Context(), wire.InputStream(job))
 	if err != nil {
@@ -214,9 +213,9 @@ func (r *rig) inputs(s *Samples, p *codec.Prediction) {
 	}
 }
 
-// addsUp checks that every view of the features has the same sum, and that this is the
-// score but for rounding.
-func (r *rig) addsUp(e *Explanation) {
+// checkSums checks that every view of the features has the same sum, which equals the score except
+// for rounding.
+func (r *rig) checkSums(e *Explanation) {
 	r.Helper()
 	s := e.Score
 	if d := math.Abs(s.Sum.Difference - s.Score.Difference); d > s.Rounding || d > 1e-4 {
@@ -224,13 +223,13 @@ func (r *rig) addsUp(e *Explanation) {
 	}
 	var members Part
 	for _, m := range s.Members {
-		members.add(m.Class, m.RunnerUp)
+		members.addScores(m.Class, m.RunnerUp)
 	}
 	for what, all := range map[string][]Share{"kinds": s.Kinds, "channels": s.Channels, "members": {{Part: members, Features: s.Of}}} {
 		var sum Part
 		features := 0
 		for _, share := range all {
-			sum.add(share.Class, share.RunnerUp)
+			sum.addScores(share.Class, share.RunnerUp)
 			features += share.Features
 		}
 		// The same float64 terms in another order.
@@ -243,9 +242,9 @@ func (r *rig) addsUp(e *Explanation) {
 	}
 }
 
-// Every prediction of a job is computed again with the same bits, under each policy,
-// with messages repeated and out of order and a worker that stops between, and its
-// parts add up.
+// TestExplainsEveryPolicy: every prediction of a job is recomputed with the same bits, under each
+// policy, with repeated and reordered messages and a worker that stops in between, and its parts
+// have the correct sum.
 func TestExplainsEveryPolicy(t *testing.T) {
 	for name, c := range map[string]struct {
 		policy  reservoir.Policy
@@ -272,23 +271,23 @@ func TestExplainsEveryPolicy(t *testing.T) {
 			r := newRig(t, m)
 			packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(4, 40), 3)
 			packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(1, 2)))
-			stop := r.stage()
-			r.publish(packets[:len(packets)/2]...)
-			r.settled()
+			stop := r.startStage()
+			r.publishPackets(packets[:len(packets)/2]...)
+			r.waitUntilAnswered()
 			stop()
-			stop = r.stage()
-			r.publish(packets[len(packets)/2:]...)
-			r.settled()
-			all := r.outputs()
+			stop = r.startStage()
+			r.publishPackets(packets[len(packets)/2:]...)
+			r.waitUntilAnswered()
+			all := r.listOutputs()
 			if len(all) < 8 {
 				t.Fatalf("%d predictions are too few", len(all))
 			}
 			for _, at := range all { // the stage runs
-				r.exact(r.explained(Asked{Output: at.output, Number: at.number}), at)
+				r.checkExact(r.explain(Query{Output: at.output, Number: at.number}), at)
 			}
 			last := all[len(all)-1]
-			r.exact(r.explained(Asked{Stream: last.p.Stream}), last)
-			r.exact(r.explained(Asked{Partition: last.part, Number: last.outs}), last)
+			r.checkExact(r.explain(Query{Stream: last.p.Stream}), last)
+			r.checkExact(r.explain(Query{Partition: last.part, Number: last.outs}), last)
 			for _, at := range all {
 				newest := at
 				for _, other := range all {
@@ -296,11 +295,11 @@ func TestExplainsEveryPolicy(t *testing.T) {
 						newest = other
 					}
 				}
-				f, err := Find(t.Context(), r.js, job, Asked{Stream: at.p.Stream, Seq: &at.p.Seq, Row: &at.p.Row})
+				f, err := Find(t.Context(), r.js, job, Query{Stream: at.p.Stream, Seq: &at.p.Seq, Row: &at.p.Row})
 				if err != nil || f.Output != newest.output || f.Index != int(newest.number)-1 || f.Prediction.Class != newest.p.Class {
 					t.Fatalf("%+v is found as %+v, %v", at, f, err)
 				}
-				if f, err = Find(t.Context(), r.js, job, Asked{Partition: at.part, Number: at.outs}); err != nil || f.Output != at.output || f.Index != int(at.number)-1 {
+				if f, err = Find(t.Context(), r.js, job, Query{Partition: at.part, Number: at.outs}); err != nil || f.Output != at.output || f.Index != int(at.number)-1 {
 					t.Fatalf("%+v is found by its number as %+v, %v", at, f, err)
 				}
 			}
@@ -309,51 +308,51 @@ func TestExplainsEveryPolicy(t *testing.T) {
 	}
 }
 
-// Producers without numbers and times give predictions that only their order tells
-// apart.
+// TestExplainsWithoutNumbers: producers without numbers and times give predictions that differ only
+// in their order.
 func TestExplainsWithoutNumbers(t *testing.T) {
 	r := newRig(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 2}))
 	rng := rand.New(rand.NewPCG(1, 2))
-	stop := r.stage()
-	stop() // the input exists: one batch takes many messages
+	stop := r.startStage()
+	stop() // the input exists: one batch has many messages
 	for range 60 {
-		r.publish(pipelinetest.Rows("k", 0, false, pipelinetest.Noise(rng, 2)...))
+		r.publishPackets(pipelinetest.Rows("k", 0, false, pipelinetest.Noise(rng, 2)...))
 	}
 	sent := r.sent
-	stop = r.stage()
+	stop = r.startStage()
 	r.sent = sent
-	r.settled()
+	r.waitUntilAnswered()
 	stop()
-	all := r.outputs()
+	all := r.listOutputs()
 	together := 0
 	for _, at := range all {
 		together = max(together, int(at.number))
-		r.exact(r.explained(Asked{Output: at.output, Number: at.number}), at)
+		r.checkExact(r.explain(Query{Output: at.output, Number: at.number}), at)
 	}
 	if len(all) != 30 || together < 3 {
 		t.Fatalf("%d predictions, %d in one message: the test has lost its subject", len(all), together)
 	}
 }
 
-// Predictions before and behind a promotion are explained with the readout that made
-// each.
+// TestExplainsPromotions: predictions before and after a promotion are explained with their own
+// readouts.
 func TestExplainsPromotions(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 4})
 	next := *m.Readouts[0]
 	next.Name, next.Weights = "next", pipelinetest.Noise(rand.New(rand.NewPCG(5, 6)), len(next.Weights))
 	r := newRig(t, m)
-	stop := r.stage()
+	stop := r.startStage()
 	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(4, 40), 3)
 	half := len(packets) / 2
-	r.publish(packets[:half]...)
-	entry := r.promote(m, &next)
-	r.publish(packets[half:]...)
-	r.settled()
+	r.publishPackets(packets[:half]...)
+	entry := r.promoteReadout(m, &next)
+	r.publishPackets(packets[half:]...)
+	r.waitUntilAnswered()
 	stop()
 	used := map[string]int{}
-	for _, at := range r.outputs() {
-		e := r.explained(Asked{Output: at.output, Number: at.number})
-		r.exact(e, at)
+	for _, at := range r.listOutputs() {
+		e := r.explain(Query{Output: at.output, Number: at.number})
+		r.checkExact(e, at)
 		used[e.Readout.Fingerprint]++
 		if by := e.Readout.Fingerprint == entry.Fingerprint; by == e.Readout.First || by != (e.Readout.Promotion != nil) || e.Readout.Entry == nil || by && (e.Readout.Promotion.Who != "berta" || e.Readout.Entry.Who != "anna" || e.Readout.Model != "other.safetensors") {
 			t.Fatalf("readout %+v", e.Readout)
@@ -364,18 +363,18 @@ func TestExplainsPromotions(t *testing.T) {
 	}
 }
 
-// Where the log has lost messages a snapshot takes their place, and where there is
-// none, the explanation says with which message the log begins.
+// TestExplainsWithLostInput: a snapshot replaces lost messages of the log; without a snapshot, the
+// explanation names the log's first message.
 func TestExplainsWithLostInput(t *testing.T) {
 	r := newRig(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Endless, Early: 2}))
 	r.conf.Partitions, r.conf.SnapshotMessages = 1, 20
 	rng := rand.New(rand.NewPCG(1, 2))
-	stop := r.stage()
+	stop := r.startStage()
 	for i := range 45 {
-		r.publish(pipelinetest.Rows("k", uint64(i+1), false, pipelinetest.Noise(rng, 4)...))
-		r.settled() // a batch each, so that snapshots are between
+		r.publishPackets(pipelinetest.Rows("k", uint64(i+1), false, pipelinetest.Noise(rng, 4)...))
+		r.waitUntilAnswered() // one batch each, so that snapshots lie between
 	}
-	all := r.outputs()
+	all := r.listOutputs()
 	first, last := all[0], all[len(all)-1]
 	in, err := r.js.Stream(t.Context(), wire.InputStream(job))
 	if err != nil {
@@ -384,12 +383,12 @@ func TestExplainsWithLostInput(t *testing.T) {
 	if err := in.Purge(t.Context(), jetstream.WithPurgeSequence(21)); err != nil {
 		t.Fatal(err)
 	}
-	e := r.explained(Asked{Output: last.output, Number: last.number})
+	e := r.explain(Query{Output: last.output, Number: last.number})
 	if !e.Again.Same || e.Again.Snapshot == "" || e.Again.After < 20 || e.Again.Begins != 21 || e.Samples.Whole || !e.Samples.Missing || e.Samples.Count != 90 || !strings.Contains(e.HeldWhy, "began before") {
 		t.Errorf("with a snapshot: %+v, samples %+v, %q", e.Again, e.Samples, e.HeldWhy)
 	}
-	r.addsUp(e)
-	e = r.explained(Asked{Output: first.output, Number: first.number})
+	r.checkSums(e)
+	e = r.explain(Query{Output: first.output, Number: first.number})
 	if e.Again.Found || !strings.Contains(e.Again.Why, "begins with message 21") || e.Score != nil || e.Prediction.Class == "" || e.Commit.Worker == "" {
 		t.Errorf("before all that there is: %+v", e)
 	}
@@ -397,32 +396,32 @@ func TestExplainsWithLostInput(t *testing.T) {
 	if err := r.js.DeleteObjectStore(t.Context(), wire.SnapshotBucket(job)); err != nil {
 		t.Fatal(err)
 	}
-	e = r.explained(Asked{Output: last.output, Number: last.number})
+	e = r.explain(Query{Output: last.output, Number: last.number})
 	if e.Again.Same || e.Again.Broken || !strings.Contains(e.Again.Why, "begins with message 21") || !strings.Contains(e.Again.Why, "no snapshot") {
 		t.Errorf("without a snapshot: %+v", e.Again)
 	}
 }
 
-// What is asked for and does not exist is an error with what there is.
+// TestFindsNothing: a query without a result is an error that describes the existing range.
 func TestFindsNothing(t *testing.T) {
 	r := newRig(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
-	if _, err := Find(t.Context(), r.js, job, Asked{Stream: "k"}); err == nil {
+	if _, err := Find(t.Context(), r.js, job, Query{Stream: "k"}); err == nil {
 		t.Error("a prediction of no job")
 	}
-	stop := r.stage()
+	stop := r.startStage()
 	for i := range 5 {
-		r.publish(pipelinetest.One("k", uint64(i+1), 2, .5, true), pipelinetest.One("l", uint64(i+1), 2, .5, true))
+		r.publishPackets(pipelinetest.One("k", uint64(i+1), 2, .5, true), pipelinetest.One("l", uint64(i+1), 2, .5, true))
 	}
-	r.settled()
+	r.waitUntilAnswered()
 	stop()
-	all := r.outputs()
+	all := r.listOutputs()
 	no, row := uint64(99), uint32(7)
-	for _, a := range []Asked{
+	for _, a := range []Query{
 		{Stream: "m"}, {Stream: "k", Seq: &no}, {Stream: "k", Seq: &all[0].p.Seq, Row: &row},
 		{Output: 1 << 40}, {Output: all[0].output, Number: 99}, {Partition: 3, Number: 1}, {Partition: -1, Number: 1},
 		{Partition: all[0].part, Number: 99}, {Partition: all[0].part},
 	} {
-		if f, err := Find(t.Context(), r.js, job, a); !errors.Is(err, ErrNone) {
+		if f, err := Find(t.Context(), r.js, job, a); !errors.Is(err, ErrNotFound) {
 			t.Errorf("%+v: %+v, %v", a, f, err)
 		}
 	}
@@ -431,8 +430,8 @@ func TestFindsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for seq := uint64(1); seq <= out.CachedInfo().State.LastSeq; seq++ { // what is no prediction is told, whatever it is
-		if _, err := Find(t.Context(), r.js, job, Asked{Output: seq, Number: 1}); errors.Is(err, ErrNone) {
+	for seq := uint64(1); seq <= out.CachedInfo().State.LastSeq; seq++ { // other messages give an error of their own
+		if _, err := Find(t.Context(), r.js, job, Query{Output: seq, Number: 1}); errors.Is(err, ErrNotFound) {
 			claims++
 		} else if err != nil {
 			t.Errorf("message %d: %v", seq, err)

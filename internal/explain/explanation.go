@@ -8,21 +8,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Explanation is how a prediction came about.
+// Explanation explains a prediction.
 type Explanation struct {
-	Prediction Prediction `json:"prediction"`
-	Commit     Commit     `json:"commit"`
-	Readout    Readout    `json:"readout"`
-	Samples    *Samples   `json:"samples,omitempty"` // nil: the log does not have them
-	Again      Again      `json:"computed_again"`
-	Score      *Score     `json:"score,omitempty"` // what made it; nil: it could not be computed again
-	Held       []Held     `json:"channel_held,omitempty"`
-	Stretches  []Stretch  `json:"stretch_held,omitempty"`
-	HeldWhy    string     `json:"channel_held_missing,omitempty"` // why there is nothing of both
-	Values     []float32  `json:"-"`                              // samples as the network got them, one after the other, channels as in Held; nil: not all are known
+	Prediction Prediction    `json:"prediction"`
+	Commit     Commit        `json:"commit"`
+	Readout    Readout       `json:"readout"`
+	Samples    *Samples      `json:"samples,omitempty"` // nil: not in the log
+	Again      Recomputation `json:"computed_again"`
+	Score      *Score        `json:"score,omitempty"` // contributions; nil: the prediction could not be recomputed
+	Held       []HeldChannel `json:"channel_held,omitempty"`
+	Stretches  []Stretch     `json:"stretch_held,omitempty"`
+	HeldWhy    string        `json:"channel_held_missing,omitempty"` // reason for missing Held and Stretches
+	Values     []float32     `json:"-"`                              // consecutive samples at the network's input, channels as in Held; nil: incomplete
 }
 
-// Prediction is what the output says.
+// Prediction is a prediction of the output.
 type Prediction struct {
 	Stream      string     `json:"stream"`
 	Seq         uint64     `json:"seq"`
@@ -37,23 +37,23 @@ type Prediction struct {
 	Integrity   string     `json:"integrity"`
 }
 
-// Commit is the message that brought the prediction.
+// Commit is the message with the prediction.
 type Commit struct {
-	Output    uint64    `json:"output"` // its number in the job's output
+	Output    uint64    `json:"output"` // number in the job's output
 	Stored    time.Time `json:"stored"`
 	Partition int       `json:"partition"`
-	Index     int       `json:"index"`  // of the message's predictions, from 1
-	Of        int       `json:"of"`     // predictions in the message
-	Number    uint64    `json:"number"` // of the partition's predictions, from 1
-	InSeq     uint64    `json:"in_seq"` // input up to this message is answered with it
+	Index     int       `json:"index"`  // in the message, from 1
+	Of        int       `json:"of"`     // number of predictions in the message
+	Number    uint64    `json:"number"` // in the partition, from 1
+	InSeq     uint64    `json:"in_seq"` // input up to this message is answered
 	Worker    string    `json:"worker"`
-	Epoch     uint64    `json:"epoch"` // how often the partition had been claimed
+	Epoch     uint64    `json:"epoch"` // number of claims of the partition before
 }
 
-// Readout is what made the scores of the states.
+// Readout is the readout that computed the scores.
 type Readout struct {
 	Fingerprint string              `json:"fingerprint"`
-	First       bool                `json:"first"` // the job began with it
+	First       bool                `json:"first"` // the job's first readout
 	Model       string              `json:"model"`
 	SHA256      string              `json:"sha256"` // of the model
 	Network     string              `json:"network"`
@@ -61,57 +61,57 @@ type Readout struct {
 	Promotion   *pipeline.Promotion `json:"promotion,omitempty"`
 }
 
-// Samples are those of the sequence, as far as the prediction.
+// Samples are the samples of the sequence up to the prediction.
 type Samples struct {
-	Count   int64      `json:"count"` // as they came in
-	Whole   bool       `json:"whole"` // false: the sequence began before what was read
+	Count   int64      `json:"count"` // before the front end
+	Whole   bool       `json:"whole"` // false: the sequence started before the first message read
 	From    *time.Time `json:"from,omitempty"`
 	To      *time.Time `json:"to,omitempty"`
-	By      uint64     `json:"by"` // the input message that led to the prediction
+	By      uint64     `json:"by"` // input message that caused the prediction
 	ByTime  time.Time  `json:"by_stored"`
-	Inputs  []Input    `json:"inputs,omitempty"` // the messages that hold the samples, in the samples' order
+	Inputs  []Input    `json:"inputs,omitempty"` // messages with the samples, in sample order
 	Missing bool       `json:"inputs_incomplete,omitempty"`
 }
 
 // Input is an input message's part of a sequence.
 type Input struct {
 	Message uint64     `json:"message"`
-	Row     uint32     `json:"row"` // of the first of the samples
+	Row     uint32     `json:"row"` // of the first sample
 	Samples uint32     `json:"samples"`
 	From    *time.Time `json:"from,omitempty"`
 	To      *time.Time `json:"to,omitempty"`
 }
 
-// Again is what came of computing the prediction once more.
-type Again struct {
-	Found bool   `json:"found"` // the log gives such a prediction
-	Same  bool   `json:"same"`  // its scores are the same bits
+// Recomputation is the result of recomputing the prediction.
+type Recomputation struct {
+	Found bool   `json:"found"` // the log has this prediction
+	Same  bool   `json:"same"`  // bit-identical scores
 	Why   string `json:"why,omitempty"`
 
 	Class        string    `json:"class,omitempty"`
 	Scores       []float32 `json:"scores,omitempty"`
 	OtherFlags   bool      `json:"other_flags"`
 	Flags        string    `json:"flags,omitempty"`
-	OtherReadout bool      `json:"other_readout"` // by the log, another one should have answered
+	OtherReadout bool      `json:"other_readout"` // by the log, another readout should have answered
 
-	Begins   uint64 `json:"log_begins"` // the first input message that there is
+	Begins   uint64 `json:"log_begins"` // first existing input message
 	Snapshot string `json:"snapshot,omitempty"`
-	After    uint64 `json:"snapshot_after,omitempty"` // it holds the state after this input message
+	After    uint64 `json:"snapshot_after,omitempty"` // the snapshot's state is after this input message
 	Messages uint64 `json:"messages_read"`
 
-	// Broken: all that the computing needs is there, and it does not come out as it was.
+	// Broken: all required data exists, but the result differs.
 	Broken bool `json:"broken"`
 
-	otherInput bool
-	replaced   uint64 // see replaced
+	otherInput    bool
+	replacedAfter uint64 // see networkReplacedAfter
 }
 
-// describe is what the output and the registry say.
-func describe(f *Found, m *models) *Explanation {
+// describe returns the data of the output and the registry.
+func describe(f *Found, m *predictionModel) *Explanation {
 	p, r := &f.Prediction, &f.record
 	e := &Explanation{
 		Prediction: Prediction{
-			Stream: p.Stream, Seq: p.Seq, Row: p.Row, Time: when(p.Time), Class: f.Meta.Labels[p.Class], Score: p.Score,
+			Stream: p.Stream, Seq: p.Seq, Row: p.Row, Time: predictionTime(p.Time), Class: f.Meta.Labels[p.Class], Score: p.Score,
 			Probability: p.Probability, Scores: p.Scores, Classes: f.Meta.Labels, Flags: p.Flags.String(), Integrity: p.Flags.Integrity(),
 		},
 		Commit: Commit{
@@ -119,7 +119,7 @@ func describe(f *Found, m *models) *Explanation {
 			InSeq: r.InSeq, Worker: r.Worker, Epoch: r.Epoch,
 		},
 		Readout: Readout{
-			Fingerprint: m.name, First: m.first, Model: f.Meta.Model, SHA256: f.Meta.SHA256, Network: r.Network, Entry: m.entry, Promotion: m.took,
+			Fingerprint: m.name, First: m.first, Model: f.Meta.Model, SHA256: f.Meta.SHA256, Network: r.Network, Entry: m.entry, Promotion: m.promotion,
 		},
 	}
 	if m.entry != nil && !m.first {
@@ -128,14 +128,14 @@ func describe(f *Found, m *models) *Explanation {
 	return e
 }
 
-// samplesOf are those of a sequence of the log.
+// samplesOf returns the samples of a sequence of the log.
 func samplesOf(q *replay.Sequence) *Samples {
 	s := &Samples{
-		Count: q.Samples, Whole: q.Whole, From: when(q.Earliest), To: when(q.Latest), By: q.In, ByTime: time.Unix(0, q.Stored).UTC(),
+		Count: q.Samples, Whole: q.Whole, From: predictionTime(q.Earliest), To: predictionTime(q.Latest), By: q.In, ByTime: time.Unix(0, q.Stored).UTC(),
 		Missing: q.Kept.More || !q.Whole,
 	}
 	for _, p := range q.Kept.Parts {
-		s.Inputs = append(s.Inputs, Input{p.Message, p.Row, p.Samples, when(p.Earliest), when(p.Latest)})
+		s.Inputs = append(s.Inputs, Input{p.Message, p.Row, p.Samples, predictionTime(p.Earliest), predictionTime(p.Latest)})
 	}
 	return s
 }

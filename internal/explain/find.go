@@ -17,19 +17,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// ErrNone is that of a prediction that the job's output does not have.
-var ErrNone = errors.New("there is no such prediction")
+// ErrNotFound means that the job's output does not have the prediction.
+var ErrNotFound = errors.New("there is no such prediction")
 
-// Asked names a prediction: the newest of a stream, the newest of a stream with a Seq
-// and a Row, one of an output message, or one by its number in a partition.
-type Asked struct {
+// Query names a prediction: the newest of a stream, the newest of a stream with a Seq and a Row,
+// one of an output message, or one by its number in a partition.
+type Query struct {
 	Stream string
 	Seq    *uint64 // as in the prediction
-	Row    *uint32 // nil: the last row that was predicted of that message
+	Row    *uint32 // nil: the last predicted row of the message
 
 	Output    uint64 // message of the job's output
 	Partition int    // with Number and without Output
-	Number    uint64 // of the predictions of the message or the partition, from 1
+	Number    uint64 // in the message or the partition, from 1
 }
 
 // Found is a prediction in the job's output.
@@ -37,18 +37,18 @@ type Found struct {
 	Output     uint64 // message
 	Stored     time.Time
 	Partition  int
-	Index      int // of the predictions in the message
-	Of         int // that there are
+	Index      int // in the message
+	Of         int // number of predictions in the message
 	Number     uint64
 	Meta       codec.PredictionMeta
 	Prediction codec.Prediction
 
 	job    string
 	record wire.Record
-	same   int // predictions of the message that have the same place as this one, from this one on
+	same   int // later predictions of the message with the same place, including this one
 }
 
-// finder looks for predictions of a job.
+// finder searches for predictions of a job.
 type finder struct {
 	js  jetstream.JetStream
 	job string
@@ -57,8 +57,8 @@ type finder struct {
 	first, last uint64
 }
 
-// Find finds a prediction. The error is ErrNone if the output does not have it.
-func Find(ctx context.Context, js jetstream.JetStream, job string, a Asked) (Found, error) {
+// Find finds a prediction. The error is ErrNotFound if the output does not have the prediction.
+func Find(ctx context.Context, js jetstream.JetStream, job string, a Query) (Found, error) {
 	j, err := store.Open(ctx, js, job)
 	if err != nil {
 		return Found{}, err
@@ -70,25 +70,25 @@ func Find(ctx context.Context, js jetstream.JetStream, job string, a Asked) (Fou
 	f := &finder{js, job, j.Out, info.State.FirstSeq, info.State.LastSeq}
 	switch {
 	case a.Stream != "":
-		return f.named(f.ofStream(ctx, a))
+		return f.withJob(f.findInStream(ctx, a))
 	case a.Output > 0:
-		return f.named(f.inMessage(ctx, a))
+		return f.withJob(f.findInMessage(ctx, a))
 	}
 	if a.Partition < 0 || a.Partition >= j.Partitions {
-		return Found{}, fmt.Errorf("explain: partition %d, job %q has 0 to %d: %w", a.Partition, job, j.Partitions-1, ErrNone)
+		return Found{}, fmt.Errorf("explain: partition %d, job %q has 0 to %d: %w", a.Partition, job, j.Partitions-1, ErrNotFound)
 	}
-	return f.named(f.numbered(ctx, a))
+	return f.withJob(f.findByNumber(ctx, a))
 }
 
-// named is a prediction with its job.
-func (f *finder) named(p Found, err error) (Found, error) {
+// withJob adds the job to a prediction.
+func (f *finder) withJob(p Found, err error) (Found, error) {
 	p.job = f.job
 	return p, err
 }
 
-// Now reports whether the partition of the prediction still has its keys: the number of
+// IsCurrent reports whether the prediction's partition still has the same keys: the number of
 // partitions has not changed since.
-func (p *Found) Now(ctx context.Context, js jetstream.JetStream) (bool, error) {
+func (p *Found) IsCurrent(ctx context.Context, js jetstream.JetStream) (bool, error) {
 	j, err := store.Open(ctx, js, p.job)
 	if err != nil {
 		return false, err
@@ -100,8 +100,8 @@ func (p *Found) Now(ctx context.Context, js jetstream.JetStream) (bool, error) {
 	return r.Generation == p.record.Generation, err
 }
 
-// ofStream looks from the output's end.
-func (f *finder) ofStream(ctx context.Context, a Asked) (Found, error) {
+// findInStream searches backward from the output's end.
+func (f *finder) findInStream(ctx context.Context, a Query) (Found, error) {
 	matches := func(p *codec.Prediction) bool {
 		return p.Stream == a.Stream && (a.Seq == nil || p.Seq == *a.Seq) && (a.Row == nil || p.Row == *a.Row)
 	}
@@ -128,7 +128,7 @@ func (f *finder) ofStream(ctx context.Context, a Asked) (Found, error) {
 			return Found{}, err
 		}
 		if at > 0 {
-			return f.load(ctx, at, index)
+			return f.loadPrediction(ctx, at, index)
 		}
 		end, size = from, 8*size
 	}
@@ -139,40 +139,39 @@ func (f *finder) ofStream(ctx context.Context, a Asked) (Found, error) {
 	if a.Row != nil {
 		what += fmt.Sprintf(" and row %d", *a.Row)
 	}
-	return Found{}, f.none(what)
+	return Found{}, f.notFound(what)
 }
 
-// none says what the output has.
-func (f *finder) none(what string) error {
-	return fmt.Errorf("explain: %w %s: %s has messages %d to %d", ErrNone, what, wire.OutputStream(f.job), f.first, f.last)
+// notFound returns an error with the range of the output.
+func (f *finder) notFound(what string) error {
+	return fmt.Errorf("explain: %w %s: %s has messages %d to %d", ErrNotFound, what, wire.OutputStream(f.job), f.first, f.last)
 }
 
-// inMessage is a prediction of an output message.
-func (f *finder) inMessage(ctx context.Context, a Asked) (Found, error) {
-	all, err := f.message(ctx, a.Output)
+// findInMessage finds a prediction of an output message.
+func (f *finder) findInMessage(ctx context.Context, a Query) (Found, error) {
+	all, err := f.loadMessage(ctx, a.Output)
 	if err != nil {
 		return Found{}, err
 	}
 	n := len(all.predictions)
 	switch {
 	case n == 0:
-		return Found{}, fmt.Errorf("explain: %w: output message %d has no predictions: it says how far its partition is", ErrNone, a.Output)
+		return Found{}, fmt.Errorf("explain: %w: output message %d has no predictions: it says how far its partition is", ErrNotFound, a.Output)
 	case a.Number == 0 && n > 1:
 		return Found{}, fmt.Errorf("explain: output message %d has %d predictions: say which, from 1 to %d", a.Output, n, n)
 	case a.Number > uint64(n):
-		return Found{}, fmt.Errorf("explain: %w: output message %d has %d predictions, not %d", ErrNone, a.Output, n, a.Number)
+		return Found{}, fmt.Errorf("explain: %w: output message %d has %d predictions, not %d", ErrNotFound, a.Output, n, a.Number)
 	}
-	return all.found(int(max(a.Number, 1)) - 1), nil
+	return all.predictionAt(int(max(a.Number, 1)) - 1), nil
 }
 
-// numbered finds a prediction by its number in a partition, which rises with the
-// messages.
-func (f *finder) numbered(ctx context.Context, a Asked) (Found, error) {
-	low, high := f.first, f.last+1 // the first record with so many predictions is among these, or none is
+// findByNumber finds a prediction by its number in a partition; numbers rise with the messages.
+func (f *finder) findByNumber(ctx context.Context, a Query) (Found, error) {
+	low, high := f.first, f.last+1 // range of the first record with enough predictions, if any
 	var hit *outputMessage
 	for low < high {
 		mid := low + (high-low)/2
-		m, err := f.next(ctx, a.Partition, mid)
+		m, err := f.nextMessage(ctx, a.Partition, mid)
 		if err != nil {
 			return Found{}, err
 		}
@@ -186,13 +185,13 @@ func (f *finder) numbered(ctx context.Context, a Asked) (Found, error) {
 		low = m.seq + 1
 	}
 	if a.Number == 0 || hit == nil || hit.record.Outs-uint64(len(hit.predictions)) >= a.Number {
-		return Found{}, f.none(fmt.Sprintf("with number %d in partition %d", a.Number, a.Partition))
+		return Found{}, f.notFound(fmt.Sprintf("with number %d in partition %d", a.Number, a.Partition))
 	}
-	return hit.found(int(a.Number - 1 - (hit.record.Outs - uint64(len(hit.predictions))))), nil
+	return hit.predictionAt(int(a.Number - 1 - (hit.record.Outs - uint64(len(hit.predictions))))), nil
 }
 
-// next is a partition's first message from seq on, nil if there is none.
-func (f *finder) next(ctx context.Context, part int, seq uint64) (*outputMessage, error) {
+// nextMessage returns a partition's first message from seq on, nil if there is none.
+func (f *finder) nextMessage(ctx context.Context, part int, seq uint64) (*outputMessage, error) {
 	raw, err := f.out.GetMsg(ctx, seq, jetstream.WithGetMsgSubject(wire.OutputSubject(f.job, part)))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return nil, nil
@@ -200,22 +199,22 @@ func (f *finder) next(ctx context.Context, part int, seq uint64) (*outputMessage
 	if err != nil {
 		return nil, fmt.Errorf("explain: %s: %w", wire.OutputStream(f.job), err)
 	}
-	return f.parse(raw)
+	return f.parseMessage(raw)
 }
 
-// load is a prediction by its message and its place there.
-func (f *finder) load(ctx context.Context, seq uint64, index int) (Found, error) {
-	m, err := f.message(ctx, seq)
+// loadPrediction loads a prediction by its message and index.
+func (f *finder) loadPrediction(ctx context.Context, seq uint64, index int) (Found, error) {
+	m, err := f.loadMessage(ctx, seq)
 	if err != nil {
 		return Found{}, err
 	}
 	if index >= len(m.predictions) {
-		return Found{}, f.none("any more")
+		return Found{}, f.notFound("any more")
 	}
-	return m.found(index), nil
+	return m.predictionAt(index), nil
 }
 
-// outputMessage is a message of predictions, taken apart.
+// outputMessage is a decoded message of predictions.
 type outputMessage struct {
 	seq         uint64
 	stored      time.Time
@@ -225,21 +224,21 @@ type outputMessage struct {
 	predictions []codec.Prediction
 }
 
-func (f *finder) message(ctx context.Context, seq uint64) (*outputMessage, error) {
+func (f *finder) loadMessage(ctx context.Context, seq uint64) (*outputMessage, error) {
 	raw, err := f.out.GetMsg(ctx, seq)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return nil, f.none(fmt.Sprintf("in output message %d, which does not exist", seq))
+		return nil, f.notFound(fmt.Sprintf("in output message %d, which does not exist", seq))
 	}
 	if err != nil {
 		return nil, fmt.Errorf("explain: %s: %w", wire.OutputStream(f.job), err)
 	}
-	return f.parse(raw)
+	return f.parseMessage(raw)
 }
 
-func (f *finder) parse(raw *jetstream.RawStreamMsg) (*outputMessage, error) {
+func (f *finder) parseMessage(raw *jetstream.RawStreamMsg) (*outputMessage, error) {
 	m := &outputMessage{seq: raw.Sequence, stored: raw.Time}
 	if raw.Header.Get(wire.HeaderKind) == wire.KindJob {
-		return nil, fmt.Errorf("explain: %w: output message %d says which model the job runs", ErrNone, m.seq)
+		return nil, fmt.Errorf("explain: %w: output message %d says which model the job runs", ErrNotFound, m.seq)
 	}
 	var err error
 	if m.partition, err = strconv.Atoi(raw.Subject[strings.LastIndexByte(raw.Subject, '.')+1:]); err != nil {
@@ -254,7 +253,7 @@ func (f *finder) parse(raw *jetstream.RawStreamMsg) (*outputMessage, error) {
 	return m, nil
 }
 
-func (m *outputMessage) found(i int) Found {
+func (m *outputMessage) predictionAt(i int) Found {
 	n, p := len(m.predictions), m.predictions[i]
 	f := Found{
 		Output: m.seq, Stored: m.stored, Partition: m.partition, Index: i, Of: n, Number: m.record.Outs - uint64(n-i-1),
@@ -268,15 +267,15 @@ func (m *outputMessage) found(i int) Found {
 	return f
 }
 
-// samePlace reports whether two predictions are of one stream and end with the same
-// sample, as far as they say.
+// samePlace reports whether two predictions have the same stream and last sample, as far as their
+// data shows.
 func samePlace(a, b *codec.Prediction) bool {
 	return a.Stream == b.Stream && a.Seq == b.Seq && a.Row == b.Row && a.Time == b.Time && (a.Flags^b.Flags)&outcome.FlagEarly == 0
 }
 
-// replaced is the input message behind which a prediction's partition has the network
-// that made it, where it had another one before (job replace); else 0.
-func replaced(ctx context.Context, js jetstream.JetStream, p *Found) (cut uint64, err error) {
+// networkReplacedAfter returns the input message after which a prediction's partition has its
+// network, if it had another network before (job replace); else 0.
+func networkReplacedAfter(ctx context.Context, js jetstream.JetStream, p *Found) (cut uint64, err error) {
 	if p.record.Generation == 0 {
 		return 0, nil
 	}
@@ -289,14 +288,14 @@ func replaced(ctx context.Context, js jetstream.JetStream, p *Found) (cut uint64
 		return 0, fmt.Errorf("explain: %w", err)
 	}
 	f := &finder{js, p.job, j.Out, info.State.FirstSeq, p.Output}
-	first, err := f.next(ctx, p.Partition, f.first)
+	first, err := f.nextMessage(ctx, p.Partition, f.first)
 	if err != nil || first == nil || first.record.Network == p.record.Network {
 		return 0, err
 	}
-	low, high := f.first, p.Output // the first record of this network and generation is among these
+	low, high := f.first, p.Output // range of the first record of this network and generation
 	for low < high {
 		mid := low + (high-low)/2
-		m, err := f.next(ctx, p.Partition, mid)
+		m, err := f.nextMessage(ctx, p.Partition, mid)
 		if err != nil {
 			return 0, err
 		}
@@ -306,7 +305,7 @@ func replaced(ctx context.Context, js jetstream.JetStream, p *Found) (cut uint64
 		}
 		low = m.seq + 1
 	}
-	m, err := f.next(ctx, p.Partition, low)
+	m, err := f.nextMessage(ctx, p.Partition, low)
 	if err != nil || m == nil {
 		return 0, err
 	}

@@ -11,47 +11,45 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// mostHeld is how many values are computed once more at most, for stretches.
+// mostHeld is the maximum number of values that are recomputed for stretches.
 const mostHeld = 1 << 24
 
-// Held is what the prediction would be if a channel had its training mean in all
-// samples.
-type Held struct {
+// HeldChannel is the prediction with one channel at its training mean in all samples.
+type HeldChannel struct {
 	Channel string  `json:"channel"`
 	Value   float32 `json:"value"`
-	Without
+	HeldResult
 }
 
-// Without is what a sequence would be predicted as if something in it were at its
-// training mean.
-type Without struct {
-	Class      string  `json:"class"`      // that would be predicted
-	Difference float64 `json:"difference"` // between the scores of the two classes then
-	Change     float64 `json:"change"`     // of that difference; negative: what was held speaks for the class
+// HeldResult is the prediction with a part of the sequence at its training mean.
+type HeldResult struct {
+	Class      string  `json:"class"`      // predicted class
+	Difference float64 `json:"difference"` // between the scores of the two classes
+	Change     float64 `json:"change"`     // of this difference; negative: the held part supports the class
 }
 
-// Stretch is a part of the samples, and what the prediction would be if these were at
-// the channels' training means.
+// Stretch is a part of the samples, and the prediction with this part at the channels' training
+// means.
 type Stretch struct {
-	From int `json:"from"` // the first of the samples that the network got, from 0
-	To   int `json:"to"`   // behind the last
-	Without
-	Channels []float64 `json:"change_by_channel,omitempty"` // the change with one channel held there, in the order of Explanation.Held; none where that is too much to compute
+	From int `json:"from"` // first sample at the network's input, from 0
+	To   int `json:"to"`   // exclusive end
+	HeldResult
+	Channels []float64 `json:"change_by_channel,omitempty"` // change with one channel held in this part, in the order of Explanation.Held; none if the computation is too large
 }
 
-// holding computes a sequence once more with a part of it at the training means.
-type holding struct {
-	m      *models
+// holder recomputes a sequence with a part at the training means.
+type holder struct {
+	m      *predictionModel
 	engine reservoir.Engine
 	s      *Score
 	scores []float32
 	x      []float32 // the sequence
-	part   []float32 // with something held
+	part   []float32 // with a held part
 }
 
-func (h *holding) channels() int { return len(h.m.job.Model.Channels) }
+func (h *holder) channels() int { return len(h.m.job.Model.Channels) }
 
-func (h *holding) compute(ctx context.Context, x []float32) error {
+func (h *holder) computeScores(ctx context.Context, x []float32) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -62,25 +60,24 @@ func (h *holding) compute(ctx context.Context, x []float32) error {
 	return nil
 }
 
-// without holds the channels [first, end) in the samples [from, to).
-func (h *holding) without(ctx context.Context, from, to, first, end int) (w Without, err error) {
+// computeHeld holds the channels [first, end) in the samples [from, to).
+func (h *holder) computeHeld(ctx context.Context, from, to, first, end int) (w HeldResult, err error) {
 	n := h.channels()
 	h.part = append(h.part[:0], h.x...)
 	for i := from; i < to; i++ {
 		copy(h.part[i*n+first:i*n+end], h.m.job.Model.Network.Norm.Mean[first:end])
 	}
-	if err := h.compute(ctx, h.part); err != nil {
+	if err := h.computeScores(ctx, h.part); err != nil {
 		return w, err
 	}
-	class, other := h.s.pair.of(func(c int) float64 { return float64(h.scores[c]) })
+	class, other := h.s.pair.parts(func(c int) float64 { return float64(h.scores[c]) })
 	l := h.m.linear
-	return Without{Class: l.Classes[l.Class(h.scores)], Difference: class - other, Change: class - other - h.s.Score.Difference}, nil
+	return HeldResult{Class: l.Classes[l.Class(h.scores)], Difference: class - other, Change: class - other - h.s.Score.Difference}, nil
 }
 
-// hold computes a sequence once more for each channel, with that channel at its
-// training mean, and for each of some stretches of the samples. now are its scores; why
-// says why there is nothing of it.
-func (m *models) hold(ctx context.Context, q *replay.Sequence, s *Score, now []float32, stretches int) (all []Held, parts []Stretch, why string, err error) {
+// holdChannels recomputes a sequence once for each channel held at its training mean, and once for
+// each stretch of the samples. now are its scores; why is the reason for a missing result.
+func (m *predictionModel) holdChannels(ctx context.Context, q *replay.Sequence, s *Score, now []float32, stretches int) (all []HeldChannel, parts []Stretch, why string, err error) {
 	model := m.job.Model
 	switch {
 	case !q.Whole:
@@ -98,24 +95,24 @@ func (m *models) hold(ctx context.Context, q *replay.Sequence, s *Score, now []f
 	if err := engine.SetReadouts([]*readout.Linear{m.linear}); err != nil {
 		return nil, nil, "", fmt.Errorf("explain: %w", err)
 	}
-	h := &holding{m: m, engine: engine, s: s, scores: make([]float32, m.linear.Columns()), x: q.Kept.X}
-	if err := h.compute(ctx, h.x); err != nil || !sameBits(h.scores, now) { // nothing is held
+	h := &holder{m: m, engine: engine, s: s, scores: make([]float32, m.linear.Columns()), x: q.Kept.X}
+	if err := h.computeScores(ctx, h.x); err != nil || !sameBits(h.scores, now) { // nothing held
 		return nil, nil, "the sequence by itself does not give the same scores", err
 	}
 	for c, name := range model.Channels {
-		w, err := h.without(ctx, 0, len(h.x)/h.channels(), c, c+1)
+		w, err := h.computeHeld(ctx, 0, len(h.x)/h.channels(), c, c+1)
 		if err != nil {
 			return nil, nil, "", err
 		}
-		all = append(all, Held{Channel: name, Value: model.Network.Norm.Mean[c], Without: w})
+		all = append(all, HeldChannel{Channel: name, Value: model.Network.Norm.Mean[c], HeldResult: w})
 	}
-	parts, err = h.stretches(ctx, stretches)
+	parts, err = h.holdStretches(ctx, stretches)
 	return all, parts, "", err
 }
 
-// evenly divides samples into at most so many parts whose lengths differ by one at most,
-// so that what they change can be compared. It gives where each begins, and the end.
-func evenly(samples, most int) []int {
+// divideEvenly divides samples into at most the given number of parts whose lengths differ by at
+// most one, so that their changes are comparable. It returns the start of each part, and the end.
+func divideEvenly(samples, most int) []int {
 	long := (samples + most - 1) / most
 	many := (samples + long - 1) / long
 	ends := make([]int, many+1)
@@ -125,22 +122,22 @@ func evenly(samples, most int) []int {
 	return ends
 }
 
-// stretches holds each of at most so many parts of the samples.
-func (h *holding) stretches(ctx context.Context, most int) (parts []Stretch, err error) {
+// holdStretches holds each of at most the given number of parts of the samples.
+func (h *holder) holdStretches(ctx context.Context, most int) (parts []Stretch, err error) {
 	n, samples := h.channels(), len(h.x)/h.channels()
 	most = min(most, mostHeld/max(1, len(h.x)))
 	if most < 1 || samples == 0 {
 		return nil, nil
 	}
-	ends := evenly(samples, most)
+	ends := divideEvenly(samples, most)
 	byChannel := n > 1 && (n+1)*most <= mostHeld/len(h.x)
 	for k, to := range ends[1:] {
 		p := Stretch{From: ends[k], To: to}
-		if p.Without, err = h.without(ctx, p.From, p.To, 0, n); err != nil {
+		if p.HeldResult, err = h.computeHeld(ctx, p.From, p.To, 0, n); err != nil {
 			return nil, err
 		}
 		for c := 0; byChannel && c < n; c++ {
-			w, err := h.without(ctx, p.From, p.To, c, c+1)
+			w, err := h.computeHeld(ctx, p.From, p.To, c, c+1)
 			if err != nil {
 				return nil, err
 			}
@@ -156,7 +153,7 @@ func (h *holding) stretches(ctx context.Context, most int) (parts []Stretch, err
 	return parts, nil
 }
 
-// valuesOf are the samples of a sequence as the network got them, if all are kept.
+// valuesOf returns the samples of a sequence at the network's input, if complete.
 func valuesOf(q *replay.Sequence) []float32 {
 	if !q.Whole || q.Kept.More {
 		return nil

@@ -13,21 +13,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
-// models are what a prediction is computed with.
-type models struct {
-	job    pipeline.Job        // with the job's model
-	linear *readout.Linear     // that made the prediction; nil: it is not known
-	why    string              // it is not
-	name   string              // of the readout: its fingerprint
-	first  bool                // the job began with it
-	entry  *registry.Entry     // of the registry; nil: it has none
-	took   *pipeline.Promotion // the newest promotion of it before the prediction; nil: not known
+// predictionModel is the model and readout of a prediction.
+type predictionModel struct {
+	job       pipeline.Job        // with the job's model
+	linear    *readout.Linear     // the prediction's readout; nil: unknown
+	why       string              // reason for an unknown readout
+	name      string              // fingerprint of the readout
+	first     bool                // the job's first readout
+	entry     *registry.Entry     // in the registry; nil: none
+	promotion *pipeline.Promotion // the newest promotion of the readout before the prediction; nil: unknown
 
-	network string // of the prediction, where the job has another one now (job replace); else empty
+	network string // of the prediction, if the job has another network now (job replace); else empty
 }
 
-// models finds the model of the job and the readout of a prediction.
-func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
+// findModel finds the model of the job and the readout of a prediction.
+func (x *Explainer) findModel(ctx context.Context, f *Found) (*predictionModel, error) {
 	j, err := store.Open(ctx, x.JS, x.Job.Config.WithDefaults().Job)
 	if err != nil {
 		return nil, err
@@ -36,25 +36,25 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &models{job: x.Job}
+	m := &predictionModel{job: x.Job}
 	m.job.Config.Partitions = j.Partitions
-	all, lost := registry.Open(ctx, x.JS, j.Name)
-	if lost != nil && !errors.Is(lost, registry.ErrNone) {
-		return nil, lost
+	all, registryErr := registry.Open(ctx, x.JS, j.Name)
+	if registryErr != nil && !errors.Is(registryErr, registry.ErrNone) {
+		return nil, registryErr
 	}
 	first := entry.Readout
-	if was := f.record.Identity; was.Network != "" && was.Network != entry.Network {
-		m.network, first = was.Network, was.Readout
+	if identity := f.record.Identity; identity.Network != "" && identity.Network != entry.Network {
+		m.network, first = identity.Network, identity.Readout
 	}
 	if m.job.Model == nil {
 		if m.network != "" {
 			return nil, fmt.Errorf("explain: the prediction was made before job %q got the network of another job (job replace), and its registry gives models of the network that it has now: %w", j.Name, ErrNoModel)
 		}
-		if lost == nil {
-			lost = m.firstOf(ctx, all, first, entry.Input)
+		if registryErr == nil {
+			registryErr = m.loadFirstModel(ctx, all, first, entry.Input)
 		}
-		if lost != nil {
-			return nil, fmt.Errorf("explain: the model of job %q is not in its registry: %w: %w", j.Name, lost, ErrNoModel)
+		if registryErr != nil {
+			return nil, fmt.Errorf("explain: the model of job %q is not in its registry: %w: %w", j.Name, registryErr, ErrNoModel)
 		}
 	}
 	linear, err := registry.Pick(m.job.Model, m.job.Config.Readout)
@@ -68,16 +68,16 @@ func (x *Explainer) models(ctx context.Context, f *Found) (*models, error) {
 	m.name = f.Prediction.Readout
 	m.first = m.name == "" || m.name == f.Meta.First
 	if m.name == "" {
-		m.name = nameOf(ctx, all, first, entry.Input, own)
+		m.name = fingerprintOf(ctx, all, first, entry.Input, own)
 	}
-	m.find(ctx, all, linear, own)
-	m.took = lastPromotion(entry.Promotions, m.name, f.Stored)
+	m.findReadout(ctx, all, linear, own)
+	m.promotion = lastPromotion(entry.Promotions, m.name, f.Stored)
 	return m, nil
 }
 
-// nameOf is the fingerprint of the readout with an identity, in the registry or the model's own;
-// empty if it is neither.
-func nameOf(ctx context.Context, all *registry.Models, identity, input, own string) string {
+// fingerprintOf returns the fingerprint of the readout with an identity, in the registry or in the
+// model; empty if unknown.
+func fingerprintOf(ctx context.Context, all *registry.Models, identity, input, own string) string {
 	if all != nil {
 		if e, err := all.Find(ctx, identity, input); err == nil && e.Fingerprint != "" {
 			return e.Fingerprint
@@ -89,7 +89,7 @@ func nameOf(ctx context.Context, all *registry.Models, identity, input, own stri
 	return ""
 }
 
-// lastPromotion is the last promotion of a readout before a prediction was stored, or nil.
+// lastPromotion returns the last promotion of a readout before a prediction was stored, or nil.
 func lastPromotion(all []pipeline.Promotion, readout string, stored time.Time) *pipeline.Promotion {
 	for _, p := range slices.Backward(all) {
 		if p.Readout == readout && !p.When.After(stored) {
@@ -99,8 +99,8 @@ func lastPromotion(all []pipeline.Promotion, readout string, stored time.Time) *
 	return nil
 }
 
-// firstOf takes the model that the job began with.
-func (m *models) firstOf(ctx context.Context, all *registry.Models, identity, input string) error {
+// loadFirstModel loads the job's first model.
+func (m *predictionModel) loadFirstModel(ctx context.Context, all *registry.Models, identity, input string) error {
 	e, err := all.Find(ctx, identity, input)
 	if err != nil {
 		return err
@@ -113,9 +113,9 @@ func (m *models) firstOf(ctx context.Context, all *registry.Models, identity, in
 	return nil
 }
 
-// find finds the readout that made a prediction: of the stage's model, of which linear
-// is the one with the fingerprint own, or of the registry.
-func (m *models) find(ctx context.Context, all *registry.Models, linear *readout.Linear, own string) {
+// findReadout finds the readout of a prediction: in the stage's model, whose readout linear has the
+// fingerprint own, or in the registry.
+func (m *predictionModel) findReadout(ctx context.Context, all *registry.Models, linear *readout.Linear, own string) {
 	if m.name == own {
 		m.linear = linear
 	}
@@ -127,7 +127,7 @@ func (m *models) find(ctx context.Context, all *registry.Models, linear *readout
 		}
 	}
 	for _, l := range m.job.Model.Readouts {
-		if name, wrong := registry.Fingerprint(m.job.Model, l); m.linear == nil && wrong == nil && name == m.name {
+		if name, fingerprintErr := registry.Fingerprint(m.job.Model, l); m.linear == nil && fingerprintErr == nil && name == m.name {
 			m.linear = l
 		}
 	}

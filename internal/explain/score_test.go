@@ -14,9 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A readout that reads one feature alone gets all of its score from there: from its
-// kind, its member and what that reads. Which one it is, the state says, whose words
-// have names.
+// TestSharesOfOneFeature: a readout with one feature has its whole score from this feature: its
+// kind, its member and the member's channels. The state's words name the feature.
 func TestSharesOfOneFeature(t *testing.T) {
 	m := pipelinetest.Bank(t, 3, 7, 3, reservoir.Policy{Kind: reservoir.Marked})
 	for r := range m.Network.Members { // inputs are the channels x and y, and their differences
@@ -48,10 +47,10 @@ func TestSharesOfOneFeature(t *testing.T) {
 		l := &readout.Linear{
 			Name: "one", Classes: []string{"a", "b", "c"}, Intercept: []float32{0, 0, .25}, Center: make([]float32, len(features)), Weights: make([]float32, 3*len(features)),
 		}
-		l.Center[j] = h - 2 // so the distance is nearly 2
+		l.Center[j] = h - 2 // the distance is nearly 2
 		l.Limit = slices.Repeat([]float32{1.5}, len(features))
 		l.Weights[j] = 1
-		s := (&models{job: pipeline.Job{Model: m}, linear: l}).score(&candidate{features: features}, 2)
+		s := (&predictionModel{job: pipeline.Job{Model: m}, linear: l}).explainScore(&candidate{features: features}, 2)
 		last, read := s.Kinds[0], s.Channels[0]
 		if s.Class != "a" || s.RunnerUp != "c" || s.Score.Difference != 1.25 || s.Bias.Difference != -.25 || s.Limited < 1 {
 			t.Errorf("%+v", s)
@@ -65,8 +64,8 @@ func TestSharesOfOneFeature(t *testing.T) {
 	}
 }
 
-// With a channel held, the scores are those of the samples that have its mean there; a
-// sequence that does not give the scores is not explained so.
+// TestHold: with a held channel, the scores are those of samples with the channel's mean; a
+// sequence with other scores is not explained.
 func TestHold(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	x := []float32{.1, .2, -.3, .4, .5, -.6, .2, .2}
@@ -82,19 +81,19 @@ func TestHold(t *testing.T) {
 		return scores
 	}
 	now := of(x)
-	with := &models{job: pipeline.Job{Model: m, NewEngine: pipelinetest.Generic}, linear: m.Readouts[0]}
+	with := &predictionModel{job: pipeline.Job{Model: m, NewEngine: pipelinetest.Generic}, linear: m.Readouts[0]}
 	q := &replay.Sequence{Whole: true}
 	q.Kept.X = x
-	p, class, other := pairOf(m.Readouts[0], now)
+	p, class, other := newPair(m.Readouts[0], now)
 	s := &Score{pair: p}
-	s.Score.add(float64(now[class]), float64(now[other]))
-	all, parts, why, err := with.hold(t.Context(), q, s, now, 3)
+	s.Score.addScores(float64(now[class]), float64(now[other]))
+	all, parts, why, err := with.holdChannels(t.Context(), q, s, now, 3)
 	if err != nil || why != "" || len(all) != 2 || len(parts) != 2 {
 		t.Fatalf("%+v, %+v, %q, %v", all, parts, why, err)
 	}
 	at := 0
 	for _, part := range parts {
-		// one channel after the other, then both
+		// each channel, then both
 		for c, change := range append(slices.Clone(part.Channels), part.Change) {
 			held := slices.Clone(x)
 			for i := 2 * part.From; i < 2*part.To; i++ {
@@ -127,16 +126,17 @@ func TestHold(t *testing.T) {
 			t.Errorf("%+v, want a difference of %v", h, want)
 		}
 	}
-	if all, _, why, err = with.hold(t.Context(), q, s, of(slices.Repeat([]float32{1}, 8)), 3); err != nil || len(all) > 0 || why == "" {
+	if all, _, why, err = with.holdChannels(t.Context(), q, s, of(slices.Repeat([]float32{1}, 8)), 3); err != nil || len(all) > 0 || why == "" {
 		t.Errorf("other scores: %+v, %q, %v", all, why, err)
 	}
 }
 
-// Stretches are about equally long, at most as many as asked for, and in one piece.
+// TestEvenly: stretches have about equal lengths, at most the requested number, and cover the
+// samples.
 func TestEvenly(t *testing.T) {
 	for samples := 1; samples < 300; samples++ {
 		for most := 1; most < 30; most++ {
-			ends := evenly(samples, most)
+			ends := divideEvenly(samples, most)
 			if ends[0] != 0 || ends[len(ends)-1] != samples || len(ends) > most+1 {
 				t.Fatalf("%d samples in at most %d parts: %v", samples, most, ends)
 			}
@@ -151,14 +151,14 @@ func TestEvenly(t *testing.T) {
 	}
 }
 
-// A number has its score as it is, and an open sequence too.
+// TestOpenNumber: an open sequence has the prediction of its number or class.
 func TestOpenNumber(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	l := m.Readouts[0]
 	features := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), l.Features())
-	take := func() Open {
-		var o Open
-		o.answer(l, features)
+	take := func() OpenSequence {
+		var o OpenSequence
+		o.setAnswer(l, features)
 		return o
 	}
 	l.Intercept[0] = -100 // class 0

@@ -10,21 +10,20 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Open is an open sequence of a stream, and what would be predicted if it ended there.
-type Open struct {
-	Samples     uint64    `json:"samples"` // behind the model's front end
+// OpenSequence is an open sequence of a stream, and the prediction if it ended now.
+type OpenSequence struct {
+	Samples     uint64    `json:"samples"` // after the model's front end
 	Readout     string    `json:"readout"` // that would answer
 	Class       string    `json:"class,omitempty"`
 	Score       float32   `json:"score,omitempty"`
 	Probability float32   `json:"probability,omitempty"`
 	Scores      []float32 `json:"scores,omitempty"`
-	Why         string    `json:"why,omitempty"` // why there are no scores
+	Why         string    `json:"why,omitempty"` // reason for missing scores
 }
 
-// StateAsOf computes the state that a partition had. A stream's open sequences are
-// those of scores.
+// StateAsOf computes a past state of a partition. OpenSequences returns a stream's open sequences.
 func (x *Explainer) StateAsOf(ctx context.Context, o replay.AsOf) (replay.StateAsOf, error) {
-	m, err := x.models(ctx, &Found{})
+	m, err := x.findModel(ctx, &Found{})
 	if err != nil {
 		return replay.StateAsOf{}, err
 	}
@@ -32,9 +31,9 @@ func (x *Explainer) StateAsOf(ctx context.Context, o replay.AsOf) (replay.StateA
 	return replay.ComputeState(ctx, x.JS, &m.job, o)
 }
 
-// Scores are the open sequences of a stream in a state that StateAsOf has computed, by
-// their scores now; none where the stream has none open.
-func (x *Explainer) Scores(ctx context.Context, encoded []byte, stream string) (all []Open, err error) {
+// OpenSequences returns the open sequences of a stream in a state of StateAsOf, with their present
+// scores.
+func (x *Explainer) OpenSequences(ctx context.Context, encoded []byte, stream string) (all []OpenSequence, err error) {
 	sh, part, err := state.ShapeIn(encoded)
 	if err != nil {
 		return nil, err
@@ -43,7 +42,7 @@ func (x *Explainer) Scores(ctx context.Context, encoded []byte, stream string) (
 	if err != nil {
 		return nil, err
 	}
-	known := map[string]*models{}
+	known := map[string]*predictionModel{}
 	for st := range p.Oldest() {
 		if st.ID != stream || !st.Seq.Open() {
 			continue
@@ -57,22 +56,22 @@ func (x *Explainer) Scores(ctx context.Context, encoded []byte, stream string) (
 			if m == nil {
 				f := &Found{}
 				f.Prediction.Readout = name
-				if m, err = x.models(ctx, f); err != nil {
+				if m, err = x.findModel(ctx, f); err != nil {
 					return nil, err
 				}
 				known[name] = m
 			}
-			all = append(all, m.open(row))
+			all = append(all, m.predictOpen(row))
 		}
 	}
 	return all, nil
 }
 
-// open is what a readout says of a state.
-func (m *models) open(row []uint32) Open {
+// predictOpen returns the readout's prediction for a state.
+func (m *predictionModel) predictOpen(row []uint32) OpenSequence {
 	spec := m.job.Model.Network.Spec
 	layout := spec.Layout()
-	o := Open{Samples: layout.Steps(row), Readout: m.name}
+	o := OpenSequence{Samples: layout.Steps(row), Readout: m.name}
 	if m.linear == nil {
 		o.Why = m.why
 		return o
@@ -83,12 +82,12 @@ func (m *models) open(row []uint32) Open {
 	}
 	features := make([]float32, spec.FeatureCount())
 	layout.FeaturesOf(spec, row, features)
-	o.answer(m.linear, features)
+	o.setAnswer(m.linear, features)
 	return o
 }
 
-// answer fills in what a readout says of an open sequence with these features.
-func (o *Open) answer(l *readout.Linear, features []float32) {
+// setAnswer sets the readout's prediction for an open sequence with these features.
+func (o *OpenSequence) setAnswer(l *readout.Linear, features []float32) {
 	a := outcome.Answer{Flags: outcome.FlagEarly}
 	scores := make([]float32, l.Columns())
 	l.For(true).AnswerScores(scores, features)

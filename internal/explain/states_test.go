@@ -20,8 +20,8 @@ func (r *rig) explainer() *Explainer {
 	return &Explainer{JS: r.js, Job: pipeline.Job{Config: r.conf, NewEngine: pipelinetest.Generic, Log: pipelinetest.Log(r)}}
 }
 
-// records are the digests that a partition's records name, by input message.
-func (r *rig) records(part int) map[uint64]string {
+// recordDigests returns the digests of a partition's records, by input message.
+func (r *rig) recordDigests(part int) map[uint64]string {
 	r.Helper()
 	all := map[uint64]string{}
 	out, err := r.js.Stream(r.Context(), wire.OutputStream(job))
@@ -47,8 +47,8 @@ func (r *rig) records(part int) map[uint64]string {
 	}
 }
 
-// A state is computed as it was at every place where the job has noted its digest, from
-// snapshots and from the log alone, and after a worker was replaced.
+// TestStateAsItWas: a past state equals the job's digest at every recorded position, from snapshots
+// and from the log only, and after a replaced worker.
 func TestStateAsItWas(t *testing.T) {
 	for name, policy := range map[string]reservoir.Policy{
 		"marked": {Kind: reservoir.Marked, Early: 3}, "window": {Kind: reservoir.Window, Length: 12, Hop: 4}, "endless": {Kind: reservoir.Endless, Early: 2},
@@ -58,24 +58,24 @@ func TestStateAsItWas(t *testing.T) {
 			r := newRig(t, pipelinetest.Timed(pipelinetest.Ranged(pipelinetest.Model(t, 3, policy))))
 			packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(6, 40), 3)
 			packets = pipelinetest.Disorder(packets, rand.New(rand.NewPCG(1, 2)))
-			stop := r.stage()
+			stop := r.startStage()
 			for i, p := range packets {
 				if i == len(packets)/2 {
-					r.settled()
+					r.waitUntilAnswered()
 					stop()
-					stop = r.stage()
+					stop = r.startStage()
 				}
-				r.publish(p)
+				r.publishPackets(p)
 				if i%3 == 0 {
-					r.settled()
+					r.waitUntilAnswered()
 				}
 			}
-			r.settled()
+			r.waitUntilAnswered()
 			stop()
 			verified, whole := 0, 0
 			check := func() {
 				for part := range r.conf.Partitions {
-					for seq, digest := range r.records(part) {
+					for seq, digest := range r.recordDigests(part) {
 						s, err := r.explainer().StateAsOf(t.Context(), replay.AsOf{Partition: part, To: seq})
 						if err != nil || s.Digest != digest || !s.Verified || s.InSeq != seq {
 							t.Fatalf("partition %d after %d: %+v, %v, want digest %s", part, seq, s.Past, err, digest)
@@ -99,30 +99,30 @@ func TestStateAsItWas(t *testing.T) {
 	}
 }
 
-// What a stream would be predicted to be if its sequence ended is what is predicted
-// when it does; times are those of the server; and what cannot be computed is said.
+// TestStateAsOfAStream: the prediction for an ended open sequence is the later prediction; times
+// are the server's; impossible computations have a reason.
 func TestStateAsOfAStream(t *testing.T) {
 	r := newRig(t, pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}))
 	r.conf.Partitions = 1
 	rng := rand.New(rand.NewPCG(1, 2))
-	stop := r.stage()
+	stop := r.startStage()
 	for i := range 4 {
-		r.publish(pipelinetest.Rows("k", uint64(i+1), false, pipelinetest.Noise(rng, 6)...), pipelinetest.Rows("l", uint64(i+1), false, pipelinetest.Noise(rng, 2)...))
+		r.publishPackets(pipelinetest.Rows("k", uint64(i+1), false, pipelinetest.Noise(rng, 6)...), pipelinetest.Rows("l", uint64(i+1), false, pipelinetest.Noise(rng, 2)...))
 	}
 	between := time.Now()
-	time.Sleep(5 * time.Millisecond) // the server's clock is this one's
+	time.Sleep(5 * time.Millisecond) // the server uses this clock
 	end := pipelinetest.Rows("k", 5, true)
 	end.Batch.X = []float32{}
-	r.publish(end, pipelinetest.Rows("l", 5, false, pipelinetest.Noise(rng, 2)...))
-	r.settled()
+	r.publishPackets(end, pipelinetest.Rows("l", 5, false, pipelinetest.Noise(rng, 2)...))
+	r.waitUntilAnswered()
 	stop()
 	x := r.explainer()
 	s, err := x.StateAsOf(t.Context(), replay.AsOf{Before: between})
 	if err != nil || s.InSeq != 8 {
 		t.Fatalf("before the end: %+v, %v", s, err)
 	}
-	open, err := x.Scores(t.Context(), s.Encoded, "k")
-	all := r.outputs()
+	open, err := x.OpenSequences(t.Context(), s.Encoded, "k")
+	all := r.listOutputs()
 	if err != nil || len(open) != 1 || len(all) != 1 || !pipelinetest.SameBits(open[0].Scores, all[0].p.Scores) || open[0].Samples != 12 {
 		t.Errorf("open %+v, %v; predicted %+v", open, err, all)
 	}
@@ -130,7 +130,7 @@ func TestStateAsOfAStream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if open, err := x.Scores(t.Context(), later.Encoded, "k"); err != nil || len(open) != 0 {
+	if open, err := x.OpenSequences(t.Context(), later.Encoded, "k"); err != nil || len(open) != 0 {
 		t.Errorf("behind the end: %+v, %v", open, err)
 	}
 	if st, err := admin.ReadState(later.Encoded); err != nil || len(st.Streams) != 2 || st.Streams[1].Samples != 5 || st.InSeq != 10 {

@@ -91,7 +91,7 @@ type asOfResult struct {
 	After     uint64              `json:"snapshot_after,omitempty"`
 	Messages  uint64              `json:"messages_read"`
 	Streams   []admin.StreamState `json:"streams"`
-	Open      []explain.Open      `json:"open,omitempty"` // sequences of --stream
+	Open      []explain.OpenSequence      `json:"open,omitempty"` // sequences of --stream
 }
 
 func (w *asOf) run(ctx context.Context, read func()) error {
@@ -146,15 +146,15 @@ func positionOf(flag, text, help string) (o replay.AsOf, err error) {
 // since the number of partitions has changed, the one whose snapshot knows it, or where
 // messages under its name go.
 func home(ctx context.Context, js jetstream.JetStream, job, stream string) (int, error) {
-	f, err := explain.Find(ctx, js, job, explain.Asked{Stream: stream})
+	f, err := explain.Find(ctx, js, job, explain.Query{Stream: stream})
 	now := false
 	if err == nil {
-		now, err = f.Now(ctx, js)
+		now, err = f.IsCurrent(ctx, js)
 	}
 	switch {
 	case now:
 		return f.Partition, nil
-	case err != nil && !errors.Is(err, explain.ErrNone):
+	case err != nil && !errors.Is(err, explain.ErrNotFound):
 		return 0, err
 	}
 	j, err := admin.Open(ctx, js, job)
@@ -188,7 +188,7 @@ func (w *asOf) show(ctx context.Context, s replay.StateAsOf) error {
 		if len(r.Streams) == 0 {
 			return cli.Fail(cli.ExitFailure, fmt.Errorf("partition %d had no stream %q after input message %d", w.partition, w.opt.stream, s.InSeq), "a later --at; or the same command with --partition, which shows all streams")
 		}
-		if r.Open, err = w.x.Scores(ctx, s.Encoded, w.opt.stream); err != nil {
+		if r.Open, err = w.x.OpenSequences(ctx, s.Encoded, w.opt.stream); err != nil {
 			return err
 		}
 	}

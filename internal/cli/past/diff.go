@@ -235,7 +235,7 @@ func (w *diffing) stream(s *explain.StreamDiff) {
 }
 
 // atText is a stream in one of the places.
-func atText(s *explain.StreamAt) string {
+func atText(s *explain.StreamState) string {
 	if s == nil {
 		return "not known"
 	}

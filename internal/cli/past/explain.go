@@ -97,7 +97,7 @@ func drawn(e *explain.Explanation, path string) error {
 }
 
 // setSample sets the sample of a stream that the flags name.
-func (o *explainOptions) setSample(a *explain.Asked, given func(flag string) bool) error {
+func (o *explainOptions) setSample(a *explain.Query, given func(flag string) bool) error {
 	switch {
 	case o.stream == "":
 		return errors.New("--last, --seq and --row: of which stream? give --stream")
@@ -116,9 +116,9 @@ func (o *explainOptions) setSample(a *explain.Asked, given func(flag string) boo
 }
 
 // asked is what the flags name.
-func (o *explainOptions) asked(given func(flag string) bool) (explain.Asked, error) {
+func (o *explainOptions) asked(given func(flag string) bool) (explain.Query, error) {
 	has := func(flags ...string) bool { return slices.ContainsFunc(flags, given) }
-	a := explain.Asked{Stream: o.stream, Output: o.output, Partition: o.partition, Number: o.number}
+	a := explain.Query{Stream: o.stream, Output: o.output, Partition: o.partition, Number: o.number}
 	switch {
 	case o.features < 0:
 		return a, fmt.Errorf("--features %d, want 0 or more", o.features)
@@ -141,9 +141,9 @@ func (o *explainOptions) asked(given func(flag string) bool) (explain.Asked, err
 }
 
 // explainOne explains a prediction and prints that.
-func explainOne(ctx context.Context, a *cli.App, c config.Config, js jetstream.JetStream, asked explain.Asked, o *explainOptions, ownModel bool) error {
+func explainOne(ctx context.Context, a *cli.App, c config.Config, js jetstream.JetStream, asked explain.Query, o *explainOptions, ownModel bool) error {
 	found, err := explain.Find(ctx, js, c.Job, asked)
-	if errors.Is(err, explain.ErrNone) {
+	if errors.Is(err, explain.ErrNotFound) {
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream tail --since 1h --json, which shows the stream, seq and row of predictions")
 	}
 	if err != nil {

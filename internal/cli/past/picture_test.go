@@ -26,14 +26,14 @@ func drawable(channels, samples, stretches int) *explain.Explanation {
 	}
 	for c := range channels {
 		name := "c" + strconv.Itoa(c)
-		e.Held = append(e.Held, explain.Held{Channel: name, Without: explain.Without{Change: -float64(c + 1)}})
+		e.Held = append(e.Held, explain.HeldChannel{Channel: name, HeldResult: explain.HeldResult{Change: -float64(c + 1)}})
 		e.Score.Channels = append(e.Score.Channels, explain.Share{What: name, Part: explain.Part{Difference: 1}})
 	}
 	for i := range samples * channels {
 		e.Values = append(e.Values, float32(math.Sin(float64(i)/7)))
 	}
 	for k := range stretches {
-		s := explain.Stretch{From: samples * k / stretches, To: samples * (k + 1) / stretches, Without: explain.Without{Change: float64(k) - 1}}
+		s := explain.Stretch{From: samples * k / stretches, To: samples * (k + 1) / stretches, HeldResult: explain.HeldResult{Change: float64(k) - 1}}
 		for c := range channels {
 			s.Channels = append(s.Channels, float64(c-k))
 		}
