@@ -6,26 +6,26 @@ import (
 )
 
 const (
-	// MostWidth is how many values are one at most.
+	// MostWidth is the maximum number of values that are averaged into one.
 	MostWidth = 1 << 20
-	// Waiting is how many independent values, or so many more that are alike, there are before
-	// a detector judges one, once: until then it is not known how much they are alike.
+	// Waiting is the number of independent values, or the equivalent number of dependent values,
+	// before a detector's first verdict: until then the dependence is unknown.
 	Waiting = 1024
 
-	scales = 11 // sums of 1, 2, 4, ... values
-	enough = 32 // sums of a scale from which its variance is known
-	low    = 4  // sums below h/low are low: nothing has begun to change
-	memory = 16 // values from which the restlessness of the moment is known
+	scales     = 11 // sums of 1, 2, 4, ... values
+	enoughSums = 32 // number of sums of a scale that gives its variance
+	lowPart    = 4  // a sum below h/lowPart is low: no change has started
+	memory     = 16 // number of values that gives the present deviation
 )
 
-// Alike says how much values that follow each other are alike: how much their sums vary.
-type Alike struct {
+// Dependence measures how much successive values depend on each other: how much their sums vary.
+type Dependence struct {
 	Values  uint64          `json:"values"`
-	Sums    [scales]int64   `json:"sums"`    // of the last values, one after the other 1, 2, 4, ..., in 1/Unit
-	Squares [scales]float64 `json:"squares"` // of those that are complete, added up, in 1/Unit^2
+	Sums    [scales]int64   `json:"sums"`    // of the last 1, 2, 4, ... values, in 1/Unit
+	Squares [scales]float64 `json:"squares"` // sum of the squares of complete sums, in 1/Unit^2
 }
 
-func (a *Alike) add(z int64) {
+func (a *Dependence) addValue(z int64) {
 	a.Values++
 	for s := range a.Sums {
 		if a.Sums[s] += z; a.Values>>s<<s == a.Values {
@@ -35,33 +35,33 @@ func (a *Alike) add(z int64) {
 	}
 }
 
-// at is the variance of sums of 2^s values, of independent ones 1.
-func (a *Alike) at(s int) float64 {
+// variance returns the variance of sums of 2^s values; independent values have 1.
+func (a *Dependence) variance(s int) float64 {
 	return a.Squares[s] / (float64(a.Values>>s<<s) * (Unit * Unit))
 }
 
-// much reports whether neighbours are so much alike that values are put together.
-func (a *Alike) much() bool { return a.at(1) > 1.2 }
+// needsAveraging reports whether neighbors depend so much on each other that values are averaged.
+func (a *Dependence) needsAveraging() bool { return a.variance(1) > 1.2 }
 
-// grows reports whether sums vary the more the more values they have, as far as is known:
-// then nobody can say by how much.
-func (a *Alike) grows() bool {
+// isGrowing reports whether, as far as known, the variance still grows with the number of values:
+// the factor is then unknown.
+func (a *Dependence) isGrowing() bool {
 	s := scales - 1
-	for s > 0 && a.Values>>s < enough {
+	for s > 0 && a.Values>>s < enoughSums {
 		s--
 	}
-	return s >= 2 && s < scales-1 && a.at(s) > 1.5*a.at(s-2)
+	return s >= 2 && s < scales-1 && a.variance(s) > 1.5*a.variance(s-2)
 }
 
-// inflation is what the thresholds are multiplied by: as many times as much as sums of
-// independent values those of these vary, at the scale at which they do most. A variance of
-// n sums is known to a part of sqrt(2/n): where it is above 1 by more than two of these, it
-// is taken two of these larger. surely is the factor of those
-// scales alone where it is above 1 by more than four, 1 if there are none.
-func (a *Alike) inflation() (factor, surely float64) {
+// inflation returns the factor of the thresholds: the variance of these sums divided by the
+// variance for independent values, at the scale with the maximum. The relative standard error of a
+// variance of n sums is sqrt(2/n): a variance more than two standard errors above 1 is increased by
+// two standard errors. surely is the maximum over the scales whose variance is more than four
+// standard errors above 1; without these, it is 1.
+func (a *Dependence) inflation() (factor, surely float64) {
 	factor, surely = 1, 1
-	for s := 1; s < scales && a.Values>>s >= enough; s++ {
-		v := a.at(s)
+	for s := 1; s < scales && a.Values>>s >= enoughSums; s++ {
+		v := a.variance(s)
 		if off := 2 * math.Sqrt(2/float64(a.Values>>s)); v > 1+off {
 			sure := v > 1+2*off
 			if v *= 1 + off; sure {
@@ -73,9 +73,9 @@ func (a *Alike) inflation() (factor, surely float64) {
 	return factor, surely
 }
 
-// neighbours is how much values are alike that follow each other; sorted are the same
-// values. Equal ones have one rank, that of their middle.
-func neighbours(x, sorted []float32) (a Alike) {
+// measureDependence returns the dependence of successive values; sorted has the same values. Equal
+// values have one rank, the middle of their ranks.
+func measureDependence(x, sorted []float32) (a Dependence) {
 	n := len(x)
 	z := func(v float32) int64 {
 		from, _ := slices.BinarySearch(sorted, v)
@@ -88,7 +88,7 @@ func neighbours(x, sorted []float32) (a Alike) {
 		return int64(normal[(from+to)*grid/(2*n)])
 	}
 	for _, v := range x {
-		a.add(z(v))
+		a.addValue(z(v))
 	}
 	return a
 }

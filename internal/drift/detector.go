@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// Learning is how many values a detector sees before it judges one.
+	// Learning is the number of values before a detector judges a value.
 	Learning = 128
-	// Bins is how many it sorts them into.
+	// Bins is the number of bins.
 	Bins = 64
 	// Unit is one deviation of z, of k and of h.
 	Unit = 1 << 12
@@ -19,7 +19,7 @@ const (
 	grid = 1 << 12 // values of p
 )
 
-// normal is z of the middle of each of grid parts of 0..1, in 1/Unit.
+// normal has z for the middle of each of grid parts of 0..1, in 1/Unit.
 var normal = func() (z [grid]int32) {
 	for i := grid / 2; i < grid; i++ {
 		p := (float64(i) + .5) / grid
@@ -29,10 +29,10 @@ var normal = func() (z [grid]int32) {
 	return z
 }()
 
-// Verdict is what a detector has found: none or some of these.
+// Verdict is the set of detected changes.
 type Verdict uint8
 
-// What has changed.
+// The kinds of changes.
 const (
 	Up       Verdict = 1 << iota // the level has risen
 	Down                         // the level has fallen
@@ -40,7 +40,7 @@ const (
 	Narrower                     // the spread has shrunk
 )
 
-// String names what was found, with + between.
+// String returns the names of the changes, joined by +.
 func (v Verdict) String() string {
 	s := ""
 	for i, name := range []string{"up", "down", "wider", "narrower"} {
@@ -58,7 +58,7 @@ func (v Verdict) String() string {
 	return s
 }
 
-// Plan is how detectors judge.
+// Plan has the parameters of detectors.
 type Plan struct {
 	k, h int64 // in 1/Unit
 }
@@ -69,14 +69,13 @@ const (
 	LeastShift, MostShift     = 0.1, 4
 )
 
-// NewPlan is a plan with so many values between two false alarms in the mean, all four
-// charts together, that finds a shift of so many deviations soonest.
+// NewPlan returns a plan with a mean number of values between two false alarms, of all four charts
+// together, that detects a shift in deviations fastest.
 //
-// The threshold follows from Siegmund's approximation ("Sequential Analysis", 1985,
-// 2.57): a chart alarms after (exp(2kb) - 2kb - 1) / (2 k^2) values, b = h + 1.166. Of
-// four charts, one alarms four times as often. The formula is a little low where h is
-// large: with four, there were 22 false alarms in 20 million values, not 20. So it is
-// five.
+// The threshold follows from Siegmund's approximation ("Sequential Analysis", 1985, 2.57): a chart
+// alarms after (exp(2kb) - 2kb - 1) / (2 k^2) values, b = h + 1.166. Four charts alarm four times
+// as often. The formula is slightly low for large h: with four, there were 22 false alarms in 20
+// million values, not 20. The factor is therefore five.
 func NewPlan(between, shift float64) (Plan, error) {
 	if !(between >= LeastBetween && between <= MostBetween) {
 		return Plan{}, fmt.Errorf("drift: %v values between false alarms, want %v to %v", between, LeastBetween, MostBetween)
@@ -94,51 +93,50 @@ func NewPlan(between, shift float64) (Plan, error) {
 			lo = b
 		}
 	}
-	// To a hundredth, so that the last bits of an exponential do not show.
+	// Rounded to a hundredth, to hide the last bits of the exponential.
 	h := math.Ceil(100*max(hi-1.166, .5)) / 100
 	return Plan{k: int64(math.Round(k * Unit)), h: int64(math.Round(h * Unit))}, nil
 }
 
-// Threshold is where a chart finds drift, in deviations.
+// Threshold returns a chart's threshold, in deviations.
 func (p Plan) Threshold() float64 { return float64(p.h) / Unit }
 
-// Detector is what is remembered of one series. The zero Detector has seen nothing. It
-// has at most about 4 kB, and is stored as JSON.
+// Detector is the state of one series. The zero Detector has no values. Its size is at most about 4
+// kB; it is stored as JSON.
 type Detector struct {
-	First  []float32 `json:"first,omitempty"` // the values, while there are fewer than Learning
-	Seen   uint64    `json:"seen,omitempty"`  // how many there are, once there are more
+	First  []float32 `json:"first,omitempty"` // the first values, fewer than Learning
+	Seen   uint64    `json:"seen,omitempty"`  // number of values after Learning
 	Level  *Chart    `json:"level,omitempty"`
 	Spread *Chart    `json:"spread,omitempty"`
 	Median float32   `json:"median,omitempty"`
 	Last   int64     `json:"last,omitempty"`  // z of the level, in 1/Unit
-	Rough  int64     `json:"rough,omitempty"` // memory times the variance of the last few, in 1/Unit^2
+	Rough  int64     `json:"rough,omitempty"` // memory times the variance of the last values, in 1/Unit^2
 
-	Width  uint64    `json:"width,omitempty"`  // values whose mean is judged as one; 0: 1
-	Sum    float64   `json:"sum,omitempty"`    // of those that wait for their mean
-	Wait   uint64    `json:"wait,omitempty"`   // how many these are
-	Before *[2]Alike `json:"before,omitempty"` // of the charts before the last change
+	Width  uint64         `json:"width,omitempty"`  // number of values that are averaged into one; 0: 1
+	Sum    float64        `json:"sum,omitempty"`    // sum of the values in the open average
+	Wait   uint64         `json:"wait,omitempty"`   // number of these values
+	Before *[2]Dependence `json:"before,omitempty"` // of the charts before the last change
 }
 
-// Chart is two cumulative sums of one kind of value, and its reference.
+// Chart has two cumulative sums of one statistic, and its reference.
 type Chart struct {
-	Edges []float32 `json:"edges"` // ascending; bin i has the values up to Edges[i], and the last one what is above
-	Count []uint64  `json:"count"`
-	Rise  int64     `json:"rise"` // in 1/Unit
-	Fall  int64     `json:"fall"`
-	Alike Alike     `json:"alike,omitzero"` // up to the last value at which both sums were low
-	Now   Alike     `json:"now,omitzero"`   // up to the last value
+	Edges []float32  `json:"edges"` // ascending; bin i has the values up to Edges[i], the last bin the larger values
+	Count []uint64   `json:"count"`
+	Rise  int64      `json:"rise"` // in 1/Unit
+	Fall  int64      `json:"fall"`
+	Alike Dependence `json:"alike,omitzero"` // up to the last value with both sums low
+	Now   Dependence `json:"now,omitzero"`   // up to the last value
 }
 
-// Update judges the next value, or the mean of the last Width. u is any number that has nothing to do with the value,
-// another one each time: a hash of the place in the series, so that a replay has the
-// same. What is not a number is left out. It returns what has changed. Then the detector
-// begins anew: what comes after a change is learned as the next reference. How much
-// values are alike it remembers.
+// Update judges the next value, or the mean of the last Width values. u must be independent of the
+// value, and different for each value: a hash of the place in the series, so that a replay has the
+// same u. NaN is skipped. Update returns the detected changes. After a change the detector
+// restarts: the following values are the next reference. The measured dependence is kept.
 func (d *Detector) Update(p Plan, x float32, u uint64) (v Verdict) {
 	if x != x {
 		return 0
 	}
-	x = finite(x)
+	x = limitFinite(x)
 	if d.Width > 1 {
 		d.Sum += float64(x)
 		if d.Wait++; d.Wait < d.Width {
@@ -149,37 +147,37 @@ func (d *Detector) Update(p Plan, x float32, u uint64) (v Verdict) {
 	}
 	if d.Level == nil {
 		if d.First = append(d.First, x); len(d.First) == Learning {
-			d.learn()
+			d.learnReference()
 		}
 		return 0
 	}
-	level, spread := d.Level.rank(x, d.Seen, uint32(u)), d.Spread.rank(apart(x, d.Median), d.Seen, uint32(u>>32))
+	level, spread := d.Level.rank(x, d.Seen, uint32(u)), d.Spread.rank(absDifference(x, d.Median), d.Seen, uint32(u>>32))
 	d.Seen++
-	wider, restless := d.Spread.add(p, spread)
-	if calm := d.calm(level); restless > 1 {
+	wider, restless := d.Spread.addValue(p, spread)
+	if calm := d.normalize(level); restless > 1 {
 		level = calm
 	}
-	higher, alike := d.Level.add(p, level)
-	if !d.ready(max(alike, restless)) {
+	higher, alike := d.Level.addValue(p, level)
+	if !d.isReady(max(alike, restless)) {
 		return 0
 	}
 	v = d.Level.judge(p, higher) | d.Spread.judge(p, wider)<<2
 	if v != 0 {
-		*d = Detector{Width: d.Width, Before: &[2]Alike{d.Level.Alike, d.Spread.Alike}}
+		*d = Detector{Width: d.Width, Before: &[2]Dependence{d.Level.Alike, d.Spread.Alike}}
 	}
 	return v
 }
 
-// ready reports whether the values so far are worth enough independent ones: for each of
-// those there are surely so many of these.
-func (d *Detector) ready(surely float64) bool {
+// isReady reports whether the values are equivalent to enough independent values; surely is the
+// number of values per independent value.
+func (d *Detector) isReady(surely float64) bool {
 	return float64(d.Level.Now.Values*max(1, d.Width)) >= Waiting*surely && float64(d.Seen) >= Learning*surely
 }
 
-// calm is z of the level, divided by the deviation of the last few, where that is more than
-// one. It is taken from how much each differs from the one before, so that a shift is in it
-// only once.
-func (d *Detector) calm(z int64) int64 {
+// normalize returns z of the level, divided by the deviation of the last values if this is more
+// than one. The deviation is computed from successive differences, so that a shift counts only
+// once.
+func (d *Detector) normalize(z int64) int64 {
 	step := z - d.Last
 	d.Last = z
 	d.Rough += step*step/2 - d.Rough/memory
@@ -189,30 +187,30 @@ func (d *Detector) calm(z int64) int64 {
 	return z
 }
 
-// finite is x, or the largest number there is: JSON has no infinity.
-func finite(x float32) float32 { return min(max(x, -math.MaxFloat32), math.MaxFloat32) }
+// limitFinite returns x without infinities, which JSON does not allow.
+func limitFinite(x float32) float32 { return min(max(x, -math.MaxFloat32), math.MaxFloat32) }
 
-func apart(x, median float32) float32 { return finite(max(x-median, median-x)) }
+func absDifference(x, median float32) float32 { return limitFinite(max(x-median, median-x)) }
 
-// learn makes bins of the first values. Where neighbours are too much alike, their means
-// take their places instead, and it waits for more.
-func (d *Detector) learn() {
+// learnReference creates bins from the first values. If neighbors depend too much on each other,
+// the values are replaced by their means, and learning continues.
+func (d *Detector) learnReference() {
 	sorted := slices.Sorted(slices.Values(d.First))
 	d.Median = sorted[Learning/2]
 	from := make([]float32, Learning)
 	for i, x := range d.First {
-		from[i] = apart(x, d.Median)
+		from[i] = absDifference(x, d.Median)
 	}
 	spread := slices.Sorted(slices.Values(from))
-	level, wide := neighbours(d.First, sorted), neighbours(from, spread)
-	if width := max(1, d.Width); d.Before == nil && (level.much() || wide.much()) && width < MostWidth {
+	level, wide := measureDependence(d.First, sorted), measureDependence(from, spread)
+	if width := max(1, d.Width); d.Before == nil && (level.needsAveraging() || wide.needsAveraging()) && width < MostWidth {
 		for i := range Learning / 2 {
 			d.First[i] = float32((float64(d.First[2*i]) + float64(d.First[2*i+1])) / 2)
 		}
 		d.First, d.Width = d.First[:Learning/2], 2*width
 		return
 	}
-	d.Level, d.Spread = binned(sorted), binned(spread)
+	d.Level, d.Spread = newChart(sorted), newChart(spread)
 	if d.Before != nil {
 		level, wide = d.Before[0], d.Before[1]
 		d.Before = nil
@@ -222,8 +220,8 @@ func (d *Detector) learn() {
 	d.First, d.Seen = nil, Learning
 }
 
-// binned has equally many of the values in each bin, as far as they differ.
-func binned(sorted []float32) *Chart {
+// newChart returns a chart with about the same number of values in each bin.
+func newChart(sorted []float32) *Chart {
 	c := new(Chart)
 	for i := 1; i < Bins; i++ {
 		edge := sorted[i*len(sorted)/Bins-1]
@@ -233,26 +231,26 @@ func binned(sorted []float32) *Chart {
 	}
 	c.Count = make([]uint64, len(c.Edges)+1)
 	for _, x := range sorted {
-		c.Count[c.bin(x)]++
+		c.Count[c.findBin(x)]++
 	}
 	return c
 }
 
-func (c *Chart) bin(x float32) int {
+func (c *Chart) findBin(x float32) int {
 	i, _ := slices.BinarySearch(c.Edges, x)
 	return i
 }
 
-// rank is z of a value behind n others, which becomes one of them.
+// rank returns z of a value after n other values, and adds the value to its bin.
 func (c *Chart) rank(x float32, n uint64, u uint32) int64 {
-	bin := c.bin(x)
+	bin := c.findBin(x)
 	below := uint64(0)
 	for _, m := range c.Count[:bin] {
 		below += m
 	}
 	c.Count[bin]++
 	alike := c.Count[bin]
-	for n >= 1<<31 { // so that what follows fits into 64 bits
+	for n >= 1<<31 { // so that the next lines fit into 64 bits
 		below, alike, n = below>>1, alike>>1, n>>1
 	}
 	// The first 12 bits of (below + u/2^32 alike) / (n+1).
@@ -260,21 +258,21 @@ func (c *Chart) rank(x float32, n uint64, u uint32) int64 {
 	return int64(normal[min(at, grid-1)])
 }
 
-// add moves the sums by z. It returns what Alike.inflation does.
-func (c *Chart) add(p Plan, z int64) (factor, surely float64) {
-	c.Now.add(z)
+// addValue adds z to the sums. It returns the result of Dependence.inflation.
+func (c *Chart) addValue(p Plan, z int64) (factor, surely float64) {
+	c.Now.addValue(z)
 	c.Rise = max(0, c.Rise+z-p.k)
 	c.Fall = max(0, c.Fall-z-p.k)
-	if max(c.Rise, c.Fall) < p.h/low {
+	if max(c.Rise, c.Fall) < p.h/lowPart {
 		c.Alike = c.Now
 	}
 	return c.Alike.inflation()
 }
 
-// judge is Up where the first sum has come to its threshold times the factor, Down where
-// the second has.
+// judge returns Up if the first sum has reached its threshold times the factor, Down for the second
+// sum.
 func (c *Chart) judge(p Plan, factor float64) (v Verdict) {
-	if c.Alike.grows() {
+	if c.Alike.isGrowing() {
 		return 0
 	}
 	h := int64(float64(p.h) * factor)

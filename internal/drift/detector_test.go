@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// Independent values of any distribution: false alarms are as rare as the plan says.
+// TestBetween: for independent values of any distribution, false alarms are as rare as the plan
+// specifies.
 func TestBetween(t *testing.T) {
 	for name, draw := range map[string]func(r *rand.Rand) float32{
 		"normal":      func(r *rand.Rand) float32 { return float32(r.NormFloat64()) },
@@ -36,8 +37,8 @@ func TestBetween(t *testing.T) {
 					alarms++
 				}
 			}
-			// The standard error is a fifteenth. The plan counts five charts and there are
-			// four, and the factor by which values are alike is estimated, rather too high.
+			// The standard error is a fifteenth. The plan assumes five charts instead of four, and
+			// the estimated dependence factor is rather too high.
 			if mean := float64(judged) / float64(max(1, alarms)); mean < between || mean > 4*between || d.Width > 1 {
 				t.Errorf("a false alarm every %.0f values, of %d, want %d or some more", mean, d.Width, between)
 			}
@@ -45,7 +46,7 @@ func TestBetween(t *testing.T) {
 	}
 }
 
-// A change is found, is called by its name, and is the reference of the next.
+// TestChanges: a change is detected, correctly named, and becomes the next reference.
 func TestChanges(t *testing.T) {
 	p, err := NewPlan(1e6, 1)
 	if err != nil {
@@ -72,8 +73,7 @@ func TestChanges(t *testing.T) {
 	}
 }
 
-// What is stored and read again judges as before, and a value that is no number is
-// nothing.
+// TestStored: a stored and decoded detector gives the same verdicts, and NaN has no effect.
 func TestStored(t *testing.T) {
 	p, err := NewPlan(1000, .5)
 	if err != nil {
@@ -117,14 +117,14 @@ func TestStored(t *testing.T) {
 	}
 }
 
-// The ranks of any series are those of a plain count of all values.
+// TestRank: the ranks of any series equal a plain count of all values.
 func TestRank(t *testing.T) {
 	r := rand.New(rand.NewPCG(9, 10))
 	var all []float32
 	for range Learning {
 		all = append(all, float32(r.IntN(50)))
 	}
-	c := binned(slices.Sorted(slices.Values(all)))
+	c := newChart(slices.Sorted(slices.Values(all)))
 	bin := func(x float32) int {
 		n := 0
 		for _, e := range c.Edges {
@@ -147,11 +147,11 @@ func TestRank(t *testing.T) {
 		want := (below + alike*float64(u)/(1<<32)) / float64(len(all)+1)
 		z := c.rank(x, uint64(len(all)), u)
 		all = append(all, x)
-		if got := .5 * (1 + math.Erf(float64(z)/Unit/math.Sqrt2)); math.Abs(got-want) > 1./grid { // a step of the grid; beyond Deviations less is left
+		if got := .5 * (1 + math.Erf(float64(z)/Unit/math.Sqrt2)); math.Abs(got-want) > 1./grid { // a step of the grid; less beyond Deviations
 			t.Fatalf("%v: p %v, want %v", x, got, want)
 		}
 	}
-	// As if there had been 2^40 values.
+	// As after 2^40 values.
 	for i := range c.Count {
 		c.Count[i] = 1 << 34
 	}
@@ -200,8 +200,8 @@ func BenchmarkUpdate(b *testing.B) {
 	}
 }
 
-// Values that depend on each other: false alarms stay as rare as the plan says where a part
-// of the values wanders slowly, and where restless times come and go.
+// TestDependent: for dependent values, false alarms stay as rare as the plan specifies if a part of
+// the values wanders slowly, or if restless times alternate.
 func TestDependent(t *testing.T) {
 	for _, of := range []string{"a third slow", "half slower", "GARCH", "volatile, heavy tails"} {
 		t.Run(of, func(t *testing.T) {
@@ -214,16 +214,16 @@ func TestDependent(t *testing.T) {
 			alarms := 0
 			for range streams {
 				var d Detector
-				next := plant(of, r)
+				next := newSeries(of, r)
 				for range values {
 					if d.Update(p, float32(next()), r.Uint64()) != 0 {
 						alarms++
 					}
 				}
 			}
-			// The plan says 40. Many of these values come before a detector judges, and its
-			// factors are rather too high: there are 1 to 5. There were 35 to 59 before it
-			// waited longer for values that are alike and measured the last ones' deviation.
+			// The plan allows 40. Many of these values precede the first verdict, and the factors
+			// are rather too high: there are 1 to 5. There were 35 to 59 before the detector waited
+			// longer for dependent values and measured the present deviation.
 			if alarms > streams*values/between/2 {
 				t.Errorf("%d false alarms in %d values, want a good deal fewer than %d", alarms, streams*values, streams*values/between)
 			}

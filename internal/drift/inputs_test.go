@@ -22,9 +22,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The table "Drift of inputs" of docs/measurements/drift.md: which number of a prediction
-// shows best that the inputs have changed. EUSN_DRIFT_INPUTS is
-// machine-SEED, a simulated machine, or the path of a data set, whose first class is learnt.
+// TestInputs prints the table "Drift of inputs" of docs/measurements/drift.md: the figure of a
+// prediction that best shows a change of the inputs. EUSN_DRIFT_INPUTS is machine-SEED, a simulated
+// machine, or the path of a data set, whose first class is learned.
 func TestInputs(t *testing.T) {
 	which := os.Getenv("EUSN_DRIFT_INPUTS")
 	if which == "" {
@@ -76,7 +76,7 @@ func TestInputs(t *testing.T) {
 	}
 }
 
-// delay is how many changed values it takes, median and 95 of 100.
+// delay returns the number of changed values until detection, median and 95 of 100.
 func delay(plan drift.Plan, stable, changed []float32) string {
 	const most = 5000
 	var all []int
@@ -102,7 +102,7 @@ func delay(plan drift.Plan, stable, changed []float32) string {
 	return text(all[50]) + "(" + text(all[95]) + ")"
 }
 
-// inputs are a model and the series of its class that it has not learnt from.
+// inputs has a model and the series of its class that were not used for training.
 type inputs struct {
 	d        *archive.Dataset
 	m        *reservoir.Model
@@ -110,8 +110,8 @@ type inputs struct {
 	classify *readout.Linear // with classes
 	learnt   int
 	machine  uint64              // seed of the simulated machine; 0: another data set
-	series   [2][]archive.Series // stable ones, and those that change
-	dev      []float64           // of each channel
+	series   [2][]archive.Series // stable series, and series to change
+	dev      []float64           // per channel
 	engine   reservoir.Engine
 	second   reservoir.Engine // of the model with classes
 }
@@ -164,13 +164,13 @@ func newInputs(t *testing.T, d *archive.Dataset) *inputs {
 	return in
 }
 
-// names are the numbers that are compared: of the detector its score, and what it reads of the
-// first channel; of that channel itself; of the classes.
+// names returns the compared figures: the detector's score and its input figures of the first
+// channel; statistics of the channel itself; the probability of the classes.
 func (in *inputs) names() []string {
 	return []string{"novelty", "level", "spread", "pace", "mean", "variance", "steps", "probability"}
 }
 
-// numbers are those of each series, after a change.
+// numbers returns the figures of each series, after a change.
 func (in *inputs) numbers(t *testing.T, series []archive.Series, change func(x []float32, channels int) []float32) [][]float32 {
 	t.Helper()
 	d := in.readout.Novelty
@@ -214,12 +214,12 @@ func (in *inputs) numbers(t *testing.T, series []archive.Series, change func(x [
 type change struct {
 	name   string
 	change func(x []float32, channels int) []float32
-	series []archive.Series // in place of those that are changed
+	series []archive.Series // replaces the changed series
 }
 
-// changes are of the first channel alone, but for the rate. A change of .5, 1 or 2
-// deviations is one in deviations of what the sequences' own statistic has among the
-// stable series: the same size that a detector of this statistic alone would see.
+// changes returns changes of the first channel, and a change of rate. A change of .5, 1 or 2
+// deviations is in deviations of the sequences' own statistic among the stable series: the size
+// that a detector of this statistic would observe.
 func (in *inputs) changes(t *testing.T) (all []change) {
 	var stats [2][]float64
 	for _, s := range in.series[0] {
@@ -239,16 +239,16 @@ func (in *inputs) changes(t *testing.T) (all []change) {
 	}
 	means, variances := spread(stats[0]), spread(stats[1])
 	for _, size := range []float64{.5, 1, 2} {
-		all = append(all, shift(fmt.Sprintf("mean, %v of its own", size), size*means))
+		all = append(all, shiftChange(fmt.Sprintf("mean, %v of its own", size), size*means))
 	}
 	for _, size := range []float64{.1, .5, 1, 2} {
-		all = append(all, shift(fmt.Sprintf("mean, %v of samples'", size), size*in.dev[0]))
+		all = append(all, shiftChange(fmt.Sprintf("mean, %v of samples'", size), size*in.dev[0]))
 	}
 	for _, size := range []float64{.5, 1, 2} {
-		all = append(all, gain(fmt.Sprintf("variance, %v of its own", size), math.Exp(size*variances/2)))
+		all = append(all, gainChange(fmt.Sprintf("variance, %v of its own", size), math.Exp(size*variances/2)))
 	}
 	for _, size := range []float64{1.05, 1.2, 1.5, 2} {
-		all = append(all, gain(fmt.Sprintf("deviation times %v", size), size))
+		all = append(all, gainChange(fmt.Sprintf("deviation times %v", size), size))
 	}
 	for _, rate := range []float64{1.01, 1.02, 1.05, 1.1} {
 		if in.machine == 0 {
@@ -286,7 +286,7 @@ func (in *inputs) changes(t *testing.T) (all []change) {
 	return all
 }
 
-func shift(name string, by float64) change {
+func shiftChange(name string, by float64) change {
 	return change{name: name, change: func(x []float32, channels int) []float32 {
 		for i := 0; i < len(x); i += channels {
 			x[i] += float32(by)
@@ -295,8 +295,8 @@ func shift(name string, by float64) change {
 	}}
 }
 
-// gain widens around the series' own mean.
-func gain(name string, by float64) change {
+// gainChange widens around the series' own mean.
+func gainChange(name string, by float64) change {
 	return change{name: name, change: func(x []float32, channels int) []float32 {
 		var of [64]float64
 		novelty.Statistics(of[:], x, nil, channels)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What finds changes in a series of numbers.
+// rival detects changes in a series of numbers.
 type rival interface{ update(x float64) bool }
 
 type ours struct {
@@ -21,9 +21,8 @@ type ours struct {
 
 func (o *ours) update(x float64) bool { return o.Detector.Update(o.Plan, float32(x), o.Uint64()) != 0 }
 
-// pageHinkley is the two-sided test of Page 1954 as Hinkley 1971 has it, with the
-// parameters that River takes where none are given: least values 30, delta .005, threshold
-// 50, and the sums forget with alpha .9999.
+// pageHinkley is the two-sided test of Page 1954 in Hinkley's form (1971), with River's default
+// parameters: least values 30, delta .005, threshold 50, and the sums forget with alpha .9999.
 type pageHinkley struct{ n, mean, up, down, least, most float64 }
 
 func (p *pageHinkley) update(x float64) bool {
@@ -39,8 +38,8 @@ func (p *pageHinkley) update(x float64) bool {
 	return false
 }
 
-// kswin is Raab, Heusinger and Schleif 2020: the last 30 of 100 values beside 30 of the 70
-// before them, drawn at random, by the test of Kolmogorov and Smirnov at .005.
+// kswin is Raab, Heusinger and Schleif 2020: the last 30 of 100 values are compared with 30 of the
+// previous 70, drawn at random, by the test of Kolmogorov and Smirnov at .005.
 type kswin struct {
 	*rand.Rand
 	window []float64
@@ -67,7 +66,7 @@ func (k *kswin) update(x float64) bool {
 	return true
 }
 
-// distance is the largest difference of two distributions.
+// distance returns the largest difference of two distributions.
 func distance(a, b []float64) (most float64) {
 	i, j := 0, 0
 	for i < len(a) && j < len(b) {
@@ -81,8 +80,8 @@ func distance(a, b []float64) (most float64) {
 	return most
 }
 
-// ksLeast is the least 30 D of two samples of 30 that has a p of .005 at most: the sum over
-// the reflected paths of Gnedenko and Korolyuk 1951.
+// ksLeast is the smallest 30 D of two samples of 30 with a p of at most .005: the sum over the
+// reflected paths of Gnedenko and Korolyuk 1951.
 var ksLeast = func() float64 {
 	for d := 1.; ; d++ {
 		p, sign := 0., 2.
@@ -99,8 +98,8 @@ var ksLeast = func() float64 {
 	}
 }()
 
-// adwin is Bifet and Gavalda 2007, with River's parameters: delta .002, a look every 32
-// values, 5 buckets of each size, at least 5 values on each side of a cut and 10 in all.
+// adwin is Bifet and Gavalda 2007, with River's parameters: delta .002, a check every 32 values, 5
+// buckets of each size, at least 5 values on each side of a cut and 10 in total.
 type adwin struct {
 	rows            [][]bucket // row i: buckets of 2^i values, the oldest last
 	n               int
@@ -133,14 +132,14 @@ func (a *adwin) update(x float64) bool {
 	}
 	a.seen++
 	found := false
-	for a.seen%32 == 0 && a.n > 10 && a.cut() {
+	for a.seen%32 == 0 && a.n > 10 && a.cutWindow() {
 		found = true
 	}
 	return found
 }
 
-// cut drops the oldest bucket where two parts of the window differ.
-func (a *adwin) cut() bool {
+// cutWindow drops the oldest bucket if two parts of the window differ.
+func (a *adwin) cutWindow() bool {
 	n0, sum0 := 0., 0.
 	for i := len(a.rows) - 1; i >= 0; i-- {
 		for j := len(a.rows[i]) - 1; j >= 0; j-- {
@@ -154,7 +153,7 @@ func (a *adwin) cut() bool {
 			recip := 1/(n0-5+1) + 1/(n1-5+1)
 			eps := math.Sqrt(2*recip*a.variance/float64(a.n)*about) + 2./3*recip*about
 			if math.Abs(sum0/n0-(a.total-sum0)/n1) > eps {
-				a.drop()
+				a.dropOldest()
 				return true
 			}
 		}
@@ -162,7 +161,7 @@ func (a *adwin) cut() bool {
 	return false
 }
 
-func (a *adwin) drop() {
+func (a *adwin) dropOldest() {
 	last := len(a.rows) - 1
 	row := a.rows[last]
 	b, m := row[len(row)-1], math.Ldexp(1, last)
@@ -176,9 +175,8 @@ func (a *adwin) drop() {
 	a.variance = max(0, a.variance-b.variance-m*rest/(m+rest)*d*d)
 }
 
-// plant are series that change nothing, and whose values depend on each other: of mean 0 and
-// deviation 1.
-func plant(name string, r *rand.Rand) func() float64 {
+// newSeries returns series without a change, with dependent values of mean 0 and deviation 1.
+func newSeries(name string, r *rand.Rand) func() float64 {
 	ar := func(phi float64) func() float64 {
 		x := r.NormFloat64()
 		return func() float64 { x = phi*x + math.Sqrt(1-phi*phi)*r.NormFloat64(); return x }
@@ -216,7 +214,7 @@ func plant(name string, r *rand.Rand) func() float64 {
 	case "volatile, heavy tails": // the logarithm of the variance AR .97, Student's t of 3
 		v := ar(.97)
 		return func() float64 { return math.Exp(v()/2-.25) * student(r) }
-	case "two states": // deviations of .45 and 1.34, for 200 values each in the mean
+	case "two states": // deviations of .45 and 1.34, for 200 values each on average
 		restless := false
 		return func() float64 {
 			if r.IntN(200) == 0 {
@@ -251,7 +249,7 @@ func plant(name string, r *rand.Rand) func() float64 {
 	case "half .9, heavy tails":
 		x := ar(.9)
 		return func() float64 { return (x() + student(r)) / math.Sqrt2 }
-	case "restless by the hour": // the deviation a sine of 500 values
+	case "restless by the hour": // the deviation is a sine of 500 values
 		i := r.Float64() * 500
 		return func() float64 {
 			i++
@@ -266,7 +264,7 @@ func garch(a, b float64, r *rand.Rand) func() float64 {
 	return func() float64 { v = 1 - a - b + a*x*x + b*v; x = math.Sqrt(v) * r.NormFloat64(); return x }
 }
 
-// student is of Student's t of 3, with deviation 1.
+// student returns Student's t of 3, with deviation 1.
 func student(r *rand.Rand) float64 {
 	c := 0.
 	for range 3 {
@@ -278,24 +276,24 @@ func student(r *rand.Rand) float64 {
 
 var (
 	plants = []string{"independent", "AR .2", "AR .5", "AR .9", "AR .99", "sum of two", "period of 100", "a tenth slow", "a third slow", "GARCH"}
-	// Of ours alone: those with which its constants were chosen, and others.
+	// Only for our detector: series used to select its constants, and other series.
 	chosenWith = []string{"GARCH .1 .88", "volatile, heavy tails", "a tenth slower", "half slower", "two states"}
 	others     = []string{"AR .995", "oscillation", "missing stretches", "half .9, heavy tails", "restless by the hour"}
 )
 
-// judges reports whether the next value would be judged.
-func (o *ours) judges() bool {
+// willJudge reports whether the next value would be judged.
+func (o *ours) willJudge() bool {
 	d := &o.Detector
 	if d.Level == nil {
 		return false
 	}
 	_, alike := d.Level.Alike.inflation()
 	_, restless := d.Spread.Alike.inflation()
-	return d.ready(max(alike, restless)) && !d.Level.Alike.grows()
+	return d.isReady(max(alike, restless)) && !d.Level.Alike.isGrowing()
 }
 
-// The figures of docs/measurements/drift.md: with EUSN_DRIFT, the number of runs of a million
-// stable values. The others are here only to compare, written from the papers.
+// TestRivals prints the figures of docs/measurements/drift.md: EUSN_DRIFT is the number of runs of
+// a million stable values. The other detectors are only for comparison, written from the papers.
 func TestRivals(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("EUSN_DRIFT"))
 	if runs == 0 {
@@ -326,12 +324,12 @@ func TestRivals(t *testing.T) {
 		{"Page-Hinkley", func(*rand.Rand) rival { return new(pageHinkley) }},
 		{"KSWIN", func(r *rand.Rand) rival { return &kswin{Rand: r} }},
 	}
-	// Streams of 100,000 values each; the change comes after 50,000.
+	// Streams of 100,000 values each; the change follows after 50,000.
 	stable := func(t *testing.T, of string, c made) {
 		r := rand.New(rand.NewPCG(seed, 14))
 		alarms := 0
 		for range 10 * runs {
-			d, next := c.new(r), plant(of, r)
+			d, next := c.new(r), newSeries(of, r)
 			for range 100_000 {
 				if d.update(next()) {
 					alarms++
@@ -343,11 +341,11 @@ func TestRivals(t *testing.T) {
 		for _, shift := range []float64{.5, 1, 2} {
 			var delays []int
 			for range 40 {
-				d, next := c.new(r), plant(of, r)
+				d, next := c.new(r), newSeries(of, r)
 				o, _ := d.(*ours)
 				for i := range 50_000 {
 					d.update(next())
-					if o != nil && o.judges() {
+					if o != nil && o.willJudge() {
 						judged, o = append(judged, i+1), nil
 					}
 				}

@@ -7,13 +7,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A value that no training series had, and a sensor whose value never changes.
+// A value outside the training range, and a sensor with a constant value.
 func ExampleLimits_Watch() {
 	training := reservoir.NewInputStatistics(1)
 	training.Series().Add([]float32{20, 21, 19, 22, 22, 20})
 	limits := monitor.NewLimits(1, training.Ranges())
 
-	channels := make([]monitor.Channel, 1) // what is remembered of the stream
+	channels := make([]monitor.Channel, 1) // the state of the stream
 	var found monitor.Findings
 	for _, samples := range [][]float32{{20, 21, 23}, {20, 90, 21}, {21, 21, 21, 21, 21, 21, 21, 21, 21}} {
 		limits.Watch(channels, samples, &found)

@@ -1,32 +1,26 @@
-// Package monitor says of a stream's samples whether they are unlike those the
-// model was trained on. A readout cannot: whatever it is given, it picks one of
-// the classes it knows, and a dead sensor is farther on some class's side than
-// any healthy one.
+// Package monitor reports whether a stream's samples differ from the model's training data. A
+// readout cannot detect this: for any input it selects one of its classes, and a dead sensor may be
+// further on a class's side than any healthy sensor.
 //
-// It knows two signs, per channel, both against the training range in the
-// model (reservoir.InputRange):
+// The package detects two signs, per channel, against the training range in the model
+// (reservoir.InputRange):
 //
 //	out of range  a value below min - m or above max + m, where m is the
 //	              margin, RangeMargin times max - min
-//	flat          one value for more samples running than RunFactor times the
-//	              longest run in training, and more than RunLeast
+//	flat          one value for more consecutive samples than RunFactor times
+//	              the longest run in training, and more than RunLeast
 //
-// A channel without a range (one that had no value in training) shows neither
-// sign.
+// A channel without a range (without values in training) never has a sign.
 //
-// A run is counted over a stream's samples, and within a sequence from the
-// sequence's first sample, so that a series by itself and the same series
-// somewhere in a stream come to the same. A missing value ends a run and is in
-// no range, whatever takes its place: that a sensor says nothing is
-// reported by a flag of its own.
+// A run is counted over a stream's samples, and within a sequence from the sequence's first sample,
+// so that a series has the same result by itself and inside a stream. A missing value ends a run
+// and is never out of range, whatever value replaces it: a separate flag reports missing values.
 //
-// It does not see: noise, or another signal, within the range; a slow
-// drift; a channel that is too quiet but not constant; two channels swapped.
-// On healthy data the signs are rare, not impossible: see docs/faults.md for
-// how often.
+// The package does not detect noise or another signal within the range, a slow drift, a channel
+// that is too quiet but not constant, or two exchanged channels. On healthy data the signs are
+// rare, but possible: docs/faults.md has figures.
 //
-// The findings are a function of the stream's samples in order, whatever the
-// messages they come in.
+// The findings depend only on a stream's samples in order, not on their division into messages.
 package monitor
 
 import (
@@ -40,18 +34,17 @@ import (
 const (
 	RangeMargin = 0.5 // of max - min, on either side
 	RunFactor   = 2   // times the longest run in training
-	RunLeast    = 8   // samples; a run of that many is never flat
+	RunLeast    = 8   // samples; a run of this length is never flat
 )
 
-// Limits are a model's limits, one of each per channel. They do not change.
+// Limits are a model's limits, one per channel. They are constant.
 type Limits struct {
 	low, high []float32
 	run       []int64 // longest run that is not flat
-	within    float32 // what is no larger than this is in every range; 0 where that says little
+	within    float32 // a value of at most this magnitude is in every range; 0 if there is none
 }
 
-// NewLimits makes the limits of channels from a model's training ranges, which
-// may be none.
+// NewLimits returns the limits of channels for a model's training ranges, which may be empty.
 func NewLimits(channels int, ranges []reservoir.InputRange) *Limits {
 	inf := float32(math.Inf(1))
 	l := &Limits{low: make([]float32, channels), high: make([]float32, channels), run: make([]int64, channels), within: inf}
@@ -69,46 +62,45 @@ func NewLimits(channels int, ranges []reservoir.InputRange) *Limits {
 	return l
 }
 
-// Channel is what a stream remembers of a channel: its last value and for how
-// many samples it has had it. Both are 0 before the first sample and where the
-// last was missing.
+// Channel is the state of a stream's channel: its last value and the length of its run in samples.
+// Both are 0 before the first sample and after a missing value.
 type Channel struct {
 	Last float32
-	Run  uint32 // math.MaxUint32 and more are one
+	Run  uint32 // math.MaxUint32 means this number or more
 }
 
-// Findings are the signs in some samples of one stream. The zero value has
-// none; the memory is used again.
+// Findings are the signs in some samples of one stream. The zero value has none; the memory is
+// reused.
 type Findings struct {
 	any     bool
-	channel int // of the first
+	channel int // channel of the first sign
 	samples []finding
 }
 
 type finding struct {
 	outside bool
-	run     int64 // the least limit that a run there exceeds; 0: none does
+	run     int64 // smallest limit exceeded by a run at this sample; 0: none
 }
 
-// Watch takes a stream's next samples, x, row-major with NaN for missing
-// values, moves its channels on and replaces f by what it found.
+// Watch processes a stream's next samples, x, row-major with NaN for missing values; it updates the
+// channels and replaces f by the findings.
 func (l *Limits) Watch(channels []Channel, x []float32, f *Findings) {
 	f.any = false
 	if len(x) == 0 {
 		return
 	}
 	if l.within == 0 || !reservoir.Within(x, l.within) { // NaN is not within
-		l.outside(x, f)
+		l.findOutside(x, f)
 	}
 	width := len(channels)
 	for c := range channels {
 		ch := &channels[c]
 		run := int64(ch.Run)
 		if at := x[c:]; mayBeFlat(at, width, *ch, l.run[c]) {
-			flatRuns(at, width, *ch, l.run[c], c, f)
+			markFlatRuns(at, width, *ch, l.run[c], c, f)
 		}
 		last := x[len(x)-width+c]
-		k := int64(0) // samples at the end that have the last value
+		k := int64(0) // number of samples at the end with the last value
 		i := len(x) - width + c
 		for ; i >= 0 && x[i] == last; i -= width {
 			k++
@@ -123,23 +115,23 @@ func (l *Limits) Watch(channels []Channel, x []float32, f *Findings) {
 	}
 }
 
-// outside looks for values out of range.
-func (l *Limits) outside(x []float32, f *Findings) {
+// findOutside marks values out of range.
+func (l *Limits) findOutside(x []float32, f *Findings) {
 	width := len(l.low)
 	for c, low := range l.low {
 		high := l.high[c]
 		for i := c; i < len(x); i += width {
 			if v := x[i]; v < low || v > high {
-				f.at(c, i/width, len(x)/width).outside = true
+				f.findingAt(c, i/width, len(x)/width).outside = true
 			}
 		}
 	}
 }
 
-// mayBeFlat reports whether a channel's next samples, x[0], x[width] and so on,
-// may have a run of more than limit, from few of them: of any limit neighbours
-// in such a run, two are where i is a multiple of limit. The run that is open
-// before the first may be shorter by what it has.
+// mayBeFlat reports whether a channel's next samples, x[0], x[width] and so on, may have a run of
+// more than limit. It checks few samples: of any limit neighbors in such a run, two are at a
+// multiple of limit. The run that is open before the first sample may be shorter by its present
+// length.
 func mayBeFlat(x []float32, width int, before Channel, limit int64) bool {
 	if x[0] == before.Last && before.Run > 0 {
 		run := int64(before.Run)
@@ -162,8 +154,8 @@ func mayBeFlat(x []float32, width int, before Channel, limit int64) bool {
 	return false
 }
 
-// flatRuns marks the samples where a run of channel c is longer than limit.
-func flatRuns(x []float32, width int, before Channel, limit int64, c int, f *Findings) {
+// markFlatRuns marks the samples at which a run of channel c is longer than limit.
+func markFlatRuns(x []float32, width int, before Channel, limit int64, c int, f *Findings) {
 	last, run := before.Last, int64(before.Run)
 	for i := 0; i < len(x); i += width {
 		switch v := x[i]; {
@@ -176,7 +168,7 @@ func flatRuns(x []float32, width int, before Channel, limit int64, c int, f *Fin
 			last, run = v, 1
 		}
 		if run > limit {
-			at := f.at(c, i/width, (len(x)+width-1)/width)
+			at := f.findingAt(c, i/width, (len(x)+width-1)/width)
 			if at.run == 0 || limit < at.run {
 				at.run = limit
 			}
@@ -184,10 +176,10 @@ func flatRuns(x []float32, width int, before Channel, limit int64, c int, f *Fin
 	}
 }
 
-// Channel is the first that shows a sign, where any does.
+// Channel returns the channel of the first sign, if any.
 func (f *Findings) Channel() int { return f.channel }
 
-func (f *Findings) at(channel, sample, count int) *finding {
+func (f *Findings) findingAt(channel, sample, count int) *finding {
 	if !f.any {
 		f.any, f.channel = true, channel
 		f.samples = slices.Grow(f.samples[:0], count)[:count]
@@ -196,8 +188,7 @@ func (f *Findings) at(channel, sample, count int) *finding {
 	return &f.samples[sample]
 }
 
-// In reports what samples [from, to) show of a sequence that had
-// age samples before sample from.
+// In reports the signs of samples [from, to) of a sequence that had age samples before sample from.
 func (f *Findings) In(from, to int, age int64) (outside, flat bool) {
 	if !f.any {
 		return false, false

@@ -11,15 +11,15 @@ import (
 
 var nan = float32(math.NaN())
 
-// ranges: channel 0 as a sensor has it, 1 often does not change, 2 is not known.
+// ranges: channel 0 is typical, 1 is often constant, 2 is unknown.
 var ranges = []reservoir.InputRange{
 	{Values: 100, Min: -1, Max: 3, LongestRun: 1},
 	{Values: 100, Min: 0, Max: 1, LongestRun: 20},
 	{},
 }
 
-// signs is what a sequence shows, by the definition: x is all of it.
-func signs(x []float32) (outside, flat bool) {
+// signsOf returns the signs of a whole sequence x, by the definition.
+func signsOf(x []float32) (outside, flat bool) {
 	for c, r := range ranges[:2] {
 		run := 0
 		for i := c; i < len(x); i += len(ranges) {
@@ -43,15 +43,15 @@ func signs(x []float32) (outside, flat bool) {
 	return outside, flat
 }
 
-// Sequences that follow each other in a stream, in messages of any size, show
-// what each shows by itself.
+// TestStreamsAreTheirSequences: successive sequences of a stream, in messages of any size, have the
+// same signs as each sequence alone.
 func TestStreamsAreTheirSequences(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	l := NewLimits(3, ranges)
 	seen := [2][2]int{}
 	for range 400 {
 		var x []float32
-		var ends []int // of each sequence, rows
+		var ends []int // end row of each sequence
 		for range 1 + rng.IntN(6) {
 			for range 1 + rng.IntN(60) {
 				for range 3 {
@@ -59,7 +59,7 @@ func TestStreamsAreTheirSequences(t *testing.T) {
 					switch k := len(x) - 3; {
 					case rng.IntN(40) == 0:
 						v = nan
-					case k >= 0 && rng.IntN(30) > 0: // mostly the value before it
+					case k >= 0 && rng.IntN(30) > 0: // mostly the previous value
 						v = x[k]
 					case rng.IntN(40) == 0:
 						v = []float32{-3.01, -2.99, 4.99, 5.01}[rng.IntN(4)]
@@ -88,7 +88,7 @@ func TestStreamsAreTheirSequences(t *testing.T) {
 		}
 		begin := 0
 		for k, end := range ends {
-			o, fl := signs(x[3*begin : 3*end])
+			o, fl := signsOf(x[3*begin : 3*end])
 			if got[k] != [2]bool{o, fl} {
 				t.Fatalf("sequence %d, rows %d to %d: out of range %v, flat %v, want %v and %v\n%v", k, begin, end, got[k][0], got[k][1], o, fl, x[3*begin:3*end])
 			}
@@ -109,13 +109,13 @@ func TestStreamsAreTheirSequences(t *testing.T) {
 	}
 }
 
-// The limits as they are documented, to the value.
+// TestLimits: the limits equal the documented limits exactly.
 func TestLimits(t *testing.T) {
 	l := NewLimits(3, ranges)
 	constant := func(c int, v float32, n int) []float32 {
 		x := make([]float32, 3*n)
 		for i := range x {
-			x[i] = float32(i%7) / 8 // neighbours in a channel differ
+			x[i] = float32(i%7) / 8 // neighbors in a channel differ
 			if i%3 == c {
 				x[i] = v
 			}
@@ -145,7 +145,7 @@ func TestLimits(t *testing.T) {
 			t.Errorf("%s: out of range %v, flat %v, want %v and %v", c.name, o, fl, c.outside, c.flat)
 		}
 	}
-	// A run as long as can be counted stays one.
+	// A run of the maximum countable length stays flat.
 	channels, f := make([]Channel, 3), Findings{}
 	channels[0] = Channel{Last: 1, Run: math.MaxUint32}
 	l.Watch(channels, []float32{1, 0, 0}, &f)
@@ -166,8 +166,7 @@ func TestWatchAllocatesNothing(t *testing.T) {
 	}
 }
 
-// BenchmarkWatch: 80 samples of 6 channels that vary, as most messages are,
-// around 0 and elsewhere.
+// BenchmarkWatch: 80 varying samples of 6 channels, like most messages, around 0 and elsewhere.
 func BenchmarkWatch(b *testing.B) {
 	for _, mean := range []float32{0, 40} {
 		b.Run(fmt.Sprintf("mean=%v", mean), func(b *testing.B) {

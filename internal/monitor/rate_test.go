@@ -12,19 +12,19 @@ import (
 
 const ms = int64(1e6)
 
-// clockOf takes a sequence's times in pieces.
+// clockOf returns the clock of a sequence's times, added in pieces.
 func clockOf(times []int64, piece func() int) (c monitor.Clock) {
 	c.Begin(times[0])
 	for at := 1; at < len(times); {
 		n := min(piece(), len(times)-at)
-		c.Take(times[at:at+n], times[at-1])
+		c.AddTimes(times[at:at+n], times[at-1])
 		at += n
 	}
 	return c
 }
 
-// What a sequence's times say does not depend on the messages they come in, and
-// is what the definition says.
+// TestRateIsTheDefinition: the result of a sequence's times matches the definition and does not
+// depend on the messages.
 func TestRateIsTheDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 7))
 	off, on := 0, 0
@@ -53,7 +53,7 @@ func TestRateIsTheDefinition(t *testing.T) {
 		c := clockOf(times, func() int { return rng.IntN(9) })
 		r := monitor.NewRate(training, tolerance)
 		want := sequencetest.OffRate(training, tolerance, times)
-		if got := r.Off(&c, times[len(times)-1]); got != want {
+		if got := r.IsOff(&c, times[len(times)-1]); got != want {
 			t.Fatalf("rate %g, longest %d, tolerance %g, times %v: off %v, want %v", training.Rate, training.LongestInterval, tolerance, times, got, want)
 		}
 		if want {
@@ -67,7 +67,7 @@ func TestRateIsTheDefinition(t *testing.T) {
 	}
 }
 
-// The limits as they are documented, and times that nobody measured.
+// TestRateLimits: the documented limits, and missing times.
 func TestRateLimits(t *testing.T) {
 	steps := func(n int, step int64, last ...int64) []int64 {
 		times := []int64{0}
@@ -109,10 +109,10 @@ func TestRateLimits(t *testing.T) {
 		{"no rate", reservoir.Training{}, steps(50, 1, -1), false},
 	} {
 		clock := clockOf(c.times, func() int { return 7 })
-		if got := monitor.NewRate(c.of, .05).Off(&clock, c.times[len(c.times)-1]); got != c.off {
+		if got := monitor.NewRate(c.of, .05).IsOff(&clock, c.times[len(c.times)-1]); got != c.off {
 			t.Errorf("%s: off %v, want %v", c.name, got, c.off)
 		}
-		if monitor.NewRate(c.of, 0).Off(&clock, c.times[len(c.times)-1]) {
+		if monitor.NewRate(c.of, 0).IsOff(&clock, c.times[len(c.times)-1]) {
 			t.Errorf("%s: off without a tolerance", c.name)
 		}
 	}
@@ -126,8 +126,8 @@ func TestRateLimits(t *testing.T) {
 	}
 }
 
-// An endless sequence has more intervals than its count can hold: it goes on to
-// be judged, whatever pieces it comes in.
+// TestRateOfEndless: an endless sequence with more intervals than the count can hold is still
+// judged, in any division.
 func TestRateOfEndless(t *testing.T) {
 	const rate = 25600
 	at := func(n int) int64 { return int64(float64(n) * 1e9 / rate) }
@@ -147,13 +147,13 @@ func TestRateOfEndless(t *testing.T) {
 			clock, before := full, at(begin)
 			for from := 0; from < len(times); from += piece {
 				some := times[from:min(len(times), from+piece)]
-				clock.Take(some, before)
+				clock.AddTimes(some, before)
 				before = some[len(some)-1]
-				if off := r.Off(&clock, before); off && !c.off {
+				if off := r.IsOff(&clock, before); off && !c.off {
 					t.Fatalf("%s: off after %d more, in pieces of %d: %+v", name, from, piece, clock)
 				}
 			}
-			if off := r.Off(&clock, before); off != c.off {
+			if off := r.IsOff(&clock, before); off != c.off {
 				t.Errorf("%s: off %v, want %v: %+v", name, off, c.off, clock)
 			}
 			if clock.Count != 190 || clock.First != times[9] {

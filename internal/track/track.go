@@ -264,7 +264,7 @@ func (t *Tracker) predictionFlags(tr *Track, s *Samples, p *Piece) (f outcome.Fl
 	if t.Training.Unlike(p.Samples(), !p.End) {
 		f |= outcome.FlagLength
 	}
-	if tr.Clocks != nil && t.rate.Off(&tr.Clocks[p.Phase], p.Time) {
+	if tr.Clocks != nil && t.rate.IsOff(&tr.Clocks[p.Phase], p.Time) {
 		f |= outcome.FlagRate
 	}
 	return f
@@ -327,7 +327,7 @@ func (tr *Track) watchTimes(s *Samples, c sequence.Cut) {
 	if from > 0 {
 		before = s.Times[from-1]
 	}
-	clock.Take(s.Times[from:c.To], before)
+	clock.AddTimes(s.Times[from:c.To], before)
 }
 
 // timeAfter returns the time of the last sample of a cut, or of the previous sample if
