@@ -11,11 +11,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// The alert rules are what Prometheus reads, and each is tested to fire and not
-// to fire.
+// TestAlerts: Prometheus accepts the alert rules, and each rule is tested to fire and not to fire.
 func TestAlerts(t *testing.T) {
 	const dir = "../../configs/prometheus"
-	read := func(name string) string { // or the test cache would not see it change
+	read := func(name string) string { // otherwise the test cache would miss changes
 		t.Helper()
 		text, err := os.ReadFile(filepath.Join(dir, name))
 		if err != nil {

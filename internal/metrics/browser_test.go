@@ -16,7 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// An address that others reach needs TLS and a login, or the word that it does not.
+// TestOpenAddress: an address that other machines can reach requires TLS and a login, or Insecure.
 func TestOpenAddress(t *testing.T) {
 	for _, c := range []struct {
 		addr   string
@@ -34,7 +34,7 @@ func TestOpenAddress(t *testing.T) {
 		{"10.0.0.5:0", Access{Cert: "c", Key: "k", ClientCA: "a"}, true},
 		{"0.0.0.0:0", Access{Insecure: true}, true},
 	} {
-		if err := c.access.check(c.addr); errors.Is(err, ErrOpen) == c.want || err != nil && c.want {
+		if err := c.access.checkAddress(c.addr); errors.Is(err, ErrOpen) == c.want || err != nil && c.want {
 			t.Errorf("%s with %+v: %v", c.addr, c.access, err)
 		}
 	}
@@ -43,15 +43,15 @@ func TestOpenAddress(t *testing.T) {
 	}
 }
 
-// Without a login, a page that a browser of this machine shows reads nothing: neither under
-// a name that its owner has resolve to this machine, nor from its own site.
+// TestForeignPages: without a login, a foreign page in a browser of this machine can read nothing:
+// neither with a name that resolves to this machine, nor from its own origin.
 func TestForeignPages(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte(goodToken+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	open, _ := served(t, Options{Counters: new(pipeline.Counters)})
-	closed, _ := served(t, Options{Counters: new(pipeline.Counters), Access: Access{TokenFile: token}})
+	open, _ := startServer(t, Options{Counters: new(pipeline.Counters)})
+	closed, _ := startServer(t, Options{Counters: new(pipeline.Counters), Access: Access{TokenFile: token}})
 	ask := func(base, host string, header ...string) int {
 		t.Helper()
 		r, err := http.NewRequest(http.MethodGet, base+"/metrics", nil)
@@ -84,23 +84,23 @@ func TestForeignPages(t *testing.T) {
 	}
 }
 
-// /healthz fails where the process has to be started again.
+// TestNotAlive: /healthz fails if the process must be restarted.
 func TestNotAlive(t *testing.T) {
 	var broken error
-	base, _ := served(t, Options{Counters: new(pipeline.Counters), Alive: func() error { return broken }})
-	if code, _ := get(t, base+"/healthz"); code != 200 {
+	base, _ := startServer(t, Options{Counters: new(pipeline.Counters), Alive: func() error { return broken }})
+	if code, _ := getPage(t, base+"/healthz"); code != 200 {
 		t.Errorf("alive: %d", code)
 	}
 	broken = errors.New("the store takes nothing")
-	if code, body := get(t, base+"/healthz"); code != 503 || !strings.Contains(body, "the store takes nothing") {
+	if code, body := getPage(t, base+"/healthz"); code != 503 || !strings.Contains(body, "the store takes nothing") {
 		t.Errorf("broken: %d %q", code, body)
 	}
 }
 
-// Connections of one address are limited, and those that send no header are closed within
-// seconds, so that others are answered.
+// TestConnectionLimits: connections per address are limited, and connections without a header are
+// closed within seconds, so that other clients are answered.
 func TestConnectionLimits(t *testing.T) {
-	base, s := served(t, Options{Counters: new(pipeline.Counters)})
+	base, s := startServer(t, Options{Counters: new(pipeline.Counters)})
 	var held []net.Conn
 	for range 3 * perAddress {
 		c, err := net.Dial("tcp", s.Addr())
@@ -120,7 +120,7 @@ func TestConnectionLimits(t *testing.T) {
 	if took := time.Since(began); took > 4*headerTime+2*time.Second {
 		t.Errorf("the last one was closed after %v", took)
 	}
-	if code, _ := get(t, base+"/healthz"); code != 200 {
+	if code, _ := getPage(t, base+"/healthz"); code != 200 {
 		t.Errorf("then: %d", code)
 	}
 	c, err := net.Dial("tcp", s.Addr()) // idle after an answer

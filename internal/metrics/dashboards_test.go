@@ -25,7 +25,7 @@ import (
 
 const configs = "../../configs"
 
-// dashboard is what the tests read of a file.
+// dashboard has the parts of a dashboard file that the tests read.
 type dashboard struct {
 	UID         string
 	Panels      []panel
@@ -59,8 +59,8 @@ func dashboards(t *testing.T) map[string]dashboard {
 	return all
 }
 
-// Panels have numbers of their own and do not cover each other, and each says
-// what it asks. What the job exports is in a panel, or named here.
+// TestDashboardLayout: panels have unique numbers, do not overlap, and have a description. Each
+// exported metric is in a panel, or listed here.
 func TestDashboardLayout(t *testing.T) {
 	asked := ""
 	for name, d := range dashboards(t) {
@@ -89,20 +89,20 @@ func TestDashboardLayout(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, record := range regexp.MustCompile(`record: (\S+)`).FindAllStringSubmatch(string(rules), -1) {
-		if strings.Count(asked+string(rules), record[1]) < 2 { // once where it is made
+		if strings.Count(asked+string(rules), record[1]) < 2 { // once in its definition
 			t.Errorf("no panel and no other rule asks for %s: rules.yaml computes it for nobody", record[1])
 		}
 	}
 	asked += string(rules)
 	known := map[string]bool{}
-	for _, m := range append(defined(), gatewayCollector{}.metrics()...) {
+	for _, m := range append(definedMetrics(), gatewayCollector{}.metrics()...) {
 		known[m.name] = true
 		switch m.name {
-		case "eusn_traces_sent_total", "eusn_traces_dropped_total", "eusn_traces_limited_total": // traces are off by default: a panel of them would be empty
+		case "eusn_traces_sent_total", "eusn_traces_dropped_total", "eusn_traces_limited_total": // traces are off by default: their panel would be empty
 		case "eusn_certificate_expires_seconds": // an alert reports it
-		case "eusn_partition_epoch": // for the log's reader: it says nothing in a graph
+		case "eusn_partition_epoch": // only useful in the log, not in a graph
 		case "eusn_snapshots_total", "eusn_snapshot_seconds_total": // their bytes are shown
-		case "eusn_gpu_info", "eusn_gpu_energy_joules_total", "eusn_gpu_memory_busy_ratio", "eusn_gpu_temperature_celsius": // of a card, three figures are shown
+		case "eusn_gpu_info", "eusn_gpu_energy_joules_total", "eusn_gpu_memory_busy_ratio", "eusn_gpu_temperature_celsius": // three other figures of a GPU are shown
 		default:
 			if !strings.Contains(asked, m.name) && m.name != "eusn_engine_info" { // a mark on the time axis
 				t.Errorf("no panel shows %s: add it to one in configs/grafana, or name it here with the reason", m.name)
@@ -116,8 +116,8 @@ func TestDashboardLayout(t *testing.T) {
 	}
 }
 
-// Grafana's own types find nothing wrong with the dashboards, and do find what
-// is wrong in a damaged one.
+// TestDashboardTypes: Grafana's types accept the dashboards, and find the errors in a damaged
+// dashboard.
 func TestDashboardTypes(t *testing.T) {
 	dir := parts.RequireModule(t, "node", "tools/grafana", "@grafana/schema", "")
 	file := filepath.Join(configs, "grafana", "stage.json")
@@ -136,7 +136,7 @@ func TestDashboardTypes(t *testing.T) {
 	if err := os.WriteFile(bad, []byte(damaged), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	// One run of node for all: it takes seconds to read the types.
+	// One run of node for all: reading the types takes seconds.
 	out, err := exec.Command("node", filepath.Join(dir, "check.mjs"), file, filepath.Join(configs, "grafana", "gateway.json"), bad).CombinedOutput()
 	for _, want := range []string{"/stage.json: right", "/gateway.json: right", "graphTooltips", `"lines"`, "colourMode", "collapsed"} {
 		if err == nil || !strings.Contains(string(out), want) {
@@ -145,25 +145,25 @@ func TestDashboardTypes(t *testing.T) {
 	}
 }
 
-// value reads any payload as one sample, 1.
+// value decodes any payload as one sample, 1.
 type value struct{}
 
 func (value) Decode([]byte) ([]gateway.Part, error) { return []gateway.Part{{X: []float32{1}}}, nil }
 
-// Each query of each panel finds numbers in Debian's Prometheus, which reads a
-// live stage and a live gateway as configs/prometheus says, with TLS and a login.
+// TestDashboardQueries: each query of each panel returns numbers from Debian's Prometheus, which
+// scrapes a live stage and a live gateway with configs/prometheus, TLS and a login.
 func TestDashboardQueries(t *testing.T) {
 	t.Parallel()
 	s := newSecured(t)
-	access := Access{Cert: s.path("server.pem"), Key: s.path("server.key"), TokenFile: s.path("token")}
+	access := Access{Cert: s.filePath("server.pem"), Key: s.filePath("server.key"), TokenFile: s.filePath("token")}
 	server := pipelinetest.Server(t, natsserver.Options{})
 	nc, js := pipelinetest.Connect(t, server)
 	r := &rig{t, server, js}
 	counters := new(pipeline.Counters)
-	_, stage := served(t, Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Access: access})
-	// Snapshots often: they look at states.
-	r.start(counters, pipeline.Config{Partitions: 2, Shards: 1, SnapshotEvery: 200 * time.Millisecond, SnapshotMessages: 20})
-	r.shadow(counters)
+	_, stage := startServer(t, Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Access: access})
+	// Frequent snapshots provide their metrics.
+	r.startStage(counters, pipeline.Config{Partitions: 2, Shards: 1, SnapshotEvery: 200 * time.Millisecond, SnapshotMessages: 20})
+	r.startShadow(counters)
 	g, err := gateway.New(nc, gateway.Config{Channels: []string{"x"}, Decoder: value{}, Lines: value{}, Dir: t.TempDir(), Log: s.book.Logger()})
 	if err != nil {
 		t.Fatal(err)
@@ -182,9 +182,9 @@ func TestDashboardQueries(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	ended.Go(func() { load(ctx, t, nc, g) })
+	ended.Go(func() { publishLoad(ctx, t, nc, g) })
 
-	p := startPrometheus(t, scraping(t, s, stage.Addr(), port.Addr()))
+	p := startPrometheus(t, scrapeConfig(t, s, stage.Addr(), port.Addr()))
 	missing := map[string]string{}
 	for name, d := range dashboards(t) {
 		job := map[string]string{"stage": "eusn-stream", "gateway": "eusn-gateway"}[name]
@@ -194,8 +194,8 @@ func TestDashboardQueries(t *testing.T) {
 				missing[name+", "+panel.Title+", "+q.RefID] = in.Replace(q.Expr)
 			}
 		}
-		for _, a := range d.Annotations.List { // these may well be empty
-			if _, err := p.ask(in.Replace(a.Target.Expr)); err != nil {
+		for _, a := range d.Annotations.List { // may be empty
+			if _, err := p.queryNumbers(in.Replace(a.Target.Expr)); err != nil {
 				t.Errorf("a mark of %s: %v", name, err)
 			}
 		}
@@ -205,7 +205,7 @@ func TestDashboardQueries(t *testing.T) {
 	}
 	for end := time.Now().Add(patience); len(missing) > 0; time.Sleep(200 * time.Millisecond) {
 		for at, query := range missing {
-			switch n, err := p.ask(query); {
+			switch n, err := p.queryNumbers(query); {
 			case err != nil:
 				t.Fatalf("%s: %v\n%s", at, err, query)
 			case n > 0:
@@ -221,9 +221,9 @@ func TestDashboardQueries(t *testing.T) {
 	}
 }
 
-// scraping is configs/prometheus/prometheus.yaml as a reader changes it: TLS and
-// the login, and where things are. It looks more often, so that the test is short.
-func scraping(t *testing.T, s *secured, stage, gateway string) string {
+// scrapeConfig returns configs/prometheus/prometheus.yaml with a reader's changes: TLS, the login
+// and addresses. A shorter scrape interval keeps the test short.
+func scrapeConfig(t *testing.T, s *secured, stage, gateway string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(configs, "prometheus", "prometheus.yaml"))
 	if err != nil {
@@ -235,7 +235,7 @@ func scraping(t *testing.T, s *secured, stage, gateway string) string {
 	}
 	config := regexp.MustCompile(`(?m)^    # (scheme|tls_config|authorization)`).ReplaceAllString(string(text), "    $1")
 	for _, change := range [][2]string{
-		{"127.0.0.1:9464", stage}, {"127.0.0.1:9465", gateway}, {"eusn-secure/ca.pem", s.path("ca.pem")}, {"eusn-secure/metrics.token", s.path("token")},
+		{"127.0.0.1:9464", stage}, {"127.0.0.1:9465", gateway}, {"eusn-secure/ca.pem", s.filePath("ca.pem")}, {"eusn-secure/metrics.token", s.filePath("token")},
 		{"scrape_interval: 15s", "scrape_interval: 500ms\n  scrape_timeout: 500ms"}, {"evaluation_interval: 15s", "evaluation_interval: 500ms"}, {"[rules.yaml, alerts.yaml]", "[" + rules + "/rules.yaml, " + rules + "/alerts.yaml]"},
 	} {
 		if !strings.Contains(config, change[0]) {
@@ -246,8 +246,8 @@ func scraping(t *testing.T, s *secured, stage, gateway string) string {
 	return config
 }
 
-// load publishes sequences, and what a gateway has of devices, until ctx ends.
-func load(ctx context.Context, t *testing.T, nc *nats.Conn, g *gateway.Gateway) {
+// publishLoad publishes sequences and a gateway's device messages until ctx ends.
+func publishLoad(ctx context.Context, t *testing.T, nc *nats.Conn, g *gateway.Gateway) {
 	enc, err := codec.NewInputEncoder([]string{"x"}, codec.InputOptions{})
 	if err != nil {
 		t.Error(err)
@@ -265,7 +265,7 @@ func load(ctx context.Context, t *testing.T, nc *nats.Conn, g *gateway.Gateway) 
 			if msg.Data = data; i%3 == 2 && key != "d" { // d stays open
 				msg.Header.Set(pipeline.HeaderEnd, "1")
 			}
-			_ = nc.PublishMsg(msg) // a lost one does not matter
+			_ = nc.PublishMsg(msg) // a lost message does not matter
 		}
 		if err := g.Take(ctx, &gateway.Message{Input: gateway.HTTP, Key: "device", Payload: []byte("x"), Done: func(error) {}}); err != nil && ctx.Err() == nil {
 			t.Error(err)

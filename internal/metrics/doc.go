@@ -1,13 +1,11 @@
-// Package metrics shows a running stage to Prometheus and to an orchestrator,
-// over HTTP: /metrics, /healthz and /readyz.
+// Package metrics serves the state of a running stage to Prometheus and to an orchestrator, over
+// HTTP: /metrics, /healthz and /readyz.
 //
-// It owns the names, labels and units of what is exported (docs/metrics.md
-// lists them, a test compares) and the HTTP server with its limits, its TLS and
-// its logins (Access: whatever the server shows is behind them). It counts
-// nothing itself: each scrape reads pipeline.Counters, which the stage writes
-// whether anybody looks or not, and the GPUs' readings of package
-// internal/telemetry. So the stage knows nothing of Prometheus, and a client of
-// this server can hold up no batch.
+// The package defines the names, labels and units of the exported metrics (docs/metrics.md lists
+// them, a test compares) and the HTTP server with its limits, its TLS and its logins (Access guards
+// every path). It does not count: each scrape reads pipeline.Counters, which the stage always
+// writes, and the GPU readings of package internal/telemetry. The stage thus does not depend on
+// Prometheus, and a client of this server cannot delay a batch.
 //
 // # Files
 //

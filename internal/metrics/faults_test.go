@@ -31,7 +31,7 @@ import (
 
 var recordFaults = flag.Bool("record-faults", false, "make the faults of TestFaults again, minutes, and write configs/prometheus/faults")
 
-// slowEngine takes long for a batch.
+// slowEngine is an engine with slow batches.
 type slowEngine struct {
 	reservoir.Engine
 	f *recording
@@ -44,75 +44,74 @@ func (e slowEngine) Advance(inputs []float32, runs []reservoir.Run, scores []flo
 	return e.Engine.Advance(inputs, runs, scores)
 }
 
-// faults are, for each alert, how it is brought about on a real stage (w1, w2)
-// or gateway (g1) that works well until then.
+// faults has the cause of each alert, on a real healthy stage (w1, w2) or gateway (g1).
 var faults = []struct {
 	alert, about string
-	minutes      int // of the fault
+	minutes      int // duration of the fault
 	make         func(f *recording)
-	each         func(f *recording) // in each minute of it
+	each         func(f *recording) // called in each minute of the fault
 }{
-	{"EusnDown", "the worker w2 ended, and w1 took its partitions", 8, func(f *recording) { f.end("w2") }, nil},
+	{"EusnDown", "the worker w2 ended, and w1 took its partitions", 8, func(f *recording) { f.stopTarget("w2") }, nil},
 	{"EusnAllDown", "Prometheus lost its targets", 12, func(f *recording) {
 		f.targets = slices.DeleteFunc(f.targets, func(t target) bool { return t.job == "eusn-stream" })
 	}, nil},
 	{"EusnNotReady", "the NATS server ended", 9, func(f *recording) { f.silent = true; f.rig.server.Close() }, nil},
 	{"EusnPartitionStopped", "the worker was stopped; snapshots and input of partition 0 were removed; it was started again", 12, func(f *recording) {
 		f.stops["w1"]()
-		f.damage()
-		f.start("w1", false)
+		f.removeStart()
+		f.startWorker("w1", false)
 	}, nil},
 	{"EusnSilence", "producers fell silent", 25, func(f *recording) { f.silent = true }, nil},
-	{"EusnLagGrows", "an engine became slow, and more arrived", 26, func(f *recording) { f.slow.Store(true) }, func(f *recording) { f.flood(2400) }},
+	{"EusnLagGrows", "an engine became slow, and more arrived", 26, func(f *recording) { f.slow.Store(true) }, func(f *recording) { f.publishFlood(2400) }},
 	{"EusnSnapshotOld", "the bucket of snapshots refused what was stored", 12, func(f *recording) {
-		f.change("OBJ_EUSN-SNAP", func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1 })
+		f.changeStream("OBJ_EUSN-SNAP", func(c *jetstream.StreamConfig) { c.MaxMsgSize = 1 })
 	}, nil},
 	{"EusnDeadLetters", "a producer sent what is no Arrow, three times", 20, func(f *recording) {
 		for range 3 {
-			f.rig.send("e", []byte("no Arrow"))
+			f.rig.sendMessage("e", []byte("no Arrow"))
 		}
 	}, nil},
 	{"EusnGaps", "a producer left out a number", 20, func(f *recording) {
 		for _, n := range []string{"1", "3", "4", "5"} { // two may wait
-			f.rig.publish("c", []float32{0.1}, pipeline.HeaderSeq, n)
+			f.rig.publishSamples("c", []float32{0.1}, pipeline.HeaderSeq, n)
 		}
 	}, nil},
 	{"EusnConsumers", "a reader created durable consumers of the output", 20, func(f *recording) {
-		f.change("EUSN-OUT", func(c *jetstream.StreamConfig) { c.MaxConsumers = 10 })
+		f.changeStream("EUSN-OUT", func(c *jetstream.StreamConfig) { c.MaxConsumers = 10 })
 		for i := range 9 {
 			if _, err := f.rig.js.CreateConsumer(f.Context(), "EUSN-OUT", jetstream.ConsumerConfig{Durable: fmt.Sprint("reader", i)}); err != nil {
 				f.Fatal(err)
 			}
 		}
 	}, nil},
-	{"EusnUnlikeTraining", "a sensor of one stream gave values a hundred times too large", 20, nil, func(f *recording) { f.send("b", 30) }},
+	{"EusnUnlikeTraining", "a sensor of one stream gave values a hundred times too large", 20, nil, func(f *recording) { f.sendSequence("b", 30) }},
 	{"EusnDuplicates", "a producer sent its last message again and again", 20, nil, func(f *recording) {
 		for range 40 {
-			f.again("a")
+			f.resendLast("a")
 		}
 	}},
 	{"EusnContradictions", "a producer began again at 1 under its old incarnation, with other samples", 20, func(f *recording) {
 		f.seq["a"] = 0
-		for range 150 { // many: by themselves they would be an alert, too
-			f.send("a", 0.2)
+		for range 150 { // many samples, because few would cause another alert
+			f.sendSequence("a", 0.2)
 		}
 	}, nil},
 	{"EusnInputLost", "the worker was stopped for a moment, and the input purged meanwhile", 20, func(f *recording) {
 		f.stops["w1"]()
-		f.send("a", 0.2)
-		f.send("b", 0.2)
-		f.purge("EUSN-IN")
-		f.start("w1", true)
+		f.sendSequence("a", 0.2)
+		f.sendSequence("b", 0.2)
+		f.purgeStream("EUSN-IN")
+		f.startWorker("w1", true)
 	}, nil},
-	{"EusnSequencesAbandoned", "a producer sent under 3,000 names, more than the partitions remember", 20, func(f *recording) { f.invent(3000) }, nil},
-	{"EusnNewStreams", "a producer sent under 1,500 names, which the partitions remember", 20, func(f *recording) { f.invent(1500) }, nil},
+	{"EusnSequencesAbandoned", "a producer sent under 3,000 names, more than the partitions remember", 20, func(f *recording) { f.publishNewNames(3000) }, nil},
+	{"EusnNewStreams", "a producer sent under 1,500 names, which the partitions remember", 20, func(f *recording) { f.publishNewNames(1500) }, nil},
 	{"EusnReplicaBehind", "the gauge was set by hand: a cluster whose replica stays behind takes minutes to make", 10, func(f *recording) {
 		f.told["eusn_replicas_behind"] = 1
 	}, nil},
 	{"EusnCertificateExpires", "the gauge was set by hand: a certificate ends after years", 10, func(f *recording) {
 		f.told["eusn_certificate_expires_seconds"] = 864000
 	}, nil},
-	{"EusnGatewayDown", "the gateway ended", 8, func(f *recording) { f.end("g1") }, nil},
+	{"EusnGatewayDown", "the gateway ended", 8, func(f *recording) { f.stopTarget("g1") }, nil},
 	{"EusnGatewayHoldsBack", "the input of the gateway's job was full", 10, func(f *recording) {
 		f.fill()
 	}, nil},
@@ -120,9 +119,8 @@ var faults = []struct {
 	{"EusnGatewayLoses", "a device of Modbus did not answer", 20, func(f *recording) { f.poll("127.0.0.1:1") }, nil},
 }
 
-// Each alert fires by its fault, and no other does. The series were recorded
-// from real faults (-record-faults makes them again); promtool lets the rules
-// see them.
+// TestFaults: each fault fires its alert, and no other alert. The series were recorded from real
+// faults (-record-faults records them again); promtool applies the rules to them.
 func TestFaults(t *testing.T) {
 	promtool, err := exec.LookPath("promtool")
 	if err != nil {
@@ -139,19 +137,19 @@ func TestFaults(t *testing.T) {
 		if *recordFaults {
 			t.Run(fault.alert, func(t *testing.T) {
 				f := newRecording(t, string(rules), fault.alert)
-				f.minutes(healthyMinutes, f.work)
+				f.advanceMinutes(healthyMinutes, f.publishMinute)
 				if fault.make != nil {
 					fault.make(f)
 				}
-				f.minutes(fault.minutes, func() {
+				f.advanceMinutes(fault.minutes, func() {
 					if !f.silent {
-						f.work()
+						f.publishMinute()
 					}
 					if fault.each != nil {
 						fault.each(f)
 					}
 				})
-				if err := os.WriteFile(filepath.Join(configs, "prometheus", "faults", fault.alert+".yaml"), f.text(fault.alert, fault.about), 0o644); err != nil {
+				if err := os.WriteFile(filepath.Join(configs, "prometheus", "faults", fault.alert+".yaml"), f.promtoolTest(fault.alert, fault.about), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			})
@@ -167,7 +165,7 @@ func TestFaults(t *testing.T) {
 	}
 	args := []string{"test", "rules"}
 	for name := range files {
-		text, err := os.ReadFile(filepath.Join(configs, "prometheus", name)) // or the test cache would not see it change
+		text, err := os.ReadFile(filepath.Join(configs, "prometheus", name)) // otherwise the test cache would miss changes
 		if alert := strings.TrimSuffix(filepath.Base(name), ".yaml"); err != nil || !strings.Contains(string(text), `[{labels: '{alertname="`+alert+`"}', value: 1}]`) {
 			t.Errorf("%s does not want %s alone: %v", name, alert, err)
 		}
@@ -180,15 +178,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// rangedModel is testModel with what it was trained on.
+// rangedModel returns testModel with training statistics.
 func rangedModel(t *testing.T) *reservoir.Model {
 	m := testModel(t)
 	m.Training.Inputs = []reservoir.InputRange{{Values: 1, Min: -.5, Max: .5, LongestRun: 1}}
 	return m
 }
 
-// start runs a worker, and waits until it is ready where that is wanted.
-func (f *recording) start(name string, ready bool) {
+// startWorker runs a worker; with ready it waits until the worker is ready.
+func (f *recording) startWorker(name string, ready bool) {
 	f.Helper()
 	began, done := make(chan struct{}), make(chan error, 1)
 	counters := f.counters[name]
@@ -199,7 +197,7 @@ func (f *recording) start(name string, ready bool) {
 	ctx, cancel := context.WithCancel(context.Background())
 	s := &pipeline.Worker{
 		Job: pipeline.Job{
-			Config: pipeline.Config{Partitions: 2, Shards: 1, RowBudget: 24, MaxStreams: 1000, Reorder: 2, SnapshotEvery: 30 * time.Second / f.stretch(), SnapshotMessages: 1 << 20, StopTimeout: 2 * time.Second},
+			Config: pipeline.Config{Partitions: 2, Shards: 1, RowBudget: 24, MaxStreams: 1000, Reorder: 2, SnapshotEvery: 30 * time.Second / f.timeFactor(), SnapshotMessages: 1 << 20, StopTimeout: 2 * time.Second},
 			Model:  rangedModel(f.T),
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 				e, err := reservoir.NewGeneric(net, slots)
@@ -223,12 +221,12 @@ func (f *recording) start(name string, ready bool) {
 	f.Cleanup(f.stops[name])
 	if ready {
 		<-began
-		until(f.T, "readiness", func() bool { s := counters.Status(); return len(s.Unready()) == 0 })
+		waitUntil(f.T, "readiness", func() bool { s := counters.Status(); return len(s.Unready()) == 0 })
 	}
 }
 
-// gateway runs a gateway beside a server whose input may become full.
-func (f *recording) gateway() {
+// startGateway runs a gateway on a server whose input may become full.
+func (f *recording) startGateway() {
 	f.Helper()
 	nc, js := pipelinetest.Connect(f.T, pipelinetest.Server(f.T, natsserver.Options{}))
 	in, err := js.CreateStream(f.Context(), jetstream.StreamConfig{Name: "EUSN-IN", Subjects: []string{"sensors.*"}, Discard: jetstream.DiscardNew,
@@ -281,7 +279,7 @@ func (f *recording) gateway() {
 			f.Fatal(err)
 		}
 		f.full = true
-		until(f.T, "the gateway to hold back", func() bool { return g.Stats().HoldingBack })
+		waitUntil(f.T, "the gateway to hold back", func() bool { return g.Stats().HoldingBack })
 	}
 	f.poll = func(addr string) {
 		end, err := modbus.Follow(g, modbus.Options{Addr: addr, Registers: map[string]string{"pump/x": "holding:1:int16"}, Channels: []string{"x"}, Interval: f.tick / 4, Timeout: f.tick / 4, Log: log})
@@ -292,8 +290,8 @@ func (f *recording) gateway() {
 	}
 }
 
-// flood publishes so many messages of one stream as fast as the server takes them.
-func (f *recording) flood(n int) {
+// publishFlood publishes n messages of one stream as fast as the server accepts them.
+func (f *recording) publishFlood(n int) {
 	f.Helper()
 	data := f.encode(.1, .2, .3)
 	for range n {
@@ -304,8 +302,8 @@ func (f *recording) flood(n int) {
 	<-f.rig.js.PublishAsyncComplete()
 }
 
-// invent publishes a message under so many names that nobody has used.
-func (f *recording) invent(n int) {
+// publishNewNames publishes a message with each of n new names.
+func (f *recording) publishNewNames(n int) {
 	f.Helper()
 	data := f.encode(.1, .2, .3)
 	for i := range n {
@@ -316,8 +314,8 @@ func (f *recording) invent(n int) {
 	<-f.rig.js.PublishAsyncComplete()
 }
 
-// purge and change do to a NATS stream what an operator may do by mistake.
-func (f *recording) purge(name string) {
+// purgeStream and changeStream make an operator's mistakes with a NATS stream.
+func (f *recording) purgeStream(name string) {
 	f.Helper()
 	s, err := f.rig.js.Stream(f.Context(), name)
 	if err == nil {
@@ -328,7 +326,7 @@ func (f *recording) purge(name string) {
 	}
 }
 
-func (f *recording) change(name string, change func(c *jetstream.StreamConfig)) {
+func (f *recording) changeStream(name string, change func(c *jetstream.StreamConfig)) {
 	f.Helper()
 	s, err := f.rig.js.Stream(f.Context(), name)
 	if err == nil {
@@ -341,8 +339,8 @@ func (f *recording) change(name string, change func(c *jetstream.StreamConfig)) 
 	}
 }
 
-// damage removes what partition 0 begins from.
-func (f *recording) damage() {
+// removeStart removes the data from which partition 0 starts.
+func (f *recording) removeStart() {
 	f.Helper()
 	in, err := f.rig.js.Stream(f.Context(), "EUSN-IN")
 	if err == nil {
@@ -368,20 +366,20 @@ func (f *recording) damage() {
 	}
 }
 
-// again sends a key's last message once more.
-func (f *recording) again(key string) {
+// resendLast resends a key's last message.
+func (f *recording) resendLast(key string) {
 	f.Helper()
 	m := f.last[key]
-	f.rig.send(key, bytes.Clone(m.data), m.header...)
+	f.rig.sendMessage(key, bytes.Clone(m.data), m.header...)
 }
 
-// send publishes a sequence of three samples under a key's next number.
-func (f *recording) send(key string, x float32) {
+// sendSequence publishes a sequence of three samples with a key's next number.
+func (f *recording) sendSequence(key string, x float32) {
 	f.Helper()
 	f.seq[key]++
 	n := f.seq[key]
 	header := []string{pipeline.HeaderSeq, fmt.Sprint(n), pipeline.HeaderEnd, "1"}
 	data := f.encode(x, x/2, x-float32(n%7)/100)
 	f.last[key] = message{data, header}
-	f.rig.send(key, data, header...)
+	f.rig.sendMessage(key, data, header...)
 }

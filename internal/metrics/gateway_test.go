@@ -12,7 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// What a gateway serves is what its document lists.
+// TestGatewayMetrics: a gateway serves the metrics that its document lists.
 func TestGatewayMetrics(t *testing.T) {
 	s, err := ListenGateway("127.0.0.1:0", Access{}, func() gateway.Stats {
 		return gateway.Stats{Messages: map[string]uint64{"mqtt": 7}, Refused: map[string]uint64{"mqtt": 3}, HoldingBack: true, Waiting: 5}

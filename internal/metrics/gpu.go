@@ -13,21 +13,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
-// readingAge is how long a reading serves: asking the driver takes up to some
-// milliseconds per card, and two scrapers may come at once.
+// readingAge is how long a reading is reused: a driver request takes up to some milliseconds per
+// card, and two scrapers may come together.
 const readingAge = time.Second
 
-// readingTime is how long a scrape waits for the driver. One that hangs on a
-// lost card must not take the stage's metrics along.
+// readingTime is how long a scrape waits for the driver. A driver that hangs on a lost card must
+// not block the stage's metrics.
 const readingTime = 2 * time.Second
 
-// GPUs reads what a machine's GPUs say of themselves: a telemetry.Reader.
+// GPUs reads the state of a machine's GPUs: a telemetry.Reader.
 type GPUs interface {
 	Read() ([]telemetry.Reading, error)
 }
 
-// ofGPU are the metrics of one GPU. missing is the reading's field that says
-// nothing where telemetry.Reading.Missing names it.
+// ofGPU are the metrics of one GPU. missing is the reading's field that has no value if
+// telemetry.Reading.Missing names the field.
 var ofGPU = []struct {
 	*metric
 	missing string
@@ -42,25 +42,24 @@ var ofGPU = []struct {
 	{perGPU(gauge, "eusn_gpu_temperature_celsius", "Temperature of the card."), "temperature_c", func(r *telemetry.Reading) float64 { return r.Temperature }},
 }
 
-var gpuInfo = define(gauge, "eusn_gpu_info", "1: which card this is.", "gpu", "uuid", "pci", "name")
+var gpuInfo = defineMetric(gauge, "eusn_gpu_info", "1: which card this is.", "gpu", "uuid", "pci", "name")
 
 func perGPU(kind prometheus.ValueType, name, help string) *metric {
-	return define(kind, name, help, "gpu", "uuid")
+	return defineMetric(kind, name, help, "gpu", "uuid")
 }
 
-// gpus collects the readings of GPUs. A value that a GPU does not report is
-// absent.
+// gpus collects the readings of GPUs. Unreported values are absent.
 type gpus struct {
 	reader   GPUs
 	log      *slog.Logger
 	now      func() time.Time
-	patience time.Duration // readingTime, but for tests
+	patience time.Duration // readingTime, except in tests
 
 	mu     sync.Mutex
-	asking chan struct{} // closed when the driver has answered; nil while it is not asked
-	at     time.Time     // when it answered last
+	asking chan struct{} // closed when the driver has answered; nil without a pending request
+	at     time.Time     // time of the last answer
 	last   []telemetry.Reading
-	failed string // what was logged last, empty after a success
+	failed string // last logged error, empty after a success
 }
 
 func (g *gpus) metrics() []*metric {
@@ -72,24 +71,24 @@ func (g *gpus) metrics() []*metric {
 }
 
 // Describe implements prometheus.Collector.
-func (g *gpus) Describe(out chan<- *prometheus.Desc) { describe(out, g.metrics()) }
+func (g *gpus) Describe(out chan<- *prometheus.Desc) { describeAll(out, g.metrics()) }
 
 // Collect implements prometheus.Collector.
 func (g *gpus) Collect(out chan<- prometheus.Metric) {
-	for _, r := range g.read() {
+	for _, r := range g.currentReadings() {
 		index := strconv.Itoa(r.Index)
-		gpuInfo.send(out, 1, index, r.UUID, r.PCI, r.Name)
+		gpuInfo.sendValue(out, 1, index, r.UUID, r.PCI, r.Name)
 		for _, m := range ofGPU {
 			if !slices.Contains(r.Missing, m.missing) {
-				m.send(out, m.value(&r), index, r.UUID)
+				m.sendValue(out, m.value(&r), index, r.UUID)
 			}
 		}
 	}
 }
 
-// read asks the driver, at most once per readingAge and one question at a time.
-// Answers that come too late are left out.
-func (g *gpus) read() []telemetry.Reading {
+// currentReadings asks the driver, at most once per readingAge and one request at a time. Late
+// answers are dropped.
+func (g *gpus) currentReadings() []telemetry.Reading {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if !g.at.IsZero() && g.now().Sub(g.at) < readingAge {
@@ -97,7 +96,7 @@ func (g *gpus) read() []telemetry.Reading {
 	}
 	if g.asking == nil {
 		g.asking = make(chan struct{})
-		go g.ask(g.asking)
+		go g.askDriver(g.asking)
 	}
 	asking := g.asking
 	g.mu.Unlock()
@@ -109,24 +108,23 @@ func (g *gpus) read() []telemetry.Reading {
 	late.Stop()
 	g.mu.Lock()
 	if g.asking == asking {
-		g.tell(fmt.Errorf("the driver has not answered within %v", g.patience))
+		g.logFailure(fmt.Errorf("the driver has not answered within %v", g.patience))
 		return nil
 	}
 	return g.last
 }
 
-func (g *gpus) ask(done chan<- struct{}) {
+func (g *gpus) askDriver(done chan<- struct{}) {
 	list, err := g.reader.Read()
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.tell(err)
+	g.logFailure(err)
 	g.at, g.last, g.asking = g.now(), list, nil
 	close(done)
 }
 
-// tell logs a failure when it begins, when it changes and when it ends; the
-// cards it concerns are left out.
-func (g *gpus) tell(err error) {
+// logFailure logs a failure at its start, at changes and at its end; its cards have no metrics.
+func (g *gpus) logFailure(err error) {
 	text := ""
 	if err != nil {
 		text = err.Error()

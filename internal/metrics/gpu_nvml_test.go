@@ -14,11 +14,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// From the driver's library to the page: the reader opens an NVML for tests as
-// it opens the real one.
+// TestNVML tests the path from the driver's library to the page: the reader opens a test NVML like
+// the real library.
 func TestNVML(t *testing.T) {
 	const source = "../../internal/telemetry/testdata/nvml.c"
-	if _, err := os.ReadFile(source); err != nil { // or the test cache would not see it change
+	if _, err := os.ReadFile(source); err != nil { // otherwise the test cache would miss changes
 		t.Fatal(err)
 	}
 	lib := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
@@ -33,8 +33,8 @@ func TestNVML(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer r.Close()
-	base, _ := served(t, Options{Counters: new(pipeline.Counters), GPUs: r})
-	_, page := get(t, base+"/metrics")
+	base, _ := startServer(t, Options{Counters: new(pipeline.Counters), GPUs: r})
+	_, page := getPage(t, base+"/metrics")
 	samples(t, page, map[string]float64{
 		`eusn_gpu_energy_joules_total{gpu="0",uuid="GPU-0"}`: 6.5, `eusn_gpu_power_watts{gpu="0",uuid="GPU-0"}`: 98.5,
 		`eusn_gpu_memory_used_bytes{gpu="1",uuid="GPU-1"}`: 600, `eusn_gpu_temperature_celsius{gpu="1",uuid="GPU-1"}`: 41,

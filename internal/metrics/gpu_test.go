@@ -14,7 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 )
 
-// fixed are GPUs that say what they are told to.
+// fixed are GPUs with fixed readings.
 type fixed struct {
 	list  []telemetry.Reading
 	err   error
@@ -93,7 +93,7 @@ eusn_gpu_utilisation_ratio{gpu="0",uuid="GPU-0"} 0.75
 	}
 }
 
-// deaf are GPUs whose driver does not answer until it is let go.
+// deaf are GPUs whose driver answers only after a release.
 type deaf struct{ asked, through chan struct{} }
 
 func (d *deaf) Read() ([]telemetry.Reading, error) {
@@ -102,8 +102,8 @@ func (d *deaf) Read() ([]telemetry.Reading, error) {
 	return cards(), nil
 }
 
-// A driver that hangs is asked once, however often somebody scrapes, and holds
-// back nothing but its own metrics.
+// TestGPUHangs: a hanging driver is asked once for any number of scrapes, and blocks only its own
+// metrics.
 func TestGPUHangs(t *testing.T) {
 	d := &deaf{make(chan struct{}, 100), make(chan struct{})}
 	var log bytes.Buffer
@@ -111,7 +111,7 @@ func TestGPUHangs(t *testing.T) {
 	var all sync.WaitGroup
 	for range 10 {
 		all.Go(func() {
-			if list := g.read(); list != nil {
+			if list := g.currentReadings(); list != nil {
 				t.Errorf("read %v of a driver that does not answer", list)
 			}
 		})
@@ -124,7 +124,7 @@ func TestGPUHangs(t *testing.T) {
 		t.Errorf("%d lines in the log, want 1:\n%s", n, log.String())
 	}
 	close(d.through)
-	until(t, "readings", func() bool { return len(g.read()) == 2 })
+	waitUntil(t, "readings", func() bool { return len(g.currentReadings()) == 2 })
 	if !strings.HasSuffix(log.String(), "the GPUs can be read again\"\n") {
 		t.Errorf("log:\n%s", log.String())
 	}

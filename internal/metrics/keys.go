@@ -19,48 +19,48 @@ import (
 const (
 	rereadEvery = time.Second
 	maxKeyFile  = 1 << 20 // bytes
-	leastToken  = 16      // bytes: shorter ones can be guessed
+	leastToken  = 16      // bytes: shorter tokens can be guessed
 )
 
-// keys are what the files of an Access say.
+// keys is the content of an Access's files.
 type keys struct {
 	pair    tls.Certificate
 	clients *x509.CertPool
 	users   map[string]string // bcrypt hashes by name
-	anyHash string            // one of them
+	anyHash string            // any of the hashes
 	tokens  [][sha256.Size]byte
 }
 
-// keyring reads the files when they are asked for and have changed.
+// keyring rereads changed files on use.
 type keyring struct {
 	access Access
 	log    *slog.Logger
-	every  time.Duration // rereadEvery, but for tests
+	every  time.Duration // rereadEvery, except in tests
 
 	mu     sync.Mutex
 	looked time.Time
-	text   map[string][]byte // by path, as read last
-	last   *keys             // of the last files that could be used
-	failed string            // what was logged last, empty after a success
+	text   map[string][]byte // by path, as last read
+	last   *keys             // of the last usable files
+	failed string            // last logged error, empty after a success
 }
 
-// open reads the files for the first time.
-func (r *keyring) open() error {
+// openFiles reads the files for the first time.
+func (r *keyring) openFiles() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.looked = time.Now()
-	return r.read()
+	return r.readFiles()
 }
 
-// now is what the files say. A file that is wrong now changes nothing.
-func (r *keyring) now() *keys {
+// currentKeys returns the content of the files. Unusable files change nothing.
+func (r *keyring) currentKeys() *keys {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if time.Since(r.looked) < r.every {
 		return r.last
 	}
 	r.looked = time.Now()
-	switch err := r.read(); {
+	switch err := r.readFiles(); {
 	case err != nil && err.Error() != r.failed:
 		r.log.Error("a file for TLS or the login of the metrics port cannot be used; what it said before still holds. Repair the file: it is read again by itself", "err", err)
 		r.failed = err.Error()
@@ -71,8 +71,8 @@ func (r *keyring) now() *keys {
 	return r.last
 }
 
-// read looks at all files, and takes them together, or none.
-func (r *keyring) read() error {
+// readFiles reads all files, and replaces the keys completely or not at all.
+func (r *keyring) readFiles() error {
 	a, text := r.access, map[string][]byte{}
 	changed := r.last == nil
 	for _, f := range []struct{ key, path string }{
@@ -91,7 +91,7 @@ func (r *keyring) read() error {
 	if !changed {
 		return nil
 	}
-	k, err := a.parse(text, time.Now())
+	k, err := a.parseFiles(text, time.Now())
 	if err != nil {
 		return err
 	}
@@ -112,9 +112,8 @@ func readKeyFile(path string) ([]byte, error) {
 	return b, err
 }
 
-// parse makes sense of the files, by their paths. Its errors show nothing that
-// may be secret.
-func (a *Access) parse(text map[string][]byte, now time.Time) (*keys, error) {
+// parseFiles parses the files, by path. Its errors contain no possible secrets.
+func (a *Access) parseFiles(text map[string][]byte, now time.Time) (*keys, error) {
 	k := new(keys)
 	var err error
 	if (a.Cert == "") != (a.Key == "") {
@@ -150,10 +149,10 @@ func (a *Access) parse(text map[string][]byte, now time.Time) (*keys, error) {
 	return k, nil
 }
 
-// hashed is a bcrypt hash. A cost beyond 14 takes seconds a login.
-var hashed = regexp.MustCompile(`^\$2[aby]\$(0[4-9]|1[0-4])\$[./A-Za-z0-9]{53}$`)
+// bcryptHash matches a bcrypt hash. A cost above 14 takes seconds per login.
+var bcryptHash = regexp.MustCompile(`^\$2[aby]\$(0[4-9]|1[0-4])\$[./A-Za-z0-9]{53}$`)
 
-// parseUsers reads lines of name:hash. It returns the first hash, too.
+// parseUsers parses lines of name:hash. It also returns the first hash.
 func parseUsers(text []byte) (users map[string]string, first string, err error) {
 	users = map[string]string{}
 	for n, line := range usefulLines(text) {
@@ -161,7 +160,7 @@ func parseUsers(text []byte) (users map[string]string, first string, err error) 
 		switch {
 		case !ok || name == "":
 			return nil, "", fmt.Errorf("line %d is not name:hash, as htpasswd -nB NAME writes it", n)
-		case !hashed.MatchString(hash): // the text may be a password: not shown
+		case !bcryptHash.MatchString(hash): // the text may be a password: not shown
 			return nil, "", fmt.Errorf("line %d: what follows the name is no bcrypt hash of a cost of at most 14, as htpasswd -nB NAME writes it", n)
 		case users[name] != "":
 			return nil, "", fmt.Errorf("line %d: the name is there twice", n)
@@ -176,8 +175,7 @@ func parseUsers(text []byte) (users map[string]string, first string, err error) 
 	return users, first, nil
 }
 
-// parseTokens reads a token from each line. Two let clients change from one to
-// the other.
+// parseTokens parses one token per line. Two tokens allow clients to change from one to the other.
 func parseTokens(text []byte) (tokens [][sha256.Size]byte, err error) {
 	for n, line := range usefulLines(text) {
 		if len(line) < leastToken || strings.ContainsFunc(line, func(r rune) bool { return r <= ' ' || r > '~' }) {
@@ -191,7 +189,7 @@ func parseTokens(text []byte) (tokens [][sha256.Size]byte, err error) {
 	return tokens, nil
 }
 
-// usefulLines gives each line that is not empty and begins not with #, with its number.
+// usefulLines yields each line that is neither empty nor a # comment, with its number.
 func usefulLines(text []byte) func(yield func(int, string) bool) {
 	return func(yield func(int, string) bool) {
 		for i, line := range strings.Split(string(text), "\n") {

@@ -9,10 +9,10 @@ import (
 const (
 	counter   = prometheus.CounterValue
 	gauge     = prometheus.GaugeValue
-	histogram = prometheus.UntypedValue + 1 // Prometheus keeps no value type for it
+	histogram = prometheus.UntypedValue + 1 // Prometheus has no value type for histograms
 )
 
-// metric is one name in what is exported.
+// metric is an exported metric.
 type metric struct {
 	name, help string
 	kind       prometheus.ValueType
@@ -20,22 +20,21 @@ type metric struct {
 	desc       *prometheus.Desc
 }
 
-func define(kind prometheus.ValueType, name, help string, labels ...string) *metric {
+func defineMetric(kind prometheus.ValueType, name, help string, labels ...string) *metric {
 	return &metric{name, help, kind, labels, prometheus.NewDesc(name, help, labels, nil)}
 }
 
-func describe(out chan<- *prometheus.Desc, all []*metric) {
+func describeAll(out chan<- *prometheus.Desc, all []*metric) {
 	for _, m := range all {
 		out <- m.desc
 	}
 }
 
-func (m *metric) send(out chan<- prometheus.Metric, v float64, labels ...string) {
+func (m *metric) sendValue(out chan<- prometheus.Metric, v float64, labels ...string) {
 	out <- prometheus.MustNewConstMetric(m.desc, m.kind, v, labels...)
 }
 
-// sendHistogram turns counts of buckets into counts up to each bound, as
-// Prometheus wants them.
+// sendHistogram converts counts per bucket to cumulative counts, as Prometheus requires.
 func (m *metric) sendHistogram(out chan<- prometheus.Metric, h pipeline.Histogram) {
 	buckets, n := map[float64]uint64{}, uint64(0)
 	for i, bound := range h.Bounds {

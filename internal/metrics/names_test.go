@@ -18,22 +18,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// full is a registry all of whose metrics have a value.
-func full(t *testing.T) Options {
+// fullOptions returns options whose metrics all have a value.
+func fullOptions(t *testing.T) Options {
 	t.Helper()
 	r := newRig(t)
 	counters := new(pipeline.Counters)
-	r.start(counters, pipeline.Config{Partitions: 1})
-	until(t, "the partition to be read", func() bool {
+	r.startStage(counters, pipeline.Config{Partitions: 1})
+	waitUntil(t, "the partition to be read", func() bool {
 		all := counters.Status().Partitions
 		return len(all) == 1 && all[0].Epoch > 0
 	})
-	r.shadow(counters)
-	return Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Traces: func() trace.Stats { return trace.Stats{} }, Certificates: used(t, time.Now()), Log: slog.New(slog.DiscardHandler)}
+	r.startShadow(counters)
+	return Options{Counters: counters, Version: "v0", GPUs: &fixed{list: cards()}, Traces: func() trace.Stats { return trace.Stats{} }, Certificates: certificateWatch(t, time.Now()), Log: slog.New(slog.DiscardHandler)}
 }
 
-// used is a certificate that was made at a time.
-func used(t *testing.T, made time.Time) *certs.Watch {
+// certificateWatch returns a watch with a certificate created at a time.
+func certificateWatch(t *testing.T, made time.Time) *certs.Watch {
 	t.Helper()
 	authority, err := certs.NewAuthority("test", made)
 	if err != nil {
@@ -47,7 +47,7 @@ func used(t *testing.T, made time.Time) *certs.Watch {
 }
 
 func TestLint(t *testing.T) {
-	problems, err := testutil.GatherAndLint(newRegistry(full(t)))
+	problems, err := testutil.GatherAndLint(newRegistry(fullOptions(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,13 +56,12 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// defined are all metrics of the package.
-func defined() []*metric {
+// definedMetrics returns all metrics of the package.
+func definedMetrics() []*metric {
 	return slices.Concat(newStage(nil, "").metrics(), new(gpus).metrics(), tracesCollector{}.metrics(), certificates{}.metrics())
 }
 
-// The table of docs/metrics.md, the definitions and what a scrape brings are
-// one and the same.
+// TestTable: the table of docs/metrics.md, the definitions and a scrape have the same metrics.
 func TestTable(t *testing.T) {
 	text, err := os.ReadFile("../../docs/metrics.md")
 	if err != nil {
@@ -76,7 +75,7 @@ func TestTable(t *testing.T) {
 		documented[m[1]] = m[2] + " by " + m[3]
 	}
 	inCode := map[string]string{}
-	for _, m := range defined() {
+	for _, m := range definedMetrics() {
 		var labels []string
 		for _, l := range m.labels {
 			labels = append(labels, "`"+l+"`")
@@ -84,7 +83,7 @@ func TestTable(t *testing.T) {
 		kind := map[prometheus.ValueType]string{counter: "counter", gauge: "gauge", histogram: "histogram"}[m.kind]
 		inCode[m.name] = kind + " by " + strings.Join(labels, ", ")
 	}
-	families, err := newRegistry(full(t)).Gather()
+	families, err := newRegistry(fullOptions(t)).Gather()
 	if err != nil {
 		t.Fatal(err)
 	}

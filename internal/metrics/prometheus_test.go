@@ -18,14 +18,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// prometheus is a running Prometheus.
+// prometheusServer is a running Prometheus.
 type prometheusServer struct {
 	*testing.T
 	base string
 }
 
-// startPrometheus runs Debian's Prometheus with a configuration until the test
-// ends.
+// startPrometheus runs Debian's Prometheus with a configuration until the test ends.
 func startPrometheus(t *testing.T, config string) *prometheusServer {
 	t.Helper()
 	program, err := exec.LookPath("prometheus")
@@ -37,7 +36,7 @@ func startPrometheus(t *testing.T, config string) *prometheusServer {
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for range 5 { // another program may take the port meanwhile
+	for range 5 { // another program may take the port
 		addr := freePort(t)
 		var said bytes.Buffer
 		c := exec.Command(program, "--config.file="+file, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+addr, "--log.level=warn")
@@ -48,7 +47,7 @@ func startPrometheus(t *testing.T, config string) *prometheusServer {
 		ended := make(chan error, 1)
 		go func() { ended <- c.Wait() }()
 		p := &prometheusServer{t, "http://" + addr}
-		if !p.up(ended) {
+		if !p.waitUntilUp(ended) {
 			if strings.Contains(said.String(), "address already in use") {
 				continue
 			}
@@ -56,7 +55,7 @@ func startPrometheus(t *testing.T, config string) *prometheusServer {
 			t.Fatalf("Prometheus does not run:\n%s", &said)
 		}
 		t.Cleanup(func() {
-			_ = c.Process.Kill() // what it stored goes, too
+			_ = c.Process.Kill() // its data is removed, too
 			<-ended
 			if t.Failed() {
 				t.Logf("Prometheus said:\n%s", &said)
@@ -78,8 +77,8 @@ func freePort(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// up waits until it answers.
-func (p *prometheusServer) up(ended <-chan error) bool {
+// waitUntilUp waits until the server answers.
+func (p *prometheusServer) waitUntilUp(ended <-chan error) bool {
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		select {
 		case <-ended:
@@ -96,8 +95,8 @@ func (p *prometheusServer) up(ended <-chan error) bool {
 	return false
 }
 
-// ask sends a query and returns how many series it has that are a number.
-func (p *prometheusServer) ask(query string) (numbers int, err error) {
+// queryNumbers sends a query and returns its number of numeric series.
+func (p *prometheusServer) queryNumbers(query string) (numbers int, err error) {
 	res, err := http.Get(p.base + "/api/v1/query?query=" + url.QueryEscape(query))
 	if err != nil {
 		return 0, err

@@ -23,7 +23,7 @@ import (
 
 const healthyMinutes = 20
 
-// target is somebody whom Prometheus scrapes.
+// target is a process that Prometheus scrapes.
 type target struct {
 	job, instance string
 	at            *Server
@@ -34,13 +34,13 @@ type message struct {
 	header []string
 }
 
-// recording is what Prometheus would see of a stage and a gateway, made in less
-// time: ages are told as much longer as the time between two scrapes is.
+// recording is a stage and a gateway as Prometheus would see them, in less time: ages are
+// multiplied by the ratio of the real to the used scrape interval.
 type recording struct {
 	*testing.T
 	rig      *rig
 	tick     time.Duration   // between two scrapes
-	names    map[string]bool // that the alerts look at
+	names    map[string]bool // names used by the alerts
 	targets  []target
 	counters map[string]*pipeline.Counters
 	stops    map[string]func()
@@ -59,13 +59,13 @@ type recording struct {
 	length int
 }
 
-// stretch is how much longer time is told to be.
-func (f *recording) stretch() time.Duration { return time.Minute / f.tick }
+// timeFactor is the factor of ages.
+func (f *recording) timeFactor() time.Duration { return time.Minute / f.tick }
 
 func newRecording(t *testing.T, rules, alert string) *recording {
 	t.Helper()
 	f := &recording{T: t, rig: newRig(t), tick: 250 * time.Millisecond, names: map[string]bool{}, counters: map[string]*pipeline.Counters{}, stops: map[string]func(){}, seq: map[string]int{}, last: map[string]message{}, told: map[string]float64{}, series: map[string][]float64{}}
-	if alert == "EusnLagGrows" { // a slow engine holds up the snapshots for a second, which must not be told as minutes
+	if alert == "EusnLagGrows" { // a slow engine delays the snapshots for a second, which must not be reported as minutes
 		f.tick = time.Second
 	}
 	for _, name := range regexp.MustCompile(`eusn_\w+`).FindAllString(rules, -1) {
@@ -86,28 +86,28 @@ func newRecording(t *testing.T, rules, alert string) *recording {
 		if name == "w2" && alert != "EusnDown" {
 			continue // one is enough
 		}
-		f.start(name, true)
-		_, at := served(t, Options{Counters: f.counters[name], Certificates: used(f.T, time.Unix(5184000, 0).Add(-certs.AuthorityLife)), Log: slog.New(slog.DiscardHandler)})
+		f.startWorker(name, true)
+		_, at := startServer(t, Options{Counters: f.counters[name], Certificates: certificateWatch(f.T, time.Unix(5184000, 0).Add(-certs.AuthorityLife)), Log: slog.New(slog.DiscardHandler)})
 		f.targets = append(f.targets, target{"eusn-stream", name, at})
 	}
-	f.gateway()
+	f.startGateway()
 	return f
 }
 
-// work is what producers and devices send in a minute.
-func (f *recording) work() {
+// publishMinute publishes a minute's messages of producers and devices.
+func (f *recording) publishMinute() {
 	f.Helper()
 	for range 5 {
-		f.send("a", 0.3)
-		f.send("b", 0.2)
+		f.sendSequence("a", 0.3)
+		f.sendSequence("b", 0.2)
 	}
 	if !f.full && f.stops["g1"] != nil {
 		f.post("/v1/sensors/device")
 	}
 }
 
-// end stops somebody, and nobody answers Prometheus any more.
-func (f *recording) end(name string) {
+// stopTarget stops a process; Prometheus gets no more answers from it.
+func (f *recording) stopTarget(name string) {
 	f.Helper()
 	f.stops[name]()
 	delete(f.stops, name)
@@ -120,27 +120,27 @@ func (f *recording) end(name string) {
 	}
 }
 
-// minutes lets time pass, and scrapes.
-func (f *recording) minutes(n int, each func()) {
+// advanceMinutes advances the time, and scrapes.
+func (f *recording) advanceMinutes(n int, each func()) {
 	f.Helper()
 	clock := time.NewTicker(f.tick)
 	defer clock.Stop()
 	for range n {
 		each()
 		<-clock.C
-		f.scrape()
+		f.scrapeAll()
 	}
 }
 
 var sampleLine = regexp.MustCompile(`^(eusn_\w+)(?:\{(.*)\})? (\S+)$`)
 
-func (f *recording) scrape() {
+func (f *recording) scrapeAll() {
 	f.Helper()
 	for _, t := range f.targets {
 		labels := fmt.Sprintf(`job="%s", instance="%s"`, t.job, t.instance)
 		res, err := http.Get(t.at.URL() + "/metrics")
 		if err != nil {
-			f.add(`up{`+labels+`}`, 0)
+			f.addValue(`up{`+labels+`}`, 0)
 			continue
 		}
 		page, err := io.ReadAll(res.Body)
@@ -148,7 +148,7 @@ func (f *recording) scrape() {
 		if err != nil {
 			f.Fatal(err)
 		}
-		f.add(`up{`+labels+`}`, 1)
+		f.addValue(`up{`+labels+`}`, 1)
 		for line := range strings.Lines(string(page)) {
 			m := sampleLine.FindStringSubmatch(strings.TrimSpace(line))
 			if m == nil || !f.names[m[1]] {
@@ -162,13 +162,13 @@ func (f *recording) scrape() {
 				v = told
 			}
 			if strings.HasSuffix(m[1], "_seconds") && m[1] != certificateExpires.name { // a time, not an age
-				v = math.Round(v * float64(f.stretch()))
+				v = math.Round(v * float64(f.timeFactor()))
 			}
 			own := labels
 			if m[2] != "" {
 				own += ", " + m[2]
 			}
-			f.add(m[1]+"{"+own+"}", v)
+			f.addValue(m[1]+"{"+own+"}", v)
 		}
 	}
 	f.length++
@@ -179,7 +179,7 @@ func (f *recording) scrape() {
 	}
 }
 
-func (f *recording) add(series string, v float64) {
+func (f *recording) addValue(series string, v float64) {
 	values := f.series[series]
 	for len(values) < f.length {
 		values = append(values, math.NaN())
@@ -187,8 +187,8 @@ func (f *recording) add(series string, v float64) {
 	f.series[series] = append(values, v)
 }
 
-// text is the recording as a test of promtool.
-func (f *recording) text(alert, about string) []byte {
+// promtoolTest returns the recording as a test of promtool.
+func (f *recording) promtoolTest(alert, about string) []byte {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, `# The fault of %s: %s.
 # Recorded by go test ./internal/metrics -run TestFaults -record-faults from a real
@@ -199,9 +199,9 @@ evaluation_interval: 1m
 tests:
   - interval: 1m
     input_series:
-`, alert, about, f.tick, f.stretch(), healthyMinutes)
+`, alert, about, f.tick, f.timeFactor(), healthyMinutes)
 	for _, name := range slices.Sorted(maps.Keys(f.series)) {
-		fmt.Fprintf(&b, "      - {series: '%s', values: '%s'}\n", name, values(f.series[name]))
+		fmt.Fprintf(&b, "      - {series: '%s', values: '%s'}\n", name, formatValues(f.series[name]))
 	}
 	const fired = `group by (alertname) (last_over_time(ALERTS{alertstate="firing"}[3h]))`
 	fmt.Fprintf(&b, `    promql_expr_test: # all that has fired until then
@@ -215,9 +215,9 @@ tests:
 	return b.Bytes()
 }
 
-// values writes numbers as promtool reads them: 5x3 is 5 four times, 5+2x3 is 5,
-// 7, 9, 11, stale is where a series ends, _ where it is not.
-func values(v []float64) string {
+// formatValues formats numbers for promtool: 5x3 is 5 four times, 5+2x3 is 5, 7, 9, 11, stale is
+// the end of a series, _ a missing value.
+func formatValues(v []float64) string {
 	var words []string
 	for i := 0; i < len(v); {
 		n := 1
@@ -246,22 +246,22 @@ func values(v []float64) string {
 		}
 		switch {
 		case n > 1 && step == 0:
-			words = append(words, fmt.Sprintf("%sx%d", number(v[i]), n-1))
+			words = append(words, fmt.Sprintf("%sx%d", formatNumber(v[i]), n-1))
 		case n > 2:
-			words = append(words, fmt.Sprintf("%s%sx%d", number(v[i]), sign(step), n-1))
+			words = append(words, fmt.Sprintf("%s%sx%d", formatNumber(v[i]), formatSign(step), n-1))
 		default:
-			words, n = append(words, number(v[i])), 1
+			words, n = append(words, formatNumber(v[i])), 1
 		}
 		i += n
 	}
 	return strings.Join(words, " ")
 }
 
-func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-func sign(v float64) string {
+func formatSign(v float64) string {
 	if v > 0 {
-		return "+" + number(v)
+		return "+" + formatNumber(v)
 	}
-	return number(v)
+	return formatNumber(v)
 }

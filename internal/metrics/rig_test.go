@@ -20,10 +20,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-const patience = time.Minute // far beyond what any test needs, so that only a hang fails by it
+const patience = time.Minute // far longer than any test needs, so that only a hang exceeds it
 
-// testModel has one channel and two classes; sequences end where producers
-// mark it.
+// testModel has one channel and two classes; producers mark the ends of sequences.
 func testModel(t *testing.T) *reservoir.Model {
 	t.Helper()
 	net, err := reservoir.Draw(reservoir.Spec{
@@ -56,8 +55,8 @@ func newRig(t *testing.T) *rig {
 	return &rig{t, s, js}
 }
 
-// start runs a stage; what it returns stops it and waits for its end.
-func (r *rig) start(counters *pipeline.Counters, c pipeline.Config) (stop func()) {
+// startStage runs a stage; stop stops the stage and waits for its end.
+func (r *rig) startStage(counters *pipeline.Counters, c pipeline.Config) (stop func()) {
 	r.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done, ready := make(chan error, 1), make(chan struct{})
@@ -95,8 +94,8 @@ func (r *rig) start(counters *pipeline.Counters, c pipeline.Config) (stop func()
 	return stop
 }
 
-// shadow has a readout score beside the one that answers.
-func (r *rig) shadow(counters *pipeline.Counters) {
+// startShadow adds a shadow readout.
+func (r *rig) startShadow(counters *pipeline.Counters) {
 	r.Helper()
 	m := testModel(r.T)
 	m.Readouts[0].Weights[0] = 2
@@ -111,11 +110,11 @@ func (r *rig) shadow(counters *pipeline.Counters) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	until(r.T, "the shadow to be scored", func() bool { return len(counters.Shadows()) == 1 })
+	waitUntil(r.T, "the shadow to be scored", func() bool { return len(counters.Shadows()) == 1 })
 }
 
-// publish sends a message of samples under a key; header holds pairs.
-func (r *rig) publish(key string, x []float32, header ...string) {
+// publishSamples publishes a message of samples with a key; header has pairs.
+func (r *rig) publishSamples(key string, x []float32, header ...string) {
 	r.Helper()
 	enc, err := codec.NewInputEncoder([]string{"x"}, codec.InputOptions{})
 	if err != nil {
@@ -125,10 +124,10 @@ func (r *rig) publish(key string, x []float32, header ...string) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	r.send(key, bytes.Clone(data), header...)
+	r.sendMessage(key, bytes.Clone(data), header...)
 }
 
-func (r *rig) send(key string, data []byte, header ...string) {
+func (r *rig) sendMessage(key string, data []byte, header ...string) {
 	r.Helper()
 	msg := nats.NewMsg("sensors." + key)
 	msg.Data = data
@@ -140,7 +139,7 @@ func (r *rig) send(key string, data []byte, header ...string) {
 	}
 }
 
-func served(t *testing.T, o Options) (base string, s *Server) {
+func startServer(t *testing.T, o Options) (base string, s *Server) {
 	t.Helper()
 	s, err := Listen("127.0.0.1:0", o)
 	if err != nil {
@@ -154,7 +153,7 @@ func served(t *testing.T, o Options) (base string, s *Server) {
 	return "http://" + s.Addr(), s
 }
 
-func get(t *testing.T, url string) (code int, body string) {
+func getPage(t *testing.T, url string) (code int, body string) {
 	t.Helper()
 	res, err := http.Get(url)
 	if err != nil {
@@ -168,7 +167,7 @@ func get(t *testing.T, url string) (code int, body string) {
 	return res.StatusCode, string(b)
 }
 
-func until(t *testing.T, what string, ok func() bool) {
+func waitUntil(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(patience); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(end) {

@@ -10,9 +10,8 @@ import (
 
 const runbookURL = "https://github.com/eusn-stream/eusn-stream/blob/main/docs/runbook.md#"
 
-// Each alert has its section in the runbook and names it, each section has its
-// alert, and says what happened, what it means and what to do. The first advice
-// never destroys anything.
+// TestRunbook: each alert has a section in the runbook and links to it, each section has an alert,
+// and describes the event, its meaning and the remedy. The first advice is never destructive.
 func TestRunbook(t *testing.T) {
 	read := func(path string) string {
 		t.Helper()

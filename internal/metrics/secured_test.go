@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// secured are the files of an Access, and an authority that clients know.
+// secured has the files of an Access, and an authority that clients trust.
 type secured struct {
 	*testing.T
 	dir       string
@@ -38,10 +38,10 @@ func newSecured(t *testing.T) *secured {
 	}
 	s := &secured{t, t.TempDir(), authority, x509.NewCertPool(), &pipelinetest.LogBook{}}
 	s.pool.AppendCertsFromPEM(authority.Cert)
-	s.pair("server", time.Now())
-	s.write("ca.pem", string(authority.Cert))
-	s.write("users", "# people\n\nann:"+hashOf(t, "ann's password")+"\n")
-	s.write("token", goodToken+"\n")
+	s.writePair("server", time.Now())
+	s.writeFile("ca.pem", string(authority.Cert))
+	s.writeFile("users", "# people\n\nann:"+hashOf(t, "ann's password")+"\n")
+	s.writeFile("token", goodToken+"\n")
 	return s
 }
 
@@ -54,39 +54,39 @@ func hashOf(t *testing.T, password string) string {
 	return string(hash)
 }
 
-func (s *secured) path(name string) string { return filepath.Join(s.dir, name) }
+func (s *secured) filePath(name string) string { return filepath.Join(s.dir, name) }
 
-func (s *secured) write(name, text string) {
+func (s *secured) writeFile(name, text string) {
 	s.Helper()
-	if err := os.WriteFile(s.path(name)+".new", []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(s.filePath(name)+".new", []byte(text), 0o600); err != nil {
 		s.Fatal(err)
 	}
-	if err := os.Rename(s.path(name)+".new", s.path(name)); err != nil {
+	if err := os.Rename(s.filePath(name)+".new", s.filePath(name)); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// pair writes a certificate of that time and its key.
-func (s *secured) pair(name string, at time.Time) {
+// writePair writes a certificate created at a time, and its key.
+func (s *secured) writePair(name string, at time.Time) {
 	s.Helper()
 	p, err := certs.NewServer(s.authority, []string{"localhost", "127.0.0.1"}, at)
 	if err != nil {
 		s.Fatal(err)
 	}
-	s.write(name+".key", string(p.Key))
-	s.write(name+".pem", string(p.Cert))
+	s.writeFile(name+".key", string(p.Key))
+	s.writeFile(name+".pem", string(p.Cert))
 }
 
-// serve opens a server whose files are read at every request.
-func (s *secured) serve(a Access) string {
+// startServer starts a server that rereads its files at every request.
+func (s *secured) startServer(a Access) string {
 	s.Helper()
-	d, err := a.open(s.book.Logger())
+	d, err := a.openDoor(s.book.Logger())
 	if err != nil {
 		s.Fatal(err)
 	}
 	d.files.every, d.pause = 0, 0
 	o := Options{Counters: new(pipeline.Counters), Log: s.book.Logger(), patience: patience}
-	server, err := d.serve("127.0.0.1:0", handler(o, newRegistry(o)), patience)
+	server, err := d.serveGuarded("127.0.0.1:0", newHandler(o, newRegistry(o)), patience)
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -98,8 +98,8 @@ func (s *secured) serve(a Access) string {
 	return server.URL()
 }
 
-// ask sends a request on a connection of its own. Headers are pairs.
-func (s *secured) ask(url string, with *tls.Config, header ...string) (*http.Response, string, error) {
+// sendRequest sends a request on a separate connection. Headers are pairs.
+func (s *secured) sendRequest(url string, with *tls.Config, header ...string) (*http.Response, string, error) {
 	s.Helper()
 	if with == nil {
 		with = &tls.Config{}
@@ -122,27 +122,27 @@ func (s *secured) ask(url string, with *tls.Config, header ...string) (*http.Res
 	return res, string(body), err
 }
 
-// code is the status of a request with a login, "" for none.
-func (s *secured) code(url, login string) int {
+// requestStatus returns the status of a request with a login, "" for none.
+func (s *secured) requestStatus(url, login string) int {
 	s.Helper()
 	var header []string
 	if login != "" {
 		header = []string{"Authorization", login}
 	}
-	res, _, err := s.ask(url, nil, header...)
+	res, _, err := s.sendRequest(url, nil, header...)
 	if err != nil {
 		s.Fatal(err)
 	}
 	return res.StatusCode
 }
 
-func basic(user, password string) string {
+func basicAuth(user, password string) string {
 	r := &http.Request{Header: http.Header{}}
 	r.SetBasicAuth(user, password)
 	return r.Header.Get("Authorization")
 }
 
-// clientPair is a client's certificate.
+// clientPair returns a client's certificate.
 func clientPair(t *testing.T, by certs.Pair) tls.Certificate {
 	t.Helper()
 	authority, err := tls.X509KeyPair(by.Cert, by.Key)

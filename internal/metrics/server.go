@@ -21,46 +21,45 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Limits of the server. Prometheus gives up after 10 s by default; a client that
-// takes longer to ask or to read is cut off.
+// Limits of the server. Prometheus gives up after 10 s by default; slower clients are disconnected.
 const (
 	requestTime  = 10 * time.Second
-	headerTime   = 2 * time.Second // also for a TLS handshake
+	headerTime   = 2 * time.Second // includes a TLS handshake
 	idleTime     = 15 * time.Second
 	headerBytes  = 16 << 10
-	shutdownTime = time.Second // for answers under way
+	shutdownTime = time.Second // for pending answers
 )
 
-// Limits of its connections, which need no login.
+// Limits of connections, which apply before a login.
 const (
 	Connections = 256
 	perAddress  = 64
 )
 
-// ErrOpen is the error for an address that others than this machine can reach, without
-// TLS and a login.
+// ErrOpen is the error for an address that other machines can reach, without TLS and a login.
 var ErrOpen = errors.New("others than this machine can reach this address, so it needs TLS and a login")
 
-// Options say what a server shows.
+// Options configure a server.
 type Options struct {
-	Counters *pipeline.Counters // of the stage, which may start and end while the server runs
+	Counters *pipeline.Counters // of the stage, which may start and end during the server's life
 	Version  string             // of the program
 	GPUs     GPUs               // nil = none
-	Access   Access             // who may ask
-	Traces   func() trace.Stats // of traces; nil = there are none
-	// Page answers GET / and what is below /page/ (package internal/page); nil = nothing does.
-	// It is served behind what guards the rest.
+	Access   Access             // access control
+	Traces   func() trace.Stats // of traces; nil = no traces
+	// Page serves GET / and paths below /page/ (package internal/page); nil = no page. The access
+	// control applies to it.
 	Page http.Handler
-	// Alive is why /healthz fails, and the process has to be started again; nil = it never does.
+	// Alive returns the reason for a failing /healthz, after which the process must be restarted;
+	// nil = never fails.
 	Alive func() error
-	// Certificates are those that the process uses; nil = none.
+	// Certificates are the process's certificates; nil = none.
 	Certificates *certs.Watch
 	Log          *slog.Logger // optional
 
 	patience time.Duration // requestTime, for tests
 }
 
-// Server answers on one address until Close.
+// Server serves one address until Close.
 type Server struct {
 	http     http.Server
 	listener net.Listener
@@ -68,8 +67,8 @@ type Server struct {
 	done     chan struct{}
 }
 
-// Listen serves on a TCP address, "host:port"; without a host on all of the
-// machine's, with port 0 on a free one.
+// Listen serves on a TCP address, "host:port"; without a host on all addresses of the machine, with
+// port 0 on a free port.
 func Listen(addr string, o Options) (*Server, error) {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
@@ -77,26 +76,26 @@ func Listen(addr string, o Options) (*Server, error) {
 	if o.patience == 0 {
 		o.patience = requestTime
 	}
-	d, err := o.Access.open(o.Log)
+	d, err := o.Access.openDoor(o.Log)
 	if err != nil {
 		return nil, err
 	}
-	return d.serve(addr, handler(o, newRegistry(o)), o.patience)
+	return d.serveGuarded(addr, newHandler(o, newRegistry(o)), o.patience)
 }
 
-// serve serves all of h behind the door.
-func (d *door) serve(addr string, h http.Handler, patience time.Duration) (*Server, error) {
+// serveGuarded serves h with access control.
+func (d *door) serveGuarded(addr string, h http.Handler, patience time.Duration) (*Server, error) {
 	log := d.log
-	if err := d.access.check(addr); err != nil {
+	if err := d.access.checkAddress(addr); err != nil {
 		return nil, err
 	}
 	l, err := net.Listen("tcp", addr)
 	if err != nil {
 		return nil, fmt.Errorf("metrics: %w", err)
 	}
-	quiet := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // clients that break off are no news
+	quiet := slog.NewLogLogger(log.Handler(), slog.LevelDebug) // disconnects of clients are normal
 	s := &Server{listener: l, scheme: "http", done: make(chan struct{}), http: http.Server{
-		Handler:           d.guard(h),
+		Handler:           d.guardHandler(h),
 		ReadHeaderTimeout: min(headerTime, patience), ReadTimeout: patience, WriteTimeout: patience, IdleTimeout: idleTime, MaxHeaderBytes: headerBytes, ErrorLog: quiet,
 	}}
 	if d.access.Cert != "" {
@@ -105,33 +104,32 @@ func (d *door) serve(addr string, h http.Handler, patience time.Duration) (*Serv
 	l = listen.Limit(l, listen.Limits{Connections: Connections, PerAddress: perAddress, Name: "metrics", Log: log})
 	go func() {
 		defer close(s.done)
-		if err := s.http.Serve(d.listen(l)); !errors.Is(err, http.ErrServerClosed) {
+		if err := s.http.Serve(d.wrapListener(l)); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("metrics are no longer served", "addr", addr, "err", err)
 		}
 	}()
 	return s, nil
 }
 
-// Addr is where the server listens, "host:port".
+// Addr returns the server's address, "host:port".
 func (s *Server) Addr() string { return s.listener.Addr().String() }
 
-// URL is where to ask, without a path: "http://host:port", or https with TLS.
+// URL returns the base URL: "http://host:port", or https with TLS.
 func (s *Server) URL() string { return s.scheme + "://" + s.Addr() }
 
-// Close lets answers under way finish for a second, ends all connections and
-// returns.
+// Close lets pending answers finish for a second, then ends all connections.
 func (s *Server) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), shutdownTime)
 	defer cancel()
 	err := s.http.Shutdown(ctx)
-	if errors.Is(err, context.DeadlineExceeded) { // somebody who does not read
+	if errors.Is(err, context.DeadlineExceeded) { // a client does not read
 		err = s.http.Close()
 	}
 	<-s.done
 	return err
 }
 
-// newRegistry holds everything that is exported.
+// newRegistry returns a registry with all exported metrics.
 func newRegistry(o Options) *prometheus.Registry {
 	r := prometheus.NewRegistry()
 	r.MustRegister(newStage(o.Counters, o.Version), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -147,25 +145,25 @@ func newRegistry(o Options) *prometheus.Registry {
 	return r
 }
 
-func handler(o Options, r *prometheus.Registry) http.Handler {
+func newHandler(o Options, r *prometheus.Registry) http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", promhttp.HandlerFor(r, promhttp.HandlerOpts{ErrorLog: scrapeLog{o.Log}, ErrorHandling: promhttp.ContinueOnError}))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) {
 		if o.Alive != nil {
 			if err := o.Alive(); err != nil {
-				answer(w, http.StatusServiceUnavailable, err.Error())
+				writeText(w, http.StatusServiceUnavailable, err.Error())
 				return
 			}
 		}
-		answer(w, http.StatusOK, "alive")
+		writeText(w, http.StatusOK, "alive")
 	})
 	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
 		status := o.Counters.Status()
 		if why := status.Unready(); len(why) > 0 {
-			answer(w, http.StatusServiceUnavailable, strings.Join(why, "\n"))
+			writeText(w, http.StatusServiceUnavailable, strings.Join(why, "\n"))
 			return
 		}
-		answer(w, http.StatusOK, fmt.Sprintf("ready: %d partitions", len(status.Partitions)))
+		writeText(w, http.StatusOK, fmt.Sprintf("ready: %d partitions", len(status.Partitions)))
 	})
 	if o.Page != nil {
 		mux.Handle("GET /{$}", o.Page)
@@ -174,15 +172,14 @@ func handler(o Options, r *prometheus.Registry) http.Handler {
 	return mux
 }
 
-func answer(w http.ResponseWriter, code int, text string) {
+func writeText(w http.ResponseWriter, code int, text string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")
 	w.WriteHeader(code)
-	_, _ = io.WriteString(w, text+"\n") // a client that is gone asks again
+	_, _ = io.WriteString(w, text+"\n") // a disconnected client retries
 }
 
-// scrapeLog logs what goes wrong in a scrape. A client that breaks it off is no fault of
-// this process.
+// scrapeLog logs errors of a scrape. A client's disconnect is no error of this process.
 type scrapeLog struct{ log *slog.Logger }
 
 func (l scrapeLog) Println(args ...any) {

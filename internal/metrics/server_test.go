@@ -26,24 +26,24 @@ import (
 func TestReadiness(t *testing.T) {
 	r := newRig(t)
 	var counters pipeline.Counters
-	base, server := served(t, Options{Counters: &counters})
+	base, server := startServer(t, Options{Counters: &counters})
 	want := func(path string, code int, text string) {
 		t.Helper()
-		if c, body := get(t, base+path); c != code || !strings.Contains(body, text) {
+		if c, body := getPage(t, base+path); c != code || !strings.Contains(body, text) {
 			t.Errorf("%s: %d %q, want %d and %q", path, c, body, code, text)
 		}
 	}
 	want("/healthz", 200, "alive")
 	want("/readyz", 503, "starting")
-	stop := r.start(&counters, pipeline.Config{Partitions: 3, Shards: 1})
-	until(t, "readiness", func() bool { code, _ := get(t, base+"/readyz"); return code == 200 })
+	stop := r.startStage(&counters, pipeline.Config{Partitions: 3, Shards: 1})
+	waitUntil(t, "readiness", func() bool { code, _ := getPage(t, base+"/readyz"); return code == 200 })
 	want("/readyz", 200, "ready: 3 partitions")
 	want("/healthz", 200, "alive")
 	stop()
 	want("/readyz", 503, "ended")
 	want("/healthz", 200, "alive")
 
-	if c, _ := get(t, base+"/nothing"); c != 404 {
+	if c, _ := getPage(t, base+"/nothing"); c != 404 {
 		t.Errorf("an unknown path: %d, want 404", c)
 	}
 	if res, err := http.Post(base+"/metrics", "text/plain", nil); err != nil || res.StatusCode != 405 {
@@ -57,18 +57,18 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
-// A partition that cannot be restored keeps the stage unready, and the answer
-// names it.
+// TestStoppedPartition: a partition that cannot be restored keeps the stage unready, and the answer
+// names the partition.
 func TestStoppedPartition(t *testing.T) {
 	r := newRig(t)
 	var counters pipeline.Counters
-	base, _ := served(t, Options{Counters: &counters})
+	base, _ := startServer(t, Options{Counters: &counters})
 	c := pipeline.Config{Partitions: 2, Shards: 1}
-	stop := r.start(&counters, c)
-	r.publish("a", []float32{1})
-	until(t, "an answer", func() bool { return counters.Stats().Messages == 1 })
+	stop := r.startStage(&counters, c)
+	r.publishSamples("a", []float32{1})
+	waitUntil(t, "an answer", func() bool { return counters.Stats().Messages == 1 })
 	stop()
-	for _, name := range []string{"OBJ_EUSN-SNAP", "EUSN-IN"} { // a state that nothing brings back
+	for _, name := range []string{"OBJ_EUSN-SNAP", "EUSN-IN"} { // removes any source of the state
 		store, err := r.js.Stream(context.Background(), name)
 		if err == nil {
 			err = store.Purge(context.Background())
@@ -93,14 +93,14 @@ func TestStoppedPartition(t *testing.T) {
 	go func() { done <- s.Run(ctx) }()
 	var code int
 	var body string
-	until(t, "a stopped partition, and the other one read", func() bool {
-		code, body = get(t, base+"/readyz")
+	waitUntil(t, "a stopped partition, and the other one read", func() bool {
+		code, body = getPage(t, base+"/readyz")
 		return strings.HasPrefix(body, "partition ") && strings.Count(body, "\n") == 1 && strings.Contains(body, "stopped")
 	})
 	if code != 503 || !regexp.MustCompile(`^partition [01]: stopped: pipeline: snapshot \S+ in \S+, .* is lost.*\n$`).MatchString(body) {
 		t.Errorf("%d %q, want one line that names the partition and why", code, body)
 	}
-	_, page := get(t, base+"/metrics")
+	_, page := getPage(t, base+"/metrics")
 	if n := sample(t, page, `eusn_partitions{phase="stopped"}`); n != 1 {
 		t.Errorf("%v partitions stopped, want 1", n)
 	}
@@ -110,12 +110,12 @@ func TestStoppedPartition(t *testing.T) {
 	}
 }
 
-// Clients that never finish their request, or never read, are cut off. Other
-// clients do not wait for them, and neither does the end of the server.
+// TestSlowClients: clients that never finish their request, or never read, are disconnected. Other
+// clients do not wait for them, nor does Close.
 func TestSlowClients(t *testing.T) {
-	o := full(t)
-	o.patience = 2 * time.Second // long enough for an honest client on a loaded machine
-	base, server := served(t, o)
+	o := fullOptions(t)
+	o.patience = 2 * time.Second // long enough for a normal client on a loaded machine
+	base, server := startServer(t, o)
 	dial := func() net.Conn {
 		conn, err := net.Dial("tcp", server.Addr())
 		if err == nil {
@@ -137,7 +137,7 @@ func TestSlowClients(t *testing.T) {
 	half, deaf := dial(), dial()
 	fmt.Fprint(half, "GET /metrics HTTP/1.1\r\nHost: x\r\n")
 	var ended sync.WaitGroup
-	ended.Go(func() { // requests until the server's answers find no room
+	ended.Go(func() { // sends requests until the server's answers find no room
 		var err error
 		for err == nil {
 			_, err = fmt.Fprint(deaf, strings.Repeat("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", 100))
@@ -145,7 +145,7 @@ func TestSlowClients(t *testing.T) {
 		cutOff("a client that never reads", err)
 	})
 	for range 20 {
-		if code, _ := get(t, base+"/metrics"); code != 200 {
+		if code, _ := getPage(t, base+"/metrics"); code != 200 {
 			t.Errorf("beside slow clients: %d", code)
 		}
 	}
@@ -155,8 +155,8 @@ func TestSlowClients(t *testing.T) {
 	}
 	ended.Wait()
 
-	o.patience = patience // no more cutting off but by Close
-	_, server = served(t, o)
+	o.patience = patience // from now on only Close disconnects
+	_, server = startServer(t, o)
 	deaf = dial()
 	var sent atomic.Int64
 	ended.Go(func() {
@@ -168,7 +168,7 @@ func TestSlowClients(t *testing.T) {
 		cutOff("a client that never reads, at the end", err)
 	})
 	for last := int64(-1); sent.Load() != last; time.Sleep(200 * time.Millisecond) {
-		last = sent.Load() // until the server is stuck
+		last = sent.Load() // until the server is blocked
 	}
 	if err := server.Close(); err != nil {
 		t.Error(err)
@@ -184,8 +184,8 @@ type hungUp struct {
 
 func (h hungUp) Write([]byte) (int, error) { return 0, h.err }
 
-// A scraper that hangs up is no error of this process: status would tell of it for ten
-// minutes. Other errors of a scrape are.
+// TestScraperHangsUp: a disconnect of a scraper is no error of this process, because status would
+// report it for ten minutes. Other scrape errors are.
 func TestScraperHangsUp(t *testing.T) {
 	for _, c := range []struct {
 		err  error
@@ -196,7 +196,7 @@ func TestScraperHangsUp(t *testing.T) {
 	} {
 		var said strings.Builder
 		o := Options{Counters: new(pipeline.Counters), Log: slog.New(slog.NewTextHandler(&said, nil))}
-		handler(o, newRegistry(o)).ServeHTTP(hungUp{httptest.NewRecorder(), c.err}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+		newHandler(o, newRegistry(o)).ServeHTTP(hungUp{httptest.NewRecorder(), c.err}, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		if logs := strings.Contains(said.String(), "level=ERROR"); logs != c.logs {
 			t.Errorf("%v: logged %v, want %v: %s", c.err, logs, c.logs, &said)
 		}
@@ -204,7 +204,7 @@ func TestScraperHangsUp(t *testing.T) {
 }
 
 func TestListenFails(t *testing.T) {
-	_, taken := served(t, Options{Counters: new(pipeline.Counters)})
+	_, taken := startServer(t, Options{Counters: new(pipeline.Counters)})
 	if _, err := Listen(taken.Addr(), Options{Counters: new(pipeline.Counters)}); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("a second listener on %s: %v", taken.Addr(), err)
 	}

@@ -11,9 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// plain are the metrics without labels, read from one snapshot of the
-// stage's counters.
-var plain = []struct {
+// unlabeled are the metrics without labels, read from one snapshot of the stage's counters.
+var unlabeled = []struct {
 	kind       prometheus.ValueType
 	name, help string
 	value      func(s *pipeline.Stats) float64
@@ -52,35 +51,35 @@ var plain = []struct {
 	{gauge, "eusn_streams", "Streams remembered.", func(s *pipeline.Stats) float64 { return float64(s.Streams) }},
 }
 
-// labelled are the others.
+// The metrics with labels.
 var (
-	predictions = define(counter, "eusn_predictions_total", "Predictions the server has acknowledged, by their integrity.", "integrity")
-	flagged     = define(counter, "eusn_predictions_flagged_total", "Predictions the server has acknowledged that carry a flag; one with two flags counts for each.", "flag")
-	classes     = define(counter, "eusn_predictions_by_class_total", "Predictions the server has acknowledged, early ones included, by their class.", "class")
-	deadLetters = define(counter, "eusn_dead_letters_total", "Messages that could not be used, by why.", "reason")
-	shadows     = define(counter, "eusn_shadow_predictions_total", "Predictions of a shadow that the server has.", "readout")
-	missed      = define(counter, "eusn_shadow_missed_total", "Predictions of a shadow that were left out, because the server did not take them in time or the engine does not take the shadow.", "readout")
-	agreeing    = define(counter, "eusn_shadow_agreements_total", "Predictions of a shadow, also those left out, of the class that the job has predicted.", "readout")
-	stateRows   = define(gauge, "eusn_state_rows", "State rows of open sequences, by where they are.", "place")
-	rowCapacity = define(gauge, "eusn_state_rows_capacity", "State rows that all engines may hold.")
-	streamRoom  = define(gauge, "eusn_streams_capacity", "Streams that the partitions of this worker may remember.")
-	consumers   = define(gauge, "eusn_consumers", "Consumers of the job's input or output, of the one that has less room.")
-	consumerCap = define(gauge, "eusn_consumers_capacity", "How many consumers the same NATS stream may have.")
-	batchRows   = define(histogram, "eusn_batch_rows", "Samples per batch, replayed ones included.")
-	stepTime    = define(histogram, "eusn_step_seconds", "Time per engine call.")
-	commitTime  = define(histogram, "eusn_commit_seconds", "Time from a batch's first publish until the server had all of it.")
-	saturated   = define(histogram, "eusn_state_saturated_ratio", "Units of a state that have come to their activation's limit in its sequence, of some states of each snapshot.")
-	stateSize   = define(histogram, "eusn_state_size", "Root of the mean square of a state's units, of the same states.")
-	ready       = define(gauge, "eusn_ready", "1 where /readyz says 200.")
-	engineInfo  = define(gauge, "eusn_engine_info", "1: what computes, and which model.", "engine", "arithmetic", "model", "version")
-	partitions  = define(gauge, "eusn_partitions", "Partitions of this worker, by what it does with them.", "phase")
-	epoch       = define(gauge, "eusn_partition_epoch", "Epoch of the partition: it rises with every claim by any worker.", "partition")
-	lag         = define(gauge, "eusn_partition_lag_messages", "Input messages stored but not answered, as of the last one received.", "partition")
-	lagTime     = define(gauge, "eusn_partition_lag_seconds", "Age of the oldest input message that is stored but not answered, as the server was asked; 0 where there is none, NaN where it is not known.", "partition")
-	unsaved     = define(gauge, "eusn_partition_snapshot_age_seconds", "Age of the oldest answered message that no snapshot in use holds; 0 where there is none.", "partition")
+	predictions = defineMetric(counter, "eusn_predictions_total", "Predictions the server has acknowledged, by their integrity.", "integrity")
+	flagged     = defineMetric(counter, "eusn_predictions_flagged_total", "Predictions the server has acknowledged that carry a flag; one with two flags counts for each.", "flag")
+	classes     = defineMetric(counter, "eusn_predictions_by_class_total", "Predictions the server has acknowledged, early ones included, by their class.", "class")
+	deadLetters = defineMetric(counter, "eusn_dead_letters_total", "Messages that could not be used, by why.", "reason")
+	shadows     = defineMetric(counter, "eusn_shadow_predictions_total", "Predictions of a shadow that the server has.", "readout")
+	missed      = defineMetric(counter, "eusn_shadow_missed_total", "Predictions of a shadow that were left out, because the server did not take them in time or the engine does not take the shadow.", "readout")
+	agreeing    = defineMetric(counter, "eusn_shadow_agreements_total", "Predictions of a shadow, also those left out, of the class that the job has predicted.", "readout")
+	stateRows   = defineMetric(gauge, "eusn_state_rows", "State rows of open sequences, by where they are.", "place")
+	rowCapacity = defineMetric(gauge, "eusn_state_rows_capacity", "State rows that all engines may hold.")
+	streamRoom  = defineMetric(gauge, "eusn_streams_capacity", "Streams that the partitions of this worker may remember.")
+	consumers   = defineMetric(gauge, "eusn_consumers", "Consumers of the job's input or output, of the one that has less room.")
+	consumerCap = defineMetric(gauge, "eusn_consumers_capacity", "How many consumers the same NATS stream may have.")
+	batchRows   = defineMetric(histogram, "eusn_batch_rows", "Samples per batch, replayed ones included.")
+	stepTime    = defineMetric(histogram, "eusn_step_seconds", "Time per engine call.")
+	commitTime  = defineMetric(histogram, "eusn_commit_seconds", "Time from a batch's first publish until the server had all of it.")
+	saturated   = defineMetric(histogram, "eusn_state_saturated_ratio", "Units of a state that have come to their activation's limit in its sequence, of some states of each snapshot.")
+	stateSize   = defineMetric(histogram, "eusn_state_size", "Root of the mean square of a state's units, of the same states.")
+	ready       = defineMetric(gauge, "eusn_ready", "1 where /readyz says 200.")
+	engineInfo  = defineMetric(gauge, "eusn_engine_info", "1: what computes, and which model.", "engine", "arithmetic", "model", "version")
+	partitions  = defineMetric(gauge, "eusn_partitions", "Partitions of this worker, by what it does with them.", "phase")
+	epoch       = defineMetric(gauge, "eusn_partition_epoch", "Epoch of the partition: it rises with every claim by any worker.", "partition")
+	lag         = defineMetric(gauge, "eusn_partition_lag_messages", "Input messages stored but not answered, as of the last one received.", "partition")
+	lagTime     = defineMetric(gauge, "eusn_partition_lag_seconds", "Age of the oldest input message that is stored but not answered, as the server was asked; 0 where there is none, NaN where it is not known.", "partition")
+	unsaved     = defineMetric(gauge, "eusn_partition_snapshot_age_seconds", "Age of the oldest answered message that no snapshot in use holds; 0 where there is none.", "partition")
 )
 
-// stage collects a stage's counters and its status.
+// stage collects a stage's counters and status.
 type stage struct {
 	counters *pipeline.Counters
 	version  string
@@ -89,8 +88,8 @@ type stage struct {
 
 func newStage(c *pipeline.Counters, version string) *stage {
 	s := &stage{counters: c, version: version}
-	for _, p := range plain {
-		s.plain = append(s.plain, define(p.kind, p.name, p.help))
+	for _, p := range unlabeled {
+		s.plain = append(s.plain, defineMetric(p.kind, p.name, p.help))
 	}
 	return s
 }
@@ -101,81 +100,81 @@ func (s *stage) metrics() []*metric {
 }
 
 // Describe implements prometheus.Collector.
-func (s *stage) Describe(out chan<- *prometheus.Desc) { describe(out, s.metrics()) }
+func (s *stage) Describe(out chan<- *prometheus.Desc) { describeAll(out, s.metrics()) }
 
 // Collect implements prometheus.Collector.
 func (s *stage) Collect(out chan<- prometheus.Metric) {
 	stats, status := s.counters.Stats(), s.counters.Status()
-	for i, p := range plain {
-		s.plain[i].send(out, p.value(&stats))
+	for i, p := range unlabeled {
+		s.plain[i].sendValue(out, p.value(&stats))
 	}
 	for word, n := range stats.PredictionsBy {
-		predictions.send(out, float64(n), word)
+		predictions.sendValue(out, float64(n), word)
 	}
 	ofClass := map[string]uint64{}
 	for class, n := range stats.PredictionsOf {
-		ofClass[strings.ToValidUTF8(class, "\uFFFD")] += n // a label that is no UTF-8 would spoil the page
+		ofClass[strings.ToValidUTF8(class, "\uFFFD")] += n // a label with invalid UTF-8 would break the whole page
 	}
 	for class, n := range ofClass {
-		classes.send(out, float64(n), class)
+		classes.sendValue(out, float64(n), class)
 	}
 	for flag, n := range stats.FlaggedBy {
-		flagged.send(out, float64(n), flag)
+		flagged.sendValue(out, float64(n), flag)
 	}
 	for reason, n := range stats.DeadLettersBy {
-		deadLetters.send(out, float64(n), reason)
+		deadLetters.sendValue(out, float64(n), reason)
 	}
 	for _, one := range s.counters.Shadows() {
-		shadows.send(out, float64(one.Predictions), one.Readout)
-		missed.send(out, float64(one.Missed), one.Readout)
-		agreeing.send(out, float64(one.Agreeing), one.Readout)
+		shadows.sendValue(out, float64(one.Predictions), one.Readout)
+		missed.sendValue(out, float64(one.Missed), one.Readout)
+		agreeing.sendValue(out, float64(one.Agreeing), one.Readout)
 	}
-	stateRows.send(out, float64(stats.Slots), "engine")
-	stateRows.send(out, float64(stats.Away), "store")
+	stateRows.sendValue(out, float64(stats.Slots), "engine")
+	stateRows.sendValue(out, float64(stats.Away), "store")
 	batchRows.sendHistogram(out, stats.BatchRows)
 	stepTime.sendHistogram(out, stats.StepTime)
 	commitTime.sendHistogram(out, stats.CommitTime)
 	states := s.counters.States()
 	saturated.sendHistogram(out, states.Saturated)
 	stateSize.sendHistogram(out, states.Size)
-	ready.send(out, boolean(len(status.Unready()) == 0))
+	ready.sendValue(out, boolValue(len(status.Unready()) == 0))
 	s.collectStatus(out, &status)
 }
 
 func (s *stage) collectStatus(out chan<- prometheus.Metric, status *pipeline.Status) {
-	rowCapacity.send(out, float64(status.MaxRows))
-	streamRoom.send(out, float64(status.MaxStreams*len(status.Partitions)))
-	consumers.send(out, float64(status.Consumers))
-	consumerCap.send(out, float64(status.MaxConsumers))
+	rowCapacity.sendValue(out, float64(status.MaxRows))
+	streamRoom.sendValue(out, float64(status.MaxStreams*len(status.Partitions)))
+	consumers.sendValue(out, float64(status.Consumers))
+	consumerCap.sendValue(out, float64(status.MaxConsumers))
 	for _, engine := range status.Engines {
-		engineInfo.send(out, 1, engine, status.Arithmetic, status.Model, s.version)
+		engineInfo.sendValue(out, 1, engine, status.Arithmetic, status.Model, s.version)
 	}
 	in := map[pipeline.Phase]int{}
 	for _, p := range status.Partitions {
 		in[p.Phase]++
-		if p.Epoch == 0 { // not claimed: nothing is known of it
+		if p.Epoch == 0 { // not claimed: unknown
 			continue
 		}
 		id := strconv.Itoa(p.Partition)
-		epoch.send(out, float64(p.Epoch), id)
-		lag.send(out, float64(p.Lag), id)
+		epoch.sendValue(out, float64(p.Epoch), id)
+		lag.sendValue(out, float64(p.Lag), id)
 		behind := math.NaN()
 		if p.LagTime != pipeline.UnknownLag {
 			behind = p.LagTime.Seconds()
 		}
-		lagTime.send(out, behind, id)
+		lagTime.sendValue(out, behind, id)
 		age := 0.0
 		if !p.Unsaved.IsZero() {
 			age = max(0, time.Since(p.Unsaved).Seconds())
 		}
-		unsaved.send(out, age, id)
+		unsaved.sendValue(out, age, id)
 	}
 	for _, phase := range pipeline.Phases() {
-		partitions.send(out, float64(in[phase]), string(phase))
+		partitions.sendValue(out, float64(in[phase]), string(phase))
 	}
 }
 
-func boolean(b bool) float64 {
+func boolValue(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -14,35 +14,35 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A known input gives known numbers, over real HTTP.
+// TestScrape: a known input gives known figures, over real HTTP.
 func TestScrape(t *testing.T) {
 	r := newRig(t)
 	var counters pipeline.Counters
-	base, _ := served(t, Options{Counters: &counters, Version: "v1.2.3"})
+	base, _ := startServer(t, Options{Counters: &counters, Version: "v1.2.3"})
 	c := pipeline.Config{Partitions: 2, Shards: 1, MaxSlots: 10, MaxStreams: 20, Reorder: 1}
-	stop := r.start(&counters, c)
+	stop := r.startStage(&counters, c)
 
 	seq, end := pipeline.HeaderSeq, pipeline.HeaderEnd
-	r.publish("a", []float32{1, 2, 3}, seq, "1")
-	r.publish("a", []float32{1, 2, 3}, seq, "1") // a repeat
-	r.publish("a", []float32{4, 5}, seq, "2", end, "1")
-	r.publish("b", []float32{1}, seq, "1")
-	r.publish("b", []float32{3}, seq, "3") // waits for 2
-	r.publish("b", []float32{2}, seq, "2")
-	r.publish("b", []float32{4}, seq, "4", end, "1")
-	r.publish("c", []float32{1}, seq, "1")
-	r.publish("c", []float32{3}, seq, "3")
-	r.publish("c", []float32{4}, seq, "4", end, "1") // 2 is given up
-	r.publish("d", []float32{1, 2}, seq, "1")        // stays open
-	r.publish("d", []float32{9}, seq, "3")           // waits
-	r.send("e", []byte("no Arrow"))
-	r.send("e", nil)
-	r.publish("e", []float32{float32(math.Inf(1))})
-	r.publish("e", []float32{1}, pipeline.HeaderCRC, "00000000")
-	r.publish("e", []float32{1}, seq, "none")
-	r.publish("e", []float32{1}, end, "1")
+	r.publishSamples("a", []float32{1, 2, 3}, seq, "1")
+	r.publishSamples("a", []float32{1, 2, 3}, seq, "1") // a repeat
+	r.publishSamples("a", []float32{4, 5}, seq, "2", end, "1")
+	r.publishSamples("b", []float32{1}, seq, "1")
+	r.publishSamples("b", []float32{3}, seq, "3") // waits for 2
+	r.publishSamples("b", []float32{2}, seq, "2")
+	r.publishSamples("b", []float32{4}, seq, "4", end, "1")
+	r.publishSamples("c", []float32{1}, seq, "1")
+	r.publishSamples("c", []float32{3}, seq, "3")
+	r.publishSamples("c", []float32{4}, seq, "4", end, "1") // 2 is given up
+	r.publishSamples("d", []float32{1, 2}, seq, "1")        // stays open
+	r.publishSamples("d", []float32{9}, seq, "3")           // waits
+	r.sendMessage("e", []byte("no Arrow"))
+	r.sendMessage("e", nil)
+	r.publishSamples("e", []float32{float32(math.Inf(1))})
+	r.publishSamples("e", []float32{1}, pipeline.HeaderCRC, "00000000")
+	r.publishSamples("e", []float32{1}, seq, "none")
+	r.publishSamples("e", []float32{1}, end, "1")
 	const sent = 18
-	until(t, "answer to all", func() bool {
+	waitUntil(t, "answer to all", func() bool {
 		s := counters.Stats()
 		return s.Messages+s.Duplicates+s.DeadLetters == sent && s.Lag == 0
 	})
@@ -154,14 +154,14 @@ eusn_streams_capacity 40
 	if err := testutil.ScrapeAndCompare(base+"/metrics", strings.NewReader(want), names...); err != nil {
 		t.Error(err)
 	}
-	_, page := get(t, base+"/metrics")
+	_, page := getPage(t, base+"/metrics")
 	for _, h := range []string{"eusn_batch_rows", "eusn_step_seconds", "eusn_commit_seconds"} {
 		n := sample(t, page, h+"_count")
 		if last := sample(t, page, h+`_bucket{le="+Inf"}`); n < 1 || last != n {
 			t.Errorf("%s: %v values, %v in its buckets", h, n, last)
 		}
 	}
-	// All samples went through one engine, so the histogram's sum is their number.
+	// All samples used one engine, so the histogram's sum is their number.
 	if n := sample(t, page, "eusn_batch_rows_sum"); n != 15 {
 		t.Errorf("batches of %v samples in all, want 15", n)
 	}
@@ -169,7 +169,7 @@ eusn_streams_capacity 40
 		t.Errorf("%v s of decoding", n)
 	}
 	age := func() float64 {
-		_, page := get(t, base+"/metrics")
+		_, page := getPage(t, base+"/metrics")
 		return sample(t, page, `eusn_partition_snapshot_age_seconds{partition="0"}`) + sample(t, page, `eusn_partition_snapshot_age_seconds{partition="1"}`)
 	}
 	if a := age(); a <= 0 || a > patience.Seconds() {
@@ -182,12 +182,12 @@ eusn_streams_capacity 40
 	if before.Snapshots != 2 || before.Held != 0 {
 		t.Errorf("%d snapshots at the stop, want one of each partition", before.Snapshots)
 	}
-	_, page = get(t, base+"/metrics")
+	_, page = getPage(t, base+"/metrics")
 	samples(t, page, map[string]float64{ // after the stop
 		"eusn_messages_total": 12, "eusn_snapshots_total": 2, "eusn_snapshot_bytes_total": float64(before.SnapshotSize),
 		"eusn_held_messages": 0, "eusn_streams": 0, "eusn_ready": 0, "eusn_restores_total": 0, "eusn_state_rows_capacity": 0,
 	})
-	// One sequence was open, of the samples 1 and 2: its state as an engine has it.
+	// One sequence was open, with samples 1 and 2: its state in an engine.
 	net := testModel(t).Network
 	e, err := reservoir.NewGeneric(net, 1)
 	if err != nil {
@@ -207,23 +207,23 @@ eusn_streams_capacity 40
 		squares += float64(h) * float64(h)
 	}
 	size := math.Sqrt(squares / float64(len(units)))
-	// Counted in units of 1/10,000.
+	// In units of 1/10,000.
 	if got := sample(t, page, "eusn_state_size_sum"); math.Abs(got-size) > 1e-4 || size == 0 || sample(t, page, "eusn_state_size_count") != 1 {
 		t.Errorf("a state of size %v, want one of %v\n%s", got, size, page)
 	}
 	if n := sample(t, page, `eusn_state_saturated_ratio_bucket{le="1"}`); n != 1 || sample(t, page, "eusn_state_saturated_ratio_count") != 1 {
 		t.Errorf("%v states have a share of saturated units up to 1, want the one", n)
 	}
-	r.start(&counters, c)
-	until(t, "readiness", func() bool { code, _ := get(t, base+"/readyz"); return code == 200 })
-	_, page = get(t, base+"/metrics")
+	r.startStage(&counters, c)
+	waitUntil(t, "readiness", func() bool { code, _ := getPage(t, base+"/readyz"); return code == 200 })
+	_, page = getPage(t, base+"/metrics")
 	samples(t, page, map[string]float64{ // after the second start
 		"eusn_restores_total": 2, "eusn_replayed_messages_total": 0, "eusn_claims_total": 4, "eusn_held_messages": 1, "eusn_streams": 5,
 		`eusn_partition_epoch{partition="0"}`: 2, `eusn_partition_snapshot_age_seconds{partition="0"}`: 0,
 	})
 }
 
-// samples wants these values of a page of metrics.
+// samples checks values on a page of metrics.
 func samples(t *testing.T, page string, want map[string]float64) {
 	t.Helper()
 	for name, want := range want {
@@ -233,7 +233,7 @@ func samples(t *testing.T, page string, want map[string]float64) {
 	}
 }
 
-// sample is one value of a page of metrics.
+// sample returns one value on a page of metrics.
 func sample(t *testing.T, page, name string) float64 {
 	t.Helper()
 	for line := range strings.Lines(page) {

@@ -8,20 +8,20 @@ import (
 	"time"
 )
 
-// What the page costs: the first state that a browser gets, and what happens each second,
-// of a worker with 10,000 streams and a full history.
+// BenchmarkPage measures the first state for a browser, and the work of each second, for a worker
+// with 10,000 streams and a full history.
 func BenchmarkPage(b *testing.B) {
 	r := newRig(b)
 	for i := range 10_000 {
-		r.publish(fmt.Sprintf("pump-%d", i), 1)
+		r.publishSequences(fmt.Sprintf("pump-%d", i), 1)
 	}
-	r.answered(10_000)
+	r.waitForPredictions(10_000)
 	now := time.Now().Add(-keptMinutes * time.Minute)
 	for i := range int64(keptMinutes) {
-		r.page.worker.history.minutes.add(Point{Time: (now.Unix()/60 + i) * 60, Rows: float64(i), Measured: 1})
+		r.page.worker.history.minutes.addPoint(Point{Time: (now.Unix()/60 + i) * 60, Rows: float64(i), Measured: 1})
 	}
 	for i := range int64(keptSeconds) {
-		r.page.worker.history.seconds.add(Point{Time: time.Now().Unix() - keptSeconds + i, Rows: float64(i), Measured: 1})
+		r.page.worker.history.seconds.addPoint(Point{Time: time.Now().Unix() - keptSeconds + i, Rows: float64(i), Measured: 1})
 	}
 	b.Run("first", func(b *testing.B) {
 		for b.Loop() {
@@ -41,8 +41,8 @@ func BenchmarkPage(b *testing.B) {
 		at := time.Now()
 		for b.Loop() {
 			at = at.Add(time.Second)
-			r.page.sample(at)
-			b.ReportMetric(float64(len(event("tick", r.page.state(at, false)))), "bytes")
+			r.page.sampleCounters(at)
+			b.ReportMetric(float64(len(newEvent("tick", r.page.newState(at, false)))), "bytes")
 		}
 	})
 }

@@ -14,15 +14,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// The page in a real browser: it shows a live stage, looks a stream up by keyboard, sees a
-// promotion, has names of outsiders as text, and fits every width.
+// TestBrowser tests the page in a real browser: it shows a live stage, looks up a stream by
+// keyboard, shows a promotion, shows untrusted names as text, and fits every width.
 func TestBrowser(t *testing.T) {
 	b := browser.Start(t)
 	r := newRig(t)
-	r.predict("pump-3", 30)
-	r.predict(evilStream, 3)
-	r.predict(turnedStream, 2)
-	r.page.Attach(&Job{JS: r.js, Report: r.report()})
+	r.predictTimes("pump-3", 30)
+	r.predictTimes(evilStream, 3)
+	r.predictTimes(turnedStream, 2)
+	r.page.Attach(&Job{JS: r.js, Report: r.newReport()})
 	b.Open(r.url + "/")
 	b.AwaitTrue("verdict of the job", `document.getElementById("sentence").textContent.startsWith("4 partitions, 1 worker")`)
 	b.AwaitTrue("classes, one of them hostile", `document.getElementById("mix").innerText.includes("<img src=x onerror=")`)
@@ -30,7 +30,7 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("the map: %s", n)
 	}
 
-	// A stream is looked up by the keyboard alone.
+	// A stream is looked up by keyboard only.
 	b.Eval(`document.getElementById("stream").focus()`, nil)
 	b.TypeText("pump")
 	b.AwaitTrue("suggestion", `document.querySelector("#names option[value='pump-3']")`)
@@ -49,14 +49,14 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("names became HTML: %s", n)
 	}
 
-	// What steers the text around it is shown as its number, and the command has the name.
+	// Control characters are shown as their numbers, and the command has the exact name.
 	b.Eval(`location.hash = "stream=" + encodeURIComponent("\u202e7-pmup\x1b[2J")`, nil)
 	b.AwaitTrue("turned stream", `document.querySelectorAll("#found tbody tr").length === 2`)
 	if got := b.EvalText(`document.body.innerText.includes("\u202e") + " " + document.querySelector("#found h3").textContent + " " + document.getElementById("explain").textContent`); got != `false Stream \u202e7-pmup\u001b[2J eusn-stream explain --job eusn --last --stream=$'\xe2\x80\xae7-pmup\x1b[2J'` {
 		t.Errorf("a name that turns the text: %s", got)
 	}
-	// The same name once more is looked up once more.
-	r.predict(turnedStream, 1)
+	// A repeated name repeats the lookup.
+	r.predictTimes(turnedStream, 1)
 	b.Eval(`document.getElementById("stream").focus()`, nil)
 	b.PressKey("Enter")
 	b.AwaitTrue("newer prediction of the same stream", `document.querySelectorAll("#found tbody tr").length === 3`)
@@ -81,7 +81,7 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("the mark says %s", got)
 	}
 
-	// Marks are not in order of time: it comes after others, and has its letter all the same.
+	// Marks are not sorted by time: a later addition still has its letter.
 	if got := b.EvalText(`document.querySelector("#rows [data-mark=promotion] text").textContent`); got != "P" {
 		t.Errorf("the letter of the promotion is %q", got)
 	}
@@ -98,7 +98,7 @@ func TestBrowser(t *testing.T) {
 		b.Size(width, 800, false, nil)
 		b.AwaitTrue("page that fits", `document.documentElement.scrollWidth <= innerWidth`)
 	}
-	// Every control and every region that scrolls has a name for who cannot see it.
+	// Every control and every scrolling region has an accessible name.
 	if unnamed := b.EvalText(`[...document.querySelectorAll("button, input, [role=region], [role=img], section")].filter(e => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.textContent.trim() || (e.labels && e.labels.length))).map(e => e.outerHTML).join()`); unnamed != "" {
 		t.Errorf("without a name: %s", unnamed)
 	}
@@ -109,19 +109,19 @@ func TestBrowser(t *testing.T) {
 		t.Errorf("the browser's console has %s", said)
 	}
 
-	// When the stage's process is gone the page says so: old figures must not look new.
+	// After the end of the stage's process the page shows this: old figures must not look new.
 	r.page.Close()
 	r.web.CloseClientConnections()
 	r.web.Close()
 	b.AwaitTrue("word that nothing is heard", `!document.getElementById("stale").hidden && document.getElementById("stale").textContent.includes("What is shown is old")`)
-	// What a screen reader says then is said once: the time that passes stands beside it.
+	// A screen reader announces this once: the elapsed time is outside the alert.
 	if got := b.EvalText(`document.querySelectorAll("#stale[role=alert]").length + " " + /\d/.test(document.querySelector("#stale [role=alert]").textContent)`); got != "0 false" {
 		t.Errorf("the word that nothing is heard is read aloud each second: %s", got)
 	}
 }
 
-// The colours of both themes have the contrast that WCAG 2.2 wants at level AA: 4.5 for text,
-// 3 for what is drawn.
+// TestContrast: the colors of both themes have the contrast of WCAG 2.2 level AA: 4.5 for text, 3
+// for graphics.
 func TestContrast(t *testing.T) {
 	light, dark, ok := strings.Cut(string(html), "@media (prefers-color-scheme: dark)")
 	if !ok {
@@ -174,7 +174,7 @@ func TestContrast(t *testing.T) {
 				hold(3, fore, back)
 			}
 		}
-		for _, back := range []string{"reading", "early", "late", "broken", "nobody"} { // letters of the map, and the frame of what is behind
+		for _, back := range []string{"reading", "early", "late", "broken", "nobody"} { // letters of the map, and the frame of late partitions
 			hold(4.5, "text", back)
 			hold(3, "attention", back)
 		}

@@ -1,29 +1,27 @@
-// Package page is the live page of a running stage: one HTML file without links to
-// anywhere, and what it shows, as JSON and as server-sent events. It only reads.
+// Package page is the live page of a running stage: one HTML file without external links, and its
+// data, as JSON and as server-sent events. The page only reads.
 //
 //	GET /                      the page
-//	GET /page/state            what it shows, as JSON (State), with the history
+//	GET /page/state            the page's data as JSON (State), with the history
 //	GET /page/events           the same as events: "hello" with the history, then "tick" each second
-//	GET /page/stream?name=N    the last predictions of a stream, its alarms, and how to explain them (Found)
-//	GET /page/streams?part=P   names of streams that predicted lately and hold P (Names)
+//	GET /page/stream?name=N    the last predictions of a stream, its alarms, and the command to explain them (Found)
+//	GET /page/streams?part=P   names of recently active streams that contain P (Names)
 //
-// Package internal/metrics serves them on its port, behind what guards that port.
+// Package internal/metrics serves the page on its port, with the port's access control.
 //
-// # What it costs
+// # Cost
 //
-// Once a second it reads pipeline.Counters, which takes no lock of the stage, and keeps
-// a history of fixed size: 15 minutes by the second and 24 hours by the minute. What is
-// sent is encoded once for all who look. There are at most MostViewers of them; one that
-// does not read as fast as a state a second is dropped. What the job's server is asked
-// for (promotions, alarms, a stream) goes over a connection of its own, only while
-// somebody looks, and each question has limits of time and bytes.
+// Once a second the page reads pipeline.Counters, without a lock of the stage, and stores a history
+// of fixed size: 15 minutes of seconds and 24 hours of minutes. Each state is encoded once for all
+// viewers. There are at most MostViewers viewers; a viewer that reads slower than a state per
+// second is dropped. Requests to the job's server (promotions, alarms, a stream) use a separate
+// connection, only while the page has viewers, with limits of time and bytes.
 //
-// # What comes from outside
+// # Untrusted text
 //
-// Names of streams and classes, and errors, come from outside. They leave as JSON, and
-// the page makes them text, never HTML. Its Content-Security-Policy allows the one
-// script and the one style sheet in it, by their hashes, and connections to where it
-// came from; nothing else.
+// Names of streams and classes, and errors, come from other programs. They are sent as JSON, and
+// the page inserts them as text, never as HTML. The Content-Security-Policy allows only the page's
+// own script and style sheet, by their hashes, and connections to the page's origin.
 //
 // # Files
 //

@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
-// Limits of what is read for one answer.
+// Limits of reading for one answer.
 const (
 	traceLength  = 100 // predictions
 	lookTime     = 4 * time.Second
@@ -26,73 +26,72 @@ const (
 	lookBytes    = 64 << 20
 	namesTime    = 2 * time.Second
 	namesBytes   = 8 << 20
-	mostStreams  = 20_000 // names that are kept
+	mostStreams  = 20_000 // stored names
 	mostMatches  = 20
-	namesFor     = 10 * time.Second // they serve
-	firstWindow  = 64               // messages; each further one is four times as long
+	namesFor     = 10 * time.Second // validity of stored names
+	firstWindow  = 64               // messages; each further window is four times as long
 )
 
-// errBusy is that of a question while another one is answered.
+// errBusy means that another lookup is running.
 var errBusy = errors.New("another stream is being looked up: try again in a second")
 
-// Found is what is known of a stream.
+// Found is the result of a stream lookup.
 type Found struct {
 	Stream string `json:"stream"`
-	// Predictions are the last ones, the newest first, at most traceLength. Only the newest
-	// has its scores, of the classes in Classes.
+	// Predictions are the last predictions, newest first, at most traceLength. Only the newest has
+	// scores, of the classes in Classes.
 	Predictions []Predicted `json:"predictions"`
 	Classes     []string    `json:"classes,omitempty"`
-	// Latest is what the process of alarms knows; null where it knows nothing, or nobody
-	// keeps it (Kept).
+	// Latest is the alarm process's data of the stream; null if there is none, or if no alarm
+	// process keeps such data (Kept).
 	Latest *alarm.Latest `json:"latest"`
 	Kept   bool          `json:"latest_kept"`
-	// Partition is the one of the newest prediction; -1 = not known.
+	// Partition is the partition of the newest prediction; -1 = unknown.
 	Partition int `json:"partition"`
-	// Read is how much of the output was read, and Since when the oldest message of it was
-	// stored. All: nothing is older.
+	// Read is the number of output messages read, Since the storage time of the oldest. All: no
+	// older message exists.
 	Read    int       `json:"read"`
 	Since   time.Time `json:"since,omitzero"`
 	All     bool      `json:"all"`
-	Explain string    `json:"explain"` // a command line that explains the newest prediction
+	Explain string    `json:"explain"` // command line that explains the newest prediction
 }
 
-// Predicted is one prediction: when it was stored, its place and its answer, in one JSON
-// object.
+// Predicted is one prediction: its storage time, its place and its answer, in one JSON object.
 type Predicted struct {
 	Stored time.Time
 	Place  codec.Place
 	Answer outcome.Named
 }
 
-// MarshalJSON is the object.
+// MarshalJSON implements json.Marshaler.
 func (p Predicted) MarshalJSON() ([]byte, error) {
 	return outcome.Join(struct {
 		Stored time.Time `json:"stored"`
 	}{p.Stored}, p.Place, p.Answer)
 }
 
-// Names are streams that predicted lately.
+// Names are streams with recent predictions.
 type Names struct {
-	Names []string `json:"names"` // in order, at most mostMatches
-	More  bool     `json:"more"`  // there are others
-	Since string   `json:"since"` // when the oldest message was stored that was read
+	Names []string `json:"names"` // sorted, at most mostMatches
+	More  bool     `json:"more"`  // there are more matches
+	Since string   `json:"since"` // storage time of the oldest message read
 }
 
-// finder looks streams up, one at a time.
+// finder looks up streams, one at a time.
 type finder struct {
-	one chan struct{} // held while something is read
-	// names and when they were read, guarded by one
-	read   []string
+	slot chan struct{} // held while reading
+	// names and their reading time, guarded by slot
+	names  []string
 	readAt time.Time
 	since  time.Time
 }
 
-// take waits for its turn, but not for long.
-func (f *finder) take(ctx context.Context) error {
+// acquire waits for the slot, for lookTime at most.
+func (f *finder) acquire(ctx context.Context) error {
 	late := time.NewTimer(lookTime)
 	defer late.Stop()
 	select {
-	case f.one <- struct{}{}:
+	case f.slot <- struct{}{}:
 		return nil
 	case <-late.C:
 		return errBusy
@@ -101,53 +100,53 @@ func (f *finder) take(ctx context.Context) error {
 	}
 }
 
-// find looks one stream up.
-func (f *finder) find(ctx context.Context, job *Job, name, stream string) (*Found, error) {
-	if err := f.take(ctx); err != nil {
+// lookUp looks up one stream.
+func (f *finder) lookUp(ctx context.Context, job *Job, name, stream string) (*Found, error) {
+	if err := f.acquire(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { <-f.one }()
+	defer func() { <-f.slot }()
 	ctx, cancel := context.WithTimeout(ctx, lookTime)
 	defer cancel()
-	found := &Found{Stream: stream, Predictions: []Predicted{}, Partition: -1, Explain: "eusn-stream explain --job " + quoted(name) + " --last --stream=" + quoted(stream)}
-	l := looking{job: job.JS, name: name, most: traceLength, takes: func(p *codec.Prediction) bool { return p.Stream == stream }, part: -1}
+	found := &Found{Stream: stream, Predictions: []Predicted{}, Partition: -1, Explain: "eusn-stream explain --job " + quoteShell(name) + " --last --stream=" + quoteShell(stream)}
+	l := search{job: job.JS, name: name, most: traceLength, matches: func(p *codec.Prediction) bool { return p.Stream == stream }, part: -1}
 	latest, err := watch.ReadLatest(ctx, job.JS, name, stream)
 	switch found.Kept = err == nil; {
 	case latest != nil:
 		found.Latest = latest
-		l.part = l.partitionAt(ctx, latest.Position)
-	case err == nil: // the stream is new, or there is none of this name
+		l.part = l.readPartition(ctx, latest.Position)
+	case err == nil: // the stream is new, or does not exist
 	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
 	if l.part < 0 {
 		l.part = keyPartition(ctx, job.JS, name, stream)
 	}
-	if err := l.look(ctx); err != nil {
+	if err := l.readWindows(ctx); err != nil {
 		return nil, err
 	}
-	if len(l.found) == 0 && l.part >= 0 && latest == nil { // perhaps one of several streams under another key
+	if len(l.hits) == 0 && l.part >= 0 && latest == nil { // possibly one of several streams with another key
 		l.part, l.messages, l.bytes = -1, 0, 0
-		if err := l.look(ctx); err != nil {
+		if err := l.readWindows(ctx); err != nil {
 			return nil, err
 		}
 	}
 	found.Read, found.Since, found.All = l.messages, l.since, l.all
-	for i := range l.found {
-		h := &l.found[i]
+	for i := range l.hits {
+		h := &l.hits[i]
 		if i > 0 {
 			h.p.Scores = nil
 		}
 		found.Predictions = append(found.Predictions, Predicted{h.stored.UTC(), h.p.Place(), outcome.Named{Answer: &h.p.Answer, Labels: h.labels}})
 	}
-	if len(l.found) > 0 {
-		found.Classes = l.found[0].labels
-		found.Partition = l.found[0].part
+	if len(l.hits) > 0 {
+		found.Classes = l.hits[0].labels
+		found.Partition = l.hits[0].part
 	}
 	return found, nil
 }
 
-// keyPartition is the partition of a key, -1 where the job does not say.
+// keyPartition returns the partition of a key, -1 if the job does not answer.
 func keyPartition(ctx context.Context, js jetstream.JetStream, job, key string) int {
 	j, err := admin.Open(ctx, js, job)
 	if err != nil {
@@ -156,23 +155,23 @@ func keyPartition(ctx context.Context, js jetstream.JetStream, job, key string) 
 	return j.PartitionOf(key)
 }
 
-// looking goes through a job's output, backwards in windows, each forwards.
-type looking struct {
-	job   jetstream.JetStream
-	name  string
-	part  int // -1 = all
-	most  int // predictions
-	limit int // bytes that are read in all; 0 = 2*lookBytes
-	takes func(*codec.Prediction) bool
+// search reads a job's output, backward in windows, each window forward.
+type search struct {
+	job     jetstream.JetStream
+	name    string
+	part    int // -1 = all
+	most    int // predictions
+	limit   int // total bytes to read; 0 = 2*lookBytes
+	matches func(*codec.Prediction) bool
 
-	found    []hit // the newest first
+	hits     []hit // newest first
 	messages int
 	bytes    int
 	since    time.Time
 	all      bool
 }
 
-// hit is a prediction that was looked for.
+// hit is a matching prediction.
 type hit struct {
 	stored time.Time
 	part   int
@@ -180,8 +179,8 @@ type hit struct {
 	p      codec.Prediction
 }
 
-// partitionAt is that of a message of the output; -1 where it is gone.
-func (l *looking) partitionAt(ctx context.Context, seq uint64) int {
+// readPartition returns the partition of an output message; -1 if the message was removed.
+func (l *search) readPartition(ctx context.Context, seq uint64) int {
 	part := -1
 	stop := errors.New("one is enough")
 	err := consumer.Read(ctx, l.job, l.name, consumer.Span{From: max(1, seq), Stored: true, Skip: func(*consumer.ForeignError) {}}, func(o consumer.Output) error {
@@ -196,16 +195,17 @@ func (l *looking) partitionAt(ctx context.Context, seq uint64) int {
 	return part
 }
 
-// look reads windows from the output's end, until there is enough or a limit is reached.
-func (l *looking) look(ctx context.Context) error {
+// readWindows reads windows from the output's end, until there are enough predictions or a limit is
+// reached.
+func (l *search) readWindows(ctx context.Context) error {
 	first, last, err := consumer.Kept(ctx, l.job, l.name)
 	if err != nil {
 		return err
 	}
 	end, size := last+1, uint64(firstWindow)
-	for end > first && len(l.found) < l.most && ctx.Err() == nil && l.messages < lookMessages && l.bytes < lookBytes {
+	for end > first && len(l.hits) < l.most && ctx.Err() == nil && l.messages < lookMessages && l.bytes < lookBytes {
 		from := max(first, end-min(size, end))
-		whole, err := l.window(ctx, from, end)
+		whole, err := l.readWindow(ctx, from, end)
 		if err != nil {
 			return err
 		}
@@ -218,9 +218,9 @@ func (l *looking) look(ctx context.Context) error {
 	return nil
 }
 
-// window reads the messages from one to before another. Of one that it does not read to
-// its end, nothing counts: newer predictions than those that it has found may be behind them.
-func (l *looking) window(ctx context.Context, from, end uint64) (whole bool, err error) {
+// readWindow reads a range of messages, without the end. An incomplete window is discarded: newer
+// predictions may follow its results.
+func (l *search) readWindow(ctx context.Context, from, end uint64) (whole bool, err error) {
 	stop, large := errors.New("enough"), errors.New("too many bytes")
 	var hits []hit
 	var since time.Time
@@ -242,7 +242,7 @@ func (l *looking) window(ctx context.Context, from, end uint64) (whole bool, err
 		messages++
 		l.bytes += o.Bytes
 		for i := range o.Predictions {
-			if l.takes(&o.Predictions[i]) {
+			if l.matches(&o.Predictions[i]) {
 				hits = append(hits, hit{o.Stored, o.Partition, o.Meta.Labels, o.Predictions[i]})
 			}
 		}
@@ -261,17 +261,17 @@ func (l *looking) window(ctx context.Context, from, end uint64) (whole bool, err
 		l.since = since
 	}
 	slices.Reverse(hits)
-	l.found = append(l.found, hits...)
-	l.found = l.found[:min(len(l.found), l.most)]
+	l.hits = append(l.hits, hits...)
+	l.hits = l.hits[:min(len(l.hits), l.most)]
 	return true, nil
 }
 
-// names finds streams that predicted lately and hold a text, whatever its case.
-func (f *finder) names(ctx context.Context, job *Job, name, part string) (*Names, error) {
-	if err := f.take(ctx); err != nil {
+// findNames finds streams with recent predictions whose names contain a text, ignoring case.
+func (f *finder) findNames(ctx context.Context, job *Job, name, part string) (*Names, error) {
+	if err := f.acquire(ctx); err != nil {
 		return nil, err
 	}
-	defer func() { <-f.one }()
+	defer func() { <-f.slot }()
 	if time.Since(f.readAt) > namesFor {
 		if err := f.readNames(ctx, job, name); err != nil {
 			return nil, err
@@ -279,7 +279,7 @@ func (f *finder) names(ctx context.Context, job *Job, name, part string) (*Names
 	}
 	out := &Names{Names: []string{}, Since: f.since.UTC().Format(time.RFC3339)}
 	part = strings.ToLower(part)
-	for _, stream := range f.read {
+	for _, stream := range f.names {
 		if !strings.Contains(strings.ToLower(stream), part) {
 			continue
 		}
@@ -296,7 +296,7 @@ func (f *finder) readNames(ctx context.Context, job *Job, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, namesTime)
 	defer cancel()
 	seen := map[string]bool{}
-	l := looking{job: job.JS, name: name, part: -1, most: 1, takes: func(p *codec.Prediction) bool {
+	l := search{job: job.JS, name: name, part: -1, most: 1, matches: func(p *codec.Prediction) bool {
 		if len(seen) < mostStreams {
 			seen[strings.ToValidUTF8(p.Stream, "\uFFFD")] = true
 		}
@@ -308,7 +308,7 @@ func (f *finder) readNames(ctx context.Context, job *Job, name string) error {
 	}
 	for end, size := last+1, uint64(firstWindow); end > first && ctx.Err() == nil && l.bytes < namesBytes && len(seen) < mostStreams; size *= 4 {
 		from := max(first, end-min(size, end))
-		whole, err := l.window(ctx, from, end)
+		whole, err := l.readWindow(ctx, from, end)
 		if err != nil {
 			return err
 		}
@@ -317,10 +317,10 @@ func (f *finder) readNames(ctx context.Context, job *Job, name string) error {
 		}
 		end = from
 	}
-	f.read, f.readAt, f.since = f.read[:0], time.Now(), l.since
+	f.names, f.readAt, f.since = f.names[:0], time.Now(), l.since
 	for stream := range seen {
-		f.read = append(f.read, stream)
+		f.names = append(f.names, stream)
 	}
-	slices.Sort(f.read)
+	slices.Sort(f.names)
 	return nil
 }

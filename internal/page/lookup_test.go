@@ -12,17 +12,17 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 )
 
-// A stream is found among others: its last predictions, the newest first, as the output
-// has them.
+// TestLookUp: a stream is found among other streams, with its last predictions as in the output,
+// newest first.
 func TestLookUp(t *testing.T) {
 	r := newRig(t)
 	for range 3 {
 		for _, stream := range []string{"pump-3", "pump-4", evilStream} {
-			r.predict(stream, 20)
+			r.predictTimes(stream, 20)
 		}
 	}
-	r.predict("pump-3", traceLength)
-	r.predict("pump-4", 1)
+	r.predictTimes("pump-3", traceLength)
+	r.predictTimes("pump-4", 1)
 	r.page.Attach(&Job{JS: r.js})
 	type found struct {
 		Found
@@ -82,32 +82,32 @@ func TestLookUp(t *testing.T) {
 	}
 }
 
-// Where a limit ends the reading amid a window, what was found before the newest of it does
-// not pass for the last predictions, nor the window for all that is kept.
+// TestLookUpEndsAmidWindow: if a limit ends reading inside a window, the window's older predictions
+// are not shown as the last predictions, nor the window as the whole output.
 func TestLookUpEndsAmidWindow(t *testing.T) {
 	r := newRig(t)
-	for range 3 { // a message each
-		r.predict("pump-3", 1)
+	for range 3 { // one message each
+		r.predictTimes("pump-3", 1)
 	}
-	look := func(ctx context.Context, limit int) looking {
+	look := func(ctx context.Context, limit int) search {
 		t.Helper()
-		l := looking{job: r.js, name: "eusn", part: -1, most: 2, limit: limit, takes: func(p *codec.Prediction) bool { return p.Stream == "pump-3" }}
-		if err := l.look(ctx); err != nil {
+		l := search{job: r.js, name: "eusn", part: -1, most: 2, limit: limit, matches: func(p *codec.Prediction) bool { return p.Stream == "pump-3" }}
+		if err := l.readWindows(ctx); err != nil {
 			t.Fatal(err)
 		}
 		return l
 	}
 	l := look(t.Context(), 0)
-	if len(l.found) != 2 || l.found[0].p.Seq <= l.found[1].p.Seq || !l.all || l.messages < 3 || l.since.IsZero() {
-		t.Fatalf("%d found, all %v, %d messages since %v", len(l.found), l.all, l.messages, l.since)
+	if len(l.hits) != 2 || l.hits[0].p.Seq <= l.hits[1].p.Seq || !l.all || l.messages < 3 || l.since.IsZero() {
+		t.Fatalf("%d found, all %v, %d messages since %v", len(l.hits), l.all, l.messages, l.since)
 	}
-	if l = look(t.Context(), 1); len(l.found) != 0 || l.all || l.messages != 0 || !l.since.IsZero() {
-		t.Errorf("of a window that was not read to its end: %d found, all %v, %d messages since %v", len(l.found), l.all, l.messages, l.since)
+	if l = look(t.Context(), 1); len(l.hits) != 0 || l.all || l.messages != 0 || !l.since.IsZero() {
+		t.Errorf("of a window that was not read to its end: %d found, all %v, %d messages since %v", len(l.hits), l.all, l.messages, l.since)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	l = looking{job: r.js, name: "eusn", part: -1, most: 2, takes: func(*codec.Prediction) bool { return true }}
-	if whole, err := l.window(ctx, 1, 4); whole || err != nil || len(l.found) != 0 {
-		t.Errorf("a window whose time is over: whole %v, %v, %d found", whole, err, len(l.found))
+	l = search{job: r.js, name: "eusn", part: -1, most: 2, matches: func(*codec.Prediction) bool { return true }}
+	if whole, err := l.readWindow(ctx, 1, 4); whole || err != nil || len(l.hits) != 0 {
+		t.Errorf("a window whose time is over: whole %v, %v, %d found", whole, err, len(l.hits))
 	}
 }

@@ -18,29 +18,29 @@ import (
 )
 
 const (
-	reportEvery = 5 * time.Second  // while somebody looks
-	reportTime  = 10 * time.Second // for one
-	watched     = 15 * time.Second // after /page/state was asked for, somebody looks
+	reportEvery = 5 * time.Second  // while the page has viewers
+	reportTime  = 10 * time.Second // for one report
+	viewedFor   = 15 * time.Second // time after a request of /page/state during which the page counts as viewed
 )
 
-// Options say what a page is about.
+// Options configure a page.
 type Options struct {
-	Counters *pipeline.Counters // of the stage, which may start and end while the page is there
+	Counters *pipeline.Counters // of the stage, which may start and end during the page's life
 	Job      string
 	Version  string       // of the program
 	Log      *slog.Logger // optional
 }
 
-// Job is what a page asks of the job's server.
+// Job is the page's access to the job's server.
 type Job struct {
-	JS jetstream.JetStream // on a connection of its own
-	// Report asks how the job is.
+	JS jetstream.JetStream // on a separate connection
+	// Report returns the job's status.
 	Report func(context.Context) (*fleet.Report, error)
 }
 
-// Report is a Job's, over its connection. What the login of a worker may not ask is in the
-// report's Unknown, and is no finding: the page is no operator. A report in which no
-// process answers, not even the one that asks, is an error.
+// Report returns a job's status for Job. Parts that a worker's login may not request are in the
+// report's Unknown, but are no finding: the page is not an operator. A report without any process,
+// even this one, is an error.
 func Report(ctx context.Context, nc *nats.Conn, job string) (*fleet.Report, error) {
 	r, err := fleet.BuildReport(ctx, nc, job)
 	if err != nil {
@@ -48,7 +48,7 @@ func Report(ctx context.Context, nc *nats.Conn, job string) (*fleet.Report, erro
 	}
 	unknown := r.Unknown
 	if len(r.Processes) == 0 {
-		return nil, unasked(unknown)
+		return nil, unansweredError(unknown)
 	}
 	r.Unknown = nil
 	r.Judge(fleet.DefaultBehind)
@@ -56,28 +56,28 @@ func Report(ctx context.Context, nc *nats.Conn, job string) (*fleet.Report, erro
 	return r, nil
 }
 
-// unasked says why nobody answers: from outside, a slow server and a missing right look alike.
-func unasked(unknown []string) error {
+// unansweredError explains missing answers: a slow server and a missing right look alike.
+func unansweredError(unknown []string) error {
 	return fmt.Errorf("no process of the job answers, not even this one. The server or this machine is slow now, or the login of this worker may not ask, which takes the role operator (docs/page.md): %s", strings.Join(unknown[:min(1, len(unknown))], "; "))
 }
 
-// Page keeps the history of a stage and shows it. Start makes one.
+// Page stores the history of a stage and shows it. Start creates a page.
 type Page struct {
 	options Options
 	job     atomic.Pointer[Job] // nil before Attach
-	end     context.CancelFunc
-	ended   sync.WaitGroup
+	cancel  context.CancelFunc
+	running sync.WaitGroup
 	viewers viewers
 	finder  finder
 
-	mu     sync.Mutex // guards what follows; it is held while a state is made, never while somebody waits
-	worker worker
-	report *fleet.Report
-	why    string    // why there is no report
-	looked time.Time // when /page/state was asked for last
+	mu          sync.Mutex // guards the following fields; held while a state is built, never while waiting
+	worker      worker
+	report      *fleet.Report
+	reportWhy   string    // reason for a missing report
+	lastRequest time.Time // time of the last request of /page/state
 }
 
-// worker is what is known of the worker in this process.
+// worker is the data of the worker in this process.
 type worker struct {
 	history *history
 	marks   marks
@@ -85,48 +85,48 @@ type worker struct {
 	flags   mix
 	trust   mix
 
-	at      time.Time // of what follows
+	at      time.Time // of the following fields
 	stats   pipeline.Stats
-	last    time.Time // when a sample was answered
+	last    time.Time // time of the last answered sample
 	status  pipeline.Status
 	times   []pipeline.ShardTime
 	spent   []Shard
 	minute  *Point
-	perRows float64 // samples that a message has, a mean of the last ones
+	perRows float64 // samples per message, mean of the last messages
 }
 
-// Start begins to keep the history. Close ends it.
+// Start creates a page and starts its history. Close stops it.
 func Start(o Options) *Page {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &Page{options: o, end: cancel, why: "the stage has not connected to its server yet"}
+	p := &Page{options: o, cancel: cancel, reportWhy: "the stage has not connected to its server yet"}
 	p.worker.history = newHistory()
 	p.viewers.all = map[*viewer]bool{}
-	p.finder.one = make(chan struct{}, 1)
-	p.sample(time.Now())
-	p.ended.Go(func() { p.follow(ctx) })
-	p.ended.Go(func() { p.ask(ctx) })
+	p.finder.slot = make(chan struct{}, 1)
+	p.sampleCounters(time.Now())
+	p.running.Go(func() { p.runSampling(ctx) })
+	p.running.Go(func() { p.requestReports(ctx) })
 	return p
 }
 
-// Attach gives the page the way to the job's server, of which it asks more. Detach takes
-// it away, before its connection is closed.
+// Attach connects the page to the job's server. Detach disconnects it, before its connection is
+// closed.
 func (p *Page) Attach(j *Job) { p.job.Store(j) }
 
-// Detach is the end of Attach.
+// Detach disconnects the page from the job's server.
 func (p *Page) Detach() { p.job.Store(nil) }
 
-// Close ends the history, and what viewers are sent.
+// Close stops the history and the viewers' events.
 func (p *Page) Close() {
-	p.end()
+	p.cancel()
 	p.viewers.close()
-	p.ended.Wait()
+	p.running.Wait()
 }
 
-// follow samples each second.
-func (p *Page) follow(ctx context.Context) {
+// runSampling samples the counters each second.
+func (p *Page) runSampling(ctx context.Context) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()
 	for {
@@ -134,16 +134,16 @@ func (p *Page) follow(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case now := <-tick.C:
-			p.sample(now)
-			if p.viewers.any() {
-				p.viewers.send(event("tick", p.state(now, false)))
+			p.sampleCounters(now)
+			if p.viewers.hasViewers() {
+				p.viewers.sendEvent(newEvent("tick", p.newState(now, false)))
 			}
 		}
 	}
 }
 
-// sample reads the counters.
-func (p *Page) sample(now time.Time) {
+// sampleCounters reads the counters.
+func (p *Page) sampleCounters(now time.Time) {
 	c := p.options.Counters
 	stats, status, times := c.Stats(), c.Status(), c.Shards()
 	p.mu.Lock()
@@ -153,18 +153,18 @@ func (p *Page) sample(now time.Time) {
 	took := now.Sub(w.at).Seconds()
 	first := w.at.IsZero()
 	if !first && took > 0 {
-		w.minute = w.history.add(w.point(&stats, &status, now, took))
+		w.minute = w.history.addPoint(w.newPoint(&stats, &status, now, took))
 	}
-	w.note(&stats, &status, now, first)
-	w.spend(times)
-	w.classes.see(now, clean(stats.PredictionsOf))
-	w.flags.see(now, stats.FlaggedBy)
-	w.trust.see(now, stats.PredictionsBy)
+	w.recordMarks(&stats, &status, now, first)
+	w.computeShares(times)
+	w.classes.addCounts(now, cleanNames(stats.PredictionsOf))
+	w.flags.addCounts(now, stats.FlaggedBy)
+	w.trust.addCounts(now, stats.PredictionsBy)
 	w.at, w.stats, w.last, w.status, w.times = now, stats, c.Answered(), status, times
 }
 
-// clean has names that are UTF-8, as JSON needs them.
-func clean(counts map[string]uint64) map[string]uint64 {
+// cleanNames converts the names to UTF-8, for JSON.
+func cleanNames(counts map[string]uint64) map[string]uint64 {
 	for name := range counts {
 		if valid := strings.ToValidUTF8(name, "\uFFFD"); valid != name {
 			counts[valid] += counts[name]
@@ -174,25 +174,25 @@ func clean(counts map[string]uint64) map[string]uint64 {
 	return counts
 }
 
-// point is the second that is over.
-func (w *worker) point(stats *pipeline.Stats, status *pipeline.Status, now time.Time, took float64) Point {
+// newPoint returns the figures of the past second.
+func (w *worker) newPoint(stats *pipeline.Stats, status *pipeline.Status, now time.Time, took float64) Point {
 	messages, rows := stats.Messages-w.stats.Messages, stats.Rows-w.stats.Rows
 	if messages > 0 {
 		w.perRows = float64(rows) / float64(messages)
 	}
 	came := max(0, float64(messages)+float64(stats.Lag-w.stats.Lag))
 	if status.Running != w.status.Running || stats.Claims != w.stats.Claims || stats.Fenced != w.stats.Fenced {
-		came = float64(messages) // what waits is another's, or was
+		came = float64(messages) // the waiting messages moved between workers
 	}
 	return Point{
 		Time: now.Unix(), In: came * w.perRows / took, Rows: float64(rows) / took, Answers: float64(stats.Predictions-w.stats.Predictions) / took,
-		Lag: stats.Lag, LagTime: lagAge(behind(status)), Measured: 1,
+		Lag: stats.Lag, LagTime: lagAge(maxLag(status)), Measured: 1,
 	}
 }
 
-// behind is how far the partition is behind that is furthest behind. Of one that is read, it
-// is not known where that of no other is longer than is up to date.
-func behind(s *pipeline.Status) (most time.Duration) {
+// maxLag returns the largest delay of a partition. It is unknown if a read partition's delay is
+// unknown and no other partition's delay exceeds behindFor.
+func maxLag(s *pipeline.Status) (most time.Duration) {
 	unknown := false
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
@@ -205,10 +205,10 @@ func behind(s *pipeline.Status) (most time.Duration) {
 	return most
 }
 
-// note marks what has happened since the last sample.
-func (w *worker) note(stats *pipeline.Stats, status *pipeline.Status, now time.Time, first bool) {
+// recordMarks adds marks for events since the last sample.
+func (w *worker) recordMarks(stats *pipeline.Stats, status *pipeline.Status, now time.Time, first bool) {
 	mark := func(kind, format string, args ...any) {
-		w.marks.add(Mark{Time: now.UnixMilli(), Kind: kind, Text: fmt.Sprintf(format, args...)})
+		w.marks.addMark(Mark{Time: now.UnixMilli(), Kind: kind, Text: fmt.Sprintf(format, args...)})
 	}
 	switch {
 	case status.Running && (first || !w.status.Running || w.status.Worker != status.Worker):
@@ -216,36 +216,36 @@ func (w *worker) note(stats *pipeline.Stats, status *pipeline.Status, now time.T
 	case !status.Running && w.status.Running:
 		mark("end", "the stage ended")
 	case status.Running && stats.Claims > w.stats.Claims:
-		mark("claim", "this worker took %s over", counted(int(stats.Claims-w.stats.Claims), "partition"))
+		mark("claim", "this worker took %s over", plural(int(stats.Claims-w.stats.Claims), "partition"))
 	}
 	if n := stats.Fenced - w.stats.Fenced; n > 0 {
-		mark("fenced", "other workers took %s over from this one", counted(int(n), "partition"))
+		mark("fenced", "other workers took %s over from this one", plural(int(n), "partition"))
 	}
 }
 
-// spend computes how the shards have spent the time since the last sample.
-func (w *worker) spend(times []pipeline.ShardTime) {
+// computeShares computes how the shards spent the time since the last sample.
+func (w *worker) computeShares(times []pipeline.ShardTime) {
 	w.spent = w.spent[:0]
 	for i, t := range times {
-		var was pipeline.ShardTime
-		if i < len(w.times) && w.times[i].Busy <= t.Busy { // else it is another stage's
-			was = w.times[i]
+		var before pipeline.ShardTime
+		if i < len(w.times) && w.times[i].Busy <= t.Busy { // otherwise from another stage
+			before = w.times[i]
 		}
-		busy, waiting, idle := max(0, t.Busy-was.Busy), max(0, t.Waiting-was.Waiting), max(0, t.Idle-was.Idle)
+		busy, waiting, idle := max(0, t.Busy-before.Busy), max(0, t.Waiting-before.Waiting), max(0, t.Idle-before.Idle)
 		s := Shard{Engine: t.Engine}
 		if all := float64(busy + waiting + idle); all > 0 {
-			s.Busy, s.Waiting, s.Idle = share(busy, all), share(waiting, all), share(idle, all)
+			s.Busy, s.Waiting, s.Idle = roundShare(busy, all), roundShare(waiting, all), roundShare(idle, all)
 		}
 		w.spent = append(w.spent, s)
 	}
 }
 
-func share(part time.Duration, all float64) float64 {
+func roundShare(part time.Duration, all float64) float64 {
 	return float64(int(1000*float64(part)/all+.5)) / 1000
 }
 
-// state is what the page shows, with the history or without.
-func (p *Page) state(now time.Time, whole bool) State {
+// newState returns the page's data; whole includes the history.
+func (p *Page) newState(now time.Time, whole bool) State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	w := &p.worker
@@ -259,33 +259,33 @@ func (p *Page) state(now time.Time, whole bool) State {
 			Gaps: stats.Gaps, Losses: stats.Losses, Streams: stats.Streams, Room: int64(st.MaxStreams) * int64(len(st.Partitions)),
 		},
 		Shards:  append([]Shard{}, w.spent...),
-		Classes: w.classes.look(), Flags: w.flags.look(), Trust: w.trust.look(), Shadows: []Shadow{},
-		Report: p.report, ReportWhy: p.why, Marks: append([]Mark{}, w.marks.all...),
+		Classes: w.classes.summarize(), Flags: w.flags.summarize(), Trust: w.trust.summarize(), Shadows: []Shadow{},
+		Report: p.report, ReportWhy: p.reportWhy, Marks: append([]Mark{}, w.marks.all...),
 	}
-	s.Partitions, s.Slowest = partitionsOf(st, now)
+	s.Partitions, s.Slowest = newPartitions(st, now)
 	if last := w.history.seconds.last; last > 0 {
-		s.Point = *w.history.seconds.at(last)
+		s.Point = *w.history.seconds.slot(last)
 	}
-	for _, one := range p.options.Counters.Shadows() {
-		s.Shadows = append(s.Shadows, Shadow(one))
+	for _, shadow := range p.options.Counters.Shadows() {
+		s.Shadows = append(s.Shadows, Shadow(shadow))
 	}
-	s.Verdict = judge(st, stats.Lag, w.last, behind(st), now)
+	s.Verdict = newVerdict(st, stats.Lag, w.last, maxLag(st), now)
 	if whole {
-		bySecond, byMinute := w.history.seconds.series(), w.history.minutes.series()
+		bySecond, byMinute := w.history.seconds.buildSeries(), w.history.minutes.buildSeries()
 		s.Seconds, s.Minutes = &bySecond, &byMinute
 	}
 	return s
 }
 
-// watching reports whether somebody looks at the page.
-func (p *Page) watching() bool {
+// isViewed reports whether the page has viewers.
+func (p *Page) isViewed() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return p.viewers.any() || time.Since(p.looked) < watched
+	return p.viewers.hasViewers() || time.Since(p.lastRequest) < viewedFor
 }
 
-// ask asks the job's server how the job is, while somebody looks.
-func (p *Page) ask(ctx context.Context) {
+// requestReports requests the job's status while the page has viewers.
+func (p *Page) requestReports(ctx context.Context) {
 	tick := time.NewTicker(time.Second / 4)
 	defer tick.Stop()
 	for last := (time.Time{}); ; {
@@ -295,47 +295,47 @@ func (p *Page) ask(ctx context.Context) {
 		case <-tick.C:
 		}
 		job := p.job.Load()
-		if job == nil || job.Report == nil || !p.watching() || time.Since(last) < reportEvery {
+		if job == nil || job.Report == nil || !p.isViewed() || time.Since(last) < reportEvery {
 			continue
 		}
 		try, cancel := context.WithTimeout(ctx, reportTime)
 		report, err := job.Report(try)
 		cancel()
 		last = time.Now()
-		p.learn(report, err)
+		p.setReport(report, err)
 	}
 }
 
-// learn takes a report, or why there is none.
-func (p *Page) learn(report *fleet.Report, err error) {
+// setReport stores a report, or the reason for a missing report.
+func (p *Page) setReport(report *fleet.Report, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err != nil {
-		p.report, p.why = nil, short(err.Error())
+		p.report, p.reportWhy = nil, shorten(err.Error())
 		if errors.Is(err, context.DeadlineExceeded) {
-			p.why = fmt.Sprintf("the server did not answer within %v", reportTime)
+			p.reportWhy = fmt.Sprintf("the server did not answer within %v", reportTime)
 		}
 		return
 	}
-	p.report, p.why = report, ""
+	p.report, p.reportWhy = report, ""
 	if report == nil {
 		return
 	}
 	kinds := map[string]string{fleet.MarkPromoted: "promotion", fleet.MarkStarted: "start", fleet.MarkJoined: "start"}
-	for i := len(report.Marks) - 1; i >= 0; i-- { // the newest is first there
+	for i := len(report.Marks) - 1; i >= 0; i-- { // newest first
 		m := &report.Marks[i]
 		kind := kinds[m.Kind]
 		if kind == "" {
 			kind = m.Kind
 		}
-		p.worker.marks.add(Mark{Time: m.Time.UnixMilli(), Kind: kind, Text: short(m.Text), key: fmt.Sprint(m.Kind, " ", m.Time.UnixMilli(), " ", m.Text)})
+		p.worker.marks.addMark(Mark{Time: m.Time.UnixMilli(), Kind: kind, Text: shorten(m.Text), key: fmt.Sprint(m.Kind, " ", m.Time.UnixMilli(), " ", m.Text)})
 	}
 	newest := report.Alarms.List[:min(len(report.Alarms.List), alarmMarks)]
 	for i := len(newest) - 1; i >= 0; i-- {
 		a := &newest[i]
-		if a.Acknowledged != "" { // whose time is that of the acknowledgement; its mark is there since it was raised
+		if a.Acknowledged != "" { // its time is the acknowledgement; the mark exists since the alarm was raised
 			continue
 		}
-		p.worker.marks.add(Mark{Time: a.Since.UnixMilli(), Kind: markAlarm, Text: short("alarm " + a.Rule + " of " + a.Key), key: fmt.Sprint("alarm ", a.Rule, " ", a.Key, " ", a.Since.UnixMilli())})
+		p.worker.marks.addMark(Mark{Time: a.Since.UnixMilli(), Kind: markAlarm, Text: shorten("alarm " + a.Rule + " of " + a.Key), key: fmt.Sprint("alarm ", a.Rule, " ", a.Key, " ", a.Since.UnixMilli())})
 	}
 }

@@ -19,11 +19,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// Names that would do harm as HTML, as an attribute or in a shell.
+// Names that are harmful as HTML, as an attribute or in a shell.
 const (
 	evilClass    = `<img src=x onerror="document.title='harm'">`
 	evilStream   = `<svg/onload=harm='1'>&'"$(harm)`
-	turnedStream = "\u202e7-pmup\x1b[2J" // turns the direction of the text around it, and would clear a terminal
+	turnedStream = "\u202e7-pmup\x1b[2J" // reverses the direction of surrounding text, and would clear a terminal
 )
 
 // rig is a server, a stage and its page.
@@ -77,15 +77,16 @@ func newRig(t testing.TB) *rig {
 	r.page = Start(Options{Counters: r.counters, Job: "eusn", Version: "v1.2.3"})
 	r.web = httptest.NewServer(r.page)
 	t.Cleanup(func() {
-		r.page.Close() // ends the events that somebody reads, for which the server would wait
+		r.page.Close() // ends open events, for which the server would wait
 		r.web.Close()
 	})
 	r.url = r.web.URL
 	return r
 }
 
-// report has the stage answer, and asks it as the program does.
-func (r *rig) report() func(context.Context) (*fleet.Report, error) {
+// newReport makes the stage answer, and returns a function that requests its status as the program
+// does.
+func (r *rig) newReport() func(context.Context) (*fleet.Report, error) {
 	r.Helper()
 	nc, err := r.server.Connect("status", nil)
 	if err != nil {
@@ -99,20 +100,20 @@ func (r *rig) report() func(context.Context) (*fleet.Report, error) {
 	return func(ctx context.Context) (*fleet.Report, error) { return Report(ctx, r.nc, "eusn") }
 }
 
-// predict has a stream predict so often.
-func (r *rig) predict(stream string, n int) {
+// predictTimes makes a stream predict n times.
+func (r *rig) predictTimes(stream string, n int) {
 	r.Helper()
 	before := r.counters.Stats().Predictions
-	r.publish(stream, n)
-	r.answered(before + uint64(n))
+	r.publishSequences(stream, n)
+	r.waitForPredictions(before + uint64(n))
 }
 
-// current waits until the server has said of every partition that nothing waits.
-func (r *rig) current() {
+// waitUntilCurrent waits until the server has reported that no partition has waiting messages.
+func (r *rig) waitUntilCurrent() {
 	r.Helper()
 	for end := time.Now().Add(pipelinetest.Patience); ; time.Sleep(10 * time.Millisecond) {
 		s := r.counters.Status()
-		if behind(&s) == 0 {
+		if maxLag(&s) == 0 {
 			return
 		}
 		if time.Now().After(end) {
@@ -121,8 +122,8 @@ func (r *rig) current() {
 	}
 }
 
-// publish sends so many sequences of a stream.
-func (r *rig) publish(stream string, n int) {
+// publishSequences publishes n sequences of a stream.
+func (r *rig) publishSequences(stream string, n int) {
 	r.Helper()
 	for i := range n {
 		r.seq[stream]++
@@ -138,13 +139,13 @@ func (r *rig) publish(stream string, n int) {
 	}
 }
 
-// answered waits for so many predictions in all.
-func (r *rig) answered(n uint64) {
+// waitForPredictions waits for a total number of predictions.
+func (r *rig) waitForPredictions(n uint64) {
 	r.Helper()
 	pipelinetest.Until(r, "its predictions", func() bool { return r.counters.Stats().Predictions >= n })
 }
 
-// get is an answer of the page.
+// get returns an answer of the page.
 func (r *rig) get(path string) *http.Response {
 	r.Helper()
 	resp, err := http.Get(r.url + path)

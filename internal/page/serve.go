@@ -24,20 +24,20 @@ import (
 var html []byte
 
 const (
-	// MostViewers is how many may be sent events at a time.
+	// MostViewers is the maximum number of viewers of events.
 	MostViewers = 32
-	queued      = 4                // events that a viewer may be behind
+	queued      = 4                // events in a viewer's queue
 	sendTime    = 10 * time.Second // for one event
-	keepAlive   = 15 * time.Second // without an event, as while the machine sleeps
+	keepAlive   = 15 * time.Second // maximum time without an event, for example while the machine sleeps
 	mostName    = 512              // bytes of a stream's name
 )
 
-// policy is the page's Content-Security-Policy: its own script and style, and no other.
+// policy is the page's Content-Security-Policy: it allows only the page's own script and style.
 var policy = fmt.Sprintf("default-src 'none'; script-src %s; style-src %s; img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-	hashed("<script>", "</script>"), hashed("<style>", "</style>"))
+	policyHash("<script>", "</script>"), policyHash("<style>", "</style>"))
 
-// hashed is what a policy calls the one element of the page between two tags.
-func hashed(open, end string) string {
+// policyHash returns the policy's hash of the element between two tags.
+func policyHash(open, end string) string {
 	_, rest, begun := bytes.Cut(html, []byte(open))
 	text, _, over := bytes.Cut(rest, []byte(end))
 	if !begun || !over {
@@ -47,7 +47,7 @@ func hashed(open, end string) string {
 	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
 }
 
-// ServeHTTP answers GET / and what is below /page/.
+// ServeHTTP serves GET / and paths below /page/.
 func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Cache-Control", "no-store")
@@ -56,65 +56,65 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.Set("Cross-Origin-Resource-Policy", "same-origin")
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		h.Set("Allow", "GET, HEAD")
-		refuse(w, http.StatusMethodNotAllowed, "this page only reads: GET or HEAD")
+		writeError(w, http.StatusMethodNotAllowed, "this page only reads: GET or HEAD")
 		return
 	}
 	switch r.URL.Path {
 	case "/":
 		h.Set("Content-Security-Policy", policy)
 		h.Set("Content-Type", "text/html; charset=utf-8")
-		_, _ = w.Write(html) // a client that is gone asks again
+		_, _ = w.Write(html) // a disconnected client retries
 	case "/page/state":
 		p.mu.Lock()
-		p.looked = time.Now()
+		p.lastRequest = time.Now()
 		p.mu.Unlock()
-		reply(w, p.state(time.Now(), true))
+		writeJSON(w, p.newState(time.Now(), true))
 	case "/page/events":
-		p.events(w, r)
+		p.serveEvents(w, r)
 	case "/page/stream":
-		p.answer(w, r, "name", func(ctx context.Context, job *Job, name string) (any, error) {
-			return p.finder.find(ctx, job, p.options.Job, name)
+		p.serveLookup(w, r, "name", func(ctx context.Context, job *Job, name string) (any, error) {
+			return p.finder.lookUp(ctx, job, p.options.Job, name)
 		})
 	case "/page/streams":
-		p.answer(w, r, "part", func(ctx context.Context, job *Job, part string) (any, error) {
-			return p.finder.names(ctx, job, p.options.Job, part)
+		p.serveLookup(w, r, "part", func(ctx context.Context, job *Job, part string) (any, error) {
+			return p.finder.findNames(ctx, job, p.options.Job, part)
 		})
 	default:
-		refuse(w, http.StatusNotFound, "there is no such page: / is the live page; /metrics, /healthz and /readyz are beside it")
+		writeError(w, http.StatusNotFound, "there is no such page: / is the live page; /metrics, /healthz and /readyz are beside it")
 	}
 }
 
-// answer looks something up on the server.
-func (p *Page) answer(w http.ResponseWriter, r *http.Request, key string, look func(context.Context, *Job, string) (any, error)) {
-	text, err := asked(r.URL.RawQuery, key)
+// serveLookup answers a lookup on the server.
+func (p *Page) serveLookup(w http.ResponseWriter, r *http.Request, key string, look func(context.Context, *Job, string) (any, error)) {
+	text, err := parseQuery(r.URL.RawQuery, key)
 	if err != nil {
-		refuse(w, http.StatusBadRequest, err.Error())
+		writeError(w, http.StatusBadRequest, err.Error())
 		return
 	}
 	job := p.job.Load()
 	if job == nil {
-		refuse(w, http.StatusServiceUnavailable, "the stage is not connected to its server: try again when it is ready")
+		writeError(w, http.StatusServiceUnavailable, "the stage is not connected to its server: try again when it is ready")
 		return
 	}
 	found, err := look(r.Context(), job, text)
 	switch {
 	case errors.Is(err, errBusy):
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, err.Error())
+		writeError(w, http.StatusServiceUnavailable, err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
-		refuse(w, http.StatusGatewayTimeout, "the NATS server did not answer in time: it has too much to do now, or does not run; try again in a moment")
+		writeError(w, http.StatusGatewayTimeout, "the NATS server did not answer in time: it has too much to do now, or does not run; try again in a moment")
 	case err != nil:
-		refuse(w, http.StatusBadGateway, short(err.Error()))
+		writeError(w, http.StatusBadGateway, shorten(err.Error()))
 	default:
-		reply(w, found)
+		writeJSON(w, found)
 	}
 }
 
-// asked is the one value of a query.
-func asked(query, key string) (string, error) {
+// parseQuery returns the single value of a query.
+func parseQuery(query, key string) (string, error) {
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return "", fmt.Errorf("the query cannot be read: %s", short(err.Error()))
+		return "", fmt.Errorf("the query cannot be read: %s", shorten(err.Error()))
 	}
 	all, text := values[key], values.Get(key)
 	switch {
@@ -130,72 +130,72 @@ func asked(query, key string) (string, error) {
 	return text, nil
 }
 
-// reply is JSON in which < and > are escaped, as encoding/json does by itself.
-func reply(w http.ResponseWriter, v any) {
+// writeJSON writes JSON with escaped < and >, the default of encoding/json.
+func writeJSON(w http.ResponseWriter, v any) {
 	data, err := json.Marshal(v)
 	if err != nil {
-		refuse(w, http.StatusInternalServerError, "BUG: "+err.Error())
+		writeError(w, http.StatusInternalServerError, "BUG: "+err.Error())
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	_, _ = w.Write(append(data, '\n'))
 }
 
-func refuse(w http.ResponseWriter, code int, why string) {
+func writeError(w http.ResponseWriter, code int, why string) {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.WriteHeader(code)
 	_, _ = io.WriteString(w, why+"\n")
 }
 
-// viewers are those who are sent events.
+// viewers are the receivers of events.
 type viewers struct {
 	mu     sync.Mutex
 	all    map[*viewer]bool
 	closed bool
 }
 
-type viewer struct{ events chan []byte } // closed: it is dropped
+type viewer struct{ events chan []byte } // closed: the viewer was dropped
 
-func (v *viewers) any() bool {
+func (v *viewers) hasViewers() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return len(v.all) > 0
 }
 
-// join returns nil if there are as many as may be.
-func (v *viewers) join() *viewer {
+// addViewer returns nil at the limit of viewers.
+func (v *viewers) addViewer() *viewer {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed || len(v.all) >= MostViewers {
 		return nil
 	}
-	one := &viewer{make(chan []byte, queued)}
-	v.all[one] = true
-	return one
+	viewer := &viewer{make(chan []byte, queued)}
+	v.all[viewer] = true
+	return viewer
 }
 
-func (v *viewers) leave(one *viewer) {
+func (v *viewers) removeViewer(viewer *viewer) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.drop(one)
+	v.dropViewer(viewer)
 }
 
-func (v *viewers) drop(one *viewer) {
-	if v.all[one] {
-		delete(v.all, one)
-		close(one.events)
+func (v *viewers) dropViewer(viewer *viewer) {
+	if v.all[viewer] {
+		delete(v.all, viewer)
+		close(viewer.events)
 	}
 }
 
-// send hands an event to all, and drops those who have not taken the ones before.
-func (v *viewers) send(event []byte) {
+// sendEvent sends an event to all viewers, and drops viewers with a full queue.
+func (v *viewers) sendEvent(event []byte) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	for one := range v.all {
+	for viewer := range v.all {
 		select {
-		case one.events <- event:
+		case viewer.events <- event:
 		default:
-			v.drop(one)
+			v.dropViewer(viewer)
 		}
 	}
 }
@@ -204,13 +204,13 @@ func (v *viewers) close() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.closed = true
-	for one := range v.all {
-		v.drop(one)
+	for viewer := range v.all {
+		v.dropViewer(viewer)
 	}
 }
 
-// event is a server-sent event.
-func event(name string, s State) []byte {
+// newEvent returns a server-sent event.
+func newEvent(name string, s State) []byte {
 	data, err := json.Marshal(s)
 	if err != nil {
 		data, _ = json.Marshal("BUG: " + err.Error())
@@ -218,15 +218,15 @@ func event(name string, s State) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", name, data)
 }
 
-// events sends what happens until the viewer leaves, or is dropped.
-func (p *Page) events(w http.ResponseWriter, r *http.Request) {
-	me := p.viewers.join()
-	if me == nil {
+// serveEvents sends events until the viewer leaves or is dropped.
+func (p *Page) serveEvents(w http.ResponseWriter, r *http.Request) {
+	viewer := p.viewers.addViewer()
+	if viewer == nil {
 		w.Header().Set("Retry-After", "10")
-		refuse(w, http.StatusServiceUnavailable, fmt.Sprintf("%d look at this page already; /page/state has the same", MostViewers))
+		writeError(w, http.StatusServiceUnavailable, fmt.Sprintf("%d look at this page already; /page/state has the same", MostViewers))
 		return
 	}
-	defer p.viewers.leave(me)
+	defer p.viewers.removeViewer(viewer)
 	out := http.NewResponseController(w)
 	send := func(data []byte) error {
 		if err := out.SetWriteDeadline(time.Now().Add(sendTime)); err != nil && !errors.Is(err, http.ErrNotSupported) {
@@ -237,9 +237,9 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		}
 		return out.Flush()
 	}
-	_ = out.SetReadDeadline(time.Time{}) // the request is read; the server's limit would end the connection
+	_ = out.SetReadDeadline(time.Time{}) // the request was read; the server's limit would end the connection
 	w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
-	hello := append([]byte("retry: 2000\n"), event("hello", p.state(time.Now(), true))...)
+	hello := append([]byte("retry: 2000\n"), newEvent("hello", p.newState(time.Now(), true))...)
 	if r.Method == http.MethodHead || send(hello) != nil {
 		return
 	}
@@ -251,7 +251,7 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case next, ok := <-me.events:
+		case next, ok := <-viewer.events:
 			if !ok {
 				return
 			}
@@ -265,10 +265,9 @@ func (p *Page) events(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// quoted is a word for a shell of Unix, whatever is in it. One with characters that steer is
-// written as bash, ksh and zsh read it, so that it shows them and does nothing where it is
-// printed.
-func quoted(word string) string {
+// quoteShell quotes any word for a Unix shell. A word with control characters is written in the
+// form of bash, ksh and zsh, so that a terminal shows them without effect.
+func quoteShell(word string) string {
 	plain := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("._-/:@%+=,", r)
 	}

@@ -15,14 +15,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// The page is one file that goes nowhere else, and allows its own script alone.
+// TestPageFile: the page is one file without external links, and allows only its own script.
 func TestPageFile(t *testing.T) {
 	if len(html) > 150_000 {
 		t.Errorf("the page has %d bytes, want at most 150,000", len(html))
 	}
 	text := string(html)
 	for _, url := range regexp.MustCompile(`[a-z]+://[^"'\s)]*`).FindAllString(text, -1) {
-		if url != "http://www.w3.org/2000/svg" { // the name of SVG, which nobody fetches
+		if url != "http://www.w3.org/2000/svg" { // the name of SVG, which browsers do not load
 			t.Errorf("the page names %s", url)
 		}
 	}
@@ -46,12 +46,12 @@ func TestPageFile(t *testing.T) {
 	}
 }
 
-// What the page is told of a running stage.
+// TestState checks the page's data of a running stage.
 func TestState(t *testing.T) {
 	r := newRig(t)
-	r.predict("pump-3", 5)
-	r.current()
-	r.page.sample(time.Now())
+	r.predictTimes("pump-3", 5)
+	r.waitUntilCurrent()
+	r.page.sampleCounters(time.Now())
 	resp := r.get("/page/state")
 	body, err := io.ReadAll(resp.Body)
 	if err != nil {
@@ -95,8 +95,8 @@ func TestState(t *testing.T) {
 	}
 }
 
-// next is the next event of a stream of events: its name and what it holds.
-func next(t *testing.T, in *bufio.Scanner) (name string, s State) {
+// readEvent reads the next server-sent event: its name and its state.
+func readEvent(t *testing.T, in *bufio.Scanner) (name string, s State) {
 	t.Helper()
 	for in.Scan() {
 		if rest, ok := strings.CutPrefix(in.Text(), "event: "); ok {
@@ -113,8 +113,8 @@ func next(t *testing.T, in *bufio.Scanner) (name string, s State) {
 	return "", s
 }
 
-// Viewers get the history once, then what happens. There are so many at most; one that
-// does not read is dropped, and the others do not notice.
+// TestEvents: viewers receive the history once, then events. The number of viewers is limited; a
+// viewer that does not read is dropped without effect on other viewers.
 func TestEvents(t *testing.T) {
 	r := newRig(t)
 	resp := r.get("/page/events")
@@ -123,10 +123,10 @@ func TestEvents(t *testing.T) {
 	}
 	in := bufio.NewScanner(resp.Body)
 	in.Buffer(nil, 1<<22)
-	if name, s := next(t, in); name != "hello" || s.Seconds == nil {
+	if name, s := readEvent(t, in); name != "hello" || s.Seconds == nil {
 		t.Errorf("first %s, history %v", name, s.Seconds)
 	}
-	if name, s := next(t, in); name != "tick" || s.Seconds != nil || s.Job != "eusn" {
+	if name, s := readEvent(t, in); name != "tick" || s.Seconds != nil || s.Job != "eusn" {
 		t.Errorf("then %s, history %v", name, s.Seconds)
 	}
 	for range MostViewers - 1 {
@@ -142,21 +142,21 @@ func TestEvents(t *testing.T) {
 	}
 	var slow viewers
 	slow.all = map[*viewer]bool{}
-	deaf, keen := slow.join(), slow.join()
+	deaf, keen := slow.addViewer(), slow.addViewer()
 	for i := range 3 * queued {
-		slow.send(fmt.Append(nil, i))
+		slow.sendEvent(fmt.Append(nil, i))
 		if got := <-keen.events; string(got) != fmt.Sprint(i) {
 			t.Errorf("event %d is %s", i, got)
 		}
 	}
 	n := 0
-	for range deaf.events { // ends: it is dropped
+	for range deaf.events { // ends when the viewer is dropped
 		n++
 	}
 	if n != queued || len(slow.all) != 1 {
 		t.Errorf("a viewer that does not read got %d events, %d viewers are left", n, len(slow.all))
 	}
-	r.page.Close() // ends what is sent
+	r.page.Close() // ends the events
 	for in.Scan() {
 	}
 	if in.Err() != nil {
@@ -164,14 +164,14 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// Whatever a query holds, it gives a name within limits or an error, and the name is safe
-// as a word of a shell.
-func FuzzAsked(f *testing.F) {
+// FuzzParseQuery: any query gives a name within limits or an error, and the name is quoted safely
+// for a shell.
+func FuzzParseQuery(f *testing.F) {
 	for _, s := range []string{"name=pump-3", "name=", "name=a&name=b", "name=%zz", "name=%ff", "x=1", "name=%3Cimg%3E%27%22", "name=a;b", "name=%0a%1b[2J", "name=%E2%80%AEgnp", "name=" + strings.Repeat("x", 600)} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, query string) {
-		name, err := asked(query, "name")
+		name, err := parseQuery(query, "name")
 		if err != nil {
 			if name != "" || strings.ContainsAny(err.Error(), "\n\x00") {
 				t.Errorf("%q, %v", name, err)
@@ -181,7 +181,7 @@ func FuzzAsked(f *testing.F) {
 		if name == "" || len(name) > mostName || strings.ToValidUTF8(name, "?") != name {
 			t.Errorf("a name %q", name)
 		}
-		word := quoted(name)
+		word := quoteShell(name)
 		if inner, ok := strings.CutPrefix(word, "'"); ok {
 			if back := strings.ReplaceAll(strings.TrimSuffix(inner, "'"), `'\''`, "'"); back != name {
 				t.Errorf("%q is quoted %s", name, word)

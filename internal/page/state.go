@@ -16,38 +16,38 @@ import (
 const (
 	slowest   = 10
 	mostWhys  = 10
-	longText  = 300              // bytes of an error that are shown
-	behindFor = 10 * time.Second // less is up to date: a batch, a commit, a pause of the server
+	longText  = 300              // shown bytes of an error
+	behindFor = 10 * time.Second // a smaller delay is up to date: a batch, a commit, a pause of the server
 )
 
-// State is all that the page shows at one time.
+// State is the page's data at one time.
 type State struct {
 	Now     int64   `json:"now"` // ms since 1970
 	Verdict Verdict `json:"verdict"`
 
 	About
 	Point  Point  `json:"point"`            // the last second
-	Minute *Point `json:"minute,omitempty"` // the minute that is over with it
-	Totals Totals `json:"totals"`           // since this process began
+	Minute *Point `json:"minute,omitempty"` // the minute that ended with this second
+	Totals Totals `json:"totals"`           // since the start of this process
 
 	Shards     []Shard     `json:"shards"`
 	Partitions []Partition `json:"partitions"` // of this worker
-	Slowest    []int       `json:"slowest"`    // the partitions furthest behind, at most ten, the worst first
+	Slowest    []int       `json:"slowest"`    // partitions with the largest delay, at most ten, largest first
 
 	Classes Mix      `json:"classes"`
 	Flags   Mix      `json:"flags"`
 	Trust   Mix      `json:"integrity"`
 	Shadows []Shadow `json:"shadows"`
-	// Report is the job's, with all its workers; null while nobody could be asked.
+	// Report is the status of the job with all workers; null while there are no answers.
 	Report    *fleet.Report `json:"report"`
-	ReportWhy string        `json:"report_why,omitempty"` // why there is none
+	ReportWhy string        `json:"report_why,omitempty"` // reason for a missing report
 	Marks     []Mark        `json:"marks"`                // oldest first
 
 	Seconds *Series `json:"seconds,omitempty"` // history, in "hello" and /page/state
 	Minutes *Series `json:"minutes,omitempty"`
 }
 
-// About is which worker it is about, and what that computes.
+// About identifies the worker and its model.
 type About struct {
 	Job        string   `json:"job"`
 	Worker     string   `json:"worker"`
@@ -57,14 +57,14 @@ type About struct {
 	Engines    []string `json:"engines"`
 }
 
-// Verdict is how things stand.
+// Verdict is the status of the worker.
 type Verdict struct {
 	Level string   `json:"level"` // good, attention or bad
 	Text  string   `json:"text"`  // one sentence
-	Why   []string `json:"why"`   // what is wrong, a line each, at most ten
+	Why   []string `json:"why"`   // problems, one per line, at most ten
 }
 
-// Totals are counts since the process began, and what there is now.
+// Totals are counts since the start of the process, and present numbers.
 type Totals struct {
 	Messages    uint64 `json:"messages"`
 	Rows        uint64 `json:"rows"`
@@ -73,19 +73,19 @@ type Totals struct {
 	Duplicates  uint64 `json:"duplicates"`
 	Gaps        uint64 `json:"gaps"`
 	Losses      uint64 `json:"losses"`
-	Streams     int64  `json:"streams"` // now: remembered
+	Streams     int64  `json:"streams"` // in memory now
 	Room        int64  `json:"streams_capacity"`
 }
 
-// Shard is how a shard spent the last seconds.
+// Shard has the time shares of a shard in the last seconds.
 type Shard struct {
 	Engine  string  `json:"engine"`
-	Busy    float64 `json:"busy"` // shares, of 1 together
+	Busy    float64 `json:"busy"` // shares with sum 1
 	Waiting float64 `json:"waiting"`
 	Idle    float64 `json:"idle"`
 }
 
-// Partition is where a partition stands.
+// Partition is the status of a partition.
 type Partition struct {
 	ID      int     `json:"p"`
 	Phase   string  `json:"phase"`
@@ -96,7 +96,7 @@ type Partition struct {
 	Why     string  `json:"why,omitempty"`
 }
 
-// Shadow is what one has scored.
+// Shadow compares a shadow readout with the answering readout.
 type Shadow struct {
 	Readout     string `json:"readout"`
 	Predictions uint64 `json:"predictions"`
@@ -104,19 +104,19 @@ type Shadow struct {
 	Agreeing    uint64 `json:"agreeing"`
 }
 
-// partitionsOf are a worker's, and the numbers of the slowest.
-func partitionsOf(s *pipeline.Status, now time.Time) (all []Partition, worst []int) {
+// newPartitions returns a worker's partitions, and the numbers of the slowest.
+func newPartitions(s *pipeline.Status, now time.Time) (all []Partition, worst []int) {
 	all, worst = []Partition{}, []int{}
 	for i := range s.Partitions {
 		p := &s.Partitions[i]
 		v := Partition{ID: p.Partition, Phase: string(p.Phase), Epoch: p.Epoch, Lag: p.Lag, LagTime: lagAge(p.LagTime)}
 		if !p.Unsaved.IsZero() {
-			v.Unsaved = seconds(max(0, now.Sub(p.Unsaved)))
+			v.Unsaved = toSeconds(max(0, now.Sub(p.Unsaved)))
 		}
 		if p.Err != nil {
-			v.Why = short(p.Err.Error())
+			v.Why = shorten(p.Err.Error())
 		} else if p.Waiting != "" {
-			v.Why = short(p.Waiting)
+			v.Why = shorten(p.Waiting)
 		}
 		all = append(all, v)
 	}
@@ -133,16 +133,16 @@ func partitionsOf(s *pipeline.Status, now time.Time) (all []Partition, worst []i
 	return all, worst
 }
 
-// lagAge is a lag in seconds, as exact as is of use.
+// lagAge converts a delay to seconds, in milliseconds.
 func lagAge(d time.Duration) Age {
 	if d == pipeline.UnknownLag {
 		return -1
 	}
-	return Age(seconds(d))
+	return Age(toSeconds(d))
 }
 
-// countReading counts the partitions that are read; stuck says that one of the others cannot
-// be without help.
+// countReading returns the number of read partitions; stuck means that another partition needs
+// help.
 func countReading(all []pipeline.PartitionHealth) (reading int, stuck bool) {
 	for _, p := range all {
 		if p.Phase == pipeline.Reading && p.Waiting == "" {
@@ -155,11 +155,11 @@ func countReading(all []pipeline.PartitionHealth) (reading int, stuck bool) {
 	return reading, stuck
 }
 
-// shortened are the first reasons, each cut to a line.
-func shortened(why []string) []string {
+// shortenReasons returns the first reasons, each as one shortened line.
+func shortenReasons(why []string) []string {
 	all := make([]string, 0, len(why))
 	for _, line := range why[:min(len(why), mostWhys)] {
-		all = append(all, short(line))
+		all = append(all, shorten(line))
 	}
 	if more := len(why) - mostWhys; more > 0 {
 		all = append(all, fmt.Sprintf("and %d more: /readyz has all", more))
@@ -167,11 +167,11 @@ func shortened(why []string) []string {
 	return all
 }
 
-// judge says how a worker stands; answered is when a sample was answered last.
-func judge(s *pipeline.Status, lag int64, answered time.Time, behind time.Duration, now time.Time) Verdict {
+// newVerdict returns the status of a worker; answered is the time of the last answered sample.
+func newVerdict(s *pipeline.Status, lag int64, answered time.Time, behind time.Duration, now time.Time) Verdict {
 	why := s.Unready()
-	v := Verdict{Level: "good", Why: shortened(why)}
-	n := counted(len(s.Partitions), "partition")
+	v := Verdict{Level: "good", Why: shortenReasons(why)}
+	n := plural(len(s.Partitions), "partition")
 	reading, stuck := countReading(s.Partitions)
 	if stuck {
 		v.Level = "bad"
@@ -190,7 +190,7 @@ func judge(s *pipeline.Status, lag int64, answered time.Time, behind time.Durati
 	case len(why) > 0:
 		v.Level, v.Text = "attention", fmt.Sprintf("%d of %s are read, the others get ready", reading, n)
 	case behind > behindFor:
-		v.Level, v.Text = "attention", fmt.Sprintf("%s, %s behind: %s wait", n, age(behind), counted(int(lag), "message"))
+		v.Level, v.Text = "attention", fmt.Sprintf("%s, %s behind: %s wait", n, formatAge(behind), plural(int(lag), "message"))
 	case behind == pipeline.UnknownLag && len(s.Partitions) > 0:
 		v.Level, v.Text = "attention", n+", how far behind is not known: the NATS server has not said which message is the oldest that waits"
 	case len(s.Partitions) == 0:
@@ -198,21 +198,21 @@ func judge(s *pipeline.Status, lag int64, answered time.Time, behind time.Durati
 	case answered.IsZero():
 		v.Text = n + ", up to date: no sample has arrived yet"
 	default:
-		v.Text = fmt.Sprintf("%s, up to date: last sample answered %s ago", n, age(max(0, now.Sub(answered))))
+		v.Text = fmt.Sprintf("%s, up to date: last sample answered %s ago", n, formatAge(max(0, now.Sub(answered))))
 	}
 	return v
 }
 
-// counted is a number with its noun.
-func counted(n int, noun string) string {
+// plural returns a number with its noun.
+func plural(n int, noun string) string {
 	if n != 1 {
 		noun += "s"
 	}
-	return thousands(n) + " " + noun
+	return formatThousands(n) + " " + noun
 }
 
-// thousands is a number with commas.
-func thousands(n int) string {
+// formatThousands formats a number with commas.
+func formatThousands(n int) string {
 	text := strconv.Itoa(n)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]
@@ -220,8 +220,8 @@ func thousands(n int) string {
 	return text
 }
 
-// age is a time in words, as exact as is of use.
-func age(d time.Duration) string {
+// formatAge formats a time for people.
+func formatAge(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
 		return fmt.Sprintf("%.1f s", d.Seconds())
@@ -235,10 +235,10 @@ func age(d time.Duration) string {
 	return fmt.Sprintf("%.0f days", d.Hours()/24)
 }
 
-func seconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
+func toSeconds(d time.Duration) float64 { return float64(d.Milliseconds()) / 1000 }
 
-// short is a text on one line, cut where it is long.
-func short(s string) string {
+// shorten returns a text as one line of limited length.
+func shorten(s string) string {
 	s = strings.ToValidUTF8(strings.Join(strings.Fields(s), " "), "\uFFFD")
 	if len(s) > longText {
 		s = strings.ToValidUTF8(s[:longText], "") + " ..."
