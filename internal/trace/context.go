@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The headers of a message that say where in a trace it stands.
+// The trace headers of a message.
 const (
 	HeaderParent = "traceparent"
 	HeaderState  = "tracestate"
@@ -14,27 +14,27 @@ const (
 
 const (
 	parentBytes = 55  // of a traceparent in version 00
-	mostParent  = 256 // bytes of one in a later version, of which only the beginning is read
-	mostState   = 512 // bytes of a tracestate: what the recommendation has everybody pass on
-	sampled     = 1   // of the flags
+	mostParent  = 256 // bytes of a traceparent in a later version, of which only the start is read
+	mostState   = 512 // bytes of a tracestate: the size that the recommendation requires to be passed on
+	sampled     = 1   // bit of the flags
 )
 
-// Context is a span's place: which trace it belongs to, which span it is, and whether
-// somebody keeps the trace. The zero value is none.
+// Context is a span's identity: its trace, its own ID, and whether the trace is kept. The zero
+// value is no context.
 type Context struct {
 	Trace [16]byte
 	Span  [8]byte
 	Flags byte
-	State string // what tracing systems have added, as it came
+	State string // data of tracing systems, unchanged
 }
 
-// Valid reports whether there is one.
+// Valid reports whether the context identifies a span.
 func (c *Context) Valid() bool { return c.Trace != [16]byte{} && c.Span != [8]byte{} }
 
-// Sampled reports whether whoever made the span keeps its trace.
+// Sampled reports whether the span's creator keeps the trace.
 func (c *Context) Sampled() bool { return c.Flags&sampled != 0 }
 
-// Parent is the context as text, as in a traceparent; empty where there is none.
+// Parent returns the context as a traceparent; empty if the context is not valid.
 func (c *Context) Parent() string {
 	if !c.Valid() {
 		return ""
@@ -46,7 +46,7 @@ func (c *Context) Parent() string {
 	return string(b)
 }
 
-// Put writes the context into headers, where there is one.
+// Put writes a valid context into headers.
 func (c *Context) Put(h map[string][]string) {
 	if !c.Valid() {
 		return
@@ -57,20 +57,20 @@ func (c *Context) Put(h map[string][]string) {
 	}
 }
 
-// Child is the context of a new span in the same trace; of a new trace that is kept
-// where there is none.
+// Child returns the context of a new span in the same trace; without a valid context, in a new
+// trace that is kept.
 func (c *Context) Child() Context {
 	child := *c
 	if !c.Valid() {
 		child = Context{Flags: sampled}
-		fill(child.Trace[:])
+		fillRandom(child.Trace[:])
 	}
-	fill(child.Span[:])
+	fillRandom(child.Span[:])
 	return child
 }
 
-// fill writes random bytes, which are not all 0.
-func fill(b []byte) {
+// fillRandom writes random bytes, which are not all 0.
+func fillRandom(b []byte) {
 	for i := 0; i < len(b); i += 8 {
 		v := rand.Uint64() | 1
 		for k := range 8 {
@@ -79,11 +79,11 @@ func fill(b []byte) {
 	}
 }
 
-// Of reads the context out of the headers of a message or a request; none where there
-// is none, or where it is not as the recommendation wants it. Headers come from
-// strangers: whatever they hold is no fault of the message.
+// Of reads the context from the headers of a message or a request; the result is no context if the
+// headers are missing or violate the recommendation. Wrong headers from other programs are no fault
+// of the message.
 func Of(h map[string][]string) (c Context) {
-	v := find(h, HeaderParent, "Traceparent")
+	v := findHeader(h, HeaderParent, "Traceparent")
 	if len(v) != 1 {
 		return Context{}
 	}
@@ -91,22 +91,21 @@ func Of(h map[string][]string) (c Context) {
 	if !ok {
 		return Context{}
 	}
-	c.State = stateOf(find(h, HeaderState, "Tracestate"))
+	c.State = joinState(findHeader(h, HeaderState, "Tracestate"))
 	return c
 }
 
-// find is a header under its name, or as HTTP libraries write it. Who writes it in
-// another way is not heard: looking at every header of every message costs more.
-func find(h map[string][]string, name, canonical string) []string {
+// findHeader returns a header by its name, or in the form of HTTP libraries. Other forms are
+// ignored: checking every header of every message costs more.
+func findHeader(h map[string][]string, name, canonical string) []string {
 	if v, ok := h[name]; ok {
 		return v
 	}
 	return h[canonical]
 }
 
-// stateOf joins a tracestate. One that is too long, or has other characters than it
-// may have, is left out.
-func stateOf(values []string) string {
+// joinState joins a tracestate. It drops a tracestate that is too long, or has invalid characters.
+func joinState(values []string) string {
 	size := 0
 	for _, v := range values {
 		size += len(v) + 1
@@ -123,14 +122,14 @@ func stateOf(values []string) string {
 	return s
 }
 
-// Parse reads a traceparent. Of a later version than 00 the beginning is read, as the
-// recommendation says.
+// Parse parses a traceparent. Of a version after 00 it reads the start, as the recommendation
+// requires.
 func Parse(s string) (c Context, ok bool) {
 	if len(s) < parentBytes || len(s) > mostParent || s[2] != '-' || s[35] != '-' || s[52] != '-' {
 		return Context{}, false
 	}
 	var version, flags [1]byte
-	good := unhex(version[:], s[:2]) && unhex(c.Trace[:], s[3:35]) && unhex(c.Span[:], s[36:52]) && unhex(flags[:], s[53:55])
+	good := decodeHex(version[:], s[:2]) && decodeHex(c.Trace[:], s[3:35]) && decodeHex(c.Span[:], s[36:52]) && decodeHex(flags[:], s[53:55])
 	switch {
 	case !good || version[0] == 0xff || !c.Valid():
 		return Context{}, false
@@ -141,10 +140,10 @@ func Parse(s string) (c Context, ok bool) {
 	return c, true
 }
 
-// unhex reads lower-case hex digits.
-func unhex(to []byte, s string) bool {
+// decodeHex decodes lower-case hex digits.
+func decodeHex(to []byte, s string) bool {
 	for i := range to {
-		high, low := digit(s[2*i]), digit(s[2*i+1])
+		high, low := hexDigit(s[2*i]), hexDigit(s[2*i+1])
 		if high > 15 || low > 15 {
 			return false
 		}
@@ -153,7 +152,7 @@ func unhex(to []byte, s string) bool {
 	return true
 }
 
-func digit(c byte) byte {
+func hexDigit(c byte) byte {
 	switch {
 	case c >= '0' && c <= '9':
 		return c - '0'

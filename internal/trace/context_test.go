@@ -7,12 +7,12 @@ import (
 
 const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
-// The examples of the W3C's recommendation, and what is beside it.
+// TestParse: the examples of the W3C recommendation, and similar invalid texts.
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		parent:             parent,
 		parent[:53] + "00": parent[:53] + "00",
-		parent[:53] + "03": parent, // the other flags are not ours to pass on
+		parent[:53] + "03": parent, // other flags are not passed on
 		"01" + parent[2:]:  parent,
 		"cc" + parent[2:] + "-what the future will be like": parent,
 		"":                      "",
@@ -33,8 +33,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Headers of strangers: read as HTTP libraries write them, too, and nothing that is odd
-// is passed on.
+// TestHeaders: headers from other programs: the form of HTTP libraries is accepted, and invalid
+// data is not passed on.
 func TestHeaders(t *testing.T) {
 	for _, c := range []struct {
 		h           map[string][]string
@@ -62,7 +62,7 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// A child is of its parent's trace, and of a new one where there is none.
+// TestChild: a child has its parent's trace, or a new trace without a parent.
 func TestChild(t *testing.T) {
 	p, _ := Parse(parent)
 	a, b := p.Child(), p.Child()
@@ -75,7 +75,7 @@ func TestChild(t *testing.T) {
 	}
 }
 
-// What every message pays costs no memory.
+// TestOfAllocates: reading headers of each message allocates no memory.
 func TestOfAllocates(t *testing.T) {
 	without := map[string][]string{"Eusn-Seq": {"1"}, "Eusn-Crc": {"00000000"}, "Nats-Msg-Id": {"x"}}
 	with := map[string][]string{"Eusn-Seq": {"1"}, "traceparent": {parent}}

@@ -1,10 +1,10 @@
-// Package trace is what the stage, the gateway and clients know of traces: where in a
-// trace a message stands (Context, by the W3C's trace context), and what a span is.
+// Package trace has the trace data shared by the stage, the gateway and clients: the context of a
+// message in a trace (Context, by the W3C's trace context), and spans.
 //
-// It makes no spans and sends none: a Tracer does, which package internal/traces has.
-// So nothing of OpenTelemetry is in the way of a message.
+// The package neither creates nor sends spans: a Tracer does (package internal/traces). Messages
+// thus do not depend on OpenTelemetry.
 //
-// docs/traces.md says which spans there are.
+// docs/traces.md lists the spans.
 //
 // # Files
 //

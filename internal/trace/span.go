@@ -2,56 +2,54 @@ package trace
 
 import "time"
 
-// Kind is what a span is to others, as OpenTelemetry has it.
+// Kind is the role of a span, as in OpenTelemetry.
 type Kind uint8
 
 // The kinds.
 const (
 	Internal Kind = iota
 	Producer      // sends a message
-	Consumer      // takes one
+	Consumer      // receives a message
 )
 
-// Span is a piece of work that has ended.
+// Span is a finished operation.
 type Span struct {
 	Name       string
 	Kind       Kind
-	Context    Context   // its own
-	Parent     Context   // none: its trace begins with it
-	Links      []Context // spans that it has to do with, and that are not its parent
+	Context    Context   // of this span
+	Parent     Context   // no context: the first span of its trace
+	Links      []Context // related spans, except the parent
 	Begin, End time.Time
 	Attributes []Attribute
-	Error      string // what went wrong; empty = nothing
+	Error      string // empty = success
 }
 
-// Attribute says something of a span. Its value is a string where that is not empty,
-// else a number.
+// Attribute is a property of a span. Its value is Text, or Number if Text is empty.
 type Attribute struct {
 	Key    string
 	Text   string
 	Number int64
 }
 
-// Tracer decides which messages are traced, and takes their spans. Every goroutine may
-// call it, and it waits for nobody.
+// Tracer selects messages for tracing, and records their spans. Any goroutine may call it; its
+// methods do not block.
 type Tracer interface {
-	// Takes decides on a message: parent is where it stands in the trace that it brings,
-	// if any.
+	// Takes reports whether a message is traced; parent is the message's context, if any.
 	Takes(parent Context) bool
-	// Record takes spans. They are the tracer's from then on.
+	// Record records spans. The tracer owns them afterward.
 	Record(spans ...*Span)
 }
 
-// Text and Number are attributes.
+// Text and Number return attributes.
 func Text(key, value string) Attribute { return Attribute{Key: key, Text: value} }
 func Number[T int | int64 | uint64](key string, value T) Attribute {
 	return Attribute{Key: key, Number: int64(value)}
 }
 
-// MostLinks is how many links a span has: those beyond are left out.
+// MostLinks is the maximum number of links of a span; further links are dropped.
 const MostLinks = 128
 
-// Attributes of spans; OpenTelemetry's conventions for messaging name the first ones.
+// Attributes of spans; the first names are from OpenTelemetry's conventions for messaging.
 const (
 	System        = "messaging.system"
 	Operation     = "messaging.operation.name"
@@ -66,17 +64,17 @@ const (
 	Input         = "eusn.input"
 	Samples       = "eusn.samples"
 	Predictions   = "eusn.predictions"
-	Outcome       = "eusn.outcome" // "repeat": the message had come before
+	Outcome       = "eusn.outcome" // "repeat": the message is a duplicate
 )
 
-// OfMessage are the attributes of a span that sends or takes a message.
+// OfMessage returns the attributes of a span that sends or receives a message.
 func OfMessage(operation, kind, subject, template string) []Attribute {
 	return []Attribute{Text(System, "nats"), Text(Operation, operation), Text(OperationType, kind), Text(Destination, subject), Text(Template, template)}
 }
 
-// Stats are what a Tracer has done.
+// Stats are the counts of a Tracer.
 type Stats struct {
-	Sent    uint64 // spans that the collector has taken
-	Dropped uint64 // spans for which there was no room, or that the collector did not take
-	Limited uint64 // messages that were not traced, because more were in a second than may be
+	Sent    uint64 // spans accepted by the collector
+	Dropped uint64 // spans dropped because the queue was full, or refused by the collector
+	Limited uint64 // messages not traced because of the rate limit
 }

@@ -20,7 +20,7 @@ import (
 
 const (
 	attempts    = 4                      // of a request
-	retryWait   = 500 * time.Millisecond // before the second; twice as long each time
+	retryWait   = 500 * time.Millisecond // before the second attempt; doubled each time
 	requestTime = 10 * time.Second
 	answerBytes = 4 << 10
 	headerBytes = 64 << 10 // of headers_file
@@ -51,13 +51,13 @@ func newClient(o Options) (*client, error) {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.TLSClientConfig = o.TLS
 	c.http = http.Client{Transport: t, Timeout: requestTime, CheckRedirect: func(*http.Request, []*http.Request) error {
-		return http.ErrUseLastResponse // what logs in goes to nobody else
+		return http.ErrUseLastResponse // credentials must not go to another server
 	}}
 	return c, nil
 }
 
-// readHeaders reads the headers that a collector wants. No error repeats what the file
-// holds: it may be a secret.
+// readHeaders reads the headers for a collector. Errors never contain the file's content, which may
+// be secret.
 func (c *client) readHeaders(name string) error {
 	if name == "" {
 		return nil
@@ -81,7 +81,7 @@ func (c *client) readHeaders(name string) error {
 			continue
 		}
 		key, value, ok := strings.Cut(line, ":")
-		if key, value = strings.TrimSpace(key), strings.TrimSpace(value); !ok || !token(key) || value == "" || !printable(value) {
+		if key, value = strings.TrimSpace(key), strings.TrimSpace(value); !ok || !isToken(key) || value == "" || !isPrintable(value) {
 			return fmt.Errorf("traces.headers_file: %s, line %d: want Name: value", name, n)
 		}
 		c.header.Add(key, value)
@@ -89,14 +89,14 @@ func (c *client) readHeaders(name string) error {
 	return nil
 }
 
-// token reports whether a text may be a header's name.
-func token(s string) bool {
+// isToken reports whether a text is a valid header name.
+func isToken(s string) bool {
 	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
 		return !(r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
 	})
 }
 
-func printable(s string) bool {
+func isPrintable(s string) bool {
 	return !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r > '~' })
 }
 
@@ -125,8 +125,8 @@ func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	}
 	wait := retryWait
 	for attempt := 1; ; attempt++ {
-		again, err := c.post(ctx, body.Bytes())
-		if err == nil || !again || attempt == attempts {
+		retry, err := c.postOnce(ctx, body.Bytes())
+		if err == nil || !retry || attempt == attempts {
 			return err
 		}
 		select {
@@ -138,8 +138,8 @@ func (c *client) UploadTraces(ctx context.Context, spans []*tracepb.ResourceSpan
 	}
 }
 
-// post makes one attempt. again says that another one may help.
-func (c *client) post(ctx context.Context, body []byte) (again bool, err error) {
+// postOnce makes one attempt. retry means that another attempt may succeed.
+func (c *client) postOnce(ctx context.Context, body []byte) (retry bool, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, c.url, bytes.NewReader(body))
 	if err != nil {
 		return false, err
@@ -150,7 +150,7 @@ func (c *client) post(ctx context.Context, body []byte) (again bool, err error) 
 		return true, err
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, answerBytes) // so that the connection is used again
+	_, _ = io.CopyN(io.Discard, answer.Body, answerBytes) // so that the connection is reused
 	switch code := answer.StatusCode; {
 	case code/100 == 2:
 		return false, nil

@@ -1,14 +1,12 @@
-// Package traces sends spans to a collector of OpenTelemetry: by its SDK, and by OTLP
-// over HTTP. It is the only package that knows the SDK; all others know package
-// internal/trace.
+// Package traces sends spans to a collector of OpenTelemetry, with OpenTelemetry's SDK and by OTLP
+// over HTTP. It is the only package that uses the SDK; other packages use package internal/trace.
 //
-// Spans come when they have ended, with times and places of their own, and wait in a
-// bounded queue of the SDK. Nothing waits for the collector: where the queue is full, or
-// an attempt fails that no other may follow, spans are dropped and counted.
+// Spans arrive finished, with their own times and contexts, and wait in a bounded queue of the SDK.
+// No message waits for the collector: if the queue is full, or the last attempt fails, spans are
+// dropped and counted.
 //
-// The SDK's own exporter over HTTP is not used, because it brings gRPC and its gateway
-// into the program, which nothing here calls. Its part that makes OTLP of spans has
-// neither, and what is left is one POST (client.go).
+// The SDK's HTTP exporter is not used, because it adds gRPC and its gateway to the program without
+// a use. Its conversion of spans to OTLP needs neither, and the rest is one POST (client.go).
 //
 // # Files
 //

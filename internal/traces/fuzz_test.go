@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// Our reading of the headers is OpenTelemetry's own, but for what is longer than ours.
+// FuzzContext: our parsing of the headers equals OpenTelemetry's, except for longer headers.
 func FuzzContext(f *testing.F) {
 	const parent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 	for _, s := range []string{"", parent, parent[:53] + "00", "cc" + parent[2:] + "-more", "ff" + parent[2:], parent + "-x", parent[:53] + "ff", "0" + parent} {
@@ -21,8 +21,8 @@ func FuzzContext(f *testing.F) {
 	f.Fuzz(func(t *testing.T, parent, state string) {
 		ours := trace.Of(map[string][]string{"traceparent": {parent}, "tracestate": {state}})
 		theirs := otel.SpanContextFromContext(propagation.TraceContext{}.Extract(context.Background(), propagation.MapCarrier{"traceparent": parent, "tracestate": state}))
-		// Flags that version 00 does not define: theirs refuses them, ours passes over them,
-		// as the recommendation says.
+		// Flags that version 00 does not define: OpenTelemetry refuses them, we ignore them, as the
+		// recommendation requires.
 		odd := len(parent) >= 55 && parent[53:55] > "01"
 		if ours.Valid() && !theirs.IsValid() && odd {
 			return

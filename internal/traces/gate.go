@@ -9,8 +9,8 @@ import (
 	sdk "go.opentelemetry.io/otel/sdk/trace"
 )
 
-// gate stands before the SDK's queue and counts: the SDK drops what finds no room in it
-// without a word. Its figures are those of spans that have passed and have not come out.
+// gate precedes the SDK's queue and counts spans: the SDK drops spans silently if the queue is
+// full. waiting is the number of accepted spans without a result.
 type gate struct {
 	next          sdk.SpanProcessor
 	log           *slog.Logger
@@ -18,13 +18,13 @@ type gate struct {
 	waiting       atomic.Int64
 	sent, dropped atomic.Uint64
 	closing       atomic.Bool
-	away          atomic.Bool // the collector did not take the last request
+	unreachable   atomic.Bool // the collector did not accept the last request
 }
 
 // OnStart implements sdk.SpanProcessor.
 func (g *gate) OnStart(ctx context.Context, s sdk.ReadWriteSpan) { g.next.OnStart(ctx, s) }
 
-// OnEnd lets a span in where there is room.
+// OnEnd accepts a span if the queue has room.
 func (g *gate) OnEnd(s sdk.ReadOnlySpan) {
 	if g.waiting.Add(1) > mostWaiting {
 		g.waiting.Add(-1)
@@ -40,35 +40,35 @@ func (g *gate) Shutdown(ctx context.Context) error { return g.next.Shutdown(ctx)
 // ForceFlush implements sdk.SpanProcessor.
 func (g *gate) ForceFlush(ctx context.Context) error { return g.next.ForceFlush(ctx) }
 
-// came counts what became of a request, and says once that the collector is away, and
+// recordResult counts the result of a request, and logs once that the collector is unreachable, and
 // once that it is back.
-func (g *gate) came(spans int, err error) {
+func (g *gate) recordResult(spans int, err error) {
 	g.waiting.Add(-int64(spans))
 	if err == nil {
 		g.sent.Add(uint64(spans))
-		if g.away.Swap(false) {
+		if g.unreachable.Swap(false) {
 			g.log.Info("the collector takes traces again", "endpoint", g.endpoint)
 		}
 		return
 	}
 	g.dropped.Add(uint64(spans))
-	if !g.away.Swap(true) {
+	if !g.unreachable.Swap(true) {
 		g.log.Warn("the collector does not take traces: spans are dropped and counted (eusn_traces_dropped_total), everything else continues; check traces.endpoint, and the collector's log", "endpoint", g.endpoint, "err", err)
 	}
 }
 
-// counted is an exporter whose requests the gate counts. It never fails: the SDK would
-// write the error where nobody asked for it.
-type counted struct {
+// countingExporter is an exporter whose requests the gate counts. It never returns an error: the
+// SDK would print the error outside the log.
+type countingExporter struct {
 	sdk.SpanExporter
 	gate *gate
 }
 
 // ExportSpans implements sdk.SpanExporter.
-func (c counted) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
-	c.gate.came(len(spans), c.SpanExporter.ExportSpans(ctx, spans))
+func (c countingExporter) ExportSpans(ctx context.Context, spans []sdk.ReadOnlySpan) error {
+	c.gate.recordResult(len(spans), c.SpanExporter.ExportSpans(ctx, spans))
 	return nil
 }
 
-// clean is a text from outside as OTLP takes it.
-func clean(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+// cleanText returns a text as valid UTF-8, which OTLP requires.
+func cleanText(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

@@ -45,13 +45,13 @@ import (
 
 const (
 	patience = time.Minute
-	role     = "EUSN_TRACES_TEST" // where set, the test binary is a stage that is killed: server, collector
+	role     = "EUSN_TRACES_TEST" // if set, the test binary is a stage to be killed: server, collector
 )
 
 func TestMain(m *testing.M) {
 	if s := os.Getenv(role); s != "" {
 		url, endpoint, _ := strings.Cut(s, " ")
-		if err := beStage(url, endpoint); err != nil {
+		if err := runKilledStage(url, endpoint); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -60,7 +60,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// span is what a collector has got.
+// span is a span received by a collector.
 type span struct {
 	id, name, kind string // id: trace/span
 	parent         string // of the same trace; empty = none
@@ -70,18 +70,18 @@ type span struct {
 	says           map[string]string
 }
 
-// of is the name of a place in a trace.
-func of(c trace.Context) string {
+// idOf returns the ID of a context.
+func idOf(c trace.Context) string {
 	return hex.EncodeToString(c.Trace[:]) + "/" + hex.EncodeToString(c.Span[:])
 }
 
-// collector takes spans.
+// collector receives spans.
 type collector interface {
 	endpoint() string
 	spans(t *testing.T) []span
 }
 
-// decoded is a collector of a few lines, which reads OTLP by OpenTelemetry's own protobuf.
+// decoded is a small collector that decodes OTLP with OpenTelemetry's protobuf.
 type decoded struct {
 	server *httptest.Server
 	mu     sync.Mutex
@@ -91,7 +91,7 @@ type decoded struct {
 func newDecoded(t *testing.T) *decoded {
 	d := &decoded{}
 	d.server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := d.take(r); err != nil {
+		if err := d.receiveRequest(r); err != nil {
 			t.Error(err)
 			w.WriteHeader(http.StatusBadRequest)
 		}
@@ -108,7 +108,7 @@ func (d *decoded) spans(*testing.T) []span {
 	return slices.Clone(d.all)
 }
 
-func (d *decoded) take(r *http.Request) error {
+func (d *decoded) receiveRequest(r *http.Request) error {
 	z, err := gzip.NewReader(r.Body)
 	if err != nil {
 		return err
@@ -151,12 +151,12 @@ func (d *decoded) take(r *http.Request) error {
 	return nil
 }
 
-// realOne is OpenTelemetry's own receiver, in a process, and the file that it writes.
+// realOne is OpenTelemetry's receiver, in its own process, and its output file.
 type realOne struct{ address, file string }
 
 func newReal(t *testing.T) *realOne {
 	t.Helper()
-	if !parts.Required("otelcol") { // where nothing is compiled yet, it takes longer than all tests here
+	if !parts.Required("otelcol") { // without compiled parts, this takes longer than all other tests
 		t.Skip("NOT CHECKED: make otel builds the OpenTelemetry Collector's receiver and runs this")
 	}
 	dir := t.TempDir()
@@ -250,15 +250,15 @@ func (c *realOne) spans(t *testing.T) (all []span) {
 	return all
 }
 
-// model is small, and the same each time.
-func model() (*reservoir.Model, error) {
+// newModel returns a small, deterministic model.
+func newModel() (*reservoir.Model, error) {
 	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
 	return reservoir.Train(context.Background(), reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
 }
 
-// stage runs a job until stop is called.
-func stage(ctx context.Context, job, url string, tracer trace.Tracer, latency time.Duration, ready func()) error {
-	m, err := model()
+// runStage runs a job until ctx ends.
+func runStage(ctx context.Context, job, url string, tracer trace.Tracer, latency time.Duration, ready func()) error {
+	m, err := newModel()
 	if err != nil {
 		return err
 	}
@@ -278,12 +278,12 @@ func stage(ctx context.Context, job, url string, tracer trace.Tracer, latency ti
 	return s.Run(ctx)
 }
 
-// run is a stage in this process.
-func run(t *testing.T, job, url string, tracer trace.Tracer, latency time.Duration) (stop func()) {
+// startStage runs a stage in this process.
+func startStage(t *testing.T, job, url string, tracer trace.Tracer, latency time.Duration) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() { ended <- stage(ctx, job, url, tracer, latency, sync.OnceFunc(func() { close(ready) })) }()
+	go func() { ended <- runStage(ctx, job, url, tracer, latency, sync.OnceFunc(func() { close(ready) })) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
@@ -302,7 +302,7 @@ func run(t *testing.T, job, url string, tracer trace.Tracer, latency time.Durati
 	return stop
 }
 
-// message is what a producer sends: a prediction follows where it ends a sequence.
+// message is a producer's message: a prediction follows at the end of a sequence.
 type message struct {
 	stream string
 	x      []float32
@@ -310,8 +310,8 @@ type message struct {
 	trace  trace.Context
 }
 
-// producer sends messages of a job, one after the other.
-func producer(t *testing.T, job, url string) (publish func([]message)) {
+// newProducer returns a function that publishes messages of a job, in order.
+func newProducer(t *testing.T, job, url string) (publish func([]message)) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 	t.Cleanup(cancel)
@@ -333,8 +333,8 @@ func producer(t *testing.T, job, url string) (publish func([]message)) {
 	}
 }
 
-// outputs are a job's messages of predictions, at least so many of these.
-func outputs(t *testing.T, job, url string, want int) (all []consumer.Output) {
+// readOutputs returns a job's messages of predictions, at least the wanted number.
+func readOutputs(t *testing.T, job, url string, want int) (all []consumer.Output) {
 	t.Helper()
 	nc, err := nats.Connect(url)
 	if err != nil {
@@ -368,7 +368,7 @@ func predictions(all []consumer.Output) (list []codec.Prediction) {
 	return list
 }
 
-func server(t *testing.T) string {
+func startServer(t *testing.T) string {
 	t.Helper()
 	s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir(), Port: natsserver.RandomPort})
 	if err != nil {
@@ -378,7 +378,7 @@ func server(t *testing.T) string {
 	return s.URL()
 }
 
-func begin(t *testing.T, endpoint string) *traces.Traces {
+func startTraces(t *testing.T, endpoint string) *traces.Traces {
 	t.Helper()
 	all, err := traces.Start(traces.Options{Endpoint: endpoint, Rate: 1e6, Job: "traced", Process: "stage", Version: "v0", Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
@@ -387,18 +387,18 @@ func begin(t *testing.T, endpoint string) *traces.Traces {
 	return all
 }
 
-// A trace goes from a producer through the stage to the prediction, into the
-// OpenTelemetry Collector's own receiver and into one that decodes by its protobuf. One
-// traced message behind a message of predictions is its parent; of several, each is
-// linked. What is predicted is what is predicted without traces.
+// TestFromProducerToPrediction follows a trace from a producer through the stage to the prediction,
+// into the OpenTelemetry Collector's receiver and into a decoder with its protobuf. A single traced
+// message of a prediction message is its parent; several are linked. The predictions equal those
+// without traces.
 func TestFromProducerToPrediction(t *testing.T) {
 	t.Run("decoded", func(t *testing.T) { fromProducerToPrediction(t, newDecoded(t)) })
 	t.Run("collector", func(t *testing.T) { fromProducerToPrediction(t, newReal(t)) })
 }
 
 func fromProducerToPrediction(t *testing.T, to collector) {
-	url := server(t)
-	all := begin(t, to.endpoint())
+	url := startServer(t)
+	all := startTraces(t, to.endpoint())
 	var plan []message
 	for i := range 12 {
 		m := message{stream: fmt.Sprint("pump-", i%4), x: []float32{float32(i), float32(i + 1), float32(2*i + 1)}, end: i >= 4}
@@ -407,14 +407,14 @@ func fromProducerToPrediction(t *testing.T, to collector) {
 		}
 		plan = append(plan, m)
 	}
-	stop := run(t, "traced", url, all, time.Millisecond)
-	publish := producer(t, "traced", url)
-	publish(plan[:8]) // one at a time, so most are alone in their commits
-	first := outputs(t, "traced", url, 4)
+	stop := startStage(t, "traced", url, all, time.Millisecond)
+	publish := newProducer(t, "traced", url)
+	publish(plan[:8]) // one at a time, so that most have their own commits
+	first := readOutputs(t, "traced", url, 4)
 	stop()
 	publish(plan[8:]) // waiting together
-	stop = run(t, "traced", url, all, time.Second)
-	got := outputs(t, "traced", url, 8)
+	stop = startStage(t, "traced", url, all, time.Second)
+	got := readOutputs(t, "traced", url, 8)
 	stop()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
@@ -427,9 +427,9 @@ func fromProducerToPrediction(t *testing.T, to collector) {
 	for i := range plain {
 		plain[i].trace = trace.Context{}
 	}
-	run(t, "plain", url, nil, time.Millisecond)
-	producer(t, "plain", url)(plain)
-	if want := outputs(t, "plain", url, 8); !reflect.DeepEqual(predictions(got), predictions(want)) {
+	startStage(t, "plain", url, nil, time.Millisecond)
+	newProducer(t, "plain", url)(plain)
+	if want := readOutputs(t, "plain", url, 8); !reflect.DeepEqual(predictions(got), predictions(want)) {
 		t.Errorf("with traces %v\nwithout     %v", predictions(got), predictions(want))
 	}
 
@@ -441,12 +441,12 @@ func fromProducerToPrediction(t *testing.T, to collector) {
 		byID[s.id] = s
 		children[s.parent] = append(children[s.parent], s)
 	}
-	commits := map[string]string{} // by the producer's span: the span of the commit
+	commits := map[string]string{} // span of the commit by the producer's span
 	for i, m := range plan {
 		if !m.trace.Valid() {
 			continue
 		}
-		of := of(m.trace)
+		of := idOf(m.trace)
 		if len(children[of]) != 1 {
 			t.Fatalf("message %d: %d spans continue it: %v", i, len(children[of]), children[of])
 		}
@@ -484,11 +484,11 @@ func fromProducerToPrediction(t *testing.T, to collector) {
 			for i, m := range plan {
 				if m.trace.Valid() && m.end && m.stream == p.Stream && p.Seq == uint64(i/4+1) {
 					traced++
-					want = append(want, commits[of(m.trace)])
+					want = append(want, commits[idOf(m.trace)])
 				}
 			}
 		}
-		s := byID[of(o.Trace)]
+		s := byID[idOf(o.Trace)]
 		switch {
 		case traced == 0 && o.Trace.Valid():
 			t.Errorf("output %d has a trace, and none of its messages", n)
@@ -511,26 +511,26 @@ func fromProducerToPrediction(t *testing.T, to collector) {
 	}
 }
 
-// beStage is a process that is killed.
-func beStage(url, endpoint string) error {
+// runKilledStage runs the process to be killed.
+func runKilledStage(url, endpoint string) error {
 	all, err := traces.Start(traces.Options{Endpoint: endpoint, Rate: 1e6, Job: "killed", Process: "stage", Log: slog.New(slog.NewTextHandler(os.Stderr, nil))})
 	if err != nil {
 		return err
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	err = stage(ctx, "killed", url, all, time.Millisecond, func() { fmt.Println("ready") })
+	err = runStage(ctx, "killed", url, all, time.Millisecond, func() { fmt.Println("ready") })
 	end, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	all.Close(end)
 	return err
 }
 
-// A stage with traces is killed (kill -9) again and again: each prediction comes once,
-// and no message is told of twice.
+// TestKilled: a stage with traces is killed (kill -9) repeatedly: each prediction is published
+// once, and no message has two spans.
 func TestKilled(t *testing.T) {
 	const kills, streams, messages = 3, 4, 120
-	url, to := server(t), newDecoded(t)
+	url, to := startServer(t), newDecoded(t)
 	program := func() (*exec.Cmd, *bufio.Scanner) {
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), role+"="+url+" "+to.endpoint())
@@ -554,7 +554,7 @@ func TestKilled(t *testing.T) {
 		}
 		plan = append(plan, m)
 	}
-	made, publish := 0, producer(t, "killed", url)
+	made, publish := 0, newProducer(t, "killed", url)
 	for k := range kills + 1 {
 		cmd, lines := program()
 		if !lines.Scan() || lines.Text() != "ready" {
@@ -572,14 +572,14 @@ func TestKilled(t *testing.T) {
 			cmd.Wait()
 			continue
 		}
-		outputs(t, "killed", url, made)
+		readOutputs(t, "killed", url, made)
 		cmd.Process.Signal(os.Interrupt)
 		if err := cmd.Wait(); err != nil {
 			t.Fatal(err)
 		}
 	}
 	seen := map[string]int{}
-	for _, p := range predictions(outputs(t, "killed", url, ends)) {
+	for _, p := range predictions(readOutputs(t, "killed", url, ends)) {
 		if seen[fmt.Sprint(p.Stream, " ", p.Seq)]++; seen[fmt.Sprint(p.Stream, " ", p.Seq)] > 1 {
 			t.Errorf("stream %s, message %d: predicted twice", p.Stream, p.Seq)
 		}
@@ -594,11 +594,11 @@ func TestKilled(t *testing.T) {
 		}
 	}
 	for _, m := range plan {
-		if told[of(m.trace)] > 1 {
-			t.Errorf("a message of %s is told of %d times", m.stream, told[of(m.trace)])
+		if told[idOf(m.trace)] > 1 {
+			t.Errorf("a message of %s is told of %d times", m.stream, told[idOf(m.trace)])
 		}
 	}
-	if last := plan[messages-1]; told[of(last.trace)] != 1 || len(told) < messages/(kills+1) {
-		t.Errorf("%d of %d messages are told of, the last one %d times", len(told), messages, told[of(last.trace)])
+	if last := plan[messages-1]; told[idOf(last.trace)] != 1 || len(told) < messages/(kills+1) {
+		t.Errorf("%d of %d messages are told of, the last one %d times", len(told), messages, told[idOf(last.trace)])
 	}
 }

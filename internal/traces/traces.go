@@ -22,21 +22,21 @@ import (
 )
 
 const (
-	mostWaiting = 8192            // spans on their way to the collector: some MB
-	atOnce      = 512             // in a request
-	sendEvery   = 2 * time.Second // where there are fewer
+	mostWaiting = 8192            // spans in the queue: some MB
+	atOnce      = 512             // spans per request
+	sendEvery   = 2 * time.Second // interval of smaller requests
 	sendTime    = 30 * time.Second
 )
 
-// Options say where spans go, and of how many messages.
+// Options configure the collector and the selection of messages.
 type Options struct {
 	Endpoint    string      // of the collector
-	OneIn       int         // one in so many messages is traced that do not say it; 0 = none
-	Rate        int         // most messages traced in a second
+	OneIn       int         // one in this number of messages without a sender's decision is traced; 0 = none
+	Rate        int         // maximum number of messages traced per second
 	HeadersFile string      // headers for the collector; empty = none
-	TLS         *tls.Config // to the collector; nil = the system's authorities, no certificate of the client
+	TLS         *tls.Config // to the collector; nil = the system's authorities, no client certificate
 	Job         string
-	Process     string // what this one is: "stage" or "gateway"
+	Process     string // "stage" or "gateway"
 	Version     string
 	Log         *slog.Logger
 }
@@ -44,31 +44,31 @@ type Options struct {
 // Traces is a Tracer that sends spans to a collector.
 type Traces struct {
 	oneIn    uint64
-	limit    limit
+	limit    rateLimit
 	provider *sdk.TracerProvider
 	tracer   otel.Tracer
 	gate     *gate
 }
 
-// Start begins. It sends nothing yet, and does not look whether the collector is there.
+// Start returns a running Traces. It does not contact the collector yet.
 func Start(o Options) (*Traces, error) {
 	c, err := newClient(o)
 	if err != nil {
 		return nil, fmt.Errorf("traces: %w", err)
 	}
 	exporter := otlptrace.NewUnstarted(c)
-	t := &Traces{oneIn: uint64(max(0, o.OneIn)), limit: limit{rate: o.Rate}}
+	t := &Traces{oneIn: uint64(max(0, o.OneIn)), limit: rateLimit{rate: o.Rate}}
 	t.gate = &gate{log: o.Log, endpoint: c.shown}
-	t.gate.next = sdk.NewBatchSpanProcessor(counted{exporter, t.gate},
+	t.gate.next = sdk.NewBatchSpanProcessor(countingExporter{exporter, t.gate},
 		sdk.WithMaxQueueSize(mostWaiting), sdk.WithMaxExportBatchSize(atOnce), sdk.WithBatchTimeout(sendEvery), sdk.WithExportTimeout(sendTime))
-	t.provider = sdk.NewTracerProvider(sdk.WithSpanProcessor(t.gate), sdk.WithSampler(sdk.AlwaysSample()), sdk.WithIDGenerator(given{}), sdk.WithResource(whose(o)))
+	t.provider = sdk.NewTracerProvider(sdk.WithSpanProcessor(t.gate), sdk.WithSampler(sdk.AlwaysSample()), sdk.WithIDGenerator(idGenerator{}), sdk.WithResource(newResource(o)))
 	t.tracer = t.provider.Tracer("github.com/eusn-stream/eusn-stream", otel.WithInstrumentationVersion(o.Version))
 	return t, nil
 }
 
-// whose is what spans say of the process. OTEL_RESOURCE_ATTRIBUTES and OTEL_SERVICE_NAME
-// of the environment come first, as everywhere.
-func whose(o Options) *resource.Resource {
+// newResource returns the process's attributes for spans. OTEL_RESOURCE_ATTRIBUTES and
+// OTEL_SERVICE_NAME of the environment have priority, as usual.
+func newResource(o Options) *resource.Resource {
 	host, _ := os.Hostname()
 	ours := resource.NewSchemaless(
 		attribute.String("service.name", "eusn-stream"), attribute.String("service.namespace", o.Job),
@@ -85,8 +85,8 @@ func whose(o Options) *resource.Resource {
 	return all
 }
 
-// Takes decides on a message: as its sender has, or by chance where that has not; and
-// never on more in a second than there may be.
+// Takes selects messages: by the sender's decision, or otherwise by chance, and limited to the rate
+// per second.
 func (t *Traces) Takes(parent trace.Context) bool {
 	switch {
 	case parent.Valid():
@@ -96,11 +96,11 @@ func (t *Traces) Takes(parent trace.Context) bool {
 	case t.oneIn == 0 || t.oneIn > 1 && rand.Uint64N(t.oneIn) != 0:
 		return false
 	}
-	return t.limit.takes(time.Now())
+	return t.limit.allowsMessage(time.Now())
 }
 
-// limit is how many messages are traced in a second.
-type limit struct {
+// rateLimit limits the number of traced messages per second.
+type rateLimit struct {
 	rate    int
 	mu      sync.Mutex
 	since   time.Time
@@ -108,7 +108,7 @@ type limit struct {
 	refused atomic.Uint64
 }
 
-func (l *limit) takes(now time.Time) bool {
+func (l *rateLimit) allowsMessage(now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if now.Sub(l.since) >= time.Second {
@@ -122,22 +122,22 @@ func (l *limit) takes(now time.Time) bool {
 	return true
 }
 
-// Record takes spans that have ended. It waits for nobody.
+// Record sends finished spans. It does not block.
 func (t *Traces) Record(spans ...*trace.Span) {
 	for _, s := range spans {
-		t.record(s)
+		t.recordSpan(s)
 	}
 }
 
-func (t *Traces) record(s *trace.Span) {
-	ctx := context.WithValue(context.Background(), givenKey{}, &s.Context)
+func (t *Traces) recordSpan(s *trace.Span) {
+	ctx := context.WithValue(context.Background(), contextKey{}, &s.Context)
 	if s.Parent.Valid() {
 		ctx = otel.ContextWithRemoteSpanContext(ctx, contextOf(&s.Parent))
 	}
 	attributes := make([]attribute.KeyValue, len(s.Attributes))
 	for i, a := range s.Attributes {
 		if attributes[i] = attribute.Int64(a.Key, a.Number); a.Text != "" {
-			attributes[i] = attribute.String(a.Key, clean(a.Text))
+			attributes[i] = attribute.String(a.Key, cleanText(a.Text))
 		}
 	}
 	links := make([]otel.Link, len(s.Links))
@@ -146,7 +146,7 @@ func (t *Traces) record(s *trace.Span) {
 	}
 	_, span := t.tracer.Start(ctx, s.Name, otel.WithTimestamp(s.Begin), otel.WithSpanKind(kinds[s.Kind]), otel.WithAttributes(attributes...), otel.WithLinks(links...))
 	if s.Error != "" {
-		span.SetStatus(codes.Error, clean(s.Error))
+		span.SetStatus(codes.Error, cleanText(s.Error))
 	}
 	end := s.End
 	if end.Before(s.Begin) {
@@ -157,7 +157,7 @@ func (t *Traces) record(s *trace.Span) {
 
 var kinds = [...]otel.SpanKind{trace.Internal: otel.SpanKindInternal, trace.Producer: otel.SpanKindProducer, trace.Consumer: otel.SpanKindConsumer}
 
-// contextOf is a context as the SDK has it. A tracestate that it cannot read is left out.
+// contextOf converts a context for the SDK. It drops a tracestate that the SDK cannot parse.
 func contextOf(c *trace.Context) otel.SpanContext {
 	state, err := otel.ParseTraceState(c.State)
 	if err != nil {
@@ -166,20 +166,20 @@ func contextOf(c *trace.Context) otel.SpanContext {
 	return otel.NewSpanContext(otel.SpanContextConfig{TraceID: c.Trace, SpanID: c.Span, TraceFlags: otel.TraceFlags(c.Flags), TraceState: state, Remote: true})
 }
 
-// given has spans get the places that they have already.
-type given struct{}
+// idGenerator gives spans their existing IDs.
+type idGenerator struct{}
 
-type givenKey struct{}
+type contextKey struct{}
 
-// NewIDs is for a span without a parent.
-func (given) NewIDs(ctx context.Context) (otel.TraceID, otel.SpanID) {
-	c := ctx.Value(givenKey{}).(*trace.Context)
+// NewIDs returns the IDs of a span without a parent.
+func (idGenerator) NewIDs(ctx context.Context) (otel.TraceID, otel.SpanID) {
+	c := ctx.Value(contextKey{}).(*trace.Context)
 	return c.Trace, c.Span
 }
 
-// NewSpanID is for one with a parent.
-func (given) NewSpanID(ctx context.Context, _ otel.TraceID) otel.SpanID {
-	return ctx.Value(givenKey{}).(*trace.Context).Span
+// NewSpanID returns the ID of a span with a parent.
+func (idGenerator) NewSpanID(ctx context.Context, _ otel.TraceID) otel.SpanID {
+	return ctx.Value(contextKey{}).(*trace.Context).Span
 }
 
 // Stats may be called at any time.
@@ -187,10 +187,10 @@ func (t *Traces) Stats() trace.Stats {
 	return trace.Stats{Sent: t.gate.sent.Load(), Dropped: t.gate.dropped.Load(), Limited: t.limit.refused.Load()}
 }
 
-// Close sends what waits, for as long as ctx lasts, and ends.
+// Close sends the waiting spans until ctx ends, and stops.
 func (t *Traces) Close(ctx context.Context) {
 	t.gate.closing.Store(true)
-	if t.provider.Shutdown(ctx) != nil { // what waits is lost, and the process ends
+	if t.provider.Shutdown(ctx) != nil { // the waiting spans are lost, because the process ends
 		t.gate.dropped.Add(uint64(max(0, t.gate.waiting.Load())))
 	}
 }

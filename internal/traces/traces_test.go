@@ -17,7 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// book is a log that several goroutines write.
+// book is a log for several goroutines.
 type book struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -35,7 +35,7 @@ func (b *book) String() string {
 	return b.b.String()
 }
 
-func start(t *testing.T, o Options) (*Traces, *book) {
+func startTraces(t *testing.T, o Options) (*Traces, *book) {
 	t.Helper()
 	b := new(book)
 	o.Log = slog.New(slog.NewTextHandler(b, nil))
@@ -52,14 +52,14 @@ func start(t *testing.T, o Options) (*Traces, *book) {
 	return all, b
 }
 
-func record(all *Traces, n int) {
+func recordSpans(all *Traces, n int) {
 	for range n {
 		now := time.Now()
 		all.Record(&trace.Span{Name: "x", Context: new(trace.Context).Child(), Begin: now, End: now})
 	}
 }
 
-func until(t *testing.T, what string, ok func() bool) {
+func waitUntil(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(end) {
@@ -68,19 +68,19 @@ func until(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// A collector that is away holds nobody up: spans beyond the room are dropped and
-// counted, and the log says so once.
+// TestCollectorIsAway: an unreachable collector delays nothing: spans beyond the queue are dropped
+// and counted, and the log reports this once.
 func TestCollectorIsAway(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0") // takes connections, and answers nothing
+	l, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections, and answers nothing
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	all, _ := start(t, Options{Endpoint: "http://" + l.Addr().String()})
+	all, _ := startTraces(t, Options{Endpoint: "http://" + l.Addr().String()})
 	began := time.Now()
-	record(all, mostWaiting+1000)
-	if took := time.Since(began); took > 20*time.Second { // a request alone takes 10 s, and 4 attempts: this machine may be slow
+	recordSpans(all, mostWaiting+1000)
+	if took := time.Since(began); took > 20*time.Second { // a request takes 10 s, with 4 attempts: this machine may be slow
 		t.Errorf("%d spans took %v", mostWaiting+1000, took)
 	}
 	if s := all.Stats(); s.Dropped != 1000 || s.Sent != 0 {
@@ -92,16 +92,16 @@ func TestCollectorIsAway(t *testing.T) {
 		t.Fatal(err)
 	}
 	addr := l2.Addr().String()
-	l2.Close() // nobody listens
-	all, log := start(t, Options{Endpoint: "http://" + addr})
-	record(all, 2*atOnce)
-	until(t, "spans that are dropped", func() bool { return all.Stats().Dropped == 2*atOnce })
+	l2.Close() // no listener
+	all, log := startTraces(t, Options{Endpoint: "http://" + addr})
+	recordSpans(all, 2*atOnce)
+	waitUntil(t, "spans that are dropped", func() bool { return all.Stats().Dropped == 2*atOnce })
 	if n := strings.Count(log.String(), "does not take traces"); n != 1 {
 		t.Errorf("the log says it %d times:\n%s", n, log)
 	}
 }
 
-// Secrets go to the collector, and neither to the log nor to another server.
+// TestSecrets: secrets are sent only to the collector, never to the log or another server.
 func TestSecrets(t *testing.T) {
 	t.Parallel()
 	var elsewhere, came sync.Map
@@ -116,9 +116,9 @@ func TestSecrets(t *testing.T) {
 	if err := os.WriteFile(file, []byte("# the collector's\nX-Key: hunter2\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	all, log := start(t, Options{Endpoint: s.URL, HeadersFile: file})
-	record(all, 1)
-	until(t, "the span to be dropped", func() bool { return all.Stats().Dropped == 1 })
+	all, log := startTraces(t, Options{Endpoint: s.URL, HeadersFile: file})
+	recordSpans(all, 1)
+	waitUntil(t, "the span to be dropped", func() bool { return all.Stats().Dropped == 1 })
 	if _, ok := came.Load("hunter2"); !ok {
 		t.Error("the collector did not get the header")
 	}
@@ -138,17 +138,17 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// Who decides: the message that says it, and else chance, and never more than the rate.
+// TestTakes: the message's own decision has priority, then chance, limited by the rate.
 func TestTakes(t *testing.T) {
 	kept, _ := trace.Parse("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01")
 	left := kept
 	left.Flags = 0
-	none := &Traces{limit: limit{rate: 1e6}}
-	every := &Traces{oneIn: 1, limit: limit{rate: 1e6}}
+	none := &Traces{limit: rateLimit{rate: 1e6}}
+	every := &Traces{oneIn: 1, limit: rateLimit{rate: 1e6}}
 	if !none.Takes(kept) || none.Takes(left) || none.Takes(trace.Context{}) || !every.Takes(kept) || every.Takes(left) || !every.Takes(trace.Context{}) {
 		t.Error("a message is not traced as it says")
 	}
-	some, n := &Traces{oneIn: 100, limit: limit{rate: 1e6}}, 0
+	some, n := &Traces{oneIn: 100, limit: rateLimit{rate: 1e6}}, 0
 	for range 100000 {
 		if some.Takes(trace.Context{}) {
 			n++
@@ -157,14 +157,14 @@ func TestTakes(t *testing.T) {
 	if n < 700 || n > 1300 { // 1000, and ten standard deviations
 		t.Errorf("%d of 100000 messages, want about 1000", n)
 	}
-	l := limit{rate: 3}
+	l := rateLimit{rate: 3}
 	now := time.Now()
 	for i, want := range []bool{true, true, true, false, false} {
-		if l.takes(now) != want {
+		if l.allowsMessage(now) != want {
 			t.Errorf("message %d of a second: %v", i, !want)
 		}
 	}
-	if !l.takes(now.Add(time.Second)) || l.refused.Load() != 2 {
+	if !l.allowsMessage(now.Add(time.Second)) || l.refused.Load() != 2 {
 		t.Errorf("in the next second, after %d", l.refused.Load())
 	}
 	if n := testing.AllocsPerRun(1000, func() { some.Takes(trace.Context{}) }); n != 0 {
