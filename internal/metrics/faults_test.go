@@ -225,7 +225,7 @@ func (f *recording) startWorker(name string, ready bool) {
 	}
 }
 
-// startGateway runs a gateway on a server whose input may become full.
+// startGateway runs a gateway with an input that may become full.
 func (f *recording) startGateway() {
 	f.Helper()
 	nc, js := pipelinetest.Connect(f.T, pipelinetest.Server(f.T, natsserver.Options{}))
@@ -339,7 +339,7 @@ func (f *recording) changeStream(name string, change func(c *jetstream.StreamCon
 	}
 }
 
-// removeStart removes the data from which partition 0 starts.
+// removeStart removes the start data of partition 0.
 func (f *recording) removeStart() {
 	f.Helper()
 	in, err := f.rig.js.Stream(f.Context(), "EUSN-IN")

@@ -93,7 +93,7 @@ eusn_gpu_utilisation_ratio{gpu="0",uuid="GPU-0"} 0.75
 	}
 }
 
-// deaf are GPUs whose driver answers only after a release.
+// deaf are GPUs with a driver that answers only after a release.
 type deaf struct{ asked, through chan struct{} }
 
 func (d *deaf) Read() ([]telemetry.Reading, error) {

@@ -71,7 +71,7 @@ func (r *keyring) currentKeys() *keys {
 	return r.last
 }
 
-// readFiles reads all files, and replaces the keys completely or not at all.
+// readFiles reads all files, and replaces either all keys or none.
 func (r *keyring) readFiles() error {
 	a, text := r.access, map[string][]byte{}
 	changed := r.last == nil

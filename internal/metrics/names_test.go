@@ -18,7 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// fullOptions returns options whose metrics all have a value.
+// fullOptions returns options so that every metric has a value.
 func fullOptions(t *testing.T) Options {
 	t.Helper()
 	r := newRig(t)
