@@ -85,13 +85,13 @@ type asOf struct {
 
 // asOfResult is what it prints.
 type asOfResult struct {
-	Partition int                 `json:"partition"`
-	State     replay.StateAsOf    `json:"state"`
-	Snapshot  string              `json:"snapshot,omitempty"` // it began from
-	After     uint64              `json:"snapshot_after,omitempty"`
-	Messages  uint64              `json:"messages_read"`
-	Streams   []admin.StreamState `json:"streams"`
-	Open      []explain.OpenSequence      `json:"open,omitempty"` // sequences of --stream
+	Partition int                    `json:"partition"`
+	State     replay.StateAsOf       `json:"state"`
+	Snapshot  string                 `json:"snapshot,omitempty"` // it began from
+	After     uint64                 `json:"snapshot_after,omitempty"`
+	Messages  uint64                 `json:"messages_read"`
+	Streams   []admin.StreamState    `json:"streams"`
+	Open      []explain.OpenSequence `json:"open,omitempty"` // sequences of --stream
 }
 
 func (w *asOf) run(ctx context.Context, read func()) error {
