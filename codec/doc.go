@@ -120,7 +120,6 @@
 //   - inflate.go: decompresses buffers within a limit
 //   - frame.go: cuts IPC messages
 //   - flatbuf.go: reads flatbuffers with bounds checks
-//   - crc.go: computes the checksum of a payload
 //   - errors.go: defines the kinds of errors in messages
 //   - input.go: encodes input messages
 //   - template.go: encodes messages of one schema without the Arrow library

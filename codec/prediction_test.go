@@ -202,13 +202,6 @@ func TestFlagString(t *testing.T) {
 	}
 }
 
-// TestCRC: the check value of CRC-32C for "123456789" (RFC 3720 and others).
-func TestCRC(t *testing.T) {
-	if got := CRC([]byte("123456789")); got != 0xe3069283 {
-		t.Errorf("got %08x", got)
-	}
-}
-
 // A class that no label names is refused, in any row: a reader would look
 // outside the labels.
 func TestPredictionClassOutOfRange(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 // rise only with a reason in the commit.
 var public = map[string]int{
 	"client":           14,
-	"codec":            35,
+	"codec":            34,
 	"codec/formats":    21,
 	"edge":             6,
 	"gpu":              15,

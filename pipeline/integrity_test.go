@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
@@ -57,7 +56,7 @@ func TestGapsAndDeadLetters(t *testing.T) {
 	zero := pipelinetest.One("number", 0, 1, 1, false)
 	zero.Header[wire.HeaderSeq] = "0"
 	okCRC := pipelinetest.One("crc", 4, 1, 1, true)
-	okCRC.Header[wire.HeaderCRC] = fmt.Sprintf("%08x", codec.CRC(okCRC.Payload(t)))
+	okCRC.Header[wire.HeaderCRC] = fmt.Sprintf("%08x", wire.CRC(okCRC.Payload(t)))
 	var packets []pipelinetest.Packet
 	add := func(p ...pipelinetest.Packet) { packets = append(packets, p...) }
 	for _, k := range []string{"gap", "nan", "huge", "crc", "wrong", "number", "clean"} {

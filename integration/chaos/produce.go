@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -13,8 +14,6 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/eusn-stream/eusn-stream/codec"
 )
 
 const (
@@ -209,7 +208,7 @@ func (p *producers) encodeMessage(m *input) (*nats.Msg, error) {
 		msg.Header.Set(headerSeq, strconv.FormatUint(m.seq, 10))
 	}
 	if m.seq%3 == 0 && !m.damaged {
-		msg.Header.Set(headerCRC, fmt.Sprintf("%08x", codec.CRC(data)))
+		msg.Header.Set(headerCRC, fmt.Sprintf("%08x", crc32.Checksum(data, crc32.MakeTable(crc32.Castagnoli))))
 	}
 	return msg, nil
 }

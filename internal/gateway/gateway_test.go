@@ -177,7 +177,7 @@ func (r *rig) stored() map[string][]float32 {
 		}
 		key := m.Subject[strings.LastIndex(m.Subject, ".")+1:]
 		n, err := strconv.ParseUint(m.Header.Get(wire.HeaderSeq), 10, 64)
-		if err != nil || m.Header.Get(wire.HeaderCRC) != fmt.Sprintf("%08x", codec.CRC(m.Data)) {
+		if err != nil || m.Header.Get(wire.HeaderCRC) != fmt.Sprintf("%08x", wire.CRC(m.Data)) {
 			r.t.Fatalf("message %d: headers %v", seq, m.Header)
 		}
 		if inc := m.Header.Get(wire.HeaderIncarnation); incarnation[key] != inc {
@@ -840,7 +840,7 @@ func anotherBoot(t *testing.T, dir string) {
 			t.Fatalf("%s does not name the start of the machine", name)
 		}
 		body[at] ^= 1
-		binary.LittleEndian.PutUint32(head[4:], codec.CRC(body))
+		binary.LittleEndian.PutUint32(head[4:], wire.CRC(body))
 		if err := os.WriteFile(name, b, 0o600); err != nil {
 			t.Fatal(err)
 		}

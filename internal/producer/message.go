@@ -7,7 +7,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
@@ -20,7 +19,7 @@ const endMark = "true"
 func message(subject, run, incarnation string, seq uint64, data []byte, end bool) *nats.Msg {
 	number := strconv.FormatUint(seq, 10)
 	h := nats.Header{
-		wire.HeaderSeq: {number}, wire.HeaderIncarnation: {incarnation}, wire.HeaderCRC: {fmt.Sprintf("%08x", codec.CRC(data))},
+		wire.HeaderSeq: {number}, wire.HeaderIncarnation: {incarnation}, wire.HeaderCRC: {fmt.Sprintf("%08x", wire.CRC(data))},
 		jetstream.MsgIDHeader: {subject + ":" + run + ":" + number},
 	}
 	if end {

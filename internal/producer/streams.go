@@ -130,7 +130,7 @@ func (l *loop) cut(s *stream, to int) error {
 
 // checksum is that of the message that a piece makes.
 func (l *loop) checksum(p *Piece) string {
-	return fmt.Sprintf("%08x", codec.CRC(l.lanes.encode(&open{rows: len(p.X) / len(l.opt.Channels), x: p.X, times: p.Times, timed: len(p.Times) > 0})))
+	return fmt.Sprintf("%08x", wire.CRC(l.lanes.encode(&open{rows: len(p.X) / len(l.opt.Channels), x: p.X, times: p.Times, timed: len(p.Times) > 0})))
 }
 
 // publish numbers the stream's next message, and publishes it.

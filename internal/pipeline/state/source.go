@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
@@ -35,7 +34,7 @@ type Source struct {
 // checksum is a payload's, 1<<32 and above; 0 = not known, as after a restart.
 type checksum uint64
 
-func sumOf(data []byte) checksum { return 1<<32 | checksum(codec.CRC(data)) }
+func sumOf(data []byte) checksum { return 1<<32 | checksum(wire.CRC(data)) }
 
 // took notes that a key's message has arrived in its turn.
 func (src *Source) took(seq uint64, data []byte) { src.Last, src.sum = seq, sumOf(data) }

@@ -13,6 +13,7 @@
 //   - pattern.go: parses an input subject; finds key and partition of a subject
 //   - several.go: parses several input subjects
 //   - headers.go: defines message headers
+//   - crc.go: computes the checksum of a payload
 //   - reason.go: defines the reasons of dead letters
 //   - rules.go: checks names
 //   - times.go: finds times that are far from the clock
