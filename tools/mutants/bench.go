@@ -49,15 +49,15 @@ func newBench(engine string) (*bench, error) {
 
 func (b *bench) close() { os.RemoveAll(b.dir) }
 
-// outcome is the part that has found a fault; if only assembled is set, none has.
+// outcome names the tests that found a fault; if only assembled is set, none did.
 type outcome struct {
 	assembled     bool
 	suite, kernel bool   // the conformance suite; the kernels' own tests, which run if the suite finds no fault
 	output        string // output of the compiler or of the failed test
 }
 
-// checkHealthy fails unless the tests run and pass without a fault: only then is a
-// failure with a fault meaningful. It sets the time limit of a run.
+// checkHealthy fails unless the tests pass without a fault, because only then does a
+// failure prove a fault. It sets the time limit of a run.
 func (b *bench) checkHealthy(ctx context.Context, kernel string) error {
 	which := strings.Join(b.testsOf(kernel), " ")
 	if b.checked[which] {

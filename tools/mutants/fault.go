@@ -95,8 +95,8 @@ func instruction(op string, args []string) string { return op + " " + strings.Jo
 // drop removes the instruction.
 func drop(string, []string) string { return "// left out" }
 
-// ordered are operations whose first two operands must not be exchanged. A maximum, which
-// differs only for zeros of two signs, is not among them: TestMaxOfZeros.
+// ordered are operations whose first two operands must not be exchanged. A maximum is not
+// included, because it differs only for zeros of two signs: TestMaxOfZeros.
 var ordered = regexp.MustCompile(`^(VSUB|VPSUB|VDIV|VPACK|VUNPCK|VPCMPGT|VPERM2F128|VPERMD|VSHUFF64X2|VINSERTF128|VUZP|VZIP|VTRN|VBIT|VUADDW)`)
 
 // swap exchanges the sources.
@@ -115,8 +115,8 @@ var (
 	memory    = regexp.MustCompile(`^([0-9]*)(\([A-Z0-9]+\).*)$`)
 )
 
-// constant adds one to the first constant (a float's size if it counts bytes), or reads
-// or writes memory one float further.
+// constant adds one to the first constant (or a float's size to a constant in bytes), or
+// accesses memory one float further.
 func constant(op string, args []string) string {
 	if op == "WORD" || strings.HasPrefix(op, "VBROADCASTSS") { // the second reads tables of one number
 		return ""
@@ -206,7 +206,7 @@ func operation(op string, args []string) string {
 	return ""
 }
 
-// word returns the instruction that is written as a number.
+// word returns an instruction in numeric form.
 func word(op string, args []string) (uint32, bool) {
 	if op != "WORD" || len(args) != 1 {
 		return 0, false

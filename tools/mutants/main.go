@@ -1,20 +1,19 @@
 // Command mutants plants faults in the assembly of the CPU kernels, one at a time, and
-// reports the faults that the tests find (mutation testing).
+// reports the faults found by the tests (mutation testing).
 //
 //	make mutants                                        every engine; minutes each
 //	go run ./tools/mutants -engine avx512 -each 5 -seed 2
 //	go run ./tools/mutants -engine neon -kernels mixedTaps -kinds unfuse
 //
-// A fault is one changed instruction of the generated assembly: removed, with its
-// operands exchanged, with another constant, register or operation, or a fused
-// multiply-add that rounds its product. The compiler gets the changed file as an overlay,
-// so the tree does not change. The engines' conformance suite looks for each fault; if
-// the suite passes, the kernels' own tests run. A run that crashes or does not end has
-// found the fault as well.
+// A fault is a changed instruction of the generated assembly: removed, with exchanged
+// operands, with another constant, register or operation, or a fused multiply-add with a
+// rounded product. The compiler gets the changed file as an overlay, so the tree does not
+// change. The engines' conformance suite looks for each fault; if the suite passes, the
+// kernels' own tests run. A run with a crash or without an end has found the fault as
+// well.
 //
-// With -protocol it plants the faults of faults.go: in the data that the stage and the
-// programs around it store, and in the order of stores. Each fault names the test that
-// must fail.
+// Option -protocol plants the faults of faults.go: in the data stored by the stage and
+// its companions, and in the order of stores. Each fault names its test, which must fail.
 //
 //	make protocol-mutants
 //	go run ./tools/mutants -protocol -names resize

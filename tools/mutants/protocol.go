@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// planted is a fault in the data that the stage and the programs around it store, or in
-// the order of stores. The test must fail with the fault.
+// planted is a fault in the data stored by the stage and its companions, or in the order
+// of stores. The test must fail with the fault.
 type planted struct {
 	name     string
 	file     string // from the root of the repository
@@ -32,8 +32,8 @@ func (p planted) apply(text string) (string, error) {
 	return strings.Replace(text, p.old, p.new, 1), nil
 }
 
-// plantAll plants the faults of the protocol whose names match, and returns the number of
-// faults that their tests have not found.
+// plantAll plants the faults of the protocol with a matching name, and returns the number
+// of faults not found by their tests.
 func plantAll(ctx context.Context, out io.Writer, names *regexp.Regexp) (lived int, err error) {
 	root, err := moduleRoot()
 	if err != nil {

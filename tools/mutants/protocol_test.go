@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestFaultsApply: the text that each fault of the protocol replaces is in its file once,
-// and its test exists.
+// TestFaultsApply: the text replaced by a fault of the protocol occurs once in the file,
+// and the test of the fault exists.
 func TestFaultsApply(t *testing.T) {
 	names := map[string]bool{}
 	for _, p := range protocol {
@@ -55,7 +55,7 @@ func declaresTest(t *testing.T, files []string, name string) bool {
 	return false
 }
 
-// TestPlantedProtocol plants one fault and lets its test find it; make protocol-mutants
+// TestPlantedProtocol plants a fault of the protocol, which its test must find; make protocol-mutants
 // plants all.
 func TestPlantedProtocol(t *testing.T) {
 	var out strings.Builder
