@@ -259,11 +259,11 @@ func (l *Label) pendingReason(t Progress) string {
 	passed, known := t.Passed[l.stream]
 	gone := ""
 	if t.Gone > 0 {
-		gone = ", or its samples were removed from the log, which lacks its first messages"
+		gone = ", or its samples were removed: the log lacks its first messages"
 	}
 	switch {
 	case l.number > t.Labels:
-		return "it was not looked for yet"
+		return "not searched yet"
 	case !known:
 		return "no sequence of this stream has ended in the log" + gone
 	case l.seq != 0:

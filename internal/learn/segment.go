@@ -146,14 +146,14 @@ func (w *segmentWriter) abort() {
 // readSegment lists the entries of a segment, without features.
 func readSegment(path string, r io.ReaderAt, size int64, features int) (all []storedEntry, err error) {
 	bad := func(format string, args ...any) ([]storedEntry, error) {
-		return nil, fmt.Errorf("learn: %s: %s: %w; remove the file, then learn --whole: what the log still has is computed again", path, fmt.Sprintf(format, args...), ErrDamaged)
+		return nil, fmt.Errorf("learn: %s: %s: %w; remove the file, then run learn --whole, which recomputes the features from the log", path, fmt.Sprintf(format, args...), ErrDamaged)
 	}
 	le, head := binary.LittleEndian, make([]byte, segmentHead)
 	if _, err := r.ReadAt(head, 0); err != nil || string(head[:len(segmentMagic)]) != segmentMagic {
-		return bad("it does not begin as a segment of features")
+		return bad("not a segment of features")
 	}
 	if v := le.Uint32(head[len(segmentMagic):]); v != segmentVersion {
-		return nil, fmt.Errorf("learn: %s: it has version %d, and this program reads version %d: use the program that wrote it", path, v, segmentVersion)
+		return nil, fmt.Errorf("learn: %s: version %d, but this program reads version %d: use the program that wrote the file", path, v, segmentVersion)
 	}
 	if n := le.Uint32(head[len(segmentMagic)+4:]); n != uint32(features) {
 		return bad("it has %d features of each sequence, want %d", n, features)
@@ -167,7 +167,7 @@ func readSegment(path string, r io.ReaderAt, size int64, features int) (all []st
 		n := int64(le.Uint32(length[:]))
 		end := at + 4 + n + 4*int64(features) + 4
 		if n > longestEntry || end > size {
-			return bad("the sequence at byte %d is longer than what is left", at)
+			return bad("the sequence at byte %d is longer than the rest of the file", at)
 		}
 		if int64(len(buf)) < n {
 			buf = make([]byte, n)
@@ -193,7 +193,7 @@ func readFeatures(r io.ReaderAt, s *storedEntry, dst []float32) error {
 	}
 	body := b[:len(b)-4]
 	if crc32.Checksum(body, castagnoli) != le.Uint32(b[len(body):]) {
-		return fmt.Errorf("learn: %s: the features of a sequence of stream %q do not match their checksum: %w; remove it, then learn --whole: what the log still has is computed again", s.segment, s.Stream, ErrDamaged)
+		return fmt.Errorf("learn: %s: the features of a sequence of stream %q do not match their checksum: %w; remove the file, then run learn --whole, which recomputes the features from the log", s.segment, s.Stream, ErrDamaged)
 	}
 	for i := range dst {
 		dst[i] = math.Float32frombits(le.Uint32(body[s.length+4*i:]))

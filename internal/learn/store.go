@@ -26,13 +26,13 @@ const (
 )
 
 // ErrDamaged means that a file of a store differs from the written file.
-var ErrDamaged = errors.New("the file was damaged")
+var ErrDamaged = errors.New("the file is damaged")
 
 // ErrInUse means that another process uses the store.
-var ErrInUse = errors.New("another learn uses this directory")
+var ErrInUse = errors.New("another process uses this directory")
 
 // ErrOther means that a store has features of another origin.
-var ErrOther = errors.New("it was begun with something else")
+var ErrOther = errors.New("the store has another origin")
 
 // Origin has the data besides samples that features depend on. All features of a store have the
 // same origin.
@@ -123,13 +123,13 @@ func (s *Store) loadState() error {
 		return fmt.Errorf("learn: %w", err)
 	}
 	if err := json.Unmarshal(text, &s.state); err != nil {
-		return fmt.Errorf("learn: %s: %w: %w; begin another store", path, err, ErrDamaged)
+		return fmt.Errorf("learn: %s: %w: %w; start a new store", path, err, ErrDamaged)
 	}
 	if v := s.state.Version; v != stateVersion {
-		return fmt.Errorf("learn: %s has version %d, and this program reads version %d: use the program that wrote it", path, v, stateVersion)
+		return fmt.Errorf("learn: %s: version %d, but this program reads version %d: use the program that wrote the file", path, v, stateVersion)
 	}
 	if n := s.state.Origin.Features; n < 1 || n > mostFeatures {
-		return fmt.Errorf("learn: %s names %d features: %w; begin another store", path, n, ErrDamaged)
+		return fmt.Errorf("learn: %s names %d features: %w; start a new store", path, n, ErrDamaged)
 	}
 	s.originKnown = true
 	return nil
@@ -157,9 +157,9 @@ func (s *Store) loadFiles() error {
 				return err
 			}
 		case !parseFileName(name, segmentName, &n) && !parseFileName(name, sumsName, &n):
-			return fmt.Errorf("learn: %s is not a store of learn: it holds %q; choose another directory", s.dir, name)
+			return fmt.Errorf("learn: %s is not a store of learn: it contains %q; choose another directory", s.dir, name)
 		case !s.originKnown:
-			return fmt.Errorf("learn: %s has features, but no %s: begin another store", s.dir, stateFile)
+			return fmt.Errorf("learn: %s has features, but no %s: start a new store", s.dir, stateFile)
 		default:
 			s.segments = max(s.segments, n)
 			if err := s.readSegmentFile(path); err != nil {

@@ -97,7 +97,7 @@ func TestStore(t *testing.T) {
 	s.Close()
 	later := slices.Clone(whole)
 	later[8] = 2
-	for says, content := range map[string][]byte{"within a sequence": whole[:segmentHead+2], "longer than what is left": whole[:len(whole)-1], "version 2": later, "begin as a segment": nil} {
+	for says, content := range map[string][]byte{"within a sequence": whole[:segmentHead+2], "longer than the rest": whole[:len(whole)-1], "version 2": later, "not a segment": nil} {
 		must(t, os.WriteFile(path, content, 0o600))
 		if _, err := Open(dir); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("want %q, got %v", says, err)

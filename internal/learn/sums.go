@@ -95,21 +95,21 @@ func (g *group) writeFile(dir string, number int, entries []Entry, sums *readout
 // readGroup reads a group without its sums.
 func readGroup(path string, from io.Reader, size int64) (*group, []Entry, error) {
 	bad := func(format string, args ...any) (*group, []Entry, error) {
-		return nil, nil, fmt.Errorf("learn: %s: %s: %w; remove the file, then learn --whole: what the log still has is computed again", path, fmt.Sprintf(format, args...), ErrDamaged)
+		return nil, nil, fmt.Errorf("learn: %s: %s: %w; remove the file, then run learn --whole, which recomputes the features from the log", path, fmt.Sprintf(format, args...), ErrDamaged)
 	}
 	sum := crc32.New(castagnoli)
 	r := io.TeeReader(bufio.NewReaderSize(io.LimitReader(from, size), 1<<16), sum)
 	le, head := binary.LittleEndian, make([]byte, sumsHead)
 	if _, err := io.ReadFull(r, head); err != nil || string(head[:len(sumsMagic)]) != sumsMagic {
-		return bad("it does not begin as sums of features")
+		return bad("not a file of sums")
 	}
 	if v := le.Uint32(head[len(sumsMagic):]); v != sumsVersion {
-		return nil, nil, fmt.Errorf("learn: %s: it has version %d, and this program reads version %d: use the program that wrote it", path, v, sumsVersion)
+		return nil, nil, fmt.Errorf("learn: %s: version %d, but this program reads version %d: use the program that wrote the file", path, v, sumsVersion)
 	}
 	g := &group{path: path, members: map[key]int{}, offset: int64(sumsHead)}
 	readJSON := func(n uint32, to any) error {
 		if g.offset += int64(n); n > longestEntry || g.offset > size {
-			return errors.New("what it says of a sequence is longer than what is left")
+			return errors.New("the entry of a sequence is longer than the rest of the file")
 		}
 		var text bytes.Buffer
 		if _, err := io.CopyN(&text, r, int64(n)); err != nil {
@@ -161,7 +161,7 @@ func (g *group) readSums(features int) (*readout.Sums, error) {
 		err = fmt.Errorf("sums of %d sequences of %d features and %d classes, want %d, %d and %d", s.Samples(), s.Features(), s.Classes(), len(g.members), features, len(g.head.Classes))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("learn: %s: %w: %w; remove the file, then learn --whole: what the log still has is computed again", g.path, err, ErrDamaged)
+		return nil, fmt.Errorf("learn: %s: %w: %w; remove the file, then run learn --whole, which recomputes the features from the log", g.path, err, ErrDamaged)
 	}
 	return s, nil
 }
@@ -208,7 +208,7 @@ func (s *Store) loadGroup(path string, number int) error {
 }
 
 // ErrGone means that required features were replaced by sums.
-var ErrGone = errors.New("their features were given up for sums")
+var ErrGone = errors.New("their features were replaced by sums")
 
 // lackingFeatures returns the sequences whose features are required for these examples but not
 // stored, and descriptions of their groups.

@@ -205,7 +205,7 @@ func TestCompactKilled(t *testing.T) {
 	good, err := os.ReadFile(path)
 	must(t, err)
 	for says, content := range map[string][]byte{
-		"begin as sums": nil, "version 9": append([]byte("EUSNLSUM\x09"), good[9:]...), "was damaged": flipBit(good, len(good)/4), // the detecting check depends on the times in the file
+		"not a file of sums": nil, "version 9": append([]byte("EUSNLSUM\x09"), good[9:]...), "is damaged": flipBit(good, len(good)/4), // the detecting check depends on the times in the file
 		"match their checksum":      flipBit(good, len(good)-9),
 		"features and 2 classes in": good[:len(good)-5],
 	} {

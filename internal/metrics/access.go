@@ -128,7 +128,7 @@ func (d *door) guardHandler(next http.Handler) http.Handler {
 }
 
 // errBusy: other passwords are being checked.
-var errBusy = errors.New("too many logins at a time: try again")
+var errBusy = errors.New("too many simultaneous logins: retry")
 
 // authenticate answers a request without a valid login.
 func (d *door) authenticate(w http.ResponseWriter, r *http.Request) bool {

@@ -33,7 +33,7 @@ const (
 )
 
 // errBusy means that another lookup is running.
-var errBusy = errors.New("another stream is being looked up: try again in a second")
+var errBusy = errors.New("another lookup is running: retry in a second")
 
 // Found is the result of a stream lookup.
 type Found struct {

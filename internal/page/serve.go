@@ -93,7 +93,7 @@ func (p *Page) serveLookup(w http.ResponseWriter, r *http.Request, key string, l
 	}
 	job := p.job.Load()
 	if job == nil {
-		writeError(w, http.StatusServiceUnavailable, "the stage is not connected to its server: try again when it is ready")
+		writeError(w, http.StatusServiceUnavailable, "the stage is not connected to its server: retry when it is ready")
 		return
 	}
 	found, err := look(r.Context(), job, text)
@@ -102,7 +102,7 @@ func (p *Page) serveLookup(w http.ResponseWriter, r *http.Request, key string, l
 		w.Header().Set("Retry-After", "1")
 		writeError(w, http.StatusServiceUnavailable, err.Error())
 	case errors.Is(err, context.DeadlineExceeded):
-		writeError(w, http.StatusGatewayTimeout, "the NATS server did not answer in time: it has too much to do now, or does not run; try again in a moment")
+		writeError(w, http.StatusGatewayTimeout, "the NATS server did not answer in time: it is overloaded or does not run; retry in a moment")
 	case err != nil:
 		writeError(w, http.StatusBadGateway, shorten(err.Error()))
 	default:

@@ -155,8 +155,8 @@ func (c *client) postOnce(ctx context.Context, body []byte) (retry bool, err err
 	case code/100 == 2:
 		return false, nil
 	case code == http.StatusTooManyRequests, code == http.StatusBadGateway, code == http.StatusServiceUnavailable, code == http.StatusGatewayTimeout:
-		return true, fmt.Errorf("it answers %s", answer.Status)
+		return true, fmt.Errorf("the collector answered %s", answer.Status)
 	default:
-		return false, fmt.Errorf("it answers %s", answer.Status)
+		return false, fmt.Errorf("the collector answered %s", answer.Status)
 	}
 }

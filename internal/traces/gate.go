@@ -47,13 +47,13 @@ func (g *gate) recordResult(spans int, err error) {
 	if err == nil {
 		g.sent.Add(uint64(spans))
 		if g.unreachable.Swap(false) {
-			g.log.Info("the collector takes traces again", "endpoint", g.endpoint)
+			g.log.Info("the collector accepts traces again", "endpoint", g.endpoint)
 		}
 		return
 	}
 	g.dropped.Add(uint64(spans))
 	if !g.unreachable.Swap(true) {
-		g.log.Warn("the collector does not take traces: spans are dropped and counted (eusn_traces_dropped_total), everything else continues; check traces.endpoint, and the collector's log", "endpoint", g.endpoint, "err", err)
+		g.log.Warn("the collector does not accept traces: spans are dropped and counted (eusn_traces_dropped_total), everything else continues; check traces.endpoint, and the collector's log", "endpoint", g.endpoint, "err", err)
 	}
 }
 

@@ -96,7 +96,7 @@ func TestCollectorIsAway(t *testing.T) {
 	all, log := startTraces(t, Options{Endpoint: "http://" + addr})
 	recordSpans(all, 2*atOnce)
 	waitUntil(t, "spans that are dropped", func() bool { return all.Stats().Dropped == 2*atOnce })
-	if n := strings.Count(log.String(), "does not take traces"); n != 1 {
+	if n := strings.Count(log.String(), "does not accept traces"); n != 1 {
 		t.Errorf("the log says it %d times:\n%s", n, log)
 	}
 }
