@@ -7,10 +7,10 @@ import (
 	"strconv"
 )
 
-// Bytes is a size. It is written as a number of bytes or with a unit: 8MiB.
+// Bytes is a size in bytes. In text it is a number of bytes, or a number with a unit: 8MiB.
 type Bytes int64
 
-// unitsOfSize are the units that a size may have.
+// unitsOfSize are the units of sizes.
 var unitsOfSize = []struct {
 	name string
 	of   int64
@@ -19,13 +19,13 @@ var unitsOfSize = []struct {
 	{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}, {"B", 1},
 }
 
-// sizePattern is a size with a unit.
+// sizePattern matches a size with a unit.
 const sizePattern = "^(0|[1-9][0-9]*) ?(TiB|GiB|MiB|KiB|TB|GB|MB|kB|B)$"
 
 var sized = regexp.MustCompile("^([0-9]+) ?([A-Za-z]+)$")
 
-// ParseBytes reads a size. Without a unit it may be any whole number, so that
-// one below the minimum is refused as such.
+// ParseBytes parses a size. Without a unit any whole number is parsed, so that the error of a
+// negative size names the minimum.
 func ParseBytes(s string) (Bytes, error) {
 	if oddNumber.MatchString(s) {
 		return 0, errOdd
@@ -44,5 +44,5 @@ func ParseBytes(s string) (Bytes, error) {
 			return Bytes(n * u.of), nil
 		}
 	}
-	return 0, fmt.Errorf("no unit of a size, or too large: %q", s)
+	return 0, fmt.Errorf("unknown unit, or too large: %q", s)
 }

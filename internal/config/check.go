@@ -14,22 +14,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
-// check holds every value to its field's tags, and keys to each other, without
-// a look at files or the network. A key whose error is known is left out.
-func (l *loader) check() {
+// checkValues validates each value by its field's tags, and keys against each other, without access
+// to files or the network. Keys with a known error are skipped.
+func (l *loader) checkValues() {
 	for i := range fields {
-		if f := &fields[i]; !l.wrong[f.key] && !f.holds(l.field(f)) {
-			l.add(f.want(), f.odd(l.field(f), l.v.GetString(f.key)), f.key)
+		if f := &fields[i]; !l.failed[f.key] && !f.accepts(l.fieldValue(f)) {
+			l.addError(f.want(), f.describeInvalid(l.fieldValue(f), l.viper.GetString(f.key)), f.key)
 		}
 	}
-	for _, r := range append(l.c.rules(), l.alone()...) {
-		if r.broken && !slices.ContainsFunc(r.keys, func(k string) bool { return l.wrong[k] }) {
-			l.add(r.want, r.got, r.keys...)
+	for _, r := range append(l.config.rules(), l.exclusiveRules()...) {
+		if r.broken && !slices.ContainsFunc(r.keys, func(k string) bool { return l.failed[k] }) {
+			l.addError(r.want, r.got, r.keys...)
 		}
 	}
 }
 
-// rule is about several keys. Its error names the first.
+// rule is a rule over several keys. Its error names the first key.
 type rule struct {
 	keys      []string
 	broken    bool
@@ -37,18 +37,18 @@ type rule struct {
 }
 
 func (c *Config) rules() []rule {
-	return append(append(c.Server.open(c.NATS.URL != ""), c.tlsRules()...), []rule{
+	return append(append(c.Server.accessRules(c.NATS.URL != ""), c.tlsRules()...), []rule{
 		{[]string{"nats.password", "nats.user"}, c.NATS.Password != "" && c.NATS.User == "", "nats.user with it", ""},
 		{[]string{"alarms.mqtt_password", "alarms.mqtt_user"}, c.Alarms.MQTTPassword != "" && c.Alarms.MQTTUser == "", "alarms.mqtt_user with it", ""},
 		{[]string{"server.dir", "nats.url"}, c.Server.Dir == "" && c.NATS.URL == "", "a directory for the embedded server, or nats.url", "nothing"},
 		{[]string{"metrics.listen", "metrics.tls.cert", "metrics.tls.key"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile != "" && c.Metrics.TLS.Cert == "" && !urls.IsLocal(hostOf(c.Metrics.Listen)),
-			`metrics.tls.cert and metrics.tls.key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(c.Metrics.Listen)},
+			`metrics.tls.cert and metrics.tls.key with it, because passwords and tokens would be sent in clear text ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(c.Metrics.Listen)},
 		{[]string{"metrics.listen", "metrics.insecure"}, c.Metrics.Listen != "" && c.Metrics.Users+c.Metrics.TokenFile+c.Metrics.TLS.CA == "" && !c.Metrics.Insecure && !urls.IsLocal(hostOf(c.Metrics.Listen)),
-			`metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network in which you trust everybody, or 127.0.0.1`, shown(c.Metrics.Listen)},
+			`metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because other machines can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network where you trust all users, or 127.0.0.1`, shown(c.Metrics.Listen)},
 		{[]string{"server.websocket", "server.users"}, c.NATS.URL == "" && c.Server.WebSocket != "" && c.Server.Users == "" && urls.IsLocal(hostOf(c.Server.WebSocket)),
-			`server.users with it, because any web page that a browser of this machine shows could use it ("eusn-stream config init --secure" makes users), or nothing`, shown(c.Server.WebSocket)},
-		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of another job than this one (job), or nothing: the job reads its own input", c.Input.Job},
-		{[]string{"input.from", "input.job"}, c.Input.From != Beginning && c.Input.Job == "", "input.job with it, or beginning: a job begins at the beginning of its own input", c.Input.From},
+			`server.users with it, because any web page in a browser on this machine could use it ("eusn-stream config init --secure" makes users), or nothing`, shown(c.Server.WebSocket)},
+		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of a job other than job, or nothing: the job reads its own input", c.Input.Job},
+		{[]string{"input.from", "input.job"}, c.Input.From != Beginning && c.Input.Job == "", "input.job with it, or beginning: a job starts at the beginning of its own input", c.Input.From},
 		{[]string{"stage.shards", "stage.partitions"}, c.Stage.Partitions > 0 && c.Stage.Shards > c.Stage.Partitions,
 			fmt.Sprintf("at most one for each of the %d partitions (stage.partitions)", c.Stage.Partitions), fmt.Sprint(c.Stage.Shards)},
 		{[]string{"stage.forget", "stage.idle"}, c.Stage.Forget > 0 && c.Stage.Forget < c.Stage.Idle,
@@ -56,10 +56,10 @@ func (c *Config) rules() []rule {
 	}...)
 }
 
-// tlsRules want both of a certificate and its key, and at an address to listen on a
-// certificate for authorities of clients.
-func (c *Config) tlsRules() (all []rule) {
-	for _, at := range []struct {
+// tlsRules require both a certificate and its key, or none; at an address to listen on,
+// authorities of clients require a certificate.
+func (c *Config) tlsRules() (rules []rule) {
+	for _, section := range []struct {
 		key     string
 		tls     TLS
 		listens bool
@@ -67,64 +67,64 @@ func (c *Config) tlsRules() (all []rule) {
 		{"nats.tls", c.NATS.TLS, false}, {"server.tls", c.Server.TLS, true}, {"server.hub_tls", c.Server.HubTLS, false}, {"gateway.tls", c.Gateway.TLS, true},
 		{"gateway.broker_tls", c.Gateway.BrokerTLS, false}, {"alarms.tls", c.Alarms.TLS, false}, {"metrics.tls", c.Metrics.TLS, true}, {"traces.tls", c.Traces.TLS, false},
 	} {
-		ca, cert, key := at.key+".ca", at.key+".cert", at.key+".key"
-		all = append(all, rule{[]string{cert, key}, (at.tls.Cert == "") != (at.tls.Key == ""), "both of " + cert + " and " + key + ", or none", ""})
-		if at.listens {
-			all = append(all, rule{[]string{ca, cert}, at.tls.CA != "" && at.tls.Cert == "", cert + " and " + key + " with it", ""})
+		ca, cert, key := section.key+".ca", section.key+".cert", section.key+".key"
+		rules = append(rules, rule{[]string{cert, key}, (section.tls.Cert == "") != (section.tls.Key == ""), "both of " + cert + " and " + key + ", or none", ""})
+		if section.listens {
+			rules = append(rules, rule{[]string{ca, cert}, section.tls.CA != "" && section.tls.Cert == "", cert + " and " + key + " with it", ""})
 		}
-	}
-	return all
-}
-
-// open are the rules for addresses of the embedded server that others than this
-// machine reach. They say nothing where another server is used.
-func (s *Server) open(unused bool) []rule {
-	closed := s.TLS.Cert != "" && s.Users != ""
-	var rules []rule
-	for _, at := range []struct{ key, addr, host string }{
-		{"server.listen", s.Listen, s.Listen}, {"server.websocket", s.WebSocket, hostOf(s.WebSocket)},
-	} {
-		off := unused || at.addr == "" || at.key == "server.listen" && s.Port == 0
-		rules = append(rules, rule{[]string{at.key, "server.tls.cert", "server.tls.key", "server.users"}, !off && !closed && !urls.IsLocal(at.host),
-			`server.tls.cert, server.tls.key and server.users with it, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(at.addr)})
 	}
 	return rules
 }
 
-// hostOf is the host of host:port.
+// accessRules are the rules for addresses of the embedded server reachable from other machines.
+// They never fail if another server is used.
+func (s *Server) accessRules(unused bool) []rule {
+	closed := s.TLS.Cert != "" && s.Users != ""
+	var rules []rule
+	for _, web := range []struct{ key, addr, host string }{
+		{"server.listen", s.Listen, s.Listen}, {"server.websocket", s.WebSocket, hostOf(s.WebSocket)},
+	} {
+		unchecked := unused || web.addr == "" || web.key == "server.listen" && s.Port == 0
+		rules = append(rules, rule{[]string{web.key, "server.tls.cert", "server.tls.key", "server.users"}, !unchecked && !closed && !urls.IsLocal(web.host),
+			`server.tls.cert, server.tls.key and server.users with it, because other machines can reach the address ("eusn-stream config init --secure" makes them), or 127.0.0.1`, shown(web.addr)})
+	}
+	return rules
+}
+
+// hostOf returns the host of host:port.
 func hostOf(addr string) string {
 	host, _, _ := net.SplitHostPort(addr)
 	return host
 }
 
-// alone are the rules that of some keys at most one has a value. They name the
-// group.
-func (l *loader) alone() []rule {
-	given := map[string][]string{}
-	all := map[string][]string{}
+// exclusiveRules are the rules for sets of keys in which at most one key may have a value. The
+// first key of such a rule is the group.
+func (l *loader) exclusiveRules() []rule {
+	used := map[string][]string{}
+	sets := map[string][]string{}
 	for i := range fields {
-		if f := &fields[i]; f.alone != "" {
-			all[f.alone] = append(all[f.alone], f.key)
-			if l.field(f).String() != "" {
-				given[f.alone] = append(given[f.alone], f.key)
+		if f := &fields[i]; f.exclusive != "" {
+			sets[f.exclusive] = append(sets[f.exclusive], f.key)
+			if l.fieldValue(f).String() != "" {
+				used[f.exclusive] = append(used[f.exclusive], f.key)
 			}
 		}
 	}
 	var rules []rule
-	for set, keys := range given {
+	for set, keys := range used {
 		rules = append(rules, rule{append([]string{byKey[keys[0]].group()}, keys...), len(keys) > 1,
-			"at most one of " + strings.Join(all[set], ", "), strings.Join(keys, " and ")})
+			"at most one of " + strings.Join(sets[set], ", "), strings.Join(keys, " and ")})
 	}
 	return rules
 }
 
-// Warnings are the keys whose passwords go through the network in clear, as far as the
-// configuration shows it: to another machine, without TLS. And they are the variables of
-// the environment that look like those of keys, and are not.
-func (c *Config) Warnings() (all []string) {
-	for _, at := range []struct {
+// Warnings lists the keys with a password that is sent in clear text, as far as the
+// configuration shows: to another machine, without TLS. It also lists environment variables
+// with a name similar to a key's variable.
+func (c *Config) Warnings() (warnings []string) {
+	for _, target := range []struct {
 		key, url string
-		login    bool // next to that in the URL
+		login    bool // in addition to a login in the URL
 		tls      bool
 		instead  string
 	}{
@@ -135,16 +135,16 @@ func (c *Config) Warnings() (all []string) {
 		{"alarms.mqtt", c.Alarms.MQTT, c.Alarms.MQTTPassword != "", false, "ssl:// or wss://"},
 		{"gateway.broker", c.Gateway.Broker, c.Gateway.BrokerPassword != "", false, "ssl:// or wss://"},
 	} {
-		if host, login := urls.FindCleartext(at.url); host != "" && !at.tls && (login || at.login) {
-			all = append(all, fmt.Sprintf("%s: the login goes to %s in clear, unless the server insists on TLS: begin the address with %s", at.key, host, at.instead))
+		if host, login := urls.FindCleartext(target.url); host != "" && !target.tls && (login || target.login) {
+			warnings = append(warnings, fmt.Sprintf("%s: the login is sent to %s in clear text, unless the server requires TLS: use an address with %s", target.key, host, target.instead))
 		}
 	}
-	return append(all, misspelt(os.Environ())...)
+	return append(warnings, similarVariables(os.Environ())...)
 }
 
-// misspelt are the variables of the environment that set no key, and whose names begin
-// with a group of keys or are close to the name of a key.
-func misspelt(environment []string) (all []string) {
+// similarVariables lists environment variables that set no key, but begin with a group of keys
+// or have a name close to a key's variable.
+func similarVariables(environment []string) (warnings []string) {
 	known := map[string]bool{}
 	for i := range fields {
 		known[fields[i].env] = true
@@ -160,23 +160,22 @@ func misspelt(environment []string) (all []string) {
 		})
 		group := strings.ToLower(strings.TrimPrefix(name, envPrefix))
 		group, _, _ = strings.Cut(group, "_")
-		if groups[group] != "" || levenshtein.ComputeDistance(name, near) <= mostTypos {
-			all = append(all, fmt.Sprintf("%s sets no key of the configuration: the nearest variable is %s", cut(name), near))
+		if groups[group] != "" || levenshtein.ComputeDistance(name, near) <= maxTypos {
+			warnings = append(warnings, fmt.Sprintf("%s sets no key of the configuration: the nearest variable is %s", cut(name), near))
 		}
 	}
-	return all
+	return warnings
 }
 
-// mostTypos is how many letters a variable may be from that of a key, and be meant for it.
-const mostTypos = 2
+// maxTypos is the maximum edit distance between a variable and the variable of a key.
+const maxTypos = 2
 
-// Unused are the keys that the file sets and that are in none of the groups, which may be
-// single keys, too.
-func (c *Config) Unused(groups ...string) (all []string) {
+// Unused lists the keys in the file outside the given groups. A group may be a single key.
+func (c *Config) Unused(groups ...string) (unused []string) {
 	for _, key := range c.InFile {
 		if !slices.ContainsFunc(groups, func(g string) bool { return key == g || strings.HasPrefix(key, g+".") }) {
-			all = append(all, key)
+			unused = append(unused, key)
 		}
 	}
-	return all
+	return unused
 }

@@ -1,31 +1,30 @@
-// Package config is the configuration of the stage: its keys, how their values
-// are read, and where each value comes from. It knows no command and no stage.
+// Package config is the configuration of the stage: its keys, the parsing of their values, and
+// the source of each value. It depends on no command and no stage.
 //
-// # One place for a key
+// # One definition per key
 //
-// Config's fields (config.go) say all of a key: name, type, default, values,
-// flag, and in the comment what it does. To add a key, add a field and run
+// The fields of Config (config.go) define each key: name, type, default, values, flag, and the
+// description in the comment. To add a key, add a field and run
 //
 //	go generate ./internal/config
 //
-// which writes default.yaml (what "eusn-stream config init" gives),
-// schema.json ("eusn-stream config schema", JSON Schema draft 2020-12) and the
-// table in docs/configuration.md. A test fails when they differ from the fields.
+// to generate default.yaml (the output of "eusn-stream config init"), schema.json ("eusn-stream
+// config schema", JSON Schema draft 2020-12) and the table in docs/configuration.md. A test
+// fails if these files differ from the fields.
 //
-// # How a value is found
+// # Sources of a value
 //
-// Load takes, for each key, the first of: a flag, an environment variable, the
-// file, the default. All are text until one function, parse, reads them by the
-// field's type; so a value means the same wherever it is written. viper finds
-// the values and mapstructure puts them into the struct. A text without quotes
-// that YAML would change (0123 is 83 to it) is refused.
+// Load uses, for each key, the first of: a flag, an environment variable, the file, the
+// default. All are text until one function, parseText, parses them by the field's type; so a
+// value has the same meaning in every source. viper finds the values and mapstructure stores
+// them in the struct. An unquoted text that YAML would change (0123 becomes 83) is refused.
 //
 // # Errors
 //
-// Load reports every problem at once. A FieldError has the key, the value, what
-// was wanted and where the value comes from; an UnknownKeyError has the known
-// key that is most like it. The schema cannot compare two keys or two durations,
-// and does not know what flags and environment add: only Load refuses those.
+// Load reports all problems together. A FieldError has the key, the value, the expected values
+// and the source; an UnknownKeyError has the most similar known key. The schema cannot compare
+// two keys or two durations, and does not know flags and environment variables: only Load
+// refuses such errors.
 //
 // # Files
 //

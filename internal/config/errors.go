@@ -7,14 +7,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/urls"
 )
 
-// Source says where a value comes from. All fields are empty for a default.
+// Source is the source of a value. All fields are empty for a default.
 type Source struct {
 	File      string
 	Line      int    // in File, from 1
 	Env, Flag string // names: EUSN_STAGE_ROWS, partitions
 }
 
-// String is empty, or ends in a colon and a blank.
+// String returns an empty text, or a text that ends in a colon and a blank.
 func (s Source) String() string {
 	switch {
 	case s.Flag != "":
@@ -27,10 +27,10 @@ func (s Source) String() string {
 	return ""
 }
 
-// FieldError is a value that its key cannot have.
+// FieldError is the error for an invalid value of a key.
 type FieldError struct {
 	Key    string
-	Value  string // for people: quoted unless it is a number; empty where it would not help or is secret
+	Value  string // quoted unless a number; empty if useless or secret
 	Want   string
 	Source Source
 }
@@ -43,10 +43,10 @@ func (e *FieldError) Error() string {
 	return s
 }
 
-// UnknownKeyError is a key that does not exist.
+// UnknownKeyError is the error for an unknown key.
 type UnknownKeyError struct {
 	Key     string
-	Nearest string // the key that is most like it
+	Nearest string // the most similar key
 	Source  Source
 }
 
@@ -54,11 +54,10 @@ func (e *UnknownKeyError) Error() string {
 	return fmt.Sprintf("config: %vunknown key %q, nearest is %q", e.Source, urls.Redact(e.Key), e.Nearest)
 }
 
-// FileError is what is wrong with a file as a whole, or with a place in it that
-// has no key.
+// FileError is an error of a whole file, or of a place without a key.
 type FileError struct {
 	File string
-	Line int // from 1; 0 = not known
+	Line int // from 1; 0 = unknown
 	Err  error
 }
 
@@ -71,23 +70,23 @@ func (e *FileError) Error() string {
 
 func (e *FileError) Unwrap() error { return e.Err }
 
-// shown is a value as an error shows it.
+// shown formats a value for an error.
 func shown(text string) string {
 	if text == "" {
 		return "nothing"
 	}
-	if _, err := strconv.ParseFloat(text, 64); err == nil && len(text) <= mostShown {
+	if _, err := strconv.ParseFloat(text, 64); err == nil && len(text) <= maxShown {
 		return text
 	}
-	return strconv.Quote(cut(urls.Redact(text))) // it may be a URL
+	return strconv.Quote(cut(urls.Redact(text))) // the text may be a URL
 }
 
-// mostShown bytes of a key or a value are in an error.
-const mostShown = 80
+// maxShown is the maximum length in bytes of a key or a value in an error.
+const maxShown = 80
 
 func cut(text string) string {
-	if len(text) > mostShown {
-		return text[:mostShown] + "..."
+	if len(text) > maxShown {
+		return text[:maxShown] + "..."
 	}
 	return text
 }

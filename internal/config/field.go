@@ -14,35 +14,35 @@ import (
 	"time"
 )
 
-// field is what Config says of one key.
+// field is the definition of one key in Config.
 type field struct {
 	key    string // with its groups, such as stage.rows
-	env    string // the environment variable that sets it
-	flag   string // the flag that sets it in commands that have it; empty: none has
-	preset string // as it is written in a file
+	env    string // environment variable of the key
+	flag   string // flag of the key in commands that have it; empty: no flag
+	preset string // default as text in a file
 	enum   []string
 	typ    reflect.Type
 
-	minimum, maximum, not string // as written; empty: none
+	minimum, maximum, not string // texts of the tags; empty: no limit
 	min, max, refused     *int64
 	pattern               *regexp.Regexp
 	minLength             int
-	wantText, alone       string
+	wantText, exclusive   string
 	index                 []int  // in Config
 	goName                string // type and field, such as Stage.Rows
 }
 
-// envPrefix begins the name of every environment variable that sets a key.
+// envPrefix is the prefix of the environment variables of keys.
 const envPrefix = "EUSN_"
 
 var (
 	fields = readFields(nil, "", nil, reflect.TypeFor[Config]())
-	byKey  = index(func(f *field) string { return f.key })
-	byFlag = index(func(f *field) string { return f.flag })
+	byKey  = indexFields(func(f *field) string { return f.key })
+	byFlag = indexFields(func(f *field) string { return f.flag })
 	groups = groupsOf(fields)
 )
 
-// Keys are the names of all keys, with their groups, in the order of the file.
+// Keys returns the names of all keys, with their groups, in the order of the file.
 func Keys() []string {
 	var keys []string
 	for _, f := range fields {
@@ -51,10 +51,10 @@ func Keys() []string {
 	return keys
 }
 
-// Enum are the values that the key of that name may have.
+// Enum returns the permitted values of a key.
 func Enum(key string) []string { return slices.Clone(byKey[key].enum) }
 
-func index(name func(*field) string) map[string]*field {
+func indexFields(name func(*field) string) map[string]*field {
 	m := map[string]*field{}
 	for i := range fields {
 		if n := name(&fields[i]); n != "" {
@@ -64,7 +64,7 @@ func index(name func(*field) string) map[string]*field {
 	return m
 }
 
-// groupsOf gives each group of keys, by its path, an example of its keys.
+// groupsOf maps each group of keys to an example of its keys.
 func groupsOf(fields []field) map[string]string {
 	m := map[string]string{}
 	for _, f := range fields {
@@ -77,51 +77,51 @@ func groupsOf(fields []field) map[string]string {
 	return m
 }
 
-// group is the path of the group that holds the key; empty at the top.
+// group returns the path of the key's group; empty at the top.
 func (f *field) group() string { return f.key[:max(0, strings.LastIndex(f.key, "."))] }
 
-func readFields(to []field, prefix string, at []int, typ reflect.Type) []field {
+func readFields(list []field, prefix string, position []int, typ reflect.Type) []field {
 	for i := range typ.NumField() {
 		f := typ.Field(i)
 		if f.Tag.Get("mapstructure") == "-" {
 			continue
 		}
-		key, here := prefix+f.Tag.Get("mapstructure"), append(slices.Clone(at), i)
+		key, here := prefix+f.Tag.Get("mapstructure"), append(slices.Clone(position), i)
 		if f.Type.Kind() == reflect.Struct {
-			to = readFields(to, key+".", here, f.Type)
+			list = readFields(list, key+".", here, f.Type)
 			continue
 		}
-		to = append(to, readField(key, here, typ.Name()+"."+f.Name, f))
+		list = append(list, readField(key, here, typ.Name()+"."+f.Name, f))
 	}
-	return to
+	return list
 }
 
-func readField(key string, at []int, goName string, f reflect.StructField) field {
+func readField(key string, position []int, goName string, f reflect.StructField) field {
 	tag := f.Tag.Get
-	to := field{
+	result := field{
 		key: key, env: envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_")), flag: tag("flag"),
 		preset: tag("default"), typ: f.Type, minimum: tag("minimum"), maximum: tag("maximum"), not: tag("not"),
-		wantText: tag("want"), alone: tag("alone"), index: at, goName: goName,
+		wantText: tag("want"), exclusive: tag("alone"), index: position, goName: goName,
 	}
-	to.min, to.max, to.refused = to.bound(to.minimum), to.bound(to.maximum), to.bound(to.not)
+	result.min, result.max, result.refused = result.bound(result.minimum), result.bound(result.maximum), result.bound(result.not)
 	if s := tag("enum"); s != "" {
-		to.enum = strings.Split(s, ",")
+		result.enum = strings.Split(s, ",")
 	}
 	pattern := tag("pattern")
 	if s := tag("form"); s != "" {
 		form := formOf(s)
-		pattern, to.wantText = form.pattern, cmp.Or(to.wantText, form.want)
+		pattern, result.wantText = form.pattern, cmp.Or(result.wantText, form.want)
 	}
 	if pattern != "" {
-		to.pattern = regexp.MustCompile(pattern)
+		result.pattern = regexp.MustCompile(pattern)
 	}
-	if n := to.bound(tag("minLength")); n != nil {
-		to.minLength = int(*n)
+	if n := result.bound(tag("minLength")); n != nil {
+		result.minLength = int(*n)
 	}
-	return to
+	return result
 }
 
-// bound is a number in a tag, nil without one.
+// bound parses a number in a tag; nil without a number.
 func (f *field) bound(text string) *int64 {
 	if text == "" {
 		return nil
@@ -130,7 +130,7 @@ func (f *field) bound(text string) *int64 {
 	if typ.Kind() == reflect.String {
 		typ = reflect.TypeFor[int]() // a length
 	}
-	v, err := parse(text, typ)
+	v, err := parseText(text, typ)
 	if err != nil {
 		panic("BUG: tag of " + f.key + ": " + err.Error())
 	}
@@ -138,9 +138,8 @@ func (f *field) bound(text string) *int64 {
 	return &n
 }
 
-// parse reads a text as a value of that type. An empty text is no value of
-// anything but a string.
-func parse(text string, typ reflect.Type) (any, error) {
+// parseText parses a text by type. An empty text is valid only for a string.
+func parseText(text string, typ reflect.Type) (any, error) {
 	switch typ {
 	case reflect.TypeFor[time.Duration]():
 		if oddNumber.MatchString(text) {
@@ -162,19 +161,19 @@ func parse(text string, typ reflect.Type) (any, error) {
 	return text, nil
 }
 
-// oddNumber is a number that has two meanings: with a leading zero it is octal in some
-// languages and decimal in others (0x is hexadecimal everywhere), and an underscore is
-// none in JSON.
+// oddNumber matches a number with two meanings: with a leading zero it is octal in some
+// languages and decimal in others (0x is hexadecimal everywhere), and underscores are invalid
+// in JSON.
 var oddNumber = regexp.MustCompile(`^[+-]?0(?:[0-9oO_]|[bB][01])|^[+-]?[0-9][0-9a-fA-FxX.]*_`)
 
-// OddNumber reports whether a text is a number that no key and no flag takes.
+// OddNumber reports whether a text is a number that keys and flags refuse.
 func OddNumber(text string) bool { return oddNumber.MatchString(text) }
 
-// errOdd is about such a number.
+// errOdd is the error for an odd number.
 var errOdd = errors.New("a number without leading zeros and underscores, such as 10")
 
-// parseWhole reads a whole number: as Go writes one, or with an exponent or a
-// fraction of zeros, which YAML and JSON Schema take for whole as well.
+// parseWhole parses a whole number: as in Go, or with an exponent or a fraction of zeros, which
+// YAML and JSON Schema also accept as whole.
 func parseWhole(s string, bits int) (int64, error) {
 	if oddNumber.MatchString(s) {
 		return 0, errOdd
@@ -183,16 +182,15 @@ func parseWhole(s string, bits int) (int64, error) {
 	if err == nil {
 		return n, nil
 	}
-	// Beyond 2^53 not every whole number is a float.
+	// Above 2^53 not every whole number is a float.
 	if f, ferr := strconv.ParseFloat(s, 64); ferr == nil && f == math.Trunc(f) && math.Abs(f) < math.Ldexp(1, min(bits-1, 53)) {
 		return int64(f), nil
 	}
 	return 0, err
 }
 
-// holds reports whether v, of the field's type, is a value that the key may
-// have.
-func (f *field) holds(v reflect.Value) bool {
+// accepts reports whether the value v of the field's type is valid for the key.
+func (f *field) accepts(v reflect.Value) bool {
 	if m, ok := v.Interface().(Mapping); ok {
 		return len(f.oddNames(m.Map())) == 0
 	}
@@ -207,23 +205,23 @@ func (f *field) holds(v reflect.Value) bool {
 	return (f.min == nil || n >= *f.min) && (f.max == nil || n <= *f.max) && (f.refused == nil || n != *f.refused)
 }
 
-// oddNames are those of a mapping whose texts the key may not have, sorted.
-func (f *field) oddNames(all map[string]string) []string {
-	return slices.DeleteFunc(slices.Sorted(maps.Keys(all)), func(name string) bool { return f.pattern.MatchString(all[name]) })
+// oddNames lists the names of a mapping with an invalid text, sorted.
+func (f *field) oddNames(texts map[string]string) []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(texts)), func(name string) bool { return f.pattern.MatchString(texts[name]) })
 }
 
-// odd shows a value that the key may not have: of a mapping, the first odd entry.
-func (f *field) odd(v reflect.Value, text string) string {
+// describeInvalid formats an invalid value; for a mapping, its first invalid entry.
+func (f *field) describeInvalid(v reflect.Value, text string) string {
 	m, ok := v.Interface().(Mapping)
 	if !ok {
 		return shown(text)
 	}
-	all := m.Map()
-	name := f.oddNames(all)[0]
-	return shown(name) + ": " + shown(all[name])
+	texts := m.Map()
+	name := f.oddNames(texts)[0]
+	return shown(name) + ": " + shown(texts[name])
 }
 
-// want says in words what the key wants.
+// want describes the valid values of the key in words.
 func (f *field) want() string {
 	kind := ""
 	switch {
@@ -248,7 +246,7 @@ func (f *field) want() string {
 	return kind
 }
 
-// bounds says in words which numbers the key may have; empty: all.
+// bounds describes the valid numbers in words; empty: all numbers.
 func (f *field) bounds() string {
 	r := ""
 	switch {
@@ -267,7 +265,7 @@ func (f *field) bounds() string {
 	return strings.TrimPrefix(r+", not "+f.not, ", ")
 }
 
-// orList is a, b or c.
+// orList formats words as "a, b or c".
 func orList(words []string) string {
 	last := len(words) - 1
 	if last == 0 {

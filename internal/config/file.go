@@ -14,20 +14,20 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// file is what a YAML file says: the text of each key, and in which line.
+// file is a parsed YAML file: the text of each key, and its line.
 type file struct {
-	name  string
-	texts map[string]string
-	lines map[string]int
-	errs  []error
-	more  int // errors beyond mostErrors
+	name       string
+	texts      map[string]string
+	lines      map[string]int
+	errs       []error
+	unreported int // number of errors beyond maxErrors
 }
 
-// mostErrors is how many problems of a file are reported one by one.
-const mostErrors = 20
+// maxErrors is the maximum number of reported problems of a file.
+const maxErrors = 20
 
-// readFile reads YAML. Problems with single keys are in errs; err is for a text
-// that has no keys at all.
+// readFile parses YAML. Problems with single keys are in errs; err is for a text without any
+// keys.
 func readFile(name string, raw []byte) (*file, error) {
 	f := &file{name: name, texts: map[string]string{}, lines: map[string]int{}}
 	var doc, second yaml.Node
@@ -38,76 +38,76 @@ func readFile(name string, raw []byte) (*file, error) {
 	case err != nil:
 		return nil, &FileError{File: name, Err: err}
 	}
-	top := content(&doc)
+	top := contentOf(&doc)
 	if top.Kind != yaml.MappingNode {
 		return nil, &FileError{name, top.Line, errors.New("want keys and values")}
 	}
 	switch err := documents.Decode(&second); {
-	case err == nil && content(&second).ShortTag() != "!!null": // its keys would do nothing
-		return nil, &FileError{name, second.Line, errors.New("want one YAML document, a second begins here")}
+	case err == nil && contentOf(&second).ShortTag() != "!!null": // the keys of a second document would have no effect
+		return nil, &FileError{name, second.Line, errors.New("want one YAML document, but a second document starts here")}
 	case err != nil && err != io.EOF:
 		return nil, &FileError{File: name, Err: err}
 	}
-	f.walk("", top)
+	f.readGroup("", top)
 	return f, nil
 }
 
-// content is what a document holds.
-func content(doc *yaml.Node) *yaml.Node {
+// contentOf returns the content of a document.
+func contentOf(doc *yaml.Node) *yaml.Node {
 	if len(doc.Content) == 0 {
 		return &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!null"}
 	}
 	return doc.Content[0]
 }
 
-// walk reads the keys of a group, and those of groups in it.
-func (f *file) walk(prefix string, group *yaml.Node) {
+// readGroup reads the keys of a group and its subgroups.
+func (f *file) readGroup(prefix string, group *yaml.Node) {
 	for i := 0; i+1 < len(group.Content); i += 2 {
 		name, value := group.Content[i], group.Content[i+1]
-		key := prefix + strings.ToLower(name.Value) // viper's keys know no case
-		if first, again := f.lines[key]; again {
-			f.wrong(key, name.Line, fmt.Sprintf("it once, it is in line %d already", first), "")
+		key := prefix + strings.ToLower(name.Value) // keys of viper are case-insensitive
+		if first, repeated := f.lines[key]; repeated {
+			f.addWrong(key, name.Line, fmt.Sprintf("the key once, it is already in line %d", first), "")
 			continue
 		}
 		f.lines[key] = name.Line
-		if value.Kind == yaml.AliasNode && value.Alias.Kind != yaml.MappingNode { // a group may hold itself
+		if value.Kind == yaml.AliasNode && value.Alias.Kind != yaml.MappingNode { // an alias of a group may contain itself
 			value = value.Alias
 		}
 		keys := value.Kind == yaml.MappingNode && len(value.Content) > 0
 		switch field, example := byKey[key], groups[key]; {
 		case field != nil && field.typ == reflect.TypeFor[Mapping]():
-			f.mapping(key, name.Line, field, value)
-		case field != nil && field.typ.Kind() == reflect.String && changed(value):
-			f.wrong(key, name.Line, field.want()+", in quotes: without them YAML reads something else", "") // it may be a password
+			f.readMapping(key, name.Line, field, value)
+		case field != nil && field.typ.Kind() == reflect.String && isChanged(value):
+			f.addWrong(key, name.Line, field.want()+", in quotes: without them YAML reads something else", "") // the value may be a password
 		case field != nil && value.Kind == yaml.ScalarNode:
-			f.texts[key] = scalar(value)
+			f.texts[key] = scalarText(value)
 		case field != nil:
-			f.wrong(key, name.Line, field.want(), describe(value))
+			f.addWrong(key, name.Line, field.want(), describeNode(value))
 		case keys && (example != "" || prefix == ""):
-			f.walk(key+".", value)
+			f.readGroup(key+".", value)
 		case example != "":
-			f.wrong(key, name.Line, "a group of keys, such as "+example, describe(value))
+			f.addWrong(key, name.Line, "a group of keys, such as "+example, describeNode(value))
 		default:
-			f.unknown(key, name.Line)
+			f.addUnknown(key, name.Line)
 		}
 	}
 }
 
-// mapping reads a group of keys that have any names.
-func (f *file) mapping(key string, line int, field *field, value *yaml.Node) {
+// readMapping reads a group of keys with free names.
+func (f *file) readMapping(key string, line int, field *field, value *yaml.Node) {
 	m := Mapping("")
 	switch {
 	case value.Kind == yaml.MappingNode:
-		if name, text, again := oddEntry(value); again {
-			f.wrong(key, name.Line, "each name once", describe(name)+" again")
+		if name, text, repeated := oddEntry(value); repeated {
+			f.addWrong(key, name.Line, "each name once", describeNode(name)+" again")
 			return
 		} else if name != nil {
-			f.wrong(key, name.Line, field.want(), describe(name)+": "+describe(text))
+			f.addWrong(key, name.Line, field.want(), describeNode(name)+": "+describeNode(text))
 			return
 		}
 		m = mappingOf(value)
 	case value.ShortTag() != "!!null":
-		f.wrong(key, line, field.want(), describe(value))
+		f.addWrong(key, line, field.want(), describeNode(value))
 		return
 	}
 	if f.texts[key] = string(m); m == "" {
@@ -115,10 +115,9 @@ func (f *file) mapping(key string, line int, field *field, value *yaml.Node) {
 	}
 }
 
-// changed reports whether YAML reads a value without quotes as a number or a bool
-// that is written in another way: 0123 is 83 to it. Neither reading of such a
-// password, or name of a job, is safe.
-func changed(value *yaml.Node) bool {
+// isChanged reports whether YAML reads an unquoted value as a number or bool with another
+// spelling: 0123 becomes 83. For such a password, or name of a job, neither reading is safe.
+func isChanged(value *yaml.Node) bool {
 	if value.Kind != yaml.ScalarNode {
 		return false
 	}
@@ -136,18 +135,18 @@ func changed(value *yaml.Node) bool {
 	return value.Decode(&v) != nil || fmt.Sprint(v) != value.Value
 }
 
-// scalar is the text of a value as it is written; a null is empty.
-func scalar(value *yaml.Node) string {
+// scalarText returns the text of a value; empty for a null.
+func scalarText(value *yaml.Node) string {
 	if value.ShortTag() == "!!null" {
 		return ""
 	}
 	return value.Value
 }
 
-func describe(value *yaml.Node) string {
+func describeNode(value *yaml.Node) string {
 	switch value.Kind {
 	case yaml.ScalarNode:
-		return shown(scalar(value))
+		return shown(scalarText(value))
 	case yaml.SequenceNode:
 		return "a list"
 	case yaml.AliasNode:
@@ -159,29 +158,29 @@ func describe(value *yaml.Node) string {
 	return "a group of keys"
 }
 
-func (f *file) wrong(key string, line int, want, got string) {
-	f.report(func() error { return &FieldError{cut(key), got, want, Source{File: f.name, Line: line}} })
+func (f *file) addWrong(key string, line int, want, got string) {
+	f.addError(func() error { return &FieldError{cut(key), got, want, Source{File: f.name, Line: line}} })
 }
 
-func (f *file) unknown(key string, line int) {
-	f.report(func() error {
+func (f *file) addUnknown(key string, line int) {
+	f.addError(func() error {
 		return &UnknownKeyError{cut(key), nearest(cut(key), Keys()), Source{File: f.name, Line: line}}
 	})
 }
 
-// report keeps an error, or counts it: a file of another kind may have any
-// number of wrong keys.
-func (f *file) report(err func() error) {
-	if len(f.errs) == mostErrors {
-		f.more++
+// addError stores an error, or counts it: a file of another kind may have any number of wrong
+// keys.
+func (f *file) addError(err func() error) {
+	if len(f.errs) == maxErrors {
+		f.unreported++
 		return
 	}
 	f.errs = append(f.errs, err())
 }
 
-// nearest is the candidate with the least edit distance to s; if s has the last element
-// of some candidate, that one. Of two equally near, it is the one in the same section,
-// else the one whose whole path is nearer.
+// nearest returns the candidate with the smallest edit distance to s; an equal last element
+// counts as near. Of two equally near candidates, it prefers the same section, then the nearer
+// whole path.
 func nearest(s string, candidates []string) string {
 	lastOf := func(path string) string { return path[strings.LastIndex(path, ".")+1:] }
 	distance := func(c string) [3]int {

@@ -24,9 +24,9 @@ const (
 	settings  = "../../pipeline/settings.go"
 )
 
-// The generated files are up to date with Config.
+// The generated files match Config.
 func TestGenerated(t *testing.T) {
-	docs := comments(t)
+	docs := fieldComments(t)
 	text, err := os.ReadFile(reference)
 	if err != nil {
 		t.Fatal(err)
@@ -52,8 +52,8 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
-// comments gives what each field's comment says, under its type and name.
-func comments(t *testing.T) map[string]string {
+// fieldComments returns the comment of each field, by type and name.
+func fieldComments(t *testing.T) map[string]string {
 	parsed, err := parser.ParseFile(token.NewFileSet(), "config.go", nil, parser.ParseComments)
 	if err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func comments(t *testing.T) map[string]string {
 	return docs
 }
 
-// section is a group of keys. name is its path, empty for the keys without a group.
+// section is a group of keys. Its name is the path, empty for keys without a group.
 type section struct {
 	name, about string
 	keys        []field
@@ -109,13 +109,13 @@ func sectionsOf(docs map[string]string) []section {
 	return all
 }
 
-// lastName is a path without the groups that are around it.
+// lastName returns the last element of a path.
 func lastName(path string) string { return path[strings.LastIndex(path, ".")+1:] }
 
-// outer is the path of the group around a group; empty at the top.
-func outer(path string) string { return path[:max(0, strings.LastIndex(path, "."))] }
+// outerPath returns the path of the enclosing group; empty at the top.
+func outerPath(path string) string { return path[:max(0, strings.LastIndex(path, "."))] }
 
-// depth is how many groups a section is in, itself included.
+// depth returns the number of enclosing groups, including the section.
 func (s *section) depth() int {
 	if s.name == "" {
 		return 0
@@ -123,11 +123,10 @@ func (s *section) depth() int {
 	return 1 + strings.Count(s.name, ".")
 }
 
-// short is a key without its group.
+// short returns a key without its group.
 func (f *field) short() string { return lastName(f.key) }
 
-// values says which values a key may have, in few words; empty where its default
-// shows it.
+// values describes the valid values of a key in few words; empty if its default shows them.
 func (f *field) values() string {
 	if f.enum != nil {
 		return orList(f.enum)
@@ -144,7 +143,7 @@ Check a file with: eusn-stream config check FILE
 Editors complete and check it with the schema that "eusn-stream config schema" prints:
 docs/configuration.md says how.`
 
-// yamlOf is default.yaml.
+// yamlOf returns default.yaml.
 func yamlOf(docs map[string]string) string {
 	var b strings.Builder
 	for line := range strings.Lines(yamlHead + "\n") {
@@ -153,8 +152,8 @@ func yamlOf(docs map[string]string) string {
 	for _, s := range sectionsOf(docs) {
 		indent := strings.Repeat("  ", s.depth())
 		if s.name != "" {
-			left := indent[2:]
-			fmt.Fprintf(&b, "\n%s%s%s:\n", wrap(left+"# ", s.about), left, lastName(s.name))
+			right := indent[2:]
+			fmt.Fprintf(&b, "\n%s%s%s:\n", wrapText(right+"# ", s.about), right, lastName(s.name))
 		}
 		for i, f := range s.keys {
 			if s.name == "" || i > 0 {
@@ -162,9 +161,9 @@ func yamlOf(docs map[string]string) string {
 			}
 			value := f.preset
 			if value == "" || value == "," {
-				value = strconv.Quote(value) // as YAML wants it
+				value = strconv.Quote(value) // as YAML requires
 			}
-			fmt.Fprintf(&b, "%s%s%s: %s", wrap(indent+"# ", docs[f.goName]), indent, f.short(), value)
+			fmt.Fprintf(&b, "%s%s%s: %s", wrapText(indent+"# ", docs[f.goName]), indent, f.short(), value)
 			if v := f.values(); v != "" {
 				b.WriteString("  # " + v)
 			}
@@ -174,8 +173,8 @@ func yamlOf(docs map[string]string) string {
 	return b.String()
 }
 
-// wrap breaks a text into lines that begin with prefix.
-func wrap(prefix, text string) string {
+// wrapText breaks a text into lines with a prefix.
+func wrapText(prefix, text string) string {
 	var b strings.Builder
 	line := ""
 	for _, word := range strings.Fields(text) {
@@ -194,38 +193,38 @@ const (
 )
 
 func cutTable(text string) (before, after string, ok bool) {
-	before, rest, begins := strings.Cut(text, tableBegin)
-	_, after, ends := strings.Cut(rest, tableEnd)
+	before, remainder, begins := strings.Cut(text, tableBegin)
+	_, after, ends := strings.Cut(remainder, tableEnd)
 	return before + tableBegin, tableEnd + after, begins && ends
 }
 
-// tableOf is the reference of keys in Markdown.
+// tableOf returns the table of keys in Markdown.
 func tableOf(docs map[string]string) string {
 	var b strings.Builder
 	for _, s := range sectionsOf(docs) {
 		if s.name != "" {
-			fmt.Fprintf(&b, "\n### %s\n\n%s\n", s.name, cell(s.about))
+			fmt.Fprintf(&b, "\n### %s\n\n%s\n", s.name, markdownCell(s.about))
 		}
 		b.WriteString("\n| key | default | values | what it does | flag |\n|---|---|---|---|---|\n")
 		for _, f := range s.keys {
-			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.key, code(f.preset), cell(kindOf(&f)), cell(docs[f.goName]), code(strings.TrimSuffix("--"+f.flag, "--")))
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", f.key, markdownCode(f.preset), markdownCell(kindOf(&f)), markdownCell(docs[f.goName]), markdownCode(strings.TrimSuffix("--"+f.flag, "--")))
 		}
 	}
 	return b.String() + "\n"
 }
 
-func code(s string) string {
+func markdownCode(s string) string {
 	if s == "" {
 		return ""
 	}
 	return "`" + s + "`"
 }
 
-func cell(s string) string {
+func markdownCell(s string) string {
 	return strings.NewReplacer("|", `\|`, "<", "&lt;", "*", `\*`, "_", `\_`).Replace(s)
 }
 
-// kindOf says which values a key takes, for the table.
+// kindOf describes the valid values of a key for the table.
 func kindOf(f *field) string {
 	kind := map[reflect.Type]string{
 		reflect.TypeFor[string](): "text", reflect.TypeFor[bool](): "true or false", reflect.TypeFor[Bytes](): "size", reflect.TypeFor[Mapping](): "names and texts",
@@ -242,7 +241,7 @@ func kindOf(f *field) string {
 	return kind
 }
 
-// object is a JSON object whose members stay in order.
+// object is a JSON object with ordered members.
 type object []member
 
 type member struct {
@@ -268,7 +267,7 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// schemaOf is schema.json.
+// schemaOf returns schema.json.
 func schemaOf(t *testing.T, docs map[string]string) string {
 	sections := sectionsOf(docs)
 	var members func(path string) object
@@ -279,7 +278,7 @@ func schemaOf(t *testing.T, docs map[string]string) string {
 				for _, f := range s.keys {
 					all = append(all, member{f.short(), schemaOfField(t, &f, docs[f.goName])})
 				}
-			case s.name != "" && outer(s.name) == path:
+			case s.name != "" && outerPath(s.name) == path:
 				group := object{{"description", s.about}, {"type", "object"}, {"minProperties", 1}, {"additionalProperties", false}, {"properties", members(s.name)}}
 				if pairs := atMostOne(s.keys); pairs != nil {
 					group = append(group, member{"allOf", pairs})
@@ -298,19 +297,18 @@ func schemaOf(t *testing.T, docs map[string]string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var out bytes.Buffer
-	if err := json.Indent(&out, raw, "", "  "); err != nil {
+	var schema bytes.Buffer
+	if err := json.Indent(&schema, raw, "", "  "); err != nil {
 		t.Fatal(err)
 	}
-	return out.String() + "\n"
+	return schema.String() + "\n"
 }
 
-// durationPattern is what time.ParseDuration reads.
-// A leading zero is refused.
+// durationPattern matches the texts that time.ParseDuration accepts, without leading zeros.
 const durationPattern = `(0|((0|[1-9][0-9]*)[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h)(([0-9]+[.]?[0-9]*|[.][0-9]+)(ns|us|µs|μs|ms|s|m|h))*)$`
 
 func schemaOfField(t *testing.T, f *field, about string) object {
-	v, err := parse(f.preset, f.typ)
+	v, err := parseText(f.preset, f.typ)
 	if err != nil {
 		t.Fatalf("default of %s: %v", f.key, err)
 	}
@@ -323,7 +321,7 @@ func schemaOfField(t *testing.T, f *field, about string) object {
 			sign = "^[+]?"
 		}
 		s = append(s, member{"type", "string"}, member{"pattern", sign + durationPattern})
-		if positive { // some digit is not 0
+		if positive { // at least one digit is not 0
 			s = append(s, member{"not", object{{"pattern", "^[^1-9]*$"}}})
 		}
 		v = f.preset
@@ -333,7 +331,7 @@ func schemaOfField(t *testing.T, f *field, about string) object {
 			pattern = strings.Replace(pattern, "(0|[1-9][0-9]*)", "[1-9][0-9]*", 1)
 		}
 		s = append(s, member{"type", []string{"integer", "string"}}, member{"pattern", pattern})
-		s = append(s, bounds(f)...)
+		s = append(s, numberBounds(f)...)
 		if _, err := parseWhole(f.preset, 64); err != nil {
 			v = f.preset
 		}
@@ -355,49 +353,47 @@ func schemaOfField(t *testing.T, f *field, about string) object {
 		}
 	default:
 		s = append(s, member{"type", "integer"})
-		s = append(s, bounds(f)...)
+		s = append(s, numberBounds(f)...)
 	}
 	return append(s, member{"default", v})
 }
 
-// bounds are the least and the greatest number, those of 64 bits where there are
-// no others.
-func bounds(f *field) object {
-	least, most := int64(-1<<63), int64(1<<63-1)
+// numberBounds returns the minimum and the maximum; the limits of 64 bits by default.
+func numberBounds(f *field) object {
+	least, maximum := int64(-1<<63), int64(1<<63-1)
 	if f.min != nil {
 		least = *f.min
 	}
 	if f.max != nil {
-		most = *f.max
+		maximum = *f.max
 	}
-	o := object{{"minimum", least}, {"maximum", most}}
+	o := object{{"minimum", least}, {"maximum", maximum}}
 	if f.refused != nil {
 		o = append(o, member{"not", object{{"const", *f.refused}}})
 	}
 	return o
 }
 
-// atMostOne refuses each pair of the keys of which at most one may have a
-// value.
+// atMostOne refuses each pair of an exclusive set of keys.
 func atMostOne(keys []field) []object {
 	var names []string
 	for _, f := range keys {
-		if f.alone != "" {
+		if f.exclusive != "" {
 			names = append(names, f.short())
 		}
 	}
 	var pairs []object
-	given := object{{"minLength", 1}}
+	required := object{{"minLength", 1}}
 	for i, a := range names {
 		for _, b := range names[i+1:] {
-			pairs = append(pairs, object{{"not", object{{"required", []string{a, b}}, {"properties", object{{a, given}, {b, given}}}}}})
+			pairs = append(pairs, object{{"not", object{{"required", []string{a, b}}, {"properties", object{{a, required}, {b, required}}}}}})
 		}
 	}
 	return pairs
 }
 
-// jobFields are the fields of pipeline.Config, by the keys that set them. Where the zero
-// value of a key has a meaning of its own, pipeline.Config has no default for it.
+// jobFields maps fields of pipeline.Config to keys. If the zero value of a key has its own
+// meaning, pipeline.Config has no default for it.
 var jobFields = [][2]string{
 	{"job", "Job"}, {"nats.replicas", "Replicas"},
 	{"input.subject", "InputSubject"}, {"input.non_finite", "NonFinite"}, {"input.rate_tolerance", "RateTolerance"}, {"input.reorder", "Reorder"},
@@ -408,13 +404,13 @@ var jobFields = [][2]string{
 	{"stage.snapshot_every", "SnapshotEvery"}, {"stage.lease", "Lease"}, {"stage.stop_timeout", "StopTimeout"},
 }
 
-// settingsOf is pipeline/settings.go.
+// settingsOf returns pipeline/settings.go.
 func settingsOf(t *testing.T) string {
 	var b strings.Builder
 	b.WriteString("// Code generated by go generate ./internal/config; DO NOT EDIT.\n\npackage pipeline\n\nimport \"math\"\n\n")
 	fmt.Fprintf(&b, "const jobPattern = `%s`\n\n// defaults are those of the configuration file; times are in nanoseconds.\nvar defaults = Config{\n", byKey["job"].pattern)
 	for _, f := range jobFields {
-		v, err := parse(byKey[f[0]].preset, byKey[f[0]].typ)
+		v, err := parseText(byKey[f[0]].preset, byKey[f[0]].typ)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -429,14 +425,14 @@ func settingsOf(t *testing.T) string {
 	b.WriteString("}\n\n// ranges are those of the configuration file; times are in nanoseconds.\nvar ranges = []valueRange{\n")
 	for _, f := range jobFields {
 		if key := byKey[f[0]]; key.min != nil || key.max != nil {
-			least, most := "math.MinInt64", "math.MaxInt64"
+			least, maximum := "math.MinInt64", "math.MaxInt64"
 			if key.min != nil {
 				least = fmt.Sprint(*key.min)
 			}
 			if key.max != nil {
-				most = fmt.Sprint(*key.max)
+				maximum = fmt.Sprint(*key.max)
 			}
-			fmt.Fprintf(&b, "{%q, %s, %s},\n", f[1], least, most)
+			fmt.Fprintf(&b, "{%q, %s, %s},\n", f[1], least, maximum)
 		}
 	}
 	b.WriteString("}\n")

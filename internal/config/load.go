@@ -13,8 +13,7 @@ import (
 	"github.com/spf13/viper"
 )
 
-// DefaultYAML is a file with every key, its default and what it does. It is
-// generated.
+// DefaultYAML is a generated file with every key, its default and its description.
 //
 //go:embed default.yaml
 var DefaultYAML []byte
@@ -25,122 +24,119 @@ var DefaultYAML []byte
 //go:embed schema.json
 var Schema []byte
 
-// ShowDefaults lets help say what these flags are where nothing sets their
-// keys. The flags themselves stay unset.
+// ShowDefaults sets the displayed defaults of flags in the help. The flags stay unset.
 func ShowDefaults(flags *pflag.FlagSet, names []string) {
 	for _, name := range names {
-		if f := flags.Lookup(name); f != nil { // not one of all commands'
+		if f := flags.Lookup(name); f != nil { // absent if the flag is not common to all commands
 			f.DefValue = byFlag[name].preset
 		}
 	}
 }
 
-// Load gives each key its value: from a flag of those names, else from the
-// environment, else from raw, the YAML file that is called name, else its
-// default. flags may be nil where there are no names.
+// Load sets each key: from a flag in names, else from the environment, else from raw, the YAML
+// file with the given name, else from its default. The argument flags may be nil without names.
 //
-// The error joins everything that is wrong: FieldError and UnknownKeyError where
-// a key is known to be at fault, else FileError. Config then still has every value that
-// could be read, and defaults for those that could not.
+// The error joins all problems: FieldError and UnknownKeyError for a known key, else FileError.
+// Config then has all valid values, and defaults for the rest.
 func Load(name string, raw []byte, flags *pflag.FlagSet, names []string) (Config, error) {
 	f, err := readFile(name, raw)
 	if err != nil {
 		return Config{}, err
 	}
-	l := loader{v: viper.New(), file: f, flags: flags, names: names, wrong: map[string]bool{}}
-	l.find()
-	l.decode()
+	l := loader{viper: viper.New(), file: f, flags: flags, names: names, failed: map[string]bool{}}
+	l.bindSources()
+	l.decodeValues()
 	for _, err := range f.errs {
 		var fe *FieldError
 		if errors.As(err, &fe) {
-			l.wrong[fe.Key] = true
+			l.failed[fe.Key] = true
 		}
 	}
-	l.check()
+	l.checkValues()
 	for i := range fields {
 		if f := &fields[i]; l.file.texts[f.key] != "" && l.file.texts[f.key] != f.preset {
-			l.c.InFile = append(l.c.InFile, f.key)
+			l.config.InFile = append(l.config.InFile, f.key)
 		}
 	}
 	errs := append(f.errs, l.errs...)
-	if f.more > 0 {
-		errs = append(errs, &FileError{File: name, Err: fmt.Errorf("%d problems more", f.more)})
+	if f.unreported > 0 {
+		errs = append(errs, &FileError{File: name, Err: fmt.Errorf("%d more problems", f.unreported)})
 	}
-	return l.c, errors.Join(errs...)
+	return l.config, errors.Join(errs...)
 }
 
-// loader makes a Config of its sources.
+// loader builds a Config from its sources.
 type loader struct {
-	v     *viper.Viper
-	file  *file
-	flags *pflag.FlagSet
-	names []string // of flags
-	c     Config
-	errs  []error
-	wrong map[string]bool // keys whose error is known
+	viper  *viper.Viper
+	file   *file
+	flags  *pflag.FlagSet
+	names  []string // names of flags
+	config Config
+	errs   []error
+	failed map[string]bool // keys with a known error
 }
 
-// find tells viper where values are. It finds text, or a flag's value.
-func (l *loader) find() {
+// bindSources registers the sources of the values in viper.
+func (l *loader) bindSources() {
 	for _, f := range fields {
-		l.v.SetDefault(f.key, f.preset)
-		must(l.v.BindEnv(f.key, f.env))
+		l.viper.SetDefault(f.key, f.preset)
+		panicOnError(l.viper.BindEnv(f.key, f.env))
 	}
-	must(l.v.MergeConfigMap(nested(l.file.texts)))
+	panicOnError(l.viper.MergeConfigMap(nested(l.file.texts)))
 	for _, name := range l.names {
-		must(l.v.BindPFlag(byFlag[name].key, l.flags.Lookup(name)))
+		panicOnError(l.viper.BindPFlag(byFlag[name].key, l.flags.Lookup(name)))
 	}
 }
 
-// nested is the tree of groups of keys that viper takes.
+// nested returns the tree of groups for viper.
 func nested(texts map[string]string) map[string]any {
 	m := map[string]any{}
 	for key, text := range texts {
-		path, at := strings.Split(key, "."), m
+		path, node := strings.Split(key, "."), m
 		for _, group := range path[:len(path)-1] {
-			if at[group] == nil {
-				at[group] = map[string]any{}
+			if node[group] == nil {
+				node[group] = map[string]any{}
 			}
-			at = at[group].(map[string]any)
+			node = node[group].(map[string]any)
 		}
-		at[path[len(path)-1]] = text
+		node[path[len(path)-1]] = text
 	}
 	return m
 }
 
-func must(err error) {
+func panicOnError(err error) {
 	if err != nil {
 		panic("BUG: " + err.Error())
 	}
 }
 
-// decode reads every value by its field's type.
-func (l *loader) decode() {
-	err := l.v.Unmarshal(&l.c, viper.DecodeHook(mapstructure.DecodeHookFuncType(decodeText)))
+// decodeValues parses every value by its field's type.
+func (l *loader) decodeValues() {
+	err := l.viper.Unmarshal(&l.config, viper.DecodeHook(mapstructure.DecodeHookFuncType(decodeText)))
 	for _, key := range failedKeys(err) {
 		f := byKey[key]
-		v, perr := parse(f.preset, f.typ)
-		must(perr)
-		l.field(f).Set(reflect.ValueOf(v))
-		if text := l.v.GetString(key); text != "" || !l.field(f).IsZero() {
+		v, perr := parseText(f.preset, f.typ)
+		panicOnError(perr)
+		l.fieldValue(f).Set(reflect.ValueOf(v))
+		if text := l.viper.GetString(key); text != "" || !l.fieldValue(f).IsZero() {
 			want := f.want()
 			if oddNumber.MatchString(text) && f.typ.Kind() != reflect.Bool && f.typ.Kind() != reflect.String {
 				want += ", without leading zeros and underscores (10, not 010)"
 			}
-			l.add(want, shown(text), key)
-		} // else nothing is written, and that is the default
+			l.addError(want, shown(text), key)
+		} // otherwise the text is empty, and the default is empty, too
 	}
 }
 
-// decodeText reads text by the type it is for. Everything else passes.
-func decodeText(from, to reflect.Type, value any) (any, error) {
-	if text, ok := value.(string); ok && from.Kind() == reflect.String {
-		return parse(text, to)
+// decodeText parses text by its target type. Other values pass unchanged.
+func decodeText(source, target reflect.Type, value any) (any, error) {
+	if text, ok := value.(string); ok && source.Kind() == reflect.String {
+		return parseText(text, target)
 	}
 	return value, nil
 }
 
-// failedKeys are the keys that the decoder's error is about.
+// failedKeys lists the keys of the decoder's error.
 func failedKeys(err error) []string {
 	switch e := err.(type) {
 	case nil:
@@ -161,25 +157,25 @@ func failedKeys(err error) []string {
 	panic("BUG: the decoder's error names no key: " + err.Error())
 }
 
-func (l *loader) field(f *field) reflect.Value {
-	return reflect.ValueOf(&l.c).Elem().FieldByIndex(f.index)
+func (l *loader) fieldValue(f *field) reflect.Value {
+	return reflect.ValueOf(&l.config).Elem().FieldByIndex(f.index)
 }
 
-// add reports that the keys have no value as wanted. The first one is named, and
-// where it has no source of its own, the first source of the others.
-func (l *loader) add(want, got string, keys ...string) {
+// addError reports invalid keys. The error names the first key, and has the first known source
+// of the keys.
+func (l *loader) addError(want, got string, keys ...string) {
 	e := &FieldError{Key: keys[0], Value: got, Want: want}
 	for _, k := range keys {
-		l.wrong[k] = true
+		l.failed[k] = true
 		if e.Source == (Source{}) {
-			e.Source = l.source(k)
+			e.Source = l.sourceOf(k)
 		}
 	}
 	l.errs = append(l.errs, e)
 }
 
-// source says where the value of a key, or of a group of keys, comes from.
-func (l *loader) source(key string) Source {
+// sourceOf returns the source of a key, or of a group of keys.
+func (l *loader) sourceOf(key string) Source {
 	if f := byKey[key]; f != nil {
 		for _, name := range l.names {
 			if name == f.flag && l.flags.Changed(name) {

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// problems are the errors that Load joined.
-func problems(err error) []error {
+// splitErrors returns the joined errors of Load.
+func splitErrors(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -23,7 +23,7 @@ func problems(err error) []error {
 	return []error{err}
 }
 
-// keyOf is the key that an error is about.
+// keyOf returns the key of an error.
 func keyOf(err error) string {
 	var f *FieldError
 	var u *UnknownKeyError
@@ -36,7 +36,7 @@ func keyOf(err error) string {
 	return ""
 }
 
-func load(t *testing.T, yaml string) Config {
+func mustLoad(t *testing.T, yaml string) Config {
 	t.Helper()
 	c, err := Load("c.yaml", []byte(yaml), nil, nil)
 	if err != nil {
@@ -45,14 +45,14 @@ func load(t *testing.T, yaml string) Config {
 	return c
 }
 
-// A flag wins over the environment, that over the file, that over the default;
-// and an error names the place that its value is from.
+// A flag overrides the environment, the environment overrides the file, and the file overrides
+// the default; an error names the source of the value.
 func TestSources(t *testing.T) {
 	flags := pflag.NewFlagSet("", pflag.ContinueOnError)
 	flags.Int("partitions", 0, "")
 	flags.String("dir", "", "")
 	names := []string{"partitions", "dir"}
-	ShowDefaults(flags, append(names, "engine")) // engine: a flag of all commands, not in this set
+	ShowDefaults(flags, append(names, "engine")) // engine: a flag of all commands, absent in this set
 	if got := flags.Lookup("partitions").DefValue; got != "0" {
 		t.Errorf("help shows %q as default of --partitions", got)
 	}
@@ -68,13 +68,13 @@ func TestSources(t *testing.T) {
 	t.Setenv("EUSN_NATS_TLS_FIRST", "1")
 	t.Setenv("EUSN_SERVER_DIR", "") // counts as unset
 	t.Setenv("EUSN_STAGE", "x")     // no key
-	must(flags.Set("partitions", "11"))
+	panicOnError(flags.Set("partitions", "11"))
 	if c, err = load(); err != nil || c.Stage.Rows != 9 || c.Stage.Partitions != 11 || c.Server.Dir != "from-file" || !c.NATS.TLSFirst {
 		t.Errorf("%+v, %v; want rows from the environment, partitions from the flag", c, err)
 	}
 
 	t.Setenv("EUSN_STAGE_ROWS", "many")
-	must(flags.Set("partitions", "-1"))
+	panicOnError(flags.Set("partitions", "-1"))
 	file = append(file, "log:\n  level: loud\nnats:\n  tls:\n    key: k\n"...)
 	_, err = load()
 	for _, want := range []string{
@@ -91,14 +91,14 @@ func TestSources(t *testing.T) {
 	if !errors.As(err, &f) || f.Key != "stage.rows" || f.Value != `"many"` || f.Source != (Source{Env: "EUSN_STAGE_ROWS"}) {
 		t.Errorf("the first error is %+v", f)
 	}
-	if len(problems(err)) != 4 {
-		t.Errorf("%d problems, want 4:\n%v", len(problems(err)), err)
+	if len(splitErrors(err)) != 4 {
+		t.Errorf("%d problems, want 4:\n%v", len(splitErrors(err)), err)
 	}
 }
 
-// Values mean what they say, whatever YAML would take them for.
+// Values keep their text, whatever YAML would read.
 func TestValues(t *testing.T) {
-	c := load(t, `
+	c := mustLoad(t, `
 JOB: 7
 model: &m 2024-01-01
 nats: {password: "0123", user: 12.5, tls_first: "true"}
@@ -118,14 +118,14 @@ log.level: warn
 			t.Errorf("value %d is %v, want %v", i, got[i], want[i])
 		}
 	}
-	for _, none := range []string{"", "# nothing\n", "{}\n", "{}\n---\n# nothing more\n"} {
-		if c := load(t, none); !reflect.DeepEqual(c, load(t, string(DefaultYAML))) {
-			t.Errorf("%q gives %+v, not the defaults", none, c)
+	for _, empty := range []string{"", "# nothing\n", "{}\n", "{}\n---\n# nothing more\n"} {
+		if c := mustLoad(t, empty); !reflect.DeepEqual(c, mustLoad(t, string(DefaultYAML))) {
+			t.Errorf("%q gives %+v, not the defaults", empty, c)
 		}
 	}
 }
 
-// All problems are reported at once, each with its key and its line.
+// Load reports all problems together, each with its key and line.
 func TestProblems(t *testing.T) {
 	for _, c := range []struct{ yaml, want string }{
 		{"stage:\n  row: 5\n", `config: c.yaml:2: unknown key "stage.row", nearest is "stage.rows"`},
@@ -138,8 +138,8 @@ func TestProblems(t *testing.T) {
 		{"stage: {}\n", `config: c.yaml:1: key stage: want a group of keys, such as stage.partitions, got nothing`},
 		{"job: &a {b: *a}\n", `config: c.yaml:1: key job: want at most 32 lower-case letters, digits, - and _, got a group of keys`},
 		{"stage: &a\n  rows: 1\n  readout: *a\n", `config: c.yaml:3: key stage.readout: want a text, got an alias (*)`},
-		{"job: a\nJob: b\n", `config: c.yaml:2: key job: want it once, it is in line 1 already`},
-		{"stage: {rows: 1}\nstage.rows: 2\n", `config: c.yaml:2: key stage.rows: want it once, it is in line 1 already`},
+		{"job: a\nJob: b\n", `config: c.yaml:2: key job: want the key once, it is already in line 1`},
+		{"stage: {rows: 1}\nstage.rows: 2\n", `config: c.yaml:2: key stage.rows: want the key once, it is already in line 1`},
 		{"nats:\n  password: [secret]\n", `config: c.yaml:2: key nats.password: want a text, got a list`},
 		{"nats:\n  password: 0123\n  user: a\n", `config: c.yaml:2: key nats.password: want a text, in quotes: without them YAML reads something else`},
 		{"stage:\n  readout: 1.0\n", `config: c.yaml:2: key stage.readout: want a text, in quotes: without them YAML reads something else`},
@@ -163,9 +163,9 @@ func TestProblems(t *testing.T) {
 		{"nats:\n  password: secret\n", `config: c.yaml:2: key nats.password: want nats.user with it`},
 		{"metrics:\n  tls:\n    key: a\n", `config: c.yaml:3: key metrics.tls.cert: want both of metrics.tls.cert and metrics.tls.key, or none`},
 		{"metrics:\n  tls:\n    ca: a\n", `config: c.yaml:3: key metrics.tls.ca: want metrics.tls.cert and metrics.tls.key with it`},
-		{"metrics:\n  listen: :9464\n  token_file: a\n", `config: c.yaml:2: key metrics.listen: want metrics.tls.cert and metrics.tls.key with it, because passwords and tokens would go through the network in clear ("eusn-stream config init --secure" makes them), or 127.0.0.1, got ":9464"`},
-		{"metrics:\n  listen: :9464\n", `config: c.yaml:2: key metrics.listen: want metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because others than this machine can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network in which you trust everybody, or 127.0.0.1, got ":9464"`},
-		{"server:\n  websocket: 127.0.0.1:8080\n", `config: c.yaml:2: key server.websocket: want server.users with it, because any web page that a browser of this machine shows could use it ("eusn-stream config init --secure" makes users), or nothing, got "127.0.0.1:8080"`},
+		{"metrics:\n  listen: :9464\n  token_file: a\n", `config: c.yaml:2: key metrics.listen: want metrics.tls.cert and metrics.tls.key with it, because passwords and tokens would be sent in clear text ("eusn-stream config init --secure" makes them), or 127.0.0.1, got ":9464"`},
+		{"metrics:\n  listen: :9464\n", `config: c.yaml:2: key metrics.listen: want metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because other machines can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network where you trust all users, or 127.0.0.1, got ":9464"`},
+		{"server:\n  websocket: 127.0.0.1:8080\n", `config: c.yaml:2: key server.websocket: want server.users with it, because any web page in a browser on this machine could use it ("eusn-stream config init --secure" makes users), or nothing, got "127.0.0.1:8080"`},
 		{"server:\n  dir: ''\n", `config: c.yaml:2: key server.dir: want a directory for the embedded server, or nats.url, got nothing`},
 		{"stage:\n  partitions: 2\n  shards: 7\n", `config: c.yaml:3: key stage.shards: want at most one for each of the 2 partitions (stage.partitions), got 7`},
 		{"stage:\n  idle: 2s\n  forget: 1s\n", `config: c.yaml:3: key stage.forget: want 0s, or no less than stage.idle, 2s, got 1s`},
@@ -176,7 +176,7 @@ func TestProblems(t *testing.T) {
 		{"gateway:\n  opcua:\n    nodes:\n      a/x: i=7\n      a/x: i=8\n", `config: c.yaml:5: key gateway.opcua.nodes: want each name once, got "a/x" again`},
 		{"- job\n", `config: c.yaml:1: want keys and values`},
 		{"job\n", `config: c.yaml:1: want keys and values`},
-		{"job: a\n---\njob: b\n", `config: c.yaml:2: want one YAML document, a second begins here`},
+		{"job: a\n---\njob: b\n", `config: c.yaml:2: want one YAML document, but a second document starts here`},
 		{"log:\n  level: " + strings.Repeat("x", 1000) + "\n", `config: c.yaml:2: key log.level: want debug, info, warn or error, got "` + strings.Repeat("x", 80) + `..."`},
 		{"log:\n  level: \"\\e[31m\\n\"\n", `config: c.yaml:2: key log.level: want debug, info, warn or error, got "\x1b[31m\n"`},
 		{"job: A B\nstage:\n  rows: many\nmodle: x\n", `config: c.yaml:4: unknown key "modle", nearest is "model"
@@ -193,32 +193,31 @@ config: c.yaml:1: key job: want at most 32 lower-case letters, digits, - and _, 
 	}
 }
 
-// A file of another kind gives few errors and takes no long time, whatever its
-// keys are.
+// A file of another kind gives few errors in a short time, whatever its keys.
 func TestManyProblems(t *testing.T) {
 	var many strings.Builder
 	for i := range 50_000 {
 		fmt.Fprintf(&many, "k%d: 1\n", i)
 	}
 	_, err := Load("c.yaml", []byte(many.String()), nil, nil)
-	if n := len(problems(err)); n != mostErrors+1 || !strings.HasSuffix(err.Error(), "config: c.yaml: 49980 problems more") {
-		t.Errorf("%d problems, the last: %v", n, problems(err)[n-1])
+	if n := len(splitErrors(err)); n != maxErrors+1 || !strings.HasSuffix(err.Error(), "config: c.yaml: 49980 more problems") {
+		t.Errorf("%d problems, the last: %v", n, splitErrors(err)[n-1])
 	}
 	_, err = Load("c.yaml", []byte("? "+strings.Repeat("x", 1<<19)+"\n: 1\n"), nil, nil)
-	if len(problems(err)) != 1 || len(err.Error()) > 300 {
+	if len(splitErrors(err)) != 1 || len(err.Error()) > 300 {
 		t.Errorf("a long key gives %.300v", err)
 	}
-	// Groups in groups, which YAML allows.
+	// Nested groups, which YAML permits.
 	_, err = Load("c.yaml", []byte(strings.Repeat("{a: ", 5000)+"1"+strings.Repeat("}", 5000)), nil, nil)
-	if keyOf(problems(err)[0]) != "a.a" {
+	if keyOf(splitErrors(err)[0]) != "a.a" {
 		t.Errorf("a deep file gives %.300v", err)
 	}
 }
 
-// What does nothing is told: variables that look like those of keys, and keys of the file
-// that a command does not use.
+// Warnings list ineffective settings: variables similar to a key's variable, and keys in the
+// file that a command does not use.
 func TestUseless(t *testing.T) {
-	got := misspelt([]string{"EUSN_STAGE_ROW=1", "EUSN_STAGE_ROWS=1", "EUSN_MODLE=x", "EUSN_GATEWAY_OPC_URL=x", "EUSN_REQUIRE=all", "PATH=/bin", "EUSN_JOB=a"})
+	got := similarVariables([]string{"EUSN_STAGE_ROW=1", "EUSN_STAGE_ROWS=1", "EUSN_MODLE=x", "EUSN_GATEWAY_OPC_URL=x", "EUSN_REQUIRE=all", "PATH=/bin", "EUSN_JOB=a"})
 	want := []string{
 		"EUSN_STAGE_ROW sets no key of the configuration: the nearest variable is EUSN_STAGE_ROWS",
 		"EUSN_MODLE sets no key of the configuration: the nearest variable is EUSN_MODEL",
@@ -227,7 +226,7 @@ func TestUseless(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	c := load(t, "job: a\nstage: {rows: 7, partitions: 0}\ngateway: {http: \":8080\", opcua: {nodes: {p/x: i=1}}}\nalarms: {rules: {}}\n")
+	c := mustLoad(t, "job: a\nstage: {rows: 7, partitions: 0}\ngateway: {http: \":8080\", opcua: {nodes: {p/x: i=1}}}\nalarms: {rules: {}}\n")
 	if got, want := c.Unused("job", "stage"), []string{"gateway.http", "gateway.opcua.nodes"}; !slices.Equal(got, want) {
 		t.Errorf("unused are %q, want %q", got, want)
 	}
@@ -237,19 +236,18 @@ func TestUseless(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	known := []string{"job", "model", "nats.url", "stage.rows", "stage.max_slots", "stage.max_streams", "input.max_bytes", "log.level"}
+	keys := []string{"job", "model", "nats.url", "stage.rows", "stage.max_slots", "stage.max_streams", "input.max_bytes", "log.level"}
 	for got, want := range map[string]string{
 		"jop": "job", "stage.row": "stage.rows", "rows": "stage.rows", "nats.ulr": "nats.url", "url": "nats.url",
 		"stage.maxslots": "stage.max_slots", "logs.level": "log.level", "input.max_byte": "input.max_bytes",
 	} {
-		if n := nearest(got, known); n != want {
+		if n := nearest(got, keys); n != want {
 			t.Errorf("nearest to %q is %q, want %q", got, n, want)
 		}
 	}
 }
 
-// Whatever bytes a file has, Load ends with values that hold, or says what is
-// wrong and where.
+// For arbitrary bytes, Load returns valid values, or errors with their place.
 func FuzzLoad(f *testing.F) {
 	f.Add(DefaultYAML)
 	for _, s := range []string{
@@ -260,7 +258,7 @@ func FuzzLoad(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		c, err := Load("c.yaml", raw, nil, nil)
-		for _, p := range problems(err) {
+		for _, p := range splitErrors(err) {
 			if s := p.Error(); !strings.HasPrefix(s, "config: c.yaml:") || len(s) > 2000 {
 				t.Errorf("%q gives %q, want a short error that begins with the place", raw, s)
 			}
@@ -268,22 +266,22 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		l := loader{c: c, wrong: map[string]bool{}}
-		for _, r := range append(c.rules(), l.alone()...) {
+		l := loader{config: c, failed: map[string]bool{}}
+		for _, r := range append(c.rules(), l.exclusiveRules()...) {
 			if r.broken {
 				t.Errorf("%q was accepted, but %v want %s", raw, r.keys, r.want)
 			}
 		}
 		for i := range fields {
-			if !fields[i].holds(l.field(&fields[i])) {
-				t.Errorf("%q was accepted with %s = %v, want %s", raw, fields[i].key, l.field(&fields[i]), fields[i].want())
+			if !fields[i].accepts(l.fieldValue(&fields[i])) {
+				t.Errorf("%q was accepted with %s = %v, want %s", raw, fields[i].key, l.fieldValue(&fields[i]), fields[i].want())
 			}
 		}
 	})
 }
 
-// A number has one meaning in a file, in the environment and as a flag, or it is
-// refused: octal to some is decimal to others.
+// A number has one meaning in a file, in the environment and as a flag, or is refused: some
+// tools read octal, others decimal.
 func TestNumbersHaveOneMeaning(t *testing.T) {
 	for _, odd := range []string{"010", "0100", "00", "-010", "+01", "0o10", "0b1", "1_000", "0x1_0", "12:30:00", "1,5"} {
 		for _, key := range []string{"gateway.modbus.unit", "server.port", "stage.rows", "input.max_message", "stage.latency", "gateway.modbus.timeout"} {
@@ -291,35 +289,35 @@ func TestNumbersHaveOneMeaning(t *testing.T) {
 			if key == "stage.latency" || key == "gateway.modbus.timeout" {
 				text += "ms"
 			}
-			for what, value := range map[string]string{"file": text, "quoted": `"` + text + `"`} {
+			for source, value := range map[string]string{"file": text, "quoted": `"` + text + `"`} {
 				_, err := Load("c.yaml", []byte(yamlOfKey(key, value)), nil, nil)
-				if all := problems(err); len(all) != 1 || keyOf(all[0]) != key {
-					t.Errorf("%s: %s in a %s: %v", key, text, what, err)
+				if all := splitErrors(err); len(all) != 1 || keyOf(all[0]) != key {
+					t.Errorf("%s: %s in a %s: %v", key, text, source, err)
 				} else if !strings.ContainsAny(text, ":,") && !strings.Contains(err.Error(), "without leading zeros and underscores (10, not 010)") {
 					t.Errorf("%s: %s: %v", key, text, err)
 				}
 			}
 			env := envPrefix + strings.ToUpper(strings.ReplaceAll(key, ".", "_"))
 			t.Setenv(env, text)
-			if _, err := Load("c.yaml", nil, nil, nil); len(problems(err)) != 1 || keyOf(problems(err)[0]) != key {
+			if _, err := Load("c.yaml", nil, nil, nil); len(splitErrors(err)) != 1 || keyOf(splitErrors(err)[0]) != key {
 				t.Errorf("%s=%s: %v", env, text, err)
 			}
 			t.Setenv(env, "")
 		}
 	}
 	for text, want := range map[string]int{"0": 0, "10": 10, "0x10": 16, "1e3": 1000, "7.0": 7} {
-		if c := load(t, "output: {keep: "+text+"}"); int(c.Output.Keep) != want {
+		if c := mustLoad(t, "output: {keep: "+text+"}"); int(c.Output.Keep) != want {
 			t.Errorf("%s: %d, want %d", text, c.Output.Keep, want)
 		}
 	}
-	if c := load(t, "stage: {latency: 0.5ms}"); c.Stage.Latency != 500*time.Microsecond {
+	if c := mustLoad(t, "stage: {latency: 0.5ms}"); c.Stage.Latency != 500*time.Microsecond {
 		t.Error(c.Stage.Latency)
 	}
 	for _, odd := range []string{"yes", "no", "on", "off", "y", "n"} { // booleans of YAML 1.1
-		if _, err := Load("c.yaml", []byte("nats: {tls_first: "+odd+"}"), nil, nil); len(problems(err)) != 1 {
+		if _, err := Load("c.yaml", []byte("nats: {tls_first: "+odd+"}"), nil, nil); len(splitErrors(err)) != 1 {
 			t.Errorf("tls_first: %s: %v", odd, err)
 		}
-		if c := load(t, "job: "+odd); c.Job != odd {
+		if c := mustLoad(t, "job: "+odd); c.Job != odd {
 			t.Errorf("job: %s: %q", odd, c.Job)
 		}
 	}

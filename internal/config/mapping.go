@@ -7,30 +7,30 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Mapping is names and texts: a group of any keys in a file, {a: b, c: d} in an
-// environment variable. It is kept as JSON with sorted names, empty for none.
+// Mapping is a map of names to texts: a group of free keys in a file, {a: b, c: d} in an
+// environment variable. Its value is JSON with sorted names; empty for an empty map.
 type Mapping string
 
-// Map is the mapping as a map, nil for none.
+// Map returns the mapping as a map; nil if empty.
 func (m Mapping) Map() map[string]string {
 	if m == "" {
 		return nil
 	}
-	var all map[string]string
-	must(json.Unmarshal([]byte(m), &all))
-	return all
+	var texts map[string]string
+	panicOnError(json.Unmarshal([]byte(m), &texts))
+	return texts
 }
 
-// parseMapping reads a mapping in YAML, of which JSON is a part.
+// parseMapping parses a mapping in YAML or JSON, a subset of YAML.
 func parseMapping(text string) (Mapping, error) {
 	var doc yaml.Node
 	if err := yaml.Unmarshal([]byte(text), &doc); err != nil {
 		return "", err
 	}
-	switch top := content(&doc); top.Kind {
+	switch top := contentOf(&doc); top.Kind {
 	case yaml.MappingNode:
 		if name, _, _ := oddEntry(top); name != nil {
-			return "", fmt.Errorf("%q has no text of its own", name.Value)
+			return "", fmt.Errorf("%q has no text", name.Value)
 		}
 		return mappingOf(top), nil
 	case yaml.ScalarNode:
@@ -38,34 +38,34 @@ func parseMapping(text string) (Mapping, error) {
 			return "", nil
 		}
 	}
-	return "", fmt.Errorf("no mapping: %q", text)
+	return "", fmt.Errorf("not a mapping: %q", text)
 }
 
-// oddEntry is the first entry of a group that is no name with a text of its own,
-// nil where there is none; again: its name was there before.
-func oddEntry(group *yaml.Node) (name, value *yaml.Node, again bool) {
-	seen := map[string]bool{}
+// oddEntry returns the first entry of a group that is not a name with a text, or nil; repeated
+// is true for a repeated name.
+func oddEntry(group *yaml.Node) (name, value *yaml.Node, repeated bool) {
+	names := map[string]bool{}
 	for i := 0; i+1 < len(group.Content); i += 2 {
 		name, value := group.Content[i], group.Content[i+1]
-		again = name.Kind == yaml.ScalarNode && seen[name.Value]
-		if again || name.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode || value.ShortTag() != "!!str" || value.Value == "" {
-			return name, value, again
+		repeated = name.Kind == yaml.ScalarNode && names[name.Value]
+		if repeated || name.Kind != yaml.ScalarNode || value.Kind != yaml.ScalarNode || value.ShortTag() != "!!str" || value.Value == "" {
+			return name, value, repeated
 		}
-		seen[name.Value] = true
+		names[name.Value] = true
 	}
 	return nil, nil, false
 }
 
-// mappingOf is a group without odd entries.
+// mappingOf converts a group without odd entries.
 func mappingOf(group *yaml.Node) Mapping {
-	all := map[string]string{}
+	texts := map[string]string{}
 	for i := 0; i+1 < len(group.Content); i += 2 {
-		all[group.Content[i].Value] = group.Content[i+1].Value
+		texts[group.Content[i].Value] = group.Content[i+1].Value
 	}
-	if len(all) == 0 {
+	if len(texts) == 0 {
 		return ""
 	}
-	text, err := json.Marshal(all)
-	must(err)
+	text, err := json.Marshal(texts)
+	panicOnError(err)
 	return Mapping(text)
 }

@@ -19,9 +19,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// compiled is the schema in a validator that is not ours. It holds the schema
-// to draft 2020-12 itself.
-func compiled(t *testing.T) *jsonschema.Schema {
+// compileSchema returns the schema in an independent validator, which checks the schema against
+// draft 2020-12.
+func compileSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema))
 	if err != nil {
@@ -42,8 +42,8 @@ func compiled(t *testing.T) *jsonschema.Schema {
 	return s
 }
 
-// validate is what the validator says of a YAML file.
-func validate(t *testing.T, s *jsonschema.Schema, text string) error {
+// validateYAML returns the validator's error for a YAML file.
+func validateYAML(t *testing.T, s *jsonschema.Schema, text string) error {
 	t.Helper()
 	var v any
 	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
@@ -52,18 +52,18 @@ func validate(t *testing.T, s *jsonschema.Schema, text string) error {
 	return s.Validate(v)
 }
 
-// keysOf are the keys that the validator's error names.
+// keysOf lists the keys in the validator's error.
 func keysOf(err error) []string {
 	var keys []string
 	var visit func(e *jsonschema.ValidationError)
 	visit = func(e *jsonschema.ValidationError) {
-		at := strings.Join(e.InstanceLocation, ".")
+		path := strings.Join(e.InstanceLocation, ".")
 		if unknown, ok := e.ErrorKind.(*kind.AdditionalProperties); ok {
 			for _, name := range unknown.Properties {
-				keys = append(keys, strings.TrimPrefix(at+"."+name, "."))
+				keys = append(keys, strings.TrimPrefix(path+"."+name, "."))
 			}
 		} else if len(e.Causes) == 0 {
-			keys = append(keys, at)
+			keys = append(keys, path)
 		}
 		for _, c := range e.Causes {
 			visit(c)
@@ -74,8 +74,8 @@ func keysOf(err error) []string {
 }
 
 func TestSchemaAcceptsDefaultsAndExamples(t *testing.T) {
-	s := compiled(t)
-	if err := validate(t, s, string(DefaultYAML)); err != nil {
+	s := compileSchema(t)
+	if err := validateYAML(t, s, string(DefaultYAML)); err != nil {
 		t.Error(err)
 	}
 	examples, err := filepath.Glob("../../configs/*.yaml")
@@ -87,7 +87,7 @@ func TestSchemaAcceptsDefaultsAndExamples(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := validate(t, s, string(text)); err != nil {
+		if err := validateYAML(t, s, string(text)); err != nil {
 			t.Errorf("%s: %v", path, err)
 		}
 		if _, err := Load(path, text, nil, nil); err != nil {
@@ -96,10 +96,10 @@ func TestSchemaAcceptsDefaultsAndExamples(t *testing.T) {
 	}
 }
 
-// A validator that knows the schema alone and the program refuse the same
-// files, and both name the key.
+// A validator with only the schema and the program refuse the same files, and both name the
+// key.
 func TestSchemaRejects(t *testing.T) {
-	s := compiled(t)
+	s := compileSchema(t)
 	for _, c := range []struct{ name, yaml, key string }{
 		{"unknown key", "stage:\n  row: 5\n", "stage.row"},
 		{"unknown key at the top", "modle: x\n", "modle"},
@@ -127,41 +127,41 @@ func TestSchemaRejects(t *testing.T) {
 		{"a list", "nats:\n  url: [a, b]\n", "nats.url"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			err := validate(t, s, c.yaml)
+			err := validateYAML(t, s, c.yaml)
 			if err == nil {
 				t.Error("the schema accepts it")
 			} else if keys := keysOf(err); !slices.Contains(keys, c.key) {
 				t.Errorf("the schema names %v, want %s: %v", keys, c.key, err)
 			}
 			_, err = Load("c.yaml", []byte(c.yaml), nil, nil)
-			if p := problems(err); len(p) != 1 || keyOf(p[0]) != c.key {
+			if p := splitErrors(err); len(p) != 1 || keyOf(p[0]) != c.key {
 				t.Errorf("the program says %v, want one error of %s", err, c.key)
 			}
 		})
 	}
 }
 
-// yamlOfKey is a file with one key.
+// yamlOfKey returns a file with one key.
 func yamlOfKey(key, value string) string {
 	var b strings.Builder
 	for i, name := range strings.Split(key, ".") {
 		fmt.Fprintf(&b, "%s%s:", strings.Repeat("  ", i), name)
-		if rest := strings.Count(key, ".") - i; rest > 0 {
+		if parts := strings.Count(key, ".") - i; parts > 0 {
 			b.WriteString("\n")
 		}
 	}
 	return b.String() + " " + value + "\n"
 }
 
-// Every field is a key of the schema, of default.yaml and of the reference, and
-// there is no other.
+// Every field is a key in the schema, in default.yaml and in the reference, and there are no
+// other keys.
 func TestEveryKeyIsEverywhere(t *testing.T) {
 	want := Keys()
 	slices.Sort(want)
-	same := func(where string, got []string) {
+	same := func(place string, got []string) {
 		slices.Sort(got)
 		if !slices.Equal(got, want) {
-			t.Errorf("%s has %v\nwant %v", where, got, want)
+			t.Errorf("%s has %v\nwant %v", place, got, want)
 		}
 	}
 
@@ -170,9 +170,9 @@ func TestEveryKeyIsEverywhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var inSchema []string
-	var visit func(prefix string, of map[string]any)
-	visit = func(prefix string, of map[string]any) {
-		for name, v := range of["properties"].(map[string]any) {
+	var visit func(prefix string, want map[string]any)
+	visit = func(prefix string, want map[string]any) {
+		for name, v := range want["properties"].(map[string]any) {
 			if group := v.(map[string]any); group["properties"] != nil {
 				visit(prefix+name+".", group)
 			} else {
@@ -207,34 +207,34 @@ func TestEveryKeyIsEverywhere(t *testing.T) {
 	same(reference, inReference)
 }
 
-// good is a random value that the field may have, as YAML.
-func good(r *rand.Rand, f *field) string {
+// goodValue returns a random valid value of the field, as YAML.
+func goodValue(r *rand.Rand, f *field) string {
 	if f.typ == reflect.TypeFor[Mapping]() {
-		some := []string{"{}", "{c0: $.axis.x}", `{"a b": "@.v * 0.1 - 40", c: "[3]"}`}
+		texts := []string{"{}", "{c0: $.axis.x}", `{"a b": "@.v * 0.1 - 40", c: "[3]"}`}
 		if f.key == "gateway.opcua.nodes" {
-			some = []string{"{}", "{pump7/c0: ns=2;i=7}", `{"a b/c0": "ns=3;s=a b", a/c1: "i=85"}`}
+			texts = []string{"{}", "{pump7/c0: ns=2;i=7}", `{"a b/c0": "ns=3;s=a b", a/c1: "i=85"}`}
 		}
 		if f.key == "gateway.modbus.registers" {
-			some = []string{"{}", "{pump7/c0: coil:7}", `{"a b/c0": "3/holding:100:float32:cdab", a/c1: "input:7:int16 * 0.1 - 40"}`}
+			texts = []string{"{}", "{pump7/c0: coil:7}", `{"a b/c0": "3/holding:100:float32:cdab", a/c1: "input:7:int16 * 0.1 - 40"}`}
 		}
 		if f.key == "alarms.rules" {
-			some = []string{"{}", "{a: class b, dead: flag flat}", `{"a": "class \"b c\" >= 0.8, 3 of 5", s: "silent 10m", n: novel 0.01, v: "low > 80, clear below 75"}`}
+			texts = []string{"{}", "{a: class b, dead: flag flat}", `{"a": "class \"b c\" >= 0.8, 3 of 5", s: "silent 10m", n: novel 0.01, v: "low > 80, clear below 75"}`}
 		}
-		return some[r.IntN(len(some))]
+		return texts[r.IntN(len(texts))]
 	}
-	between := func(least, most int64) int64 {
-		least, most = max(least, -1<<40), min(most, 1<<40)
-		if n := least + r.Int64N(most-least+1); f.refused == nil || n != *f.refused {
+	between := func(least, maximum int64) int64 {
+		least, maximum = max(least, -1<<40), min(maximum, 1<<40)
+		if n := least + r.Int64N(maximum-least+1); f.refused == nil || n != *f.refused {
 			return n
 		}
-		return most
+		return maximum
 	}
-	least, most := int64(-1<<40), int64(1<<40)
+	least, maximum := int64(-1<<40), int64(1<<40)
 	if f.min != nil {
 		least = *f.min
 	}
 	if f.max != nil {
-		most = *f.max
+		maximum = *f.max
 	}
 	switch {
 	case f.enum != nil:
@@ -248,7 +248,7 @@ func good(r *rand.Rand, f *field) string {
 			"alarms.mqtt":              {`""`, "tcp://h:1883", "wss://h/mqtt", "ssl://h:8883"},
 			"alarms.mqtt_prefix":       {"eusn-stream", "plant/x", `"a b/c"`, "a.b"},
 			"input.job":                {`""`, "other", `"7"`, "b-c_d"},
-			"input.from":               {"beginning", `"beginning"`, "beginning", "beginning"}, // others need input.job
+			"input.from":               {"beginning", `"beginning"`, "beginning", "beginning"}, // other values require input.job
 			"input.rows":               {`""`, "$.a[3]", `'$["a b"].c'`, `"[7]"`},
 			"input.time":               {`""`, "$.a[3]", `'$["a b"].c'`, `"@.t"`},
 			"input.stream":             {`""`, "dev", `'$["a b"].c'`, `"[7]"`},
@@ -261,10 +261,10 @@ func good(r *rand.Rand, f *field) string {
 			"metrics.listen":           {`""`, `"127.0.0.1:0"`, "127.0.0.1:65535", `"[::1]:9464"`},
 		}[f.key][r.IntN(4)]
 	case f.typ == reflect.TypeFor[time.Duration]():
-		d := time.Duration(between(least, most))
+		d := time.Duration(between(least, maximum))
 		return d.String()
 	case f.typ == reflect.TypeFor[Bytes]():
-		n := between(least, most)
+		n := between(least, maximum)
 		if r.IntN(2) == 0 {
 			return fmt.Sprint(n)
 		}
@@ -274,12 +274,12 @@ func good(r *rand.Rand, f *field) string {
 	case f.typ.Kind() == reflect.String:
 		return fmt.Sprintf("%q", []string{"a", "a/b c.safetensors", "ü: #x", "123"}[r.IntN(4)])
 	}
-	return fmt.Sprint(between(least, most))
+	return fmt.Sprint(between(least, maximum))
 }
 
-// A random file of good values is accepted by the schema and by the program.
+// The schema and the program accept a random file of valid values.
 func TestRandomFilesAreAccepted(t *testing.T) {
-	s, r := compiled(t), rand.New(rand.NewPCG(1, 2))
+	s, r := compileSchema(t), rand.New(rand.NewPCG(1, 2))
 	for range 300 {
 		var b strings.Builder
 		var open []string // groups
@@ -287,17 +287,17 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 		for i := range fields {
 			f := &fields[i]
 			if strings.Contains(f.key, "tls.") {
-				continue // they need others
+				continue // these keys require others
 			}
 			switch f.key {
 			case "alarms.mqtt_password", "nats.password", "stage.shards", "stage.forget",
 				"metrics.users", "metrics.token_file", "server.websocket":
-				continue // they need others
+				continue // these keys require others
 			}
-			if r.IntN(2) == 0 || f.alone != "" && login {
+			if r.IntN(2) == 0 || f.exclusive != "" && login {
 				continue
 			}
-			login = login || f.alone != ""
+			login = login || f.exclusive != ""
 			path := strings.Split(f.key, ".")
 			for i := range path[:len(path)-1] {
 				if name := strings.Join(path[:i+1], "."); !slices.Contains(open, name) {
@@ -305,12 +305,12 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 					fmt.Fprintf(&b, "%s%s:\n", strings.Repeat("  ", i), path[i])
 				}
 			}
-			fmt.Fprintf(&b, "%s%s: %s\n", strings.Repeat("  ", len(path)-1), path[len(path)-1], good(r, f))
+			fmt.Fprintf(&b, "%s%s: %s\n", strings.Repeat("  ", len(path)-1), path[len(path)-1], goodValue(r, f))
 		}
 		if b.Len() == 0 {
 			continue
 		}
-		if err := validate(t, s, b.String()); err != nil {
+		if err := validateYAML(t, s, b.String()); err != nil {
 			t.Fatalf("the schema refuses\n%s%v", b.String(), err)
 		}
 		if _, err := Load("c.yaml", []byte(b.String()), nil, nil); err != nil {
@@ -319,10 +319,10 @@ func TestRandomFilesAreAccepted(t *testing.T) {
 	}
 }
 
-// The schema and the program agree about any value for any key, except for the
-// cases that docs/configuration.md names.
+// The schema and the program agree about any value for any key, except for the documented cases
+// in docs/configuration.md.
 func TestSchemaAgreesOnAnyValue(t *testing.T) {
-	s := compiled(t)
+	s := compileSchema(t)
 	values := []string{
 		"", "null", "~", `""`, "''", "0", "1", "-1", "2", "5", "1000", "65535", "65536", "65537", "1.0", "1e3", "1.5", "-0.5", ".nan", ".inf",
 		"99999999999999999999", "-9223372036854775808", "9223372036854775807", "9223372036854775808", "true", "false", "yes", `"true"`, `"5"`, `"0"`, "0x10", "010",
@@ -331,20 +331,20 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 		"a.*", "$a.*", "a b.*", `"*"`, ".*", "a..*", "a.*.*", "a.>", `"a.\0.*"`, ":80", ":65536", "h:80", "h:http", "h", `"[::1]:80"`, "::1:80", "A", "-a", "a_b", "ü",
 		strings.Repeat("a", 32), strings.Repeat("a", 33),
 	}
-	agreed, seen := map[bool]int{}, map[string]bool{}
+	agreed, counts := map[bool]int{}, map[string]bool{}
 	for i := range fields {
 		f := &fields[i]
 		alike := fmt.Sprint(f.typ, f.want(), f.preset)
-		if seen[alike] {
+		if counts[alike] {
 			continue
 		}
-		seen[alike] = true
+		counts[alike] = true
 		if strings.HasSuffix(f.key, "tls.cert") || strings.HasSuffix(f.key, "tls.key") {
-			continue // rules with other keys: TestProblems
+			continue // rules over several keys: TestProblems
 		}
 		switch f.key {
 		case "alarms.mqtt_password", "nats.password", "server.dir", "metrics.listen", "server.websocket":
-			continue // rules with other keys: TestProblems
+			continue // rules over several keys: TestProblems
 		}
 		for _, v := range values {
 			text := yamlOfKey(f.key, v)
@@ -356,13 +356,13 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 				value = value.(map[string]any)[name]
 			}
 			_, err := Load("c.yaml", []byte(text), nil, nil)
-			bySchema := validate(t, s, text)
+			bySchema := validateYAML(t, s, text)
 			switch program, schema := err == nil, bySchema == nil; {
 			case program == schema:
 				agreed[program]++
-			case schema && !stricter(f, value) && !oddNumber.MatchString(v): // YAML has read that before the schema sees it
+			case schema && !isStricter(f, value) && !oddNumber.MatchString(v): // YAML reads the value before the schema sees it
 				t.Errorf("%q: the schema accepts it, the program does not: %v", text, err)
-			case program && !laxer(f, value):
+			case program && !isLaxer(f, value):
 				t.Errorf("%q: the program accepts it, the schema does not: %v", text, bySchema)
 			}
 		}
@@ -372,23 +372,22 @@ func TestSchemaAgreesOnAnyValue(t *testing.T) {
 	}
 }
 
-// stricter reports whether the program alone may refuse the value: it can tell
-// that a duration or a size with its unit is out of range, and that there are
-// more shards than the default number of partitions, and that others than this
-// machine reach an address of the server.
-func stricter(f *field, value any) bool {
+// isStricter reports whether only the program may refuse the value: it detects durations and
+// sizes out of range, more shards than the default number of partitions, and a server address
+// reachable from other machines.
+func isStricter(f *field, value any) bool {
 	_, text := value.(string)
 	return text && (f.typ == reflect.TypeFor[time.Duration]() || f.typ == reflect.TypeFor[Bytes]()) || f.key == "stage.shards" || slices.Contains([]string{"server.listen", "server.websocket"}, f.key)
 }
 
-// laxer reports whether the program alone may accept the value: a number or a
-// bool in quotes, a number or a bool for a text, 0 and 1 for a bool, a bare 0
-// or -0s for a duration, nothing where that is the default.
-func laxer(f *field, value any) bool {
+// isLaxer reports whether only the program may accept the value: a number or a bool in quotes, a
+// number or a bool for a text, 0 and 1 for a bool, a bare 0 or -0s for a duration, an empty
+// text if the default is empty.
+func isLaxer(f *field, value any) bool {
 	_, text := value.(string)
 	switch {
 	case value == nil || value == "":
-		return reflect.ValueOf(must2(parse(f.preset, f.typ))).IsZero()
+		return reflect.ValueOf(must(parseText(f.preset, f.typ))).IsZero()
 	case f.typ.Kind() == reflect.String:
 		return !text
 	case f.typ.Kind() == reflect.Bool:
@@ -399,7 +398,7 @@ func laxer(f *field, value any) bool {
 	return text
 }
 
-func must2(v any, err error) any {
-	must(err)
+func must(v any, err error) any {
+	panicOnError(err)
 	return v
 }
