@@ -41,7 +41,7 @@ var complexityExceptions = map[string]limit{
 	"codec/formats.senmlDecoder.gatherRows":         {17, "a parser: a case for each form, a check for each field"},
 	"codec/formats.senmlRecord.setField":            {24, "a parser: a case for each form, a check for each field"},
 	"internal/config.Config.rules":                  {17, "a table: a row for each rule"},
-	"internal/config.file.walk":                     {18, "a parser: a case for each form, a check for each field"},
+	"internal/config.file.readGroup":                {18, "a parser: a case for each form, a check for each field"},
 	"internal/testing/ptx.Kernel.checkLaunch":       {16, "an interpreter: a case for each instruction"},
 	"internal/testing/ptx.access.touch":             {21, "an interpreter: a case for each instruction"},
 	"internal/testing/ptx.lex":                      {17, "an interpreter: a case for each instruction"},
