@@ -7,46 +7,45 @@ import (
 	"time"
 )
 
-// Meter counts the joules that a device takes. An Account calls it from one
-// goroutine at a time.
+// Meter counts the joules of a device. An Account calls a Meter from one goroutine at a time.
 type Meter interface {
-	Source() string           // what is read, for people
-	Joules() (float64, error) // from some moment on
+	Source() string           // description of the meter, for people
+	Joules() (float64, error) // since an arbitrary start
 }
 
-// tick is how often a meter is read at least: counters go round after minutes,
-// and meters of power alone integrate from reading to reading.
+// tick is the maximum interval between two readings: counters overflow after minutes, and power
+// meters integrate from reading to reading.
 const tick = time.Second
 
 // Amount is energy in Wh.
 type Amount struct {
 	Gross     float64 `json:"wh"`
-	AboveIdle float64 `json:"above_idle_wh"` // below 0 where the machine did more while idle power was measured
+	AboveIdle float64 `json:"above_idle_wh"` // negative if the machine was busier during the measurement of idle power
 }
 
-// Account divides what a meter counts evenly among the spans open at each
-// moment. All methods may be called by several goroutines at once, and on nil.
+// Account divides the energy of a meter evenly among the simultaneous spans. All methods are
+// safe for concurrent use, and on nil.
 type Account struct {
-	mu    sync.Mutex
-	meter Meter
-	open  map[*span]struct{}
-	last  float64 // joules
-	at    time.Time
-	err   error // the first of the meter; from then on nothing is known
-	idle  float64
-	stop  func()
+	mu      sync.Mutex
+	meter   Meter
+	open    map[*span]struct{}
+	last    float64 // joules
+	time    time.Time
+	failure error // the meter's first error; afterwards nothing is measured
+	idle    float64
+	stop    func()
 }
 
-// span is what one piece of work got.
+// span is the energy of one piece of work so far.
 type span struct{ joules, seconds float64 }
 
-// NewAccount reads the meter until Close.
+// NewAccount starts to read the meter until Close.
 func NewAccount(m Meter) (*Account, error) {
 	j, err := m.Joules()
 	if err != nil {
 		return nil, err
 	}
-	a := &Account{meter: m, open: map[*span]struct{}{}, last: j, at: time.Now()}
+	a := &Account{meter: m, open: map[*span]struct{}{}, last: j, time: time.Now()}
 	ctx, cancel := context.WithCancel(context.Background())
 	var ended sync.WaitGroup
 	ended.Go(func() {
@@ -67,16 +66,16 @@ func NewAccount(m Meter) (*Account, error) {
 	return a, nil
 }
 
-// Close ends the reading.
+// Close stops the reading.
 func (a *Account) Close() {
 	if a != nil {
 		a.stop()
 	}
 }
 
-// settle gives what was counted since the last time to the open spans.
+// settle divides the energy since the previous reading among the open spans.
 func (a *Account) settle() {
-	if a.err != nil {
+	if a.failure != nil {
 		return
 	}
 	j, err := a.meter.Joules()
@@ -84,29 +83,29 @@ func (a *Account) settle() {
 		err = fmt.Errorf("energy: %s: the counter went back from %g to %g J", a.meter.Source(), a.last, j)
 	}
 	if err != nil {
-		a.err = err
+		a.failure = err
 		return
 	}
-	now := time.Now()
+	current := time.Now()
 	n := float64(len(a.open))
 	for s := range a.open {
 		s.joules += (j - a.last) / n
-		s.seconds += now.Sub(a.at).Seconds() / n
+		s.seconds += current.Sub(a.time).Seconds() / n
 	}
-	a.last, a.at = j, now
+	a.last, a.time = j, current
 }
 
-// Err is why nothing is measured any more.
+// Err returns the reason why measuring has stopped; nil while measuring.
 func (a *Account) Err() error {
 	if a == nil {
 		return nil
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.err
+	return a.failure
 }
 
-func (a *Account) begin() *span {
+func (a *Account) startSpan() *span {
 	if a == nil {
 		return nil
 	}
@@ -118,8 +117,8 @@ func (a *Account) begin() *span {
 	return s
 }
 
-// end is nil where the meter failed before or meanwhile.
-func (a *Account) end(s *span) *Amount {
+// endSpan returns nil if the meter has failed.
+func (a *Account) endSpan(s *span) *Amount {
 	if a == nil {
 		return nil
 	}
@@ -127,43 +126,43 @@ func (a *Account) end(s *span) *Amount {
 	defer a.mu.Unlock()
 	a.settle()
 	delete(a.open, s)
-	if a.err != nil {
+	if a.failure != nil {
 		return nil
 	}
 	return &Amount{Gross: s.joules / 3600, AboveIdle: (s.joules - a.idle*s.seconds) / 3600}
 }
 
-// Idle is the power of a device at rest, and how it was measured.
+// Idle is the measured power of a device at rest.
 type Idle struct {
 	Source  string  `json:"source"`
 	Watts   float64 `json:"idle_watts"`
-	Seconds float64 `json:"idle_seconds"` // measured for
+	Seconds float64 `json:"idle_seconds"` // duration of the measurement
 }
 
-// measureIdle is nil where the meter fails or ctx ends.
+// measureIdle returns nil if the meter fails or ctx ends.
 func (a *Account) measureIdle(ctx context.Context, d time.Duration) *Idle {
-	read := func() (joules float64, at time.Time) {
+	read := func() (joules float64, start time.Time) {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		a.settle()
-		return a.last, a.at
+		return a.last, a.time
 	}
 	if a == nil {
 		return nil
 	}
-	from, began := read()
+	before, began := read()
 	select {
 	case <-ctx.Done():
 		return nil
 	case <-time.After(d):
 	}
-	to, ended := read()
+	after, ended := read()
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.err != nil {
+	if a.failure != nil {
 		return nil
 	}
 	seconds := ended.Sub(began).Seconds()
-	a.idle = (to - from) / seconds
+	a.idle = (after - before) / seconds
 	return &Idle{a.meter.Source(), a.idle, seconds}
 }

@@ -1,17 +1,16 @@
-// Package energy measures the energy that work takes: a Meter counts joules of
-// a device, an Account divides them among what runs on it.
+// Package energy measures the energy of work: a Meter counts the joules of a device, an Account
+// divides them among the running work.
 //
-// A counter knows nothing of programs. Gross energy is all that the device
-// took while the work ran, other programs' share included; above idle is that
-// less what it would have taken at rest, by the power measured before the
-// work. Where several pieces of work run at once each gets an equal part, so
-// that the parts add up to what was counted.
+// A counter covers the whole device. Gross energy is the device's energy during the work,
+// including other programs; energy above idle is gross energy minus the energy at rest, from
+// the power measured before the work. Simultaneous pieces of work get equal parts, so the parts
+// add up to the total.
 //
-// What cannot be measured is absent, never a number: amounts are nil, and the
-// error says why.
+// Missing measurements are absent, never a number: amounts are nil, and the error has the
+// reason.
 //
-// RAPL reads the processor's own counters, which Linux shows for Intel and AMD
-// under /sys/class/powercap. Virtual machines mostly have none.
+// RAPL reads the processor's counters, available on Linux for Intel and AMD under
+// /sys/class/powercap. Virtual machines usually have no counters.
 //
 // # Files
 //

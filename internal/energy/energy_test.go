@@ -15,8 +15,8 @@ import (
 	"time"
 )
 
-// powercap makes a fake of Linux' folder: zone -> name, counter, end.
-func powercap(t *testing.T, zones map[string][3]string) string {
+// makePowercap makes a fake of Linux's folder: zone -> name, counter, limit.
+func makePowercap(t *testing.T, zones map[string][3]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for dir, v := range zones {
@@ -24,22 +24,22 @@ func powercap(t *testing.T, zones map[string][3]string) string {
 			t.Fatal(err)
 		}
 		for i, file := range []string{"name", "energy_uj", "max_energy_range_uj"} {
-			set(t, filepath.Join(root, dir, file), v[i])
+			writeValue(t, filepath.Join(root, dir, file), v[i])
 		}
 	}
 	return root
 }
 
-func set(t *testing.T, path string, v any) {
+func writeValue(t *testing.T, path string, v any) {
 	t.Helper()
 	if err := os.WriteFile(path, []byte(fmt.Sprintln(v)), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// server is what a machine of two packages shows.
-func server(t *testing.T) string {
-	return powercap(t, map[string][3]string{
+// makeServer makes the folder of a machine with two packages.
+func makeServer(t *testing.T) string {
+	return makePowercap(t, map[string][3]string{
 		"intel-rapl":        {"", "", ""},
 		"intel-rapl:0":      {"package-0", "1000000", "262143328850"},
 		"intel-rapl:0:0":    {"core", "5", "262143328850"},
@@ -52,7 +52,7 @@ func server(t *testing.T) string {
 }
 
 func TestRAPL(t *testing.T) {
-	root := server(t)
+	root := makeServer(t)
 	r, err := OpenRAPL(root)
 	if err != nil {
 		t.Fatal(err)
@@ -61,16 +61,16 @@ func TestRAPL(t *testing.T) {
 		t.Errorf("source %q", got)
 	}
 	for dir := range map[string]bool{"intel-rapl:0:0": true, "intel-rapl:0:1": true, "intel-rapl:2": true, "intel-rapl-mmio:0": true} {
-		set(t, filepath.Join(root, dir, "energy_uj"), 900e6) // all of them count already or not at all
+		writeValue(t, filepath.Join(root, dir, "energy_uj"), 900e6) // all zones count, or none
 	}
-	set(t, filepath.Join(root, "intel-rapl:0/energy_uj"), 3_500_000)
-	set(t, filepath.Join(root, "intel-rapl:1/energy_uj"), 671_150) // went round: .32885 J to the end, .67115 J after
+	writeValue(t, filepath.Join(root, "intel-rapl:0/energy_uj"), 3_500_000)
+	writeValue(t, filepath.Join(root, "intel-rapl:1/energy_uj"), 671_150) // an overflow: .32885 J to the end, .67115 J after it
 	for range 2 {
 		if j, err := r.Joules(); err != nil || math.Abs(j-3.5) > 1e-9 {
 			t.Errorf("%v J, %v, want 2.5 + 1", j, err)
 		}
 	}
-	set(t, filepath.Join(root, "intel-rapl:0/energy_uj"), 4_000_000)
+	writeValue(t, filepath.Join(root, "intel-rapl:0/energy_uj"), 4_000_000)
 	if j, err := r.Joules(); err != nil || math.Abs(j-4) > 1e-9 {
 		t.Errorf("%v J, %v, want 4", j, err)
 	}
@@ -84,19 +84,19 @@ func TestRAPLRefuses(t *testing.T) {
 		{"99999999999999999999", "out of range"},
 		{"262143328851", "beyond the counter's end"},
 		{"100000000000", "set back or is none"}, // 100 kJ at once
-		{"999999", "set back or is none"},       // less than before: round again would be 262 kJ
+		{"999999", "set back or is none"},       // less than before: an overflow would be 262 kJ
 	} {
-		root := server(t)
+		root := makeServer(t)
 		r, err := OpenRAPL(root)
 		if err != nil {
 			t.Fatal(err)
 		}
-		set(t, filepath.Join(root, "intel-rapl:0/energy_uj"), c.text)
+		writeValue(t, filepath.Join(root, "intel-rapl:0/energy_uj"), c.text)
 		if _, err := r.Joules(); err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "intel-rapl:0/energy_uj") {
 			t.Errorf("%q: %v, want %q and the file", c.text, err, c.says)
 		}
 	}
-	root := server(t)
+	root := makeServer(t)
 	r, err := OpenRAPL(root)
 	if err != nil {
 		t.Fatal(err)
@@ -109,9 +109,9 @@ func TestRAPLRefuses(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ root, says string }{
 		"no folder":      {filepath.Join(root, "none"), "no RAPL counter"},
-		"psys alone":     {powercap(t, map[string][3]string{"intel-rapl:0": {"psys", "1", "2"}}), "no RAPL counter"},
-		"no end":         {powercap(t, map[string][3]string{"intel-rapl:0": {"package-0", "1", ""}}), "max_energy_range_uj"},
-		"beyond its end": {powercap(t, map[string][3]string{"intel-rapl:0": {"package-0", "3", "2"}}), "beyond"},
+		"psys alone":     {makePowercap(t, map[string][3]string{"intel-rapl:0": {"psys", "1", "2"}}), "no RAPL counter"},
+		"no end":         {makePowercap(t, map[string][3]string{"intel-rapl:0": {"package-0", "1", ""}}), "max_energy_range_uj"},
+		"beyond its end": {makePowercap(t, map[string][3]string{"intel-rapl:0": {"package-0", "3", "2"}}), "beyond"},
 	} {
 		if _, err := OpenRAPL(c.root); err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", name, err, c.says)
@@ -119,10 +119,10 @@ func TestRAPLRefuses(t *testing.T) {
 	}
 }
 
-// Linux lets root alone read the counters: the error says what to do. Root may
-// read anything, so the refusal is made here.
+// Linux permits only root to read the counters: the error has the remedy. Root may read
+// everything, so the test makes the refusal.
 func TestDeniedSaysWhatToDo(t *testing.T) {
-	err := denied(&fs.PathError{Op: "open", Path: "/sys/class/powercap/intel-rapl:0/energy_uj", Err: fs.ErrPermission}, "/sys/class/powercap")
+	err := explainDenied(&fs.PathError{Op: "open", Path: "/sys/class/powercap/intel-rapl:0/energy_uj", Err: fs.ErrPermission}, "/sys/class/powercap")
 	for _, want := range []string{"energy_uj", "permission denied", "sudo chmod a+r /sys/class/powercap/intel-rapl:*/energy_uj"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%v lacks %q", err, want)
@@ -130,7 +130,7 @@ func TestDeniedSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// fakeMeter takes a power that a test sets. Accounts read it at the same time.
+// fakeMeter has a power set by the test. Accounts read it concurrently.
 type fakeMeter struct {
 	mu     sync.Mutex
 	since  time.Time
@@ -150,16 +150,15 @@ func (m *fakeMeter) Joules() (float64, error) {
 	return m.joules, m.err
 }
 
-// set changes the meter after it has counted up to now.
-func (m *fakeMeter) set(change func()) {
+// update changes the meter after counting up to now.
+func (m *fakeMeter) update(change func()) {
 	_, _ = m.Joules()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	change()
 }
 
-// Parts add up to the whole, whichever run at the same time, and power at rest
-// is subtracted once.
+// Parts add up to the total, whichever overlap, and power at rest is subtracted once.
 func TestAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := &fakeMeter{since: time.Now(), watts: 10}
@@ -172,35 +171,35 @@ func TestAccount(t *testing.T) {
 		if none != nil || idle == nil || *idle != (Idle{"fake", 10, 5}) {
 			t.Fatalf("idle %+v, %+v", idle, none)
 		}
-		m.set(func() { m.watts = 100 })
-		a := all.Begin()
+		m.update(func() { m.watts = 100 })
+		a := all.Start()
 		time.Sleep(36 * time.Second) // 3600 J for a
-		b := all.Begin()
+		b := all.Start()
 		time.Sleep(72 * time.Second) // 7200 J, half each
 		used := a.End()
 		time.Sleep(18 * time.Second) // 1800 J for b
-		more := b.End()
-		time.Sleep(time.Hour) // belongs to no account
+		second := b.End()
+		time.Sleep(time.Hour) // outside any account
 		want := []Used{{CPU: &Amount{2, 1.8}}, {CPU: &Amount{1.5, 1.35}}}
-		for i, got := range []Used{used, more} {
+		for i, got := range []Used{used, second} {
 			if got.GPU != nil || got.CPU == nil || math.Abs(got.CPU.Gross-want[i].CPU.Gross) > 1e-9 || math.Abs(got.CPU.AboveIdle-want[i].CPU.AboveIdle) > 1e-9 {
 				t.Errorf("part %d used %+v, want %+v", i, got.CPU, want[i].CPU)
 			}
 		}
-		m.set(func() {
+		m.update(func() {
 			if m.reads < 3600 {
 				t.Errorf("the meter was read %d times in more than an hour: its counter may have gone round", m.reads)
 			}
 		})
 
-		c := all.Begin()
-		m.set(func() { m.err = errors.New("gone") })
+		c := all.Start()
+		m.update(func() { m.err = errors.New("gone") })
 		time.Sleep(3 * time.Second)
-		m.set(func() { m.err = nil })
+		m.update(func() { m.err = nil })
 		if got := c.End(); got.CPU != nil || cpu.Err() == nil {
 			t.Errorf("measured %+v with a meter that failed, %v", got.CPU, cpu.Err())
 		}
-		if got := all.Begin().End(); got.CPU != nil {
+		if got := all.Start().End(); got.CPU != nil {
 			t.Errorf("measured %+v after the meter failed", got.CPU)
 		}
 		cpu.Close()
@@ -214,9 +213,9 @@ func TestAccountOfACounterThatGoesBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := a.begin()
-		m.set(func() { m.joules = j })
-		if got := a.end(s); got != nil || a.Err() == nil {
+		s := a.startSpan()
+		m.update(func() { m.joules = j })
+		if got := a.endSpan(s); got != nil || a.Err() == nil {
 			t.Errorf("%v J: %+v, %v", j, got, a.Err())
 		}
 		a.Close()
@@ -230,7 +229,7 @@ func TestNothingMeasured(t *testing.T) {
 	if cpu, gpu := none.MeasureIdle(ctx, time.Hour); cpu != nil || gpu != nil {
 		t.Error("idle power of nothing")
 	}
-	if got := none.Begin().End(); got != (Used{}) {
+	if got := none.Start().End(); got != (Used{}) {
 		t.Errorf("%+v", got)
 	}
 	none.CPU.Close()
@@ -250,15 +249,15 @@ func TestNothingMeasured(t *testing.T) {
 }
 
 func TestSum(t *testing.T) {
-	one := Used{CPU: &Amount{1, -.5}, GPU: &Amount{0, 0}}
+	part := Used{CPU: &Amount{1, -.5}, GPU: &Amount{0, 0}}
 	two := Used{CPU: &Amount{2, 3}, GPU: &Amount{4, 1}}
-	if s := Sum([]Used{one, two}); *s.CPU != (Amount{3, 2.5}) || *s.GPU != (Amount{4, 1}) {
+	if s := Sum([]Used{part, two}); *s.CPU != (Amount{3, 2.5}) || *s.GPU != (Amount{4, 1}) {
 		t.Errorf("%+v, %+v", s.CPU, s.GPU)
 	}
-	if s := Sum([]Used{one, one}); s.GPU != nil {
+	if s := Sum([]Used{part, part}); s.GPU != nil {
 		t.Errorf("a counter that never moved gave %+v", s.GPU)
 	}
-	if s := Sum([]Used{one, {GPU: &Amount{1, 1}}}); s.CPU != nil || *s.GPU != (Amount{1, 1}) {
+	if s := Sum([]Used{part, {GPU: &Amount{1, 1}}}); s.CPU != nil || *s.GPU != (Amount{1, 1}) {
 		t.Errorf("%+v, %+v, want the sum of an unknown part unknown", s.CPU, s.GPU)
 	}
 	if s := Sum(nil); s != (Used{}) {

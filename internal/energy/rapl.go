@@ -12,41 +12,41 @@ import (
 	"time"
 )
 
-// Powercap is where Linux shows RAPL counters.
+// Powercap is Linux's folder of RAPL counters.
 const Powercap = "/sys/class/powercap"
 
-// mostWatts is more than any processor takes: what is counted faster is a
-// counter that was set back or is none.
-const mostWatts = 10e3
+// maxWatts is more than the power of any processor: a higher power means a reset or invalid
+// counter.
+const maxWatts = 10e3
 
-// RAPL is the sum of the energy counters of a machine's processor packages.
-// Not safe for concurrent use.
+// RAPL is the sum of the energy counters of a machine's processor packages. It is not safe for
+// concurrent use.
 type RAPL struct {
 	zones  []zone
 	joules float64
-	at     time.Time
+	time   time.Time
 }
 
-// zone is one counter, in microjoules, which goes back to 0 after most.
+// zone is one counter in microjoules, which overflows to 0 after limit.
 type zone struct {
-	name, file string
-	most, last uint64
+	name, file  string
+	limit, last uint64
 }
 
-// topZone are the zones that lie in no other. Those with a second number are
-// part of a package and would count twice, as would those of intel-rapl-mmio,
-// which are the same packages seen through another door.
+// topZone matches zones outside other zones. Zones with a second number are parts of a package
+// and would count twice, like the zones of intel-rapl-mmio, which are the same packages through
+// another interface.
 var topZone = regexp.MustCompile(`^intel-rapl:[0-9]+$`)
 
-// OpenRAPL finds the packages' counters under root, which is Powercap but in
-// tests. Memory that is not part of a package is not counted, and a zone of the
-// whole platform (psys) is left out: the packages are in it.
+// OpenRAPL finds the packages' counters under root (Powercap, except in tests). Memory outside
+// the packages is not counted, and a zone of the whole platform (psys) is skipped, because it
+// contains the packages.
 func OpenRAPL(root string) (*RAPL, error) {
 	entries, err := os.ReadDir(root)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("energy: %w", err)
 	}
-	r := &RAPL{at: time.Now()}
+	r := &RAPL{time: time.Now()}
 	for _, e := range entries {
 		if !topZone.MatchString(e.Name()) {
 			continue
@@ -60,10 +60,10 @@ func OpenRAPL(root string) (*RAPL, error) {
 		if !strings.HasPrefix(z.name, "package-") {
 			continue
 		}
-		if z.most, err = counter(filepath.Join(dir, "max_energy_range_uj")); err != nil {
+		if z.limit, err = readCounter(filepath.Join(dir, "max_energy_range_uj")); err != nil {
 			return nil, err
 		}
-		if z.last, err = z.read(); err != nil {
+		if z.last, err = z.readZone(); err != nil {
 			return nil, err
 		}
 		r.zones = append(r.zones, z)
@@ -74,7 +74,7 @@ func OpenRAPL(root string) (*RAPL, error) {
 	return r, nil
 }
 
-// Source names what is counted.
+// Source returns the names of the counted zones.
 func (r *RAPL) Source() string {
 	var names []string
 	for _, z := range r.zones {
@@ -83,47 +83,47 @@ func (r *RAPL) Source() string {
 	return "RAPL " + strings.Join(names, ", ")
 }
 
-// Joules counts from the opening on. It must be called more often than a
-// counter goes round, which takes minutes.
+// Joules returns the energy since opening. Call it more often than a counter overflows, which
+// takes minutes.
 func (r *RAPL) Joules() (float64, error) {
 	now := time.Now()
-	most := mostWatts * (now.Sub(r.at).Seconds() + 1)
+	maximum := maxWatts * (now.Sub(r.time).Seconds() + 1)
 	sum := 0.0
 	for i := range r.zones {
 		z := &r.zones[i]
-		v, err := z.read()
+		v, err := z.readZone()
 		if err != nil {
 			return 0, err
 		}
-		more := v - z.last
+		increase := v - z.last
 		if v < z.last {
-			more = z.most - z.last + v
+			increase = z.limit - z.last + v
 		}
 		z.last = v
-		j := float64(more) / 1e6
-		if j > most {
-			return 0, fmt.Errorf("energy: %s: %.0f J more after %.3g s: the counter was set back or is none", z.file, j, now.Sub(r.at).Seconds())
+		j := float64(increase) / 1e6
+		if j > maximum {
+			return 0, fmt.Errorf("energy: %s: %.0f J more after %.3g s: the counter was set back or is none", z.file, j, now.Sub(r.time).Seconds())
 		}
 		sum += j
 	}
-	r.at = now
+	r.time = now
 	r.joules += sum
 	return r.joules, nil
 }
 
-func (z *zone) read() (uint64, error) {
-	v, err := counter(z.file)
-	if err == nil && v > z.most {
-		err = fmt.Errorf("energy: %s: %d, which is beyond the counter's end %d", z.file, v, z.most)
+func (z *zone) readZone() (uint64, error) {
+	v, err := readCounter(z.file)
+	if err == nil && v > z.limit {
+		err = fmt.Errorf("energy: %s: %d, which is beyond the counter's end %d", z.file, v, z.limit)
 	}
 	return v, err
 }
 
-// counter reads a file of one number.
-func counter(path string) (uint64, error) {
+// readCounter reads a file with one number.
+func readCounter(path string) (uint64, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrPermission) {
-		return 0, denied(err, filepath.Dir(filepath.Dir(path)))
+		return 0, explainDenied(err, filepath.Dir(filepath.Dir(path)))
 	}
 	if err != nil {
 		return 0, fmt.Errorf("energy: %w", err)
@@ -135,8 +135,8 @@ func counter(path string) (uint64, error) {
 	return v, nil
 }
 
-// denied says what lets a user read the counters, which Linux shows to root
-// alone: their fine steps can betray what other programs compute.
-func denied(err error, root string) error {
+// explainDenied adds the way to permit reading the counters, which Linux restricts to root,
+// because their fine steps can reveal the computations of other programs.
+func explainDenied(err error, root string) error {
 	return fmt.Errorf("energy: %w; until the next start of the machine this allows it: sudo chmod a+r %s/intel-rapl:*/energy_uj", err, root)
 }

@@ -6,34 +6,34 @@ import (
 	"time"
 )
 
-// Accounts are those of a machine's devices; nil where one is not measured.
+// Accounts are the accounts of a machine's devices; nil for an unmeasured device.
 type Accounts struct{ CPU, GPU *Account }
 
-// Used is what a piece of work used of each; nil where that is not known.
+// Used is the energy of a piece of work per device; nil if unknown.
 type Used struct {
 	CPU *Amount `json:"cpu,omitempty"`
 	GPU *Amount `json:"gpu,omitempty"`
 }
 
-// Span is a piece of work under way.
+// Span is a running piece of work.
 type Span struct {
 	accounts Accounts
 	cpu, gpu *span
 }
 
-// Begin begins a piece of work; its End must be called once.
-func (a Accounts) Begin() Span { return Span{a, a.CPU.begin(), a.GPU.begin()} }
+// Start starts a piece of work; call its End once.
+func (a Accounts) Start() Span { return Span{a, a.CPU.startSpan(), a.GPU.startSpan()} }
 
-// End gives what was used since Begin.
-func (s Span) End() Used { return Used{s.accounts.CPU.end(s.cpu), s.accounts.GPU.end(s.gpu)} }
+// End returns the energy since Start.
+func (s Span) End() Used { return Used{s.accounts.CPU.endSpan(s.cpu), s.accounts.GPU.endSpan(s.gpu)} }
 
-// Sum adds up; what one of the parts does not know is not known of the whole,
-// nor is a sum of 0, of a counter that never moved.
+// Sum adds up energies. An amount unknown in a part is unknown in the sum; a sum of 0 is
+// unknown, too, because its counter never moved.
 func Sum(parts []Used) Used {
-	add := func(of func(Used) *Amount) *Amount {
+	add := func(values func(Used) *Amount) *Amount {
 		var sum Amount
 		for _, u := range parts {
-			a := of(u)
+			a := values(u)
 			if a == nil {
 				return nil
 			}
@@ -59,9 +59,8 @@ func (u Used) Over(n int) Used {
 	return Used{share(u.CPU), share(u.GPU)}
 }
 
-// MeasureIdle waits for d, more than 0, in which the caller does nothing, and
-// takes the mean power of that time as the power at rest. A power that is not
-// measured is nil.
+// MeasureIdle waits for d > 0 while the caller does nothing, and returns the mean power as the
+// power at rest. An unmeasured power is nil.
 func (a Accounts) MeasureIdle(ctx context.Context, d time.Duration) (cpu, gpu *Idle) {
 	var both sync.WaitGroup
 	both.Go(func() { cpu = a.CPU.measureIdle(ctx, d) })

@@ -1,2 +1,2 @@
-// Package hardware says what this machine is: processor, memory, NVIDIA devices.
+// Package hardware describes this machine: processor, memory, NVIDIA devices.
 package hardware

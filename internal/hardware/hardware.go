@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// CPUFeatures names the instruction sets that matter to engines.
+// CPUFeatures lists the instruction sets relevant to engines.
 func CPUFeatures() []string {
 	var names []string
 	add := func(ok bool, name string) {
@@ -38,7 +38,7 @@ func MachineName() string {
 	return strings.Join(append(append(words, CPUFeatures()...), runtime.GOOS+"/"+runtime.GOARCH), ", ")
 }
 
-// cpuModel is what the system calls the CPU; empty where it does not say.
+// cpuModel returns the system's name of the CPU; empty if unknown.
 func cpuModel() string {
 	text, err := os.ReadFile("/proc/cpuinfo")
 	if err != nil {
@@ -52,8 +52,7 @@ func cpuModel() string {
 	return ""
 }
 
-// Memory is the machine's memory and what is free for use, in bytes; zeros
-// where the system has no /proc/meminfo.
+// Memory returns the total and the available memory in bytes; zeros without /proc/meminfo.
 func Memory() (total, available uint64) {
 	text, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -71,10 +70,10 @@ func Memory() (total, available uint64) {
 	return total, available
 }
 
-// NVIDIA is the driver's version and the number of its devices, from what
-// the driver shows in /proc and /dev; empty and 0 where there is none.
+// NVIDIA returns the version of the driver and the number of its devices, from /proc and /dev;
+// empty and 0 without a driver.
 func NVIDIA() (driver string, devices int) {
-	found, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is well-formed, so there is no error
+	found, _ := filepath.Glob("/dev/nvidia[0-9]*") // the pattern is valid, so there is no error
 	text, err := os.ReadFile("/proc/driver/nvidia/version")
 	if err != nil {
 		return "", len(found)
@@ -88,8 +87,8 @@ func NVIDIA() (driver string, devices int) {
 	return "unknown", len(found)
 }
 
-// MachineMemory is the machine's, or what its control group may use; 0 where
-// the system does not say.
+// MachineMemory returns the memory of the machine, or the limit of its control group; 0 if
+// unknown.
 func MachineMemory() uint64 {
 	total, _ := Memory()
 	if text, err := os.ReadFile("/sys/fs/cgroup/memory.max"); err == nil {

@@ -10,14 +10,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 )
 
-// Arrivals pairs predictions with the moments their messages were due. It may
-// be used by several goroutines.
+// Arrivals pairs predictions with the due times of their messages. It is safe for concurrent
+// use.
 type Arrivals struct {
-	mu   sync.Mutex
-	due  map[string][]time.Time // of each key, those without a prediction yet
-	took []arrival
-	left int
-	all  chan struct{}
+	mu        sync.Mutex
+	due       map[string][]time.Time // of messages without a prediction, by key
+	latencies []arrival
+	missing   int
+	complete  chan struct{}
 }
 
 type arrival struct {
@@ -25,23 +25,23 @@ type arrival struct {
 	ms  float64
 }
 
-// NewArrivals waits for that many predictions.
+// NewArrivals returns an Arrivals for a number of predictions.
 func NewArrivals(predictions int) *Arrivals {
-	return &Arrivals{due: map[string][]time.Time{}, left: predictions, all: make(chan struct{})}
+	return &Arrivals{due: map[string][]time.Time{}, missing: predictions, complete: make(chan struct{})}
 }
 
-// All is closed with the last prediction.
-func (a *Arrivals) All() <-chan struct{} { return a.all }
+// Complete is closed with the last prediction.
+func (a *Arrivals) Complete() <-chan struct{} { return a.complete }
 
-// Expect notes a message of a key that was due then.
+// Expect adds a message of a key with its due time.
 func (a *Arrivals) Expect(key string, due time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.due[key] = append(a.due[key], due)
 }
 
-// Take receives predictions that came now, one for each message.
-func (a *Arrivals) Take(o consumer.Output) error {
+// Record adds the predictions that arrive now, one per message.
+func (a *Arrivals) Record(o consumer.Output) error {
 	now := time.Now()
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -51,27 +51,27 @@ func (a *Arrivals) Take(o consumer.Output) error {
 			return fmt.Errorf("load: a prediction of stream %q, for which no message was published", p.Stream)
 		}
 		a.due[p.Stream] = waiting[1:]
-		a.took = append(a.took, arrival{waiting[0], float64(now.Sub(waiting[0])) / float64(time.Millisecond)})
-		if a.left--; a.left == 0 {
-			close(a.all)
+		a.latencies = append(a.latencies, arrival{waiting[0], float64(now.Sub(waiting[0])) / float64(time.Millisecond)})
+		if a.missing--; a.missing == 0 {
+			close(a.complete)
 		}
 	}
 	return nil
 }
 
-// Latencies are the times from due to predicted in ms, ascending, without those
-// of messages that were due within warmUp of the first.
+// Latencies returns the times from due to predicted in ms, ascending, without the messages due
+// within warmUp after the first.
 func (a *Arrivals) Latencies(warmUp time.Duration) []float64 {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	var ms []float64
 	var first time.Time
-	for _, t := range a.took {
+	for _, t := range a.latencies {
 		if first.IsZero() || t.due.Before(first) {
 			first = t.due
 		}
 	}
-	for _, t := range a.took {
+	for _, t := range a.latencies {
 		if t.due.Sub(first) >= warmUp {
 			ms = append(ms, t.ms)
 		}
@@ -80,7 +80,7 @@ func (a *Arrivals) Latencies(warmUp time.Duration) []float64 {
 	return ms
 }
 
-// Quantile of ascending values, the next one above; 0 of none.
+// Quantile returns the quantile of ascending values, rounded up to a value; 0 without values.
 func Quantile(v []float64, q float64) float64 {
 	if len(v) == 0 {
 		return 0

@@ -15,11 +15,11 @@ func TestArrivals(t *testing.T) {
 	g.Expect("a", now.Add(-time.Second))
 	g.Expect("b", now.Add(-2*time.Second))
 	take := func(stream string) error {
-		return g.Take(consumer.Output{Predictions: []codec.Prediction{{Stream: stream}}})
+		return g.Record(consumer.Output{Predictions: []codec.Prediction{{Stream: stream}}})
 	}
 	for _, s := range []string{"a", "b", "a"} {
 		select {
-		case <-g.All():
+		case <-g.Complete():
 			t.Fatal("complete too early")
 		default:
 		}
@@ -27,11 +27,11 @@ func TestArrivals(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	<-g.All()
+	<-g.Complete()
 	if err := take("a"); err == nil {
 		t.Error("a prediction of nothing passed")
 	}
-	ms := g.Latencies(1500 * time.Millisecond) // after the first second and a half: only the last
+	ms := g.Latencies(1500 * time.Millisecond) // after the first 1.5 s: only the last
 	if len(ms) != 1 || ms[0] < 1000 || ms[0] > 1900 {
 		t.Errorf("latencies %v", ms)
 	}

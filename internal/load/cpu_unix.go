@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// CPUTime is what this process has used of all cores since its start.
+// CPUTime returns the time of this process on all cores since its start.
 func CPUTime() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -1,6 +1,5 @@
-// Package load makes the load of a measured stage, and times what comes back:
-// messages of drawn samples from many numbered producers, in a burst or at a
-// steady pace, and the predictions that answer them.
+// Package load produces the load of a measured stage, and measures the predictions: messages of
+// random samples from many numbered producers, in a burst or at a steady pace.
 //
 // # Files
 //

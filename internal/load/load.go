@@ -16,35 +16,35 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Options say what is published.
+// Options configure the messages.
 type Options struct {
 	Channels []string
-	Rows     int           // samples of a message
-	Keys     int           // producers, which take turns
-	Subject  string        // what comes before a key; empty: sensors, as a stage's input has by default
-	Patience time.Duration // how long a busy server may take
+	Rows     int           // samples per message
+	Keys     int           // producers, in turns
+	Subject  string        // prefix of a key; empty: sensors, the default input of a stage
+	Patience time.Duration // maximum wait for a busy server
 }
 
-// Generator publishes messages of drawn samples, as numbered producers taking
-// turns. Every message has the same samples: only their number differs.
+// Generator publishes messages of random samples as numbered producers in turns. All messages
+// have the same samples and differ only in their number.
 type Generator struct {
 	js      jetstream.JetStream
-	o       Options
+	options Options
 	payload []byte
 	sent    int
 }
 
-// New encodes the message that every producer sends.
+// New encodes the message of all producers.
 func New(js jetstream.JetStream, o Options) (*Generator, error) {
 	enc, err := codec.NewInputEncoder(o.Channels, codec.InputOptions{})
 	if err != nil {
 		return nil, err
 	}
 	payload, err := enc.Encode(&codec.Batch{Rows: o.Rows, X: Samples(o.Rows, len(o.Channels))})
-	return &Generator{js: js, o: o, payload: slices.Clone(payload)}, err
+	return &Generator{js: js, options: o, payload: slices.Clone(payload)}, err
 }
 
-// Samples draws rows of samples, the same ones each time.
+// Samples draws rows of samples, always the same.
 func Samples(rows, channels int) []float32 {
 	rng := rand.New(rand.NewPCG(5, 8))
 	x := make([]float32, rows*channels)
@@ -54,29 +54,29 @@ func Samples(rows, channels int) []float32 {
 	return x
 }
 
-// MessageBytes is the length of a message's payload.
+// MessageBytes returns the size of a message's payload.
 func (g *Generator) MessageBytes() int { return len(g.payload) }
 
-// next sends one message without waiting for its acknowledgement.
-func (g *Generator) next() error {
-	m := &nats.Msg{Subject: cmp.Or(g.o.Subject, "sensors") + "." + g.key(), Data: g.payload, Header: nats.Header{
-		pipeline.HeaderSeq: {strconv.Itoa(g.sent/g.o.Keys + 1)},
+// sendNext sends one message without waiting for its acknowledgement.
+func (g *Generator) sendNext() error {
+	m := &nats.Msg{Subject: cmp.Or(g.options.Subject, "sensors") + "." + g.currentKey(), Data: g.payload, Header: nats.Header{
+		pipeline.HeaderSeq: {strconv.Itoa(g.sent/g.options.Keys + 1)},
 	}}
 	g.sent++
-	_, err := g.js.PublishMsgAsync(m, jetstream.WithStallWait(g.o.Patience)) // a busy server is no failure
+	_, err := g.js.PublishMsgAsync(m, jetstream.WithStallWait(g.options.Patience)) // a busy server is no failure
 	return err
 }
 
-// key is whose turn it is to send.
-func (g *Generator) key() string { return fmt.Sprintf("s%d", g.sent%g.o.Keys) }
+// currentKey returns the key of the next producer.
+func (g *Generator) currentKey() string { return fmt.Sprintf("s%d", g.sent%g.options.Keys) }
 
-// Burst stores that many messages as fast as the server takes them.
+// Burst publishes a number of messages as fast as the server accepts them.
 func (g *Generator) Burst(ctx context.Context, messages int) error {
 	for range messages {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := g.next(); err != nil {
+		if err := g.sendNext(); err != nil {
 			return fmt.Errorf("load: publish: %w", err)
 		}
 	}
@@ -85,25 +85,25 @@ func (g *Generator) Burst(ctx context.Context, messages int) error {
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
-	case <-time.After(g.o.Patience):
-		return fmt.Errorf("load: the server did not acknowledge %d messages within %v", g.js.PublishAsyncPending(), g.o.Patience)
+	case <-time.After(g.options.Patience):
+		return fmt.Errorf("load: the server did not acknowledge %d messages within %v", g.js.PublishAsyncPending(), g.options.Patience)
 	}
 }
 
-// Pace sends a message at equal distances of time and tells expect when each was
-// due: what comes late because the sender was held up counts as late.
-func (g *Generator) Pace(ctx context.Context, messages int, every time.Duration, expect func(key string, due time.Time)) error {
-	begin := time.Now()
+// Pace sends messages at equal intervals and passes each due time to expect: a delay of the
+// sender counts as latency.
+func (g *Generator) Pace(ctx context.Context, messages int, interval time.Duration, expect func(key string, due time.Time)) error {
+	start := time.Now()
 	for i := range messages {
-		due := begin.Add(time.Duration(i) * every)
+		due := start.Add(time.Duration(i) * interval)
 		if wait := time.Until(due); wait > 0 {
 			time.Sleep(wait)
 		}
 		if err := context.Cause(ctx); err != nil {
 			return err
 		}
-		expect(g.key(), due)
-		if err := g.next(); err != nil {
+		expect(g.currentKey(), due)
+		if err := g.sendNext(); err != nil {
 			return fmt.Errorf("load: publish: %w", err)
 		}
 	}

@@ -32,7 +32,7 @@ func measure[T any](ctx context.Context, r *runner, work func() (T, error)) (res
 	if r.unrest != nil {
 		return result, c, r.unrest
 	}
-	span, start := r.Energy.Begin(), time.Now()
+	span, start := r.Energy.Start(), time.Now()
 	result, err = work()
 	return result, cost{time.Since(start).Seconds(), span.End()}, err
 }

@@ -1,21 +1,17 @@
-// Package telemetry reads what NVIDIA GPUs report about themselves through
-// NVML, the driver's management library: energy, power, memory, utilisation,
-// temperature.
+// Package telemetry reads the reports of NVIDIA GPUs through NVML, the driver's management
+// library: energy, power, memory, utilisation, temperature.
 //
-// It calls NVML through NVIDIA's Go binding, go-nvml. That binding leaves 396
-// functions for the dynamic linker to find, and a program built with it does
-// not start under LD_BIND_NOW=1, or linked with -z now, where there is no
-// driver. So this package defines all of them (stubs_*.S, names in
-// functions.h): each jumps through a slot, and Open fills the slots from the
-// library it has opened (slots.c).
+// It calls NVML through NVIDIA's Go binding, go-nvml. This binding leaves 396 functions for the
+// dynamic linker, and without a driver a program with the binding does not start under
+// LD_BIND_NOW=1, or linked with -z now. So this package defines all these functions (stubs_*.S,
+// names in functions.h): each jumps through a slot, and Open fills the slots from the opened
+// library (slots.c).
 //
-// Telemetry is compiled in on Linux, on amd64 and arm64, with cgo and glibc.
-// Elsewhere Open returns ErrUnavailable. go-nvml does not compile with musl:
-// build with -tags nonvml there.
+// Telemetry is compiled in on Linux, on amd64 and arm64, with cgo and glibc. Elsewhere Open
+// returns ErrUnavailable. go-nvml does not compile with musl: build with -tags nonvml there.
 //
-// A Reader may be used by several goroutines at the same time. Each reading
-// asks the driver, which takes up to some milliseconds, so once a second is
-// often enough.
+// A Reader is safe for concurrent use. Each reading queries the driver, which takes up to some
+// milliseconds, so one reading per second is enough.
 //
 // # Files
 //
@@ -27,14 +23,14 @@ import "errors"
 
 //go:generate go run ./internal/functions
 
-// Library is the file that Open opens.
+// Library is the file name of NVML.
 var Library = "libnvidia-ml.so.1"
 
-// ErrUnavailable is a machine, or a build, without NVML.
+// ErrUnavailable is the error of a machine, or a build, without NVML.
 var ErrUnavailable = errors.New("no NVIDIA management library")
 
-// Reading is one GPU at one moment. A value that the card or driver does not
-// report is 0 here, and listed in Missing.
+// Reading is the state of one GPU. A value unknown to the card or driver is 0, and listed in
+// Missing.
 type Reading struct {
 	Index       int     `json:"index"`         // in NVML's order
 	UUID        string  `json:"uuid"`          // "GPU-8f3c..."

@@ -19,21 +19,20 @@ import (
 	"github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// tables guards what is global here: the slots, and go-nvml's choice of
-// versions. Open and Close change them, readings use them.
+// tables guards the global state: the slots, and go-nvml's choice of versions. Open and Close
+// change this state, readings use it.
 var tables sync.RWMutex
 
-// Reader is an opened NVML. All Readers of a program use the library that was
-// opened last.
+// Reader is an opened NVML. All Readers of a program use the library opened last.
 type Reader struct {
 	lib nvml.Interface // nil after Close
 }
 
-// Open opens NVML. Without it the error is ErrUnavailable.
+// Open opens NVML. Without NVML the error is ErrUnavailable.
 func Open() (*Reader, error) {
 	tables.Lock()
 	defer tables.Unlock()
-	if err := bind(Library); err != nil {
+	if err := bindLibrary(Library); err != nil {
 		return nil, fmt.Errorf("telemetry: %w: %w", ErrUnavailable, err)
 	}
 	lib := nvml.New(nvml.WithLibraryPath(Library))
@@ -43,22 +42,21 @@ func Open() (*Reader, error) {
 	return &Reader{lib}, nil
 }
 
-// bind points go-nvml's functions at those of a library.
-func bind(library string) error {
+// bindLibrary binds go-nvml's functions to a library.
+func bindLibrary(library string) error {
 	path := C.CString(library)
 	defer C.free(unsafe.Pointer(path))
-	var why [256]C.char
-	if C.eusn_nvml_bind(path, &why[0], C.size_t(len(why))) == 0 {
-		return errors.New(C.GoString(&why[0]))
+	var reason [256]C.char
+	if C.eusn_nvml_bind(path, &reason[0], C.size_t(len(reason))) == 0 {
+		return errors.New(C.GoString(&reason[0]))
 	}
 	return nil
 }
 
 var errClosed = errors.New("telemetry: the reader is closed")
 
-// Read asks every GPU of the machine, in NVML's order; the PCI address says
-// which of gpu.Devices each is. A GPU that does not answer is left out, and the
-// error says why; the list then has the others.
+// Read queries every GPU of the machine, in NVML's order; the PCI address identifies the GPU in
+// gpu.Devices. A GPU without an answer is missing in the list, and the error has the reason.
 func (r *Reader) Read() ([]Reading, error) {
 	tables.RLock()
 	defer tables.RUnlock()
@@ -67,14 +65,14 @@ func (r *Reader) Read() ([]Reading, error) {
 	}
 	count, rc := r.lib.DeviceGetCount()
 	if rc != nvml.SUCCESS {
-		return nil, failure("count devices", rc)
+		return nil, newError("count devices", rc)
 	}
 	var list []Reading
 	var errs []error
 	for i := range count {
-		v, rc := read(r.lib, i)
+		v, rc := readDevice(r.lib, i)
 		if rc != nvml.SUCCESS {
-			errs = append(errs, failure(fmt.Sprintf("device %d", i), rc))
+			errs = append(errs, newError(fmt.Sprintf("device %d", i), rc))
 			continue
 		}
 		list = append(list, v)
@@ -82,8 +80,8 @@ func (r *Reader) Read() ([]Reading, error) {
 	return list, errors.Join(errs...)
 }
 
-// read asks one GPU.
-func read(lib nvml.Interface, index int) (Reading, nvml.Return) {
+// readDevice queries one GPU.
+func readDevice(lib nvml.Interface, index int) (Reading, nvml.Return) {
 	device, rc := lib.DeviceGetHandleByIndex(index)
 	if rc != nvml.SUCCESS {
 		return Reading{}, rc
@@ -102,37 +100,37 @@ func read(lib nvml.Interface, index int) (Reading, nvml.Return) {
 	return v, nvml.SUCCESS
 }
 
-// measure asks for what a card may lack. The value of a call that failed is
-// not used: it may have written something.
+// measure queries optional values. The value of a failed call is not used: the call may have
+// written something.
 func (v *Reading) measure(device nvml.Device) {
-	known := func(rc nvml.Return, fields ...string) bool {
+	isKnown := func(rc nvml.Return, fields ...string) bool {
 		if rc != nvml.SUCCESS {
 			v.Missing = append(v.Missing, fields...)
 		}
 		return rc == nvml.SUCCESS
 	}
-	if uuid, rc := device.GetUUID(); known(rc, "uuid") {
+	if uuid, rc := device.GetUUID(); isKnown(rc, "uuid") {
 		v.UUID = uuid
 	}
-	if millijoules, rc := device.GetTotalEnergyConsumption(); known(rc, "energy_j") {
+	if millijoules, rc := device.GetTotalEnergyConsumption(); isKnown(rc, "energy_j") {
 		v.Energy = float64(millijoules) / 1e3
 	}
-	if milliwatts, rc := device.GetPowerUsage(); known(rc, "power_w") {
+	if milliwatts, rc := device.GetPowerUsage(); isKnown(rc, "power_w") {
 		v.Power = float64(milliwatts) / 1e3
 	}
-	if memory, rc := device.GetMemoryInfo(); known(rc, "memory_used", "memory_total") {
+	if memory, rc := device.GetMemoryInfo(); isKnown(rc, "memory_used", "memory_total") {
 		v.MemoryUsed, v.MemoryTotal = memory.Used, memory.Total
 	}
-	if percent, rc := device.GetUtilizationRates(); known(rc, "utilisation", "memory_busy") {
+	if percent, rc := device.GetUtilizationRates(); isKnown(rc, "utilisation", "memory_busy") {
 		v.Utilisation, v.MemoryBusy = float64(percent.Gpu)/100, float64(percent.Memory)/100
 	}
-	if celsius, rc := device.GetTemperature(nvml.TEMPERATURE_GPU); known(rc, "temperature_c") {
+	if celsius, rc := device.GetTemperature(nvml.TEMPERATURE_GPU); isKnown(rc, "temperature_c") {
 		v.Temperature = float64(celsius)
 	}
 }
 
-// failure says which call failed, in the driver's words.
-func failure(op string, rc nvml.Return) error {
+// newError returns the error of a failed call, with the driver's text.
+func newError(op string, rc nvml.Return) error {
 	return fmt.Errorf("telemetry: %s: %v (error %d)", op, rc, rc)
 }
 
@@ -146,7 +144,7 @@ func (r *Reader) Close() error {
 	rc := r.lib.Shutdown()
 	r.lib = nil
 	if rc != nvml.SUCCESS {
-		return failure("close", rc)
+		return newError("close", rc)
 	}
 	return nil
 }

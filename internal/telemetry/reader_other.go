@@ -12,7 +12,7 @@ func Open() (*Reader, error) {
 	return nil, fmt.Errorf("telemetry: %w: this build has no GPU telemetry (it needs Linux on amd64 or arm64, cgo, and no build tag nonvml)", ErrUnavailable)
 }
 
-// Read is never reached.
+// Read is never called.
 func (*Reader) Read() ([]Reading, error) { return nil, ErrUnavailable }
 
 // Close does nothing.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A build without telemetry says what it would need.
+// The error of a build without telemetry lists the requirements.
 func TestLeftOut(t *testing.T) {
 	r, err := Open()
 	if r != nil || !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), "this build has no GPU telemetry") {

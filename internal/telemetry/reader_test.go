@@ -14,16 +14,16 @@ import (
 	"testing"
 )
 
-// fake makes Open find the library of testdata.
-func fake(t *testing.T, flags ...string) {
+// useFake makes Open find the library of testdata.
+func useFake(t *testing.T, flags ...string) {
 	t.Helper()
-	if _, err := os.ReadFile("testdata/nvml.c"); err != nil { // or the test cache would not see it change
+	if _, err := os.ReadFile("testdata/nvml.c"); err != nil { // makes the test cache depend on the file
 		t.Fatal(err)
 	}
 	lib := filepath.Join(t.TempDir(), "libnvidia-ml.so.1")
 	args := append([]string{"-shared", "-fPIC", "-o", lib, "testdata/nvml.c"}, flags...)
-	if out, err := exec.Command(cmp.Or(os.Getenv("CC"), "cc"), args...).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if output, err := exec.Command(cmp.Or(os.Getenv("CC"), "cc"), args...).CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 	saved := Library
 	Library = lib
@@ -31,7 +31,7 @@ func fake(t *testing.T, flags ...string) {
 }
 
 func TestRead(t *testing.T) {
-	fake(t)
+	useFake(t)
 	r, err := Open()
 	if err != nil {
 		t.Fatal(err)
@@ -58,7 +58,7 @@ func TestRead(t *testing.T) {
 			}
 		})
 	}
-	if err := r.Close(); err != nil { // while they read
+	if err := r.Close(); err != nil { // during the reading
 		t.Error(err)
 	}
 	readers.Wait()
@@ -84,15 +84,15 @@ func TestUnavailable(t *testing.T) {
 	Library = "/nonexistent/libnvidia-ml.so.1"
 	check("/nonexistent/libnvidia-ml.so.1")
 	Library = saved
-	fake(t)
+	useFake(t)
 	t.Setenv("EUSN_FAKE_NVML_FAIL", "1")
 	check("Driver Not Loaded", "error 9")
-	fake(t, "-DOLD")
+	useFake(t, "-DOLD")
 	check("nvmlErrorString", "too old")
 }
 
 func TestLostDevice(t *testing.T) {
-	fake(t)
+	useFake(t)
 	r, err := Open()
 	if err != nil {
 		t.Fatal(err)

@@ -15,8 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 )
 
-// Each stub for arm64 is a jump through its own slot: this machine cannot link
-// it with C, but can assemble and read it.
+// Each stub for arm64 is a jump through its own slot: this machine cannot link it with C, but
+// can assemble and read it.
 func TestStubsForARM64(t *testing.T) {
 	const assembler = "clang-19"
 	if _, err := exec.LookPath(assembler); err != nil {
@@ -26,12 +26,12 @@ func TestStubsForARM64(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.ReadFile("stubs_arm64.S"); err != nil { // or the test cache would not see it change
+	if _, err := os.ReadFile("stubs_arm64.S"); err != nil { // makes the test cache depend on the file
 		t.Fatal(err)
 	}
 	object := filepath.Join(t.TempDir(), "stubs.o")
-	if out, err := exec.Command(assembler, "--target=aarch64-linux-gnu", "-c", "-o", object, "stubs_arm64.S").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if output, err := exec.Command(assembler, "--target=aarch64-linux-gnu", "-c", "-o", object, "stubs_arm64.S").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
 	}
 	f, err := elf.Open(object)
 	if err != nil {
@@ -47,9 +47,9 @@ func TestStubsForARM64(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := map[string]elf.Symbol{}
+	position := map[string]elf.Symbol{}
 	for _, s := range symbols {
-		at[s.Name] = s
+		position[s.Name] = s
 	}
 	slots := 1 + slices.IndexFunc(symbols, func(s elf.Symbol) bool { return s.Name == "eusn_nvml_slots" })
 	names := strings.Count(string(list), "\nF(")
@@ -64,7 +64,7 @@ func TestStubsForARM64(t *testing.T) {
 		if _, err := fmt.Sscanf(strings.TrimSuffix(line, ")"), "F(%d, %s", &index, &name); err != nil || index != i {
 			t.Fatalf("line %q: want F(%d, name)", line, i)
 		}
-		s := at[name]
+		s := position[name]
 		if s.Value != uint64(12*i) || elf.ST_BIND(s.Info) != elf.STB_GLOBAL || elf.ST_VISIBILITY(s.Other) != elf.STV_HIDDEN || !bytes.Equal(code[12*i:12*i+12], jump) {
 			t.Fatalf("%s: %+v % x, want a hidden jump at %d", name, s, code[12*i:12*i+12], 12*i)
 		}

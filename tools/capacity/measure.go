@@ -209,7 +209,7 @@ func (t *traffic) start(ctx context.Context, cancel context.CancelCauseFunc, wg 
 	wg.Go(func() {
 		if err := consumer.Predictions(ctx, t.js, "eusn", 0, func(out consumer.Output) error {
 			t.back.Add(int64(len(out.Predictions)))
-			return t.arrivals.Take(out)
+			return t.arrivals.Record(out)
 		}); err != nil && ctx.Err() == nil {
 			cancel(err)
 		}
@@ -226,7 +226,7 @@ func (t *traffic) start(ctx context.Context, cancel context.CancelCauseFunc, wg 
 // awaitAll waits for all predictions.
 func (t *traffic) awaitAll(ctx context.Context) error {
 	select {
-	case <-t.arrivals.All():
+	case <-t.arrivals.Complete():
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)

@@ -7,15 +7,15 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 )
 
-// A configuration may have a rule of every kind that there is.
+// A configuration accepts a rule of every kind.
 func TestKindsInConfiguration(t *testing.T) {
 	examples := map[string]string{
 		"class": "class a >= 0.8", "flag": "flag flat", "novel": "novel 0.01", "value": "value > 80", "low": "low > 80", "high": "high < 10",
 		"drift": "drift score", "silent": "silent 10m",
 	}
 	for _, kind := range alarm.Kinds {
-		text, known := examples[kind]
-		if !known {
+		text, kinds := examples[kind]
+		if !kinds {
 			t.Errorf("no example of kind %q here", kind)
 			continue
 		}

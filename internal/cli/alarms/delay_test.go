@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
-// entry is one that the bucket of the latest had: of which prediction, and when the server
-// stored it.
+// entry is one entry of the bucket LATEST: the number of its prediction, and the server's time
+// of storing.
 type entry struct {
 	position uint64
 	stored   time.Time
@@ -26,7 +26,8 @@ type entry struct {
 
 const bucketStream = "KV_EUSN-LATEST"
 
-// keepAll has the server keep all entries of the bucket, not the last one of each stream.
+// keepAll makes the server keep all entries of the bucket, not only the newest entry per
+// stream.
 func keepAll(p *planttest.Plant) {
 	p.T.Helper()
 	p.Await("the bucket", func() bool {
@@ -41,21 +42,21 @@ func keepAll(p *planttest.Plant) {
 	})
 }
 
-// entries are those that the bucket has had, by stream, in their order.
-func entries(p *planttest.Plant) map[string][]entry {
+// readEntries returns all entries of the bucket by stream, in order.
+func readEntries(p *planttest.Plant) map[string][]entry {
 	p.T.Helper()
 	all := map[string][]entry{}
 	c, err := p.JS.OrderedConsumer(p.T.Context(), bucketStream, jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	it, err := c.Messages()
+	stream, err := c.Messages()
 	if err != nil {
 		p.T.Fatal(err)
 	}
-	defer it.Stop()
+	defer stream.Stop()
 	for {
-		m, err := it.Next(jetstream.NextMaxWait(planttest.Quiet))
+		m, err := stream.Next(jetstream.NextMaxWait(planttest.Quiet))
 		if err != nil {
 			p.T.Fatal(err)
 		}
@@ -73,116 +74,116 @@ func entries(p *planttest.Plant) map[string][]entry {
 	}
 }
 
-// delays are the times from when a prediction was stored to when the bucket had it, or a
-// later one of its stream, by the server's clock.
-func delays(t *testing.T, past []alarmtest.Entry, entries map[string][]entry) (all []time.Duration) {
+// findDelays returns the times from storing a prediction until the bucket has this or a later
+// prediction of the stream, by the server's clock.
+func findDelays(t *testing.T, past []alarmtest.Entry, entries map[string][]entry) (durations []time.Duration) {
 	t.Helper()
 	for _, h := range past {
 		i := slices.IndexFunc(entries[h.P.Stream], func(e entry) bool { return e.position >= h.Position })
 		if i < 0 {
 			t.Fatalf("the bucket has never had the prediction of %s in message %d", h.P.Stream, h.Position)
 		}
-		all = append(all, entries[h.P.Stream][i].stored.Sub(h.Stored))
+		durations = append(durations, entries[h.P.Stream][i].stored.Sub(h.Stored))
 	}
-	return all
+	return durations
 }
 
-// end is a program that was killed.
-type end struct {
-	what string
-	name string // of the process
-	at   time.Time
-	down []*span // when there was no server
+// kill is a killed program.
+type kill struct {
+	program string
+	name    string // of the process
+	time    time.Time
+	down    []*span // times without a server
 }
 
-// span is a time.
+// span is a period of time.
 type span struct {
-	from time.Time
-	to   atomic.Pointer[time.Time] // nil: it lasts
+	start time.Time
+	end   atomic.Pointer[time.Time] // nil: not ended
 }
 
-// again kills the server, and notes when it listens again.
-func (e *end) again(p *planttest.Plant) {
+// killServer kills the server, and records the time when it listens.
+func (e *kill) killServer(p *planttest.Plant) {
 	p.Services["nats"].Kill(false)
-	s := &span{from: time.Now()}
+	s := &span{start: time.Now()}
 	e.down = append(e.down, s)
 	go func() {
-		for away := false; p.T.Context().Err() == nil; time.Sleep(2 * time.Millisecond) {
+		for down := false; p.T.Context().Err() == nil; time.Sleep(2 * time.Millisecond) {
 			c, err := net.Dial("tcp", "127.0.0.1:"+p.Port)
-			if err != nil { // the one that was killed may listen for a moment
-				away = true
+			if err != nil { // the killed server may listen for a moment
+				down = true
 				continue
 			}
-			if c.Close(); away {
-				to := time.Now()
-				s.to.Store(&to)
+			if c.Close(); down {
+				end := time.Now()
+				s.end.Store(&end)
 				return
 			}
 		}
 	}()
 }
 
-// after are the times of predictions that waited last after a kill of that program, and
-// those times without that in which there was no server.
-func after(what string, ends []end, past []alarmtest.Entry, all []time.Duration) (some, up []time.Duration) {
-	served := without(serverAway(ends), past, all)
+// delaysAfter returns the delays of the last predictions after a kill of a program, and these
+// delays without the times without a server.
+func delaysAfter(program string, ends []kill, past []alarmtest.Entry, durations []time.Duration) (affected, up []time.Duration) {
+	served := subtract(serverAway(ends), past, durations)
 	for i, h := range past {
-		until := h.Stored.Add(all[i])
-		last := slices.IndexFunc(ends, func(e end) bool { return e.at.After(until) }) - 1
+		until := h.Stored.Add(durations[i])
+		last := slices.IndexFunc(ends, func(e kill) bool { return e.time.After(until) }) - 1
 		if last == -2 {
 			last = len(ends) - 1
 		}
-		if last >= 0 && ends[last].what == what {
-			some, up = append(some, all[i]), append(up, served[i])
+		if last >= 0 && ends[last].program == program {
+			affected, up = append(affected, durations[i]), append(up, served[i])
 		}
 	}
-	return some, up
+	return affected, up
 }
 
-// times are from when to when.
+// times are pairs of start and end.
 type times [][2]time.Time
 
-// serverAway are the times in which there was no server.
-func serverAway(ends []end) (all times) {
+// serverAway returns the times without a server.
+func serverAway(ends []kill) (result times) {
 	for _, e := range ends {
 		for _, d := range e.down {
-			if to := d.to.Load(); to != nil {
-				all = append(all, [2]time.Time{d.from, *to})
+			if end := d.end.Load(); end != nil {
+				result = append(result, [2]time.Time{d.start, *end})
 			}
 		}
 	}
-	return all
+	return result
 }
 
-// unkept are the times in which neither process of alarms had been started again.
-func unkept(ends []end) (all times) {
+// unkept returns the times before either alarm process had restarted.
+func unkept(ends []kill) (all times) {
 	for i, e := range ends {
-		for _, other := range ends[:i] {
-			from, to := maxTime(e.at, other.at), minTime(e.at, other.at).Add(planttest.Restarting)
-			if e.name != other.name && strings.HasPrefix(e.name, "alarms-") && strings.HasPrefix(other.name, "alarms-") && from.Before(to) {
-				all = append(all, [2]time.Time{from, to})
+		for _, previous := range ends[:i] {
+			start, end := maxTime(e.time, previous.time), minTime(e.time, previous.time).Add(planttest.Restarting)
+			if e.name != previous.name && strings.HasPrefix(e.name, "alarms-") && strings.HasPrefix(previous.name, "alarms-") && start.Before(end) {
+				all = append(all, [2]time.Time{start, end})
 			}
 		}
 	}
 	return all
 }
 
-// without are times of predictions without those in which something was away.
-func without(away times, past []alarmtest.Entry, all []time.Duration) []time.Duration {
+// subtract subtracts given times from the delays of predictions.
+func subtract(away times, past []alarmtest.Entry, durations []time.Duration) []time.Duration {
 	slices.SortFunc(away, func(a, b [2]time.Time) int { return a[0].Compare(b[0]) })
-	rest := slices.Clone(all)
+	result := slices.Clone(durations)
 	for i, h := range past {
-		from := h.Stored
+		start := h.Stored
 		for _, a := range away {
-			from = maxTime(from, a[0])
-			to := minTime(h.Stored.Add(all[i]), a[1])
-			if to.After(from) {
-				rest[i] -= to.Sub(from)
-				from = to
+			start = maxTime(start, a[0])
+			end := minTime(h.Stored.Add(durations[i]), a[1])
+			if end.After(start) {
+				result[i] -= end.Sub(start)
+				start = end
 			}
 		}
 	}
-	return rest
+	return result
 }
 
 func minTime(a, b time.Time) time.Time {
@@ -199,9 +200,9 @@ func maxTime(a, b time.Time) time.Time {
 	return a
 }
 
-// spread is the middle of times, and how far they go.
-func spread(all []time.Duration) string {
-	sorted := slices.Sorted(slices.Values(all))
+// summarize returns the median and the range of times.
+func summarize(durations []time.Duration) string {
+	sorted := slices.Sorted(slices.Values(durations))
 	at := func(q float64) time.Duration {
 		return sorted[int(q*float64(len(sorted)-1))].Round(time.Millisecond)
 	}

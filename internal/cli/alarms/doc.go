@@ -1,5 +1,5 @@
-// Package alarms is the command "alarms": it keeps the alarms of a job beside its
-// stage, lists, prints and acknowledges them, and changes their rules.
+// Package alarms is the command "alarms": it manages the alarms of a job in parallel with its
+// stage, lists, prints and acknowledges alarms, and changes their rules.
 //
 // # Files
 //

@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 )
 
-// The log says of an event what its prediction has, and no zero in place of what it lacks.
+// The log line of an event has the values of its prediction, and no zero for a missing value.
 func TestEventAttributes(t *testing.T) {
 	e := &alarm.Event{Kind: alarm.Raised, Number: 7, Rule: "quiet", Key: "pump-3"}
 	if got := fmt.Sprint(eventAttrs(e)); got != "[rule quiet key pump-3 number 7]" {

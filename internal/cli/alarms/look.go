@@ -23,16 +23,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// line is an event for people.
-func line(e *alarm.Event) string {
-	at := e.Time.UTC().Format("2006-01-02T15:04:05.000Z")
+// formatEvent formats an event as a line for people.
+func formatEvent(e *alarm.Event) string {
+	stamp := e.Time.UTC().Format("2006-01-02T15:04:05.000Z")
 	if e.Kind == alarm.RulesChanged && e.Why != "" {
-		return fmt.Sprintf("%s  %s", at, e.Why)
+		return fmt.Sprintf("%s  %s", stamp, e.Why)
 	}
 	if e.Kind == alarm.RulesChanged {
-		return fmt.Sprintf("%s  rules  %d rules by %s", at, len(e.Rules), term.OneField(e.Who))
+		return fmt.Sprintf("%s  rules  %d rules by %s", stamp, len(e.Rules), term.OneField(e.Who))
 	}
-	text := fmt.Sprintf("%s  %s  %s  %s", at, e.Kind, e.Rule, term.OneField(e.Key))
+	text := fmt.Sprintf("%s  %s  %s  %s", stamp, e.Kind, e.Rule, term.OneField(e.Key))
 	if e.Class != "" {
 		text += "  " + term.OneField(e.Class)
 	}
@@ -45,16 +45,16 @@ func line(e *alarm.Event) string {
 	if e.NoveltyP > 0 {
 		text += fmt.Sprintf("  (novelty p %.3g)", e.NoveltyP)
 	}
-	for _, more := range []string{e.Change, e.Who, e.Why} {
-		if more != "" {
-			text += "  (" + more + ")"
+	for _, detail := range []string{e.Change, e.Who, e.Why} {
+		if detail != "" {
+			text += "  (" + detail + ")"
 		}
 	}
 	return text
 }
 
 func newList(a *cli.App) *cobra.Command {
-	return command(a, &cobra.Command{
+	return newCommand(a, &cobra.Command{
 		Use:   "list",
 		Short: "List the alarms that are on",
 		Long: `List the alarms that are on, by rule and key: when it was raised or acknowledged, the rule,
@@ -63,17 +63,17 @@ it. It reads the alarm log: no process of alarms must run.`,
 		Example: "  eusn-stream alarms list\n  eusn-stream alarms list --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		on, err := watch.ActiveAlarms(ctx, js, c.Job)
+		active, err := watch.ActiveAlarms(ctx, js, c.Job)
 		if err != nil {
 			return err
 		}
 		if a.JSON {
-			return a.PrintJSON(append([]alarm.Event{}, on...))
+			return a.PrintJSON(append([]alarm.Event{}, active...))
 		}
-		for i := range on {
-			a.Print("%s", line(&on[i]))
+		for i := range active {
+			a.Print("%s", formatEvent(&active[i]))
 		}
-		if len(on) == 0 {
+		if len(active) == 0 {
 			a.Say("no alarm is on")
 		}
 		return nil
@@ -83,7 +83,7 @@ it. It reads the alarm log: no process of alarms must run.`,
 func newTail(a *cli.App) *cobra.Command {
 	var since string
 	var follow bool
-	cmd := command(a, &cobra.Command{
+	cmd := newCommand(a, &cobra.Command{
 		Use:   "tail",
 		Short: "Print the events of the alarm log: from now on, or from a time on",
 		Long: `Print what happens to alarms, a line each: when, what (raised, acknowledged, cleared), the
@@ -95,16 +95,16 @@ since then and ends; with --follow it continues until Ctrl-C.`,
 		Example: "  eusn-stream alarms tail\n  eusn-stream alarms tail --since 24h --json",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		from, err := cli.PointInTime("since", since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms tail --help")
+		start, err := cli.PointInTime("since", since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms tail --help")
 		if err != nil {
 			return err
 		}
 		enc := json.NewEncoder(a.Stdout)
-		return watch.ReadEvents(ctx, js, c.Job, from, follow || from.IsZero(), func(e alarm.Event) error {
+		return watch.ReadEvents(ctx, js, c.Job, start, follow || start.IsZero(), func(e alarm.Event) error {
 			if a.JSON {
 				return enc.Encode(&e)
 			}
-			a.Print("%s", line(&e))
+			a.Print("%s", formatEvent(&e))
 			return nil
 		})
 	})
@@ -115,7 +115,7 @@ since then and ends; with --follow it continues until Ctrl-C.`,
 
 func newAck(a *cli.App) *cobra.Command {
 	var r watch.Acknowledgement
-	cmd := command(a, &cobra.Command{
+	cmd := newCommand(a, &cobra.Command{
 		Use:   "ack RULE KEY",
 		Short: "Acknowledge an alarm that is on",
 		Long: `Acknowledge an alarm that is on: somebody has seen it. It stays on until its rule clears
@@ -128,14 +128,14 @@ subject <job>.alarms.acknowledge. The answer has the event, or an error.`,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		var err error
 		r.Rule, r.Key = args[0], args[1]
-		if r.Who, err = whoOr(r.Who); err != nil {
+		if r.Who, err = defaultUser(r.Who); err != nil {
 			return err
 		}
 		e, err := watch.Acknowledge(ctx, js.Conn(), c.Job, r)
 		if err != nil {
-			return asked(err, "eusn-stream alarms list, which shows the alarms that are on")
+			return requestFailure(err, "eusn-stream alarms list, which shows the alarms that are on")
 		}
-		return show(a, &e)
+		return printEvent(a, &e)
 	})
 	cmd.Flags().Uint64Var(&r.Alarm, "alarm", 0, "only if it is the alarm of this number (alarms list --json)")
 	cmd.Flags().StringVar(&r.Who, "who", "", "who acknowledges it (default the user of this machine)")
@@ -144,7 +144,7 @@ subject <job>.alarms.acknowledge. The answer has the event, or an error.`,
 
 func newRules(a *cli.App) *cobra.Command {
 	var file, who string
-	cmd := command(a, &cobra.Command{
+	cmd := newCommand(a, &cobra.Command{
 		Use:   "rules",
 		Short: "Show the rules that hold, or set others",
 		Long: `Show the rules that hold. --set FILE has the rules of a file hold from now on, instead of
@@ -163,14 +163,14 @@ Alarms stay on where a rule of their name is about the same streams. Others are 
 		if err != nil {
 			return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
 		}
-		if who, err = whoOr(who); err != nil {
+		if who, err = defaultUser(who); err != nil {
 			return err
 		}
 		e, err := watch.SetRules(ctx, js.Conn(), c.Job, watch.RuleSet{Rules: rules.Texts(), Who: who})
 		if err != nil {
-			return asked(err, "eusn-stream alarms rules, which shows the rules that hold")
+			return requestFailure(err, "eusn-stream alarms rules, which shows the rules that hold")
 		}
-		return show(a, &e)
+		return printEvent(a, &e)
 	})
 	cmd.Flags().StringVar(&file, "set", "", "file with the rules that hold from now on")
 	cmd.Flags().StringVar(&who, "who", "", "who sets them (default the user of this machine)")
@@ -218,8 +218,8 @@ func showRules(ctx context.Context, a *cli.App, js jetstream.JetStream, job stri
 	return nil
 }
 
-// asked is the failure of a request.
-func asked(err error, refused string) error {
+// requestFailure adds advice to the error of a request.
+func requestFailure(err error, refused string) error {
 	switch {
 	case errors.Is(err, watch.ErrNobody):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream alarms run, with the stage's configuration")
@@ -229,15 +229,15 @@ func asked(err error, refused string) error {
 	return err
 }
 
-func show(a *cli.App, e *alarm.Event) error {
+func printEvent(a *cli.App, e *alarm.Event) error {
 	if a.JSON {
 		return a.PrintJSON(e)
 	}
-	a.Print("%s", line(e))
+	a.Print("%s", formatEvent(e))
 	return nil
 }
 
-func whoOr(who string) (string, error) {
+func defaultUser(who string) (string, error) {
 	if who != "" {
 		return who, nil
 	}

@@ -7,7 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/alarm"
 )
 
-// A line for people says what the event says, and nothing that it does not say.
+// A line for people has exactly the values of the event.
 func TestLine(t *testing.T) {
 	at := time.Date(2026, 1, 31, 12, 0, 7, 412e6, time.UTC)
 	for _, c := range []struct {
@@ -24,7 +24,7 @@ func TestLine(t *testing.T) {
 		{alarm.Event{Kind: alarm.RulesChanged, Rules: map[string]string{"a": "b"}, Who: "anna"}, "rules  1 rules by anna"},
 	} {
 		c.e.Time = at
-		if got := line(&c.e); got != "2026-01-31T12:00:07.412Z  "+c.want {
+		if got := formatEvent(&c.e); got != "2026-01-31T12:00:07.412Z  "+c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

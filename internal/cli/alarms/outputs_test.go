@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/notify"
 )
 
-// The configuration's outputs are made, each address of an Alertmanager one, and what is
-// wrong with one is said before anything starts.
+// newOutputs returns the configured outputs, one per address of an Alertmanager, and reports
+// errors before anything starts.
 func TestOutputs(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty.pem")
 	if err := os.WriteFile(empty, nil, 0o600); err != nil {
@@ -36,7 +36,7 @@ func TestOutputs(t *testing.T) {
 		conf, err := config.Load("c.yaml", []byte("alarms: "+c.text+"\n"), nil, nil)
 		var all []notify.Output
 		if err == nil {
-			all, err = outputs(conf.Alarms, "job", slog.New(slog.DiscardHandler))
+			all, err = newOutputs(conf.Alarms, "job", slog.New(slog.DiscardHandler))
 		}
 		switch {
 		case c.says == "" && (err != nil || len(all) != c.n):

@@ -19,10 +19,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// The server loses its power, and with it the end of the job's output: it starts again
-// with files of the output from before. The stage makes the lost predictions again, and
-// the process of alarms, which nobody restarts, goes on: each alarm is raised and cleared
-// once by each prediction that an oracle says it follows from.
+// The server loses its power, and so the end of the job's output: it starts with older files of
+// the output. The stage repeats the lost predictions, and the alarm process continues without a
+// restart: each alarm is raised and cleared once, by the predictions that an oracle expects.
 func TestPowerFailureOfThePlant(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -66,12 +65,12 @@ func TestPowerFailureOfThePlant(t *testing.T) {
 	}
 	all := func() {
 		t.Helper()
-		past := predictions(p, made)
+		past := readPredictions(p, made)
 		last := past[len(past)-1].Position
-		p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= last })
+		p.Await("all predictions to be judged", func() bool { return lastJudged(p, "eusn") >= last })
 	}
 	output, cut := filepath.Join(p.Dir, "nats", "jetstream", "$G", "streams", "EUSN-OUT"), filepath.Join(t.TempDir(), "output")
-	dark := func(change func() error) { // the server is off meanwhile
+	dark := func(change func() error) { // the server is off during change
 		t.Helper()
 		p.Services["nats"].Kill(true)
 		p.Await("the server to be away", func() bool {
@@ -116,7 +115,7 @@ func TestPowerFailureOfThePlant(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]string{}
-	for _, e := range alarmtest.ExpectEvents(rules, predictions(p, made)) {
+	for _, e := range alarmtest.ExpectEvents(rules, readPredictions(p, made)) {
 		want[e.Rule+" "+e.Key] += e.Kind + " "
 	}
 	if len(want) < streams {

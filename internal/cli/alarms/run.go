@@ -28,35 +28,35 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/watch"
 )
 
-// NewCommand is "alarms" and what is under it.
+// NewCommand returns the command "alarms" with its subcommands.
 func NewCommand(a *cli.App) *cobra.Command {
 	return cli.Group("alarms", "Raise alarms for a job's predictions by rules, list and acknowledge them", newRun(a), newList(a), newTail(a), newAck(a), newRules(a))
 }
 
-const next = "eusn-stream doctor; the rights that alarms need are in docs/alarms.md"
+const doctorHint = "eusn-stream doctor; the rights that alarms need are in docs/alarms.md"
 
-// failure adds what to do next.
-func failure(err error) error {
+// addAdvice adds the next step to an error.
+func addAdvice(err error) error {
 	if errors.Is(err, watch.ErrNoAlarms) {
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream alarms run -c FILE, with the rules under alarms.rules: docs/alarms.md")
 	}
-	return cli.Fail(cli.ExitFailure, err, next)
+	return cli.Fail(cli.ExitFailure, err, doctorHint)
 }
 
-// command is one of the group.
-func command(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
-	with := server.Beside{As: "alarms", Failure: failure}
+// newCommand returns a command of the group.
+func newCommand(a *cli.App, cmd *cobra.Command, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
+	with := server.Beside{As: "alarms", Failure: addAdvice}
 	return server.RunningCommand(a, cmd, with, func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error {
 		err := run(ctx, c, js, args)
-		if err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) { // a right that the login lacks
+		if err == nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.Canceled) { // the login lacks a right
 			err = ctx.Err()
 		}
 		return err
 	})
 }
 
-// outputs are those of the configuration, and what is wrong with them.
-func outputs(c config.Alarms, job string, log *slog.Logger) (all []notify.Output, err error) {
+// newOutputs returns the configured outputs, or an error in their configuration.
+func newOutputs(c config.Alarms, job string, log *slog.Logger) (outputs []notify.Output, err error) {
 	if err := configcmd.CheckOutputs(c); err != nil {
 		return nil, err
 	}
@@ -65,43 +65,43 @@ func outputs(c config.Alarms, job string, log *slog.Logger) (all []notify.Output
 		return nil, err
 	}
 	if c.Webhook != "" {
-		all = append(all, &notify.Webhook{Job: job, URL: c.Webhook, Secret: c.WebhookSecret, TLS: trusted, Log: log})
+		outputs = append(outputs, &notify.Webhook{Job: job, URL: c.Webhook, Secret: c.WebhookSecret, TLS: trusted, Log: log})
 	}
 	if c.MQTT != "" {
-		all = append(all, &notify.MQTT{
+		outputs = append(outputs, &notify.MQTT{
 			Job: job, URL: c.MQTT, ID: c.MQTTID, User: c.MQTTUser, Password: c.MQTTPassword, Prefix: c.MQTTPrefix, Retain: c.MQTTRetain, TLS: trusted, Log: log,
 		})
 	}
 	if c.Alertmanager != "" {
 		for address := range strings.SplitSeq(c.Alertmanager, ",") {
-			all = append(all, &notify.Alertmanager{Job: job, URL: address, Labels: c.AlertmanagerLabels.Map(), TLS: trusted, Log: log})
+			outputs = append(outputs, &notify.Alertmanager{Job: job, URL: address, Labels: c.AlertmanagerLabels.Map(), TLS: trusted, Log: log})
 		}
 	}
-	return all, nil
+	return outputs, nil
 }
 
-// runWith keeps the alarms and, while this process keeps them, sends them.
-func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, to []notify.Output) error {
+// runWith manages the alarms and, while it writes the alarm log, sends them to the outputs.
+func runWith(ctx context.Context, nc *nats.Conn, o watch.Options, outputs []notify.Output) error {
 	ctx, stop := context.WithCancel(ctx)
 	var sending sync.WaitGroup
 	defer sending.Wait()
 	defer stop()
-	for _, out := range to {
-		if err := out.Prepare(ctx, nc); err != nil { // before the first event
+	for _, output := range outputs {
+		if err := output.Prepare(ctx, nc); err != nil { // before the first event
 			return err
 		}
 	}
-	begin := sync.OnceFunc(func() {
-		for _, out := range to {
+	startSending := sync.OnceFunc(func() {
+		for _, output := range outputs {
 			sending.Go(func() {
-				if err := out.Run(ctx, nc); err != nil {
+				if err := output.Run(ctx, nc); err != nil {
 					o.Log.Error("alarms are not sent on: start the process again", "err", err)
 				}
 			})
 		}
 	})
 	writes := o.Writes
-	o.Writes = func() { writes(); begin() }
+	o.Writes = func() { writes(); startSending() }
 	return watch.Run(ctx, nc, o)
 }
 
@@ -113,7 +113,7 @@ type runFlags struct {
 
 func newRun(a *cli.App) *cobra.Command {
 	var flags runFlags
-	cmd := command(a, &cobra.Command{
+	cmd := newCommand(a, &cobra.Command{
 		Use:   "run",
 		Short: "Raise and clear alarms for a job's predictions, beside its stage",
 		Long: `Read a job's predictions as they come, judge them by the rules in the configuration
@@ -134,7 +134,7 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
   eusn-stream alarms run -c stage.yaml --since 24h --nats-url nats://host:4222`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
-		return flags.run(ctx, a, c, js)
+		return flags.runAlarms(ctx, a, c, js)
 	})
 	f := cmd.Flags()
 	f.StringVar(&flags.since, "since", "", "where a new alarm log begins: 10m (ago), a date (UTC), or a time like 2026-01-31T12:00:00Z (default now)")
@@ -144,14 +144,14 @@ It runs until Ctrl-C. docs/alarms.md says how rules are written.`,
 	return cmd
 }
 
-// options are what the flags and the configuration ask for.
-func (r *runFlags) options(ctx context.Context, c config.Config, js jetstream.JetStream) (o watch.Options, err error) {
+// watchOptions returns the options from flags and configuration.
+func (r *runFlags) watchOptions(ctx context.Context, c config.Config, js jetstream.JetStream) (o watch.Options, err error) {
 	rules, err := alarm.ParseRules(c.Alarms.Rules.Map())
 	if err != nil {
 		return o, cli.Fail(cli.ExitConfig, err, "docs/alarms.md says how a rule is written")
 	}
 	if len(rules) == 0 {
-		rules = nil // those that hold stand
+		rules = nil // the current rules stay
 	}
 	o = watch.Options{Job: c.Job, Rules: rules, Missing: r.missing, TakeOver: r.takeOver, Who: "configuration"}
 	if o.Since, err = cli.PointInTime("since", r.since, consumer.ServerTime(ctx, js, c.Job), "eusn-stream alarms run --help"); err != nil {
@@ -165,35 +165,35 @@ func (r *runFlags) options(ctx context.Context, c config.Config, js jetstream.Je
 	return o, nil
 }
 
-// run keeps the alarms of a job until ctx ends.
-func (r *runFlags) run(ctx context.Context, a *cli.App, c config.Config, js jetstream.JetStream) error {
-	o, err := r.options(ctx, c, js)
+// runAlarms manages the alarms of a job until ctx ends.
+func (r *runFlags) runAlarms(ctx context.Context, a *cli.App, c config.Config, js jetstream.JetStream) error {
+	o, err := r.watchOptions(ctx, c, js)
 	if err != nil {
 		return err
 	}
 	journal := new(fleet.Journal)
 	log := journal.WrapLogger(a.Logger(c.Log.Level, c.Log.Format))
 	server.LogWarnings(c, log, "alarms")
-	to, err := outputs(c.Alarms, c.Job, log)
+	outputs, err := newOutputs(c.Alarms, c.Job, log)
 	if err != nil {
 		return cli.Fail(cli.ExitConfig, err, "docs/alarms.md says where alarms can be sent")
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	says := &status{ctx: ctx, log: log}
-	says.now.Store(new(fleet.Watch))
+	state := &status{ctx: ctx, log: log}
+	state.current.Store(new(fleet.Watch))
 	o.Log = log
-	report(a, &o, says)
+	addReports(a, &o, state)
 	another := func(ctx context.Context, name string) (*nats.Conn, error) {
 		return natsclient.Another(ctx, js.Conn(), name)
 	}
 	used := server.Certificates(c, log, server.UsesNATS)
 	go used.Run(ctx)
-	end := server.Answer(ctx, another, c.Job, fleet.NewAlarmsSource(func() fleet.Watch { return *says.now.Load() }), used, journal, log)
-	err = runWith(ctx, js.Conn(), o, to)
-	end()
+	stopAnswers := server.Answer(ctx, another, c.Job, fleet.NewAlarmsSource(func() fleet.Watch { return *state.current.Load() }), used, journal, log)
+	err = runWith(ctx, js.Conn(), o, outputs)
+	stopAnswers()
 	stop()
-	says.told.Wait()
+	state.reports.Wait()
 	switch {
 	case errors.Is(err, watch.ErrFenced):
 		return cli.Fail(cli.ExitFailure, err, "start this one again, without --take-over: it stands by while the other one runs")
@@ -207,81 +207,80 @@ func (r *runFlags) run(ctx context.Context, a *cli.App, c config.Config, js jets
 	return err
 }
 
-// report has the options report what the process does: to the user, to the log and to the
-// status.
-func report(a *cli.App, o *watch.Options, says *status) {
+// addReports makes the options report the process's state to the user, the log and the status.
+func addReports(a *cli.App, o *watch.Options, state *status) {
 	o.StandsBy = func() {
 		a.Say("another process keeps the alarms of job %s: this one stands by, and takes them over when that one does not answer; Ctrl-C stops", o.Job)
-		says.is(fleet.Watch{Standby: true})
+		state.set(fleet.Watch{Standby: true})
 	}
 	o.Writes = func() {
 		a.Say("keeping the alarms of job %s", o.Job)
-		says.is(fleet.Watch{})
+		state.set(fleet.Watch{})
 	}
-	o.Begun = func(hold alarm.Rules) {
-		says.is(fleet.Watch{Begun: true, Rules: len(hold)})
-		a.Say("%d rules hold for job %s; Ctrl-C stops", len(hold), o.Job)
-		for _, r := range hold {
-			says.log.Info("rule", "name", r.Name, "text", r.Text)
+	o.Begun = func(rules alarm.Rules) {
+		state.set(fleet.Watch{Begun: true, Rules: len(rules)})
+		a.Say("%d rules hold for job %s; Ctrl-C stops", len(rules), o.Job)
+		for _, r := range rules {
+			state.log.Info("rule", "name", r.Name, "text", r.Text)
 		}
-		if len(hold) == 0 {
-			says.log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules --set")
+		if len(rules) == 0 {
+			state.log.Warn("no rules hold, so no alarm is raised: set alarms.rules in the configuration, or use eusn-stream alarms rules --set")
 		}
 	}
 	o.Event = func(e *alarm.Event) {
-		says.event()
+		state.countEvent()
 		if e.Kind != alarm.RulesChanged {
-			says.log.Info("alarm "+e.Kind, eventAttrs(e)...)
+			state.log.Info("alarm "+e.Kind, eventAttrs(e)...)
 		}
 	}
 }
 
-// status is what the process does, for those who ask.
+// status is the state of the process, for status requests.
 type status struct {
-	ctx  context.Context
-	log  *slog.Logger
-	now  atomic.Pointer[fleet.Watch] // written by one goroutine
-	once sync.Once
-	told sync.WaitGroup
+	ctx     context.Context
+	log     *slog.Logger
+	current atomic.Pointer[fleet.Watch] // written by one goroutine
+	once    sync.Once
+	reports sync.WaitGroup
 }
 
-// is notes what the process does now. From the first time on that it stands by or judges, the
-// service manager is told.
-func (s *status) is(now fleet.Watch) {
-	now.Events = s.now.Load().Events
-	s.now.Store(&now)
-	if now.Begun || now.Standby {
-		s.once.Do(func() { s.told.Go(func() { service.Notify(s.ctx, s.log, s.line) }) })
+// set stores the state of the process. At the first standby or judging state, it starts the
+// reports to the service manager.
+func (s *status) set(current fleet.Watch) {
+	current.Events = s.current.Load().Events
+	s.current.Store(&current)
+	if current.Begun || current.Standby {
+		s.once.Do(func() { s.reports.Go(func() { service.Notify(s.ctx, s.log, s.text) }) })
 	}
 }
 
-// event notes that one was published.
-func (s *status) event() {
-	now := *s.now.Load()
-	now.Events++
-	s.now.Store(&now)
+// countEvent counts a published event.
+func (s *status) countEvent() {
+	current := *s.current.Load()
+	current.Events++
+	s.current.Store(&current)
 }
 
-// line is the status for people.
-func (s *status) line() string {
-	switch now := s.now.Load(); {
-	case now.Standby:
+// text returns the status for people.
+func (s *status) text() string {
+	switch current := s.current.Load(); {
+	case current.Standby:
 		return "standing by: another process keeps the alarms"
-	case !now.Begun:
+	case !current.Begun:
 		return "catching up with the alarm log"
 	default:
-		return fmt.Sprintf("keeping the alarms: %d rules held at the start, %d events published", now.Rules, now.Events)
+		return fmt.Sprintf("keeping the alarms: %d rules held at the start, %d events published", current.Rules, current.Events)
 	}
 }
 
-// eventAttrs are what the log says of an event: of its prediction only what there is.
+// eventAttrs returns the log attributes of an event, without absent values.
 func eventAttrs(e *alarm.Event) []any {
-	all := []any{"rule", e.Rule, "key", e.Key}
+	attrs := []any{"rule", e.Rule, "key", e.Key}
 	if e.Class != "" {
-		all = append(all, "class", e.Class)
+		attrs = append(attrs, "class", e.Class)
 	}
 	if e.Probability > 0 {
-		all = append(all, "probability", e.Probability)
+		attrs = append(attrs, "probability", e.Probability)
 	}
-	return append(all, "number", e.Number)
+	return append(attrs, "number", e.Number)
 }

@@ -25,17 +25,15 @@ import (
 
 func TestMain(m *testing.M) { planttest.Main(m) }
 
-// TestAlarmsRun: NATS server, stage and two processes of alarms, of which one stands by,
-// are killed (kill -9) while 1,000 streams are predicted. Then the alarm
-// log is what an oracle says of all predictions that the job has: raised and cleared,
-// each once.
+// TestAlarmsRun kills (kill -9) NATS server, stage and two alarm processes, one of them on
+// standby, during the predictions of 1,000 streams. Afterwards the alarm log equals an oracle's
+// result for all predictions of the job: each raise and clear once.
 //
-// How long a prediction takes until <JOB>-LATEST has it, or a later one of its stream, is
-// logged of three parts: kills amid the work that the one before has made; kills one by one,
-// each when the one before is over, which no prediction may outlast by long; and none, with
-// one process alone.
+// The delay until <JOB>-LATEST has a prediction, or a later prediction of the stream, is logged
+// for three parts: kills while work of the previous kill is pending; single kills after full
+// recovery, with a limit on the delay; and no kills, with only one alarm process.
 //
-// EUSN_ALARMS_RUN=streams x sequences x kills is a longer run.
+// EUSN_ALARMS_RUN=streams x sequences x kills starts a longer run.
 func TestAlarmsRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("NOT CHECKED: killed programs take seconds to begin again, -short was given")
@@ -67,7 +65,7 @@ func TestAlarmsRun(t *testing.T) {
 	}
 	defer func() { _ = c.Close(t.Context()) }()
 	rng := rand.New(rand.NewPCG(19, 7))
-	var ends []end
+	var ends []kill
 	total, before, sent := streams*sequences, uint64(0), 0
 	publish := func() {
 		item := client.Samples{Stream: fmt.Sprint("m", sent%streams)}
@@ -81,14 +79,14 @@ func TestAlarmsRun(t *testing.T) {
 		}
 	}
 	for i := range total {
-		if n := len(ends); n < kills && i >= (2*n+1)*total/(2*kills) { // amid the work: alarms were written since the last kill
-			p.Await("the alarms to be written", func() bool { return written(p, "eusn") > before })
-			ends = append(ends, kill(p, []string{"keeper", "stage", "nats", "keeper", "stage", "nats", "standby"}[n%7]))
-			p.Await("the server after a kill", func() bool { before = written(p, "eusn"); return before > 0 })
+		if n := len(ends); n < kills && i >= (2*n+1)*total/(2*kills) { // while work is pending: alarms were written since the previous kill
+			p.Await("the alarms to be written", func() bool { return lastWritten(p, "eusn") > before })
+			ends = append(ends, killNamed(p, []string{"keeper", "stage", "nats", "keeper", "stage", "nats", "standby"}[n%7]))
+			p.Await("the server after a kill", func() bool { before = lastWritten(p, "eusn"); return before > 0 })
 		}
 		publish()
 	}
-	// settled is the last message of the output, once the bucket has all of it.
+	// settled returns the last message of the output, once the bucket has all messages.
 	settled := func() (last uint64) {
 		t.Helper()
 		if err := c.Flush(t.Context()); err != nil {
@@ -101,11 +99,11 @@ func TestAlarmsRun(t *testing.T) {
 				return false
 			}
 			last = out.CachedInfo().State.LastSeq
-			return inBucket(p, "eusn") >= last
+			return lastInBucket(p, "eusn") >= last
 		})
 		return last
 	}
-	pace := func(n int) { // what a stage with so many streams may say
+	pace := func(n int) { // the maximum rate of a stage with this many streams
 		for i := range n {
 			if publish(); i%10 == 9 {
 				time.Sleep(10 * time.Millisecond)
@@ -116,19 +114,19 @@ func TestAlarmsRun(t *testing.T) {
 	bursts, singles := settled(), len(ends)
 	for i := range single {
 		pace(100)
-		ends = append(ends, kill(p, oneByOne[i%len(oneByOne)]))
+		ends = append(ends, killNamed(p, oneByOne[i%len(oneByOne)]))
 		pace(200)
 		settled()
 	}
 	troubled := settled()
-	p.Await("the alarms to be taken over", func() bool { return taken(p) > 0 })
-	p.Services["alarms-1"].End() // the other one goes on alone
+	p.Await("the alarms to be taken over", func() bool { return countTakeovers(p) > 0 })
+	p.Services["alarms-1"].End() // the other process continues without it
 	pace((sequences + 5) / 6 * streams)
 	last := settled()
 	total = sent
-	past := predictions(p, total)
+	past := readPredictions(p, total)
 	want := alarmtest.ExpectEvents(rules, past)
-	p.Await("all predictions to be judged", func() bool { return judged(p, "eusn") >= last })
+	p.Await("all predictions to be judged", func() bool { return lastJudged(p, "eusn") >= last })
 	var got []alarm.Event
 	if err := watch.ReadEvents(t.Context(), p.JS, "eusn", time.Unix(1, 0), false, func(e alarm.Event) error {
 		got = append(got, e)
@@ -140,70 +138,71 @@ func TestAlarmsRun(t *testing.T) {
 		t.Fatalf("the log begins with %+v", got[:min(1, len(got))])
 	}
 	alarmtest.WantEvents(t, alarmtest.Shift(got[1:]), want)
-	all := delays(t, past, entries(p))
+	all := findDelays(t, past, readEntries(p))
 	amid := sort.Search(total, func(i int) bool { return past[i].Position > bursts })
 	calm := sort.Search(total, func(i int) bool { return past[i].Position > troubled })
-	t.Logf("until the bucket has a prediction: %s without kills", spread(all[calm:]))
+	t.Logf("until the bucket has a prediction: %s without kills", summarize(all[calm:]))
 	away := serverAway(ends)
 	t.Logf("%d kills amid the work of the one before: %s; without the time in which there is no server: %s; nor that in which no process of alarms was started again: %s", singles,
-		spread(all[:amid]), spread(without(away, past[:amid], all[:amid])), spread(without(append(away, unkept(ends)...), past[:amid], all[:amid])))
+		summarize(all[:amid]), summarize(subtract(away, past[:amid], all[:amid])), summarize(subtract(append(away, unkept(ends)...), past[:amid], all[:amid])))
 	for _, what := range oneByOne {
-		some, up := after(what, ends[singles:], past[amid:calm], all[amid:calm])
+		some, up := delaysAfter(what, ends[singles:], past[amid:calm], all[amid:calm])
 		if len(some) == 0 {
 			t.Errorf("no prediction behind a kill of %s", what)
 			continue
 		}
-		t.Logf("kills of %s: %s; without the time in which there is no server: %s", what, spread(some), spread(up))
-		if most := slices.Max(up); most > soon {
-			t.Errorf("after a kill of %s a prediction was not in the bucket for %v, want at most %v", what, most, soon)
+		t.Logf("kills of %s: %s; without the time in which there is no server: %s", what, summarize(some), summarize(up))
+		if most := slices.Max(up); most > maxDelay {
+			t.Errorf("after a kill of %s a prediction was not in the bucket for %v, want at most %v", what, most, maxDelay)
 		}
 	}
-	t.Logf("%d predictions, %d events, %d kills; alarms were taken over %d times", total, len(want), len(ends), taken(p))
+	t.Logf("%d predictions, %d events, %d kills; alarms were taken over %d times", total, len(want), len(ends), countTakeovers(p))
 	if len(want) < total/20 || len(ends) != kills+single {
 		t.Errorf("too little has happened: %d events, %d kills", len(want), len(ends))
 	}
 }
 
-// oneByOne are programs that are killed when all others are well again: at once where there
-// are two, and the server once more as soon as it listens.
+// oneByOne are programs to kill after full recovery of the others: two at the same time if two
+// are named, and the server twice as soon as it listens.
 var oneByOne = []string{"keeper", "standby", "stage", "nats", "nats and keeper", "nats twice"}
 
-// soon is how long a prediction may take until the bucket has it, behind one kill and without
-// the time in which there is no server. It is far more than the second that is meant, for this
-// machine may be busy, and less than what one answer is waited for that does not come.
-const soon = 5 * time.Second
+// maxDelay is the maximum delay of a prediction after one kill, without the time without a
+// server. It is far above the intended second, because this machine may be busy, and below the
+// timeout of a lost answer.
+const maxDelay = 5 * time.Second
 
-// kill kills what a name says.
-func kill(p *planttest.Plant, what string) end {
+// killNamed kills the named programs.
+func killNamed(p *planttest.Plant, names string) kill {
 	p.T.Helper()
-	e := end{what: what}
-	name := what
-	if what != "stage" && !strings.HasPrefix(what, "nats") || what == "nats and keeper" {
+	e := kill{program: names}
+	name := names
+	if names != "stage" && !strings.HasPrefix(names, "nats") || names == "nats and keeper" {
 		p.Await("one process to keep the alarms, and one to stand by", func() bool {
-			name = keeper(p)
+			name = findKeeper(p)
 			return name != ""
 		})
-		if what == "standby" {
+		if names == "standby" {
 			name = map[string]string{"alarms-0": "alarms-1", "alarms-1": "alarms-0"}[name]
 		}
 	}
-	e.at, e.name = time.Now(), name
-	if strings.HasPrefix(what, "nats") {
-		e.again(p)
+	e.time, e.name = time.Now(), name
+	if strings.HasPrefix(names, "nats") {
+		e.killServer(p)
 	}
-	switch what {
+	switch names {
 	case "nats":
 	case "nats twice":
-		p.Await("the server", func() bool { return e.down[0].to.Load() != nil })
-		e.again(p)
+		p.Await("the server", func() bool { return e.down[0].end.Load() != nil })
+		e.killServer(p)
 	default:
 		p.Services[name].Kill(false)
 	}
 	return e
 }
 
-// keeper is the process that keeps the alarms; empty where not exactly one of two says so.
-func keeper(p *planttest.Plant) (name string) {
+// findKeeper returns the process that writes the alarm log; empty unless exactly one of two
+// reports it.
+func findKeeper(p *planttest.Plant) (name string) {
 	for i := range 2 {
 		one := fmt.Sprint("alarms-", i)
 		log, err := os.ReadFile(p.Services[one].Log)
@@ -222,8 +221,8 @@ func keeper(p *planttest.Plant) (name string) {
 	return name
 }
 
-// taken is how often one process has gone on where another one kept the alarms.
-func taken(p *planttest.Plant) (n int) {
+// countTakeovers returns how often a process has taken over the alarms.
+func countTakeovers(p *planttest.Plant) (n int) {
 	for i := range 2 {
 		log, err := os.ReadFile(p.Services[fmt.Sprint("alarms-", i)].Log)
 		if err == nil {
@@ -233,9 +232,8 @@ func taken(p *planttest.Plant) (n int) {
 	return n - 1
 }
 
-// written is the number of the last message of a job's alarm log; 0 where it is not
-// known.
-func written(p *planttest.Plant, job string) uint64 {
+// lastWritten returns the number of the last message in a job's alarm log; 0 if unknown.
+func lastWritten(p *planttest.Plant, job string) uint64 {
 	ctx, cancel := context.WithTimeout(p.T.Context(), 5*time.Second)
 	defer cancel()
 	log, err := p.JS.Stream(ctx, strings.ToUpper(job)+"-ALARMS")
@@ -245,9 +243,8 @@ func written(p *planttest.Plant, job string) uint64 {
 	return log.CachedInfo().State.LastSeq
 }
 
-// judged is how far the state of a job's alarms is that was stored last; 0 where it is
-// not known.
-func judged(p *planttest.Plant, job string) uint64 {
+// lastJudged returns the position of the newest stored state of a job's alarms; 0 if unknown.
+func lastJudged(p *planttest.Plant, job string) uint64 {
 	ctx, cancel := context.WithTimeout(p.T.Context(), 5*time.Second)
 	defer cancel()
 	log, err := p.JS.Stream(ctx, strings.ToUpper(job)+"-ALARMS")
@@ -264,9 +261,9 @@ func judged(p *planttest.Plant, job string) uint64 {
 	return record.Position
 }
 
-// inBucket is up to which message of a job's output the bucket has what is known, as the process says that
-// keeps the alarms; 0 where it does not say so.
-func inBucket(p *planttest.Plant, job string) uint64 {
+// lastInBucket returns the position of the bucket in a job's output, as reported by the alarm
+// process; 0 without a report.
+func lastInBucket(p *planttest.Plant, job string) uint64 {
 	m, err := p.JS.Conn().Request(job+".alarms.alive", nil, time.Second)
 	var pulse struct {
 		Written struct {
@@ -279,17 +276,17 @@ func inBucket(p *planttest.Plant, job string) uint64 {
 	return pulse.Written.Position
 }
 
-// predictions are those that a job has made, as an oracle wants them.
-func predictions(p *planttest.Plant, n int) (all []alarmtest.Entry) {
+// readPredictions returns the predictions of a job for an oracle.
+func readPredictions(p *planttest.Plant, n int) (entries []alarmtest.Entry) {
 	p.T.Helper()
 	err := consumer.Read(p.T.Context(), p.JS, "eusn", consumer.Span{From: 1, Stored: true}, func(o consumer.Output) error {
 		for _, one := range o.Predictions {
-			all = append(all, alarmtest.Entry{Position: o.Seq, Stored: o.Stored.UTC(), P: one, Class: o.Meta.Labels[one.Class]})
+			entries = append(entries, alarmtest.Entry{Position: o.Seq, Stored: o.Stored.UTC(), P: one, Class: o.Meta.Labels[one.Class]})
 		}
 		return nil
 	})
-	if err != nil || len(all) != n {
-		p.T.Fatalf("%d predictions, want %d: %v", len(all), n, err)
+	if err != nil || len(entries) != n {
+		p.T.Fatalf("%d predictions, want %d: %v", len(entries), n, err)
 	}
-	return all
+	return entries
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 )
 
-// A process that was stopped (SIGSTOP) while another one took the alarms over, and goes
-// on, writes nothing of what it knew: the bucket keeps what is newer.
+// A process stopped (SIGSTOP) during another process's takeover writes no old values when it
+// continues: the bucket keeps the newer values.
 func TestStoppedProcess(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {
@@ -52,9 +52,9 @@ func TestStoppedProcess(t *testing.T) {
 		made += streams
 		p.Await("the predictions", func() bool { return p.CountPredictions("eusn") == made })
 	}
-	stale := func() (names []string) { // streams whose last prediction the bucket does not have
+	stale := func() (names []string) { // stale returns the streams whose last prediction is missing in the bucket.
 		last := map[string]uint64{}
-		for _, h := range predictions(p, made) {
+		for _, h := range readPredictions(p, made) {
 			last[h.P.Stream] = h.Position
 		}
 		for name, position := range last {
@@ -82,7 +82,7 @@ func TestStoppedProcess(t *testing.T) {
 		predict()
 		p.Await("the first process to write the bucket", func() bool { return len(stale()) == 0 })
 		predict()
-		signal("-STOP") // mostly before it has written all of them
+		signal("-STOP") // usually before it has written all of them
 		if round == 0 {
 			p.KeepProgram("alarms", args...)
 		} else {
@@ -103,7 +103,7 @@ func TestStoppedProcess(t *testing.T) {
 	}
 }
 
-// latestOf is what the bucket has of a stream.
+// latestOf returns the bucket's entry of a stream.
 func latestOf(t *testing.T, p *planttest.Plant, stream string) (l alarm.Latest, err error) {
 	kv, err := p.JS.KeyValue(t.Context(), "EUSN-LATEST")
 	if err != nil {

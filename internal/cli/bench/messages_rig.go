@@ -151,7 +151,7 @@ func (p *plain) paced(ctx context.Context, every, d time.Duration) ([]float64, e
 	messages := max(1, int(d/every))
 	got := load.NewArrivals(messages)
 	told := func(m jetstream.Msg) {
-		_ = got.Take(consumer.Output{Predictions: keyOf(m)}) // one that is not expected is none of ours
+		_ = got.Record(consumer.Output{Predictions: keyOf(m)}) // one that is not expected is none of ours
 	}
 	p.told.Store(&told)
 	defer p.told.Store(nil)
@@ -159,7 +159,7 @@ func (p *plain) paced(ctx context.Context, every, d time.Duration) ([]float64, e
 		return nil, err
 	}
 	select {
-	case <-got.All():
+	case <-got.Complete():
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	case <-time.After(stageForever):

@@ -298,7 +298,7 @@ func (b *stageBench) paced(ctx context.Context, every, d time.Duration) ([]float
 	defer wg.Wait()
 	defer stop(nil)
 	wg.Go(func() {
-		if err := consumer.Predictions(reading, b.js, stageJob, 0, got.Take); err != nil {
+		if err := consumer.Predictions(reading, b.js, stageJob, 0, got.Record); err != nil {
 			stop(err)
 		}
 	})
@@ -307,7 +307,7 @@ func (b *stageBench) paced(ctx context.Context, every, d time.Duration) ([]float
 		return nil, err
 	}
 	select {
-	case <-got.All():
+	case <-got.Complete():
 		return got.Latencies(stageWarmUp), nil
 	case <-reading.Done():
 		return nil, context.Cause(reading)

@@ -19,7 +19,7 @@ import (
 
 const defaultConfigFile = "eusn-stream.yaml"
 
-// NewCommand is "config" and what is under it.
+// NewCommand returns the command "config" with its subcommands.
 func NewCommand(a *cli.App) *cobra.Command {
 	return cli.Group("config", "Write and check configuration files", newConfigInit(a), newConfigCheck(a), newConfigSchema(a))
 }
@@ -45,18 +45,18 @@ Users and clients stay as they are. docs/secure.md has all of it.`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: a.Do(func(_ context.Context, args []string) error {
 			switch {
-			case (secure.renew || len(secure.hosts) > 0) && !secure.on:
+			case (secure.renew || len(secure.hosts) > 0) && !secure.enabled:
 				return cli.Fail(cli.ExitUsage, errors.New("--renew and --host need --secure"), "eusn-stream config init --help")
-			case secure.on && force:
+			case secure.enabled && force:
 				return cli.Fail(cli.ExitUsage, errors.New("--secure replaces nothing, also with --force"), "a configuration file in another folder, or --renew for a new certificate")
-			case secure.on:
+			case secure.enabled:
 				return initSecure(a, fileArg(args), secure)
 			}
 			return configInit(a, fileArg(args), force)
 		}),
 	}
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
-	cmd.Flags().BoolVar(&secure.on, "secure", false, "also make certificates and users, for a server that other machines reach")
+	cmd.Flags().BoolVar(&secure.enabled, "secure", false, "also make certificates and users, for a server that other machines reach")
 	cmd.Flags().BoolVar(&secure.renew, "renew", false, "with --secure: only a new certificate of the server")
 	cmd.Flags().StringArrayVar(&secure.hosts, "host", nil, "with --secure: a name or address under which clients reach the server; may be repeated (default the names and addresses of this machine)")
 	return cmd
@@ -102,23 +102,23 @@ func configCheck(a *cli.App, path string) error {
 	c, err := Load(path, nil, nil)
 	var warnings []string
 	if err == nil {
-		wrong := append(checkRules(c.Alarms.Rules.Map()), parts(CheckOutputs(c.Alarms))...)
+		wrong := append(checkRules(c.Alarms.Rules.Map()), splitErrors(CheckOutputs(c.Alarms))...)
 		foreign, never := compareRules(c)
 		wrong, warnings = append(wrong, foreign...), append(c.Warnings(), never...)
 		err = cli.Fail(cli.ExitConfig, errors.Join(wrong...), "docs/alarms.md says how a rule is written, and where alarms can be sent")
 	}
 	if a.JSON {
-		out := struct {
+		report := struct {
 			File     string    `json:"file"`
 			OK       bool      `json:"ok"`
 			Problems []problem `json:"problems"`
 		}{path, err == nil, []problem{}}
 		if err != nil {
-			for _, e := range parts(errors.Unwrap(err)) {
-				out.Problems = append(out.Problems, problemOf(e))
+			for _, e := range splitErrors(errors.Unwrap(err)) {
+				report.Problems = append(report.Problems, problemOf(e))
 			}
 		}
-		if err := a.PrintJSON(out); err != nil {
+		if err := a.PrintJSON(report); err != nil {
 			return err
 		}
 	}
@@ -140,8 +140,8 @@ func configCheck(a *cli.App, path string) error {
 	return nil
 }
 
-// ruleError is what is wrong with an alarm rule. The stage does not read rules, so
-// loading a configuration does not find it.
+// ruleError is an error in an alarm rule. Loading a configuration does not detect such errors,
+// because the stage does not read rules.
 type ruleError struct {
 	name, text string
 	err        error
@@ -149,7 +149,7 @@ type ruleError struct {
 
 func (e *ruleError) Error() string { return "config: key alarms.rules: " + e.err.Error() }
 
-// checkRules says what is wrong with each rule.
+// checkRules returns the error of each invalid rule.
 func checkRules(texts map[string]string) (all []error) {
 	for _, name := range slices.Sorted(maps.Keys(texts)) {
 		if _, err := alarm.ParseRule(name, texts[name]); err != nil {
@@ -159,22 +159,22 @@ func checkRules(texts map[string]string) (all []error) {
 	return all
 }
 
-// compareRules compares the alarm rules with the configuration's model. wrong are rules with
-// a class that the model does not have; warnings are about alarms that it never raises, and
-// about classes that could not be compared because the model could not be read.
+// compareRules compares the alarm rules with the configuration's model. The errors are about
+// rules with a class unknown to the model; the warnings are about alarms that the model never
+// raises, and about unchecked classes if the model cannot be read.
 func compareRules(c config.Config) (wrong []error, warnings []string) {
 	rules, err := alarm.ParseRules(c.Alarms.Rules.Map())
 	if err != nil {
 		return nil, nil
 	}
 	m, err := reservoir.Load(c.Model)
-	at := 0
+	index := 0
 	if err == nil && c.Stage.Readout != "" {
-		for at < len(m.Readouts) && m.Readouts[at].Name != c.Stage.Readout {
-			at++
+		for index < len(m.Readouts) && m.Readouts[index].Name != c.Stage.Readout {
+			index++
 		}
 	}
-	if err == nil && at >= len(m.Readouts) {
+	if err == nil && index >= len(m.Readouts) {
 		err = fmt.Errorf("the model has no readout %q", c.Stage.Readout)
 	}
 	if err != nil {
@@ -185,7 +185,7 @@ func compareRules(c config.Config) (wrong []error, warnings []string) {
 		}
 		return nil, nil
 	}
-	linear := m.Readouts[at]
+	linear := m.Readouts[index]
 	gives := alarm.Capabilities{Classes: linear.Classes, Probability: linear.Temperature != 0, Number: linear.Interval != nil}
 	if d := linear.Novelty; d != nil {
 		gives.Novelty, gives.Inputs, gives.LeastP = true, d.Inputs != nil, float32(d.Least())
@@ -200,45 +200,45 @@ func compareRules(c config.Config) (wrong []error, warnings []string) {
 	return wrong, warnings
 }
 
-// problem is one error, as --json prints it. Unknown fields are left out.
+// problem is one error in the output of --json. Unknown fields are omitted.
 type problem struct {
 	Key         string `json:"key,omitempty"` // as in the file, with its groups: stage.rows
 	File        string `json:"file,omitempty"`
 	Line        int    `json:"line,omitempty"`        // in File, from 1
-	Environment string `json:"environment,omitempty"` // the variable that the value comes from
+	Environment string `json:"environment,omitempty"` // variable with the value
 	Want        string `json:"want,omitempty"`
 	Got         string `json:"got,omitempty"`
-	Nearest     string `json:"nearest,omitempty"` // the known key that an unknown one is most like
-	Message     string `json:"message"`           // all of it in a sentence, as without --json
+	Nearest     string `json:"nearest,omitempty"` // the known key most similar to an unknown key
+	Message     string `json:"message"`           // the message printed without --json
 }
 
 func problemOf(err error) problem {
 	p := problem{Message: err.Error()}
-	from := func(s config.Source) { p.File, p.Line, p.Environment = s.File, s.Line, s.Env }
+	setSource := func(s config.Source) { p.File, p.Line, p.Environment = s.File, s.Line, s.Env }
 	var field *config.FieldError
 	var unknown *config.UnknownKeyError
 	var file *config.FileError
 	var rule *ruleError
 	var output *outputError
 	switch {
-	case errors.As(err, &output): // not the value: it may hold a password
+	case errors.As(err, &output): // not the value, which may contain a password
 		p.Key = output.key
 	case errors.As(err, &rule):
 		p.Key, p.Got = "alarms.rules."+rule.name, rule.text
 	case errors.As(err, &field):
 		p.Key, p.Want, p.Got = field.Key, field.Want, field.Value
-		from(field.Source)
+		setSource(field.Source)
 	case errors.As(err, &unknown):
 		p.Key, p.Want, p.Nearest = unknown.Key, "a key that exists", unknown.Nearest
-		from(unknown.Source)
+		setSource(unknown.Source)
 	case errors.As(err, &file):
 		p.File, p.Line = file.File, file.Line
 	}
 	return p
 }
 
-// parts takes a joined error apart.
-func parts(err error) []error {
+// splitErrors returns the parts of a joined error.
+func splitErrors(err error) []error {
 	if j, ok := err.(interface{ Unwrap() []error }); ok {
 		return j.Unwrap()
 	}

@@ -40,8 +40,8 @@ func TestConfigInit(t *testing.T) {
 	}
 	clitest.Must(t, "config", "init", "--force", file)
 
-	// A file that cannot be replaced stays, with --force, too: a folder of the
-	// file's name, a device (which a failed write once removed).
+	// A file that cannot be replaced stays, even with --force: a folder of the file's name, a
+	// device (which a failed write once removed).
 	dir := t.TempDir()
 	clitest.Exec(t, t.Context(), "config", "init", "--force", dir).Want(t, cli.ExitFailure, "not a regular file", "try: choose another name")
 	pipe := filepath.Join(dir, "pipe")
@@ -55,7 +55,7 @@ func TestConfigInit(t *testing.T) {
 	clitest.Exec(t, t.Context(), "config", "init", filepath.Join(dir, "none", "c.yaml")).Want(t, cli.ExitFailure, "does not exist", "try: mkdir -p")
 }
 
-// A file that is no configuration is not read to its end.
+// Reading stops early in a file that is no configuration.
 func TestConfigOfAnySize(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "huge")
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
@@ -97,7 +97,7 @@ func TestConfigProblems(t *testing.T) {
 			clitest.Write(t, file, c.yaml)
 			r := clitest.Exec(t, t.Context(), "config", "check", file)
 			r.Want(t, cli.ExitConfig, append(c.says, "try:")...)
-			if n := strings.Count(r.ErrOut, "\n"); c.name == "one of each kind" && n != 5 { // and what to try
+			if n := strings.Count(r.ErrOut, "\n"); c.name == "one of each kind" && n != 5 { // with the advice
 				t.Errorf("%d lines, want 5:\n%s", n, r.ErrOut)
 			}
 		})
@@ -107,7 +107,7 @@ func TestConfigProblems(t *testing.T) {
 	clitest.Must(t, "config", "check", file)
 }
 
-// --json says where each problem is and what is wanted, for a program to use.
+// --json prints the place of each problem and the expected values, for programs.
 func TestConfigProblemsAsJSON(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "c.yaml")
 	type problem struct {
@@ -167,7 +167,8 @@ func TestConfigProblemsAsJSON(t *testing.T) {
 	}
 }
 
-// The stage does not read alarm rules; a mistake in one is found before their process starts.
+// config check detects errors in alarm rules, which the stage does not read, before the alarm
+// process starts.
 func TestConfigRules(t *testing.T) {
 	dir := t.TempDir()
 	good := clitest.Write(t, filepath.Join(dir, "good.yaml"), "alarms:\n  rules:\n    worn: class worn >= 0.8, 3 of 5, clear below 0.5\n    new: novel 0.01, 3 of 5\n    full: value > 7\n")
@@ -176,51 +177,51 @@ func TestConfigRules(t *testing.T) {
 	bad := clitest.Write(t, filepath.Join(dir, "bad.yaml"), "alarms:\n  rules:\n    worn: class worn, decided\n    new: novel 0.01\n    night: flag flat, quiet 25:00-06:00\n")
 	clitest.Exec(t, t.Context(), "config", "check", bad).Want(t, cli.ExitConfig, `rule "worn"`, `rule "night"`, "try: docs/alarms.md")
 	r := clitest.Exec(t, t.Context(), "config", "check", bad, "--json")
-	var said struct {
+	var output struct {
 		OK       bool
 		Problems []struct{ Key, Got, Message string }
 	}
-	r.Parse(t, &said)
-	if said.OK || len(said.Problems) != 2 || said.Problems[0].Key != "alarms.rules.night" || said.Problems[1].Got != "class worn, decided" || !strings.Contains(said.Problems[1].Message, "decided") {
+	r.Parse(t, &output)
+	if output.OK || len(output.Problems) != 2 || output.Problems[0].Key != "alarms.rules.night" || output.Problems[1].Got != "class worn, decided" || !strings.Contains(output.Problems[1].Message, "decided") {
 		t.Errorf("it says %s", r.Out)
 	}
 
-	// A model that is not there: its classes are not known, which is a warning.
+	// Without the model its classes are unknown, so there is a warning.
 	r = clitest.Must(t, "config", "check", clitest.Write(t, filepath.Join(dir, "absent.yaml"), "model: "+model+"\nalarms:\n  rules:\n    odd: class novell\n"))
 	if !strings.Contains(r.ErrOut, "warning: key alarms.rules: the classes that rules name could not be checked: ") {
 		t.Errorf("without a model file it says %s", r.ErrOut)
 	}
 
-	// If the model is known, so is which alarms it never raises.
+	// With the model, alarms that it never raises are known.
 	if err := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}).Save(model); err != nil {
 		t.Fatal(err)
 	}
 	known := clitest.Write(t, filepath.Join(dir, "known.yaml"), "model: "+model+"\nalarms:\n  rules:\n    flat: flag flat\n    new: novel 0.01\n")
-	told := clitest.Must(t, "config", "check", known)
-	if want := "warning: key alarms.rules.new: a rule is about what is novel"; !strings.Contains(told.ErrOut, want) {
-		t.Errorf("it does not say %q:\n%s", want, told.ErrOut)
+	lines := clitest.Must(t, "config", "check", known)
+	if want := "warning: key alarms.rules.new: a rule is about what is novel"; !strings.Contains(lines.ErrOut, want) {
+		t.Errorf("it does not say %q:\n%s", want, lines.ErrOut)
 	}
-	if strings.Contains(told.ErrOut, "rules.flat") || strings.Contains(told.ErrOut, "classes") {
-		t.Errorf("a rule that every model can raise:\n%s", told.ErrOut)
+	if strings.Contains(lines.ErrOut, "rules.flat") || strings.Contains(lines.ErrOut, "classes") {
+		t.Errorf("a rule that every model can raise:\n%s", lines.ErrOut)
 	}
 
-	// A class that the model does not have is an error.
+	// A class unknown to the model is an error.
 	odd := clitest.Write(t, filepath.Join(dir, "odd.yaml"), "model: "+model+"\nalarms:\n  rules:\n    odd: class novell\n")
 	clitest.Exec(t, t.Context(), "config", "check", odd).Want(t, cli.ExitConfig, `rule "odd"`, `"novell" is not one of [`, "try: docs/alarms.md")
 	r = clitest.Exec(t, t.Context(), "config", "check", odd, "--json")
-	r.Parse(t, &said)
-	if said.OK || len(said.Problems) != 1 || said.Problems[0].Key != "alarms.rules.odd" || said.Problems[0].Got != "class novell" {
+	r.Parse(t, &output)
+	if output.OK || len(output.Problems) != 1 || output.Problems[0].Key != "alarms.rules.odd" || output.Problems[0].Got != "class novell" {
 		t.Errorf("it says %s", r.Out)
 	}
 
-	// So is a readout that the model does not have: no class can be compared.
+	// An unknown readout is a warning: no class can be compared.
 	other := clitest.Write(t, filepath.Join(dir, "other.yaml"), "model: "+model+"\nstage: {readout: other}\nalarms:\n  rules:\n    odd: class novell\n")
 	if r = clitest.Must(t, "config", "check", other); !strings.Contains(r.ErrOut, `could not be checked: the model has no readout "other"`) {
 		t.Errorf("with another readout it says %s", r.ErrOut)
 	}
 }
 
-// What is wrong with where alarms are sent is found before their process starts, too.
+// config check detects errors in the alarm outputs before the alarm process starts.
 func TestConfigOutputs(t *testing.T) {
 	dir := t.TempDir()
 	good := clitest.Write(t, filepath.Join(dir, "good.yaml"), "alarms:\n  mqtt: tcp://h:1883\n  alertmanager: http://a:9093\n  alertmanager_labels: {severity: page}\n")
@@ -228,12 +229,12 @@ func TestConfigOutputs(t *testing.T) {
 	bad := clitest.Write(t, filepath.Join(dir, "bad.yaml"), "alarms:\n  rules: {worn: 'class a, decided'}\n  mqtt: 'tcp://?x'\n  alertmanager: http://a:9093/api/v2/alerts\n  alertmanager_labels: {key: x}\n  tls: {ca: nowhere.pem}\n")
 	clitest.Exec(t, t.Context(), "config", "check", bad).Want(t, cli.ExitConfig)
 	r := clitest.Exec(t, t.Context(), "config", "check", bad, "--json")
-	var said struct {
+	var output struct {
 		OK       bool
 		Problems []struct{ Key string }
 	}
-	r.Parse(t, &said)
-	if want := "[{alarms.rules.worn} {alarms.tls} {alarms.mqtt} {alarms.alertmanager_labels} {alarms.alertmanager}]"; said.OK || fmt.Sprint(said.Problems) != want {
+	r.Parse(t, &output)
+	if want := "[{alarms.rules.worn} {alarms.tls} {alarms.mqtt} {alarms.alertmanager_labels} {alarms.alertmanager}]"; output.OK || fmt.Sprint(output.Problems) != want {
 		t.Errorf("it says %s, want %s", r.Out, want)
 	}
 }
@@ -249,8 +250,8 @@ func TestEnvironmentOverridesFile(t *testing.T) {
 	clitest.Exec(t, t.Context(), "config", "check", file).Want(t, cli.ExitConfig, "EUSN_STAGE_ROWS: key stage.rows")
 }
 
-// The command prints the schema that the tests of internal/config check with a
-// validator, and it has every key.
+// The command prints the schema that a validator checks in internal/config, and the schema has
+// every key.
 func TestConfigSchema(t *testing.T) {
 	type object struct{ Properties map[string]object }
 	var schema struct {
@@ -266,10 +267,10 @@ func TestConfigSchema(t *testing.T) {
 		t.Errorf("the schema is of %s", schema.Draft)
 	}
 	for _, key := range config.Keys() {
-		at, known := schema.object, true
+		node, known := schema.object, true
 		for name := range strings.SplitSeq(key, ".") {
 			if known {
-				at, known = at.Properties[name]
+				node, known = node.Properties[name]
 			}
 		}
 		if !known {

@@ -1,5 +1,5 @@
-// Package configcmd is the command "config", and how every command reads the
-// configuration file. The keys are in internal/config.
+// Package configcmd is the command "config", and the loading of the configuration file for all
+// commands. The keys are in internal/config.
 //
 // # Files
 //

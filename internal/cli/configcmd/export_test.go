@@ -1,4 +1,4 @@
 package configcmd
 
-// What tests of the whole program also look into.
+// Exports for the tests of the whole program.
 const MaxConfig = maxConfig

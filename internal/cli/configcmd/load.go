@@ -16,8 +16,8 @@ import (
 
 const compareHint = "eusn-stream config init reference.yaml, and compare"
 
-// Load gives the configuration: of the file at path (none where empty), the
-// environment, and the flags of those names.
+// Load loads the configuration from the file at path (if not empty), the environment, and the
+// named flags.
 func Load(path string, flags *pflag.FlagSet, names []string) (config.Config, error) {
 	var raw []byte
 	if path != "" {
@@ -30,21 +30,21 @@ func Load(path string, flags *pflag.FlagSet, names []string) (config.Config, err
 	}
 	c, err := config.Load(path, raw, flags, names)
 	hint := compareHint
-	if path == "" { // then it is a flag, or a variable of the environment
+	if path == "" { // the error is about a flag or an environment variable
 		hint = "eusn-stream config init reference.yaml, which says what each key takes; the flags are in the command's --help"
 	}
 	return c, cli.Fail(cli.ExitConfig, err, hint)
 }
 
-// maxConfig bounds a configuration file, far beyond any: another file of any
-// size may be given by mistake.
+// maxConfig limits the size of a configuration file, far above any valid file: the path may
+// lead to another file by mistake.
 const maxConfig = 1 << 20
 
-// readConfigFile reads a configuration once and in order, so a pipe is allowed:
-// -c <(envsubst <template.yaml). A pipe without a writer is an error at once.
+// readConfigFile reads a configuration once and in order, so a pipe is permitted: -c <(envsubst
+// <template.yaml). A pipe without a writer is an error at once.
 func readConfigFile(path string) ([]byte, error) {
-	there, err := os.Stat(path)
-	pipe := err == nil && there.Mode()&fs.ModeNamedPipe != 0
+	info, err := os.Stat(path)
+	pipe := err == nil && info.Mode()&fs.ModeNamedPipe != 0
 	if err := cli.NotWhole(path); err != nil && !pipe {
 		return nil, err
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/notify"
 )
 
-// outputError is what is wrong with where alarms are sent. The stage does not send them, so
-// loading a configuration does not find it.
+// outputError is an error in the configuration of alarm outputs. Loading a configuration does
+// not detect such errors, because the stage does not send alarms.
 type outputError struct {
 	key string
 	err error
@@ -20,29 +20,29 @@ func (e *outputError) Error() string { return "config: key " + e.key + ": " + e.
 
 func (e *outputError) Unwrap() error { return e.err }
 
-// CheckOutputs joins what is wrong with where alarms are sent. It reads the files of tls,
-// and connects to nothing.
+// CheckOutputs joins the errors in the configuration of alarm outputs. It reads the files of
+// tls, and makes no connections.
 func CheckOutputs(c config.Alarms) error {
-	var all []error
-	add := func(key string, err error) {
+	var problems []error
+	addProblem := func(key string, err error) {
 		if err != nil {
-			all = append(all, &outputError{"alarms." + key, err})
+			problems = append(problems, &outputError{"alarms." + key, err})
 		}
 	}
 	_, err := certs.ClientTLS(c.TLS.CA, c.TLS.Cert, c.TLS.Key)
-	add("tls", err)
+	addProblem("tls", err)
 	if c.Webhook != "" {
-		add("webhook", notify.CheckWebhook(c.Webhook))
+		addProblem("webhook", notify.CheckWebhook(c.Webhook))
 	}
 	if c.MQTT != "" {
-		add("mqtt", notify.CheckBroker(c.MQTT))
-		add("mqtt_prefix", notify.CheckPrefix(c.MQTTPrefix))
+		addProblem("mqtt", notify.CheckBroker(c.MQTT))
+		addProblem("mqtt_prefix", notify.CheckPrefix(c.MQTTPrefix))
 	}
 	if c.Alertmanager != "" {
-		add("alertmanager_labels", notify.CheckLabels(c.AlertmanagerLabels.Map()))
+		addProblem("alertmanager_labels", notify.CheckLabels(c.AlertmanagerLabels.Map()))
 		for address := range strings.SplitSeq(c.Alertmanager, ",") {
-			add("alertmanager", notify.CheckAlertmanager(address))
+			addProblem("alertmanager", notify.CheckAlertmanager(address))
 		}
 	}
-	return errors.Join(all...)
+	return errors.Join(problems...)
 }

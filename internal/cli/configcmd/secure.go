@@ -21,7 +21,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/roles"
 )
 
-// Files in the folder that init --secure makes.
+// Files in the folder of init --secure.
 const (
 	secureFolder  = "eusn-secure"
 	authorityCert = "ca.pem"
@@ -34,18 +34,17 @@ const (
 	metricsNetrc  = "metrics.netrc"
 )
 
-// secureOptions are what only init --secure knows.
+// secureOptions are the options of init --secure.
 type secureOptions struct {
-	on, renew bool
-	hosts     []string
+	enabled, renew bool
+	hosts          []string
 }
 
-// folderOf is where the keys of a configuration are.
+// folderOf returns the folder of a configuration's keys.
 func folderOf(file string) string { return filepath.Join(filepath.Dir(file), secureFolder) }
 
-// initSecure makes what a server needs that others than this machine reach: an
-// authority, a certificate, users, and a configuration that names them. It
-// replaces nothing.
+// initSecure creates the files of a server reachable from other machines: an authority, a
+// certificate, users, and a configuration with their paths. It replaces nothing.
 func initSecure(a *cli.App, path string, o secureOptions) error {
 	for _, h := range o.hosts {
 		if err := certs.CheckHost(h); err != nil {
@@ -60,11 +59,11 @@ func initSecure(a *cli.App, path string, o secureOptions) error {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %s exists and was not changed", dir),
 			"--renew for a new server certificate with the same authority and users; or a configuration file in another folder")
 	}
-	hosts, err := hostsOr(o.hosts)
+	hosts, err := completeHosts(o.hosts)
 	if err != nil {
 		return err
 	}
-	files, err := secrets(dir, hosts)
+	files, err := newSecrets(dir, hosts)
 	if err != nil {
 		return err
 	}
@@ -72,11 +71,12 @@ func initSecure(a *cli.App, path string, o secureOptions) error {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %w", err), "choose a configuration file in a folder that can be written")
 	}
 	a.Say("wrote %s: an authority, a certificate for %s, and a user for each role", dir, strings.Join(hosts, ", "))
-	return secureConfig(a, path, dir)
+	return writeConfig(a, path, dir)
 }
 
-// hostsOr are the hosts given, with this machine's loopback, or all of this machine's.
-func hostsOr(given []string) ([]string, error) {
+// completeHosts returns the given hosts with this machine's loopback, or all hosts of this
+// machine by default.
+func completeHosts(given []string) ([]string, error) {
 	if len(given) > 0 {
 		hosts := slices.Clone(given)
 		for _, h := range certs.LocalHosts("", nil) {
@@ -97,8 +97,8 @@ func hostsOr(given []string) ([]string, error) {
 	return certs.LocalHosts(name, addrs), nil
 }
 
-// secrets are the files of the folder.
-func secrets(dir string, hosts []string) (map[string][]byte, error) {
+// newSecrets returns the files of the folder.
+func newSecrets(dir string, hosts []string) (map[string][]byte, error) {
 	now := time.Now()
 	authority, err := certs.NewAuthority("eusn-stream authority of "+hosts[0], now)
 	if err != nil {
@@ -116,17 +116,17 @@ func secrets(dir string, hosts []string) (map[string][]byte, error) {
 			return nil, err
 		}
 		users += u.FormatLine() + "\n"
-		files[string(role)+".env"] = environment(u, password, hosts[0], filepath.Join(dir, authorityCert))
+		files[string(role)+".env"] = userEnvironment(u, password, hosts[0], filepath.Join(dir, authorityCert))
 	}
 	files[usersFile] = []byte(users)
-	return files, metricsSecrets(files)
+	return files, addMetricsSecrets(files)
 }
 
-// metricsSecrets adds the logins of the metrics port: a token for Prometheus, and
-// a person's name and password, with the hash of it for the port.
-func metricsSecrets(files map[string][]byte) error {
+// addMetricsSecrets adds the logins of the metrics port: a token for Prometheus, and a person's
+// name and password, with the password's hash for the port.
+func addMetricsSecrets(files map[string][]byte) error {
 	const name = "operator"
-	password := rand.Text() // 130 bits: bcrypt's least cost will do, for nobody guesses it
+	password := rand.Text() // 130 random bits are not guessable, so bcrypt's minimum cost is enough
 	hash, err := bcrypt.GenerateFromPassword([]byte(password), bcrypt.MinCost)
 	if err != nil {
 		return fmt.Errorf("config: %w", err)
@@ -137,9 +137,9 @@ func metricsSecrets(files map[string][]byte) error {
 	return nil
 }
 
-// environment is what a user's program is given: eusn-stream reads it from the
-// environment, other programs are told the same.
-func environment(u roles.User, password, host, ca string) []byte {
+// userEnvironment returns the environment file of a user's program: eusn-stream reads it from
+// the environment, other programs need the same values.
+func userEnvironment(u roles.User, password, host, ca string) []byte {
 	return fmt.Appendf(nil, `# %s: %s.
 # Copy this file and %s to the machine of that program; set the path below if they are not in the working directory.
 EUSN_NATS_URL=tls://%s
@@ -150,7 +150,7 @@ EUSN_NATS_INBOX_PREFIX=%s
 `, u.Name, u.Role.Purpose(), authorityCert, net.JoinHostPort(host, "4222"), cli.QuoteForShell(ca), u.Name, password, roles.InboxPrefix(u.Name))
 }
 
-// writeFolder makes a folder with files for its owner only, whole or not at all.
+// writeFolder creates a folder with files for its owner only, atomically.
 func writeFolder(dir string, files map[string][]byte) error {
 	tmp, err := os.MkdirTemp(filepath.Dir(dir), ".eusn-secure-*.tmp")
 	if err != nil {
@@ -162,7 +162,7 @@ func writeFolder(dir string, files map[string][]byte) error {
 		}
 	}
 	if err == nil {
-		err = os.Rename(tmp, dir) // fails where dir has come into being meanwhile, unless it is empty
+		err = os.Rename(tmp, dir) // fails if dir was created meanwhile and is not empty
 	}
 	if err != nil {
 		os.RemoveAll(tmp)
@@ -170,16 +170,16 @@ func writeFolder(dir string, files map[string][]byte) error {
 	return err
 }
 
-// secureConfig writes a configuration that uses the folder, or says what to put
-// into the one that is there.
-func secureConfig(a *cli.App, path, dir string) error {
+// writeConfig writes a configuration with the folder's files, or prints the lines for an
+// existing configuration.
+func writeConfig(a *cli.App, path, dir string) error {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	text, lines := string(config.DefaultYAML), ""
 	set := func(value string, path ...string) error {
 		last := len(path) - 1
-		lines += fmt.Sprintf("%s%s: %s\n", strings.Repeat("  ", last), path[last], inYAML(value))
+		lines += fmt.Sprintf("%s%s: %s\n", strings.Repeat("  ", last), path[last], quoteYAML(value))
 		var ok bool
-		if text, ok = setKey(text, path, inYAML(value)); !ok {
+		if text, ok = setKey(text, path, quoteYAML(value)); !ok {
 			return fmt.Errorf("BUG: default.yaml lacks %s", strings.Join(path, "."))
 		}
 		return nil
@@ -213,34 +213,34 @@ func secureConfig(a *cli.App, path, dir string) error {
 		}
 		a.Say("wrote %s, which uses it", path)
 	}
-	sayNext(a, path, dir)
+	printNextSteps(a, path, dir)
 	return nil
 }
 
 // setKey replaces the value of a key, by its path of groups, in default.yaml.
 func setKey(text string, path []string, value string) (string, bool) {
-	at := 0
+	offset := 0
 	for depth, name := range path {
 		line := fmt.Sprintf("\n%s%s:", strings.Repeat("  ", depth), name)
-		found := strings.Index(text[at:], line)
+		found := strings.Index(text[offset:], line)
 		if found < 0 {
 			return "", false
 		}
-		at += found + len(line)
+		offset += found + len(line)
 	}
-	return text[:at] + " " + value + text[at+strings.IndexByte(text[at:], '\n'):], true
+	return text[:offset] + " " + value + text[offset+strings.IndexByte(text[offset:], '\n'):], true
 }
 
-// inYAML quotes a path that is no plain text in YAML.
-func inYAML(s string) string {
+// quoteYAML quotes a path if YAML requires it.
+func quoteYAML(s string) string {
 	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") != "" || strings.HasPrefix(s, "-") {
 		return strconv.Quote(s)
 	}
 	return s
 }
 
-// sayNext says who gets which file.
-func sayNext(a *cli.App, path, dir string) {
+// printNextSteps prints the recipients of each file.
+func printNextSteps(a *cli.App, path, dir string) {
 	in := func(name string) string { return cli.QuoteForShell(filepath.Join(dir, name)) }
 	a.Say(`
 Set model in %[1]s, and start the stage here:
@@ -259,8 +259,8 @@ Keep %s where nobody else reads it: who has it can make certificates. %s is vali
 		in("reader.env"), in(metricsToken), in(metricsNetrc), in(authorityKey), in(serverCert))
 }
 
-// renewServer makes a new certificate of the server, with the authority that is
-// there, for the same hosts unless others are given.
+// renewServer creates a new server certificate with the existing authority, by default for the
+// same hosts.
 func renewServer(a *cli.App, dir string, hosts []string) error {
 	read := func(name string) (data []byte, err error) {
 		if data, err = os.ReadFile(filepath.Join(dir, name)); err != nil {
@@ -280,7 +280,7 @@ func renewServer(a *cli.App, dir string, hosts []string) error {
 		}
 	}
 	if len(hosts) > 0 {
-		hosts, err = hostsOr(hosts)
+		hosts, err = completeHosts(hosts)
 	} else {
 		hosts, err = certs.ReadHosts(old)
 	}
@@ -291,7 +291,8 @@ func renewServer(a *cli.App, dir string, hosts []string) error {
 	if err != nil {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("config: %s: %w", dir, err), "a new folder: move this one away, then eusn-stream config init --secure; every client needs the new "+authorityCert)
 	}
-	// Key and certificate are two files: a server that starts between them is refused with a sentence.
+	// Key and certificate are two files: a server that starts between the two writes refuses
+	// them with an error.
 	for _, f := range []struct {
 		name string
 		data []byte

@@ -15,11 +15,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// config init --secure makes files that fit each other, replaces none, and
-// renews only the server's certificate. What the roles do with them is
-// TestSecurePlant's (internal/cli/live).
+// config init --secure creates matching files, replaces no file, and renews only the server's
+// certificate. TestSecurePlant (internal/cli/live) tests the roles.
 func TestConfigInitSecure(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "a plant") // a path that must be quoted
+	dir := filepath.Join(t.TempDir(), "a plant") // a path that requires quotes
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +35,7 @@ func TestConfigInitSecure(t *testing.T) {
 	clitest.Must(t, "config", "init", "--secure", file)
 	clitest.Must(t, "config", "check", file)
 	ca, cert, users := read("ca.pem"), read("server.pem"), read("users")
-	trusts(t, keys)
+	checkTrust(t, keys)
 	for _, role := range []string{"sensor", "gateway", "stage", "reader", "analyst", "labeller", "alarms", "operator"} {
 		env := read(role + ".env")
 		_, rest, _ := strings.Cut(env, "EUSN_NATS_PASSWORD=")
@@ -65,15 +64,15 @@ func TestConfigInitSecure(t *testing.T) {
 	if read("ca.pem") != ca || read("users") != users || read("server.pem") == cert {
 		t.Error("--renew makes another certificate, and nothing else")
 	}
-	trusts(t, keys)
+	checkTrust(t, keys)
 	r := clitest.Must(t, "config", "init", "--secure", "--renew", "--host", "other.example", file)
-	if trusts(t, keys); !strings.Contains(r.ErrOut, "other.example, localhost, 127.0.0.1") {
+	if checkTrust(t, keys); !strings.Contains(r.ErrOut, "other.example, localhost, 127.0.0.1") {
 		t.Errorf("--renew --host says\n%s", r.ErrOut)
 	}
 	clitest.Write(t, filepath.Join(keys, "ca.key"), read("server.key"))
 	clitest.Exec(t, t.Context(), "config", "init", "--secure", "--renew", file).Want(t, cli.ExitFailure, "the key does not match the certificate", "try:")
 
-	// A configuration that is there stays, and is told what to hold.
+	// An existing configuration stays, and the command prints the lines to add.
 	other := filepath.Join(t.TempDir(), "c.yaml")
 	clitest.Write(t, other, "job: mine\n")
 	r = clitest.Must(t, "config", "init", "--secure", other)
@@ -88,8 +87,8 @@ func TestConfigInitSecure(t *testing.T) {
 	}
 }
 
-// trusts checks that the server's files fit each other, and the authority.
-func trusts(t *testing.T, keys string) {
+// checkTrust checks that the server's files match each other and the authority.
+func checkTrust(t *testing.T, keys string) {
 	t.Helper()
 	pair, err := tls.LoadX509KeyPair(filepath.Join(keys, "server.pem"), filepath.Join(keys, "server.key"))
 	if err != nil {

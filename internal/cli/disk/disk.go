@@ -21,63 +21,63 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
-// When a running stage says how its disk fills: after First, when the rate has
-// settled, and then at every Every.
+// Times of a running stage's disk reports: after First, when the rate is stable, then every
+// Every.
 const (
 	First = 2 * time.Minute
 	Every = time.Hour
 )
 
-// soon is the number of days below which a disk that fills is a warning.
+// soon is the number of days until a full disk below which a report is a warning.
 const soon = 7
 
-// space is what a job may still store; of names the disk or the limit.
+// space is the free space of a job, and the disk or limit that defines it.
 type space struct {
-	bytes float64 // NaN = not known
-	of    string
-	used  float64 // share of the whole; 0 = not known
+	bytes     float64 // NaN = unknown
+	limitedBy string
+	used      float64 // used fraction of the whole; 0 = unknown
 }
 
-// boundedBy are the keys of the configuration that bound each NATS stream.
+// boundedBy are the configuration keys that limit each NATS stream.
 var boundedBy = map[string]string{"IN": "input.max_age or input.max_bytes", "OUT": "output.keep", "DLQ": "dead_letters.keep"}
 
 func streamKind(name string) string { return name[strings.LastIndexByte(name, '-')+1:] }
 
-// Follow measures what a job writes and logs how its disk fills, until ctx
-// ends. A server that does not answer is asked again.
-func Follow(ctx context.Context, log *slog.Logger, b *server.Broker, c config.Config, first, every time.Duration) {
+// LogGrowth measures a job's output and logs the growth of its disk use until ctx ends. It
+// retries if the server does not answer.
+func LogGrowth(ctx context.Context, log *slog.Logger, b *server.Broker, c config.Config, first, interval time.Duration) {
 	nc, err := b.Dial(ctx, "eusn-stream/"+c.Job+"/disk")
 	if err != nil {
 		log.Warn("disk use is not monitored", "err", err)
 		return
 	}
 	defer nc.Close()
-	var before admin.Stored
-	began := false
+	var previous admin.Stored
+	started := false
 	for wait := time.Duration(0); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(wait):
 		}
-		now, room, err := look(ctx, nc, b, c)
+		current, room, err := measure(ctx, nc, b, c)
 		switch {
 		case err != nil:
 			log.Debug("disk use could not be read", "err", err)
 			wait = first
 			continue
-		case began:
-			logGrowth(log, now.Since(before), room)
-			wait = every
+		case started:
+			logGrowth(log, current.Since(previous), room)
+			wait = interval
 		default:
-			began, wait = true, first
+			started, wait = true, first
 		}
-		before = now
+		previous = current
 	}
 }
 
-// look asks what a job has stored, and what room there is.
-func look(ctx context.Context, nc *nats.Conn, b *server.Broker, c config.Config) (admin.Stored, space, error) {
+// measure returns the stored amounts of a job, and its free space.
+func measure(ctx context.Context, nc *nats.Conn, b *server.Broker, c config.Config) (admin.Stored, space, error) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	js, err := jetstream.New(nc)
@@ -88,42 +88,42 @@ func look(ctx context.Context, nc *nats.Conn, b *server.Broker, c config.Config)
 	if err != nil {
 		return admin.Stored{}, space{}, err
 	}
-	now, err := j.Stored(ctx)
+	stored, err := j.Stored(ctx)
 	if err != nil {
-		return now, space{}, err
+		return stored, space{}, err
 	}
 	if b.Embedded != nil {
-		return now, localRoom(b.Embedded, c.Server.Dir), nil
+		return stored, localRoom(b.Embedded, c.Server.Dir), nil
 	}
-	return now, accountRoom(ctx, js), nil
+	return stored, accountRoom(ctx, js), nil
 }
 
-// localRoom is what the embedded server may still store: its own limit, three
-// quarters of what was free when it started, or the disk, if that has less.
+// localRoom returns the free space of the embedded server: its own limit, three quarters of the
+// free space at its start, or the disk's free space if smaller.
 func localRoom(s *natsserver.Server, dir string) space {
-	room := space{bytes: math.NaN(), of: "the server's limit (three quarters of the free space at its start)"}
+	room := space{bytes: math.NaN(), limitedBy: "the server's limit (three quarters of the free space at its start)"}
 	if bytes, ok := s.FreeBytes(); ok {
 		room.bytes = float64(bytes)
 	}
 	if free, _, ok := diskFree(dir); ok && !(room.bytes <= float64(free)) {
-		room = space{bytes: float64(free), of: "the disk of " + dir}
+		room = space{bytes: float64(free), limitedBy: "the disk of " + dir}
 	}
-	if free, of, ok := diskFree(dir); ok {
-		room.used = 1 - float64(free)/float64(max(of, 1))
+	if free, total, ok := diskFree(dir); ok {
+		room.used = 1 - float64(free)/float64(max(total, 1))
 	}
 	return room
 }
 
-// accountRoom is what the account may still store on another's server.
+// accountRoom returns the free space of the account on an external server.
 func accountRoom(ctx context.Context, js jetstream.JetStream) space {
 	info, err := js.AccountInfo(ctx)
 	if err != nil || info.Limits.MaxStore < 0 {
-		return space{bytes: math.NaN(), of: "the server's disk (only its operator can see it)"}
+		return space{bytes: math.NaN(), limitedBy: "the server's disk (only its operator can see it)"}
 	}
 	return space{max(0, float64(info.Limits.MaxStore)-float64(info.Store)), "the account's max_store", float64(info.Store) / float64(max(info.Limits.MaxStore, 1))}
 }
 
-// logGrowth says in a line how the disk fills.
+// logGrowth logs one line about the growth.
 func logGrowth(log *slog.Logger, g admin.Growth, room space) {
 	say, days := log.Info, math.Inf(1)
 	args := []any{"gb_a_day", gigabytes(g.PerDay())}
@@ -135,7 +135,7 @@ func logGrowth(log *slog.Logger, g admin.Growth, room space) {
 		days = g.Full(room.bytes)
 		args = append(args, "free_gb", gigabytes(room.bytes))
 	}
-	args = append(args, "free_of", room.of)
+	args = append(args, "free_of", room.limitedBy)
 	if !math.IsInf(days, 1) {
 		args = append(args, "full_in_days", fmt.Sprintf("%.1f", days))
 		if days < soon {
@@ -152,7 +152,7 @@ func logGrowth(log *slog.Logger, g admin.Growth, room space) {
 	say("disk: "+boundsText(g, days), args...)
 }
 
-// boundsText says what keeps a job's NATS streams from growing for ever.
+// boundsText describes the limits of a job's NATS streams.
 func boundsText(g admin.Growth, days float64) string {
 	var unbounded, bounded []string
 	for _, s := range g.Streams {
@@ -179,23 +179,22 @@ func boundsText(g admin.Growth, days float64) string {
 	return text
 }
 
-// gigabytes has the digits that matter.
+// gigabytes formats bytes as GB with three digits.
 func gigabytes(bytes float64) string { return fmt.Sprintf("%.3g", bytes/1e9) }
 
-// finding is what doctor prints of the disk.
+// finding is doctor's result about the disk.
 type finding struct{ status, sentence string }
 
-// Check says for doctor how a job fills its disk: from what is stored where
-// the job is to be seen, else by what the configuration bounds. The status is ok or
-// note.
+// Check returns doctor's result about the disk use of a job: from the stored amounts if the job
+// is reachable, otherwise from the limits in the configuration. The status is ok or note.
 func Check(ctx context.Context, c config.Config) (status, sentence string) {
-	f := check(ctx, c)
+	f := checkJob(ctx, c)
 	return f.status, f.sentence
 }
 
-func check(ctx context.Context, c config.Config) finding {
+func checkJob(ctx context.Context, c config.Config) finding {
 	if c.NATS.URL == "" {
-		return planned(c)
+		return describePlan(c)
 	}
 	f := finding{"note", fmt.Sprintf("the disk use of job %q is unknown", c.Job)}
 	b := &server.Broker{Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
@@ -207,7 +206,7 @@ func check(ctx context.Context, c config.Config) finding {
 		return f
 	}
 	defer nc.Close()
-	held, room, err := look(ctx, nc, b, c)
+	stored, room, err := measure(ctx, nc, b, c)
 	if errors.Is(err, admin.ErrNoJob) {
 		f.sentence += ": the job has not run there. " + keysText(c)
 		return f
@@ -216,11 +215,11 @@ func check(ctx context.Context, c config.Config) finding {
 		f.sentence += fmt.Sprintf(": %v.", err)
 		return f
 	}
-	return average(held.Average(), room)
+	return describeAverage(stored.Average(), room)
 }
 
-// average words what a job has stored so far.
-func average(g admin.Growth, room space) finding {
+// describeAverage describes the stored amounts of a job.
+func describeAverage(g admin.Growth, room space) finding {
 	f, days := finding{"ok", ""}, math.Inf(1)
 	if !math.IsNaN(room.bytes) {
 		days = g.Full(room.bytes)
@@ -238,9 +237,9 @@ func average(g admin.Growth, room space) finding {
 		}
 	}
 	if math.IsNaN(room.bytes) {
-		f.sentence += fmt.Sprintf("; the free space of %s is unknown", room.of)
+		f.sentence += fmt.Sprintf("; the free space of %s is unknown", room.limitedBy)
 	} else {
-		f.sentence += fmt.Sprintf("; %s GB are free of %s", gigabytes(room.bytes), room.of)
+		f.sentence += fmt.Sprintf("; %s GB are free of %s", gigabytes(room.bytes), room.limitedBy)
 	}
 	if !math.IsInf(days, 1) {
 		f.status = "note"
@@ -254,34 +253,34 @@ func average(g admin.Growth, room space) finding {
 	return f
 }
 
-// planned is of an embedded server, which doctor does not start.
-func planned(c config.Config) finding {
+// describePlan describes an embedded server, which doctor does not start.
+func describePlan(c config.Config) finding {
 	f := finding{"ok", "the free disk space cannot be read on this system. "}
 	dir := Existing(c.Server.Dir)
-	free, of, ok := diskFree(dir)
+	free, total, ok := diskFree(dir)
 	if ok {
 		f.sentence = fmt.Sprintf("%s GB are free for %s. ", gigabytes(float64(free)), c.Server.Dir)
 	}
 	if unboundedKeys(c) != nil {
 		f.status = "note"
 	}
-	if status, sentence := fillText(free, of); ok && status != "" {
+	if status, sentence := fillText(free, total); ok && status != "" {
 		f.status, f.sentence = status, f.sentence+sentence
 	}
 	f.sentence += keysText(c)
 	return f
 }
 
-// warnShare is how much of a disk may be used before that is worth a warning.
+// warnShare is the used fraction of a disk above which a report is a warning.
 const warnShare = .85
 
-// leastFree is what the embedded server needs to store anything: a block of each NATS stream.
-const leastFree = 16 << 20
+// minFree is the minimum for the embedded server to store anything: one block per NATS stream.
+const minFree = 16 << 20
 
-// fillText words that a disk is full or nearly so; the status is empty where it is not.
-func fillText(free, of uint64) (status, sentence string) {
-	switch used := 1 - float64(free)/float64(max(of, 1)); {
-	case free < leastFree:
+// fillText describes a full or nearly full disk; otherwise the status is empty.
+func fillText(free, total uint64) (status, sentence string) {
+	switch used := 1 - float64(free)/float64(max(total, 1)); {
+	case free < minFree:
 		return "problem", "The disk is full: nothing can be stored, and no prediction is made. Free space on it, or use --dir with a directory on another disk, into which the data directory was copied while no stage runs. "
 	case used > warnShare:
 		return "note", fmt.Sprintf("%.0f %% of the disk are used. ", 100*used)
@@ -289,8 +288,7 @@ func fillText(free, of uint64) (status, sentence string) {
 	return "", ""
 }
 
-// unboundedKeys are the keys that would bound what a configuration leaves to
-// the disk.
+// unboundedKeys lists the keys for limits missing in the configuration.
 func unboundedKeys(c config.Config) (keys []string) {
 	if c.Input.MaxAge == 0 && c.Input.MaxBytes == 0 {
 		keys = append(keys, "the input ("+boundedBy["IN"]+")")
@@ -311,8 +309,8 @@ func keysText(c config.Config) string {
 	return "The configuration limits input, predictions and dead letters of a new job."
 }
 
-// Existing is a directory, or the nearest parent that exists: it would be made
-// there.
+// Existing returns a directory, or its nearest existing parent, on whose disk it would be
+// created.
 func Existing(dir string) string {
 	for {
 		if _, err := os.Stat(dir); err == nil || dir == filepath.Dir(dir) {

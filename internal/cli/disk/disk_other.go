@@ -2,5 +2,5 @@
 
 package disk
 
-// diskFree is not known on this system; the server's own limit is.
+// diskFree is unavailable on this system; the server's own limit applies.
 func diskFree(string) (bytes, of uint64, ok bool) { return 0, 0, false }

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 )
 
-// The words for each kind of growth.
+// The text for each kind of growth.
 func TestDiskWords(t *testing.T) {
 	grows := func(perDay float64, most ...float64) (g admin.Growth) {
 		for i, name := range []string{"EUSN-IN", "EUSN-OUT", "EUSN-DLQ"} {
@@ -41,7 +41,7 @@ func TestDiskWords(t *testing.T) {
 		{grows(1e9, ever, ever, ever), math.NaN(), "INFO", []string{"free_of=\"the disk\""}, "free_gb"},
 	} {
 		var b bytes.Buffer
-		logGrowth(slog.New(slog.NewTextHandler(&b, nil)), c.g, space{bytes: c.free, of: "the disk"})
+		logGrowth(slog.New(slog.NewTextHandler(&b, nil)), c.g, space{bytes: c.free, limitedBy: "the disk"})
 		for _, want := range append(c.says, "level="+c.level) {
 			if !strings.Contains(b.String(), want) {
 				t.Errorf("lacks %q: %s", want, b.String())
@@ -56,19 +56,19 @@ func TestDiskWords(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Server.Dir = filepath.Join(t.TempDir(), "a", "b")
-	if f := planned(c); f.status != "note" || !strings.Contains(f.sentence, "the input (input.max_age or input.max_bytes), the predictions (output.keep)") || !strings.Contains(f.sentence, "GB are free") {
+	if f := describePlan(c); f.status != "note" || !strings.Contains(f.sentence, "the input (input.max_age or input.max_bytes), the predictions (output.keep)") || !strings.Contains(f.sentence, "GB are free") {
 		t.Errorf("%+v", f)
 	}
 	c.Input.MaxAge, c.Output.Keep = time.Hour, 5
-	if f := planned(c); f.status != "ok" && !strings.Contains(f.sentence, "of the disk are used") {
+	if f := describePlan(c); f.status != "ok" && !strings.Contains(f.sentence, "of the disk are used") {
 		t.Errorf("%+v", f)
 	}
-	if f := average(grows(1e9, 2e9, 2e9, 2e9), space{bytes: 9e9, of: "the disk"}); f.status != "ok" || !strings.HasSuffix(f.sentence, ".") {
+	if f := describeAverage(grows(1e9, 2e9, 2e9, 2e9), space{bytes: 9e9, limitedBy: "the disk"}); f.status != "ok" || !strings.HasSuffix(f.sentence, ".") {
 		t.Errorf("%+v", f)
 	}
 }
 
-// A disk that is full is a problem, and one of which more than 85 % are used is worth a warning.
+// A full disk is a problem, and above 85 % used is a warning.
 func TestFullDisk(t *testing.T) {
 	for _, c := range []struct {
 		free, of uint64

@@ -2,7 +2,7 @@ package disk
 
 import "golang.org/x/sys/windows"
 
-// diskFree is what this user may still write on a directory's disk, and of how many bytes.
+// diskFree returns the free space for this user on a directory's disk, and the total.
 func diskFree(dir string) (bytes, of uint64, ok bool) {
 	at, err := windows.UTF16PtrFromString(dir)
 	if err == nil {

@@ -1,5 +1,4 @@
-// Package disk says how a job fills its server's disk: what "run" logs about it, and
-// what "doctor" finds.
+// Package disk reports the growth of a job's disk use, in the log of "run" and in "doctor".
 //
 // # Files
 //

@@ -20,7 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// What a running stage logs about its disk, and what doctor says about the job.
+// The log of a running stage about its disk, and doctor's result for the job.
 func TestDiskIsForetold(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
@@ -43,9 +43,9 @@ func TestDiskIsForetold(t *testing.T) {
 	done := make(chan bool)
 	go func() {
 		defer close(done)
-		disk.Follow(ctx, slog.New(slog.NewTextHandler(&log, nil)), b, c, 300*time.Millisecond, 300*time.Millisecond)
+		disk.LogGrowth(ctx, slog.New(slog.NewTextHandler(&log, nil)), b, c, 300*time.Millisecond, 300*time.Millisecond)
 	}()
-	for !strings.Contains(log.String(), "in_gb=") { // the first line is of a job at rest
+	for !strings.Contains(log.String(), "in_gb=") { // the first line is for an idle job
 		time.Sleep(20 * time.Millisecond)
 		if ctx.Err() != nil {
 			t.Fatalf("nothing said of the disk:\n%s", log.String())
@@ -91,7 +91,7 @@ func publishJunk(t *testing.T, url string, n int) {
 	})
 }
 
-// purgeFirst drops the oldest dead letter, as the server does for newer ones.
+// purgeFirst deletes the oldest dead letter, as the server does for newer dead letters.
 func purgeFirst(t *testing.T, url string) {
 	t.Helper()
 	clitest.OnServer(t, url, func(js jetstream.JetStream) error {

@@ -83,12 +83,12 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 		return err
 	}
 	defer b.Close()
-	ctx = b.Heed(ctx)
+	ctx = b.EndOnRefusal(ctx)
 	failure := func(err error) error {
 		if errors.Is(err, admin.ErrNoJob) {
 			return server.NoJob(ctx, b, err, "eusn-stream job replace, with the same flags and")
 		}
-		return replaceFailure(b.Lacking(err), o)
+		return replaceFailure(b.ExplainRefusal(err), o)
 	}
 	base := &pipeline.Job{Config: server.PipelineConfig(c), Dial: b.Dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
 	if o.abandon {

@@ -93,13 +93,13 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 		return err
 	}
 	defer b.Close()
-	ctx = b.Heed(ctx)
+	ctx = b.EndOnRefusal(ctx)
 	job := &pipeline.Job{Config: server.PipelineConfig(c), Dial: b.Dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
 	failure := func(err error) error {
 		if errors.Is(err, admin.ErrNoJob) {
 			return server.NoJob(ctx, b, err, "eusn-stream job resize, with the same flags and")
 		}
-		return resizeFailure(b.Lacking(err), o)
+		return resizeFailure(b.ExplainRefusal(err), o)
 	}
 	switch {
 	case o.abandon:

@@ -204,8 +204,8 @@ func runBackfill(ctx context.Context, a *cli.App, c config.Config, o backfillOpt
 			return err
 		}
 		defer b.Close()
-		ctx = b.Heed(ctx)
-		lacking = b.Lacking
+		ctx = b.EndOnRefusal(ctx)
+		lacking = b.ExplainRefusal
 		job.Dial = func(ctx context.Context, name string) (*nats.Conn, error) {
 			return b.Dial(ctx, "eusn-stream/"+c.Job+"/"+name)
 		}

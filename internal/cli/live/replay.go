@@ -171,7 +171,7 @@ func runReplay(ctx context.Context, a *cli.App, c config.Config, o replayOptions
 		return err
 	}
 	defer b.Close()
-	ctx = b.Heed(ctx)
+	ctx = b.EndOnRefusal(ctx)
 	nc, err := b.Dial(ctx, "eusn-stream/"+c.Job+"/replay")
 	if err != nil {
 		return err
@@ -184,7 +184,7 @@ func runReplay(ctx context.Context, a *cli.App, c config.Config, o replayOptions
 		Progress: func(now producer.Published) { p.Report(int64(now.Rows), src.rows, "samples published") },
 	}.Publish(ctx, nc, source.Until(ctx, src))
 	p.Close()
-	err = b.Lacking(err)
+	err = b.ExplainRefusal(err)
 	if err == nil || done.Streams > 0 {
 		err = errors.Join(printPublished(a, done), err)
 	}

@@ -243,7 +243,7 @@ func (r *stageRun) follow(ctx context.Context, cancel func()) {
 	}
 	r.followers.Go(func() { logStatus(ctx, log, r.counters) })
 	r.followers.Go(func() { service.Notify(ctx, log, func() string { return statusLine(r.counters) }) })
-	r.followers.Go(func() { disk.Follow(ctx, log, b, c, disk.First, disk.Every) })
+	r.followers.Go(func() { disk.LogGrowth(ctx, log, b, c, disk.First, disk.Every) })
 	if r.printer != nil {
 		r.followers.Go(func() {
 			if r.printed = r.printer.run(ctx); r.printed != nil {
@@ -271,7 +271,7 @@ func (r *stageRun) reportEnd(err error) error {
 			return cli.Fail(cli.ExitFailure, broken, "start it again when the cause is gone: it continues from there, and acknowledged messages are kept")
 		}
 	}
-	return errors.Join(stopFailure(server.Lost(err), r.conf.Stage.StopTimeout), r.printed)
+	return errors.Join(stopFailure(server.AddAdvice(err), r.conf.Stage.StopTimeout), r.printed)
 }
 
 // checkFiles refuses to start where clients could take the files that the store needs.

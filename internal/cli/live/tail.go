@@ -93,7 +93,7 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		return err
 	}
 	defer b.Close()
-	ctx = b.Heed(ctx)
+	ctx = b.EndOnRefusal(ctx)
 	nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/tail")
 	if err != nil {
 		return err
@@ -109,7 +109,7 @@ func tail(ctx context.Context, a *cli.App, c config.Config, o tailOptions) error
 		span.Begun = func() { a.Say("reading the predictions of job %s; Ctrl-C stops", c.Job) }
 	}
 	var printed int
-	err = b.Lacking(consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, &chosen, &printed)))
+	err = b.ExplainRefusal(consumer.Read(ctx, js, c.Job, span, tailTo(a.Stdout, a.JSON, &chosen, &printed)))
 	if err == nil && span.Stored {
 		err = cli.OrInterrupted(ctx.Err(), "not all stored predictions were printed")
 	}

@@ -225,7 +225,7 @@ func (l *learning) run(ctx context.Context, command string) error {
 		return err
 	}
 	defer b.Close()
-	ctx = b.Heed(ctx)
+	ctx = b.EndOnRefusal(ctx)
 	nc, js, err := b.Open(ctx, "eusn-stream/"+l.conf.Job+"/learn")
 	if err != nil {
 		return err
@@ -244,7 +244,7 @@ func (l *learning) run(ctx context.Context, command string) error {
 	if errors.Is(err, admin.ErrNoJob) {
 		return server.NoJob(ctx, b, err, command)
 	}
-	return l.failure(b.Lacking(err))
+	return l.failure(b.ExplainRefusal(err))
 }
 
 // newJob makes the job that features are computed with, as a worker has it.

@@ -263,7 +263,7 @@ func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions
 		return err
 	}
 	defer b.Close()
-	ctx = b.Heed(ctx)
+	ctx = b.EndOnRefusal(ctx)
 	w.Files, w.Rows = files, archive.GroupRows(len(files.Channels))
 	p := a.Progress()
 	defer p.Close()
@@ -287,7 +287,7 @@ func recordJob(ctx context.Context, a *cli.App, c config.Config, o recordOptions
 	if w.Follow && errors.Is(err, context.Canceled) && at.Recording != "" { // what ends it
 		err = nil
 	}
-	if known := new(cli.Failure); errors.As(b.Lacking(err), &known) {
+	if known := new(cli.Failure); errors.As(b.ExplainRefusal(err), &known) {
 		return known
 	}
 	if err != nil {
@@ -371,7 +371,7 @@ Exit code 5: a file, or the log, differs.`,
 			return err
 		}
 		defer b.Close()
-		ctx = b.Heed(ctx)
+		ctx = b.EndOnRefusal(ctx)
 		p := a.Progress()
 		v, err := replay.VerifyRecording(ctx, job, replay.Record{Dir: args[0], Files: files, Takes: streamsNamed}, func(file, of int) {
 			p.Report(int64(file), int64(of), "files compared")
@@ -383,7 +383,7 @@ Exit code 5: a file, or the log, differs.`,
 		case errors.Is(err, fs.ErrNotExist):
 			return cli.Fail(cli.ExitFailure, err, "the folder that record wrote to, and --job with the job's name")
 		case err != nil:
-			return recordFailure(b.Lacking(err), args[0], record.Position{})
+			return recordFailure(b.ExplainRefusal(err), args[0], record.Position{})
 		}
 		if a.JSON {
 			return a.PrintJSON(v)

@@ -1,5 +1,4 @@
-// Package models reads and prints model files, for "model" and for every command
-// that takes one.
+// Package models reads and prints model files, for "model" and for all commands with a model.
 //
 // # Files
 //

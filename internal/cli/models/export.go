@@ -15,10 +15,10 @@ import (
 
 type exportRun struct {
 	edge.Options
-	out   string
-	c     bool
-	html  bool
-	force bool
+	output string
+	c      bool
+	html   bool
+	force  bool
 }
 
 func newModelExport(a *cli.App) *cobra.Command {
@@ -43,7 +43,7 @@ front end are refused.`,
 	f := cmd.Flags()
 	f.BoolVar(&e.c, "c", false, "write a C header")
 	f.BoolVar(&e.html, "html", false, "write a page")
-	f.StringVarP(&e.out, "out", "o", "", "file to write (default: the model's name with .h or .html)")
+	f.StringVarP(&e.output, "out", "o", "", "file to write (default: the model's name with .h or .html)")
 	f.BoolVar(&e.force, "force", false, "overwrite an existing file")
 	f.StringVar(&e.Name, "name", "eusn", "with --c: what all names in it begin with: small letters, digits and _")
 	f.StringVar(&e.Readout, "readout", "", "readout that predicts (default: the only one)")
@@ -52,20 +52,20 @@ front end are refused.`,
 		if e.c == e.html {
 			return errors.New("want one of --c and --html")
 		}
-		return a.Do(func(context.Context, []string) error { return export(a, args[0], e) })(cmd, args)
+		return a.Do(func(context.Context, []string) error { return exportModel(a, args[0], e) })(cmd, args)
 	}
 	return cmd
 }
 
-func export(a *cli.App, path string, e exportRun) error {
+func exportModel(a *cli.App, path string, e exportRun) error {
 	ending, write := ".h", edge.C
 	if e.html {
 		ending, write = ".html", edge.HTML
 	}
-	if e.out == "" {
-		e.out = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) + ending
+	if e.output == "" {
+		e.output = strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) + ending
 	}
-	if err := cli.MayWrite(e.out, e.force, path); err != nil {
+	if err := cli.MayWrite(e.output, e.force, path); err != nil {
 		return err
 	}
 	m, err := Load(path)
@@ -83,15 +83,15 @@ func export(a *cli.App, path string, e exportRun) error {
 		}
 		return cli.Fail(cli.ExitFailure, err, next)
 	}
-	if err := cli.ReplaceFile(e.out, text.Bytes(), cli.Public); err != nil {
+	if err := cli.ReplaceFile(e.output, text.Bytes(), cli.Public); err != nil {
 		return cli.Fail(cli.ExitFailure, err, "choose another name")
 	}
 	if a.JSON {
 		return a.PrintJSON(struct {
 			Path string `json:"path"`
 			edge.Size
-		}{e.out, size})
+		}{e.output, size})
 	}
-	a.Print("%s: %d bytes of memory for each stream, %d bytes of constants", e.out, size.State, size.Constants)
+	a.Print("%s: %d bytes of memory for each stream, %d bytes of constants", e.output, size.State, size.Constants)
 	return nil
 }

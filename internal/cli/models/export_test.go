@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// A model file becomes a header that compiles and passes its own test; what is there is
-// not replaced; a model that cannot be exported says which part it is.
+// A model file becomes a header that compiles and passes its own test; an existing file is not
+// replaced; the error for a model without export names the reason.
 func TestExport(t *testing.T) {
 	dir := t.TempDir()
 	s, err := reservoir.Bank("tiny", 1)

@@ -7,22 +7,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// perRow is how many samples become one that the network sees.
-func perRow(f *reservoir.Front) int {
+// samplesPerRow returns the number of samples per input of the network.
+func samplesPerRow(f *reservoir.Front) int {
 	if f == nil {
 		return 1
 	}
 	return max(1, f.Decimate)
 }
 
-// FrontText says in words what a model's front end does, part by part.
+// FrontText describes a model's front end in words, part by part.
 func FrontText(r Report) string {
 	f, rate := r.Front, r.Training.Rate
 	length := func(n int) string {
 		if rate == 0 {
 			return fmt.Sprintf("%d samples", n)
 		}
-		return fmt.Sprintf("%d samples (%s s)", n, seconds(float64(n)/rate))
+		return fmt.Sprintf("%d samples (%s s)", n, formatSeconds(float64(n)/rate))
 	}
 	var parts []string
 	for _, p := range []struct {

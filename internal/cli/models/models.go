@@ -20,10 +20,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// MaxClassWidth is how many characters of a class a table shows.
+// MaxClassWidth is the maximum number of characters of a class in a table.
 const MaxClassWidth = 24
 
-// NewCommand is "model" and what is under it.
+// NewCommand returns the command "model" with its subcommands.
 func NewCommand(a *cli.App) *cobra.Command {
 	return cli.Group("model", "Inspect and export model files; publish, try, promote and roll back the models of a job", newModelInspect(a), newModelVerify(a), newModelExport(a))
 }
@@ -36,7 +36,7 @@ func Load(path string) (*reservoir.Model, error) {
 	m, err := reservoir.Load(path)
 	switch {
 	case errors.Is(err, reservoir.ErrModel):
-		// No command that writes to path: it may be an archive given by mistake.
+		// No advice with a command that writes to path: the path may be an archive by mistake.
 		return nil, cli.Fail(cli.ExitFailure, err, "another file, or train a model with eusn-stream offline retrain")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --out "+cli.QuoteForShell(path))
@@ -44,7 +44,7 @@ func Load(path string) (*reservoir.Model, error) {
 	return m, cli.Fail(cli.ExitFailure, err, "another file")
 }
 
-// LoadForStage loads a model that a stage may run.
+// LoadForStage loads a model and checks that a stage can run it.
 func LoadForStage(path string) (*reservoir.Model, error) {
 	m, err := Load(path)
 	if err != nil {
@@ -56,7 +56,7 @@ func LoadForStage(path string) (*reservoir.Model, error) {
 	return m, nil
 }
 
-// Report is what inspect prints.
+// Report is the result of inspect.
 type Report struct {
 	Path     string                    `json:"path"`
 	SHA256   string                    `json:"sha256"`
@@ -68,32 +68,32 @@ type Report struct {
 	Policy   reservoir.Policy          `json:"policy"`
 	Front    *reservoir.Front          `json:"front,omitempty"`
 	Training reservoir.Training        `json:"training"`
-	Remarks  []reservoir.ChannelRemark `json:"channel_remarks,omitempty"` // on channels that the network does not see, or rounded
-	Modes    *modesReport              `json:"modes,omitempty"`           // how the states forget; absent where members are too large
+	Remarks  []reservoir.ChannelRemark `json:"channel_remarks,omitempty"` // about unused or rounded channels
+	Modes    *modesReport              `json:"modes,omitempty"`           // decay of the states; absent if members are too large
 }
 
 type readoutReport struct {
 	Name        string   `json:"name"`
 	Classes     []string `json:"classes"`
 	Features    int      `json:"features"`
-	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: not known
+	Temperature float64  `json:"temperature,omitzero"` // of probabilities; 0: unknown
 
-	Coverage *readout.Coverage `json:"coverage,omitempty"` // of sets of classes; nil: it makes none
+	Coverage *readout.Coverage `json:"coverage,omitempty"` // of sets of classes; nil: no sets
 	Abstain  *abstain.Rule     `json:"abstain,omitempty"`  // nil: every prediction is an answer
-	Early    *early.Rule       `json:"early,omitempty"`    // when a prefix suffices; nil: it does not know
+	Early    *early.Rule       `json:"early,omitempty"`    // nil: no early predictions
 	Novelty  *noveltyReport    `json:"novelty,omitempty"`  // nil: no detector
-	Interval *readout.Interval `json:"interval,omitempty"` // nil: it predicts classes; else a number, called as its one class
+	Interval *readout.Interval `json:"interval,omitempty"` // nil: predicts classes; otherwise predicts a number, named as its only class
 }
 
-// noveltyReport is a detector of what is unlike the training part.
+// noveltyReport describes a novelty detector.
 type noveltyReport struct {
 	Dimensions int     `json:"dimensions"`
-	Sequences  int     `json:"sequences"`          // of which the p-values are
-	Level      float32 `json:"level"`              // p-values up to it are novel
-	Detects    bool    `json:"detects"`            // the readout's class is whether it is novel
-	Inputs     int     `json:"inputs"`             // values that say what the inputs are like
-	ByPlace    bool    `json:"by_place,omitempty"` // residuals are divided by what is usual at their place
-	Between    int     `json:"between,omitempty"`  // of the dimensions: directions between classes
+	Sequences  int     `json:"sequences"`          // number of sequences for the p-values
+	Level      float32 `json:"level"`              // p-values up to this level are novel
+	Detects    bool    `json:"detects"`            // whether the readout's class is the novelty
+	Inputs     int     `json:"inputs"`             // number of values about the inputs
+	ByPlace    bool    `json:"by_place,omitempty"` // residuals are divided by their usual size at their position
+	Between    int     `json:"between,omitempty"`  // dimensions between classes
 }
 
 // Inspect reads the model file at path and describes it.
@@ -105,7 +105,7 @@ func Inspect(path string) (Report, error) {
 	return Describe(m, path)
 }
 
-// Describe describes a model of that name.
+// Describe describes a model with a name.
 func Describe(m *reservoir.Model, path string) (Report, error) {
 	sum, err := m.Fingerprint()
 	if err != nil {
@@ -220,27 +220,27 @@ func printReadout(a *cli.App, h readoutReport) {
 		printRow(a, "readout", "%s: %d classes: %s", h.Name, len(h.Classes), ListText(h.Classes))
 	}
 	switch {
-	case h.Novelty != nil && h.Novelty.Detects || h.Interval != nil: // neither has any
+	case h.Novelty != nil && h.Novelty.Detects || h.Interval != nil: // such readouts have none
 	case h.Temperature > 0:
 		printRow(a, "", "probabilities at temperature %.4g", h.Temperature)
 	default:
 		printRow(a, "", "no probabilities: the model has no temperature")
 	}
 	if n := h.Novelty; n != nil {
-		more := ""
+		suffix := ""
 		if n.Detects {
-			more = "; its class is whether it is novel"
+			suffix = "; its class is whether it is novel"
 		}
 		if n.Inputs > 0 {
-			more += "; says level, spread and pace of each channel"
+			suffix += "; says level, spread and pace of each channel"
 		}
 		if n.ByPlace {
-			more += "; compared with what is usual at its place"
+			suffix += "; compared with what is usual at its place"
 		}
 		if n.Between > 0 {
-			more += fmt.Sprintf("; %d of the dimensions between classes", n.Between)
+			suffix += fmt.Sprintf("; %d of the dimensions between classes", n.Between)
 		}
-		printRow(a, "novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, more)
+		printRow(a, "novelty", "%d dimensions, from %d sequences; novel at a p-value of at most %.3g%s", n.Dimensions, n.Sequences, n.Level, suffix)
 	}
 }
 
@@ -265,7 +265,7 @@ func printRanges(a *cli.App, r Report) {
 	}
 }
 
-// RemarkText is a remark on a channel for people.
+// RemarkText formats a remark on a channel for people.
 func RemarkText(r reservoir.ChannelRemark) string {
 	if r.Unused {
 		return fmt.Sprintf("channel %s is left out: %s", r.Channel, r.Reason)
@@ -273,8 +273,8 @@ func RemarkText(r reservoir.ChannelRemark) string {
 	return fmt.Sprintf("channel %s is rounded: %s", r.Channel, r.Reason)
 }
 
-// RateText says at which sampling rate a model was trained, and how far back
-// that lets its lags reach.
+// RateText describes the sampling rate of a model's training, and the resulting reach of its
+// lags.
 func RateText(r Report) string {
 	t := r.Training
 	if t.Rate == 0 {
@@ -282,33 +282,33 @@ func RateText(r Report) string {
 	}
 	text := fmt.Sprintf("trained at %g Hz", t.Rate)
 	if t.LongestInterval > 0 {
-		text += fmt.Sprintf(", at most %s s between two samples", seconds(float64(t.LongestInterval)/1e9))
+		text += fmt.Sprintf(", at most %s s between two samples", formatSeconds(float64(t.LongestInterval)/1e9))
 	}
 	if s := r.Spec; s.Kind == reservoir.Mixed {
-		text += fmt.Sprintf("; lags reach back %s s", seconds(float64(s.Taps.MaxLag)*float64(perRow(r.Front))/t.Rate))
+		text += fmt.Sprintf("; lags reach back %s s", formatSeconds(float64(s.Taps.MaxLag)*float64(samplesPerRow(r.Front))/t.Rate))
 	}
 	if t.MaxLength > 0 {
-		text += fmt.Sprintf("; sequences of %s to %s s", seconds(float64(t.MinLength)/t.Rate), seconds(float64(t.MaxLength)/t.Rate))
+		text += fmt.Sprintf("; sequences of %s to %s s", formatSeconds(float64(t.MinLength)/t.Rate), formatSeconds(float64(t.MaxLength)/t.Rate))
 	}
 	return text
 }
 
-func seconds(s float64) string { return strconv.FormatFloat(s, 'g', 4, 64) }
+func formatSeconds(s float64) string { return strconv.FormatFloat(s, 'g', 4, 64) }
 
-// CoverageText says what sets of classes a readout makes.
+// CoverageText describes the sets of classes of a readout.
 func CoverageText(c readout.Coverage) string {
-	of := "all sequences"
+	sequences := "all sequences"
 	if c.ByClass {
-		of = "those of each class"
+		sequences = "those of each class"
 	}
-	text := fmt.Sprintf("the true class is in the set of %.4g %% of %s, seen in leave-one-out", 100*c.Level, of)
+	text := fmt.Sprintf("the true class is in the set of %.4g %% of %s, seen in leave-one-out", 100*c.Level, sequences)
 	if c.Adapted != 0 {
 		text += fmt.Sprintf("; adapted by labels, to what was %.4g %%", 100*c.Adapted)
 	}
 	return text
 }
 
-// AnswersText says which predictions of a readout are answers.
+// AnswersText describes which predictions of a readout are answers.
 func AnswersText(r abstain.Rule) string {
 	if r.Above >= 1 {
 		return fmt.Sprintf("none: every prediction abstains, for the training did not show an error of at most %.4g %%", 100*r.MaxError)
@@ -316,20 +316,20 @@ func AnswersText(r abstain.Rule) string {
 	return fmt.Sprintf("where the probability is above %.4g: at most %.4g %% of these are wrong, with a confidence of %.4g %%; the others abstain", r.Above, 100*r.MaxError, 100*r.Confidence)
 }
 
-// ListText names the first of many, each as long as a table shows it.
-func ListText(all []string) string {
-	const most = 60
+// ListText lists the first of many names, each with the width of a table.
+func ListText(list []string) string {
+	const limit = 60
 	var shown []string
-	for _, s := range all[:min(most, len(all))] {
+	for _, s := range list[:min(limit, len(list))] {
 		shown = append(shown, names.Cut(s, MaxClassWidth))
 	}
-	if len(all) > most {
-		shown = append(shown, fmt.Sprintf("... (%d in all)", len(all)))
+	if len(list) > limit {
+		shown = append(shown, fmt.Sprintf("... (%d in all)", len(list)))
 	}
 	return strings.Join(shown, ", ")
 }
 
-// PolicyText says in words where a policy ends sequences.
+// PolicyText describes in words how a policy ends sequences.
 func PolicyText(p reservoir.Policy) string {
 	text := string(p.Kind)
 	switch p.Kind {

@@ -6,23 +6,23 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dynamics"
 )
 
-// modesReport is how a network's states forget, near zero: package dynamics.
+// modesReport describes the decay of a network's states near zero (package dynamics).
 type modesReport struct {
 	dynamics.Modes
-	HalfSeconds float64 `json:"half_seconds,omitzero"` // the samples at the model's rate; 0: not known, or nothing falls
+	HalfSeconds float64 `json:"half_seconds,omitzero"` // converted with the model's rate; 0: unknown, or no decay
 	MostSeconds float64 `json:"nine_of_ten_seconds,omitzero"`
 }
 
 func newModesReport(m dynamics.Modes, r Report) *modesReport {
 	report := &modesReport{Modes: m}
 	if rate := r.Training.Rate; rate > 0 {
-		second := rate / float64(perRow(r.Front)) // samples that the network sees
+		second := rate / float64(samplesPerRow(r.Front)) // inputs of the network
 		report.HalfSeconds, report.MostSeconds = m.Half/second, m.Most/second
 	}
 	return report
 }
 
-// forgettingText says in words how long states remember.
+// forgettingText describes in words how long states remember.
 func forgettingText(r Report) string {
 	m := r.Modes
 	text := fmt.Sprintf("effective spectral radius %.6g", m.Radius)

@@ -1,6 +1,6 @@
-// Package plan says what a plant needs: cores, memory, network, disk and servers. It
-// measures the stage with the plant's model for some seconds (measure.go) and computes
-// the rest (estimate.go, a pure function).
+// Package plan computes the requirements of a plant: cores, memory, network, disk and servers.
+// It measures the stage with the plant's model for some seconds (measure.go) and computes the
+// rest (estimate.go, a pure function).
 //
 // tools/capacity compares the estimates with runs.
 //

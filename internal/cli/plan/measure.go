@@ -22,25 +22,25 @@ import (
 )
 
 const (
-	patience    = 2 * time.Minute // without any progress: it hangs
-	warmUp      = time.Second     // of a steady load, before it is measured
-	mostStreams = 2000            // that a measurement has; a plant of fewer machines has its own number
-	leastCPU    = 200 * time.Millisecond
-	leastRate   = 10 // messages a second of a steady load: as many as are sent at least, in a second
-	onTime      = .9 // of a steady load that this machine must have kept to
-	steps       = 5  // of measure
-	// A steady load of few messages is measured for longer: until there were enough, or so
-	// many times as long.
+	patience   = 2 * time.Minute // without progress: the measurement hangs
+	warmUp     = time.Second     // of a steady load, before the measurement
+	maxStreams = 2000            // maximum in a measurement; a smaller plant uses its own number
+	leastCPU   = 200 * time.Millisecond
+	minRate    = 10 // minimum messages per second of a steady load
+	onTime     = .9 // minimum fraction of a steady load that this machine must send
+	steps      = 5  // of measure
+	// A steady load of few messages is measured longer: until there are enough messages, or
+	// this many times as long.
 	enoughMessages = 2000
 	longest        = 3
-	// What a byte of a snapshot costs was measured with 54.8 MB (docs/measurements/protocol.md);
-	// here it is where there are enough bytes.
+	// The cost of a byte of a snapshot was measured with 54.8 MB
+	// (docs/measurements/protocol.md); here it is measured if there are enough bytes.
 	snapshotByte   = 5e-9
 	snapshotEnough = 8 << 20
 )
 
-// rig is a server and a stage in this process, as "run" has them, and a publisher and a
-// reader of the predictions that are connected by TCP, as machines and readers are.
+// rig is a server and a stage in this process, as in "run", with a publisher and a reader of
+// predictions connected by TCP, like machines and readers.
 type rig struct {
 	model  *reservoir.Model
 	cfg    pipeline.Config
@@ -53,7 +53,7 @@ type rig struct {
 	stats  pipeline.Counters
 }
 
-// snapshotCost is the CPU time of a byte of a snapshot, in seconds, after so many bytes were
+// snapshotCost returns the CPU time per byte of a snapshot in seconds, for a number of bytes
 // stored since begun, a reading of the CPU time.
 func snapshotCost(bytes uint64, begun time.Duration) (float64, error) {
 	if bytes < snapshotEnough {
@@ -63,11 +63,11 @@ func snapshotCost(bytes uint64, begun time.Duration) (float64, error) {
 	return (ended - begun).Seconds() / float64(bytes), err
 }
 
-// measure runs the stage with a model, each message of so many samples, in dir. It takes
-// some seconds more than each. use is the share of the cores that the load may take
-// at most; cluster says whether a cluster of three servers is measured, too. said hears how
-// far it is, of steps.
-func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.EngineFactory, dir string, each, latency time.Duration, use float64, cluster bool, log *slog.Logger, said func(done int)) (r measured, err error) {
+// measure runs the stage with a model, with the plant's samples per message, in dir. It takes
+// some seconds more than each measurement. The argument use limits the load to a fraction of
+// the cores; cluster adds the measurement of a cluster of three servers. The function said gets
+// the number of completed steps.
+func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.EngineFactory, dir string, duration, latency time.Duration, use float64, cluster bool, log *slog.Logger, report func(done int)) (r measured, err error) {
 	if _, err := load.CPUTime(); err != nil {
 		return r, err
 	}
@@ -83,37 +83,37 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 	if b.js, err = jetstream.New(b.nc, jetstream.WithPublishAsyncMaxPending(512)); err != nil {
 		return r, err
 	}
-	streams := max(1, min(p.Machines, mostStreams))
+	streams := max(1, min(p.Machines, maxStreams))
 	if b.load, err = load.New(b.js, load.Options{Channels: m.Channels, Rows: p.Message, Keys: streams, Patience: patience}); err != nil {
 		return r, err
 	}
 	r = measured{Cores: runtime.GOMAXPROCS(0), Write: 1, Payload: float64(b.load.MessageBytes())}
 	r.StateBytes, r.States = statesOf(m)
-	if r.Costs.Store, _, err = storing(ctx, b.js, 1, p, m.Channels, each); err != nil {
+	if r.Costs.Store, _, err = measureStoring(ctx, b.js, 1, p, m.Channels, duration); err != nil {
 		return r, err
 	}
 	stored, begun := uint64(0), time.Duration(0)
-	err = b.run(ctx, func(ctx context.Context, _ time.Duration) error {
-		many, err := b.burst(ctx, streams)
+	err = b.runStage(ctx, func(ctx context.Context, _ time.Duration) error {
+		many, err := b.measureBurst(ctx, streams)
 		if err != nil {
 			return err
 		}
 		r.Burst = many.cpu.Seconds() / many.messages
-		said(1)
-		if err := b.idle(ctx, each, &r); err != nil {
+		report(1)
+		if err := b.measureIdle(ctx, duration, &r); err != nil {
 			return err
 		}
-		said(2)
+		report(2)
 		r.Rate = evenRate(p, use, r.Cores, r.Burst)
-		few, err := b.steady(ctx, each, &r)
+		few, err := b.measureSteady(ctx, duration, &r)
 		if err != nil {
 			return err
 		}
 		store := r.Costs.Store
-		r.Costs = costs(many, few, store.cost(r.Payload))
+		r.Costs = divideCosts(many, few, store.cost(r.Payload))
 		r.Costs.Store = store
-		said(3)
-		if err := b.stored(ctx, &r); err != nil {
+		report(3)
+		if err := b.measureStored(ctx, &r); err != nil {
 			return err
 		}
 		stored = b.stats.Stats().SnapshotSize
@@ -123,33 +123,33 @@ func measure(ctx context.Context, m *reservoir.Model, p plant, engine pipeline.E
 	if err != nil {
 		return r, err
 	}
-	// The stage has ended orderly: it has stored all states.
+	// The stage has stopped cleanly: all states are stored.
 	if r.Costs.Snapshot, err = snapshotCost(b.stats.Stats().SnapshotSize-stored, begun); err != nil {
 		return r, err
 	}
-	// Again with what the snapshot has.
-	err = b.run(ctx, func(_ context.Context, ready time.Duration) error {
+	// The second run restores the snapshot.
+	err = b.runStage(ctx, func(_ context.Context, ready time.Duration) error {
 		r.Restore = float64(streams*r.States) * r.StateBytes / ready.Seconds()
 		return nil
 	})
-	said(4)
+	report(4)
 	if err == nil && cluster {
-		err = copying(ctx, p, m.Channels, dir, each, &r)
+		err = measureCopying(ctx, p, m.Channels, dir, duration, &r)
 	}
-	said(steps)
+	report(steps)
 	return r, err
 }
 
-// evenRate is how many messages a second are sent to measure what one costs. The fewer there
-// are, the fewer come together in a batch, and the more each costs: so it is the load that a
-// server will have, but not so few that the measurement waits for them.
+// evenRate returns the messages per second for measuring the cost of a message. With few
+// messages, batches are small and a message costs more: so the rate is a server's expected
+// load, but high enough for a short measurement.
 func evenRate(p plant, use float64, cores int, burst float64) float64 {
-	return min(max(p.messages(), leastRate), use*float64(cores)/burst)
+	return min(max(p.messages(), minRate), use*float64(cores)/burst)
 }
 
-// run does f while the stage works, from when every partition is read; ready is how long
-// that took.
-func (b *rig) run(outer context.Context, f func(ctx context.Context, ready time.Duration) error) error {
+// runStage calls f while the stage works, once every partition is read; ready is the time until
+// then.
+func (b *rig) runStage(outer context.Context, f func(ctx context.Context, ready time.Duration) error) error {
 	ctx, cancel := context.WithCancelCause(outer)
 	defer cancel(nil)
 	stage := pipeline.Worker{
@@ -161,28 +161,28 @@ func (b *rig) run(outer context.Context, f func(ctx context.Context, ready time.
 	}
 	var wg sync.WaitGroup
 	var failed error
-	begin := time.Now()
+	start := time.Now()
 	wg.Go(func() {
 		if failed = stage.Run(ctx); failed != nil {
 			cancel(failed)
 		}
 	})
-	err := b.await(ctx, "the stage is not ready", func() bool { s := b.stats.Status(); return len(s.Unready()) == 0 })
+	err := b.waitFor(ctx, "the stage is not ready", func() bool { s := b.stats.Status(); return len(s.Unready()) == 0 })
 	if err == nil {
 		wg.Go(func() {
-			if err := b.read(ctx); err != nil {
+			if err := b.readPredictions(ctx); err != nil {
 				cancel(err)
 			}
 		})
-		err = f(ctx, time.Since(begin))
+		err = f(ctx, time.Since(start))
 	}
 	cancel(nil)
 	wg.Wait()
 	return errors.Join(outer.Err(), failed, err)
 }
 
-// read takes the predictions until ctx ends.
-func (b *rig) read(ctx context.Context) error {
+// readPredictions reads the predictions until ctx ends.
+func (b *rig) readPredictions(ctx context.Context) error {
 	nc, err := natsclient.Connect(ctx, natsclient.Options{URL: b.server.URL(), Name: "eusn-stream/plan/reader", Log: b.log})
 	if err != nil {
 		return err
@@ -199,40 +199,40 @@ func (b *rig) read(ctx context.Context) error {
 	return err
 }
 
-func (b *rig) await(ctx context.Context, what string, done func() bool) error {
-	for late := time.Now().Add(patience); !done(); time.Sleep(2 * time.Millisecond) {
+func (b *rig) waitFor(ctx context.Context, text string, condition func() bool) error {
+	for late := time.Now().Add(patience); !condition(); time.Sleep(2 * time.Millisecond) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		if time.Now().After(late) {
-			return fmt.Errorf("plan: %s after %v", what, patience)
+			return fmt.Errorf("plan: %s after %v", text, patience)
 		}
 	}
 	return nil
 }
 
-// answered waits until the stage has answered so many messages more than before.
-func (b *rig) answered(ctx context.Context, before pipeline.Stats, messages int) error {
-	err := b.await(ctx, "messages are not answered", func() bool { return b.stats.Stats().Messages >= before.Messages+uint64(messages) })
+// waitForAnswers waits until the stage has answered a number of further messages.
+func (b *rig) waitForAnswers(ctx context.Context, before pipeline.Stats, messages int) error {
+	err := b.waitFor(ctx, "messages are not answered", func() bool { return b.stats.Stats().Messages >= before.Messages+uint64(messages) })
 	if n := b.stats.Stats().DeadLetters; n > 0 {
 		err = errors.Join(err, fmt.Errorf("plan: the stage could not use %d messages of drawn samples", n))
 	}
 	return err
 }
 
-// burst measures many messages that come at once.
-func (b *rig) burst(ctx context.Context, streams int) (sample, error) {
+// measureBurst measures many simultaneous messages.
+func (b *rig) measureBurst(ctx context.Context, streams int) (sample, error) {
 	send := func(n int) (sample, error) {
 		before := b.stats.Stats()
-		cpu, err := spent(func() error {
+		cpu, err := measureCPU(func() error {
 			if err := b.load.Burst(ctx, n); err != nil {
 				return err
 			}
-			return b.answered(ctx, before, n)
+			return b.waitForAnswers(ctx, before, n)
 		})
 		return since(before, b.stats.Stats(), cpu), err
 	}
-	// The first messages of a stream cost more: it has no state yet, and gets memory for it.
+	// The first messages of a stream cost more, because its state is allocated.
 	for n := max(64, 3*streams); ; n *= 4 {
 		if _, err := send(n); err != nil {
 			return sample{}, err
@@ -243,52 +243,52 @@ func (b *rig) burst(ctx context.Context, streams int) (sample, error) {
 	}
 }
 
-// idle measures what the stage and its server use without any message.
-func (b *rig) idle(ctx context.Context, each time.Duration, r *measured) error {
-	begin := time.Now()
-	cpu, err := spent(func() error {
+// measureIdle measures the stage and its server without messages.
+func (b *rig) measureIdle(ctx context.Context, duration time.Duration, r *measured) error {
+	start := time.Now()
+	cpu, err := measureCPU(func() error {
 		select {
-		case <-time.After(each):
+		case <-time.After(duration):
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
 	})
-	r.Idle = cpu.Seconds() / time.Since(begin).Seconds()
+	r.Idle = cpu.Seconds() / time.Since(start).Seconds()
 	return err
 }
 
-// steady sends r.Rate messages a second for a time, longer where few come, and says what
-// one costs, without what an idle stage costs.
-func (b *rig) steady(ctx context.Context, each time.Duration, r *measured) (sample, error) {
-	every := time.Duration(float64(time.Second) / r.Rate)
+// measureSteady sends r.Rate messages per second for a time, longer for low rates, and returns
+// the cost without the cost of an idle stage.
+func (b *rig) measureSteady(ctx context.Context, duration time.Duration, r *measured) (sample, error) {
+	interval := time.Duration(float64(time.Second) / r.Rate)
 	pace := func(d time.Duration) (int, error) {
-		n := max(10, int(d/every))
+		n := max(10, int(d/interval))
 		before := b.stats.Stats()
-		if err := b.load.Pace(ctx, n, every, func(string, time.Time) {}); err != nil {
+		if err := b.load.Pace(ctx, n, interval, func(string, time.Time) {}); err != nil {
 			return n, err
 		}
-		return n, b.answered(ctx, before, n)
+		return n, b.waitForAnswers(ctx, before, n)
 	}
 	if _, err := pace(warmUp); err != nil {
 		return sample{}, err
 	}
-	if few := time.Duration(enoughMessages / r.Rate * float64(time.Second)); few > each {
-		each = min(few, longest*each)
+	if few := time.Duration(enoughMessages / r.Rate * float64(time.Second)); few > duration {
+		duration = min(few, longest*duration)
 	}
 	before := b.stats.Stats()
-	sent, begin := 0, time.Now()
-	cpu, err := spent(func() (err error) {
-		sent, err = pace(each)
+	sent, start := 0, time.Now()
+	cpu, err := measureCPU(func() (err error) {
+		sent, err = pace(duration)
 		return err
 	})
-	cpu -= time.Duration(r.Idle * float64(time.Since(begin)))
+	cpu -= time.Duration(r.Idle * float64(time.Since(start)))
 	r.Message = max(0, cpu.Seconds()) / float64(sent)
-	r.Late = time.Since(begin) > time.Duration(float64(sent)*float64(every)/onTime)+100*time.Millisecond
+	r.Late = time.Since(start) > time.Duration(float64(sent)*float64(interval)/onTime)+100*time.Millisecond
 	return since(before, b.stats.Stats(), max(0, cpu)), err
 }
 
-func spent(f func() error) (time.Duration, error) {
+func measureCPU(f func() error) (time.Duration, error) {
 	before, err := load.CPUTime()
 	if err != nil {
 		return 0, err
@@ -300,12 +300,12 @@ func spent(f func() error) (time.Duration, error) {
 	return after - before, err
 }
 
-// stored is what a message and its predictions take on the disk.
-func (b *rig) stored(ctx context.Context, r *measured) error {
+// measureStored measures the disk space of a message and its predictions.
+func (b *rig) measureStored(ctx context.Context, r *measured) error {
 	messages := float64(0)
 	for _, s := range []struct {
-		name string
-		to   *float64
+		name   string
+		target *float64
 	}{{"PLAN-IN", &r.In}, {"PLAN-OUT", &r.Out}} {
 		stream, err := b.js.Stream(ctx, s.name)
 		if err != nil {
@@ -315,7 +315,7 @@ func (b *rig) stored(ctx context.Context, r *measured) error {
 		if messages == 0 {
 			messages = float64(state.Msgs)
 		}
-		*s.to = float64(state.Bytes) / messages
+		*s.target = float64(state.Bytes) / messages
 	}
 	return nil
 }

@@ -32,7 +32,7 @@ type options struct {
 	dir      string
 }
 
-// NewCommand is "plan".
+// NewCommand returns the command "plan".
 func NewCommand(a *cli.App) *cobra.Command {
 	o := options{server: server{Cores: runtime.GOMAXPROCS(0)}}
 	cmd := &cobra.Command{
@@ -77,15 +77,15 @@ also answered what came meanwhile, in the mean over the times between two snapsh
 	f.DurationVar(&o.latency, "latency", pipeline.Defaults().Latency, "how long a batch waits for more messages (stage.latency)")
 	f.DurationVar(&o.time, "time", 3*time.Second, "time of each measurement")
 	f.StringVar(&o.dir, "dir", "", "folder for the measured server; empty: the system's temporary folder")
-	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error { return run(ctx, a, o) })
+	cmd.RunE = a.Do(func(ctx context.Context, _ []string) error { return runPlan(ctx, a, o) })
 	return cmd
 }
 
-// mostMessage is what a message may hold, in bytes of samples.
-const mostMessage = 1 << 20
+// maxMessage is the maximum size of a message in bytes of samples.
+const maxMessage = 1 << 20
 
-// check completes the options with what the model says.
-func (o *options) check(channels int) error {
+// complete checks the options and completes them from the model.
+func (o *options) complete(channels int) error {
 	if o.Channels == 0 {
 		o.Channels = channels
 	}
@@ -99,12 +99,12 @@ func (o *options) check(channels int) error {
 			wrong("%s", r.Message)
 		}
 	}
-	o.Message = int(max(1, min(o.Rate*o.message.Seconds(), mostMessage/4/float64(max(1, channels)))))
+	o.Message = int(max(1, min(o.Rate*o.message.Seconds(), maxMessage/4/float64(max(1, channels)))))
 	o.Memory, o.Network, o.Disk = o.memory*1e9, o.network*1e9/8, o.disk*1e6
 	return errors.Join(errs...)
 }
 
-// ranges are the rules of the numbers.
+// ranges returns the rules for the numbers.
 func (o *options) ranges() []cli.Rule {
 	positive := func(v float64) bool { return v > 0 && !math.IsInf(v, 0) }
 	return []cli.Rule{
@@ -122,7 +122,7 @@ func (o *options) ranges() []cli.Rule {
 	}
 }
 
-// result is what --json prints.
+// result is the output of --json.
 type result struct {
 	Plant    plant    `json:"plant"`
 	Server   server   `json:"server"`
@@ -131,7 +131,7 @@ type result struct {
 	Needs    estimate `json:"estimate"`
 }
 
-func run(ctx context.Context, a *cli.App, o options) (err error) {
+func runPlan(ctx context.Context, a *cli.App, o options) (err error) {
 	if o.model == "" {
 		return cli.Fail(cli.ExitUsage, errors.New("plan: no model"), "--model FILE; eusn-stream demo, which makes one to try")
 	}
@@ -139,7 +139,7 @@ func run(ctx context.Context, a *cli.App, o options) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := o.check(len(m.Channels)); err != nil {
+	if err := o.complete(len(m.Channels)); err != nil {
 		return cli.Fail(cli.ExitUsage, fmt.Errorf("plan: %w", err), "eusn-stream plan --help")
 	}
 	dir, err := os.MkdirTemp(o.dir, "eusn-plan-*")
@@ -149,23 +149,23 @@ func run(ctx context.Context, a *cli.App, o options) (err error) {
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	p := a.Progress()
 	p.Report(0, steps, "measuring the stage, steps")
-	r, err := measure(ctx, m, o.plant, engines.New(a.Engine), dir, o.time, o.latency, o.Use, o.replicas > 1, a.Logger("error", a.LogFormat()), func(done int) { p.Report(int64(done), steps, "measuring the stage, steps") })
+	r, err := measure(ctx, m, o.plant, engines.New(a.Engine), dir, o.time, o.latency, o.Use, o.replicas > 1, a.Logger("error", a.LogFormat()), func(completed int) { p.Report(int64(completed), steps, "measuring the stage, steps") })
 	p.Close()
 	if err != nil {
 		return cli.OrInterrupted(err, "nothing is planned before the stage is measured")
 	}
-	e := compute(o.plant, o.server, r, o.replicas, pipeline.Defaults().SnapshotEvery, pipeline.MaxPartitions)
+	e := computeEstimate(o.plant, o.server, r, o.replicas, pipeline.Defaults().SnapshotEvery, pipeline.MaxPartitions)
 	if math.IsInf(e.Kill, 0) {
 		e.Kill = -1
 	}
 	if a.JSON {
 		return a.PrintJSON(result{o.plant, o.server, o.replicas, r, e})
 	}
-	print(a, o, r, e)
+	printPlan(a, o, r, e)
 	return nil
 }
 
-func print(a *cli.App, o options, r measured, e estimate) {
+func printPlan(a *cli.App, o options, r measured, e estimate) {
 	row := func(name, format string, args ...any) { a.Print("%-20s %s", name, fmt.Sprintf(format, args...)) }
 	row("plant", "%d machines, %d sensors, %g samples a second: %.4g messages a second of %d samples, %s each", o.Machines, o.Channels, o.Rate, o.messages(), o.Message, bytesText(r.Payload))
 	row("measured here", "%.3g of a core without a message; %.3g µs for a message, %.3g for a sample, at %.4g messages a second evenly, %.3g where many come at once; a state has %s, each machine has %d of them", r.Idle, 1e6*r.Message, 1e6*r.Message/float64(o.Message), r.Rate, 1e6*r.Burst, bytesText(r.StateBytes), r.States)

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// What the command prints is what a stage took: every figure is there, and the numbers
-// of bytes are those of the plant's messages.
+// The command prints the measured figures of a stage: every figure is present, and the numbers
+// of bytes match the plant's messages.
 func TestPlan(t *testing.T) {
 	dir := t.TempDir()
 	model, archive := filepath.Join(dir, "model"), filepath.Join(dir, "archive")
@@ -45,7 +45,7 @@ func TestPlan(t *testing.T) {
 	if r.Plant.Channels != 2 || r.Plant.Message != 20 {
 		t.Errorf("plant %+v, want the model's 2 channels and messages of 20 samples", r.Plant)
 	}
-	// Twenty samples of two float32 are in each message; a message is one sequence.
+	// Each message has twenty samples of two float32; a message is one sequence.
 	if m.Payload < 160 || m.In < m.Payload || m.Out <= 0 || m.Message <= 0 || m.Rate <= 0 || m.Rate > 500 {
 		t.Errorf("measured %+v", m)
 	}
@@ -61,7 +61,7 @@ func TestPlan(t *testing.T) {
 		}
 	}
 
-	// A cluster of three servers is measured, too.
+	// With a cluster of three servers.
 	text = clitest.Must(t, append(plan, "--replicas", "3")...).Out
 	for _, want := range wants {
 		if !strings.Contains(text, "\n"+want) {

@@ -17,17 +17,18 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/load"
 )
 
-// replicas is how many servers store a message where more than one does.
+// replicas is the number of servers that store a message in a replicated setup.
 const replicas = 3
 
-// storing measures what a server spends on a message that it stores, and a publisher on sending
-// it: messages of one sample and the plant's, many at once, for a NATS stream of n replicas.
-// write is how many bytes went to disks for each that is stored on one of them.
-func storing(ctx context.Context, js jetstream.JetStream, n int, p plant, channels []string, each time.Duration) (cost linear, write float64, err error) {
-	var took, bytes [2]float64
+// measureStoring measures the CPU time of a server for storing a message and of a publisher for
+// sending it: messages of one sample and of the plant's size, many at once, for a NATS stream
+// of n replicas. The result write is the number of bytes written to disks per byte stored on
+// one disk.
+func measureStoring(ctx context.Context, js jetstream.JetStream, n int, p plant, channels []string, duration time.Duration) (cost linear, write float64, err error) {
+	var seconds, bytes [2]float64
 	for i, rows := range []int{1, max(2, p.Message)} {
 		name := fmt.Sprintf("trial-%d-%d", n, i)
-		if err := inTime(ctx, func(ctx context.Context) error {
+		if err := retryUntilReady(ctx, func(ctx context.Context) error {
 			_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: name, Subjects: []string{name + ".*"}, Replicas: n})
 			return err
 		}); err != nil {
@@ -41,20 +42,20 @@ func storing(ctx context.Context, js jetstream.JetStream, n int, p plant, channe
 		if err := gen.Burst(ctx, 100); err != nil {
 			return cost, 0, err
 		}
-		begin, sent := time.Now(), 0
-		cpu, err := spent(func() error {
-			for time.Since(begin) < each/3 {
+		start, count := time.Now(), 0
+		cpu, err := measureCPU(func() error {
+			for time.Since(start) < duration/3 {
 				if err := gen.Burst(ctx, 256); err != nil {
 					return err
 				}
-				sent += 256
+				count += 256
 			}
 			return nil
 		})
 		if err != nil {
 			return cost, 0, err
 		}
-		took[i], bytes[i] = cpu.Seconds()/float64(sent), float64(gen.MessageBytes())
+		seconds[i], bytes[i] = cpu.Seconds()/float64(count), float64(gen.MessageBytes())
 		s, err := js.Stream(ctx, name)
 		if err != nil {
 			return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
@@ -63,25 +64,25 @@ func storing(ctx context.Context, js jetstream.JetStream, n int, p plant, channe
 			write = max(1, (bytesWritten()-written)/float64(n)/float64(s.CachedInfo().State.Bytes))
 		}
 		// The stream itself stays until the server ends. A server removes its directory of
-		// streams after the last stream is deleted, in the background: the next stream to be
-		// created can lose that race, with error 10049 (nats-server 2.15.2).
+		// streams after the last stream is deleted, in the background: the creation of the next
+		// stream can lose that race, with error 10049 (nats-server 2.15.2).
 		if err := s.Purge(ctx); err != nil {
 			return cost, 0, fmt.Errorf("plan: a NATS stream to try: %w", err)
 		}
 	}
-	return line(bytes, took), write, nil
+	return fitLine(bytes, seconds), write, nil
 }
 
-// line is the cost that two sizes have shown.
-func line(bytes, took [2]float64) linear {
-	slope := max(0, (took[1]-took[0])/(bytes[1]-bytes[0]))
-	return linear{Message: max(0, took[1]-slope*bytes[1]), Byte: slope}
+// fitLine returns the linear cost of two measured sizes.
+func fitLine(bytes, seconds [2]float64) linear {
+	slope := max(0, (seconds[1]-seconds[0])/(bytes[1]-bytes[0]))
+	return linear{Message: max(0, seconds[1]-slope*bytes[1]), Byte: slope}
 }
 
-// copying measures what it costs that three servers store a message: a cluster of three in
-// this process, connected by TCP, takes the same messages for a NATS stream with one replica
-// and for one with three.
-func copying(ctx context.Context, p plant, channels []string, dir string, each time.Duration, r *measured) (err error) {
+// measureCopying measures the cost of storing a message on three servers: a cluster of three in
+// this process, connected by TCP, receives the same messages for a NATS stream with one replica
+// and for another with three.
+func measureCopying(ctx context.Context, p plant, channels []string, dir string, duration time.Duration, r *measured) (err error) {
 	all, err := startCluster(dir)
 	defer func() {
 		for _, s := range all {
@@ -101,21 +102,21 @@ func copying(ctx context.Context, p plant, channels []string, dir string, each t
 	if err != nil {
 		return err
 	}
-	one, _, err := storing(ctx, js, 1, p, channels, each)
+	single, _, err := measureStoring(ctx, js, 1, p, channels, duration)
 	if err != nil {
 		return err
 	}
-	three, write, err := storing(ctx, js, replicas, p, channels, each)
+	three, write, err := measureStoring(ctx, js, replicas, p, channels, duration)
 	if err != nil {
 		return err
 	}
 	r.Write = write
-	r.Costs.Copy = linear{Message: max(0, three.Message-one.Message) / replicas, Byte: max(0, three.Byte-one.Byte) / replicas}
+	r.Costs.Copy = linear{Message: max(0, three.Message-single.Message) / replicas, Byte: max(0, three.Byte-single.Byte) / replicas}
 	return nil
 }
 
-// inTime tries again until a cluster that has just begun can do it.
-func inTime(ctx context.Context, f func(context.Context) error) error {
+// retryUntilReady retries until a starting cluster succeeds.
+func retryUntilReady(ctx context.Context, f func(context.Context) error) error {
 	var err error
 	for late := time.Now().Add(patience); time.Now().Before(late); time.Sleep(100 * time.Millisecond) {
 		one, cancel := context.WithTimeout(ctx, 5*time.Second)
@@ -166,7 +167,7 @@ func startCluster(dir string) (all []*natsd.Server, err error) {
 	return all, nil
 }
 
-// bytesWritten is what this process has written to disks so far; 0 where that is not known.
+// bytesWritten returns the bytes written to disks by this process so far; 0 if unknown.
 func bytesWritten() (n float64) {
 	b, err := os.ReadFile("/proc/self/io")
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
 )
 
-// Each call of the program in an advice can be typed up to the first comma, semicolon or
-// colon: it names a command, flags that this has, and as many arguments as it takes.
+// Each command in an advice is valid up to the first comma, semicolon or colon: the command
+// exists, and has the flags and the number of arguments.
 func TestAdviceCanBeTyped(t *testing.T) {
 	seen := 0
 	for _, dir := range []string{"../../cli", "../../../internal/fleet"} {
@@ -35,7 +35,7 @@ func TestAdviceCanBeTyped(t *testing.T) {
 				for _, text := range adviceIn(n) {
 					for _, call := range callsIn(text) {
 						seen++
-						if err := typed(call); err != nil {
+						if err := checkCall(call); err != nil {
 							t.Errorf("%s: %q: %v", files.Position(n.Pos()), call, err)
 						}
 					}
@@ -53,8 +53,8 @@ func TestAdviceCanBeTyped(t *testing.T) {
 	}
 }
 
-// adviceIn are the texts on what to do in a node: the last argument of Fail, of ConnectHint
-// and of a report's add, and what is assigned to next and the like.
+// adviceIn returns the advice texts in a node: the last argument of Fail, of ConnectHint and of
+// a report's add, and assignments to next and similar variables.
 func adviceIn(n ast.Node) (all []string) {
 	switch n := n.(type) {
 	case *ast.CallExpr:
@@ -93,7 +93,7 @@ func adviceIn(n ast.Node) (all []string) {
 
 var verb = regexp.MustCompile(`%[-+#0-9.]*[a-z]`)
 
-// textOf is an expression's text, with X for what is not known.
+// textOf returns the text of an expression, with X for unknown parts.
 func textOf(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -110,7 +110,7 @@ func textOf(e ast.Expr) string {
 	return "X"
 }
 
-// callsIn are the calls of the program in a text.
+// callsIn returns the program's commands in a text.
 func callsIn(text string) (all []string) {
 	for _, part := range strings.Split(text, "eusn-stream ")[1:] {
 		if i := strings.IndexAny(part, ",;:()\n"); i >= 0 {
@@ -121,8 +121,8 @@ func callsIn(text string) (all []string) {
 	return all
 }
 
-// typed is why a call is refused before it does anything; nil: it is not.
-func typed(call string) error {
+// checkCall returns the reason why a command is refused before its work, or nil.
+func checkCall(call string) error {
 	words := strings.Fields(call)
 	if i := slices.IndexFunc(words, func(w string) bool { return strings.HasPrefix(w, ">") }); i >= 0 {
 		words = words[:i]
@@ -135,7 +135,7 @@ func typed(call string) error {
 	if slices.Contains(rest, "--help") {
 		return nil
 	}
-	for i, w := range rest { // values of another type than a text
+	for i, w := range rest { // values of flags that are not texts
 		if w == "X" || w == "N" {
 			rest[i] = "1"
 		}
@@ -146,7 +146,7 @@ func typed(call string) error {
 	if err := cmd.ValidateRequiredFlags(); err != nil {
 		return err
 	}
-	return arguments(cmd)
+	return validateArgs(cmd)
 }
 
-func arguments(cmd *cobra.Command) error { return cmd.ValidateArgs(cmd.Flags().Args()) }
+func validateArgs(cmd *cobra.Command) error { return cmd.ValidateArgs(cmd.Flags().Args()) }

@@ -10,8 +10,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// The content of files decides the exit code, too: each file is whole, but breaks
-// a rule or does not belong to the other.
+// The content of files determines the exit code, too: each file is complete, but breaks a rule
+// or does not match the other.
 func TestExitCodesOfContent(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -50,9 +50,8 @@ func TestExitCodesOfContent(t *testing.T) {
 	r.Want(t, cli.ExitOK, "next: eusn-stream offline evaluate --model "+in("again")+" --archive "+in("one"))
 }
 
-// One rule gives the exit code of a file that cannot be used, whatever kind of
-// file and command: 1 where it is not there, 5 where its content is at fault, 3
-// for a configuration's.
+// One rule determines the exit code of an unusable file, for all kinds of files and commands: 1
+// if missing, 5 for wrong content, 3 for a configuration.
 func TestExitCodesOfFiles(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
@@ -100,7 +99,7 @@ func TestExitCodesOfFiles(t *testing.T) {
 				}
 				clitest.Exec(t, t.Context(), args(path)...).Want(t, c.code, path)
 				if c.file == "results" && strings.Contains(c.args, "--resume") {
-					return // begins one that is not there
+					return // creates a missing file
 				}
 				code := cli.ExitFailure
 				if c.code == cli.ExitConfig {

@@ -10,8 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 )
 
-// decimal is the value of a flag that is a whole number. The library reads one with a
-// leading zero as octal.
+// decimal is the value of a whole-number flag. The flag library reads a leading zero as octal.
 type decimal struct{ pflag.Value }
 
 func (d decimal) Set(text string) error {
@@ -21,19 +20,19 @@ func (d decimal) Set(text string) error {
 	return d.Value.Set(text)
 }
 
-// readDecimal lets the flags of a command, and of those in it, refuse numbers that a
+// useDecimal makes the flags of a command and its subcommands refuse the numbers that a
 // configuration file refuses.
-func readDecimal(cmd *cobra.Command) {
+func useDecimal(cmd *cobra.Command) {
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 		flags.VisitAll(func(f *pflag.Flag) {
 			if slices.Contains([]string{"int", "int32", "int64", "uint", "uint32", "uint64", "duration"}, f.Value.Type()) {
-				if _, is := f.Value.(decimal); !is {
+				if _, ok := f.Value.(decimal); !ok {
 					f.Value = decimal{f.Value}
 				}
 			}
 		})
 	}
 	for _, c := range cmd.Commands() {
-		readDecimal(c)
+		useDecimal(c)
 	}
 }

@@ -1,6 +1,6 @@
-// Package root is the program as a function: all commands under one root, with
-// arguments and writers in and an exit code out. Only package main and tests
-// of the whole program import it.
+// Package root is the program as a function: all commands under one root, with arguments and
+// writers as input and an exit code as result. Only package main and tests of the whole program
+// import it.
 //
 // # Files
 //

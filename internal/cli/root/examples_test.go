@@ -12,8 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 )
 
-// The files that the examples name under demo-data are those that a demo leaves
-// there (TestDemo).
+// The files named in examples under demo-data are the files of a demo (TestDemo).
 func TestExamplesNameTheDemosFiles(t *testing.T) {
 	var text strings.Builder
 	var visit func(c *cobra.Command)

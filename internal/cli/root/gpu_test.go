@@ -9,8 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// Every command that computes says in one sentence what is missing, before it
-// has started anything.
+// Every computing command reports a missing GPU in one sentence before it starts anything.
 func TestNoGPU(t *testing.T) {
 	if list, err := gpu.Devices(); err == nil {
 		t.Skipf("NOT CHECKED: this machine has %s", list[0].Name)

@@ -13,8 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 )
 
-// TestInputsAreNeverOverwritten gives inputs as outputs, under their own and
-// another name, and wants them untouched.
+// TestInputsAreNeverOverwritten uses inputs as outputs, under the same and another name, and
+// checks that they stay unchanged.
 func TestInputsAreNeverOverwritten(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
@@ -52,8 +52,7 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 	}
 }
 
-// TestOutputsAreCheckedBeforeTheWork wants refusals that come before any
-// result, and nothing left behind.
+// TestOutputsAreCheckedBeforeTheWork checks for refusals before any result, without remains.
 func TestOutputsAreCheckedBeforeTheWork(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	for out, says := range map[string]string{
@@ -72,12 +71,12 @@ func TestOutputsAreCheckedBeforeTheWork(t *testing.T) {
 	}
 }
 
-// brokenWriter takes nothing, as a full disk does.
+// brokenWriter fails every write, like a full disk.
 type brokenWriter struct{}
 
 func (brokenWriter) Write([]byte) (int, error) { return 0, errors.New("disk full") }
 
-// TestLostResultsAreAFailure: a table that could not be written is no success.
+// TestLostResultsAreAFailure checks that an unwritten table is a failure.
 func TestLostResultsAreAFailure(t *testing.T) {
 	for _, args := range [][]string{{"version"}, {"version", "--json"}, {"doctor"}, {"help"}, {"completion", "bash"}} {
 		var errOut bytes.Buffer

@@ -16,9 +16,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 )
 
-// Every command refuses a pipe in the place of a file, except for a
-// configuration: opening a pipe without a writer would wait, and ignore Ctrl-C.
-// A folder is refused, too, except where it means the files in it.
+// Every command refuses a pipe instead of a file, except for a configuration: opening a pipe
+// without a writer would block and ignore Ctrl-C. A folder is refused, too, unless it stands
+// for its files.
 func TestPipesAreRefused(t *testing.T) {
 	dir := t.TempDir()
 	pipe, figure := filepath.Join(dir, "X_TRAIN.ts"), filepath.Join(dir, "out")
@@ -71,8 +71,7 @@ func TestPipesAreRefused(t *testing.T) {
 	clitest.Exec(t, t.Context(), "model", "inspect", dir).Want(t, cli.ExitFailure, dir+" is a folder, want a file")
 }
 
-// A configuration may come out of a pipe that something writes into, as a
-// shell's <(...) gives it.
+// A configuration may come from a pipe with a writer, such as a shell's <(...).
 func TestConfigurationFromPipe(t *testing.T) {
 	r, w, err := os.Pipe()
 	if err != nil {

@@ -26,28 +26,27 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 )
 
-// Run is the whole program but for signals and the exit, so that tests drive
-// what the binary does. It returns the exit code.
+// Run is the whole program except signals and the exit, so that tests run the same code as the
+// binary. It returns the exit code.
 func Run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
-	out := &cli.Results{Writer: term.Cleaned{Writer: stdout}}
-	a := &cli.App{Stdout: out, Stderr: term.Cleaned{Writer: stderr}}
+	cleaned := &cli.Results{Writer: term.Cleaned{Writer: stdout}}
+	a := &cli.App{Stdout: cleaned, Stderr: term.Cleaned{Writer: stderr}}
 	if cli.AsksForJSON() {
 		a.LogAsJSON()
 	}
 	root := newRoot(a)
 	root.SetArgs(args)
 	cmd, err := root.ExecuteContextC(ctx)
-	if !a.Started && out.Err == nil {
+	if !a.Started && cleaned.Err == nil {
 		err = cli.Fail(cli.ExitUsage, err, cmd.CommandPath()+" --help")
 	}
-	if out.Err != nil && !errors.Is(err, out.Err) {
-		err = errors.Join(err, out.Err)
+	if cleaned.Err != nil && !errors.Is(err, cleaned.Err) {
+		err = errors.Join(err, cleaned.Err)
 	}
 	return a.Report(err)
 }
 
-// Command is the tree of all commands, for what is written about them (manual pages):
-// they are not to be run.
+// Command returns the tree of all commands for documentation (manual pages), not for running.
 func Command() *cobra.Command { return newRoot(&cli.App{Stdout: io.Discard, Stderr: io.Discard}) }
 
 func newRoot(a *cli.App) *cobra.Command {
@@ -68,7 +67,7 @@ which every sample advances. Predictions go out as Arrow, and as text with tail.
 
 A document that a message names, such as docs/nats.md, is beside the program in the archive,
 and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
-		SilenceErrors: true, // report prints them, once
+		SilenceErrors: true, // report prints each error once
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -90,7 +89,7 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 		switch a.ProgressMode {
 		case "auto", "plain", "none":
 			err := engines.Check(a.Engine)
-			if s := engines.OtherBits(a.Engine); err == nil && s != "" && cmd.Name() != "run" { // whose log says it
+			if s := engines.OtherBits(a.Engine); err == nil && s != "" && cmd.Name() != "run" { // the log of run reports it
 				a.Say("--engine %s: %s", a.Engine, s)
 			}
 			return err
@@ -117,15 +116,14 @@ and in /usr/share/doc/eusn-stream/docs after an installation as a deb or rpm.`,
 	}
 	root.AddCommand(newVersion(a), cli.NewExitCodesTopic())
 	root.InitDefaultCompletionCmd()
-	if c, _, err := root.Find([]string{"completion"}); err == nil { // run, it refuses a shell that it does not know
+	if c, _, err := root.Find([]string{"completion"}); err == nil { // so that completion refuses an unknown shell
 		c.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	}
-	readDecimal(root)
+	useDecimal(root)
 	return root
 }
 
-// newHelp is cobra's help command, but a topic that does not exist is an
-// error.
+// newHelp is cobra's help command with an error for an unknown topic.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",

@@ -64,7 +64,7 @@ func TestUsage(t *testing.T) {
 	} {
 		clitest.Exec(t, t.Context(), c.args...).Want(t, cli.ExitUsage, c.says, "try: eusn-stream")
 	}
-	clitest.Exec(t, t.Context(), "help", "bogus").Want(t, cli.ExitUsage, "try: eusn-stream --help") // not help's own help
+	clitest.Exec(t, t.Context(), "help", "bogus").Want(t, cli.ExitUsage, "try: eusn-stream --help") // not the help of help
 }
 
 func TestHelp(t *testing.T) {
@@ -82,7 +82,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// Help says the value of a flag that is not set.
+// Help shows the value of a flag that is not set.
 func TestHelpShowsDefaults(t *testing.T) {
 	for args, want := range map[string][]string{
 		"run":        {`(default "eusn-data")`, "(default 4222)", "0 = the job's, of a new job 16", `(default "model.safetensors")`},
@@ -114,15 +114,15 @@ func TestDoctor(t *testing.T) {
 	dir := t.TempDir()
 	var found []jobcmd.Finding
 	clitest.Must(t, "doctor", "--json", "--dir", filepath.Join(dir, "a", "b")).Parse(t, &found)
-	seen := map[string]string{}
+	lines := map[string]string{}
 	for _, f := range found {
-		seen[f.Subject] = f.Status
+		lines[f.Subject] = f.Status
 		if !strings.HasSuffix(f.Sentence, ".") {
 			t.Errorf("%q is not a sentence", f.Sentence)
 		}
 	}
-	if seen["cpu"] != "ok" || seen["directory"] != "ok" || seen["nats"] != "ok" || seen["gpu"] == "" || seen["memory"] == "" {
-		t.Errorf("findings %v", seen)
+	if lines["cpu"] != "ok" || lines["directory"] != "ok" || lines["nats"] != "ok" || lines["gpu"] == "" || lines["memory"] == "" {
+		t.Errorf("findings %v", lines)
 	}
 	if left := clitest.Leftovers(t, dir); len(left) > 0 {
 		t.Errorf("doctor left %v behind", left)

@@ -12,9 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/fleet"
 )
 
-// Answer has this process say how it is (eusn-stream status), on a connection of its own,
-// until the function is called that it returns. The process works without, too: then the
-// log says why it does not answer.
+// Answer makes this process answer status requests (eusn-stream status) on a separate
+// connection, until the caller calls end. If this fails, the process works without answers, and
+// the log has the reason.
 func Answer(ctx context.Context, dial func(ctx context.Context, name string) (*nats.Conn, error), job string, t fleet.Source, used *certs.Watch, journal *fleet.Journal, log *slog.Logger) (end func()) {
 	nc, err := dial(ctx, "eusn-stream/"+job+"/status")
 	if err == nil {
@@ -28,7 +28,7 @@ func Answer(ctx context.Context, dial func(ctx context.Context, name string) (*n
 	return func() {}
 }
 
-// What a process uses certificates for.
+// Uses of certificates.
 const (
 	UsesServer  = "server.tls.cert"
 	UsesMetrics = "metrics.tls.cert"
@@ -36,7 +36,7 @@ const (
 	UsesNATS    = "nats.tls.cert"
 )
 
-// Certificates are those that a process uses, of those of the configuration.
+// Certificates returns a process's certificates from the configuration.
 func Certificates(c config.Config, log *slog.Logger, uses ...string) *certs.Watch {
 	files := map[string]string{UsesServer: c.Server.TLS.Cert, UsesMetrics: c.Metrics.TLS.Cert, UsesGateway: c.Gateway.TLS.Cert, UsesNATS: c.NATS.TLS.Cert}
 	if c.Metrics.Listen == "" {

@@ -23,23 +23,22 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/roles"
 )
 
-// Broker is the NATS server a command works with: one by URL, or an embedded
-// one that lives as long as the command.
+// Broker is the NATS server of a command: a configured URL, or an embedded server for the
+// duration of the command.
 type Broker struct {
 	Dial     func(ctx context.Context, name string) (*nats.Conn, error)
-	Embedded *natsserver.Server // nil where the server is another's
-	heeds    *heeding           // nil: what the server refuses is only logged
+	Embedded *natsserver.Server // nil for an external server
+	refusals *refusalContext    // nil: refusals are only logged
 }
 
-// Open starts the embedded server or makes sure that the configured one
-// answers.
+// Open starts the embedded server, or checks that the configured server answers.
 func Open(ctx context.Context, c config.Config, log *slog.Logger) (*Broker, error) {
 	if c.NATS.URL != "" {
 		b := new(Broker)
 		b.Dial = func(ctx context.Context, name string) (*nats.Conn, error) {
 			nc, err := natsclient.Connect(ctx, NATSOptions(c.NATS, name, log))
-			if err == nil && b.heeds != nil {
-				b.heeds.listen(nc)
+			if err == nil && b.refusals != nil {
+				b.refusals.watchConnection(nc)
 			}
 			return nc, err
 		}
@@ -48,7 +47,7 @@ func Open(ctx context.Context, c config.Config, log *slog.Logger) (*Broker, erro
 			return nil, ctx.Err()
 		}
 		if err != nil {
-			return nil, cli.Fail(cli.ExitUnreachable, err, ConnectHint(err, "eusn-stream doctor")) // not the URL: it may hold a password
+			return nil, cli.Fail(cli.ExitUnreachable, err, ConnectHint(err, "eusn-stream doctor")) // not the URL, which may contain a password
 		}
 		nc.Close()
 		return b, nil
@@ -76,7 +75,7 @@ func Open(ctx context.Context, c config.Config, log *slog.Logger) (*Broker, erro
 	return &Broker{Embedded: s, Dial: func(_ context.Context, name string) (*nats.Conn, error) { return s.Connect(name, log) }}, nil
 }
 
-// Open is a connection of that name, and JetStream over it. The caller closes it.
+// Open returns a named connection with JetStream. The caller closes the connection.
 func (b *Broker) Open(ctx context.Context, name string) (*nats.Conn, jetstream.JetStream, error) {
 	nc, err := b.Dial(ctx, name)
 	if err != nil {
@@ -90,7 +89,7 @@ func (b *Broker) Open(ctx context.Context, name string) (*nats.Conn, jetstream.J
 	return nc, js, nil
 }
 
-// serverOptions are those of the embedded server.
+// serverOptions returns the options of the embedded server.
 func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error) {
 	o := natsserver.Options{
 		Dir: c.Server.Dir, Port: c.Server.Port, SyncAlways: c.Server.Sync == config.SyncAlways, Log: log,
@@ -123,7 +122,7 @@ func serverOptions(c config.Config, log *slog.Logger) (natsserver.Options, error
 	return o, nil
 }
 
-// originsOf are those of a list that is joined by commas.
+// originsOf splits a list at its commas.
 func originsOf(list string) []string {
 	if list == "" {
 		return nil
@@ -131,8 +130,8 @@ func originsOf(list string) []string {
 	return strings.Split(list, ",")
 }
 
-// OpenRunning finds the server that a stage works with now: the configured one,
-// or the embedded one of a stage on this machine, which belongs to its process.
+// OpenRunning connects to the server of a running stage: the configured server, or the embedded
+// server of a stage on this machine, owned by the stage's process.
 func OpenRunning(ctx context.Context, a *cli.App, c config.Config, log *slog.Logger) (*Broker, error) {
 	local := c.NATS.URL == ""
 	if local {
@@ -148,7 +147,7 @@ func OpenRunning(ctx context.Context, a *cli.App, c config.Config, log *slog.Log
 	return b, err
 }
 
-// localURL is where this machine reaches the embedded server of a stage.
+// localURL returns the URL of a stage's embedded server on this machine.
 func localURL(s config.Server) string {
 	scheme, host := "nats", s.Listen
 	if s.TLS.Cert != "" {
@@ -160,29 +159,30 @@ func localURL(s config.Server) string {
 	return scheme + "://" + net.JoinHostPort(host, strconv.Itoa(s.Port))
 }
 
-// ConnectHint says what a server that refused a connection wants, or other.
-func ConnectHint(err error, other string) string {
-	says := func(words ...string) bool {
+// ConnectHint returns the requirement of a server that refused a connection; fallback if
+// unknown.
+func ConnectHint(err error, fallback string) string {
+	contains := func(words ...string) bool {
 		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(err.Error(), w) })
 	}
 	switch {
-	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), says("nonce"):
+	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), contains("nonce"):
 		return "set nats.creds, nats.nkey, nats.user with nats.password, or nats.token, in the configuration or as environment variables such as EUSN_NATS_CREDS (docs/nats.md); for a server of config init --secure: set -a; . eusn-secure/operator.env"
-	case says("unknown authority"):
+	case contains("unknown authority"):
 		return "set nats.tls.ca or EUSN_NATS_TLS_CA to the certificate of the authority that signed the server's certificate; for a server of config init --secure: set -a; . eusn-secure/operator.env"
-	case says("certificate required", "bad certificate"):
+	case contains("certificate required", "bad certificate"):
 		return "set nats.tls.cert and nats.tls.key to a client certificate from an authority that the server trusts"
-	case says("not valid for any names", "doesn't contain any IP SANs", "certificate is valid for"):
+	case contains("not valid for any names", "doesn't contain any IP SANs", "certificate is valid for"):
 		return "use a host name in --nats-url that is in the server's certificate"
 	case errors.Is(err, io.EOF):
 		return "set nats.tls_first: true if the server requires TLS from the first byte"
 	}
-	return other
+	return fallback
 }
 
 func (b *Broker) Close() {
-	if b.heeds != nil {
-		b.heeds.stop()
+	if b.refusals != nil {
+		b.refusals.stop()
 	}
 	if b.Embedded != nil {
 		b.Embedded.Close()

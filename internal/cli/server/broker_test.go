@@ -14,8 +14,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// A server that refuses a login, or lacks what a job needs, is told apart from
-// one that is not there.
+// A server that refuses a login, or lacks a requirement of a job, gives another error than an
+// unreachable server.
 func TestServerRefusals(t *testing.T) {
 	t.Parallel()
 	start := func(o server.Options) string {
@@ -37,14 +37,14 @@ func TestServerRefusals(t *testing.T) {
 	clitest.Exec(t, t.Context(), "doctor", "--nats-url", closed).Want(t, cli.ExitUnreachable, "try: set nats.creds")
 	plain := start(server.Options{})
 	clitest.Exec(t, t.Context(), "deadletter", "list", "--nats-url", plain).Want(t, cli.ExitFailure, "check that JetStream is enabled on the server")
-	// A job's messages must leave room for what a dead letter adds.
+	// A job's messages must leave room for the additions of a dead letter.
 	tight := start(server.Options{JetStream: true, StoreDir: t.TempDir(), MaxPayload: int32(pipeline.Defaults().MaxMessage) + 1})
 	r := clitest.Exec(t, t.Context(), "doctor", "--nats-url", tight)
 	r.Want(t, cli.ExitFailure, "1 problem(s) found")
 	if want := fmt.Sprintf("needs a server whose max_payload is %d or more", pipeline.Config{}.MinPayload()); !strings.Contains(r.Out, want) {
 		t.Errorf("%q does not say %q", r.Out, want)
 	}
-	// Something that hangs up at once, as a server does that wants TLS first.
+	// A listener that hangs up at once, like a server that requires TLS first.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

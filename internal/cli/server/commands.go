@@ -21,11 +21,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 )
 
-// jobFlags are those of the commands that look at a job.
+// jobFlags are the flags of commands about a job.
 var jobFlags = []string{"job", "nats-url", "dir"}
 
-// JobCommand makes a command that works on a job's NATS server: the one given
-// by URL, or the embedded one's directory while no stage runs in it.
+// JobCommand makes a command that works on a job's NATS server: the server at a URL, or an
+// embedded server on a directory without a running stage.
 func JobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
 	var file string
 	f := cmd.Flags()
@@ -46,7 +46,7 @@ func JobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 			return err
 		}
 		defer b.Close()
-		ctx = b.Heed(ctx)
+		ctx = b.EndOnRefusal(ctx)
 		nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/"+cmd.Name())
 		if err != nil {
 			return err
@@ -59,30 +59,30 @@ func JobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 		if errors.Is(err, nats.ErrNoResponders) || errors.Is(err, jetstream.ErrJetStreamNotEnabled) {
 			err = cli.Fail(cli.ExitFailure, err, "eusn-stream doctor: check that JetStream is enabled on the server and for the account")
 		}
-		return b.Lacking(Lost(err))
+		return b.ExplainRefusal(AddAdvice(err))
 	})
 	return cmd
 }
 
-// Lost gives the error of a job that has lost what it has stored its next step.
-func Lost(err error) error {
+// AddAdvice adds the next step to the error of a job whose stored data are lost.
+func AddAdvice(err error) error {
 	if lost := (*admin.LostError)(nil); errors.As(err, &lost) {
 		return cli.Fail(cli.ExitFailure, errors.New(lost.What), lost.Do)
 	}
 	return err
 }
 
-// runningFlags are those of the commands that look at a job beside its running stage.
+// runningFlags are the flags of commands about a job with a running stage.
 var runningFlags = []string{"nats-url", "job"}
 
-// Beside says how a command speaks with the server of a running stage.
+// Beside configures a command on the server of a running stage.
 type Beside struct {
-	As      string            // the end of its connection's name
-	Failure func(error) error // gives an error its exit code and what to do
+	As      string            // suffix of the connection's name
+	Failure func(error) error // adds the exit code and advice to an error
 }
 
-// RunningCommand makes a command that works with a job on the server of its stage,
-// which may run.
+// RunningCommand makes a command that works with a job on the server of its stage, which may be
+// running.
 func RunningCommand(a *cli.App, cmd *cobra.Command, with Beside, run func(ctx context.Context, c config.Config, js jetstream.JetStream, args []string) error) *cobra.Command {
 	var file string
 	f := cmd.Flags()
@@ -100,7 +100,7 @@ func RunningCommand(a *cli.App, cmd *cobra.Command, with Beside, run func(ctx co
 			return err
 		}
 		defer b.Close()
-		ctx = b.Heed(ctx)
+		ctx = b.EndOnRefusal(ctx)
 		nc, js, err := b.Open(ctx, "eusn-stream/"+c.Job+"/"+with.As)
 		if err != nil {
 			return err
@@ -110,16 +110,16 @@ func RunningCommand(a *cli.App, cmd *cobra.Command, with Beside, run func(ctx co
 		if errors.Is(err, admin.ErrNoJob) {
 			return NoJob(ctx, b, err, cmd.CommandPath())
 		}
-		return with.Failure(b.Lacking(Lost(err)))
+		return with.Failure(b.ExplainRefusal(AddAdvice(err)))
 	})
 	return cmd
 }
 
-// listWait is how long a server may take to list its jobs. It does not answer a
-// login that may not ask.
+// listWait is the timeout for the server's list of jobs. The server does not answer a login
+// without this right.
 const listWait = 2 * time.Second
 
-// NoJob is err, of a job that does not exist, with the jobs that there are.
+// NoJob adds the existing jobs to the error for an unknown job.
 func NoJob(ctx context.Context, b *Broker, err error, command string) error {
 	next := command + " --job JOB --nats-url URL, of the stage"
 	names, unlisted := jobsOf(ctx, b)
@@ -130,8 +130,8 @@ func NoJob(ctx context.Context, b *Broker, err error, command string) error {
 		return cli.Fail(cli.ExitFailure, fmt.Errorf("%w (this server has no jobs)", err), "eusn-stream run --model MODEL, which creates the job; or "+next)
 	}
 	next = command + " --job " + cli.QuoteForShell(names[0])
-	if more := len(names) - listed; more > 0 {
-		names = append(names[:listed:listed], fmt.Sprintf("and %d more", more))
+	if rest := len(names) - listed; rest > 0 {
+		names = append(names[:listed:listed], fmt.Sprintf("and %d more", rest))
 	}
 	return cli.Fail(cli.ExitFailure, fmt.Errorf("%w (the jobs here are: %s)", err, strings.Join(names, ", ")), next)
 }
@@ -147,16 +147,17 @@ func jobsOf(ctx context.Context, b *Broker) ([]string, error) {
 	return admin.Jobs(ctx, js)
 }
 
-// listed is how many jobs are named at most.
+// listed is the maximum number of listed jobs.
 const listed = 20
 
-// OpenOfJob is the server of a job that a command works on: the one given by
-// URL, or the embedded one's directory, which nobody else may be using. fresh says
-// that it may be a new directory.
+// OpenOfJob opens the server of a job for a command: the server at the URL, or an embedded
+// server on the directory, which no other process may be using. If fresh is set, the directory
+// may be new.
 func OpenOfJob(ctx context.Context, a *cli.App, c config.Config, command string, fresh bool) (*Broker, error) {
 	running := command + " --nats-url " + cli.QuoteForShell(localURL(c.Server))
 	if c.NATS.URL == "" {
-		// The server would make the directory, and an empty job's answer hide the mistake.
+		// The server would create the directory, and the answer of an empty job would hide the
+		// mistake.
 		if _, err := os.Stat(filepath.Join(c.Server.Dir, "jetstream")); errors.Is(err, os.ErrNotExist) && !fresh {
 			return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not the data directory of an embedded server", c.Server.Dir),
 				running+", or --dir with the data directory of eusn-stream run")
@@ -165,13 +166,13 @@ func OpenOfJob(ctx context.Context, a *cli.App, c config.Config, command string,
 	}
 	b, err := Open(ctx, c, a.Logger("warn", c.Log.Format))
 	var f *cli.Failure
-	if c.NATS.URL == "" && errors.As(err, &f) { // mostly the stage's own directory, while it runs
+	if c.NATS.URL == "" && errors.As(err, &f) { // usually the directory of a running stage
 		f.Next = running + ", if a stage is using that directory; otherwise another --dir"
 	}
 	return b, err
 }
 
-// AddJobFlags adds those that say which server has a job.
+// AddJobFlags adds the flags for the server and the name of a job.
 func AddJobFlags(f *pflag.FlagSet) {
 	f.String("job", "", "name of the job")
 	f.String("nats-url", "", "NATS server; a running embedded one is at nats://127.0.0.1:4222")

@@ -15,7 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// StageConfig loads the configuration and takes over its form of messages.
+// StageConfig loads the configuration and applies its log format.
 func StageConfig(a *cli.App, path string, flags *pflag.FlagSet, names []string) (config.Config, error) {
 	c, err := configcmd.Load(path, flags, names)
 	if c.Log.Format == cli.FormatJSON {
@@ -24,10 +24,10 @@ func StageConfig(a *cli.App, path string, flags *pflag.FlagSet, names []string) 
 	return c, err
 }
 
-// PipelineConfig is the part of c that package pipeline knows.
+// PipelineConfig converts c for package pipeline.
 func PipelineConfig(c config.Config) pipeline.Config {
 	subject := c.Input.Subject
-	if c.Input.Job != "" && subject == pipeline.Defaults().InputSubject { // nobody chose it: it is the other job's
+	if c.Input.Job != "" && subject == pipeline.Defaults().InputSubject { // not configured: the other job defines it
 		subject = ""
 	}
 	return pipeline.Config{
@@ -43,7 +43,7 @@ func PipelineConfig(c config.Config) pipeline.Config {
 	}
 }
 
-// InputOf is how messages are read.
+// InputOf converts the settings of message formats.
 func InputOf(c config.Input) formats.Input {
 	return formats.Input{
 		Format: formats.Format(c.Format), Channels: c.Channels.Map(), Rows: c.Rows, Time: c.Time, TimeUnit: c.TimeUnit, TimeStep: c.TimeStep,
@@ -51,7 +51,7 @@ func InputOf(c config.Input) formats.Input {
 	}
 }
 
-// NATSOptions is how to reach a server, for a connection of that name.
+// NATSOptions returns the options of a named connection to a server.
 func NATSOptions(c config.NATS, name string, log *slog.Logger) natsclient.Options {
 	return natsclient.Options{
 		URL: c.URL, Name: name, Creds: c.Creds, NKey: c.NKey, User: c.User, Password: c.Password, Token: c.Token,
@@ -59,9 +59,8 @@ func NATSOptions(c config.NATS, name string, log *slog.Logger) natsclient.Option
 	}
 }
 
-// LogWarnings logs what a configuration permits and should not, and which keys the file
-// sets in vain: those outside the groups that the command uses. Without nats.url, server
-// is one of them.
+// LogWarnings logs the warnings of a configuration, and ineffective keys in the file: keys
+// outside the groups that the command uses. Without nats.url, server is a used group.
 func LogWarnings(c config.Config, log *slog.Logger, uses ...string) {
 	for _, w := range c.Warnings() {
 		log.Warn(w)

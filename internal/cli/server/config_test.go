@@ -13,16 +13,16 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// The documented defaults are those of the libraries, except for one: in Go, the
-// zero value of the input format is Arrow.
+// The documented defaults equal the libraries' defaults, except one: in Go, the zero value of
+// the input format is Arrow.
 func TestDefaultsAreThePipelines(t *testing.T) {
 	c, err := config.Load("", nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	got, want := PipelineConfig(c), pipeline.Config{Shards: c.Stage.Shards}.WithDefaults()
-	want.Shards = 0                   // one per core, whatever this machine has
-	want.Partitions = 0               // the job's
+	want.Shards = 0                   // one per core on any machine
+	want.Partitions = 0               // the job's number
 	want.Forget = 30 * 24 * time.Hour // in Go, zero means never
 	if !got.Input.IsPlain() || len(want.Input.Differs(formats.Input{Format: formats.Arrow})) > 0 {
 		t.Errorf("default.yaml reads messages as %+v, the pipeline as %+v", got.Input, want.Input)
@@ -33,8 +33,8 @@ func TestDefaultsAreThePipelines(t *testing.T) {
 	}
 }
 
-// The configuration and the pipeline accept the same values, key by key. The ranges of
-// numbers are generated; these are the values next to the limits.
+// The configuration and the pipeline accept the same values, key by key. The ranges of numbers
+// are generated; this test checks the values next to the limits.
 func TestRangesAreThePipelines(t *testing.T) {
 	numbers := []string{"-9223372036854775808", "-2147483648", "-2", "-1", "1", "2", "5", "6", "64", "65"}
 	for bits := 10; bits <= 32; bits++ {
@@ -56,7 +56,7 @@ func TestRangesAreThePipelines(t *testing.T) {
 		case key == "nats.replicas":
 		case strings.HasPrefix(key, "nats."), strings.HasPrefix(key, "server."), strings.HasPrefix(key, "log."), strings.HasPrefix(key, "metrics."),
 			key == "model", key == "stage.engine":
-			continue // not the pipeline's
+			continue // not a setting of the pipeline
 		}
 		for _, v := range values {
 			group, name, in := strings.Cut(key, ".")
@@ -66,7 +66,7 @@ func TestRangesAreThePipelines(t *testing.T) {
 			}
 			c, err := config.Load("c.yaml", []byte(yaml), nil, nil)
 			if reflect.DeepEqual(PipelineConfig(c), PipelineConfig(defaults)) {
-				continue // the default, or a text that is no value of this type
+				continue // the default, or invalid text for this type
 			}
 			byPipeline := PipelineConfig(c).Validate()
 			compared[err == nil]++

@@ -1,6 +1,6 @@
-// Package server is the way of the commands to a job's NATS server: the configuration
-// of the stage as the libraries have it, the server that it names, and what a command
-// says where the server refuses it or the job is not there.
+// Package server connects commands to a job's NATS server: it converts the stage's
+// configuration for the libraries, opens the server, and explains the errors of a refused login
+// and an unknown job.
 //
 // # Files
 //

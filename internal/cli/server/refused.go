@@ -13,36 +13,36 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 )
 
-// heeding is the context of a command, which also ends, with the refusal as its
-// error, when the server says that the login lacks a right. The server says it
-// beside the question, which has no answer then: without this, the command would
-// wait for one until its deadline.
-type heeding struct {
+// refusalContext is the context of a command. It also ends, with the refusal as its error, when
+// the server reports that the login lacks a right. The server reports this apart from the
+// request, which then gets no answer: without this context the command would wait until its
+// deadline.
+type refusalContext struct {
 	context.Context
-	stop func() bool // listening to the command's own context
-	done chan struct{}
+	stop  func() bool // stops listening to the command's own context
+	ended chan struct{}
 
 	mu  sync.Mutex
 	err error
 }
 
-// Heed makes the commands' context, before the first connection. A worker has none:
-// it lives on while somebody changes its rights.
-func (b *Broker) Heed(ctx context.Context) context.Context {
-	b.heeds = &heeding{Context: ctx, done: make(chan struct{})}
-	if err := ctx.Err(); err != nil { // AfterFunc would say so a moment later
-		b.heeds.end(err)
+// EndOnRefusal makes the context of a command before the first connection. A worker has no such
+// context: it continues after a change of its rights.
+func (b *Broker) EndOnRefusal(ctx context.Context) context.Context {
+	b.refusals = &refusalContext{Context: ctx, ended: make(chan struct{})}
+	if err := ctx.Err(); err != nil { // AfterFunc would end the context a moment later
+		b.refusals.endWith(err)
 	}
-	b.heeds.stop = context.AfterFunc(ctx, func() { b.heeds.end(ctx.Err()) })
-	return b.heeds
+	b.refusals.stop = context.AfterFunc(ctx, func() { b.refusals.endWith(ctx.Err()) })
+	return b.refusals
 }
 
-// listen hears what the server refuses on a connection, and leaves the log as it is.
-func (h *heeding) listen(nc *nats.Conn) {
+// watchConnection ends the context at a refusal on a connection; logging is unchanged.
+func (h *refusalContext) watchConnection(nc *nats.Conn) {
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		if errors.Is(err, nats.ErrPermissionViolation) && !natsclient.RefusedAnswer(nc, err) {
-			h.end(err)
+			h.endWith(err)
 		}
 		if before != nil {
 			before(nc, sub, err)
@@ -50,31 +50,31 @@ func (h *heeding) listen(nc *nats.Conn) {
 	})
 }
 
-func (h *heeding) end(err error) {
+func (h *refusalContext) endWith(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.err == nil {
 		h.err = err
-		close(h.done)
+		close(h.ended)
 	}
 }
 
-func (h *heeding) Done() <-chan struct{} { return h.done }
+func (h *refusalContext) Done() <-chan struct{} { return h.ended }
 
-func (h *heeding) Err() error {
+func (h *refusalContext) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.err
 }
 
-// Lacking gives the error of a command its cause where that is a right that the login
-// lacks. A command that only ends with its context has no error then.
-func (b *Broker) Lacking(err error) error {
-	var known *cli.Failure
-	if b.heeds == nil || errors.As(err, &known) {
+// ExplainRefusal adds the missing right to the error of a command. A command that ended with
+// its context has no error yet.
+func (b *Broker) ExplainRefusal(err error) error {
+	var failure *cli.Failure
+	if b.refusals == nil || errors.As(err, &failure) {
 		return err
 	}
-	refusal := b.heeds.Err()
+	refusal := b.refusals.Err()
 	switch {
 	case !errors.Is(refusal, nats.ErrPermissionViolation):
 		return err

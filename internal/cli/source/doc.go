@@ -1,5 +1,5 @@
-// Package source plays archives as live data: what "replay" and "demo" publish; and
-// keeps live data as archives: what "record" writes.
+// Package source plays archives as live data for "replay" and "demo", and stores live data as
+// archives for "record".
 //
 // # Files
 //

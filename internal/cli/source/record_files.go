@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// RecordFiles writes and reads the files of a recording: archives of recorded
-// samples. To read, it needs neither job nor channels.
+// RecordFiles writes and reads the files of a recording: archives of recorded samples. Reading
+// requires neither job nor channels.
 type RecordFiles struct {
 	Job      string
 	Channels []string
@@ -30,7 +30,7 @@ func (f RecordFiles) Create(path string) (record.File, error) {
 	return &recordFile{w: w}, nil
 }
 
-// recordFile is one that grows.
+// recordFile is a growing file.
 type recordFile struct {
 	w     *archive.RecordingWriter
 	chunk archive.RecordingChunk
@@ -40,7 +40,7 @@ func (f *recordFile) Write(r *record.Rows) error {
 	c := &f.chunk
 	c.Reset()
 	c.Stream, c.Seq, c.Time, c.Values, c.End = r.Stream, r.Number, r.Time, r.Values, r.End
-	c.Label = slices.Grow(c.Label, r.Len())[:r.Len()] // empty: nobody has said what they are
+	c.Label = slices.Grow(c.Label, r.Len())[:r.Len()] // empty: no labels are known
 	o := &c.Origin
 	o.Key, o.Flags = r.Key, r.Flags
 	for i := range r.Len() {
@@ -64,11 +64,11 @@ func (f RecordFiles) Read(path string, take func(*record.Rows) error) (map[strin
 	if err != nil {
 		return nil, err
 	}
-	meta, err := f.read(path, r, take)
+	meta, err := f.readChunks(path, r, take)
 	return meta, errors.Join(err, r.Close())
 }
 
-func (f RecordFiles) read(path string, r *archive.RecordingReader, take func(*record.Rows) error) (map[string]string, error) {
+func (f RecordFiles) readChunks(path string, r *archive.RecordingReader, take func(*record.Rows) error) (map[string]string, error) {
 	if !r.Recorded {
 		return nil, fmt.Errorf("%s is a recording, but none of eusn-stream record", path)
 	}

@@ -12,22 +12,21 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// Series plays one part of a data set on a number of streams: series k
-// of the part goes to stream k mod streams, whole, and ends a sequence: by a
-// mark, or by silence where times are given.
+// Series plays one part of a data set on a number of streams: series k of the part goes to
+// stream k mod streams, whole, and ends a sequence: by a mark, or by silence if times are set.
 type Series struct {
 	d       *archive.Dataset
 	Series  []int
 	Streams int
 	next    int
 
-	step    time.Duration // from a sample to the next; 0: no times
-	silence time.Duration // after each series but a stream's last, which ends by a mark
+	step    time.Duration // between two samples; 0: no times
+	silence time.Duration // after each series except a stream's last, which ends by a mark
 	clocks  []int64       // time of each stream's next sample, ns since 1970
 }
 
-// NewSeries deals the part out to streams; 0: each series is a stream of
-// its own, as policies need that see no end of a series.
+// NewSeries distributes the part over streams; 0: each series is a separate stream, as required
+// by policies without ends of series.
 func NewSeries(d *archive.Dataset, split archive.Split, streams int) *Series {
 	s := &Series{d: d, Series: d.Part(split)}
 	if streams == 0 {
@@ -37,7 +36,7 @@ func NewSeries(d *archive.Dataset, split archive.Split, streams int) *Series {
 	return s
 }
 
-// BySilence lets the series' samples have times, and silence end them.
+// BySilence gives the samples times, and ends series by silence.
 func (s *Series) BySilence(step, silence time.Duration) {
 	s.step, s.silence = step, silence
 	s.clocks = slices.Repeat([]int64{time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixNano()}, s.Streams)
@@ -63,10 +62,10 @@ func (s *Series) Next() (producer.Item, error) {
 	return it, nil
 }
 
-// StreamName is the id of the nth stream of a data set.
+// StreamName returns the id of the nth stream of a data set.
 func StreamName(n int) string { return fmt.Sprintf("s%05d", n) }
 
-// Rows is how many samples the source will have played.
+// Rows returns the total number of samples of the source.
 func (s *Series) Rows() (n int64) {
 	for _, i := range s.Series {
 		n += int64(s.d.Len(i))
@@ -74,28 +73,28 @@ func (s *Series) Rows() (n int64) {
 	return n
 }
 
-// Recording plays a recording archive, row group by row group. Within a
-// row group each stream's samples up to the end of a sequence are one item, so
-// memory is bounded by the row group.
+// Recording plays a recording archive, one row group at a time. Within a row group each
+// stream's samples up to the end of a sequence are one item, so the row group limits the
+// memory.
 type Recording struct {
 	r     chunks
-	width int // channels
+	width int // number of channels
 	chunk archive.RecordingChunk
-	items []producer.Item // of the row group in hand, those before next are gone
+	items []producer.Item // of the current row group; items before next are used
 	next  int
 }
 
-// chunks are the samples of a recording, some at a time.
+// chunks reads the samples of a recording in parts.
 type chunks interface {
 	Next(*archive.RecordingChunk) error
 }
 
-// NewRecording plays what r has not read yet.
+// NewRecording plays the unread rest of r.
 func NewRecording(r *archive.RecordingReader) *Recording {
 	return &Recording{r: r, width: len(r.Channels)}
 }
 
-// NewCSVRecording plays what r has not read yet.
+// NewCSVRecording plays the unread rest of r.
 func NewCSVRecording(r *imports.CSVRecording) *Recording {
 	return &Recording{r: r, width: len(r.Channels)}
 }
@@ -112,11 +111,11 @@ func (s *Recording) Next() (producer.Item, error) {
 	return s.items[s.next-1], nil
 }
 
-// cutChunk gathers the samples of each stream into items, in the order of
-// their first samples. The items hold copies: the chunk is read into again.
+// cutChunk groups the samples of each stream into items, in the order of their first samples.
+// Items hold copies, because the chunk is reused.
 func cutChunk(c *archive.RecordingChunk, channels int) []producer.Item {
 	var items []producer.Item
-	open := map[string]int{} // stream to its item that has not ended
+	open := map[string]int{} // stream to its open item
 	for i, stream := range c.Stream {
 		at, ok := open[stream]
 		if !ok {
@@ -134,7 +133,7 @@ func cutChunk(c *archive.RecordingChunk, channels int) []producer.Item {
 			delete(open, stream)
 		}
 	}
-	for i := range items { // times are for every sample of an item or for none
+	for i := range items { // an item has times for all samples or for none
 		if len(items[i].Times) != len(items[i].X)/channels {
 			items[i].Times = nil
 		}
@@ -142,16 +141,16 @@ func cutChunk(c *archive.RecordingChunk, channels int) []producer.Item {
 	return items
 }
 
-// Until ends a source when a context does, so that a long skip over what
-// was published before can be interrupted.
-func Until(ctx context.Context, s producer.Source) producer.Source { return stopping{ctx, s} }
+// Until ends a source with a context, so that a long skip over published samples can be
+// interrupted.
+func Until(ctx context.Context, s producer.Source) producer.Source { return stoppingSource{ctx, s} }
 
-type stopping struct {
+type stoppingSource struct {
 	ctx context.Context
 	producer.Source
 }
 
-func (s stopping) Next() (producer.Item, error) {
+func (s stoppingSource) Next() (producer.Item, error) {
 	if err := s.ctx.Err(); err != nil {
 		return producer.Item{}, err
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 )
 
-// With --streams 0 each series is a stream of its own; by silence, only a
-// stream's last series ends by a mark, and times tell the others.
+// With --streams 0 each series is a separate stream; by silence, only a stream's last series
+// ends by a mark, and times separate the others.
 func TestSeriesSourceDeals(t *testing.T) {
 	d := &archive.Dataset{Channels: []string{"x"}, Classes: []string{"a"}}
 	for range 5 {

@@ -11,12 +11,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// Cleaned is standard output or error without the control and format characters in data:
-// keys, labels, headers, file names and the errors that quote them may hold
-// escape sequences, which would control the terminal. Line ends and tabs pass.
-// Every other one becomes \u and its number, which in JSON is the same character.
-// Output that controls the terminal on purpose, a bar of progress, goes to the
-// writer below: see app.screen.
+// Cleaned is standard output or error without the control and format characters in data: keys,
+// labels, headers, file names and errors with such texts may contain escape sequences, which
+// would control the terminal. Line ends and tabs pass. Every other such character becomes \u
+// and its number, which is the same character in JSON. Intended terminal control, such as a
+// progress bar, uses the underlying writer: see app.screen.
 type Cleaned struct{ io.Writer }
 
 func (c Cleaned) Write(p []byte) (int, error) {
@@ -26,32 +25,32 @@ func (c Cleaned) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// hidden reports whether a character controls the terminal or is not seen: two names that differ
-// in such characters alone look the same.
-func hidden(r rune) bool { return names.IsControl(r) || unicode.Is(unicode.Cf, r) }
+// isHidden reports whether a character controls the terminal or is invisible: names that differ
+// only in such characters look the same.
+func isHidden(r rune) bool { return names.IsControl(r) || unicode.Is(unicode.Cf, r) }
 
-// clean is p itself where it holds nothing to take out.
+// clean returns p unchanged if there is nothing to remove.
 func clean(p []byte) []byte {
-	isControl := func(r rune) bool { return r != '\n' && r != '\t' && (hidden(r) || r == utf8.RuneError) }
+	isControl := func(r rune) bool { return r != '\n' && r != '\t' && (isHidden(r) || r == utf8.RuneError) }
 	if bytes.IndexFunc(p, isControl) < 0 {
 		return p
 	}
-	var out []byte
+	var result []byte
 	for len(p) > 0 {
 		r, n := utf8.DecodeRune(p)
 		switch {
 		case !utf8.FullRune(p): // the next write has the rest
-			return append(out, p...)
-		case r == utf8.RuneError && n == 1: // no UTF-8: some terminals take such a byte for a control
-			out = utf8.AppendRune(out, utf8.RuneError)
+			return append(result, p...)
+		case r == utf8.RuneError && n == 1: // invalid UTF-8: some terminals treat such a byte as a control character
+			result = utf8.AppendRune(result, utf8.RuneError)
 		case r != utf8.RuneError && isControl(r):
 			for _, unit := range utf16.Encode([]rune{r}) {
-				out = fmt.Appendf(out, `\u%04x`, unit)
+				result = fmt.Appendf(result, `\u%04x`, unit)
 			}
 		default:
-			out = append(out, p[:n]...)
+			result = append(result, p[:n]...)
 		}
 		p = p[n:]
 	}
-	return out
+	return result
 }

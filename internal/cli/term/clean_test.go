@@ -17,7 +17,7 @@ func TestClean(t *testing.T) {
 		"\x9b1m":                "\ufffd1m",
 		"cut short: \xe6\x97":   "cut short: \xe6\x97",
 		"pump\u200b-1\u00ad":    `pump\u200b-1\u00ad`,
-		"tag\U000e0041":         `tag\udb40\udc41`, // as JSON has it
+		"tag\U000e0041":         `tag\udb40\udc41`, // as in JSON
 		"\ufffd\x1b":            "\ufffd\\u001b",
 	} {
 		var b bytes.Buffer
@@ -27,7 +27,7 @@ func TestClean(t *testing.T) {
 	}
 }
 
-// A name that is escaped is quoted: it does not look like one that is written so.
+// An escaped name is quoted, so that it differs from a name with the same literal text.
 func TestOneField(t *testing.T) {
 	for in, want := range map[string]string{
 		"pump-3": "pump-3", "Pumpe_ä": "Pumpe_ä", "": `""`, "a b": `"a b"`, "a\x1b": `"a\x1b"`,
@@ -39,7 +39,7 @@ func TestOneField(t *testing.T) {
 	}
 }
 
-// Nor from what is redrawn in place, which goes below what cleans the rest.
+// Text redrawn in place is cleaned, too, although it bypasses Cleaned.
 func TestProgressDoesNotSteerTheTerminal(t *testing.T) {
 	const bad = "x\x1b]0;title\a\u009b31m"
 	check := func(what, text string) {

@@ -1,6 +1,6 @@
-// Package term writes for people: text without control characters, a bar or
-// lines of progress with the time left, a status line, and messages as lines of
-// JSON. It knows no command.
+// Package term writes for people: text without control characters, a progress bar or progress
+// lines with the remaining time, a status line, and messages as lines of JSON. It depends on no
+// command.
 //
 // # Files
 //

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// OneField quotes a text that would be more than one field, or none, and one with characters
-// that are not seen. One with a backslash is quoted, too: an escaped name and a name that is
-// written so are not the same.
+// OneField quotes an empty text, a text of several fields, and a text with invisible
+// characters. It also quotes a text with a backslash, to distinguish an escaped name from a
+// name with the same literal text.
 func OneField(s string) string {
 	unlike := func(r rune) bool {
-		return unicode.IsSpace(r) || unicode.IsControl(r) || hidden(r) || r == '\\' || r == '"'
+		return unicode.IsSpace(r) || unicode.IsControl(r) || isHidden(r) || r == '\\' || r == '"'
 	}
 	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, unlike) {
 		return strconv.Quote(s)

@@ -12,19 +12,19 @@ func NewJSONLines(w io.Writer) *JSONLines {
 	return &JSONLines{log: slog.New(slog.NewJSONHandler(w, nil))}
 }
 
-// JSONLines makes a record of each line that is written to it.
+// JSONLines writes a record for each line written to it.
 type JSONLines struct {
 	log *slog.Logger
 	mu  sync.Mutex
-	cut []byte // a line whose end has not come
+	cut []byte // an unfinished line
 }
 
 func (j *JSONLines) Write(p []byte) (int, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	rest := p
+	remainder := p
 	for {
-		line, after, whole := bytes.Cut(rest, []byte("\n"))
+		line, after, whole := bytes.Cut(remainder, []byte("\n"))
 		if !whole {
 			j.cut = append(j.cut, line...)
 			return len(p), nil
@@ -32,6 +32,6 @@ func (j *JSONLines) Write(p []byte) (int, error) {
 		if line = append(j.cut, line...); len(line) > 0 {
 			j.log.Info(string(line))
 		}
-		j.cut, rest = nil, after
+		j.cut, remainder = nil, after
 	}
 }

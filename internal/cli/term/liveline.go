@@ -6,22 +6,20 @@ import (
 	"time"
 )
 
-// LiveLine is a status that is redrawn in place on a terminal and printed now
-// and then elsewhere.
+// LiveLine is a status line, redrawn in place on a terminal, otherwise printed at intervals.
 type LiveLine struct {
 	w     io.Writer
-	mode  string // bar, plain, none; as progress
+	mode  string // bar, plain or none, as in Progress
 	last  time.Time
 	drawn bool
 }
 
-// NewLiveLine shows a status on w, in a mode of NewProgress.
+// NewLiveLine returns a status line on w, in a mode of NewProgress.
 func NewLiveLine(w io.Writer, mode string) *LiveLine {
 	return &LiveLine{w: w, mode: displayMode(w, mode), last: time.Now()}
 }
 
-// Show draws text if it is time to, always where final is set, and reports
-// whether it did.
+// Show draws text if the interval has passed or final is set, and reports whether it drew.
 func (l *LiveLine) Show(text string, final bool) bool {
 	switch {
 	case l.mode == "bar":
@@ -36,7 +34,7 @@ func (l *LiveLine) Show(text string, final bool) bool {
 	return true
 }
 
-// Close leaves the last status standing.
+// Close leaves the last status on the terminal.
 func (l *LiveLine) Close() {
 	if l.drawn {
 		fmt.Fprintln(l.w)

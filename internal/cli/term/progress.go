@@ -15,31 +15,30 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 
-// Progress shows up after this long: a short job leaves no trace.
+// Progress appears after this time: a short job prints nothing.
 const progressDelay = 1500 * time.Millisecond
 
-// plainEvery is how often a line appears where there is no terminal.
+// plainEvery is the interval of lines without a terminal.
 const plainEvery = 5 * time.Second
 
-// maxPhase is how many characters a line has for what is being done.
+// maxPhase is the maximum length of a phase's name in characters.
 const maxPhase = 100
 
-// Progress shows how far a long job is: a bar with the time left on a
-// terminal, a line now and then elsewhere, nothing with --quiet. It knows no
-// colours, so NO_COLOR is kept by having nothing to switch off.
+// Progress shows the progress of a long job: a bar with the remaining time on a terminal,
+// otherwise lines at intervals, nothing with --quiet. It uses no colors, so NO_COLOR needs no
+// switch.
 type Progress struct {
 	mu    sync.Mutex
 	w     io.Writer
-	mode  string // bar, plain, none
+	mode  string // bar, plain or none
 	start time.Time
-	last  time.Time // of the last plain line
+	last  time.Time // of the newest plain line
 	phase string
-	shown string // phase, fit for a terminal
+	shown string // phase, cleaned for a terminal
 	bar   *progressbar.ProgressBar
 }
 
-// NewProgress shows progress on w; mode auto chooses bar on a terminal, plain
-// elsewhere.
+// NewProgress shows progress on w; mode auto selects bar on a terminal, plain otherwise.
 func NewProgress(w io.Writer, mode string) *Progress {
 	return &Progress{w: w, mode: displayMode(w, mode), start: time.Now(), last: time.Now()}
 }
@@ -60,15 +59,15 @@ func isTerminal(w io.Writer) bool {
 	return ok && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
 }
 
-// Report takes one step's news: done of total units of what. It may be called
-// from several goroutines.
-func (p *Progress) Report(done, total int64, what string) {
+// Report reports that done of total units of a phase are complete. It is safe for concurrent
+// use.
+func (p *Progress) Report(done, total int64, phase string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if what != p.phase {
+	if phase != p.phase {
 		p.clear()
-		p.phase, p.start, p.last = what, time.Now(), time.Now()
-		p.shown = string(clean([]byte(names.Cut(what, maxPhase)))) // names of files and data sets are in it
+		p.phase, p.start, p.last = phase, time.Now(), time.Now()
+		p.shown = string(clean([]byte(names.Cut(phase, maxPhase)))) // contains names of files and data sets
 	}
 	if p.mode == "none" || time.Since(p.start) < progressDelay {
 		return
@@ -83,21 +82,21 @@ func (p *Progress) Report(done, total int64, what string) {
 
 func (p *Progress) draw(done, total int64) {
 	if total <= 0 {
-		total = -1 // the bar's word for unknown
+		total = -1 // means unknown to the bar
 	}
 	if p.bar == nil {
 		p.bar = progressbar.NewOptions64(total,
 			progressbar.OptionSetWriter(p.w),
 			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionShowCount(),
-			// Its own forecast would count from the first drawing, not from the start.
+			// The bar's own forecast would count from the first drawing, not from the start.
 			progressbar.OptionSetPredictTime(false), progressbar.OptionSetElapsedTime(false),
 			progressbar.OptionSetWidth(30), progressbar.OptionClearOnFinish())
 	}
 	p.bar.Describe(fmt.Sprintf("%s, %s", p.shown, timeLeft(done, total, time.Since(p.start))))
-	_ = p.bar.Set64(done) // fails only where it counts past the total: a display, not a result
+	_ = p.bar.Set64(done) // fails only for a count above the total, which affects only the display
 }
 
-// Close removes the bar, so that what follows starts on an empty line.
+// Close removes the bar, so that the next output starts on an empty line.
 func (p *Progress) Close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,31 +110,30 @@ func (p *Progress) clear() {
 	}
 }
 
-// plainLine is one line of a progress log.
-func plainLine(done, total int64, what string, spent time.Duration) string {
+// plainLine formats one line of a progress log.
+func plainLine(done, total int64, phase string, spent time.Duration) string {
 	if total <= 0 {
-		return fmt.Sprintf("%s: %d, %s", what, done, timeLeft(done, total, spent))
+		return fmt.Sprintf("%s: %d, %s", phase, done, timeLeft(done, total, spent))
 	}
-	return fmt.Sprintf("%s: %d of %d (%d %%), %s", what, done, total, 100*done/total, timeLeft(done, total, spent))
+	return fmt.Sprintf("%s: %d of %d (%d %%), %s", phase, done, total, 100*done/total, timeLeft(done, total, spent))
 }
 
-// A forecast needs a part of the job done, or time for the rate to settle.
+// A forecast requires a part of the job, or time until the rate is stable.
 const (
-	forecastFrom  = 20 // the least part: 1/20
+	forecastFrom  = 20 // minimum part: 1/20
 	forecastAfter = 30 * time.Second
 )
 
-// timeLeft assumes that the rest goes as fast as what is done, and says no more
-// digits than that is worth.
+// timeLeft extrapolates the current rate, with as many digits as are reliable.
 func timeLeft(done, total int64, spent time.Duration) string {
 	if total <= 0 || done <= 0 || (done < total/forecastFrom && spent < forecastAfter) {
 		return fmt.Sprintf("%v so far", spent.Round(time.Second))
 	}
-	left := float64(spent) * float64(max(0, total-done)) / float64(done)
-	return "about " + coarse(time.Duration(min(left, math.MaxInt64/2))) + " left"
+	seconds := float64(spent) * float64(max(0, total-done)) / float64(done)
+	return "about " + coarse(time.Duration(min(seconds, math.MaxInt64/2))) + " left"
 }
 
-// coarse writes a time with about two digits.
+// coarse formats a time with about two digits.
 func coarse(d time.Duration) string {
 	unit := time.Second
 	switch {

@@ -18,7 +18,7 @@ func TestPlainLine(t *testing.T) {
 		{20, 100, "rows: 20 of 100 (20 %), about 40s left"},
 		{100, 100, "rows: 100 of 100 (100 %), about 0s left"},
 		{7, 0, "rows: 7, 10s so far"},
-		{4, 100, "rows: 4 of 100 (4 %), 10s so far"}, // no ground yet
+		{4, 100, "rows: 4 of 100 (4 %), 10s so far"}, // too early for a forecast
 		{101, 100, "rows: 101 of 100 (101 %), about 0s left"},
 		{math.MaxInt64 / 200, math.MaxInt64 / 100, "rows: 46116860184273879 of 92233720368547758 (50 %), about 10s left"},
 	} {
@@ -39,9 +39,8 @@ func TestCoarse(t *testing.T) {
 	}
 }
 
-// A run of two threads, whose rate wavers and whose total is corrected on the
-// way, is forecast within a third of the truth from the first forecast on, and
-// forecasts hardly ever grow.
+// The forecasts for a run of two threads, with a varying rate and a corrected total, are within
+// a third of the truth from the first forecast on, and rarely grow.
 func TestForecast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w bytes.Buffer
@@ -58,26 +57,26 @@ func TestForecast(t *testing.T) {
 			}
 			p.Report(int64(done), int64(all), "gigaflops")
 		}
-		took := time.Since(start)
+		duration := time.Since(start)
 		lines := strings.Split(strings.TrimSpace(w.String()), "\n")
 		var last time.Duration
 		forecasts, grown := 0, 0
 		for i, line := range lines {
 			_, news, _ := strings.Cut(line, "%), ")
 			at := time.Duration(i+1) * plainEvery
-			left, ok := strings.CutPrefix(strings.TrimSuffix(news, " left"), "about ")
+			forecast, ok := strings.CutPrefix(strings.TrimSuffix(news, " left"), "about ")
 			if !ok {
 				if at >= forecastAfter {
 					t.Errorf("after %v: %s", at, line)
 				}
 				continue
 			}
-			d, err := time.ParseDuration(left)
+			d, err := time.ParseDuration(forecast)
 			if err != nil || at < forecastAfter {
 				t.Fatalf("after %v: %s: %v", at, line, err)
 			}
-			// Rounding is up to 10 minutes above an hour, 1 below.
-			if truth := took - at; d < 0 || (d-truth).Abs() > max(truth/3, 30*time.Second)+5*time.Minute {
+			// Rounding is up to 10 minutes above an hour, 1 minute below.
+			if truth := duration - at; d < 0 || (d-truth).Abs() > max(truth/3, 30*time.Second)+5*time.Minute {
 				t.Errorf("after %v: %v left, it was %v", at, d, truth)
 			}
 			if forecasts++; last > 0 && d > last {
@@ -91,8 +90,8 @@ func TestForecast(t *testing.T) {
 	})
 }
 
-// A short job leaves no trace; a long one a line now and then, and each phase
-// counts its own time.
+// A short job prints nothing; a long job prints a line at intervals, and each phase has its own
+// time.
 func TestPlainProgress(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w bytes.Buffer

@@ -9,21 +9,20 @@ import (
 	"golang.org/x/term"
 )
 
-// Screen redraws a whole terminal. What is drawn controls nothing: control characters
-// in it are shown as text.
+// Screen redraws a whole terminal. Control characters in the drawn text are shown as text.
 type Screen struct{ f *os.File }
 
-// OpenScreen is a terminal that w writes to; nil where w is none that can be redrawn.
+// OpenScreen opens the terminal of w; nil if w cannot be redrawn.
 func OpenScreen(w io.Writer) *Screen {
 	if !isTerminal(w) {
 		return nil
 	}
 	s := &Screen{w.(*os.File)}
-	_, _ = io.WriteString(s.f, "\x1b[?1049h\x1b[?25l") // another page, no cursor: what stood there comes back at the end
+	_, _ = io.WriteString(s.f, "\x1b[?1049h\x1b[?25l") // another page, no cursor: the previous content returns at the end
 	return s
 }
 
-// Size is how many columns and lines there are.
+// Size returns the numbers of columns and lines.
 func (s *Screen) Size() (columns, lines int) {
 	columns, lines, err := term.GetSize(int(s.f.Fd()))
 	if err != nil || columns < 1 || lines < 1 {
@@ -32,15 +31,15 @@ func (s *Screen) Size() (columns, lines int) {
 	return columns, lines
 }
 
-// Draw shows lines of text, as many and as much of each as there is room for.
+// Draw shows lines of text, as far as they fit.
 func (s *Screen) Draw(text []string) error {
 	columns, lines := s.Size()
-	_, err := s.f.Write(drawn(text, columns, lines))
+	_, err := s.f.Write(drawLines(text, columns, lines))
 	return err
 }
 
-// drawn is what makes a terminal of a size show these lines.
-func drawn(text []string, columns, lines int) []byte {
+// drawLines returns the bytes that draw these lines on a terminal of a size.
+func drawLines(text []string, columns, lines int) []byte {
 	var b bytes.Buffer
 	b.WriteString("\x1b[H")
 	for i, line := range text[:min(len(text), lines)] {
@@ -54,7 +53,7 @@ func drawn(text []string, columns, lines int) []byte {
 	return b.Bytes()
 }
 
-// cutTo is a line of at most so many characters. Line ends are blanks in it.
+// cutTo cuts a line to a maximum number of characters. Line ends become blanks.
 func cutTo(line []byte, columns int) []byte {
 	line = bytes.Map(func(r rune) rune {
 		if r == '\n' || r == '\r' || r == '\t' {
@@ -73,5 +72,5 @@ func cutTo(line []byte, columns int) []byte {
 	return append(line[:n:n], "…"...)
 }
 
-// Close brings back what stood on the terminal.
+// Close restores the previous content of the terminal.
 func (s *Screen) Close() { _, _ = io.WriteString(s.f, "\x1b[?25h\x1b[?1049l") }
