@@ -5,7 +5,7 @@ GOVULNCHECK := golang.org/x/vuln/cmd/govulncheck@v1.9.0
 # what CI runs: the stage and its parts, the engines, the gateway, the metrics, the page,
 # those that take longest first, so that no core waits for the last of them.
 # make race-all runs RACE_REST, too.
-RACE        := ./pipeline ./internal/watch ./reservoir ./gpu ./internal/pipeline/... ./internal/gateway ./internal/gateway/internal/... ./internal/producer ./internal/metrics ./internal/page
+RACE        := ./pipeline ./internal/watch ./reservoir/cpu ./gpu ./internal/pipeline/... ./internal/gateway ./internal/gateway/internal/... ./internal/producer ./internal/metrics ./internal/page
 RACE_REST   := ./client ./internal/... ./pipeline/... ./offline ./gpu/internal/... ./integration/chaos ./tools/capacity
 # Tests of one goroutine that the race detector takes long for: the plain engine,
 # vector engines on one thread, and what the GPU engine's host side does the same way
@@ -63,12 +63,12 @@ vuln: ## known vulnerabilities of modules that the code calls, where https://vul
 arm64: ## the NEON engine's tests under qemu-aarch64 (Debian: qemu-user), about half a minute
 	GOARCH=arm64 EUSN_REQUIRE=neon go test -count=1 -exec qemu-aarch64 \
 	  -skip 'TestVector/neon/._thread|TestGeneric/Shapes/.*/(101|127|200|255|1024)|TestVector/neon/.*/Shapes/.*/(101|127|200|255|1024)|TestGeneric/BatchComposition|TestGenericMixed/Golden/thinned|TestVectorMixed/neon/threads=3|TestVectorMixed/neon/threads=2/(Golden|BatchComposition)|TestEpsRho' \
-	  ./internal/canon ./internal/kernel ./reservoir
+	  ./internal/canon ./internal/kernel ./reservoir/...
 
 # No kernels there: the plain engine's bits on a 32-bit processor, model files, a training.
 armv7: ## the arithmetic and the plain engine under qemu-arm (Debian: qemu-user), seconds
 	GOARCH=arm GOARM=7 go test -vet=off -count=1 -exec qemu-arm -run 'Pinned|Zeros|Special|^(TestGeneric|TestGenericMixed)$$/^Golden$$|TestStored|TestTrainMixed|^Example' \
-	  -skip 'TestGenericMixed/Golden/thinned' ./internal/canon ./reservoir
+	  -skip 'TestGenericMixed/Golden/thinned' ./internal/canon ./reservoir/...
 
 # The AVX-512 level on an emulated Skylake-X; what is left out stands in internal/testing/bochs/main.go.
 avx512: ## the AVX-512 kernels' tests, under Bochs where the CPU has none (Debian: bochs bochs-term isolinux syslinux-common genisoimage), minutes; what has passed is recorded
@@ -86,11 +86,11 @@ cross-nonvml:
 	go test -vet=off -tags nonvml ./internal/telemetry
 # The tag purego and 386 leave out the same: every kernel in assembly.
 cross-purego:
-	go vet -tags purego ./reservoir/... ./internal/dense ./internal/offline/baseline && go test -vet=off -tags purego -run '^$$' ./reservoir ./internal/dense ./internal/offline/baseline
+	go vet -tags purego ./reservoir/... ./internal/kernel ./internal/dense ./internal/offline/baseline && go test -vet=off -tags purego -run '^$$' ./reservoir/... ./internal/kernel ./internal/dense ./internal/offline/baseline
 cross-386:
-	GOARCH=386 go vet -tags purego ./reservoir
+	GOARCH=386 go vet -tags purego ./reservoir/... ./internal/kernel
 cross-arm64:
-	GOARCH=arm64 go vet ./reservoir/...
+	GOARCH=arm64 go vet ./reservoir/... ./internal/kernel
 
 generate: ## regenerate what is generated
 	go generate ./internal/canon ./internal/kernel ./internal/dense ./internal/config ./readout/outcome ./internal/pipeline/wire ./internal/offline/baseline ./internal/telemetry

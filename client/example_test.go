@@ -12,6 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // A client publishes the samples of two pumps and reads what they are
@@ -59,7 +61,7 @@ func Example() {
 // startStage trains a model and runs a stage on an embedded server.
 func startStage(ctx context.Context) (url string, end func()) {
 	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
-	model, err := reservoir.Train(ctx, reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
+	model, err := classify.Train(ctx, reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -79,7 +81,7 @@ func startStage(ctx context.Context) (url string, end func()) {
 			Model:  model,
 			Dial:   func(_ context.Context, name string) (*nats.Conn, error) { return server.Connect(name, nil) },
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-				return reservoir.NewCPU(net, slots, "auto", 1)
+				return cpu.New(net, slots, cpu.Options{Threads: 1})
 			},
 		},
 		Ready: func() { close(ready) },

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/canon"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // number returns the exact C literal of a float32.
@@ -115,7 +116,7 @@ func quoted(s string) string {
 	return b.String()
 }
 
-// selftestSamples is more than the capacity of a sum's low level (reservoir.FoldEvery).
+// selftestSamples is more than the capacity of a sum's low level (engine.FoldEvery).
 const selftestSamples = 300
 
 // selftest is the self-test of a header: generated samples, and the engine's results
@@ -140,7 +141,7 @@ func (x *export) selftest() (selftest, error) {
 			samples = append(samples, canon.FMA(float32(random>>8), t.step[c], t.low[c]))
 		}
 	}
-	e, err := reservoir.NewGeneric(x.net, 1)
+	e, err := cpu.New(x.net, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		return t, err
 	}

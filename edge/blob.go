@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/internal/canon"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -45,7 +46,10 @@ func (x *export) blob() ([]byte, error) {
 	}
 	word(flag(x.mixed()), s.Channels, len(h.Classes), h.Columns(), l.Words, s.Inputs(), s.Members, s.FeatureCount(), l.First,
 		flag(s.Standardise), flag(s.Difference), max(0, l.Previous), flag(h.Limit != nil))
-	m := l.Mixed()
+	var m engine.MixedLayout
+	if x.mixed() {
+		m = *l.Mixed
+	}
 	word(m.Ring, m.Signs, s.Taps.MaxLag, s.Taps.Members, activation(s))
 	word(s.Units, l.MemberWords, flag(s.Kind == reservoir.RESN), l.SumLow, l.SumHigh, l.Positive, l.Max, l.SquareLow, l.SquareHigh, featureBits(s))
 	word(selftestSamples, len(w.inputs), len(w.lags), len(w.recurrent), len(w.input), int(int32(math.Float32bits(test.probability))))

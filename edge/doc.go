@@ -5,7 +5,7 @@
 // # Bits
 //
 // The header computes the results of package reservoir, bit for bit: states, scores,
-// class, probability. A state is reservoir.Layout's array of words. The sources are in
+// class, probability. A state is engine.Layout's array of words. The sources are in
 // c/; each operation is rounded to float32 by itself or is a fused multiply-add, rounded
 // once: the processor's instruction if available, otherwise float64 operations as in
 // canon.FMA. tanh, the exponential and the square root are part of the header. Wherever a

@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
 
 // TestECG5000 exports a network of the paper and the small banks, trained on real data,
@@ -55,7 +56,7 @@ func TestECG5000(t *testing.T) {
 		{"bank small", bank("small"), 32 << 10, 256 << 10, .944},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, err := reservoir.Train(t.Context(), c.spec, train, labels)
+			m, err := classify.Train(t.Context(), c.spec, train, labels)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -64,7 +65,7 @@ func TestECG5000(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			features, err := reservoir.Features(t.Context(), m.Network, test)
+			features, err := classify.Features(t.Context(), m.Network, test)
 			if err != nil {
 				t.Fatal(err)
 			}

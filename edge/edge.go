@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -64,7 +65,7 @@ type export struct {
 	net         *reservoir.Network
 	model       *reservoir.Model
 	readout     *readout.Linear
-	layout      reservoir.Layout
+	layout      engine.Layout
 	fingerprint string
 	constants   int // bytes written so far
 }
@@ -100,7 +101,7 @@ func newExport(m *reservoir.Model, o Options) (*export, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &export{net: m.Network, model: m, readout: h, layout: m.Network.Spec.Layout(), fingerprint: sum}, nil
+	return &export{net: m.Network, model: m, readout: h, layout: engine.LayoutOf(m.Network.Spec), fingerprint: sum}, nil
 }
 
 // chooseReadout returns the readout with the name, or the only readout.

@@ -14,11 +14,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // randomReadout returns a readout of random weights, of the magnitude for scores of some
@@ -132,7 +134,7 @@ func series(m *reservoir.Model) [][]float32 {
 // defines the bits.
 func expectedLines(t testing.TB, m *reservoir.Model, all [][]float32, every int) []string {
 	t.Helper()
-	e, err := reservoir.NewGeneric(m.Network, 1)
+	e, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +143,7 @@ func expectedLines(t testing.TB, m *reservoir.Model, all [][]float32, every int)
 		t.Fatal(err)
 	}
 	h, c := m.Readouts[0], m.Network.Spec.Channels
-	scores, state := make([]float32, e.ScoreWidth()), make([]uint32, m.Network.Spec.Layout().Words)
+	scores, state := make([]float32, e.ScoreWidth()), make([]uint32, engine.LayoutOf(m.Network.Spec).Words)
 	var lines []string
 	say := func(reset bool) {
 		if err := e.Advance(nil, []reservoir.Run{{Emit: true, Reset: reset}}, scores); err != nil {
@@ -181,7 +183,7 @@ func expectedLines(t testing.TB, m *reservoir.Model, all [][]float32, every int)
 	for _, s := range all {
 		reset := true
 		for n := 1; len(s) > 0; n++ {
-			if reservoir.CheckInputs(s[:c], c) == nil {
+			if engine.CheckInputs(s[:c], c) == nil {
 				if err := e.Advance(s[:c], []reservoir.Run{{Reset: reset, To: 1}}, nil); err != nil {
 					t.Fatal(err)
 				}

@@ -159,7 +159,7 @@ func (x *export) defineSizes(b *strings.Builder) {
 	u("TEST_SAMPLES", selftestSamples)
 	fmt.Fprintf(b, "#define EUSN_TANH_SATURATION %s\n#define EUSN_TANH_SHIFT %s\n", number(canon.Saturation), number(canon.TanhShift))
 	if x.mixed() {
-		m := l.Mixed()
+		m := l.Mixed
 		u("RING_AT", m.Ring)
 		u("SIGNS", m.Signs)
 		u("LAGS", s.Taps.MaxLag)

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/edge/internal/wasmbuild"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // TestModuleIsOfItsSources finds changes of the sources without make wasm, on every
@@ -64,7 +64,7 @@ func TestPageBits(t *testing.T) {
 					b[i] = math.Float32bits(x)
 				}
 				all, bits = append(all, s), append(bits, b)
-				if reservoir.CheckInputs(s, c) != nil {
+				if engine.CheckInputs(s, c) != nil {
 					sum++
 				}
 			}

@@ -7,7 +7,7 @@
 //
 // # The way of a call
 //
-//	Advance checks the call (reservoir.CheckCall), so that what is refused has
+//	Advance checks the call (engine.CheckCall), so that what is refused has
 //	changed nothing, and cuts it into pieces that fit a buffer (ring.go).
 //	Each piece goes through one of a ring of buffers:
 //
@@ -20,7 +20,7 @@
 //
 // # States
 //
-// They are in device memory as reservoir.Layout says, slot after slot. The
+// They are in device memory as engine.Layout says, slot after slot. The
 // pool is planned when the engine is made, from the memory that is free then:
 // nothing that Advance needs is allocated later. ReadState and WriteState go
 // through pinned windows that hold many states (states.go), because a copy of one

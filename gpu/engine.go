@@ -6,6 +6,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -26,7 +27,7 @@ type Options struct {
 // Engine is the engine on one GPU.
 type Engine struct {
 	net      *reservoir.Network
-	layout   reservoir.Layout
+	layout   engine.Layout
 	products Products
 	slots    int
 	readouts []*readout.Linear
@@ -74,7 +75,7 @@ func newEngine(net *reservoir.Network, slots int, o Options, l limits, test bool
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{net: net, layout: net.Spec.Layout(), channels: net.Spec.Channels, products: o.Products, ctx: ctx}
+	e := &Engine{net: net, layout: engine.LayoutOf(net.Spec), channels: net.Spec.Channels, products: o.Products, ctx: ctx}
 	err = e.size(slots, o, l)
 	if err == nil {
 		err = classify(e.setUp(l))
@@ -176,7 +177,7 @@ func (e *Engine) Slots() int { return e.slots }
 // ScoreWidth implements Engine.
 func (e *Engine) ScoreWidth() int { return e.width }
 
-// Steps is what reservoir.CheckCall asks for.
+// Steps is what engine.CheckCall asks for.
 func (e *Engine) Steps(slot int32) uint64 { return e.taken[slot] }
 
 // SetReadouts implements Engine. It fails with ErrMemory where the device has no
@@ -185,7 +186,7 @@ func (e *Engine) SetReadouts(readouts []*readout.Linear) error {
 	if e.lost != nil {
 		return e.lost
 	}
-	width, err := reservoir.CheckReadouts(e.net, readouts)
+	width, err := engine.CheckReadouts(e.net, readouts)
 	if err != nil {
 		return err
 	}
@@ -214,7 +215,7 @@ func (e *Engine) SetReadouts(readouts []*readout.Linear) error {
 
 // Features implements Engine.
 func (e *Engine) Features(slot int32, dst []float32) error {
-	if err := reservoir.CheckSlot(e, slot); err != nil {
+	if err := engine.CheckSlot(e, slot); err != nil {
 		return err
 	}
 	if n := e.net.Spec.FeatureCount(); len(dst) != n {

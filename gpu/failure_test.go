@@ -14,8 +14,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // testNetwork is a small bank with everything switched on.
@@ -305,7 +307,7 @@ func TestPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.Run(w)
-	state := 4 * net.Spec.Layout().Words
+	state := 4 * engine.LayoutOf(net.Spec).Words
 	open := func(slots, most int) *Engine {
 		t.Helper()
 		e, err := newEngine(net, slots, Options{MaxSlots: most}, small, false)
@@ -362,12 +364,12 @@ func TestStates(t *testing.T) {
 	f := cudatest.Use(t, nil)
 	net := testNetwork(t)
 	const slots = 23
-	for _, l := range []limits{small, {samples: 1 << 12, runs: 100, scores: 1 << 10, window: 8 * 4 * net.Spec.Layout().Words}} {
+	for _, l := range []limits{small, {samples: 1 << 12, runs: 100, scores: 1 << 10, window: 8 * 4 * engine.LayoutOf(net.Spec).Words}} {
 		e, err := openTwin(f, net, slots, l)
 		if err != nil {
 			t.Fatal(err)
 		}
-		g, err := reservoir.NewGeneric(net, slots)
+		g, err := cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 		if err != nil {
 			t.Fatal(err)
 		}

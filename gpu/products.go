@@ -30,7 +30,7 @@ func (e *Engine) Name() string {
 	return "gpu-" + productNames[e.products]
 }
 
-// Arithmetic implements reservoir.Approximate. How a tensor core rounds its
+// Arithmetic implements reservoir.Engine. How a tensor core rounds its
 // sums is not documented and may change with the compute capability, which
 // therefore belongs to the name: 3xtf32-sm90.
 func (e *Engine) Arithmetic() string {

@@ -12,8 +12,10 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // stableNetwork is one in which rounding errors do not grow.
@@ -65,12 +67,12 @@ func checkProducts(t *testing.T) {
 			return e
 		}
 		e, other := open(), open()
-		g, err := reservoir.NewGeneric(net, 6)
+		g, err := cpu.New(net, 6, cpu.Options{Kind: cpu.Generic})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Name() != c.name || !strings.HasPrefix(reservoir.ArithmeticOf(e), c.bits) || reservoir.ArithmeticOf(g) != reservoir.Canonical {
-			t.Errorf("engine %s of arithmetic %s, want %s, %s; generic %s", e.Name(), reservoir.ArithmeticOf(e), c.name, c.bits, reservoir.ArithmeticOf(g))
+		if e.Name() != c.name || !strings.HasPrefix(e.Arithmetic(), c.bits) || g.Arithmetic() != reservoir.Canonical {
+			t.Errorf("engine %s of arithmetic %s, want %s, %s; generic %s", e.Name(), e.Arithmetic(), c.name, c.bits, g.Arithmetic())
 		}
 		rng := rand.New(rand.NewPCG(1, 9))
 		const samples = 12
@@ -93,7 +95,7 @@ func checkProducts(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		l := net.Spec.Layout()
+		l := engine.LayoutOf(net.Spec)
 		want, got, handed := make([]uint32, l.Words), make([]uint32, l.Words), make([]uint32, l.Words)
 		if err := errors.Join(g.Advance(inputs, whole, scores), e.Advance(inputs, whole, scores), other.Advance(inputs, first, nil)); err != nil {
 			t.Fatal(err)

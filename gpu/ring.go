@@ -5,6 +5,7 @@ import (
 	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -41,7 +42,7 @@ func (e *Engine) Advance(inputs []float32, runs []reservoir.Run, scores []float3
 	if e.lost != nil {
 		return e.lost
 	}
-	if err := reservoir.CheckCall(e, inputs, runs, scores); err != nil {
+	if err := engine.CheckCall(e, inputs, runs, scores); err != nil {
 		return err
 	}
 	err := e.flushWrites()

@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // passed remembers what each device has last passed the test with: a pool that
@@ -47,7 +48,7 @@ func (e *Engine) selfTest() error {
 	if s.Kind == reservoir.Mixed { // every tap sees something
 		samples = max(samples, s.Taps.MaxLag+8)
 	}
-	truth, err := reservoir.NewGeneric(e.net, testSlots)
+	truth, err := cpu.New(e.net, testSlots, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		return fmt.Errorf("gpu: self-test: %w", err)
 	}
@@ -74,7 +75,7 @@ func (e *Engine) selfTest() error {
 	return nil
 }
 
-func (e *Engine) compare(truth *reservoir.Generic, samples int) error {
+func (e *Engine) compare(truth reservoir.Engine, samples int) error {
 	readouts := []*readout.Linear{testReadout(e.net.Spec.FeatureCount())}
 	inputs := make([]float32, samples*e.channels)
 	fill(inputs, 1)

@@ -22,7 +22,7 @@ const (
 // compareNearly is compare for tensor cores: counts and raw samples are equal,
 // states are as near as rounding explains, and scores are exactly those of the
 // device's own features.
-func (e *Engine) compareNearly(truth *reservoir.Generic, samples int) error {
+func (e *Engine) compareNearly(truth reservoir.Engine, samples int) error {
 	linear := testReadout(e.net.Spec.FeatureCount())
 	inputs := make([]float32, samples*e.channels)
 	fill(inputs, 1)

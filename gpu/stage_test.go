@@ -24,6 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // Messages of the stage test: keys take turns; every sequence is 5 samples.
@@ -107,7 +108,7 @@ func TestStage(t *testing.T) {
 		Policy: reservoir.Policy{Kind: reservoir.Count, Length: stageLength},
 	}
 	cpu := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewGeneric(net, slots)
+		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 	}
 	opened := 0
 	onGPU := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {

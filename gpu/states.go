@@ -6,7 +6,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/gpu/internal/cuda"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels"
-	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 )
 
 // stateWindows are copies of states in pinned memory. The stage reads, after each
@@ -149,7 +149,7 @@ func (e *Engine) flushWrites() error {
 
 // ReadState implements Engine.
 func (e *Engine) ReadState(slot int32, state []uint32) error {
-	if err := reservoir.CheckSlot(e, slot); err != nil {
+	if err := engine.CheckSlot(e, slot); err != nil {
 		return err
 	}
 	if len(state) != e.layout.Words {
@@ -168,7 +168,7 @@ func (e *Engine) WriteState(slot int32, state []uint32) error {
 	if e.lost != nil {
 		return e.lost
 	}
-	if err := reservoir.CheckSlot(e, slot); err != nil {
+	if err := engine.CheckSlot(e, slot); err != nil {
 		return err
 	}
 	if err := e.layout.CheckState(e.net.Spec, state); err != nil {

@@ -10,7 +10,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/gpu/internal/kernels"
 	"github.com/eusn-stream/eusn-stream/gpu/internal/testing/cudatest"
 	"github.com/eusn-stream/eusn-stream/internal/canon"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // twin does in Go what each launch is documented to do, for one network: it
@@ -18,11 +20,11 @@ import (
 type twin struct {
 	*cudatest.Memory
 	net *reservoir.Network
-	g   *reservoir.Generic
+	g   reservoir.Engine
 }
 
 func newTwin(net *reservoir.Network) (twin, error) {
-	g, err := reservoir.NewGeneric(net, 1)
+	g, err := cpu.New(net, 1, cpu.Options{Kind: cpu.Generic})
 	return twin{new(cudatest.Memory), net, g}, err
 }
 
@@ -61,7 +63,7 @@ func (w twin) Launch(name string, grid, block [3]uint32, shared int, params []by
 			if err := g.WriteState(0, state); err != nil {
 				return err
 			}
-			if steps := uint32(g.Steps(0)); r.Flags&kernels.RunReset == 0 && steps != r.Steps {
+			if steps := state[0]; r.Flags&kernels.RunReset == 0 && steps != r.Steps {
 				return fmt.Errorf("slot %d has taken %d samples, its run says %d", r.Slot, steps, r.Steps)
 			}
 			if err := g.Advance(inputs, []reservoir.Run{{Reset: r.Flags&kernels.RunReset != 0, From: int32(r.From), To: int32(r.From + r.Count)}}, nil); err != nil {
@@ -78,7 +80,7 @@ func (w twin) Launch(name string, grid, block [3]uint32, shared int, params []by
 func (w twin) score(a *kernels.Args, r kernels.Run) {
 	s := w.net.Spec
 	features := make([]float32, s.FeatureCount())
-	s.Layout().FeaturesOf(s, at[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords)), features)
+	engine.LayoutOf(s).FeaturesOf(s, at[uint32](w, a.Rows+4*uint64(r.Slot)*uint64(a.Shape.RowWords), int(a.Shape.RowWords)), features)
 	out := at[float32](w, a.Scores+4*uint64(r.Score)*uint64(a.Shape.ScoreWidth), int(a.Shape.ScoreWidth))
 	n := len(features)
 	for done, t := uint32(0), uint64(0); done < a.Shape.ScoreWidth; t++ {

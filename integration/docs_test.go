@@ -275,7 +275,7 @@ func TestDocsExample(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	example, err := os.ReadFile("../reservoir/example_test.go")
+	example, err := os.ReadFile("../reservoir/classify/example_test.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -287,7 +287,7 @@ func TestDocsExample(t *testing.T) {
 	for line := range strings.Lines(block) {
 		code, _, _ := strings.Cut(strings.TrimSpace(line), " // ")
 		if !strings.Contains(string(example), "\n\t"+strings.Repeat("\t", strings.Count(line, "\t"))+code+"\n") {
-			t.Errorf("README.md shows %q, which no Example of package reservoir runs", code)
+			t.Errorf("README.md shows %q, which no Example of package classify runs", code)
 		}
 	}
 }

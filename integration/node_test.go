@@ -31,6 +31,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // The npm package publishes and reads as package client does, through a restart of the
@@ -281,7 +283,7 @@ func nodeModel(t *testing.T) *reservoir.Model {
 		}
 		series, labels = append(series, s), append(labels, []string{"slow", "fast"}[i%2])
 	}
-	model, err := reservoir.Train(t.Context(), reservoir.DefaultBank(2), series, labels)
+	model, err := classify.Train(t.Context(), reservoir.DefaultBank(2), series, labels)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -300,7 +302,7 @@ func runStage(t *testing.T, ctx context.Context, model *reservoir.Model, url, su
 				return natsclient.Connect(t.Context(), natsclient.Options{URL: url, Name: name})
 			},
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-				return reservoir.NewCPU(net, slots, "auto", 1)
+				return cpu.New(net, slots, cpu.Options{Threads: 1})
 			},
 		},
 		Ready: func() { close(ready) },

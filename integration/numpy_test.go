@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // TestModelInNumPy opens a model file with docs/model_in_numpy.py, which is independent
@@ -104,7 +105,7 @@ func checkInNumPy(t *testing.T, python string, d *archive.Dataset, spec reservoi
 		t.Fatalf("%v\n%s", err, stderr.String())
 	}
 	lines := json.NewDecoder(bytes.NewReader(out))
-	g, err := reservoir.NewGeneric(m.Network, 1)
+	g, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +139,7 @@ func checkInNumPy(t *testing.T, python string, d *archive.Dataset, spec reservoi
 
 // featureError runs one series and compares the feature vector, relative to
 // its norm.
-func featureError(t *testing.T, g *reservoir.Generic, front *reservoir.Front, values []float32, want []float64) float64 {
+func featureError(t *testing.T, g reservoir.Engine, front *reservoir.Front, values []float32, want []float64) float64 {
 	t.Helper()
 	c := g.Network().Spec.Channels
 	if front != nil {

@@ -24,6 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // broken are the possible faults of a sensor: each function changes a healthy series of
@@ -172,7 +173,7 @@ func live(t *testing.T, m *reservoir.Model, d *archive.Dataset, series []int, in
 		Job: pipeline.Job{
 			Config: pipeline.Config{Job: "sensor", InputSubject: "sensors.*", Shards: 1, Input: in}, Model: m, Log: log,
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-				return reservoir.NewCPU(net, slots, "auto", 1)
+				return cpu.New(net, slots, cpu.Options{Threads: 1})
 			},
 			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return srv.Connect(name, log) },
 		},

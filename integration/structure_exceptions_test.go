@@ -15,9 +15,8 @@ var cycleExceptions = map[string]limit{
 
 // fileExceptions are packages with more files.
 var fileExceptions = map[string]limit{
-	"pipeline":  {32, toSplit},
-	"readout":   {35, toSplit},
-	"reservoir": {43, toSplit},
+	"pipeline": {32, toSplit},
+	"readout":  {35, toSplit},
 }
 
 // lineExceptions are functions with more lines.
@@ -94,8 +93,8 @@ var mixins = map[string]string{
 	"codec.Prediction":               "an answer and its place: the part that predictions with more about them have alike",
 	"codec/formats.layout":           "settings with their sources taken apart, which every decoder reads",
 	"codec/formats.table":            "a message's rows while they are gathered, the part that the decoders have alike",
-	"reservoir.pool":                 "slots and their rows, the part that all CPU engines have alike",
-	"reservoir.vectorPool":           "readouts, plan and threads, the part that the engines on vector kernels have alike",
+	"reservoir/cpu.pool":             "slots and their rows, the part that all CPU engines have alike",
+	"reservoir/cpu.vectorPool":       "readouts, plan and threads, the part that the engines on vector kernels have alike",
 	"offline.cutter":                 "how streams are cut, which a plan and the cutter of a stream both know",
 	"internal/paper.Store":           "a results file, written as it is read",
 }
@@ -110,7 +109,7 @@ var embeddings = map[string]string{
 	"pipeline.connection: github.com/nats-io/nats.go.Conn":                         "NATS's connection and whether it is up: used as a connection",
 	"internal/cli/demo.Report: offline.Evaluation":                                 "JSON: the evaluation's fields and two more",
 	"internal/cli/offlinecmd.importRecording(): internal/imports.RecordingSummary": "JSON: the summary's fields and the archive's name",
-	"reservoir.linear: readout.Linear":                                             "a readout arranged for the kernels: a readout everywhere else",
+	"reservoir/cpu.linear: readout.Linear":                                         "a readout arranged for the kernels: a readout everywhere else",
 	"internal/registry.Entry: internal/registry.Lineage":                           "JSON: what a file does not say stands beside what it says",
 	"internal/registry.about: internal/registry.Lineage":                           "JSON: an entry as it is stored",
 	"internal/alarm.Evidence: internal/alarm.Estimate":                             "JSON: value, low and high are there or are not, all of them",

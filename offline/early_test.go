@@ -11,6 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // A model that decides early is, but for the readout of prefixes, the one that does not,
@@ -86,7 +87,7 @@ func TestDecideEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := evaluated(t, stored, d, EvaluateOptions{EngineOptions: EngineOptions{Threads: 3, NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewGeneric(net, slots)
+		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 	}}})
 	for i, p := range ev.Predictions {
 		if q := again.Predictions[i]; p.Change != q.Change || p.Flags != q.Flags {

@@ -215,7 +215,7 @@ func (ev *Evaluation) run(ctx context.Context, m *reservoir.Model, src labelledD
 			}
 			seen := readout.Seen{Samples: p.samples()}
 			if m.Policy.Whole(p.early) {
-				if err := judge(&seen, linear, &scorers, e, slot); err != nil {
+				if err := judgeSlot(&seen, linear, &scorers, e, slot); err != nil {
 					return err
 				}
 			}

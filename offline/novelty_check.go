@@ -8,6 +8,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
 
 // Sequences of a kind that a new detector is checked with, and their samples at most.
@@ -50,7 +51,7 @@ func checkDetector(ctx context.Context, d *novelty.Detector, net *reservoir.Netw
 		for i := range series {
 			series[i] = signalOf(inputs, front, length, of.zero, func() func(int) float64 { return of.signal(rng) })
 		}
-		features, err := reservoir.Features(ctx, net, series)
+		features, err := classify.Features(ctx, net, series)
 		if err != nil {
 			return nil, err
 		}

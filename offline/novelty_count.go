@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/eusn-stream/eusn-stream/internal/judge"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -53,16 +54,16 @@ func (ev *Evaluation) novelty(linear *readout.Linear) *NoveltyCount {
 	return n
 }
 
-// judge adds to seen what the detector of a readout, if it has one, says of a whole
-// sequence whose state is in a slot. scorers has the reservoir.Novelty of this readout
+// judgeSlot adds to seen what the detector of a readout, if it has one, says of a whole
+// sequence whose state is in a slot. scorers has the judge.Scorer of this readout
 // that no thread uses.
-func judge(seen *readout.Seen, linear *readout.Linear, scorers *sync.Pool, e reservoir.Engine, slot int32) error {
+func judgeSlot(seen *readout.Seen, linear *readout.Linear, scorers *sync.Pool, e reservoir.Engine, slot int32) error {
 	if linear.Novelty == nil {
 		return nil
 	}
-	scorer, _ := scorers.Get().(*reservoir.Novelty)
+	scorer, _ := scorers.Get().(*judge.Scorer)
 	if scorer == nil {
-		scorer = reservoir.NewNovelty(linear.Novelty)
+		scorer = judge.NewScorer(linear.Novelty)
 	}
 	defer scorers.Put(scorer)
 	var score [1]float32

@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // noveltyCase is healthy series to learn from, and series to judge.
@@ -272,7 +273,7 @@ func realDataset(t *testing.T, name string) *archive.Dataset {
 func (c noveltyCase) export(t *testing.T, m *reservoir.Model, path string) {
 	t.Helper()
 	d := c.set
-	e, err := reservoir.NewCPU(m.Network, 1, "auto", 1)
+	e, err := cpu.New(m.Network, 1, cpu.Options{Threads: 1})
 	if err != nil {
 		t.Fatal(err)
 	}

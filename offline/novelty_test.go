@@ -11,6 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // A model of healthy machines alone finds faults that it has never seen, raises about as
@@ -43,7 +45,7 @@ func TestHealthyOnly(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := evaluated(t, stored, d, EvaluateOptions{EngineOptions: EngineOptions{Threads: 3, NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewGeneric(net, slots)
+		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 	}}})
 	for i, p := range ev.Predictions {
 		q := again.Predictions[i]
@@ -57,7 +59,7 @@ func TestHealthyOnly(t *testing.T) {
 			t.Fatalf("%s: class %d at p %v", p.ID, p.Class, p.NoveltyP)
 		}
 	}
-	stream, err := reservoir.NewStream(stored)
+	stream, err := classify.NewStream(stored)
 	if err != nil {
 		t.Fatal(err)
 	}

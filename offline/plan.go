@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/eusn-stream/eusn-stream/internal/sequence"
 	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -84,7 +85,7 @@ func (pl *plan) medianLength() int {
 	for i, e := range pl.examples {
 		lengths[i] = e.length
 	}
-	return reservoir.MedianLength(lengths)
+	return sequence.MedianLength(lengths)
 }
 
 // trainingOrder is the examples in the order in which they come.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
@@ -190,7 +191,7 @@ func (t *training) sampling() Sampling {
 		return Sampling{Rate: t.opt.Rate}
 	}
 	hertz := t.plan.pulse.rate()
-	if reservoir.CheckRate(hertz) != nil {
+	if timeunit.CheckRate(hertz) != nil {
 		return Sampling{} // none, or times that are none
 	}
 	return Sampling{hertz, t.plan.pulse.longestInterval()}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -149,7 +150,7 @@ func checkTraining(src labelledData, opt RetrainOptions) error {
 		return fmt.Errorf("offline: %s has the one class %q: there is nothing to tell apart, want at least two", src.what, src.classes[0])
 	}
 	if opt.Rate != 0 {
-		if err := reservoir.CheckRate(opt.Rate); err != nil {
+		if err := timeunit.CheckRate(opt.Rate); err != nil {
 			return fmt.Errorf("offline: %w", err)
 		}
 	}

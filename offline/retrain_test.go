@@ -13,6 +13,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 var nan = float32(math.NaN())
@@ -105,7 +107,7 @@ func TestLibraryTrainsTheSameModel(t *testing.T) {
 		for _, s := range d.Series {
 			series, labels = append(series, s.Values), append(labels, d.Classes[s.Label])
 		}
-		got, err := reservoir.Train(context.Background(), spec, series, labels)
+		got, err := classify.Train(context.Background(), spec, series, labels)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -177,7 +179,7 @@ func TestEvaluateIsTheStream(t *testing.T) {
 	d := tones(60, 9)
 	m, _ := retrained(t, d, RetrainOptions{Spec: smallBank(2)})
 	ev := evaluated(t, m, d, EvaluateOptions{})
-	e, err := reservoir.NewGeneric(m.Network, 1)
+	e, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -207,7 +209,7 @@ func TestRetrainByThePaper(t *testing.T) {
 	if r.Readout.Alpha != 1 || len(r.Readout.Trials) != 0 || m.Training.Alpha != "1, given" {
 		t.Errorf("alpha %g, trials %v, %q", r.Readout.Alpha, r.Readout.Trials, m.Training.Alpha)
 	}
-	e, err := reservoir.NewGeneric(m.Network, 1)
+	e, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,7 +255,7 @@ func TestRetrainMixed(t *testing.T) {
 			features = append(features, x[:40])
 		}
 	}
-	all, err := reservoir.Features(context.Background(), m.Network, features)
+	all, err := classify.Features(context.Background(), m.Network, features)
 	if err != nil {
 		t.Fatal(err)
 	}

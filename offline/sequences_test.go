@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // every is each policy, with early predictions and without.
@@ -242,7 +243,7 @@ func (s strip) behind(m *reservoir.Model, from, to int) []float32 {
 func defined(t *testing.T, m *reservoir.Model, s strip, id string) (all []Prediction) {
 	spans := sequencetest.Spans(m.Policy, s.times, s.ends, false)
 	for i, sp := range spans {
-		e, err := reservoir.NewGeneric(m.Network, 1)
+		e, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
 		if err != nil {
 			t.Fatal(err)
 		}

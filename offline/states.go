@@ -10,12 +10,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // EngineOptions say how series are run through a network. The results do not
 // depend on them.
 type EngineOptions struct {
-	// NewEngine opens an engine; nil means the fastest of reservoir.CPUKinds.
+	// NewEngine opens an engine; nil means the fastest of cpu.Kinds.
 	// It is called once per thread, and each engine is closed at the end.
 	NewEngine func(net *reservoir.Network, slots int) (reservoir.Engine, error)
 	// Threads is the number of engines that work at once; 0 means all cores.
@@ -132,7 +133,7 @@ func (p pass) work(ctx context.Context, slots int, calls <-chan []*cutSequence, 
 	open := p.NewEngine
 	if open == nil {
 		open = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewCPU(net, slots, "auto", 1)
+			return cpu.New(net, slots, cpu.Options{Threads: 1})
 		}
 	}
 	e, err := open(p.net, slots)

@@ -115,7 +115,7 @@
 //	Eusn-Snap-In-Seq
 //	Eusn-Lost-Before    inputs since Eusn-Snap-In-Seq before which some may have been lost, as "12 40-77 90-"
 //	Eusn-In-Empty-To    the partition has no input after Eusn-In-Seq up to this one; absent: not known
-//	Eusn-Arithmetic     what computed the states (reservoir.ArithmeticOf); absent: canonical
+//	Eusn-Arithmetic     what computed the states (reservoir.Engine); absent: canonical
 //	Eusn-Network        of the model without readouts, and the arithmetic: 32 hex digits of a SHA-256
 //	Eusn-Generation     how often the job's number of partitions has changed; absent: never
 //	Eusn-Readout        of the readout that the job began with, likewise; where messages are not read as

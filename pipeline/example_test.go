@@ -15,6 +15,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // The stage inside a Go program: it trains a model, runs the stage on an
@@ -23,7 +25,7 @@ func ExampleWorker_Run() {
 	ctx, stop := context.WithCancel(context.Background())
 	defer stop()
 	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
-	model, err := reservoir.Train(ctx, reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
+	model, err := classify.Train(ctx, reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -46,7 +48,7 @@ func ExampleWorker_Run() {
 			Model:  model,
 			Dial:   dial,
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-				return reservoir.NewCPU(net, slots, "auto", 1)
+				return cpu.New(net, slots, cpu.Options{Threads: 1})
 			},
 		},
 		Ready: func() { close(ready) },

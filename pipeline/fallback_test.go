@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // failing is a real engine that is lost after so many calls, together with
@@ -66,7 +67,7 @@ func TestFallback(t *testing.T) {
 					Config: c, Model: m, Log: b.log,
 					Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) },
 					NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-						e, err := reservoir.NewGeneric(net, slots)
+						e, err := cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 						return failing{e, &left}, err
 					},
 				},
@@ -104,7 +105,7 @@ func TestFallbackLost(t *testing.T) {
 		b := newRig(t)
 		var left atomic.Int64
 		lost := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			e, err := reservoir.NewGeneric(net, slots)
+			e, err := cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 			return failing{e, &left}, err
 		}
 		s := &Worker{Job: Job{Config: quick("gone", 1), Model: m, Dial: b.dial, NewEngine: lost}}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
@@ -314,7 +315,7 @@ func TestStatesOfIdlePartitions(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if words := m.Network.Spec.Layout().Words; len(raw) >= words {
+	if words := engine.LayoutOf(m.Network.Spec).Words; len(raw) >= words {
 		t.Fatalf("a snapshot of %d bytes, rows of %d words: the test has lost its subject", len(raw), words)
 	}
 	s, err := admin.ReadState(raw)

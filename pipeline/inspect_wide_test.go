@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -30,7 +31,7 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if words := spec.Layout().Words; words < len(raw) {
+	if words := engine.LayoutOf(spec).Words; words < len(raw) {
 		t.Fatalf("rows of %d words, a snapshot of %d bytes: the test has lost its subject", words, len(raw))
 	}
 	s, err := admin.ReadState(raw)

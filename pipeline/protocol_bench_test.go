@@ -19,6 +19,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // The load of the benchmarks here: as many streams as a small plant has, each
@@ -244,7 +245,7 @@ func median(v []float64) float64 {
 }
 
 func fastest(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-	return reservoir.NewCPU(net, slots, "auto", 1)
+	return cpu.New(net, slots, cpu.Options{Threads: 1})
 }
 
 // sixChannels is a model of 100 units that predicts every 1024 samples.

@@ -24,7 +24,7 @@ type Status struct {
 
 	Worker     string   // its name among the job's
 	Engines    []string // names of the shards' engines, each once
-	Arithmetic string   // theirs, reservoir.ArithmeticOf
+	Arithmetic string   // theirs, Engine.Arithmetic
 	Model      string   // fingerprint
 	ModelName  string   // as Stage.ModelName, or that of the job's model where the worker took that
 	Readout    string   // its name in the model

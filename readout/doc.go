@@ -72,7 +72,7 @@
 // discriminant).
 //
 // The limits of features are learned in soft.go and clip.go and applied in linear.go,
-// on vectors in reservoir/vector_emit.go and on GPUs in gpu/internal/kernels/scores.h.
+// on vectors in reservoir/cpu/vector_emit.go and on GPUs in gpu/internal/kernels/scores.h.
 //
 // # Files
 //

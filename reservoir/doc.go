@@ -1,11 +1,9 @@
 // Package reservoir holds the untrained part: the recipe (Spec), the weights
-// drawn from it (Network), the state of a stream (Layout), the contract
-// every engine keeps (Engine) with the plain Go engine that defines the truth
-// (Generic), and the model file (Model). It does not know messages or data files.
+// drawn from it (Network), the contract every engine keeps (Engine), and the model
+// file (Model). It does not know messages or data files. The engines are in
+// packages cpu and gpu.
 //
-// A Go program needs little of that: Train makes a model from labelled series,
-// NewStream classifies a stream with it; see the examples. Features computes the
-// features, for a readout of your own.
+// A Go program needs little of that: see package classify.
 //
 // The following text is enough to write another program that reads a model file, or
 // draws its weights again, and computes every state, feature, score and class
@@ -80,8 +78,8 @@
 //	           -limit[j] where it is smaller than -limit[j]
 //
 // The class is the largest score, the first of equals; with two classes there
-// is one score, and the class is 1 where it is positive. Layout says where
-// unit states and accumulators are in a stored state.
+// is one score, and the class is 1 where it is positive. Package
+// internal/engine says where unit states and accumulators are in a stored state.
 //
 // # The model file
 //
@@ -193,14 +191,15 @@
 // k + ((bits(k+1)>>32) * (Inputs-k) >> 32); the first count places, sorted, are
 // the inputs.
 //
-// Package internal/testing/enginetest lists what every engine must pass. Package track
-// moves the sequences of a stream on, for the stage and for training.
+// Package internal/testing/enginetest lists what every engine must pass. Package
+// internal/track moves the sequences of a stream on, for the stage and for training.
 //
 // # Files
 //
 //   - spec.go: defines the recipe of a network
 //   - taps.go: defines the recipe of networks of kind mixed (docs/mixed-bank.md)
-//   - recipes.go: names ready recipes (Bank, Paper) and completes recipes
+//   - recipes.go: names ready recipes (Bank, Paper)
+//   - defaults.go: completes recipes
 //   - policy.go: defines the policies that cut streams into sequences
 //   - front.go: transforms samples before the network (front end)
 //   - inputs.go: computes the input transform and ranges from training data
@@ -211,32 +210,6 @@
 //   - safetensors.go: reads tensors of a model file
 //   - draw.go: draws weights from a seed
 //   - draw_mixed.go: draws weights of kind mixed
-//   - layout.go: defines the words of a state; computes features
-//   - layout_mixed.go: defines the words of a state of kind mixed
 //   - splice.go: computes the features of spliced sequences
 //   - engine.go: defines the Engine contract
-//   - check.go: checks calls and inputs of engines
-//   - cpu.go: selects the fastest CPU engine of this machine
-//   - generic.go: is the engine in plain Go, which defines the bits of all engines
-//   - step_generic.go: steps a member in plain Go
-//   - step_mixed.go: steps a member of kind mixed in plain Go
-//   - pool.go: holds the states of a CPU engine
-//   - memory_unix.go, memory_other.go: allocate the memory of states
-//   - novelty.go: scores novelty detectors
-//   - vector.go: is the engine on vector instructions
-//   - vector_pool.go: defines what vector engines share: slots, readouts, calls
-//   - vector_gang.go: runs the worker threads
-//   - vector_plan.go: plans the tiles of a call
-//   - vector_worker.go: advances a tile
-//   - vector_tile.go: advances a tile chunk by chunk
-//   - vector_member.go: packs members and selects tile shapes
-//   - vector_even.go: advances tiles of equally long runs
-//   - vector_single.go: advances few streams one by one
-//   - vector_loops.go: contains the loops over runs, apart for speed
-//   - vector_emit.go: computes features, scores and novelty where runs emit
-//   - vector_mixed.go: is the vector engine of kind mixed
-//   - vector_mixed_worker.go: advances tiles of kind mixed
-//   - train.go: trains a classifier on slices (example_test.go)
-//   - series.go: computes the features of series in memory
-//   - stream.go: classifies one stream in memory
 package reservoir

@@ -31,7 +31,7 @@ func (s source) below(k, n int) int { return int(s.bits(k) >> 32 * uint64(n) >> 
 func drawMixed(s Spec) []Member {
 	members := make([]Member, s.Members)
 	for r := range members {
-		if s.taps(r) {
+		if s.HasTaps(r) {
 			members[r] = drawTaps(s, r)
 		} else {
 			members[r] = drawRecurrent(s, r)

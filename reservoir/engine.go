@@ -3,9 +3,16 @@ package reservoir
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/readout/novelty"
+)
+
+const (
+	// MaxSteps bounds the samples of one sequence: counts are 32 bits.
+	MaxSteps = math.MaxUint32
+	// MaxInput bounds a sample's magnitude: sums of such samples never overflow.
+	MaxInput = 1e15
 )
 
 // Run advances one slot by the samples [From, To) of a call, 0 <= From <= To <=
@@ -21,7 +28,7 @@ type Run struct {
 // Engine owns a pool of states (slots) of one network and advances many of them
 // by many samples each per call. Every implementation gives the same
 // bits for the same samples, whatever else is in the call: package enginetest
-// holds them to it. The exceptions say so themselves: see ArithmeticOf.
+// holds them to it. An engine with other bits has another Arithmetic.
 //
 // An Engine belongs to one goroutine at a time.
 type Engine interface {
@@ -29,6 +36,10 @@ type Engine interface {
 	Name() string
 	// Network is what the engine computes. The caller must not change it.
 	Network() *Network
+	// Arithmetic is Canonical, or a name that differs wherever bits may. Engines of one
+	// name give the same bits; what an engine has computed must not be replayed by one
+	// with another name.
+	Arithmetic() string
 	// Slots is the size of the pool; slots are 0..Slots-1, all reset at first.
 	Slots() int
 	// SetReadouts replaces the readouts without touching a state. No readouts at
@@ -57,38 +68,8 @@ type Engine interface {
 	Close() error
 }
 
-// Judging is an Engine that scores detectors where runs emit, from the features that it
-// makes for the readouts: the bits of novelty.Detector.Score. For any other there is
-// Novelty, which has the features made again.
-type Judging interface {
-	Engine
-	// SetDetectors replaces the detectors, none at first. They must be valid and read the
-	// network's features.
-	SetDetectors(detectors []*novelty.Detector) error
-	// Judged is what a detector, by its place, says of an emitting run of the last
-	// Advance, by its number among them, which must have had Judge set: the score, and what
-	// the inputs are like (Detector.InputValues). The values are the engine's, until the
-	// next Advance.
-	Judged(emitted, detector int) (score float32, inputs []float32)
-}
-
 // Canonical names the arithmetic of every engine that gives the promised bits.
 const Canonical = "canonical"
-
-// Approximate is an Engine whose arithmetic may be another one.
-type Approximate interface {
-	// Arithmetic is Canonical, or a name that differs wherever bits may.
-	Arithmetic() string
-}
-
-// ArithmeticOf names the arithmetic of an engine. Engines of one name give the
-// same bits; what one has computed must not be replayed by one of another.
-func ArithmeticOf(e Engine) string {
-	if a, ok := e.(Approximate); ok {
-		return a.Arithmetic()
-	}
-	return Canonical
-}
 
 // ErrLost is an engine whose device failed: its states are gone, every call
 // returns this error, and only Close is left. The states must be written to

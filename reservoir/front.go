@@ -89,24 +89,9 @@ func (f *Front) StateSize(channels int) int {
 	return channels * frontNumbers
 }
 
-// CheckFrontState reports whether a state could have come from Front.Run: numbers that no
-// sequence of samples exceeds.
-func CheckFrontState(state []float64) error {
-	for i, v := range state {
-		if !(math.Abs(v) <= mostOfFront) {
-			return fmt.Errorf("reservoir: front end: number %d of its state is %v, want a magnitude of at most %g", i, v, mostOfFront)
-		}
-	}
-	return nil
-}
-
 // rounding is the share of a running mean below which a deviation is taken for
 // float32 rounding: four units in the last place.
 const rounding = 0x1p-22
-
-// mostOfFront is more than any state: variances are at most 4*MaxInput^2, sums
-// MaxFront*MaxInput.
-const mostOfFront = 1e32
 
 // Out is how many samples come out for the first n of a sequence.
 func (f *Front) Out(n int64) int64 {

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"os"
 	"slices"
 	"strings"
@@ -80,64 +79,6 @@ func TestFrontGolden(t *testing.T) {
 	}
 }
 
-// Samples that come in pieces give the same bits as all at once, whatever front
-// end.
-func TestFrontInPieces(t *testing.T) {
-	rng := rand.New(rand.NewPCG(4, 5))
-	for range 200 {
-		front := Front{Envelope: rng.IntN(4), Decimate: []int{0, 2, 5}[rng.IntN(3)]}
-		*[]*int{&front.Centre, &front.Normalise}[rng.IntN(2)] = rng.IntN(2) * (2 + rng.IntN(30))
-		if front.CheckParts(Policy{Kind: Marked}) != nil {
-			continue
-		}
-		n := 1 + rng.IntN(150)
-		whole, pieces := frontSeries(n), frontSeries(n)
-		whole = whole[:3*front.Run(make([]float64, front.StateSize(3)), 0, whole, 3)]
-		var got []float32
-		state := make([]float64, front.StateSize(3))
-		for at := 0; at < n; {
-			take := min(n-at, rng.IntN(12))
-			x := pieces[3*at : 3*(at+take)]
-			got = append(got, x[:3*front.Run(state, int64(at), x, 3)]...)
-			at += take
-			if int64(len(got)/3) != front.Out(int64(at)) {
-				t.Fatalf("%+v: %d samples of %d, want %d", front, len(got)/3, at, front.Out(int64(at)))
-			}
-			if err := CheckFrontState(state); err != nil {
-				t.Fatalf("%+v: after %d samples: %v", front, at, err)
-			}
-		}
-		if !slices.Equal(got, whole) {
-			t.Fatalf("%+v: %d samples in pieces give other values", front, n)
-		}
-	}
-}
-
-// Whatever samples an engine takes, what comes out is what an engine takes; the
-// most extreme included.
-func TestFrontStaysWithinLimits(t *testing.T) {
-	x := make([]float32, 4000)
-	for i := range x {
-		x[i] = []float32{-MaxInput, MaxInput, 1e-45, 0}[(i/7+i*i)%4]
-	}
-	for _, front := range []Front{{Centre: 2}, {Centre: MaxFront}, {Normalise: 2}, {Normalise: 1000}, {Normalise: MaxFront, Envelope: 3}, {Envelope: 1, Decimate: 2}} {
-		y := slices.Clone(x)
-		state := make([]float64, front.StateSize(1))
-		y = y[:front.Run(state, 0, y, 1)]
-		if err := CheckInputs(y, 1); err != nil {
-			t.Errorf("%+v: %v", front, err)
-		}
-		if err := CheckFrontState(state); err != nil {
-			t.Errorf("%+v: %v", front, err)
-		}
-	}
-	for _, bad := range []float64{math.NaN(), math.Inf(1), -1e33} {
-		if err := CheckFrontState([]float64{0, bad}); err == nil || !strings.Contains(err.Error(), "number 1") {
-			t.Errorf("%v: %v", bad, err)
-		}
-	}
-}
-
 // A constant channel normalises to 0, not to a quotient of two roundings; and
 // so does the first sample.
 func TestFrontOfConstantChannel(t *testing.T) {
@@ -183,42 +124,6 @@ func TestFrontRefused(t *testing.T) {
 		if _, err := m.Encode(); err == nil {
 			t.Errorf("%s: written", want)
 		}
-	}
-}
-
-// A stream behind a front end says what the network says of what comes out of
-// it, wherever the caller cuts.
-func TestStreamWithFront(t *testing.T) {
-	m := testModel(t)
-	bare := *m
-	m.Front = &Front{Normalise: 20, Decimate: 3, Fill: make([]float32, 3)}
-	behind, err := NewStream(m)
-	if err != nil {
-		t.Fatal(err)
-	}
-	plain, err := NewStream(&bare)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for range 2 { // the second begins anew
-		x := frontSeries(250)
-		for i := 0; i < 250; {
-			n := min(250-i, 1+i%90)
-			if err := behind.Step(x[3*i : 3*(i+n)]...); err != nil {
-				t.Fatal(err)
-			}
-			i += n
-		}
-		if err := plain.Step(x[:3*m.Front.Run(make([]float64, m.Front.StateSize(3)), 0, x, 3)]...); err != nil {
-			t.Fatal(err)
-		}
-		behind.Classify()
-		plain.Classify()
-		if !slices.Equal(behind.scores, plain.scores) {
-			t.Fatalf("scores %v, want %v", behind.scores, plain.scores)
-		}
-		behind.Reset()
-		plain.Reset()
 	}
 }
 

@@ -253,5 +253,5 @@ func (s *spread) inverse(limit float64) float32 {
 // within what Network.Validate accepts, for all weights that Draw makes.
 func (s Spec) largestScale() float64 {
 	const margin = 16 // normal weights of mixed banks exceed the size that they are drawn with
-	return min(LargestScale, MaxScale*maxWeight/(margin*max(s.Input.Hi, 1e-30)))
+	return min(largestScale, maxScale*maxWeight/(margin*max(s.Input.Hi, 1e-30)))
 }

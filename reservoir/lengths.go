@@ -1,27 +1,12 @@
 package reservoir
 
-import (
-	"fmt"
-	"slices"
-)
+import "fmt"
 
 // lengthFactor is how many times longer than the longest training sequence, or
 // shorter than the shortest, a sequence is still like them. Features are sums
 // and extremes over a sequence's samples: with half or twice as many they still
 // are near what was learnt; a tenth or ten times are another matter.
 const lengthFactor = 2
-
-// MedianLength is the median of lengths, which it sorts: of an even number the
-// mean of the two in the middle, rounded down; 0 of none.
-func MedianLength(lengths []int) int {
-	n := len(lengths)
-	if n == 0 {
-		return 0
-	}
-	slices.Sort(lengths)
-	low, high := lengths[(n-1)/2], lengths[n/2]
-	return low + (high-low)/2
-}
 
 // Unlike reports whether a sequence of that many samples is far shorter or
 // longer than any the model was trained on: less than half of the shortest, or

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eusn-stream/eusn-stream/internal/names"
+	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/readout"
 )
 
@@ -115,24 +116,9 @@ func named(what, name string) error {
 	return nil
 }
 
-// Rates that a model may have, Hz: from a sample in twelve days to one in a
-// nanosecond, which is what times count in.
-const (
-	LowestRate  = 1e-6
-	HighestRate = 1e9
-)
-
-// CheckRate refuses what is no sampling rate in Hz.
-func CheckRate(hertz float64) error {
-	if !(hertz >= LowestRate && hertz <= HighestRate) {
-		return fmt.Errorf("sampling rate %g Hz, want %g to %g", hertz, LowestRate, HighestRate)
-	}
-	return nil
-}
-
 func (t Training) checkRate() error {
 	if t.Rate != 0 {
-		if err := CheckRate(t.Rate); err != nil {
+		if err := timeunit.CheckRate(t.Rate); err != nil {
 			return fmt.Errorf("reservoir: training: %w", err)
 		}
 	}

@@ -23,9 +23,9 @@ import (
 // The form of a model file is in the package's documentation, doc.go.
 const (
 	modelVersion = "1"
-	// MaxHeader bounds the JSON header, MaxModel the whole file.
-	MaxHeader = 16 << 20
-	MaxModel  = 4 << 30
+	// maxHeader bounds the JSON header, maxModel the whole file.
+	maxHeader = 16 << 20
+	maxModel  = 4 << 30
 )
 
 // ErrModel marks everything that makes a model file unusable.
@@ -188,7 +188,7 @@ func Load(path string) (*Model, error) {
 	} else if err != io.EOF && err != io.ErrUnexpectedEOF {
 		return nil, fmt.Errorf("reservoir: load model: %w", err)
 	}
-	b, err := io.ReadAll(io.MultiReader(bytes.NewReader(start[:n]), io.LimitReader(f, MaxModel+1)))
+	b, err := io.ReadAll(io.MultiReader(bytes.NewReader(start[:n]), io.LimitReader(f, maxModel+1)))
 	if err != nil {
 		return nil, fmt.Errorf("reservoir: load model: %w", err)
 	}
@@ -248,7 +248,7 @@ func decode(b []byte) (*Model, error) {
 	m.Network.Norm = Norm{Mean: r.floats("norm.mean"), Scale: r.floats("norm.scale"), Diff: r.floats("norm.diff")}
 	for i := 0; i < s.Members && r.err == nil; i++ {
 		p := "member." + strconv.Itoa(i) + "."
-		mem := Member{Inputs: r.ints(p + "inputs"), Lags: r.lags(s.taps(i), p+"lags"), Recurrent: r.floats(p + "recurrent"), Input: r.floats(p + "input"), Bias: r.floats(p + "bias")}
+		mem := Member{Inputs: r.ints(p + "inputs"), Lags: r.lags(s.HasTaps(i), p+"lags"), Recurrent: r.floats(p + "recurrent"), Input: r.floats(p + "input"), Bias: r.floats(p + "bias")}
 		if kg := r.floats(p + "keep_gain"); len(kg) == 2 {
 			mem.Keep, mem.Gain = kg[0], kg[1]
 		} else if r.err == nil {
@@ -313,11 +313,11 @@ func (m *Model) tensors() []tensor {
 	for i, mem := range m.Network.Members {
 		p := "member." + strconv.Itoa(i) + "."
 		x, rec := int64(len(mem.Inputs)), []int64{n, n}
-		if s.Kind == RESN || s.taps(i) {
+		if s.Kind == RESN || s.HasTaps(i) {
 			rec = []int64{n}
 		}
 		ts = append(ts, tensor{p + "inputs", []int64{x}, nil, mem.Inputs})
-		if s.taps(i) {
+		if s.HasTaps(i) {
 			ts = append(ts, tensor{p + "lags", []int64{x}, nil, mem.Lags})
 		}
 		ts = append(ts,

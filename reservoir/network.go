@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-
-	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // checkValues tells bad if values are not as many as wanted, or too large.
@@ -26,7 +24,7 @@ func checkValues(bad func(format string, args ...any), what string, v []float32,
 // has no taps, and are below the number of inputs.
 func (s Spec) ascend(member int, inputs []int32) bool {
 	for i, c := range inputs {
-		if c < 0 || int(c) >= s.Inputs() || i > 0 && c <= inputs[i-1] && !s.taps(member) {
+		if c < 0 || int(c) >= s.Inputs() || i > 0 && c <= inputs[i-1] && !s.HasTaps(member) {
 			return false
 		}
 	}
@@ -46,8 +44,8 @@ func (n *Network) Validate() error {
 	}
 	check := func(what string, v []float32, want int, limit float32) { checkValues(bad, what, v, want, limit) }
 	check("mean", n.Norm.Mean, s.Channels, MaxInput)
-	check("scale", n.Norm.Scale, s.Channels, LargestScale)
-	check("diff", n.Norm.Diff, s.Channels, LargestScale)
+	check("scale", n.Norm.Scale, s.Channels, largestScale)
+	check("diff", n.Norm.Diff, s.Channels, largestScale)
 	scale := max(largest(n.Norm.Scale), largest(n.Norm.Diff))
 	if len(n.Members) != s.Members {
 		bad("%d members, want %d", len(n.Members), s.Members)
@@ -65,8 +63,8 @@ func (n *Network) Validate() error {
 		}
 		check(name("recurrent"), m.Recurrent, s.recurrentWeights(r), maxWeight)
 		check(name("input"), m.Input, s.Units*len(m.Inputs), maxWeight)
-		if w := largest(m.Input); scale > MaxScale && !(scale*w <= MaxScale*maxWeight) {
-			bad("%s: the largest weight is %v and the largest scale of a channel %v, want a product of at most %g", name("input"), w, scale, MaxScale*maxWeight)
+		if w := largest(m.Input); scale > maxScale && !(scale*w <= maxScale*maxWeight) {
+			bad("%s: the largest weight is %v and the largest scale of a channel %v, want a product of at most %g", name("input"), w, scale, maxScale*maxWeight)
 		}
 		check(name("bias"), m.Bias, s.Units, maxWeight)
 		check(name("keep and gain"), []float32{m.Keep, m.Gain}, 2, 1e3)
@@ -105,43 +103,13 @@ func (n *Network) Transform(dst, sample, previous []float32) {
 	}
 }
 
-// transformAll is Transform of n samples, to rows of inputs: those of input i are
-// from dst[i*width] on. previous is the sample before the first, nil where there is
-// none.
-func (n *Network) transformAll(dst []float32, width, steps int, samples, previous []float32) {
-	c := n.Spec.Channels
-	for i := range c {
-		row, mean, scale := dst[i*width:][:steps], float32(0), float32(1) // which change no bit
-		if n.Spec.Standardise {
-			mean, scale = n.Norm.Mean[i], n.Norm.Scale[i]
-		}
-		for t := range row {
-			row[t] = (samples[t*c+i] - mean) * scale
-		}
-		if !n.Spec.Difference {
-			continue
-		}
-		row, scale = dst[(c+i)*width:][:steps], n.Norm.Diff[i]
-		var before float32
-		if previous != nil {
-			before = previous[i]
-		}
-		for t := range row {
-			x := samples[t*c+i]
-			row[t] = (x - before) * scale
-			before = x
-		}
-		if previous == nil {
-			row[0] = 0
-		}
-	}
-}
-
-// deviation is sqrt(square - mean^2), 0 where rounding makes it negative.
-func deviation(mean, square float32) float32 {
-	v := canon.FMA(-mean, mean, square)
-	if v > 0 {
-		return float32(math.Sqrt(float64(v)))
-	}
-	return 0
-}
+// Bounds of the input transform and of the weights. The largest scale of the transform
+// times the largest input weight is at most maxScale*maxWeight. Within these bounds and
+// MaxInput no sum can overflow to infinity, whose difference would be a NaN that stays for
+// ever. A scale may exceed maxScale, up to largestScale, if the weights are small enough,
+// as all weights that Draw makes are.
+const (
+	maxScale     = 1e12
+	largestScale = 1e16
+	maxWeight    = 4e6
+)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/eusn-stream/eusn-stream/internal/canon"
 )
 
 // DefaultSeed draws the default bank: fixed once, chosen on no data.
@@ -65,7 +67,7 @@ func Bank(name string, channels int) (Spec, error) {
 func mixedBank(channels, taps, recurrent int) Spec {
 	s := Spec{
 		Arithmetic: MixedArithmetic, Kind: Mixed, Channels: channels,
-		Members: taps + recurrent, Units: mixedUnits, Seed: DefaultSeed, Precision: Float32,
+		Members: taps + recurrent, Units: canon.MixedUnits, Seed: DefaultSeed, Precision: Float32,
 		Standardise: true, Difference: true, Subset: 9,
 		Features: slices.Clone(MixedFeatures),
 		Gamma:    Dist{Lo: 3e-4, Hi: 0.5},
@@ -85,7 +87,7 @@ func mixedBank(channels, taps, recurrent int) Spec {
 // other kinds stay zero. Input must be given; of the rest see Spec.WithDefaults.
 type PaperOptions struct {
 	Kind           Kind    // zero: EuSN
-	Units          int     // zero: DefaultUnits
+	Units          int     // zero: 100
 	Eps            float64 // eusn: step size
 	Gamma          float64 // eusn: diffusion
 	Recurrent      float64 // eusn: W is uniform in [-Recurrent, Recurrent]
@@ -106,40 +108,4 @@ func Paper(channels int, o PaperOptions) Spec {
 		s.Eps, s.Gamma, s.Recurrent = Fixed(o.Eps), Fixed(o.Gamma), Fixed(o.Recurrent)
 	}
 	return s.WithDefaults()
-}
-
-// DefaultUnits is the default size of a member.
-const DefaultUnits = 100
-
-// WithDefaults completes a recipe. A field that is zero, where zero would mean
-// nothing, gets its default: this build's Arithmetic, EuSN, 1 member of
-// DefaultUnits, Float32, and the feature Last. If no scale of the kind is given,
-// all scales get theirs: for eusn eps 0.01, gamma 0.001, recurrent 0.1; for esn
-// and resn spectral radius 0.9, leak 0.1. Channels and Input have no default. A
-// recipe that Validate accepts is returned unchanged.
-func (s Spec) WithDefaults() Spec {
-	fill(&s.Kind, EuSN)
-	fill(&s.Arithmetic, s.arithmetic())
-	fill(&s.Members, 1)
-	fill(&s.Units, DefaultUnits)
-	fill(&s.Precision, Float32)
-	if len(s.Features) == 0 {
-		s.Features = []Feature{Last}
-	}
-	var none Dist
-	switch {
-	case s.Kind == EuSN && s.Eps == none && s.Gamma == none && s.Recurrent == none && s.EpsRho == none:
-		s.Eps, s.Gamma, s.Recurrent = Fixed(0.01), Fixed(0.001), Fixed(0.1)
-	case (s.Kind == ESN || s.Kind == RESN) && s.SpectralRadius == none && s.Leak == none:
-		s.SpectralRadius, s.Leak = Fixed(0.9), Fixed(0.1)
-	}
-	return s
-}
-
-// fill gives v its default where it is zero.
-func fill[T comparable](v *T, byDefault T) {
-	var zero T
-	if *v == zero {
-		*v = byDefault
-	}
 }

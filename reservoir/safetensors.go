@@ -76,8 +76,8 @@ func headerLength(b []byte) (uint64, error) {
 		return 0, fmt.Errorf("%d bytes, too short for a safetensors header", len(b))
 	}
 	n := binary.LittleEndian.Uint64(b)
-	if n < 2 || n > MaxHeader {
-		return 0, fmt.Errorf("no safetensors file: header of %d bytes declared, want 2 to %d", n, MaxHeader)
+	if n < 2 || n > maxHeader {
+		return 0, fmt.Errorf("no safetensors file: header of %d bytes declared, want 2 to %d", n, maxHeader)
 	}
 	return n, nil
 }
@@ -92,8 +92,8 @@ func (t tensorInfo) check(body int64) error {
 	}
 	n := int64(1)
 	for _, d := range t.Shape {
-		if d < 0 || d > 0 && n > MaxModel/d {
-			return fmt.Errorf("shape %v, want sizes of at most %d values in all", t.Shape, int64(MaxModel))
+		if d < 0 || d > 0 && n > maxModel/d {
+			return fmt.Errorf("shape %v, want sizes of at most %d values in all", t.Shape, int64(maxModel))
 		}
 		n *= d
 	}

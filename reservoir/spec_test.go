@@ -43,7 +43,7 @@ func TestSpecDefaults(t *testing.T) {
 			t.Error(err)
 		}
 		paper := Paper(2, PaperOptions{Kind: kind, Input: 1})
-		if !reflect.DeepEqual(net.Spec, paper) || paper.Units != DefaultUnits || paper.Members != 1 || !slices.Equal(paper.Features, []Feature{Last}) {
+		if !reflect.DeepEqual(net.Spec, paper) || paper.Units != defaultUnits || paper.Members != 1 || !slices.Equal(paper.Features, []Feature{Last}) {
 			t.Errorf("drawn from %+v, Paper gives %+v", net.Spec, paper)
 		}
 	}

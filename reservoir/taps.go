@@ -41,17 +41,6 @@ const (
 	Clip  Activation = "clip"  // the argument limited to [-1, 1]
 )
 
-// add is h plus the activation of z, in float32.
-func (a Activation) add() func(h, z float32) float32 {
-	switch a {
-	case Cubic:
-		return canon.AddCubic
-	case Clip:
-		return canon.AddClip
-	}
-	return canon.AddTanh
-}
-
 // Taps are what kind mixed has beyond the scales. A tap member sees few inputs,
 // each at several lags, and its units do not see each other; the other members
 // are recurrent, as of kind eusn.
@@ -62,14 +51,10 @@ type Taps struct {
 	Activation Activation `json:"activation"`
 }
 
-// Bounds of kind mixed, and sizes that are the same in all its recipes: engines
-// are made for them.
+// Bounds of kind mixed.
 const (
-	mixedUnits = 16  // of a member
-	groupUnits = 8   // of a group, for win and lose
-	laneCount  = 8   // members of a block: the words of a unit of all of them are neighbours
-	maxTaps    = 16  // of a member
-	maxMaxLag  = 256 // samples
+	maxTaps   = 16  // of a member
+	maxMaxLag = 256 // samples
 )
 
 // validateMixed tells bad what is wrong with a recipe of kind mixed, but for its
@@ -81,13 +66,13 @@ func (s Spec) validateMixed(bad func(format string, args ...any)) {
 			bad("%s = %d, want %d to %d", name, v, lo, hi)
 		}
 	}
-	if s.Units != mixedUnits {
-		bad("units = %d, want %d: kind mixed has no other", s.Units, mixedUnits)
+	if s.Units != canon.MixedUnits {
+		bad("units = %d, want %d: kind mixed has no other", s.Units, canon.MixedUnits)
 	}
-	if s.Members%laneCount != 0 || t.Members%laneCount != 0 {
-		bad("%d members, %d of them with taps: want multiples of %d", s.Members, t.Members, laneCount)
+	if s.Members%canon.BlockMembers != 0 || t.Members%canon.BlockMembers != 0 {
+		bad("%d members, %d of them with taps: want multiples of %d", s.Members, t.Members, canon.BlockMembers)
 	}
-	within("taps.members", t.Members, laneCount, max(laneCount, s.Members))
+	within("taps.members", t.Members, canon.BlockMembers, max(canon.BlockMembers, s.Members))
 	within("taps.count", t.Count, 1, maxTaps)
 	if t.MaxLag == 0 {
 		bad("taps.max_lag is not set: ForLength sets it, from the median length of the training sequences")
@@ -102,12 +87,12 @@ func (s Spec) validateMixed(bad func(format string, args ...any)) {
 	}
 }
 
-// taps reports whether member r has taps.
-func (s Spec) taps(r int) bool { return s.Kind == Mixed && r < s.Taps.Members }
+// HasTaps reports whether member r has taps.
+func (s Spec) HasTaps(r int) bool { return s.Kind == Mixed && r < s.Taps.Members }
 
 // recurrentWeights is how many recurrent weights member r has.
 func (s Spec) recurrentWeights(r int) int {
-	if s.Kind == RESN || s.taps(r) {
+	if s.Kind == RESN || s.HasTaps(r) {
 		return s.Units
 	}
 	return s.Units * s.Units
@@ -119,7 +104,7 @@ func (s Spec) checkTaps(r int, m Member) error {
 	if s.Kind == Mixed && (m.Keep != 1 || m.Gain != 1) {
 		return fmt.Errorf("keep %v and gain %v, want 1 and 1", m.Keep, m.Gain)
 	}
-	if !s.taps(r) {
+	if !s.HasTaps(r) {
 		if len(m.Lags) > 0 {
 			return fmt.Errorf("%d lags, want none", len(m.Lags))
 		}

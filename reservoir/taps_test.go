@@ -5,7 +5,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unsafe"
 
 	"github.com/eusn-stream/eusn-stream/readout"
 )
@@ -89,44 +88,6 @@ func TestMixedNetworkRefusals(t *testing.T) {
 	}
 }
 
-// An engine that does not know the network says so, and auto is one that does.
-func TestMixedEngines(t *testing.T) {
-	for _, activation := range []Activation{Cubic, Tanh} {
-		s := smallMixed()
-		s.Taps.Activation = activation
-		n, err := Draw(s)
-		if err != nil {
-			t.Fatal(err)
-		}
-		able := CPUKindsFor(s)
-		if activation == Tanh && len(able) > 1 {
-			t.Errorf("engines %v run a tanh, want generic alone", able)
-		}
-		for _, kind := range append(CPUKinds(), "auto") {
-			if activation == Cubic && !slices.Contains(append(able, "auto"), kind) {
-				t.Errorf("the %s engine has no kernels of kind mixed", kind)
-			}
-			e, err := NewCPU(n, 1, kind, 1)
-			if kind != "auto" && !slices.Contains(able, kind) {
-				if want := "the " + kind + " engine cannot run this network of kind mixed"; err == nil || !strings.Contains(err.Error(), want) {
-					t.Errorf("engine %s: %v, want an error with %q", kind, err, want)
-				}
-				continue
-			}
-			if err != nil {
-				t.Fatal(err)
-			}
-			if want := strings.ReplaceAll(kind, "auto", able[0]); e.Name() != want {
-				t.Errorf("engine %s is %s, want %s", kind, e.Name(), want)
-			}
-			e.Close()
-		}
-	}
-	if got, want := CPUKindsFor(EulerBank(1)), CPUKinds(); !slices.Equal(got, want) {
-		t.Errorf("of the other kinds engines %v, want %v", got, want)
-	}
-}
-
 func TestMixedForLength(t *testing.T) {
 	for median, want := range map[int]int{0: 1, 3: 1, 8: 2, 150: 37, 256: 64, 10000: 64} {
 		s := smallMixed()
@@ -185,26 +146,6 @@ func TestMixedDraw(t *testing.T) {
 	for r := 321; r < 400; r++ {
 		if len(n.Members[r].Inputs) < len(n.Members[r-1].Inputs) {
 			t.Errorf("recurrent member %d sees fewer inputs than the one before", r)
-		}
-	}
-}
-
-// Every state of a pool lies so that its blocks are whole cache lines, which is a
-// third of the AVX2 engine's speed.
-func TestMixedStatesAreAligned(t *testing.T) {
-	n, err := Draw(smallMixed())
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := NewGeneric(n, 5)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for slot := range int32(5) {
-		for b := range 2 {
-			if at := uintptr(unsafe.Pointer(&g.state(slot)[g.layout.First+b*blockWords])); at%64 != 0 {
-				t.Errorf("slot %d, block %d begins at byte %d of a cache line", slot, b, at%64)
-			}
 		}
 	}
 }

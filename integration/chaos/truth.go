@@ -9,6 +9,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // truth is the uninterrupted run: it reads the stored input message by message and
@@ -20,7 +21,7 @@ import (
 type truth struct {
 	plan    *plan
 	model   *reservoir.Model
-	engine  *reservoir.Generic
+	engine  reservoir.Engine
 	reorder int // messages per key held back while a previous message is missing; 0 = none
 
 	keys        map[string]*producer
@@ -133,7 +134,7 @@ type flagged struct {
 }
 
 func newTruth(p *plan, m *reservoir.Model, reorder int) (*truth, error) {
-	e, err := reservoir.NewGeneric(m.Network, 1)
+	e, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ type StreamState struct {
 	Flags   string `json:"flags"`    // what the next prediction will say, any state's
 	// Integrity is what the next prediction at a sequence's end will have.
 	Integrity string     `json:"integrity"`
-	Rows      [][]uint32 `json:"rows"`   // state rows as reservoir.Layout has them, nil where no sequence is open
+	Rows      [][]uint32 `json:"rows"`   // state rows as engine.Layout has them, nil where no sequence is open
 	Digest    string     `json:"digest"` // of everything above but Flags and Integrity
 }
 

@@ -6,6 +6,7 @@
 //
 //   - tanh.go: computes the canonical tanh, whose table package fit computes
 //   - cubic.go: computes the activations of kind mixed
+//   - mixed.go: defines the sizes of kind mixed
 //   - exp.go: computes exp with equal bits on all platforms
 //   - fma.go: rounds a fused multiply-add to float32
 package canon

@@ -20,6 +20,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // TestInputs prints the table "Drift of inputs" of docs/measurements/drift.md: the figure of a
@@ -141,11 +142,11 @@ func newInputs(t *testing.T, d *archive.Dataset) *inputs {
 		t.Fatal(err)
 	}
 	in.classify = c.Readouts[0]
-	if in.engine, err = reservoir.NewCPU(m.Network, 1, "auto", 1); err != nil {
+	if in.engine, err = cpu.New(m.Network, 1, cpu.Options{Threads: 1}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { in.engine.Close() })
-	if in.second, err = reservoir.NewCPU(c.Network, 1, "auto", 1); err != nil {
+	if in.second, err = cpu.New(c.Network, 1, cpu.Options{Threads: 1}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { in.second.Close() })

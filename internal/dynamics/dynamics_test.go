@@ -9,7 +9,9 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/eusn-stream/eusn-stream/internal/dynamics"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // recipes returns recipes of each kind without changes to their samples.
@@ -41,7 +43,7 @@ func recipes(t *testing.T) map[string]*reservoir.Network {
 
 func engineOf(t *testing.T, net *reservoir.Network) reservoir.Engine {
 	t.Helper()
-	e, err := reservoir.NewGeneric(net, 1)
+	e, err := cpu.New(net, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func stepDerivative(t *testing.T, net *reservoir.Network) *mat.Dense {
 		clear(m.Bias)
 	}
 	e, s := engineOf(t, net), net.Spec
-	l, n := s.Layout(), s.Members*s.Units
+	l, n := engine.LayoutOf(s), s.Members*s.Units
 	// So small that tanh(z) is z with a relative error of z^2/3 < 1e-7, and float32 has 7
 	// digits for it.
 	const small = 1. / 1024
@@ -148,7 +150,7 @@ func TestForgetting(t *testing.T) {
 	}
 	net.Members[0].Recurrent[3] = -.02
 	e, s := engineOf(t, net), net.Spec
-	l, units := s.Layout(), make([]float32, s.Members*s.Units)
+	l, units := engine.LayoutOf(s), make([]float32, s.Members*s.Units)
 	state := make([]uint32, l.Words)
 	l.Reset(s, state)
 	const small = 1. / 1024
@@ -190,7 +192,7 @@ func TestLook(t *testing.T) {
 	net := recipes(t)["bank"]
 	s := net.Spec
 	e, look := engineOf(t, net), dynamics.NewLook(s)
-	state := make([]uint32, s.Layout().Words)
+	state := make([]uint32, engine.LayoutOf(s).Words)
 	var x []float32
 	for i := range 60 {
 		x = append(x, float32(2*math.Sin(float64(i)/3)))
@@ -246,7 +248,7 @@ func TestLookMixed(t *testing.T) {
 	}
 	s := net.Spec
 	e, look := engineOf(t, net), dynamics.NewLook(s)
-	state, units := make([]uint32, s.Layout().Words), make([]float32, s.Members*s.Units)
+	state, units := make([]uint32, engine.LayoutOf(s).Words), make([]float32, s.Members*s.Units)
 	for _, c := range []struct{ size, saturated float64 }{{0, 0}, {1e6, 1}} {
 		var x []float32
 		for i := range 40 {
@@ -259,7 +261,7 @@ func TestLookMixed(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := look.ComputeFigures(state)
-		s.Layout().UnitsOf(s, state, units)
+		engine.LayoutOf(s).UnitsOf(s, state, units)
 		squares := 0.
 		for _, h := range units {
 			squares += float64(h) * float64(h)
@@ -274,7 +276,7 @@ func TestLookMixed(t *testing.T) {
 func TestLookLastAlone(t *testing.T) {
 	net := recipes(t)["eusn"]
 	e, s := engineOf(t, net), net.Spec
-	state := make([]uint32, s.Layout().Words)
+	state := make([]uint32, engine.LayoutOf(s).Words)
 	if err := e.Advance([]float32{100, -3}, []reservoir.Run{{Reset: true, To: 2}}, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -289,8 +291,8 @@ func TestLookLastAlone(t *testing.T) {
 // BenchmarkLook: a state of the default bank.
 func BenchmarkLook(b *testing.B) {
 	s := reservoir.DefaultBank(2).ForLength(256)
-	state := make([]uint32, s.Layout().Words)
-	s.Layout().Reset(s, state)
+	state := make([]uint32, engine.LayoutOf(s).Words)
+	engine.LayoutOf(s).Reset(s, state)
 	state[0] = 100 // samples
 	look := dynamics.NewLook(s)
 	for b.Loop() {

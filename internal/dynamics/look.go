@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -13,14 +14,14 @@ const limit = .99
 // Look computes figures of states of a recipe. It belongs to one goroutine.
 type Look struct {
 	spec      reservoir.Spec
-	layout    reservoir.Layout
+	layout    engine.Layout
 	features  []float32
 	last, max int // indexes of these kinds of features; -1: the recipe has none
 }
 
 // NewLook returns a Look for a recipe.
 func NewLook(s reservoir.Spec) *Look {
-	l := &Look{spec: s, layout: s.Layout(), features: make([]float32, s.FeatureCount()), last: -1, max: -1}
+	l := &Look{spec: s, layout: engine.LayoutOf(s), features: make([]float32, s.FeatureCount()), last: -1, max: -1}
 	all := reservoir.AllFeatures
 	if s.Kind == reservoir.Mixed {
 		all = reservoir.MixedFeatures
@@ -47,7 +48,7 @@ type Figures struct {
 	Size      float64 // root of the mean square of h; 0 if the recipe has no feature last
 }
 
-// ComputeFigures returns the figures of a state in the form of reservoir.Layout. It does
+// ComputeFigures returns the figures of a state in the form of engine.Layout. It does
 // not allocate.
 func (l *Look) ComputeFigures(state []uint32) (f Figures) {
 	l.layout.FeaturesOf(l.spec, state, l.features)

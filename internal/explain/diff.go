@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -117,7 +118,7 @@ func (m *predictionModel) readStreams(encoded []byte) (map[streamName]*StreamSta
 		all[streamName{st.Key, st.ID}] = &StreamState{LastSeq: st.LastSeq, Samples: st.Samples, Integrity: st.Integrity, Digest: st.Digest}
 	}
 	spec := m.job.Model.Network.Spec
-	layout := spec.Layout()
+	layout := engine.LayoutOf(spec)
 	for st := range p.Oldest() {
 		stream := all[streamName{st.Source.Key, st.ID}]
 		for i, row := range st.Rows {

@@ -7,11 +7,13 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // TestSharesOfOneFeature: a readout with one feature has its whole score from this feature: its
@@ -22,20 +24,20 @@ func TestSharesOfOneFeature(t *testing.T) {
 		m.Network.Members[r].Inputs = [][]int32{{0, 2}, {1, 3}, {0, 1}}[r]
 		m.Network.Members[r].Input = m.Network.Members[r].Input[:2*m.Network.Spec.Units]
 	}
-	engine, err := reservoir.NewGeneric(m.Network, 1)
+	layout := engine.LayoutOf(m.Network.Spec)
+	e, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		t.Fatal(err)
 	}
 	spec := m.Network.Spec
-	layout := spec.Layout()
-	if err := engine.Advance([]float32{.1, .2, -.3, .4, .5, -.6}, []reservoir.Run{{Reset: true, To: 3}}, nil); err != nil {
+	if err := e.Advance([]float32{.1, .2, -.3, .4, .5, -.6}, []reservoir.Run{{Reset: true, To: 3}}, nil); err != nil {
 		t.Fatal(err)
 	}
 	row, features := make([]uint32, layout.Words), make([]float32, spec.FeatureCount())
-	if err := engine.ReadState(0, row); err != nil {
+	if err := e.ReadState(0, row); err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.Features(0, features); err != nil {
+	if err := e.Features(0, features); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []struct {
@@ -70,7 +72,7 @@ func TestHold(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	x := []float32{.1, .2, -.3, .4, .5, -.6, .2, .2}
 	of := func(x []float32) []float32 {
-		engine, err := reservoir.NewGeneric(m.Network, 1)
+		engine, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
 		if err != nil {
 			t.Fatal(err)
 		}

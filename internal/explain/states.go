@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -70,7 +71,7 @@ func (x *Explainer) OpenSequences(ctx context.Context, encoded []byte, stream st
 // predictOpen returns the readout's prediction for a state.
 func (m *predictionModel) predictOpen(row []uint32) OpenSequence {
 	spec := m.job.Model.Network.Spec
-	layout := spec.Layout()
+	layout := engine.LayoutOf(spec)
 	o := OpenSequence{Samples: layout.Steps(row), Readout: m.name}
 	if m.linear == nil {
 		o.Why = m.why

@@ -10,9 +10,9 @@ import (
 	"github.com/zeebo/xxh3"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // Take gives the gateway a message. It returns nil if the message was taken: m's
@@ -182,7 +182,7 @@ func (g *Gateway) check(p *Part, m *Message) error {
 	if p.raw == nil && (len(p.X) != n*ch || len(p.Times) > 0 && len(p.Times) != n || len(p.Ends) > 0 && len(p.Ends) != n) {
 		return refusedf("decoder: %d values of %d channels with %d times and %d ends", len(p.X), ch, len(p.Times), len(p.Ends))
 	}
-	p.alone = p.raw != nil || slices.Contains(p.Times, codec.NoTime) || reservoir.CheckInputs(p.X, ch) != nil
+	p.alone = p.raw != nil || slices.Contains(p.Times, codec.NoTime) || engine.CheckInputs(p.X, ch) != nil
 	if size, most := g.size(p), g.lanes.MaxBytes; size > most {
 		return refusedf("the message has %d bytes for stream %q, and the server takes %d: send fewer samples a message", size, p.Key, most)
 	}

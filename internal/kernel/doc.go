@@ -27,6 +27,7 @@
 //   - mixed.go: defines the kernels of kind mixed
 //   - levels_amd64.go, levels_arm64.go, levels_other.go: detect AVX-512, AVX2 and NEON
 //   - mixed_amd64.go, mixed_arm64.go, mixed_other.go: select the kernels of kind mixed
+//   - fastest.go: selects the best set; measures the peak of multiply-adds
 //   - pack.go: arranges weights for the step kernels
 //   - offsets_amd64.go: checks offsets that the assembly uses
 //   - _asm/main.go: generates the assembly files for AVX-512 and AVX2

@@ -199,3 +199,6 @@ func (s *Set) between(n, rows int) int {
 	}
 	return most
 }
+
+// WholeVectors is room for n values and whole vectors.
+func (s *Set) WholeVectors(n int) int { return (n + s.Vector - 1) / s.Vector * s.Vector }

@@ -27,6 +27,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 var recordFaults = flag.Bool("record-faults", false, "make the faults of TestFaults again, minutes, and write configs/prometheus/faults")
@@ -200,7 +201,7 @@ func (f *recording) startWorker(name string, ready bool) {
 			Config: pipeline.Config{Partitions: 2, Shards: 1, RowBudget: 24, MaxStreams: 1000, Reorder: 2, SnapshotEvery: 30 * time.Second / f.timeFactor(), SnapshotMessages: 1 << 20, StopTimeout: 2 * time.Second},
 			Model:  rangedModel(f.T),
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-				e, err := reservoir.NewGeneric(net, slots)
+				e, err := cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 				return slowEngine{e, f}, err
 			},
 			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return f.rig.server.Connect(name, nil) },

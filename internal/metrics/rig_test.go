@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 const patience = time.Minute // far longer than any test needs, so that only a hang exceeds it
@@ -64,7 +65,7 @@ func (r *rig) startStage(counters *pipeline.Counters, c pipeline.Config) (stop f
 		Job: pipeline.Job{
 			Config: c, Model: testModel(r.T),
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-				return reservoir.NewGeneric(net, slots)
+				return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 			},
 			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
 		},

@@ -21,6 +21,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 func TestReadiness(t *testing.T) {
@@ -84,7 +85,7 @@ func TestStoppedPartition(t *testing.T) {
 		Job: pipeline.Job{
 			Config: c, Model: testModel(t),
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-				return reservoir.NewGeneric(net, slots)
+				return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 			},
 			Dial: func(_ context.Context, name string) (*nats.Conn, error) { return r.server.Connect(name, nil) },
 		},

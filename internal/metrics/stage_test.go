@@ -10,8 +10,10 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // TestScrape: a known input gives known figures, over real HTTP.
@@ -189,14 +191,14 @@ eusn_streams_capacity 40
 	})
 	// One sequence was open, with samples 1 and 2: its state in an engine.
 	net := testModel(t).Network
-	e, err := reservoir.NewGeneric(net, 1)
+	e, err := cpu.New(net, 1, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := e.Advance([]float32{1, 2}, []reservoir.Run{{Reset: true, To: 2}}, nil); err != nil {
 		t.Fatal(err)
 	}
-	l := net.Spec.Layout()
+	l := engine.LayoutOf(net.Spec)
 	state, units := make([]uint32, l.Words), make([]float32, net.Spec.Members*net.Spec.Units)
 	if err := e.ReadState(0, state); err != nil {
 		t.Fatal(err)

@@ -27,6 +27,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -89,7 +90,7 @@ func (l *Limits) Watch(channels []Channel, x []float32, f *Findings) {
 	if len(x) == 0 {
 		return
 	}
-	if l.within == 0 || !reservoir.Within(x, l.within) { // NaN is not within
+	if l.within == 0 || !kernel.Within(x, l.within) { // NaN is not within
 		l.findOutside(x, f)
 	}
 	width := len(channels)

@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/imports"
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // BenchmarkSearch is one model selection of the paper on ShapesAll: 200 configurations of
@@ -22,9 +24,9 @@ func BenchmarkSearch(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	kind := reservoir.CPUKinds()[0]
+	kind := cpu.Kinds(reservoir.Spec{})[0]
 	open := func(n *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewCPU(n, slots, kind, 1)
+		return cpu.New(n, slots, cpu.Options{Kind: kind, Threads: 1})
 	}
 	s, work := NewSettings(PaperExact, 1), 0.0
 	for b.Loop() {
@@ -38,7 +40,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 	rate := work / b.Elapsed().Seconds()
 	b.ReportMetric(rate, "Gflop/s")
-	if peak, err := reservoir.FMAPeak(kind, time.Second); err == nil {
+	if peak, err := kernel.MeasurePeak(string(kind), time.Second); err == nil {
 		b.ReportMetric(1e9*rate/peak, "of-peak")
 	}
 }

@@ -9,14 +9,15 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 func openAuto(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-	return reservoir.NewCPU(net, slots, "auto", 1)
+	return cpu.New(net, slots, cpu.Options{Threads: 1})
 }
 
 func openGeneric(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-	return reservoir.NewGeneric(net, slots)
+	return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 }
 
 // lastStates returns the last states of the listed series, a row each.

@@ -11,6 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // dataset imports a published set from a folder next to the checkout.
@@ -82,7 +83,7 @@ func redraw(t *testing.T, d *archive.Dataset, model string) redrawn {
 // assessment, with the weights of a seed.
 func (r redrawn) predict(i int, seed uint64, a assessment) []int {
 	open := func(n *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewCPU(n, slots, "auto", 1)
+		return cpu.New(n, slots, cpu.Options{Threads: 1})
 	}
 	c := r.list[i]
 	c.Seed = seed

@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // Options configure a run. No result depends on the engines or threads.
@@ -147,7 +148,7 @@ func newRunner(opt Options, st *Store) *runner {
 	}
 	if opt.NewEngine == nil {
 		opt.NewEngine = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewCPU(net, slots, "auto", 1)
+			return cpu.New(net, slots, cpu.Options{Threads: 1})
 		}
 	}
 	st.origin = opt.Origin

@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // tones is a small data set of three classes of sines on two channels, lengths 12 to 40,
@@ -129,7 +130,7 @@ func TestSameOnAnyThreadsAndEngines(t *testing.T) {
 			continue // engines do not race; all cases run without the detector
 		}
 		generic := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-			return reservoir.NewGeneric(net, slots)
+			return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 		}
 		_, got = runBench(t, protocol, Options{Plan: do, EngineOptions: offline.EngineOptions{NewEngine: generic}}, tones(45, 12))
 		wantSame(t, fmt.Sprintf("%s on the generic engine", protocol), got, want)
@@ -177,14 +178,14 @@ func TestSharedBeginningsChangeNoBit(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		e, err := reservoir.NewCPU(net, len(series)+1, "auto", 1)
+		e, err := cpu.New(net, len(series)+1, cpu.Options{Threads: 1})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := p.runSeries(t.Context(), e, series); err != nil {
 			t.Fatal(err)
 		}
-		alone, err := reservoir.NewGeneric(net, 1)
+		alone, err := cpu.New(net, 1, cpu.Options{Kind: cpu.Generic})
 		if err != nil {
 			t.Fatal(err)
 		}

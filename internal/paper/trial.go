@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -205,7 +206,7 @@ func (p *problem) startSlots(e reservoir.Engine, series []int) error {
 		}
 	}
 	slices.SortStableFunc(order, func(a, b int) int { return p.lead[series[a]] - p.lead[series[b]] })
-	state := make([]uint32, e.Network().Spec.Layout().Words)
+	state := make([]uint32, engine.LayoutOf(e.Network().Spec).Words)
 	slot, at := int32(len(series)), 0
 	for _, k := range order {
 		if lead := p.lead[series[k]]; lead > at {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -164,7 +165,7 @@ func (s stack) statesAfter(ctx context.Context, lead []int, first []float32, sta
 			continue
 		}
 		for _, e := range s {
-			state := make([]uint32, e.Network().Spec.Layout().Words)
+			state := make([]uint32, engine.LayoutOf(e.Network().Spec).Words)
 			if err := e.ReadState(0, state); err != nil {
 				return nil, err
 			}

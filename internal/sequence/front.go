@@ -1,6 +1,11 @@
 package sequence
 
-import "github.com/eusn-stream/eusn-stream/reservoir"
+import (
+	"fmt"
+	"math"
+
+	"github.com/eusn-stream/eusn-stream/reservoir"
+)
 
 // Front runs the samples of streams through a model's front end, which restarts with each
 // sequence. Windows overlap, so there it continues from the stream's first sample. It
@@ -80,4 +85,19 @@ func (f *Front) RowsBefore(r int32) int32 {
 		return r
 	}
 	return f.rows[r]
+}
+
+// mostOfFront is more than any state: variances are at most 4*reservoir.MaxInput^2, sums
+// reservoir.MaxFront*reservoir.MaxInput.
+const mostOfFront = 1e32
+
+// CheckFrontState reports whether a state could have come from reservoir.Front.Run: numbers that no
+// sequence of samples exceeds.
+func CheckFrontState(state []float64) error {
+	for i, v := range state {
+		if !(math.Abs(v) <= mostOfFront) {
+			return fmt.Errorf("sequence: front end: number %d of its state is %v, want a magnitude of at most %g", i, v, mostOfFront)
+		}
+	}
+	return nil
 }

@@ -1,10 +1,13 @@
 package sequence
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/sequencetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -88,4 +91,81 @@ func TestNoFront(t *testing.T) {
 	if f.StateSize() != 0 || f.Place(3, nil, 7) != 7 || f.RowsBefore(5) != 5 {
 		t.Errorf("%d numbers of state, %d samples of 7, %d before sample 5", f.StateSize(), f.Place(3, nil, 7), f.RowsBefore(5))
 	}
+}
+
+// Samples that come in pieces give the same bits as all at once, whatever front
+// end.
+func TestFrontInPieces(t *testing.T) {
+	rng := rand.New(rand.NewPCG(4, 5))
+	for range 200 {
+		front := reservoir.Front{Envelope: rng.IntN(4), Decimate: []int{0, 2, 5}[rng.IntN(3)]}
+		*[]*int{&front.Centre, &front.Normalise}[rng.IntN(2)] = rng.IntN(2) * (2 + rng.IntN(30))
+		if front.CheckParts(reservoir.Policy{Kind: reservoir.Marked}) != nil {
+			continue
+		}
+		n := 1 + rng.IntN(150)
+		whole, pieces := frontSeries(n), frontSeries(n)
+		whole = whole[:3*front.Run(make([]float64, front.StateSize(3)), 0, whole, 3)]
+		var got []float32
+		state := make([]float64, front.StateSize(3))
+		for at := 0; at < n; {
+			take := min(n-at, rng.IntN(12))
+			x := pieces[3*at : 3*(at+take)]
+			got = append(got, x[:3*front.Run(state, int64(at), x, 3)]...)
+			at += take
+			if int64(len(got)/3) != front.Out(int64(at)) {
+				t.Fatalf("%+v: %d samples of %d, want %d", front, len(got)/3, at, front.Out(int64(at)))
+			}
+			if err := CheckFrontState(state); err != nil {
+				t.Fatalf("%+v: after %d samples: %v", front, at, err)
+			}
+		}
+		if !slices.Equal(got, whole) {
+			t.Fatalf("%+v: %d samples in pieces give other values", front, n)
+		}
+	}
+}
+
+// Whatever samples an engine takes, what comes out is what an engine takes; the
+// most extreme included.
+func TestFrontStaysWithinLimits(t *testing.T) {
+	x := make([]float32, 4000)
+	for i := range x {
+		x[i] = []float32{-reservoir.MaxInput, reservoir.MaxInput, 1e-45, 0}[(i/7+i*i)%4]
+	}
+	for _, front := range []reservoir.Front{{Centre: 2}, {Centre: reservoir.MaxFront}, {Normalise: 2}, {Normalise: 1000}, {Normalise: reservoir.MaxFront, Envelope: 3}, {Envelope: 1, Decimate: 2}} {
+		y := slices.Clone(x)
+		state := make([]float64, front.StateSize(1))
+		y = y[:front.Run(state, 0, y, 1)]
+		if err := engine.CheckInputs(y, 1); err != nil {
+			t.Errorf("%+v: %v", front, err)
+		}
+		if err := CheckFrontState(state); err != nil {
+			t.Errorf("%+v: %v", front, err)
+		}
+	}
+	for _, bad := range []float64{math.NaN(), math.Inf(1), -1e33} {
+		if err := CheckFrontState([]float64{0, bad}); err == nil || !strings.Contains(err.Error(), "number 1") {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
+
+// frontSeries are three channels of different sizes.
+func frontSeries(n int) []float32 {
+	x := make([]float32, 3*n)
+	for i := range n {
+		for c, offset := range []float32{0, 9810, -.5} {
+			v := (i*i*7919+i*104729*(c+1))%4001 - 2000
+			x[3*i+c] = float32(v)/16 + offset
+			if c == 2 && i/50%2 == 0 {
+				x[3*i+c] = 7.25
+			}
+			if c == 1 && i >= n/2 {
+				x[3*i+c] *= 1e9
+			}
+		}
+	}
+	x[0], x[n/3*3], x[n/3*3+3] = 1e15, -1e15, 1e15
+	return x
 }

@@ -41,6 +41,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/traces"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 const (
@@ -253,7 +255,7 @@ func (c *realOne) spans(t *testing.T) (all []span) {
 // newModel returns a small, deterministic model.
 func newModel() (*reservoir.Model, error) {
 	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
-	return reservoir.Train(context.Background(), reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
+	return classify.Train(context.Background(), reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
 }
 
 // runStage runs a job until ctx ends.
@@ -269,7 +271,7 @@ func runStage(ctx context.Context, job, url string, tracer trace.Tracer, latency
 				return nats.Connect(url, nats.Name(name), nats.MaxReconnects(-1))
 			},
 			NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-				return reservoir.NewCPU(net, slots, "auto", 1)
+				return cpu.New(net, slots, cpu.Options{Threads: 1})
 			},
 			Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		},

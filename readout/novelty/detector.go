@@ -86,7 +86,7 @@ func (d *Detector) checkFinite(bad func(format string, args ...any)) {
 // its residual, over Unit. 1 is usual; the largest is math.MaxFloat32, also where
 // numbers overflow. It overwrites the vector. Canonical arithmetic: Scale, then the
 // product of z with each direction, which is a chain of float32 fused multiply-adds over
-// the features in ascending order, then Of. reservoir.Novelty has the same bits in less time.
+// the features in ascending order, then Of. judge.Scorer has the same bits in less time.
 func (d *Detector) Score(features []float32) float32 {
 	z := features[:len(d.Center)]
 	sums := d.scaled(z)

@@ -24,7 +24,7 @@ type bench struct {
 	checked      map[string]bool
 }
 
-const kernelPackage, suitePackage = "internal/kernel", "reservoir"
+const kernelPackage, suitePackage = "internal/kernel", "reservoir/cpu"
 
 func newBench(engine string) (*bench, error) {
 	arch := map[string]string{"avx2": "amd64", "avx512": "amd64", "neon": "arm64"}[engine]

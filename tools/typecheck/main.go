@@ -58,7 +58,7 @@ func checkTarget(dir, target string) (n int, wrong []string, err error) {
 		Env:        append(os.Environ(), "GOOS="+system, "GOARCH="+processor, "CGO_ENABLED=0"),
 		BuildFlags: []string{"-tags=" + tag},
 	}
-	roots, err := packages.Load(config, "./cmd/...", "./reservoir/...", "./internal/dense", "./internal/offline/baseline")
+	roots, err := packages.Load(config, "./cmd/...", "./reservoir/...", "./internal/kernel", "./internal/dense", "./internal/offline/baseline")
 	if err != nil {
 		return 0, nil, err
 	}

@@ -56,7 +56,7 @@ struct Tile {
 #define ABSENT 0xffffffffu
 
 // Shape is what of the network every kernel needs. Row offsets are
-// reservoir.Layout's.
+// engine.Layout's.
 struct Shape {
   u32 channels;     // floats of an input row
   u32 inputs;       // values of a transformed sample

@@ -35,7 +35,7 @@ func NewBatch(slots, mostRuns int) *Batch {
 	return &Batch{most: mostRuns, round: make([]uint32, slots), stamp: make([]uint32, slots)}
 }
 
-// Cut plans a call that reservoir.CheckCall has passed. taken holds the samples
+// Cut plans a call that engine.CheckCall has passed. taken holds the samples
 // of each slot before the call and is brought up to date.
 func (b *Batch) Cut(runs []reservoir.Run, taken []uint64) {
 	b.call++

@@ -10,7 +10,7 @@
 // The kernels compute the canonical arithmetic of package reservoir: the chain
 // of each unit in the documented order by fma.rn.f32, nothing contracted,
 // denormals kept, canon.Tanh by canon's own table (which is in the image),
-// accumulators and features as reservoir.Layout documents them. So a state
+// accumulators and features as engine.Layout documents them. So a state
 // advanced here equals the generic engine's state, bit for bit.
 //
 // # Buffers
@@ -18,7 +18,7 @@
 // All are 256-byte aligned device memory (what the driver's allocator gives).
 // Rows (states) are named as the CUDA sources do:
 //
-//	Rows    slots x Program.StateWords() words. A state is reservoir.Layout's, so
+//	Rows    slots x Program.StateWords() words. A state is engine.Layout's, so
 //	        ReadState and WriteState are plain copies. A new pool must hold reset
 //	        states: zeros, but Max words -1 (Layout.Reset).
 //	Image   Program.Image(), uploaded once: tanh table, input transform, members.
@@ -45,7 +45,7 @@
 // of one slot in a call fall into successive rounds. Nothing is left in
 // device memory between calls but the states.
 //
-// Checking samples and arguments (reservoir.CheckCall) is the host's, before
+// Checking samples and arguments (engine.CheckCall) is the host's, before
 // any launch; the kernels trust what they are given. The host also keeps each
 // slot's count of samples, which CheckCall and Cut need.
 //

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"unsafe"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/ptx"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -14,10 +15,10 @@ import (
 
 var module = sync.OnceValues(func() (*ptx.Module, error) { return ptx.Parse(PTX) })
 
-// engine runs the launches of a Program in the PTX interpreter: what a GPU
-// engine is, without a driver and without overlap. Package gpu holds the real
+// ptxEngine runs the launches of a Program in the PTX interpreter: what a GPU
+// ptxEngine is, without a driver and without overlap. Package gpu holds the real
 // one to the conformance suite, through the interpreter too.
-type engine struct {
+type ptxEngine struct {
 	net     *reservoir.Network
 	slots   int
 	program *Program
@@ -43,7 +44,7 @@ type buffer struct {
 	data []byte
 }
 
-func (e *engine) grow(b *buffer, bytes int) {
+func (e *ptxEngine) grow(b *buffer, bytes int) {
 	if bytes <= len(b.data) {
 		return
 	}
@@ -57,7 +58,7 @@ func (e *engine) grow(b *buffer, bytes int) {
 
 // put uploads words at the end of the buffer, so that a read or write beyond
 // them is beyond the allocation.
-func put[T any](e *engine, b *buffer, v []T) uint64 {
+func put[T any](e *ptxEngine, b *buffer, v []T) uint64 {
 	n := len(v) * int(unsafe.Sizeof(*new(T)))
 	e.grow(b, n)
 	if n == 0 {
@@ -71,7 +72,7 @@ func put[T any](e *engine, b *buffer, v []T) uint64 {
 	return b.base + uint64(at)
 }
 
-func newEngine(modules []*ptx.Module, net *reservoir.Network, slots, most int, device Device) (*engine, error) {
+func newEngine(modules []*ptx.Module, net *reservoir.Network, slots, most int, device Device) (*ptxEngine, error) {
 	p, err := New(net, device)
 	if err != nil {
 		return nil, err
@@ -79,15 +80,15 @@ func newEngine(modules []*ptx.Module, net *reservoir.Network, slots, most int, d
 	return newEngineOf(modules, net, slots, most, p)
 }
 
-func newEngineOf(modules []*ptx.Module, net *reservoir.Network, slots, most int, p *Program) (*engine, error) {
+func newEngineOf(modules []*ptx.Module, net *reservoir.Network, slots, most int, p *Program) (*ptxEngine, error) {
 	if slots < 1 {
 		return nil, fmt.Errorf("kernels: %d slots", slots)
 	}
-	e := &engine{net: net, slots: slots, program: p, modules: modules, taken: make([]uint64, slots), kinds: map[string]int{}, issued: map[string]int{}}
+	e := &ptxEngine{net: net, slots: slots, program: p, modules: modules, taken: make([]uint64, slots), kinds: map[string]int{}, issued: map[string]int{}}
 	e.batch = NewBatch(slots, most)
 	e.buffers.Rows, e.states = e.mem.Alloc(4 * slots * p.StateWords())
 	e.state = make([]uint32, p.StateWords())
-	net.Spec.Layout().Reset(net.Spec, e.state)
+	engine.LayoutOf(net.Spec).Reset(net.Spec, e.state)
 	for i := range slots {
 		e.putState(int32(i), e.state)
 	}
@@ -99,7 +100,7 @@ func newEngineOf(modules []*ptx.Module, net *reservoir.Network, slots, most int,
 	return e, nil
 }
 
-func (e *engine) putState(slot int32, state []uint32) {
+func (e *ptxEngine) putState(slot int32, state []uint32) {
 	at := 4 * int(slot) * len(state)
 	for i, w := range state {
 		binary.LittleEndian.PutUint32(e.states[at+4*i:], w)
@@ -107,23 +108,25 @@ func (e *engine) putState(slot int32, state []uint32) {
 	if err := e.mem.Written(e.buffers.Rows+uint64(at), 4*len(state)); err != nil {
 		panic(err)
 	}
-	e.taken[slot] = e.net.Spec.Layout().Steps(state)
+	e.taken[slot] = engine.LayoutOf(e.net.Spec).Steps(state)
 }
 
-func (e *engine) getState(slot int32, state []uint32) {
+func (e *ptxEngine) getState(slot int32, state []uint32) {
 	for i := range state {
 		state[i] = binary.LittleEndian.Uint32(e.states[4*(int(slot)*len(state)+i):])
 	}
 }
 
-func (e *engine) Name() string                { return "ptx" }
-func (e *engine) Network() *reservoir.Network { return e.net }
-func (e *engine) Slots() int                  { return e.slots }
-func (e *engine) ScoreWidth() int             { return e.program.ScoreWidth() }
-func (e *engine) Steps(slot int32) uint64     { return e.taken[slot] }
-func (e *engine) Close() error                { e.slots = 0; return nil }
+func (e *ptxEngine) Name() string                { return "ptx" }
+func (e *ptxEngine) Network() *reservoir.Network { return e.net }
+func (e *ptxEngine) Slots() int                  { return e.slots }
+func (e *ptxEngine) ScoreWidth() int             { return e.program.ScoreWidth() }
 
-func (e *engine) SetReadouts(readouts []*readout.Linear) error {
+func (e *ptxEngine) Arithmetic() string      { return reservoir.Canonical }
+func (e *ptxEngine) Steps(slot int32) uint64 { return e.taken[slot] }
+func (e *ptxEngine) Close() error            { e.slots = 0; return nil }
+
+func (e *ptxEngine) SetReadouts(readouts []*readout.Linear) error {
 	image, err := e.program.Readouts(readouts)
 	if err != nil {
 		return err
@@ -132,8 +135,8 @@ func (e *engine) SetReadouts(readouts []*readout.Linear) error {
 	return nil
 }
 
-func (e *engine) Advance(inputs []float32, runs []reservoir.Run, scores []float32) error {
-	if err := reservoir.CheckCall(e, inputs, runs, scores); err != nil {
+func (e *ptxEngine) Advance(inputs []float32, runs []reservoir.Run, scores []float32) error {
+	if err := engine.CheckCall(e, inputs, runs, scores); err != nil {
 		return err
 	}
 	e.batch.Cut(runs, e.taken)
@@ -160,7 +163,7 @@ func (e *engine) Advance(inputs []float32, runs []reservoir.Run, scores []float3
 	return nil
 }
 
-func (e *engine) launch(name string, l *Launch) error {
+func (e *ptxEngine) launch(name string, l *Launch) error {
 	m := e.modules[0]
 	for _, x := range e.modules {
 		if x.Kernel(name) != nil {
@@ -173,20 +176,20 @@ func (e *engine) launch(name string, l *Launch) error {
 	return m.Launch(&e.mem, ptx.Launch{Kernel: name, Grid: l.Grid, Block: [3]uint32{l.Block, 1, 1}, Shared: int(l.Shared), Params: e.params[:], Limit: 1 << 24})
 }
 
-func (e *engine) Features(slot int32, dst []float32) error {
-	if err := reservoir.CheckSlot(e, slot); err != nil {
+func (e *ptxEngine) Features(slot int32, dst []float32) error {
+	if err := engine.CheckSlot(e, slot); err != nil {
 		return err
 	}
 	if len(dst) != e.net.Spec.FeatureCount() {
 		return fmt.Errorf("kernels: room for %d features, want %d", len(dst), e.net.Spec.FeatureCount())
 	}
 	e.getState(slot, e.state)
-	e.net.Spec.Layout().FeaturesOf(e.net.Spec, e.state, dst)
+	engine.LayoutOf(e.net.Spec).FeaturesOf(e.net.Spec, e.state, dst)
 	return nil
 }
 
-func (e *engine) ReadState(slot int32, state []uint32) error {
-	if err := reservoir.CheckSlot(e, slot); err != nil {
+func (e *ptxEngine) ReadState(slot int32, state []uint32) error {
+	if err := engine.CheckSlot(e, slot); err != nil {
 		return err
 	}
 	if len(state) != e.program.StateWords() {
@@ -196,11 +199,11 @@ func (e *engine) ReadState(slot int32, state []uint32) error {
 	return nil
 }
 
-func (e *engine) WriteState(slot int32, state []uint32) error {
-	if err := reservoir.CheckSlot(e, slot); err != nil {
+func (e *ptxEngine) WriteState(slot int32, state []uint32) error {
+	if err := engine.CheckSlot(e, slot); err != nil {
 		return err
 	}
-	if err := e.net.Spec.Layout().CheckState(e.net.Spec, state); err != nil {
+	if err := engine.LayoutOf(e.net.Spec).CheckState(e.net.Spec, state); err != nil {
 		return err
 	}
 	e.putState(slot, state)

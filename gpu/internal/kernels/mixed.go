@@ -5,14 +5,16 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/canon"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // What the kernels of kind mixed are made for; see mixed.h.
 const (
-	mixedUnits  = 16  // of a member
-	mixedLanes  = 8   // members of a block
-	mixedPlaces = 128 // units of a block
+	mixedUnits  = canon.MixedUnits
+	mixedLanes  = canon.BlockMembers
+	mixedPlaces = mixedUnits * mixedLanes // units of a block
 	mixedHeld   = 4 * 2 * mixedPlaces
 	// mixedWindow is how much shared memory a warp may take for its window, so
 	// that as many fit a multiprocessor as have registers there, and mixedChunk
@@ -42,7 +44,7 @@ type warpFit struct {
 // mixed readies a network of kind mixed.
 func (p *Program) mixed() error {
 	s, h := &p.net.Spec, &p.shape
-	state := s.Layout().Mixed()
+	state := engine.LayoutOf(*s).Mixed
 	switch s.Taps.Activation {
 	case reservoir.Cubic:
 		h.Flags |= shapeCubic

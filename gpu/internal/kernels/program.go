@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/internal/canon"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -64,7 +65,7 @@ func New(net *reservoir.Network, device Device) (*Program, error) {
 }
 
 func (p *Program) setShape() {
-	s, l := &p.net.Spec, p.net.Spec.Layout()
+	s, l := &p.net.Spec, engine.LayoutOf(p.net.Spec)
 	word := func(at int) uint32 { return uint32(int32(at)) } // -1 is absent
 	h := &p.shape
 	h.Channels, h.Inputs, h.Members, h.Units = uint32(s.Channels), uint32(s.Inputs()), uint32(s.Members), uint32(s.Units)

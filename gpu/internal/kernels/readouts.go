@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // maxTiles is what every device allows in a grid's second dimension.
@@ -15,7 +15,7 @@ const maxTiles = 1<<16 - 1
 // the words to upload to Buffers.Readouts before them, none without readouts. On
 // error nothing has changed.
 func (p *Program) Readouts(readouts []*readout.Linear) ([]uint32, error) {
-	width, err := reservoir.CheckReadouts(p.net, readouts)
+	width, err := engine.CheckReadouts(p.net, readouts)
 	if err != nil {
 		return nil, err
 	}

@@ -8,9 +8,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/ptx"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // shape is one network on one device, and the kernel this must launch; of kind
@@ -164,7 +166,7 @@ func (s *shape) compare(modules []*ptx.Module) (kinds map[string]int, err error)
 	for c := range s.spec.Channels {
 		net.Norm.Mean[c], net.Norm.Scale[c], net.Norm.Diff[c] = rng.Float32()-.5, rng.Float32()+.5, rng.Float32()+1
 	}
-	want, err := reservoir.NewGeneric(net, shapeSlots)
+	want, err := cpu.New(net, shapeSlots, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		return nil, err
 	}
@@ -214,7 +216,7 @@ func errorOf(errs ...error) error {
 
 // warm starts half of the slots with 200 to 300 samples behind them, so that
 // low-level sums are about to be folded, and some shorter ones.
-func (s *shape) warm(rng *rand.Rand, want *reservoir.Generic, got *engine) error {
+func (s *shape) warm(rng *rand.Rand, want reservoir.Engine, got *ptxEngine) error {
 	long := 300
 	thin := s.spec.Kind == reservoir.Mixed // at 32768 samples sums are halved
 	if s.spec.Units > 100 {                // the generic engine would take seconds
@@ -223,8 +225,8 @@ func (s *shape) warm(rng *rand.Rand, want *reservoir.Generic, got *engine) error
 		long = 30
 	}
 	inputs := samples(rng, long*s.spec.Channels)
-	state := make([]uint32, s.spec.Layout().Words)
-	l := s.spec.Layout()
+	state := make([]uint32, engine.LayoutOf(s.spec).Words)
+	l := engine.LayoutOf(s.spec)
 	for slot := range shapeSlots {
 		n := rng.IntN(3)
 		if slot%2 == 0 {
@@ -326,7 +328,7 @@ func randomReadouts(rng *rand.Rand, features int, classes []int) []*readout.Line
 	return readouts
 }
 
-func sameStates(want *reservoir.Generic, got *engine) error {
+func sameStates(want reservoir.Engine, got *ptxEngine) error {
 	a, b := make([]uint32, got.program.StateWords()), make([]uint32, got.program.StateWords())
 	for slot := range shapeSlots {
 		if err := errorOf(want.ReadState(int32(slot), a), got.ReadState(int32(slot), b)); err != nil {

@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/ptx"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // tensorCases are measured against float64. The regime is a stable one (eps *
@@ -66,7 +68,7 @@ func tensorError(modules []*ptx.Module, index, samples int) (got, canonical floa
 	if err != nil {
 		return 0, 0, err
 	}
-	g, err := reservoir.NewGeneric(net, streams)
+	g, err := cpu.New(net, streams, cpu.Options{Kind: cpu.Generic})
 	if err != nil {
 		return 0, 0, err
 	}
@@ -77,7 +79,7 @@ func tensorError(modules []*ptx.Module, index, samples int) (got, canonical floa
 	return worst(e, exact), worst(g, exact), nil
 }
 
-func tensorEngine(modules []*ptx.Module, net *reservoir.Network, slots int, products Products) (*engine, error) {
+func tensorEngine(modules []*ptx.Module, net *reservoir.Network, slots int, products Products) (*ptxEngine, error) {
 	p, err := NewApproximate(net, h200, products)
 	if err != nil {
 		return nil, err
@@ -111,7 +113,7 @@ func exactStates(net *reservoir.Network, inputs []float32, streams, samples int)
 }
 
 func worst(e reservoir.Engine, exact [][]float64) float64 {
-	l := e.Network().Spec.Layout()
+	l := engine.LayoutOf(e.Network().Spec)
 	state := make([]uint32, l.Words)
 	largest := 0.0
 	for slot, want := range exact {
@@ -156,7 +158,7 @@ func TestTensorBank(t *testing.T) {
 	net.Norm.Diff = []float32{1, 1}
 	for _, products := range []Products{TF32x3, TF32x2} {
 		rng := rand.New(rand.NewPCG(2, 2))
-		g, err := reservoir.NewGeneric(net, shapeSlots)
+		g, err := cpu.New(net, shapeSlots, cpu.Options{Kind: cpu.Generic})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/root"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 func TestBenchRefuses(t *testing.T) {
@@ -50,7 +51,7 @@ func TestBenchRefuses(t *testing.T) {
 }
 
 func TestBenchEngine(t *testing.T) {
-	kind := reservoir.CPUKinds()[0]
+	kind := string(cpu.Kinds(reservoir.Spec{})[0])
 	r := clitest.Must(t, "bench", "--json", "-q", "--engine", kind, "--time", "1ms", "--units", "12,20", "--inputs", "3", "--streams", "5", "--steps", "4", "--threads", "1")
 	var engines []map[string]any
 	peak := 0.0
@@ -94,7 +95,7 @@ func TestBenchEngine(t *testing.T) {
 // A bank by its name: the time and the share of the issue bound follow from the
 // other figures, and the table has them.
 func TestBenchRecipe(t *testing.T) {
-	kind := reservoir.CPUKinds()[0]
+	kind := string(cpu.Kinds(reservoir.Spec{})[0])
 	args := []string{"bench", "--engine", kind, "--time", "1ms", "--recipe", "tiny,euler", "--inputs", "4", "--streams", "2", "--steps", "3", "--threads", "1,2"}
 	var rows []map[string]any
 	for _, m := range clitest.Must(t, append(args, "--json", "-q")...).Lines(t) {

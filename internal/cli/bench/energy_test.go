@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/telemetry"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // The energy of a row is the counter's difference, and nothing where there is
@@ -32,7 +33,7 @@ func TestBenchEnergy(t *testing.T) {
 	saved := telemetry.Library
 	t.Cleanup(func() { telemetry.Library = saved })
 	k := benchKind{name: "generic", open: func(net *reservoir.Network, slots, _ int) (reservoir.Engine, error) {
-		return reservoir.NewGeneric(net, slots)
+		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 	}}
 	b, err := newEngineBench(k, benchShape{units: 4, inputs: 1, streams: 10, steps: 5}, 1)
 	if err != nil {

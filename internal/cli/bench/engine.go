@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // benchKind is an engine as bench sees it.
@@ -30,9 +31,10 @@ func benchKinds(a *cli.App, o *benchOptions) []benchKind {
 		open := engines.NewGPU(a.Engine, 0)
 		return []benchKind{{name: a.Engine, one: true, open: func(net *reservoir.Network, slots, _ int) (reservoir.Engine, error) { return open(net, slots) }}}
 	}
-	all := reservoir.CPUKinds()
+	all := cpu.Kinds(reservoir.Spec{})
 	var kinds []benchKind
-	for _, name := range all {
+	for _, kind := range all {
+		name := string(kind)
 		if a.Engine != "auto" && a.Engine != name {
 			continue
 		}
@@ -41,10 +43,10 @@ func benchKinds(a *cli.App, o *benchOptions) []benchKind {
 			continue // not at shapes that were not chosen for it
 		}
 		if k.slow { // its instructions are those of the fastest
-			k.set = strings.TrimSuffix(all[0], "generic")
+			k.set = strings.TrimSuffix(string(all[0]), "generic")
 		}
 		k.open = func(net *reservoir.Network, slots, threads int) (reservoir.Engine, error) {
-			return reservoir.NewCPU(net, slots, name, threads)
+			return cpu.New(net, slots, cpu.Options{Kind: kind, Threads: threads})
 		}
 		kinds = append(kinds, k)
 	}

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/internal/kernel"
 )
 
 // peakRow is the machine's own limit.
@@ -39,7 +39,7 @@ func measurePeaks(ctx context.Context, sets []string, threads []int, d time.Dura
 // fmaPeak is how many operations per second the threads reach together: the
 // peak of the machine.
 func fmaPeak(set string, threads int, d time.Duration) (float64, error) {
-	return sideBySide(threads, func(int) (float64, error) { return reservoir.FMAPeak(set, d) })
+	return sideBySide(threads, func(int) (float64, error) { return kernel.MeasurePeak(set, d) })
 }
 
 // fmaRate is as fmaPeak, but the mean over the time: other programs slow it
@@ -49,7 +49,7 @@ func fmaRate(set string, threads int, d time.Duration) (float64, error) {
 	return sideBySide(threads, func(int) (float64, error) {
 		bursts, inverse := 0, 0.0 // all bursts do as many operations
 		for begin := time.Now(); bursts == 0 || time.Since(begin) < d; bursts++ {
-			rate, err := reservoir.FMAPeak(set, 0)
+			rate, err := kernel.MeasurePeak(set, 0)
 			if err != nil {
 				return 0, err
 			}

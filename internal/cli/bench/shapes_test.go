@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // Every default shape makes an engine, and a bank's inputs are those asked
@@ -22,7 +23,7 @@ func TestBenchShapes(t *testing.T) {
 		t.Errorf("shapes %+v", all)
 	}
 	b, err := newEngineBench(benchKind{open: func(net *reservoir.Network, slots, _ int) (reservoir.Engine, error) {
-		return reservoir.NewGeneric(net, slots)
+		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 	}}, benchShape{units: 4, inputs: 1, streams: 100, steps: 1, random: true}, 1)
 	if err != nil {
 		t.Fatal(err)

@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // Kinds are the values of --engine and stage.engine, on any machine.
@@ -38,11 +39,14 @@ func Check(kind string) error {
 		if _, err := gpu.Devices(); err != nil {
 			return gpuFailure(err)
 		}
-	case kind != "auto" && !slices.Contains(reservoir.CPUKinds(), kind):
-		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("this CPU cannot run the %s engine", kind), "--engine auto, which uses the fastest that runs here: "+reservoir.CPUKinds()[0])
+	case kind != "auto" && !slices.Contains(cpu.Kinds(reservoir.Spec{}), cpu.Kind(kind)):
+		return cli.Fail(cli.ExitUnreachable, fmt.Errorf("this CPU cannot run the %s engine", kind), "--engine auto, which uses the fastest that runs here: "+FastestCPU())
 	}
 	return nil
 }
+
+// FastestCPU is the fastest engine of this machine's CPU.
+func FastestCPU() string { return string(cpu.Kinds(reservoir.Spec{})[0]) }
 
 // Choose is the engine kind that runs a network of the recipe: kind itself, but
 // of a mixed bank, which not all engines know, auto is the fastest of the CPU that
@@ -52,16 +56,16 @@ func Choose(kind string, s reservoir.Spec) (chosen, slow string, err error) {
 	if s.Kind != reservoir.Mixed {
 		return kind, "", nil
 	}
-	able := reservoir.CPUKindsFor(s)
+	able := cpu.Kinds(s)
 	switch {
-	case kind == "auto" && able[0] == "generic":
-		return able[0], "this network is a mixed bank; on this machine only the generic engine can run it so far, which is slow", nil
+	case kind == "auto" && able[0] == cpu.Generic:
+		return string(able[0]), "this network is a mixed bank; on this machine only the generic engine can run it so far, which is slow", nil
 	case kind == "auto":
-		return able[0], "", nil
-	case slices.Contains(able, kind), IsGPU(kind) && gpuProducts[kind] == gpu.Canonical:
+		return string(able[0]), "", nil
+	case slices.Contains(able, cpu.Kind(kind)), IsGPU(kind) && gpuProducts[kind] == gpu.Canonical:
 		return kind, "", nil
 	}
-	return "", "", cli.Fail(cli.ExitUsage, fmt.Errorf("engine %s cannot run this network, which is a mixed bank", kind), "--engine auto, which takes "+able[0])
+	return "", "", cli.Fail(cli.ExitUsage, fmt.Errorf("engine %s cannot run this network, which is a mixed bank", kind), "--engine auto, which takes "+string(able[0]))
 }
 
 // WhyCPU says why auto takes the CPU for a mixed bank on this machine.
@@ -86,6 +90,6 @@ func New(kind string) pipeline.EngineFactory {
 		return NewGPU(kind, 0)
 	}
 	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewCPU(net, slots, kind, 1)
+		return cpu.New(net, slots, cpu.Options{Kind: cpu.Kind(kind), Threads: 1})
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // withoutGPU skips a test on machines that have one.
@@ -46,8 +47,8 @@ func TestAutoWithoutGPU(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if e.Name() != reservoir.CPUKinds()[0] {
-			t.Errorf("engine %s, want %s", e.Name(), reservoir.CPUKinds()[0])
+		if e.Name() != FastestCPU() {
+			t.Errorf("engine %s, want %s", e.Name(), FastestCPU())
 		}
 		e.Close()
 	}
@@ -69,7 +70,7 @@ func TestWhyCPUWithoutGPU(t *testing.T) {
 
 // A GPU that fails while engines are opened is left alone from then on.
 func TestAutoWithBadGPU(t *testing.T) {
-	if reservoir.CPUKinds()[0] == "generic" {
+	if FastestCPU() == "generic" {
 		t.Skip("NOT CHECKED: the generic engine stands for the GPU's here, and this CPU has no other")
 	}
 	var book bytes.Buffer
@@ -79,7 +80,7 @@ func TestAutoWithBadGPU(t *testing.T) {
 		if asked++; asked > 1 {
 			return nil, gpuFailure(fmt.Errorf("gpu: %w", gpu.ErrSelfTest))
 		}
-		return reservoir.NewGeneric(net, slots)
+		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 	}
 	open := gpuOr(gpus, New("auto"), log)
 	for i := range 4 {
@@ -148,7 +149,7 @@ func TestChoose(t *testing.T) {
 		kind, want string
 		spec       reservoir.Spec
 	}{
-		{"auto", reservoir.CPUKindsFor(mixed.ForLength(10))[0], mixed.ForLength(10)},
+		{"auto", string(cpu.Kinds(mixed.ForLength(10))[0]), mixed.ForLength(10)},
 		{"generic", "generic", mixed.ForLength(10)},
 		{"gpu", "gpu", mixed.ForLength(10)},
 		{"gpu-3xtf32", "", mixed.ForLength(10)},

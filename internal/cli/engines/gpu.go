@@ -56,7 +56,7 @@ func ForStage(kind string, maxSlots int, log *slog.Logger) (first, fallback pipe
 	}
 	if kind == "auto" {
 		if _, err := gpu.Devices(); err != nil {
-			log.Info("CPU engine in use", "engine", reservoir.CPUKinds()[0], "why", err)
+			log.Info("CPU engine in use", "engine", FastestCPU(), "why", err)
 			return cpu, nil
 		}
 		gpus := NewGPU("gpu", maxSlots)
@@ -78,7 +78,7 @@ func gpuOr(gpus, cpu pipeline.EngineFactory, log *slog.Logger) pipeline.EngineFa
 				return e, nil
 			}
 			failed = true
-			log.Warn("GPU cannot be used; CPU engine in use instead", "engine", reservoir.CPUKinds()[0], "why", err)
+			log.Warn("GPU cannot be used; CPU engine in use instead", "engine", FastestCPU(), "why", err)
 		}
 		return cpu(net, slots)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // Finding is one thing doctor looked at.
@@ -132,7 +133,10 @@ func checkCPU() Finding {
 	if names := hardware.CPUFeatures(); len(names) > 0 {
 		s += " with " + strings.Join(names, ", ")
 	}
-	kinds := reservoir.CPUKinds()
+	var kinds []string
+	for _, k := range cpu.Kinds(reservoir.Spec{}) {
+		kinds = append(kinds, string(k))
+	}
 	f := Finding{"cpu", "ok", fmt.Sprintf("%s; engines: %s.", s, strings.Join(kinds, ", "))}
 	if kinds[0] == "generic" {
 		f.Status = "note"

@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/fleet"
 	"github.com/eusn-stream/eusn-stream/internal/hardware"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
@@ -200,16 +201,16 @@ func (r *stageRun) newStage(spans *traces.Traces) *pipeline.Worker {
 
 // setEngine sets the engine of the stage, and limits the memory of its states. slow says why
 // the engine is slow; empty if it is not.
-func (r *stageRun) setEngine(stage *pipeline.Worker, engine, slow string) {
+func (r *stageRun) setEngine(stage *pipeline.Worker, kind, slow string) {
 	if slow != "" {
-		r.log.Warn("slow engine in use", "engine", engine, "why", slow)
-	} else if engine != r.conf.Stage.Engine {
-		r.log.Info("CPU engine in use", "engine", engine, "why", engines.WhyCPU())
+		r.log.Warn("slow engine in use", "engine", kind, "why", slow)
+	} else if kind != r.conf.Stage.Engine {
+		r.log.Info("CPU engine in use", "engine", kind, "why", engines.WhyCPU())
 	}
-	if !engines.IsGPU(engine) {
-		limitSlots(&stage.Config, 4*stage.Model.Network.Spec.Layout().Words, hardware.MachineMemory(), r.log)
+	if !engines.IsGPU(kind) {
+		limitSlots(&stage.Config, 4*engine.LayoutOf(stage.Model.Network.Spec).Words, hardware.MachineMemory(), r.log)
 	}
-	stage.NewEngine, stage.Fallback = engines.ForStage(engine, stage.Config.WithDefaults().MaxSlots, r.log)
+	stage.NewEngine, stage.Fallback = engines.ForStage(kind, stage.Config.WithDefaults().MaxSlots, r.log)
 }
 
 // ignoreCanceled returns nil if a signal ended the start: the stage has done nothing.

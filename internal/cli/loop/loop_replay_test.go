@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // replay computes predictions again, each sequence from its first sample to its last,
@@ -42,7 +43,7 @@ func (l *loop) newReplay() *replay {
 		all = append(all, loadModel(l.T, l.files[print]).Readouts[0])
 	}
 	var err error
-	if r.engine, err = reservoir.NewCPU(m.Network, replayMost, "auto", 0); err == nil {
+	if r.engine, err = cpu.New(m.Network, replayMost, cpu.Options{}); err == nil {
 		err = r.engine.SetReadouts(all)
 	}
 	if err != nil {

@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
 )
 
 // A model file becomes a header that compiles and passes its own test; an existing file is not
@@ -31,7 +32,7 @@ func TestExport(t *testing.T) {
 		}
 		series, labels = append(series, x), append(labels, []string{"slow", "fast"}[i%2])
 	}
-	m, err := reservoir.Train(context.Background(), s, series, labels)
+	m, err := classify.Train(context.Background(), s, series, labels)
 	if err != nil {
 		t.Fatal(err)
 	}

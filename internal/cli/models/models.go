@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/dynamics"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/abstain"
@@ -112,7 +113,7 @@ func Describe(m *reservoir.Model, path string) (Report, error) {
 		return Report{}, err
 	}
 	r := Report{
-		Path: path, SHA256: sum, Spec: m.Network.Spec, RowBytes: 4 * m.Network.Spec.Layout().Words,
+		Path: path, SHA256: sum, Spec: m.Network.Spec, RowBytes: 4 * engine.LayoutOf(m.Network.Spec).Words,
 		Channels: m.Channels, Policy: m.Policy, Front: m.Front, Training: m.Training, Remarks: m.ChannelRemarks(),
 	}
 	for _, b := range m.Network.Members {

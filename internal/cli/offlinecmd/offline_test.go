@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 func TestImportRetrainEvaluate(t *testing.T) {
@@ -70,7 +71,7 @@ func TestImportRetrainEvaluate(t *testing.T) {
 // engines that know them; auto takes the fastest, and says where that is slow.
 func TestMixedBanks(t *testing.T) {
 	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
-	var able []string
+	var able []cpu.Kind
 	for _, bank := range []string{"standard", "large", "small", "tiny"} {
 		var out struct {
 			Model  models.Report
@@ -81,19 +82,19 @@ func TestMixedBanks(t *testing.T) {
 		if s := out.Model.Spec; s.Kind != reservoir.Mixed || s.Seed != 3 || s.Taps.MaxLag != out.Report.MedianLength/4 {
 			t.Errorf("%s trained %+v on sequences of %d samples in the median", bank, s, out.Report.MedianLength)
 		}
-		able = reservoir.CPUKindsFor(out.Model.Spec)
+		able = cpu.Kinds(out.Model.Spec)
 		if said := strings.Contains(r.ErrOut, "which is slow"); said != (able[0] == "generic") {
 			t.Errorf("of %v, this is said of the engine:\n%s", able, r.ErrOut)
 		}
 	}
 	clitest.Must(t, "offline", "evaluate", "--archive", archive, "--model", model, "--min-accuracy", "0.9")
 	clitest.Must(t, "model", "verify", model)
-	for _, kind := range reservoir.CPUKinds() {
-		r := clitest.Exec(t, t.Context(), "offline", "evaluate", "--archive", archive, "--model", model, "--engine", kind)
+	for _, kind := range cpu.Kinds(reservoir.Spec{}) {
+		r := clitest.Exec(t, t.Context(), "offline", "evaluate", "--archive", archive, "--model", model, "--engine", string(kind))
 		if slices.Contains(able, kind) {
 			r.Want(t, cli.ExitOK)
 		} else {
-			r.Want(t, cli.ExitUsage, "engine "+kind+" cannot run this network", "--engine auto")
+			r.Want(t, cli.ExitUsage, "engine "+string(kind)+" cannot run this network", "--engine auto")
 		}
 	}
 }

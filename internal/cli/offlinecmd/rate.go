@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 )
 
 // rateFlag is a sampling rate in Hz; 0: none was given.
@@ -34,7 +34,7 @@ func (r *rateFlag) Set(text string) error {
 		}
 		v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 		if err == nil {
-			err = reservoir.CheckRate(v * u.hertz)
+			err = timeunit.CheckRate(v * u.hertz)
 		}
 		if err != nil {
 			break
@@ -42,5 +42,5 @@ func (r *rateFlag) Set(text string) error {
 		*r = rateFlag(v * u.hertz)
 		return nil
 	}
-	return fmt.Errorf("want a sampling rate of %g to %g Hz, such as 100Hz or 25.6kHz", reservoir.LowestRate, reservoir.HighestRate)
+	return fmt.Errorf("want a sampling rate of %g to %g Hz, such as 100Hz or 25.6kHz", timeunit.LowestRate, timeunit.HighestRate)
 }

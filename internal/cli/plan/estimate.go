@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -182,5 +183,5 @@ func choosePartitions(cores, maximum int) int {
 
 // statesOf returns the state bytes and the number of states of a stream.
 func statesOf(m *reservoir.Model) (bytes float64, states int) {
-	return float64(4 * m.Network.Spec.Layout().Words), m.Policy.States()
+	return float64(4 * engine.LayoutOf(m.Network.Spec).Words), m.Policy.States()
 }

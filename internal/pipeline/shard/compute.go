@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -91,7 +92,7 @@ func (s *slots) takeFeatures(b *Batch, emits []emit) error {
 
 // shadow keeps what the shadows say of a prediction, that of emitting run k. row are the
 // engine's scores, judging is the engine if it is that.
-func (b *Batch) shadow(e emit, h *readouts, row []float32, judging reservoir.Judging, k int) {
+func (b *Batch) shadow(e emit, h *readouts, row []float32, judging engine.Judging, k int) {
 	if len(h.shadows) != len(b.Shadows) { // refused since the batch began
 		b.Refused, b.Shadows = b.Shadows, nil
 	}

@@ -3,6 +3,8 @@ package shard
 import (
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
+	"github.com/eusn-stream/eusn-stream/internal/judge"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -13,11 +15,11 @@ type detecting struct {
 	detector *novelty.Detector
 
 	// Where the engine is not Judging:
-	by     *reservoir.Novelty // nil until it is needed
-	slots  []int32            // of the sequences in hand
-	scores []float32          // of them
-	inputs []float32          // of them, by.Inputs() each
-	next   int                // the first that no prediction has
+	by     *judge.Scorer // nil until it is needed
+	slots  []int32       // of the sequences in hand
+	scores []float32     // of them
+	inputs []float32     // of them, by.Inputs() each
+	next   int           // the first that no prediction has
 }
 
 // scoredBy is a readout that the engine is to score.
@@ -33,7 +35,7 @@ func scoredBy(name string, l *readout.Linear) scored {
 // readout which answers, or of all where that is a shadow (which < 0).
 func (d *detecting) score(e reservoir.Engine, emits []emit, which int) error {
 	if d.by == nil {
-		d.by = reservoir.NewNovelty(d.detector)
+		d.by = judge.NewScorer(d.detector)
 	}
 	d.slots, d.next = d.slots[:0], 0
 	for i := range emits {
@@ -48,7 +50,7 @@ func (d *detecting) score(e reservoir.Engine, emits []emit, which int) error {
 
 // judged is the score of emitting run i by the readout's detector, and what its inputs are
 // like. It is called in the order of the runs. j is the engine, if it is Judging.
-func (h *scored) judged(j reservoir.Judging, i int) (score float32, inputs []float32) {
+func (h *scored) judged(j engine.Judging, i int) (score float32, inputs []float32) {
 	if j != nil {
 		return j.Judged(i, h.detector)
 	}

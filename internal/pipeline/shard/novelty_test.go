@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // calls counts those of an engine.
@@ -100,7 +101,7 @@ func TestNovelty(t *testing.T) {
 var novelEngines = map[string]engineFactory{
 	"plain": pipelinetest.Generic,
 	"CPU": func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewCPU(net, slots, "auto", 2)
+		return cpu.New(net, slots, cpu.Options{Threads: 2})
 	},
 }
 
@@ -303,7 +304,7 @@ func (on answering) load(b *testing.B, length int) func() float64 {
 	const streams, message = 64, 128
 	m := on.model(b, length)
 	l := newLoneOn(b, m, Config{}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewCPU(net, slots, "auto", 1)
+		return cpu.New(net, slots, cpu.Options{Threads: 1})
 	})
 	values := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), 2*message)
 	var jobs []Job

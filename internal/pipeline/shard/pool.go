@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -38,7 +39,7 @@ type pool struct {
 
 // newPool makes a pool of at most max slots for the states that a readout reads.
 func newPool(factory engineFactory, net *reservoir.Network, linear *readout.Linear, max int) (*pool, error) {
-	p := &pool{make: factory, readouts: appendLinear(nil, linear), max: max, row: make([]uint32, net.Spec.Layout().Words)}
+	p := &pool{make: factory, readouts: appendLinear(nil, linear), max: max, row: make([]uint32, engine.LayoutOf(net.Spec).Words)}
 	if linear.Novelty != nil {
 		p.novel = append(p.novel, linear.Novelty)
 	}
@@ -60,7 +61,7 @@ func (p *pool) newEngine(net *reservoir.Network, slots int) (reservoir.Engine, e
 		e.Close()
 		return nil, fmt.Errorf("pipeline: engine: %w", err)
 	}
-	if j, ok := e.(reservoir.Judging); ok {
+	if j, ok := e.(engine.Judging); ok {
 		if err := j.SetDetectors(p.novel); err != nil {
 			e.Close()
 			return nil, fmt.Errorf("pipeline: engine: %w", err)
@@ -75,7 +76,7 @@ func (p *pool) setReadouts(all []*readout.Linear, novel []*novelty.Detector) err
 	if err := p.engine.SetReadouts(all); err != nil {
 		return fmt.Errorf("pipeline: engine: %w", err)
 	}
-	if j, ok := p.engine.(reservoir.Judging); ok {
+	if j, ok := p.engine.(engine.Judging); ok {
 		if err := j.SetDetectors(novel); err != nil {
 			return fmt.Errorf("pipeline: engine: %w", err)
 		}
@@ -85,8 +86,8 @@ func (p *pool) setReadouts(all []*readout.Linear, novel []*novelty.Detector) err
 }
 
 // judging is the engine, if it scores detectors; else nil.
-func (p *pool) judging() reservoir.Judging {
-	j, _ := p.engine.(reservoir.Judging)
+func (p *pool) judging() engine.Judging {
+	j, _ := p.engine.(engine.Judging)
 	return j
 }
 
@@ -134,7 +135,7 @@ func (p *pool) grow() error {
 	if err != nil {
 		return err
 	}
-	if a, b := reservoir.ArithmeticOf(old), reservoir.ArithmeticOf(next); a != b {
+	if a, b := old.Arithmetic(), next.Arithmetic(); a != b {
 		next.Close()
 		return fmt.Errorf("pipeline: the new engine uses the arithmetic %s, but the states were computed in %s: let a worker use GPUs of one kind only (CUDA_VISIBLE_DEVICES)", b, a)
 	}
@@ -155,7 +156,7 @@ func (p *pool) grow() error {
 // arithmeticOf names an engine's arithmetic as records do: nothing where it is
 // the canonical one.
 func arithmeticOf(e reservoir.Engine) string {
-	if a := reservoir.ArithmeticOf(e); a != reservoir.Canonical {
+	if a := e.Arithmetic(); a != reservoir.Canonical {
 		return a
 	}
 	return ""

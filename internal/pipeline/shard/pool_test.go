@@ -6,8 +6,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // A pool does not grow into another arithmetic.
@@ -38,12 +40,12 @@ func TestLargePoolGrows(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	const most = 3000
 	p, err := newPool(func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		return reservoir.NewGeneric(net, slots)
+		return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 	}, m.Network, m.Readouts[0], most)
 	if err != nil {
 		t.Fatal(err)
 	}
-	state := make([]uint32, m.Network.Spec.Layout().Words)
+	state := make([]uint32, engine.LayoutOf(m.Network.Spec).Words)
 	for i := range most {
 		slot, err := p.take()
 		if err != nil {

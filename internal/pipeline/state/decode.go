@@ -14,7 +14,6 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/monitor"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/sequence"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // ErrState is of bytes that are no snapshot, or a damaged one.
@@ -189,7 +188,7 @@ func (r *stateReader) frontState(st *Stream) []float64 {
 	for i := range v {
 		v[i] = math.Float64frombits(r.u64())
 	}
-	if err := reservoir.CheckFrontState(v); err != nil {
+	if err := sequence.CheckFrontState(v); err != nil {
 		r.fail("stream %q: %w", st.ID, err)
 	}
 	return v

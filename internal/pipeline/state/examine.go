@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -86,7 +87,7 @@ func (s *Machine) decode(fx *Effects, j *Message) (wire.Reason, error) {
 		}
 	}
 	if len(s.in.Missing) == 0 {
-		return wire.ReasonValue, reservoir.CheckInputs(s.in.X, s.Channels)
+		return wire.ReasonValue, engine.CheckInputs(s.in.X, s.Channels)
 	}
 	for i, x := range s.in.X {
 		if math.Abs(float64(x)) > reservoir.MaxInput { // a NaN to be held passes

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -29,7 +30,7 @@ func ShapeOf(m *reservoir.Model, arithmetic string) (Shape, error) {
 	if err != nil {
 		return Shape{}, fmt.Errorf("pipeline: %w", err)
 	}
-	sh := Shape{network: sha256.Sum256([]byte(print)), Words: m.Network.Spec.Layout().Words, states: m.Policy.States(), channels: len(m.Channels), timed: m.Training.Rate > 0, front: m.Front.StateSize(len(m.Channels))}
+	sh := Shape{network: sha256.Sum256([]byte(print)), Words: engine.LayoutOf(m.Network.Spec).Words, states: m.Policy.States(), channels: len(m.Channels), timed: m.Training.Rate > 0, front: m.Front.StateSize(len(m.Channels))}
 	if arithmetic != "" {
 		sh.network = sha256.Sum256([]byte(print + " " + arithmetic))
 	}

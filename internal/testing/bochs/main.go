@@ -44,7 +44,7 @@ var jobs = []job{
 		[]string{"TestMoves/avx512", "TestSteps/avx512", "TestSomeSums/avx512", "TestMixed/avx512", "TestTanh/avx512", "TestMaxOfZeros/avx512", "TestReadout/avx512", "TestApart/avx512", "TestNovelty/avx512", "TestWithin/avx512"}},
 	{"dense", "./internal/dense", "-test.v -test.short -test.run=(Products|Solves|NonFinite)/^avx512$ -test.skip=Large|Triangular",
 		[]string{"TestProducts/avx512", "TestSolves/avx512", "TestNonFinite/avx512"}},
-	{"reservoir", "./reservoir", "-test.v -test.short -test.run=Test(Vector|Even|CallsStayInside)/^(avx512|paper|sums|bank)$/^(avx512|1_thread|single|narrow|wide|threads=1)$ -test.skip=TestVector/avx512/1_thread/Shapes|TestVector/avx512/.*/Shapes/.*/(100|101|127|200|255|1024)|TestVectorMixed/avx512/threads=1/Shapes/mixed/(lag|channels|tanh|saturated)|TestEven/paper/avx512/1[69]|TestEven/sums/avx512/1[56]|TestEven/bank/avx512/1[59]",
+	{"reservoir", "./reservoir/cpu", "-test.v -test.short -test.run=Test(Vector|Even|CallsStayInside)/^(avx512|paper|sums|bank)$/^(avx512|1_thread|single|narrow|wide|threads=1)$ -test.skip=TestVector/avx512/1_thread/Shapes|TestVector/avx512/.*/Shapes/.*/(100|101|127|200|255|1024)|TestVectorMixed/avx512/threads=1/Shapes/mixed/(lag|channels|tanh|saturated)|TestEven/paper/avx512/1[69]|TestEven/sums/avx512/1[56]|TestEven/bank/avx512/1[59]",
 		[]string{"TestVector/avx512/1_thread", "TestVector/avx512/single", "TestVector/avx512/narrow", "TestVector/avx512/wide", "TestVectorMixed/avx512/threads=1",
 			"TestCallsStayInside/avx512", "TestEven/paper/avx512/15", "TestEven/sums/avx512/19", "TestEven/bank/avx512/16"}},
 }

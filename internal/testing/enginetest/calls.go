@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/canon"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -34,7 +35,7 @@ func testComposition(t *testing.T, open New, specs ...reservoir.Spec) {
 			feedSlots(t, e, data, way.streams, way.samples)
 			states := make([][]uint32, slots)
 			for i := range states {
-				states[i] = make([]uint32, s.Layout().Words)
+				states[i] = make([]uint32, engine.LayoutOf(s).Words)
 				if err := e.ReadState(int32(i), states[i]); err != nil {
 					t.Fatal(err)
 				}
@@ -183,7 +184,7 @@ func testRoundings(t *testing.T, open New) {
 func longestSequence(t *testing.T, open New) {
 	s := bankSpec(1, 2, 5)
 	e := startEngine(t, open, drawNetwork(t, s), 1)
-	state := make([]uint32, s.Layout().Words)
+	state := make([]uint32, engine.LayoutOf(s).Words)
 	advance := func(samples int32, reset bool) error {
 		inputs := randomInputs(rand.New(rand.NewPCG(9, 9)), int(samples))
 		return e.Advance(inputs, []reservoir.Run{{To: samples, Reset: reset}}, nil)
@@ -196,7 +197,7 @@ func longestSequence(t *testing.T, open New) {
 		if err := e.ReadState(0, state); err != nil {
 			t.Fatal(err)
 		}
-		if got := s.Layout().Steps(state); got != steps {
+		if got := engine.LayoutOf(s).Steps(state); got != steps {
 			t.Fatalf("the state counts %d samples, want %d", got, steps)
 		}
 	}
@@ -207,7 +208,7 @@ func longestSequence(t *testing.T, open New) {
 	check(advance(3, false), true, reservoir.MaxSteps)
 	check(advance(1, false), false, reservoir.MaxSteps)
 
-	l := s.Layout()
+	l := engine.LayoutOf(s)
 	for i, positive := range []uint32{0, 1 << 24, 1<<31 - 1, 1 << 31, reservoir.MaxSteps} {
 		state[l.Member(1)+l.Positive+i] = positive
 	}
@@ -277,7 +278,7 @@ func testRefusals(t *testing.T, open New) {
 		}
 	}
 	checkSlot(t, e, 1, ref)
-	refusedReads(t, e, s.Layout().Words, s.FeatureCount())
+	refusedReads(t, e, engine.LayoutOf(s).Words, s.FeatureCount())
 	if err := e.SetReadouts([]*readout.Linear{randomReadout(rng, "h", 3, 7)}); err == nil {
 		t.Error("a readout of another network was taken")
 	}
@@ -312,7 +313,7 @@ func noAllocation(t *testing.T, open New, s reservoir.Spec) {
 		t.Fatal(err)
 	}
 	inputs := randomInputs(rng, 40)
-	if j, ok := e.(reservoir.Judging); ok {
+	if j, ok := e.(engine.Judging); ok {
 		if err := j.SetDetectors([]*novelty.Detector{randomDetector(rng, 3, 6, s.FeatureCount()), randomDetector(rng, 33, 0, s.FeatureCount())}); err != nil {
 			t.Fatal(err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -49,7 +50,7 @@ func expectedJudgement(detectors []*novelty.Detector, f []float32) (all []float3
 func checkSlot(t *testing.T, e reservoir.Engine, slot int32, ref reference) {
 	t.Helper()
 	s := e.Network().Spec
-	state := make([]uint32, s.Layout().Words)
+	state := make([]uint32, engine.LayoutOf(s).Words)
 	if err := e.ReadState(slot, state); err != nil {
 		t.Fatal(err)
 	}

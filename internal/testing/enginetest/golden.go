@@ -11,6 +11,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -89,7 +90,7 @@ func (c goldenCase) checkEngine(t *testing.T, open New) {
 		t.Fatal(err)
 	}
 	states, features := sha256.New(), sha256.New()
-	state, feat := make([]uint32, s.Layout().Words), make([]float32, f)
+	state, feat := make([]uint32, engine.LayoutOf(s).Words), make([]float32, f)
 	for i := range runs {
 		if err := e.ReadState(int32(i), state); err != nil {
 			t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -119,7 +120,7 @@ func mixedLags(t *testing.T, open New) {
 	for _, cut := range []int{1, 2, 39, 40, 41, 120} {
 		e := startEngine(t, open, net, 2)
 		var got []int
-		state, feature := make([]uint32, s.Layout().Words), make([]float32, s.FeatureCount())
+		state, feature := make([]uint32, engine.LayoutOf(s).Words), make([]float32, s.FeatureCount())
 		for at := 0; at < len(inputs); at += cut {
 			n := min(cut, len(inputs)-at)
 			if err := e.Advance(inputs[at:at+n], []reservoir.Run{{Slot: 1, To: int32(n)}}, nil); err != nil {
@@ -188,7 +189,7 @@ func mixedSnapshots(t *testing.T, open New) {
 	for k := range length {
 		ref.step(inputs[2*k : 2*k+2])
 	}
-	state := make([]uint32, s.Layout().Words)
+	state := make([]uint32, engine.LayoutOf(s).Words)
 	for cut := range length + 1 {
 		for _, do := range []func() error{
 			func() error { return a.Advance(inputs[:2*cut], []reservoir.Run{{Reset: true, To: int32(cut)}}, nil) },

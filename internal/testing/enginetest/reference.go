@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/eusn-stream/eusn-stream/internal/canon"
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -69,7 +70,7 @@ func (r *paperReference) step(sample []float32) {
 	copy(r.previous, sample)
 	r.steps++
 	for k := range r.members {
-		r.members[k].step(s, r.net.Members[k], x, r.steps%reservoir.FoldEvery == 0)
+		r.members[k].step(s, r.net.Members[k], x, r.steps%engine.FoldEvery == 0)
 	}
 }
 
@@ -106,7 +107,7 @@ func (m *refMember) step(s reservoir.Spec, w reservoir.Member, x []float32, fold
 }
 
 func (r *paperReference) words() []uint32 {
-	s, l := r.net.Spec, r.net.Spec.Layout()
+	s, l := r.net.Spec, engine.LayoutOf(r.net.Spec)
 	words := make([]uint32, l.Words)
 	words[0], words[1] = uint32(r.steps), uint32(r.steps>>32)
 	put := func(at int, v []float32) {

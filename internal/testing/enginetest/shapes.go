@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -150,7 +151,7 @@ func (r *randomCase) checkEngine(t *testing.T, open New) {
 	if err := e.SetReadouts(r.readouts); err != nil {
 		t.Fatal(err)
 	}
-	judging, judges := e.(reservoir.Judging)
+	judging, judges := e.(engine.Judging)
 	if judges {
 		if err := judging.SetDetectors(r.judges); err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/engine"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -21,7 +22,7 @@ func testStates(t *testing.T, open New) {
 	for k := range 90 {
 		ref.step(inputs[3*k : 3*k+3])
 	}
-	state := make([]uint32, s.Layout().Words)
+	state := make([]uint32, engine.LayoutOf(s).Words)
 	ok := func(err error) {
 		t.Helper()
 		if err != nil {
@@ -34,7 +35,7 @@ func testStates(t *testing.T, open New) {
 	ok(b.Advance(inputs[40*3:], []reservoir.Run{{Slot: 4, To: 50}}, nil))
 	checkSlot(t, b, 4, ref)
 
-	l := s.Layout()
+	l := engine.LayoutOf(s)
 	for name, spoil := range map[string]func(r []uint32) []uint32{
 		"long":       func(r []uint32) []uint32 { return append(r, 0) },
 		"last word":  func(r []uint32) []uint32 { r[len(r)-1] = 0x7f800000; return r },

@@ -8,6 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // rateTolerance is the default of pipeline.Config.RateTolerance, as a share.
@@ -31,7 +32,7 @@ func Direct(t testing.TB, m *reservoir.Model, streams []Recording, seqOf map[str
 		}
 		spans := sequencetest.Spans(m.Policy, r.Times, r.Ends, false)
 		for i, sp := range spans {
-			e, err := reservoir.NewGeneric(m.Network, 1)
+			e, err := cpu.New(m.Network, 1, cpu.Options{Kind: cpu.Generic})
 			if err != nil {
 				t.Fatal(err)
 			}

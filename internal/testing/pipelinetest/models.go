@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/readout/novelty"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 // Model has 12 units, two channels, difference inputs (so that every sample depends on
@@ -144,7 +145,7 @@ func Noise(rng *rand.Rand, n int) []float32 {
 }
 
 func Generic(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-	return reservoir.NewGeneric(net, slots)
+	return cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 }
 
 var NaN = float32(math.NaN())
@@ -161,7 +162,7 @@ func (o otherwise) Arithmetic() string { return o.name }
 // arithmetic.
 func InArithmetic(name string) func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 	return func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
-		e, err := reservoir.NewGeneric(net, slots)
+		e, err := cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 		return otherwise{e, name}, err
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"strconv"
 
 	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
 const (
@@ -65,7 +66,7 @@ func draw(name string, channels int) (*bank, error) {
 	if err != nil {
 		return nil, err
 	}
-	engine, err := reservoir.NewCPU(net, streams, "auto", 1)
+	engine, err := cpu.New(net, streams, cpu.Options{Threads: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -1,0 +1,81 @@
+package classify_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
+	"github.com/eusn-stream/eusn-stream/reservoir/classify"
+)
+
+// Train on slices, then classify a stream while its samples come in.
+func Example() {
+	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
+	model, err := classify.Train(context.Background(), reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	stream, err := classify.NewStream(model)
+	if err != nil {
+		log.Fatal(err)
+	}
+	err = stream.Step(3, 5, 4, 6)
+	class, probability := stream.Classify()
+	fmt.Printf("%s %.2f %v\n", class, probability, err)
+	// Output: rising 0.96 <nil>
+}
+
+// The steps that Train takes, one by one: weights, input transform, features,
+// readout.
+func ExampleFeatures() {
+	series := [][]float32{{0, 1, 2, 3}, {1, 3, 4, 5}, {3, 2, 1, 0}, {5, 4, 3, 1}}
+	net, err := reservoir.Draw(reservoir.DefaultBank(1).ForLength(4)) // samples of a series
+	if err != nil {
+		log.Fatal(err)
+	}
+	seen := reservoir.NewInputStatistics(1)
+	for _, s := range series {
+		seen.Series().Add(s)
+	}
+	net.Norm = seen.Norm(net.Spec)
+	features, err := classify.Features(context.Background(), net, series)
+	if err != nil {
+		log.Fatal(err)
+	}
+	linear, report, err := readout.Fit(context.Background(), features, []int{0, 0, 1, 1}, []string{"up", "down"}, readout.Options{Standardise: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(len(features), "features of", report.Samples, "series, readout of", linear.Features(), "features")
+	// Output: 61440 features of 4 series, readout of 15360 features
+}
+
+// Predictions while the samples come in, and a new sequence after them.
+func ExampleStream() {
+	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
+	model, err := classify.Train(context.Background(), reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	stream, err := classify.NewStream(model)
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, samples := range [][]float32{{1, 2, 4, 5}, {8, 5, 3, 1}} {
+		var classes []string
+		for _, x := range samples {
+			if err := stream.Step(x); err != nil {
+				log.Fatal(err)
+			}
+			class, _ := stream.Classify()
+			classes = append(classes, class)
+		}
+		fmt.Println(classes)
+		stream.Reset()
+	}
+	// Output:
+	// [rising rising rising rising]
+	// [rising falling falling falling]
+}

@@ -1,6 +1,0 @@
-//go:build !linux && !darwin
-
-package reservoir
-
-// stateMemory is n words of zeros, the garbage collector's.
-func stateMemory(n int) ([]uint32, func(), error) { return make([]uint32, n), nil, nil }
