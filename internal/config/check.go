@@ -47,7 +47,7 @@ func (c *Config) rules() []rule {
 			`metrics.users or metrics.token_file, with metrics.tls.cert and metrics.tls.key, because other machines can reach the address ("eusn-stream config init --secure" makes them), or metrics.insecure: true in a network where you trust all users, or 127.0.0.1`, shown(c.Metrics.Listen)},
 		{[]string{"server.websocket", "server.users"}, c.NATS.URL == "" && c.Server.WebSocket != "" && c.Server.Users == "" && urls.IsLocal(hostOf(c.Server.WebSocket)),
 			`server.users with it, because any web page in a browser on this machine could use it ("eusn-stream config init --secure" makes users), or nothing`, shown(c.Server.WebSocket)},
-		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of a job other than job, or nothing: the job reads its own input", c.Input.Job},
+		{[]string{"input.job", "job"}, c.Input.Job != "" && c.Input.Job == c.Job, "the name of another job, or nothing: the job reads its own input", c.Input.Job},
 		{[]string{"input.from", "input.job"}, c.Input.From != Beginning && c.Input.Job == "", "input.job with it, or beginning: a job starts at the beginning of its own input", c.Input.From},
 		{[]string{"stage.shards", "stage.partitions"}, c.Stage.Partitions > 0 && c.Stage.Shards > c.Stage.Partitions,
 			fmt.Sprintf("at most one for each of the %d partitions (stage.partitions)", c.Stage.Partitions), fmt.Sprint(c.Stage.Shards)},

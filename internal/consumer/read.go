@@ -121,7 +121,7 @@ func (s Span) one(m jetstream.Msg, stream string, last uint64, fn func(jetstream
 
 func explain(err error, job, stream string) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) && stream == wire.OutputStream(job) {
-		return fmt.Errorf("consumer: %w %q: has the stage run with this job name? (%w)", wire.ErrNoJob, job, err)
+		return fmt.Errorf("consumer: %w %q (no NATS stream %s): has the stage run with this job name? (%w)", wire.ErrNoJob, job, stream, err)
 	}
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		return fmt.Errorf("consumer: there is no NATS stream %s: has the stage run with this job name? (%w)", stream, err)

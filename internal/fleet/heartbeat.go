@@ -156,6 +156,6 @@ func (r *Report) judgeVanished() {
 		default:
 			continue
 		}
-		r.addFinding(Attention, about, fmt.Sprintf("the %s on %s (process %d) answered until %s ago and did not shut down: %s", what, sighting.Host, sighting.PID, formatSeconds(r.Time.Sub(sighting.Last).Seconds()), result), do)
+		r.addFinding(Attention, about, fmt.Sprintf("the %s on %s (process %d) answered until %s ago and did not shut down cleanly: %s", what, sighting.Host, sighting.PID, formatSeconds(r.Time.Sub(sighting.Last).Seconds()), result), do)
 	}
 }

@@ -54,7 +54,7 @@ func TestVanishedGateway(t *testing.T) {
 	r.waitForReport("a worker that remembers the second gateway", sighted(1))
 	killed.Close() // no last heartbeat
 	rep := r.waitForReport("the finding", func(rep *fleet.Report) bool { return len(rep.Vanished) == 1 })
-	if f := firstFinding(rep, "gateway"); f.Level != fleet.Attention || !strings.Contains(f.Sentence, "did not shut down") {
+	if f := firstFinding(rep, "gateway"); f.Level != fleet.Attention || !strings.Contains(f.Sentence, "did not shut down cleanly") {
 		t.Errorf("%+v", rep.Findings)
 	}
 	_, _ = serve()

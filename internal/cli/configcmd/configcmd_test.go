@@ -198,7 +198,7 @@ func TestConfigRules(t *testing.T) {
 	}
 	known := clitest.Write(t, filepath.Join(dir, "known.yaml"), "model: "+model+"\nalarms:\n  rules:\n    flat: flag flat\n    new: novel 0.01\n")
 	lines := clitest.Must(t, "config", "check", known)
-	if want := "warning: key alarms.rules.new: a rule is about what is novel"; !strings.Contains(lines.ErrOut, want) {
+	if want := "warning: key alarms.rules.new: a rule requires novelty"; !strings.Contains(lines.ErrOut, want) {
 		t.Errorf("it does not say %q:\n%s", want, lines.ErrOut)
 	}
 	if strings.Contains(lines.ErrOut, "rules.flat") || strings.Contains(lines.ErrOut, "classes") {

@@ -245,7 +245,7 @@ func TestAdvice(t *testing.T) {
 			t.Fatal(err)
 		}
 		status := func() string { return clitest.Must(t, append([]string{"status"}, at...)...).Out }
-		const vanished, advice = "did not end in order", "first: look at its log, then start it again with the same configuration"
+		const vanished, advice = "did not shut down cleanly", "first: check its log, then restart it with the same configuration"
 		pipelinetest.Until(t, "the finding", func() bool { return strings.Contains(status(), vanished) })
 		if out := status(); !strings.Contains(out, advice) {
 			t.Errorf("no %q in\n%s", advice, out)

@@ -234,7 +234,7 @@ func TestSecurePlant(t *testing.T) {
 	users := clitest.Write(t, filepath.Join(dir, "none"), "me sensor secret\n")
 	clitest.Write(t, file, "server:\n  users: "+users+"\n  dir: "+filepath.Join(dir, "other")+"\n")
 	r := clitest.Exec(t, t.Context(), "run", "-c", file, "--model", model)
-	r.Want(t, cli.ExitConfig, "server.users", "line 1", "no bcrypt hash", "try:")
+	r.Want(t, cli.ExitConfig, "server.users", "line 1", "is not a bcrypt hash", "htpasswd -B", "try:")
 	if strings.Contains(r.ErrOut, "secret") {
 		t.Error("what may be a password is shown")
 	}
