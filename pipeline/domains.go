@@ -25,8 +25,7 @@ func elsewhere(ctx context.Context, nc *nats.Conn, js jetstream.JetStream, job s
 	}
 	try, cancel := context.WithTimeout(ctx, natsclient.JetStreamWait)
 	defer cancel()
-	subject := wire.RowSubject(job, 0, 0)
-	answer, err := nc.RequestWithContext(try, subject, nil)
+	answer, err := nc.RequestWithContext(try, wire.ProbeSubject(job), nil)
 	if err != nil {
 		return nil
 	}

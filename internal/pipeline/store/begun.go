@@ -128,7 +128,11 @@ func jobTraces(ctx context.Context, js jetstream.JetStream, job string, own bool
 		case name == wire.DeadLetterStream(job) && info.State.LastSeq > 0:
 			traces = append(traces, name+" has had dead letters")
 		case name == wire.RowStream(job) && info.State.Msgs > 0:
-			traces = append(traces, name+" holds state rows")
+			if rows, err := s.Info(ctx, jetstream.WithSubjectFilter(wire.AllRowSubjects(job))); err != nil {
+				return nil, fmt.Errorf("pipeline: NATS stream %s: %w", name, err)
+			} else if delete(rows.State.Subjects, wire.ProbeSubject(job)); len(rows.State.Subjects) > 0 {
+				traces = append(traces, name+" holds state rows")
+			}
 		}
 	}
 	return traces, nil

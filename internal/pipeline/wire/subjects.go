@@ -42,6 +42,10 @@ func RowSubject(job string, p int, epoch uint64) string {
 }
 func AllRowSubjects(job string) string { return job + ".rows.*.*" }
 
+// ProbeSubject is that of the row that no partition owns: a worker publishes it to learn
+// whether a linked server has the job.
+func ProbeSubject(job string) string { return RowSubject(job, 0, 0) }
+
 // PartitionOfRow is the partition in the subject of a row; ok is false for what
 // is not ours.
 func PartitionOfRow(subject string) (part int, ok bool) {
