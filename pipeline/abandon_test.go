@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -7,9 +7,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/resize"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -29,13 +30,13 @@ func TestResizeAbandoned(t *testing.T) {
 		t.Helper()
 		s := b.resizer(m, c)
 		ended := errors.New("ended by the test")
-		s.resizeHook = func(is string) error {
+		s.before = func(is string) error {
 			if is == what {
 				return ended
 			}
 			return nil
 		}
-		if _, err := s.Resize(t.Context(), 5, nil); !errors.Is(err, ended) {
+		if _, err := s.resize(t.Context(), 5); !errors.Is(err, ended) {
 			t.Fatalf("ended with %v", err)
 		}
 	}
@@ -44,10 +45,10 @@ func TestResizeAbandoned(t *testing.T) {
 		if raw, _ := b.last(c.Job, 0); raw.Header.Get(wire.HeaderGen) != "1" {
 			t.Errorf("the record has no generation: %v", raw.Header)
 		}
-		if _, err := b.resizer(m, c).Resize(t.Context(), 7, nil); !errors.Is(err, ErrResizeOther) {
-			t.Errorf("to another number: %v, want %v", err, ErrResizeOther)
+		if _, err := b.resizer(m, c).resize(t.Context(), 7); !errors.Is(err, pipeline.ErrChanging) {
+			t.Errorf("to another number: %v, want %v", err, pipeline.ErrChanging)
 		}
-		if err := b.resizer(m, c).AbandonResize(t.Context()); err != nil {
+		if err := b.resizer(m, c).abandon(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		for p := range 3 {
@@ -62,8 +63,8 @@ func TestResizeAbandoned(t *testing.T) {
 	b.settle(r, 60)
 	r.stop(t)
 	stopAt("note drain")
-	if err := b.resizer(m, c).AbandonResize(t.Context()); !errors.Is(err, ErrPastCut) {
-		t.Errorf("after the mapping changed: %v, want %v", err, ErrPastCut)
+	if err := b.resizer(m, c).abandon(t.Context()); !errors.Is(err, operate.ErrPastCut) {
+		t.Errorf("after the mapping changed: %v, want %v", err, operate.ErrPastCut)
 	}
 	b.resize(m, c, 5)
 	c.Partitions = 5
@@ -87,14 +88,14 @@ func TestResizeAbandonedMeanwhile(t *testing.T) {
 			return s.Purge(ctx, jetstream.WithPurgeSubject(wire.OutputSubject(c.Job, 2)))
 		})
 		s := b.resizer(m, c)
-		s.resizeHook = func(is string) error {
+		s.before = func(is string) error {
 			if is == what {
-				return b.resizer(m, c).AbandonResize(t.Context())
+				return b.resizer(m, c).abandon(t.Context())
 			}
 			return nil
 		}
-		if _, err := s.Resize(t.Context(), 5, nil); !errors.Is(err, resize.ErrOvertaken) {
-			t.Errorf("before %q: the change ended with %v, want %v", what, err, resize.ErrOvertaken)
+		if _, err := s.resize(t.Context(), 5); !errors.Is(err, operate.ErrMeanwhile) {
+			t.Errorf("before %q: the change ended with %v, want %v", what, err, operate.ErrMeanwhile)
 		}
 		for p := range 3 {
 			if raw, _ := b.last(c.Job, p); raw.Header.Get(wire.HeaderGen) != "" {
@@ -116,9 +117,9 @@ func TestResizeAbandonInterrupted(t *testing.T) {
 	c := quick("halfway", 3)
 	b.start(m, c).stop(t)
 	ended := errors.New("ended by the test")
-	until := func(what string) *Job {
+	until := func(what string) *changer {
 		s := b.resizer(m, c)
-		s.resizeHook = func(is string) error {
+		s.before = func(is string) error {
 			if is == what {
 				return ended
 			}
@@ -126,22 +127,22 @@ func TestResizeAbandonInterrupted(t *testing.T) {
 		}
 		return s
 	}
-	if _, err := until("note switch").Resize(t.Context(), 5, nil); !errors.Is(err, ended) {
+	if _, err := until("note switch").resize(t.Context(), 5); !errors.Is(err, ended) {
 		t.Fatal(err)
 	}
 	for _, what := range []string{"note abandon", "record 0", "record 2", "note "} {
-		if err := until(what).AbandonResize(t.Context()); !errors.Is(err, ended) {
+		if err := until(what).abandon(t.Context()); !errors.Is(err, ended) {
 			t.Errorf("before %q: %v", what, err)
 		}
 		if what == "note abandon" {
 			continue
 		}
-		if _, err := b.resizer(m, c).Resize(t.Context(), 5, nil); !errors.Is(err, ErrAbandoning) {
+		if _, err := b.resizer(m, c).resize(t.Context(), 5); !errors.Is(err, pipeline.ErrChanging) {
 			t.Errorf("a change goes on that is abandoned: %v", err)
 		}
-		mentions(t, b.launchFails(m, c), "job resize --abandon")
+		mentions(t, b.launchFails(m, c), "from 3 to 5 is being abandoned")
 	}
-	if err := b.resizer(m, c).AbandonResize(t.Context()); err != nil {
+	if err := b.resizer(m, c).abandon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.start(m, c).stop(t)

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"os"
@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -68,7 +69,7 @@ func TestDocumentedPermissions(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	setup, stage, sensor := rigAs(t, addr, "setup", book), rigAs(t, addr, "stage", book), rigAs(t, addr, "sensor", book)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := Config{Partitions: 2, Shards: 1, MaxSlots: 2, SnapshotEvery: 20 * time.Millisecond}
+	c := pipeline.Config{Partitions: 2, Shards: 1, MaxSlots: 2, SnapshotEvery: 20 * time.Millisecond}
 	setup.start(m, c).stop(t)
 
 	stage.js = setup.js // with which the test looks
@@ -132,7 +133,7 @@ func TestWithoutFlowControl(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	b := rigAs(t, addr, "u", book)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	r := b.start(m, Config{Partitions: 2})
+	r := b.start(m, pipeline.Config{Partitions: 2})
 	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(8, 40), 5)
 	b.publish(packets)
 	b.settle(r, len(packets))
@@ -148,6 +149,6 @@ func TestAccountLimits(t *testing.T) {
 	t.Parallel()
 	addr := configured(t, `accounts { A { jetstream { max_file: 1G, max_streams: 4 }, users: [{user: u, password: u}] } }`)
 	b := rigAs(t, addr, "u", &pipelinetest.LogBook{})
-	s := Worker{Job: Job{Config: Config{Partitions: 1}, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: b.dial}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: pipeline.Config{Partitions: 1}, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: b.dial}}
 	mentions(t, s.Run(t.Context()), "maximum number of streams", "a job needs 7 NATS streams", "max_streams")
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
@@ -8,6 +8,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -17,7 +18,7 @@ import (
 // some predictions of the second are out, or its successor publishes them again.
 func TestDeadLetterBeforeASplitCommit(t *testing.T) {
 	t.Parallel()
-	c := Config{Job: "mixed", Partitions: 1, MaxMessage: 32 << 10, Latency: time.Second}
+	c := pipeline.Config{Job: "mixed", Partitions: 1, MaxMessage: 32 << 10, Latency: time.Second}
 	b := rigOf(t, pipelinetest.Server(t, natsserver.Options{MaxPayload: 48 << 10}))
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 1})
 	b.start(m, c).stop(t) // the input is there
@@ -69,7 +70,7 @@ func TestDeadLetterBeforeASplitCommit(t *testing.T) {
 		t.Errorf("position %+v after the dead letter, want %+v: nothing more was predicted", rec.Position, halfWay.Position)
 	}
 	r = b.start(m, c)
-	r.until(t, "the rest", func(s Stats) bool { return s.Predictions > 0 && s.Lag == 0 })
+	r.until(t, "the rest", func(s pipeline.Stats) bool { return s.Predictions > 0 && s.Lag == 0 })
 	r.stop(t)
 	same(t, b.predictions(c.Job), want)
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -9,7 +9,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/eusn-stream/eusn-stream/internal/operate"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -22,9 +25,9 @@ func TestArithmetic(t *testing.T) {
 	packets, sent := pipelinetest.Mixed(streams, 21)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 5})
 	want := direct(t, m, streams, sent)
-	tensor, canonical := pipelinetest.InArithmetic("3xtf32-sm90"), EngineFactory(pipelinetest.Generic)
+	tensor, canonical := pipelinetest.InArithmetic("3xtf32-sm90"), pipeline.EngineFactory(pipelinetest.Generic)
 	for name, c := range map[string]struct {
-		right, wrong       EngineFactory
+		right, wrong       pipeline.EngineFactory
 		rightName, wrongIs string
 	}{
 		"tensor":    {tensor, canonical, "arithmetic 3xtf32-sm90", "this engine uses canonical"},
@@ -39,7 +42,7 @@ func TestArithmetic(t *testing.T) {
 			refused := func(when string) {
 				t.Helper()
 				_, before := b.last("bits", 0)
-				s := &Worker{Job: Job{Config: conf, Model: m, Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) }, NewEngine: c.wrong}}
+				s := &pipeline.Worker{Job: pipeline.Job{Config: conf, Model: m, Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) }, NewEngine: c.wrong}}
 				err := s.Run(t.Context())
 				if err == nil || !strings.Contains(err.Error(), c.rightName) || !strings.Contains(err.Error(), c.wrongIs) {
 					t.Errorf("%s: run ended with %v, want a refusal that says %q and %q", when, err, c.rightName, c.wrongIs)
@@ -47,7 +50,7 @@ func TestArithmetic(t *testing.T) {
 				if _, now := b.last("bits", 0); now != before {
 					t.Errorf("%s: the record was %+v and is %+v", when, before, now)
 				}
-				if _, err := s.Verify(t.Context(), b.js, 0); err == nil || !strings.Contains(err.Error(), c.rightName) {
+				if _, err := replay.Verify(t.Context(), b.js, &s.Job, 0); err == nil || !strings.Contains(err.Error(), c.rightName) {
 					t.Errorf("%s: verify says %v", when, err)
 				}
 			}
@@ -59,14 +62,14 @@ func TestArithmetic(t *testing.T) {
 			refused("after a crash")
 			r = b.startWith(m, conf, c.right)
 			b.publish(packets[third : 2*third])
-			r.until(t, "snapshot of partition 0", func(Stats) bool {
+			r.until(t, "snapshot of partition 0", func(pipeline.Stats) bool {
 				_, last := b.last("bits", 0)
 				return last.Snap != ""
 			})
 			b.settle(r, 2*third)
 			r.stop(t)
 			refused("after a release")
-			v, err := (&Job{Config: conf, Model: m, NewEngine: c.right}).Verify(t.Context(), b.js, 0)
+			v, err := replay.Verify(t.Context(), b.js, &pipeline.Job{Config: conf, Model: m, NewEngine: c.right}, 0)
 			if err != nil || v.Digest != v.Recorded {
 				t.Errorf("verify with the right engine: %+v, %v", v, err)
 			}
@@ -81,27 +84,27 @@ func TestArithmetic(t *testing.T) {
 }
 
 // imported checks that an exported state begins a job of its arithmetic only.
-func imported(t *testing.T, b *rig, m *reservoir.Model, conf Config, right, wrong EngineFactory) {
+func imported(t *testing.T, b *rig, m *reservoir.Model, conf pipeline.Config, right, wrong pipeline.EngineFactory) {
 	t.Helper()
-	raw, err := Snapshot(t.Context(), b.js, conf.Job, 0)
+	raw, err := operate.Snapshot(t.Context(), b.js, conf.Job, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, factory := range []EngineFactory{wrong, right} {
+	for i, factory := range []pipeline.EngineFactory{wrong, right} {
 		conf.Job, conf.InputSubject = fmt.Sprintf("import%d", i), fmt.Sprintf("import%d.*", i)
-		if err := Import(t.Context(), b.js, conf, raw); err != nil {
+		if err := operate.Import(t.Context(), b.js, conf, raw); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithCancel(t.Context())
-		s := &Worker{
-			Job: Job{Config: conf, Model: m, NewEngine: factory, Log: b.log,
+		s := &pipeline.Worker{
+			Job: pipeline.Job{Config: conf, Model: m, NewEngine: factory, Log: b.log,
 				Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) },
 			},
 			Ready: cancel,
 		}
 		err := s.Run(ctx)
 		cancel()
-		if refused := errors.Is(err, ErrOtherModel); refused != (i == 0) || !refused && err != nil {
+		if refused := errors.Is(err, pipeline.ErrOtherModel); refused != (i == 0) || !refused && err != nil {
 			t.Errorf("import into engine %d: %v, want a refusal: %v", i, err, i == 0)
 		}
 	}

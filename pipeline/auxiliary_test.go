@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -67,7 +68,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 			b.edit(wire.SnapshotStream(conf.Job), func(c *jetstream.StreamConfig) { c.Description = "ours" })
 			if c.lease < time.Second { // it has seen that
 				waitFor(t, "a look", func() bool {
-					k := r.counters.running.Load().server.Auxiliary
+					k := r.counters.Server().Auxiliary
 					k.Mu.Lock()
 					defer k.Mu.Unlock()
 					return k.Known[wire.SnapshotStream(conf.Job)].Config.Description == "ours"
@@ -85,7 +86,7 @@ func TestSnapshotsDeletedUnderStage(t *testing.T) {
 				// What was stored once more is named, and nothing is stored or committed again and again.
 				waitFor(t, "both named", func() bool {
 					named := 0
-					for _, tn := range r.counters.running.Load().view.Load().owned {
+					for _, tn := range r.counters.Owned() {
 						if s := tn.Saving(); !s.Lost && !s.Uploading && tn.Health().Unsaved.IsZero() {
 							named++
 						}
@@ -133,7 +134,7 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 	second := b.start(m, c)
 	share := func(r *running) (mine []int) {
 		for _, p := range r.counters.Status().Partitions {
-			if p.Share && p.Phase == Reading {
+			if p.Share && p.Phase == pipeline.Reading {
 				mine = append(mine, p.Partition)
 			}
 		}
@@ -168,7 +169,7 @@ func TestMembersDeletedUnderStage(t *testing.T) {
 func TestDeadLettersDeletedUnderStage(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
-	c := Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
+	c := pipeline.Config{Job: "nodlq", Partitions: 1, Lease: 300 * time.Millisecond}
 	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.remove(wire.DeadLetterStream(c.Job))
 	b.publish([]pipelinetest.Packet{{Key: "s", Raw: []byte("x")}, pipelinetest.One("s", 1, 2, 1, true)})
@@ -187,7 +188,7 @@ func TestDeadLettersDeletedUnderStage(t *testing.T) {
 func TestBelongingNotMade(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
-	c := Config{Job: "barred", Partitions: 1, Lease: 300 * time.Millisecond}
+	c := pipeline.Config{Job: "barred", Partitions: 1, Lease: 300 * time.Millisecond}
 	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.remove(wire.DeadLetterStream(c.Job))
 	other := jetstream.StreamConfig{Name: "OTHER", Subjects: []string{c.Job + ".dlq.7"}} // overlaps
@@ -241,15 +242,15 @@ func TestRowsDeletedUnderStage(t *testing.T) {
 		b.publish([]pipelinetest.Packet{pipelinetest.One(k, 1, 2, float32(i), false)})
 	}
 	b.await(c.Job, 3)
-	r.until(t, "rows stored apart", func(s Stats) bool { return s.Spilled > 0 && s.Deferred == 0 })
+	r.until(t, "rows stored apart", func(s pipeline.Stats) bool { return s.Spilled > 0 && s.Deferred == 0 })
 	b.remove(wire.RowStream(c.Job))
 	b.publish([]pipelinetest.Packet{pipelinetest.One(keys[0], 2, 2, 9, false)})
-	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
+	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == pipeline.Deferred })
 	time.Sleep(3 * c.Lease)
 	if b.config(wire.RowStream(c.Job)) != nil {
 		t.Error("a store that held rows was created again")
 	}
-	if phase, why := r.phase(0); phase == Stopped {
+	if phase, why := r.phase(0); phase == pipeline.Stopped {
 		t.Errorf("the partition stopped: %s", why)
 	}
 	r.cancel()

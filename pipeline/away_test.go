@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -29,7 +30,7 @@ func TestServerAway(t *testing.T) {
 	b.url = srv.URL()
 	streams := pipelinetest.Recordings(8, 60)
 	packets, sent := pipelinetest.Mixed(streams, 12)
-	r := b.start(m, Config{Job: "away", Partitions: 2})
+	r := b.start(m, pipeline.Config{Job: "away", Partitions: 2})
 	b.publish(packets[:len(packets)/2])
 	srv.Close() // whatever is in hand has no answer now
 	b2 := rigOf(t, pipelinetest.Server(t, natsserver.Options{Dir: dir, Port: port}))
@@ -47,7 +48,7 @@ func TestStopWithoutServer(t *testing.T) {
 	book := &pipelinetest.LogBook{}
 	b.url, b.log = srv.URL(), book.Logger()
 	packets, _ := pipelinetest.Mixed(pipelinetest.Recordings(64, 60), 12)
-	c := Config{Job: "gone", Partitions: 32, StopTimeout: 500 * time.Millisecond}
+	c := pipeline.Config{Job: "gone", Partitions: 32, StopTimeout: 500 * time.Millisecond}
 	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.publish(packets)
 	srv.Close()

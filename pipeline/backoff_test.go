@@ -1,9 +1,11 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -28,7 +31,7 @@ func keysIn(part, partitions, n int) (keys []string) {
 }
 
 // phase is what a stage does with a partition, and why.
-func (r *running) phase(part int) (Phase, string) {
+func (r *running) phase(part int) (pipeline.Phase, string) {
 	for _, p := range r.counters.Status().Partitions {
 		if p.Partition == part {
 			return p.Phase, fmt.Sprint(p.Err)
@@ -56,36 +59,36 @@ func (b *rig) edit(name string, change func(*jetstream.StreamConfig)) {
 // twice.
 func TestRowStoreRefuses(t *testing.T) {
 	for name, c := range map[string]struct {
-		hurt, mend func(b *rig, store string, conf Config)
+		hurt, mend func(b *rig, store string, conf pipeline.Config)
 		says       string
 	}{
 		"deleted": {
-			func(b *rig, store string, _ Config) {
+			func(b *rig, store string, _ pipeline.Config) {
 				if err := b.js.DeleteStream(context.Background(), store); err != nil {
 					b.t.Fatal(err)
 				}
 			},
-			func(b *rig, _ string, conf Config) { // as the start of another worker does
-				if err := store.EnsureStreams(context.Background(), b.js, conf.layout(), b.log); err != nil {
+			func(b *rig, _ string, conf pipeline.Config) { // as the start of another worker does
+				if err := store.EnsureStreams(context.Background(), b.js, conf.Layout(), b.log); err != nil {
 					b.t.Fatal(err)
 				}
 			},
 			"no response from stream",
 		},
 		"full": {
-			func(b *rig, store string, _ Config) {
+			func(b *rig, store string, _ pipeline.Config) {
 				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
 			},
-			func(b *rig, store string, _ Config) {
+			func(b *rig, store string, _ pipeline.Config) {
 				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxBytes = -1 })
 			},
 			"maximum bytes exceeded",
 		},
 		"too large": {
-			func(b *rig, store string, _ Config) {
+			func(b *rig, store string, _ pipeline.Config) {
 				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxMsgSize = 10 })
 			},
-			func(b *rig, store string, _ Config) {
+			func(b *rig, store string, _ pipeline.Config) {
 				b.edit(store, func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 })
 			},
 			"message size exceeds maximum allowed",
@@ -114,14 +117,14 @@ func TestRowStoreRefuses(t *testing.T) {
 			b.await(conf.Job, len(first))
 			c.hurt(b, wire.RowStream(conf.Job), conf.WithDefaults())
 			b.publish(fifth)
-			r.until(t, "wait", func(s Stats) bool { return s.Deferred > 0 })
+			r.until(t, "wait", func(s pipeline.Stats) bool { return s.Deferred > 0 })
 			b.publish(more) // the others go on, wherever they stand among the streams used least
 			b.await(conf.Job, len(first)+len(more))
-			waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
+			waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == pipeline.Deferred })
 			if _, err := r.phase(0); !strings.Contains(err, c.says) || !strings.Contains(err, wire.RowStream(conf.Job)) {
 				t.Errorf("it says %q, want %q", err, c.says)
 			}
-			if phase, _ := r.phase(1); phase != Reading {
+			if phase, _ := r.phase(1); phase != pipeline.Reading {
 				t.Errorf("the other partition is %s", phase)
 			}
 			status := r.counters.Status()
@@ -164,7 +167,7 @@ func TestFullPartitionGoesOn(t *testing.T) {
 	for _, key := range mine {
 		b.publish([]pipelinetest.Packet{pipelinetest.One(key, 1, 1, 1, false)})
 	}
-	r.until(t, "abandon a sequence", func(s Stats) bool { return s.Abandoned == 1 && s.New == 3 })
+	r.until(t, "abandon a sequence", func(s pipeline.Stats) bool { return s.Abandoned == 1 && s.New == 3 })
 	b.publish([]pipelinetest.Packet{pipelinetest.One(others[0], 1, 1, 1, true), pipelinetest.One(mine[2], 2, 1, 1, true), pipelinetest.One(mine[0], 0, 1, 1, true)})
 	got := b.await(c.Job, 3)
 	for key, want := range map[string]outcome.Flag{others[0]: 0, mine[2]: 0, mine[0]: outcome.FlagGap} {
@@ -187,10 +190,10 @@ func TestDeadLettersRefused(t *testing.T) {
 	b.edit(wire.DeadLetterStream(c.Job), func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew })
 	mine, others := keysIn(0, 2, 1)[0], keysIn(1, 2, 1)[0]
 	b.publish([]pipelinetest.Packet{pipelinetest.One(mine, 1, 1, 1, false), {Key: mine, Seq: 2, Raw: []byte("?")}, pipelinetest.One(mine, 3, 1, 1, true)})
-	r.until(t, "wait", func(s Stats) bool { return s.Deferred > 0 })
+	r.until(t, "wait", func(s pipeline.Stats) bool { return s.Deferred > 0 })
 	b.publish([]pipelinetest.Packet{pipelinetest.One(others, 1, 1, 1, true)})
 	b.await(c.Job, 1)
-	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == Deferred })
+	waitFor(t, "a deferred partition", func() bool { phase, _ := r.phase(0); return phase == pipeline.Deferred })
 	if _, err := r.phase(0); !strings.Contains(err, "dead letter on letters.dlq.0 cannot be stored") {
 		t.Errorf("it says %q", err)
 	}
@@ -211,15 +214,15 @@ func TestDeadLettersRefused(t *testing.T) {
 func TestCommitsRefused(t *testing.T) {
 	for name, c := range map[string]struct {
 		hurt, mend func(*jetstream.StreamConfig)
-		phase      Phase
+		phase      pipeline.Phase
 	}{
 		"full": {
 			func(c *jetstream.StreamConfig) { c.MaxBytes, c.Discard = 10, jetstream.DiscardNew },
-			func(c *jetstream.StreamConfig) { c.MaxBytes = -1 }, Reading,
+			func(c *jetstream.StreamConfig) { c.MaxBytes = -1 }, pipeline.Reading,
 		},
 		"too large": { // a claim, with no predictions, is not
 			func(c *jetstream.StreamConfig) { c.MaxMsgSize = 6 << 10 },
-			func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }, Deferred,
+			func(c *jetstream.StreamConfig) { c.MaxMsgSize = -1 }, pipeline.Deferred,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -245,4 +248,28 @@ func TestCommitsRefused(t *testing.T) {
 			same(t, got, map[string][]codec.Prediction{"a": alone(t, m, codec.Reject, packets...)})
 		})
 	}
+}
+
+// A server that goes away between a worker's connections stops no partition:
+// those that were claimed are claimed again.
+func TestServerGoneBetweenConnections(t *testing.T) {
+	t.Parallel()
+	b := newRig(t)
+	var barred atomic.Int64
+	b.bar = func(name string) error {
+		if strings.HasSuffix(name, "/input") && barred.Add(1) <= 3 {
+			return errors.New("no connection")
+		}
+		return nil
+	}
+	c := quick("between", 2)
+	r := b.start(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), c) // waits until it reads
+	for part := range 2 {
+		b.publish([]pipelinetest.Packet{pipelinetest.One(keysIn(part, 2, 1)[0], 1, 1, 1, true)})
+	}
+	b.await(c.Job, 2)
+	if s := r.counters.Stats(); s.Stopped != 0 || s.Deferred == 0 {
+		t.Errorf("%d partitions stopped, %d deferrals, want some of these alone", s.Stopped, s.Deferred)
+	}
+	r.stop(t)
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // Workers that begin a job at the same time each find part of it missing: who
@@ -27,7 +28,7 @@ func TestManyBeginAtOnce(t *testing.T) {
 		clients = append(clients, pipelinetest.JetStream(t, nc))
 	}
 	for round := range rounds {
-		c := Config{Job: fmt.Sprint("job", round), InputSubject: fmt.Sprintf("in%d.*", round)}.WithDefaults()
+		c := pipeline.Config{Job: fmt.Sprint("job", round), InputSubject: fmt.Sprintf("in%d.*", round)}.WithDefaults()
 		begin := make(chan struct{})
 		var wg sync.WaitGroup
 		for i, js := range clients {
@@ -43,9 +44,9 @@ func TestManyBeginAtOnce(t *testing.T) {
 	}
 }
 
-func beginAll(ctx context.Context, js jetstream.JetStream, c Config, b *rig, name string) error {
-	err := store.EnsureStreams(ctx, js, c.layout(), b.log)
+func beginAll(ctx context.Context, js jetstream.JetStream, c pipeline.Config, b *rig, name string) error {
+	err := store.EnsureStreams(ctx, js, c.Layout(), b.log)
 	_, snaps := store.OpenSnapshots(ctx, js, c.Job, c.Replicas)
-	_, members := openMembers(ctx, js, c, name, nil)
+	members := pipeline.OpenMembers(ctx, js, c, name)
 	return errors.Join(err, snaps, members)
 }

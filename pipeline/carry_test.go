@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -11,12 +11,15 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -81,7 +84,7 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 	for round := range rounds {
 		more()
 		if round == 1 {
-			if _, err := Promote(t.Context(), b.js, job, b.published(job, m, "b"), false, "anna"); err != nil {
+			if _, err := operate.Promote(t.Context(), b.js, job, operate.PromoteOptions{Readout: b.published(job, m, "b"), Who: "anna"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -89,7 +92,7 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 			r.crash(t)
 			b.expire(job)
 		} else {
-			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 			r.stop(t)
 		}
 		more()
@@ -114,7 +117,7 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 		t.Fatalf("%d predictions carry features, want %d, of %d", len(got), len(predicted), all)
 	}
 	// The log's bits.
-	s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+	s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 	seen := 0
 	err := b.follow(m, c, shard.Followed{
 		Stream: func(string) bool { return true },
@@ -144,19 +147,19 @@ func carried(t *testing.T, job string, policy reservoir.Policy, share float64) {
 		t.Errorf("%d of %d are in the log: %v", seen, len(got), err)
 	}
 	for p := range 3 {
-		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
+		if v, err := replay.Verify(t.Context(), b.js, &s.Job, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
 	}
 }
 
 // follow hands the features of a job's log to f.
-func (b *rig) follow(m *reservoir.Model, c Config, f shard.Followed) error {
+func (b *rig) follow(m *reservoir.Model, c pipeline.Config, f shard.Followed) error {
 	j, err := store.Open(b.t.Context(), b.js, c.Job)
 	if err != nil {
 		return err
 	}
-	sh, err := shard.New(c.WithDefaults().shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), b.log)
+	sh, err := shard.New(c.WithDefaults().Shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), b.log)
 	if err != nil {
 		return err
 	}
@@ -223,7 +226,7 @@ func TestFeatureStreamIsMadeAgain(t *testing.T) {
 // A share that cannot be one is refused before anything is asked of a server.
 func TestCarryRefused(t *testing.T) {
 	for _, share := range []float64{-.1, 1.1} {
-		s := &Worker{Job: Job{Config: quick("x", 1), Model: several(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(context.Context, string) (*nats.Conn, error) { panic("dialled") }}, Carry: share}
+		s := &pipeline.Worker{Job: pipeline.Job{Config: quick("x", 1), Model: several(t, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic, Dial: func(context.Context, string) (*nats.Conn, error) { panic("dialled") }}, Carry: share}
 		if err := s.Run(t.Context()); err == nil {
 			t.Errorf("a share of %g is taken", share)
 		}

@@ -1,10 +1,11 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -29,7 +30,7 @@ func TestClocksAnHourApart(t *testing.T) {
 	b.publish(packets[:third])
 	late := at(30 * time.Minute)
 	for _, r := range []*running{early, late} {
-		r.until(t, "its half of the partitions", func(s Stats) bool { return s.Owned == 2 })
+		r.until(t, "its half of the partitions", func(s pipeline.Stats) bool { return s.Owned == 2 })
 	}
 	b.publish(packets[third : 2*third])
 	epochs := func() (all []uint64) {
@@ -48,7 +49,7 @@ func TestClocksAnHourApart(t *testing.T) {
 	}
 	early.crash(t)
 	b.publish(packets[2*third:])
-	late.until(t, "all partitions", func(s Stats) bool { return s.Owned == 4 })
+	late.until(t, "all partitions", func(s pipeline.Stats) bool { return s.Owned == 4 })
 	got := b.await("clocks", count(exp))
 	late.stop(t)
 	same(t, got, exp)

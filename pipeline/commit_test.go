@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -22,7 +23,7 @@ import (
 // publishes exactly the rest.
 func TestSplitCommits(t *testing.T) {
 	dir := t.TempDir()
-	c := Config{Job: "split", Partitions: 1, MaxMessage: 32 << 10}
+	c := pipeline.Config{Job: "split", Partitions: 1, MaxMessage: 32 << 10}
 	srv := pipelinetest.Server(t, natsserver.Options{Dir: dir, MaxPayload: 48 << 10})
 	b := rigOf(t, srv)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 1})
@@ -74,7 +75,7 @@ func TestSplitCommits(t *testing.T) {
 		}
 		r := b.start(m, c)
 		b.settle(r, 2)
-		r.until(t, "the rest", func(s Stats) bool { return s.Predictions > 0 })
+		r.until(t, "the rest", func(s pipeline.Stats) bool { return s.Predictions > 0 })
 		r.stop(t)
 		same(t, b.predictions("split"), exp)
 		info, err := out.Info(t.Context())
@@ -97,7 +98,7 @@ func TestDeadLetterTooLarge(t *testing.T) {
 	srv := pipelinetest.Server(t, natsserver.Options{MaxPayload: 48 << 10})
 	b := rigOf(t, srv)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := Config{Job: "large", Partitions: 1, MaxMessage: 32 << 10}
+	c := pipeline.Config{Job: "large", Partitions: 1, MaxMessage: 32 << 10}
 	r := b.start(m, c)
 	r.stop(t)
 	in, err := b.js.Stream(t.Context(), wire.InputStream("large"))

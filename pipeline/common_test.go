@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -10,11 +10,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // common is the common reader of a stage.
-func (r *running) common() *owner.Common { return r.counters.running.Load().owners.Common }
+func (r *running) common() *owner.Common { return r.counters.Common() }
 
 // reads waits until the common consumer of a stage reads for so many partitions.
 func (r *running) reads(t testing.TB, partitions int) {
@@ -156,7 +157,7 @@ func TestStuckShardLeavesTheCommonReader(t *testing.T) {
 	b := newRig(t)
 	b.apart = 50 * time.Millisecond
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := Config{Job: "stuck", Partitions: 4, Shards: 2, Latency: -1}
+	c := pipeline.Config{Job: "stuck", Partitions: 4, Shards: 2, Latency: -1}
 	open := make(chan struct{})
 	engines := 0
 	r := b.startWith(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -177,7 +178,7 @@ func TestStuckShardLeavesTheCommonReader(t *testing.T) {
 			b.publish([]pipelinetest.Packet{pipelinetest.One(keys[p], uint64(i+1), 2, float32(i), true)})
 		}
 	}
-	r.until(t, "all messages of the other shard answered", func(s Stats) bool { return s.Predictions == 2*n })
+	r.until(t, "all messages of the other shard answered", func(s pipeline.Stats) bool { return s.Predictions == 2*n })
 	r.reads(t, 2)
 	close(open)
 	b.settle(r, 4*n)

@@ -218,7 +218,8 @@ func (c Config) allowedKeys() *names.Patterns {
 // inputJob is the job whose input this one reads.
 func (c Config) inputJob() string { return cmp.Or(c.Shared.Job, c.Job) }
 
-func (c Config) layout() store.Layout {
+// Layout is what the NATS streams of the job depend on.
+func (c Config) Layout() store.Layout {
 	return store.Layout{
 		Job: c.Job, InputJob: c.Shared.Job, Input: c.pattern(), Partitions: c.Partitions, MaxMessage: c.MaxMessage, Replicas: c.Replicas,
 		InputMaxAge: c.InputMaxAge, InputMaxBytes: c.InputMaxBytes, OutputKeep: c.OutputKeep, DeadLetterKeep: c.DeadLetterKeep,

@@ -36,7 +36,7 @@ func TestStatusWhileDialing(t *testing.T) {
 	d := &slowDialer{waiting: make(chan struct{}, 100), through: make(chan struct{})}
 	r := &run{}
 	r.conns.open = func(name string) (*nats.Conn, error) {
-		return nats.Connect(srv.URL(), append(natsclient.LongLived(name, testLog(t)), nats.SetCustomDialer(d))...)
+		return nats.Connect(srv.URL(), append(natsclient.LongLived(name, pipelinetest.Log(t)), nats.SetCustomDialer(d))...)
 	}
 	nc, err := r.conns.dial("test")
 	if err != nil {
@@ -59,11 +59,11 @@ func TestStatusWhileDialing(t *testing.T) {
 	}()
 	select {
 	case <-lost:
-	case <-time.After(patience):
+	case <-time.After(pipelinetest.Patience):
 		t.Error("Status waits for the dial, or does not see the loss")
 	}
 	close(d.through)
-	waitFor(t, "the connection again", func() bool { return c.Status().Connected })
+	pipelinetest.Until(t, "the connection again", func() bool { return c.Status().Connected })
 	nc.Close()
-	waitFor(t, "its end", func() bool { return !c.Status().Connected })
+	pipelinetest.Until(t, "its end", func() bool { return !c.Status().Connected })
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -24,8 +25,8 @@ func TestInputTakesManyConsumers(t *testing.T) {
 		JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: 3}})
 	b := &rig{t: t, log: testLog(t), url: s.ClientURL()}
 	b.look()
-	c := Config{Job: "many", Partitions: 8}.WithDefaults()
-	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
+	c := pipeline.Config{Job: "many", Partitions: 8}.WithDefaults()
+	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{wire.InputStream(c.Job), wire.OutputStream(c.Job)} {
@@ -50,7 +51,7 @@ func TestTooManyConsumersDefer(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
 	c := quick("crowded", 4)
-	if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().layout(), b.log); err != nil {
+	if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().Layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	b.edit(wire.InputStream(c.Job), func(s *jetstream.StreamConfig) { s.MaxConsumers = 2 })
@@ -67,15 +68,15 @@ func TestTooManyConsumersDefer(t *testing.T) {
 	})
 	ctx, cancel := context.WithCancel(t.Context())
 	r := &running{cancel: cancel, done: make(chan error, 1)}
-	s := &Worker{Job: Job{Config: c, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: &r.counters}
+	s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: &r.counters}
 	go func() { r.done <- s.Run(ctx) }()
 	deferred := func() (n int) {
 		for p := range 4 {
 			phase, why := r.phase(p)
-			if phase == Stopped {
+			if phase == pipeline.Stopped {
 				t.Fatalf("partition %d stopped: %s", p, why)
 			}
-			if phase == Deferred {
+			if phase == pipeline.Deferred {
 				n++
 			}
 		}
@@ -113,16 +114,16 @@ func TestAccountWithFewConsumers(t *testing.T) {
 	}
 	t.Cleanup(nc.Close)
 	js := pipelinetest.JetStream(t, nc)
-	c := Config{Job: "small", Partitions: 2}.WithDefaults()
+	c := pipeline.Config{Job: "small", Partitions: 2}.WithDefaults()
 	book := &pipelinetest.LogBook{}
 	for _, want := range []int{0, 1} { // 8 consumers for 2 partitions, 52 for 13
-		if err := store.EnsureStreams(t.Context(), js, c.layout(), book.Logger()); err != nil {
+		if err := store.EnsureStreams(t.Context(), js, c.Layout(), book.Logger()); err != nil {
 			t.Fatal(err)
 		}
 		if n := book.Lines("may have 50 consumers"); n != want || want > 0 && book.Lines("raise max_consumers of the account's JetStream limits to 52 or more") != want {
 			t.Errorf("told %d times, want %d:\n%s", n, want, book)
 		}
-		c = Config{Job: "large", InputSubject: "large.*", Partitions: 13}.WithDefaults()
+		c = pipeline.Config{Job: "large", InputSubject: "large.*", Partitions: 13}.WithDefaults()
 	}
 }
 

@@ -1,9 +1,10 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -33,7 +34,7 @@ func TestNumberWithOtherContent(t *testing.T) {
 	r.stop(t)
 	r = b.start(m, c) // what the message was is not known any more
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 4, 2, 7, false), pipelinetest.One("a", 5, 2, 5, true), pipelinetest.One("a", 5, 2, 6, true)})
-	r.until(t, "both", func(s Stats) bool { return s.Duplicates == 2 })
+	r.until(t, "both", func(s pipeline.Stats) bool { return s.Duplicates == 2 })
 	if s := r.counters.Stats(); s.Contradictions != 1 {
 		t.Errorf("after a restart: %d contradictions, want 1", s.Contradictions)
 	}

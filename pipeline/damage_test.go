@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -163,16 +164,16 @@ func TestDamageStops(t *testing.T) {
 				packets = append(packets, pipelinetest.One("a", uint64(i+1), 2, float32(i)/9, true))
 			}
 			b.publish(packets[:8])
-			r.until(t, "a snapshot", func(s Stats) bool { return s.Snapshots > 0 && s.Predictions == 8 })
+			r.until(t, "a snapshot", func(s pipeline.Stats) bool { return s.Snapshots > 0 && s.Predictions == 8 })
 			b.publish(packets[8:])
-			r.until(t, "all predictions", func(s Stats) bool { return s.Predictions == 12 })
+			r.until(t, "all predictions", func(s pipeline.Stats) bool { return s.Predictions == 12 })
 			r.crash(t)
 			b.expire("hurt")
 			if _, rec := b.last("hurt", 0); rec.Snap == "" || rec.SnapSeq >= rec.InSeq {
 				t.Fatalf("no snapshot with messages after it to begin from: %+v", rec)
 			}
 			c.hurt(b)
-			s := Worker{Job: Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+			s := pipeline.Worker{Job: pipeline.Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			mentions(t, s.Run(ctx), c.says...)

@@ -4,41 +4,13 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"strings"
-	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
-	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
-	"github.com/eusn-stream/eusn-stream/reservoir"
 )
-
-// A server that goes away between a worker's connections stops no partition:
-// those that were claimed are claimed again.
-func TestServerGoneBetweenConnections(t *testing.T) {
-	t.Parallel()
-	b := newRig(t)
-	var barred atomic.Int64
-	b.bar = func(name string) error {
-		if strings.HasSuffix(name, "/input") && barred.Add(1) <= 3 {
-			return errors.New("no connection")
-		}
-		return nil
-	}
-	c := quick("between", 2)
-	r := b.start(pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), c) // waits until it reads
-	for part := range 2 {
-		b.publish([]pipelinetest.Packet{pipelinetest.One(keysIn(part, 2, 1)[0], 1, 1, 1, true)})
-	}
-	b.await(c.Job, 2)
-	if s := r.counters.Stats(); s.Stopped != 0 || s.Deferred == 0 {
-		t.Errorf("%d partitions stopped, %d deferrals, want some of these alone", s.Stopped, s.Deferred)
-	}
-	r.stop(t)
-}
 
 // A partition that is given up again and again waits longer each time, half a
 // minute at most; once it has worked for that long it starts again.

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -40,7 +41,7 @@ func TestRestart(t *testing.T) {
 				pipelinetest.Abstaining(m.Readouts[0])
 			}
 			b := newRig(t)
-			c := Config{Job: "again", Partitions: 6, Shards: 2, RowBudget: 40}
+			c := pipeline.Config{Job: "again", Partitions: 6, Shards: 2, RowBudget: 40}
 			at := 0
 			for i, share := range []int{3, 2, 1} {
 				c.Shards, c.RowBudget = 1+i, 20+100*i
@@ -50,7 +51,7 @@ func TestRestart(t *testing.T) {
 				// Stop somewhere in it, not at its end: what is in hand then
 				// must neither be lost nor said twice.
 				if share > 1 {
-					r.until(t, "some predictions", func(s Stats) bool { return s.Predictions > 5 })
+					r.until(t, "some predictions", func(s pipeline.Stats) bool { return s.Predictions > 5 })
 				} else {
 					b.settle(r, len(packets))
 				}
@@ -92,11 +93,11 @@ func TestServerRestartUnderStage(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	dir := t.TempDir()
 	b := newRigAt(t, dir)
-	b.answer(m, Config{Job: "srv", Partitions: 3}, packets[:len(packets)/2], len(packets)/2)
+	b.answer(m, pipeline.Config{Job: "srv", Partitions: 3}, packets[:len(packets)/2], len(packets)/2)
 	b.nc.Close()
 	b.srv.Close()
 	b = newRigAt(t, dir)
-	b.answer(m, Config{Job: "srv", Partitions: 3}, packets[len(packets)/2:], len(packets))
+	b.answer(m, pipeline.Config{Job: "srv", Partitions: 3}, packets[len(packets)/2:], len(packets))
 	same(t, b.predictions("srv"), direct(t, m, streams, sent))
 }
 
@@ -104,7 +105,7 @@ func TestServerRestartUnderStage(t *testing.T) {
 func TestRestartWithoutHistory(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "cut", Partitions: 1}
+	c := pipeline.Config{Job: "cut", Partitions: 1}
 	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("a", 2, 3, 1, false), pipelinetest.One("n", 0, 1, 1, true)}, 3)
 	in, err := b.js.Stream(t.Context(), wire.InputStream("cut"))
 	if err != nil {
@@ -131,7 +132,7 @@ func TestRestartWithoutHistory(t *testing.T) {
 func TestInputBeginsLate(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "late", Partitions: 1}
+	c := pipeline.Config{Job: "late", Partitions: 1}
 	b.start(m, c).stop(t)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("n", 0, 1, 1, true)})
 	in, err := b.js.Stream(t.Context(), wire.InputStream("late"))
@@ -155,7 +156,7 @@ func TestMultiStreamMessages(t *testing.T) {
 	for _, policy := range []reservoir.Policy{{Kind: reservoir.Marked, Early: 7}, {Kind: reservoir.Gap, Gap: 5 * time.Millisecond}, {Kind: reservoir.Window, Length: 6, Hop: 3}} {
 		m := pipelinetest.Model(t, 3, policy)
 		b := newRig(t)
-		r := b.start(m, Config{Job: "multi", Partitions: 3})
+		r := b.start(m, pipeline.Config{Job: "multi", Partitions: 3})
 		rng := rand.New(rand.NewPCG(6, 6))
 		var packets []pipelinetest.Packet
 		places := map[string][]pipelinetest.Packet{} // one per row, to say where it went
@@ -218,7 +219,7 @@ func index(t *testing.T, streams []pipelinetest.Recording, name string) int {
 func TestInputFull(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	r := b.start(m, Config{Job: "full", Partitions: 1, InputMaxBytes: 64 << 10})
+	r := b.start(m, pipeline.Config{Job: "full", Partitions: 1, InputMaxBytes: 64 << 10})
 	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 	defer cancel()
 	got, err := producer.Publisher{Channels: m.Channels}.Publish(ctx, b.nc, producer.FromSlice([]producer.Item{{Stream: "a", X: make([]float32, 1<<16), End: true}}))

@@ -320,7 +320,7 @@
 //
 // # Another number of partitions
 //
-// Job.Resize changes a job's number of partitions P to any other, while no
+// Resize changes a job's number of partitions P to any other, while no
 // worker runs. Producers continue: nothing of theirs is refused or held up, and what
 // they send in the meantime is answered afterwards. Subjects, partition numbers
 // and the numbers of messages stay as they are; what changes is which partition
@@ -383,7 +383,7 @@
 //
 // # Another network
 //
-// Stage.Replace lets a job continue with the network and the states of another one that
+// Replace lets a job continue with the network and the states of another one that
 // reads its input: so a new reservoir that has run beside the old one takes over its
 // output. The way is that of another number of partitions, with the same generations
 // and the same rules for what is interrupted; the steps have names of their own
@@ -629,7 +629,6 @@
 //   - connection.go: holds the connections of a run and detects closed connections
 //   - domains.go: refuses a job that exists in a linked JetStream domain
 //   - ensure.go: decides the number of partitions of a job
-//   - entry.go: writes the entry of a job
 //   - identity.go: compares model and readout with the other workers of a job
 //   - input.go: compares how a job and a worker read messages
 //   - shared.go: finds the input of a job that reads the input of another job
@@ -639,15 +638,10 @@
 //   - backoff.go: delays the next claim after an error
 //   - monitor.go: detects deleted NATS streams, lagging replicas and too many consumers
 //   - sweep.go: deletes the snapshots and stored states of earlier owners
-//   - promote.go: promotes a readout (docs/models.md)
-//   - promoted.go: reads promoted readouts from the registry
-//   - shadow.go: sets and ends shadows: readouts that score and do not answer
+//   - readouts.go: reads promoted readouts from the registry
 //   - shadowed.go: reads shadows from the registry
-//   - resize.go: changes the number of partitions of a job
 //   - generation.go: refuses workers while partitions or network change
-//   - replace.go: continues a job with the network of another job
-//   - states.go: exports and imports snapshots
-//   - verify.go: rebuilds a state and compares its digest
+//   - drain.go: answers the input of a job that is being changed, up to a message
 //   - stats.go: publishes counters
 //   - status.go: publishes the state of each partition
 //   - wire.go: exports message headers and reasons of dead letters

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -166,8 +167,8 @@ func (b *rig) forgetOutput(job string) {
 // own.
 func alone(t testing.TB, m *reservoir.Model, nonFinite codec.NonFinite, packets ...pipelinetest.Packet) (out []codec.Prediction) {
 	t.Helper()
-	c := Config{NonFinite: nonFinite, Latency: -1}.WithDefaults() // nothing is waited for
-	s, err := shard.New(c.shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), slog.New(slog.DiscardHandler))
+	c := pipeline.Config{NonFinite: nonFinite, Latency: -1}.WithDefaults() // nothing is waited for
+	s, err := shard.New(c.Shard(), m, m.Readouts[0], pipelinetest.Generic, new(stats.Counters), slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}

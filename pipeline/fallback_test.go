@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
@@ -62,8 +63,8 @@ func TestFallback(t *testing.T) {
 			var readies atomic.Int64
 			r := &running{done: make(chan error, 1)}
 			ready := make(chan struct{})
-			s := &Worker{
-				Job: Job{
+			s := &pipeline.Worker{
+				Job: pipeline.Job{
 					Config: c, Model: m, Log: b.log,
 					Dial: func(ctx context.Context, name string) (*nats.Conn, error) { return b.dial(ctx, name) },
 					NewEngine: func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
@@ -108,7 +109,7 @@ func TestFallbackLost(t *testing.T) {
 			e, err := cpu.New(net, slots, cpu.Options{Kind: cpu.Generic})
 			return failing{e, &left}, err
 		}
-		s := &Worker{Job: Job{Config: quick("gone", 1), Model: m, Dial: b.dial, NewEngine: lost}}
+		s := &pipeline.Worker{Job: pipeline.Job{Config: quick("gone", 1), Model: m, Dial: b.dial, NewEngine: lost}}
 		if fallback { // so are the next ones, until there are no more
 			engines := 2
 			s.Fallback = func(net *reservoir.Network, slots int) (reservoir.Engine, error) {

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -182,9 +183,9 @@ func TestDamagedModelIsNotFollowed(t *testing.T) {
 	if _, err := bucket.Put(t.Context(), jetstream.ObjectMeta{Name: print, Metadata: info.Metadata}, strings.NewReader(string(file))); err != nil {
 		t.Fatal(err)
 	}
-	counters := new(Counters)
-	err = (&Worker{Job: Job{Config: c, Model: retrained, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: counters}).Run(t.Context())
-	if !errors.Is(err, ErrOtherModel) || !errors.Is(err, registry.ErrDamaged) || counters.Stats().Claims != 0 {
+	counters := new(pipeline.Counters)
+	err = (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: retrained, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: counters}).Run(t.Context())
+	if !errors.Is(err, pipeline.ErrOtherModel) || !errors.Is(err, registry.ErrDamaged) || counters.Stats().Claims != 0 {
 		t.Errorf("%v, %d claims", err, counters.Stats().Claims)
 	}
 	mentions(t, err, print, "model publish")

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"archive/tar"
@@ -23,6 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -36,18 +37,18 @@ var writeFormats = flag.Bool("write-formats", false, "write the files of testdat
 type storedJob struct {
 	file   string
 	policy reservoir.Policy
-	config func(*Config)
+	config func(*pipeline.Config)
 }
 
 // The models have ranges and a temperature; all but plain-1's have a sampling
 // rate, and that of window-front-1 has a front end.
 var storedJobs = []storedJob{
-	{"plain-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }},
-	{"marked-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }},
-	{"window-front-1", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *Config) { c.MaxSlots = 5 }},
+	{"plain-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *pipeline.Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }},
+	{"marked-1", reservoir.Policy{Kind: reservoir.Marked, Early: 6}, func(c *pipeline.Config) { c.MaxSlots, c.NonFinite = 2, codec.Hold }},
+	{"window-front-1", reservoir.Policy{Kind: reservoir.Window, Length: 12, Hop: 4}, func(c *pipeline.Config) { c.MaxSlots = 5 }},
 }
 
-func (j storedJob) configure() Config {
+func (j storedJob) configure() pipeline.Config {
 	c := quick("yesterday", 2)
 	j.config(&c)
 	return c
@@ -60,7 +61,7 @@ type ending struct {
 	Digests     []string                      `json:"digests"`      // of the partitions' final states
 }
 
-func (b *rig) ending(c Config) (e ending) {
+func (b *rig) ending(c pipeline.Config) (e ending) {
 	b.t.Helper()
 	e.Predictions = b.predictions(c.Job)
 	for _, d := range b.deadLetters(c.Job) {
@@ -104,7 +105,9 @@ func TestStoredJobsGoOn(t *testing.T) {
 			}
 			c.StopTimeout = patience
 			r := b.start(m, c)
-			s := r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 && count(b.predictions(c.Job)) >= count(want.Predictions) })
+			s := r.until(t, "all input", func(s pipeline.Stats) bool {
+				return s.Lag == 0 && count(b.predictions(c.Job)) >= count(want.Predictions)
+			})
 			r.stop(t)
 			if s.Restores != uint64(c.Partitions) || s.Replayed == 0 || s.Fetched == 0 {
 				t.Errorf("%d restores, %d messages replayed, %d rows read back: the file has lost its subject", s.Restores, s.Replayed, s.Fetched)
@@ -119,7 +122,7 @@ func TestStoredJobsGoOn(t *testing.T) {
 }
 
 // writtenAlike compares what is stored with what this program would write.
-func (b *rig) writtenAlike(c Config, m *reservoir.Model) {
+func (b *rig) writtenAlike(c pipeline.Config, m *reservoir.Model) {
 	t := b.t
 	t.Helper()
 	js, ctx := b.js, t.Context()
@@ -250,13 +253,13 @@ func (j storedJob) write(t *testing.T, path string) {
 func (r *running) readAll(t *testing.T) {
 	t.Helper()
 	time.Sleep(30 * time.Millisecond)
-	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 }
 
 // startUp makes the job's NATS streams.
-func (b *rig) startUp(c Config) {
+func (b *rig) startUp(c pipeline.Config) {
 	b.t.Helper()
-	if err := store.EnsureStreams(b.t.Context(), b.js, c.WithDefaults().layout(), b.log); err != nil {
+	if err := store.EnsureStreams(b.t.Context(), b.js, c.WithDefaults().Layout(), b.log); err != nil {
 		b.t.Fatal(err)
 	}
 }
@@ -264,7 +267,7 @@ func (b *rig) startUp(c Config) {
 // input has early and repeated messages, samples that are missing, headers,
 // end events and a message that nobody can read. half is where the program
 // that writes the file is killed: messages wait there for missing ones.
-func (j storedJob) input(t *testing.T, c Config) (packets []pipelinetest.Packet, half int) {
+func (j storedJob) input(t *testing.T, c pipeline.Config) (packets []pipelinetest.Packet, half int) {
 	streams := pipelinetest.Recordings(12, 28)
 	for i := range streams {
 		streams[i].Name = fmt.Sprintf("machine-%d", i)

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -37,7 +38,8 @@ func TestStopWhileClaiming(t *testing.T) {
 			after *= 5
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), after)
-		s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dial, clock: b.now}}
+		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dial}}
+		s.SetKeep(0, b.now)
 		_ = s.Run(ctx) // stopped before it had begun, or after
 		cancel()
 		for p := range want {

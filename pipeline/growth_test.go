@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -19,7 +20,7 @@ import (
 func TestDeadLettersAreBounded(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
-	c := Config{Job: "many", Partitions: 2, Lease: 300 * time.Millisecond, DeadLetterKeep: 3}
+	c := pipeline.Config{Job: "many", Partitions: 2, Lease: 300 * time.Millisecond, DeadLetterKeep: 3}
 	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	for i := range 10 {
 		b.publish([]pipelinetest.Packet{{Key: fmt.Sprint("s", i), Raw: []byte("x")}})
@@ -50,25 +51,25 @@ func TestDeadLettersAreBounded(t *testing.T) {
 func TestDeadLettersOfOldJobs(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
-	c := Config{Job: "old", Partitions: 1}.WithDefaults()
+	c := pipeline.Config{Job: "old", Partitions: 1}.WithDefaults()
 	if got := b.config("x"); got != nil {
 		t.Fatal("a NATS stream nobody made")
 	}
-	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
+	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	name := wire.DeadLetterStream(c.Job)
-	if got := b.config(name).MaxMsgs; got != defaults.DeadLetterKeep {
-		t.Errorf("a new job keeps %d dead letters, want %d", got, defaults.DeadLetterKeep)
+	if got := b.config(name).MaxMsgs; got != pipeline.Defaults().DeadLetterKeep {
+		t.Errorf("a new job keeps %d dead letters, want %d", got, pipeline.Defaults().DeadLetterKeep)
 	}
 	b.edit(name, func(c *jetstream.StreamConfig) { c.MaxMsgs = -1 })
 	book := &pipelinetest.LogBook{}
-	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), book.Logger()); err != nil || book.Lines("has other limits than the configuration") != 1 || b.config(name).MaxMsgs != -1 {
+	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), book.Logger()); err != nil || book.Lines("has other limits than the configuration") != 1 || b.config(name).MaxMsgs != -1 {
 		t.Errorf("%v; said %d times; keeps %d", err, book.Lines("has other limits than the configuration"), b.config(name).MaxMsgs)
 	}
 	c.DeadLetterKeep = -1 // all, as that job does
 	book = &pipelinetest.LogBook{}
-	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), book.Logger()); err != nil || book.Lines("has other limits than the configuration") != 0 {
+	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), book.Logger()); err != nil || book.Lines("has other limits than the configuration") != 0 {
 		t.Errorf("%v; said %d times", err, book.Lines("has other limits than the configuration"))
 	}
 }

@@ -1,7 +1,10 @@
-package pipeline
+package pipeline_test
 
 import (
+	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/readout"
+	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 const patience = pipelinetest.Patience
@@ -18,3 +21,9 @@ var (
 	clean    = pipelinetest.Clean
 	count    = pipelinetest.Count
 )
+
+// readoutOf is the name of a readout of a model.
+func readoutOf(m *reservoir.Model, l *readout.Linear) (string, error) {
+	print, err := registry.Fingerprint(m, l)
+	return registry.Identity(print, ""), err
+}

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -107,7 +108,7 @@ func TestInputGoesBackUnderStage(t *testing.T) {
 	b := p.rig()
 	book := &pipelinetest.LogBook{}
 	b.log = book.Logger()
-	c := Config{Job: "back", Partitions: 2, Lease: time.Minute} // the watch comes too late
+	c := pipeline.Config{Job: "back", Partitions: 2, Lease: time.Minute} // the watch comes too late
 	r := b.start(m, c)
 	keys := map[int]string{}
 	for i := 0; len(keys) < 2; i++ {
@@ -127,10 +128,10 @@ func TestInputGoesBackUnderStage(t *testing.T) {
 	})
 	p.start(p.port)
 	b = p.rig()
-	r.until(t, "stop of partition 0, and partition 1 at work", func(s Stats) bool { return s.Stopped == 1 && s.Predictions == 13+3 })
+	r.until(t, "stop of partition 0, and partition 1 at work", func(s pipeline.Stats) bool { return s.Stopped == 1 && s.Predictions == 13+3 })
 	err := r.counters.Status().Partitions[0].Err
 	mentions(t, err, "message 13 of BACK-IN was stored", "partition 0 has read one stored", "the input has other messages than before", "restore the store")
-	if err, ok := r.counters.Status().Partitions[1].Err, r.counters.Status().Partitions[1].Phase == Reading; err != nil || !ok {
+	if err, ok := r.counters.Status().Partitions[1].Err, r.counters.Status().Partitions[1].Phase == pipeline.Reading; err != nil || !ok {
 		t.Errorf("partition 1, whose history stands: %v", err)
 	}
 	r.cancel()
@@ -146,7 +147,7 @@ func TestInputGoesBackUnderSilence(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	p := newPast(t)
 	b := p.rig()
-	c := Config{Job: "quiet", Partitions: 2, Lease: 300 * time.Millisecond}
+	c := pipeline.Config{Job: "quiet", Partitions: 2, Lease: 300 * time.Millisecond}
 	r := b.start(m, c)
 	keys := map[int]string{}
 	for i := 0; len(keys) < 2; i++ {
@@ -162,7 +163,7 @@ func TestInputGoesBackUnderSilence(t *testing.T) {
 	putBack()
 	p.alone(func(b *rig) { b.publish(sequences(keys[1], 10, 3)) }) // 5 to 14: nothing for partition 0
 	p.start(p.port)
-	r.until(t, "stop of partition 0, and partition 1 at work", func(s Stats) bool { return s.Stopped == 1 && s.Predictions == 9+10 })
+	r.until(t, "stop of partition 0, and partition 1 at work", func(s pipeline.Stats) bool { return s.Stopped == 1 && s.Predictions == 9+10 })
 	mentions(t, r.counters.Status().Partitions[0].Err, "the input has other messages than before")
 	r.cancel()
 	_ = r.wait(t)
@@ -207,7 +208,7 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 		}
 		rec.Rests.Stored++ // as if the message had been another when it was answered
 		publish(rec)
-		s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+		s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		mentions(t, s.Run(ctx), "message 2 of SPLIT-IN was stored", "the input has other messages than before")
 		cancel()
@@ -222,7 +223,7 @@ func TestInputGoesBackBehindASplitCommit(t *testing.T) {
 	if err := in.DeleteMsg(t.Context(), 2); err != nil {
 		t.Fatal(err)
 	}
-	s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	mentions(t, s.Run(ctx), "message 2 of SPLIT-IN, which partition 0 has read, was deleted")

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"bytes"
@@ -10,13 +10,14 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // oneDead feeds what ought to be one dead letter among good messages of the
 // key "good", through a real server, and returns it. The good ones must all
 // be answered, also by a stage that reads everything again.
-func oneDead(t *testing.T, c Config, bad pipelinetest.Packet) consumer.DeadLetter {
+func oneDead(t *testing.T, c pipeline.Config, bad pipelinetest.Packet) consumer.DeadLetter {
 	t.Helper()
 	c.StopTimeout = 50 * time.Millisecond // a crashed stage waits for an answer this long
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
@@ -56,7 +57,7 @@ func TestHostileMessages(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			d := oneDead(t, Config{Job: "hostile", Partitions: 1}, c.bad)
+			d := oneDead(t, pipeline.Config{Job: "hostile", Partitions: 1}, c.bad)
 			if !strings.Contains(d.Reason, c.want) || len(d.Reason) > 1<<10 {
 				t.Errorf("reason %q (%d bytes) does not say %q", d.Reason, len(d.Reason), c.want)
 			}
@@ -68,11 +69,11 @@ func TestHostileMessages(t *testing.T) {
 // says how many it left out. Nothing of the payload is lost for it.
 func TestDeadLetterOfLongHeaders(t *testing.T) {
 	t.Parallel()
-	bad := pipelinetest.Packet{Key: "x", Seq: 1, Raw: bytes.Repeat([]byte("x"), defaults.MaxMessage-65<<10), Header: map[string]string{"Short": strings.Repeat("s", 3940)}} // 65.48 kB with the long ones
+	bad := pipelinetest.Packet{Key: "x", Seq: 1, Raw: bytes.Repeat([]byte("x"), pipeline.Defaults().MaxMessage-65<<10), Header: map[string]string{"Short": strings.Repeat("s", 3940)}} // 65.48 kB with the long ones
 	for i := range 6 {
 		bad.Header[fmt.Sprint("Long-", i)] = strings.Repeat("v", 10<<10)
 	}
-	d := oneDead(t, Config{Job: "headers", Partitions: 1}, bad)
+	d := oneDead(t, pipeline.Config{Job: "headers", Partitions: 1}, bad)
 	if h := d.Header; h.Get(wire.HeaderDropped) != "6" || len(h.Get("Short")) != 3940 || h.Get(wire.HeaderSeq) != "1" || h.Get(wire.HeaderTruncated) != "" {
 		t.Errorf("headers %.300q", h)
 	}
@@ -84,12 +85,12 @@ func TestDeadLetterOfLongHeaders(t *testing.T) {
 // One message with more streams than can ever be held stops nobody.
 func TestCrowdedMessage(t *testing.T) {
 	for name, c := range map[string]struct {
-		Config
+		pipeline.Config
 		n    int
 		want string
 	}{
-		"streams": {Config{}, defaults.MaxStreams + 1, "16385 new streams"},
-		"beside":  {Config{MaxStreams: 40}, 40, "max_streams 40"}, // "good" is open
+		"streams": {pipeline.Config{}, pipeline.Defaults().MaxStreams + 1, "16385 new streams"},
+		"beside":  {pipeline.Config{MaxStreams: 40}, 40, "max_streams 40"}, // "good" is open
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -107,7 +108,7 @@ func TestHeldHeadersComeBack(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "nul", Partitions: 1}
+	c := pipeline.Config{Job: "nul", Partitions: 1}
 	odd := pipelinetest.One("s", 3, 2, 1, true).With("X-Odd", "a\x00\x00b\x00")
 	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, false), odd}, 2)
 	r := b.start(m, c)

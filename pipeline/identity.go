@@ -102,7 +102,7 @@ func (r *run) brought() brought {
 // join makes sure that this worker's model is the one that the job runs, before
 // anybody hears of the worker. A new job becomes one of this model, by one
 // message that only one worker can write.
-func (r *self) join(ctx context.Context, at owner.Server, others *members, job string, empty []byte, log *slog.Logger) error {
+func (r *self) join(ctx context.Context, at owner.Server, others *members, job string, log *slog.Logger) error {
 	own := r.entry()
 	theirs, seq, err := store.ReadEntry(ctx, at.Out, job)
 	if err != nil {
@@ -117,7 +117,7 @@ func (r *self) join(ctx context.Context, at owner.Server, others *members, job s
 	} else if err != nil {
 		return err
 	}
-	theirs, err = agree(ctx, &own, at.JS, at.Out, job, empty)
+	theirs, err = store.AgreeEntry(ctx, &own, at.JS, at.Out, job)
 	if err == nil && theirs.Source.Job != r.source.Job {
 		return otherSource(job, theirs.Source.Job, r.source.Job)
 	}
@@ -143,27 +143,6 @@ func (r *self) overtaken(ctx context.Context, at owner.Server, job string, refus
 		return refusal
 	}
 	return fmt.Errorf("%w: %w", errBegun, refusal)
-}
-
-// agree returns what a job says of itself, which becomes own where that is no
-// contradiction: in a job that says nothing, or no readout.
-func agree(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, job string, body []byte) (wire.Entry, error) {
-	for {
-		e, seq, err := store.ReadEntry(ctx, out, job)
-		if err == nil && seq == 0 {
-			e, err = recorded(ctx, own, out, job)
-		}
-		if err != nil || own.Differs(e.Identity) != "" || seq > 0 && (own.Readout == "" || e.Readout != "") {
-			return e, err
-		}
-		own.Resize = e.Resize
-		if seq > 0 {
-			own.Source = e.Source
-		}
-		if taken, err := writeEntry(ctx, js, own, job, seq, body); !taken {
-			return *own, err
-		}
-	}
 }
 
 func (r *self) entry() wire.Entry {
@@ -212,50 +191,4 @@ func (r *self) otherModel(job, what, theirs string) error {
 // nameOf words a model for people.
 func nameOf(m codec.PredictionMeta) string {
 	return fmt.Sprintf("%s (sha256 %.12s, readout %q)", m.Model, m.SHA256, m.Readout)
-}
-
-// recorded is what the partitions' records say of the model of a job without an
-// entry: what is no contradiction to own if there is any, otherwise what is one, or
-// nothing. If both are found, partitions of the other model are stopped when they are
-// claimed.
-func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, job string) (other wire.Entry, err error) {
-	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
-	if err != nil {
-		return wire.Entry{}, fmt.Errorf("pipeline: records not listed: %w", err)
-	}
-	for subject := range info.State.Subjects {
-		e, err := recordedOn(ctx, out, subject)
-		if err != nil {
-			return wire.Entry{}, err
-		}
-		if e.Network == "" {
-			continue
-		}
-		if own.Differs(e.Identity) == "" {
-			return e, nil
-		}
-		other = e
-	}
-	return other, nil
-}
-
-// recordedOn is what one partition's record says. What cannot be read says
-// nothing: who claims the partition tells.
-func recordedOn(ctx context.Context, out jetstream.Stream, subject string) (e wire.Entry, err error) {
-	raw, err := out.GetLastMsgForSubject(ctx, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return e, nil
-	}
-	if err != nil {
-		return e, fmt.Errorf("pipeline: record on %s: %w", subject, err)
-	}
-	rec, wrong := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
-	if wrong != nil {
-		return e, nil
-	}
-	e = wire.Entry{Identity: rec.Identity, Arithmetic: rec.Arithmetic, Worker: rec.Worker}
-	if meta, _, wrong := codec.DecodePredictions(raw.Data); wrong == nil {
-		e.Meta = meta
-	}
-	return e, nil
 }

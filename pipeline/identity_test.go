@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -12,12 +12,13 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -33,17 +34,17 @@ func twoModels(t *testing.T) (m, network, retrained *reservoir.Model) {
 
 // refusedFor runs a stage and wants it to end at once for another model, before
 // it is among the workers or has claimed anything.
-func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...string) {
+func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c pipeline.Config, words ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	counters := new(Counters)
-	err := (&Worker{Job: Job{Config: c, Model: m, ModelName: "other-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: counters}).Run(ctx)
-	if !errors.Is(err, ErrOtherModel) {
-		t.Fatalf("run ended with %v, want %v", err, ErrOtherModel)
+	counters := new(pipeline.Counters)
+	err := (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, ModelName: "other-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}, Counters: counters}).Run(ctx)
+	if !errors.Is(err, pipeline.ErrOtherModel) {
+		t.Fatalf("run ended with %v, want %v", err, pipeline.ErrOtherModel)
 	}
 	mentions(t, err, append(words, "another job name")...)
-	if n := counters.counts.Claims.Load(); n > 0 {
+	if n := counters.Counts().Claims.Load(); n > 0 {
 		t.Errorf("%d partitions were claimed", n)
 	}
 	s, err := b.js.Stream(t.Context(), wire.MemberStream(c.Job))
@@ -54,7 +55,7 @@ func (b *rig) refusedFor(t *testing.T, m *reservoir.Model, c Config, words ...st
 	if err != nil {
 		t.Fatal(err)
 	}
-	id, err := readoutOf(m, m.Readouts[0], formats.Input{})
+	id, err := readoutOf(m, m.Readouts[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +141,7 @@ func TestOtherModelIsRefusedWithoutEntry(t *testing.T) {
 
 // race starts a worker of each model at once, waits until each has begun or was
 // refused, and stops them.
-func (b *rig) race(t *testing.T, c Config, models ...*reservoir.Model) (began map[*reservoir.Model]int, refused int) {
+func (b *rig) race(t *testing.T, c pipeline.Config, models ...*reservoir.Model) (began map[*reservoir.Model]int, refused int) {
 	t.Helper()
 	var mu sync.Mutex
 	var ends sync.WaitGroup
@@ -151,8 +152,8 @@ func (b *rig) race(t *testing.T, c Config, models ...*reservoir.Model) (began ma
 	decided := make(chan struct{}, 2*len(models))
 	for _, model := range models {
 		ends.Go(func() {
-			s := &Worker{
-				Job: Job{Config: c, Model: model, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log},
+			s := &pipeline.Worker{
+				Job: pipeline.Job{Config: c, Model: model, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log},
 				Ready: func() {
 					mu.Lock()
 					defer mu.Unlock()
@@ -164,7 +165,7 @@ func (b *rig) race(t *testing.T, c Config, models ...*reservoir.Model) (began ma
 			mu.Lock()
 			defer mu.Unlock()
 			switch {
-			case errors.Is(err, ErrOtherModel):
+			case errors.Is(err, pipeline.ErrOtherModel):
 				refused++
 				decided <- struct{}{}
 			case err != nil:
@@ -216,17 +217,13 @@ func TestKilledBetweenEntryAndClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	killed := wire.Entry{Identity: sh.Identity(), Worker: "killed", Meta: codec.PredictionMeta{Model: "first-model", SHA256: "0123456789abcdef", Readout: "test"}}
-	if killed.Readout, err = readoutOf(m, m.Readouts[0], formats.Input{}); err != nil {
+	if killed.Readout, err = readoutOf(m, m.Readouts[0]); err != nil {
 		t.Fatal(err)
 	}
-	body, err := (&run{self: self{meta: killed.Meta}}).newEmpty()
-	if err != nil {
+	if _, err := store.WriteEntry(t.Context(), b.js, &killed, c.Job, 0); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := writeEntry(t.Context(), b.js, &killed, c.Job, 0, body); err != nil {
-		t.Fatal(err)
-	}
-	if taken, err := writeEntry(t.Context(), b.js, &killed, c.Job, 0, body); !taken || err == nil {
+	if taken, err := store.WriteEntry(t.Context(), b.js, &killed, c.Job, 0); !taken || err == nil {
 		t.Errorf("a second entry was taken (%v)", err)
 	}
 	if began, refused := b.race(t, c, network, m, retrained); began[m] != 1 || refused != 2 {
@@ -250,7 +247,7 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 		b.settle(r, 2)
 		r.stop(t)
 		for p := range 2 {
-			raw, err := Snapshot(t.Context(), b.js, job, p)
+			raw, err := operate.Snapshot(t.Context(), b.js, job, p)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -261,13 +258,13 @@ func TestImportedStatesSayTheirNetwork(t *testing.T) {
 	ours, others := exported(m, "from"), exported(network, "fromother")
 	heir := quick("heir", 2)
 	heir.InputSubject = "heir.*"
-	if err := Import(t.Context(), b.js, heir, ours[0]); err != nil {
+	if err := operate.Import(t.Context(), b.js, heir, ours[0]); err != nil {
 		t.Fatal(err)
 	}
-	if err := Import(t.Context(), b.js, heir, others[1]); !errors.Is(err, ErrOtherModel) {
+	if err := operate.Import(t.Context(), b.js, heir, others[1]); !errors.Is(err, pipeline.ErrOtherModel) {
 		t.Errorf("states of two networks imported into a job: %v", err)
 	}
-	if err := Import(t.Context(), b.js, heir, ours[1]); err != nil {
+	if err := operate.Import(t.Context(), b.js, heir, ours[1]); err != nil {
 		t.Fatal(err)
 	}
 	b.refusedFor(t, network, heir, "network")

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -77,7 +78,7 @@ func TestIdleThroughCrashes(t *testing.T) {
 	c.Idle, c.Forget = 0, 0
 	r := b.start(m, c)
 	same(t, b.await("idle", count(got)), got)
-	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 	r.stop(t)
 	if again := b.digests("idle", 2); !slices.Equal(again, sums) {
 		t.Errorf("final states %v, undisturbed %v", sums, again)

@@ -11,9 +11,13 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
+
+// ErrOtherModel is that of a worker whose model is not the one its job runs.
+var ErrOtherModel = errors.New("nothing was claimed")
 
 // How messages are read decides what samples a job has seen, and a replay must
 // see the same ones. So it is part of what a job is: the first worker stores it
@@ -23,6 +27,16 @@ import (
 // ErrOtherInput is that of a worker that would read messages in another way than
 // its job does. It comes with ErrOtherModel.
 var ErrOtherInput = errors.New("another input format")
+
+// readoutOf is the part of a job's identity that stands for a readout and for how
+// messages are read.
+func readoutOf(m *reservoir.Model, linear *readout.Linear, in formats.Input) (string, error) {
+	print, err := registry.Fingerprint(m, linear)
+	if err != nil {
+		return "", fmt.Errorf("pipeline: %w", err)
+	}
+	return registry.Identity(print, inputText(in)), nil
+}
 
 // inputText is an input as a job's entry has it: empty for Arrow.
 func inputText(in formats.Input) string {

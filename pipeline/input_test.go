@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -14,7 +14,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -94,7 +96,7 @@ func TestFormatsPredictAlike(t *testing.T) {
 			}
 			c.Input = formats.Input{Format: formats.JSON, Time: "$.else"}
 			for p := range c.Partitions {
-				v, err := (&Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}).Verify(t.Context(), b.js, p)
+				v, err := replay.Verify(t.Context(), b.js, &pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}, p)
 				if err != nil || v.Digest != v.Recorded || v.Replayed == 0 {
 					t.Errorf("verify: %+v, %v", v, err)
 				}
@@ -109,13 +111,13 @@ func TestFormatsPredictAlike(t *testing.T) {
 }
 
 // refusedInput runs a stage and wants it to end at once for another input.
-func (b *rig) refusedInput(t *testing.T, m *reservoir.Model, c Config, words ...string) {
+func (b *rig) refusedInput(t *testing.T, m *reservoir.Model, c pipeline.Config, words ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	err := (&Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}).Run(ctx)
-	if !errors.Is(err, ErrOtherModel) {
-		t.Fatalf("run ended with %v, want %v", err, ErrOtherModel)
+	err := (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}).Run(ctx)
+	if !errors.Is(err, pipeline.ErrOtherModel) {
+		t.Fatalf("run ended with %v, want %v", err, pipeline.ErrOtherModel)
 	}
 	mentions(t, err, words...)
 }
@@ -154,7 +156,7 @@ func TestJobKeepsItsInput(t *testing.T) {
 	if err != nil || e.Input != c.Input.Text() {
 		t.Fatalf("stored %q, %v", e.Input, err)
 	}
-	arrow, err := readoutOf(m, m.Readouts[0], formats.Input{})
+	arrow, err := readoutOf(m, m.Readouts[0])
 	if err != nil || arrow == e.Readout {
 		t.Error("a worker that reads Arrow would not be refused")
 	}
@@ -198,7 +200,7 @@ func TestOtherFormatIsADeadLetter(t *testing.T) {
 	c := quick("first", 1)
 	r := b.start(m, c)
 	send("a", `{"x": 1, "y": 2}`)
-	r.until(t, "a dead letter", func(s Stats) bool { return s.DeadLetters == 1 })
+	r.until(t, "a dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 })
 	dead := b.deadLetters("first")
 	mentions(t, errors.New(dead[0].Reason), "looks like JSON", `{\"x\": 1`, "input.format: json (or auto)")
 	r.stop(t)
@@ -210,7 +212,7 @@ func TestOtherFormatIsADeadLetter(t *testing.T) {
 	b.publishOn("any.", pipelinetest.Packet{Key: "a", Raw: []byte(`[{"x":1,"y":-1},{"x":1,"y":-1,"end":true}]`)})
 	got := b.await("second", 1)
 	b.publishOn("any.", pipelinetest.Packet{Key: "a", Raw: []byte(`{"temp":1,"speed":{"mean":2}}`)})
-	r.until(t, "a dead letter", func(s Stats) bool { return s.DeadLetters == 1 })
+	r.until(t, "a dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 })
 	r.stop(t)
 	mentions(t, errors.New(b.deadLetters("second")[0].Reason), `no channel "x"`, "temp, speed.mean", "input.channels")
 	expected := alone(t, m, codec.Reject, pipelinetest.One("a", 0, 5, 1, true))

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"bytes"
@@ -14,9 +14,12 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/engine"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -37,13 +40,13 @@ func TestJobFromOutside(t *testing.T) {
 		t.Fatalf("job: %v", err)
 	}
 	verified := 0
-	check := &Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}
+	check := &pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}
 	for p := range 3 {
 		s, err := j.Status(t.Context(), p)
 		if err != nil || s.Owner == "" || s.Epoch != 1 {
 			t.Errorf("while it runs: %+v, %v", s, err)
 		}
-		v, err := check.Verify(t.Context(), b.js, p)
+		v, err := replay.Verify(t.Context(), b.js, check, p)
 		if err != nil || v.Digest != v.Recorded {
 			t.Errorf("verify while it runs: %+v, %v", v, err)
 		}
@@ -59,7 +62,7 @@ func TestJobFromOutside(t *testing.T) {
 		if err != nil || s.Owner != "" || s.Lag != 0 || s.SnapshotSeq != s.InSeq || s.SnapshotBytes == 0 {
 			t.Errorf("after its release: %+v, %v", s, err)
 		}
-		raw, err := Snapshot(t.Context(), b.js, j.Name(), p)
+		raw, err := operate.Snapshot(t.Context(), b.js, j.Name(), p)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -68,14 +71,14 @@ func TestJobFromOutside(t *testing.T) {
 			t.Fatalf("state: %v", err)
 		}
 		streamsSeen += len(st.Streams)
-		if part, _, err := CheckImport(Config{Partitions: 3}, raw); part != p || err != nil {
+		if part, _, err := operate.CheckImport(pipeline.Config{Partitions: 3}, raw); part != p || err != nil {
 			t.Errorf("partition %d, %v, want %d", part, err, p)
 		}
-		mentions(t, Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 4096}, raw), "with 4096 partitions its key", "set stage.partitions")
-		if err := Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 3}, raw); err != nil {
+		mentions(t, operate.Import(t.Context(), b.js, pipeline.Config{Job: "heir", InputSubject: "other.*", Partitions: 4096}, raw), "with 4096 partitions its key", "set stage.partitions")
+		if err := operate.Import(t.Context(), b.js, pipeline.Config{Job: "heir", InputSubject: "other.*", Partitions: 3}, raw); err != nil {
 			t.Fatal(err)
 		}
-		mentions(t, Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 3}, raw), "already started")
+		mentions(t, operate.Import(t.Context(), b.js, pipeline.Config{Job: "heir", InputSubject: "other.*", Partitions: 3}, raw), "already started")
 	}
 	if streamsSeen != 9 {
 		t.Errorf("%d streams in the snapshots, want 9", streamsSeen)
@@ -97,7 +100,7 @@ func TestJobFromOutside(t *testing.T) {
 
 	broken := *check
 	broken.Model = pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Count, Length: 9}) // not the stage's model
-	_, err = broken.Verify(t.Context(), b.js, 0)
+	_, err = replay.Verify(t.Context(), b.js, &broken, 0)
 	mentions(t, err, "another network than this worker's")
 	_, err = admin.Open(t.Context(), b.js, "nosuch")
 	mentions(t, err, "nosuch")
@@ -277,13 +280,13 @@ func TestImportedHeldMessageIsItsOwnDeadLetter(t *testing.T) {
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false), bad("a", 3, "bad 3"), bad("a", 4, "bad 4")}) // inputs 2 and 3 wait
 	b.settle(r, 3)
 	r.stop(t)
-	raw, err := Snapshot(t.Context(), b.js, "old", 0)
+	raw, err := operate.Snapshot(t.Context(), b.js, "old", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	heir := quick("heir", 1)
 	heir.InputSubject = "other.*"
-	if err := Import(t.Context(), b.js, heir, raw); err != nil {
+	if err := operate.Import(t.Context(), b.js, heir, raw); err != nil {
 		t.Fatal(err)
 	}
 	r = b.start(m, heir)
@@ -311,7 +314,7 @@ func TestStatesOfIdlePartitions(t *testing.T) {
 	b.publish([]pipelinetest.Packet{pipelinetest.One(open, 1, 2, 1, false), pipelinetest.One(ended, 1, 2, 1, true)})
 	b.settle(r, 2)
 	r.stop(t)
-	raw, err := Snapshot(t.Context(), b.js, "calm", 1)
+	raw, err := operate.Snapshot(t.Context(), b.js, "calm", 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -322,7 +325,7 @@ func TestStatesOfIdlePartitions(t *testing.T) {
 	if err != nil || len(s.Streams) != 1 || s.Streams[0].ID != ended || s.Streams[0].Rows[0] != nil {
 		t.Errorf("state %+v, %v, want one stream between two sequences", s, err)
 	}
-	if err := Import(t.Context(), b.js, Config{Job: "heir", InputSubject: "other.*", Partitions: 2}, raw); err != nil {
+	if err := operate.Import(t.Context(), b.js, pipeline.Config{Job: "heir", InputSubject: "other.*", Partitions: 2}, raw); err != nil {
 		t.Error(err)
 	}
 	raw[64+3] = 0x7f // words

@@ -1,11 +1,13 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
 	"github.com/eusn-stream/eusn-stream/internal/engine"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -27,7 +29,7 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	b := newRig(t)
 	c := quick("rest", 1)
 	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true), pipelinetest.One("b", 1, 3, 2, true)}, 2)
-	raw, err := Snapshot(t.Context(), b.js, c.Job, 0)
+	raw, err := operate.Snapshot(t.Context(), b.js, c.Job, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,8 +40,8 @@ func TestStatesAtRestOfAWideNetwork(t *testing.T) {
 	if err != nil || len(s.Streams) != 2 || s.Streams[0].LastSeq != 1 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	heir := Config{Job: "heir", InputSubject: "other.*", Partitions: 1}
-	if err := Import(t.Context(), b.js, heir, raw); err != nil {
+	heir := pipeline.Config{Job: "heir", InputSubject: "other.*", Partitions: 1}
+	if err := operate.Import(t.Context(), b.js, heir, raw); err != nil {
 		t.Fatal(err)
 	}
 	heir.Lease, heir.StopTimeout = c.Lease, c.StopTimeout

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -19,7 +20,7 @@ func TestDuplicates(t *testing.T) {
 	packets, sent := pipelinetest.Mixed(streams, 2)
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	r := b.start(m, Config{Job: "dup", Partitions: 3})
+	r := b.start(m, pipeline.Config{Job: "dup", Partitions: 3})
 	var doubled []pipelinetest.Packet
 	for i, p := range packets {
 		doubled = append(doubled, p)
@@ -44,7 +45,7 @@ func TestDuplicates(t *testing.T) {
 func TestGapsAndDeadLetters(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	r := b.start(m, Config{Job: "bad", Partitions: 2, Reorder: -1})
+	r := b.start(m, pipeline.Config{Job: "bad", Partitions: 2, Reorder: -1})
 	nan := pipelinetest.One("nan", 2, 2, 1, false)
 	nan.Batch.X = []float32{1, 2, pipelinetest.NaN, 4}
 	huge := pipelinetest.One("huge", 2, 1, 1e20, false)
@@ -106,7 +107,7 @@ func TestGapsAndDeadLetters(t *testing.T) {
 func TestIntegrityLasts(t *testing.T) {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked, Early: 2})
 	b := newRig(t)
-	c := Config{Job: "lasts", Partitions: 1}
+	c := pipeline.Config{Job: "lasts", Partitions: 1}
 	r := b.start(m, c)
 	bad := pipelinetest.Packet{Key: "a", Seq: 2, Raw: []byte("this is not Arrow")}
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 2, 1, false), bad, pipelinetest.One("a", 3, 2, 1, false)})
@@ -132,7 +133,7 @@ func TestDeadLettersOnce(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
 	for run := range 2 {
-		r := b.start(m, Config{Job: "dlq", Partitions: 1, StopTimeout: 50 * time.Millisecond})
+		r := b.start(m, pipeline.Config{Job: "dlq", Partitions: 1, StopTimeout: 50 * time.Millisecond})
 		if run == 0 {
 			b.publish([]pipelinetest.Packet{{Key: "a", Seq: 1, Raw: []byte("x")}, pipelinetest.One("a", 2, 1, 1, false)})
 		}

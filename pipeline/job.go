@@ -30,9 +30,8 @@ type Job struct {
 	Dial func(ctx context.Context, name string) (*nats.Conn, error)
 	Log  *slog.Logger // optional
 
-	keep       time.Duration           // how long what a record names no more is kept; 0 = keepReplaced, less = not
-	clock      func() time.Time        // what leases read; nil = time.Now
-	resizeHook func(what string) error // what a test does before a step of Resize
+	keep  time.Duration    // how long what a record names no more is kept; 0 = keepReplaced, less = not
+	clock func() time.Time // what leases read; nil = time.Now
 }
 
 // EngineFactory makes an engine with a pool of slots for a network. A shard

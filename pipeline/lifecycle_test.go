@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -58,7 +59,7 @@ func TestNothingLeaks(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := &rig{t: t, srv: srv, nc: nc, js: js, log: testLog(t)}
-	r := b.start(m, Config{Job: "leak", Partitions: 16})
+	r := b.start(m, pipeline.Config{Job: "leak", Partitions: 16})
 	list, _ := series(10, 5, true)
 	if _, err := (producer.Publisher{Channels: m.Channels}).Publish(t.Context(), nc, producer.FromSlice(list)); err != nil {
 		t.Fatal(err)
@@ -105,7 +106,7 @@ func TestEngineFailureStopsTheStage(t *testing.T) {
 		"BUG: on fire": func() error { panic("on fire") },
 	} {
 		b := newRig(t)
-		c := Config{Job: "broken", Partitions: 2, Shards: 1, RowBudget: 10}
+		c := pipeline.Config{Job: "broken", Partitions: 2, Shards: 1, RowBudget: 10}
 		failing := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 			e, err := pipelinetest.Generic(net, slots)
 			return &broken{Engine: e, how: how}, err
@@ -132,22 +133,22 @@ func TestStageRefuses(t *testing.T) {
 	}
 	noEngine := func(*reservoir.Network, int) (reservoir.Engine, error) { return nil, errors.New("no such device") }
 	for _, c := range []struct {
-		s    Worker
+		s    pipeline.Worker
 		want string
 	}{
-		{Worker{Job: Job{Dial: b.dial, NewEngine: pipelinetest.Generic}}, "without model"},
-		{Worker{Job: Job{Model: &headless, Dial: b.dial, NewEngine: pipelinetest.Generic}}, "no readout"},
-		{Worker{Job: Job{Model: &badPolicy, Dial: b.dial, NewEngine: pipelinetest.Generic}}, "sometimes"},
-		{Worker{Job: Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Readout: "other"}}}, `"other"`},
-		{Worker{Job: Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: Config{Partitions: -2}}}, "Partitions is -2"},
-		{Worker{Job: Job{Model: good, Dial: away, NewEngine: pipelinetest.Generic}}, "127.0.0.1:1"},
-		{Worker{Job: Job{Model: good, Dial: b.dial, NewEngine: noEngine}}, "no such device"},
+		{pipeline.Worker{Job: pipeline.Job{Dial: b.dial, NewEngine: pipelinetest.Generic}}, "without model"},
+		{pipeline.Worker{Job: pipeline.Job{Model: &headless, Dial: b.dial, NewEngine: pipelinetest.Generic}}, "no readout"},
+		{pipeline.Worker{Job: pipeline.Job{Model: &badPolicy, Dial: b.dial, NewEngine: pipelinetest.Generic}}, "sometimes"},
+		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: pipeline.Config{Readout: "other"}}}, `"other"`},
+		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic, Config: pipeline.Config{Partitions: -2}}}, "Partitions is -2"},
+		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: away, NewEngine: pipelinetest.Generic}}, "127.0.0.1:1"},
+		{pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dial, NewEngine: noEngine}}, "no such device"},
 	} {
 		mentions(t, c.s.Run(t.Context()), c.want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := (&Worker{Job: Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic}}).Run(ctx); err != nil {
+	if err := (&pipeline.Worker{Job: pipeline.Job{Model: good, Dial: b.dial, NewEngine: pipelinetest.Generic}}).Run(ctx); err != nil {
 		t.Errorf("stopped before it began: %v", err)
 	}
 }
@@ -159,7 +160,7 @@ func TestHeadByName(t *testing.T) {
 	second.Name, second.Classes = "second", []string{"no", "yes"}
 	m.Readouts = append(m.Readouts, &second)
 	b := newRig(t)
-	b.answer(m, Config{Job: "several", Partitions: 1, Readout: "second"}, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true)}, 1)
+	b.answer(m, pipeline.Config{Job: "several", Partitions: 1, Readout: "second"}, []pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, true)}, 1)
 	got := b.predictions("several")["a"][0]
 	only := *m
 	only.Readouts = []*readout.Linear{&second}

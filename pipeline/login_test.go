@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -23,6 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -100,7 +101,7 @@ func TestJobInLinkedDomain(t *testing.T) {
 				_, err := other.nc.Request(wire.RowSubject("twice", 0, 0), nil, time.Second)
 				return err == nil
 			})
-			s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: other.dial}}
+			s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: other.dial}}
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
 			defer cancel()
 			mentions(t, s.Run(ctx), "twice", "domain \"edge\"", "another name")

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -33,7 +34,7 @@ func TestLostInputIsFlagged(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "loss", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	c := pipeline.Config{Job: "loss", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 	r := b.start(m, c)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("n", 1, 2, 1, false), pipelinetest.One("a", 0, 2, 1, false), pipelinetest.One("b", 0, 2, 2, true)}) // a and n are in the middle of a sequence, n numbers its messages
 	b.settle(r, 3)
@@ -73,7 +74,7 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "halves", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	c := pipeline.Config{Job: "halves", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 	b.answer(m, c, sequences("s", 1, 1), 1)
 	b.publish(sequences("s", 1, 2))
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
@@ -96,7 +97,7 @@ func TestLostInputOfASplitCommit(t *testing.T) {
 	b.publish(sequences("s", 3, 3))
 	b.expire(c.Job)
 	r := b.start(m, c)
-	r.until(t, "all of the input", func(s Stats) bool { return s.Messages == 3 })
+	r.until(t, "all of the input", func(s pipeline.Stats) bool { return s.Messages == 3 })
 	r.stop(t)
 	_, rec = b.last(c.Job, 0)
 	if want := (wire.Position{InSeq: 5, Outs: 6}); rec.Position != want {
@@ -112,7 +113,7 @@ func TestLostInputThenSilence(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "hush", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	c := pipeline.Config{Job: "hush", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("n", 1, 2, 1, false)}, 1)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("n", 2, 2, 1, false)})
 	b.purgeTo(c.Job, 2)
@@ -131,7 +132,7 @@ func TestInputWithoutBeginning(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "late", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
+	c := pipeline.Config{Job: "late", Partitions: 1, Lease: 600 * time.Millisecond, StopTimeout: 300 * time.Millisecond}
 	b.start(m, c).stop(t)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, false), pipelinetest.One("a", 0, 2, 2, false)})
 	b.purgeTo(c.Job, 1)
@@ -155,7 +156,7 @@ func TestLostInputUnderStage(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "lag", Partitions: 64, Shards: 1, Lease: 300 * time.Millisecond, RowBudget: 1, MaxMessage: 64 << 10, StopTimeout: 300 * time.Millisecond}
+	c := pipeline.Config{Job: "lag", Partitions: 64, Shards: 1, Lease: 300 * time.Millisecond, RowBudget: 1, MaxMessage: 64 << 10, StopTimeout: 300 * time.Millisecond}
 	gate := make(chan struct{})
 	closed := func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		e, err := pipelinetest.Generic(net, slots)
@@ -171,7 +172,7 @@ func TestLostInputUnderStage(t *testing.T) {
 	}
 	b.publish(body)
 	b.purgeTo(c.Job, sent-11)
-	part := r.counters.running.Load().view.Load().owned[wire.PartitionOf("a", 64)]
+	part := r.counters.Owned()[wire.PartitionOf("a", 64)]
 	// A consumer that was made since then has told it already: the partition leaves
 	// the common one while its shard is stuck.
 	for end := time.Now().Add(patience); !part.Input.Doubt.Load() && part.Input.Came.Load().Seq < sent-10; time.Sleep(time.Millisecond) {
@@ -180,7 +181,7 @@ func TestLostInputUnderStage(t *testing.T) {
 		}
 	}
 	close(gate)
-	n := r.until(t, "the end", func(s Stats) bool { return s.Losses > 0 && part.Input.Came.Load().Seq == sent && s.Lag == 0 })
+	n := r.until(t, "the end", func(s pipeline.Stats) bool { return s.Losses > 0 && part.Input.Came.Load().Seq == sent && s.Lag == 0 })
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 0, 2, 1, true)}) // nothing was lost before it
 	got := b.await(c.Job, int(n.Predictions)+1)["a"]
 	r.stop(t)
@@ -215,7 +216,7 @@ func TestSilenceIsNoLoss(t *testing.T) {
 	t.Parallel()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	c := Config{Job: "silent", Partitions: 2, InputMaxAge: time.Hour, Lease: 300 * time.Millisecond, StopTimeout: patience} // both partitions must be released, however slow the machine
+	c := pipeline.Config{Job: "silent", Partitions: 2, InputMaxAge: time.Hour, Lease: 300 * time.Millisecond, StopTimeout: patience} // both partitions must be released, however slow the machine
 	keys := map[int]string{}
 	for i := 0; len(keys) < 2; i++ {
 		keys[wire.PartitionOf(fmt.Sprint("k", i), 2)] = fmt.Sprint("k", i)

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -6,61 +6,58 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats.go/jetstream"
-
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // A NATS stream that is deleted, created again or cut short under a running stage
 // ends the stage with the reason: what its consumers would do is wait.
 func TestStreamsLostUnderStage(t *testing.T) {
-	makeAnew := func(t *testing.T, b *rig, c Config) {
+	makeAnew := func(t *testing.T, b *rig, c pipeline.Config) {
 		if err := b.js.DeleteStream(t.Context(), wire.InputStream(c.Job)); err != nil {
 			t.Fatal(err)
 		}
-		if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().layout(), slog.New(slog.DiscardHandler)); err != nil {
+		if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().Layout(), slog.New(slog.DiscardHandler)); err != nil {
 			t.Fatal(err)
 		}
 		b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // its number in the input is one the stage has read
 	}
 	for name, lose := range map[string]struct {
-		how  func(t *testing.T, b *rig, r *running, c Config)
+		how  func(t *testing.T, b *rig, r *running, c pipeline.Config)
 		want string
 	}{
-		"input deleted": {func(t *testing.T, b *rig, _ *running, c Config) {
+		"input deleted": {func(t *testing.T, b *rig, _ *running, c pipeline.Config) {
 			if err := b.js.DeleteStream(t.Context(), wire.InputStream(c.Job)); err != nil {
 				t.Fatal(err)
 			}
 		}, "LOST-IN is gone: search the server's log"},
-		"input created again": {func(t *testing.T, b *rig, _ *running, c Config) { makeAnew(t, b, c) }, "LOST-IN was deleted and created again"},
-		"output deleted": {func(t *testing.T, b *rig, _ *running, c Config) {
+		"input created again": {func(t *testing.T, b *rig, _ *running, c pipeline.Config) { makeAnew(t, b, c) }, "LOST-IN was deleted and created again"},
+		"output deleted": {func(t *testing.T, b *rig, _ *running, c pipeline.Config) {
 			if err := b.js.DeleteStream(t.Context(), wire.OutputStream(c.Job)); err != nil {
 				t.Fatal(err)
 			}
 			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 1, true)}) // whose commit must not hold up the end
 		}, "LOST-OUT is gone"},
-		"input cut short": {func(t *testing.T, b *rig, r *running, c Config) {
-			for _, tn := range r.counters.running.Load().view.Load().owned {
+		"input cut short": {func(t *testing.T, b *rig, r *running, c pipeline.Config) {
+			for _, tn := range r.counters.Owned() {
 				at := tn.Input.Came.Load()
 				tn.Input.Came.Store(wire.Place{Seq: at.Seq + 7, Stored: at.Stored}) // as if the server had lost seven messages
 			}
 		}, "the input lost its last messages"},
-		"input put back from a backup": {func(t *testing.T, b *rig, r *running, c Config) {
-			for _, tn := range r.counters.running.Load().view.Load().owned {
+		"input put back from a backup": {func(t *testing.T, b *rig, r *running, c pipeline.Config) {
+			for _, tn := range r.counters.Owned() {
 				tn.Input.Came.Stored.Add(1) // as if another message had been read there
 			}
-			r.counters.counts.Resets.Add(1) // as when the server was away
+			r.counters.Counts().Resets.Add(1) // as when the server was away
 		}, "the input has other messages than before (a restored backup? a power failure?)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			b := newRig(t)
-			c := Config{Job: "lost", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 30 * time.Second}
+			c := pipeline.Config{Job: "lost", Partitions: 1, Lease: 300 * time.Millisecond, StopTimeout: 30 * time.Second}
 			r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
 			b.settle(r, 1)
@@ -75,12 +72,12 @@ func TestStreamsLostUnderStage(t *testing.T) {
 func TestKeysThatAreWildcards(t *testing.T) {
 	t.Parallel()
 	b, book := newLoggedRig(t)
-	c := Config{Job: "wild", Partitions: 2, Lease: 300 * time.Millisecond}
+	c := pipeline.Config{Job: "wild", Partitions: 2, Lease: 300 * time.Millisecond}
 	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("*", 0, 2, 1, true), pipelinetest.One(">", 0, 2, 1, true), pipelinetest.One("a*b", 0, 2, 1, true)})
 	b.settle(r, 1)
 	const told = "belong to no partition"
-	r.until(t, "both told", func(Stats) bool { return book.Lines("messages=2") > 0 })
+	r.until(t, "both told", func(pipeline.Stats) bool { return book.Lines("messages=2") > 0 })
 	before := book.Lines(told)
 	time.Sleep(3 * c.Lease)
 	r.stop(t)
@@ -89,23 +86,6 @@ func TestKeysThatAreWildcards(t *testing.T) {
 	}
 	if got := len(b.predictions(c.Job)["a*b"]); got != 1 {
 		t.Errorf("%d predictions of a*b, want 1", got)
-	}
-}
-
-// What is wrong must be wrong for two looks, in a cluster for staleGrace.
-func TestWatchLooksTwice(t *testing.T) {
-	w := &streamMonitor{wrong: map[string]time.Time{}}
-	if w.lasts("a", true, false) || w.lasts("a", false, false) || w.lasts("a", true, false) || !w.lasts("a", true, false) {
-		t.Error("alone: want the second of two looks in a row")
-	}
-	for range 2 {
-		if w.lasts("b", true, true) {
-			t.Error("clustered: a new leader's past taken for a loss")
-		}
-	}
-	w.wrong["b"] = time.Now().Add(-store.StaleGrace - time.Second)
-	if !w.lasts("b", true, true) {
-		t.Error("clustered: a loss that stays is none")
 	}
 }
 
@@ -121,7 +101,7 @@ func TestConsumerThatDeliversNothing(t *testing.T) {
 		t.Run(fmt.Sprint(partitions), func(t *testing.T) {
 			t.Parallel()
 			b, book := newLoggedRig(t)
-			c := Config{Job: "quiet", Partitions: partitions, Lease: 300 * time.Millisecond}
+			c := pipeline.Config{Job: "quiet", Partitions: partitions, Lease: 300 * time.Millisecond}
 			r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), c)
 			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 1, 2, 1, true)})
 			b.settle(r, 1)
@@ -144,7 +124,7 @@ func TestConsumerThatDeliversNothing(t *testing.T) {
 			}
 			b.publish([]pipelinetest.Packet{pipelinetest.One("s", 2, 2, 2, true)})
 			// Not settled: the new claim takes the first message into account once more.
-			r.until(t, "both predictions", func(s Stats) bool { return s.Predictions >= 2 })
+			r.until(t, "both predictions", func(s pipeline.Stats) bool { return s.Predictions >= 2 })
 			r.stop(t)
 			if got := len(b.predictions(c.Job)["s"]); got != 2 {
 				t.Errorf("%d predictions, want 2", got)
@@ -153,47 +133,5 @@ func TestConsumerThatDeliversNothing(t *testing.T) {
 				t.Error("the log does not say why the partition was claimed again")
 			}
 		})
-	}
-}
-
-// Almost as many consumers as there may be are told once, and again after there were
-// fewer; the figures are those of the NATS stream with less room.
-func TestFewConsumersLeft(t *testing.T) {
-	book := &pipelinetest.LogBook{}
-	w := newMonitor(&owner.Worker{Log: book.Logger()}, nil, nil, nil)
-	for i, step := range []struct {
-		in, out int
-		want    crowd
-		told    int
-	}{{8, 0, crowd{8, 10}, 0}, {9, 3, crowd{9, 10}, 1}, {10, 3, crowd{10, 10}, 1}, {1, 4, crowd{4, 4}, 2}, {1, 0, crowd{1, 10}, 2}, {9, 0, crowd{9, 10}, 3}, {0, 0, crowd{0, 4}, 3}} {
-		var full crowd
-		for name, has := range map[string]int{"J-IN": step.in, "J-OUT": step.out} {
-			limit := map[string]int{"J-IN": 10, "J-OUT": 4}[name]
-			full = full.fuller(w.consumers(&jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: name, MaxConsumers: limit}, State: jetstream.StreamState{Consumers: has}}))
-		}
-		if full.has != step.want.has || full.has > 0 && full != step.want || book.Lines("almost as many consumers") != step.told {
-			t.Errorf("look %d: %+v, told %d times; want %+v", i+1, full, book.Lines("almost as many consumers"), step)
-		}
-	}
-}
-
-// A replica that stays behind is told once, and so is that it is current again.
-func TestReplicasBehind(t *testing.T) {
-	book := &pipelinetest.LogBook{}
-	w := newMonitor(&owner.Worker{Log: book.Logger(), Counters: new(stats.Counters)}, nil, nil, nil)
-	look := func(current bool) {
-		w.replicas(&jetstream.StreamInfo{Config: jetstream.StreamConfig{Name: "J-OUT"}, Cluster: &jetstream.ClusterInfo{Replicas: []*jetstream.PeerInfo{{Name: "n1", Current: true}, {Name: "n2", Current: current, Lag: 7}}}})
-		for what := range w.wrong { // time passes
-			w.wrong[what] = w.wrong[what].Add(-store.StaleGrace)
-		}
-	}
-	for i, step := range []struct {
-		current             bool
-		behind, told, again int
-	}{{false, 0, 0, 0}, {true, 0, 0, 0}, {false, 0, 0, 0}, {false, 1, 1, 0}, {false, 1, 1, 0}, {true, 0, 1, 1}, {true, 0, 1, 1}} {
-		look(step.current)
-		if n, told, again := int(w.worker.Counters.Server.Behind.Load()), book.Lines("is not current"), book.Lines("current again"); n != step.behind || told != step.told || again != step.again {
-			t.Errorf("look %d: %d behind, told %d times, current again %d times; want %v", i+1, n, told, again, step)
-		}
 	}
 }

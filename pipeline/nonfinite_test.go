@@ -1,10 +1,11 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -17,7 +18,7 @@ type policyRun struct {
 	crash     bool
 }
 
-func (b *rig) policyRuns(t *testing.T, m *reservoir.Model, c Config, runs []policyRun) []codec.Prediction {
+func (b *rig) policyRuns(t *testing.T, m *reservoir.Model, c pipeline.Config, runs []policyRun) []codec.Prediction {
 	t.Helper()
 	sent := 0
 	for _, run := range runs {
@@ -104,7 +105,7 @@ func TestNonFiniteChangedAfterCrash(t *testing.T) {
 		t.Fatalf("%+v: the test has lost its subject", last)
 	}
 	c.NonFinite = codec.Hold
-	err := (&Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}).Run(t.Context())
+	err := (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}).Run(t.Context())
 	mentions(t, err, "digest", "non_finite", "set these settings back")
 	b.expire("change")
 	c.NonFinite = "reject"

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/parts"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -35,7 +36,7 @@ func TestDiskFull(t *testing.T) {
 	}
 	b := rigOf(t, srv)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := Config{Job: "disk", Partitions: 1, StopTimeout: 50 * time.Millisecond}
+	c := pipeline.Config{Job: "disk", Partitions: 1, StopTimeout: 50 * time.Millisecond}
 	r := b.start(m, c)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 3, 1, false)})
 	b.settle(r, 1)

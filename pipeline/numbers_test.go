@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -6,7 +6,10 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -61,10 +64,10 @@ func TestNumbersThroughCrashes(t *testing.T) {
 	wrong["its classes are"] = b.published("numbers", m, "temperature")
 	m.Readouts = m.Readouts[:2]
 	for want, fingerprint := range wrong {
-		_, err := Promote(t.Context(), b.js, "numbers", fingerprint, false, "a")
+		_, err := operate.Promote(t.Context(), b.js, "numbers", operate.PromoteOptions{Readout: fingerprint, Who: "a"})
 		pipelinetest.Mentions(t, err, want, "start a new job")
 	}
-	if _, err := Promote(t.Context(), b.js, "numbers", b.published("numbers", m, "b"), false, "a"); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "numbers", operate.PromoteOptions{Readout: b.published("numbers", m, "b"), Who: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	b.taken("numbers")
@@ -83,7 +86,7 @@ func TestNumbersThroughCrashes(t *testing.T) {
 		}
 	}
 	got := named(t, m, b.await("numbers", want))
-	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 	r.stop(t)
 	checkReadouts(t, m, got, alones)
 	for key, ps := range got {
@@ -96,8 +99,8 @@ func TestNumbersThroughCrashes(t *testing.T) {
 		}
 	}
 	for p := range 2 {
-		s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
-		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
+		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+		if v, err := replay.Verify(t.Context(), b.js, &s.Job, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
 	}

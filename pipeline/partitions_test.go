@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -15,10 +16,10 @@ import (
 func TestPartitionsAreTheJobs(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	owns := func(c Config, want int64) {
+	owns := func(c pipeline.Config, want int64) {
 		t.Helper()
 		r := b.start(m, c)
-		r.until(t, fmt.Sprint(want, " partitions"), func(s Stats) bool { return s.Owned == want })
+		r.until(t, fmt.Sprint(want, " partitions"), func(s pipeline.Stats) bool { return s.Owned == want })
 		r.stop(t)
 		if n, err := store.PartitionsOf(t.Context(), b.js, c.Job); err != nil || int64(n) != want {
 			t.Errorf("the job has %d partitions (%v), want %d", n, err, want)
@@ -26,9 +27,9 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 	}
 	owns(quick("stated", 70), 70)
 	owns(quick("stated", 0), 70)
-	refused := func(c Config, says ...string) {
+	refused := func(c pipeline.Config, says ...string) {
 		t.Helper()
-		mentions(t, (&Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}).Run(t.Context()), says...)
+		mentions(t, (&pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}).Run(t.Context()), says...)
 	}
 	refused(quick("stated", 16), "partition(70,1)", "partition(16,1)", "eusn-stream job resize")
 	many := quick("stated", 0)
@@ -37,13 +38,13 @@ func TestPartitionsAreTheJobs(t *testing.T) {
 
 	fresh := quick("fresh", 0)
 	fresh.InputSubject = "fresh.*"
-	owns(fresh, DefaultPartitions)
+	owns(fresh, pipeline.DefaultPartitions)
 	machine := quick("machine", 0)
 	machine.InputSubject = "machine.*"
-	if _, err := ensure(t.Context(), b.js, machine, EmbeddedPartitions, b.log); err != nil {
+	if _, err := pipeline.Ensure(t.Context(), b.js, machine, pipeline.EmbeddedPartitions, b.log); err != nil {
 		t.Fatal(err)
 	}
-	owns(machine, EmbeddedPartitions)
+	owns(machine, pipeline.EmbeddedPartitions)
 }
 
 // Of workers that make a job together, the quickest decides how many partitions
@@ -57,7 +58,7 @@ func TestPartitionsOfTheQuickest(t *testing.T) {
 		for i := range got {
 			wg.Go(func() {
 				<-begin
-				c, err := ensure(t.Context(), b.js, Config{Job: fmt.Sprint("job", round), InputSubject: fmt.Sprintf("in%d.*", round), Shards: 1}, 3+i, b.log)
+				c, err := pipeline.Ensure(t.Context(), b.js, pipeline.Config{Job: fmt.Sprint("job", round), InputSubject: fmt.Sprintf("in%d.*", round), Shards: 1}, 3+i, b.log)
 				if err != nil {
 					t.Errorf("round %d: %v", round, err)
 				}

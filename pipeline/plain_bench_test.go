@@ -1,6 +1,6 @@
 //go:build unix
 
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -15,6 +15,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -25,7 +26,7 @@ import (
 // expectation, no record headers, no digest, no snapshot, no membership, and
 // would lose or repeat predictions and states at the first fault.
 type plainStage struct {
-	counters Counters
+	counters pipeline.Counters
 	wg       sync.WaitGroup
 	stop     context.CancelFunc
 	readers  []jetstream.ConsumeContext
@@ -35,7 +36,7 @@ type plainStage struct {
 // plainPending is how many messages of predictions may be unacknowledged.
 const plainPending = 512
 
-func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *plainStage {
+func (b *rig) startPlain(m *reservoir.Model, c pipeline.Config, engine pipeline.EngineFactory) *plainStage {
 	b.t.Helper()
 	c = c.WithDefaults()
 	ctx, stop := context.WithCancel(context.Background())
@@ -45,7 +46,7 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	per := (c.Partitions + c.Shards - 1) / c.Shards
 	var shards []*shard.Shard
 	for range c.Shards {
-		sh, err := shard.New(c.shard(), m, m.Readouts[0], engine, &s.counters.counts, b.log)
+		sh, err := shard.New(c.Shard(), m, m.Readouts[0], engine, s.counters.Counts(), b.log)
 		if err != nil {
 			b.t.Fatal(err)
 		}
@@ -64,7 +65,7 @@ func (b *rig) startPlain(m *reservoir.Model, c Config, engine EngineFactory) *pl
 	pull, _ := owner.PullBytes(c.Partitions, c.MaxMessage)
 	for p := range c.Partitions {
 		w := &owner.Worker{
-			Job: c.Job, Log: b.log, Counters: &s.counters.counts, Safeguards: owner.Safeguards{Trusting: true},
+			Job: c.Job, Log: b.log, Counters: s.counters.Counts(), Safeguards: owner.Safeguards{Trusting: true},
 			Server: owner.Server{Snaps: &store.Snapshots{}},
 		}
 		t := owner.New(ctx, w, shards[p%c.Shards], p, p/c.Shards)
@@ -121,13 +122,13 @@ func (s *plainStage) publish(t testing.TB, job string, e *owner.Splitter, in <-c
 					t.Error(err)
 					return
 				}
-				s.counters.counts.Predictions.Add(uint64(to - from))
-				s.counters.counts.Commits.Add(1)
+				s.counters.Counts().Predictions.Add(uint64(to - from))
+				s.counters.Counts().Commits.Add(1)
 				from = to
 			}
 		}
-		s.counters.counts.Messages.Add(uint64(b.Fx.Used))
-		s.counters.counts.Rows.Add(uint64(b.Fx.Rows))
+		s.counters.Counts().Messages.Add(uint64(b.Fx.Used))
+		s.counters.Counts().Rows.Add(uint64(b.Fx.Rows))
 		free <- b
 	}
 }

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"cmp"
@@ -13,11 +13,13 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
@@ -62,7 +64,7 @@ func byName(t testing.TB, m *reservoir.Model) map[string]*readout.Linear {
 	t.Helper()
 	all := map[string]*readout.Linear{}
 	for _, l := range m.Readouts {
-		name, err := readoutOf(m, l, formats.Input{})
+		name, err := readoutOf(m, l)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -72,12 +74,12 @@ func byName(t testing.TB, m *reservoir.Model) map[string]*readout.Linear {
 }
 
 // taken waits until every partition has taken the job's newest promotion.
-func (b *rig) taken(job string) Promotions {
+func (b *rig) taken(job string) operate.Promotions {
 	b.t.Helper()
-	var all Promotions
+	var all operate.Promotions
 	pipelinetest.Until(b.t, "the promotion is in every partition", func() bool {
 		var err error
-		if all, err = PromotionsOf(b.t.Context(), b.js, job); err != nil {
+		if all, err = operate.PromotionsOf(b.t.Context(), b.js, job); err != nil {
 			b.t.Fatal(err)
 		}
 		return all.Complete()
@@ -152,9 +154,9 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 		more()
 		var err error
 		if round%3 == 2 {
-			_, err = Rollback(t.Context(), b.js, "promote", false, "anna")
+			_, err = operate.Promote(t.Context(), b.js, "promote", operate.PromoteOptions{Who: "anna"})
 		} else {
-			_, err = Promote(t.Context(), b.js, "promote", b.published("promote", m, []string{"b", "c"}[round%2]), false, "anna")
+			_, err = operate.Promote(t.Context(), b.js, "promote", operate.PromoteOptions{Readout: b.published("promote", m, []string{"b", "c"}[round%2]), Who: "anna"})
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -192,13 +194,13 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 		}
 	}
 	got := named(t, m, b.await("promote", want))
-	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 	r.stop(t)
 	checkReadouts(t, m, got, alones)
 	sums := b.digests("promote", 3)
 	for p := range 3 {
-		s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
-		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
+		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+		if v, err := replay.Verify(t.Context(), b.js, &s.Job, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
 	}
@@ -217,7 +219,7 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 			}
 		}
 	}
-	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 	r.stop(t)
 	if again := b.digests("promote", 3); !slices.Equal(again, sums) {
 		t.Errorf("final states %v, the first time %v", again, sums)
@@ -228,7 +230,7 @@ func TestPromotionsThroughCrashes(t *testing.T) {
 // promotion names none.
 func named(t *testing.T, m *reservoir.Model, all map[string][]codec.Prediction) map[string][]codec.Prediction {
 	t.Helper()
-	first, err := readoutOf(m, m.Readouts[0], formats.Input{})
+	first, err := readoutOf(m, m.Readouts[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -308,10 +310,10 @@ func TestPromotionsRefused(t *testing.T) {
 	}
 	before := entry()
 	try := func(fingerprint string) error {
-		_, err := Promote(t.Context(), b.js, "refuse", fingerprint, false, "a")
+		_, err := operate.Promote(t.Context(), b.js, "refuse", operate.PromoteOptions{Readout: fingerprint, Who: "a"})
 		return err
 	}
-	if err := try(b.published("refuse", m, "test")); !errors.Is(err, ErrActive) {
+	if err := try(b.published("refuse", m, "test")); !errors.Is(err, operate.ErrActive) {
 		t.Error(err)
 	}
 	pipelinetest.Mentions(t, try(b.published("refuse", m, "other")), "its classes are", "start a new job")
@@ -329,7 +331,7 @@ func TestPromotionsRefused(t *testing.T) {
 	if err := try(retired); !errors.Is(err, registry.ErrRetired) {
 		t.Error(err)
 	}
-	if _, err := Rollback(t.Context(), b.js, "refuse", false, "a"); !errors.Is(err, ErrNothingBefore) {
+	if _, err := operate.Promote(t.Context(), b.js, "refuse", operate.PromoteOptions{Who: "a"}); !errors.Is(err, operate.ErrNoPrevious) {
 		t.Error(err)
 	}
 	if entry() != before {
@@ -337,14 +339,14 @@ func TestPromotionsRefused(t *testing.T) {
 	}
 
 	// Nor is the readout that the job began with, when that is retired.
-	if _, err := Promote(t.Context(), b.js, "refuse", b.published("refuse", m, "b"), false, "a"); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "refuse", operate.PromoteOptions{Readout: b.published("refuse", m, "b"), Who: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	first := b.published("refuse", m, "test")
 	if err := models.Retire(t.Context(), first, registry.Retirement{Who: "a", When: registry.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Rollback(t.Context(), b.js, "refuse", false, "a"); !errors.Is(err, registry.ErrRetired) {
+	if _, err := operate.Promote(t.Context(), b.js, "refuse", operate.PromoteOptions{Who: "a"}); !errors.Is(err, registry.ErrRetired) {
 		t.Errorf("rollback to a retired readout: %v", err)
 	}
 	if err := try(first); !errors.Is(err, registry.ErrRetired) {
@@ -363,7 +365,7 @@ func TestPromotionWaitsForItsReadout(t *testing.T) {
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
 	b.settle(lacks, 1)
 	lacks.stop(t)
-	if _, err := Promote(t.Context(), b.js, "waits", b.published("waits", m, "b"), false, "a"); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "waits", operate.PromoteOptions{Readout: b.published("waits", m, "b"), Who: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	b.forget("waits")
@@ -412,7 +414,7 @@ func TestPromotionInCluster(t *testing.T) {
 	if all, err := models.List(t.Context()); err != nil || len(all) != 1 {
 		t.Fatalf("models %+v, %v; want the worker's", all, err)
 	}
-	if _, err := Promote(t.Context(), b.js, "trio", b.published("trio", m, "b"), false, "a"); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "trio", operate.PromoteOptions{Readout: b.published("trio", m, "b"), Who: "a"}); err != nil {
 		t.Fatal(err)
 	}
 	b.taken("trio")

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"errors"
@@ -9,9 +9,11 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -52,14 +54,14 @@ func TestResizeKeepsReadouts(t *testing.T) {
 	}{{5, "b"}, {2, "c"}, {7, "b"}, {3, "c"}} {
 		r := b.start(m, c)
 		more(active, sometimes)
-		r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
-		if _, err := Promote(t.Context(), b.js, "moves", b.published("moves", m, step.promote), false, "anna"); err != nil {
+		r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
+		if _, err := operate.Promote(t.Context(), b.js, "moves", operate.PromoteOptions{Readout: b.published("moves", m, step.promote), Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 		b.taken("moves")
 		active = names[step.promote]
 		more(active, sometimes)
-		r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+		r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 		r.stop(t)
 		b.resize(m, c, step.to)
 		c.Partitions = step.to
@@ -112,7 +114,7 @@ func TestPromotionOfTornEntry(t *testing.T) {
 		}
 	}
 	promote := func(name string) error {
-		_, err := Promote(t.Context(), b.js, "torn", name, false, "a")
+		_, err := operate.Promote(t.Context(), b.js, "torn", operate.PromoteOptions{Readout: name, Who: "a"})
 		return err
 	}
 	name := b.published("torn", m, "b")
@@ -120,7 +122,7 @@ func TestPromotionOfTornEntry(t *testing.T) {
 	if err := promote(name); !errors.Is(err, registry.ErrDamaged) {
 		t.Errorf("promotion of a torn entry: %v", err)
 	}
-	if all, err := PromotionsOf(t.Context(), b.js, "torn"); err != nil || len(all.Promotions) > 0 {
+	if all, err := operate.PromotionsOf(t.Context(), b.js, "torn"); err != nil || len(all.Promotions) > 0 {
 		t.Errorf("%+v, %v; want no promotion", all, err)
 	}
 	b.published("torn", m, "test")

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
@@ -124,22 +125,22 @@ type load struct {
 	b         *testing.B
 	rig       *rig
 	m         *reservoir.Model
-	c         Config
+	c         pipeline.Config
 	published producer.Published
 }
 
 func newLoad(b *testing.B, r *rig, partitions int) *load {
 	m := sixChannels(b)
-	l := &load{b: b, rig: r, m: m, c: Config{
+	l := &load{b: b, rig: r, m: m, c: pipeline.Config{
 		Job: "bench", Partitions: partitions, MaxMessage: 900 << 10,
-		SnapshotMessages: defaults.SnapshotMessages / partitions,
+		SnapshotMessages: pipeline.Defaults().SnapshotMessages / partitions,
 	}}
 	if os.Getenv(serverVariable) != "" {
 		l.c.Replicas = 3
 	}
 	_ = r.js.DeleteStream(b.Context(), wire.InputStream(l.c.Job)) // of an earlier run on a given server
 	l.clear()
-	if err := store.EnsureStreams(b.Context(), r.js, l.c.WithDefaults().layout(), r.log); err != nil {
+	if err := store.EnsureStreams(b.Context(), r.js, l.c.WithDefaults().Layout(), r.log); err != nil {
 		b.Fatal(err)
 	}
 	x := pipelinetest.Noise(rand.New(rand.NewPCG(1, 2)), 6*loadRows*loadMessages/loadStreams)
@@ -161,7 +162,7 @@ func (l *load) clear() {
 	_ = l.rig.js.DeleteStream(ctx, wire.OutputStream(l.c.Job)) // absent the first time
 	_ = l.rig.js.DeleteObjectStore(ctx, wire.SnapshotBucket(l.c.Job))
 	_ = l.rig.js.DeleteKeyValue(ctx, wire.MemberBucket(l.c.Job))
-	if err := store.EnsureStreams(ctx, l.rig.js, l.c.WithDefaults().layout(), l.rig.log); err != nil {
+	if err := store.EnsureStreams(ctx, l.rig.js, l.c.WithDefaults().Layout(), l.rig.log); err != nil {
 		l.b.Fatal(err)
 	}
 	runtime.GC()
@@ -199,15 +200,15 @@ func (l *load) plain() window {
 	return w
 }
 
-func (l *load) measure(c *Counters, flush func()) window {
-	reach := func(messages uint64) Stats {
+func (l *load) measure(c *pipeline.Counters, flush func()) window {
+	reach := func(messages uint64) pipeline.Stats {
 		for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Microsecond) {
 			if s := c.Stats(); s.Messages >= messages {
 				return s
 			}
 		}
 		l.b.Fatalf("load not answered: %+v", c.Stats())
-		return Stats{}
+		return pipeline.Stats{}
 	}
 	s := reach(loadMessages / 8)
 	begin, used := time.Now(), processorTime()

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -72,15 +73,15 @@ func TestScaleOutAndIn(t *testing.T) {
 	part(0)
 	w2 := b.start(m, c)
 	part(1)
-	w1.until(t, "half of the partitions", func(s Stats) bool { return s.Owned == 4 })
-	w2.until(t, "the other half", func(s Stats) bool { return s.Owned == 4 })
+	w1.until(t, "half of the partitions", func(s pipeline.Stats) bool { return s.Owned == 4 })
+	w2.until(t, "the other half", func(s pipeline.Stats) bool { return s.Owned == 4 })
 	w3 := b.start(m, c)
 	part(2)
 	w1.crash(t)
 	part(3)
 	w2.stop(t)
 	part(4)
-	w3.until(t, "all partitions", func(s Stats) bool { return s.Owned == 8 })
+	w3.until(t, "all partitions", func(s pipeline.Stats) bool { return s.Owned == 8 })
 	got := b.await("scale", count(exp))
 	w3.stop(t)
 	same(t, got, exp)
@@ -119,7 +120,7 @@ func TestZombieIsFenced(t *testing.T) {
 		t.Fatal(err)
 	}
 	other := &store.Committer{JS: b.js, Stream: out, Job: "zombie", Worker: "other", Log: b.log, Retries: func() {}, Model: before.Identity}
-	empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
+	empty, err := wire.NoPredictions(codec.PredictionMeta{Labels: []string{"a", "b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -131,7 +132,7 @@ func TestZombieIsFenced(t *testing.T) {
 	}
 	close(wake)
 	b.publish(packets[len(packets)/2:])
-	z.until(t, "fencing", func(s Stats) bool { return s.Fenced == 1 })
+	z.until(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 })
 	got := b.await("zombie", count(exp)) // it has claimed the partition again by then
 	z.stop(t)
 	same(t, got, exp)
@@ -171,7 +172,7 @@ func TestOneStoppedOthersGoOn(t *testing.T) {
 		packets[i].Seq = 2
 	}
 	b.publish(packets)
-	r.until(t, "a stopped partition", func(s Stats) bool { return s.Stopped == 1 && s.Owned == 3 && s.Predictions > 4 })
+	r.until(t, "a stopped partition", func(s pipeline.Stats) bool { return s.Stopped == 1 && s.Owned == 3 && s.Predictions > 4 })
 	r.cancel()
 	mentions(t, r.wait(t), "partly.out.2", "another program publishes there")
 }

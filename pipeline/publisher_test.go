@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -51,7 +52,7 @@ func series(n, k int, timed bool) (list []producer.Item, perStream map[string][]
 func TestPublisherToStage(t *testing.T) {
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
-	r := b.start(m, Config{Job: "pub", Partitions: 4})
+	r := b.start(m, pipeline.Config{Job: "pub", Partitions: 4})
 	list, streams := series(60, 7, false)
 	var told int
 	p := producer.Publisher{Channels: m.Channels, RowsPerMessage: 8, Playing: 5, Progress: func(producer.Published) { told++ }}
@@ -93,7 +94,7 @@ func TestPublisherToStage(t *testing.T) {
 // messages behind as one that ran through; another source is refused.
 func TestPublisherResume(t *testing.T) {
 	b := newRig(t)
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Job: "res", Partitions: 4})
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), pipeline.Config{Job: "res", Partitions: 4})
 	list, _ := series(40, 5, true)
 	p := producer.Publisher{Channels: []string{"x", "y"}, RowsPerMessage: 4, Playing: 3, Resume: true, Job: "res"}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -130,7 +131,7 @@ func TestPublisherResume(t *testing.T) {
 // Without Resume a second run starts counting again and is not taken for repeats.
 func TestPublisherNewIncarnation(t *testing.T) {
 	b := newRig(t)
-	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), Config{Job: "inc", Partitions: 2})
+	r := b.start(pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), pipeline.Config{Job: "inc", Partitions: 2})
 	list, _ := series(6, 3, false)
 	p := producer.Publisher{Channels: []string{"x", "y"}}
 	for range 2 {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -26,20 +27,20 @@ import (
 // snapshots together.
 func BenchmarkRecovery(b *testing.B) {
 	const streams = 100_000
-	behind := defaults.SnapshotMessages - 1
+	behind := pipeline.Defaults().SnapshotMessages - 1
 	m := sixChannels(b)
 	m.Policy = reservoir.Policy{Kind: reservoir.Count, Length: loadRows, Early: 2}
 	for _, partitions := range []int{1, 64} {
 		b.Run(fmt.Sprintf("partitions=%d", partitions), func(b *testing.B) {
 			rig := newRig(b)
-			c := Config{Job: "recovery", Partitions: partitions, MaxMessage: 900 << 10, MaxStreams: 2 * streams, MaxSlots: 2 * streams,
+			c := pipeline.Config{Job: "recovery", Partitions: partitions, MaxMessage: 900 << 10, MaxStreams: 2 * streams, MaxSlots: 2 * streams,
 				SnapshotMessages: 1 << 30, SnapshotEvery: time.Hour}
 			r := rig.launch(m, c, fastest)
 			rig.oneRowEach(r, m, streams)
 			r.stop(b) // with snapshots
 			r = rig.launch(m, c, fastest)
 			rig.oneRowEach(r, m, behind) // each the second of its stream: an early prediction
-			r.until(b, "all answered", func(s Stats) bool { return s.Predictions == uint64(behind) })
+			r.until(b, "all answered", func(s pipeline.Stats) bool { return s.Predictions == uint64(behind) })
 			r.crash(b)
 
 			var restart, put, get, decode, adopt time.Duration
@@ -48,7 +49,7 @@ func BenchmarkRecovery(b *testing.B) {
 				rig.expire(c.Job)
 				begin := time.Now()
 				r := rig.launch(m, c, fastest)
-				r.until(b, "all replayed", func(s Stats) bool { return s.Replayed == uint64(behind) && s.Replaying == 0 })
+				r.until(b, "all replayed", func(s pipeline.Stats) bool { return s.Replayed == uint64(behind) && s.Replaying == 0 })
 				restart += time.Since(begin)
 				r.crash(b)
 				size = 0
@@ -78,11 +79,11 @@ func (b *rig) oneRowEach(r *running, m *reservoir.Model, n int) {
 	if _, err := (producer.Publisher{Channels: m.Channels, Playing: 256}).Publish(b.t.Context(), b.nc, producer.FromSlice(list)); err != nil {
 		b.t.Fatal(err)
 	}
-	r.until(b.t, "all taken", func(s Stats) bool { return s.Messages == uint64(n) })
+	r.until(b.t, "all taken", func(s pipeline.Stats) bool { return s.Messages == uint64(n) })
 }
 
 // recoverOnce does a recovery's parts by hand and adds up their times.
-func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, decode, adopt *time.Duration) (size int) {
+func (b *rig) recoverOnce(m *reservoir.Model, c pipeline.Config, part int, put, get, decode, adopt *time.Duration) (size int) {
 	ctx := b.t.Context()
 	fatal := func(err error) {
 		if err != nil {
@@ -99,7 +100,7 @@ func (b *rig) recoverOnce(m *reservoir.Model, c Config, part int, put, get, deco
 	raw, err := snaps.Get(ctx, rec.Snap)
 	fatal(err)
 	took(get)
-	sh, err := shard.New(c.WithDefaults().shard(), m, m.Readouts[0], fastest, new(stats.Counters), b.log)
+	sh, err := shard.New(c.WithDefaults().Shard(), m, m.Readouts[0], fastest, new(stats.Counters), b.log)
 	fatal(err)
 	defer sh.Close()
 	lap = time.Now()

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"os"
@@ -86,7 +86,7 @@ func TestYoungOutputIsTold(t *testing.T) {
 	p := newPast(t)
 	b := p.rig()
 	c := quick("young", 1)
-	if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().layout(), b.log); err != nil {
+	if err := store.EnsureStreams(t.Context(), b.js, c.WithDefaults().Layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	b.publish(sequences("a", 2, 1))

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"errors"
@@ -11,19 +11,21 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // replaced lets a job continue with another one's network.
-func (b *rig) replaced(m *reservoir.Model, c Config, with *reservoir.Model, by Config) Replaced {
+func (b *rig) replaced(m *reservoir.Model, c pipeline.Config, with *reservoir.Model, by pipeline.Config) operate.Replaced {
 	b.t.Helper()
-	r, err := b.resizer(m, c).Replace(b.t.Context(), b.resizer(with, by), nil)
+	r, err := b.resizer(m, c).replace(b.t.Context(), b.resizer(with, by))
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -76,12 +78,12 @@ func TestReplace(t *testing.T) {
 	b.publish(packets[:part])
 	second := b.start(green, other)
 	b.publish(packets[part : 2*part])
-	second.until(t, "some messages", func(s Stats) bool { return s.Messages > 5 })
+	second.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
 	first.crash(t)
 	second.crash(t)
 	b.expire(own.Job)
 	b.expire(other.Job)
-	var r Replaced
+	var r operate.Replaced
 	b.meanwhile(packets[2*part:3*part], func() { r = b.replaced(blue, own, green, other) })
 	if r.Generation != 1 {
 		t.Errorf("the job is %+v, want generation 1", r)
@@ -95,20 +97,20 @@ func TestReplace(t *testing.T) {
 		t.Errorf("the second time, the job is %+v, it was %+v", again, r)
 	}
 	mentions(t, b.launchFails(blue, own), "network")
-	if err := b.launchFails(blue, own); !errors.Is(err, ErrOtherModel) {
+	if err := b.launchFails(blue, own); !errors.Is(err, pipeline.ErrOtherModel) {
 		t.Errorf("a worker with the network of before: %v", err)
 	}
 	next := b.start(green, own)
 	second = b.start(green, other) // it may continue, or be deleted
 	b.publish(packets[3*part : 4*part])
-	next.until(t, "some messages", func(s Stats) bool { return s.Messages > 5 })
+	next.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
 	next.crash(t)
 	b.expire(own.Job)
 	next = b.start(green, own)
 	b.publish(packets[4*part:])
 	t.Logf("cut after message %d", cut)
 	b.await(own.Job, count(want[true]))
-	next.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	next.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 	all := b.predictions(own.Job)
 	if count(all) != count(want[true]) {
 		t.Errorf("%d predictions, want %d", count(all), count(want[true]))
@@ -120,7 +122,7 @@ func TestReplace(t *testing.T) {
 	next.stop(t)
 	second.stop(t)
 	for p := range own.Partitions {
-		if _, err := b.resizer(green, own).Verify(t.Context(), b.js, p); err != nil {
+		if _, err := b.resizer(green, own).verify(t.Context(), b.js, p); err != nil {
 			t.Error(err)
 		}
 		if got, want := b.stateOfKeys(own.Job, p), b.stateOfKeys(other.Job, p); got != want {
@@ -137,7 +139,7 @@ func TestReplace(t *testing.T) {
 // stateOfKeys is the digest of all that a partition's stored state knows of its keys.
 func (b *rig) stateOfKeys(job string, p int) wire.Digest {
 	b.t.Helper()
-	snap, err := Snapshot(b.t.Context(), b.js, job, p)
+	snap, err := operate.Snapshot(b.t.Context(), b.js, job, p)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -173,32 +175,32 @@ func TestReplaceInterrupted(t *testing.T) {
 	ended := errors.New("ended by the test")
 	s := b.resizer(blue, own)
 	for _, last := range []string{"note replace-drain", "note replace-store", "note replace-publish"} {
-		s.resizeHook = func(what string) error {
+		s.before = func(what string) error {
 			if what == last {
 				return ended
 			}
 			return nil
 		}
-		if _, err := s.Replace(t.Context(), b.resizer(green, other), nil); !errors.Is(err, ended) {
+		if _, err := s.replace(t.Context(), b.resizer(green, other)); !errors.Is(err, ended) {
 			t.Fatal(last, err)
 		}
 		if last == "note replace-store" { // no worker of either starts, nor another change
-			mentions(t, b.launchFails(blue, own), "green", "job replace --with green")
-			mentions(t, b.launchFails(green, other), "green", "job replace --with green")
-			if _, err := b.resizer(blue, own).Resize(t.Context(), 5, nil); !errors.Is(err, ErrShared) && !errors.Is(err, ErrOtherChange) {
+			mentions(t, b.launchFails(blue, own), "states of job \"green\"")
+			mentions(t, b.launchFails(green, other), "states of job \"green\"")
+			if _, err := b.resizer(blue, own).resize(t.Context(), 5); !errors.Is(err, operate.ErrShared) && !errors.Is(err, pipeline.ErrChanging) {
 				t.Errorf("the number of partitions changes meanwhile: %v", err)
 			}
 		}
-		s.resizeHook = nil
-		if err := s.AbandonResize(t.Context()); err != nil {
+		s.before = nil
+		if err := s.abandon(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		r := b.start(blue, own)
-		r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+		r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 		r.stop(t)
 	}
 	seen, times := map[string]int{}, 0
-	s.resizeHook = func(what string) error { // records are written when they are claimed, and when they are published
+	s.before = func(what string) error { // records are written when they are claimed, and when they are published
 		if seen[what]++; seen[what]%2 == 0 {
 			return nil
 		}
@@ -207,7 +209,7 @@ func TestReplaceInterrupted(t *testing.T) {
 	}
 	rest := packets[third : 2*third]
 	for {
-		r, err := s.Replace(t.Context(), b.resizer(green, other), nil)
+		r, err := s.replace(t.Context(), b.resizer(green, other))
 		if err == nil {
 			break
 		}
@@ -219,7 +221,7 @@ func TestReplaceInterrupted(t *testing.T) {
 			rest = rest[1:]
 		}
 		if r.Step == string(wire.ReplacePublish) {
-			if err := s.AbandonResize(t.Context()); !errors.Is(err, ErrPastCut) {
+			if err := s.abandon(t.Context()); !errors.Is(err, operate.ErrPastCut) {
 				t.Fatalf("abandoned where states are published: %v", err)
 			}
 		}
@@ -231,7 +233,7 @@ func TestReplaceInterrupted(t *testing.T) {
 	b.publish(packets[2*third:])
 	r := b.start(green, own)
 	b.await(own.Job, count(want[true]))
-	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 	r.stop(t)
 	all := b.predictions(own.Job)
 	if count(all) != count(want[true]) {
@@ -241,7 +243,7 @@ func TestReplaceInterrupted(t *testing.T) {
 		t.Errorf("%d of %d streams have predictions of the other network", n, len(streams))
 	}
 	for p := range own.Partitions {
-		if _, err := b.resizer(green, own).Verify(t.Context(), b.js, p); err != nil {
+		if _, err := b.resizer(green, own).verify(t.Context(), b.js, p); err != nil {
 			t.Error(err)
 		}
 	}
@@ -267,7 +269,7 @@ func TestReplaceAndPromotions(t *testing.T) {
 		return all
 	}
 	promote := func(job string, m *reservoir.Model, readoutName string) {
-		if _, err := Promote(t.Context(), b.js, job, b.published(job, m, readoutName), false, "anna"); err != nil {
+		if _, err := operate.Promote(t.Context(), b.js, job, operate.PromoteOptions{Readout: b.published(job, m, readoutName), Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 		b.taken(job)
@@ -293,7 +295,7 @@ func TestReplaceAndPromotions(t *testing.T) {
 	if n := all.Newest(); n.Number != 3 || len(all.Promotions) != 2 {
 		t.Errorf("promotions %+v, want numbers 2 and 3", all.Promotions)
 	}
-	if p, err := Rollback(t.Context(), b.js, own.Job, false, "anna"); err != nil || p.Number != 4 || p.Readout != "" {
+	if p, err := operate.Promote(t.Context(), b.js, own.Job, operate.PromoteOptions{Who: "anna"}); err != nil || p.Number != 4 || p.Readout != "" {
 		t.Errorf("rolled back to %+v (%v), want the readout that the network began with, number 4", p, err)
 	}
 	b.taken(own.Job)
@@ -312,7 +314,7 @@ func TestReplaceAndPromotions(t *testing.T) {
 		}
 	}
 	for p := range own.Partitions {
-		if _, err := b.resizer(green, own).Verify(t.Context(), b.js, p); err != nil {
+		if _, err := b.resizer(green, own).verify(t.Context(), b.js, p); err != nil {
 			t.Error(err)
 		}
 	}
@@ -332,9 +334,9 @@ func TestReplaceRefused(t *testing.T) {
 	b.start(green, other).stop(t)
 	b.start(pipelinetest.Bank(t, 2, 9, 3, policy), beside("three", "blue")).stop(t)
 	b.start(several(t, policy), beside("many", "blue")).stop(t)
-	refused := func(m *reservoir.Model, c Config, with *reservoir.Model, by Config, want error, words ...string) {
+	refused := func(m *reservoir.Model, c pipeline.Config, with *reservoir.Model, by pipeline.Config, want error, words ...string) {
 		t.Helper()
-		_, err := b.resizer(m, c).Replace(t.Context(), b.resizer(with, by), nil)
+		_, err := b.resizer(m, c).replace(t.Context(), b.resizer(with, by))
 		if !errors.Is(err, want) {
 			t.Fatalf("job %s with job %s: %v, want %v", c.Job, by.Job, err, want)
 		}
@@ -343,13 +345,13 @@ func TestReplaceRefused(t *testing.T) {
 	none := other
 	none.Job = "none"
 	refused(blue, own, green, none, wire.ErrNoJob, `"none"`)
-	refused(blue, own, green, apart, ErrUnfit, "does not read the input", "--input-job blue")
-	refused(blue, own, pipelinetest.Bank(t, 2, 9, 3, policy), beside("three", "blue"), ErrUnfit, "classes", `"c2"`)
-	refused(green, other, blue, own, ErrShared, `"green"`)
-	refused(blue, own, pipelinetest.Bank(t, 2, 8, 2, policy), other, ErrOtherModel, `"green"`)
-	refused(green, own, green, other, ErrOtherModel, `"blue"`)
+	refused(blue, own, green, apart, operate.ErrUnfit, "does not read the input", "--input-job blue")
+	refused(blue, own, pipelinetest.Bank(t, 2, 9, 3, policy), beside("three", "blue"), operate.ErrUnfit, "classes", `"c2"`)
+	refused(green, other, blue, own, operate.ErrShared, `"green"`)
+	refused(blue, own, pipelinetest.Bank(t, 2, 8, 2, policy), other, pipeline.ErrOtherModel, `"green"`)
+	refused(green, own, green, other, pipeline.ErrOtherModel, `"blue"`)
 	r := b.start(green, other)
-	refused(blue, own, green, other, ErrWorkers)
+	refused(blue, own, green, other, operate.ErrWorkers)
 	r.stop(t)
 	out, err := b.js.Stream(t.Context(), wire.OutputStream("blue"))
 	if err != nil {
@@ -364,7 +366,7 @@ func TestReplaceRefused(t *testing.T) {
 	l.Name, l.Weights = "x", pipelinetest.Noise(rand.New(rand.NewPCG(7, 8)), len(l.Weights))
 	two.Readouts = []*readout.Linear{&l}
 	b.start(two, beside("same", "blue")).stop(t)
-	refused(blue, own, two, beside("same", "blue"), ErrUnfit, "one network", "model promote")
+	refused(blue, own, two, beside("same", "blue"), operate.ErrUnfit, "one network", "model promote")
 }
 
 // A worker of the other job that begins while its states are read may go behind the
@@ -383,7 +385,7 @@ func TestReplaceBesideALateWorker(t *testing.T) {
 	s := b.resizer(blue, own)
 	var notes []string
 	claimed := false
-	s.resizeHook = func(what string) error {
+	s.before = func(what string) error {
 		if strings.HasPrefix(what, "note") {
 			notes = append(notes, what)
 		}
@@ -410,7 +412,7 @@ func TestReplaceBesideALateWorker(t *testing.T) {
 		_, err = b.js.PublishMsg(t.Context(), next)
 		return err
 	}
-	r, err := s.Replace(t.Context(), b.resizer(green, other), nil)
+	r, err := s.replace(t.Context(), b.resizer(green, other))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -425,7 +427,7 @@ func TestReplaceBesideALateWorker(t *testing.T) {
 	}
 	b.publish(packets[half:])
 	w := b.start(green, own)
-	w.until(t, "all input", func(s Stats) bool { return s.Lag == 0 && s.Messages > 0 })
+	w.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 && s.Messages > 0 })
 	w.stop(t)
 	all := b.predictions(own.Job)
 	if n := follows(t, all, direct(t, blue, streams, sent), direct(t, green, streams, sent)); n == 0 {
@@ -450,12 +452,12 @@ func TestReplaceWithALateJob(t *testing.T) {
 		pipelinetest.One("both", 1, 3, .5, true),
 	}
 	b.answer(blue, own, old, len(old))
-	other.Shared.From = FromNow
+	other.Shared.From = pipeline.FromNow
 	late := b.start(green, other)
 	w := b.start(blue, own)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("both", 2, 3, .5, true)}) // to the late job, it waits for a first
 	b.await(own.Job, 5)
-	late.until(t, "the message", func(s Stats) bool { return s.Messages > 0 && s.Lag == 0 })
+	late.until(t, "the message", func(s pipeline.Stats) bool { return s.Messages > 0 && s.Lag == 0 })
 	w.stop(t)
 	late.stop(t)
 	b.replaced(blue, own, green, other)
@@ -468,7 +470,7 @@ func TestReplaceWithALateJob(t *testing.T) {
 		pipelinetest.One("both", 3, 3, .5, true),
 	})
 	w = b.start(green, own)
-	w.until(t, "all input", func(s Stats) bool { return s.Lag == 0 && s.Messages > 0 })
+	w.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 && s.Messages > 0 })
 	s := w.counters.Stats()
 	w.stop(t)
 	if s.Duplicates != 2 || s.Parked != 0 {

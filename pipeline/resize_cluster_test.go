@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -12,8 +12,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -101,12 +103,12 @@ func TestResizeInCluster(t *testing.T) {
 	for _, to := range numbers {
 		r := b.start(m, c)
 		b.burst(next(some / 4))
-		r.until(t, "some messages", func(s Stats) bool { return s.Messages > 20 })
+		r.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 20 })
 		r.stop(t)
 		var beside sync.WaitGroup
 		s := b.resizer(m, c)
 		begun := false
-		s.resizeHook = func(what string) error {
+		s.before = func(what string) error {
 			if what != "mapping" || begun {
 				return nil
 			}
@@ -122,10 +124,10 @@ func TestResizeInCluster(t *testing.T) {
 			time.Sleep(20 * time.Millisecond)
 			return nil
 		}
-		var done Resized
+		var done operate.Resized
 		for attempt := 1; ; attempt++ { // a server that chooses a leader may not answer
 			var err error
-			if done, err = s.Resize(t.Context(), to, nil); err == nil {
+			if done, err = s.resize(t.Context(), to); err == nil {
 				break
 			}
 			if attempt == 10 {

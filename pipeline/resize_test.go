@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -12,20 +12,44 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// resizer is what changes the number of partitions of a job.
-func (b *rig) resizer(m *reservoir.Model, c Config) *Job {
-	return &Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log, keep: -1}
+// changer changes a job as a whole.
+type changer struct {
+	job    *pipeline.Job
+	before func(what string) error // optional: called before each write
 }
 
-func (b *rig) resize(m *reservoir.Model, c Config, to int) {
+func (b *rig) resizer(m *reservoir.Model, c pipeline.Config) *changer {
+	job := &pipeline.Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}
+	job.SetKeep(-1, nil)
+	return &changer{job: job}
+}
+
+func (c *changer) resize(ctx context.Context, to int) (operate.Resized, error) {
+	return operate.Resize(ctx, c.job, operate.ResizeOptions{To: to, Before: c.before})
+}
+
+func (c *changer) replace(ctx context.Context, with *changer) (operate.Replaced, error) {
+	return operate.Replace(ctx, c.job, operate.ReplaceOptions{With: with.job, Before: c.before})
+}
+
+func (c *changer) abandon(ctx context.Context) error { return operate.Abandon(ctx, c.job, c.before) }
+
+func (c *changer) verify(ctx context.Context, js jetstream.JetStream, part int) (replay.Verification, error) {
+	return replay.Verify(ctx, js, c.job, part)
+}
+
+func (b *rig) resize(m *reservoir.Model, c pipeline.Config, to int) {
 	b.t.Helper()
-	r, err := b.resizer(m, c).Resize(b.t.Context(), to, nil)
+	r, err := b.resizer(m, c).resize(b.t.Context(), to)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -82,7 +106,7 @@ func TestResize(t *testing.T) {
 			for i, to := range []int{16, 5, 1, 12} {
 				r := b.start(m, c)
 				b.publish(next(some))
-				r.until(t, "some messages", func(s Stats) bool { return s.Messages > 5 })
+				r.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
 				if i%2 == 0 {
 					r.stop(t)
 				} else {
@@ -99,7 +123,7 @@ func TestResize(t *testing.T) {
 			r.stop(t)
 			same(t, clean(got, 1<<1), clean(want, 1<<1))
 			for p := range c.Partitions {
-				if _, err := b.resizer(m, c).Verify(t.Context(), b.js, p); err != nil {
+				if _, err := b.resizer(m, c).verify(t.Context(), b.js, p); err != nil {
 					t.Error(err)
 				}
 			}
@@ -143,12 +167,12 @@ func TestResizeNeedsRoom(t *testing.T) {
 	c.MaxStreams = 11
 	r := b.start(m, c)
 	b.publish(packets[:len(packets)/2])
-	r.until(t, "all of it", func(s Stats) bool { return s.Messages >= uint64(len(packets)/2) })
+	r.until(t, "all of it", func(s pipeline.Stats) bool { return s.Messages >= uint64(len(packets)/2) })
 	r.stop(t)
-	if _, err := b.resizer(m, c).Resize(t.Context(), 1, nil); err == nil || !strings.Contains(err.Error(), "run the command again") || strings.Contains(err.Error(), "more partitions") {
+	if _, err := b.resizer(m, c).resize(t.Context(), 1); err == nil || !strings.Contains(err.Error(), "run the command again") || strings.Contains(err.Error(), "more partitions") {
 		t.Errorf("12 streams in a partition that may remember 11: %v", err)
 	}
-	if err := b.resizer(m, c).AbandonResize(t.Context()); !errors.Is(err, ErrPastCut) {
+	if err := b.resizer(m, c).abandon(t.Context()); !errors.Is(err, operate.ErrPastCut) {
 		t.Errorf("abandoned behind the cut: %v", err)
 	}
 	c.MaxStreams = 12
@@ -176,7 +200,7 @@ func TestResizeInterrupted(t *testing.T) {
 	seen := map[string]bool{}
 	ended := errors.New("ended by the test")
 	s := b.resizer(m, c)
-	s.resizeHook = func(what string) error {
+	s.before = func(what string) error {
 		if seen[what] {
 			return nil
 		}
@@ -185,7 +209,7 @@ func TestResizeInterrupted(t *testing.T) {
 	}
 	rest := packets[len(packets)/2 : len(packets)*2/3]
 	for attempt := 0; ; attempt++ {
-		_, err := s.Resize(t.Context(), 6, nil)
+		_, err := s.resize(t.Context(), 6)
 		if err == nil {
 			break
 		}
@@ -197,7 +221,7 @@ func TestResizeInterrupted(t *testing.T) {
 			rest = rest[1:]
 		}
 		if attempt == 3 { // a worker does not start in between
-			mentions(t, b.launchFails(m, c), "4", "6", "job resize --to 6")
+			mentions(t, b.launchFails(m, c), "from 4 to 6")
 		}
 	}
 	b.publish(rest)
@@ -216,11 +240,11 @@ func TestResizeInterrupted(t *testing.T) {
 }
 
 // launchFails runs a worker that must not start.
-func (b *rig) launchFails(m *reservoir.Model, c Config) error {
+func (b *rig) launchFails(m *reservoir.Model, c pipeline.Config) error {
 	b.t.Helper()
 	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
 	defer cancel()
-	err := (&Worker{Job: *b.resizer(m, c)}).Run(ctx)
+	err := (&pipeline.Worker{Job: *b.resizer(m, c).job}).Run(ctx)
 	if err == nil {
 		b.t.Fatal("a worker started")
 	}
@@ -239,15 +263,15 @@ func TestResizeFencesLateWorkers(t *testing.T) {
 	c := quick("late", 4)
 	late := b.start(m, c)
 	b.publish(packets[:100])
-	late.until(t, "some messages", func(s Stats) bool { return s.Messages > 50 })
-	if _, err := b.resizer(m, c).Resize(t.Context(), 6, nil); !errors.Is(err, ErrWorkers) {
-		t.Fatalf("with a worker at work: %v, want %v", err, ErrWorkers)
+	late.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 50 })
+	if _, err := b.resizer(m, c).resize(t.Context(), 6); !errors.Is(err, operate.ErrWorkers) {
+		t.Fatalf("with a worker at work: %v, want %v", err, operate.ErrWorkers)
 	}
 	changed := make(chan error, 1)
 	go func() {
-		err := ErrWorkers
-		for errors.Is(err, ErrWorkers) { // it may have been told of between two looks
-			_, err = b.resizer(m, c).Resize(t.Context(), 6, nil)
+		err := operate.ErrWorkers
+		for errors.Is(err, operate.ErrWorkers) { // it may have been told of between two looks
+			_, err = b.resizer(m, c).resize(t.Context(), 6)
 		}
 		changed <- err
 	}()
@@ -279,11 +303,11 @@ func TestResizeOfLittle(t *testing.T) {
 	b := newRig(t)
 	c := quick("little", 3)
 	for _, to := range []int{0, -1, 4097} {
-		if _, err := b.resizer(m, c).Resize(t.Context(), to, nil); err == nil {
+		if _, err := b.resizer(m, c).resize(t.Context(), to); err == nil {
 			t.Errorf("%d partitions were taken", to)
 		}
 	}
-	if _, err := b.resizer(m, c).Resize(t.Context(), 5, nil); err == nil || !strings.Contains(err.Error(), "there is no job") {
+	if _, err := b.resizer(m, c).resize(t.Context(), 5); err == nil || !strings.Contains(err.Error(), "there is no job") {
 		t.Errorf("of a job that does not exist: %v", err)
 	}
 	b.start(m, c).stop(t)
@@ -303,7 +327,7 @@ func TestResizeOfLittle(t *testing.T) {
 	}
 	r.stop(t)
 	for p := range 2 {
-		if v, err := b.resizer(m, c).Verify(t.Context(), b.js, p); err != nil || v.Recorded != v.Digest && v.Replayed > 0 {
+		if v, err := b.resizer(m, c).verify(t.Context(), b.js, p); err != nil || v.Recorded != v.Digest && v.Replayed > 0 {
 			t.Error(fmt.Sprintf("%+v", v), err)
 		}
 	}

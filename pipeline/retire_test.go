@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -51,7 +52,7 @@ func TestOutputGoesBack(t *testing.T) {
 			}
 			r := b.start(m, c)
 			feed(b, r, 0, 24)
-			r.until(t, "two snapshots", func(s Stats) bool { return s.Snapshots >= 2 })
+			r.until(t, "two snapshots", func(s pipeline.Stats) bool { return s.Snapshots >= 2 })
 			feed(b, r, 24, 40)
 			r.crash(t)
 			putBack := p.keep(wire.OutputStream(c.Job))
@@ -147,7 +148,7 @@ func TestRecordLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
 	mentions(t, s.Run(ctx), "bare.out.0 holds no record", "snapshot of the partition, p0.e1.1", "restore BARE-OUT; without a backup", "--job NEW --input-job bare")

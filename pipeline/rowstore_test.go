@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -8,15 +8,18 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // opened is a job that was stopped with open sequences, most of whose rows
 // are stored apart.
-func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, Config) {
+func opened(t *testing.T, job string, streams int) (*rig, *reservoir.Model, pipeline.Config) {
 	t.Helper()
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	b := newRig(t)
@@ -58,10 +61,10 @@ func TestRowDamage(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			check := &Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
-			_, err = check.Verify(t.Context(), b.js, 0)
+			check := &pipeline.Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
+			_, err = replay.Verify(t.Context(), b.js, check, 0)
 			mentions(t, err, c.says...)
-			_, err = Snapshot(t.Context(), b.js, "hurt", 0)
+			_, err = operate.Snapshot(t.Context(), b.js, "hurt", 0)
 			mentions(t, err, c.says...)
 			before := len(b.predictions("hurt"))
 			r := b.start(m, conf)
@@ -87,7 +90,7 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 	}
 	_, ours := b.last("late", 0)
 	other := &store.Committer{JS: b.js, Stream: out, Job: "late", Worker: "other", Log: b.log, Retries: func() {}, Model: ours.Identity}
-	empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
+	empty, err := wire.NoPredictions(codec.PredictionMeta{Labels: []string{"a", "b"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,7 +107,7 @@ func TestMissingRowOfTheOvertaken(t *testing.T) {
 	for i := range 6 {
 		b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", i), 2, 1, 1, true)})
 	}
-	r.until(t, "fencing", func(s Stats) bool { return s.Fenced == 1 && s.Stopped == 0 })
+	r.until(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 && s.Stopped == 0 })
 	// It claims the partition again, and now the rows are missed.
 	mentions(t, r.wait(t), "is lost")
 }

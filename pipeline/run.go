@@ -15,7 +15,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
@@ -126,7 +125,7 @@ func (r *run) open(ctx context.Context) error {
 	err = r.patiently(ctx, func() error {
 		ctx, cancel := context.WithTimeout(ctx, joinWait)
 		defer cancel()
-		return r.self.join(ctx, r.server, r.members, r.cfg.Job, r.empty, r.log)
+		return r.self.join(ctx, r.server, r.members, r.cfg.Job, r.log)
 	})
 	if err == nil {
 		r.server.In.From, r.owners.Server.Entered = r.self.source.From, r.self.entered
@@ -150,9 +149,8 @@ func (r *run) open(ctx context.Context) error {
 // the number of partitions open takes the job's, also where another worker makes
 // the job at the same time.
 func (r *run) ensureStreams(ctx context.Context) error {
-	if d := r.worker.drain; d != nil { // they are there, and the input gives keys to other partitions already
-		r.self.source = d.source
-		return nil
+	if r.worker.drain != nil {
+		return r.drainedInput(ctx)
 	}
 	cfg, source, err := settleSource(ctx, r.server.JS, r.worker.Config)
 	if err == nil {
@@ -170,6 +168,26 @@ func (r *run) ensureStreams(ctx context.Context) error {
 	}
 	if err == nil {
 		r.cfg.Partitions, r.cfg.Shards = cfg.Partitions, cfg.Shards
+		r.cfg.Shared, r.cfg.InputSubject, r.cfg.MaxMessage = cfg.Shared, cfg.InputSubject, cfg.MaxMessage
+	}
+	return err
+}
+
+// drainedInput takes over what belongs to the input of a job that is being changed: its NATS
+// streams are there, and its own input gives keys to other partitions already.
+func (r *run) drainedInput(ctx context.Context) error {
+	r.self.source = r.worker.drain.Source
+	other := r.self.source.Job
+	if other == "" {
+		return nil
+	}
+	in, err := r.server.JS.Stream(ctx, wire.InputStream(other))
+	if err != nil {
+		return fmt.Errorf("pipeline: %w", err)
+	}
+	cfg := r.worker.Config
+	cfg.Shared.Job = other
+	if cfg, err = cfg.on(in); err == nil {
 		r.cfg.Shared, r.cfg.InputSubject, r.cfg.MaxMessage = cfg.Shared, cfg.InputSubject, cfg.MaxMessage
 	}
 	return err
@@ -291,7 +309,7 @@ func (r *run) openJob(ctx context.Context) error {
 	}
 	r.server.In = &store.Input{Stream: in, Link: r.server.Link, Job: r.cfg.inputJob(), Pattern: r.cfg.pattern()}
 	if d := r.worker.drain; d != nil {
-		r.server.In.Mixed = d.mixed
+		r.server.In.Mixed = d.Mixed
 	}
 	if r.server.Out, err = r.server.JS.Stream(ctx, wire.OutputStream(r.cfg.Job)); err != nil {
 		return fmt.Errorf("pipeline: %w", err)
@@ -317,7 +335,7 @@ func (r *run) openJob(ctx context.Context) error {
 		others = append(others, in.CachedInfo())
 	}
 	warnOfLoss(r.server.Out.CachedInfo(), others, r.log)
-	if r.empty, err = r.newEmpty(); err != nil {
+	if r.empty, err = wire.NoPredictions(r.self.meta); err != nil {
 		return err
 	}
 	maxMessage := int(in.CachedInfo().Config.MaxMsgSize)
@@ -342,19 +360,6 @@ func (r *run) keeps() time.Duration {
 		return owner.KeepReplaced
 	}
 	return max(0, r.worker.keep)
-}
-
-// newEmpty encodes a message of no predictions.
-func (r *run) newEmpty() ([]byte, error) {
-	enc, err := codec.NewPredictionEncoder(r.self.meta)
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: %w", err)
-	}
-	body, err := enc.Encode(nil)
-	if err != nil {
-		return nil, fmt.Errorf("pipeline: %w", err)
-	}
-	return body, nil
 }
 
 // close frees what open took and clears the counters that speak of now.

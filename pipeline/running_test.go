@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"cmp"
@@ -14,12 +14,13 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // running is a stage at work.
 type running struct {
-	counters Counters
+	counters pipeline.Counters
 	before   int // input messages that the snapshots hold it began from
 	mu       sync.Mutex
 	conns    []*nats.Conn
@@ -27,11 +28,11 @@ type running struct {
 	done     chan error
 }
 
-func (b *rig) start(m *reservoir.Model, c Config) *running {
+func (b *rig) start(m *reservoir.Model, c pipeline.Config) *running {
 	return b.startWith(m, c, pipelinetest.Generic)
 }
 
-func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *running {
+func (b *rig) startWith(m *reservoir.Model, c pipeline.Config, engine pipeline.EngineFactory) *running {
 	b.t.Helper()
 	before := b.restored(c)
 	r := b.launch(m, c, engine)
@@ -40,15 +41,15 @@ func (b *rig) startWith(m *reservoir.Model, c Config, engine EngineFactory) *run
 }
 
 // launch starts a stage and returns when it reads.
-func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *running {
+func (b *rig) launch(m *reservoir.Model, c pipeline.Config, engine pipeline.EngineFactory) *running {
 	b.t.Helper()
 	r := &running{done: make(chan error, 1)}
 	ctx, cancel := context.WithCancel(context.Background())
 	r.cancel = cancel
 	ready := make(chan struct{})
-	s := &Worker{
-		Job: Job{
-			Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log, clock: b.now, keep: cmp.Or(b.keep, -1),
+	s := &pipeline.Worker{
+		Job: pipeline.Job{
+			Config: c, Model: m, ModelName: "test-model", NewEngine: engine, Log: b.log,
 			Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
 				nc, err := b.dial(ctx, name)
 				r.mu.Lock()
@@ -59,9 +60,11 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 				return nc, err
 			},
 		},
-		Counters: &r.counters, apart: b.apart, shadowing: patience, Carry: b.carry, Tracer: b.tracer,
+		Counters: &r.counters, Carry: b.carry, Tracer: b.tracer,
 		Ready: func() { close(ready) },
 	}
+	s.SetKeep(cmp.Or(b.keep, -1), b.now)
+	s.SetPatience(b.apart, patience)
 	go func() { r.done <- s.Run(ctx) }()
 	b.t.Cleanup(cancel)
 	select {
@@ -75,7 +78,7 @@ func (b *rig) launch(m *reservoir.Model, c Config, engine EngineFactory) *runnin
 }
 
 // restored counts the input messages that a stage's snapshots hold already.
-func (b *rig) restored(c Config) int {
+func (b *rig) restored(c pipeline.Config) int {
 	b.t.Helper()
 	c = c.WithDefaults()
 	out, err := b.js.Stream(context.Background(), wire.OutputStream(c.Job))
@@ -144,7 +147,7 @@ func (r *running) wait(t testing.TB) error {
 }
 
 // until waits for a condition on the stage's counters.
-func (r *running) until(t testing.TB, what string, ok func(Stats) bool) Stats {
+func (r *running) until(t testing.TB, what string, ok func(pipeline.Stats) bool) pipeline.Stats {
 	t.Helper()
 	for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(2 * time.Millisecond) {
 		if s := r.counters.Stats(); ok(s) {
@@ -157,20 +160,20 @@ func (r *running) until(t testing.TB, what string, ok func(Stats) bool) Stats {
 		}
 	}
 	t.Fatalf("no %s within %v: %+v", what, patience, r.counters.Stats())
-	return Stats{}
+	return pipeline.Stats{}
 }
 
 // settle waits until that many messages have been taken into account.
-func (b *rig) settle(r *running, messages int) Stats {
+func (b *rig) settle(r *running, messages int) pipeline.Stats {
 	b.t.Helper()
-	return r.until(b.t, fmt.Sprintf("%d messages answered", messages), func(s Stats) bool {
+	return r.until(b.t, fmt.Sprintf("%d messages answered", messages), func(s pipeline.Stats) bool {
 		return int(s.Messages+s.Duplicates+s.DeadLetters+s.Replayed)+r.before >= messages && s.Lag == 0
 	})
 }
 
 // answer runs a stage until it has taken so many messages into account, those
 // published here and before.
-func (b *rig) answer(m *reservoir.Model, c Config, packets []pipelinetest.Packet, messages int) {
+func (b *rig) answer(m *reservoir.Model, c pipeline.Config, packets []pipelinetest.Packet, messages int) {
 	b.t.Helper()
 	r := b.start(m, c)
 	b.publish(packets)
@@ -179,6 +182,6 @@ func (b *rig) answer(m *reservoir.Model, c Config, packets []pipelinetest.Packet
 }
 
 // quick is a job with leases and snapshots as short as tests are.
-func quick(job string, partitions int) Config {
-	return Config{Job: job, Partitions: partitions, Lease: 600 * time.Millisecond, SnapshotMessages: 7, StopTimeout: 300 * time.Millisecond}
+func quick(job string, partitions int) pipeline.Config {
+	return pipeline.Config{Job: job, Partitions: partitions, Lease: 600 * time.Millisecond, SnapshotMessages: 7, StopTimeout: 300 * time.Millisecond}
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -8,8 +8,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -73,7 +75,7 @@ type shadowLoad struct {
 	b              *testing.B
 	rig            *rig
 	m              *reservoir.Model
-	c              Config
+	c              pipeline.Config
 	shadows        []string
 	rows, messages int
 	missed         uint64
@@ -98,7 +100,7 @@ func newShadowLoad(b *testing.B, spec reservoir.Spec, rows, messages int) *shado
 	if err := m.Validate(); err != nil {
 		b.Fatal(err)
 	}
-	l := &shadowLoad{b: b, rig: newRig(b), m: m, rows: rows, messages: messages, c: Config{Job: "bench", Partitions: 8, MaxMessage: 900 << 10}}
+	l := &shadowLoad{b: b, rig: newRig(b), m: m, rows: rows, messages: messages, c: pipeline.Config{Job: "bench", Partitions: 8, MaxMessage: 900 << 10}}
 	r := l.rig.startWith(m, l.c, fastest)
 	for i := range benchShadows {
 		l.shadows = append(l.shadows, l.rig.published(l.c.Job, m, fmt.Sprint("r", i+1)))
@@ -115,7 +117,7 @@ func (l *shadowLoad) pass(shadows bool) window {
 		if !shadows {
 			break
 		}
-		if _, err := SetShadow(ctx, l.rig.js, l.c.Job, print, "bench"); err != nil {
+		if _, err := operate.SetShadow(ctx, l.rig.js, l.c.Job, operate.Shadow{Readout: print, Who: "bench"}); err != nil {
 			l.b.Fatal(err)
 		}
 	}
@@ -129,14 +131,14 @@ func (l *shadowLoad) pass(shadows bool) window {
 		l.b.Fatal(err)
 	}
 	r := l.rig.launch(l.m, l.c, fastest)
-	reach := func(messages int) Stats {
+	reach := func(messages int) pipeline.Stats {
 		for end := time.Now().Add(10 * time.Minute); time.Now().Before(end); time.Sleep(500 * time.Microsecond) {
 			if s := r.counters.Stats(); s.Messages >= uint64(messages) {
 				return s
 			}
 		}
 		l.b.Fatalf("load not answered: %+v", r.counters.Stats())
-		return Stats{}
+		return pipeline.Stats{}
 	}
 	s := reach(l.messages / 8)
 	begin, used := time.Now(), processorTime()
@@ -157,7 +159,7 @@ func (l *shadowLoad) pass(shadows bool) window {
 	}
 	r.stop(l.b)
 	for _, one := range scored {
-		if _, err := EndShadow(ctx, l.rig.js, l.c.Job, one.Readout); err != nil {
+		if _, err := operate.EndShadow(ctx, l.rig.js, l.c.Job, one.Readout); err != nil {
 			l.b.Fatal(err)
 		}
 	}

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"errors"
@@ -13,10 +13,13 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -67,8 +70,8 @@ func (b *rig) repeatShadows(job string, n uint64) {
 func (r *running) shadowing(t *testing.T, b *rig, job string, n int) {
 	t.Helper()
 	pipelinetest.Until(t, fmt.Sprintf("%d shadows are scored", n), func() bool {
-		s := r.counters.running.Load()
-		return s != nil && s.shards[0].Shadowing() == n
+		all := r.counters.AtWork()
+		return len(all) > 0 && all[0].Shadowing() == n
 	})
 }
 
@@ -98,7 +101,7 @@ func TestShadowsThroughCrashes(t *testing.T) {
 	for _, name := range []string{"b", "c"} {
 		print := b.published("shadow", m, name)
 		names[print] = name
-		if _, err := SetShadow(t.Context(), b.js, "shadow", print, "anna"); err != nil {
+		if _, err := operate.SetShadow(t.Context(), b.js, "shadow", operate.Shadow{Readout: print, Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -109,7 +112,7 @@ func TestShadowsThroughCrashes(t *testing.T) {
 			r.crash(t)
 			b.expire("shadow")
 		} else {
-			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 			r.stop(t)
 		}
 		more() // what a worker finds has its shadows' scores, too
@@ -125,7 +128,7 @@ func TestShadowsThroughCrashes(t *testing.T) {
 	}
 	active := b.await("shadow", total)
 	same(t, active, want)
-	r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+	r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 	var counted uint64
 	for _, s := range r.counters.Shadows() {
 		counted += s.Predictions
@@ -168,8 +171,8 @@ func TestShadowsThroughCrashes(t *testing.T) {
 		if _, record := b.last("shadow", p); record.Outs != outs[p] {
 			t.Errorf("partition %d has %d predictions, and the last of a shadow has the number %d", p, record.Outs, outs[p])
 		}
-		s := &Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
-		if v, err := s.Verify(t.Context(), b.js, p); err != nil || v.Digest != v.Recorded {
+		s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+		if v, err := replay.Verify(t.Context(), b.js, &s.Job, p); err != nil || v.Digest != v.Recorded {
 			t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
 	}
@@ -183,31 +186,31 @@ func TestShadowIsPromoted(t *testing.T) {
 	r := b.start(m, c)
 	first, second, third := b.published("rise", m, "test"), b.published("rise", m, "b"), b.published("rise", m, "c")
 	for _, print := range []string{second, third} {
-		if _, err := SetShadow(t.Context(), b.js, "rise", print, "anna"); err != nil {
+		if _, err := operate.SetShadow(t.Context(), b.js, "rise", operate.Shadow{Readout: print, Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.shadowing(t, b, "rise", 2)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
 	b.await("rise", 1)
-	if _, err := Promote(t.Context(), b.js, "rise", second, false, "anna"); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "rise", operate.PromoteOptions{Readout: second, Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
 	b.taken("rise")
 	r.shadowing(t, b, "rise", 1)
-	if _, err := SetShadow(t.Context(), b.js, "rise", second, "anna"); !errors.Is(err, ErrActive) {
+	if _, err := operate.SetShadow(t.Context(), b.js, "rise", operate.Shadow{Readout: second, Who: "anna"}); !errors.Is(err, operate.ErrActive) {
 		t.Errorf("the readout that answers as a shadow: %v", err)
 	}
-	if _, err := SetShadow(t.Context(), b.js, "rise", first, "anna"); err != nil { // the former one may be compared now
+	if _, err := operate.SetShadow(t.Context(), b.js, "rise", operate.Shadow{Readout: first, Who: "anna"}); err != nil { // the former one may be compared now
 		t.Error(err)
 	}
 	r.shadowing(t, b, "rise", 2)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 2, 1, .5, false)})
 	b.await("rise", 2)
-	if _, err := Rollback(t.Context(), b.js, "rise", false, "anna"); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "rise", operate.PromoteOptions{Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
-	left, err := ShadowsOf(t.Context(), b.js, "rise")
+	left, err := operate.ShadowsOf(t.Context(), b.js, "rise")
 	if err != nil || len(left) != 1 || left[0].Readout != third {
 		t.Errorf("shadows %+v, %v: want %s alone", left, err, third)
 	}
@@ -232,10 +235,10 @@ func TestShadowsRefused(t *testing.T) {
 	r := b.start(m, quick("refuse", 1))
 	defer r.stop(t)
 	try := func(print string) error {
-		_, err := SetShadow(t.Context(), b.js, "refuse", print, "a")
+		_, err := operate.SetShadow(t.Context(), b.js, "refuse", operate.Shadow{Readout: print, Who: "a"})
 		return err
 	}
-	if err := try(b.published("refuse", m, "test")); !errors.Is(err, ErrActive) {
+	if err := try(b.published("refuse", m, "test")); !errors.Is(err, operate.ErrActive) {
 		t.Error(err)
 	}
 	pipelinetest.Mentions(t, try(b.published("refuse", m, "other")), "its classes are")
@@ -249,23 +252,23 @@ func TestShadowsRefused(t *testing.T) {
 	if err := try(good); err != nil {
 		t.Fatal(err)
 	}
-	if err := try(good); !errors.Is(err, ErrShadow) {
+	if err := try(good); !errors.Is(err, operate.ErrShadow) {
 		t.Error(err)
 	}
 	rng := rand.New(rand.NewPCG(1, 2))
-	for i := range MostShadows {
+	for i := range wire.MostShadows {
 		l := *m.Readouts[0]
 		l.Name, l.Weights = fmt.Sprint("more", i), pipelinetest.Noise(rng, len(l.Weights))
 		m.Readouts = append(m.Readouts, &l)
 		err := try(b.published("refuse", m, l.Name))
-		if wanted := i == MostShadows-1; errors.Is(err, ErrShadows) != wanted || !wanted && err != nil {
+		if wanted := i == wire.MostShadows-1; errors.Is(err, operate.ErrShadows) != wanted || !wanted && err != nil {
 			t.Errorf("shadow %d: %v", i+2, err)
 		}
 	}
-	if _, err := EndShadow(t.Context(), b.js, "refuse", strings.Repeat("0", wire.HashDigits)); !errors.Is(err, ErrNoShadow) {
+	if _, err := operate.EndShadow(t.Context(), b.js, "refuse", strings.Repeat("0", wire.HashDigits)); !errors.Is(err, operate.ErrNoShadow) {
 		t.Error(err)
 	}
-	if left, err := EndShadow(t.Context(), b.js, "refuse", good); err != nil || len(left) != MostShadows-1 {
+	if left, err := operate.EndShadow(t.Context(), b.js, "refuse", good); err != nil || len(left) != wire.MostShadows-1 {
 		t.Errorf("%d shadows, %v", len(left), err)
 	}
 }
@@ -277,7 +280,7 @@ func TestShadowsHoldNothingBack(t *testing.T) {
 	b, book := newLoggedRig(t)
 	c := quick("lame", 1)
 	r := b.start(m, c)
-	if _, err := SetShadow(t.Context(), b.js, "lame", b.published("lame", m, "b"), "anna"); err != nil {
+	if _, err := operate.SetShadow(t.Context(), b.js, "lame", operate.Shadow{Readout: b.published("lame", m, "b"), Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
 	r.shadowing(t, b, "lame", 1)
@@ -288,7 +291,7 @@ func TestShadowsHoldNothingBack(t *testing.T) {
 		b.publish([]pipelinetest.Packet{pipelinetest.One("a", i+1, 1, .5, false)})
 		b.await("lame", int(i)+1)
 	}
-	r.until(t, "3 predictions", func(s Stats) bool { return s.Predictions == 3 })
+	r.until(t, "3 predictions", func(s pipeline.Stats) bool { return s.Predictions == 3 })
 	if s := r.counters.Shadows(); len(s) != 1 || s[0].Missed != 3 || s[0].Predictions != 0 {
 		t.Errorf("counted %+v", s)
 	}
@@ -304,11 +307,7 @@ func TestShadowsHoldNothingBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Shadows = "{"
-	body, err := emptyOf(e.Meta)
-	if err == nil {
-		_, err = writeEntry(t.Context(), b.js, &e, "lame", seq, body)
-	}
-	if err != nil {
+	if _, err := store.WriteEntry(t.Context(), b.js, &e, "lame", seq); err != nil {
 		t.Fatal(err)
 	}
 	r.shadowing(t, b, "lame", 0)
@@ -349,18 +348,18 @@ func TestShadowsWithoutRoom(t *testing.T) {
 	r := b.startWith(m, c, three)
 	second, third, fourth := b.published("narrow", m, "b"), b.published("narrow", m, "c"), b.published("narrow", m, "d")
 	for _, print := range []string{second, third} {
-		if _, err := SetShadow(t.Context(), b.js, "narrow", print, "anna"); err != nil {
+		if _, err := operate.SetShadow(t.Context(), b.js, "narrow", operate.Shadow{Readout: print, Who: "anna"}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.shadowing(t, b, "narrow", 2)
 	b.publish([]pipelinetest.Packet{pipelinetest.One("a", 1, 1, .5, false)})
 	b.await("narrow", 1)
-	r.until(t, "a prediction of each shadow", func(Stats) bool {
+	r.until(t, "a prediction of each shadow", func(pipeline.Stats) bool {
 		all := r.counters.Shadows()
 		return len(all) == 2 && all[0].Predictions == 1 && all[1].Predictions == 1
 	})
-	if _, err := Promote(t.Context(), b.js, "narrow", fourth, false, "anna"); err != nil {
+	if _, err := operate.Promote(t.Context(), b.js, "narrow", operate.PromoteOptions{Readout: fourth, Who: "anna"}); err != nil {
 		t.Fatal(err)
 	}
 	b.taken("narrow")
@@ -368,7 +367,7 @@ func TestShadowsWithoutRoom(t *testing.T) {
 		b.publish([]pipelinetest.Packet{pipelinetest.One("a", i+2, 1, .5, false)})
 		b.await("narrow", int(i)+2)
 	}
-	r.until(t, "5 predictions", func(s Stats) bool { return s.Predictions == 5 })
+	r.until(t, "5 predictions", func(s pipeline.Stats) bool { return s.Predictions == 5 })
 	for _, s := range r.counters.Shadows() {
 		if s.Missed != 4 || s.Predictions != 1 {
 			t.Errorf("counted %+v, want 1 prediction and 4 that were left out", s)

@@ -104,6 +104,16 @@ func settleSource(ctx context.Context, js jetstream.JetStream, c Config) (Config
 	return c, own, err
 }
 
+// OnServer is the configuration with its defaults, and with what the server has of the
+// job's input.
+func (c Config) OnServer(ctx context.Context, js jetstream.JetStream) (Config, wire.Source, error) {
+	c, source, err := settleSource(ctx, js, c)
+	if err == nil && c.Partitions == 0 {
+		c.Partitions, err = store.PartitionsOf(ctx, js, c.WithDefaults().Job)
+	}
+	return c.WithDefaults(), source, err
+}
+
 // entryOf is what a job says of itself, and whether it has begun to.
 func entryOf(ctx context.Context, js jetstream.JetStream, job string) (e wire.Entry, begun bool, err error) {
 	out, err := js.Stream(ctx, wire.OutputStream(job))
@@ -208,7 +218,7 @@ func settled(e wire.Entry, reader, job string) error {
 	if !e.Resize.UnderWay() || e.Resize.With != "" && e.Resize.With != reader {
 		return nil
 	}
-	return fmt.Errorf("pipeline: the input of job %q cannot be read now: %w, or abandon it, and start this worker again", job, underWay(e.Resize))
+	return fmt.Errorf("pipeline: the input of job %q cannot be read now: %w", job, &wire.ChangeError{Job: job, Change: e.Resize})
 }
 
 // formatOn is how a job reads the messages of another job's input. A new job reads

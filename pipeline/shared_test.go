@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -14,17 +14,19 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
 // beside is a job that reads another one's input.
-func beside(job, input string) Config {
+func beside(job, input string) pipeline.Config {
 	c := quick(job, 0)
-	c.Shared = SharedInput{Job: input}
+	c.Shared = pipeline.SharedInput{Job: input}
 	return c
 }
 
@@ -52,8 +54,8 @@ func TestTwoJobsOnOneInput(t *testing.T) {
 	for range 3 {
 		second := b.start(green, other)
 		b.publish(next(part))
-		first.until(t, "some messages", func(s Stats) bool { return s.Messages > 5 })
-		second.until(t, "some messages", func(s Stats) bool { return s.Messages > 5 })
+		first.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
+		second.until(t, "some messages", func(s pipeline.Stats) bool { return s.Messages > 5 })
 		first.crash(t)
 		second.crash(t)
 		b.expire(own.Job)
@@ -72,8 +74,8 @@ func TestTwoJobsOnOneInput(t *testing.T) {
 	first.stop(t)
 	second.stop(t)
 	for p := range own.Partitions {
-		for c, m := range map[*Config]*reservoir.Model{&own: blue, &other: green} {
-			if _, err := b.resizer(m, *c).Verify(t.Context(), b.js, p); err != nil {
+		for c, m := range map[*pipeline.Config]*reservoir.Model{&own: blue, &other: green} {
+			if _, err := b.resizer(m, *c).verify(t.Context(), b.js, p); err != nil {
 				t.Error(err)
 			}
 		}
@@ -127,7 +129,7 @@ func TestSharedSilence(t *testing.T) {
 			t.Parallel()
 			m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 			b := newRig(t)
-			jobs := []Config{quick("blue", 2), beside("green", "blue")}
+			jobs := []pipeline.Config{quick("blue", 2), beside("green", "blue")}
 			running := map[string]*running{}
 			for i := range jobs {
 				jobs[i].Idle = time.Hour
@@ -140,7 +142,7 @@ func TestSharedSilence(t *testing.T) {
 			for k := range keys {
 				b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", k), 1, 2, .5, false)})
 			}
-			running[quickOne].until(t, "end of all sequences", func(s Stats) bool { return s.Idle == keys && s.Lag == 0 })
+			running[quickOne].until(t, "end of all sequences", func(s pipeline.Stats) bool { return s.Idle == keys && s.Lag == 0 })
 			for k := range keys {
 				b.publish([]pipelinetest.Packet{pipelinetest.One(fmt.Sprint("k", k), 2, 2, .25, true)})
 			}
@@ -159,7 +161,7 @@ func TestSharedSilence(t *testing.T) {
 					}
 				}
 				r := running[c.Job]
-				r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+				r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 				r.stop(t)
 				if got := count(b.predictions(c.Job)); got != want || ended != idle {
 					t.Errorf("job %s made %d predictions, %d of them at a silence, want %d and %d", c.Job, got, ended, want, idle)
@@ -174,7 +176,7 @@ func TestSharedSilence(t *testing.T) {
 				c.Idle = 0
 				r := b.start(m, c)
 				b.await(c.Job, keys)
-				r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+				r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 				r.stop(t)
 				if again := b.digests(c.Job, 2); !slices.Equal(again, sums[c.Job]) {
 					t.Errorf("job %s: final states %v, with clocks %v", c.Job, again, sums[c.Job])
@@ -200,9 +202,9 @@ func TestSharedFrom(t *testing.T) {
 	b.publish(sequences("s", 1, 2))
 	now, since := beside("now", "blue"), beside("since", "blue")
 	now.SnapshotMessages, since.SnapshotMessages = 1000, 1000
-	now.Shared.From, since.Shared.From = FromNow, between.UTC().Format(time.RFC3339Nano)
+	now.Shared.From, since.Shared.From = pipeline.FromNow, between.UTC().Format(time.RFC3339Nano)
 	want := map[string]int{"now": 2, "since": 3}
-	for _, c := range []Config{now, since} {
+	for _, c := range []pipeline.Config{now, since} {
 		r := b.start(m, c)
 		if c.Job == "now" {
 			b.publish(sequences("s", 1, 3))
@@ -212,8 +214,8 @@ func TestSharedFrom(t *testing.T) {
 		b.expire(c.Job)
 	}
 	b.publish(sequences("s", 1, 4))
-	for _, c := range []Config{now, since} {
-		c.Shared = SharedInput{} // the job knows
+	for _, c := range []pipeline.Config{now, since} {
+		c.Shared = pipeline.SharedInput{} // the job knows
 		r := b.start(m, c)
 		got := b.await(c.Job, want[c.Job])["s"]
 		r.stop(t)
@@ -230,7 +232,7 @@ func TestSharedFrom(t *testing.T) {
 				t.Errorf("job %s, prediction %d has the scores %v, of job %s %v", c.Job, i, p.Scores, own.Job, all[6-len(got)+i].Scores)
 			}
 		}
-		if v, err := b.resizer(m, c).Verify(t.Context(), b.js, 0); err != nil {
+		if v, err := b.resizer(m, c).verify(t.Context(), b.js, 0); err != nil {
 			t.Errorf("job %s: %+v: %v", c.Job, v, err)
 		}
 	}
@@ -252,20 +254,20 @@ func TestSharedRefusals(t *testing.T) {
 	green.Input = formats.Input{Format: formats.Auto}
 	b.start(m, green).stop(t)
 	for name, try := range map[string]struct {
-		change func(c *Config)
+		change func(c *pipeline.Config)
 		words  []string
 	}{
-		"no such job":     {func(c *Config) { c.Shared.Job = "none" }, []string{`"none"`, "no such job", "NONE-IN"}},
-		"itself":          {func(c *Config) { c.Shared.Job = c.Job }, []string{"names itself"}},
-		"a name":          {func(c *Config) { c.Shared.Job = "Blue!" }, []string{"Blue!", "lower-case"}},
-		"a reader":        {func(c *Config) { c.Shared.Job = "green" }, []string{`"green"`, "has none", "set input.job to blue"}},
-		"another subject": {func(c *Config) { c.InputSubject = "plant.>" }, []string{"sensors.*", "plant.>"}},
-		"partitions":      {func(c *Config) { c.Partitions = 5 }, []string{"2 partitions", "says 5"}},
-		"another format":  {func(c *Config) { c.Input = formats.Input{Format: formats.CSV} }, []string{"json", "csv", "input.format"}},
-		"a beginning":     {func(c *Config) { c.Shared.From = "yesterday" }, []string{"yesterday", "beginning"}},
-		"own, from now":   {func(c *Config) { c.Shared = SharedInput{From: FromNow} }, []string{"now", "input.job"}},
-		"its own input":   {func(c *Config) { c.Job = "apart" }, []string{`"apart"`, "an input of its own", "APART-IN"}},
-		"another's":       {func(c *Config) { c.Job, c.Shared.Job = "green", "apart" }, []string{`the input of job "blue"`, `the input of job "apart"`}},
+		"no such job":     {func(c *pipeline.Config) { c.Shared.Job = "none" }, []string{`"none"`, "no such job", "NONE-IN"}},
+		"itself":          {func(c *pipeline.Config) { c.Shared.Job = c.Job }, []string{"names itself"}},
+		"a name":          {func(c *pipeline.Config) { c.Shared.Job = "Blue!" }, []string{"Blue!", "lower-case"}},
+		"a reader":        {func(c *pipeline.Config) { c.Shared.Job = "green" }, []string{`"green"`, "has none", "set input.job to blue"}},
+		"another subject": {func(c *pipeline.Config) { c.InputSubject = "plant.>" }, []string{"sensors.*", "plant.>"}},
+		"partitions":      {func(c *pipeline.Config) { c.Partitions = 5 }, []string{"2 partitions", "says 5"}},
+		"another format":  {func(c *pipeline.Config) { c.Input = formats.Input{Format: formats.CSV} }, []string{"json", "csv", "input.format"}},
+		"a beginning":     {func(c *pipeline.Config) { c.Shared.From = "yesterday" }, []string{"yesterday", "beginning"}},
+		"own, from now":   {func(c *pipeline.Config) { c.Shared = pipeline.SharedInput{From: pipeline.FromNow} }, []string{"now", "input.job"}},
+		"its own input":   {func(c *pipeline.Config) { c.Job = "apart" }, []string{`"apart"`, "an input of its own", "APART-IN"}},
+		"another's":       {func(c *pipeline.Config) { c.Job, c.Shared.Job = "green", "apart" }, []string{`the input of job "blue"`, `the input of job "apart"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := beside("new", "blue")
@@ -323,16 +325,16 @@ func TestSharedStays(t *testing.T) {
 	b.publish([]pipelinetest.Packet{bad})
 	second := b.start(m, own)
 	for _, r := range []*running{first, second} {
-		r.until(t, "dead letter", func(s Stats) bool { return s.DeadLetters == 1 })
+		r.until(t, "dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 })
 		r.stop(t)
 	}
-	if _, err := b.resizer(m, own).Resize(t.Context(), 3, nil); !errors.Is(err, ErrShared) {
-		t.Errorf("resize of the input: %v, want %v", err, ErrShared)
+	if _, err := b.resizer(m, own).resize(t.Context(), 3); !errors.Is(err, operate.ErrShared) {
+		t.Errorf("resize of the input: %v, want %v", err, operate.ErrShared)
 	} else {
 		mentions(t, err, "green")
 	}
-	if _, err := b.resizer(m, green).Resize(t.Context(), 3, nil); !errors.Is(err, ErrShared) {
-		t.Errorf("resize by the reader: %v, want %v", err, ErrShared)
+	if _, err := b.resizer(m, green).resize(t.Context(), 3); !errors.Is(err, operate.ErrShared) {
+		t.Errorf("resize by the reader: %v, want %v", err, operate.ErrShared)
 	}
 	for _, job := range []string{"blue", "green"} {
 		letters := b.deadLetters(job)
@@ -349,29 +351,29 @@ func TestSharedStays(t *testing.T) {
 	}
 	// A reader that begins while the number changes, and one that is gone.
 	blue := b.resizer(m, own)
-	blue.resizeHook = func(what string) error {
+	blue.before = func(what string) error {
 		if what == "note switch" {
 			return errors.New("killed")
 		}
 		return nil
 	}
 	b.delete("GREEN-OUT", "GREEN-DLQ", "GREEN-ROWS", "OBJ_GREEN-SNAP", "KV_GREEN-MEMBERS")
-	if _, err := blue.Resize(t.Context(), 3, nil); err == nil || errors.Is(err, ErrShared) {
+	if _, err := blue.resize(t.Context(), 3); err == nil || errors.Is(err, operate.ErrShared) {
 		t.Fatalf("resize without readers: %v", err)
 	}
 	mentions(t, b.launchFails(m, green), "blue", "being changed")
-	blue.resizeHook = nil
+	blue.before = nil
 	b.resize(m, own, 3)
-	blue.resizeHook = func(what string) error { // between the two looks for readers
+	blue.before = func(what string) error { // between the two looks for readers
 		if what == "note claim" {
 			b.start(m, green).stop(t)
 		}
 		return nil
 	}
-	if _, err := blue.Resize(t.Context(), 2, nil); !errors.Is(err, ErrShared) {
+	if _, err := blue.resize(t.Context(), 2); !errors.Is(err, operate.ErrShared) {
 		t.Errorf("a resize goes on beside a reader that began meanwhile: %v", err)
 	}
-	if err := blue.AbandonResize(t.Context()); err != nil {
+	if err := blue.abandon(t.Context()); err != nil {
 		t.Error(err)
 	}
 	own.Partitions = 3

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -10,8 +10,11 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -57,7 +60,7 @@ func TestSpillSameBits(t *testing.T) {
 				case i == parts-1:
 					got := b.await("spill", count(exp))
 					same(t, clean(got, outcome.FlagReordered), exp)
-					r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+					r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 					r.stop(t)
 				case i%2 == 0:
 					time.Sleep(time.Duration(i) * 9 * time.Millisecond)
@@ -81,16 +84,16 @@ func TestSpillSameBits(t *testing.T) {
 
 			// A damaged row would be found, whether it is asked for or not; and
 			// states leave the job whole.
-			check := &Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
+			check := &pipeline.Job{Config: conf, Model: m, NewEngine: pipelinetest.Generic}
 			j, err := admin.Open(t.Context(), b.js, "spill")
 			if err != nil {
 				t.Fatal(err)
 			}
 			for p := range 3 {
-				if v, err := check.Verify(t.Context(), b.js, p); err != nil || v.Digest != sums[p] {
+				if v, err := replay.Verify(t.Context(), b.js, check, p); err != nil || v.Digest != sums[p] {
 					t.Errorf("verify: %+v, %v", v, err)
 				}
-				raw, err := Snapshot(t.Context(), b.js, j.Name(), p)
+				raw, err := operate.Snapshot(t.Context(), b.js, j.Name(), p)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -102,7 +105,7 @@ func TestSpillSameBits(t *testing.T) {
 			b.forgetOutput("spill")
 			conf.MaxSlots = 0
 			r := b.start(m, conf)
-			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 && int(s.Predictions) == count(exp) })
+			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 && int(s.Predictions) == count(exp) })
 			if s := r.counters.Stats(); s.Spilled != 0 {
 				t.Errorf("%d rows stored with room for all", s.Spilled)
 			}
@@ -137,7 +140,7 @@ func TestSpilledStatesMove(t *testing.T) {
 	if len(b.named("old", 0)) == 0 {
 		t.Fatal("no row is stored apart: the test has lost its subject")
 	}
-	raw, err := Snapshot(t.Context(), b.js, j.Name(), 0)
+	raw, err := operate.Snapshot(t.Context(), b.js, j.Name(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,10 +158,10 @@ func TestSpilledStatesMove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mentions(t, Import(t.Context(), b.js, heir, bare), "stored in other messages", "state export")
+	mentions(t, operate.Import(t.Context(), b.js, heir, bare), "stored in other messages", "state export")
 	_, err = admin.ReadState(bare)
 	mentions(t, err, "stored in other messages")
-	if err := Import(t.Context(), b.js, heir, raw); err != nil {
+	if err := operate.Import(t.Context(), b.js, heir, raw); err != nil {
 		t.Fatal(err)
 	}
 	r = b.start(m, heir)
@@ -204,7 +207,7 @@ func TestSpillWithinOneMessage(t *testing.T) {
 		for _, p := range packets {
 			b.publishOn(job+".", p)
 		}
-		r.until(t, "all input", func(s Stats) bool { return s.Messages == uint64(len(packets)) && s.Lag == 0 })
+		r.until(t, "all input", func(s pipeline.Stats) bool { return s.Messages == uint64(len(packets)) && s.Lag == 0 })
 		if slots > 0 && r.counters.Stats().Fetched < 20 {
 			t.Fatal("hardly any row was stored apart: the test has lost its subject")
 		}

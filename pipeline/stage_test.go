@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -24,7 +25,7 @@ func TestStageEqualsEngine(t *testing.T) {
 		"window":  {Kind: reservoir.Window, Length: 12, Hop: 3, Early: 5},
 		"endless": {Kind: reservoir.Endless, Early: 7},
 	}
-	shapes := []Config{
+	shapes := []pipeline.Config{
 		{Partitions: 1, Shards: 1, RowBudget: 50},
 		{Partitions: 8, Shards: 3, Latency: -1},
 		{Partitions: 5, Shards: 2, RowBudget: 1, Latency: time.Millisecond},
@@ -80,7 +81,7 @@ func BenchmarkStage(b *testing.B) {
 		b.Run(fmt.Sprintf("rows=%d", rows), func(b *testing.B) {
 			m := pipelinetest.Model(b, 3, reservoir.Policy{Kind: reservoir.Count, Length: 256})
 			rig := newRig(b)
-			c := Config{Job: "bench"}
+			c := pipeline.Config{Job: "bench"}
 			rig.start(m, c).stop(b)
 			var list []producer.Item
 			for i := range 256 {

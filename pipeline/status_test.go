@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -11,11 +11,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -38,18 +36,18 @@ func TestLagAfterIdleTime(t *testing.T) {
 	b := newRig(t)
 	open := make(chan struct{})
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := Config{Partitions: 1, Lease: 200 * time.Millisecond}
+	c := pipeline.Config{Partitions: 1, Lease: 200 * time.Millisecond}
 	r := b.startWith(m, c, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		e, err := pipelinetest.Generic(net, slots)
 		return &gate{e, open}, err
 	})
 	batches := r.counters.Stats().Batches
-	r.until(t, "20 orders in an idle stage", func(s Stats) bool { return s.Batches > batches+20 })
+	r.until(t, "20 orders in an idle stage", func(s pipeline.Stats) bool { return s.Batches > batches+20 })
 	const n = 30
 	for i := range n {
 		b.publish([]pipelinetest.Packet{pipelinetest.Rows("s", uint64(i+1), i == n-1, 1, 2)})
 	}
-	r.until(t, "30 messages that wait", func(s Stats) bool { return s.Lag == n })
+	r.until(t, "30 messages that wait", func(s pipeline.Stats) bool { return s.Lag == n })
 	if h := r.counters.Status().Partitions; len(h) != 1 || h[0].Lag != n || !h[0].Unsaved.IsZero() {
 		t.Errorf("partitions %+v, want one with a lag of %d and nothing unsaved", h, n)
 	}
@@ -71,13 +69,13 @@ func TestStatus(t *testing.T) {
 	b := rigOf(t, srv)
 	b.url = srv.URL()
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := Config{Partitions: 3, Shards: 2, MaxSlots: 100, MaxStreams: 50, SnapshotEvery: 50 * time.Millisecond, Lease: time.Second, StopTimeout: time.Second}
+	c := pipeline.Config{Partitions: 3, Shards: 2, MaxSlots: 100, MaxStreams: 50, SnapshotEvery: 50 * time.Millisecond, Lease: time.Second, StopTimeout: time.Second}
 
-	unready := func(counters *Counters) string {
+	unready := func(counters *pipeline.Counters) string {
 		s := counters.Status()
 		return strings.Join(s.Unready(), "; ")
 	}
-	if why := unready(new(Counters)); why != "the stage is starting, or has ended" {
+	if why := unready(new(pipeline.Counters)); why != "the stage is starting, or has ended" {
 		t.Errorf("before a start: %q", why)
 	}
 	r := b.start(m, c)
@@ -88,7 +86,7 @@ func TestStatus(t *testing.T) {
 		t.Errorf("status %+v", s)
 	}
 	for p, h := range s.Partitions {
-		if h.Partition != p || h.Phase != Reading || h.Epoch != 1 || h.Lag != 0 || !h.Unsaved.IsZero() {
+		if h.Partition != p || h.Phase != pipeline.Reading || h.Epoch != 1 || h.Lag != 0 || !h.Unsaved.IsZero() {
 			t.Errorf("partition %d: %+v", p, h)
 		}
 	}
@@ -132,7 +130,7 @@ func TestReplayingIsNotReady(t *testing.T) {
 	t.Parallel()
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := Config{Partitions: 1, SnapshotEvery: time.Hour}
+	c := pipeline.Config{Partitions: 1, SnapshotEvery: time.Hour}
 	r := b.start(m, c)
 	const n = 5
 	for i := range n {
@@ -155,7 +153,7 @@ func TestReplayingIsNotReady(t *testing.T) {
 	close(open)
 	waitFor(t, "readiness", func() bool { s := r.counters.Status(); return s.Unready() == nil })
 	h := r.counters.Status().Partitions[0]
-	if h.Phase != Reading || h.Epoch != 2 || !h.Unsaved.IsZero() {
+	if h.Phase != pipeline.Reading || h.Epoch != 2 || !h.Unsaved.IsZero() {
 		t.Errorf("%+v, want epoch 2, reading, and nothing new that is unsaved", h)
 	}
 	if s := r.counters.Stats(); s.Replayed != n || s.Messages != 0 || s.Predictions != 0 {
@@ -167,19 +165,19 @@ func TestReplayingIsNotReady(t *testing.T) {
 // Counting allocates nothing, and every combination of flags has its word and
 // counts for each of its flags.
 func TestCountingAllocates(t *testing.T) {
-	var c Counters
+	var c pipeline.Counters
 	preds := make([]codec.Prediction, 1<<len(outcome.FlagNames))
 	for i := range preds {
 		preds[i].Flags = outcome.Flag(i)
 	}
 	if n := testing.AllocsPerRun(100, func() {
-		c.counts.Grade(preds)
-		c.counts.StepTime.Add(stats.StepBounds, 12345)
+		c.Counts().Grade(preds)
+		c.Counts().StepTime.Add(stats.StepBounds, 12345)
 	}); n != 0 {
 		t.Errorf("%v allocations, want 0", n)
 	}
-	var once Counters
-	once.counts.Grade(preds)
+	var once pipeline.Counters
+	once.Counts().Grade(preds)
 	want := map[string]uint64{}
 	for _, p := range preds {
 		want[p.Flags.Integrity()]++
@@ -223,7 +221,7 @@ func TestFailureIsNotReady(t *testing.T) {
 	busy := make(chan struct{}, 10)
 	open := []chan error{make(chan error, 10), make(chan error, 10)}
 	shard := 0
-	r := b.launch(m, Config{Partitions: 2, Shards: 2}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
+	r := b.launch(m, pipeline.Config{Partitions: 2, Shards: 2}, func(net *reservoir.Network, slots int) (reservoir.Engine, error) {
 		e, err := pipelinetest.Generic(net, slots)
 		shard++
 		return &breaking{e, busy, open[shard-1]}, err
@@ -245,59 +243,15 @@ func TestFailureIsNotReady(t *testing.T) {
 	}
 }
 
-// What is said of a partition that is not read follows its phase, and whether it
-// falls to this worker.
-func TestUnready(t *testing.T) {
-	held := func() *owner.Ownership {
-		w := &owner.Worker{Lease: time.Minute, Server: owner.Server{In: &store.Input{}, Snaps: &store.Snapshots{}}}
-		return owner.New(t.Context(), w, &shard.Shard{}, 4, 0)
-	}
-	share := []int{4}
-	want := func(tn *owner.Ownership, phase Phase, unready string) {
-		t.Helper()
-		v := &view{renewed: time.Now(), share: share, owned: map[int]*owner.Ownership{4: tn}}
-		s := Status{Running: true, Connected: true, Lease: time.Minute, Renewed: v.renewed, Partitions: v.partitions()}
-		if s.Partitions[0].Phase != phase {
-			t.Errorf("phase %s, want %s", s.Partitions[0].Phase, phase)
-		}
-		if why := strings.Join(s.Unready(), "; "); why != unready {
-			t.Errorf("%s: unready %q, want %q", phase, why, unready)
-		}
-	}
-	tn := held()
-	want(tn, Claiming, "partition 4: claiming")
-	tn.Stop()
-	want(tn, Releasing, "partition 4: releasing") // it fell to this worker again before it was another's
-	share = nil
-	want(tn, Releasing, "")
-	share = []int{4}
-	tn.Fail(store.ErrFenced)
-	want(tn, Claiming, "partition 4: claiming")
-	tn = held()
-	tn.Fail(errors.New("pipeline: its snapshot\nis lost"))
-	want(tn, Stopped, "partition 4: stopped: pipeline: its snapshot is lost")
-	for phase, unready := range map[Phase]string{Restoring: "partition 4: restoring", Replaying: "partition 4: replaying", Reading: ""} {
-		s := Status{Running: true, Connected: true, Lease: time.Minute, Renewed: time.Now(), Partitions: []PartitionHealth{{Partition: 4, Share: true, Phase: phase}}}
-		if why := strings.Join(s.Unready(), "; "); why != unready {
-			t.Errorf("%s: unready %q, want %q", phase, why, unready)
-		}
-	}
-	// Reaped: the manager remembers why, or will begin again.
-	v := &view{share: []int{4, 5}, stopped: map[int]error{4: errors.New("lost")}}
-	if p := v.partitions(); p[0].Phase != Stopped || p[1].Phase != Claiming {
-		t.Errorf("%+v, want 4 stopped and 5 to be claimed", p)
-	}
-}
-
 // How shards spend their time may be asked for from before the stage begins, as the live page
 // does; the race detector watches.
 func TestShardTimesFromBeginning(t *testing.T) {
 	b := newRig(t)
-	var counters Counters
+	var counters pipeline.Counters
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, done := make(chan struct{}), make(chan error, 1)
-	s := &Worker{
-		Job: Job{
+	s := &pipeline.Worker{
+		Job: pipeline.Job{
 			Config: quick("times", 2), Model: pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked}), ModelName: "test-model",
 			NewEngine: pipelinetest.Generic, Log: b.log, Dial: b.dial,
 		},

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -24,8 +25,8 @@ import (
 // whether that is so.
 func TestPartitionIsFNV(t *testing.T) {
 	b := newRig(t)
-	c := Config{Job: "fnv", Partitions: 13}.WithDefaults()
-	if err := store.EnsureStreams(t.Context(), b.js, c.layout(), b.log); err != nil {
+	c := pipeline.Config{Job: "fnv", Partitions: 13}.WithDefaults()
+	if err := store.EnsureStreams(t.Context(), b.js, c.Layout(), b.log); err != nil {
 		t.Fatal(err)
 	}
 	in, err := b.js.Stream(t.Context(), wire.InputStream(c.Job))
@@ -55,11 +56,11 @@ func TestPartitionIsFNV(t *testing.T) {
 func TestExistingStreams(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	run := func(c Config) error {
-		s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+	run := func(c pipeline.Config) error {
+		s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 		return s.Run(t.Context())
 	}
-	base := Config{Job: "old", Partitions: 8}
+	base := pipeline.Config{Job: "old", Partitions: 8}
 	b.start(m, base).stop(t)
 	c := base
 	c.Partitions = 16
@@ -98,7 +99,7 @@ func TestExistingStreams(t *testing.T) {
 	mentions(t, run(base), "OLD-IN", "max messages per subject 3", "before they are read")
 	b.edit(wire.InputStream("old"), func(c *jetstream.StreamConfig) { c.DiscardNewPerSubject = true })
 	b.start(m, base).stop(t)
-	r := b.start(m, Config{Job: "old", Partitions: 8, Lease: 300 * time.Millisecond})
+	r := b.start(m, pipeline.Config{Job: "old", Partitions: 8, Lease: 300 * time.Millisecond})
 	b.edit(wire.OutputStream("old"), func(c *jetstream.StreamConfig) { c.Discard = jetstream.DiscardOld })
 	mentions(t, r.wait(t), "OLD-OUT", "max messages 1000", "must stay") // under a running stage too
 }
@@ -107,12 +108,12 @@ func TestExistingStreams(t *testing.T) {
 func TestInputRecreated(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := Config{Job: "new", Partitions: 1}
+	c := pipeline.Config{Job: "new", Partitions: 1}
 	b.answer(m, c, []pipelinetest.Packet{pipelinetest.One("a", 1, 1, 1, true)}, 1)
 	if err := b.js.DeleteStream(t.Context(), wire.InputStream("new")); err != nil {
 		t.Fatal(err)
 	}
-	s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
 	err := s.Run(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "deleted and created again") && !strings.Contains(err.Error(), "lost its last messages") {
 		t.Fatalf("stage on a recreated input: %v", err)
@@ -122,14 +123,14 @@ func TestInputRecreated(t *testing.T) {
 func TestForeignOutput(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
-	c := Config{Job: "foreign", Partitions: 1}
+	c := pipeline.Config{Job: "foreign", Partitions: 1}
 	b.start(m, c).stop(t)
 	ack, err := b.js.PublishMsg(t.Context(), &nats.Msg{Subject: "foreign.out.0", Data: []byte("hello")})
 	if err != nil {
 		t.Fatal(err)
 	}
 	advice := fmt.Sprintf("nats stream rmm FOREIGN-OUT %d", ack.Sequence)
-	s := Worker{Job: Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
+	s := pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial}}
 	mentions(t, s.Run(t.Context()), "foreign.out.0", "another program publishes there", advice)
 	err = consumer.Predictions(t.Context(), b.js, "foreign", 1, func(consumer.Output) error { return nil })
 	mentions(t, err, fmt.Sprint("message ", ack.Sequence), advice)
@@ -147,17 +148,17 @@ func TestForeignOutput(t *testing.T) {
 }
 
 func TestConfigValidate(t *testing.T) {
-	if err := (Config{}).Validate(); err != nil {
+	if err := (pipeline.Config{}).Validate(); err != nil {
 		t.Errorf("defaults: %v", err)
 	}
-	err := Config{
+	err := pipeline.Config{
 		Job: "A b", InputSubject: "x.>.y", Partitions: -1, Shards: 9, RowBudget: -1, MaxMessage: 1, MaxSlots: -1, MaxStreams: -1,
 		NonFinite: "maybe", Replicas: 9, Latency: time.Hour, OutputKeep: -1,
 	}.Validate()
 	mentions(t, err, "job", "input subject", "Partitions is -1, want 0 to 4096", "Shards is 9, want at most 1", "RowBudget", "MaxMessage", "MaxSlots", "MaxStreams",
 		"non-finite", "Replicas", "Latency is 1h0m0s, want at most 1m0s", "OutputKeep is -1, want at least 0")
 	for _, s := range []string{"sensors", "*", "a..*", "a.>.*", "$JS.*", "a\tb.*", "a.{b", "eusn.>", "eusn.in.*"} {
-		if err := (Config{InputSubject: s}).Validate(); err == nil {
+		if err := (pipeline.Config{InputSubject: s}).Validate(); err == nil {
 			t.Errorf("input subject %q passed", s)
 		}
 	}
@@ -174,7 +175,7 @@ func TestNoJetStream(t *testing.T) {
 	if !ns.ReadyForConnections(patience) {
 		t.Fatal("server not ready")
 	}
-	s := Worker{Job: Job{Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic,
+	s := pipeline.Worker{Job: pipeline.Job{Model: pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked}), NewEngine: pipelinetest.Generic,
 		Dial: func(ctx context.Context, name string) (*nats.Conn, error) {
 			return natsclient.Connect(t.Context(), natsclient.Options{URL: ns.ClientURL(), Name: name})
 		},

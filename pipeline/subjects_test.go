@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -12,8 +12,11 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/internal/admin"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -85,7 +88,7 @@ func TestInputSubjects(t *testing.T) {
 				}
 				got := b.await(c.Job, count(exp))
 				publish(bad)
-				r.until(t, "a dead letter", func(s Stats) bool { return s.DeadLetters == 1 && s.Lag == 0 })
+				r.until(t, "a dead letter", func(s pipeline.Stats) bool { return s.DeadLetters == 1 && s.Lag == 0 })
 				r.stop(t)
 				same(t, clean(got, outcome.FlagReordered), exp)
 			}
@@ -97,20 +100,20 @@ func TestInputSubjects(t *testing.T) {
 			c.Partitions = 7
 			again, _ := pipelinetest.Mixed(streams, 5)
 			for i := range again {
-				again[i].Header = map[string]string{HeaderIncarnation: "2"}
+				again[i].Header = map[string]string{pipeline.HeaderIncarnation: "2"}
 			}
 			r := b.start(m, c)
 			publish(again...)
 			b.await(c.Job, 2*count(exp))
-			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 			r.stop(t)
 			b.verifyAll(m, c)
-			raw, err := Snapshot(t.Context(), b.js, c.Job, b.partitionOf(c.Job, keys[0]))
+			raw, err := operate.Snapshot(t.Context(), b.js, c.Job, b.partitionOf(c.Job, keys[0]))
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = CheckImport(Config{Partitions: 7, InputSubject: pattern}, raw)
-			_, _, other := CheckImport(Config{Partitions: 7, InputSubject: "other.*.a.*.b.*.c.*"}, raw)
+			_, _, err = operate.CheckImport(pipeline.Config{Partitions: 7, InputSubject: pattern}, raw)
+			_, _, other := operate.CheckImport(pipeline.Config{Partitions: 7, InputSubject: "other.*.a.*.b.*.c.*"}, raw)
 			if err != nil || other == nil || !strings.Contains(other.Error(), "of a job with other keys") {
 				t.Errorf("import into the same subject: %v; into another: %v", err, other)
 			}
@@ -129,11 +132,11 @@ func (b *rig) partitionOf(job, key string) int {
 }
 
 // verifyAll rebuilds every partition from outside.
-func (b *rig) verifyAll(m *reservoir.Model, c Config) {
+func (b *rig) verifyAll(m *reservoir.Model, c pipeline.Config) {
 	b.t.Helper()
 	replayed := uint64(0)
 	for p := range c.Partitions {
-		v, err := (&Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}).Verify(b.t.Context(), b.js, p)
+		v, err := replay.Verify(b.t.Context(), b.js, &pipeline.Job{Config: c, Model: m, NewEngine: pipelinetest.Generic}, p)
 		if err != nil || v.Digest != v.Recorded && v.InSeq > 0 {
 			b.t.Errorf("partition %d: %+v, %v", p, v, err)
 		}
@@ -203,7 +206,7 @@ func TestIdleUnderPlantSubjects(t *testing.T) {
 				want[id] = true
 			}
 			got := b.await(c.Job, len(want))
-			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 			r.stop(t)
 			for name := range want {
 				if ps := got[name]; len(ps) != 1 || ps[0].Flags&outcome.FlagIdle == 0 {
@@ -215,7 +218,7 @@ func TestIdleUnderPlantSubjects(t *testing.T) {
 			c.Idle = 0
 			r = b.start(m, c)
 			same(t, b.await(c.Job, len(want)), got)
-			r.until(t, "all input", func(s Stats) bool { return s.Lag == 0 })
+			r.until(t, "all input", func(s pipeline.Stats) bool { return s.Lag == 0 })
 			r.stop(t)
 			if again := b.digests(c.Job, 4); !slices.Equal(again, sums) {
 				t.Errorf("final states %v, before %v", again, sums)
@@ -230,12 +233,12 @@ func TestInputSubjectIsTheJobs(t *testing.T) {
 	b := newRig(t)
 	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Marked})
 	run := func(job, subject string) error {
-		s := Worker{Job: Job{Config: Config{Job: job, Partitions: 2, InputSubject: subject}, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+		s := pipeline.Worker{Job: pipeline.Job{Config: pipeline.Config{Job: job, Partitions: 2, InputSubject: subject}, Model: m, NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		return s.Run(ctx)
 	}
-	c := Config{Job: "first", Partitions: 2, InputSubject: "plant.{site}.line.{line}"}
+	c := pipeline.Config{Job: "first", Partitions: 2, InputSubject: "plant.{site}.line.{line}"}
 	b.start(m, c).stop(t)
 	c.InputSubject = "plant.*.line.{l}"
 	b.start(m, c).stop(t)

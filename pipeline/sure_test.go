@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"testing"
@@ -7,6 +7,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -30,7 +31,7 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 			b = p.rig()
 			r = b.start(m, cfg)
 			b.publish(sequences("a", 1, 2))
-			r.until(t, "a commit", func(Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.InSeq == 2 })
+			r.until(t, "a commit", func(pipeline.Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.InSeq == 2 })
 			raw, ours := b.last(cfg.Job, 0)
 			p.srv.Close()
 			putBack()
@@ -45,7 +46,7 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				empty, err := (&run{self: self{meta: codec.PredictionMeta{Labels: []string{"a", "b"}}}}).newEmpty()
+				empty, err := wire.NoPredictions(codec.PredictionMeta{Labels: []string{"a", "b"}})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -69,16 +70,16 @@ func TestOutputGoesBackToTheSameNumber(t *testing.T) {
 			p.start(p.port)
 			b = p.rig()
 			if what == "release" {
-				r.until(t, "connection", func(Stats) bool { return r.conns[0].IsConnected() })
+				r.until(t, "connection", func(pipeline.Stats) bool { return r.conns[0].IsConnected() })
 				r.stop(t)
 				if now, rec := b.last(cfg.Job, 0); now.Sequence != raw.Sequence || rec != theirs {
 					t.Errorf("the worker that was stopped published over another's record: message %d, %+v", now.Sequence, rec)
 				}
 				return
 			}
-			r.until(t, "fencing", func(s Stats) bool { return s.Fenced == 1 })
+			r.until(t, "fencing", func(s pipeline.Stats) bool { return s.Fenced == 1 })
 			b.publish(sequences("a", 1, 4))
-			r.until(t, "the next commit", func(Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.InSeq == 4 })
+			r.until(t, "the next commit", func(pipeline.Stats) bool { _, rec := b.last(cfg.Job, 0); return rec.InSeq == 4 })
 			r.stop(t)
 			if _, rec := b.last(cfg.Job, 0); rec.Outs != 4 || rec.Epoch != theirs.Epoch+1 {
 				t.Errorf("%d predictions in epoch %d, want 4 in epoch %d", rec.Outs, rec.Epoch, theirs.Epoch+1)

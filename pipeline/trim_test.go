@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"errors"
@@ -16,6 +16,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
@@ -92,7 +93,7 @@ func TestTwoJobsUnderKills(t *testing.T) {
 	green := pipelinetest.Bank(t, 2, 9, 2, reservoir.Policy{Kind: reservoir.Window, Length: 10, Hop: 2})
 	p := newPast(t)
 	b := p.rig()
-	jobs := []Config{quick("blue", 6), beside("green", "blue")}
+	jobs := []pipeline.Config{quick("blue", 6), beside("green", "blue")}
 	for i := range jobs {
 		jobs[i].Lease, jobs[i].SnapshotMessages = 300*time.Millisecond, 3
 	}
@@ -158,7 +159,7 @@ func TestTwoJobsUnderKills(t *testing.T) {
 			t.Errorf("job %s has counted %d losses", c.Job, n)
 		}
 		for p := range jobs[0].Partitions {
-			if _, err := b.resizer(models[i], c).Verify(t.Context(), b.js, p); err != nil {
+			if _, err := b.resizer(models[i], c).verify(t.Context(), b.js, p); err != nil {
 				t.Error(err)
 			}
 		}
@@ -181,7 +182,7 @@ func TestTwoJobsUnderKills(t *testing.T) {
 		if i == 0 {
 			b.publish(more)
 		}
-		now[i].until(t, "the last messages", func(s Stats) bool { return s.Messages == uint64(len(more)) && s.Lag == 0 })
+		now[i].until(t, "the last messages", func(s pipeline.Stats) bool { return s.Messages == uint64(len(more)) && s.Lag == 0 })
 		if n := now[i].counters.Stats().Losses; n > 0 {
 			t.Errorf("job %s has counted %d losses where nothing was lost", c.Job, n)
 		}
@@ -221,7 +222,7 @@ func TestTrim(t *testing.T) {
 		t.Errorf("messages younger than an hour are removed: %+v", d)
 	}
 	second := b.start(m, green)
-	second.until(t, "all input", func(s Stats) bool { return s.Messages == n && s.Lag == 0 })
+	second.until(t, "all input", func(s pipeline.Stats) bool { return s.Messages == n && s.Lag == 0 })
 	var d admin.Trimmed
 	waitFor(t, "seven partitions of each job say that they have no input", func() bool {
 		d = b.trim(admin.Trim{Job: "blue", Dry: true})
@@ -241,7 +242,7 @@ func TestTrim(t *testing.T) {
 		t.Errorf("nothing is removed: %+v", d)
 	}
 	b.publish(sequences("s", n, 2))
-	first.until(t, "all input", func(s Stats) bool { return s.Messages == 2*n && s.Lag == 0 })
+	first.until(t, "all input", func(s pipeline.Stats) bool { return s.Messages == 2*n && s.Lag == 0 })
 	const least = n + 10 // what the others say is a little behind: they say it now and then
 	waitFor(t, "the others of its partitions say that they have no input", func() bool {
 		for p := range 8 {
@@ -264,9 +265,9 @@ func TestTrim(t *testing.T) {
 	// It was said to need nothing, and has lost input: it says so, or the partition stops
 	// where its killed worker had committed more than it had stored.
 	second = b.start(m, green)
-	second.until(t, "the end", func(s Stats) bool { return s.Lag == 0 || s.Stopped > 0 })
+	second.until(t, "the end", func(s pipeline.Stats) bool { return s.Lag == 0 || s.Stopped > 0 })
 	b.publish(sequences("s", 1, 3))
-	found := second.until(t, "a loss", func(s Stats) bool { return s.Losses > 0 || s.Stopped > 0 })
+	found := second.until(t, "a loss", func(s pipeline.Stats) bool { return s.Losses > 0 || s.Stopped > 0 })
 	second.cancel()
 	if err := second.wait(t); (err != nil) != (found.Stopped > 0) { // a stopped partition is its stage's error
 		t.Errorf("stage ended with %v, %d partitions stopped", err, found.Stopped)
@@ -292,17 +293,17 @@ func TestTrimRefused(t *testing.T) {
 	refused(admin.Trim{Job: "blue", Without: []string{"gren"}}, admin.ErrNoReader, `"gren"`, "blue")
 	s := b.resizer(m, own)
 	ended := errors.New("ended by the test")
-	s.resizeHook = func(what string) error {
+	s.before = func(what string) error {
 		if what == "note switch" {
 			return ended
 		}
 		return nil
 	}
-	if _, err := s.Resize(t.Context(), 3, nil); !errors.Is(err, ended) {
+	if _, err := s.resize(t.Context(), 3); !errors.Is(err, ended) {
 		t.Fatal(err)
 	}
-	refused(admin.Trim{Job: "blue"}, admin.ErrMoving, "job resize --to 3")
-	if err := b.resizer(m, own).AbandonResize(t.Context()); err != nil {
+	refused(admin.Trim{Job: "blue"}, pipeline.ErrChanging, "to 3")
+	if err := b.resizer(m, own).abandon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	b.start(m, beside("green", "blue")).stop(t)

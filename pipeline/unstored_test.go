@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -60,7 +61,7 @@ func TestOtherGenerationIsNotClaimed(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()
-	s := &Worker{Job: Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
+	s := &pipeline.Worker{Job: pipeline.Job{Config: c, Model: m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: b.dial, Log: b.log}}
 	mentions(t, s.Run(ctx), "the record on later.out.0 is of generation 1", "this worker began in generation 0")
 	if raw, _ := b.last(c.Job, 0); raw.Sequence != ack.Sequence {
 		t.Errorf("the record is message %d, want %d: it was claimed", raw.Sequence, ack.Sequence)
@@ -126,7 +127,7 @@ func TestResizeCompares(t *testing.T) {
 			}
 			b.answer(m, conf, packets, len(packets))
 			s, done := b.resizer(m, conf), false
-			s.resizeHook = func(step string) error {
+			s.before = func(step string) error {
 				if done || !strings.HasPrefix(step, c.step) {
 					return nil
 				}
@@ -135,7 +136,7 @@ func TestResizeCompares(t *testing.T) {
 			}
 			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
-			_, err := s.Resize(ctx, 4, nil)
+			_, err := s.resize(ctx, 4)
 			if c.what != nil {
 				mentions(t, err, c.says...)
 				return

@@ -1,4 +1,4 @@
-package pipeline
+package pipeline_test
 
 import (
 	"context"
@@ -18,6 +18,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -77,7 +78,7 @@ type wiped struct {
 	b    *rig
 	book *pipelinetest.LogBook
 	m    *reservoir.Model
-	c    Config
+	c    pipeline.Config
 	r    *running
 	keys []string
 	want map[string][]codec.Prediction
@@ -88,7 +89,7 @@ func newWiped(t *testing.T, job string) *wiped {
 	m := pipelinetest.Model(t, 3, reservoir.Policy{Kind: reservoir.Marked})
 	w := &wiped{
 		t: t, p: newPast(t), m: m, keys: append(keysIn(0, 2, 2), keysIn(1, 2, 2)...), book: &pipelinetest.LogBook{},
-		c: Config{Job: job, Partitions: 2, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}, want: map[string][]codec.Prediction{},
+		c: pipeline.Config{Job: job, Partitions: 2, Lease: 300 * time.Millisecond, StopTimeout: 300 * time.Millisecond}, want: map[string][]codec.Prediction{},
 	}
 	w.b = w.p.rig()
 	w.b.log = w.book.Logger()
@@ -132,7 +133,7 @@ func (w *wiped) through(names []string, kept, lives, stops, nothingLeft bool) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done := make(chan error, 1)
-	next := &Worker{Job: Job{Config: w.c, Model: w.m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: w.b.dial, Log: w.b.log}}
+	next := &pipeline.Worker{Job: pipeline.Job{Config: w.c, Model: w.m, ModelName: "test-model", NewEngine: pipelinetest.Generic, Dial: w.b.dial, Log: w.b.log}}
 	go func() { done <- next.Run(ctx) }()
 	switch {
 	case nothingLeft:

@@ -39,7 +39,7 @@ type Worker struct {
 	apart     time.Duration // how long partitions read by their own consumers after a common one; 0 = owner.ApartTime; tests
 	shadowing time.Duration // how long a commit waits for shadows; 0 = store.ShadowPatience; tests
 	guard     safeguard     // how it keeps to exactly-once
-	drain     *draining     // nil but where it works for Resize
+	drain     *Drain        // nil but where it works for Drain
 }
 
 // Run works on a job: it creates or checks the job's NATS streams, joins

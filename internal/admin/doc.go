@@ -6,7 +6,7 @@
 //
 // It needs no stage to run and disturbs none, and changes nothing but in
 // Job.Replay. What needs the stage's own code is in package pipeline: to read a
-// snapshot (pipeline.Snapshot), to begin a job with one (pipeline.Import), and to
+// snapshot (operate.Snapshot), to begin a job with one (operate.Import), and to
 // rebuild a state on an engine (pipeline.Job.Verify).
 //
 // # Files

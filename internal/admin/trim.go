@@ -15,6 +15,5 @@ type Need = store.Need
 var (
 	ErrNotOwner = store.ErrNotOwner // a job that reads another one's input
 	ErrNoReader = store.ErrNoReader // a job that was named, and does not read the input
-	ErrMoving   = store.ErrMoving   // a job whose partitions are being changed
 	ErrHistory  = store.ErrHistory  // a job that has read another history of the input
 )

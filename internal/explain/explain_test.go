@@ -17,6 +17,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
@@ -126,11 +127,11 @@ func (r *rig) promoteReadout(m *reservoir.Model, next *readout.Linear) registry.
 	if err != nil {
 		r.Fatal(err)
 	}
-	if _, err := pipeline.Promote(r.Context(), r.js, job, entry.Fingerprint, false, "berta"); err != nil {
+	if _, err := operate.Promote(r.Context(), r.js, job, operate.PromoteOptions{Readout: entry.Fingerprint, Who: "berta"}); err != nil {
 		r.Fatal(err)
 	}
 	pipelinetest.Until(r, "the promotion is taken", func() bool {
-		all, err := pipeline.PromotionsOf(r.Context(), r.js, job)
+		all, err := operate.PromotionsOf(r.Context(), r.js, job)
 		return err == nil && all.Complete()
 	})
 	return entry

@@ -3,9 +3,9 @@ package explain
 import (
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // Explanation explains a prediction.
@@ -52,13 +52,13 @@ type Commit struct {
 
 // Readout is the readout that computed the scores.
 type Readout struct {
-	Fingerprint string              `json:"fingerprint"`
-	First       bool                `json:"first"` // the job's first readout
-	Model       string              `json:"model"`
-	SHA256      string              `json:"sha256"` // of the model
-	Network     string              `json:"network"`
-	Entry       *registry.Entry     `json:"entry,omitempty"` // in the job's registry
-	Promotion   *pipeline.Promotion `json:"promotion,omitempty"`
+	Fingerprint string          `json:"fingerprint"`
+	First       bool            `json:"first"` // the job's first readout
+	Model       string          `json:"model"`
+	SHA256      string          `json:"sha256"` // of the model
+	Network     string          `json:"network"`
+	Entry       *registry.Entry `json:"entry,omitempty"` // in the job's registry
+	Promotion   *wire.Promotion `json:"promotion,omitempty"`
 }
 
 // Samples are the samples of the sequence up to the prediction.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout"
@@ -15,13 +16,13 @@ import (
 
 // predictionModel is the model and readout of a prediction.
 type predictionModel struct {
-	job       pipeline.Job        // with the job's model
-	linear    *readout.Linear     // the prediction's readout; nil: unknown
-	why       string              // reason for an unknown readout
-	name      string              // fingerprint of the readout
-	first     bool                // the job's first readout
-	entry     *registry.Entry     // in the registry; nil: none
-	promotion *pipeline.Promotion // the newest promotion of the readout before the prediction; nil: unknown
+	job       pipeline.Job    // with the job's model
+	linear    *readout.Linear // the prediction's readout; nil: unknown
+	why       string          // reason for an unknown readout
+	name      string          // fingerprint of the readout
+	first     bool            // the job's first readout
+	entry     *registry.Entry // in the registry; nil: none
+	promotion *wire.Promotion // the newest promotion of the readout before the prediction; nil: unknown
 
 	network string // of the prediction, if the job has another network now (job replace); else empty
 }
@@ -90,7 +91,7 @@ func fingerprintOf(ctx context.Context, all *registry.Models, identity, input, o
 }
 
 // lastPromotion returns the last promotion of a readout before a prediction was stored, or nil.
-func lastPromotion(all []pipeline.Promotion, readout string, stored time.Time) *pipeline.Promotion {
+func lastPromotion(all []wire.Promotion, readout string, stored time.Time) *wire.Promotion {
 	for _, p := range slices.Backward(all) {
 		if p.Readout == readout && !p.When.After(stored) {
 			return &p

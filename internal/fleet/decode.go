@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -92,7 +93,7 @@ func (s *Stage) limitSizes() {
 	for i := range s.Sightings {
 		cleanNames(&s.Sightings[i].Role, &s.Sightings[i].ID, &s.Sightings[i].Host)
 	}
-	s.Shadows = s.Shadows[:min(len(s.Shadows), pipeline.MostShadows)]
+	s.Shadows = s.Shadows[:min(len(s.Shadows), wire.MostShadows)]
 	for i := range s.Shadows {
 		cleanNames(&s.Shadows[i].Readout)
 	}
@@ -174,7 +175,7 @@ func (p *Process) sortLists() {
 	slices.SortStableFunc(p.Marks, func(a, b Mark) int { return b.Time.Compare(a.Time) })
 	p.Errors, p.Marks = firstOf(p.Errors, MostErrors), firstOf(p.Marks, MostMarks)
 	if s := p.Stage; s != nil {
-		s.Unready, s.Engines, s.Shadows = firstOf(s.Unready, MostReasons), firstOf(s.Engines, MostReasons), firstOf(s.Shadows, pipeline.MostShadows)
+		s.Unready, s.Engines, s.Shadows = firstOf(s.Unready, MostReasons), firstOf(s.Engines, MostReasons), firstOf(s.Shadows, wire.MostShadows)
 		s.Partitions = firstOf(s.Partitions, MostPartitions)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -105,7 +106,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%+v", p)
 		}
 		if s := p.Stage; s != nil {
-			if len(s.Partitions) > MostPartitions || s.Lag < 0 || len(s.Classes) > mostCounts || len(s.Shadows) > pipeline.MostShadows {
+			if len(s.Partitions) > MostPartitions || s.Lag < 0 || len(s.Classes) > mostCounts || len(s.Shadows) > wire.MostShadows {
 				t.Errorf("%+v", s)
 			}
 			for _, q := range s.Partitions {

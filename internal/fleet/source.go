@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -89,7 +90,7 @@ func (s *stageSource) AddStatus(p *Process) {
 	for _, sh := range s.counters.Shadows() {
 		t.Shadows = append(t.Shadows, Shadow{sh.Readout, sh.Predictions, sh.Missed, sh.Agreeing})
 	}
-	t.Shadows = t.Shadows[:min(len(t.Shadows), pipeline.MostShadows)]
+	t.Shadows = t.Shadows[:min(len(t.Shadows), wire.MostShadows)]
 	p.Stage, p.Marks = t, append(p.Marks, s.marks...)
 }
 

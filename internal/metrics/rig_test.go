@@ -13,6 +13,7 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
 	"github.com/eusn-stream/eusn-stream/pipeline"
@@ -106,7 +107,7 @@ func (r *rig) startShadow(counters *pipeline.Counters) {
 	}
 	e, _, err := models.Publish(r.Context(), m, "m", "", registry.Lineage{Who: "test", When: registry.Now()})
 	if err == nil {
-		_, err = pipeline.SetShadow(r.Context(), r.js, "eusn", e.Fingerprint, "test")
+		_, err = operate.SetShadow(r.Context(), r.js, "eusn", operate.Shadow{Readout: e.Fingerprint, Who: "test"})
 	}
 	if err != nil {
 		r.Fatal(err)

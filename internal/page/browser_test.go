@@ -9,9 +9,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/testing/browser"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // TestBrowser tests the page in a real browser: it shows a live stage, looks up a stream by
@@ -71,7 +71,7 @@ func TestBrowser(t *testing.T) {
 	other.Readouts = append(other.Readouts[:0:0], &linear)
 	e, _, err := models.Publish(t.Context(), &other, "m", "", registry.Lineage{Who: "anna", When: registry.Now()})
 	if err == nil {
-		_, err = pipeline.Promote(t.Context(), r.js, "eusn", e.Fingerprint, true, "anna")
+		_, err = operate.Promote(t.Context(), r.js, "eusn", operate.PromoteOptions{Readout: e.Fingerprint, Now: true, Who: "anna"})
 	}
 	if err != nil {
 		t.Fatal(err)

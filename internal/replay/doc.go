@@ -15,5 +15,6 @@
 //   - record.go: records the input of a job as training data
 //   - past.go: computes a part of a partition's past again
 //   - asof.go: computes the state that a partition had at a place of the log
+//   - verify.go: rebuilds the state of a partition and compares its digest
 //   - between.go: computes two states of a partition and counts the input between both
 package replay

@@ -106,7 +106,7 @@ func (l *jobLog) newWholeShard() (*shard.Shard, error) {
 	if l.stored != nil {
 		c.MaxStreams, c.ReorderBytes = c.MaxStreams*l.stored.Partitions, c.ReorderBytes*l.stored.Partitions
 	} else {
-		c.MaxStreams *= pipeline.DefaultPartitions
+		c.MaxStreams *= pipeline.Defaults().Partitions
 	}
 	// What is odd in old data is in the flags of predictions, and is counted.
 	sh, err := l.newShard(c, slog.New(slog.DiscardHandler))

@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/natsserver"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/testing/pipelinetest"
@@ -101,7 +102,7 @@ func (b *rig) answer(m *reservoir.Model, c pipeline.Config, packets []pipelinete
 
 func (b *rig) resize(m *reservoir.Model, c pipeline.Config, to int) {
 	b.t.Helper()
-	if r, err := b.job(m, c).Resize(b.t.Context(), to, nil); err != nil || r.Partitions != to || r.Step != "" {
+	if r, err := operate.Resize(b.t.Context(), b.job(m, c), operate.ResizeOptions{To: to}); err != nil || r.Partitions != to || r.Step != "" {
 		b.t.Fatalf("the job is %+v, want %d partitions: %v", r, to, err)
 	}
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/codec"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
 	"github.com/eusn-stream/eusn-stream/internal/learn"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
@@ -57,7 +57,7 @@ type Result struct {
 // all.
 func Read(ctx context.Context, js jetstream.JetStream, job, only string) (Report, error) {
 	r := &reading{Report: Report{Job: job}, only: only, shadows: map[string]*shadow{}}
-	now, err := pipeline.ShadowsOf(ctx, js, job)
+	now, err := operate.ShadowsOf(ctx, js, job)
 	if err != nil {
 		return r.Report, err
 	}

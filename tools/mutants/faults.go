@@ -47,7 +47,7 @@ var protocol = []planted{
 	},
 	{
 		name: "resize: the cut is one message late",
-		file: "internal/pipeline/resize/mapping.go", pkg: "pipeline", test: "TestResizeInterrupted",
+		file: "internal/operate/mapping.go", pkg: "pipeline", test: "TestResizeInterrupted",
 		old: "cut, switched = seq-1, true",
 		new: "cut, switched = seq, true",
 	},
@@ -143,19 +143,19 @@ var protocol = []planted{
 	},
 	{
 		name: "resize: the digest of a snapshot is not compared with its record",
-		file: "internal/pipeline/resize/states.go", pkg: "pipeline", test: "TestResizeCompares/a_state_that_is_not_the_record's",
+		file: "internal/operate/redistribute.go", pkg: "pipeline", test: "TestResizeCompares/a_state_that_is_not_the_record's",
 		old: "if r.Mark.Seq > 0 && digest != r.Mark.Digest {",
 		new: "if false {",
 	},
 	{
 		name: "resize: the sums before and after are not compared",
-		file: "internal/pipeline/resize/states.go", pkg: "pipeline", test: "TestResizeCompares/a_state_that_is_not_what_was_stored",
+		file: "internal/operate/redistribute.go", pkg: "pipeline", test: "TestResizeCompares/a_state_that_is_not_what_was_stored",
 		old: "if after != before {",
 		new: "if false {",
 	},
 	{
 		name: "resize: epochs do not rise",
-		file: "internal/pipeline/resize/states.go", pkg: "pipeline", test: "TestResizeCompares/nothing",
+		file: "internal/operate/redistribute.go", pkg: "pipeline", test: "TestResizeCompares/nothing",
 		old: "max(now.Epoch+1, r.Epoch)",
 		new: "now.Epoch",
 	},

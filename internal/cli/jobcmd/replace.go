@@ -13,6 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
@@ -88,11 +89,11 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 		if errors.Is(err, admin.ErrNoJob) {
 			return server.NoJob(ctx, b, err, "eusn-stream job replace, with the same flags and")
 		}
-		return replaceFailure(b.ExplainRefusal(err), o)
+		return replaceFailure(b.ExplainRefusal(server.AddAdvice(err)), o)
 	}
 	base := &pipeline.Job{Config: server.PipelineConfig(c), Dial: b.Dial, Log: a.Logger(c.Log.Level, c.Log.Format)}
 	if o.abandon {
-		if err := base.AbandonResize(ctx); err != nil {
+		if err := operate.Abandon(ctx, base, nil); err != nil {
 			return failure(err)
 		}
 		a.Print("job %s is as it was", c.Job)
@@ -111,13 +112,13 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 	}
 	step := ""
 	p := a.Progress()
-	now, err := own.Replace(ctx, other, func(is string, done, all int) {
+	now, err := operate.Replace(ctx, own, operate.ReplaceOptions{With: other, Progress: func(is string, done, all int) {
 		if is != step {
 			step = is
 			a.Say("%s", replaceSteps[is])
 		}
 		p.Report(int64(done), int64(all), "partitions")
-	})
+	}})
 	p.Close()
 	if err != nil {
 		return failure(cli.OrInterrupted(err, "nothing is lost; the same command continues from here"))
@@ -136,7 +137,7 @@ func replace(ctx context.Context, a *cli.App, c config.Config, o replaceOptions)
 
 // findJob is a job, with the model and the engine for it.
 func findJob(ctx context.Context, base *pipeline.Job, c config.Config, job string) (*pipeline.Job, error) {
-	of, err := base.Find(ctx, job)
+	of, err := operate.FindJob(ctx, base, job)
 	if err != nil {
 		return nil, err
 	}
@@ -157,14 +158,14 @@ var replaceSteps = map[string]string{
 
 // replacePlan is what a replacement would do.
 type replacePlan struct {
-	pipeline.Replaced
+	operate.Replaced
 	Messages      uint64 `json:"messages"`       // stored, which the job has not answered
 	OtherMessages uint64 `json:"other_messages"` // which the other job has not answered
 	Bytes         uint64 `json:"bytes"`          // of the other job's snapshots
 }
 
 func planReplace(ctx context.Context, a *cli.App, b *server.Broker, own, other *pipeline.Job) error {
-	now, err := own.CheckReplace(ctx, other)
+	now, err := operate.CheckReplace(ctx, own, other)
 	if err != nil {
 		return err
 	}
@@ -222,17 +223,13 @@ func replaceFailure(err error, o replaceOptions) error {
 		return nil
 	case errors.Is(err, pipeline.ErrOtherModel):
 		code, next = cli.ExitOtherModel, "the same command with the configuration of the stage (-c)"
-	case errors.Is(err, pipeline.ErrUnfit), errors.Is(err, pipeline.ErrShared):
+	case errors.Is(err, operate.ErrUnfit), errors.Is(err, operate.ErrShared):
 		next = "docs/operations.md, Another network on the same output"
-	case errors.Is(err, pipeline.ErrNotBegun), errors.Is(err, registry.ErrNone), errors.Is(err, registry.ErrNoEntry):
+	case errors.Is(err, operate.ErrNotBegun), errors.Is(err, registry.ErrNone), errors.Is(err, registry.ErrNoEntry):
 		next = "start a worker of each of the two jobs once: it stores the job's model in its registry"
-	case errors.Is(err, pipeline.ErrWorkers):
+	case errors.Is(err, operate.ErrWorkers):
 		next = "stop the workers of both jobs (Ctrl-C or SIGTERM), then the same command"
-	case errors.Is(err, pipeline.ErrOtherJob), errors.Is(err, pipeline.ErrOtherChange):
-		next = "the command that it names, then this one"
-	case errors.Is(err, pipeline.ErrAbandoning):
-		next = "eusn-stream job replace --abandon, then the same command"
-	case errors.Is(err, pipeline.ErrPastCut):
+	case errors.Is(err, operate.ErrPastCut):
 		next = "eusn-stream job replace --with JOB, the second job, which completes it; then the same with the network of before, from a job that reads this input"
 	}
 	return cli.Fail(code, err, next)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // A job gets the network of a second one that has read its input from the beginning:
@@ -45,7 +45,7 @@ func TestJobReplace(t *testing.T) {
 	clitest.Exec(t, t.Context(), append(at, "--job", "green", "--with", "eusn")...).Want(t, cli.ExitFailure, "only the job whose input it is")
 	clitest.Must(t, append(at, "--abandon")...) // there is none
 	var plan, now struct {
-		pipeline.Replaced
+		operate.Replaced
 		Bytes int
 	}
 	clitest.Must(t, append(at, "--with", "green", "--dry-run", "--json")...).Parse(t, &plan)

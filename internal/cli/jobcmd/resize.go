@@ -14,6 +14,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -99,14 +100,14 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 		if errors.Is(err, admin.ErrNoJob) {
 			return server.NoJob(ctx, b, err, "eusn-stream job resize, with the same flags and")
 		}
-		return resizeFailure(b.ExplainRefusal(err), o)
+		return resizeFailure(b.ExplainRefusal(server.AddAdvice(err)), o)
 	}
 	switch {
 	case o.abandon:
-		if err := job.AbandonResize(ctx); err != nil {
+		if err := operate.Abandon(ctx, job, nil); err != nil {
 			return failure(err)
 		}
-		now, err := job.Resizing(ctx)
+		now, err := operate.Resizing(ctx, job)
 		if err != nil {
 			return failure(err)
 		}
@@ -124,13 +125,13 @@ func resize(ctx context.Context, a *cli.App, c config.Config, o resizeOptions) e
 	job.NewEngine, _ = engines.ForStage(engine, job.Config.WithDefaults().MaxSlots, job.Log)
 	step := ""
 	p := a.Progress()
-	now, err := job.Resize(ctx, o.to, func(is string, done, all int) {
+	now, err := operate.Resize(ctx, job, operate.ResizeOptions{To: o.to, Progress: func(is string, done, all int) {
 		if is != step {
 			step = is
 			a.Say("%s", resizeSteps[is])
 		}
 		p.Report(int64(done), int64(all), resizeUnits[is])
-	})
+	}})
 	p.Close()
 	if err != nil {
 		return failure(cli.OrInterrupted(err, "nothing is lost; the same command continues from here"))
@@ -152,7 +153,7 @@ var (
 
 // resizePlan is what a change would do.
 type resizePlan struct {
-	pipeline.Resized
+	operate.Resized
 	Asked    int    `json:"asked"`
 	Messages uint64 `json:"messages"` // stored, without an answer yet
 	Bytes    uint64 `json:"bytes"`    // of snapshots
@@ -160,7 +161,7 @@ type resizePlan struct {
 }
 
 func planResize(ctx context.Context, a *cli.App, job *pipeline.Job, b *server.Broker, to int) error {
-	now, err := job.Resizing(ctx)
+	now, err := operate.Resizing(ctx, job)
 	if err != nil {
 		return err
 	}
@@ -181,7 +182,7 @@ func planResize(ctx context.Context, a *cli.App, job *pipeline.Job, b *server.Br
 		a.Print("job %s: it is being given the network and states of job %s, step %s; complete that with eusn-stream job replace --with %s, or --abandon", now.Job, now.With, now.Step, now.With)
 		return nil
 	}
-	if now.Step == pipeline.StepAbandon {
+	if now.Step == operate.StepAbandon {
 		a.Print("job %s: a change from %d to %d partitions is being abandoned; complete that with --abandon", now.Job, now.Partitions, now.To)
 		return nil
 	}
@@ -199,7 +200,7 @@ func planResize(ctx context.Context, a *cli.App, job *pipeline.Job, b *server.Br
 	return nil
 }
 
-func printResized(a *cli.App, now pipeline.Resized) error {
+func printResized(a *cli.App, now operate.Resized) error {
 	if a.JSON {
 		return a.PrintJSON(now)
 	}
@@ -219,19 +220,13 @@ func resizeFailure(err error, o resizeOptions) error {
 		return nil
 	case errors.Is(err, pipeline.ErrOtherModel):
 		return cli.Fail(cli.ExitOtherModel, err, "the same command with --model and the job's model file, and the stage's configuration")
-	case pipeline.WrongState(err):
+	case operate.IsWrongState(err):
 		return cli.Fail(cli.ExitFailure, err, "the same command with the configuration that the workers had (-c), or with --non-finite as they had it")
-	case errors.Is(err, pipeline.ErrShared):
+	case errors.Is(err, operate.ErrShared):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor, which says which jobs read an input")
-	case errors.Is(err, pipeline.ErrWorkers):
+	case errors.Is(err, operate.ErrWorkers):
 		return cli.Fail(cli.ExitFailure, err, "stop the workers (Ctrl-C or SIGTERM), then the same command")
-	case errors.Is(err, pipeline.ErrOtherChange):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream job replace, which completes that change")
-	case errors.Is(err, pipeline.ErrResizeOther):
-		return cli.Fail(cli.ExitFailure, err, "the same command with the number of that change")
-	case errors.Is(err, pipeline.ErrAbandoning):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream job resize --abandon, then the same command")
-	case errors.Is(err, pipeline.ErrPastCut):
+	case errors.Is(err, operate.ErrPastCut):
 		return cli.Fail(cli.ExitFailure, err, "the same command with --to and the number of that change, then with the number of before")
 	}
 	return cli.Fail(cli.ExitFailure, err, again)

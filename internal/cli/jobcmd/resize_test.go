@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // A job gets more partitions, and fewer again, with what stands in the way of
@@ -41,7 +41,7 @@ func TestJobResize(t *testing.T) {
 	clitest.Must(t, "job", "resize", "--abandon", "--dir", data) // there is none
 	other := filepath.Join(dir, "other.safetensors")
 	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", other, "--members", "2", "--units", "9")
-	var now pipeline.Resized
+	var now operate.Resized
 	clitest.Exec(t, t.Context(), "job", "resize", "--to", "5", "--model", other, "--dir", data).Want(t, cli.ExitOtherModel, "--model")
 	clitest.Must(t, append(at, "--to", "5", "--dry-run", "--json")...).Parse(t, &now)
 	if now.Step != "" || now.Partitions != 2 {

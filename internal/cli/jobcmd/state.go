@@ -22,6 +22,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
+	"github.com/eusn-stream/eusn-stream/internal/replay"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
@@ -127,7 +129,7 @@ func named(all []admin.StreamState, name string) (those []admin.StreamState) {
 }
 
 func readSnapshot(ctx context.Context, j *admin.Job, p int) (admin.PartitionState, error) {
-	b, err := pipeline.Snapshot(ctx, j.JS(), j.Name(), p)
+	b, err := operate.Snapshot(ctx, j.JS(), j.Name(), p)
 	if err != nil {
 		return admin.PartitionState{}, err
 	}
@@ -228,7 +230,7 @@ only their owner can read them.`,
 			if s.Snapshot == "" {
 				continue
 			}
-			b, err := pipeline.Snapshot(ctx, js, c.Job, p)
+			b, err := operate.Snapshot(ctx, js, c.Job, p)
 			if err != nil {
 				return err
 			}
@@ -264,7 +266,7 @@ be another one) and the same number of partitions (stage.partitions).`,
 			if err != nil {
 				return err
 			}
-			p, network, err := pipeline.CheckImport(conf, b)
+			p, network, err := operate.CheckImport(conf, b)
 			if err != nil {
 				return ofState(fmt.Errorf("%s: %w; nothing was imported", name, err))
 			}
@@ -282,7 +284,7 @@ be another one) and the same number of partitions (stage.partitions).`,
 			if err != nil {
 				return err
 			}
-			if err := pipeline.Import(ctx, js, conf, b); err != nil {
+			if err := operate.Import(ctx, js, conf, b); err != nil {
 				err = fmt.Errorf("%s: %w", name, err)
 				if errors.Is(err, pipeline.ErrOtherModel) {
 					err = cli.Fail(cli.ExitOtherModel, err, "--job with a new name")
@@ -338,13 +340,13 @@ stage's configuration and model.`,
 		}
 		conf := server.PipelineConfig(c)
 		conf.Partitions = j.NumPartitions()
-		var all []pipeline.Verification
+		var all []replay.Verification
 		for _, text := range which {
 			p, err := partitionNumber(text)
 			if err != nil {
 				return err
 			}
-			v, err := (&pipeline.Job{Config: conf, Model: m, NewEngine: engines.New(c.Stage.Engine)}).Verify(ctx, js, p)
+			v, err := replay.Verify(ctx, js, &pipeline.Job{Config: conf, Model: m, NewEngine: engines.New(c.Stage.Engine)}, p)
 			if err != nil {
 				return err
 			}

@@ -140,8 +140,6 @@ func trimFailure(err error) error {
 	next := "eusn-stream doctor, which says which jobs read an input; then the same command"
 	if errors.Is(err, admin.ErrNotOwner) {
 		next = "eusn-stream job trim --job JOB, the job whose input it is"
-	} else if errors.Is(err, admin.ErrMoving) {
-		next = "complete the change, then the same command"
 	} else if errors.Is(err, admin.ErrHistory) {
 		next = "the worker of that job: eusn-stream run, which says what to do about its input"
 	}

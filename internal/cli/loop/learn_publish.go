@@ -13,8 +13,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/learn"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // publishedModel is an entry of the registry that learn has made, or found.
@@ -79,7 +79,7 @@ func (l *learning) publish(ctx context.Context, j learn.JoinResult, f fitted) (*
 // what learn has set before for the same person.
 func (l *learning) setShadow(ctx context.Context, p *publishedModel) error {
 	who := registry.Line("learn, "+l.opt.who, 256)
-	all, err := pipeline.ShadowsOf(ctx, l.js, l.conf.Job)
+	all, err := operate.ShadowsOf(ctx, l.js, l.conf.Job)
 	if err != nil {
 		return err
 	}
@@ -94,14 +94,14 @@ func (l *learning) setShadow(ctx context.Context, p *publishedModel) error {
 			before = append(before, s.Readout)
 		}
 	}
-	if len(all) >= pipeline.MostShadows && len(before) > 0 { // there must be room
+	if len(all) >= operate.MostShadows && len(before) > 0 { // there must be room
 		if err := l.endShadows(ctx, before); err != nil {
 			return err
 		}
 		before = nil
 	}
-	switch _, err = pipeline.SetShadow(ctx, l.js, l.conf.Job, p.Fingerprint, who); {
-	case errors.Is(err, pipeline.ErrActive):
+	switch _, err = operate.SetShadow(ctx, l.js, l.conf.Job, operate.Shadow{Readout: p.Fingerprint, Who: who}); {
+	case errors.Is(err, operate.ErrActive):
 		l.app.Say("%s predicts already: it is no shadow", p.Fingerprint)
 		return nil
 	case err != nil:
@@ -114,7 +114,7 @@ func (l *learning) setShadow(ctx context.Context, p *publishedModel) error {
 
 func (l *learning) endShadows(ctx context.Context, some []string) error {
 	for _, print := range some {
-		if _, err := pipeline.EndShadow(ctx, l.js, l.conf.Job, print); err != nil && !errors.Is(err, pipeline.ErrNoShadow) {
+		if _, err := operate.EndShadow(ctx, l.js, l.conf.Job, print); err != nil && !errors.Is(err, operate.ErrNoShadow) {
 			return err
 		}
 	}

@@ -10,8 +10,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/consumer"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 	"github.com/eusn-stream/eusn-stream/readout/outcome"
 )
 
@@ -40,7 +40,7 @@ func (l *loop) check(promotions int) {
 	}
 	last := clitest.Start(t, "reading sensors.*", l.run()...)
 	l.Await("the newest promotion in every partition", func() bool {
-		all, err := pipeline.PromotionsOf(t.Context(), l.JS, "eusn")
+		all, err := operate.PromotionsOf(t.Context(), l.JS, "eusn")
 		return err == nil && all.Complete() && all.Newest().Number >= uint64(promotions)
 	})
 	last.Stop(t).Want(t, cli.ExitOK)

@@ -16,10 +16,10 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/client"
 	"github.com/eusn-stream/eusn-stream/internal/labels"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/producer"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/internal/testing/planttest"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 const (
@@ -359,7 +359,7 @@ func (l *loop) learn() string {
 func (l *loop) promoted() (number uint64) {
 	l.T.Helper()
 	l.until("the job's promotions", func(ctx context.Context) error {
-		all, err := pipeline.PromotionsOf(ctx, l.JS, "eusn")
+		all, err := operate.PromotionsOf(ctx, l.JS, "eusn")
 		number = all.Newest().Number
 		return err
 	})
@@ -379,7 +379,7 @@ func (l *loop) promote(command, print string) {
 		if before%4 == 3 {
 			args = append(args, "--now")
 		}
-		if r := l.exec(args...); strings.Contains(r.ErrOut, pipeline.ErrActive.Error()) {
+		if r := l.exec(args...); strings.Contains(r.ErrOut, operate.ErrActive.Error()) {
 			print = l.learnt[l.rng.IntN(len(l.learnt))]
 		}
 		return l.promoted() > before

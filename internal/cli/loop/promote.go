@@ -9,8 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // promotionWait is how long the commands wait for the partitions to take a
@@ -51,18 +51,13 @@ each other (docs/models.md).`,
 		if err != nil {
 			return err
 		}
-		if c.kind == "" {
-			return promoteModel(ctx, a, js, job, who, func(who string) (pipeline.Promotion, error) {
-				return pipeline.Promote(ctx, js, job, print, now, who)
-			})
+		o := operate.PromoteOptions{Readout: print, Now: now, Who: who}
+		if c.kind != "" {
+			if o.After, err = c.holds(ctx, a, js, job, print); err != nil {
+				return err
+			}
 		}
-		active, err := c.holds(ctx, a, js, job, print)
-		if err != nil {
-			return err
-		}
-		return promoteModel(ctx, a, js, job, who, func(who string) (pipeline.Promotion, error) {
-			return pipeline.PromoteAfter(ctx, js, job, print, active, now, who)
-		})
+		return promoteModel(ctx, a, js, job, o)
 	})
 	c.flags(cmd)
 	cmd.Flags().BoolVar(&now, "now", false, "open sequences, too")
@@ -81,9 +76,7 @@ second rollback undoes the first.`,
 		Example: "  eusn-stream model rollback --job eusn",
 		Args:    cobra.NoArgs,
 	}, func(ctx context.Context, js jetstream.JetStream, job string, _ []string) error {
-		return promoteModel(ctx, a, js, job, who, func(who string) (pipeline.Promotion, error) {
-			return pipeline.Rollback(ctx, js, job, now, who)
-		})
+		return promoteModel(ctx, a, js, job, operate.PromoteOptions{Now: now, Who: who})
 	})
 	cmd.Flags().BoolVar(&now, "now", false, "open sequences, too")
 	cmd.Flags().StringVar(&who, "who", "", "who takes it back (default the user of this machine)")
@@ -92,18 +85,19 @@ second rollback undoes the first.`,
 
 // promoteModel promotes, waits for the partitions, and prints where each of them
 // has taken it.
-func promoteModel(ctx context.Context, a *cli.App, js jetstream.JetStream, job, who string, promote func(who string) (pipeline.Promotion, error)) error {
-	who, err := whoOr(who)
-	if err != nil {
+func promoteModel(ctx context.Context, a *cli.App, js jetstream.JetStream, job string, o operate.PromoteOptions) (err error) {
+	if o.Who, err = whoOr(o.Who); err != nil {
 		return err
 	}
-	p, err := promote(who)
+	p, err := operate.Promote(ctx, js, job, o)
 	switch {
-	case errors.Is(err, registry.ErrRetired), errors.Is(err, pipeline.ErrActive):
+	case errors.Is(err, registry.ErrRetired), errors.Is(err, operate.ErrActive):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream model list")
-	case errors.Is(err, pipeline.ErrPromotedMeanwhile):
+	case errors.Is(err, operate.ErrNoPrevious):
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream model list, then eusn-stream model promote FINGERPRINT")
+	case errors.Is(err, operate.ErrMeanwhile):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream model list, and the same command again")
-	case errors.Is(err, pipeline.ErrNotBegun):
+	case errors.Is(err, operate.ErrNotBegun):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream run --job "+cli.QuoteForShell(job))
 	case err != nil:
 		return err
@@ -136,10 +130,10 @@ func promoteModel(ctx context.Context, a *cli.App, js jetstream.JetStream, job, 
 
 // awaitPromotion waits until every partition has taken the newest promotion, or
 // for promotionWait.
-func awaitPromotion(ctx context.Context, js jetstream.JetStream, job string) (pipeline.Promotions, error) {
+func awaitPromotion(ctx context.Context, js jetstream.JetStream, job string) (operate.Promotions, error) {
 	late := time.Now().Add(promotionWait)
 	for {
-		all, err := pipeline.PromotionsOf(ctx, js, job)
+		all, err := operate.PromotionsOf(ctx, js, job)
 		if err != nil || all.Complete() || time.Now().After(late) {
 			return all, err
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // NewRegistry are the commands of "model" that work with the models of a job.
@@ -287,9 +287,9 @@ retired. A shadow that is retired ends.`,
 		if err := r.Retire(ctx, print, by); err != nil {
 			return err
 		}
-		if _, err := pipeline.EndShadow(ctx, js, job, print); err == nil {
+		if _, err := operate.EndShadow(ctx, js, job, print); err == nil {
 			a.Say("it was a shadow, which has ended, too")
-		} else if !errors.Is(err, pipeline.ErrNoShadow) {
+		} else if !errors.Is(err, operate.ErrNoShadow) {
 			return err
 		}
 		a.Say("%s is retired", print)

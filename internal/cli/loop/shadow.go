@@ -10,8 +10,8 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/term"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 func newModelShadow(a *cli.App) *cobra.Command {
@@ -42,7 +42,7 @@ right equally often.`,
 			if remove {
 				return cli.Fail(cli.ExitUsage, errors.New("--remove needs the fingerprint of a shadow"), "eusn-stream model shadow, which lists them")
 			}
-			all, err := pipeline.ShadowsOf(ctx, js, job)
+			all, err := operate.ShadowsOf(ctx, js, job)
 			if err != nil {
 				return err
 			}
@@ -74,16 +74,16 @@ func changeShadow(ctx context.Context, a *cli.App, js jetstream.JetStream, job, 
 	if err != nil {
 		return err
 	}
-	var all []pipeline.Shadow
+	var all []operate.Shadow
 	if remove {
-		all, err = pipeline.EndShadow(ctx, js, job, print)
+		all, err = operate.EndShadow(ctx, js, job, print)
 	} else {
-		all, err = pipeline.SetShadow(ctx, js, job, print, who)
+		all, err = operate.SetShadow(ctx, js, job, operate.Shadow{Readout: print, Who: who})
 	}
 	switch {
-	case errors.Is(err, pipeline.ErrShadow), errors.Is(err, pipeline.ErrNoShadow), errors.Is(err, pipeline.ErrShadows), errors.Is(err, pipeline.ErrActive), errors.Is(err, registry.ErrRetired):
+	case errors.Is(err, operate.ErrShadow), errors.Is(err, operate.ErrNoShadow), errors.Is(err, operate.ErrShadows), errors.Is(err, operate.ErrActive), errors.Is(err, registry.ErrRetired):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream model shadow, which lists the shadows; eusn-stream model list")
-	case errors.Is(err, pipeline.ErrNotBegun):
+	case errors.Is(err, operate.ErrNotBegun):
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream run --job "+cli.QuoteForShell(job))
 	case err != nil:
 		return err
@@ -96,9 +96,9 @@ func changeShadow(ctx context.Context, a *cli.App, js jetstream.JetStream, job, 
 	return printShadows(a, all)
 }
 
-func printShadows(a *cli.App, all []pipeline.Shadow) error {
+func printShadows(a *cli.App, all []operate.Shadow) error {
 	if a.JSON {
-		return a.PrintJSON(append([]pipeline.Shadow{}, all...))
+		return a.PrintJSON(append([]operate.Shadow{}, all...))
 	}
 	for _, s := range all {
 		a.Print("%s  since %s  %s", s.Readout, s.When.UTC().Format(time.RFC3339), term.OneField(s.Who))

@@ -16,8 +16,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/server"
 	"github.com/eusn-stream/eusn-stream/internal/config"
 	"github.com/eusn-stream/eusn-stream/internal/explain"
+	"github.com/eusn-stream/eusn-stream/internal/operate"
 	"github.com/eusn-stream/eusn-stream/internal/replay"
-	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 const asOfHelp = "eusn-stream state as-of --help"
@@ -162,7 +162,7 @@ func home(ctx context.Context, js jetstream.JetStream, job, stream string) (int,
 		return 0, err
 	}
 	for p := range j.NumPartitions() { // a stream may be one of many under a key of another name
-		b, err := pipeline.Snapshot(ctx, js, job, p)
+		b, err := operate.Snapshot(ctx, js, job, p)
 		if err != nil {
 			continue // it says nothing of the stream
 		}

@@ -64,14 +64,6 @@ func JobCommand(a *cli.App, cmd *cobra.Command, do func(ctx context.Context, c c
 	return cmd
 }
 
-// AddAdvice adds the next step to the error of a job whose stored data are lost.
-func AddAdvice(err error) error {
-	if lost := (*admin.LostError)(nil); errors.As(err, &lost) {
-		return cli.Fail(cli.ExitFailure, errors.New(lost.What), lost.Do)
-	}
-	return err
-}
-
 // runningFlags are the flags of commands about a job with a running stage.
 var runningFlags = []string{"nats-url", "job"}
 

@@ -6,6 +6,7 @@
 //
 //   - broker.go: starts the embedded NATS server or connects to a configured server
 //   - commands.go: defines the base of commands that connect to the server of a job
+//   - changing.go: says what completes a change of a job
 //   - config.go: converts the configuration for package pipeline and the NATS client
 //   - refused.go: reports the rights that a login lacks
 //   - answer.go: answers status questions; lists the certificates of a process

@@ -13,7 +13,8 @@
 //   - auxiliary.go: recreates NATS streams that were deleted under a running stage
 //   - begun.go: marks the NATS streams of a job that has begun
 //   - gone.go: reports a lost input or output
-//   - job.go: opens a job; reads its entry, records and readers
+//   - job.go: opens a job; reads its records and readers
+//   - entry.go: reads and writes the entry of a job
 //   - commit.go: claims and commits a partition; decides whether a commit was refused (fencing)
 //   - retry.go: classifies errors: refused, not answered, try later
 //   - patiently.go: publishes until the server has a message
@@ -27,6 +28,7 @@
 //   - consumers.go: computes the limits of consumers
 //   - bucket.go: reads and writes objects of the server's object store
 //   - snapshots.go: stores snapshots
+//   - states.go: opens a job with its snapshots; repeats what a replaced snapshot has made fail
 //   - sweep.go: deletes snapshots of killed workers
 //   - rowstore.go: stores single states
 //   - orphans.go: deletes single states that no snapshot names

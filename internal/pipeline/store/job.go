@@ -135,20 +135,6 @@ func (j *Job) Record(ctx context.Context, p int) (wire.Record, error) {
 	return r, err
 }
 
-// ReadEntry returns a job's entry and its sequence number, 0 if there is none.
-func ReadEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entry, uint64, error) {
-	subject := wire.EntrySubject(job)
-	raw, err := out.GetLastMsgForSubject(ctx, subject)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return wire.Entry{}, 0, nil
-	}
-	if err != nil {
-		return wire.Entry{}, 0, fmt.Errorf("pipeline: which model job %q runs: %w", job, err)
-	}
-	e, err := wire.ParseEntry(raw.Header, raw.Data, subject, raw.Sequence)
-	return e, raw.Sequence, err
-}
-
 // sourceOf is whose input a job reads, where that is another job's. An entry that
 // cannot be read is told by who needs it: without it, a job has its own.
 func sourceOf(ctx context.Context, out jetstream.Stream, job string) (wire.Source, error) {

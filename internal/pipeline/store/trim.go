@@ -47,7 +47,6 @@ type Trimmed struct {
 var (
 	ErrNotOwner = errors.New("it has no input of its own")
 	ErrNoReader = errors.New("it does not read this input")
-	ErrMoving   = errors.New("a change of it is under way")
 	ErrHistory  = errors.New("nothing is removed: what this job has read is not this input, which a new job can still read; if the job is never to continue, delete its NATS streams, or leave it out (eusn-stream job trim --without)")
 )
 
@@ -136,7 +135,7 @@ func needOf(ctx context.Context, js jetstream.JetStream, name string) (Need, err
 		return Need{}, err
 	}
 	if e.Resize.UnderWay() {
-		return Need{}, fmt.Errorf("pipeline: job %q: %w: %s: complete that first with %s", name, ErrMoving, e.Resize.What(), e.Resize.Command())
+		return Need{}, fmt.Errorf("pipeline: %w", &wire.ChangeError{Job: name, Change: e.Resize})
 	}
 	least := Need{Job: name}
 	for p := range job.Partitions {

@@ -117,3 +117,25 @@ func (e *ForeignError) Unwrap() error { return e.Err }
 func Foreign(seq uint64, subject string, err error) error {
 	return &ForeignError{seq, fmt.Errorf("pipeline: message %d on %s: %w: %s", seq, subject, err, wayOut(subject, seq))}
 }
+
+// NoPredictions encodes a message without predictions.
+func NoPredictions(meta codec.PredictionMeta) ([]byte, error) {
+	enc, err := codec.NewPredictionEncoder(meta)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	body, err := enc.Encode(nil)
+	if err != nil {
+		return nil, fmt.Errorf("pipeline: %w", err)
+	}
+	return body, nil
+}
+
+// RecordEntry is what a record and its body say of the job's model.
+func RecordEntry(r Record, body []byte) Entry {
+	e := Entry{Identity: r.Identity, Arithmetic: r.Arithmetic, Worker: r.Worker}
+	if meta, _, err := codec.DecodePredictions(body); err == nil {
+		e.Meta = meta
+	}
+	return e
+}

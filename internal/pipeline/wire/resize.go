@@ -2,6 +2,7 @@ package wire
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 )
 
@@ -59,24 +60,31 @@ func (r Resize) Abandoning() bool { return r.Step == ResizeAbandon || r.Step == 
 
 // What says which change is under way.
 func (r Resize) What() string {
-	if r.With != "" {
+	switch {
+	case r.With != "" && r.Abandoning():
+		return fmt.Sprintf("the change to the network and states of job %q is being abandoned", r.With)
+	case r.Abandoning():
+		return fmt.Sprintf("the change of its number of partitions from %d to %d is being abandoned", r.Partitions, r.To)
+	case r.With != "":
 		return fmt.Sprintf("it is being given the network and states of job %q, step %s", r.With, r.Step)
 	}
 	return fmt.Sprintf("its number of partitions is being changed from %d to %d, step %s", r.Partitions, r.To, r.Step)
 }
 
-// Command completes the change that is under way.
-func (r Resize) Command() string {
-	switch {
-	case r.With != "" && r.Abandoning():
-		return "eusn-stream job replace --abandon"
-	case r.With != "":
-		return "eusn-stream job replace --with " + r.With
-	case r.Abandoning():
-		return "eusn-stream job resize --abandon"
-	}
-	return fmt.Sprintf("eusn-stream job resize --to %d", r.To)
+// ErrChanging is a change of a job that must be completed or abandoned first. It comes with
+// a *ChangeError.
+var ErrChanging = errors.New("a change of the job is under way")
+
+// ChangeError is the change of a job that is under way.
+type ChangeError struct {
+	Job    string
+	Change Resize
 }
+
+func (e *ChangeError) Error() string { return fmt.Sprintf("job %q: %s", e.Job, e.Change.What()) }
+
+// Is makes every ChangeError an ErrChanging.
+func (e *ChangeError) Is(target error) bool { return target == ErrChanging }
 
 // String is empty for a job whose number of partitions never changed.
 func (r Resize) String() string {

@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -28,14 +29,10 @@ func TestResizeText(t *testing.T) {
 			t.Errorf("%s: %v, want %q", text, err, says)
 		}
 	}
-	for r, command := range map[Resize]string{
-		{To: 6, Step: ResizeDrain}:            "eusn-stream job resize --to 6",
-		{Step: ResizeAbandon}:                 "eusn-stream job resize --abandon",
-		{With: "green", Step: ReplaceClaim}:   "eusn-stream job replace --with green",
-		{With: "green", Step: ReplaceAbandon}: "eusn-stream job replace --abandon",
-	} {
-		if got := r.Command(); got != command || !strings.Contains(r.What(), string(r.Step)) {
-			t.Errorf("%+v is completed by %q (%s), want %q", r, got, r.What(), command)
+	for _, r := range []Resize{{To: 6, Step: ResizeDrain}, {Step: ResizeAbandon}, {With: "green", Step: ReplaceClaim}, {With: "green", Step: ReplaceAbandon}} {
+		err := error(&ChangeError{"blue", r})
+		if !errors.Is(err, ErrChanging) || !strings.Contains(err.Error(), "blue") || !strings.Contains(err.Error(), r.With) || r.Abandoning() != strings.Contains(err.Error(), "abandoned") {
+			t.Errorf("%+v is told as %v", r, err)
 		}
 	}
 }

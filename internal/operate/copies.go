@@ -1,4 +1,4 @@
-package resize
+package operate
 
 import (
 	"context"
@@ -28,17 +28,17 @@ const (
 //
 // A consumer without copies is on one server, which the cluster chooses by
 // chance, and says how far that server's copy goes.
-func (j *Job) copies(ctx context.Context, atLeast uint64) (furthest uint64, err error) {
+func (j *change) copies(ctx context.Context, atLeast uint64) (furthest uint64, err error) {
 	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	info, err := j.In.Stream.Info(ask)
+	info, err := j.in.Stream.Info(ask)
 	for err == nil && !complete(info) { // while it chooses a leader, a cluster names some of the servers
 		if err = store.Pause(ask, copyRetry); err == nil {
-			info, err = j.In.Stream.Info(ask)
+			info, err = j.in.Stream.Info(ask)
 		}
 	}
 	if err != nil {
-		return 0, fmt.Errorf("pipeline: which servers have a copy of %s: %w", wire.InputStream(j.Name), err)
+		return 0, fmt.Errorf("pipeline: which servers have a copy of %s: %w", wire.InputStream(j.name), err)
 	}
 	furthest = info.State.LastSeq
 	if !replicated(info) {
@@ -64,15 +64,15 @@ func (j *Job) copies(ctx context.Context, atLeast uint64) (furthest uint64, err 
 				return 0, ctx.Err()
 			}
 			return 0, fmt.Errorf("pipeline: the copies of %s on %s have not said in %v that they are complete (%v): start these servers, or take them out of the cluster, and run the command again",
-				wire.InputStream(j.Name), strings.Join(slices.Sorted(maps.Keys(missing)), ", "), patience, why)
+				wire.InputStream(j.name), strings.Join(slices.Sorted(maps.Keys(missing)), ", "), patience, why)
 		}
 	}
 	return furthest, nil
 }
 
 // someCopy asks one of the servers, by chance.
-func (j *Job) someCopy(ctx context.Context) (server string, last uint64, err error) {
-	cons, err := j.In.Stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
+func (j *change) someCopy(ctx context.Context) (server string, last uint64, err error) {
+	cons, err := j.in.Stream.CreateConsumer(ctx, jetstream.ConsumerConfig{
 		DeliverPolicy: jetstream.DeliverNewPolicy, AckPolicy: jetstream.AckNonePolicy, HeadersOnly: true,
 		Replicas: 1, MemoryStorage: true, InactiveThreshold: copyForget,
 	})
@@ -80,7 +80,7 @@ func (j *Job) someCopy(ctx context.Context) (server string, last uint64, err err
 		return "", 0, err
 	}
 	info := cons.CachedInfo()
-	_ = j.In.Stream.DeleteConsumer(ctx, info.Name) // or it is forgotten
+	_ = j.in.Stream.DeleteConsumer(ctx, info.Name) // or it is forgotten
 	if info.Cluster == nil {
 		return "", 0, fmt.Errorf("consumer %s names no server", info.Name)
 	}

@@ -1,7 +1,8 @@
-package pipeline
+package replay
 
 import (
 	"context"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -10,9 +11,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
-// Verification is the outcome of Job.Verify.
+// Verification is the outcome of Verify.
 type Verification struct {
 	Partition int    `json:"partition"`
 	Snapshot  string `json:"snapshot"` // where it began, empty = from the first message
@@ -27,43 +29,39 @@ type Verification struct {
 // Model and NewEngine must be the running stage's; nothing else is used. Messages
 // are read as the job reads them, whatever Config.Input is. The
 // error says what differs. It disturbs no running stage.
-func (job *Job) Verify(ctx context.Context, js jetstream.JetStream, part int) (v Verification, err error) {
-	j, snaps, err := openStored(ctx, js, job.Config.WithDefaults().Job)
+func Verify(ctx context.Context, js jetstream.JetStream, job *pipeline.Job, part int) (v Verification, err error) {
+	l, err := prepare(job)
 	if err != nil {
 		return Verification{Partition: part}, err
 	}
-	err = still(ctx, j, part, func() error {
-		v, err = job.verify(ctx, j, snaps, part)
+	if err := l.open(ctx, js, nil); err != nil {
+		return Verification{Partition: part}, err
+	}
+	snaps, err := store.FindSnapshots(ctx, js, l.stored.Name)
+	if err != nil {
+		return Verification{Partition: part}, err
+	}
+	err = l.stored.WithSnapshot(ctx, part, func() error {
+		v, err = l.verify(ctx, snaps, part)
 		return err
 	})
 	return v, err
 }
 
-func (job *Job) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots, part int) (Verification, error) {
-	v := Verification{Partition: part}
-	p, err := job.Prepare()
-	if err != nil {
-		return v, err
-	}
+// verify is Verify with the snapshots that there are now.
+func (l *jobLog) verify(ctx context.Context, snaps *store.Snapshots, part int) (Verification, error) {
+	v, j := Verification{Partition: part}, l.stored
 	record, err := j.Record(ctx, part)
+	if err != nil || record.Mark.Seq == 0 { // nothing was ever committed
+		return v, err
+	}
+	counters := new(stats.Counters)
+	sh, err := shard.New(l.shardConfig(), l.Model, l.Linear, l.NewEngine, counters, l.Log)
 	if err != nil {
 		return v, err
 	}
-	if record.Mark.Seq == 0 {
-		return v, nil // nothing was ever committed
-	}
-	if err := p.AdoptInput(ctx, j); err != nil {
-		return v, err
-	}
-	c, counters := p.ShardConfig(), new(stats.Counters)
-	c.MaxKey = j.Pattern.MaxKey()
-	c.MaxSlots = mostSlots // rows are read from the store, none are stored there
-	sh, err := shard.New(c, p.Model, p.Linear, p.NewEngine, counters, p.Log)
-	if err != nil {
-		return v, err
-	}
-	sh.StoreRows(snaps, ctx)
 	defer sh.Close()
+	sh.StoreRows(snaps, ctx)               // rows are read from there, none are stored
 	network := sh.Machine.Shape.Identity() // whatever the readout
 	if err := owner.OtherRecord(wire.OutputSubject(j.Name, part), record, sh.Arithmetic, network); err != nil {
 		return v, err
@@ -72,8 +70,8 @@ func (job *Job) verify(ctx context.Context, j *store.Job, snaps *store.Snapshots
 	defer cancel()
 	w := &owner.Worker{
 		Job: j.Name, Model: network,
-		Server:   owner.Server{JS: j.JS, In: j.Input(nil), Out: j.Out, Snaps: snaps},
-		Counters: counters, Log: p.Log, Now: p.now(), Lease: p.Config.Lease, Shards: ctx,
+		Server:   owner.Server{JS: j.JS, In: l.in, Out: j.Out, Snaps: snaps},
+		Counters: counters, Log: l.Log, Now: time.Now, Lease: l.Config.Lease, Shards: ctx,
 	}
 	v.Snapshot, v.InSeq, v.Recorded = record.Snap, record.Mark.Seq, record.Mark.Digest.String()
 	began, digest, err := owner.Rebuild(ctx, w, sh, part, record)

@@ -1,4 +1,4 @@
-package resize
+package operate
 
 import (
 	"context"
@@ -7,11 +7,11 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Abandon ends a change that has not reached the server's mapping, or has published
+// abandon ends a change that has not reached the server's mapping, or has published
 // none of another job's states: the partitions are those of before again, for any
-// worker to claim. A Change or Replace that runs at the same time ends.
-func (j *Job) Abandon(ctx context.Context) error {
-	if err := j.look(ctx); err != nil {
+// worker to claim. A change that runs at the same time ends.
+func (j *change) abandon(ctx context.Context) error {
+	if err := j.readEntry(ctx); err != nil {
 		return err
 	}
 	r := j.entry.Resize
@@ -27,7 +27,7 @@ func (j *Job) Abandon(ctx context.Context) error {
 		}
 	case wire.ResizeAbandon, wire.ReplaceAbandon:
 	default:
-		return fmt.Errorf("pipeline: job %q: %w", j.Name, ErrPastCut)
+		return fmt.Errorf("pipeline: job %q: %w", j.name, ErrPastCut)
 	}
 	for p := range r.Partitions {
 		if err := j.giveBack(ctx, p); err != nil {
@@ -42,15 +42,15 @@ func (j *Job) Abandon(ctx context.Context) error {
 }
 
 // giveBack gives a partition's record the generation of before. It writes one
-// also where nobody has raised it: a Change that has looked at the entry of
+// also where nobody has raised it: a change that has looked at the entry of
 // before may be about to, and the server refuses that then.
-func (j *Job) giveBack(ctx context.Context, p int) error {
+func (j *change) giveBack(ctx context.Context, p int) error {
 	r := j.entry.Resize
-	info, err := j.In.Info(ctx, 0)
+	info, err := j.in.Info(ctx, 0)
 	if err != nil {
 		return err
 	}
-	if j.begun(ctx, p) != nil { // a Change does not write it either
+	if j.begun(ctx, p) != nil { // a change does not write it either
 		return nil
 	}
 	var found uint64

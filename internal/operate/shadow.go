@@ -1,8 +1,7 @@
-package pipeline
+package operate
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -16,16 +15,6 @@ import (
 
 // MostShadows is how many shadows a job may have.
 const MostShadows = wire.MostShadows
-
-// What keeps a readout from being a shadow, or from ending to be one.
-var (
-	// ErrShadow is a readout that is a shadow already.
-	ErrShadow = errors.New("this readout is a shadow already")
-	// ErrNoShadow is a readout that is none.
-	ErrNoShadow = errors.New("this readout is no shadow of the job")
-	// ErrShadows is a job that has as many as it may.
-	ErrShadows = fmt.Errorf("the job has %d shadows, and takes no more: end one first (eusn-stream model shadow --remove)", MostShadows)
-)
 
 // Shadow is a readout that scores what the answering one does, and does not answer.
 type Shadow = wire.Shadow
@@ -45,24 +34,24 @@ func ShadowsOf(ctx context.Context, js jetstream.JetStream, job string) ([]Shado
 
 // SetShadow has a readout of the job's registry score beside the one that answers, from
 // when the workers hear of it. What it predicts goes to a NATS stream that is made
-// where there is none. No state, commit or prediction of the job changes.
-func SetShadow(ctx context.Context, js jetstream.JetStream, job, fingerprint, who string) ([]Shadow, error) {
-	next := Shadow{Readout: fingerprint, Who: who, When: registry.Now()}
+// where there is none. No state, commit or prediction of the job changes. When is set here.
+func SetShadow(ctx context.Context, js jetstream.JetStream, job string, next Shadow) ([]Shadow, error) {
+	next.When = registry.Now()
 	return changeShadows(ctx, js, job, func(j *store.Job, e *wire.Entry, all wire.Shadows) (wire.Shadows, error) {
 		if e.Readout == "" {
 			return nil, ErrNotBegun
 		}
-		if answers(e, fingerprint) {
+		if isActive(e, next.Readout) {
 			return nil, ErrActive
 		}
-		if err := scores(ctx, js, job, fingerprint, e); err != nil {
+		if err := checkScores(ctx, js, job, next.Readout, e); err != nil {
 			return nil, err
 		}
 		if err := store.MakeShadows(ctx, js, job, j.Out); err != nil {
 			return nil, fmt.Errorf("%w: it is one NATS stream more, of at most %d bytes, than a job without shadows has (docs/nats.md)", err, store.ShadowBytes)
 		}
 		switch {
-		case all.Has(fingerprint):
+		case all.Has(next.Readout):
 			return nil, ErrShadow
 		case len(all) >= MostShadows:
 			return nil, ErrShadows
@@ -71,8 +60,8 @@ func SetShadow(ctx context.Context, js jetstream.JetStream, job, fingerprint, wh
 	})
 }
 
-// scores says why a readout cannot score the states of a job.
-func scores(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) error {
+// checkScores says why a readout cannot score the states of a job.
+func checkScores(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) error {
 	models, err := registry.Open(ctx, js, job)
 	if err != nil {
 		return err
@@ -105,8 +94,8 @@ func EndShadow(ctx context.Context, js jetstream.JetStream, job, fingerprint str
 	})
 }
 
-// changes is how often a change of the job's entry is tried where others change it.
-const changes = 5
+// changeAttempts is how often a change of the job's entry is tried where others change it.
+const changeAttempts = 5
 
 // changeShadows writes the job's entry with other shadows.
 func changeShadows(ctx context.Context, js jetstream.JetStream, job string, change func(*store.Job, *wire.Entry, wire.Shadows) (wire.Shadows, error)) ([]Shadow, error) {
@@ -115,7 +104,7 @@ func changeShadows(ctx context.Context, js jetstream.JetStream, job string, chan
 	if err != nil {
 		return nil, err
 	}
-	for range changes {
+	for range changeAttempts {
 		e, seq, err := store.ReadEntry(ctx, j.Out, job)
 		if err != nil {
 			return nil, err
@@ -131,11 +120,7 @@ func changeShadows(ctx context.Context, js jetstream.JetStream, job string, chan
 			return fail(err)
 		}
 		e.Shadows = all.Text()
-		body, err := emptyOf(e.Meta)
-		if err != nil {
-			return nil, err
-		}
-		taken, err := writeEntry(ctx, js, &e, job, seq, body)
+		taken, err := store.WriteEntry(ctx, js, &e, job, seq)
 		now, _, lost := store.ReadEntry(ctx, j.Out, job)
 		switch {
 		case err == nil, lost == nil && now.Shadows == e.Shadows: // also where the answer was lost
@@ -147,11 +132,11 @@ func changeShadows(ctx context.Context, js jetstream.JetStream, job string, chan
 			return nil, ctx.Err()
 		}
 	}
-	return fail(ErrPromotedMeanwhile)
+	return fail(ErrMeanwhile)
 }
 
-// answers reports whether a job's sequences begin with a readout.
-func answers(e *wire.Entry, fingerprint string) bool {
+// isActive reports whether a job's sequences begin with a readout.
+func isActive(e *wire.Entry, fingerprint string) bool {
 	return isReadout(e, e.Promotions.Last().Readout, fingerprint)
 }
 
@@ -160,9 +145,9 @@ func isReadout(e *wire.Entry, name, fingerprint string) bool {
 	return name == fingerprint || name == "" && registry.Identity(fingerprint, e.Input) == e.Readout
 }
 
-// withoutShadow ends the shadow of a readout that answers from now on. A list that is
+// endShadowOf ends the shadow of a readout that answers from now on. A list that is
 // not ours stays as it is.
-func withoutShadow(e *wire.Entry, name string) {
+func endShadowOf(e *wire.Entry, name string) {
 	all, err := wire.ParseShadows(e.Shadows)
 	if err != nil {
 		return

@@ -1,4 +1,4 @@
-package resize
+package operate
 
 import (
 	"context"
@@ -11,18 +11,18 @@ import (
 )
 
 // worker is the name that records of a change have.
-func (j *Job) worker() string { return fmt.Sprintf("resize-%d", j.entry.Resize.Generation+1) }
+func (j *change) worker() string { return fmt.Sprintf("resize-%d", j.entry.Resize.Generation+1) }
 
 // first is what the record of a partition begins with that has none yet.
-func (j *Job) first(input time.Time) wire.Record {
+func (j *change) first(input time.Time) wire.Record {
 	return wire.Record{Created: wire.CreatedText(input), Identity: j.entry.Identity, Arithmetic: j.entry.Arithmetic}
 }
 
 // unchanged makes sure that the job's entry is the one that we read or wrote.
-func (j *Job) unchanged(ctx context.Context) error {
-	_, seq, err := j.Read(ctx)
+func (j *change) unchanged(ctx context.Context) error {
+	_, seq, err := store.ReadEntry(ctx, j.out, j.name)
 	if err == nil && seq != j.seq {
-		err = fmt.Errorf("pipeline: job %q: %w", j.Name, ErrOvertaken)
+		err = fmt.Errorf("pipeline: job %q: %w", j.name, ErrMeanwhile)
 	}
 	return err
 }
@@ -31,8 +31,8 @@ func (j *Job) unchanged(ctx context.Context) error {
 // to do. seq is 0 where there is none yet. The entry is looked at after the
 // record: whoever changes the entry, and writes each record then, knows that
 // nobody writes one for the entry of before.
-func (j *Job) rewrite(ctx context.Context, p int, change func(now *wire.Record, seq uint64) bool) error {
-	com := &store.Committer{JS: j.JS, Stream: j.Out, Link: j.In.Link, Job: j.Name, Part: p}
+func (j *change) rewrite(ctx context.Context, p int, change func(now *wire.Record, seq uint64) bool) error {
+	com := &store.Committer{JS: j.js, Stream: j.out, Link: j.in.Link, Job: j.name, Part: p}
 	var told error
 	for {
 		r, seq, err := com.Read(ctx)
@@ -43,7 +43,7 @@ func (j *Job) rewrite(ctx context.Context, p int, change func(now *wire.Record, 
 		case !change(&r, seq):
 			return nil
 		default:
-			if err = j.unchanged(ctx); errors.Is(err, ErrOvertaken) {
+			if err = j.unchanged(ctx); errors.Is(err, ErrMeanwhile) {
 				return err
 			} else if err != nil {
 				break
@@ -52,7 +52,7 @@ func (j *Job) rewrite(ctx context.Context, p int, change func(now *wire.Record, 
 				return err
 			}
 			r.Worker = j.worker()
-			if _, err = com.Publish(ctx, r, seq, j.Empty); err == nil || store.OvertakenBy(err) {
+			if _, err = com.Publish(ctx, r, seq, j.empty); err == nil || store.OvertakenBy(err) {
 				continue // it is read again: change says whether it is as it is to be
 			}
 			if store.Refused(err) {
@@ -61,7 +61,7 @@ func (j *Job) rewrite(ctx context.Context, p int, change func(now *wire.Record, 
 		}
 		if err != nil && told == nil {
 			told = err
-			j.Log.Warn("the server did not answer, trying again", "subject", com.Subject(), "err", err)
+			j.log.Warn("the server did not answer, trying again", "subject", com.Subject(), "err", err)
 		}
 		if err := store.Pause(ctx, store.RetryWait); err != nil {
 			return fmt.Errorf("pipeline: record on %s: %w", com.Subject(), err)

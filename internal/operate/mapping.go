@@ -1,4 +1,4 @@
-package resize
+package operate
 
 import (
 	"context"
@@ -17,11 +17,11 @@ import (
 // between two messages; nothing is refused or held up. Of an input with several
 // copies, each server does so, at messages of its own: then the cut is one that
 // all of them have behind them; see store.Mixed.
-func (j *Job) switchMapping(ctx context.Context) error {
+func (j *change) switchMapping(ctx context.Context) error {
 	r := j.entry.Resize
 	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	s, err := j.JS.Stream(ask, wire.InputStream(j.Name))
+	s, err := j.js.Stream(ask, wire.InputStream(j.name))
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
@@ -36,11 +36,11 @@ func (j *Job) switchMapping(ctx context.Context) error {
 		to := *c.SubjectTransform
 		to.Destination = want
 		c.SubjectTransform = &to
-		if _, err := j.JS.UpdateStream(ask, c); err != nil {
+		if _, err := j.js.UpdateStream(ask, c); err != nil {
 			return fmt.Errorf("pipeline: NATS stream %s: its subject transform cannot be changed: %w; allow this login to update it (docs/nats.md), or run this command with one that may", c.Name, err)
 		}
 	}
-	info, err := j.In.Stream.Info(ask)
+	info, err := j.in.Stream.Info(ask)
 	if err != nil {
 		return fmt.Errorf("pipeline: %w", err)
 	}
@@ -49,7 +49,7 @@ func (j *Job) switchMapping(ctx context.Context) error {
 	}
 	if r.Mixed = replicated(info); r.Mixed {
 		if r.Cut, err = j.copies(ctx, 0); err == nil {
-			_, err = j.In.Info(ctx, r.Cut) // the leader may be behind others
+			_, err = j.in.Info(ctx, r.Cut) // the leader may be behind others
 		}
 	} else {
 		r.Cut, err = j.cut(ctx, s, r.After, info.State.LastSeq)
@@ -63,9 +63,6 @@ func (j *Job) switchMapping(ctx context.Context) error {
 	r.Step = wire.ResizeDrain
 	return j.note(ctx, r)
 }
-
-// ErrMixed is an input whose servers map differently at the same time.
-var ErrMixed = errors.New("a message that was stored later lies in an old partition: the servers of the cluster do not agree on the mapping yet")
 
 // patience is how long the server may take for one answer. The input between two
 // messages may be long, so it holds for each message of it.
@@ -82,7 +79,7 @@ const lookBehind = 10_000
 // partition's: the one before the first that can only be a new one's. Messages
 // whose key has the same partition before and after do not tell, and may be
 // either's.
-func (j *Job) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (uint64, error) {
+func (j *change) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (uint64, error) {
 	cut := last
 	if last <= after {
 		return cut, nil
@@ -113,13 +110,13 @@ func (j *Job) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (
 		}
 		seq := meta.Sequence.Stream
 		if n%toldEvery == 0 {
-			j.tell(r.Step, int(min(seq, last)-after), int(last-after))
+			j.report(r.Step, int(min(seq, last)-after), int(last-after))
 		}
 		if seq > last {
 			return cut, nil
 		}
-		if p, key, ok := j.In.PlaceOf(m.Subject()); ok {
-			before, then := j.In.Pattern.PartitionOf(key, r.Partitions), j.In.Pattern.PartitionOf(key, r.To)
+		if p, key, ok := j.in.PlaceOf(m.Subject()); ok {
+			before, then := j.in.Pattern.PartitionOf(key, r.Partitions), j.in.Pattern.PartitionOf(key, r.To)
 			switch {
 			case before == then:
 			case p == then && !switched:
@@ -140,16 +137,16 @@ func (j *Job) cut(ctx context.Context, s jetstream.Stream, after, last uint64) (
 // stored is when the server stored message seq, or the one before it that is
 // left: whoever begins from there makes sure that it is still the same. 0 where
 // the input's beginning has passed it.
-func (j *Job) stored(ctx context.Context, seq uint64) (uint64, int64, error) {
+func (j *change) stored(ctx context.Context, seq uint64) (uint64, int64, error) {
 	for at := seq; at > 0; at-- {
-		m, err := j.In.Stream.GetMsg(ctx, at)
+		m, err := j.in.Stream.GetMsg(ctx, at)
 		if err == nil {
 			return at, m.Time.UnixNano(), nil
 		}
 		if !errors.Is(err, jetstream.ErrMsgNotFound) {
 			return 0, 0, fmt.Errorf("pipeline: input message %d: %w", at, err)
 		}
-		info, err := j.In.Stream.Info(ctx)
+		info, err := j.in.Stream.Info(ctx)
 		if err != nil {
 			return 0, 0, fmt.Errorf("pipeline: %w", err)
 		}

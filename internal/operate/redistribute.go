@@ -1,4 +1,4 @@
-package resize
+package operate
 
 import (
 	"context"
@@ -12,8 +12,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 )
 
-// Digests are sums over all partitions that must be the same before and after.
-type Digests struct {
+// digests are sums over all partitions that must be the same before and after.
+type digests struct {
 	Keys    wire.Digest // state.Partition.DigestOfKeys
 	Streams int
 }
@@ -36,10 +36,10 @@ func members(class, classes, partitions int) (all []int) {
 	return all
 }
 
-// store gives every key's state to the partition that it has from now on, and
+// redistribute gives every key's state to the partition that it has from now on, and
 // stores what comes out, a class of partitions at a time. Nothing that was
 // stored before is touched.
-func (j *Job) store(ctx context.Context) error {
+func (j *change) redistribute(ctx context.Context) error {
 	r := j.entry.Resize
 	n := classes(r.Partitions, r.To)
 	for class := range n {
@@ -47,14 +47,14 @@ func (j *Job) store(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		made, err := state.Redistribute(old, members(class, n, r.To), func(key string) int { return j.In.Pattern.PartitionOf(key, r.To) }, wire.Place{Seq: r.Cut, Stored: r.Stored})
+		made, err := state.Redistribute(old, members(class, n, r.To), func(key string) int { return j.in.Pattern.PartitionOf(key, r.To) }, wire.Place{Seq: r.Cut, Stored: r.Stored})
 		if err != nil {
 			return err
 		}
-		var after Digests
+		var after digests
 		for _, p := range made {
-			if p.Len() > j.Largest {
-				return fmt.Errorf("pipeline: partition %d of %d would have %d streams, but max streams (stage.max_streams) is %d: raise it (to stay), and run the command again; until then nobody works on the job, and nothing is lost", p.ID, r.To, p.Len(), j.Largest)
+			if p.Len() > j.largest {
+				return fmt.Errorf("pipeline: partition %d of %d would have %d streams, but max streams (stage.max_streams) is %d: raise it (to stay), and run the command again; until then nobody works on the job, and nothing is lost", p.ID, r.To, p.Len(), j.largest)
 			}
 			if err := j.put(ctx, p, &after); err != nil {
 				return err
@@ -64,7 +64,7 @@ func (j *Job) store(ctx context.Context) error {
 			return fmt.Errorf("pipeline: the keys of partitions %v have the digest %v (%d streams), but %v (%d streams) after they were given to partitions %v: this is a fault of the program or of the server's store; the states of before are untouched",
 				members(class, n, r.Partitions), before.Keys, before.Streams, after.Keys, after.Streams, members(class, n, r.To))
 		}
-		j.tell(r.Step, class+1, n)
+		j.report(r.Step, class+1, n)
 	}
 	r.Step = wire.ResizePublish
 	return j.note(ctx, r)
@@ -79,11 +79,11 @@ type held struct {
 }
 
 // own is where the job's states are, of the shape that they are to have.
-func (j *Job) own() held { return held{j.Name, j.Out, j.Snaps, j.Shape} }
+func (j *change) own() held { return held{j.name, j.out, j.snaps, j.shape} }
 
 // load reads the states of some old partitions, and compares each with the
 // digest in its record.
-func (j *Job) load(ctx context.Context, from held, parts []int) (sum Digests, all []*state.Partition, err error) {
+func (j *change) load(ctx context.Context, from held, parts []int) (sum digests, all []*state.Partition, err error) {
 	for _, p := range parts {
 		r, _, err := store.ReadRecord(ctx, from.out, from.name, p)
 		if err != nil {
@@ -111,7 +111,7 @@ func (j *Job) load(ctx context.Context, from held, parts []int) (sum Digests, al
 	return sum, all, nil
 }
 
-func (d *Digests) add(p *state.Partition) error {
+func (d *digests) add(p *state.Partition) error {
 	digest, err := p.DigestOfKeys()
 	d.Keys.Add(digest)
 	d.Streams += p.Len()
@@ -136,17 +136,17 @@ func (h held) read(ctx context.Context, name string, part int) (*state.Partition
 
 // put stores a new partition's state, reads it back, and adds what came back to
 // the sum.
-func (j *Job) put(ctx context.Context, p *state.Partition, sum *Digests) error {
+func (j *change) put(ctx context.Context, p *state.Partition, sum *digests) error {
 	r := j.entry.Resize
 	name := wire.SnapshotName(p.ID, r.Epoch, r.Cut)
 	if err := j.before("snapshot " + name); err != nil {
 		return err
 	}
-	b, err := p.Encode(j.Shape, state.DecodedRows{})
+	b, err := p.Encode(j.shape, state.DecodedRows{})
 	if err != nil {
 		return err
 	}
-	if err := j.Snaps.Put(ctx, name, b); err != nil {
+	if err := j.snaps.Put(ctx, name, b); err != nil {
 		return err
 	}
 	if err := j.before("check " + name); err != nil {
@@ -160,12 +160,12 @@ func (j *Job) put(ctx context.Context, p *state.Partition, sum *Digests) error {
 }
 
 // publish gives the new partitions their records, and ends the change.
-func (j *Job) publish(ctx context.Context) error { return j.publishAs(ctx, j.entry) }
+func (j *change) publish(ctx context.Context) error { return j.publishAs(ctx, j.entry) }
 
 // publishAs is publish where the job's entry becomes another one, but for Resize.
-func (j *Job) publishAs(ctx context.Context, next wire.Entry) error {
+func (j *change) publishAs(ctx context.Context, next wire.Entry) error {
 	r := j.entry.Resize
-	info, err := j.In.Info(ctx, r.Cut)
+	info, err := j.in.Info(ctx, r.Cut)
 	if err != nil {
 		return err
 	}
@@ -199,7 +199,7 @@ func (j *Job) publishAs(ctx context.Context, next wire.Entry) error {
 		if err != nil {
 			return err
 		}
-		j.tell(r.Step, p+1, r.To)
+		j.report(r.Step, p+1, r.To)
 	}
 	next.Resize = wire.Resize{Generation: r.Generation + 1, Partitions: r.To}
 	if err := j.before("note "); err != nil {

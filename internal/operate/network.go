@@ -1,4 +1,4 @@
-package pipeline
+package operate
 
 import (
 	"context"
@@ -8,18 +8,10 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/internal/pipeline/resize"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"
-)
-
-// The reasons for which a job does not continue with the network of another one.
-var (
-	// ErrUnfit is another job whose states cannot become this one's.
-	ErrUnfit = errors.New("it cannot continue with that job's states")
-	// ErrOtherJob is a change that was begun with another job.
-	ErrOtherJob = resize.ErrOtherJob
+	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 
 // Replaced is what a job is after Replace.
@@ -33,15 +25,21 @@ type Replaced struct {
 	Readout    string `json:"readout"`
 }
 
+// ReplaceOptions says what Replace is to do.
+type ReplaceOptions struct {
+	With     *pipeline.Job           // with its own model
+	Progress Progress                // optional
+	Before   func(what string) error // as in ResizeOptions
+}
+
 // Replace lets a job continue with the network and the states of another one, which
 // reads its input beside it: up to an input message, the cut, the network of before
 // has predicted, and from then on the other one, in each partition exactly once, on
 // the job's own output. Open sequences continue in the other job's states. The other job
-// stays as it is. No worker of either may run; producers need not stop. Both stages have
-// the models of their jobs. It may be ended at any time, and called again; until it has
-// begun to publish, AbandonResize returns to what was. progress is optional.
-func (job *Job) Replace(ctx context.Context, with *Job, progress func(step string, done, all int)) (Replaced, error) {
-	c, err := job.replacing(ctx, with)
+// stays as it is. No worker of either may run; producers need not stop. It may be ended at
+// any time, and called again; until it has begun to publish, Abandon returns to what was.
+func Replace(ctx context.Context, job *pipeline.Job, o ReplaceOptions) (Replaced, error) {
+	c, err := openReplace(ctx, job, o.With)
 	if err != nil {
 		return c.now, err
 	}
@@ -49,28 +47,10 @@ func (job *Job) Replace(ctx context.Context, with *Job, progress func(step strin
 	if c.done {
 		return c.now, nil
 	}
-	j := c.job
-	if err := job.drains(ctx, with, j, c.other, progress); err != nil {
-		return c.now, err
-	}
-	c.other.Alone = func(ctx context.Context) error { return with.noWorkers(ctx, j.JS) }
-	c.other.Models = func(ctx context.Context) error { return copyModels(ctx, j.JS, c.now.With, c.now.Job) }
-	j.Begin = func(ctx context.Context) error {
-		for _, of := range []*Job{job, with} {
-			if err := of.noWorkers(ctx, j.JS); err != nil {
-				return err
-			}
-			if err := promotionTaken(ctx, j.JS, of.Config.WithDefaults().Job); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if progress != nil {
-		j.Progress = func(step wire.ResizeStep, done, all int) { progress(string(step), done, all) }
-	}
-	cut, err := j.Replace(ctx, c.other)
-	now, _, lost := j.Read(context.WithoutCancel(ctx))
+	j := c.change
+	j.progress, j.hook = o.Progress, o.Before
+	cut, err := j.replace(ctx, c.other)
+	now, _, lost := store.ReadEntry(context.WithoutCancel(ctx), j.out, j.name)
 	if lost == nil {
 		c.now = replaced(c.now, now)
 	}
@@ -80,8 +60,8 @@ func (job *Job) Replace(ctx context.Context, with *Job, progress func(step strin
 
 // CheckReplace makes sure, as far as can be known while workers run, that Replace can
 // begin or continue. It changes nothing.
-func (job *Job) CheckReplace(ctx context.Context, with *Job) (Replaced, error) {
-	c, err := job.replacing(ctx, with)
+func CheckReplace(ctx context.Context, job, with *pipeline.Job) (Replaced, error) {
+	c, err := openReplace(ctx, job, with)
 	if err == nil {
 		c.end()
 	}
@@ -90,17 +70,17 @@ func (job *Job) CheckReplace(ctx context.Context, with *Job) (Replaced, error) {
 
 // replacing is a Replace before it has changed anything.
 type replacing struct {
-	job   *resize.Job
-	other *resize.Other
-	now   Replaced
-	done  bool
-	end   func()
+	change *change
+	other  *other
+	now    Replaced
+	done   bool
+	end    func()
 }
 
-// replacing opens both jobs, and compares them.
-func (job *Job) replacing(ctx context.Context, with *Job) (c replacing, err error) {
+// openReplace opens both jobs, and compares them.
+func openReplace(ctx context.Context, job, with *pipeline.Job) (c replacing, err error) {
 	c.now = Replaced{Job: job.Config.WithDefaults().Job, With: with.Config.WithDefaults().Job}
-	c.job, c.end, err = job.resizeJob(ctx)
+	c.change, c.end, err = openChange(ctx, job)
 	if errors.Is(err, ErrShared) {
 		err = fmt.Errorf("pipeline: job %q reads another job's input: only the job whose input it is can continue with the states of another one: %w", c.now.Job, ErrShared)
 	}
@@ -112,25 +92,24 @@ func (job *Job) replacing(ctx context.Context, with *Job) (c replacing, err erro
 			c.end()
 		}
 	}()
-	e, _, err := c.job.Read(ctx)
-	if err != nil {
+	if err = c.change.readEntry(ctx); err != nil {
 		return c, err
 	}
-	if c.other, err = with.otherJob(ctx, c.job); err != nil {
+	if c.other, err = openOther(ctx, with, c.change); err != nil {
 		return c, err
 	}
-	theirs := c.other.Entry
+	e, theirs := c.change.entry, c.other.entry
 	c.now = replaced(c.now, e)
 	if c.done = !e.Resize.UnderWay() && e.Identity == theirs.Identity; c.done {
 		return c, nil // there is nothing to do, or no more
 	}
-	if err := alike(c.now, e, theirs); err != nil {
+	if err := checkAlike(c.now, e, theirs); err != nil {
 		return c, err
 	}
-	if c.job.Shape, err = job.mayResize(ctx, c.job.Name, c.job.Out); err != nil {
+	if c.change.shape, err = shapeOf(ctx, c.change.js, job); err != nil {
 		return c, err
 	}
-	c.other.Shape, err = with.mayResize(ctx, c.other.Name, c.other.Out)
+	c.other.shape, err = shapeOf(ctx, c.change.js, with)
 	return c, err
 }
 
@@ -139,59 +118,32 @@ func replaced(r Replaced, e wire.Entry) Replaced {
 	return r
 }
 
-// drains sets how each of the two jobs answers its input up to a message.
-func (job *Job) drains(ctx context.Context, with *Job, j *resize.Job, other *resize.Other, progress func(step string, done, all int)) error {
-	cfg, source, err := settleSource(ctx, j.JS, with.Config)
-	if errors.Is(err, ErrReplacing) { // this very change
-		source = other.Entry.Source
-		cfg.Shared.Job = source.Job
-		cfg, err = cfg.on(j.In.Stream)
-	}
-	if err != nil {
-		return err
-	}
-	green := *with
-	green.Config = cfg
-	tell := func(step string, done, all int) {
-		if progress != nil {
-			progress(string(wire.ReplaceDrain), done, all)
-		}
-	}
-	j.Drain = func(ctx context.Context, generation uint64, partitions int, upTo uint64, _ *store.Mixed) error {
-		return job.drainTo(ctx, partitions, &draining{generation: generation, to: upTo}, tell)
-	}
-	other.Drain = func(ctx context.Context, upTo uint64) error {
-		return green.drainTo(ctx, cfg.Partitions, &draining{generation: other.Entry.Resize.Generation, to: upTo, source: source}, tell)
-	}
-	return nil
-}
-
-// otherJob finds the job with whose states job j is to continue.
-func (job *Job) otherJob(ctx context.Context, j *resize.Job) (*resize.Other, error) {
+// openOther finds the job with whose states job j is to continue.
+func openOther(ctx context.Context, job *pipeline.Job, j *change) (*other, error) {
 	name := job.Config.WithDefaults().Job
-	found, snaps, err := openStored(ctx, j.JS, name)
+	found, snaps, err := store.OpenStates(ctx, j.js, name)
 	if err != nil {
 		return nil, err
 	}
-	snaps.Link = j.Snaps.Link
+	snaps.Link = j.snaps.Link
 	e, seq, err := store.ReadEntry(ctx, found.Out, name)
 	switch {
 	case err != nil:
 		return nil, err
-	case e.Source.Job != j.Name:
-		return nil, fmt.Errorf("pipeline: job %q does not read the input of job %q: %w: start it with eusn-stream run --job %s --input-job %s, and let it catch up", name, j.Name, ErrUnfit, name, j.Name)
+	case e.Source.Job != j.name:
+		return nil, fmt.Errorf("pipeline: job %q does not read the input of job %q: %w: start it with eusn-stream run --job %s --input-job %s, and let it catch up", name, j.name, ErrUnfit, name, j.name)
 	case seq == 0 || e.Readout == "":
 		return nil, fmt.Errorf("pipeline: job %q: %w", name, ErrNotBegun)
-	case e.Source.Created != wire.CreatedText(j.In.Stream.CachedInfo().Created):
-		return nil, fmt.Errorf("pipeline: job %q reads an input of job %q that is not there any more: %w", name, j.Name, ErrUnfit)
+	case e.Source.Created != wire.CreatedText(j.in.Stream.CachedInfo().Created):
+		return nil, fmt.Errorf("pipeline: job %q reads an input of job %q that is not there any more: %w", name, j.name, ErrUnfit)
 	}
-	o := &resize.Other{Name: name, In: found.Input(snaps.Link), Out: found.Out, Snaps: snaps, Entry: e}
-	o.Empty, err = emptyOf(e.Meta)
+	o := &other{job: job, name: name, in: found.Input(snaps.Link), out: found.Out, snaps: snaps, entry: e}
+	o.empty, err = wire.NoPredictions(e.Meta)
 	return o, err
 }
 
-// alike makes sure that readers of the job's predictions can continue.
-func alike(r Replaced, own, other wire.Entry) error {
+// checkAlike makes sure that readers of the job's predictions can continue.
+func checkAlike(r Replaced, own, other wire.Entry) error {
 	if own.Network == other.Network && !own.Resize.UnderWay() {
 		return fmt.Errorf("pipeline: jobs %q and %q have one network, and two readouts: %w: publish that readout for job %q and promote it (eusn-stream model publish, model promote)", r.Job, r.With, ErrUnfit, r.Job)
 	}
@@ -235,9 +187,9 @@ func copyModels(ctx context.Context, js jetstream.JetStream, from, to string) er
 	return nil
 }
 
-// Find is the job of a name, with the model that the job began with, which its
+// FindJob is the job of a name, with the model that the job began with, which its
 // registry has.
-func (job *Job) Find(ctx context.Context, name string) (*Job, error) {
+func FindJob(ctx context.Context, job *pipeline.Job, name string) (*pipeline.Job, error) {
 	nc, err := job.Dial(ctx, "model")
 	if err != nil {
 		return nil, err
@@ -273,7 +225,7 @@ func (job *Job) Find(ctx context.Context, name string) (*Job, error) {
 	of := *job
 	of.Model, of.ModelName = m, entry.Model
 	of.Config.Job, of.Config.Readout, of.Config.Partitions = name, linear.Name, 0
-	of.Config.Shared = SharedInput{Job: found.Source.Job}
+	of.Config.Shared = pipeline.SharedInput{Job: found.Source.Job}
 	if found.Source.Job != "" {
 		of.Config.InputSubject = ""
 	}

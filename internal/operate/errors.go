@@ -1,0 +1,30 @@
+package operate
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// The conditions for which a change of a job is refused. A change that is under way is a
+// *wire.ChangeError; a model that is not the job's is pipeline.ErrOtherModel.
+var (
+	ErrNotBegun   = errors.New("no worker has begun the job yet")
+	ErrMeanwhile  = errors.New("another process has changed the job meanwhile; nothing was changed here")
+	ErrWorkers    = errors.New("workers of the job are running")
+	ErrShared     = errors.New("several jobs read this input")
+	ErrPastCut    = errors.New("the server gives keys to the new partitions already: the change must be completed")
+	ErrMixed      = errors.New("a message that was stored later lies in an old partition: the servers of the cluster do not agree on the mapping yet")
+	ErrUnfit      = errors.New("it cannot continue with that job's states")
+	ErrActive     = errors.New("this readout answers already")
+	ErrNoPrevious = errors.New("the readout that answered before is not known")
+	ErrShadow     = errors.New("this readout is a shadow already")
+	ErrNoShadow   = errors.New("this readout is no shadow of the job")
+	ErrShadows    = fmt.Errorf("the job has %d shadows, and takes no more", MostShadows)
+)
+
+// underWay is the change of a job that must be completed or abandoned first.
+func underWay(job string, r wire.Resize) error {
+	return fmt.Errorf("pipeline: %w", &wire.ChangeError{Job: job, Change: r})
+}

@@ -1,0 +1,239 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/pipeline"
+)
+
+// IsWrongState reports whether an error says that a state is not as its record says,
+// which is so where messages were answered under other settings.
+func IsWrongState(err error) bool { return errors.As(err, new(*state.Mismatch)) }
+
+// StepAbandon is the step of a change that is being abandoned.
+const StepAbandon = string(wire.ResizeAbandon)
+
+// Resized is what a job's partitions are after Resize.
+type Resized struct {
+	Job        string `json:"job"`
+	Partitions int    `json:"partitions"`
+	Generation uint64 `json:"generation"`     // how often the number has changed
+	Step       string `json:"step"`           // the one that is under way; empty = the change is complete
+	To         int    `json:"to"`             // while a change is under way
+	With       string `json:"with,omitempty"` // while the job is given the states of another one: which
+}
+
+func resized(job string, r wire.Resize) Resized {
+	return Resized{Job: job, Partitions: r.Partitions, Generation: r.Generation, Step: string(r.Step), To: r.To, With: r.With}
+}
+
+// ResizeOptions says what Resize is to do.
+type ResizeOptions struct {
+	To       int      // the number of partitions that the job is to have
+	Progress Progress // optional
+	// Before is called before each write, and ends the change with its error. Only tests set
+	// it.
+	Before func(what string) error
+}
+
+// Resize changes the job's number of partitions to another one, or continues with
+// a change to that number which was begun. No worker may run; producers need not
+// stop. Config, Model and NewEngine must be those of the job, with which what
+// was stored before is answered; Config.Partitions is not used. It may be ended
+// at any time, and called again.
+func Resize(ctx context.Context, job *pipeline.Job, o ResizeOptions) (Resized, error) {
+	if o.To < 1 || o.To > store.MaxPartitions {
+		return Resized{}, fmt.Errorf("pipeline: %d partitions, want 1 to %d", o.To, store.MaxPartitions)
+	}
+	j, end, err := openChange(ctx, job)
+	if err != nil {
+		return Resized{}, err
+	}
+	defer end()
+	j.progress, j.hook = o.Progress, o.Before
+	if j.shape, err = shapeOf(ctx, j.js, job); err != nil {
+		return Resized{}, err
+	}
+	r, err := j.resize(ctx, o.To)
+	return resized(j.name, r), err
+}
+
+// Resizing is what a job's partitions are, and how far a change has come. It uses
+// Config.Job and Dial.
+func Resizing(ctx context.Context, job *pipeline.Job) (Resized, error) {
+	j, end, err := openChange(ctx, job)
+	if err != nil {
+		return Resized{}, err
+	}
+	defer end()
+	r, err := j.look(ctx)
+	return resized(j.name, r), err
+}
+
+// Abandon ends a change of the number of partitions that the server does not follow
+// yet, or of the network while none of the other states are published: the job is as it
+// was. Later it returns ErrPastCut. before is as in ResizeOptions.
+func Abandon(ctx context.Context, job *pipeline.Job, before func(what string) error) error {
+	j, end, err := openChange(ctx, job)
+	if err != nil {
+		return err
+	}
+	defer end()
+	j.hook = before
+	return j.abandon(ctx)
+}
+
+// openChange opens a job to be changed; end closes what was opened.
+func openChange(ctx context.Context, job *pipeline.Job) (j *change, end func(), err error) {
+	c := job.Config.WithDefaults()
+	nc, err := job.Dial(ctx, "resize")
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if err != nil {
+			nc.Close()
+		}
+	}()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		return nil, nil, fmt.Errorf("pipeline: JetStream: %w", err)
+	}
+	found, snaps, err := store.OpenStates(ctx, js, c.Job)
+	if err != nil {
+		return nil, nil, err
+	}
+	if other := found.Source.Job; other != "" {
+		return nil, nil, fmt.Errorf("pipeline: job %q reads the input of job %q, and has its partitions: only the number of job %q can change, while no other job reads its input: %w", c.Job, other, other, ErrShared)
+	}
+	snaps.Link = store.Follow(nc)
+	j = &change{
+		job: job, name: c.Job, js: js, out: found.Out, snaps: snaps, log: job.Log, largest: c.MaxStreams,
+		in: found.Input(snaps.Link),
+	}
+	if j.log == nil {
+		j.log = slog.New(slog.DiscardHandler)
+	}
+	e, _, err := store.ReadEntry(ctx, found.Out, c.Job)
+	if err != nil {
+		return nil, nil, err
+	}
+	if j.empty, err = wire.NoPredictions(e.Meta); err != nil {
+		return nil, nil, err
+	}
+	return j, nc.Close, nil
+}
+
+// checkNoReaders makes sure that no other job reads a job's input. A job that begins to
+// read it says so before it looks at the entry, so one of the two sees the other.
+func checkNoReaders(ctx context.Context, js jetstream.JetStream, job string) error {
+	readers, err := store.ReadersOf(ctx, js, job)
+	if err != nil || len(readers) == 0 {
+		return err
+	}
+	return fmt.Errorf("pipeline: the input of job %q is also read by job %s, which has its states by the partitions of now: %w: delete these jobs first (docs/operations.md, Several jobs on one input), or keep the number",
+		job, strings.Join(readers, ", "), ErrShared)
+}
+
+// checkIdle makes sure that a change of jobs may begin: no worker lives, and all
+// partitions have taken the newest promotion.
+func checkIdle(ctx context.Context, js jetstream.JetStream, jobs ...*pipeline.Job) error {
+	for _, job := range jobs {
+		name := job.Config.WithDefaults().Job
+		if err := checkNoWorkers(ctx, js, name); err != nil {
+			return err
+		}
+		if err := checkPromotionTaken(ctx, js, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkNoWorkers makes sure that no worker of the job lives, as far as is known: of
+// others, the records' generation takes care. One that has just ended without
+// saying so is in the list until its lease ends; one on a busy machine may be
+// late to renew it.
+func checkNoWorkers(ctx context.Context, js jetstream.JetStream, job string) error {
+	name := wire.MemberStream(job)
+	var until time.Time
+	for none := 0; ; {
+		stream, err := js.Stream(ctx, name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			return nil
+		}
+		var info *jetstream.StreamInfo
+		if err == nil {
+			info, err = stream.Info(ctx, jetstream.WithSubjectFilter(">"))
+		}
+		if err != nil {
+			return fmt.Errorf("pipeline: workers not listed: %w", err)
+		}
+		if none++; len(info.State.Subjects) > 0 {
+			none = 0
+		}
+		if none*int(store.RetryWait) > int(info.Config.MaxAge) {
+			return nil
+		}
+		if until.IsZero() {
+			until = time.Now().Add(info.Config.MaxAge + time.Second)
+		}
+		if none == 0 && time.Now().After(until) {
+			var names []string
+			for subject := range info.State.Subjects {
+				names = append(names, subject[strings.LastIndexByte(subject, '.')+1:])
+			}
+			return fmt.Errorf("pipeline: %w: %s: stop them; producers may continue, and what they send is answered afterwards", ErrWorkers, strings.Join(names, ", "))
+		}
+		if err := store.Pause(ctx, store.RetryWait); err != nil {
+			return err
+		}
+	}
+}
+
+// shapeOf makes sure, before anything changes, that the model and the input format of a
+// job are those of the job on the server, and returns the shape of its states.
+func shapeOf(ctx context.Context, js jetstream.JetStream, job *pipeline.Job) (state.Shape, error) {
+	alone := *job
+	alone.Config.Partitions, alone.Config.Shards = 1, 1
+	p, err := alone.Prepare()
+	if err != nil {
+		return state.Shape{}, err
+	}
+	stored, err := store.Open(ctx, js, p.Config.Job)
+	if err == nil {
+		err = p.AdoptInput(ctx, stored)
+	}
+	if err != nil {
+		return state.Shape{}, err
+	}
+	sh, err := shard.New(p.ShardConfig(), p.Model, p.Linear, p.NewEngine, new(stats.Counters), p.Log)
+	if err != nil {
+		return state.Shape{}, err
+	}
+	defer sh.Close()
+	e, _, err := store.ReadEntry(ctx, stored.Out, stored.Name)
+	if err != nil {
+		return state.Shape{}, err
+	}
+	own := sh.Machine.Shape.Identity()
+	if own.Readout, err = p.ReadoutIdentity(); err != nil {
+		return state.Shape{}, err
+	}
+	if what := own.Differs(e.Identity); what != "" {
+		return state.Shape{}, fmt.Errorf("pipeline: job %q runs with another %s than this model's: %w", stored.Name, what, pipeline.ErrOtherModel)
+	}
+	return sh.Machine.Shape, nil
+}

@@ -1,0 +1,221 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+	"github.com/eusn-stream/eusn-stream/internal/registry"
+)
+
+// Promotion is a promotion of a job: from then on, a readout answers.
+type Promotion = wire.Promotion
+
+// Promotions is what readouts answer in a job.
+type Promotions struct {
+	Job        string              `json:"job"`
+	Promotions []Promotion         `json:"promotions"` // the newest ones; the last one holds
+	Partitions []PartitionReadouts `json:"partitions"`
+}
+
+// PartitionReadouts is how far a partition follows the promotions of its job.
+type PartitionReadouts struct {
+	Partition int    `json:"partition"`
+	Number    uint64 `json:"number"`  // of the newest promotion that it has taken; 0 = none
+	Input     uint64 `json:"input"`   // the input message that said so
+	Readout   string `json:"readout"` // that answers since then; empty = the one that the job began with
+	Worker    string `json:"worker"`  // who has, or had, the partition
+}
+
+// Newest is the promotion that holds; its number is 0 where there is none.
+func (p *Promotions) Newest() Promotion { return wire.Promotions(p.Promotions).Last() }
+
+// Complete reports whether every partition has taken the newest promotion.
+func (p *Promotions) Complete() bool {
+	for _, part := range p.Partitions {
+		if part.Number < p.Newest().Number {
+			return false
+		}
+	}
+	return true
+}
+
+// PromotionsOf reads what readouts answer in a job, and how far its partitions
+// are.
+func PromotionsOf(ctx context.Context, js jetstream.JetStream, job string) (Promotions, error) {
+	j, err := store.Open(ctx, js, job)
+	if err != nil {
+		return Promotions{}, err
+	}
+	e, _, err := store.ReadEntry(ctx, j.Out, job)
+	if err != nil {
+		return Promotions{}, err
+	}
+	all := Promotions{Job: job, Promotions: e.Promotions}
+	for p := range j.Partitions {
+		r, err := j.Record(ctx, p)
+		if err != nil {
+			return Promotions{}, err
+		}
+		now := r.Promoted
+		all.Partitions = append(all.Partitions, PartitionReadouts{p, now.Number, now.At, now.Readout, r.Worker})
+	}
+	return all, nil
+}
+
+// PromoteOptions says which readout is to answer, and from when on.
+type PromoteOptions struct {
+	// Readout is the fingerprint of a readout in the job's registry (package registry).
+	// Empty: the readout that answered before the newest promotion.
+	Readout string
+	// After is the fingerprint of the readout that must answer now; empty: any. If another
+	// one answers, the error is ErrMeanwhile.
+	After string
+	Now   bool   // also for the open sequences
+	Who   string // who promotes it
+}
+
+// Promote has another readout of the job's registry answer from now on: in each
+// partition from an input message of its own, for the sequences that begin after
+// it, or with Now for the open ones, too. It writes the promotion into the job's
+// entry; from there the partitions' owners bring it into the input, now or when
+// they start. PromotionsOf tells how far they are. A readout that is retired or damaged,
+// or has other classes than the job's, is refused.
+func Promote(ctx context.Context, js jetstream.JetStream, job string, o PromoteOptions) (Promotion, error) {
+	fail := func(err error) (Promotion, error) { return Promotion{}, fmt.Errorf("pipeline: job %q: %w", job, err) }
+	j, err := store.Open(ctx, js, job)
+	if err != nil {
+		return Promotion{}, err
+	}
+	e, seq, err := store.ReadEntry(ctx, j.Out, job)
+	switch {
+	case err != nil:
+		return Promotion{}, err
+	case seq == 0 || e.Readout == "":
+		return fail(ErrNotBegun)
+	case e.Resize.UnderWay():
+		return Promotion{}, underWay(job, e.Resize)
+	case o.After != "" && !isActive(&e, o.After):
+		return fail(ErrMeanwhile)
+	}
+	next := Promotion{Now: o.Now, Who: o.Who, When: time.Now().UTC().Truncate(time.Second)}
+	if next.Readout, err = chooseReadout(ctx, js, job, o.Readout, &e); err != nil {
+		return fail(err)
+	}
+	if next.Number, err = nextNumber(ctx, j, e.Promotions); err == nil {
+		err = next.Check()
+	}
+	if err == nil {
+		err = writePromotion(ctx, j, e, seq, next)
+	}
+	if err != nil {
+		return fail(err)
+	}
+	return next, nil
+}
+
+// chooseReadout is the name under which a readout is promoted.
+func chooseReadout(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) (name string, err error) {
+	first := false // it is the one that the job began with
+	if fingerprint == "" {
+		if fingerprint, err = previous(e.Promotions); err != nil {
+			return "", err
+		}
+		first = fingerprint == ""
+	}
+	if first {
+		err = checkFirst(ctx, js, job, e)
+	} else {
+		name, err = checkPublished(ctx, js, job, fingerprint, e)
+	}
+	if err == nil && name == e.Promotions.Last().Readout {
+		err = ErrActive
+	}
+	return name, err
+}
+
+// writePromotion writes a promotion into the job's entry, of message seq.
+func writePromotion(ctx context.Context, j *store.Job, e wire.Entry, seq uint64, next Promotion) error {
+	e.Promotions = e.Promotions.And(next)
+	endShadowOf(&e, next.Readout)
+	_, err := store.WriteEntry(ctx, j.JS, &e, j.Name, seq)
+	now, _, lost := store.ReadEntry(ctx, j.Out, j.Name)
+	if last := now.Promotions.Last(); lost == nil && last.Number == next.Number && last.Who == next.Who && last.Readout == next.Readout && last.When.Equal(next.When) { // also where the answer was lost
+		return nil
+	}
+	if store.OvertakenBy(err) || err == nil {
+		return ErrMeanwhile
+	}
+	return fmt.Errorf("the promotion was not stored: %w", err)
+}
+
+// checkPublished is the name under which a readout of the registry may be promoted;
+// empty = the one that the job began with.
+func checkPublished(ctx context.Context, js jetstream.JetStream, job, fingerprint string, e *wire.Entry) (string, error) {
+	if registry.Identity(fingerprint, e.Input) == e.Readout {
+		return "", checkFirst(ctx, js, job, e)
+	}
+	return fingerprint, checkScores(ctx, js, job, fingerprint, e)
+}
+
+// checkFirst refuses the readout that the job began with if it was retired. Where
+// the registry does not have it, the workers have it from their model.
+func checkFirst(ctx context.Context, js jetstream.JetStream, job string, e *wire.Entry) error {
+	models, err := registry.Open(ctx, js, job)
+	if err == nil {
+		var first registry.Entry
+		if first, err = models.Find(ctx, e.Readout, e.Input); err == nil {
+			return first.Usable()
+		}
+	}
+	if errors.Is(err, registry.ErrNone) || errors.Is(err, registry.ErrNoEntry) {
+		return nil
+	}
+	return err
+}
+
+// previous is the readout that answered before the newest promotion.
+func previous(all wire.Promotions) (string, error) {
+	switch n := len(all); {
+	case n > 1:
+		return all[n-2].Readout, nil
+	case n == 1 && all[0].Number == 1:
+		return "", nil
+	}
+	return "", ErrNoPrevious
+}
+
+// nextNumber is the number of a job's next promotion: more than any that its
+// partitions have heard of, also where the job's entry was lost.
+func nextNumber(ctx context.Context, j *store.Job, all wire.Promotions) (uint64, error) {
+	number := all.Last().Number
+	for p := range j.Partitions {
+		r, err := j.Record(ctx, p)
+		if err != nil {
+			return 0, err
+		}
+		number = max(number, r.Promoted.Known)
+	}
+	return number + 1, nil
+}
+
+// checkPromotionTaken refuses to change the partitions of a job whose newest promotion
+// some of them have not taken: keys of two partitions would have to continue with
+// two readouts in one.
+func checkPromotionTaken(ctx context.Context, js jetstream.JetStream, job string) error {
+	all, err := PromotionsOf(ctx, js, job)
+	if err != nil {
+		return err
+	}
+	for _, p := range all.Partitions {
+		if n := all.Newest().Number; p.Number < n {
+			return fmt.Errorf("pipeline: partition %d of job %q has not taken promotion %d yet: start a worker, wait until it has, stop it, and run the command again", p.Partition, job, n)
+		}
+	}
+	return nil
+}

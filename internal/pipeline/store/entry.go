@@ -1,0 +1,103 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
+)
+
+// ReadEntry returns a job's entry and its sequence number, 0 if there is none.
+func ReadEntry(ctx context.Context, out jetstream.Stream, job string) (wire.Entry, uint64, error) {
+	subject := wire.EntrySubject(job)
+	raw, err := out.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return wire.Entry{}, 0, nil
+	}
+	if err != nil {
+		return wire.Entry{}, 0, fmt.Errorf("pipeline: which model job %q runs: %w", job, err)
+	}
+	e, err := wire.ParseEntry(raw.Header, raw.Data, subject, raw.Sequence)
+	return e, raw.Sequence, err
+}
+
+// WriteEntry publishes a job's entry in the place of message expect, 0 = of none. taken
+// reports that another process has written it meanwhile.
+func WriteEntry(ctx context.Context, js jetstream.JetStream, e *wire.Entry, job string, expect uint64) (taken bool, err error) {
+	body, err := wire.NoPredictions(e.Meta)
+	if err != nil {
+		return false, err
+	}
+	m := &nats.Msg{Subject: wire.EntrySubject(job), Data: body, Header: e.Header()}
+	m.Header[jetstream.ExpectedLastSubjSeqHeader] = []string{strconv.FormatUint(expect, 10)}
+	_, err = js.PublishMsg(ctx, m, jetstream.WithRetryAttempts(0))
+	return OvertakenBy(err), err
+}
+
+// AgreeEntry returns what a job says of itself, which becomes own where that is no
+// contradiction: in a job that says nothing, or no readout.
+func AgreeEntry(ctx context.Context, own *wire.Entry, js jetstream.JetStream, out jetstream.Stream, job string) (wire.Entry, error) {
+	for {
+		e, seq, err := ReadEntry(ctx, out, job)
+		if err == nil && seq == 0 {
+			e, err = recorded(ctx, own, out, job)
+		}
+		if err != nil || own.Differs(e.Identity) != "" || seq > 0 && (own.Readout == "" || e.Readout != "") {
+			return e, err
+		}
+		own.Resize = e.Resize
+		if seq > 0 {
+			own.Source = e.Source
+		}
+		if taken, err := WriteEntry(ctx, js, own, job, seq); !taken {
+			return *own, err
+		}
+	}
+}
+
+// recorded is what the partitions' records say of the model of a job without an
+// entry: what is no contradiction to own if there is any, otherwise what is one, or
+// nothing. If both are found, partitions of the other model are stopped when they are
+// claimed.
+func recorded(ctx context.Context, own *wire.Entry, out jetstream.Stream, job string) (other wire.Entry, err error) {
+	info, err := out.Info(ctx, jetstream.WithSubjectFilter(job+".out.*"))
+	if err != nil {
+		return wire.Entry{}, fmt.Errorf("pipeline: records not listed: %w", err)
+	}
+	for subject := range info.State.Subjects {
+		e, err := recordedOn(ctx, out, subject)
+		if err != nil {
+			return wire.Entry{}, err
+		}
+		if e.Network == "" {
+			continue
+		}
+		if own.Differs(e.Identity) == "" {
+			return e, nil
+		}
+		other = e
+	}
+	return other, nil
+}
+
+// recordedOn is what one partition's record says. What cannot be read says
+// nothing: who claims the partition tells.
+func recordedOn(ctx context.Context, out jetstream.Stream, subject string) (e wire.Entry, err error) {
+	raw, err := out.GetLastMsgForSubject(ctx, subject)
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
+		return e, nil
+	}
+	if err != nil {
+		return e, fmt.Errorf("pipeline: record on %s: %w", subject, err)
+	}
+	rec, wrong := wire.ParseRecord(raw.Header, raw.Subject, raw.Sequence)
+	if wrong != nil {
+		return e, nil
+	}
+	return wire.RecordEntry(rec, raw.Data), nil
+}

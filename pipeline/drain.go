@@ -1,0 +1,72 @@
+package pipeline
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
+)
+
+// drainWatch is how often it is looked whether all is answered.
+const drainWatch = 20 * time.Millisecond
+
+// Drain works on the partitions of a job that is being changed until they have answered
+// all input up to a message, and their states are stored. progress hears how many have.
+func (w *Worker) Drain(ctx context.Context, d Drain, progress func(done, all int)) error {
+	draining := *w
+	draining.drain = &d
+	c := &draining.Config
+	c.Partitions, c.Idle, c.Forget = d.Partitions, 0, 0 // no end events: they would come behind the cut
+	c.Shards = min(c.Shards, d.Partitions)
+	r, err := draining.prepare()
+	if err != nil {
+		return err
+	}
+	defer r.close()
+	if err := r.open(ctx); err != nil {
+		return err
+	}
+	work, stop := context.WithCancel(ctx)
+	defer stop()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		defer stop()
+		r.watchDrain(work, d.Partitions, progress)
+	}()
+	defer context.AfterFunc(work, func() { r.stopping.Store(true) })()
+	err = r.work(work)
+	stop()
+	<-watched
+	return errors.Join(ctx.Err(), err)
+}
+
+// watchDrain returns when this worker's share is drained, or a partition of it
+// has stopped.
+func (r *run) watchDrain(ctx context.Context, partitions int, progress func(done, all int)) {
+	told := -1
+	for store.Pause(ctx, drainWatch) == nil {
+		v := r.view.Load()
+		if v == nil {
+			continue
+		}
+		done := 0
+		for _, p := range v.share {
+			if t := v.owned[p]; t == nil {
+				continue
+			} else if ok, err := t.Drained(ctx); err == nil && ok {
+				done++
+			}
+		}
+		if done > told {
+			told = done
+			progress(done, partitions)
+		}
+		// Others are those of a drain that was killed, whose lease has not ended,
+		// or that runs at the same time.
+		if len(v.share) > 0 && done == len(v.share) || len(v.stopped) > 0 {
+			return
+		}
+	}
+}
