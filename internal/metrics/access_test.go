@@ -148,7 +148,7 @@ func TestReread(t *testing.T) {
 	s.writeFile("users", "ann:plain password")
 	want("ann while the file is wrong", ann, 200)
 	want("ann while the file is wrong", ann, 200)
-	if n := strings.Count(s.book.String(), "no bcrypt hash"); n != 1 || strings.Contains(s.book.String(), "plain password") {
+	if n := strings.Count(s.book.String(), "is not a bcrypt hash"); n != 1 || strings.Contains(s.book.String(), "plain password") {
 		t.Errorf("a wrong file is logged %d times, want once and without what it holds:\n%s", n, s.book)
 	}
 	if err := os.Remove(s.filePath("users")); err != nil {
@@ -231,9 +231,9 @@ func TestAccessRefused(t *testing.T) {
 		"metrics.tls.ca needs":                    {ClientCA: s.filePath("ca.pem")},
 		"no users":                                {Users: file("none1", "# nobody\n")},
 		"line 2 is not name:hash":                 {Users: file("none2", "# x\nhunter2")},
-		"line 1: what follows the name":           {Users: file("none3", "ann:hunter2")},
-		"bcrypt hash of a cost of at most 14":     {Users: file("none4", "ann:$2a$15$"+strings.Repeat("a", 53))},
-		"line 2: the name is there twice":         {Users: file("none5", strings.Repeat("ann:"+hashOf(t, "x")+"\n", 2))},
+		"line 1: the text after the name":         {Users: file("none3", "ann:hunter2")},
+		"bcrypt hash with a cost of at most 14":   {Users: file("none4", "ann:$2a$15$"+strings.Repeat("a", 53))},
+		"line 2: the name is listed twice":        {Users: file("none5", strings.Repeat("ann:"+hashOf(t, "x")+"\n", 2))},
 		"no token: want one":                      {TokenFile: file("none6", "\n")},
 		"line 1 is no token: want at least 16":    {TokenFile: file("none7", "hunter2")},
 		"digits and signs without blanks":         {TokenFile: file("none8", "hunter2 hunter2 hunter2")},

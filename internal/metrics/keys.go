@@ -161,9 +161,9 @@ func parseUsers(text []byte) (users map[string]string, first string, err error) 
 		case !ok || name == "":
 			return nil, "", fmt.Errorf("line %d is not name:hash, as htpasswd -nB NAME writes it", n)
 		case !bcryptHash.MatchString(hash): // the text may be a password: not shown
-			return nil, "", fmt.Errorf("line %d: what follows the name is no bcrypt hash of a cost of at most 14, as htpasswd -nB NAME writes it", n)
+			return nil, "", fmt.Errorf("line %d: the text after the name is not a bcrypt hash with a cost of at most 14, such as from htpasswd -nB NAME", n)
 		case users[name] != "":
-			return nil, "", fmt.Errorf("line %d: the name is there twice", n)
+			return nil, "", fmt.Errorf("line %d: the name is listed twice", n)
 		}
 		if users[name] = hash; first == "" {
 			first = hash

@@ -22,8 +22,8 @@ var late = 12.34
 // report is one of a job with three partitions, of which one is behind and one stopped.
 func report() *fleet.Report {
 	return &fleet.Report{
-		Job: "plant", Time: time.Now(), Level: fleet.Problem, Verdict: "3 partitions, 1 worker: partition 2 is stopped", First: "look at its log",
-		Findings:   []fleet.Finding{{Level: fleet.Problem, About: "partitions", Sentence: "partition 2 is stopped", Do: "look at its log"}},
+		Job: "plant", Time: time.Now(), Level: fleet.Problem, Verdict: "3 partitions, 1 worker: partition 2 is stopped", First: "check its log",
+		Findings:   []fleet.Finding{{Level: fleet.Problem, About: "partitions", Sentence: "partition 2 is stopped", Do: "check its log"}},
 		Rates:      fleet.Rates{Over: 10, Samples: 25600, Predictions: 200},
 		Lag:        fleet.Lag{Messages: 31, Behind: &late},
 		Partitions: fleet.Partitions{Count: 3, Phases: map[string]int{"reading": 2, "stopped": 1}, List: []fleet.Partition{{Partition: 0, Phase: "reading", Behind: new(float64)}, {Partition: 1, Phase: "reading", Lag: 31, Behind: &late, Worker: "w1"}, {Partition: 2, Phase: "stopped", Why: "lost"}}},
@@ -36,7 +36,7 @@ func report() *fleet.Report {
 // One look says the most important first, and has all of it.
 func TestTopText(t *testing.T) {
 	lines := topText(report(), []float64{0, 50, 100}, 80)
-	if !strings.HasSuffix(lines[0], "PROBLEM  plant: 3 partitions, 1 worker: partition 2 is stopped") || lines[1] != "first: look at its log" {
+	if !strings.HasSuffix(lines[0], "PROBLEM  plant: 3 partitions, 1 worker: partition 2 is stopped") || lines[1] != "first: check its log" {
 		t.Errorf("begins with %q", lines[:2])
 	}
 	text := strings.Join(lines, "\n")
@@ -54,7 +54,7 @@ func TestTopText(t *testing.T) {
 // the next line. All else may be cut.
 func TestTopNarrow(t *testing.T) {
 	r := report()
-	r.First = "wait while it catches up; if the lag grows, start eusn-stream run on one more machine with the same configuration"
+	r.First = "wait while it catches up; if the lag grows, start eusn-stream run on another machine with the same configuration"
 	r.Findings[0].Sentence = "1 partition (2) is stopped: " + strings.Repeat("x", 50) + " and what is behind it"
 	for _, columns := range []int{20, 40, 80, 200} {
 		lines := topText(r, nil, columns)
