@@ -38,13 +38,13 @@ const minShare = 64
 // Share returns the maximum number of connections of a listener: at most limit, and at most the
 // given part of the open files that remain after the process's own files.
 func Share(limit, ownFiles, parts int) int {
-	limit, ok := OpenFiles()
+	files, ok := OpenFiles()
 	if !ok {
 		return limit
 	}
-	return shareOf(limit, limit, ownFiles, parts)
+	return shareOf(files, limit, ownFiles, parts)
 }
 
-func shareOf(limit, wanted, ownFiles, parts int) int {
-	return max(minShare, min(wanted, (limit-ownFiles)/parts))
+func shareOf(files, limit, ownFiles, parts int) int {
+	return max(minShare, min(limit, (files-ownFiles)/parts))
 }

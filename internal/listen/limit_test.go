@@ -157,6 +157,9 @@ func TestFiles(t *testing.T) {
 			t.Errorf("%v, want %q in it", err, want)
 		}
 	}
+	if got := Share(70, 512, 4); got != 70 {
+		t.Errorf("a listener with a limit of 70 has %d connections, want 70", got)
+	}
 	for limit, want := range map[int]int{512: minShare, 1024: 128, 20_000: 4872, 65_536: 16_256, 1 << 20: 16_384} {
 		if got := shareOf(limit, 16_384, 512, 4); got != want {
 			t.Errorf("of %d files a listener may have %d, want %d", limit, got, want)
