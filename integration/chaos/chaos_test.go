@@ -468,6 +468,7 @@ func TestLink(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(func() { c.Close() }) // keeps c: the collector would close it
 		return c
 	}
 	c := dial()
