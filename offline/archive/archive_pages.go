@@ -11,8 +11,9 @@ import (
 )
 
 // checkedPages is between the library's page reader and its column reader
-// and lets only pages pass that hold as many levels as their header claims:
-// from others the column reader (arrow v17) would read forever.
+// and lets only pages pass that hold as many levels as their header claims, because
+// from others the column reader (arrow v17) would read forever, and that hold no index
+// beyond their dictionary.
 type checkedPages struct {
 	file.PageReader
 	column  *schema.Column
@@ -20,6 +21,7 @@ type checkedPages struct {
 	left    int64  // values of pages that have not come
 	held    *int64 // bytes of the pages of all columns that are in memory
 	own     int64  // of this column
+	entries int64  // values of the dictionary
 	err     error
 }
 
@@ -59,35 +61,86 @@ func (p *checkedPages) Err() error {
 
 func (p *checkedPages) check() error {
 	switch page := p.Page().(type) {
+	case *file.DictionaryPage:
+		return p.checkDictionary(page)
 	case *file.DataPageV1:
-		if err := checkEncoding(page); err != nil {
+		values, data, err := p.checkV1(page)
+		if err != nil {
 			return err
 		}
-		return p.checkV1(page)
+		return p.checkValues(page, values, data)
 	case *file.DataPageV2:
-		if err := checkEncoding(page); err != nil {
+		values, data, err := p.checkV2(page)
+		if err != nil {
 			return err
 		}
-		return p.checkV2(page)
+		return p.checkValues(page, values, data)
 	}
 	return nil
 }
 
-// checkEncoding accepts the encodings that writers use by default. For these the
-// library notices when the values end early.
-func checkEncoding(page file.Page) error {
+// checkDictionary refuses a dictionary of more values than its bytes can hold, because
+// the library allocates memory for the values that the header claims.
+func (p *checkedPages) checkDictionary(page *file.DictionaryPage) error {
+	size := int64(4) // of an empty text
+	switch kind := p.column.PhysicalType(); kind {
+	case parquet.Types.FixedLenByteArray:
+		size = max(1, int64(p.column.TypeLength()))
+	case parquet.Types.ByteArray:
+	default:
+		size = int64(kind.ByteSize())
+	}
+	p.entries = int64(page.NumValues())
+	if most := int64(len(page.Data())) / size; p.entries > most {
+		return fmt.Errorf("a dictionary claims %d values, its %d bytes hold at most %d: the file is damaged", p.entries, len(page.Data()), most)
+	}
+	return nil
+}
+
+// checkValues accepts the encodings that writers use by default. For plain values the
+// library notices when they end early. For indices of a dictionary the library allocates
+// memory up to the largest index before it looks for the value there, and unpacks bits
+// beyond the end of the page.
+func (p *checkedPages) checkValues(page file.Page, values int64, data []byte) error {
 	switch e := parquet.Encoding(page.Encoding()); e {
-	case parquet.Encodings.Plain, parquet.Encodings.PlainDict, parquet.Encodings.RLEDict, parquet.Encodings.RLE:
+	case parquet.Encodings.Plain, parquet.Encodings.RLE:
 		return nil
+	case parquet.Encodings.PlainDict, parquet.Encodings.RLEDict:
+		return p.checkIndices(values, data)
 	default:
 		return fmt.Errorf("values in encoding %s are not supported: write the file with plain or dictionary encoding", e)
 	}
 }
 
+const maxIndexBits = 32 // of an index in Parquet
+
+// checkIndices checks that data are indices of the dictionary: their width in bits, and
+// one index for each value.
+func (p *checkedPages) checkIndices(values int64, data []byte) error {
+	if values == 0 {
+		return nil
+	}
+	if len(data) == 0 {
+		return errShortPage
+	}
+	if data[0] > maxIndexBits {
+		return fmt.Errorf("a page holds indices of %d bits, want at most %d: the file is damaged", data[0], maxIndexBits)
+	}
+	_, largest, ok := scanEntries(data[1:], int(data[0]), values, 0)
+	if !ok {
+		return errShortPage
+	}
+	if int64(largest) >= p.entries {
+		return fmt.Errorf("a page holds index %d, its dictionary %d values: the file is damaged", largest, p.entries)
+	}
+	return nil
+}
+
 // checkV1 checks a page whose levels are before the values, repetition
-// before definition, each with its size in four bytes.
-func (p *checkedPages) checkV1(page *file.DataPageV1) error {
-	data := page.Data()
+// before definition, each with its size in four bytes. It returns how many values the
+// page has, and their bytes.
+func (p *checkedPages) checkV1(page *file.DataPageV1) (values int64, data []byte, err error) {
+	values, data = int64(page.NumValues()), page.Data()
 	for _, level := range []struct {
 		max      int16
 		encoding parquet.Encoding
@@ -99,23 +152,25 @@ func (p *checkedPages) checkV1(page *file.DataPageV1) error {
 			continue
 		}
 		if level.encoding != parquet.Encodings.RLE {
-			return fmt.Errorf("levels in encoding %s are not supported, want RLE", level.encoding)
+			return 0, nil, fmt.Errorf("levels in encoding %s are not supported, want RLE", level.encoding)
 		}
 		if len(data) < 4 || int64(binary.LittleEndian.Uint32(data)) > int64(len(data)-4) {
-			return errShortLevels
+			return 0, nil, errShortPage
 		}
 		size := binary.LittleEndian.Uint32(data)
-		if !holdsLevels(data[4:4+size], level.max, int64(page.NumValues())) {
-			return errShortLevels
+		var ok bool
+		if values, ok = scanLevels(data[4:4+size], level.max, int64(page.NumValues())); !ok {
+			return 0, nil, errShortPage
 		}
 		data = data[4+size:]
 	}
-	return nil
+	return values, data, nil
 }
 
-// checkV2 checks a page whose header gives the sizes of the levels.
-func (p *checkedPages) checkV2(page *file.DataPageV2) error {
-	data := page.Data()
+// checkV2 checks a page whose header gives the sizes of the levels. It returns how many
+// values the page has, and their bytes.
+func (p *checkedPages) checkV2(page *file.DataPageV2) (values int64, data []byte, err error) {
+	values, data = int64(page.NumValues()), page.Data()
 	for _, level := range []struct {
 		max  int16
 		size int32
@@ -124,37 +179,79 @@ func (p *checkedPages) checkV2(page *file.DataPageV2) error {
 		{p.column.MaxDefinitionLevel(), page.DefinitionLevelByteLen()},
 	} {
 		if level.size < 0 || int64(level.size) > int64(len(data)) {
-			return errShortLevels
+			return 0, nil, errShortPage
 		}
-		if level.max > 0 && !holdsLevels(data[:level.size], level.max, int64(page.NumValues())) {
-			return errShortLevels
+		if level.max > 0 {
+			var ok bool
+			if values, ok = scanLevels(data[:level.size], level.max, int64(page.NumValues())); !ok {
+				return 0, nil, errShortPage
+			}
 		}
 		data = data[level.size:]
 	}
-	return nil
+	return values, data, nil
 }
 
-var errShortLevels = fmt.Errorf("a page holds fewer entries than its header claims: the file is damaged")
+var errShortPage = fmt.Errorf("a page holds fewer entries than its header claims: the file is damaged")
 
-// holdsLevels says whether data, in Parquet's hybrid of run lengths and packed
-// bits, hold at least want levels of 0..max.
-func holdsLevels(data []byte, max int16, want int64) bool {
-	width := int64(bits.Len16(uint16(max)))
-	for have := int64(0); have < want; {
+// scanLevels counts the levels that are max among the first want levels of data; false
+// if there are fewer levels. Definition levels of max have a value.
+func scanLevels(data []byte, max int16, want int64) (values int64, ok bool) {
+	values, _, ok = scanEntries(data, bits.Len16(uint16(max)), want, uint64(max))
+	return values, ok
+}
+
+// scanEntries goes through the first want entries of data, which are numbers of width
+// bits, 32 at most, in Parquet's hybrid of run lengths and packed bits. It counts the
+// entries that equal match, and finds the largest; false if there are fewer entries. The
+// last entries of packed bits may be missing if they are not among the first want.
+func scanEntries(data []byte, width int, want int64, match uint64) (matches int64, largest uint64, ok bool) {
+	for want > 0 {
 		head, n := binary.Uvarint(data)
 		if n <= 0 || head>>1 == 0 || head>>1 > 1<<31-1 {
-			return false
+			return 0, 0, false
 		}
 		data = data[n:]
-		count, size := int64(head>>1), (width+7)/8 // a run: one value, count times
-		if head&1 == 1 {
-			count, size = count*8, count*width // packed: groups of eight
+		count, packed := int64(head>>1), head&1 == 1
+		if packed {
+			count *= 8
 		}
-		if size > int64(len(data)) {
-			return false
+		// A run is one number of whole bytes, several times.
+		numbers, times, size := int64(1), min(count, want), int64(width+7)/8*8
+		if packed && width > 0 {
+			numbers, times, size = count, 1, int64(width)
 		}
-		data = data[size:]
-		have += count
+		used := min(numbers, want)
+		if (used*size+7)/8 > int64(len(data)) {
+			return 0, 0, false
+		}
+		for i := range used {
+			number := packedNumber(data, i*size, size)
+			largest = max(largest, number)
+			if number == match {
+				matches += times
+			}
+		}
+		data = data[min(numbers*size/8, int64(len(data))):]
+		want -= used * times
 	}
-	return true
+	return matches, largest, true
+}
+
+// packedNumber is the number of width bits, 32 at most, at a bit of data.
+func packedNumber(data []byte, bit, width int64) uint64 {
+	var word uint64
+	if data = data[bit>>3:]; len(data) >= 8 {
+		word = binary.LittleEndian.Uint64(data)
+	} else {
+		word = lastWord(data)
+	}
+	return word >> (bit & 7) & (1<<width - 1)
+}
+
+func lastWord(data []byte) (word uint64) {
+	for i, b := range data {
+		word |= uint64(b) << (8 * i)
+	}
+	return word
 }

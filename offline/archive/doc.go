@@ -51,7 +51,7 @@
 //   - archive_columns.go: reads columns of untrusted Parquet files
 //   - archive_numbers.go: converts columns of numbers
 //   - archive_headers.go: checks page headers and limits decompression
-//   - archive_pages.go: checks pages against their headers
+//   - archive_pages.go: checks pages against their headers and dictionaries
 //   - recording.go: writes recordings
 //   - recording_read.go: reads recordings
 //   - recorded.go: defines the columns of recordings of a job's input

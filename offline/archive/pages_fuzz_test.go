@@ -45,8 +45,13 @@ func FuzzPages(f *testing.F) {
 		data := bytes.Clone(files[int(kind)%len(files)])
 		copy(data[int(at)%len(data):], one)
 		copy(data[int(to)%len(data):], other)
-		if err := readRows(data); err != nil && !strings.HasPrefix(err.Error(), "offline: a.parquet: ") {
+		err := readRows(data)
+		if err != nil && !strings.HasPrefix(err.Error(), "offline: a.parquet: ") {
 			t.Errorf("the error does not name the file: %v", err)
+		}
+		var content *ContentError
+		if err != nil && !errors.As(err, &content) && !errors.Is(err, ErrTooLarge) {
+			t.Errorf("the error is not of the content: %v", err)
 		}
 		var now runtime.MemStats
 		if runtime.ReadMemStats(&now); now.Sys > before.Sys+pagesMemory {
