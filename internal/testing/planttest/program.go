@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
@@ -42,16 +43,20 @@ func Command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// FreePort returns an unused port.
+// FreePort returns a TCP port of this machine that no program uses. The port is below the range
+// from which Linux gives ports to connections (32768 to 60999), because a connection of another
+// test can take a port of that range before the caller listens on it.
 func FreePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
+	for range 1000 {
+		port := strconv.Itoa(20000 + rand.IntN(12000))
+		if l, err := net.Listen("tcp", "127.0.0.1:"+port); err == nil {
+			l.Close()
+			return port
+		}
 	}
-	defer l.Close()
-	_, port, _ := net.SplitHostPort(l.Addr().String())
-	return port
+	t.Fatal("no free port between 20000 and 32000")
+	return ""
 }
 
 // natsProcess runs a NATS server until the process is killed.
