@@ -30,7 +30,7 @@ var public = map[string]int{
 	"readout/outcome":    50,
 	"readout/quality":    8,
 	"reservoir":          70,
-	"reservoir/classify": 4,
+	"reservoir/classify": 5,
 	"reservoir/cpu":      6,
 }
 

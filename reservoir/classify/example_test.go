@@ -52,6 +52,25 @@ func ExampleFeatures() {
 	// Output: 61440 features of 4 series, readout of 15360 features
 }
 
+// Classify series that are in memory.
+func ExamplePredict() {
+	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}
+	model, err := classify.Train(context.Background(), reservoir.DefaultBank(1), series, []string{"rising", "rising", "falling", "falling"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	answers, err := classify.Predict(context.Background(), model, [][]float32{{1, 2, 4, 5}, {8, 5, 3, 1}})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, a := range answers {
+		fmt.Printf("%s %.2f\n", model.Readouts[0].Classes[a.Class], a.Probability)
+	}
+	// Output:
+	// rising 1.00
+	// falling 1.00
+}
+
 // Predictions while the samples come in, and a new sequence after them.
 func ExampleStream() {
 	series := [][]float32{{0, 1, 2, 3, 4}, {2, 4, 5, 7, 9}, {9, 6, 4, 3, 1}, {5, 4, 2, 1, 0}}

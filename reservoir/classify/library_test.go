@@ -286,3 +286,44 @@ func TestStreamWithFront(t *testing.T) {
 		plain.Reset()
 	}
 }
+
+// Predict gives the answers of a stream that is reset before each series, and its answers
+// share no memory.
+func TestPredict(t *testing.T) {
+	series, labels := waves(30)
+	m, err := Train(t.Context(), smallBank(2), series, labels)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answers, err := Predict(t.Context(), m, series)
+	if err != nil || len(answers) != len(series) {
+		t.Fatalf("%d answers, %v, want %d", len(answers), err, len(series))
+	}
+	stream, err := NewStream(m)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, samples := range series {
+		stream.Reset()
+		if err := stream.Step(samples...); err != nil {
+			t.Fatal(err)
+		}
+		if want := stream.Answer(); !answers[i].Equal(&want) {
+			t.Errorf("series %d: %+v, want %+v", i, answers[i], want)
+		}
+	}
+	if n, err := Predict(t.Context(), m, nil); err != nil || len(n) != 0 {
+		t.Errorf("no series: %v, %v", n, err)
+	}
+	for name, wrong := range map[string][][]float32{"series 1: want samples of 2": {series[0], {1}}, "series 0: want samples of 2": {{}}, "series 1:": {series[0], {1, float32(math.NaN())}}} {
+		if _, err := Predict(t.Context(), m, wrong); err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("%q: %v", name, err)
+		}
+	}
+	ended, end := context.WithCancelCause(t.Context())
+	why := errors.New("stopped by the test")
+	end(why)
+	if _, err := Predict(ended, m, series); err != why {
+		t.Errorf("with an ended context: %v, want its cause", err)
+	}
+}

@@ -3,7 +3,10 @@ package classify
 import (
 	"context"
 	"fmt"
+	"slices"
+
 	"github.com/eusn-stream/eusn-stream/internal/engine"
+	"github.com/eusn-stream/eusn-stream/readout/outcome"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
@@ -35,6 +38,35 @@ func Features(ctx context.Context, net *reservoir.Network, series [][]float32) (
 		return nil, err
 	}
 	return features, nil
+}
+
+// Predict classifies each series as one whole sequence with the model's first readout, and
+// returns the answers in the order of the series. A series is row-major, Channels values for
+// each sample; the model's front end is applied. An empty series, and a value that is not
+// finite or beyond MaxInput, is refused before any series is classified. A cancelled ctx ends
+// the call with its cause between two series.
+func Predict(ctx context.Context, m *reservoir.Model, series [][]float32) ([]outcome.Answer, error) {
+	stream, err := NewStream(m)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSeries(series, m.Network.Spec.Channels); err != nil {
+		return nil, err
+	}
+	answers := make([]outcome.Answer, len(series))
+	for i, samples := range series {
+		if err := context.Cause(ctx); err != nil {
+			return nil, err
+		}
+		stream.Reset()
+		if err := stream.Step(samples...); err != nil {
+			return nil, fmt.Errorf("reservoir: series %d: %w", i, err)
+		}
+		answer := stream.Answer()
+		answer.Scores, answer.Set, answer.Inputs = slices.Clone(answer.Scores), slices.Clone(answer.Set), slices.Clone(answer.Inputs)
+		answers[i] = answer
+	}
+	return answers, nil
 }
 
 // eachBlock hands out the features of series, some series at a time, in order.

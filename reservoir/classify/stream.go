@@ -15,13 +15,13 @@ import (
 // streamSamples is how many samples a Stream gives its engine at a time.
 const streamSamples = 64
 
-// Stream is one stream of samples and what a model says of it: the state is
-// advanced sample by sample, and any moment has its class. It owns nothing but
-// memory, so there is nothing to close; it belongs to one goroutine at a time.
-// Many streams are faster in one Engine.
+// Stream is one stream of samples with a model: each sample advances the state, and Classify
+// and Answer can be called after any sample. NewStream makes a Stream; the zero value is not
+// usable. A Stream holds only memory and has no Close, and it belongs to one goroutine at a
+// time. Many streams are faster in one Engine.
 //
-// The model's policy is not applied: the caller calls Reset where a sequence
-// ends. Its front end is.
+// A Stream applies the model's front end, but not its policy: the caller calls Reset at the
+// end of each sequence.
 type Stream struct {
 	engine  reservoir.Engine
 	readout *readout.Linear

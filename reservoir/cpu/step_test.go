@@ -129,3 +129,24 @@ func mustDraw(t *testing.T, s reservoir.Spec) *reservoir.Network {
 	}
 	return net
 }
+
+// Each engine refuses a network that Validate refuses.
+func TestSpoiledNetworks(t *testing.T) {
+	for what, spoil := range map[string]func(*reservoir.Network){
+		"a scale too few":       func(n *reservoir.Network) { n.Norm.Scale = n.Norm.Scale[1:] },
+		"a weight not finite":   func(n *reservoir.Network) { n.Members[0].Recurrent[5] = float32(math.NaN()) },
+		"an input out of range": func(n *reservoir.Network) { n.Members[0].Inputs = []int32{0, 1, 7} },
+		"a recurrent row less":  func(n *reservoir.Network) { n.Members[0].Recurrent = n.Members[0].Recurrent[:4] },
+		"a bias without a unit": func(n *reservoir.Network) { n.Members[0].Bias = append(n.Members[0].Bias, 0) },
+		"no units in the spec":  func(n *reservoir.Network) { n.Spec.Units = 0 },
+	} {
+		for _, kind := range Kinds(reservoir.Spec{}) {
+			net := mustDraw(t, paperSpec(4, 3, .1, .01, 1))
+			spoil(net)
+			if e, err := New(net, 1, Options{Kind: kind, Threads: 1}); err == nil {
+				e.Close()
+				t.Errorf("%s: the %s engine accepted it", what, kind)
+			}
+		}
+	}
+}
