@@ -137,9 +137,9 @@
 // no predictions. Eusn-Readout is of the readout that the job began with.
 //
 // Dead letters, on <job>.dlq.<p>, have the original bytes and headers, and
-// four more: Eusn-Error (the full reason), Eusn-Reason (one word, see
-// Reason), Eusn-In-Seq (the input message; 0: it came with an imported
-// state) and Eusn-In-Subject. A dead letter that is sent again carries its
+// four more: Eusn-Error (the full reason), Eusn-Reason (one word, the key of
+// Stats.DeadLettersBy), Eusn-In-Seq (the input message; 0: it came with an
+// imported state) and Eusn-In-Subject. A dead letter that is sent again carries its
 // own number in Eusn-Dead-Letter. After that, a message of Eusn-Kind
 // "sent-again" marks it as sent: Eusn-Dead-Letter is its number, Eusn-In-Seq
 // is the input message that it has become. Headers that the server would act
@@ -644,6 +644,6 @@
 //   - drain.go: answers the input of a job that is being changed, up to a message
 //   - stats.go: publishes counters
 //   - status.go: publishes the state of each partition
-//   - wire.go: exports message headers and reasons of dead letters
+//   - wire.go: exports the message headers of producers
 //   - safeguard.go, safeguard_chaos.go: disable one check for the fault harness (build tag chaos)
 package pipeline

@@ -122,7 +122,7 @@ type Stats struct {
 	Snapshots      uint64 // states of partitions stored
 	SnapshotSize   uint64 // bytes of them
 
-	DeadLettersBy map[string]uint64 // DeadLetters by Reason.String; every reason is in it
+	DeadLettersBy map[string]uint64 // DeadLetters by reason: key, header, checksum, malformed, schema, value, time, streams, event; all are present
 	PredictionsBy map[string]uint64 // Predictions by outcome.Flag.Integrity; every word is in it
 	PredictionsOf map[string]uint64 // Predictions by class; nil before the first run
 	FlaggedBy     map[string]uint64 // Predictions by each flag they carry, as outcome.FlagNames has them; every flag is in it
