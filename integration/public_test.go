@@ -75,9 +75,8 @@ var leaks = map[string]string{
 	"pipeline internal/trace.Tracer":          "an interface that no other module fills",
 }
 
-// TestPublicTypes checks that what other modules can import shows no type that they
-// cannot name: in parameters, results, exported fields, embedded types, aliases and
-// variables.
+// TestPublicTypes checks that no public package shows a type of an internal package in
+// parameters, results, exported fields, embedded types, aliases or variables.
 func TestPublicTypes(t *testing.T) {
 	found := map[string]bool{}
 	for _, p := range loadPackages(t) {

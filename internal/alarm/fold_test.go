@@ -183,7 +183,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestFacts: an alarm is acknowledged once, while active; it survives other rules that cover the
+// TestFacts: an alarm is acknowledged once, while active; an active alarm survives other rules for the
 // same streams.
 func TestFacts(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)

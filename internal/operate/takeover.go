@@ -14,7 +14,7 @@ import (
 )
 
 // other is a job that reads the input of a job, and with whose network and states that
-// job is to continue. It stays as it is, except for what it answers meanwhile.
+// job is to continue. The other job is not changed, and may continue to predict.
 type other struct {
 	job   *pipeline.Job
 	name  string

@@ -56,7 +56,7 @@ type Found struct {
 	Explain string    `json:"explain"` // command line that explains the newest prediction
 }
 
-// Predicted is one prediction: its storage time, its place and its answer, in one JSON object.
+// Predicted is a prediction with its storage time and place, in one JSON object.
 type Predicted struct {
 	Stored time.Time
 	Place  codec.Place

@@ -6,9 +6,10 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/trace"
 )
 
-// spanOf is the span of a message's way to the server; nil if it is not traced. One
-// piece in it that brings a trace: the message continues that. Several: it begins one of
-// its own, with links. None: it may begin one, too.
+// spanOf returns the span of sending a message, nil if the message is not traced. A message
+// with one traced piece continues the trace of the piece. A message with several traced pieces
+// starts a new trace with links to their traces. A message without a traced piece may start a
+// trace.
 func spanOf(t trace.Tracer, job, key string, o *open) *trace.Span {
 	var parent trace.Context
 	if len(o.traces) > 0 {

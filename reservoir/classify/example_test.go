@@ -27,7 +27,7 @@ func Example() {
 	// Output: rising 0.96 <nil>
 }
 
-// The steps that Train takes, one by one: weights, input transform, features,
+// The steps of Train: weights, input transform, features,
 // readout.
 func ExampleFeatures() {
 	series := [][]float32{{0, 1, 2, 3}, {1, 3, 4, 5}, {3, 2, 1, 0}, {5, 4, 3, 1}}

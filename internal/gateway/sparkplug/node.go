@@ -107,8 +107,8 @@ func (n *node) markGap() {
 	}
 }
 
-// handleDeath ends a node's session if the death belongs to this session: the broker may send
-// the death after the next birth.
+// handleDeath ends a node's MQTT session if the death has the number of the newest birth: the
+// broker may send a death after the next birth.
 func (n *node) handleDeath(p *payload) (a action) {
 	if !n.born || p.bdSeq() != n.bdseq {
 		return a
