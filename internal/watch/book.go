@@ -103,7 +103,8 @@ func (b *book) readRecord(ctx context.Context) (known bool, err error) {
 	} else {
 		err = json.Unmarshal(m.Data, &b.record)
 	}
-	if err == nil && (b.record.First == 0 || b.record.Last < b.record.First || b.record.Last > b.last) {
+	// Not b.last: another process may have stored a state and its record since that query.
+	if err == nil && (b.record.First == 0 || b.record.Last < b.record.First || b.record.Last >= m.Sequence) {
 		err = fmt.Errorf("it names the messages %d to %d", b.record.First, b.record.Last)
 	}
 	if err != nil {
