@@ -28,7 +28,7 @@ say() { echo; echo "== $*"; }
 say "a first model, of one machine and six batches"
 machines 1 1 1 6 >few.csv
 "$bin" offline import --csv few.csv --quiet >/dev/null
-"$bin" offline retrain --archive few.parquet --members 4 --units 25 --out first.safetensors --quiet --progress none >/dev/null
+"$bin" offline retrain --archive few.parquet --members 4 --units 25 --output first.safetensors --quiet --progress none >/dev/null
 
 say "the stage runs; ten machines send 30 batches each"
 port=$((20000 + RANDOM % 20000))
@@ -58,7 +58,7 @@ predicted monday
 echo "the first model: $(right monday) of 300 right"
 
 say "record what came, and label 30 % of it"
-"$bin" record --model first.safetensors --nats-url "$url" --until now --out recording --quiet
+"$bin" record --model first.safetensors --nats-url "$url" --until now --output recording --quiet
 awk -F, 'NR > 1 && $3 == "true" && n++ % 10 < 3 { last = substr($2, 1, 13); printf "%s %.0f000000 %.0f000000 %s\n", $1, last - 59, last + 1, $6 }' monday.csv >labels.txt
 while read -r stream from to class; do
   "$bin" labels add --nats-url "$url" --stream "$stream" --from "$from" --to "$to" --class "$class" --who anna --quiet
@@ -66,7 +66,7 @@ done <labels.txt
 echo "$(wc -l <labels.txt) labels"
 
 say "learn, publish, promote, while the stage runs"
-"$bin" learn --model first.safetensors --nats-url "$url" --store learnt --out second.safetensors --progress none --quiet >learn.txt
+"$bin" learn --model first.safetensors --nats-url "$url" --store learnt --output second.safetensors --progress none --quiet >learn.txt
 "$bin" offline evaluate --archive tuesday.parquet --model second.safetensors --quiet --progress none >tuesday.txt
 head -1 tuesday.txt
 second=$("$bin" model publish second.safetensors --nats-url "$url" --note "labels of Monday" --quiet)

@@ -172,7 +172,7 @@ func (r *rig) fileReports() []report {
 			r.openGateway(t, "mode")
 			runCurl("--data", machineSample, "http://"+addressOf(22280)+"/v1/sensors/private")
 			time.Sleep(time.Second)
-			r.mustRun(t, "record", "--model", "machine.safetensors", "--nats-url", "nats://"+addressOf(22200), "--out", "private", "--until", "now")
+			r.mustRun(t, "record", "--model", "machine.safetensors", "--nats-url", "nats://"+addressOf(22200), "--output", "private", "--until", "now")
 			files, _ := filepath.Glob(r.pathOf("private/*"))
 			open := ""
 			for _, f := range files {
@@ -188,7 +188,7 @@ func (r *rig) fileReports() []report {
 			if code != 0 {
 				t.Fatal(out)
 			}
-			cmd := exec.Command(r.program, "offline", "retrain", "--archive", "many.parquet", "--bank", "tiny", "--policy", "window", "--length", "40", "--hop", "20", "--out", "many.safetensors")
+			cmd := exec.Command(r.program, "offline", "retrain", "--archive", "many.parquet", "--bank", "tiny", "--policy", "window", "--length", "40", "--hop", "20", "--output", "many.safetensors")
 			cmd.Dir = r.dir
 			output, _ := cmd.CombinedOutput()
 			peak := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss >> 10

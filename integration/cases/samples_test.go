@@ -45,7 +45,7 @@ func (r *rig) recordedSamples(t *testing.T, stream string, channels ...string) (
 		t.Fatal(err)
 	}
 	conf := r.writeFile(t, "recorded.yaml", "input: {non_finite: hold}\n") // missing values are recorded, as NaN
-	r.mustRun(t, "record", "-c", conf, "--model", "two.safetensors", "--nats-url", r.serverURL(), "--out", filepath.Join(dir, "out"), "--until", "now", "--stream", stream)
+	r.mustRun(t, "record", "-c", conf, "--model", "two.safetensors", "--nats-url", r.serverURL(), "--output", filepath.Join(dir, "out"), "--until", "now", "--stream", stream)
 	files, _ := filepath.Glob(filepath.Join(dir, "out", "*.parquet"))
 	for _, f := range files {
 		for _, rec := range tableOf(t, f) {

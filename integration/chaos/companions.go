@@ -190,7 +190,7 @@ func (r *run) checkPosted(s stored, key string) error {
 }
 
 func (r *run) startRecorder() (err error) {
-	r.companions.recorder, err = r.startProgram("recorder", "record", "--out", filepath.Join(r.dir, "recording"), "--every", "300ms")
+	r.companions.recorder, err = r.startProgram("recorder", "record", "--output", filepath.Join(r.dir, "recording"), "--every", "300ms")
 	return err
 }
 
@@ -209,7 +209,7 @@ func (r *run) endRecording() ([]string, error) {
 		r.result.addFailure("record ended with %s", how)
 	}
 	dir := filepath.Join(r.dir, "recording")
-	p, err := r.startProgram("recorder", "record", "--out", dir, "--until", "now")
+	p, err := r.startProgram("recorder", "record", "--output", dir, "--until", "now")
 	if err != nil {
 		return nil, err
 	}
@@ -281,7 +281,7 @@ func learnKills(at ...float64) (all []harm) {
 
 // startLearn starts the command, with a store of this name.
 func (r *run) startLearn(store string, more ...string) (*proc, error) {
-	return r.startProgram("learn", "learn", append([]string{"--json", "--store", filepath.Join(r.dir, store), "--out", filepath.Join(r.dir, store+".safetensors")}, more...)...)
+	return r.startProgram("learn", "learn", append([]string{"--json", "--store", filepath.Join(r.dir, store), "--output", filepath.Join(r.dir, store+".safetensors")}, more...)...)
 }
 
 // addLabels adds a label to one in four predictions of the output.

@@ -237,7 +237,7 @@ func (r *Report) judgeModels() {
 	for _, p := range r.workers() {
 		all = append(all, fmt.Sprintf("%s has %s (%.12s)", placeOf(p), p.Stage.Model.Name, p.Stage.Model.SHA256))
 	}
-	r.addFinding(Attention, "model", "the workers have different models: "+listNames(all), "eusn-stream model show active --out FILE, and start each worker with that file")
+	r.addFinding(Attention, "model", "the workers have different models: "+listNames(all), "eusn-stream model show active --output FILE, and start each worker with that file")
 }
 
 func (r *Report) judgeGateways() {

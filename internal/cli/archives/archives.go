@@ -35,7 +35,7 @@ func Read(path string) (*archive.Dataset, error) {
 	}
 	d, err := archive.ReadDataset(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --out "+cli.QuoteForShell(path))
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("no archive %s: %w", path, fs.ErrNotExist), "eusn-stream offline import DIR --name NAME --output "+cli.QuoteForShell(path))
 	}
 	return d, cli.Fail(cli.ExitFailure, err, "another file, or import the data again with eusn-stream offline import")
 }

@@ -82,8 +82,8 @@ func TestAdvice(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, other := in("m.safetensors"), in("other.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", other, "--members", "2", "--units", "9")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", other, "--members", "2", "--units", "9")
 	conf := clitest.Write(t, in("stage.yaml"), "model: "+model+"\nstage:\n  partitions: 2\n")
 	placeholders := map[string]string{"FILE": conf, "MODEL": model, "NEW": "new"}
 

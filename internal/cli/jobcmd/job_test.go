@@ -33,7 +33,7 @@ func TestJobCommands(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
 	data := filepath.Join(dir, "data")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
@@ -119,7 +119,7 @@ func TestJobCommands(t *testing.T) {
 func statesOfAnother(t *testing.T, archive, dir string) string {
 	t.Helper()
 	model, data, states := filepath.Join(dir, "n.safetensors"), filepath.Join(dir, "other-data"), filepath.Join(dir, "other-states")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8", "--seed", "77")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8", "--seed", "77")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", data, "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url, "--streams", "5", "--rows", "16")

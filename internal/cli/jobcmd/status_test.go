@@ -17,7 +17,7 @@ func TestStatus(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
 	srv := pipelinetest.Server(t, natsserver.Options{Port: natsserver.RandomPort})
 	url := srv.URL()
 	status := func(args ...string) clitest.Result {

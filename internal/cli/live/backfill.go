@@ -44,7 +44,7 @@ func NewBackfill(a *cli.App) *cobra.Command {
 	var o backfillOptions
 	var file string
 	cmd := &cobra.Command{
-		Use:   "backfill --from TIME|FILES --out FILE",
+		Use:   "backfill --from TIME|FILES --output FILE",
 		Short: "Predict old data beside the running job: from its log, or from files",
 		Long: `Predict old data with the job's model, or with a newer one (--model), and write the
 predictions to a file, one line each (.jsonl or .csv). The running job is not touched:
@@ -66,16 +66,16 @@ needed.
 After Ctrl-C, a kill or a full disk the same command continues where it was: each
 prediction is in the file once. Until all are there, the file is called FILE.part. It
 uses one core; --rate bounds the samples per second.`,
-		Example: `  eusn-stream backfill --from 24h --out yesterday.jsonl
-  eusn-stream backfill --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --model new.safetensors --out january.csv --nats-url nats://host:4222
-  eusn-stream backfill --from week1.parquet week2.csv --model new.safetensors --out weeks.jsonl`,
+		Example: `  eusn-stream backfill --from 24h --output yesterday.jsonl
+  eusn-stream backfill --from 2026-01-01T00:00:00Z --to 2026-02-01T00:00:00Z --model new.safetensors --output january.csv --nats-url nats://host:4222
+  eusn-stream backfill --from week1.parquet week2.csv --model new.safetensors --output weeks.jsonl`,
 	}
 	f := cmd.Flags()
 	f.StringVarP(&file, "config", "c", "", "configuration file of the stage")
 	f.StringVar(&o.from, "from", "", "24h (ago), a date (UTC), a time like 2026-01-31T12:00:00Z, start, or a file; more files may follow as arguments")
 	f.StringVar(&o.to, "to", "", "only what was stored before then, in the same form (default: until now)")
 	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --from, such as 1h (default: from its first message)")
-	f.StringVarP(&o.out, "out", "o", "", "file of predictions to write: .jsonl or .csv")
+	f.StringVarP(&o.out, "output", "o", "", "file of predictions to write: .jsonl or .csv")
 	f.StringVar(&o.split, "split", string(archive.Test), "part of a data set to predict: train or test")
 	f.Float64Var(&o.rate, "rate", 0, "samples per second at most; 0 = as fast as possible")
 	f.String("model", "", "model file")
@@ -83,7 +83,7 @@ uses one core; --rate bounds the samples per second.`,
 	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	config.ShowDefaults(f, backfillFlags)
 	cobra.CheckErr(cmd.MarkFlagRequired("from"))
-	cobra.CheckErr(cmd.MarkFlagRequired("out"))
+	cobra.CheckErr(cmd.MarkFlagRequired("output"))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		work, err := o.work(time.Now(), args, f.Changed("split"))
 		if err != nil {
@@ -104,7 +104,7 @@ uses one core; --rate bounds the samples per second.`,
 func (o *backfillOptions) work(now time.Time, args []string, split bool) (w replay.Backfill, err error) {
 	w = replay.Backfill{Out: o.out, Rate: o.rate, LeadIn: -1}
 	if !writesLines(o.out) {
-		return w, fmt.Errorf("--out %s: want a name that ends in .jsonl or .csv", o.out)
+		return w, fmt.Errorf("--output %s: want a name that ends in .jsonl or .csv", o.out)
 	}
 	if !(o.rate >= 0 && o.rate <= maxRate) {
 		return w, fmt.Errorf("--rate: want a positive number, at most %g", float64(maxRate))
@@ -275,12 +275,12 @@ func backfillFailure(err error, model string, o backfillOptions, d replay.Backfi
 		err = cli.OrInterrupted(err, "nothing was predicted yet")
 	}
 	err = cli.OrInterrupted(err, "%d predictions are in %s; the same command continues from there", d.Predictions, part)
-	remove := "another --out; or, to begin again: rm " + part + " " + cli.QuoteForShell(o.out+".position")
+	remove := "another --output; or, to begin again: rm " + part + " " + cli.QuoteForShell(o.out+".position")
 	switch {
 	case errors.Is(err, backfill.ErrExists):
-		return cli.Fail(cli.ExitFailure, err, "another --out, or remove the file")
+		return cli.Fail(cli.ExitFailure, err, "another --output, or remove the file")
 	case errors.Is(err, backfill.ErrInUse):
-		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --out")
+		return cli.Fail(cli.ExitFailure, err, "wait for its end, or another --output")
 	case errors.Is(err, backfill.ErrOther), errors.Is(err, backfill.ErrRemains):
 		return cli.Fail(cli.ExitFailure, err, remove)
 	case errors.Is(err, replay.ErrRange):

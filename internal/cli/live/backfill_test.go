@@ -55,9 +55,9 @@ func TestBackfill(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, table, archive := in("m.safetensors"), in("old.csv"), in("old.parquet")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--output", model, "--members", "2", "--units", "8")
 	clitest.Write(t, table, strings.ReplaceAll(clitest.RecordingCSV(6, 6000), "m ", "m"))
-	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
+	clitest.Must(t, "offline", "import", "--csv", table, "--output", archive)
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestBackfill(t *testing.T) {
 	}
 	for name, from := range files {
 		out := in(name + ".jsonl")
-		args := append([]string{"backfill", "--model", model, "--out", out, "--progress", "none"}, from...)
+		args := append([]string{"backfill", "--model", model, "--output", out, "--progress", "none"}, from...)
 		kills := 1
 		if name == "log" {
 			kills = 3
@@ -109,7 +109,7 @@ func TestBackfill(t *testing.T) {
 		}
 		calm := in(name + "-calm.jsonl")
 		var did map[string]any
-		clitest.Must(t, append([]string{"backfill", "--model", model, "--out", calm, "--json"}, from...)...).Parse(t, &did)
+		clitest.Must(t, append([]string{"backfill", "--model", model, "--output", calm, "--json"}, from...)...).Parse(t, &did)
 		if !bytes.Equal(clitest.Read(t, calm), clitest.Read(t, out)) {
 			t.Errorf("%s: killed and calm, the files differ", name)
 		}
@@ -122,7 +122,7 @@ func TestBackfill(t *testing.T) {
 	clitest.Await(t, url, 2*want, 0)
 	stage.Stop(t).Want(t, cli.ExitOK, fmt.Sprint(2*want, " predictions committed"), "0 dead letters")
 
-	clitest.Must(t, "backfill", "--from", "start", "--model", model, "--out", in("all.csv"), "--nats-url", url)
+	clitest.Must(t, "backfill", "--from", "start", "--model", model, "--output", in("all.csv"), "--nats-url", url)
 	rows, err := csv.NewReader(bytes.NewReader(clitest.Read(t, in("all.csv")))).ReadAll()
 	if err != nil || len(rows) != 2*want+1 || rows[0][0] != "stream" || rows[1][9] == "" {
 		t.Errorf("%d rows of CSV, %v", len(rows), err)
@@ -136,8 +136,8 @@ func TestBackfillRefuses(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, wide := in("m.safetensors"), in("wide.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "8")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 3), "--out", wide, "--members", "1", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 3), "--output", wide, "--members", "1", "--units", "8")
 	table := clitest.Write(t, in("old.csv"), clitest.RecordingCSV(2, 100))
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", in("data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
@@ -147,8 +147,8 @@ func TestBackfillRefuses(t *testing.T) {
 	try := func(code int, says string, args ...string) {
 		t.Helper()
 		args = append([]string{"backfill", "--nats-url", url}, args...)
-		if !slices.Contains(args, "--out") {
-			args = append(args, "--out", out)
+		if !slices.Contains(args, "--output") {
+			args = append(args, "--output", out)
 		}
 		if !slices.Contains(args, "--model") {
 			args = append(args, "--model", model)
@@ -156,7 +156,7 @@ func TestBackfillRefuses(t *testing.T) {
 		clitest.Exec(t, t.Context(), args...).Want(t, code, says, "try: ")
 	}
 	gap := in("gap.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", gap, "--members", "1", "--units", "8", "--policy", "gap", "--gap", "1s")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", gap, "--members", "1", "--units", "8", "--policy", "gap", "--gap", "1s")
 	timeless := clitest.Write(t, in("timeless.csv"), "stream,c0,c1\nold,1,2\nold,2,3\n")
 	later := time.Now().Add(48 * time.Hour).UTC()
 	for _, form := range []string{time.RFC3339, time.DateOnly} {
@@ -165,7 +165,7 @@ func TestBackfillRefuses(t *testing.T) {
 	try(cli.ExitFailure, "no message was stored from 2001-02-03T00:00:00Z until 2001-02-04T00:00:00Z", "--from", "2001-02-03", "--to", "2001-02-04")
 	try(cli.ExitUsage, "is not after --from", "--from", "1h", "--to", "2h")
 	try(cli.ExitUsage, "--lead-in soon", "--from", "1h", "--lead-in", "soon")
-	try(cli.ExitUsage, ".jsonl or .csv", "--from", "1h", "--out", in("out.parquet"))
+	try(cli.ExitUsage, ".jsonl or .csv", "--from", "1h", "--output", in("out.parquet"))
 	try(cli.ExitUsage, "are for the job's log", "--from", table, "--to", "1h")
 	try(cli.ExitUsage, "--split is for files", "--from", "1h", "--split", "train")
 	try(cli.ExitUsage, "--rate", "--from", "1h", "--rate", "-1")
@@ -178,11 +178,11 @@ func TestBackfillRefuses(t *testing.T) {
 	try(cli.ExitFailure, "no such file", "--from", in("none.parquet"))
 	try(cli.ExitIntegrity, `column "c1"`, "--from", clitest.Write(t, in("bad.csv"), "stream,c0,c1\nold,1,x\n"))
 	try(cli.ExitFailure, "is a data set", "--from", table, archive)
-	try(cli.ExitFailure, "is an input", "--from", table, "--out", table)
-	try(cli.ExitFailure, "does not exist", "--from", table, "--out", in("no/out.csv"))
+	try(cli.ExitFailure, "is an input", "--from", table, "--output", table)
+	try(cli.ExitFailure, "does not exist", "--from", table, "--output", in("no/out.csv"))
 	clitest.Leftovers(t, dir, "data", "m.safetensors", "wide.safetensors", "old.csv", "bad.csv", "gap.safetensors", "timeless.csv")
 
-	args := []string{"backfill", "--from", table, "--model", model, "--out", out}
+	args := []string{"backfill", "--from", table, "--model", model, "--output", out}
 	slow := clitest.Start(t, "", append(args, "--rate", "20", "--progress", "none")...)
 	clitest.AwaitFile(t, out+".position")
 	try(cli.ExitFailure, "another program is writing it", "--from", table)
@@ -194,11 +194,11 @@ func TestBackfillRefuses(t *testing.T) {
 	if n := len(linesIn(t, out)); n != 4 {
 		t.Errorf("%d predictions, want 4", n)
 	}
-	clitest.Must(t, "backfill", "--from", archive, "--model", model, "--out", in("set.jsonl"), "--split", "train")
+	clitest.Must(t, "backfill", "--from", archive, "--model", model, "--output", in("set.jsonl"), "--split", "train")
 	if n := len(linesIn(t, in("set.jsonl"))); n != 24 {
 		t.Errorf("%d predictions of a data set, want 24", n)
 	}
-	if r := clitest.Must(t, "backfill", "--from", "1h", "--model", wide1(t, dir), "--nats-url", url, "--out", in("other.csv")); !strings.Contains(r.ErrOut, "is not the model that job eusn runs") {
+	if r := clitest.Must(t, "backfill", "--from", "1h", "--model", wide1(t, dir), "--nats-url", url, "--output", in("other.csv")); !strings.Contains(r.ErrOut, "is not the model that job eusn runs") {
 		t.Errorf("with another model, it says\n%s", r.ErrOut)
 	}
 	clitest.OnServer(t, url, func(js jetstream.JetStream) error { // nothing of it stays on the server
@@ -220,7 +220,7 @@ func TestBackfillRefuses(t *testing.T) {
 func wide1(t *testing.T, dir string) string {
 	path := filepath.Join(dir, "newer.safetensors")
 	if _, err := os.Stat(path); err != nil {
-		clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", path, "--members", "1", "--units", "9")
+		clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--output", path, "--members", "1", "--units", "9")
 	}
 	return path
 }

@@ -38,7 +38,7 @@ func TestConsumersEndByThemselves(t *testing.T) {
 	}
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", in("m"), "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", in("m"), "--members", "2", "--units", "8")
 	conf := clitest.Write(t, in("c.yaml"), "nats:\n  url: "+s.URL()+"\nstage:\n  partitions: 2\nalarms:\n  rules: {any: class a|b|c}\n  webhook: http://127.0.0.1:1/x\n  mqtt: tcp://127.0.0.1:1\n")
 	start := func(text string, args ...string) {
 		p := clitest.Start(t, text, append(args, "-c", conf)...)
@@ -53,14 +53,14 @@ func TestConsumersEndByThemselves(t *testing.T) {
 	stream := predicted[0]["stream"].(string)
 	for _, args := range [][]string{
 		{"tail", "--since", "1h"}, {"status"}, {"partitions"}, {"doctor"}, {"state", "verify", "--model", in("m")}, {"state", "as-of", "--stream", stream, "--at", "2", "--model", in("m")}, {"deadletter", "list"},
-		{"record", "--out", in("record"), "--model", in("m"), "--until", "now"}, {"backfill", "--model", in("m"), "--from", "1h", "--out", in("backfill.jsonl")},
+		{"record", "--output", in("record"), "--model", in("m"), "--until", "now"}, {"backfill", "--model", in("m"), "--from", "1h", "--output", in("backfill.jsonl")},
 		{"labels", "list"}, {"model", "list"}, {"alarms", "list"}, {"alarms", "tail", "--since", "1h"}, {"explain", "--model", in("m"), "--last", "--stream", stream},
 		{"job", "trim", "--dry-run"}, {"job", "resize", "--to", "4", "--model", in("m"), "--dry-run"},
 	} {
 		clitest.Must(t, append(args, "--nats-url", s.URL())...)
 	}
 	// Without a label there is nothing to learn; what it reads, it reads before.
-	clitest.Exec(t, t.Context(), "learn", "--store", in("store"), "--model", in("m"), "--out", in("new"), "--nats-url", s.URL())
+	clitest.Exec(t, t.Context(), "learn", "--store", in("store"), "--model", in("m"), "--output", in("new"), "--nats-url", s.URL())
 	created := map[string]int{}
 	for {
 		m, err := calls.NextMsg(500 * time.Millisecond)

@@ -25,7 +25,7 @@ func TestRunAndReplay(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
 	data := filepath.Join(dir, "data")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--json", "--model", model, "--dir", data, "--port", "-1", "--partitions", "4")
 	url := clitest.ServerURL.FindString(stage.Messages())
@@ -77,7 +77,7 @@ func TestRunAndReplay(t *testing.T) {
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", filepath.Join(dir, "other"), "--port", port).Want(t, cli.ExitFailure, "address already in use", "try:")
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--nats-url", url, "--partitions", "8").Want(t, cli.ExitFailure, "partitions")
 	other := filepath.Join(dir, "network")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", other, "--members", "2", "--units", "8", "--seed", "77")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", other, "--members", "2", "--units", "8", "--seed", "77")
 	clitest.Exec(t, t.Context(), "run", "--model", other, "--nats-url", url, "--partitions", "4").Want(t, cli.ExitOtherModel,
 		"runs with another network", "m.safetensors", "nothing was claimed", "try: eusn-stream model show active")
 	clitest.Exec(t, t.Context(), "replay", "--archive", "none.parquet", "--nats-url", url).Want(t, cli.ExitFailure, "none.parquet")
@@ -93,7 +93,7 @@ func TestReplayWrongChannels(t *testing.T) {
 	t.Parallel()
 	two, three, dir := clitest.ImportTiny(t, 2), clitest.ImportTiny(t, 3), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", three, "--out", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "offline", "retrain", "--archive", three, "--output", model, "--members", "2", "--units", "5")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	clitest.Must(t, "replay", "--archive", two, "--nats-url", url, "--streams", "3")
@@ -127,7 +127,7 @@ func TestReplayRecording(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "5")
 	var csv strings.Builder
 	csv.WriteString("stream,seq,c0,end\n")
 	for k := range 30 {
@@ -136,7 +136,7 @@ func TestReplayRecording(t *testing.T) {
 		}
 	}
 	recording := filepath.Join(dir, "r.parquet")
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "r.csv"), csv.String()), "--out", recording)
+	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "r.csv"), csv.String()), "--output", recording)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	clitest.Exec(t, t.Context(), "replay", "--archive", recording, "--nats-url", url, "--speed", "1x").Want(t, cli.ExitFailure, "it has no times", "--rate N")
@@ -149,7 +149,7 @@ func TestReplayInterrupted(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "5")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	ctx, stop := context.WithCancel(t.Context())
@@ -168,7 +168,7 @@ func TestReplayInterrupted(t *testing.T) {
 func TestPasswordsAreNotTold(t *testing.T) {
 	t.Parallel()
 	archive, model := clitest.ImportTiny(t, 1), filepath.Join(t.TempDir(), "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--out", model)
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--output", model)
 	const url = "nats://someone:hunter2@127.0.0.1:1"
 	const unreadable = "nats://someone:hunter2%zz@127.0.0.1:1" // a URL wants %25
 	for _, args := range [][]string{
@@ -196,7 +196,7 @@ func TestUnreachable(t *testing.T) {
 	l.Close() // nothing listens there now
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "5")
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--nats-url", url).Want(t, cli.ExitUnreachable, url, "try: eusn-stream doctor")
 	clitest.Exec(t, t.Context(), "replay", "--archive", archive, "--nats-url", url).Want(t, cli.ExitUnreachable, url, "try: eusn-stream doctor")
 	clitest.Exec(t, t.Context(), "run", "--model", filepath.Join(dir, "none")).Want(t, cli.ExitFailure, "none", "try: eusn-stream offline retrain")
@@ -217,7 +217,7 @@ func TestReadOnlyDirectory(t *testing.T) {
 	clitest.Exec(t, t.Context(), "demo", "--dir", inside).Want(t, cli.ExitFailure, dir, "try: eusn-stream demo --dir ANOTHER")
 	archive := clitest.ImportTiny(t, 1)
 	model := filepath.Join(t.TempDir(), "m")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "5")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "5")
 	clitest.Exec(t, t.Context(), "run", "--model", model, "--dir", inside).Want(t, cli.ExitFailure, inside, "try:")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", filepath.Join(dir, "m"), "--members", "1", "--units", "5").Want(t, cli.ExitFailure, dir)
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--output", filepath.Join(dir, "m"), "--members", "1", "--units", "5").Want(t, cli.ExitFailure, dir)
 }

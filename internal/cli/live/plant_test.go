@@ -22,7 +22,7 @@ func TestPlantSubjectsAtTheCommandLine(t *testing.T) {
 	t.Parallel()
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "8")
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestPlantSubjectsAtTheCommandLine(t *testing.T) {
 func TestSeveralSubjectsAtTheCommandLine(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "8")
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -129,9 +129,9 @@ func TestSeveralSubjectsAtTheCommandLine(t *testing.T) {
 		}
 	}
 	recording, again := filepath.Join(dir, "recording"), filepath.Join(dir, "again.jsonl")
-	clitest.Must(t, at("record", "--model", model, "--out", recording, "--until", "now")...)
+	clitest.Must(t, at("record", "--model", model, "--output", recording, "--until", "now")...)
 	clitest.Must(t, at("record", "verify", recording, "--model", model)...)
-	clitest.Must(t, at("backfill", "--model", model, "--from", "start", "--out", again)...)
+	clitest.Must(t, at("backfill", "--model", model, "--from", "start", "--output", again)...)
 	text, err := os.ReadFile(again)
 	if err != nil {
 		t.Fatal(err)

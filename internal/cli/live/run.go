@@ -338,7 +338,7 @@ func stopFailure(err error, timeout time.Duration) error {
 		return cli.Fail(cli.ExitOtherModel, err, "the job's settings of input.*, or none; for other ones a new job: another --dir, or another --job with an input.subject of its own")
 	}
 	if errors.Is(err, pipeline.ErrOtherModel) {
-		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream model show active --out FILE, which writes the job's model, and --model with that; or --job with a new name; to use this job's states with another readout: eusn-stream state export, then state import into a new job")
+		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream model show active --output FILE, which writes the job's model, and --model with that; or --job with a new name; to use this job's states with another readout: eusn-stream state export, then state import into a new job")
 	}
 	if !errors.Is(err, context.Canceled) {
 		return err

@@ -75,7 +75,7 @@ func securePort(t *testing.T, dir, said string) {
 func TestSecurePlant(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "8")
 	file := filepath.Join(dir, "eusn-stream.yaml")
 	clitest.Must(t, "config", "init", "--secure", "--host", "plant.example", file)
 	for _, name := range []string{"ca.key", "server.key", "users", "operator.env", "sensor.env"} {
@@ -155,7 +155,7 @@ func TestSecurePlant(t *testing.T) {
 
 	as("analyst")
 	old := filepath.Join(dir, "old.jsonl")
-	clitest.Must(t, "backfill", "--from", "start", "--model", model, "--out", old)
+	clitest.Must(t, "backfill", "--from", "start", "--model", model, "--output", old)
 	if n := strings.Count(string(clitest.Read(t, old)), "\n"); n != 25 {
 		t.Errorf("an analyst's file has %d predictions, want 25", n)
 	}
@@ -189,7 +189,7 @@ func TestSecurePlant(t *testing.T) {
 	if r := clitest.Must(t, "labels", "export"); !strings.Contains(r.Out, "fast,anna") {
 		t.Errorf("a labeller reads\n%s", r.Out)
 	}
-	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "--to", "3", "--dry-run"}, {"partitions"}, {"backfill", "--from", "start", "--model", model, "--out", old + ".jsonl"},
+	for _, args := range [][]string{{"labels", "list", "--job", "other"}, {"job", "resize", "--abandon"}, {"job", "resize", "--to", "3", "--dry-run"}, {"partitions"}, {"backfill", "--from", "start", "--model", model, "--output", old + ".jsonl"},
 		{"replay", "--archive", archive, "--streams", "3"}} {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, "this login may not do that", "Permissions Violation", "operator.env")
 	}

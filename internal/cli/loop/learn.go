@@ -56,7 +56,7 @@ type learnOptions struct {
 func NewLearn(a *cli.App) *cobra.Command {
 	var o learnOptions
 	cmd := &cobra.Command{
-		Use:   "learn --store DIR {--out NEW | --publish}",
+		Use:   "learn --store DIR {--output NEW | --publish}",
 		Short: "Learn a new readout from a job's labels and its log",
 		Long: `Learn a new readout for the job's model from labels that came after the predictions.
 It reads all labels of the job, finds the sequences that they are about in the job's
@@ -95,10 +95,10 @@ where the data change, the share of sets without the true class stays as stated.
 
 --follow continues: it reads labels and log every --every, and fits when --after more labels
 have come. After Ctrl-C or a kill the same command continues where it was.`,
-		Example: `  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors
-  eusn-stream learn --model machine.safetensors --store learnt --out trial.safetensors --solve --without who=anna --without 'stream=hall2-*'
-  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors --leave-out '^(hall[0-9]+)-'
-  eusn-stream learn --model machine.safetensors --store learnt --out new.safetensors --follow --every 1h --after 100
+		Example: `  eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors
+  eusn-stream learn --model machine.safetensors --store learnt --output trial.safetensors --solve --without who=anna --without 'stream=hall2-*'
+  eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors --leave-out '^(hall[0-9]+)-'
+  eusn-stream learn --model machine.safetensors --store learnt --output new.safetensors --follow --every 1h --after 100
   eusn-stream learn --model machine.safetensors --store learnt --publish --shadow --follow`,
 		Args: cobra.NoArgs,
 	}
@@ -106,7 +106,7 @@ have come. After Ctrl-C or a kill the same command continues where it was.`,
 	o.add(f)
 	config.ShowDefaults(f, learnFlags)
 	cobra.CheckErr(cmd.MarkFlagRequired("store"))
-	cmd.MarkFlagsOneRequired("out", "publish")
+	cmd.MarkFlagsOneRequired("output", "publish")
 	cmd.MarkFlagsMutuallyExclusive("solve", "whole")
 	cmd.MarkFlagsMutuallyExclusive("solve", "follow")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -139,7 +139,7 @@ func (o *learnOptions) add(f *pflag.FlagSet) {
 	f.String("job", "", "name of the stage's job")
 	f.String("nats-url", "", "NATS server (default the embedded server of a stage on this machine)")
 	f.StringVar(&o.store, "store", "", "directory for the features of labelled sequences")
-	f.StringVarP(&o.out, "out", "o", "", "model file to write; replaces an older one when it is complete")
+	f.StringVarP(&o.out, "output", "o", "", "model file to write; replaces an older one when it is complete")
 	f.BoolVar(&o.publish, "publish", false, "store the new model in the job's registry")
 	f.BoolVar(&o.shadow, "shadow", false, "with --publish: have the new model score beside the one that predicts")
 	f.StringVar(&o.who, "who", "", "with --publish: who publishes it (default the user of this machine)")
@@ -159,7 +159,7 @@ func (o *learnOptions) add(f *pflag.FlagSet) {
 // check refuses values that cannot be meant, and flags that exclude each other.
 func (o *learnOptions) check(f *pflag.FlagSet) error {
 	return cli.CheckRules([]cli.Rule{
-		{Broken: o.store == "" || o.out == "" && (f.Changed("out") || !o.publish), Message: "--store and --out: want a directory and the name of a file; --publish needs no file"},
+		{Broken: o.store == "" || o.out == "" && (f.Changed("output") || !o.publish), Message: "--store and --output: want a directory and the name of a file; --publish needs no file"},
 		{Broken: (o.who != "" || o.shadow) && !o.publish, Message: "--who and --shadow are for --publish: want both"},
 		{Broken: o.every < time.Second || o.after < 1, Message: "--every and --after: want at least 1s, and at least 1"},
 		{Broken: f.Changed("keep") && (o.sums == "" || o.keep < 1), Message: "--keep is for --sums: want at least 1 sequence"},

@@ -76,8 +76,8 @@ func newLearnJobOf(t *testing.T, recording string, want int, retrain ...string) 
 	j.model = j.in("m.safetensors")
 	table, archive := j.in("r.csv"), j.in("r.parquet")
 	clitest.Write(t, table, recording)
-	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
-	clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--out", j.model}, retrain...)...)
+	clitest.Must(t, "offline", "import", "--csv", table, "--output", archive)
+	clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--output", j.model}, retrain...)...)
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: j.in("data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -152,7 +152,7 @@ func (j *learnJob) sayOf(t *testing.T, some func(stream int) bool) {
 }
 
 func (j *learnJob) args(out string, more ...string) []string {
-	return append([]string{"learn", "--model", j.model, "--store", j.in("store"), "--out", j.in(out), "--nats-url", j.url, "--progress", "none"}, more...)
+	return append([]string{"learn", "--model", j.model, "--store", j.in("store"), "--output", j.in(out), "--nats-url", j.url, "--progress", "none"}, more...)
 }
 
 func loadModel(t *testing.T, path string) *reservoir.Model {
@@ -313,7 +313,7 @@ func TestLearnLabels(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--job", "eusm")...).Want(t, cli.ExitFailure, `"eusm"`, "the jobs here are: eusn", "try: ")
 	other := j.in("other.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", j.in("r.parquet"), "--out", other, "--members", "2", "--units", "9")
+	clitest.Must(t, "offline", "retrain", "--archive", j.in("r.parquet"), "--output", other, "--members", "2", "--units", "9")
 	clitest.Exec(t, t.Context(), j.args("x.safetensors", "--model", other)...).Want(t, cli.ExitFailure, "the store has another origin", "try: ")
 	slow := clitest.Start(t, "nothing of it is read", j.args("follow.safetensors", "--follow", "--every", "1s", "--after", "3")...)
 	go io.Copy(io.Discard, slow.Out)

@@ -125,14 +125,14 @@ func newLoop(t *testing.T, dir string, whole bool) *loop {
 		}
 	}
 	archive := filepath.Join(dir, "few.parquet")
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "few.csv"), few.String()), "--out", archive)
-	clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--out", l.Model}, network...)...)
+	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, "few.csv"), few.String()), "--output", archive)
+	clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--output", l.Model}, network...)...)
 	l.conf = clitest.Write(t, filepath.Join(dir, "stage.yaml"), "stage:\n  lease: 2s\n  snapshot_every: 4s\n")
 	l.StartServer()
 	for w := range 2 {
 		l.KeepProgram(fmt.Sprint("worker-", w), l.run()...)
 	}
-	l.KeepProgram("recorder", "record", "--model", l.Model, "--nats-url", l.URL, "--out", filepath.Join(dir, "recording"))
+	l.KeepProgram("recorder", "record", "--model", l.Model, "--nats-url", l.URL, "--output", filepath.Join(dir, "recording"))
 	var err error
 	l.client, err = client.Connect(t.Context(), client.Options{URL: l.URL, Channels: []string{"c0", "c1"}, Rows: loopLength, Latency: 20 * time.Millisecond})
 	if err != nil {
@@ -323,7 +323,7 @@ func (l *loop) learn() string {
 	t.Helper()
 	file := filepath.Join(l.Dir, fmt.Sprintf("learnt-%d", len(l.learnt)))
 	learner := func() *exec.Cmd {
-		cmd := planttest.Command("learn", "--model", l.Model, "--store", filepath.Join(l.Dir, "features"), "--out", file, "--progress", "none", "--nats-url", l.URL)
+		cmd := planttest.Command("learn", "--model", l.Model, "--store", filepath.Join(l.Dir, "features"), "--output", file, "--progress", "none", "--nats-url", l.URL)
 		return cmd
 	}
 	for ; l.learner > 0; l.learner-- {

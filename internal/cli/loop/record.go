@@ -50,7 +50,7 @@ func NewRecord(a *cli.App) *cobra.Command {
 	var o recordOptions
 	var file string
 	cmd := &cobra.Command{
-		Use:   "record --out DIR",
+		Use:   "record --output DIR",
 		Short: "Record the input of a running job to Parquet files, each sample once",
 		Long: `Record the input of a job to Parquet files: the samples that the stage uses, each once,
 in the stage's order. offline retrain and offline evaluate take the folder as one archive.
@@ -67,14 +67,14 @@ the files name them. Where messages were lost or late, the column eusn_flags say
 Each sample has the number of its message and its row, as predictions have them. It reads
 the stage's settings that samples depend on from -c (input.non_finite, input.reorder, ...),
 and of the model only channels and policy.`,
-		Example: `  eusn-stream record --out recording
-  eusn-stream record --model m.safetensors --out recording --until now --nats-url nats://host:4222
-  eusn-stream record --model m.safetensors --out pumps --stream 'pump-*' --from 24h --every 1h
+		Example: `  eusn-stream record --output recording
+  eusn-stream record --model m.safetensors --output recording --until now --nats-url nats://host:4222
+  eusn-stream record --model m.safetensors --output pumps --stream 'pump-*' --from 24h --every 1h
   eusn-stream offline retrain --archive recording --labels labels.csv`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.dir, "out", "o", "", "folder to write to; a recording that is there is continued")
+	f.StringVarP(&o.dir, "output", "o", "", "folder to write to; a recording that is there is continued")
 	f.StringVar(&o.from, "from", cli.FromStart, "24h (ago), a time like 2026-01-31T12:00:00Z, or start: all that the log has")
 	f.StringVar(&o.until, "until", "", "only what was stored before then: now, or in the same form (default: until Ctrl-C)")
 	f.StringVar(&o.leadIn, "lead-in", "", "read the log from so long before --from, such as 1h, to know which messages are repeats (default: from its first message)")
@@ -88,7 +88,7 @@ and of the model only channels and policy.`,
 		}
 		return recordJob(ctx, a, c, o, work)
 	})
-	cobra.CheckErr(cmd.MarkFlagRequired("out"))
+	cobra.CheckErr(cmd.MarkFlagRequired("output"))
 	cmd.AddCommand(newRecordVerify(a))
 	return cmd
 }
@@ -117,7 +117,7 @@ func recordCommand(a *cli.App, cmd *cobra.Command, file *string, run func(contex
 func (o *recordOptions) work(now time.Time) (w replay.Record, err error) {
 	w = replay.Record{Dir: o.dir, LeadIn: -1, Follow: o.until == "", Streams: strings.Join(o.streams, "\n"), Takes: streamsNamed, MaxAge: o.every}
 	if o.dir == "" {
-		return w, errors.New("--out is empty: want the name of a folder")
+		return w, errors.New("--output is empty: want the name of a folder")
 	}
 	size, err := config.ParseBytes(o.size)
 	if err != nil || size < 1 {
@@ -333,9 +333,9 @@ func recordFailure(err error, dir string, at record.Position) error {
 	next := ""
 	switch {
 	case errors.Is(err, record.ErrInUse):
-		next = "wait for its end, or another --out"
+		next = "wait for its end, or another --output"
 	case errors.Is(err, record.ErrOther), errors.Is(err, record.ErrOtherLog):
-		next = "another --out, for a new recording"
+		next = "another --output, for a new recording"
 	case errors.Is(err, record.ErrDamaged):
 		next = "if the file is really damaged, move it out of the folder and run the same command: its samples are recorded again from the log"
 	case errors.Is(err, record.ErrUseless):
@@ -345,7 +345,7 @@ func recordFailure(err error, dir string, at record.Position) error {
 	case errors.Is(err, admin.ErrNoJob):
 		next = "the same command with --job and the stage's job name, and --nats-url with its server"
 	case errors.Is(err, fs.ErrPermission):
-		next = "another --out"
+		next = "another --output"
 	default:
 		next = "the same command, when the cause is gone: it continues where it stopped"
 	}
@@ -379,7 +379,7 @@ Exit code 5: a file, or the log, differs.`,
 		p.Close()
 		switch {
 		case errors.Is(err, record.ErrDiffers):
-			return cli.Fail(cli.ExitIntegrity, err, "another --out, for a new recording of what the log has; keep the old one apart")
+			return cli.Fail(cli.ExitIntegrity, err, "another --output, for a new recording of what the log has; keep the old one apart")
 		case errors.Is(err, fs.ErrNotExist):
 			return cli.Fail(cli.ExitFailure, err, "the folder that record wrote to, and --job with the job's name")
 		case err != nil:

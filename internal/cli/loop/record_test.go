@@ -99,9 +99,9 @@ func TestRecord(t *testing.T) {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, table, archive, out := in("m.safetensors"), in("old.csv"), in("old.parquet"), in("recording")
 	const streams, samples = 6, 6000
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--out", model, "--members", "2", "--units", "8", "--drift")
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 2), "--output", model, "--members", "2", "--units", "8", "--drift")
 	clitest.Write(t, table, strings.ReplaceAll(clitest.RecordingCSV(streams, samples), "m ", "m"))
-	clitest.Must(t, "offline", "import", "--csv", table, "--out", archive)
+	clitest.Must(t, "offline", "import", "--csv", table, "--output", archive)
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: in("data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func TestRecord(t *testing.T) {
 	t.Cleanup(server.Close)
 	url := server.URL()
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--partitions", "3", "--nats-url", url)
-	args := []string{"record", "--model", model, "--nats-url", url, "--out", out, "--progress", "none"}
+	args := []string{"record", "--model", model, "--nats-url", url, "--output", out, "--progress", "none"}
 
 	load := make(chan clitest.Result)
 	go func() {
@@ -149,7 +149,7 @@ func TestRecord(t *testing.T) {
 	}
 	var killed, calm result
 	clitest.Must(t, append(args, "--until", "now", "--json")...).Parse(t, &killed)
-	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--out", in("calm"), "--until", "now", "--json").Parse(t, &calm)
+	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--output", in("calm"), "--until", "now", "--json").Parse(t, &calm)
 	if killed.Files <= calm.Files || calm.Files != 1 || killed.Samples != streams*samples || killed.Ends != want || killed.Unusable != 0 {
 		t.Errorf("killed %+v, calm %+v", killed, calm)
 	}
@@ -177,9 +177,9 @@ func TestRecord(t *testing.T) {
 	}
 	all, _ := recorded(t, out)
 	csv, labels := labelledTable(all)
-	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, in("labelled.csv"), csv), "--name", "eusn", "--out", in("labelled.parquet"))
+	clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, in("labelled.csv"), csv), "--name", "eusn", "--output", in("labelled.parquet"))
 	train := func(name string, from ...string) []byte {
-		clitest.Must(t, append([]string{"offline", "retrain", "--out", in(name), "--members", "2", "--units", "8"}, from...)...)
+		clitest.Must(t, append([]string{"offline", "retrain", "--output", in(name), "--members", "2", "--units", "8"}, from...)...)
 		return clitest.Read(t, in(name))
 	}
 	file := clitest.Write(t, in("labels.csv"), labels)
@@ -277,16 +277,16 @@ func TestRecordRefuses(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
 	model, wide, out := in("m.safetensors"), in("wide.safetensors"), in("out")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "1", "--units", "8")
-	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 3), "--out", wide, "--members", "1", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "1", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", clitest.ImportTiny(t, 3), "--output", wide, "--members", "1", "--units", "8")
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", in("data"), "--port", "-1", "--partitions", "2")
 	url := clitest.ServerURL.FindString(stage.Messages())
 	clitest.Must(t, "replay", "--archive", archive, "--nats-url", url)
 	clitest.Await(t, url, 24, 0)
 	try := func(code int, says string, args ...string) {
 		t.Helper()
-		if args[0] != "verify" && !slices.Contains(args, "--out") {
-			args = append(args, "--out", out)
+		if args[0] != "verify" && !slices.Contains(args, "--output") {
+			args = append(args, "--output", out)
 		}
 		if !slices.Contains(args, "--model") {
 			args = append(args, "--model", model)
@@ -303,12 +303,12 @@ func TestRecordRefuses(t *testing.T) {
 	try(cli.ExitFailure, "no message can be used", append(until, "--model", wide)...)
 	clitest.Exec(t, t.Context(), "record", "verify", out, "--model", model, "--nats-url", url).Want(t, cli.ExitFailure, "no file of a recording")
 
-	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--out", out, "--until", "now")
+	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--output", out, "--until", "now")
 	first := in("out/eusn-00000001.parquet")
 	whole := clitest.Read(t, first)
 	try(cli.ExitFailure, "another beginning", append(until, "--from", "1h")...)
 	try(cli.ExitFailure, "another choice of streams", append(until, "--stream", "s*1")...)
-	slow := clitest.Start(t, "continuing", "record", "--model", model, "--nats-url", url, "--out", out, "--progress", "none")
+	slow := clitest.Start(t, "continuing", "record", "--model", model, "--nats-url", url, "--output", out, "--progress", "none")
 	try(cli.ExitFailure, "another program is writing it", until...)
 	go io.Copy(io.Discard, slow.Out)
 	slow.Stop(t).Want(t, cli.ExitOK)
@@ -319,22 +319,22 @@ func TestRecordRefuses(t *testing.T) {
 	if err := os.Remove(first); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--out", out, "--until", "now")
+	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--output", out, "--until", "now")
 	clitest.Must(t, "record", "verify", out, "--model", model, "--nats-url", url)
 	clitest.Must(t, "record", "verify", out, "--nats-url", url) // with the job's own model
 
 	// Samples of one recording under the metadata of another one.
 	var some, other struct{ Samples float64 }
-	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--out", in("some"), "--until", "now", "--stream", "s0000*", "--stream", "s*1", "--json").Parse(t, &some)
-	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--out", in("none"), "--until", "now", "--stream", "other", "--json").Parse(t, &other)
+	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--output", in("some"), "--until", "now", "--stream", "s0000*", "--stream", "s*1", "--json").Parse(t, &some)
+	clitest.Must(t, "record", "--model", model, "--nats-url", url, "--output", in("none"), "--until", "now", "--stream", "other", "--json").Parse(t, &other)
 	if some.Samples == 0 || other.Samples != 0 {
 		t.Errorf("%v samples of some streams, %v of none", some.Samples, other.Samples)
 	}
 	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", filepath.Join(dir, "*", "eusn-*.parquet")).Want(t, cli.ExitIntegrity, "are of two recordings")
 	// A data set takes no labels, and a wrong file of labels is refused by its line.
 	labels := clitest.Write(t, in("labels.csv"), "stream,from,to,label\ns1,2,1,x\n")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--labels", labels, "--out", in("x")).Want(t, cli.ExitUsage, "is a data set", "try: ")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", out, "--labels", labels, "--out", in("x")).Want(t, cli.ExitIntegrity, "labels.csv:2: from 2 is not before to 1", "try: ")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--labels", labels, "--output", in("x")).Want(t, cli.ExitUsage, "is a data set", "try: ")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", out, "--labels", labels, "--output", in("x")).Want(t, cli.ExitIntegrity, "labels.csv:2: from 2 is not before to 1", "try: ")
 	stage.Stop(t).Want(t, cli.ExitOK)
 }
 

@@ -44,7 +44,7 @@ func registryFailure(err error) error {
 	case errors.Is(err, registry.ErrDamaged):
 		return cli.Fail(cli.ExitIntegrity, err, "eusn-stream model publish FILE, with the same model file")
 	case errors.Is(err, registry.ErrOtherNetwork):
-		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream model show active --out FILE, which writes the job's model to a file to compare with; or a new job: eusn-stream run --job NEW")
+		return cli.Fail(cli.ExitOtherModel, err, "eusn-stream model show active --output FILE, which writes the job's model to a file to compare with; or a new job: eusn-stream run --job NEW")
 	}
 	return cli.Fail(cli.ExitFailure, err, "eusn-stream doctor; the roles operator and, to look, analyst may work with models (docs/secure.md)")
 }
@@ -192,8 +192,8 @@ func newModelShow(a *cli.App) *cobra.Command {
 		Short: "Show a model in the registry of a job, or write it to a file",
 		Long: `Read a model from the registry of a job, check it, and print where it comes from and
 what it holds. The first digits of the fingerprint suffice; "active" is the model that
-the job predicts with. --out writes the model file.`,
-		Example: "  eusn-stream model show active --job eusn --out m.safetensors\n  eusn-stream model show 3f9a01",
+the job predicts with. --output writes the model file.`,
+		Example: "  eusn-stream model show active --job eusn --output m.safetensors\n  eusn-stream model show 3f9a01",
 		Args:    cobra.ExactArgs(1),
 	}, func(ctx context.Context, js jetstream.JetStream, job string, args []string) error {
 		r, err := registry.Open(ctx, js, job)
@@ -219,7 +219,7 @@ the job predicts with. --out writes the model file.`,
 		}
 		return printEntry(a, e, func() (models.Report, error) { return models.Describe(m, e.Model) })
 	})
-	cmd.Flags().StringVarP(&out, "out", "o", "", "write the model file here")
+	cmd.Flags().StringVarP(&out, "output", "o", "", "write the model file here")
 	return cmd
 }
 

@@ -20,7 +20,7 @@ func TestModelRegistry(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	train := func(name string, more ...string) string {
 		file := filepath.Join(dir, name)
-		clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--out", file, "--members", "2", "--units", "8"}, more...)...)
+		clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--output", file, "--members", "2", "--units", "8"}, more...)...)
 		return file
 	}
 	model, readout, network := train("m.safetensors"), train("r.safetensors", "--alpha", "77"), train("n.safetensors", "--seed", "77")
@@ -43,7 +43,7 @@ func TestModelRegistry(t *testing.T) {
 		t.Errorf("list --json prints\n%s", lines)
 	}
 	copied := filepath.Join(dir, "copy.safetensors")
-	clitest.Must(t, at("show", "active", "--out", copied)...)
+	clitest.Must(t, at("show", "active", "--output", copied)...)
 	want, err := os.ReadFile(model)
 	if err != nil {
 		t.Fatal(err)

@@ -35,15 +35,15 @@ Neither cuts sequences: the program around the header says where one begins, and
 page each series is one. They have no flags, no early predictions and no detector of what
 is novel; --without early,novelty leaves these out of a model that has them. Models with a
 front end are refused.`,
-		Example: `  eusn-stream model export --c demo-data/machine.safetensors --out machine.h
-  eusn-stream model export --html demo-data/machine.safetensors --out machine.html
-  eusn-stream model export --c pump.safetensors --without novelty --name pump --out pump.h`,
+		Example: `  eusn-stream model export --c demo-data/machine.safetensors --output machine.h
+  eusn-stream model export --html demo-data/machine.safetensors --output machine.html
+  eusn-stream model export --c pump.safetensors --without novelty --name pump --output pump.h`,
 		Args: cobra.ExactArgs(1),
 	}
 	f := cmd.Flags()
 	f.BoolVar(&e.c, "c", false, "write a C header")
 	f.BoolVar(&e.html, "html", false, "write a page")
-	f.StringVarP(&e.output, "out", "o", "", "file to write (default: the model's name with .h or .html)")
+	f.StringVarP(&e.output, "output", "o", "", "file to write (default: the model's name with .h or .html)")
 	f.BoolVar(&e.force, "force", false, "overwrite an existing file")
 	f.StringVar(&e.Name, "name", "eusn", "with --c: what all names in it begin with: small letters, digits and _")
 	f.StringVar(&e.Readout, "readout", "", "readout that predicts (default: the only one)")

@@ -40,7 +40,7 @@ func Load(path string) (*reservoir.Model, error) {
 		// No advice with a command that writes to path: the path may be an archive by mistake.
 		return nil, cli.Fail(cli.ExitFailure, err, "another file, or train a model with eusn-stream offline retrain")
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --out "+cli.QuoteForShell(path))
+		return nil, cli.Fail(cli.ExitFailure, err, "eusn-stream offline retrain --archive ARCHIVE --output "+cli.QuoteForShell(path))
 	}
 	return m, cli.Fail(cli.ExitFailure, err, "another file")
 }

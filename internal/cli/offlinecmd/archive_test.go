@@ -30,9 +30,9 @@ func TestRecordingTrains(t *testing.T) {
 		}
 	}
 	clitest.Write(t, csv, b.String())
-	clitest.Must(t, "offline", "import", "--csv", csv, "--out", archive)
+	clitest.Must(t, "offline", "import", "--csv", csv, "--output", archive)
 	policy := []string{"--policy", "window", "--length", "20", "--hop", "10", "--members", "2", "--units", "8"}
-	r := clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--out", model}, policy...)...)
+	r := clitest.Must(t, append([]string{"offline", "retrain", "--archive", archive, "--output", model}, policy...)...)
 	for _, want := range []string{"training on 108 sequences of 20 samples, cut from 3 streams as the live stage cuts them: window of 20 samples every 10", "9 sequences hold samples with several labels", "--archive RECORDING"} {
 		if !strings.Contains(r.ErrOut, want) {
 			t.Errorf("retrain does not say %q:\n%s", want, r.ErrOut)
@@ -60,11 +60,11 @@ func TestRecordingHasRate(t *testing.T) {
 			fmt.Fprintf(&b, "m,2026-01-01T00:00:%02d.%03dZ,%d,%s\n", r*ms/1000, r*ms%1000, r%7*(1+r/100), []string{"calm", "busy"}[r/100])
 		}
 		archive := filepath.Join(dir, name+".parquet")
-		clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, name+".csv"), b.String()), "--out", archive)
+		clitest.Must(t, "offline", "import", "--csv", clitest.Write(t, filepath.Join(dir, name+".csv"), b.String()), "--output", archive)
 		return archive
 	}
 	archive, model := record("even", 20), filepath.Join(dir, "m.safetensors")
-	train := []string{"offline", "retrain", "--archive", archive, "--out", model, "--policy", "count", "--length", "20", "--members", "2", "--units", "8"}
+	train := []string{"offline", "retrain", "--archive", archive, "--output", model, "--policy", "count", "--length", "20", "--members", "2", "--units", "8"}
 	clitest.Must(t, train...).Want(t, cli.ExitOK, "sampling rate 50 Hz: the live stage flags sequences at another rate")
 	if out := clitest.Must(t, "model", "inspect", model).Out; !strings.Contains(out, "trained at 50 Hz, at most 0.02 s between two samples; sequences of 0.4 to 0.4 s") {
 		t.Errorf("inspect says\n%s", out)
@@ -93,7 +93,7 @@ func TestRecordingHasRate(t *testing.T) {
 func TestRunRefusesOtherLengths(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 2), t.TempDir()
 	path := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", path, "--members", "2", "--units", "8")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", path, "--members", "2", "--units", "8")
 	m, err := reservoir.Load(path)
 	if err != nil {
 		t.Fatal(err)

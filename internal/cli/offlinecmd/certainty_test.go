@@ -14,7 +14,7 @@ import (
 func TestMaxError(t *testing.T) {
 	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
 	retrain := func(args ...string) []string {
-		return append([]string{"offline", "retrain", "--archive", archive, "--members", "4", "--units", "10", "--out", model}, args...)
+		return append([]string{"offline", "retrain", "--archive", archive, "--members", "4", "--units", "10", "--output", model}, args...)
 	}
 	var trained struct {
 		Model  models.Report
@@ -53,7 +53,7 @@ func TestMaxError(t *testing.T) {
 func TestCoverageAndPriors(t *testing.T) {
 	archive, model := clitest.ImportTiny(t, 2), filepath.Join(t.TempDir(), "m")
 	retrain := func(args ...string) []string {
-		return append([]string{"offline", "retrain", "--archive", archive, "--members", "4", "--units", "10", "--out", model}, args...)
+		return append([]string{"offline", "retrain", "--archive", archive, "--members", "4", "--units", "10", "--output", model}, args...)
 	}
 	var trained struct{ Model models.Report }
 	clitest.Must(t, retrain("--coverage", "0.8", "--coverage-by", "class", "--priors", "slow=2,fast=1", "--json")...).Parse(t, &trained)

@@ -46,7 +46,7 @@ A draw is a bank with random weights of another seed: trained on the training pa
 one pass, evaluated on the test part. Leave-one-out on the training part chooses the
 regularisation and the kind of readout; nothing is chosen on the test part.
 
-Each finished draw becomes a line of JSON in --out at once; after Ctrl-C or a crash the
+Each finished draw becomes a line of JSON in --output at once; after Ctrl-C or a crash the
 same command with --resume continues, also with more banks, draws or data sets. If the
 recipe of a bank has changed since, its draws are made again. Results do not depend on
 the number of threads. offline report makes a page of the file.
@@ -56,7 +56,7 @@ promised for it with ten draws; it needs all of the data sets. The mean of a sin
 draw varies by .003.`, len(compare.Sets()), len(compare.Sets())),
 		Example: `  eusn-stream offline compare datasets --draws 1
   eusn-stream offline compare datasets --quick
-  eusn-stream offline compare datasets --gate --out compare.jsonl --resume
+  eusn-stream offline compare datasets --gate --output compare.jsonl --resume
   eusn-stream offline compare datasets --quick --banks euler,small,tiny --draws 1
   eusn-stream offline compare Adiac.parquet Blink.parquet --json`,
 		Args: cobra.MinimumNArgs(1),

@@ -13,7 +13,7 @@ import (
 func TestDecideCommands(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	retrain := []string{"offline", "retrain", "--archive", archive, "--out", model, "--bank", "tiny"}
+	retrain := []string{"offline", "retrain", "--archive", archive, "--output", model, "--bank", "tiny"}
 	r := clitest.Must(t, append(retrain, "--early", "4", "--decide", "--decide-loss", "0.1")...)
 	if !strings.Contains(r.Out, "before their end, all in the mean after a share of ") {
 		t.Errorf("retrain says\n%s%s", r.Out, r.ErrOut)

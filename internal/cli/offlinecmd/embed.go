@@ -44,13 +44,13 @@ epochs. It uses no label of the test part. Shorter documents get token 0 in fron
 
 Text archives are large: 25,000 + 25,000 documents of IMDB take several hundred MB.`,
 		Example: `  eusn-stream offline embed datasets/Reuters
-  eusn-stream offline embed datasets/IMDB --out imdb.parquet --threads 1
+  eusn-stream offline embed datasets/IMDB --output imdb.parquet --threads 1
   eusn-stream offline paper reuters.parquet --models eusn`,
 		Args: cobra.ExactArgs(1),
 	}
 	f := cmd.Flags()
 	f.StringVar(&e.name, "name", "", "name of the data set in DIR")
-	f.StringVarP(&e.out, "out", "o", "", "archive to write (default NAME.parquet)")
+	f.StringVarP(&e.out, "output", "o", "", "archive to write (default NAME.parquet)")
 	f.BoolVar(&e.force, "force", false, "overwrite an existing archive")
 	f.IntVar(&e.Epochs, "epochs", 100, "most epochs of learning")
 	f.Uint64Var(&e.Seed, "seed", reservoir.DefaultSeed, "seed of the first weights and of the order of batches")

@@ -67,7 +67,7 @@ func (e *evaluateFlags) add(f *pflag.FlagSet) {
 	f.Float64Var(&e.least, "min-accuracy", 0, "exit with 6 if the accuracy is lower")
 	f.IntVar(&e.options.Threads, "threads", 0, "cores to use; 0 = all. The result does not depend on it")
 	f.Float64Var(&e.options.Adaptive, "adaptive", 0, "of a model with sets: also show what they become if each label moves their thresholds at this rate, such as 0.01 (docs/sets.md); of one of numbers: their intervals, such as 0.2 (docs/regression.md); 0 = do not")
-	f.StringVarP(&e.out, "out", "o", "", "with --adaptive: also write the model with the thresholds, or the interval, that the last label has led to; replaces an older file when it is complete")
+	f.StringVarP(&e.out, "output", "o", "", "with --adaptive: also write the model with the thresholds, or the interval, that the last label has led to; replaces an older file when it is complete")
 	f.IntVar(&e.options.LabelDelay, "label-delay", 0, "with --adaptive: how many predictions more are made before a label comes")
 }
 
@@ -80,8 +80,8 @@ func (e *evaluateFlags) read(f *pflag.FlagSet) (err error) {
 		{Broken: !(e.least >= 0), Message: fmt.Sprintf("--min-accuracy %v: want a share of 1, such as 0.74", e.least)},
 		{Broken: f.Changed("adaptive") && !(o.Adaptive > 0 && o.Adaptive < 1), Message: fmt.Sprintf("--adaptive %v: want a rate above 0 and below 1, such as 0.01", o.Adaptive)},
 		{Broken: f.Changed("label-delay") && o.Adaptive == 0, Message: fmt.Sprintf("--label-delay %d: want --adaptive, too, such as --adaptive 0.01", o.LabelDelay)},
-		{Broken: e.out != "" && o.Adaptive == 0, Message: fmt.Sprintf("--out %s: want --adaptive, too, such as --adaptive 0.01: without it the model stays as it is", e.out)},
-		{Broken: e.out != "" && e.out == e.predictions, Message: fmt.Sprintf("--out and --predictions are both %s: want two files", e.out)},
+		{Broken: e.out != "" && o.Adaptive == 0, Message: fmt.Sprintf("--output %s: want --adaptive, too, such as --adaptive 0.01: without it the model stays as it is", e.out)},
+		{Broken: e.out != "" && e.out == e.predictions, Message: fmt.Sprintf("--output and --predictions are both %s: want two files", e.out)},
 		{Broken: o.LabelDelay < 0, Message: fmt.Sprintf("--label-delay %d: want a number of predictions, 0 or more", o.LabelDelay)},
 		{Broken: e.tolerance < -1 || e.tolerance == 0 || e.tolerance > 100, Message: fmt.Sprintf("--rate-tolerance %d: want 1 to 100, or -1", e.tolerance)},
 		{Broken: o.Threads < 0, Message: fmt.Sprintf("--threads %d: want 0 or more", o.Threads)},

@@ -48,14 +48,14 @@ SVG, with its numbers as CSV:
 If a cell violates a proposition, the figure marks it with a cross, the command names
 it, and the exit code is 6. The files are the same each time and do not depend on the
 number of threads.`,
-		Example: `  eusn-stream offline figures --out figures
+		Example: `  eusn-stream offline figures --output figures
   eusn-stream offline figures --quick
   eusn-stream offline figures --only 3 --every 1
   eusn-stream offline figures --only 4 --memory memory.csv`,
 		Args: cobra.NoArgs,
 	}
 	f := cmd.Flags()
-	f.StringVarP(&r.out, "out", "o", "figures", "folder for the files")
+	f.StringVarP(&r.out, "output", "o", "figures", "folder for the files")
 	f.IntSliceVar(&r.only, "only", nil, "figures to make (default 1,2,3, and 4 with --memory)")
 	f.StringSliceVar(&r.memory, "memory", nil, "CSV files of offline memory, for figure 4")
 	f.BoolVar(&r.quick, "quick", false, "a small grid: 20 units, every third decade, 2 draws, 100 steps")
@@ -146,7 +146,7 @@ func makeFigures(ctx context.Context, a *cli.App, r figuresRun) error {
 	case errors.Is(err, fs.ErrNotExist) && r.out != "":
 		return cli.Fail(cli.ExitFailure, err, "mkdir -p "+cli.QuoteForShell(r.out))
 	case err != nil && !errors.Is(err, fs.ErrExist):
-		return cli.Fail(cli.ExitFailure, err, "another --out")
+		return cli.Fail(cli.ExitFailure, err, "another --output")
 	}
 	for _, n := range r.only {
 		for _, path := range r.files(n) {

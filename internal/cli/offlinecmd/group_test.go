@@ -44,14 +44,14 @@ func sites(t *testing.T) (archive, labels string) {
 			t.Fatal(err)
 		}
 	}
-	clitest.Must(t, "offline", "import", "--csv", csv, "--out", archive)
+	clitest.Must(t, "offline", "import", "--csv", csv, "--output", archive)
 	return archive, labels
 }
 
 func TestRetrainAndEvaluateByGroup(t *testing.T) {
 	archive, labels := sites(t)
 	model := filepath.Join(t.TempDir(), "m.safetensors")
-	train := []string{"offline", "retrain", "--archive", archive, "--labels", labels, "--out", model, "--members", "4", "--units", "10"}
+	train := []string{"offline", "retrain", "--archive", archive, "--labels", labels, "--output", model, "--members", "4", "--units", "10"}
 	with := func(more ...string) []string { return append(train[:len(train):len(train)], more...) }
 	rule := "^(hall[0-9]+)-"
 
@@ -119,9 +119,9 @@ func TestRetrainAndEvaluateByGroup(t *testing.T) {
 		clitest.Exec(t, t.Context(), c.args...).Want(t, c.code, c.want)
 	}
 	set := clitest.ImportTiny(t, 2)
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--out", model, "--group", "machine").Want(t, cli.ExitFailure, `has no column "machine"`, "regular expression over the series' ids")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--out", model, "--group", "day").Want(t, cli.ExitFailure, "has samples without a time")
-	if r := clitest.Must(t, "offline", "retrain", "--archive", set, "--out", model, "--group", "stream", "--members", "4", "--units", "10"); !strings.Contains(r.ErrOut, "each group has one sequence: leaving out groups is plain leave-one-out") {
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--output", model, "--group", "machine").Want(t, cli.ExitFailure, `has no column "machine"`, "regular expression over the series' ids")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--output", model, "--group", "day").Want(t, cli.ExitFailure, "has samples without a time")
+	if r := clitest.Must(t, "offline", "retrain", "--archive", set, "--output", model, "--group", "stream", "--members", "4", "--units", "10"); !strings.Contains(r.ErrOut, "each group has one sequence: leaving out groups is plain leave-one-out") {
 		t.Errorf("each series a group: %s", r.ErrOut)
 	}
 }
@@ -131,7 +131,7 @@ func TestSplit(t *testing.T) {
 	archive, labels := sites(t)
 	dir := t.TempDir()
 	parts, model := filepath.Join(dir, "parts.json"), filepath.Join(dir, "m.safetensors")
-	args := []string{"offline", "split", "--archive", archive, "--labels", labels, "--group", "^(hall[0-9]+)-", "--share", ".3", "--out", parts}
+	args := []string{"offline", "split", "--archive", archive, "--labels", labels, "--group", "^(hall[0-9]+)-", "--share", ".3", "--output", parts}
 	r := clitest.Must(t, args...)
 	if !strings.Contains(r.Out, "train      2 groups, 640 labelled samples (66.7 %): hall") || !strings.Contains(r.Out, "test       1 groups, 320 labelled samples (33.3 %): hall") || !strings.Contains(r.ErrOut, "--parts "+parts) {
 		t.Errorf("split prints\n%s%s", r.Out, r.ErrOut)
@@ -143,7 +143,7 @@ func TestSplit(t *testing.T) {
 		t.Errorf("split --json prints %+v, and writes %+v, %v", printed, read, err)
 	}
 	of := []string{"--archive", archive, "--labels", labels, "--parts", parts}
-	retrain := append([]string{"offline", "retrain", "--out", model, "--members", "4", "--units", "10"}, of...)
+	retrain := append([]string{"offline", "retrain", "--output", model, "--members", "4", "--units", "10"}, of...)
 	if r := clitest.Must(t, retrain...); !strings.Contains(r.Out, ": 2 groups, mean accuracy ") || !strings.Contains(r.ErrOut, "training on 2 groups by ^(hall[0-9]+)-") || !strings.Contains(r.ErrOut, " --parts "+parts) {
 		t.Errorf("retrain --parts prints\n%s%s", r.Out, r.ErrOut)
 	}
@@ -166,8 +166,8 @@ func TestSplit(t *testing.T) {
 		`group "a" is there twice`:                {"offline", "retrain", "--archive", archive, "--parts", bad},
 		"no such file":                            {"offline", "retrain", "--archive", archive, "--parts", filepath.Join(dir, "none")},
 		"a group has sequences in several shards": append(retrain, "--shard", "1/2"),
-		"1 groups by ^(hall): want at least two":  {"offline", "split", "--archive", archive, "--labels", labels, "--group", "^(hall)", "--out", filepath.Join(dir, "p")},
-		`has no column "machine"`:                 {"offline", "split", "--archive", archive, "--labels", labels, "--group", "machine", "--out", filepath.Join(dir, "p")},
+		"1 groups by ^(hall): want at least two":  {"offline", "split", "--archive", archive, "--labels", labels, "--group", "^(hall)", "--output", filepath.Join(dir, "p")},
+		`has no column "machine"`:                 {"offline", "split", "--archive", archive, "--labels", labels, "--group", "machine", "--output", filepath.Join(dir, "p")},
 	} {
 		r := clitest.Exec(t, t.Context(), args...)
 		if r.Code == 0 || !strings.Contains(r.ErrOut, want) {

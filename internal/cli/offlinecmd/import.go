@@ -37,9 +37,9 @@ The command looks in DIR for NAME_TRAIN.* and NAME_TEST.*; or give the files wit
 --train and --test. --csv imports a recording instead: a header line, a column
 stream, optionally seq, time, end and label, and one column for each channel.`,
 		Example: `  eusn-stream offline import datasets/Adiac
-  eusn-stream offline import datasets --name Adiac --out adiac.parquet
-  eusn-stream offline import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --out adiac.parquet
-  eusn-stream offline import --csv recording.csv.gz --out recording.parquet`,
+  eusn-stream offline import datasets --name Adiac --output adiac.parquet
+  eusn-stream offline import --train Adiac_TRAIN.ts --test Adiac_TEST.ts --output adiac.parquet
+  eusn-stream offline import --csv recording.csv.gz --output recording.parquet`,
 		Args: cobra.MaximumNArgs(1),
 	}
 	f := cmd.Flags()
@@ -51,7 +51,7 @@ stream, optionally seq, time, end and label, and one column for each channel.`,
 	f.IntVar(&o.NumWords, "num-words", 0, fmt.Sprintf("vocabulary of token lists; -1 = all (default %d)", imports.DefaultNumWords))
 	f.StringVar(&o.License, "license", "", "licence to record in the archive")
 	f.StringVar(&o.Note, "note", "", "remark to record in the archive")
-	f.StringVarP(&out, "out", "o", "", "archive to write (default NAME.parquet)")
+	f.StringVarP(&out, "output", "o", "", "archive to write (default NAME.parquet)")
 	f.BoolVar(&force, "force", false, "overwrite an existing archive")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {

@@ -48,7 +48,7 @@ noise has their channels, as in the paper for LSST, PenDigits and RacketSports.`
 			return err
 		}
 		if table != "" && filepath.Clean(table) == filepath.Clean(b.out) {
-			return fmt.Errorf("--csv and --out are both %s: want two files", table)
+			return fmt.Errorf("--csv and --output are both %s: want two files", table)
 		}
 		return a.Do(func(ctx context.Context, paths []string) error {
 			if err := cli.OutputFile(table, append(paths, b.out)...); err != nil {

@@ -15,7 +15,7 @@ import (
 func TestOfflineMemory(t *testing.T) {
 	dir := t.TempDir()
 	table, out := filepath.Join(dir, "m.csv"), filepath.Join(dir, "m.jsonl")
-	short := []string{"--configurations", "3", "--draws", "2", "--models", "eusn,resn", "--out", out}
+	short := []string{"--configurations", "3", "--draws", "2", "--models", "eusn,resn", "--output", out}
 	args := append([]string{"offline", "memory", "--lengths", "30,45", "--csv", table}, short...)
 	var r struct{ Points []offlinecmd.MemoryPoint }
 	clitest.Must(t, append(args, "--json")...).Parse(t, &r)
@@ -38,7 +38,7 @@ func TestOfflineMemory(t *testing.T) {
 	// A point's own command gives that point.
 	var one struct{ Points []offlinecmd.MemoryPoint }
 	words := strings.Fields(r.Points[3].Command)[1:]
-	clitest.Must(t, append(words, "--json", "--out", filepath.Join(dir, "one"))...).Parse(t, &one)
+	clitest.Must(t, append(words, "--json", "--output", filepath.Join(dir, "one"))...).Parse(t, &one)
 	if len(one.Points) != 1 || one.Points[0].Accuracy != r.Points[3].Accuracy {
 		t.Errorf("%v gives %+v, want %+v", words, one.Points, r.Points[3])
 	}
@@ -48,7 +48,7 @@ func TestOfflineMemory(t *testing.T) {
 	if len(r.Points) != 2 || r.Points[0].Task != "Tiny" || r.Points[0].Length != 70 {
 		t.Errorf("memory of an archive: %+v", r.Points)
 	}
-	clitest.Exec(t, t.Context(), "offline", "memory", archive, "--lengths", "50", "--out", filepath.Join(dir, "x")).
+	clitest.Exec(t, t.Context(), "offline", "memory", archive, "--lengths", "50", "--output", filepath.Join(dir, "x")).
 		Want(t, cli.ExitFailure, "length 50, want 60", "other --lengths")
 	clitest.Exec(t, t.Context(), "offline", "memory", "--lengths", "0").Want(t, cli.ExitUsage, "--lengths [0]")
 
@@ -58,7 +58,7 @@ func TestOfflineMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	before := clitest.Read(t, out)
-	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--csv", filepath.Join(dir, ".", "m.jsonl"))...).Want(t, cli.ExitUsage, "--csv and --out are both")
+	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--csv", filepath.Join(dir, ".", "m.jsonl"))...).Want(t, cli.ExitUsage, "--csv and --output are both")
 	clitest.Exec(t, t.Context(), append(append(args, "--resume"), "--csv", link)...).Want(t, cli.ExitFailure, "is an input of this command")
 	if !bytes.Equal(before, clitest.Read(t, out)) {
 		t.Error("the results file has changed")

@@ -23,7 +23,7 @@ import (
 func TestNoveltyCommands(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model, predictions := filepath.Join(dir, "m.safetensors"), filepath.Join(dir, "p.parquet")
-	retrain := []string{"offline", "retrain", "--archive", archive, "--out", model, "--bank", "tiny"}
+	retrain := []string{"offline", "retrain", "--archive", archive, "--output", model, "--bank", "tiny"}
 	trained := clitest.Must(t, append(retrain, "--healthy-only=slow", "--false-alarms", "0.1")...)
 	if want := " features per sequence: all features are kept"; !strings.Contains(trained.ErrOut, want) || strings.Contains(trained.ErrOut, "\n0 features") {
 		t.Errorf("retrain does not say %q:\n%s", want, trained.ErrOut)
@@ -135,7 +135,7 @@ func TestFailingSensorsLive(t *testing.T) {
 	if err := archive.WriteDataset(path, &set); err != nil {
 		t.Fatal(err)
 	}
-	clitest.Must(t, "offline", "retrain", "--archive", path, "--out", model, "--bank", bank, "--healthy-only=healthy", "--false-alarms", fmt.Sprint(share))
+	clitest.Must(t, "offline", "retrain", "--archive", path, "--output", model, "--bank", bank, "--healthy-only=healthy", "--false-alarms", fmt.Sprint(share))
 	var ev offline.Evaluation
 	clitest.Must(t, "offline", "evaluate", "--model", model, "--archive", path, "--json").Parse(t, &ev)
 	stage := clitest.Start(t, "reading sensors.*", "run", "--model", model, "--dir", filepath.Join(dir, "data"), "--port", "-1")

@@ -25,18 +25,18 @@ func TestImportRetrainEvaluate(t *testing.T) {
 		Archive string
 		archive.Summary
 	}
-	clitest.Must(t, "offline", "import", source, "--out", path, "--json").Parse(t, &imported)
+	clitest.Must(t, "offline", "import", source, "--output", path, "--json").Parse(t, &imported)
 	if imported.Archive != path || imported.Channels != 2 || imported.Train.Series != 24 || imported.Test.Series != 24 {
 		t.Errorf("import --json gives %+v", imported)
 	}
-	clitest.Exec(t, t.Context(), "offline", "import", source, "--out", path).Want(t, cli.ExitFailure, "was not changed", "--force")
-	clitest.Must(t, "offline", "import", source, "--out", path, "--force")
+	clitest.Exec(t, t.Context(), "offline", "import", source, "--output", path).Want(t, cli.ExitFailure, "was not changed", "--force")
+	clitest.Must(t, "offline", "import", source, "--output", path, "--force")
 
 	var trained struct {
 		Model  models.Report
 		Report offline.RetrainReport
 	}
-	clitest.Must(t, "offline", "retrain", "--archive", path, "--out", model, "--members", "4", "--units", "10", "--json").Parse(t, &trained)
+	clitest.Must(t, "offline", "retrain", "--archive", path, "--output", model, "--members", "4", "--units", "10", "--json").Parse(t, &trained)
 	if trained.Model.Spec.Members != 4 || trained.Model.Spec.Units != 10 || trained.Report.Series != 24 {
 		t.Errorf("retrain --json gives %+v", trained)
 	}
@@ -77,7 +77,7 @@ func TestMixedBanks(t *testing.T) {
 			Model  models.Report
 			Report offline.RetrainReport
 		}
-		r := clitest.Must(t, "offline", "retrain", "--archive", archive, "--bank", bank, "--seed", "3", "--out", model, "--json")
+		r := clitest.Must(t, "offline", "retrain", "--archive", archive, "--bank", bank, "--seed", "3", "--output", model, "--json")
 		r.Parse(t, &out)
 		if s := out.Model.Spec; s.Kind != reservoir.Mixed || s.Seed != 3 || s.Taps.MaxLag != out.Report.MedianLength/4 {
 			t.Errorf("%s trained %+v on sequences of %d samples in the median", bank, s, out.Report.MedianLength)
@@ -103,7 +103,7 @@ func TestPaperNetworks(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	for _, args := range [][]string{{"--eps", "0.1"}, {"--network", "esn", "--leak", "0.5"}, {"--network", "resn"}, {"--spectral-radius", "0.5"}} {
 		var out struct{ Model models.Report }
-		args = append([]string{"offline", "retrain", "--json", "--archive", archive, "--units", "12", "--out", filepath.Join(dir, "m")}, args...)
+		args = append([]string{"offline", "retrain", "--json", "--archive", archive, "--units", "12", "--output", filepath.Join(dir, "m")}, args...)
 		clitest.Must(t, args...).Parse(t, &out)
 		if s := out.Model.Spec; s.Members != 1 || s.Units != 12 || s.Standardise || len(s.Features) != 1 {
 			t.Errorf("%v trained %+v, want one plain network of 12 units", args, s)
@@ -116,7 +116,7 @@ func TestWrongData(t *testing.T) {
 	two, three := clitest.ImportTiny(t, 2), clitest.ImportTiny(t, 3)
 	dir := t.TempDir()
 	model := filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "retrain", "--archive", three, "--out", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "offline", "retrain", "--archive", three, "--output", model, "--members", "2", "--units", "5")
 	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", two).
 		Want(t, cli.ExitIntegrity, "reads 3 channels", "has 2", "try: eusn-stream model inspect")
 	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", "none.parquet").
@@ -126,14 +126,14 @@ func TestWrongData(t *testing.T) {
 	clitest.Exec(t, t.Context(), "offline", "import", filepath.Dir(source), "--name", "Tinny").Want(t, cli.ExitFailure, "Tinny", "Tiny")
 	clitest.Exec(t, t.Context(), "offline", "import", filepath.Join(dir, "nothing")).Want(t, cli.ExitFailure, "nothing", "try:")
 	clitest.Exec(t, t.Context(), "offline", "evaluate", "--model", model, "--archive", model).Want(t, cli.ExitIntegrity, model, "try: another file")
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", two, "--out", model, "--units", "-1").Want(t, cli.ExitUsage, "--units -1", "try: eusn-stream offline retrain --help")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", two, "--output", model, "--units", "-1").Want(t, cli.ExitUsage, "--units -1", "try: eusn-stream offline retrain --help")
 }
 
 // Ctrl-C before the work begins, which every loop must notice.
 func TestInterrupted(t *testing.T) {
 	source, archive, dir := clitest.TinyData(t, "Tiny", 1, 8, 20), clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--out", model, "--members", "2", "--units", "5")
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--output", model, "--members", "2", "--units", "5")
 	before, err := os.ReadFile(model)
 	if err != nil {
 		t.Fatal(err)
@@ -141,8 +141,8 @@ func TestInterrupted(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	for _, args := range [][]string{
-		{"offline", "import", source, "--out", filepath.Join(dir, "new.parquet")},
-		{"offline", "retrain", "--archive", archive, "--out", model, "--seed", "9"},
+		{"offline", "import", source, "--output", filepath.Join(dir, "new.parquet")},
+		{"offline", "retrain", "--archive", archive, "--output", model, "--seed", "9"},
 		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", filepath.Join(dir, "p.parquet")},
 	} {
 		clitest.Exec(t, ctx, args...).Want(t, cli.ExitInterrupted, "interrupted:")

@@ -45,7 +45,7 @@ func (b *benchRun) add(f *pflag.FlagSet, out string) {
 func (b *benchRun) addRun(f *pflag.FlagSet, out string) {
 	f.IntVar(&b.plan.Draws, "draws", 10, "random draws of the weights of the chosen configuration")
 	f.Uint64Var(&b.settings.Seed, "seed", reservoir.DefaultSeed, "first seed of the weights")
-	f.StringVarP(&b.out, "out", "o", out, "results file, one line of JSON per result")
+	f.StringVarP(&b.out, "output", "o", out, "results file, one line of JSON per result")
 	f.BoolVar(&b.resume, "resume", false, "continue the results file if it exists, also with more draws, models or data sets")
 	f.IntVar(&b.threads, "threads", 0, "cores to use; 0 = all. The results do not depend on it")
 }
@@ -119,15 +119,15 @@ engine also the cards' with NVML. The table shows the gross energy and, in brack
 the part above idle power, which is measured for 5 s before the first trial. The
 energy includes that of other programs.
 
-Each finished trial becomes a line of JSON in --out at once; after Ctrl-C or a crash
+Each finished trial becomes a line of JSON in --output at once; after Ctrl-C or a crash
 the same command with --resume continues. Results do not depend on the number of
 threads. --gate exits with 6 if an accuracy differs from the paper's by more than
 twice the larger standard deviation, or by more than .02 if that is larger (best and
 bank: if it is that much lower). A result that passes only because of our own
 deviation is marked.`,
 		Example: `  eusn-stream offline paper adiac.parquet
-  eusn-stream offline paper *.parquet --protocol bank --out bank.jsonl --json
-  eusn-stream offline paper adiac.parquet --models eusn --out adiac.jsonl --resume --gate
+  eusn-stream offline paper *.parquet --protocol bank --output bank.jsonl --json
+  eusn-stream offline paper adiac.parquet --models eusn --output adiac.jsonl --resume --gate
   eusn-stream offline paper adiac.parquet --models eusn,arnn,gru --budget 10m --epochs 300 --draws 3`,
 		Args: cobra.MinimumNArgs(1),
 	}
@@ -197,7 +197,7 @@ func runBench(ctx context.Context, a *cli.App, sets []*archive.Dataset, b benchR
 func (b benchRun) ended(err error) error {
 	var other *paper.SettingsError
 	if errors.As(err, &other) {
-		return cli.Fail(cli.ExitFailure, err, "another --out")
+		return cli.Fail(cli.ExitFailure, err, "another --output")
 	}
 	return cli.OrInterrupted(err, "finished results are in %s; the same command with --resume continues from there", b.out)
 }
@@ -251,11 +251,11 @@ func openBenchResults(b benchRun) (*paper.Store, error) {
 	st, err := open(b.out, b.settings)
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s exists and was not changed", b.out), "the same command with --resume to continue it, or another --out")
+		return nil, cli.Fail(cli.ExitFailure, fmt.Errorf("%s exists and was not changed", b.out), "the same command with --resume to continue it, or another --output")
 	case errors.Is(err, paper.ErrInUse):
-		return nil, cli.Fail(cli.ExitFailure, err, "wait until that run has ended, or choose another --out")
+		return nil, cli.Fail(cli.ExitFailure, err, "wait until that run has ended, or choose another --output")
 	}
-	return st, cli.Fail(cli.ExitFailure, err, "another --out")
+	return st, cli.Fail(cli.ExitFailure, err, "another --output")
 }
 
 // command is the command line that reproduces one cell.

@@ -49,7 +49,7 @@ written in any case.`,
 		Args: cobra.MinimumNArgs(1),
 	}
 	f := cmd.Flags()
-	f.StringVarP(&r.out, "out", "o", "report", "folder for the files")
+	f.StringVarP(&r.out, "output", "o", "report", "folder for the files")
 	f.StringVar(&r.options.Figures, "figures", "", "folder written by offline figures, for Fig. 1 to 3")
 	f.StringVar(&r.options.Date, "date", "", "date to print (default: the date of the latest run in the files)")
 	f.StringVar(&r.options.Machine, "machine", "", "machine to print (default: the machines named in the files)")
@@ -69,7 +69,7 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 	case errors.Is(err, paper.ErrTorn):
 		return cli.Fail(cli.ExitFailure, err, "the same command again if a run is still writing that file; otherwise repeat the command that wrote it with --resume, which replaces the incomplete line")
 	case errors.Is(err, fs.ErrNotExist):
-		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper ARCHIVE... --out FILE writes results")
+		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline paper ARCHIVE... --output FILE writes results")
 	case err != nil:
 		return cli.Fail(cli.ExitFailure, err, "eusn-stream offline report --help")
 	}
@@ -97,7 +97,7 @@ func makeReport(ctx context.Context, a *cli.App, paths []string, r reportRun) er
 // take for predictions of the new report.
 func (r reportRun) noneLeft(files []report.File) error {
 	if there, err := os.Stat(r.out); err == nil && !there.IsDir() {
-		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not a folder, and the report needs a folder", r.out), "another --out")
+		return cli.Fail(cli.ExitFailure, fmt.Errorf("%s is not a folder, and the report needs a folder", r.out), "another --output")
 	}
 	ours := map[string]bool{}
 	for _, f := range files {
@@ -106,7 +106,7 @@ func (r reportRun) noneLeft(files []report.File) error {
 	top := filepath.Join(r.out, "tsml")
 	err := filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 		if err == nil && !d.IsDir() && !ours[path] {
-			err = cli.Fail(cli.ExitFailure, fmt.Errorf("%s belongs to another report", path), "choose another --out; if the old report is not needed, rm -r "+cli.QuoteForShell(top))
+			err = cli.Fail(cli.ExitFailure, fmt.Errorf("%s belongs to another report", path), "choose another --output; if the old report is not needed, rm -r "+cli.QuoteForShell(top))
 		}
 		return err
 	})
@@ -124,7 +124,7 @@ func (r reportRun) write(f report.File, inputs []string) error {
 		return err
 	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return cli.Fail(cli.ExitFailure, err, "another --out")
+		return cli.Fail(cli.ExitFailure, err, "another --output")
 	}
 	if err := cli.OutputFile(path, inputs...); err != nil {
 		return err

@@ -18,11 +18,11 @@ import (
 func TestOfflineReport(t *testing.T) {
 	dir := t.TempDir()
 	in := func(name string) string { return filepath.Join(dir, name) }
-	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Adiac", 1, 24, 40), "--out", in("a.parquet"))
-	clitest.Must(t, "offline", "paper", in("a.parquet"), "--models", "eusn,esn", "--configurations", "12", "--draws", "2", "--out", in("paper.jsonl"))
-	clitest.Must(t, "offline", "paper", in("a.parquet"), "--protocol", "bank", "--draws", "1", "--out", in("bank.jsonl"))
-	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", in("memory.jsonl"))
-	args := []string{"offline", "report", in("paper.jsonl"), in("bank.jsonl"), in("memory.jsonl"), "--out", in("report")}
+	clitest.Must(t, "offline", "import", clitest.TinyData(t, "Adiac", 1, 24, 40), "--output", in("a.parquet"))
+	clitest.Must(t, "offline", "paper", in("a.parquet"), "--models", "eusn,esn", "--configurations", "12", "--draws", "2", "--output", in("paper.jsonl"))
+	clitest.Must(t, "offline", "paper", in("a.parquet"), "--protocol", "bank", "--draws", "1", "--output", in("bank.jsonl"))
+	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--output", in("memory.jsonl"))
+	args := []string{"offline", "report", in("paper.jsonl"), in("bank.jsonl"), in("memory.jsonl"), "--output", in("report")}
 
 	var s struct {
 		Page  string
@@ -60,8 +60,8 @@ func TestOfflineReport(t *testing.T) {
 		t.Error("the same files gave another page")
 	}
 	clitest.Exec(t, t.Context(), append(args, "--gate")...).Want(t, cli.ExitTolerance, "outside the tolerance of the paper: paper-exact Adiac eusn")
-	clitest.Must(t, "offline", "report", in("bank.jsonl"), "--gate", "--out", in("bank"))
-	clitest.Exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--out", in("report")).Want(t, cli.ExitFailure, "belongs to another report", "rm -r")
+	clitest.Must(t, "offline", "report", in("bank.jsonl"), "--gate", "--output", in("bank"))
+	clitest.Exec(t, t.Context(), "offline", "report", in("bank.jsonl"), "--output", in("report")).Want(t, cli.ExitFailure, "belongs to another report", "rm -r")
 
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -81,6 +81,6 @@ func TestOfflineReportUsage(t *testing.T) {
 	clitest.Exec(t, t.Context(), "offline", "report", torn).Want(t, cli.ExitFailure, "the last line is incomplete", "still writing", "--resume")
 	clitest.Exec(t, t.Context(), "offline", "report", empty).Want(t, cli.ExitIntegrity, "is empty")
 	results := filepath.Join(dir, "r.jsonl")
-	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--out", results)
-	clitest.Exec(t, t.Context(), "offline", "report", results, "--out", empty).Want(t, cli.ExitFailure, "is not a folder", "try: another --out")
+	clitest.Must(t, "offline", "memory", "--models", "eusn", "--lengths", "30", "--configurations", "1", "--draws", "1", "--output", results)
+	clitest.Exec(t, t.Context(), "offline", "report", results, "--output", empty).Want(t, cli.ExitFailure, "is not a folder", "try: another --output")
 }

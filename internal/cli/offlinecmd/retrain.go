@@ -68,23 +68,23 @@ run every sequence twice, because features must be known before they can be limi
 The command prints the memory that it needs before it starts; --memory limits it.
 
 Several jobs can train one model on a data set: run the same command with --shard 1/n
-to n/n, each with its own --out, then --merge. Each job reads the whole archive,
+to n/n, each with its own --output, then --merge. Each job reads the whole archive,
 because all series together determine the scale of the input. If there are more
 sequences than features, each also runs all of them through the network (but for euler),
 because all together determine the limits of the features. The model equals that
 of a single job; if there are more sequences than features, it can differ in the last
 bits. The same shards always give the same bits.`,
-		Example: `  eusn-stream offline retrain --archive Adiac.parquet --out adiac.safetensors
-  eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --out plant.safetensors
-  eusn-stream offline retrain --archive recorded/ --labels labels.csv --out plant.safetensors
-  eusn-stream offline retrain --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --out plant.safetensors
-  eusn-stream offline retrain --archive Adiac.parquet --coverage 0.95 --out adiac.safetensors
-  eusn-stream offline retrain --archive Adiac.parquet --max-error 0.02 --out adiac.safetensors
-  eusn-stream offline retrain --archive wear.parquet --target remaining --coverage 0.9 --out wear.safetensors
-  eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --out paper.safetensors
-  eusn-stream offline retrain --archive Adiac.parquet --bank small --out adiac.safetensors
-  eusn-stream offline retrain --archive big.parquet --shard 3/8 --out part3.stats
-  eusn-stream offline retrain --merge part*.stats --out big.safetensors`,
+		Example: `  eusn-stream offline retrain --archive Adiac.parquet --output adiac.safetensors
+  eusn-stream offline retrain --archive recording.parquet --policy window --length 256 --hop 64 --output plant.safetensors
+  eusn-stream offline retrain --archive recorded/ --labels labels.csv --output plant.safetensors
+  eusn-stream offline retrain --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --output plant.safetensors
+  eusn-stream offline retrain --archive Adiac.parquet --coverage 0.95 --output adiac.safetensors
+  eusn-stream offline retrain --archive Adiac.parquet --max-error 0.02 --output adiac.safetensors
+  eusn-stream offline retrain --archive wear.parquet --target remaining --coverage 0.9 --output wear.safetensors
+  eusn-stream offline retrain --archive Adiac.parquet --units 200 --eps 0.01 --gamma 0.001 --output paper.safetensors
+  eusn-stream offline retrain --archive Adiac.parquet --bank small --output adiac.safetensors
+  eusn-stream offline retrain --archive big.parquet --shard 3/8 --output part3.stats
+  eusn-stream offline retrain --merge part*.stats --output big.safetensors`,
 		Args: cobra.ArbitraryArgs, // scaleFlags.check knows more
 	}
 	flags.add(cmd.Flags())
@@ -102,7 +102,7 @@ func (r *retrainFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&r.archive, "archive", "", "Parquet archive, as written by import: a data set, or a recording with labels; or the folder of eusn-stream record, or a pattern of its files")
 	f.StringVar(&r.labels, "labels", "", "what the samples of a recording were, instead of its column label: CSV with stream,from,to,label, or what labels export or labels list --json prints")
 	r.group.add(f, "; leave-one-out then leaves out whole groups")
-	f.StringVarP(&r.out, "out", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
+	f.StringVarP(&r.out, "output", "o", "model.safetensors", "model file to write; replaces an older one when the training is complete")
 	f.StringVar(&r.readout, "readout", "", "name of the trained readout (default \"default\")")
 	f.Var(&r.rate, "rate", "sampling rate of the data, such as 100Hz or 25.6kHz (default: that of the samples' times, where a recording has them)")
 	f.Var(&r.front, "front", "front end of the model, such as envelope=10ms,decimate=20: parts of centre, normalise, envelope, decimate, with lengths in samples or time")
@@ -150,7 +150,7 @@ func (r *retrainFlags) read(cmd *cobra.Command, args []string) (t training, err 
 		return t, fmt.Errorf("--threads %d: want 0 or more", r.threads)
 	}
 	if r.out == "" {
-		return t, errors.New("--out: want the name of a file")
+		return t, errors.New("--output: want the name of a file")
 	}
 	if t.novelty, err = r.novelty.options(f); err != nil {
 		return t, err

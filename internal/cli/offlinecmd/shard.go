@@ -29,7 +29,7 @@ type scaleFlags struct {
 
 func (s *scaleFlags) add(f *pflag.FlagSet) {
 	f.StringVar(&s.memory, "memory", "", "memory limit of the training, such as 4GB (default three quarters of the machine's); features, or sums of them, that do not fit go to a temporary file. The result does not depend on it")
-	f.StringVar(&s.shard, "shard", "", "do part i of n of the training, such as 3/8, and write its statistics to --out; 2+1/8 is the same, for job arrays that count from 0")
+	f.StringVar(&s.shard, "shard", "", "do part i of n of the training, such as 3/8, and write its statistics to --output; 2+1/8 is the same, for job arrays that count from 0")
 	f.BoolVar(&s.merge, "merge", false, "make the model from the files of all shards, given as arguments")
 }
 
@@ -46,8 +46,8 @@ func (s *scaleFlags) check(cmd *cobra.Command, args []string) error {
 		if !f.Changed("archive") {
 			return errors.New(`required flag(s) "archive" not set`)
 		}
-		if s.shard != "" && !f.Changed("out") {
-			return errors.New("--shard: want --out, a different file for each shard")
+		if s.shard != "" && !f.Changed("output") {
+			return errors.New("--shard: want --output, a different file for each shard")
 		}
 		return nil
 	}
@@ -57,7 +57,7 @@ func (s *scaleFlags) check(cmd *cobra.Command, args []string) error {
 	var others []string
 	f.Visit(func(g *pflag.Flag) {
 		switch g.Name {
-		case "merge", "out", "memory", "json", "quiet", "progress", "threads":
+		case "merge", "output", "memory", "json", "quiet", "progress", "threads":
 		default:
 			if cmd.InheritedFlags().Lookup(g.Name) == nil {
 				others = append(others, "--"+g.Name)
@@ -154,7 +154,7 @@ func retrainShard(ctx context.Context, a *cli.App, src archives.Labelled, o offl
 		}{out, s.I, s.N, report})
 	}
 	a.Say("shard %d of %d is in %s, after %.1f s", s.I, s.N, out, report.StateSeconds)
-	a.Say("next, when all %d exist: eusn-stream offline retrain --merge FILES --out model.safetensors", s.N)
+	a.Say("next, when all %d exist: eusn-stream offline retrain --merge FILES --output model.safetensors", s.N)
 	return nil
 }
 

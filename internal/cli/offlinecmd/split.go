@@ -33,8 +33,8 @@ func newSplit(a *cli.App) *cobra.Command {
 archive is not changed: the parts are written to a small file, which retrain and
 evaluate take with --parts, and which you may edit. The same data, --group and --seed
 always give the same parts.`,
-		Example: `  eusn-stream offline split --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --out parts.json
-  eusn-stream offline retrain --archive recorded/ --labels labels.csv --parts parts.json --out plant.safetensors
+		Example: `  eusn-stream offline split --archive recorded/ --labels labels.csv --group '^(hall[0-9]+)-' --output parts.json
+  eusn-stream offline retrain --archive recorded/ --labels labels.csv --parts parts.json --output plant.safetensors
   eusn-stream offline evaluate --archive recorded/ --labels labels.csv --parts parts.json --model plant.safetensors`,
 		Args: cobra.NoArgs,
 	}
@@ -44,7 +44,7 @@ always give the same parts.`,
 	f.StringVar(&s.group, "group", "", groupUsage)
 	f.Float64Var(&s.share, "share", 0.2, "share of the labelled data for the test part, about; groups are never divided")
 	f.Uint64Var(&s.seed, "seed", 1, "seed of the draw")
-	f.StringVarP(&s.out, "out", "o", "parts.json", "file to write")
+	f.StringVarP(&s.out, "output", "o", "parts.json", "file to write")
 	f.BoolVar(&s.force, "force", false, "overwrite an existing file")
 	cobra.CheckErr(errors.Join(cmd.MarkFlagRequired("archive"), cmd.MarkFlagRequired("group")))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -56,7 +56,7 @@ always give the same parts.`,
 			return fmt.Errorf("--share %v: want more than 0 and less than 1", s.share)
 		}
 		if s.out == "" {
-			return errors.New("--out: want the name of a file")
+			return errors.New("--output: want the name of a file")
 		}
 		return a.Do(func(ctx context.Context, _ []string) error { return s.run(ctx, a, rule) })(cmd, args)
 	}

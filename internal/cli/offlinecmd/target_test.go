@@ -18,9 +18,9 @@ func TestTarget(t *testing.T) {
 	dir := t.TempDir()
 	csv := clitest.Write(t, filepath.Join(dir, "plant.csv"), clitest.RecordingCSV(3, 400))
 	archive, model := filepath.Join(dir, "plant.parquet"), filepath.Join(dir, "m")
-	clitest.Must(t, "offline", "import", "--csv", csv, "--out", archive)
+	clitest.Must(t, "offline", "import", "--csv", csv, "--output", archive)
 	retrain := func(args ...string) []string {
-		return append([]string{"offline", "retrain", "--archive", archive, "--policy", "count", "--length", "10", "--members", "4", "--units", "10", "--out", model}, args...)
+		return append([]string{"offline", "retrain", "--archive", archive, "--policy", "count", "--length", "10", "--members", "4", "--units", "10", "--output", model}, args...)
 	}
 	var trained struct {
 		Model  models.Report
@@ -43,17 +43,17 @@ func TestTarget(t *testing.T) {
 		t.Errorf("evaluate prints\n%s", r.Out)
 	}
 	next := filepath.Join(dir, "next.safetensors")
-	if r := clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--out", next)...); !strings.Contains(r.Out, "adaptive   intervals hold ") {
+	if r := clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--output", next)...); !strings.Contains(r.Out, "adaptive   intervals hold ") {
 		t.Errorf("evaluate --adaptive prints\n%s", r.Out)
 	}
-	clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--label-delay", "3", "--json", "--out", next)...).Parse(t, &ev)
+	clitest.Must(t, append(evaluate, "--adaptive", "0.05", "--label-delay", "3", "--json", "--output", next)...).Parse(t, &ev)
 	var shown models.Report
 	clitest.Must(t, "model", "inspect", next, "--json").Parse(t, &shown)
 	if v, a := shown.Readouts[0].Interval, ev.AdaptiveNumbers; v == nil || a == nil || a.Late != 3 || math.Abs(float64(v.Low)-a.Low) > 1e-5*math.Abs(a.Low) || math.Abs(float64(v.High)-a.High) > 1e-5*math.Abs(a.High) { // a float32
 		t.Errorf("the new model has %+v, evaluated %+v", v, a)
 	}
-	clitest.Exec(t, t.Context(), append(evaluate, "--out", next)...).Want(t, cli.ExitUsage, "want --adaptive, too")
-	clitest.Exec(t, t.Context(), append(evaluate, "--adaptive", "0.05", "--out", model)...).Want(t, cli.ExitFailure, "is an input of this command")
+	clitest.Exec(t, t.Context(), append(evaluate, "--output", next)...).Want(t, cli.ExitUsage, "want --adaptive, too")
+	clitest.Exec(t, t.Context(), append(evaluate, "--adaptive", "0.05", "--output", model)...).Want(t, cli.ExitFailure, "is an input of this command")
 	clitest.Exec(t, t.Context(), append(evaluate, "--min-accuracy", "0.5")...).Want(t, cli.ExitFailure, "numbers, which have no accuracy")
 	for want, args := range map[string][]string{
 		"numbers have no classes": {"--target", "seq", "--priors", "balanced"},
@@ -64,5 +64,5 @@ func TestTarget(t *testing.T) {
 	}
 	clitest.Exec(t, t.Context(), retrain("--target", "wear")...).Want(t, cli.ExitFailure, `no column "wear", whose values are to be numbers to learn`)
 	set := clitest.ImportTiny(t, 2)
-	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--target", "wear", "--out", model).Want(t, cli.ExitFailure, `no column "wear"`, "docs/parquet.md")
+	clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", set, "--target", "wear", "--output", model).Want(t, cli.ExitFailure, `no column "wear"`, "docs/parquet.md")
 }

@@ -49,7 +49,7 @@ whether the scores are the same, bit for bit; if they are not, it says why. A ru
 stage is not affected, and nothing is stored.
 
 Name the prediction in one of three ways: --stream with --last, or with --seq and --row
-as labels name it; --output with the number of a message of the job's output (and
+as labels name it; --message with the number of a message of the job's output (and
 --number, if it has several predictions); or --partition and --number, the number of a
 prediction in its partition. If several have the same seq and row, it is the newest.
 
@@ -57,7 +57,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 (-c), because what the samples are depends on it.`,
 		Example: `  eusn-stream explain --last --stream pump-3
   eusn-stream explain --stream pump-3 --seq 412 --row 99 --nats-url nats://host:4222
-  eusn-stream explain --output 90817 --number 2 --json
+  eusn-stream explain --message 90817 --number 2 --json
   eusn-stream explain --last --stream pump-3 --picture why.svg`,
 		Args: cobra.NoArgs,
 	}, func(ctx context.Context, c config.Config, js jetstream.JetStream, _ []string) error {
@@ -75,7 +75,7 @@ The model is the job's, from its registry, or --model. Use the stage's configura
 	f.BoolVar(&o.last, "last", false, "the newest prediction of --stream")
 	f.Uint64Var(&o.seq, "seq", 0, "seq of the prediction, as in the output")
 	f.Uint32Var(&o.row, "row", 0, "row of the prediction, as in the output (default the last one with this seq)")
-	f.Uint64Var(&o.output, "output", 0, "number of a message of the job's output")
+	f.Uint64Var(&o.output, "message", 0, "number of a message of the job's output")
 	f.IntVar(&o.partition, "partition", 0, "partition")
 	f.Uint64Var(&o.number, "number", 0, "which prediction of the message or of the partition, from 1")
 	f.IntVar(&o.features, "features", 5, "how many of the strongest features and members are shown")
@@ -124,20 +124,20 @@ func (o *explainOptions) asked(given func(flag string) bool) (explain.Query, err
 		return a, fmt.Errorf("--features %d, want 0 or more", o.features)
 	case o.stretches < 0 || o.stretches > mostStretches:
 		return a, fmt.Errorf("--stretches %d, want 0 to %d", o.stretches, mostStretches)
-	case has("stream", "last", "seq", "row") && has("output", "partition", "number"):
-		return a, errors.New("want --stream, or --output, or --partition with --number: each names a prediction in another way")
+	case has("stream", "last", "seq", "row") && has("message", "partition", "number"):
+		return a, errors.New("want --stream, or --message, or --partition with --number: each names a prediction in another way")
 	case has("stream", "last", "seq", "row"):
 		err := o.setSample(&a, given)
 		return a, err
-	case given("output"):
+	case given("message"):
 		if o.output == 0 || given("partition") || given("number") && o.number == 0 {
-			return a, errors.New("--output and --number are numbers from 1; --partition is not for --output")
+			return a, errors.New("--message and --number are numbers from 1; --partition is not for --message")
 		}
 		return a, nil
 	case given("partition") && o.number > 0:
 		return a, nil
 	}
-	return a, errors.New("which prediction? give --stream with --last or --seq, or --output, or --partition with --number")
+	return a, errors.New("which prediction? give --stream with --last or --seq, or --message, or --partition with --number")
 }
 
 // explainOne explains a prediction and prints that.
@@ -212,7 +212,7 @@ func explainFailure(err error) error {
 	case errors.Is(err, replay.ErrPastGone):
 		return cli.Fail(cli.ExitFailure, err, "a later --at; eusn-stream partitions, which shows the snapshots")
 	case errors.Is(err, pipeline.ErrOtherModel):
-		return cli.Fail(cli.ExitOtherModel, err, "the same command without --model, which takes the job's; or eusn-stream model show active --out FILE, which writes it to a file")
+		return cli.Fail(cli.ExitOtherModel, err, "the same command without --model, which takes the job's; or eusn-stream model show active --output FILE, which writes it to a file")
 	}
 	return err
 }

@@ -24,7 +24,7 @@ func newPredicted(t *testing.T, retrain ...string) *predicted {
 	t.Helper()
 	dir := t.TempDir()
 	p := &predicted{model: filepath.Join(dir, "m.safetensors"), archive: clitest.ImportTiny(t, 2)}
-	clitest.Must(t, append([]string{"offline", "retrain", "--archive", p.archive, "--out", p.model}, retrain...)...)
+	clitest.Must(t, append([]string{"offline", "retrain", "--archive", p.archive, "--output", p.model}, retrain...)...)
 	server, err := natsserver.Start(t.Context(), natsserver.Options{Dir: filepath.Join(dir, "data"), Port: natsserver.RandomPort})
 	if err != nil {
 		t.Fatal(err)
@@ -73,13 +73,13 @@ func TestExplain(t *testing.T) {
 	p.run(t, "explain", "--last", "--stream", stream, "--model", p.model).Want(t, cli.ExitOK)
 
 	other := filepath.Join(t.TempDir(), "other.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", p.archive, "--out", other, "--members", "1", "--units", "5")
+	clitest.Must(t, "offline", "retrain", "--archive", p.archive, "--output", other, "--members", "1", "--units", "5")
 	p.run(t, "explain", "--last", "--stream", stream, "--model", other).Want(t, cli.ExitOtherModel, "another network", "without --model")
 	p.run(t, "explain", "--last", "--stream", "nobody").Want(t, cli.ExitFailure, "no such prediction", `"nobody"`, "eusn-stream tail")
 	p.run(t, "explain", "--last", "--stream", stream, "--job", "other").Want(t, cli.ExitFailure, "there is no job", "eusn")
 	for _, args := range []string{
-		"", "--stream S", "--last", "--seq 3", "--last --seq 3 --stream S", "--row 1 --last --stream S", "--last --stream S --output 3", "--output 0",
-		"--output 3 --number 0", "--output 3 --partition 1", "--partition 1", "--number 3", "--partition 1 --number 0", "--last --stream S --features -1",
+		"", "--stream S", "--last", "--seq 3", "--last --seq 3 --stream S", "--row 1 --last --stream S", "--last --stream S --message 3", "--message 0",
+		"--message 3 --number 0", "--message 3 --partition 1", "--partition 1", "--number 3", "--partition 1 --number 0", "--last --stream S --features -1",
 		"--last --stream S --stretches -1", "--last --stream S --stretches 201",
 	} {
 		p.run(t, append([]string{"explain"}, strings.Fields(args)...)...).Want(t, cli.ExitUsage, "try:")

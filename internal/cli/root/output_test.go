@@ -18,7 +18,7 @@ import (
 func TestInputsAreNeverOverwritten(t *testing.T) {
 	archive, dir := clitest.ImportTiny(t, 1), t.TempDir()
 	model := filepath.Join(dir, "m.safetensors")
-	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--out", model)
+	clitest.Must(t, "offline", "retrain", "--archive", archive, "--members", "1", "--output", model)
 	link := filepath.Join(dir, "link.parquet")
 	if err := os.Symlink(archive, link); err != nil {
 		t.Fatal(err)
@@ -31,13 +31,13 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 	}
 	const says = "is an input of this command"
 	for _, args := range [][]string{
-		{"offline", "retrain", "--archive", archive, "--out", archive},
-		{"offline", "retrain", "--archive", archive, "--out", link},
+		{"offline", "retrain", "--archive", archive, "--output", archive},
+		{"offline", "retrain", "--archive", archive, "--output", link},
 		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", archive},
 		{"offline", "evaluate", "--archive", archive, "--model", model, "--predictions", model},
-		{"offline", "import", "--csv", csv, "--out", csv, "--force"},
-		{"offline", "import", filepath.Dir(ts), "--out", ts, "--force"},
-		{"offline", "import", "--train", ts, "--out", ts, "--force"},
+		{"offline", "import", "--csv", csv, "--output", csv, "--force"},
+		{"offline", "import", filepath.Dir(ts), "--output", ts, "--force"},
+		{"offline", "import", "--train", ts, "--output", ts, "--force"},
 	} {
 		clitest.Exec(t, t.Context(), args...).Want(t, cli.ExitFailure, says)
 	}
@@ -47,7 +47,7 @@ func TestInputsAreNeverOverwritten(t *testing.T) {
 		}
 	}
 	// The advice about a wrong file must not be a command that destroys it.
-	if r := clitest.Exec(t, t.Context(), "model", "inspect", archive); strings.Contains(r.ErrOut, "--out") {
+	if r := clitest.Exec(t, t.Context(), "model", "inspect", archive); strings.Contains(r.ErrOut, "--output") {
 		t.Errorf("a wrong file named as output:\n%s", r.ErrOut)
 	}
 }
@@ -60,10 +60,10 @@ func TestOutputsAreCheckedBeforeTheWork(t *testing.T) {
 		dir:        "not a regular file",
 		os.DevNull: "not a regular file",
 	} {
-		r := clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--out", out)
+		r := clitest.Exec(t, t.Context(), "offline", "retrain", "--archive", archive, "--output", out)
 		r.Want(t, cli.ExitFailure, says)
 		if r.Out != "" {
-			t.Errorf("--out %s: refused after the work:\n%s", out, r.Out)
+			t.Errorf("--output %s: refused after the work:\n%s", out, r.Out)
 		}
 	}
 	if left := clitest.Leftovers(t, dir); len(left) > 0 {

@@ -44,7 +44,7 @@ func TestUsage(t *testing.T) {
 		{[]string{"offline", "retrain", "--archive", "a", "--threads", "-1"}, "--threads -1"},
 		{[]string{"offline", "evaluate", "--archive", "a", "--min-accuracy", "nan"}, "--min-accuracy NaN: want a share of 1"},
 		{[]string{"offline", "evaluate", "--archive", "a", "--threads", "-1"}, "--threads -1: want 0 or more"},
-		{[]string{"offline", "retrain", "--archive", "a", "--out", ""}, "--out: want the name of a file"},
+		{[]string{"offline", "retrain", "--archive", "a", "--output", ""}, "--output: want the name of a file"},
 		{[]string{"offline", "import", "a", "--num-words", "-2"}, "--num-words -2"},
 		{[]string{"replay", "--archive", "a", "--rate", "NaN"}, "--rate: want positive numbers"},
 		{[]string{"replay", "--archive", "a", "--speed", "1e300x"}, "want 1x, 10x, ... or max"},
