@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/machine"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"

@@ -15,12 +15,10 @@ import (
 var public = map[string]int{
 	"client":             14,
 	"codec":              34,
-	"codec/formats":      21,
 	"edge":               6,
 	"gpu":                15,
 	"offline":            40,
 	"offline/archive":    39,
-	"offline/groups":     17,
 	"pipeline":           44,
 	"readout":            35,
 	"readout/abstain":    6,
@@ -66,6 +64,11 @@ func TestPublic(t *testing.T) {
 // reason. Delete an exception as soon as it isn't needed.
 var leaks = map[string]string{
 	"readout internal/dense.Matrix":           "what is left out of a training: goes when readout's learning is a package of its own",
+	"offline internal/groups.Parts":           "other modules leave it nil: the archive has the parts",
+	"offline internal/groups.Report":          "other modules read it as JSON",
+	"offline internal/groups.Rule":            "other modules leave it nil: no groups",
+	"offline internal/groups.Size":            "internal/cli/archives needs it, and no other module",
+	"pipeline internal/formats.Input":         "other modules leave it empty: messages are Arrow",
 	"gpu gpu/internal/kernels.Products":       "an alias: package gpu names the type and its values",
 	"pipeline internal/pipeline/store.Job":    "internal/replay needs it, and no other module",
 	"pipeline internal/pipeline/shard.Config": "internal/replay needs it, and no other module",

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 )
 
 // DatasetGroupSizes counts the labelled series of each group, and of each class in it.

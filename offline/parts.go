@@ -6,9 +6,9 @@ import (
 	"math"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 )
 
 // withParts is the rule of groups that is asked for; parts have one.

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/sequence"
 	"github.com/eusn-stream/eusn-stream/internal/track"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

@@ -8,10 +8,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/internal/track"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/timeunit"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/readout/early"
 	"github.com/eusn-stream/eusn-stream/readout/novelty"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/apache/arrow/go/v17/arrow"
 
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/testing/archivetest"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"

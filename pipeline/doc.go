@@ -7,7 +7,7 @@
 // internal/pipeline/owner holds a partition from its claim to its release, internal/pipeline/shard
 // computes, internal/pipeline/state is the state machine of a partition, internal/pipeline/store
 // reads and writes what the job has on the server, internal/pipeline/wire has names and
-// formats. The bytes of messages belong to packages codec and codec/formats, and what a step
+// formats. The bytes of messages belong to packages codec and internal/formats, and what a step
 // computes to package reservoir. Files, flags and the environment are read
 // outside the stage.
 //
@@ -129,7 +129,7 @@
 // One more message, on <job>.out.job, says which model the job runs:
 // Eusn-Kind "job", Eusn-Network, Eusn-Readout, Eusn-Arithmetic, and
 // Eusn-Input, how the job reads its messages, if not as Arrow (JSON, see
-// codec/formats.Input), and Eusn-Resize, its number of partitions, if that has
+// internal/formats.Input), and Eusn-Resize, its number of partitions, if that has
 // changed or is changing (JSON, see internal/pipeline/wire.Resize), and Eusn-Input-Job, whose
 // input it reads, if that is another job's (JSON, see internal/pipeline/wire.Source), and
 // Eusn-Promotions, its newest promotions, if there were any (JSON), and Eusn-Shadows,

@@ -11,7 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"

@@ -10,7 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/readout"

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/store"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/wire"
 	"github.com/eusn-stream/eusn-stream/internal/registry"

@@ -15,7 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/owner"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"

@@ -79,7 +79,7 @@ func (j *Job) Readers(ctx context.Context) ([]string, error) {
 	return store.ReadersOf(ctx, j.job.JS, j.job.Name)
 }
 
-// Reads is how the job reads its messages, as package codec/formats writes it;
+// Reads is how the job reads its messages, as package internal/formats writes it;
 // empty = as Arrow. A job whose stage has not run yet has not decided.
 func (j *Job) Reads(ctx context.Context) (input string, decided bool, err error) {
 	e, _, err := store.ReadEntry(ctx, j.job.Out, j.Name())

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 )
 

@@ -31,7 +31,7 @@ func Fingerprint(m *reservoir.Model, linear *readout.Linear) (string, error) {
 
 // Identity is what stands for a readout in a job's entry, in records and in
 // workers' names: its fingerprint, and how messages are read. input is as package
-// codec/formats writes it. For Arrow it is empty, and the identity is the
+// internal/formats writes it. For Arrow it is empty, and the identity is the
 // fingerprint.
 func Identity(fingerprint, input string) string {
 	if input == "" {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/backfill"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/inlog"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/shard"

@@ -11,9 +11,9 @@ import (
 	"strings"
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 

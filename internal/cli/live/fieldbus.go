@@ -6,8 +6,8 @@ import (
 	"log/slog"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/gateway"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/modbus"
 	"github.com/eusn-stream/eusn-stream/internal/gateway/opcua"

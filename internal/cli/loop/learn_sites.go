@@ -6,9 +6,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/learn"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 )
 
 // parseSite reads a flag: what is the site of a stream; empty: of none.

@@ -8,9 +8,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 )
 
 const groupUsage = "which sequences belong together: a column of the archive, such as machine; a regular expression with a group in parentheses, over the names of streams; stream; or day"

@@ -11,9 +11,9 @@ import (
 
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/testing/clitest"
 	"github.com/eusn-stream/eusn-stream/offline"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 )
 
 // sites is a recording of three sites of two streams each, with labels in a file of

@@ -12,9 +12,9 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/engines"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/offline"
 	"github.com/eusn-stream/eusn-stream/offline/archive"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 	"github.com/eusn-stream/eusn-stream/readout"
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )

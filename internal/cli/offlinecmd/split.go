@@ -11,8 +11,8 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/archives"
 	"github.com/eusn-stream/eusn-stream/internal/cli/models"
+	"github.com/eusn-stream/eusn-stream/internal/groups"
 	"github.com/eusn-stream/eusn-stream/internal/names"
-	"github.com/eusn-stream/eusn-stream/offline/groups"
 )
 
 // splitFlags say how to divide an archive.

@@ -7,10 +7,10 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/cli"
 	"github.com/eusn-stream/eusn-stream/internal/cli/configcmd"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/natsclient"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/config"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/pipeline"
 )
 

@@ -7,7 +7,7 @@ import (
 	"io"
 	"sync/atomic"
 
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 )
 
 // errLong, errRoom and errCut are errors about lines without an end: their values may be parts of

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 )
 
 // segments delivers bytes like a connection, in segments of the given sizes; the last size

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"
 	"github.com/eusn-stream/eusn-stream/internal/trace"

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/eusn-stream/eusn-stream/codec"
-	"github.com/eusn-stream/eusn-stream/codec/formats"
 	"github.com/eusn-stream/eusn-stream/internal/dynamics"
+	"github.com/eusn-stream/eusn-stream/internal/formats"
 	"github.com/eusn-stream/eusn-stream/internal/names"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/state"
 	"github.com/eusn-stream/eusn-stream/internal/pipeline/stats"

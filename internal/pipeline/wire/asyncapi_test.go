@@ -51,7 +51,7 @@ var headerMeanings = map[string]string{
 	HeaderVersion:     "version of the digest",
 	HeaderNetwork:     "identity of the model without readouts, and the arithmetic",
 	HeaderReadout:     "identity of the readout",
-	HeaderInput:       "how the job reads its messages, as JSON (codec/formats); absent: as Arrow",
+	HeaderInput:       "how the job reads its messages, as JSON; absent: as Arrow",
 	HeaderGen:         "how often the job's number of partitions has changed; absent: never",
 	HeaderResize:      "the number of partitions, where that or the network has changed, and how far a change is (JSON)",
 	HeaderSource:      "the job whose input this one reads, its creation time and the first message that is read (JSON); absent: the job's own",

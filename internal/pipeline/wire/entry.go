@@ -52,7 +52,7 @@ type Entry struct {
 	Identity
 	Arithmetic string     // for people; network has it
 	Worker     string     // who wrote it
-	Input      string     // how messages are read, as package codec/formats writes it; empty = as Arrow
+	Input      string     // how messages are read, as package internal/formats writes it; empty = as Arrow
 	Resize     Resize     // the job's number of partitions, where it has changed or is changing
 	Source     Source     // whose input it reads, where that is another job's
 	Promotions Promotions // the newest ones of readouts

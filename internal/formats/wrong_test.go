@@ -108,7 +108,7 @@ func TestWrong(t *testing.T) {
 			}
 		}
 		if want, err := os.ReadFile(path); err != nil || !bytes.Equal(want, said.Bytes()) {
-			t.Errorf("%s differs from what is said now (%v); look at both after: go test ./codec/formats -run TestWrong -update\n%s", path, err, said.Bytes())
+			t.Errorf("%s differs from what is said now (%v); look at both after: go test ./internal/formats -run TestWrong -update\n%s", path, err, said.Bytes())
 		}
 	}
 }
