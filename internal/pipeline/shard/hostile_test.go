@@ -1,6 +1,7 @@
 package shard
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"testing"
@@ -99,6 +100,39 @@ func TestNewNamesDisplaceEachOther(t *testing.T) {
 	}
 	if streams, abandoned := l.p.State.Len(), l.counters.Abandoned.Load(); streams != 300 || predicted == 0 || abandoned != rounds*flood-(300-machines) {
 		t.Errorf("%d predictions, %d streams, %d sequences abandoned", predicted, streams, abandoned)
+	}
+}
+
+// TestNewNamesWithinABatch checks that a batch of new streams does not take a slot for each stream:
+// forgotten streams free their slots before the pool grows. The states are the states of batches of
+// one message each.
+func TestNewNamesWithinABatch(t *testing.T) {
+	const room, flood = 1200, 12_000
+	m := pipelinetest.Model(t, 2, reservoir.Policy{Kind: reservoir.Count, Length: 4})
+	whole, single := newLone(t, m, Config{MaxStreams: room}), newLone(t, m, Config{MaxStreams: room})
+	for i := range flood {
+		p := pipelinetest.Rows(fmt.Sprint("flood", i), 1, false, 1, float32(i))
+		if err := whole.ingest(whole.b, whole.job(p)); err != nil {
+			t.Fatal(err)
+		}
+		single.feedAll(p)
+	}
+	if err := whole.Advance(whole.b); err != nil {
+		t.Fatal(err)
+	}
+	if slots, used := whole.pool.engine.Slots(), whole.pool.used(); used != room || slots > 2*room {
+		t.Errorf("%d slots, %d in use, for %d streams", slots, used, room)
+	}
+	got, err := whole.snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := single.snapshot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Error("the states differ from the states of batches of one message each")
 	}
 }
 

@@ -115,6 +115,9 @@ func (p *pool) take() (int32, error) {
 	return s, nil
 }
 
+// full reports whether no slot is free.
+func (p *pool) full() bool { return len(p.free) == 0 }
+
 func (p *pool) release(slot int32) { p.free = append(p.free, slot) }
 
 // used is the number of slots in use.

@@ -14,6 +14,11 @@ import (
 // trip to the server makes room for so many.
 const evictShare = 16
 
+// leavingShare is the part of a pool whose slots forgotten streams free before a full pool grows.
+// Without this rule a flood of new names takes a slot for each row of a batch: 32,000 instead of
+// stage.max_streams.
+const leavingShare = 4
+
 // residents are a shard's streams that hold state rows in the engine, in the
 // order of their last use: a list through the streams themselves, so that
 // keeping it costs a few writes and no memory.
@@ -88,6 +93,12 @@ func (s *slots) disown(st *state.Stream, phase int) {
 // batch, or of the streams that were used least recently. The runs in hand are
 // computed before a slot changes hands, so that it serves one stream per call.
 func (s *slots) slot(b *Batch) (int32, error) {
+	if s.pool.full() && len(s.leaving) >= max(manySlots, s.pool.engine.Slots())/leavingShare {
+		if err := s.compute(b); err != nil {
+			return 0, err
+		}
+		s.releaseSlots()
+	}
 	slot, err := s.pool.take()
 	if !errors.Is(err, errSlots) {
 		return slot, err

@@ -221,7 +221,8 @@ func parseHeader(s string) (wire.Header, error) {
 // Encode encodes a partition as it is now.
 func (p *Partition) Encode(sh Shape, rows RowAppender) ([]byte, error) {
 	le := binary.LittleEndian
-	b := le.AppendUint32([]byte(snapshotMagic), wire.StateVersion)
+	b := append(make([]byte, 0, p.rowBytes(sh)), snapshotMagic...)
+	b = le.AppendUint32(b, wire.StateVersion)
 	b = append(b, sh.network[:]...)
 	b = le.AppendUint32(b, uint32(p.ID))
 	b = le.AppendUint64(le.AppendUint64(b, p.Done), uint64(p.DoneTime))
@@ -244,6 +245,22 @@ func (p *Partition) Encode(sh Shape, rows RowAppender) ([]byte, error) {
 	b = p.appendPromotions(b)
 	sum := sha256.Sum256(b)
 	return append(b, sum[:]...), nil
+}
+
+// rowBytes returns the bytes of the rows in slots, and 1/16 more for the rest of a snapshot. A
+// buffer that grows while Encode appends rows takes the memory of two snapshots.
+func (p *Partition) rowBytes(sh Shape) int {
+	rows := 0
+	for _, src := range p.Sources {
+		for _, st := range src.Streams {
+			for _, slot := range st.Slots {
+				if slot >= 0 {
+					rows++
+				}
+			}
+		}
+	}
+	return rows * sh.Words * 4 * 17 / 16
 }
 
 // appendPromotions writes the promotions that answer, and under which ones the
