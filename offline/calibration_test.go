@@ -40,7 +40,7 @@ var coverages = []struct {
 	byClass bool
 }{{.9, false}, {.95, false}, {.9, true}, {.95, true}}
 
-// The tables of docs/measurements/calibration.md: what probabilities and sets of classes
+// The tables of docs/results.md: what probabilities and sets of classes
 // are worth on published test parts, and in the mean of draws at random. The mean
 // calibration error of the 27 sets was .011 above what chance shows on the published
 // parts and .009 on draws, of the others .010 and .007; .015 leaves room for a change of

@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The tables of docs/measurements/calibration.md about answers with a stated error, and
+// The tables of docs/results.md about answers with a stated error, and
 // about sets that follow labels. Each draw divides all series of a set anew, half and
 // half, 1,000 a part at most. In the second half of the test part, which is in a random
 // order, each value has noise of half the deviation of its series: a planted shift.

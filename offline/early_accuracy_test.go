@@ -19,7 +19,7 @@ var (
 	earlyOthers = []string{"Adiac", "Coffee", "ECG200", "FaceAll", "Fish", "MedicalImages", "MoteStrain", "Plane", "SwedishLeaf", "SyntheticControl"}
 )
 
-// The table of docs/measurements/early.md: what deciding early is worth on test parts. On
+// The table of docs/results.md: what deciding early is worth on test parts. On
 // the sets that no choice was made on, it cost .0024 of the accuracy in the mean at a loss
 // of .01, and took .51 of the samples. The limits are that loss, and .6.
 func TestEarlyOfRealData(t *testing.T) {

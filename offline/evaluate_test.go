@@ -184,7 +184,7 @@ func benchmark(t *testing.T, name string) *archive.Dataset {
 }
 
 // The default bank on real data, nothing chosen on the test part. The bounds
-// are below every one of ten seeds (docs/measurements/paper.md): Adiac gave
+// are below every one of ten seeds (docs/results.md): Adiac gave
 // .801 to .839, and what is gone below .79 is the linear discriminant. All but
 // Adiac together take minutes: EUSN_ACCURACY=all asks for them.
 func TestDefaultBankAccuracy(t *testing.T) {

@@ -181,7 +181,7 @@ func withoutClass(t *testing.T, d *archive.Dataset, class string) (j judged, pla
 	return j, *area().AUROC
 }
 
-// The measurement of docs/measurements/novelty.md: EUSN_NOVELTY=DIR writes what is
+// The measurement of docs/results.md: EUSN_NOVELTY=DIR writes what is
 // found, and the features and series of the open sets for other programs, there.
 func TestNoveltyMeasure(t *testing.T) {
 	dir := os.Getenv("EUSN_NOVELTY")

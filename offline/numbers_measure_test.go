@@ -13,7 +13,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir"
 )
 
-// The table of docs/measurements/regression.md: how many numbers are in their interval.
+// The table of docs/results.md: how many numbers are in their interval.
 // The number of a series is the logarithm of the mean square of its last channel, which
 // the model is not shown: a virtual sensor. Each draw divides all series of a set anew,
 // half and half, 1,000 a part at most. On the simulated machine it is another seed.
@@ -71,7 +71,7 @@ func TestIntervalsOfRealData(t *testing.T) {
 	}
 }
 
-// The table of docs/measurements/regression.md about intervals that follow the numbers:
+// The table of docs/results.md about intervals that follow the numbers:
 // five draws as above, and a planted shift in the second half of the test part: noise of
 // half the deviation of its series on each value that the model sees, or an offset of 1 on
 // each number, which the model cannot see.

@@ -22,7 +22,7 @@ import (
 
 // TestTrainingAtScale trains on EUSN_SCALE simulated series of 200 samples of 3
 // channels with bank euler. It prints a row of the table of
-// docs/measurements/training.md: time, processor time, peak memory, and the
+// docs/results.md: time, processor time, peak memory, and the
 // floor, which is the time of the states and of n F^2 operations at the rates
 // measured in the same run. With EUSN_SCALE_ARCHIVE it only writes the series
 // to that archive, for the program itself. EUSN_SCALE_BANK names another bank, and

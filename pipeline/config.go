@@ -23,7 +23,7 @@ const (
 	// share the job. Each partition has a consumer, which looks at every message
 	// between two of its own: with messages of 10 rows, a job of 64 takes 1.7 times
 	// the CPU time of one with 16, publisher and server included
-	// (docs/measurements/small-messages.md).
+	// (docs/results.md).
 	DefaultPartitions = 16
 	// EmbeddedPartitions is what a new job should get on a server inside the
 	// program, which shares the cores of one machine with the stage.

@@ -56,7 +56,7 @@ func temper(scores dense.Matrix, labels []int, weights []float64, doubt float64)
 // machines", 1999): by 1/(8n+2), which is an eighth of a wrong sample, and as much
 // of a right one, beside the n. The rule of succession, which he takes, is a whole
 // one: 1/(n+2). An eighth has the least calibration error without more log-loss on draws of
-// 14 data sets, and was confirmed on others (docs/measurements/calibration.md).
+// 14 data sets, and was confirmed on others (docs/results.md).
 func temperature(scores dense.Matrix, y targets) float64 {
 	tau, loss := temper(scores, y.labels, y.weights, doubt(len(y.labels)))
 	if math.IsInf(loss, 0) {

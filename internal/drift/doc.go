@@ -65,7 +65,7 @@
 // # Limitations
 //
 // A series whose level wanders without end has no reference level, and a series whose spread
-// alternates and stays for hundreds of values has changed each time. docs/measurements/drift.md has
+// alternates and stays for hundreds of values has changed each time. docs/results.md has
 // figures for both. A change during the first Learning values becomes part of the reference. An
 // early change is detected later than a late change, because its own values count in the next
 // ranks. A change during the waiting time is detected at the first verdict, or not at all.

@@ -23,7 +23,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/reservoir/cpu"
 )
 
-// TestInputs prints the table "Drift of inputs" of docs/measurements/drift.md: the figure of a
+// TestInputs prints the table "Drift of inputs" of docs/results.md: the figure of a
 // prediction that best shows a change of the inputs. EUSN_DRIFT_INPUTS is machine-SEED, a simulated
 // machine, or the path of a data set, whose first class is learned.
 func TestInputs(t *testing.T) {

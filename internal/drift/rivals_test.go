@@ -292,7 +292,7 @@ func (o *ours) willJudge() bool {
 	return d.isReady(max(alike, restless)) && !d.Level.Alike.isGrowing()
 }
 
-// TestRivals prints the figures of docs/measurements/drift.md: EUSN_DRIFT is the number of runs of
+// TestRivals prints the figures of docs/results.md: EUSN_DRIFT is the number of runs of
 // a million stable values. The other detectors are only for comparison, written from the papers.
 func TestRivals(t *testing.T) {
 	runs, _ := strconv.Atoi(os.Getenv("EUSN_DRIFT"))

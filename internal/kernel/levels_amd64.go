@@ -46,7 +46,7 @@ var setAVX512 = Set{
 // products take all of two 512-bit units and loads are two a cycle, 16 streams
 // need 11 loads for 10 multiply-adds, 32 streams 12 for 20. So 32 are quicker on
 // AMD's cores of family 26 (Zen 5) that have 512-bit units, and 16 on all others
-// that were measured: Zen 4, Emerald Rapids (docs/measurements/zen5-2026-11-23.md).
+// that were measured: Zen 4, Emerald Rapids (docs/results.md).
 func tileAVX512() int {
 	_, b, c, d := cpuid(0)
 	amd := b == 0x68747541 && d == 0x69746e65 && c == 0x444d4163 // AuthenticAMD

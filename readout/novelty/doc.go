@@ -18,7 +18,7 @@
 // features' covariance. Detector.Score says in which order its operations are,
 // so that other programs get the same bits. A residual that is estimated from 32
 // random projections of it, so that an engine could compute it as it computes a
-// readout, was measured and is much worse (docs/measurements/novelty.md). So were
+// readout, was measured and is much worse (docs/results.md). So were
 // distances within classes: they find more of what lies between two classes, and less of
 // the rest.
 //

@@ -10,7 +10,7 @@ import (
 	"github.com/eusn-stream/eusn-stream/internal/dense"
 )
 
-// What was measured to be enough: docs/measurements/novelty.md.
+// What was measured to be enough: docs/results.md.
 const (
 	Dimensions = 32   // of the subspace
 	Folds      = 10   // parts that are left out in turn

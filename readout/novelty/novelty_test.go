@@ -275,7 +275,7 @@ func TestNoAllocation(t *testing.T) {
 	}
 }
 
-// What the division by place adds to a score: docs/measurements/novelty.md.
+// What the division by place adds to a score: docs/results.md.
 func BenchmarkOf(b *testing.B) {
 	within := make([]float32, Dimensions)
 	for name, usual := range map[string]*Usual{"residual": nil, "by place": {Most: 3, Offset: 1.5, Linear: make([]float32, Places), Square: make([]float32, Places)}} {

@@ -16,7 +16,7 @@ import (
 type Splice func(dst, a, b []float32, share float32)
 
 // What was chosen on the simulated machine's seed 1, and looked at on seeds 2 and 3
-// (docs/measurements/novelty.md).
+// (docs/results.md).
 const (
 	spliceRidge    = .5  // penalty of the regression, in mean squares of a vector
 	spliceStrength = .35 // of a squared deviation, in deviations of the logarithm of residuals

@@ -71,7 +71,7 @@ func (u *Usual) over(within []float32) float64 {
 	return canon.ExpNegative(min(x, float64(u.Most)))
 }
 
-// What was chosen on half of the sets of docs/measurements/novelty.md.
+// What was chosen on half of the sets of docs/results.md.
 const (
 	Places = 8  // leading directions that Usual reads
 	edge   = 10 // of so many sequences, one at each end does not widen the range of x

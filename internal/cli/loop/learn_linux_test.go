@@ -19,7 +19,7 @@ import (
 
 // Many labels about nothing, and many messages that are no label, keep nobody from
 // learning: all are counted, few are listed. With EUSN_LEARN_LABELS=100000, and
-// EUSN_LEARN_MALFORMED, it measures what docs/measurements/learn.md says.
+// EUSN_LEARN_MALFORMED, it measures what docs/results.md says.
 func TestLearnManyLabels(t *testing.T) {
 	t.Parallel()
 	number := func(name string) int {

@@ -78,7 +78,7 @@ func sayWaiting(ctx context.Context, js jetstream.JetStream, from, to int) error
 // Labels about nothing that is known survive kills of the server, the stage and the
 // learner at the same time: none is lost, none counts twice, and what they are about is
 // learnt when it comes. With EUSN_LEARN_LABELS=100000 it measures what
-// docs/measurements/learn.md says.
+// docs/results.md says.
 func TestPendingLabelsSurvive(t *testing.T) {
 	t.Parallel()
 	if testing.Short() {

@@ -68,7 +68,7 @@ type linear struct {
 func (l linear) cost(size float64) float64 { return l.Message + l.Byte*size }
 
 // Memory of an idle process as in docs/capacity.md; of a stream as in
-// docs/measurements/machines.md ("Memory of many streams"): 107 kB with states of 48.8 kB, 44
+// docs/results.md ("Memory of many streams"): 107 kB with states of 48.8 kB, 44
 // kB with 17.9 kB, including snapshots.
 const (
 	memoryIdle   = 140e6

@@ -34,7 +34,7 @@ const (
 	enoughMessages = 2000
 	longest        = 3
 	// The cost of a byte of a snapshot was measured with 54.8 MB
-	// (docs/measurements/protocol.md); here it is measured if there are enough bytes.
+	// (docs/results.md); here it is measured if there are enough bytes.
 	snapshotByte   = 5e-9
 	snapshotEnough = 8 << 20
 )

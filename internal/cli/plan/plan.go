@@ -52,9 +52,8 @@ late, they are too low, and it says so.
 The rest is computed. A server is a stage and a NATS server on one machine of
 --server-cores, --server-memory, --server-network and --server-disk. The plan uses --use
 of its cores, network and disk, and 80 % of its memory; the rest is for peaks, and for the
-time after a restart. Memory is from measurements of two banks (docs/measurements/
-machines.md), not of your model. Alarms, recording, gateways and further readers
-are not included.
+time after a restart. Memory is from measurements of two banks (docs/results.md), not
+of your model. Alarms, recording, gateways and further readers are not included.
 
 restart: until a worker that was ended orderly predicts again. after a kill: until it has
 also answered what came meanwhile, in the mean over the times between two snapshots.`,

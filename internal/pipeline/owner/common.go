@@ -35,7 +35,7 @@ const (
 // one consumer without a filter, whose messages it hands to their partitions. The
 // server finds the next message of a filtered consumer by looking at every message
 // between two of its own, so a consumer for each partition costs more
-// (docs/measurements/small-messages.md).
+// (docs/results.md).
 //
 // It is a faster way for what goes well, and everything else is left to the
 // consumers of the partitions. A partition joins (take) when all its messages up

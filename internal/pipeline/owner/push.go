@@ -34,7 +34,7 @@ var (
 )
 
 // pushed is a consumer whose messages the server sends by itself, which costs it less
-// than answering pulls (docs/measurements/small-messages.md). Flow control bounds
+// than answering pulls (docs/results.md). Flow control bounds
 // what is under way: the server continues when it hears that what came before was
 // taken. It is never made again: after its first fault it is over.
 type pushed struct {

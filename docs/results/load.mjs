@@ -1,4 +1,4 @@
-// Publish as a plant would, to see how many machines a core carries (docs/measurements/machines.md).
+// Publish as a plant would, to see how many machines a core carries (docs/results.md).
 //
 //     npm install apache-arrow @nats-io/transport-node @nats-io/jetstream
 //     node load.mjs csv [CHANNELS]                                a recording to train on, to standard output
