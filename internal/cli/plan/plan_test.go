@@ -36,6 +36,8 @@ func TestPlan(t *testing.T) {
 			Memory  float64 `json:"memory_bytes"`
 			DiskDay float64 `json:"disk_bytes_per_day"`
 			Servers int
+
+			Partitions, Consumers int
 		}
 	}
 	if err := json.Unmarshal([]byte(clitest.Must(t, append(plan, "--json")...).Out), &r); err != nil {
@@ -54,6 +56,10 @@ func TestPlan(t *testing.T) {
 	}
 
 	text := clitest.Must(t, plan...).Out
+	// A killed worker and its successor each have two consumers per partition for a while.
+	if e.Partitions != 16 || e.Consumers != 64 || !strings.Contains(text, "up to 64 of a job's input") || !strings.Contains(text, "allows 1000 ") {
+		t.Errorf("%d partitions, %d consumers in\n%s", e.Partitions, e.Consumers, text)
+	}
 	wants := []string{"cores", "memory", "network", "disk", "restart", "servers", "partitions", "consumers"}
 	for _, want := range wants {
 		if !strings.Contains(text, "\n"+want) {
